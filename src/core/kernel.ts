@@ -70,7 +70,7 @@ export interface KernelAttributes {
   localBytes: number;
   /** 32-bit registers of one thread. */
   registers: number;
-  /** e.g. 70 for PTX of version 7.0's virtual architecture */
+  /** The virtual architecture of the PTX: 80 for `.target sm_80` or `compute_80`. */
   ptxVersion: number;
   /** e.g. 90 for machine code of compute capability 9.0 */
   binaryVersion: number;

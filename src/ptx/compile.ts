@@ -9,6 +9,7 @@ import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/d
 import type { DataVariable, Relocation } from './analysis/data-layout.js';
 import { completeOldForms } from './analysis/old-forms.js';
 import { checkTarget, targetNumber } from './analysis/targets.js';
+import { unnamedShared } from './analysis/unnamed-shared.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { checkFunction, lowerFunction } from './analysis/lower.js';
 import type { LoweringContext } from './analysis/lower.js';
@@ -148,8 +149,8 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   const hostFunctions = calledHostFunctions([...functions.values()], functions);
   const context: LoweringContext = {
     module, functions, ...functionTraits(module, functions), symbols: data.symbols, hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
-    gap, reservedShared: { name: '%reserved_smem', size: RESERVED_SHARED.bytes, align: 128, dynamic: false },
-    lowered: new Set(),
+    gap, reservedShared: { name: RESERVED_SHARED.name, size: RESERVED_SHARED.bytes, align: 128, dynamic: false },
+    unnamedShared: unnamedShared(module), lowered: new Set(),
   };
   const linker = new Linker(runtimeLibrary(check !== undefined), hostFunctions, check ? CHECK_FUNCTIONS : {});
   const failures: CompiledModule['failures'] = [];

@@ -4,6 +4,7 @@
 export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS, TEAM } from './context.js';
 export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP, SHUFFLE } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
+export { RESERVED_SHARED } from './analysis/special-registers.js';
 export { relocate } from './analysis/data-layout.js';
 export type { Relocation } from './analysis/data-layout.js';
 export { compilePtx } from './compile.js';

@@ -444,6 +444,12 @@ onDevice('Kernel facts', (host) => {
     expect(attributes.ptxVersion).toBeGreaterThanOrEqual(70);
   });
 
+  // CUB takes the sizes of its blocks and grids from it.
+  test('the virtual architecture is that of the target, not the version of the text', async () => {
+    const { attributes } = (await host.load('.version 8.3\n.target sm_75\n.address_size 64\n.visible .entry empty() { ret; }')).kernel('empty');
+    expect(attributes.ptxVersion).toBe(75);
+  });
+
   test('occupancy falls with the size of the block', async () => {
     const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
     const small = await kernel.maxActiveBlocks(128);

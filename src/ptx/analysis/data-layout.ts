@@ -60,7 +60,8 @@ export function variableLayout(variable: Variable): { size: number; align: numbe
 
 export function sharedVariable(variable: Variable): SharedVariable {
   const { size, align } = variableLayout(variable);
-  return { name: variable.name, size, align, dynamic: variable.linkage.includes('extern') };
+  // One with a size is a variable as any other, as in ptxas, which ignores the 'extern' then. Taichi's are.
+  return { name: variable.name, size, align, dynamic: size === 0 && variable.linkage.includes('extern') };
 }
 
 /** The address of a function: its place among the functions whose address is taken. */

@@ -15,6 +15,7 @@ import { isLabel } from './program.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
+import { isOwnSharedAddress } from './unnamed-shared.js';
 
 const MOST_INSTRUCTIONS = 400_000;
 /**
@@ -48,6 +49,8 @@ export interface LoweringContext {
   gap: number;
   /** What the registers of reserved shared memory are addresses in. */
   reservedShared: SharedVariable;
+  /** What addresses of shared memory count from where no variable is in it. */
+  unnamedShared: SharedVariable | undefined;
   /** Functions whose bodies have been gone through, inlined ones too. */
   lowered: Set<PtxFunction>;
 }
@@ -315,6 +318,7 @@ class Lowering {
       if (this.narrowed(inst)) return;
     }
     if (mnemonic === 'mov' && this.movedByHalves(inst)) return;
+    if (this.context.unnamedShared && this.countedFromShared(inst)) return;
     if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args = [...inst.args, ...this.allocaStack(source)];
     if (usesCarry(mnemonic, modifiers)) inst.carry = this.carry ??= this.newRegister('(carry)', scalarType('b32'));
     assignRoles(inst);
@@ -352,6 +356,47 @@ class Lowering {
       else this.pushPlain('mov', B64, [other, { kind: 'integer', value: 0n, at: half.at }], inst);
     }
     return true;
+  }
+
+  /**
+   * Shared memory without names: its addresses count from where the block's begins, those that `cvta` makes of them, or makes
+   * them of, are true ones. True where the instruction is put in here.
+   */
+  private countedFromShared(inst: Inst): boolean {
+    const { mnemonic, modifiers, args, source } = inst;
+    if (mnemonic === 'cvta' && (modifiers.includes('shared') || modifiers.includes('shared::cta'))) {
+      const [target, from] = args;
+      const type = modifiers.filter(isScalarType);
+      if (target?.kind !== 'register' || !from) return false;
+      const begin = this.sharedBegin(type, source);
+      if (modifiers.includes('to')) {
+        const result: Arg = { kind: 'register', register: this.newRegister('(shared)', scalarType(type[0]!)), at: source.start };
+        this.made(source, 'cvta', modifiers, [result, from]);
+        this.pushPlain('sub', type, [target, result, begin], inst);
+      } else {
+        const place: Arg = { kind: 'register', register: this.newRegister('(shared)', scalarType(type[0]!)), at: source.start };
+        this.made(source, 'add', type, [place, from, begin]);
+        this.pushPlain('cvta', modifiers, [target, place], inst);
+      }
+      return true;
+    }
+    inst.args = args.map((arg, index) => {
+      if (arg.kind !== 'address' || !arg.base || !isOwnSharedAddress(inst, index)) return arg;
+      const type = [arg.base.type.bits === 32 ? 'u32' : 'u64'];
+      const base = this.newRegister('(shared)', scalarType(type[0]!));
+      const begin = this.sharedBegin(type, source);
+      this.made(source, 'add', type, [{ kind: 'register', register: base, at: arg.at }, { kind: 'register', register: arg.base, at: arg.at }, begin]);
+      return { ...arg, base };
+    });
+    return false;
+  }
+
+  private sharedBegin(type: readonly string[], source: Instruction): Arg {
+    const variable = this.context.unnamedShared!;
+    this.out.shared.add(variable);
+    const begin: Arg = { kind: 'register', register: this.newRegister('(shared memory)', scalarType(type[0]!)), at: source.start };
+    this.made(source, 'mov', type, [begin, { kind: 'symbol', symbol: { kind: 'shared', variable }, offset: 0, at: source.start }]);
+    return begin;
   }
 
   private isHalf(arg: Arg | undefined): arg is Arg & { kind: 'register' } {

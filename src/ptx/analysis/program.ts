@@ -22,7 +22,7 @@ export interface SharedVariable {
   readonly name: string;
   readonly size: number;
   readonly align: number;
-  /** `.extern .shared x[]`: all of these start where the static ones end. */
+  /** `.extern .shared x[]`: all of these start where the static ones end. With a size it is static. */
   readonly dynamic: boolean;
 }
 

@@ -17,6 +17,7 @@ const NAMES = new Set<string>([
  * its addresses. Kernels that read one of them have it as a variable.
  */
 export const RESERVED_SHARED = {
+  name: '%reserved_smem',
   bytes: 1024,
   addresses: new Map([
     ['%reserved_smem_offset_begin', 0], ['%reserved_smem_offset_0', 0], ['%reserved_smem_offset_1', 512], ['%reserved_smem_offset_end', 1024],

@@ -52,8 +52,10 @@ function accessKind(inst: Inst, arg: Arg): number {
     case 'st': case 'stmatrix': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.write;
     case 'atom': case 'red': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.atomic | ACCESS.strong;
     case 'mbarrier':
-      if (modifiers[0] === 'init' || modifiers[0] === 'inval') return ACCESS.write;
-      return ARRIVES;
+      if (modifiers[0] === 'init') return ACCESS.write;
+      // Who ends a barrier that others have done with may know it from one lane of each warp, which orders no access of the other
+      // lanes, as the last thread in the destructor of a cuda::pipeline does: it is strong, as theirs to the barrier are.
+      return modifiers[0] === 'inval' ? ACCESS.write | ACCESS.strong : ARRIVES;
     case 'wmma': return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
     // cp.async.mbarrier.arrive, and the mbarrier that is told of bytes.
     case 'cp':

@@ -30,6 +30,12 @@ function parameterOf(inst: Inst): Register | undefined {
   return address?.kind === 'address' && address.symbol?.kind === 'paramRegister' ? address.symbol.register : undefined;
 }
 
+/** Instructions whose results are made of their operands alone do not stand here. A kernel's parameters are always written. */
+const OUT_OF_MEMORY = new Set(['ldu', 'atom', 'call', 'tex', 'tld4', 'suld', 'ldmatrix', 'wmma']);
+
+const givesLoaded = (inst: Inst): boolean =>
+  OUT_OF_MEMORY.has(inst.mnemonic) || (inst.mnemonic === 'ld' && (!inst.modifiers.includes('param') || parameterOf(inst) !== undefined));
+
 /** What a store writes that was only loaded before. */
 export interface StoredCopy {
   /** Bytes of the store, from its first. */
@@ -45,12 +51,15 @@ export class Copies {
   private readonly needed: bigint[];
   private readonly slots = new Map<Inst, number>();
   private readonly stored = new Map<Inst, StoredCopy[]>();
+  /** By register: whether any of its values comes out of memory. */
+  private readonly loaded: boolean[];
   private changed = false;
 
   /** `read`: registers whose values leave the function. */
   constructor(blocks: readonly Block[], registers: number, read: readonly Register[]) {
     this.needed = new Array<bigint>(registers).fill(0n);
     for (const { id } of read) this.needed[id] = ALL;
+    this.loaded = new Array<boolean>(registers).fill(false);
     this.findNeeded(blocks);
     for (const block of blocks) this.followLoads(block);
   }
@@ -90,11 +99,31 @@ export class Copies {
   private findNeeded(blocks: readonly Block[]): void {
     const all: Inst[] = [];
     for (const block of blocks) eachInstruction(block, inst => { all.push(inst); });
+    this.findLoaded(all);
     // Against the order of the code nearly everything is seen in one pass; loops take another.
     do {
       this.changed = false;
       for (let at = all.length - 1; at >= 0; at--) this.visit(all[at]!);
     } while (this.changed);
+  }
+
+  private findLoaded(all: readonly Inst[]): void {
+    do {
+      this.changed = false;
+      for (const inst of all) {
+        if (!givesLoaded(inst) && !this.valuesOf(inst).some(({ id }) => this.loaded[id])) continue;
+        for (const { id } of inst.defs) {
+          if (this.loaded[id]) continue;
+          this.loaded[id] = true;
+          this.changed = true;
+        }
+      }
+    } while (this.changed);
+  }
+
+  /** What a result is made of. What `selp` chooses by is not: a place that was searched for is none of the values it was found by. */
+  private valuesOf({ mnemonic, args, uses }: Inst): readonly Register[] {
+    return mnemonic === 'selp' ? args.slice(1, 3).flatMap(arg => arg.kind === 'register' ? [arg.register] : []) : uses;
   }
 
   private need({ id }: Register, bits: bigint): void {
@@ -154,6 +183,7 @@ export class Copies {
     take: (arg, bits, width) => { this.take(arg, bits, width); },
     wantedOf: register => this.needed[register.id]!,
     need: (register, bits) => { this.need(register, bits); },
+    isLoaded: register => this.loaded[register.id]!,
   };
 
   // Forwards from a load to the stores of its block
@@ -205,6 +235,7 @@ interface Passing {
   /** The same of a register of call-parameter space. */
   readonly wantedOf: (register: Register) => bigint;
   readonly need: (register: Register, bits: bigint) => void;
+  readonly isLoaded: (register: Register) => boolean;
 }
 
 /** A constant operand. */
@@ -241,8 +272,33 @@ const move: Pass = ({ args: [target, source], mnemonic, modifiers }, { take, wan
   return true;
 };
 
+/**
+ * `i < n && next < last`, without a branch: compilers compare what was loaded too far, and the other predicate, that came out of
+ * no memory, settles it. Merges read one past their ends like that. So a comparison behind such a guard looks at nothing.
+ */
+function guarded({ args: [target, a, b] }: Inst, { take, wanted, isLoaded }: Passing): boolean {
+  if (a?.kind !== 'register' || b?.kind !== 'register' || isLoaded(a.register) === isLoaded(b.register)) return false;
+  const bits = wanted(target, 1);
+  const [guard, value] = isLoaded(a.register) ? [b, a] : [a, b];
+  take(guard, bits);
+  take(value, bits === 0n ? 0n : STORED);
+  return true;
+}
+
+const isOfPredicates = ({ modifiers }: Inst): boolean => modifiers.includes('pred');
+
+/** A comparison looks at what it compares where its result decides something. One that is combined with another does at once. */
+const compare: Pass = ({ args, defs, modifiers }, { take, wanted }) => {
+  const [target, ...operands] = args;
+  if (target?.kind !== 'register' || defs.length !== 1 || operands.length !== 2 || modifiers.some(word => word === 'f16x2' || word === 'bf16x2')) return false;
+  const bits = wanted(target);
+  for (const operand of operands) take(operand, (bits & ALL) === 0n ? bits : ALL);
+  return true;
+};
+
 const and: Pass = (inst, passing) => {
   const { args: [target, a, b] } = inst;
+  if (isOfPredicates(inst) && guarded(inst, passing)) return true;
   const width = widthOf(inst);
   const bits = passing.wanted(target, width);
   passing.take(a, bits & (STORED | (constantOf(b) ?? ALL)), width);
@@ -252,6 +308,7 @@ const and: Pass = (inst, passing) => {
 
 const or: Pass = (inst, passing) => {
   const { args: [target, a, b] } = inst;
+  if (isOfPredicates(inst) && guarded(inst, passing)) return true;
   const width = widthOf(inst);
   const bits = passing.wanted(target, width);
   passing.take(a, bits & ~(constantOf(b) ?? 0n), width);
@@ -389,7 +446,7 @@ const store: Pass = (inst, { take, wantedOf }) => {
 
 /** Instructions that do not look at what they are given, or at a part of it only. All others do. */
 const PASSES: Readonly<Record<string, Pass>> = {
-  mov: move, copy: move, and, or, xor: passes(1, 2), not: passes(1), shl: shift(true), shr: shift(false), shf: funnel,
+  mov: move, copy: move, setp: compare, and, or, xor: passes(1, 2), not: passes(1), shl: shift(true), shr: shift(false), shf: funnel,
   prmt: permute, bfe: extract, bfi: insert, lop3: logic3, cvt: convert, selp: passes(1, 2), slct: passes(1, 2),
   // Structures go from lane to lane word by word.
   shfl: ({ args: [target, value, ...rest] }, { take, wanted }) => {

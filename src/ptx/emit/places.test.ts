@@ -80,6 +80,44 @@ describe('shared memory', () => {
       st.global.u32 [%p], %v; ret;`, { grid: [1], block: [32] });
     expect(out).toEqual(out.map((_, t) => t));
   });
+  it('has room for external variables that have a size, as ptxas gives it; in lanes too', () => {
+    const before = '.extern .shared .align 8 .b8 first[128]; .extern .shared .align 4 .u32 single; .extern .shared .align 16 .b8 dyn[];';
+    const body = `mov.u32 %x, first; mad.lo.u32 %w, %t, 4, %x; st.shared.u32 [%w], %t; st.shared.u32 [single], 5; mov.u32 %u, dyn; mad.lo.u32 %u, %t, 4, %u; st.shared.u32 [%u], 7;
+      bar.sync 0; ld.shared.u32 %v, [%w]; ld.shared.u32 %u, [single]; mad.lo.u32 %v, %v, 1000, %u; st.global.u32 [%p], %v; ret;`;
+    for (const simd of [false, true]) {
+      const { out, grid } = run(before, body, { grid: [1], block: [32], dynamicShared: 128 }, simd);
+      expect(out).toEqual(out.map((_, t) => 1000 * t + 5));
+      expect(grid.kernel('k')).toMatchObject({ sharedBytes: 144 });
+    }
+  });
+});
+
+describe('shared memory in which no variable is', () => {
+  const launch: Launch = { grid: [1], block: [64], dynamicShared: 512 };
+  it.each([false, true])('begins at address 0; in lanes: %s', simd => {
+    const { out } = run('', `.reg .b64 %a; mul.wide.u32 %a, %t, 4; st.shared.u32 [%a], %t; mad.lo.u32 %w, %t, 4, 256; st.shared::cta.u32 [%w], 7; bar.sync 0;
+      xor.b32 %w, %w, 4; ld.shared.u32 %v, [%w+-256]; mov.u32 %u, 0; ld.shared.u32 %u, [%u+12]; ld.shared.u32 %w, [%w]; mad.lo.u32 %v, %v, 100, %u; mad.lo.u32 %v, %v, 10, %w; st.global.u32 [%p], %v; ret;`, launch, simd);
+    expect(out).toEqual(out.map((_, t) => ((t ^ 1) * 100 + 3) * 10 + 7));
+  });
+  it.each([false, true])('takes atomics, copies and generic addresses; in lanes: %s', simd => {
+    const { out } = run('', `.reg .b64 %a, %b; mul.wide.u32 %a, %t, 4; cvta.shared.u64 %b, %a; st.u32 [%b], %t; cvta.to.shared.u64 %b, %b; bar.sync 0;
+      setp.eq.u64 %q, %a, %b; selp.u32 %v, 1000, 0, %q; @%q cvta.shared.u64 %b, %b; @%q cvta.to.shared.u64 %b, %b; atom.shared.add.u32 %u, [%b], 1; mov.u32 %x, 256; red.shared.add.u32 [%x], 1; bar.sync 0;
+      ld.shared.u32 %w, [%a]; add.u32 %v, %v, %w; st.global.u32 [%p], %v; cp.async.ca.shared.global [%a], [%p], 4; cp.async.wait_all; bar.sync 0;
+      ld.shared.u32 %w, [%a]; ld.shared.u32 %u, [%x]; mad.lo.u32 %w, %u, 10000, %w; st.global.u32 [%p], %w; ret;`, launch, simd);
+    expect(out).toEqual(out.map((_, t) => 640000 + 1001 + t));
+  });
+  it('ends where the launch says', () => {
+    const grid = new Grid(kernelText('k', '.param .u64 out', `${START} mad.lo.u32 %w, %t, 4, 508; st.shared.u32 [%w], %t; ret;`));
+    expect(grid.run('k', [{ i64: 0 }], launch).fault?.thread).toBe(1);
+  });
+  it('is the same for functions that stay functions', () => {
+    const before = `.func put(.param .b64 at, .param .b32 n)
+{ .reg .b32 %n, %m; .reg .b64 %a; .reg .pred %q; ld.param.u64 %a, [at]; ld.param.u32 %n, [n]; st.shared.u32 [%a], %n; setp.lt.u32 %q, %n, 1000; @%q bra end; sub.u32 %n, %n, 1000;
+      { .param .b64 a; .param .b32 b; st.param.b64 [a], %a; st.param.b32 [b], %n; call.uni put, (a, b); } end: ret; }`;
+    const { out } = run(before, `.reg .b64 %a; mul.wide.u32 %a, %t, 4; add.u32 %v, %t, 3000; { .param .b64 a; .param .b32 b; st.param.b64 [a], %a; st.param.b32 [b], %v; call.uni put, (a, b); }
+      ld.shared.u32 %v, [%a]; st.global.u32 [%p], %v; ret;`, launch);
+    expect(out).toEqual(out.map((_, t) => t));
+  });
 });
 
 describe('isspacep', () => {

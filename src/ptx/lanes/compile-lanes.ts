@@ -48,6 +48,8 @@ export function groupsFor([x, y, z]: readonly [number, number, number]): number 
   return 0;
 }
 
+/** Groups of a unit that is a warp. */
+const WARP_GROUPS = 8;
 /** Instructions, times groups, that engines still compile in good time. */
 const MOST_WORK = 6000;
 /** Instructions of a kernel of which eight groups always pay: larger ones may have too few vector registers for them. */
@@ -55,20 +57,27 @@ const SMALL = 60;
 /** Vectors at once with which they pay in larger ones, too. */
 const FEW_VECTORS = 24;
 
-/** No more groups than pay. A warp that exchanges values is best a unit. */
+/**
+ * A kernel too large for units that are warps goes without lanes where one in so many instructions is an operation of a warp: the
+ * threads of all its units have to wait for each other there, one by one. A pass of CUB's radix sort, of which it is one in 14,
+ * takes 2.4 times as long in units of 4 as thread by thread, and the engine 8 s to compile; of a selection, one in 67, 0.7 times.
+ */
+const FREQUENT = 16;
+
+/** No more groups than pay, 0 where none do. A warp that exchanges values is best a unit. */
 function worthwhile({ blocks, shape, liveness }: LaneKernel, plan: LanePlan, most: number): number {
   let instructions = 0;
-  let warps = false;
+  let warps = 0;
   for (const index of shape.order) {
     const { insts, ending } = blocks[index]!;
     instructions += insts.length + 1;
-    warps ||= ending.kind === 'cut' && ending.cut === 'warp';
+    if (ending.kind === 'cut' && ending.cut === 'warp') warps++;
   }
   const isVarying = (register: Register): boolean => plan.spread(register).stride === undefined;
-  const fit = warps || instructions <= SMALL || most * vectorPressure(blocks, shape.order, liveness, isVarying) <= FEW_VECTORS;
+  const fit = warps > 0 || instructions <= SMALL || most * vectorPressure(blocks, shape.order, liveness, isVarying) <= FEW_VECTORS;
   let groups = fit ? most : Math.min(most, 4);
   while (groups > 1 && groups * instructions > MOST_WORK) groups /= 2;
-  return groups;
+  return groups < WARP_GROUPS && groups < most && warps * FREQUENT >= instructions ? 0 : groups;
 }
 
 /** The kernel in lanes for blocks whose rows divide into so many groups, or why not. `oneRow`: they have one. */
@@ -77,6 +86,7 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, one
   const widest = planLanes(blocks, shape, liveness, lowered.registers, 4 * most);
   if (typeof widest === 'string') return widest;
   const groups = worthwhile(kernel, widest, most);
+  if (groups === 0) return 'its warps would be several units, and exchange values often';
   const plan = groups === most ? widest : planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;
   const linker = new Linker(runtimeLibrary(false), [], { probe: PROBE_SIGNATURE });

@@ -713,5 +713,11 @@ describe('lanes', () => {
     expect(lanes(sample('k10_mandel'), 'mandel', [12, 4, 1])).toBe(4);
     expect(lanes(sample('k17_calls'), 'recursion')).toBe('it calls functions');
     expect(lanes(sample('k20_switch_goto'), 'irrg')).toBe('its control flow is irreducible');
+    // As in radix sorts: for each of many keys, a vote on each bit of its digit.
+    const votes = (between: string): string => kernelText('ranks', '.param .u64 out', `.reg .b64 %o; .reg .b32 %t, %v, %s; .reg .pred %p; ld.param.u64 %o, [out];
+      mov.u32 %t, %tid.x; mov.u32 %s, 0; ${`shr.u32 %v, %t, 1; and.b32 %v, %v, 1; setp.ne.u32 %p, %v, 0; ${between} vote.sync.ballot.b32 %v, %p, -1; add.u32 %s, %s, %v;`.repeat(160)}
+      st.global.u32 [%o], %s; ret;`);
+    expect(lanes(votes(''), 'ranks')).toBe('its warps would be several units, and exchange values often');
+    expect(lanes(votes('xor.b32 %s, %s, 5; add.u32 %s, %s, %t;'.repeat(6)), 'ranks')).toBe(8);
   });
 });

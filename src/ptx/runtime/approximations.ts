@@ -27,6 +27,7 @@ export const INTEGER_SINGLE_BITS = 0x4b400000;
 export const LOG2_SERIES = Array.from({ length: 12 }, (_, n) => 2 / Math.LN2 / (2 * n + 1));
 export const SINE_SERIES = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n + 1));
 export const COSINE_SERIES = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n));
+const LARGEST_ANGLE = 2 ** 48;
 
 export const APPROXIMATION_FUNCTIONS = `
 (func $exp2 (param $x f64) (result f64) (local $n f64)
@@ -65,9 +66,11 @@ export const APPROXIMATION_FUNCTIONS = `
   (local.set $s2 (f64.mul $s $s))
   (f64.add (f64.convert_i64_s $e) (f64.mul $s ${horner('f64', '$s2', LOG2_SERIES)})))
 
-;; quadrant 0 is the sine, 1 the cosine; pi/2 is subtracted in two pieces.
+;; quadrant 0 is the sine, 1 the cosine; pi/2 is subtracted in two pieces. From ${LARGEST_ANGLE} on a double has no fraction of a quadrant
+;; left: what the subtraction leaves may be anything, and of a polynomial's far end infinite. Such angles count as whole turns.
 (func $sine (param $x f64) (param $quadrant i32) (result f64) (local $n $x2 f64) (local $q i32)
   (if (i32.eqz (f64.lt (f64.abs $x) (f64.const inf))) (then (return (f64.const nan))))
+  (local.set $x (select $x 0d (f64.lt (f64.abs $x) ${LARGEST_ANGLE}d)))
   (local.set $n (f64.nearest (f64.mul $x ${2 / Math.PI}d)))
   (local.set $q (i32.add (i32.wrap_i64 (i64.trunc_sat_f64_s $n)) $quadrant))
   (local.set $n (f64.sub (f64.sub $x (f64.mul $n 1.5707963267341256d)) (f64.mul $n 6.077100506506192e-11d)))

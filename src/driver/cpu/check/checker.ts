@@ -3,7 +3,7 @@
  * to tell of their accesses, fences and waits through the functions of {@link Checker.imports}; the host's work is told
  * of by the operations that do it.
  */
-import { ACCESS, ACCESS_SPACES, CHECK_GAP, CTX, FAULT } from '../../../ptx/index.js';
+import { ACCESS, ACCESS_SPACES, CHECK_GAP, CTX, FAULT, RESERVED_SHARED } from '../../../ptx/index.js';
 import type { CompiledModule } from '../../../ptx/index.js';
 import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../check-report.js';
 import { CUresult } from '../../result.js';
@@ -175,7 +175,10 @@ export class Checker implements MemoryWatch {
     this.races.forget(shared, end - shared);
     shadow.set(address + layout.params, launch.func.kernel.paramBytes, BYTE.live | BYTE.written | BYTE.readOnly | BYTE.param);
     const own = BYTE.live | BYTE.shared;
-    for (const { offset, size } of check.shared) shadow.set(shared + offset, size, own);
+    for (const { name, offset, size } of check.shared) {
+      // Cooperative groups of several warps clear a bit in each word of theirs that the system gives them.
+      shadow.set(shared + offset, size, name === RESERVED_SHARED.name ? own | BYTE.written : own);
+    }
     if (layout.sharedBytes > check.dynamicShared) shadow.set(shared + check.dynamicShared, layout.sharedBytes - check.dynamicShared, own);
     for (let thread = 0; thread < threads && check.frame.length > 0; thread++) {
       for (const { offset, size } of check.frame) shadow.set(frames + thread * check.frameBytes + offset, size, BYTE.live | BYTE.local);

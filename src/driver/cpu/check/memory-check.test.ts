@@ -179,6 +179,25 @@ describe('what is only put elsewhere', () => {
     expect(found(`${load}add.u16 %h0, %h0, %h1;\nst.global.u16 [%rd1], %h0;`)).toMatchObject([{ kind: 'uninitialised', memory: { offset: 1 } }]);
   });
 
+  // Both sides of `a && b` are computed where that is cheaper than a branch: a merge compares what stands behind its end.
+  test.each([
+    ['and', 'and.pred %p2, %p1, %p0;'], ['or', 'or.pred %p2, %p0, %p1;'],
+    ['negated', 'not.pred %p3, %p0;\nand.pred %p2, %p1, %p3;'],
+  ])('a comparison that a bound may settle looks at nothing: %s', (_, both) => {
+    const body = (bound: string): string =>
+      `ld.global.u32 %r1, [%rd0];\nsetp.lt.s32 %p0, %r1, 5;\n${bound}\nsetp.lt.u32 %p1, %r2, 4;\n${both}\n@%p2 st.global.u32 [%rd1], %r0;`;
+    expect(found(body('mov.u32 %r2, %ntid.x;'))).toEqual([]);
+    expect(found(body('ld.global.u8 %r3, [%rd0+2];\nsetp.gt.u32 %p4, %r3, 0;\nselp.u32 %r2, 1, 2, %p4;'))).toEqual([]);
+    expect(only(found(body('ld.global.u8 %r2, [%rd0+2];')))).toMatchObject({ kind: 'uninitialised', place: { line: 9 }, memory: { offset: 1 } });
+  });
+
+  test('a comparison that a bound may settle, and that something else looks at', () => {
+    const compared = 'ld.global.u32 %r1, [%rd0];\nsetp.lt.s32 %p0, %r1, 5;\nsetp.lt.u32 %p1, %r0, 4;\nand.pred %p2, %p1, %p0;\n@%p2 st.global.u32 [%rd1], %r0;\n';
+    for (const looked of ['@%p0 st.global.u32 [%rd1], %r0;', 'add.u32 %r1, %r1, 1;\nst.global.u32 [%rd1], %r1;']) {
+      expect(only(found(compared + looked))).toMatchObject({ kind: 'uninitialised', memory: { offset: 1 } });
+    }
+  });
+
   test('results and arguments of functions are looked at', () => {
     const device = new CheckedDevice().load(kernelOf(1, 'call (%r1), f, (%rd0, %r0);\nst.global.u32 [%rd0+4], %r1;',
       '.func (.reg .u32 out) f (.reg .u64 p, .reg .u32 n) {\n.reg .pred %p;\nld.global.u32 out, [p];\nsetp.gt.u32 %p, n, 0;\n@%p call (out), f, (p, out);\nret;\n}'));
@@ -256,4 +275,15 @@ describe('other spaces', () => {
     device.launch('k', [], { block: 40 });
     expect(only(device.fails())).toMatchObject({ kind: 'out-of-bounds', memory: { space: 'local', label: 'm', bytes: 16, offset: 16 }, place: { thread: [5, 0, 0] } });
   });
+});
+
+test('what cooperative groups find in the shared memory of the system is written', () => {
+  const meet = (address: string): string => `${address}\natom.shared.and.b32 %r2, [%r1], -2;\nst.global.u32 [%rd0], %r2;`;
+  const reports = (body: string, before = ''): readonly CheckReport[] => {
+    const device = new CheckedDevice().load(kernelOf(1, meet(body), before));
+    device.launch('k', [[device.words(0)]]);
+    return device.fails();
+  };
+  expect(reports('mov.u32 %r1, %reserved_smem_offset_1;\nadd.u32 %r1, %r1, 4;')).toEqual([]);
+  expect(only(reports('mov.u32 %r1, s;', '.shared .align 4 .b8 s[8];'))).toMatchObject({ kind: 'uninitialised' });
 });

@@ -1,6 +1,7 @@
 // Races of threads, blocks and streams, and what is none.
 
 import { describe, expect, test } from 'vitest';
+import type { CheckReport } from '../../check-report.js';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 import type { Shape } from '../testing/checked-device.js';
 
@@ -101,6 +102,20 @@ bar.sync 1, 64;
 ld.shared.u32 %r3, [%r9+4];
 DONE:`;
     expect(run(body, { block: 64 }).fails()).toEqual([]);
+  });
+
+  // The destructor of a cuda::pipeline: the lane that counts its warp out is the last, and ends the barriers of all.
+  test('the end of an mbarrier that others have arrived at is none, plain use of its memory behind it is', () => {
+    const ends = (after: string): readonly CheckReport[] => run(`.shared .align 8 .b64 m;
+setp.ne.u32 %p0, %r0, 0;
+@!%p0 mbarrier.init.shared.b64 [m], 64;
+bar.sync 0;
+mbarrier.arrive.shared.b64 %rd5, [m];
+shfl.sync.idx.b32 %r5, %r0, 0, 31, -1;
+@!%p0 mbarrier.inval.shared.b64 [m];
+${after}`, { block: 32 }).fails();
+    expect(ends('')).toEqual([]);
+    expect(ends('setp.eq.u32 %p1, %r0, 1;\n@%p1 st.shared.u32 [m], %r0;')).toMatchObject([{ kind: 'race', place: { action: 'write', thread: [1, 0, 0] }, other: { thread: [0, 0, 0] } }]);
   });
 
   test('volatile accesses are strong', () => {

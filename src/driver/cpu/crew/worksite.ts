@@ -3,8 +3,8 @@
  * next. Blocks are started in increasing order from one counter. A block that used up its fuel goes to the end of the
  * job's queue and may go on elsewhere: all of its state is in device memory.
  */
-import { CTX, STATUS } from '../../../ptx/index.js';
-import { beginCluster, runClusters } from '../kernels/cluster.js';
+import { CTX, STATUS, TEAM } from '../../../ptx/index.js';
+import { beginCluster, runClusters, teamBytes } from '../kernels/cluster.js';
 import { forget, noteClock, observe } from '../kernels/stall.js';
 import { ENTRY, HELD, JOB, TRAPPED, WORD, entryAt, jobAt, pieceOf, ring } from './control.js';
 
@@ -122,7 +122,7 @@ export class Worksite {
 
   /** What runs the clusters of a job, from what runs their blocks. */
   clusterRun(run: RunBlock): RunBlock {
-    return runClusters(run, (address) => this.viewOf(address));
+    return runClusters(run, (address) => this.viewOfTeam(address));
   }
 
   /** How many blocks the slot's next call is to run. */
@@ -184,7 +184,9 @@ export class Worksite {
         shared: words[at + JOB.shared]!, scratch: words[at + JOB.blockScratch]!, scratchBytes: words[at + JOB.blockScratchBytes]!,
         inTeams: words[at + JOB.held] !== HELD.block,
       };
-      observe(words, entryAt(entry) + ENTRY.watch, round, this.viewOf(address), address, place);
+      const bytes = place.scratch + place.scratchBytes;
+      const view = place.inTeams ? this.viewOfTeam(address) : this.viewOf(address, bytes);
+      observe(words, entryAt(entry) + ENTRY.watch, round, view, address, place);
     }
     words[yields]!++;
     if (words[yields]! >= YIELDS_BEFORE_COMPANY && Atomics.load(words, at + JOB.next) < words[at + JOB.total]!) {
@@ -245,7 +247,7 @@ export class Worksite {
     view[ctx + (CTX.further >> 2)] = piece - 1;
     const scratchBytes = words[at + JOB.scratchBytes]!;
     if (scratchBytes > 0) this.fill(address + words[at + JOB.scratch]!, 0, scratchBytes);
-    if (words[at + JOB.held] !== HELD.block) beginCluster(view, address, this.fill);
+    if (words[at + JOB.held] !== HELD.block) beginCluster(this.viewOfTeam(address), address, this.fill);
     this.refresh(entry);
     return true;
   }
@@ -265,14 +267,19 @@ export class Worksite {
     this.blocksUntilLook = CLOCK_BLOCKS;
   }
 
-  /** The words of device memory, of which there may be more than when they were last looked at. */
-  private viewOf(address: number): Int32Array {
-    if ((address >>> 0) + CTX.bytes > this.view.byteLength) {
+  /** The words of device memory up to the last of a slot, of which there may be more than when they were last looked at. */
+  private viewOf(address: number, bytes: number = CTX.bytes): Int32Array {
+    if ((address >>> 0) + bytes > this.view.byteLength) {
       // Growing by nothing makes this thread see what another one has grown it to.
       this.memory.grow(0);
       this.view = new Int32Array(this.memory.buffer);
     }
     return this.view;
+  }
+
+  /** All of its blocks: the head of one that lies across the end of what was memory then says nothing of them. */
+  private viewOfTeam(head: number): Int32Array {
+    return this.viewOf(head, teamBytes(this.viewOf(head, TEAM.bytes), head));
   }
 
   /** Only the first fault of a job counts. */

@@ -43,6 +43,11 @@ export function blocksOf(words: Int32Array, head: number): number {
   return ((word & 255) + 1) * ((word >>> 8 & 255) + 1) * ((word >>> 16 & 255) + 1);
 }
 
+/** Bytes of a cluster's slot, from its head to the end of its last block. */
+export function teamBytes(words: Int32Array, head: number): number {
+  return words[(head + TEAM.first) >>> 2]! + blocksOf(words, head) * words[(head + CTX.clusterStride) >>> 2]!;
+}
+
 /** Addresses of the cluster's blocks, by rank. */
 export function* blockAddresses(words: Int32Array, head: number): Iterable<number> {
   const count = blocksOf(words, head);

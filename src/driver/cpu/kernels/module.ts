@@ -80,6 +80,7 @@ export class CpuModule implements CodeModule {
   readonly wasm: WebAssembly.Module;
   readonly inLanes = false;
   readonly constBytes: number;
+  /** 80 for `.target sm_80`: drivers tell the virtual architecture by this name, and CUB chooses its kernels' sizes by it. */
   readonly ptxVersion: number;
   private readonly data: Allocation | undefined;
   /** Where its variables begin; 0 where it has none. */
@@ -93,8 +94,7 @@ export class CpuModule implements CodeModule {
     this.context = context;
     this.compiled = compiled;
     this.wasm = code.wasm;
-    const [major = 0, minor = 0] = compiled.version.split('.').map(Number);
-    this.ptxVersion = major * 10 + minor;
+    this.ptxVersion = Number(/\d+/.exec(compiled.target)?.[0] ?? 0);
     this.constBytes = compiled.variables.reduce((sum, v) => (v.space === 'const' ? sum + v.size : sum), 0);
     // Offsets are aligned as the variables want it, and so must their start be.
     const align = compiled.variables.reduce((most, variable) => Math.max(most, variable.align), GRANULE);
