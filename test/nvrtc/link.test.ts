@@ -1,5 +1,5 @@
 /** nvJitLink, through `async-cuda/nvrtc`. */
-import { CudaArgumentError, CudaCompileError } from 'async-cuda/core';
+import { CudaArgumentError, CudaCompileError, Device, f32, inout } from 'async-cuda/core';
 import { compile, link } from 'async-cuda/nvrtc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
@@ -23,6 +23,20 @@ describeWith('nvJitLink', 'link', () => {
       expect(ptx).toContain('.entry f(');
       // Optimised across the two: nothing is called.
       expect(ptx).not.toMatch(/\bcall\b/);
+    });
+
+    test('LTO-IR of programs that share a variable and a function becomes PTX, which the CPU device runs', async () => {
+      const sources = [
+        'extern __device__ int counter; extern __device__ float twice(float x);\nextern "C" __global__ void f(float* y) { y[0] = twice(y[0]); atomicAdd(&counter, 1); y[1] = counter; }',
+        `__device__ int counter = 5;\n${CALLEE}`,
+      ];
+      const { ptx } = await link(await Promise.all(sources.map((source) => compile(source, { architecture: 'sm_90', outputs: ['ltoir'] }))), { output: 'ptx' });
+      await using device = await Device.open('cpu');
+      const module = await device.loadModule(ptx!);
+      using numbers = device.alloc(f32, 2);
+      numbers.fill(device.stream, 3);
+      module.kernel('f', [inout(f32)]).launch(device.stream, { grid: 1, block: 1 }, numbers);
+      expect([...await numbers.read(device.stream)]).toEqual([6, 6]);
     });
 
     test('PTX of two programs becomes one cubin', async () => {

@@ -71,6 +71,12 @@ export function functionAddress(target: PtxFunction, taken: PtxFunction[]): bigi
   return FUNCTION_TAG + BigInt(index) * 16n;
 }
 
+/** What is to be said of a name that stands for nothing here. */
+export function undefinedSymbol(name: string, { variables, functions }: PtxModule): string {
+  const declared = variables.some(variable => variable.name === name) || functions.some(fn => fn.name === name);
+  return declared ? `'${name}' is defined in another module, and modules are not linked: link them to one text first (from LTO-IR, as nvcc -dlto and NVRTC make it)` : `undefined symbol '${name}'`;
+}
+
 /** `gap`: bytes to leave free behind each variable. */
 export function layOutData(module: PtxModule, functions: Map<string, PtxFunction>, taken: PtxFunction[], gap: number): DataLayout {
   const { source } = module;
@@ -131,7 +137,7 @@ export function layOutData(module: PtxModule, functions: Map<string, PtxFunction
         else view.setBigUint64(at, address, true);
         return;
       }
-      if (symbol?.kind !== 'data') throw source.error('semantic', `undefined symbol '${value.name}'`, value.at);
+      if (symbol?.kind !== 'data') throw source.error('semantic', undefinedSymbol(value.name, module), value.at);
       // The cell holds zero: the loader writes dataBase + addend.
       const relocation = { offset: at, addend: symbol.offset + value.addend };
       if (mask !== undefined) relocations.push({ ...relocation, part: { bytes: 1, shift: BYTE_MASKS.get(mask)! } });

@@ -20,6 +20,9 @@ describe('declarations', () => {
     ['.func f() { .reg .u32 x; .reg .u32 x; ret; }', 'declared twice'], ['.func f() { .reg .u32 x<2>; mov.u32 x2, 0; ret; }', "undefined symbol 'x2'"], ['.func f() { bra L; }', "undefined label 'L'"],
     [kernel('', '', '.maxntid 32 .reqntid 32'), 'not both'], [kernel('', '.param .u32 a, .param .u32 a'), 'declared twice'], [kernel('', '', '.noreturn'), 'no directive of kernels'],
     [kernel('.shared .b8 x[49153]; mov.u32 %r1, x; st.shared.u32 [%r1], %r1;'), '49152 are the most'],
+    ['.extern .global .u32 x; ' + kernel('ld.global.u32 %r1, [x];'), "'x' is defined in another module"], ['.extern .global .u32 x; .global .u64 p = x;', "'x' is defined in another module"],
+    ['.extern .func f(.param .u32 a); ' + kernel('{ .param .u32 p; st.param.u32 [p], 3; call f, (p); }'), "'f' is defined in another module, and modules are not linked: link them"],
+    ['.extern .func f(.param .u32 a); ' + kernel('mov.u64 %l1, f;'), "'f' is defined in another module"],
     ['.version 9.0\n.target sm_81\n.entry k() { ret; }', 'no .target'], ['.version 7.0\n.target sm_90\n.entry k() { ret; }', 'needs .version 7.8'],
   ])('%s', (text, message) => {
     expect(compiles(text)).toThrow(message);

@@ -8,7 +8,7 @@ import { valueComplaint } from '../rules/values.js';
 import type { Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import { INLINING } from './call-graph.js';
 import type { FunctionTraits } from './call-graph.js';
-import { alignUp, sharedVariable, variableLayout } from './data-layout.js';
+import { alignUp, sharedVariable, undefinedSymbol, variableLayout } from './data-layout.js';
 import { assignRoles, NO_REGISTERS, usesCarry, writesFirstOperand } from './operand-roles.js';
 import { functionsIn, sameShape } from './pointed-functions.js';
 import { isLabel } from './program.js';
@@ -538,7 +538,7 @@ class Lowering {
     }
     const target = this.context.functions.get(name);
     if (target?.body) return { kind: 'function', target };
-    throw this.fail(source, `undefined symbol '${name}'`, at);
+    throw this.fail(source, undefinedSymbol(name, this.context.module), at);
   }
 
   private call(source: Instruction, scope: Scope, predicate: Inst['predicate']): void {
@@ -589,8 +589,10 @@ class Lowering {
         target = callee.name;
       } else {
         // What CUDA's headers call for `kernel<<<…>>>`, streams and events in a kernel.
-        const why = callee.name.startsWith('__cudaCDP2') ? "is of CUDA's device runtime: kernels that launch kernels (dynamic parallelism) are not covered. Launch them from the host" : 'has no definition';
-        throw context.module.source.error('unsupported', `function '${callee.name}' ${why}`, callee.at, context.module.source.text.slice(source.start, source.end));
+        if (!callee.name.startsWith('__cudaCDP2')) throw this.fail(source, undefinedSymbol(callee.name, context.module), callee.at);
+        throw context.module.source.error('unsupported',
+          `function '${callee.name}' is of CUDA's device runtime: kernels that launch kernels (dynamic parallelism) are not covered. Launch them from the host`,
+          callee.at, context.module.source.text.slice(source.start, source.end));
       }
     }
     this.pushCall({ source, target, argValues, resultValues, predicate });

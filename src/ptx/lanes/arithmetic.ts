@@ -289,6 +289,19 @@ const unary = (integer: string | undefined, float: string | undefined): LaneRule
   return true;
 };
 
+/** copysign d, a, b: the sign of a, the magnitude of b */
+const copySign: LaneRule = e => {
+  const type = laneType(e);
+  if (!type || !isFloat(type) || !only(e) || !fits(e, [type, type, type])) return false;
+  for (const half of halves(type)) {
+    operand(e, e.inst.args[1]!, type, half);
+    operand(e, e.inst.args[2]!, type, half);
+    e.code.v128(type.bits === 64 ? [0, 0x80000000, 0, 0x80000000] : [0x80000000, 0x80000000, 0x80000000, 0x80000000]).op('v128.bitselect');
+    e.popLanes(e.inst.args[0]!, half);
+  }
+  return true;
+};
+
 const divide: LaneRule = e => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'full', 'ftz') || !fits(e, [type, type, type])) return false;
@@ -687,7 +700,7 @@ function moveAs(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
 export const ARITHMETIC: readonly (readonly [string, LaneRule])[] = [
   ['add', binary('add', 'add')], ['sub', binary('sub', 'sub')], ['mul', multiply], ['mad', multiplyAdd], ['fma', fused],
   ['div', divide], ['rcp', reciprocal], ['sqrt', unary(undefined, 'sqrt')], ['rsqrt', reciprocalRoot],
-  ['abs', unary('abs', 'abs')], ['neg', unary('neg', 'neg')], ['min', extreme('min')], ['max', extreme('max')],
+  ['abs', unary('abs', 'abs')], ['copysign', copySign], ['neg', unary('neg', 'neg')], ['min', extreme('min')], ['max', extreme('max')],
   ['and', logic('and')], ['or', logic('or')], ['xor', logic('xor')], ['not', not], ['lop3', logic3],
   ['shl', shift], ['shr', shift], ['shf', funnelShift],
   ['setp', setPredicate], ['selp', selectByPredicate], ['mov', move], ['cvta', move], ['cvt', convert],
