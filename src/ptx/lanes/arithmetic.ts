@@ -580,9 +580,32 @@ const extreme = (name: 'min' | 'max'): LaneRule => e => {
   return true;
 };
 
+/**
+ * mov of a mask of lanes: a unit's threads are neighbours in one warp, which holds a whole number of units, so that they differ by
+ * how far the first bit of a literal is shifted.
+ */
+function moveLaneMask(e: LaneEmitter, name: string): boolean {
+  const { code } = e;
+  const bits = [0, 1, 2, 3].map(lane => 1 << (4 * e.group + lane)) as [number, number, number, number];
+  code.v128(bits).get(e.base).i32(31).op('i32.and').op('i32x4.shl');
+  const ones = (): void => { code.v128([-1, -1, -1, -1]).op('i32x4.add'); };
+  // Twice the last bit is 0, of which one less is all of them.
+  const twice = (): void => { code.i32(1).op('i32x4.shl'); };
+  switch (name) {
+    case 'lanemask_eq': break;
+    case 'lanemask_lt': ones(); break;
+    case 'lanemask_le': twice(); ones(); break;
+    case 'lanemask_ge': ones(); code.op('v128.not'); break;
+    default: twice(); ones(); code.op('v128.not');
+  }
+  e.popLanes(e.inst.args[0]!);
+  return true;
+}
+
 const move: LaneRule = e => {
   const type = laneType(e);
   const source = e.inst.args[1];
+  if (type?.bits === 32 && !isFloat(type) && source?.kind === 'special' && source.name.startsWith('lanemask_') && only(e) && fits(e, [type, type])) return moveLaneMask(e, source.name);
   if (!type || !only(e) || !fits(e, [type, type]) || source?.kind !== 'register') return false;
   for (const half of halves(type)) {
     operand(e, source, type, half);

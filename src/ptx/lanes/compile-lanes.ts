@@ -52,15 +52,21 @@ export function groupsFor([x, y, z]: readonly [number, number, number]): number 
 const WARP_GROUPS = 8;
 /** Instructions, times groups, that engines still compile in good time. */
 const MOST_WORK = 6000;
+/**
+ * The same of kernels whose warps exchange values: as units that are warps, their operations take nothing beside what they take where threads
+ * wait for each other. A radix sort's ranks of 1600 instructions, one in twelve a vote, take 19 ms for 247, and of 3900 40 for 358; the
+ * first launch 0.1 to 0.3 s more.
+ */
+const MOST_WORK_OF_WARPS = 40_000;
 /** Instructions of a kernel of which eight groups always pay: larger ones may have too few vector registers for them. */
 const SMALL = 60;
 /** Vectors at once with which they pay in larger ones, too. */
 const FEW_VECTORS = 24;
 
 /**
- * A kernel too large for units that are warps goes without lanes where one in so many instructions is an operation of a warp: the
- * threads of all its units have to wait for each other there, one by one. A pass of CUB's radix sort, of which it is one in 14,
- * takes 2.4 times as long in units of 4 as thread by thread, and the engine 8 s to compile; of a selection, one in 67, 0.7 times.
+ * A kernel too large for that goes without lanes where one in so many instructions is an operation of a warp: in smaller units
+ * its threads wait for each other all the same, one by one. A pass of CUB's radix sort, of which it is one in 14, took 2.4 times
+ * as long in units of 4 as thread by thread, and the engine 8 s to compile; a selection, one in 67, 0.7 times.
  */
 const FREQUENT = 16;
 
@@ -75,6 +81,7 @@ function worthwhile({ blocks, shape, liveness }: LaneKernel, plan: LanePlan, mos
   }
   const isVarying = (register: Register): boolean => plan.spread(register).stride === undefined;
   const fit = warps > 0 || instructions <= SMALL || most * vectorPressure(blocks, shape.order, liveness, isVarying) <= FEW_VECTORS;
+  if (warps > 0 && most === WARP_GROUPS && most * instructions <= MOST_WORK_OF_WARPS) return most;
   let groups = fit ? most : Math.min(most, 4);
   while (groups > 1 && groups * instructions > MOST_WORK) groups /= 2;
   return groups < WARP_GROUPS && groups < most && warps * FREQUENT >= instructions ? 0 : groups;

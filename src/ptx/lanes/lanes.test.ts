@@ -38,7 +38,7 @@ const integer = fc.oneof(
   fc.tuple(fc.constantFrom('mad.lo.s32', 'mad.hi.u32', 'lop3.b32', 'bfi.b32', 'shf.l.wrap.b32', 'shf.r.clamp.b32'), r, r, r, either, fc.nat(255))
     .map(([op, a, b, c, x, table]) => op === 'lop3.b32' ? `${op} ${a}, ${b}, ${c}, ${a}, ${table};` : op === 'bfi.b32' ? `${op} ${a}, ${b}, ${c}, ${table % 40}, ${table % 9};` : `${op} ${a}, ${b}, ${c}, ${x};`),
   fc.tuple(fc.constantFrom('neg.s32', 'abs.s32', 'not.b32', 'popc.b32', 'clz.b32', 'brev.b32', 'mov.u32', 'cvt.s32.s8', 'cvt.u32.u16'), r, r).map(([op, a, b]) => `${op} ${a}, ${b};`),
-  fc.tuple(r, fc.constantFrom('%tid.x', '%tid.y', '%laneid', '%ntid.x', '%ctaid.x', '%warpid', '%lanemask_lt')).map(([a, b]) => `mov.u32 ${a}, ${b};`),
+  fc.tuple(r, fc.constantFrom('%tid.x', '%tid.y', '%laneid', '%ntid.x', '%ctaid.x', '%warpid', '%lanemask_lt', '%lanemask_eq', '%lanemask_le', '%lanemask_ge', '%lanemask_gt')).map(([a, b]) => `mov.u32 ${a}, ${b};`),
   fc.tuple(r, either, either, fc.constantFrom('%q0', '%q1', '%first', '%third', '%all8')).map(([a, b, c, q]) => `selp.b32 ${a}, ${b}, ${c}, ${q};`),
 );
 const floating = fc.oneof(
@@ -714,10 +714,11 @@ describe('lanes', () => {
     expect(lanes(sample('k17_calls'), 'recursion')).toBe('it calls functions');
     expect(lanes(sample('k20_switch_goto'), 'irrg')).toBe('its control flow is irreducible');
     // As in radix sorts: for each of many keys, a vote on each bit of its digit.
-    const votes = (between: string): string => kernelText('ranks', '.param .u64 out', `.reg .b64 %o; .reg .b32 %t, %v, %s; .reg .pred %p; ld.param.u64 %o, [out];
-      mov.u32 %t, %tid.x; mov.u32 %s, 0; ${`shr.u32 %v, %t, 1; and.b32 %v, %v, 1; setp.ne.u32 %p, %v, 0; ${between} vote.sync.ballot.b32 %v, %p, -1; add.u32 %s, %s, %v;`.repeat(160)}
+    const votes = (count: number, between = ''): string => kernelText('ranks', '.param .u64 out', `.reg .b64 %o; .reg .b32 %t, %v, %s; .reg .pred %p; ld.param.u64 %o, [out];
+      mov.u32 %t, %tid.x; mov.u32 %s, 0; ${`shr.u32 %v, %t, 1; and.b32 %v, %v, 1; setp.ne.u32 %p, %v, 0; ${between} vote.sync.ballot.b32 %v, %p, -1; add.u32 %s, %s, %v;`.repeat(count)}
       st.global.u32 [%o], %s; ret;`);
-    expect(lanes(votes(''), 'ranks')).toBe('its warps would be several units, and exchange values often');
-    expect(lanes(votes('xor.b32 %s, %s, 5; add.u32 %s, %s, %t;'.repeat(6)), 'ranks')).toBe(8);
+    expect(lanes(votes(160), 'ranks')).toBe(32);
+    expect(lanes(votes(500, 'xor.b32 %s, %s, 5; add.u32 %s, %s, %t;'.repeat(3)), 'ranks')).toBe('its warps would be several units, and exchange values often');
+    expect(lanes(votes(250, 'xor.b32 %s, %s, 5; add.u32 %s, %s, %t;'.repeat(8)), 'ranks')).toBe(4);
   });
 });

@@ -153,3 +153,24 @@ const singles = ((): Uint32Array => {
 it.each(['ex2.approx', 'ex2.approx.ftz', 'lg2.approx', 'lg2.approx.ftz', 'sin.approx', 'sin.approx.ftz', 'cos.approx', 'cos.approx.ftz', 'tanh.approx'])('%s.f32', name => {
   expect(differences(`mov.b32 %f, %a; ${name}.f32 %g, %f; mov.b32 %d, %g;`, singles, true)).toEqual([]);
 });
+
+it.each(['eq', 'lt', 'le', 'gt', 'ge'])('%%lanemask_%s, whatever the block\'s shape', name => {
+  const text = `.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %m, %t, %x, %y, %z, %n; .reg .b64 %out;
+  ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %y, %tid.y; mov.u32 %n, %ntid.x; mad.lo.u32 %t, %y, %n, %t;
+  mad.wide.u32 %out, %t, 4, %out; mov.u32 %m, %lanemask_${name}; st.global.u32 [%out], %m;
+  ret;
+}`;
+  const one = (lane: number): number => [1 << lane, (1 << lane) - 1, (2 << lane) - 1, -2 << lane, -1 << lane][['eq', 'lt', 'le', 'gt', 'ge'].indexOf(name)]! >>> 0;
+  for (const block of [[32], [96], [64, 2], [16, 4], [12, 4], [8, 3], [100]] as const) {
+    const grid = new Grid(text, { simd: true });
+    const [x, y = 1] = block;
+    const out = grid.put(new Uint32Array(x * y));
+    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [...block] }).status).toBe(STATUS.done);
+    expect([...out.view], block.join('×')).toEqual(Array.from({ length: x * y }, (_, i) => one(i % 32)));
+  }
+});
