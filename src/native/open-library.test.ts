@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 
 import type { Machine } from './find.js';
@@ -33,6 +34,9 @@ test('a library that is not there: every path, and how to get it', () => {
   const missing: LibraryRow = { ...KNOWN_LIBRARIES.nvrtc, base: 'async-cuda-has-none' };
   const error = failure(() => openLibrary(loadKoffi(), missing, { machine: nowhere }));
   const tried = error.tried.map(({ path }) => path);
+  // Printed it is one list, also as the cause of the error that it becomes on another thread.
+  const whole = new Error(error.message, { cause: LibraryNotFoundError.from(error.message, error.tried) });
+  expect(inspect(whole).split('/nowhere/usr/local/cuda/lib64/libasync-cuda-has-none.so.13')).toHaveLength(2);
   for (const path of ['/nowhere/usr/local/cuda/lib64/libasync-cuda-has-none.so.13', 'libasync-cuda-has-none.so.13']) expect(tried).toContain(path);
   for (const path of tried) expect(error.message).toContain(path);
   expect(error.message).toContain('pip install nvidia-cuda-nvrtc` (for older CUDA: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvrtc-cu11)');
