@@ -9,6 +9,7 @@ import { Grid } from '../run-grid.test-support.js';
 import { ARITHMETIC_FORMS } from '../rules/forms/arithmetic.js';
 import { COMPARISON_FORMS } from '../rules/forms/comparison.js';
 import { CONVERSION_FORMS } from '../rules/forms/conversion.js';
+import { sequence } from './sequence.test-support.js';
 
 const MNEMONICS = [...new Set([...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS].map(row => row.mnemonic))].filter(name => !['isspacep', 'cvta', 'mapa', 'getctarank'].includes(name));
 /** Instructions in one kernel. */
@@ -17,16 +18,6 @@ const CHUNK = 12;
 const MOST = 240;
 const THREADS = 40;
 
-/** Numbers that do not depend on what was asked before, so that a form keeps its operands. */
-function sequence(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x9e3779b9) >>> 0;
-    let x = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    x = Math.imul(x ^ (x >>> 15), 0x735a2d97);
-    return (x ^ (x >>> 15)) >>> 0;
-  };
-}
 const WORDS = [0, 1, 2, 31, 32, 33, 63, 64, 255, 0x7f, 0x80, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
   0x7fc00000, 0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x3c003c00, 0x7c00fc00, 0x04000001, 0x00018001, 0x7e007c01, 0x4b000000, 0x4f000000, 0xcf000000, 0x7f7fffff, 0x3f80bf80];
 const BITS: Record<string, number> = { h: 16, r: 32, f: 32, l: 64, d: 64, q: 128, e: 8, p: 1 };

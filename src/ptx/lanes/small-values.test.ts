@@ -4,18 +4,9 @@
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid } from '../run-grid.test-support.js';
+import { sequence } from './sequence.test-support.js';
 
 const BLOCK = 256;
-
-function sequence(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x9e3779b9) >>> 0;
-    let x = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    x = Math.imul(x ^ (x >>> 15), 0x735a2d97);
-    return (x ^ (x >>> 15)) >>> 0;
-  };
-}
 
 /** out[i] = what the instructions leave in %d, of %a, %b and %c. */
 const kernelOf = (instructions: string): string => `.version 8.6
