@@ -62,6 +62,17 @@ const CASES: Case[] = [
     args: [floats(grid, 2 ** 20), room(grid, 4 * 2 ** 20), { i32: 1024 }, { i32: 1024 }], launch: { grid: [32, 32], block: [32, 8] } }) },
   { name: 'nbody', file: 'k09_nbody', work: 2048 ** 2 / 1e6, unit: 'M pairs/s', prepare: grid => ({
     args: [floats(grid, 4 * 2048), floats(grid, 4 * 2048), { i32: 2048 }, { f32: 0.01 }, { f32: 0.01 }], launch: { grid: [16], block: [128] } }) },
+  // Halves, and what becomes of them; bytes.
+  { name: 'vadd_half', file: 'k02_half_bf16', work: 2 ** 22 / 1e6, unit: 'M/s', prepare: grid => ({
+    args: [{ i32: 2 ** 22 }, floats(grid, 2 ** 21), floats(grid, 2 ** 21), room(grid, 2 * 2 ** 22)], launch: { grid: [2 ** 14], block: [256] } }) },
+  { name: 'vadd_half2', file: 'k02_half_bf16', work: 2 ** 22 / 1e6, unit: 'M/s', prepare: grid => ({
+    args: [{ i32: 2 ** 21 }, floats(grid, 2 ** 21), floats(grid, 2 ** 21), room(grid, 2 * 2 ** 22)], launch: { grid: [2 ** 13], block: [256] } }) },
+  { name: 'vadd_bf16', file: 'k02_half_bf16', work: 2 ** 22 / 1e6, unit: 'M/s', prepare: grid => ({
+    args: [{ i32: 2 ** 22 }, floats(grid, 2 ** 21), floats(grid, 2 ** 21), room(grid, 2 * 2 ** 22)], launch: { grid: [2 ** 14], block: [256] } }) },
+  { name: 'vmix', file: 'k02_half_bf16', work: 2 ** 22 / 1e6, unit: 'M/s', prepare: grid => ({
+    args: [{ i32: 2 ** 22 }, floats(grid, 2 ** 22), floats(grid, 2 ** 21), room(grid, 4 * 2 ** 22)], launch: { grid: [2 ** 14], block: [256] } }) },
+  { name: 'cvts', file: 'k02_half_bf16', work: 2 ** 22 / 1e6, unit: 'M/s', prepare: grid => ({
+    args: [{ i32: 2 ** 22 }, floats(grid, 2 ** 22), room(grid, 2 * 2 ** 22), room(grid, 2 * 2 ** 22), room(grid, 2 ** 22)], launch: { grid: [2 ** 14], block: [256] } }) },
 ];
 
 const chosen = process.argv.slice(2);

@@ -210,7 +210,8 @@ function besides(shape: 'mul' | 'fma', packed: boolean): string {
   }).join('\n        ');
 }
 
-const isTiny = `(v128.and (f32x4.lt (f32x4.abs $x) (f32x4.splat 0x1p-100f)) (v128.and (f32x4.ne $p (f32x4.splat 0f)) (f32x4.ne $y (f32x4.splat 0f))))`;
+/** From 2^-133 on the 16 bits of a product end at the least bit of f32. Zeros are exact. */
+const isTiny = `(v128.and (f32x4.lt (f32x4.abs $x) (f32x4.splat 0x1p-132f)) (v128.and (f32x4.ne $p (f32x4.splat 0f)) (f32x4.ne $y (f32x4.splat 0f))))`;
 
 function lanesFunction(format: 'f16' | 'bf16', packed: boolean, shape: 'add' | 'mul' | 'fma'): string {
   const takesThird = shape === 'fma';
@@ -222,7 +223,7 @@ function lanesFunction(format: 'f16' | 'bf16', packed: boolean, shape: 'add' | '
     ${shape === 'add' ? '(local.set $s (f32x4.add $x $y))' : `
     (local.set $p $x)
     (local.set $x (f32x4.mul $x $y))
-    ${mayNotFit ? `(local.set $odd (v128.or $odd ${takesThird ? `(v128.or (v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat 0x1p126f))) ${isTiny})` : isTiny}))` : ''}
+    ${mayNotFit ? `(local.set $odd (v128.or $odd ${takesThird ? `(v128.or (v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat (f32.const inf)))) ${isTiny})` : isTiny}))` : ''}
     ${takesThird ? SUM_TO_ODD : '(local.set $s $x)'}`}
     ${rounded(format, upper)}`;
   return `
