@@ -11,6 +11,7 @@ import { pushRounded, pushWidened } from './halves.js';
 const PRED = scalarType('pred');
 const U32 = scalarType('u32');
 const F32 = scalarType('f32');
+const B16 = scalarType('b16');
 
 /** Whether a register of one of these widths is a value of the type. */
 export function holds(arg: Arg | undefined, type: ScalarType, ...widths: number[]): arg is Arg & { kind: 'register' } {
@@ -30,9 +31,10 @@ function shortType(e: LaneEmitter): ScalarType | undefined {
 const areShort = (e: LaneEmitter, type: ScalarType, count: number): boolean =>
   e.inst.args.length === count + 1 && e.inst.args.every((arg, index) => holds(arg, type, 16) || (index > 0 && arg.kind === 'integer'));
 
-/** The operand's lanes: what is above a register's zeros or signs is not the type's own yet. */
+/** The operand's lanes: a register of 16 bits with zeros above, whatever it is declared as; a literal as the type has it. */
 function pushRaw(e: LaneEmitter, arg: Arg, type: ScalarType): void {
-  e.pushLanes(arg, arg.kind === 'register' ? arg.register.type : type);
+  const own = arg.kind === 'register' ? arg.register.type : type;
+  e.pushLanes(arg, arg.kind === 'register' && own.bits === 16 && own.kind === 'signed' ? B16 : own);
 }
 
 /** The operand as integers of 32 bits. */
@@ -174,12 +176,6 @@ const selectByPredicate: LaneRule = e => {
 
 // ---- moves
 
-/** Bits of a register of 16 with nothing above, or of a wider one. */
-function pushBits(e: LaneEmitter, arg: Arg, type: ScalarType): void {
-  pushRaw(e, arg, type);
-  if (type.bits === 16 && arg.kind === 'register' && arg.register.type.kind === 'signed') cut(e, 16);
-}
-
 const move: LaneRule = e => {
   const [type] = e.types();
   const [target, source] = e.inst.args;
@@ -205,10 +201,10 @@ function pack(e: LaneEmitter, target: Arg & { kind: 'register' }, elements: read
   const words = Array.from({ length: type.bits / 32 }, (_, word) => {
     const local = e.temp('v128');
     if (part.bits === 32) {
-      pushBits(e, elements[word]!, part);
+      pushRaw(e, elements[word]!, part);
     } else {
-      pushBits(e, elements[2 * word]!, part);
-      pushBits(e, elements[2 * word + 1]!, part);
+      pushRaw(e, elements[2 * word]!, part);
+      pushRaw(e, elements[2 * word + 1]!, part);
       code.i32(16).op('i32x4.shl').op('v128.or');
     }
     code.set(local);

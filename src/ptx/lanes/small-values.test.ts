@@ -130,6 +130,10 @@ it.each([
   ]),
   ...['u16', 's16'].flatMap(type => ['add', 'sub', 'mul.lo', 'mul.hi', 'min', 'max', 'div', 'rem'].map(name => `cvt.u16.u32 %x, %a; cvt.u16.u32 %y, %b; ${name}.${type} %w, %x, %y; cvt.u32.u16 %d, %w;`)),
   ...['u16', 's16'].flatMap(type => ['lt', 'ge', 'eq'].map(name => `cvt.u16.u32 %x, %a; cvt.u16.u32 %y, %b; setp.${name}.${type} %p, %x, %y; selp.b16 %w, %x, %y, %p; cvt.u32.u16 %d, %w;`)),
+  // The same in all threads, in a register of another sign than the instruction's.
+  ...['max.u16 %w, %s, %x;', 'mul.hi.u16 %w, %x, %s;', 'setp.lt.u16 %p, %s, %x; selp.b16 %w, %s, %x, %p;', 'cvt.u8.s16 %w, %s;'].map(text =>
+    `{ .reg .s16 %s; .reg .u32 %q; add.u32 %q, %n, 40000; cvt.s16.u32 %s, %q; cvt.u16.u32 %x, %a; ${text} cvt.u32.u16 %d, %w; }`),
+  '{ .reg .s16 %s; .reg .u32 %q; add.u32 %q, %n, 40000; cvt.s16.u32 %s, %q; cvt.u16.u32 %x, %a; mov.b32 %d, {%s, %x}; }',
   'cvt.u16.u32 %x, %a; shr.s16 %w, %x, 3; cvt.u32.u16 %d, %w;', 'cvt.u16.u32 %x, %a; shl.b16 %w, %x, 17; cvt.u32.u16 %d, %w;',
 ])('%s', { timeout: 60_000 }, instructions => {
   expect(differences(instructions, plain)).toEqual([]);
