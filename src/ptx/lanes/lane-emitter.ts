@@ -9,6 +9,7 @@ import type { Liveness } from '../analysis/liveness.js';
 import { Emitter } from '../emit/emitter.js';
 import type { Surroundings } from '../emit/emitter.js';
 import { SCRATCH } from '../emit/frame-layout.js';
+import { isHalf } from '../rules/half.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
@@ -27,8 +28,9 @@ export type LaneRule = (e: LaneEmitter) => boolean;
 export interface LaneRules {
   /** Written for the group at hand. */
   group: ReadonlyMap<string, LaneRule>;
-  /** Written for all groups of the unit. */
+  /** Written for all groups of the unit; those of halves apart from those of what has the same mnemonic. */
   unit: ReadonlyMap<string, LaneRule>;
+  halves: ReadonlyMap<string, LaneRule>;
 }
 
 export const isWide = (register: Register): boolean => register.type.bits === 64;
@@ -546,7 +548,7 @@ export abstract class LaneEmitter extends Emitter {
     if (!inst.defs.length || steps(this.plan.result(inst), this.width)) return false;
     if (inst.mnemonic === 'ld') return this.unchecked?.has(inst) === true;
     const rule = this.laneRules.group.get(inst.mnemonic);
-    if (!isPure(inst) || !rule || this.laneRules.unit.has(inst.mnemonic)) return false;
+    if (!isPure(inst) || !rule || this.unitRule()) return false;
     const start = this.code.length;
     let took = false;
     this.conditionally(() => { this.scoped(() => { took = rule(this); }); });
@@ -560,7 +562,7 @@ export abstract class LaneEmitter extends Emitter {
       this.group = this.onlyGroup = group;
       for (const inst of insts) {
         this.inst = inst;
-        const rule = this.laneRules.unit.get(inst.mnemonic) ?? this.laneRules.group.get(inst.mnemonic)!;
+        const rule = this.unitRule() ?? this.laneRules.group.get(inst.mnemonic)!;
         this.scoped(() => {
           if (!rule(this)) throw new Error(`the vector rule of '${inst.mnemonic}' does not go by group`);
         });
@@ -572,9 +574,15 @@ export abstract class LaneEmitter extends Emitter {
     this.effort.lanes += insts.length * this.weight;
   }
 
+  /** What writes the current instruction for all groups, if something does. */
+  private unitRule(): LaneRule | undefined {
+    const { unit, halves } = this.laneRules;
+    return (this.types().some(isHalf) ? halves : unit).get(this.inst.mnemonic);
+  }
+
   /** False where there is no vector rule for the instruction. */
   private emitVectors(inst: Inst): boolean {
-    if (this.laneRules.unit.get(inst.mnemonic)?.(this)) return true;
+    if (this.unitRule()?.(this)) return true;
     const rule = this.laneRules.group.get(inst.mnemonic);
     if (!rule) return false;
     for (let group = 0; group < this.groups; group++) {

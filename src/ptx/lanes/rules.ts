@@ -21,5 +21,6 @@ function byMnemonic(rows: readonly (readonly [string, LaneRule])[]): Map<string,
 
 export const LANE_RULES: LaneRules = {
   group: byMnemonic([...ARITHMETIC, ...NARROW, ...HALVES, ...BIT_OPERATIONS]),
-  unit: byMnemonic([...MEMORY, ...CALLED, ...CALLED_HALVES, ...ATOMICS]),
+  unit: byMnemonic([...MEMORY, ...CALLED, ...ATOMICS]),
+  halves: byMnemonic(CALLED_HALVES),
 };
