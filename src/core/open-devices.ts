@@ -19,8 +19,8 @@ import { FreeGate } from './free-gate.js';
 import { Loans } from './loans.js';
 import { makeRoom } from './make-room.js';
 import type { Module } from './module.js';
-import { Staging } from './staging.js';
 import type { Held } from './queued-operation.js';
+import { Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
 /** Threads that a CPU device can be given. */

@@ -1,98 +1,11 @@
-// Vector forms of arithmetic, logic, comparisons and conversions on 32- and 64-bit types. A form that is not here runs
-// thread by thread; results are the same bit for bit.
+// Vector forms of arithmetic, logic, comparisons and conversions on 32- and 64-bit types, and of those on integers of 16 bits that
+// are the same in lanes of 32. A form that is not here runs thread by thread; results are the same bit for bit.
 
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
-
-const PRED = scalarType('pred');
-
-/** The instruction's only type, if its registers are whole lanes: 32 or 64 bits, or predicates. */
-function laneType(e: LaneEmitter): ScalarType | undefined {
-  const types = e.types();
-  const [type] = types;
-  if (types.length !== 1 || !type) return undefined;
-  return whole(type) ? type : undefined;
-}
-
-const whole = (type: ScalarType): boolean =>
-  (type.bits === 32 && !/x2$|^tf32$/.test(type.name)) || type.bits === 64 || type.kind === 'predicate';
-
-const halves = (type: ScalarType): readonly number[] => type.bits === 64 ? [0, 1] : [0];
-const shapeOf = (type: ScalarType): string => ({ i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' })[type.wasm];
-const isFloat = (type: ScalarType): boolean => type.kind === 'float';
-
-/** Only these modifiers besides types. */
-export const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
-  e.inst.modifiers.every(word => modifiers.includes(word) || e.types().some(type => type.name === word));
-
-/** Registers of other widths are left to the scalar rules, which know what to do or to refuse. */
-export function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
-  return e.inst.args.length === types.length && e.inst.args.every((arg, index) => fitsOne(arg, types[index]!));
-}
-
-export function fitsOne(arg: Arg, type: ScalarType): boolean {
-  switch (arg.kind) {
-    case 'register':
-      if (type.kind === 'predicate' || arg.register.type.kind === 'predicate') return type.kind === arg.register.type.kind;
-      return arg.register.type.bits === type.bits && !/x2$|^tf32$/.test(arg.register.type.name);
-    case 'not': return type.kind === 'predicate' && fitsOne(arg.operand, type);
-    case 'integer': case 'float': case 'special': case 'symbol': return true;
-    default: return false;
-  }
-}
-
-function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
-  if (type.bits === 64) e.pushHalf(arg, type, half);
-  else e.pushLanes(arg, type);
-}
-
-/** Subnormal lanes of the f32x4 on the stack become zeros of their sign. */
-function flush(e: LaneEmitter): void {
-  const { code } = e;
-  const value = e.temp('v128');
-  code.tee(value).get(value).op('f32x4.abs').v128(LEAST).op('f32x4.lt');
-  zeroed(e);
-}
-
-/** Takes a value and a mask: where the mask is set, the value's sign alone is left. */
-function zeroed(e: LaneEmitter): void {
-  e.code.i32(1).op('i32x4.shr_u').op('v128.andnot');
-}
-
-/** `flush` after rounding, as in rules/flush.ts. `exact` pushes the operands of the sum a*b+c that was rounded. */
-function flushRounded(e: LaneEmitter, exact: () => void): void {
-  const { code } = e;
-  const result = e.temp('v128');
-  const magnitude = e.temp('v128');
-  code.tee(result).get(result).op('f32x4.abs').tee(magnitude).v128(LEAST).op('f32x4.lt');
-  zeroed(e);
-  code.set(result).get(magnitude).v128(LEAST).op('i32x4.eq').op('v128.any_true');
-  e.when(() => {
-    code.get(result);
-    exact();
-    e.call('unless_tiny_sums');
-    code.set(result);
-  });
-  code.get(result);
-}
-
-/** The least normal f32. */
-const LEAST = [0x00800000, 0x00800000, 0x00800000, 0x00800000] as const;
-
-export function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
-  operand(e, arg, type, half);
-  if (e.has('ftz') && type.wasm === 'f32') flush(e);
-}
-
-export function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () => void): void {
-  if (e.has('ftz') && type.wasm === 'f32') {
-    if (exact) flushRounded(e, exact);
-    else flush(e);
-  }
-  e.popLanes(e.inst.args[0]!, half);
-}
+import { PRED, fits, floatOperand, floatResult, halves, isFloat, isWhole, laneType, only, operand, popResult, shapeOf } from './operands.js';
 
 /** `add r, r, x` where some threads must keep their r: what those add is zero. */
 function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boolean {
@@ -210,7 +123,7 @@ const multiplyAdd: LaneRule = e => {
     e.code.op(`${shapeOf(type)}.mul`);
     operand(e, args[3]!, type, half);
     e.code.op(`${shapeOf(type)}.add`);
-    e.popLanes(args[0]!, half);
+    popResult(e, type, half);
   }
   return true;
 };
@@ -297,7 +210,7 @@ const copySign: LaneRule = e => {
     operand(e, e.inst.args[1]!, type, half);
     operand(e, e.inst.args[2]!, type, half);
     e.code.v128(type.bits === 64 ? [0, 0x80000000, 0, 0x80000000] : [0x80000000, 0x80000000, 0x80000000, 0x80000000]).op('v128.bitselect');
-    e.popLanes(e.inst.args[0]!, half);
+    popResult(e, type, half);
   }
   return true;
 };
@@ -353,7 +266,7 @@ const logic = (operation: string): LaneRule => e => {
     operand(e, e.inst.args[1]!, type, half);
     operand(e, e.inst.args[2]!, type, half);
     e.code.op(`v128.${operation}`);
-    e.popLanes(e.inst.args[0]!, half);
+    popResult(e, type, half);
   }
   return true;
 };
@@ -364,7 +277,7 @@ const not: LaneRule = e => {
   for (const half of halves(type)) {
     operand(e, e.inst.args[1]!, type, half);
     e.code.op('v128.not');
-    e.popLanes(e.inst.args[0]!, half);
+    popResult(e, type, half);
   }
   return true;
 };
@@ -418,7 +331,7 @@ const shift: LaneRule = e => {
         operand(e, args[1]!, type, half);
         code.i32(Math.min(count, bits - 1)).op(operation);
       }
-      e.popLanes(args[0]!, half);
+      popResult(e, type, half);
     }
     return true;
   }
@@ -433,7 +346,7 @@ const shift: LaneRule = e => {
       code.get(count).op(operation);
       code.get(count).i32(bits).op('i32.lt_u').i32(-1).op('i32.mul').op('i32x4.splat').op('v128.and');
     }
-    e.popLanes(args[0]!, half);
+    popResult(e, type, half);
   }
   return true;
 };
@@ -474,24 +387,25 @@ const funnelShift: LaneRule = e => {
   return true;
 };
 
-export const INTEGER_COMPARISONS: Record<string, { op: string; unsigned?: true }> = {
+const INTEGER_COMPARISONS: Record<string, Comparison> = {
   eq: { op: 'eq' }, ne: { op: 'ne' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
   lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
 };
-export const FLOAT_COMPARISONS: Record<string, { op: string; negated?: true }> = {
+export const FLOAT_COMPARISONS: Record<string, Comparison> = {
   eq: { op: 'eq' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
   neu: { op: 'ne' }, ltu: { op: 'ge', negated: true }, leu: { op: 'gt', negated: true }, gtu: { op: 'le', negated: true }, geu: { op: 'lt', negated: true },
 };
+interface Comparison {
+  op: string;
+  unsigned?: true;
+  negated?: true;
+}
 
 const setPredicate: LaneRule = e => {
   const type = laneType(e);
   const { code, inst: { args, modifiers } } = e;
-  const comparison = modifiers[0]!;
-  const [target] = args;
-  const combination = e.oneOf('and', 'or', 'xor');
-  if (!type || type.kind === 'predicate' || target?.kind !== 'register' || !only(e, comparison, 'and', 'or', 'xor', 'ftz')) return false;
-  if (!fits(e, combination ? [PRED, type, type, PRED] : [PRED, type, type])) return false;
-  const row: { op: string; unsigned?: true; negated?: true } | undefined = isFloat(type) ? FLOAT_COMPARISONS[comparison] : INTEGER_COMPARISONS[comparison];
+  if (!type || type.kind === 'predicate' || !setsPredicate(e, type, 'ftz')) return false;
+  const row = (isFloat(type) ? FLOAT_COMPARISONS : INTEGER_COMPARISONS)[modifiers[0]!];
   if (!row) return false;
   const equality = row.op === 'eq' || row.op === 'ne';
   const unsigned = row.unsigned ?? type.kind === 'unsigned';
@@ -499,25 +413,30 @@ const setPredicate: LaneRule = e => {
   // There are no unsigned comparisons of i64x2: both sides are moved by 2^63.
   const biased = type.wasm === 'i64' && !equality && unsigned;
   const suffix = isFloat(type) || equality ? '' : unsigned && !biased ? '_u' : '_s';
-  popTruth(e, row.negated === true, () => {
-    for (const half of halves(type)) {
-      for (const index of [1, 2]) {
-        if (isFloat(type)) floatOperand(e, args[index]!, type, half);
-        else operand(e, args[index]!, type, half);
-        if (biased) code.v128([0, 0x80000000, 0, 0x80000000]).op('v128.xor');
-      }
-      code.op(`${shapeOf(type)}.${row.op}${suffix}`);
+  for (const half of halves(type)) {
+    for (const index of [1, 2]) {
+      if (isFloat(type)) floatOperand(e, args[index]!, type, half);
+      else operand(e, args[index]!, type, half);
+      if (biased) code.v128([0, 0x80000000, 0, 0x80000000]).op('v128.xor');
     }
-    if (type.bits === 64) code.shuffle([0, 2, 4, 6]);
-  });
+    code.op(`${shapeOf(type)}.${row.op}${suffix}`);
+  }
+  if (type.bits === 64) code.shuffle([0, 2, 4, 6]);
+  popTruth(e, row);
   return true;
 };
 
-/** Pops the mask that `compare` pushes, or its opposite, combined with the last operand where setp says so. */
-export function popTruth(e: LaneEmitter, negated: boolean, compare: () => void): void {
+/** Whether the instruction makes one predicate of two values of the type, and of another predicate where it combines them. */
+export function setsPredicate(e: LaneEmitter, type: ScalarType, ...modifiers: string[]): boolean {
+  const { args, modifiers: [comparison] } = e.inst;
+  return args[0]?.kind === 'register' && only(e, comparison!, 'and', 'or', 'xor', ...modifiers)
+    && fits(e, e.oneOf('and', 'or', 'xor') ? [PRED, type, type, PRED] : [PRED, type, type]);
+}
+
+/** Pops the mask of a comparison into the instruction's target, combined with the last operand where it says so. */
+export function popTruth(e: LaneEmitter, { negated }: Comparison): void {
   const { code, inst: { args } } = e;
   const combination = e.oneOf('and', 'or', 'xor');
-  compare();
   if (negated) code.op('v128.not');
   if (combination) {
     e.pushLanes(args[3]!, PRED);
@@ -534,7 +453,7 @@ const selectByPredicate: LaneRule = e => {
   if (known !== undefined) {
     for (const half of halves(type)) {
       operand(e, args[known ? 1 : 2]!, type, half);
-      e.popLanes(args[0]!, half);
+      popResult(e, type, half);
     }
     return true;
   }
@@ -546,7 +465,7 @@ const selectByPredicate: LaneRule = e => {
     operand(e, args[2]!, type, half);
     e.pushMaskHalf(condition, type.bits === 64 ? half : -1);
     code.op('v128.bitselect');
-    e.popLanes(args[0]!, half);
+    popResult(e, type, half);
   }
   return true;
 };
@@ -556,7 +475,7 @@ const extreme = (name: 'min' | 'max'): LaneRule => e => {
   const type = laneType(e);
   const { code, inst: { args } } = e;
   if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
-  if (!isFloat(type)) return type.bits === 32 && only(e) && binary(`${name}_${type.kind === 'signed' ? 's' : 'u'}`, undefined)(e);
+  if (!isFloat(type)) return type.bits <= 32 && only(e) && binary(`${name}_${type.kind === 'signed' ? 's' : 'u'}`, undefined)(e);
   if (!only(e, 'ftz', 'NaN')) return false;
   for (const half of halves(type)) {
     const [a, b] = [1, 2].map(index => {
@@ -609,7 +528,7 @@ const move: LaneRule = e => {
   if (!type || !only(e) || !fits(e, [type, type]) || source?.kind !== 'register') return false;
   for (const half of halves(type)) {
     operand(e, source, type, half);
-    e.popLanes(e.inst.args[0]!, half);
+    popResult(e, type, half);
   }
   return true;
 };
@@ -617,7 +536,7 @@ const move: LaneRule = e => {
 const convert: LaneRule = e => {
   const [to, from] = e.types();
   const { code, inst: { args } } = e;
-  if (!to || !from || e.types().length !== 2 || !whole(to) || !whole(from) || !fits(e, [to, from])) return false;
+  if (!to || !from || e.types().length !== 2 || to.bits < 32 || from.bits < 32 || !isWhole(to) || !isWhole(from) || !fits(e, [to, from])) return false;
   const target = args[0]!;
   const suffix = from.kind === 'signed' ? 's' : 'u';
   const name = `${to.wasm} ${from.wasm}`;

@@ -5,8 +5,9 @@ import type { Arg } from '../analysis/program.js';
 import { OPERATIONS, readModifyWrite } from '../rules/atomics.js';
 import { scalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
-import { access, check, pushThread } from './memory.js';
-import type { Place } from './memory.js';
+import { pushThread } from './memory.js';
+import { access, check } from './places.js';
+import type { Place } from './places.js';
 
 const B32 = scalarType('b32');
 

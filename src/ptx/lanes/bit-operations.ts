@@ -1,16 +1,16 @@
 // Vector forms of operations on bits and bytes of 32-bit integers, and of their quotients.
 
 import { scalarType } from '../scalar-types.js';
-import { fits, only } from './arithmetic.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+import { fits, laneType, only } from './operands.js';
 
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');
 
 /** One operand of 32 bits. */
 const ofOne = (body: (e: LaneEmitter) => void, ...types: string[]): LaneRule => e => {
-  const [type] = e.types();
-  if (e.types().length !== 1 || !type || !types.includes(type.name) || !only(e) || !fits(e, [U32, type])) return false;
+  const type = laneType(e);
+  if (!type || !types.includes(type.name) || !only(e) || !fits(e, [U32, type])) return false;
   e.pushLanes(e.inst.args[1]!, type);
   body(e);
   e.popLanes(e.inst.args[0]!);
@@ -63,7 +63,7 @@ const reverse = ofOne(e => {
 /** prmt that takes bytes as they are, by literals. */
 const permute: LaneRule = e => {
   const { code, inst: { args } } = e;
-  if (e.types().length !== 1 || e.type() !== B32 || !only(e) || !fits(e, [B32, B32, B32, B32])) return false;
+  if (laneType(e) !== B32 || !only(e) || !fits(e, [B32, B32, B32, B32])) return false;
   const selector = e.literal(args[3]!);
   if (selector === undefined) return false;
   const parts = [0, 1, 2, 3].map(index => (selector >> (4 * index)) & 15);
@@ -82,9 +82,9 @@ function byteOf(e: LaneEmitter, index: number): number | undefined {
 }
 
 const extractField: LaneRule = e => {
-  const [type] = e.types();
+  const type = laneType(e);
   const { code, inst: { args } } = e;
-  if (e.types().length !== 1 || !type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, U32, U32])) return false;
+  if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, U32, U32])) return false;
   const [start, length] = [byteOf(e, 2), byteOf(e, 3)];
   if (start === undefined || length === undefined) return false;
   const last = Math.min(start + length - 1, 31);
@@ -101,7 +101,7 @@ const extractField: LaneRule = e => {
 
 const insertField: LaneRule = e => {
   const { code, inst: { args } } = e;
-  if (e.types().length !== 1 || e.type() !== B32 || !only(e) || !fits(e, [B32, B32, B32, U32, U32])) return false;
+  if (laneType(e) !== B32 || !only(e) || !fits(e, [B32, B32, B32, U32, U32])) return false;
   const [start, length] = [byteOf(e, 3), byteOf(e, 4)];
   if (start === undefined || length === undefined) return false;
   if (start > 31 || length === 0) {
@@ -119,9 +119,9 @@ const insertField: LaneRule = e => {
 
 /** Shifts by amounts that differ: lane by lane, past the memory that code for each thread goes through. */
 const shift: LaneRule = e => {
-  const [type] = e.types();
+  const type = laneType(e);
   const { code, inst: { args, mnemonic } } = e;
-  if (e.types().length !== 1 || type?.bits !== 32 || type.kind === 'float' || !only(e) || !fits(e, [type, type, U32])) return false;
+  if (type?.bits !== 32 || type.kind === 'float' || !only(e) || !fits(e, [type, type, U32])) return false;
   const signed = mnemonic === 'shr' && type.kind === 'signed';
   const [value, amount, result] = e.temps(3) as [number, number, number];
   e.pushLanes(args[1]!, type);
@@ -144,9 +144,9 @@ const shift: LaneRule = e => {
 
 /** In f64, of which the quotient of two integers of 32 bits is less than the next one only where it is so exactly. */
 const divide: LaneRule = e => {
-  const [type] = e.types();
+  const type = laneType(e);
   const { code, inst: { args, mnemonic } } = e;
-  if (e.types().length !== 1 || type?.bits !== 32 || (type.kind !== 'signed' && type.kind !== 'unsigned') || /x2$/.test(type.name) || !only(e) || !fits(e, [type, type, type])) return false;
+  if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, type])) return false;
   const signed = type.kind === 'signed';
   const [a, b, quotient, none] = e.temps(4) as [number, number, number, number];
   e.pushLanes(args[1]!, type);
@@ -176,7 +176,7 @@ const dotProduct: LaneRule = e => {
   const types = e.types();
   const { code, inst: { args } } = e;
   const [ofA, ofB = ofA] = types;
-  if (!ofA || !ofB || types.length > 2 || ![ofA, ofB].every(type => type.bits === 32 && (type.kind === 'signed' || type.kind === 'unsigned') && !/x2$/.test(type.name)) || !only(e)) return false;
+  if (!ofA || !ofB || types.length > 2 || ![ofA, ofB].every(({ name }) => name === 'u32' || name === 's32') || !only(e)) return false;
   const sum = scalarType(ofA.kind === 'signed' || ofB.kind === 'signed' ? 's32' : 'u32');
   if (!fits(e, [sum, B32, B32, sum])) return false;
   for (const odd of [false, true]) {

@@ -5,8 +5,10 @@
 import type { Arg } from '../analysis/program.js';
 import { isHalf } from '../rules/half.js';
 import type { ScalarType } from '../scalar-types.js';
-import { only } from './arithmetic.js';
+import { emitWat } from '../wasm/wat.js';
+import { FLOAT_COMPARISONS, popTruth, setsPredicate } from './arithmetic.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+import { only } from './operands.js';
 import { callForAll } from './vector-calls.js';
 
 type Quad = readonly [number, number, number, number];
@@ -17,48 +19,28 @@ const NAN = 0x7fff;
 
 /** Makes f32 of the halves on the stack, which have zeros above; always exact. */
 export function pushWidened(e: LaneEmitter, type: ScalarType): void {
-  const { code } = e;
-  if (type.name === 'bf16') {
-    code.i32(16).op('i32x4.shl');
-    return;
-  }
-  const half = e.temp('v128');
-  const shifted = e.temp('v128');
-  code.tee(half).v128(all(0x7fff)).op('v128.and').i32(13).op('i32x4.shl').set(shifted);
-  // Subnormal ones are what they have more than the least normal f32 of their exponent. A multiplication would do for all, but processors take long for
-  // subnormal factors.
-  code.get(shifted).v128(all(0x38800000)).op('i32x4.add').v128(all(0x38800000)).op('f32x4.sub');
-  code.get(shifted).v128(all(0x38000000)).op('i32x4.add');
-  // The greatest exponent stays the greatest.
-  code.get(shifted).v128(all(0x0f7fffff)).op('i32x4.gt_s').v128(all(0x38000000)).op('v128.and').op('i32x4.add');
-  code.get(shifted).v128(all(0x00800000)).op('i32x4.lt_s').op('v128.bitselect');
-  code.get(half).v128(all(0x8000)).op('v128.and').i32(16).op('i32x4.shl').op('v128.or');
+  const [a, m, x] = e.temps(3) as [number, number, number];
+  e.code.set(a);
+  emitWat(e.code, widened('$a', formatOf(type), false, '$x'), { $a: a, $m: m, $x: x });
+  e.code.get(x);
 }
 
 /** Rounds the f32 on the stack to nearest halves, with zeros above. */
 export function pushRounded(e: LaneEmitter, type: ScalarType): void {
-  const { code } = e;
-  const value = e.temp('v128');
-  if (type.name === 'bf16') {
-    code.tee(value).v128(all(0x7fff)).op('i32x4.add').get(value).i32(16).op('i32x4.shr_u').v128(all(1)).op('v128.and').op('i32x4.add').i32(16).op('i32x4.shr_u');
-    code.v128(all(NAN)).get(value).get(value).op('f32x4.eq').op('v128.bitselect');
-    return;
-  }
-  const magnitude = e.temp('v128');
-  code.tee(value).v128(all(0x7fffffff)).op('v128.and').set(magnitude);
-  // Of f32 from 0.5 on the last bit is a subnormal's.
-  code.get(magnitude).v128(all(0x3f000000)).op('f32x4.add').v128(all(0x3f000000)).op('i32x4.sub');
-  code.get(magnitude).v128(all(0xfff - 0x38000000)).op('i32x4.add').get(magnitude).i32(13).op('i32x4.shr_u').v128(all(1)).op('v128.and').op('i32x4.add');
-  code.i32(13).op('i32x4.shr_u').v128(all(0x7c00)).op('i32x4.min_u');
-  code.get(magnitude).v128(all(0x38800000)).op('i32x4.lt_s').op('v128.bitselect');
-  code.get(value).i32(16).op('i32x4.shr_u').v128(all(0x8000)).op('v128.and').op('v128.or');
-  code.v128(all(NAN)).get(value).get(value).op('f32x4.eq').op('v128.bitselect');
+  const [s, m, r] = e.temps(3) as [number, number, number];
+  e.code.set(s);
+  emitWat(e.code, rounded(formatOf(type), false), { $s: s, $m: m, $r: r });
+  e.code.get(r);
 }
+
+type Format = 'f16' | 'bf16';
+
+/** What one of a type's halves is. */
+const formatOf = ({ name }: ScalarType): Format => name.startsWith('b') ? 'bf16' : 'f16';
 
 interface Halves {
   type: ScalarType;
-  /** The type of one. */
-  single: 'f16' | 'bf16';
+  format: Format;
   packed: boolean;
 }
 
@@ -68,7 +50,7 @@ function halvesOf(e: LaneEmitter, count: number): Halves | undefined {
   const { args } = e.inst;
   if (e.types().length !== 1 || !type || !isHalf(type) || args.length !== count + 1) return undefined;
   const fits = (arg: Arg): boolean => arg.kind === 'register' && arg.register.type.bits === type.bits && (arg.register.type.kind === 'bits' || arg.register.type === type);
-  return args.every(fits) ? { type, single: type.name.startsWith('b') ? 'bf16' : 'f16', packed: type.bits === 32 } : undefined;
+  return args.every(fits) ? { type, format: formatOf(type), packed: type.bits === 32 } : undefined;
 }
 
 const ownType = (arg: Arg): ScalarType => (arg as Arg & { kind: 'register' }).register.type;
@@ -107,7 +89,7 @@ const extreme = (name: 'min' | 'max'): LaneRule => e => {
   if (!halves || !only(e, 'NaN')) return false;
   const { code, inst: { args } } = e;
   const both = (word: number): Quad => all(halves.packed ? word * 0x10001 : word);
-  const infinity = both(halves.single === 'bf16' ? 0x7f80 : 0x7c00);
+  const infinity = both(halves.format === 'bf16' ? 0x7f80 : 0x7c00);
   const [a, b] = [1, 2].map(index => {
     const local = e.temp('v128');
     e.pushLanes(args[index]!, ownType(args[index]!));
@@ -146,20 +128,38 @@ const extreme = (name: 'min' | 'max'): LaneRule => e => {
   return true;
 };
 
+const setPredicate: LaneRule = e => {
+  const [type] = e.types();
+  const { code, inst: { args, modifiers } } = e;
+  const row = FLOAT_COMPARISONS[modifiers[0]!];
+  if (e.types().length !== 1 || !type || !isHalf(type) || type.bits !== 16 || !row || !setsPredicate(e, type) || args[1]!.kind !== 'register' || args[2]!.kind !== 'register') return false;
+  for (const index of [1, 2]) {
+    e.pushLanes(args[index]!, type);
+    pushWidened(e, type);
+  }
+  code.op(`f32x4.${row.op}`);
+  popTruth(e, row);
+  return true;
+};
+
 export const HALVES: readonly (readonly [string, LaneRule])[] = [
-  ['abs', sign('abs')], ['neg', sign('neg')], ['min', extreme('min')], ['max', extreme('max')],
+  ['abs', sign('abs')], ['neg', sign('neg')], ['min', extreme('min')], ['max', extreme('max')], ['setp', setPredicate],
 ];
 /** Written for all groups of a unit. */
 export const CALLED_HALVES: readonly (readonly [string, LaneRule])[] = [
   ['add', fused('add')], ['sub', fused('sub')], ['mul', fused('mul')], ['fma', fused('fma')],
 ];
 
-// ---- the functions
+// ---- as texts, which stand in functions and in the code of a group
 
 const splat = (word: number): string => `(i32x4.splat ${word})`;
 
-/** One of two halves, `$a` say, as f32 in `$x`. The upper one of bf16 stands where it is. */
-function widened(name: string, format: 'f16' | 'bf16', upper: boolean, to: string): string {
+/**
+ * One of two halves, `$a` say, as f32 in `$x`. The upper one of bf16 stands where it is. Subnormal ones of f16 are what they have more than
+ * the least normal f32 of their exponent: a multiplication would do for all, but processors take long for subnormal factors. The
+ * greatest exponent stays the greatest.
+ */
+function widened(name: string, format: Format, upper: boolean, to: string): string {
   if (format === 'bf16') return `(local.set ${to} ${upper ? `(v128.and ${name} ${splat(0xffff0000)})` : `(i32x4.shl ${name} 16)`})`;
   const shifted = upper ? `(v128.and (i32x4.shr_u ${name} 3) ${splat(0x0fffe000)})` : `(i32x4.shl (v128.and ${name} ${splat(0x7fff)}) 13)`;
   const signBit = upper ? `(v128.and ${name} ${splat(0x80000000)})` : `(i32x4.shl (v128.and ${name} ${splat(0x8000)}) 16)`;
@@ -171,8 +171,8 @@ function widened(name: string, format: 'f16' | 'bf16', upper: boolean, to: strin
       (i32x4.lt_s $m ${splat(0x00800000)}))))`;
 }
 
-/** \`$s\`, rounded, in the lower or upper half of lanes. */
-function rounded(format: 'f16' | 'bf16', upper: boolean): string {
+/** `$s`, rounded, in the lower or upper half of lanes of `$r`. Of f32 from 0.5 on the last bit is a subnormal f16's. */
+function rounded(format: Format, upper: boolean): string {
   const bits = format === 'bf16'
     ? `(i32x4.shr_u (i32x4.add (i32x4.add $s ${splat(0x7fff)}) (v128.and (i32x4.shr_u $s 16) ${splat(1)})) 16)`
     : `(v128.or (v128.and (i32x4.shr_u $s 16) ${splat(0x8000)}) (v128.bitselect
@@ -184,7 +184,7 @@ function rounded(format: 'f16' | 'bf16', upper: boolean): string {
     (local.set $r ${upper ? `(v128.or $r (i32x4.shl ${result} 16))` : result})`;
 }
 
-/** \`$s\` = \`$x\` + \`$z\`, to odd: where something is lost and the last bit is even, one step towards what was lost. */
+/** `$s` = `$x` + `$z`, to odd: where something is lost and the last bit is even, one step towards what was lost. */
 const SUM_TO_ODD = `
     (local.set $s (f32x4.add $x $z))
     (local.set $m (f32x4.sub $s $x))
@@ -213,7 +213,7 @@ function besides(shape: 'mul' | 'fma', packed: boolean): string {
 /** From 2^-133 on the 16 bits of a product end at the least bit of f32. Zeros are exact. */
 const isTiny = `(v128.and (f32x4.lt (f32x4.abs $x) (f32x4.splat 0x1p-132f)) (v128.and (f32x4.ne $p (f32x4.splat 0f)) (f32x4.ne $y (f32x4.splat 0f))))`;
 
-function lanesFunction(format: 'f16' | 'bf16', packed: boolean, shape: 'add' | 'mul' | 'fma'): string {
+function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | 'fma'): string {
   const takesThird = shape === 'fma';
   const mayNotFit = format === 'bf16' && shape !== 'add';
   const half = (upper: boolean): string => `

@@ -5,8 +5,8 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Inst } from '../analysis/program.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { access } from './memory.js';
-import type { Access } from './memory.js';
+import { access } from './places.js';
+import type { Access } from './places.js';
 import { isPure } from './spread.js';
 
 export interface JointCheck {

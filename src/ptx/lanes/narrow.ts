@@ -1,35 +1,23 @@
-// Vector forms of integers of 8 and 16 bits, and of what takes values apart and puts them together. Such an integer takes a
-// lane of 32 bits; registers of 16 have zeros above.
+// Vector forms of what has integers of 8 and 16 bits beside wider values: conversions, and moves that take values apart and put them
+// together. Such an integer takes a lane of 32 bits; registers of 16 have zeros above.
 
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { FLOAT_COMPARISONS, INTEGER_COMPARISONS, fitsOne, floatOperand, only, popTruth } from './arithmetic.js';
-import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 import { pushRounded, pushWidened } from './halves.js';
+import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+import { cut, extend, fits, floatOperand, laneType, only, operand, popResult } from './operands.js';
 
-const PRED = scalarType('pred');
-const U32 = scalarType('u32');
 const F32 = scalarType('f32');
 const B16 = scalarType('b16');
 
 /** Whether a register of one of these widths is a value of the type. */
-export function holds(arg: Arg | undefined, type: ScalarType, ...widths: number[]): arg is Arg & { kind: 'register' } {
+function holds(arg: Arg | undefined, type: ScalarType, ...widths: number[]): arg is Arg & { kind: 'register' } {
   if (arg?.kind !== 'register') return false;
   const own = arg.register.type;
   if (!widths.includes(own.bits) || own.kind === 'predicate') return false;
   return own.kind === 'bits' || type.kind === 'bits' || (own.kind === 'float' ? own === type : type.kind !== 'float');
 }
-
-/** The instruction's only type, where that is an integer of 16 bits. */
-function shortType(e: LaneEmitter): ScalarType | undefined {
-  const [type] = e.types();
-  return e.types().length === 1 && type?.bits === 16 && type.kind !== 'float' ? type : undefined;
-}
-
-/** So many operands behind a target of 16 bits. */
-const areShort = (e: LaneEmitter, type: ScalarType, count: number): boolean =>
-  e.inst.args.length === count + 1 && e.inst.args.every((arg, index) => holds(arg, type, 16) || (index > 0 && arg.kind === 'integer'));
 
 /** The operand's lanes: a register of 16 bits with zeros above, whatever it is declared as; a literal as the type has it. */
 function pushRaw(e: LaneEmitter, arg: Arg, type: ScalarType): void {
@@ -43,134 +31,12 @@ function pushExtended(e: LaneEmitter, arg: Arg, type: ScalarType): void {
   if (arg.kind === 'register') extend(e, type, arg.register.type.bits);
 }
 
-/** Of what is on the stack in so many bits, those of the type, extended. */
-function extend(e: LaneEmitter, type: ScalarType, from: number): void {
-  if (type.kind === 'signed') e.code.i32(32 - type.bits).op('i32x4.shl').i32(32 - type.bits).op('i32x4.shr_s');
-  else if (type.bits < from) cut(e, type.bits);
-}
-
-function cut(e: LaneEmitter, bits: number): void {
-  const mask = 2 ** bits - 1;
-  e.code.v128([mask, mask, mask, mask]).op('v128.and');
-}
-
-/** Pops integers into a register of 16 or 32 bits. */
-function popCut(e: LaneEmitter, target: Arg & { kind: 'register' }): void {
-  if (target.register.type.bits === 16) cut(e, 16);
-  e.popLanes(target);
-}
-
-/** What is computed of lanes as if they had 32 bits. `extended`: the bits above matter. */
-const short = (count: number, extended: boolean, body: (e: LaneEmitter, type: ScalarType, push: (index: number) => void) => boolean): LaneRule => e => {
-  const type = shortType(e);
-  if (!type || !areShort(e, type, count)) return false;
-  const push = extended ? pushExtended : pushRaw;
-  if (!body(e, type, index => { push(e, e.inst.args[index]!, type); })) return false;
-  popCut(e, e.inst.args[0] as Arg & { kind: 'register' });
-  return true;
-};
-
-const each = (count: number, operation: string): LaneRule => short(count, false, (e, _, push) => {
-  if (!only(e, 'lo')) return false;
-  for (let index = 1; index <= count; index++) push(index);
-  e.code.op(operation);
-  return true;
-});
-
-const highProduct = short(2, true, (e, type, push) => {
-  if (!e.has('hi') || !only(e, 'hi')) return false;
-  push(1);
-  push(2);
+const highProduct: LaneRule = e => {
+  const type = laneType(e);
+  if (type?.bits !== 16 || !e.has('hi') || !only(e, 'hi') || !fits(e, [type, type, type])) return false;
+  for (const index of [1, 2]) operand(e, e.inst.args[index]!, type, 0);
   e.code.op('i32x4.mul').i32(16).op(type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
-  return true;
-});
-
-const multiplyAdd = short(3, false, (e, _, push) => {
-  if (!e.has('lo') || !only(e, 'lo')) return false;
-  push(1);
-  push(2);
-  e.code.op('i32x4.mul');
-  push(3);
-  e.code.op('i32x4.add');
-  return true;
-});
-
-const extreme = (name: 'min' | 'max'): LaneRule => short(2, true, (e, type, push) => {
-  if (!only(e)) return false;
-  push(1);
-  push(2);
-  e.code.op(`i32x4.${name}_${type.kind === 'signed' ? 's' : 'u'}`);
-  return true;
-});
-
-const magnitude = short(1, true, (e, _, push) => {
-  if (!only(e)) return false;
-  push(1);
-  e.code.op('i32x4.abs');
-  return true;
-});
-
-/** By the same amount in all threads. */
-const shift: LaneRule = e => {
-  const type = shortType(e);
-  const { code, inst: { args, mnemonic } } = e;
-  const [target, value, amount] = args;
-  if (!type || !only(e) || args.length !== 3 || !holds(target, type, 16) || !holds(value, type, 16)) return false;
-  if (!amount || (amount.kind !== 'integer' && !holds(amount, U32, 32)) || e.stride(amount) !== 0) return false;
-  pushExtended(e, value, type);
-  // Of 16 bits nothing is left by 31, and WebAssembly takes 32 for 0.
-  if (amount.kind === 'integer') {
-    code.i32(Math.min(31, Number(BigInt.asUintN(32, amount.value))));
-  } else {
-    const count = e.temp('i32');
-    e.push(amount, U32);
-    code.tee(count).i32(31).get(count).i32(31).op('i32.lt_u').op('select');
-  }
-  code.op(mnemonic === 'shl' ? 'i32x4.shl' : type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
-  popCut(e, target);
-  return true;
-};
-
-const setPredicate: LaneRule = e => {
-  const [type] = e.types();
-  const { args, modifiers } = e.inst;
-  const comparison = modifiers[0]!;
-  const combination = e.oneOf('and', 'or', 'xor');
-  const [target, a, b, other] = args;
-  if (e.types().length !== 1 || type?.bits !== 16 || target?.kind !== 'register' || args.length !== (combination ? 4 : 3)) return false;
-  if (!only(e, comparison, 'and', 'or', 'xor') || !fitsOne(target, PRED) || (other && !fitsOne(other, PRED))) return false;
-  const isFloat = type.kind === 'float';
-  const row: { op: string; unsigned?: true; negated?: true } | undefined = isFloat ? FLOAT_COMPARISONS[comparison] : INTEGER_COMPARISONS[comparison];
-  const operands = [a!, b!];
-  if (!row || !operands.every(arg => holds(arg, type, 16) || (!isFloat && arg.kind === 'integer'))) return false;
-  const equality = row.op === 'eq' || row.op === 'ne';
-  if (!isFloat && ((type.kind === 'bits' && !equality) || (row.unsigned && type.kind !== 'unsigned'))) return false;
-  popTruth(e, row.negated === true, () => {
-    for (const arg of operands) {
-      if (isFloat) {
-        pushRaw(e, arg, type);
-        pushWidened(e, type);
-      } else {
-        pushExtended(e, arg, type);
-      }
-    }
-    // Of 16 bits all numbers are signed ones of 32.
-    e.code.op(isFloat ? `f32x4.${row.op}` : `i32x4.${row.op}${equality ? '' : '_s'}`);
-  });
-  return true;
-};
-
-const selectByPredicate: LaneRule = e => {
-  const [type] = e.types();
-  const { code, inst: { args } } = e;
-  const [target, a, b, condition] = args;
-  if (e.types().length !== 1 || type?.bits !== 16 || args.length !== 4 || !only(e) || !holds(target, type, 16) || !fitsOne(condition!, PRED)) return false;
-  if (![a!, b!].every(arg => holds(arg, type, 16) || (type.kind !== 'float' && arg.kind === 'integer'))) return false;
-  pushRaw(e, a!, type);
-  pushRaw(e, b!, type);
-  e.pushLanes(condition!, PRED);
-  code.op('v128.bitselect');
-  popCut(e, target);
+  popResult(e, type, 0);
   return true;
 };
 
@@ -179,13 +45,9 @@ const selectByPredicate: LaneRule = e => {
 const move: LaneRule = e => {
   const [type] = e.types();
   const [target, source] = e.inst.args;
-  if (e.types().length !== 1 || !type || e.inst.args.length !== 2 || !only(e) || !target || !source) return false;
-  if (source.kind === 'vector') return target.kind === 'register' && pack(e, target, source.elements, type);
-  if (target.kind === 'vector') return source.kind === 'register' && unpack(e, target.elements, source, type);
-  if (type.bits !== 16 || !holds(target, type, 16) || !holds(source, type, 16)) return false;
-  pushRaw(e, source, type);
-  popCut(e, target);
-  return true;
+  if (e.types().length !== 1 || !type || e.inst.args.length !== 2 || !only(e)) return false;
+  if (source?.kind === 'vector') return target?.kind === 'register' && pack(e, target, source.elements, type);
+  return target?.kind === 'vector' && source?.kind === 'register' && unpack(e, target.elements, source, type);
 };
 
 /** What each of the elements has of a value of the type; undefined where there is no form for that. */
@@ -370,9 +232,4 @@ function convertPair(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean 
   return true;
 }
 
-export const NARROW: readonly (readonly [string, LaneRule])[] = [
-  ['add', each(2, 'i32x4.add')], ['sub', each(2, 'i32x4.sub')], ['mul', highProduct], ['mul', each(2, 'i32x4.mul')], ['mad', multiplyAdd],
-  ['min', extreme('min')], ['max', extreme('max')], ['abs', magnitude], ['neg', each(1, 'i32x4.neg')],
-  ['and', each(2, 'v128.and')], ['or', each(2, 'v128.or')], ['xor', each(2, 'v128.xor')], ['not', each(1, 'v128.not')],
-  ['shl', shift], ['shr', shift], ['setp', setPredicate], ['selp', selectByPredicate], ['mov', move], ['cvt', convert],
-];
+export const NARROW: readonly (readonly [string, LaneRule])[] = [['mul', highProduct], ['mov', move], ['cvt', convert]];

@@ -9,8 +9,8 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { access } from './memory.js';
-import type { Access } from './memory.js';
+import { access } from './places.js';
+import type { Access } from './places.js';
 
 /** What addresses are made by, of whole numbers: none of it faults, whatever its operands. */
 const ARITHMETIC = new Set(['mov', 'copy', 'cvt', 'cvta', 'add', 'sub', 'mul', 'mad', 'shl']);

@@ -5,8 +5,8 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { access, testPlace } from './memory.js';
-import type { Access } from './memory.js';
+import { access, testPlace } from './places.js';
+import type { Access } from './places.js';
 
 /** Fewer accesses than this are not worth a second copy of their instructions. */
 const LEAST_ACCESSES = 3;

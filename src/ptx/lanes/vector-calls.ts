@@ -7,8 +7,8 @@ import {
 } from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
-import { fits, floatOperand, floatResult, only } from './arithmetic.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
+import { fits, floatOperand, floatResult, only } from './operands.js';
 
 const F32 = scalarType('f32');
 

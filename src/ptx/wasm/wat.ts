@@ -127,6 +127,24 @@ export class WatLibrary {
 
 function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, name: string): Uint8Array {
   const code = new Code();
+  emitNodes(code, body, locals, links, name);
+  return code.op('end').finish();
+}
+
+const parsed = new Map<string, Node[]>();
+const NO_LINKS: WatLinks = {
+  functionIndex: name => { throw new SyntaxError(`wat: $${name} is called from within other code`); },
+  globalIndex: name => { throw new SyntaxError(`wat: $${name} is named from within other code`); },
+};
+
+/** Writes a text's instructions into other code, which has these locals for the names in it. Nothing is called. */
+export function emitWat(code: Code, text: string, locals: Readonly<Record<string, number>>): void {
+  let body = parsed.get(text);
+  if (!body) parsed.set(text, body = parse(text));
+  emitNodes(code, body, new Map(Object.entries(locals)), NO_LINKS, 'other code');
+}
+
+function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string, number>, links: WatLinks, name: string): void {
   const labels: string[] = [];
   const local = (text: string): number => {
     const index = locals.get(text);
@@ -236,7 +254,6 @@ function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, na
     if (/\.(load|store|atomic\.(load|store|rmw))/.test(head)) code.u32(accessWidth(head)).u32(offset);
   };
   body.forEach(emit);
-  return code.op('end').finish();
 }
 
 function parseInteger(text: string): bigint {
