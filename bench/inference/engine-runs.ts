@@ -146,8 +146,8 @@ async function contender(runner: Promise<Runner>, count: number, warmRuns = 0): 
 const besideNode = (start: LocalPeer['start'], bar?: LocalPeer['bar']): LocalPeer => ({ name: 'onnxruntime-node', ...(bar === undefined ? {} : { bar }), start });
 
 const QUEUED = 50;
-/** Bursts before the first that counts, likewise. */
-const WARM_BURSTS = 200;
+/** Bursts before the first that counts, likewise: the last functions of the path are compiled behind some 20 000 runs. */
+const WARM_BURSTS = 2000;
 
 /** An engine, and how one run of it is made. */
 interface Queued {

@@ -19,6 +19,18 @@ export interface GraphHandles {
 /** What it writes, it writes all of. */
 const WRITTEN = ACCESS_WRITE | ACCESS_WHOLE;
 
+/** Memory that a graph uses, with the same for each launch. */
+export interface GraphUse {
+  readonly buffer: HostUse['buffer'];
+  readonly access: number;
+  /** As the command says it. */
+  readonly told: number;
+}
+
+export function graphUse({ buffer, access }: HostUse): GraphUse {
+  return { buffer, access: ACCESSES[access], told: (access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT };
+}
+
 export class ForeignGraph {
   private readonly runtime: Runtime;
   private readonly handles: GraphHandles;
@@ -40,21 +52,18 @@ export class ForeignGraph {
    * @param turn what it writes besides: graphs that have it in common run one after the other, on whichever streams
    * @returns how far the stream is behind it
    */
-  launch(stream: Stream, uses: readonly HostUse[], turn: DeviceBuffer): number {
+  launch(stream: Stream, uses: readonly GraphUse[], turn: DeviceBuffer): number {
     stream.check();
-    for (let i = 0; i < uses.length; i++) stream.order(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access]);
+    for (let i = 0; i < uses.length; i++) stream.order(uses[i]!.buffer.memory, uses[i]!.access);
     stream.order(turn.memory, ACCESS_WRITE);
     const root = stream.nextRoot();
     this.runtime.name(root, this.title);
     let at = beginGraphLaunch(stream, root, this.exec, this.handles.short, uses.length + 1);
     const { memory } = this.runtime.ring;
-    for (let i = 0; i < uses.length; i++) {
-      const { buffer, access } = uses[i]!;
-      memory[at++] = buffer.memory.handle | ((access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT);
-    }
+    for (let i = 0; i < uses.length; i++) memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.told;
     memory[at] = turn.memory.handle | (WRITTEN << ACCESS_SHIFT);
     const mark = stream.commitGraph();
-    for (let i = 0; i < uses.length; i++) stream.used(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access], mark);
+    for (let i = 0; i < uses.length; i++) stream.used(uses[i]!.buffer.memory, uses[i]!.access, mark);
     stream.used(turn.memory, ACCESS_WRITE, mark);
     return mark;
   }

@@ -1,58 +1,121 @@
 /** The last operations of an engine's runs, by the tensors that they were made of: whoever makes one for each run has what is kept for it at hand. */
 import { Applied } from '../ops/collect.js';
 import type { AnyTensor } from '../tensor/index.js';
-import type { Engine, NamedTensors, TensorInfo } from './engine.js';
+import type { NamedTensors } from './engine.js';
 
-/** Operations that are remembered: as many as a program most often has in turns. */
-const MOST_RECENT = 4;
+/** Operations that were added last and are remembered, and as many before them. */
+const MOST_RECENT = 64;
+/** Of one first tensor: as many as a program most often has in turns. */
+const MOST_OF_ONE = 4;
 
 /** A run on tensors that were given, without a signal: another of the same ones is the same. */
 export class RunOfTensors extends Applied<NamedTensors> {
-  readonly from: readonly unknown[];
-  /** Undefined for an output that the run makes. */
-  readonly to: readonly unknown[];
+  readonly from: Named;
+  readonly to: Named;
 
-  constructor(from: readonly unknown[], to: readonly unknown[], ...rest: ConstructorParameters<typeof Applied<NamedTensors>>) {
+  constructor(from: Readonly<Record<string, unknown>>, to: Readonly<Record<string, unknown>>, ...rest: ConstructorParameters<typeof Applied<NamedTensors>>) {
     super(...rest);
-    this.from = from;
-    this.to = to;
+    this.from = new Named(from);
+    this.to = new Named(to);
   }
 }
 
+/** An object's own names and values, in its order: a program writes them in the same order each time. */
+class Named {
+  private readonly names: readonly string[];
+  private readonly values: readonly unknown[];
+
+  get first(): unknown {
+    return this.values[0];
+  }
+
+  constructor(of: Readonly<Record<string, unknown>>) {
+    this.names = Object.keys(of);
+    this.values = Object.values(of);
+  }
+
+  /** Whether the object has exactly these, in this order, and all of them are open. One that inherits any names is none of the usual. */
+  isLike(given: Readonly<Record<string, unknown>>): boolean {
+    const { names, values } = this;
+    let i = 0;
+    // What is read within a loop over an object's own names is not looked up.
+    for (const name in given) {
+      if (names[i] !== name) return false;
+      const tensor = given[name] as AnyTensor | undefined;
+      if (tensor !== values[i++] || tensor?.isClosed === true) return false;
+    }
+    return i === names.length;
+  }
+}
+
+/**
+ * Operations by the first tensor that they were made of, which is what keeps them. No WeakRef: what it gives is kept to the end of the
+ * turn, and noting that took an eighth of the time in which a run is queued.
+ */
+type ByFirst = WeakMap<object, readonly RunOfTensors[]>;
+
 export class RecentOps {
-  /** Weak: neither operations nor tensors are kept alive. */
-  private readonly ops: WeakRef<RunOfTensors>[] = [];
-  private next = 0;
+  private recent: ByFirst = new WeakMap();
+  /** What was added before those. */
+  private older: ByFirst = new WeakMap();
+  private added = 0;
 
   add(op: RunOfTensors): void {
-    this.ops[this.next] = new WeakRef(op);
-    this.next = (this.next + 1) % MOST_RECENT;
+    const { first } = op.from;
+    if (!isRecord(first)) return;
+    if (++this.added > MOST_RECENT) {
+      this.older = this.recent;
+      this.recent = new WeakMap();
+      this.added = 1;
+    }
+    const before = this.recent.get(first) ?? [];
+    this.recent.set(first, [op, ...before.slice(0, MOST_OF_ONE - 1)]);
   }
 
-  /** One of open tensors, these. Whatever is given: it has not been checked. */
-  find({ inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>, from: unknown, to: unknown): RunOfTensors | undefined {
-    if (!isRecord(from) || !isRecord(to)) return undefined;
-    for (let i = 0; i < this.ops.length; i++) {
-      const op = this.ops[i]!.deref();
-      if (op !== undefined && isOf(inputs, from, op.from) && isOf(outputs, to, op.to)) return op;
-    }
-    return undefined;
+  /** One of open tensors, these, by options that have nothing but outputs. Whatever is given: it has not been checked. */
+  find(from: unknown, options: unknown): RunOfTensors | undefined {
+    const to = options === undefined ? NONE : outputsOf(options);
+    if (to === undefined || !isRecord(from)) return undefined;
+    const first = firstOf(from);
+    if (!isRecord(first)) return undefined;
+    const found = among(this.recent.get(first), from, to);
+    if (found !== undefined) return found;
+    const old = among(this.older.get(first), from, to);
+    if (old !== undefined) this.add(old);
+    return old;
   }
+}
+
+function among(ops: readonly RunOfTensors[] | undefined, from: Readonly<Record<string, unknown>>, to: Readonly<Record<string, unknown>>): RunOfTensors | undefined {
+  if (ops === undefined) return undefined;
+  for (let i = 0; i < ops.length; i++) {
+    const op = ops[i]!;
+    if (op.from.isLike(from) && op.to.isLike(to)) return op;
+  }
+  return undefined;
+}
+
+const NONE = Object.freeze({});
+
+function firstOf(given: Readonly<Record<string, unknown>>): unknown {
+  // eslint-disable-next-line no-unreachable-loop -- the first
+  for (const name in given) return given[name];
+  return undefined;
+}
+
+/** Undefined where anything else was given, or what is no options. */
+function outputsOf(options: unknown): Readonly<Record<string, unknown>> | undefined {
+  // An engine that compiles for the moment asks the runtime for a prototype.
+  if (!isRecord(options) || options.constructor !== Object) return undefined;
+  let outputs: unknown = NONE;
+  for (const name in options) {
+    const value = options[name];
+    // As if it had been left out.
+    if (value === undefined && (name === 'outputs' || name === 'signal')) continue;
+    if (name !== 'outputs') return undefined;
+    outputs = value;
+  }
+  return isRecord(outputs) ? outputs : undefined;
 }
 
 const isRecord = (given: unknown): given is Readonly<Record<string, unknown>> => typeof given === 'object' && given !== null;
-
-/** Whether the object has exactly these, by the names of the infos, and all of them are open. One that inherits any names is none of the usual. */
-function isOf(infos: readonly TensorInfo[], given: Readonly<Record<string, unknown>>, tensors: readonly unknown[]): boolean {
-  let count = 0;
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- counted, and those that are inherited too
-  for (const name in given) count++;
-  for (let i = 0; i < infos.length; i++) {
-    const tensor = tensors[i] as AnyTensor | undefined;
-    if (given[infos[i]!.name] !== tensor) return false;
-    if (tensor === undefined) continue;
-    if (tensor.isClosed) return false;
-    count--;
-  }
-  return count === 0;
-}

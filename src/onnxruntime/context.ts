@@ -4,6 +4,7 @@ import type { DeviceBuffer, Stream } from '../core/index.js';
 import { queueHostWork } from '../core/host-work.js';
 import type { HostTurn, HostUse } from '../core/host-work.js';
 import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import type { QueuedRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import { madeTensor, namedTensors } from '../engine/run-outputs.js';
 import type { DeviceOp } from '../ops/index.js';
@@ -17,7 +18,6 @@ import { engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
 import { shapesOf } from './line-run.js';
 import type { LineRun } from './line-run.js';
-import type { QueuedRun } from './run-graphs.js';
 import { Staging, layOut, stageIn, stageOut, useOf } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
@@ -39,8 +39,8 @@ export class OnnxContext implements EngineContext {
   private optionsInLine: Promise<number> | undefined;
   /** They, once they are there. @internal */
   lineOptionsThere: number | undefined;
-  /** The last run in a line. */
-  private lastInLine: QueuedRun | undefined;
+  /** The last run in a line, or as a graph. @internal */
+  lastInLine: QueuedRun | undefined;
   /** Whether a run was ended, which the options remember. */
   private terminated: Promise<void> | undefined;
   /** The end of the last run, however it ends. */
@@ -57,15 +57,18 @@ export class OnnxContext implements EngineContext {
     this.staging = new Staging(engine.device);
   }
 
-  enqueue(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+  enqueue(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
     this.checkOpen();
-    return engineOp(this.engine, 'context.enqueue', inputs, options, this.recent, (stream) => {
-      this.checkOpen();
-      if (!this.isFreeFor(stream)) {
-        throw new CudaError('ERR_CUDA_BUSY', `context.enqueue: another run of this context of ${this.engine.toString()} is under way on another stream. Make a context for each with engine.createContext(), or use engine.run(…), which does.`);
-      }
-      return this;
-    });
+    return engineOp(this.engine, 'context.enqueue', inputs, options, this.recent, this);
+  }
+
+  /** Itself. @throws CudaError where it runs on another stream @internal */
+  contextFor(stream: Stream): this {
+    this.checkOpen();
+    if (!this.isFreeFor(stream)) {
+      throw new CudaError('ERR_CUDA_BUSY', `context.enqueue: another run of this context of ${this.engine.toString()} is under way on another stream. Make a context for each with engine.createContext(), or use engine.run(…), which does.`);
+    }
+    return this;
   }
 
   /** Whether a run on the stream would not be at once with another. @internal */
@@ -119,9 +122,7 @@ export class OnnxContext implements EngineContext {
     if (!this.isFreeFor(run.stream)) return undefined;
     const area = this.engine.staged ? this.staging.ready(given.bytes) : undefined;
     if (this.engine.staged && area === undefined) return undefined;
-    const { value, queued } = given.queue(run, this, area);
-    this.lastInLine = queued;
-    return value;
+    return given.queue(run, this, area);
   }
 
   /** @internal */

@@ -7,9 +7,11 @@ import { RunOfTensors } from '../engine/recent-ops.js';
 import type { RecentOps } from '../engine/recent-ops.js';
 import { checkNames, planOutputs } from '../engine/run-checks.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
-import { Applied, Collected } from '../ops/collect.js';
+import { Applied, Collected, Ready } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { whenKnown } from '../ops/node.js';
+import type { Submitted } from '../ops/node.js';
+import type { Run } from '../ops/run.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import type { OnnxEngine } from './engine.js';
@@ -25,34 +27,36 @@ export interface PlannedRun {
   readonly signal: AbortSignal | undefined;
 }
 
-/** `choose` is called when the operation runs, for the context that does it. */
-export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: EnqueueOptions, recent: RecentOps, choose: (stream: Stream) => OnnxContext): DeviceOp<NamedTensors> {
+/** Says which context does a run, when that begins. */
+export interface Chooser {
+  contextFor(stream: Stream): OnnxContext;
+}
+
+export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: EnqueueOptions | undefined, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {
+  const known = recent.find(inputs, options);
+  // What makes one has functions within, so that its variables would be made anew for each call of it.
+  return known === undefined ? newOp(engine, what, inputs, options, recent, chooser) : new DeviceOp(known);
+}
+
+function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: EnqueueOptions = {}, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {
   checkOptions('options', options, ['outputs', 'signal']);
   const { outputs: given = {}, signal } = options;
   checkSignal(signal);
-  const knownOp = signal === undefined ? recent.find(engine, inputs, given) : undefined;
-  if (knownOp !== undefined) return new DeviceOp(knownOp);
   checkNames(engine, inputs, given);
   const values = engine.inputs.map(({ name }) => inputs[name]!);
   // What an operation makes is looked at when it is there.
   const known = values.every((each) => !(each instanceof DeviceOp));
   if (known) planOutputs(engine, values, given);
-  const outputs = engine.outputs.map(({ name }) => given[name]);
   // Nobody ends what is in a line.
   const inLine = signal === undefined;
   let kept: LineRun | undefined;
-  const args: ConstructorParameters<typeof Applied<NamedTensors>> = [new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {
-    run.checkNotRecording('a run of ONNX Runtime', 'run it before the capture, or behind graph.launch()');
-    if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${what}: a run of ONNX Runtime needs the event loop, which sync() holds up: await the operation.`);
-    const again = kept?.isThere === true ? choose(run.stream).submitInLine(run, kept) : undefined;
-    if (again !== undefined) return again;
-    const tensors = found as readonly AnyTensor[];
+  const anew = (run: Run, tensors: readonly AnyTensor[]): Submitted<NamedTensors> => {
     const planned = planOutputs(engine, tensors, given);
     const dense = new Collected(tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> => nodeOf<unknown>(tensor.isContiguous ? tensor : tensor.contiguous())), what).submit(run);
     return whenKnown(run, dense, (all) => {
       const placed = all as readonly AnyTensor[];
       const temporaries = placed.filter((tensor, i) => tensor !== tensors[i]);
-      const context = choose(run.stream);
+      const context = chooser.contextFor(run.stream);
       const line = inLine ? LineRun.of(engine, placed, planned) : undefined;
       if (known && temporaries.length === 0) kept = line;
       const given = line === undefined ? undefined : context.submitInLine(run, line);
@@ -60,9 +64,15 @@ export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs,
       for (const tensor of temporaries) tensor.close();
       return given;
     });
+  };
+  const args: ConstructorParameters<typeof Applied<NamedTensors>> = [known ? new Ready(values) : new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {
+    run.checkNotRecording('a run of ONNX Runtime', 'run it before the capture, or behind graph.launch()');
+    if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${what}: a run of ONNX Runtime needs the event loop, which sync() holds up: await the operation.`);
+    const again = kept?.isThere === true ? chooser.contextFor(run.stream).submitInLine(run, kept) : undefined;
+    return again ?? anew(run, found as readonly AnyTensor[]);
   }, Object.values(given)];
   if (!known || !inLine) return new DeviceOp(new Applied<NamedTensors>(...args));
-  const node = new RunOfTensors(values, outputs, ...args);
+  const node = new RunOfTensors(inputs, given, ...args);
   recent.add(node);
   return new DeviceOp(node);
 }

@@ -200,12 +200,9 @@ export class OnnxEngine implements Engine {
     return Promise.resolve(this.newContext());
   }
 
-  run(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+  run(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
     this.checkOpen();
-    return engineOp(this, 'engine.run', inputs, options, this.recent, (stream) => {
-      this.checkOpen();
-      return this.contextFor(stream);
-    });
+    return engineOp(this, 'engine.run', inputs, options, this.recent, this);
   }
 
   close(): Promise<void> {
@@ -232,16 +229,18 @@ export class OnnxEngine implements Engine {
     this.contexts.delete(context);
   }
 
-  /** One that is free, a new one, or the one with the fewest runs to wait for. */
-  private contextFor(stream: Stream): OnnxContext {
-    const free = this.pool.find((context) => context.isFreeFor(stream));
-    if (free !== undefined) return free;
-    if (this.pool.length < this.limit) {
+  /** One that is free, a new one, or the one with the fewest runs to wait for. @internal */
+  contextFor(stream: Stream): OnnxContext {
+    this.checkOpen();
+    const { pool } = this;
+    // No `find`: it would have a function made for each run.
+    for (let i = 0; i < pool.length; i++) if (pool[i]!.isFreeFor(stream)) return pool[i]!;
+    if (pool.length < this.limit) {
       const context = this.newContext();
-      this.pool.push(context);
+      pool.push(context);
       return context;
     }
-    return this.pool.reduce((least, context) => (context.load < least.load ? context : least));
+    return pool.reduce((least, context) => (context.load < least.load ? context : least));
   }
 
   private newContext(): OnnxContext {

@@ -6,11 +6,15 @@
  */
 import { DTYPES } from '../core/index.js';
 import type { Stream } from '../core/index.js';
+import { graphUse } from '../core/foreign-graph.js';
+import type { GraphUse } from '../core/foreign-graph.js';
 import type { HostUse } from '../core/host-work.js';
 import type { Held } from '../core/queued-operation.js';
 import { LINE_ARGS, LinePosts, WorkLine } from '../core/work-line.js';
 import type { LineWork } from '../core/work-line.js';
 import type { NamedTensors } from '../engine/engine.js';
+import { LastRun } from '../engine/last-run.js';
+import type { QueuedRun } from '../engine/last-run.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
 import { namedTensors, recycledTensor } from '../engine/run-outputs.js';
 import type { Run } from '../ops/run.js';
@@ -19,7 +23,7 @@ import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
-import type { QueuedRun, RecordedRun } from './run-graphs.js';
+import type { RecordedRun } from './run-graphs.js';
 import { layOut, stageIn, stageOut, useOf } from './staging.js';
 import type { StagingArea } from './staging.js';
 import { ask } from './thread-crew.js';
@@ -245,9 +249,16 @@ export class LineRun {
   }
 
   /** `area`: page-locked memory of the context's where tensors go through that, at least {@link bytes}. */
-  queue(run: Run, context: OnnxContext, area: StagingArea | undefined): { readonly value: NamedTensors; readonly queued: QueuedRun } {
+  queue(run: Run, context: OnnxContext, area: StagingArea | undefined): NamedTensors {
     const { value } = this;
-    if (value !== undefined) return { value, queued: this.queueOn(run.stream, this.workIn(context, area), area) };
+    if (value !== undefined) {
+      this.queueOn(run.stream, this.workIn(context, area), area);
+      return value;
+    }
+    return this.queueMaking(run, context, area);
+  }
+
+  private queueMaking(run: Run, context: OnnxContext, area: StagingArea | undefined): NamedTensors {
     const made: AnyTensor[] = [];
     try {
       const outputs = this.outputs.map(({ given, info, layout }) => {
@@ -256,30 +267,33 @@ export class LineRun {
         made.push(tensor);
         return tensor;
       });
-      const queued = this.queueOn(run.stream, new ContextRun(this, context, area, outputs), area);
-      return { value: namedTensors(this.engine.outputs, outputs), queued };
+      this.queueOn(run.stream, new ContextRun(this, context, area, outputs), area);
+      return namedTensors(this.engine.outputs, outputs);
     } catch (error) {
       for (const tensor of made) tensor.close();
       throw error;
     }
   }
 
-  private queueOn(stream: Stream, work: ContextRun, area: StagingArea | undefined): QueuedRun {
-    const launched = this.engine.graphs === undefined ? undefined : work.launch(stream);
-    if (launched !== undefined) return launched;
+  private queueOn(stream: Stream, work: ContextRun, area: StagingArea | undefined): void {
+    if (this.engine.graphs !== undefined && work.launch(stream)) return;
     const line = this.line?.stream === stream ? this.line : (this.line = lineOf(stream, this.engine));
     if (area !== undefined) stageIn(stream, area, this.inputs, this.offsets);
     const number = line.queue(work);
     if (area !== undefined) stageOut(stream, area, work.outputs, this.offsets.slice(this.inputs.length));
-    return new InLine(line, number);
+    work.context.lastInLine = new InLine(line, number);
   }
 
   private workIn(context: OnnxContext, area: StagingArea | undefined): ContextRun {
-    const known = this.works.find((each) => each.context === context);
-    if (known !== undefined && known.area === area) return known;
+    const { works } = this;
+    for (let i = 0; i < works.length; i++) if (works[i]!.context === context && works[i]!.area === area) return works[i]!;
+    return this.newWorkIn(context, area);
+  }
+
+  private newWorkIn(context: OnnxContext, area: StagingArea | undefined): ContextRun {
     const work = new ContextRun(this, context, area, this.outputs.map(({ given }) => given!));
     // Page-locked memory that was too small for another run has gone.
-    this.works = [...this.works.filter((each) => each !== known), work];
+    this.works = [...this.works.filter((each) => each.context !== context), work];
     return work;
   }
 
@@ -374,6 +388,7 @@ class ContextRun implements LineWork, Held {
   readonly uses: readonly HostUse[];
   private readonly run: LineRun;
   private binding: Binding | undefined;
+  private graphUses: GraphUse[] | undefined;
 
   constructor(run: LineRun, context: OnnxContext, area: StagingArea | undefined, outputs: readonly AnyTensor[]) {
     this.run = run;
@@ -396,12 +411,16 @@ class ContextRun implements LineWork, Held {
     return this.uses.map(({ buffer }) => buffer.memory.handle);
   }
 
-  /** As a graph, where there is one of it; else undefined. */
-  launch(stream: Stream): QueuedRun | undefined {
+  /** Launches it as a graph, where there is one of it and that can be launched now. */
+  launch(stream: Stream): boolean {
     const binding = this.bindingThere(stream);
-    if (binding === undefined) return undefined;
+    if (binding === undefined) return false;
     binding.isFresh = true;
-    return binding.graph?.launch(stream, this.uses);
+    const mark = binding.graph?.launch(stream, (this.graphUses ??= this.uses.map(graphUse)));
+    if (mark === undefined) return false;
+    const { context } = this;
+    context.lastInLine = LastRun.latest(context.lastInLine, stream, mark);
+    return true;
   }
 
   ready(line: WorkLine, number: number): Float64Array | undefined {

@@ -6,7 +6,8 @@
 import type { Device, DeviceBuffer, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
 import { ForeignGraph } from '../core/foreign-graph.js';
-import type { HostUse } from '../core/host-work.js';
+import type { GraphUse } from '../core/foreign-graph.js';
+import { LastRun } from '../engine/last-run.js';
 import { ask } from './thread-crew.js';
 import type { Loaded, RecordRequest, RecordedSession } from './thread/messages.js';
 
@@ -19,32 +20,6 @@ const MOST_GRAPHS = 32;
 
 let nextId = 1;
 
-/** What was queued on a stream, as whoever waits for its end has it. */
-export interface QueuedRun {
-  readonly stream: Stream;
-  readonly isOver: boolean;
-  /** Resolves when it is over, also where the device is lost. */
-  ended(): Promise<void>;
-}
-
-class Launched implements QueuedRun {
-  readonly stream: Stream;
-  private readonly mark: number;
-
-  constructor(stream: Stream, mark: number) {
-    this.stream = stream;
-    this.mark = mark;
-  }
-
-  get isOver(): boolean {
-    return this.stream.isClosed || this.stream.hasPassed(this.mark);
-  }
-
-  async ended(): Promise<void> {
-    if (!this.isOver) await this.stream.passed(this.mark).catch(ignore);
-  }
-}
-
 /** A session for one shape of the inputs. */
 class Recorder {
   readonly session: RecordedSession;
@@ -55,7 +30,7 @@ class Recorder {
   /** Something could not be recorded, so nothing will be. */
   isUnfit = false;
   /** The last launch of one of its graphs: the others are in front of it. */
-  last: Launched | undefined;
+  last: LastRun | undefined;
 
   constructor(device: Device, session: RecordedSession) {
     this.session = session;
@@ -75,12 +50,14 @@ export class RecordedRun {
     this.gone = gone;
   }
 
-  /** Undefined where it cannot be launched now. */
-  launch(stream: Stream, uses: readonly HostUse[]): QueuedRun | undefined {
+  /** How far the stream is behind it; undefined where it cannot be launched now. */
+  launch(stream: Stream, uses: readonly GraphUse[]): number | undefined {
     const { recorder } = this;
     // What is captured is refused where other runs are.
     if (recorder.isRecording || stream.captureScope !== undefined) return undefined;
-    return (recorder.last = new Launched(stream, this.graph.launch(stream, uses, recorder.turn)));
+    const mark = this.graph.launch(stream, uses, recorder.turn);
+    recorder.last = LastRun.latest(recorder.last, stream, mark);
+    return mark;
   }
 
   async close(): Promise<void> {
@@ -198,8 +175,4 @@ export class RunGraphs {
       await ask({ kind: 'releaseRecorded', path: this.path, ordinal: this.device.ordinal, session, stream });
     }
   }
-}
-
-function ignore(): void {
-  // The device is lost: nothing runs any more.
 }

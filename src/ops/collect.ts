@@ -147,16 +147,27 @@ export class Applied<T> implements Node<T> {
   }
 
   submit(run: Run): Submitted<T> {
-    const { apply, device, uses } = this;
+    const { device } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
-    return whenKnown(run, this.inputs.submit(run), (values) => {
-      // Without a function around it where nobody is ahead, which is nearly always.
-      if (isAnybodyAhead()) return inTurn(run, together(values, uses), () => apply(run, values));
-      const { loads } = run;
-      const given = apply(run, values);
-      if (run.loads !== loads) takeTurn(run, together(values, uses), given);
-      return given;
-    });
+    const values = this.inputs.submit(run);
+    // Nearly always they are there and nobody is ahead: functions are made elsewhere, since those who make some have their variables made anew each time.
+    return values instanceof Later ? this.applyLater(run, values) : this.applyTo(run, values);
+  }
+
+  private applyLater(run: Run, values: Later<readonly unknown[]>): Submitted<T> {
+    return whenKnown(run, values, (known) => this.applyTo(run, known));
+  }
+
+  private applyTo(run: Run, values: readonly unknown[]): Submitted<T> {
+    if (isAnybodyAhead()) return this.applyInTurn(run, values);
+    const { loads } = run;
+    const given = this.apply(run, values);
+    if (run.loads !== loads) takeTurn(run, together(values, this.uses), given);
+    return given;
+  }
+
+  private applyInTurn(run: Run, values: readonly unknown[]): Submitted<T> {
+    return inTurn(run, together(values, this.uses), () => this.apply(run, values));
   }
 
   describe(): string {

@@ -9,6 +9,10 @@ export class HeldOperation {
   label: string | undefined;
   /** Whether it can be asked for its name. */
   remembered = false;
+  /** The first part, as it was told: most operations have one, and nobody asks what it is called. */
+  private first: { toString(): string } | undefined;
+  private firstMethod = '';
+  /** The others. */
   private parts: string[] | undefined;
   private more = 0;
 
@@ -18,13 +22,16 @@ export class HeldOperation {
 
   /** A part of it is called so. */
   add(subject: { toString(): string }, method = ''): void {
-    const parts = (this.parts ??= []);
-    if (parts.length < LISTED) parts.push(`${subject.toString()}${method}`);
+    if (this.first === undefined) {
+      this.first = subject;
+      this.firstMethod = method;
+    } else if ((this.parts ??= []).length < LISTED - 1) this.parts.push(`${subject.toString()}${method}`);
     else this.more++;
   }
 
   toString(): string {
-    const parts = (this.parts ?? []).join(', ') + (this.more > 0 ? ` and ${this.more} more` : '');
+    const first = this.first === undefined ? [] : [`${this.first.toString()}${this.firstMethod}`];
+    const parts = [...first, ...this.parts ?? []].join(', ') + (this.more > 0 ? ` and ${this.more} more` : '');
     if (this.label === undefined) return parts;
     return parts === '' ? `'${this.label}'` : `'${this.label}' (${parts})`;
   }

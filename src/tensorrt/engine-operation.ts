@@ -9,7 +9,7 @@ import type { RecentOps } from '../engine/recent-ops.js';
 import { madeTensor, namedTensors } from '../engine/run-outputs.js';
 import { checkNames, checkTensor, planOutputs } from '../engine/run-checks.js';
 import type { ExtentRange } from '../engine/run-checks.js';
-import { Applied, Collected } from '../ops/collect.js';
+import { Applied, Collected, Ready } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Later, NotLoaded } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
@@ -22,15 +22,22 @@ import type { ExecutionContext, PlacedRun } from './execution-context.js';
 import { isDense } from './tensorrt-engine.js';
 import type { TensorRTEngine } from './tensorrt-engine.js';
 
-/** The context that is to run, now or once it is made. */
-export type Choose = (stream: Stream) => ExecutionContext | Promise<ExecutionContext>;
+/** Says which context is to run, when a run begins. */
+export interface Chooser {
+  /** Now, or once it is made, or is free. */
+  contextFor(stream: Stream): ExecutionContext | Promise<ExecutionContext>;
+}
 
-export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, options: EnqueueOptions, profile: number, recent: RecentOps, choose: Choose): DeviceOp<NamedTensors> {
+export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, options: EnqueueOptions | undefined, profile: number, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {
+  const known = recent.find(inputs, options);
+  // What makes one has functions within, so that its variables would be made anew for each call of it.
+  return known === undefined ? newOperation(engine, inputs, options, profile, recent, chooser) : new DeviceOp(known);
+}
+
+function newOperation(engine: TensorRTEngine, inputs: EngineInputs, options: EnqueueOptions = {}, profile: number, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {
   checkOptions('options', options, ['outputs', 'signal']);
   const { outputs = {}, signal } = options;
   checkSignal(signal);
-  const knownOp = signal === undefined ? recent.find(engine, inputs, outputs) : undefined;
-  if (knownOp !== undefined) return new DeviceOp(knownOp);
   checkNames(engine, inputs, outputs);
   const range = (input: number): ExtentRange | undefined => {
     const of = engine.ranges[input]![profile];
@@ -42,26 +49,29 @@ export function engineOperation(engine: TensorRTEngine, inputs: EngineInputs, op
   const name = `enqueue of ${engine.toString()}`;
   // Run again on the same tensors, it most often has nothing to look at but whether they are there.
   const last: { again: Again | undefined } | undefined = known === undefined ? undefined : { again: undefined };
-  const args: ConstructorParameters<typeof Applied<NamedTensors>> = [new Collected(values.map((value) => nodeOf(value)), name), engine.device, name, (run, tensors) => {
+  const args: ConstructorParameters<typeof Applied<NamedTensors>> = [known === undefined ? new Collected(values.map((value) => nodeOf(value)), name) : new Ready(known), engine.device, name, (run, tensors) => {
     const again = last?.again;
     if (again !== undefined) {
       engine.check();
       signal?.throwIfAborted();
-      for (const tensor of again.tensors) tensor.checkAlive();
-      if (choose(run.stream) === again.context) {
-        follow(run, again.context.queue(run.stream, again.placed), [], signal);
+      const { tensors: there } = again;
+      for (let i = 0; i < there.length; i++) there[i]!.checkAlive();
+      if (chooser.contextFor(run.stream) === again.context) {
+        follow(run, again.context.queue(run.stream, again.placed), NONE, signal);
         return again.value;
       }
     }
     const given = known ?? tensors as readonly AnyTensor[];
     if (known === undefined) planOutputs(engine, given, outputs, range);
-    return submit(engine, given, { outputs, signal }, profile, choose, run, last);
+    return submit(engine, given, { outputs, signal }, profile, chooser, run, last);
   }, Object.values(outputs)];
   if (known === undefined || signal !== undefined) return new DeviceOp(new Applied<NamedTensors>(...args));
-  const node = new RunOfTensors(values, engine.outputs.map((port) => outputs[port.name]), ...args);
+  const node = new RunOfTensors(inputs, outputs, ...args);
   recent.add(node);
   return new DeviceOp(node);
 }
+
+const NONE: readonly AnyTensor[] = [];
 
 /** A run all of whose tensors were given: whatever of it is the same each time. */
 interface Again {
@@ -72,7 +82,7 @@ interface Again {
 }
 
 function submit(
-  engine: TensorRTEngine, inputs: readonly AnyTensor[], options: EnqueueOptions, profile: number, choose: Choose, run: Run, last?: { again: Again | undefined },
+  engine: TensorRTEngine, inputs: readonly AnyTensor[], options: EnqueueOptions, profile: number, chooser: Chooser, run: Run, last?: { again: Again | undefined },
 ): Submitted<NamedTensors> {
   const { outputs = {}, signal } = options;
   engine.check();
@@ -80,13 +90,13 @@ function submit(
   signal?.throwIfAborted();
   for (const tensor of inputs) tensor.checkAlive();
   const shapes = engine.outputShapes(inputs, profile);
-  if (shapes instanceof Promise) return once(run, shapes, () => submit(engine, inputs, options, profile, choose, run, last));
+  if (shapes instanceof Promise) return once(run, shapes, () => submit(engine, inputs, options, profile, chooser, run, last));
   const open = shapes.flatMap(({ shape }, i) => (shape.includes(-1) ? [i] : []));
   if (open.length > 0) checkOpen(engine, open, outputs, run);
-  const context = choose(run.stream);
-  if (context instanceof Promise) return once(run, context, () => submit(engine, inputs, options, profile, choose, run, last));
+  const context = chooser.contextFor(run.stream);
+  if (context instanceof Promise) return once(run, context, () => submit(engine, inputs, options, profile, chooser, run, last));
   const ready = open.length > 0 ? context.readyFor(open) : undefined;
-  if (ready !== undefined) return once(run, ready, () => submit(engine, inputs, options, profile, choose, run, last));
+  if (ready !== undefined) return once(run, ready, () => submit(engine, inputs, options, profile, chooser, run, last));
   /** Copies of inputs, which are closed behind the run. */
   const copies: AnyTensor[] = [];
   const made: AnyTensor[] = [];

@@ -5,6 +5,7 @@ import { CudaDisposedError, CudaError, NativeSteps } from '../core/index.js';
 import type { DeviceBuffer, LibraryStep, Pending, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
 import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import { LastRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import type { DeviceOp } from '../ops/index.js';
 import type { AnyTensor } from '../tensor/index.js';
@@ -41,7 +42,7 @@ export class ExecutionContext implements EngineContext {
   private readonly turn: DeviceBuffer<'u8'>;
   private readonly left: () => void;
   private readonly recent = new RecentOps();
-  private last: { readonly stream: Stream; readonly mark: number; readonly pending: Pending } | undefined;
+  private last: LastRun | undefined;
   /** Of outputs whose shapes only a run says, by number: what their allocators are, and share with this thread. */
   private readonly open = new Map<number, { readonly words: Float64Array; readonly ready: Promise<number> }>();
   /** The end of a run that has such outputs: their shapes have been read. Never rejects. */
@@ -79,9 +80,14 @@ export class ExecutionContext implements EngineContext {
   }
 
   /** enqueueV3, behind setInputShape and setTensorAddress of whatever has changed since its last run. */
-  enqueue(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+  enqueue(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
     this.check();
-    return engineOperation(this.engine, inputs, options, this.profile, this.recent, (stream) => (this.ranOn(stream) || !this.isRunning ? this : this.freed()));
+    return engineOperation(this.engine, inputs, options, this.profile, this.recent, this);
+  }
+
+  /** Itself, now or once it is free. @internal */
+  contextFor(stream: Stream): this | Promise<this> {
+    return this.ranOn(stream) || !this.isRunning ? this : this.freed();
   }
 
   /**
@@ -92,10 +98,11 @@ export class ExecutionContext implements EngineContext {
   private async freed(): Promise<this> {
     const over = new AbortController();
     const late = delay(GRACE_MS, 'late', { signal: over.signal }).catch(() => undefined);
-    let awaited: ExecutionContext['last'] = undefined;
+    let [awaited, upTo]: [LastRun | undefined, number] = [undefined, 0];
     // Another that waited as well may be the next to run: its end is waited for, too.
-    while (!this.isOver && this.last !== awaited) {
-      awaited = this.last;
+    while (!this.isOver && (this.last !== awaited || awaited!.mark !== upTo)) {
+      awaited = this.last!;
+      upTo = awaited.mark;
       if (await Promise.race([this.idle().catch(() => undefined), late]) === 'late') break;
     }
     over.abort();
@@ -105,8 +112,7 @@ export class ExecutionContext implements EngineContext {
 
   /** Whether its last run is known to be over. */
   private get isOver(): boolean {
-    const { last } = this;
-    return last === undefined || last.stream.isClosed || last.stream.hasPassed(last.mark);
+    return this.last?.isOver !== false;
   }
 
   /** Whether a run of it is not over, and is not within a few microseconds. */
@@ -132,7 +138,7 @@ export class ExecutionContext implements EngineContext {
       for (let axis = 0; axis < shape.length; axis++) words[word + (wide ? 2 + 2 * axis : 1 + axis)] = shape[axis]!;
     }
     const pending = this.steps.call(stream, memory, this.turn, whole);
-    if (stream.captureScope === undefined) this.last = { stream, mark: stream.mark, pending };
+    if (stream.captureScope === undefined) this.last = LastRun.latest(this.last, stream, stream.mark);
     return pending;
   }
 

@@ -1,6 +1,6 @@
 /** Engine: a model, ready to run on one GPU. */
 import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
-import type { DTypeName, Device } from '../core/index.js';
+import type { DTypeName, Device, Stream } from '../core/index.js';
 import { checkInteger, invalid } from '../core/arguments.js';
 import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';
@@ -114,30 +114,34 @@ export class TensorRTEngine implements Engine {
     return context;
   }
 
-  run(inputs: EngineInputs, options: EnqueueOptions = {}): DeviceOp<NamedTensors> {
+  run(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
     this.check();
-    return engineOperation(this, inputs, options, 0, this.recent, (stream) => {
-      // One that ran on this stream last needs no wait; else one that is free, else another, else the one that has waited longest.
-      const { ready, own } = this;
-      const same = ready.find((context) => context.ranOn(stream)) ?? ready.find((context) => !context.isRunning);
-      if (same !== undefined) {
-        ready.splice(ready.indexOf(same), 1);
-        ready.push(same);
-        return same;
-      }
-      if (own.length < this.limit) {
-        const made = this.createContext();
-        own.push(made);
-        return made.then((context) => {
-          ready.push(context);
-          return context;
-        });
-      }
-      const oldest = ready.shift();
-      if (oldest === undefined) return own[0]!;
-      ready.push(oldest);
-      return oldest;
-    });
+    return engineOperation(this, inputs, options, 0, this.recent, this);
+  }
+
+  /** One that ran on this stream last needs no wait; else one that is free, else another, else the one that has waited longest. @internal */
+  contextFor(stream: Stream): ExecutionContext | Promise<ExecutionContext> {
+    const { ready, own } = this;
+    const latest = ready.at(-1);
+    if (latest?.ranOn(stream) === true) return latest;
+    const same = ready.find((context) => context.ranOn(stream)) ?? ready.find((context) => !context.isRunning);
+    if (same !== undefined) {
+      ready.splice(ready.indexOf(same), 1);
+      ready.push(same);
+      return same;
+    }
+    if (own.length < this.limit) {
+      const made = this.createContext();
+      own.push(made);
+      return made.then((context) => {
+        ready.push(context);
+        return context;
+      });
+    }
+    const oldest = ready.shift();
+    if (oldest === undefined) return own[0]!;
+    ready.push(oldest);
+    return oldest;
   }
 
   /** The engine as a plan. serialize */

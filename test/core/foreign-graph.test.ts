@@ -3,7 +3,7 @@ import { i32, u8 } from 'async-cuda/core';
 import type { Device } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
-import { ForeignGraph } from '../../src/core/foreign-graph.js';
+import { ForeignGraph, graphUse } from '../../src/core/foreign-graph.js';
 import { onDevice } from './test-device.js';
 
 onDevice('Graphs of others', (host) => {
@@ -26,7 +26,7 @@ onDevice('Graphs of others', (host) => {
     const read: Promise<Int32Array>[] = [];
     for (let i = 1; i <= 50; i++) {
       x.fill(a, i);
-      foreign.launch(i % 2 === 0 ? b : c, [{ buffer: x, access: 'in' }, { buffer: y, access: 'out' }], turn);
+      foreign.launch(i % 2 === 0 ? b : c, [graphUse({ buffer: x, access: 'in' }), graphUse({ buffer: y, access: 'out' })], turn);
       read.push(Promise.resolve(y.read(a)));
     }
     expect((await Promise.all(read)).map((values) => [...values])).toEqual(Array.from({ length: 50 }, (_, i) => [i + 1, i + 1, i + 1, i + 1]));

@@ -213,6 +213,32 @@ onPaths('an engine of ONNX Runtime', (on) => {
       expect(() => engine.run({ a, b: a }, { output: {} } as never)).toThrow(/Did you mean 'outputs'/);
     });
 
+    test('the same as if it were the first, what was run on the same tensors', async () => {
+      const engine = await load(addModel());
+      const [a, b] = [await zeros(on.device, f32, [2]), await zeros(on.device, f32, [2])];
+      using c = await zeros(on.device, f32, [2]);
+      const outputs = { c };
+      const ways: (() => Promise<unknown>)[] = [
+        () => engine.run({ a, b }, { outputs }).run(), () => engine.run({ b, a }, { outputs, signal: undefined }).run(), () => engine.run({ a, b }, { outputs: undefined }).run(), () => engine.run({ a, b }).run(),
+      ];
+      for (const way of [...ways, ...ways]) {
+        const given = await way() as Record<string, AnyTensor>;
+        expect(Object.keys(given)).toEqual(['c']);
+        if (given['c'] !== c) given['c']!.close();
+      }
+      const run = engine.run as (inputs: unknown, options?: unknown) => unknown;
+      const wrong: [unknown, unknown, RegExp][] = [
+        [{ a, b }, { outputs, singal: undefined }, /Did you mean 'signal'/], [{ a, b }, { outputs, signal: 1 }, /^signal: expected an AbortSignal/], [{ a, b }, new AbortController().signal, /Write \{ signal \}/],
+        [{ a, b }, [], /options: expected an object/], [{ a, b }, null, /options: expected an object/], [{ a, b }, { outputs: null }, /options\.outputs: expected an object of tensors/],
+        [{ a, b, d: a }, { outputs }, /no input 'd'/], [{ a }, { outputs }, /expected 'a', 'b', got 'a'/], [{ a, b }, { outputs: { c, d: c } }, /no output 'd'/], [[a, b], { outputs }, /inputs: expected an object of tensors/],
+        [{ a, b: undefined }, { outputs }, /inputs\.b/], [undefined, { outputs }, /inputs: expected an object of tensors/],
+      ];
+      for (const [inputs, options, says] of wrong) expect(() => run.call(engine, inputs, options), String(says)).toThrow(says);
+      b.close();
+      expect(() => engine.run({ a, b }, { outputs })).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+      a.close();
+    });
+
     test('two runs of one context at once', async () => {
       const engine = await load(longModel(256, 20));
       await using context = await engine.createContext();
