@@ -29,10 +29,10 @@ const RUNS_AT_ONCE = 2;
 /** All photographs, so often before the first round: JavaScript engines compile what runs often. (An H100's host: 1930, 2710, 5130, 5440 a second.) */
 const WARM_PASSES = 3;
 /**
- * Streams that photographs come to the device on, beside those of batches: a photograph is not behind a model. Twice as many as nvJPEG
- * decodes at once, so that the next one's turn has come where one has ended.
+ * Streams that photographs come to the device on, beside those of batches: a photograph is not behind a model. As many as the GPU decodes in one
+ * call.
  */
-const ARRIVALS = 16;
+const ARRIVALS = Number(process.env.ARR ?? 32);
 /** Of ImageNet's photographs, for which such networks are made. */
 const NORMALISATION = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225], color: 114 };
 /** Photographs whose class may be another one than the peer's: where two are nearly as great, TF32 and f32 differ. */

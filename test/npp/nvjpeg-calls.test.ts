@@ -273,6 +273,124 @@ else onDevice('Calls of nvJPEG', (host) => {
     expect(standIn.alive).toEqual(before);
   });
 
+  describe("the GPU's own decoders", () => {
+    /** A device whose nvJPEG has them, or has looked for them. */
+    async function withHardware(engines: number): Promise<{ core: Awaited<ReturnType<typeof openTestDevice>>; lazy: Device; nvjpeg: Awaited<ReturnType<typeof openNvjpeg>> }> {
+      standIn.setHardware(engines);
+      const core = await openTestDevice();
+      const nvjpeg = await openNvjpeg(core, files);
+      const lazy = Device.of(core);
+      const jpeg = await jpegOf();
+      // The first is decoded without looking for them, and so is what comes while they are made ready.
+      for (let i = 0; i < 100 && nvjpeg.byHardware === 0 && (engines > 0 || i < 20); i++) {
+        (await decodeImage(lazy, jpeg)).close();
+        if (i === 0) expect(standIn.take().filter((line) => line.startsWith('nvjpegCreateEx')).length).toBe(1);
+        await new Promise((resolve) => { setTimeout(resolve, 5); });
+      }
+      expect(nvjpeg.byHardware > 0).toBe(engines > 0);
+      standIn.take();
+      return { core, lazy, nvjpeg };
+    }
+    const calls = (): string[] => standIn.take().filter((line) => line.startsWith('nvjpegDecode'));
+    const read = async (lazy: Device, jpeg: Uint8Array, options: DecodeImageOptions = {}): Promise<number[]> => {
+      using stream = lazy.core.createStream();
+      const image = await decodeImage(lazy, jpeg, options).runOn(stream);
+      const values = [...await image.read()];
+      image.close();
+      return values;
+    };
+    afterAll(() => { standIn.setHardware(0); });
+
+    test('decode what comes together in one call, and the same pixels', async () => {
+      const before = standIn.alive;
+      const { core, lazy, nvjpeg } = await withHardware(7);
+      const sizes = Array.from({ length: 40 }, (_, i) => [20 + i, 10 + i] as const);
+      const jpegs = await Promise.all(sizes.map(([width, height]) => jpegOf(width, height)));
+      const count = nvjpeg.byHardware;
+      standIn.set({ delay: 10 });
+      const all = await Promise.all(jpegs.map((jpeg) => read(lazy, jpeg)));
+      all.forEach((values, i) => { expect(values).toEqual(standInPixels(jpegs[i]!.length, ...sizes[i]!, 3)); });
+      const lines = calls();
+      expect(nvjpeg.byHardware - count).toBe(40);
+      expect(lines.every((line) => line.startsWith('nvjpegDecodeBatched'))).toBe(true);
+      expect(lines.length).toBeLessThan(20);
+      const counts = lines.map((line) => Number(/Batched (\d+)/.exec(line)![1]));
+      expect(counts.reduce((a, b) => a + b)).toBe(40);
+      expect(Math.max(...counts)).toBeLessThanOrEqual(32);
+      await core.close();
+      expect(standIn.alive).toEqual(before);
+    });
+
+    test('have a call for each format, and leave to the other way what they do not take', async () => {
+      const { core, lazy, nvjpeg } = await withHardware(1);
+      const [jpeg, progressive] = [await jpegOf(), await picture().jpeg({ progressive: true }).toBuffer()];
+      const grey = await picture().toColourspace('b-w').jpeg().toBuffer();
+      const count = nvjpeg.byHardware;
+      const options = [{}, { format: 'bgr' }, {}, { format: 'bgr' }] as const;
+      const given = await Promise.all([...options.map((each) => read(lazy, jpeg, each)), read(lazy, progressive), read(lazy, grey, { format: 'grey' })]);
+      for (const values of given.slice(0, 4)) expect(values).toEqual(standInPixels(jpeg.length, WIDTH, HEIGHT, 3));
+      expect(given[4]).toEqual(standInPixels(progressive.length, WIDTH, HEIGHT, 3));
+      expect(given[5]).toEqual(standInPixels(grey.length, WIDTH, HEIGHT, 1));
+      expect(nvjpeg.byHardware - count).toBe(5);
+      const lines = calls();
+      expect(lines.filter((line) => /^nvjpegDecode \d/.test(line)).length).toBe(1);
+      for (const format of [5, 6, 2]) expect(lines.some((line) => line.startsWith('nvjpegDecodeBatched') && line.includes(`format ${format}, pitch ${WIDTH * (format === 2 ? 1 : 3)}`))).toBe(true);
+      // A size that is another than the header's: no byte is written.
+      standIn.set({ wrongWidth: 1 });
+      expect(await read(lazy, jpeg)).toEqual([...await sharp(jpeg).raw().toBuffer()]);
+      expect(calls()).toEqual([]);
+      standIn.set();
+      await core.close();
+    });
+
+    test('that fail leave their pictures to the other way, each with its own end', async () => {
+      const before = standIn.alive;
+      const { core, lazy, nvjpeg } = await withHardware(1);
+      const jpeg = await jpegOf();
+      const count = nvjpeg.byHardware;
+      standIn.setHardware(1, 3);
+      expect(await Promise.all([1, 2, 3].map(() => read(lazy, jpeg)))).toEqual([1, 2, 3].map(() => standInPixels(jpeg.length, WIDTH, HEIGHT, 3)));
+      standIn.answers(3);
+      expect(await failure(() => decodeImage(lazy, jpeg, { engine: 'nvjpeg' }))).toMatchObject({ code: 'ERR_CUDA_FORMAT', call: 'nvjpegDecode' });
+      expect(nvjpeg.byHardware).toBe(count);
+      standIn.answers(0);
+      standIn.setHardware(1);
+      expect(await read(lazy, jpeg)).toEqual(standInPixels(jpeg.length, WIDTH, HEIGHT, 3));
+      expect(nvjpeg.byHardware).toBe(count + 1);
+      await core.close();
+      expect(standIn.alive).toEqual(before);
+    });
+
+    test('take files of any size, and give up what is aborted before its turn', async () => {
+      const { core, lazy } = await withHardware(1);
+      const jpeg = await jpegOf(32, 16);
+      const sizes = [0, 100_000, 10, 5_000_000, 70_000, 3_000_000, 0];
+      const given = await Promise.all(sizes.map((more) => read(lazy, Buffer.concat([jpeg, Buffer.alloc(more)]))));
+      given.forEach((values, i) => { expect(values).toEqual([...standInPixels(jpeg.length + sizes[i]!, 32, 16, 3)]); });
+      standIn.set({ delay: 30 });
+      const first = read(lazy, jpeg);
+      await new Promise((resolve) => { setTimeout(resolve, 10); });
+      standIn.take();
+      const controller = new AbortController();
+      const late = [1, 2].map(() => failure(() => decodeImage(lazy, jpeg, { signal: controller.signal })));
+      controller.abort(new Error('never mind'));
+      for (const each of late) expect(await each).toMatchObject({ message: 'never mind' });
+      await first;
+      await lazy.core.synchronize();
+      expect(calls()).toEqual([]);
+      standIn.set();
+      await core.close();
+    });
+
+    test('are not asked again where there are none', async () => {
+      const before = standIn.alive;
+      const { core } = await withHardware(0);
+      expect(standIn.alive.handles).toBe(before.handles + 1);
+      await core.close();
+      expect(standIn.alive).toEqual(before);
+    });
+  });
+
   test('memory comes back', async () => {
     const jpeg = await jpegOf(200, 100);
     await host.device.synchronize();

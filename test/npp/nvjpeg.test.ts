@@ -5,6 +5,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CudaLibraryError, Device } from 'async-cuda';
 import { decodeImage, letterboxNormalise, mirror } from 'async-cuda/npp';
 import type { DecodeImageOptions } from 'async-cuda/npp';
@@ -13,7 +14,7 @@ import sharp from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { openNvjpeg } from '../../src/npp/media/nvjpeg/nvjpeg.js';
-import { failure, onCpu, onDevice } from '../core/test-device.js';
+import { failure, onCpu, onDevice, openTestDevice } from '../core/test-device.js';
 
 const found = findLibrary(KNOWN_LIBRARIES.nvjpeg);
 const reason = onCpu ? 'the device is no GPU: set ASYNC_CUDA_TEST_DEVICE=cuda' : 'path' in found ? undefined : 'libnvjpeg was not found: pip install nvidia-nvjpeg, or set ASYNC_CUDA_NVJPEG';
@@ -125,6 +126,40 @@ else onDevice('nvJPEG', (host) => {
     const input = await decodeImage(device, jpegs[3]!).use((image) => letterboxNormalise(image, { width: 64, height: 64 }));
     expect(input.shape).toEqual([3, 64, 64]);
     input.close();
+  });
+
+  test("the GPU's own decoders, where it has some, give the same pixels", async () => {
+    const [plain, core] = [await openTestDevice(), await openTestDevice()];
+    await openNvjpeg(plain, { hardware: false });
+    const own = await openNvjpeg(core);
+    const jpegs: Buffer[] = [];
+    for (const [i, [width, height]] of ([[1, 1], [7, 5], [37, 23], [333, 251], [640, 480], [641, 479], [1920, 1080]] as const).entries()) {
+      for (const chromaSubsampling of ['4:4:4', '4:2:0']) jpegs.push(await slopes(width, height).jpeg({ quality: 70 + 3 * i, chromaSubsampling, optimiseCoding: i % 2 === 1 }).toBuffer());
+      jpegs.push(await slopes(width, height).toColourspace('b-w').jpeg().toBuffer(), await slopes(width, height).jpeg({ progressive: true }).toBuffer());
+    }
+    const read = async (of: typeof core, jpeg: Buffer, options: DecodeImageOptions): Promise<Uint8Array> => {
+      using image = await decodeImage(Device.of(of), jpeg, options);
+      return await image.read() as Uint8Array;
+    };
+    const wanted: Uint8Array[][] = [];
+    const formats = [nvjpeg, { ...nvjpeg, format: 'bgr' }, { ...nvjpeg, format: 'grey' }] as const;
+    for (const jpeg of jpegs) wanted.push(await Promise.all(formats.map((options) => read(plain, jpeg, options))));
+    // They are made ready beside the first ones.
+    for (let i = 0; i < 200 && own.byHardware === 0; i++) {
+      await read(core, jpegs[0]!, nvjpeg);
+      await delay(10);
+    }
+    const before = own.byHardware;
+    for (let turn = 0; turn < 3; turn++) {
+      await Promise.all(jpegs.map(async (jpeg, i) => {
+        const given = await Promise.all(formats.map((options) => read(core, jpeg, options)));
+        given.forEach((values, k) => { expect(difference(values, wanted[i]![k]!)).toEqual({ mean: 0, most: 0 }); });
+      }));
+    }
+    console.log(`by hardware: ${own.byHardware - before} of ${3 * 3 * jpegs.length}`);
+    // All but the progressive ones, where there are any.
+    if (before > 0) expect(own.byHardware - before).toBe(3 * 3 * jpegs.length * 3 / 4);
+    await Promise.all([plain.close(), core.close()]);
   });
 
   test('damage: an error or pixels, never a crash, and the next one is right', async () => {

@@ -43,6 +43,32 @@ API int nvjpegGetImageInfo(void *handle, const unsigned char *data, size_t lengt
   *widths += lie;
   return status;
 }
+static int engines, batch_status;
+API void standin_hardware(int count, int status) { engines = count; batch_status = status; }
+API int nvjpegGetHardwareDecoderInfo(void *handle, unsigned *count, unsigned *cores) { *count = (unsigned)engines; *cores = 1; return handle == NULL; }
+typedef struct { int width, height, baseline; } Parsed;
+API int nvjpegJpegStreamCreate(void *handle, Parsed **stream) { *stream = calloc(1, sizeof **stream); pthread_mutex_lock(&lock); states++; pthread_mutex_unlock(&lock); return handle == NULL; }
+API int nvjpegJpegStreamDestroy(Parsed *stream) { gone(&states, stream); return 0; }
+API int nvjpegJpegStreamParseHeader(void *handle, const unsigned char *data, size_t length, Parsed *stream) {
+  stream->baseline = 0;
+  for (size_t at = 2; at + 9 < length && data[at] == 0xff; at += 2 + (data[at + 2] << 8 | data[at + 3])) if (data[at + 1] == 0xc0) stream->baseline = 1;
+  return size(data, length, &stream->width, &stream->height) || handle == NULL;
+}
+API int nvjpegJpegStreamGetFrameDimensions(Parsed *stream, unsigned *width, unsigned *height) { *width = (unsigned)(stream->width + lie); *height = (unsigned)stream->height; return 0; }
+API int nvjpegDecodeBatchedSupported(void *handle, Parsed *stream, int *supported) { *supported = stream->baseline ? 0 : 2; return handle == NULL; }
+static int batch_count, batch_format;
+API int nvjpegDecodeBatchedInitialize(void *handle, void *state, int count, int threads, int format) { batch_count = count; batch_format = format; return handle == NULL || state == NULL || threads != 1; }
+API int nvjpegDecodeBatched(void *handle, void *state, const unsigned char *const *data, const size_t *lengths, Image *to, void *stream) {
+  note("nvjpegDecodeBatched %d, format %d, pitch %zu", batch_count, batch_format, to->pitch[0]);
+  if (delay) usleep(delay);
+  if (batch_status) return batch_status;
+  for (int i = 0; i < batch_count; i++) {
+    int width, height, channels = batch_format == 2 ? 1 : 3;
+    size(data[i], lengths[i], &width, &height);
+    for (int y = 0; y < height; y++) for (int x = 0; x < width * channels; x++) to[i].channel[0][y * to[i].pitch[0] + x] = (unsigned char)(x + 7 * y + lengths[i]);
+  }
+  return 0;
+}
 API int nvjpegDecode(void *handle, void *state, const unsigned char *data, size_t length, int format, Image *to, void *stream) {
   int width, height, channels = format == 2 ? 1 : 3;
   size(data, length, &width, &height);
@@ -77,6 +103,7 @@ export interface StandInSettings {
 
 export class StandInNvjpeg extends StandInLibrary {
   private readonly change: (delay: number, refused: number, wrong: number) => void;
+  private readonly own: (engines: number, status: number) => void;
   private readonly count: () => number;
   private readonly counted: () => number;
 
@@ -84,12 +111,18 @@ export class StandInNvjpeg extends StandInLibrary {
     super('nvjpeg', TEXT);
     const library = koffi.load(this.path);
     this.change = library.func('void standin_set(int delay, int refused, int wrong)') as StandInNvjpeg['change'];
+    this.own = library.func('void standin_hardware(int engines, int status)') as StandInNvjpeg['own'];
     this.count = library.func('int standin_most()') as () => number;
     this.counted = library.func('int standin_alive()') as () => number;
   }
 
   set({ delay = 0, refusedFlags = 0, wrongWidth = 0 }: StandInSettings = {}): void {
     this.change(delay * 1000, refusedFlags, wrongWidth);
+  }
+
+  /** The GPU's own decoders from now on: how many there are, and what nvjpegDecodeBatched returns. They take baseline JPEGs only. */
+  setHardware(engines: number, status = 0): void {
+    this.own(engines, status);
   }
 
   /** JPEGs that were decoded at once, at most. */

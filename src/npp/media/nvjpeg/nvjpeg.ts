@@ -1,6 +1,8 @@
 /**
  * nvJPEG on a device: found once, and then as many JPEGs at a time as there are threads. Each has a state of nvJPEG's and a stream
- * of its own (a lane). What they hold on the device is given back when the device is closed, and of all but one when nothing came for a while.
+ * of its own (a lane). Where the GPU has decoders of its own these take what they can (`hardware.ts`): the same pixels, in a third of the
+ * time and next to none of the processor's. What all this holds on the device is given back when the device is closed, and of all but one
+ * lane when nothing came for a while.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -11,6 +13,8 @@ import type { HostTurn } from '../../../core/host-work.js';
 import { koffiPath } from '../../../native/koffi.js';
 import { ThreadCrew } from '../../../native/thread-crew.js';
 import { NvjpegError, shownError } from './failure.js';
+import { FileMemory } from './file-memory.js';
+import { BatchDecoder } from './hardware.js';
 import { nvjpegThreadSource } from './thread-source.js';
 import type { Answers, Lane, NvjpegPlace, Opened, Refusal, Request } from './thread/messages.js';
 
@@ -19,10 +23,9 @@ import type { Answers, Lane, NvjpegPlace, Opened, Refusal, Request } from './thr
  * next, with a turn of the event loop. (Photographs of 640 × 480 to the classes of a model, H100: with four 5200 a second, with eight 6700.)
  */
 const MOST_LANES = 8;
-/** Bytes of files that a lane has memory for: at least, and at most while nothing is decoded. */
-const LEAST_MEMORY = 2 ** 16;
-const MOST_KEPT_MEMORY = 2 ** 22;
 const IDLE_MS = 10_000;
+/** Pictures after which the GPU's own decoders are looked for, and made ready beside what is decoded: that takes a third of a second (H200). */
+const PICTURES_BEFORE_HARDWARE = 2;
 
 /** nvjpegOutputFormat_t: interleaved, or the luma alone. */
 export const NVJPEG_FORMATS = { grey: 2, rgb: 5, bgr: 6 } as const;
@@ -35,6 +38,8 @@ export interface OpenNvjpegOptions {
   readonly driver?: string;
   /** Whether it is called for a CPU device too: of a stand-in. */
   readonly anyDevice?: boolean;
+  /** Default true: whether the GPU's own decoders are used. */
+  readonly hardware?: boolean;
 }
 
 /** One JPEG, whose header was read. */
@@ -47,12 +52,10 @@ export interface NvjpegPicture {
   readonly format: keyof typeof NVJPEG_FORMATS;
 }
 
-/** A lane, and memory of its own for the files that it decodes: one that was handed over with each took longer, and left garbage. */
+/** A lane, and memory of its own for the files that it decodes. */
 interface OwnLane {
   readonly lane: Lane;
-  memory: Uint8Array | undefined;
-  /** Where that lies. */
-  source: number;
+  readonly memory: FileMemory;
 }
 
 const crew = new ThreadCrew<Request, Refusal>({
@@ -74,23 +77,31 @@ export class Nvjpeg {
   private readonly target: { readonly place: NvjpegPlace; readonly context: number };
   /** What is added to addresses of the device. */
   private readonly base: number;
+  private readonly mayUseHardware: boolean;
   private readonly free: OwnLane[] = [];
   private lanes = 0;
   private readonly waiting: (() => void)[] = [];
   /** The ends of works that were queued. */
   private readonly underway = new Set<Promise<void>>();
+  private pictures = 0;
+  private hardwareCount = 0;
+  /** The GPU's own decoders, once they are there. */
+  private hardware: BatchDecoder | undefined;
+  /** The end of looking for them. Never rejects. */
+  private lookedFor: Promise<void> | undefined;
   private idle: NodeJS.Timeout | undefined;
   private resting: Promise<void> | undefined;
   private closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(device: Device, { path, version, handle }: Opened, target: { place: NvjpegPlace; context: number }, base: number) {
+  constructor(device: Device, { path, version, handle }: Opened, target: { place: NvjpegPlace; context: number }, base: number, mayUseHardware: boolean) {
     this.device = device;
     this.version = version;
     this.path = path;
     this.handle = handle;
     this.target = { ...target, place: { path, driver: target.place.driver } };
     this.base = base;
+    this.mayUseHardware = mayUseHardware;
   }
 
   /**
@@ -119,6 +130,11 @@ export class Nvjpeg {
     return done;
   }
 
+  /** Pictures that the GPU's own decoders have decoded. @internal */
+  get byHardware(): number {
+    return this.hardwareCount;
+  }
+
   /** Behind all that was queued. */
   close(): Promise<void> {
     this.closing ??= this.end();
@@ -134,16 +150,18 @@ export class Nvjpeg {
     if (this.closing !== undefined) throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
   }
 
-  private async decodeNow({ bytes, width, height, format }: NvjpegPicture, address: number, signal: AbortSignal | undefined): Promise<void> {
+  private async decodeNow({ bytes, width, height, format }: NvjpegPicture, at: number, signal: AbortSignal | undefined): Promise<void> {
+    if (++this.pictures === PICTURES_BEFORE_HARDWARE && this.mayUseHardware) this.lookedFor = this.lookForHardware();
+    const pixels = { width, height, address: this.base + at, pitch: width * (format === 'grey' ? 1 : 3) };
+    if (await this.hardware?.decode({ bytes, format: NVJPEG_FORMATS[format], ...pixels }, signal) === true) {
+      this.hardwareCount++;
+      return;
+    }
     const own = await this.lane();
     try {
-      await this.makeRoom(own, bytes.length);
+      const [source] = await own.memory.put([bytes]);
       signal?.throwIfAborted();
-      own.memory!.set(bytes);
-      await ask({
-        ...this.target, kind: 'decode', handle: this.handle, lane: own.lane, source: own.source, length: bytes.length,
-        format: NVJPEG_FORMATS[format], width, height, address: this.base + address, pitch: width * (format === 'grey' ? 1 : 3),
-      });
+      await ask({ ...this.target, kind: 'decode', handle: this.handle, lane: own.lane, source: source!, length: bytes.length, format: NVJPEG_FORMATS[format], ...pixels });
     } catch (error) {
       // What a state holds after a failure nobody says.
       if (error instanceof NvjpegError) {
@@ -157,12 +175,20 @@ export class Nvjpeg {
     this.put(own);
   }
 
-  /** Memory of the lane for so many bytes. */
-  private async makeRoom(own: OwnLane, bytes: number): Promise<void> {
-    if (own.memory !== undefined && own.memory.length >= bytes) return;
-    const memory = new SharedArrayBuffer(2 ** Math.ceil(Math.log2(Math.max(bytes, LEAST_MEMORY))));
-    own.source = await ask({ ...this.target, kind: 'locate', memory });
-    own.memory = new Uint8Array(memory);
+  /** Without them pictures are decoded all the same. */
+  private async lookForHardware(): Promise<void> {
+    const { target, handle } = this;
+    const found = await ask({ ...target, kind: 'hardware', handle }).catch(ignore);
+    if (found === undefined) return;
+    this.hardware = new BatchDecoder({
+      batch: (hardware, format, pictures) => ask({ ...target, kind: 'batch', hardware, format, pictures }),
+      lane: (of) => ask({ ...target, kind: 'lane', handle: of }),
+      release: (of, lanes, parsed) => ask({ ...target, kind: 'release', handle: of, lanes, parsed }).then(ignore, ignore),
+    }, found, this.fileMemory());
+  }
+
+  private fileMemory(): FileMemory {
+    return new FileMemory((memory) => ask({ ...this.target, kind: 'locate', memory }));
   }
 
   private async lane(): Promise<OwnLane> {
@@ -174,7 +200,7 @@ export class Nvjpeg {
     }
     this.lanes++;
     try {
-      return { lane: await ask({ ...this.target, kind: 'lane', handle: this.handle }), memory: undefined, source: 0 };
+      return { lane: await ask({ ...this.target, kind: 'lane', handle: this.handle }), memory: this.fileMemory() };
     } catch (error) {
       this.lanes--;
       this.giveWay();
@@ -183,7 +209,7 @@ export class Nvjpeg {
   }
 
   private put(own: OwnLane): void {
-    if (own.memory !== undefined && own.memory.length > MOST_KEPT_MEMORY) own.memory = undefined;
+    own.memory.shrink();
     this.free.push(own);
     this.giveWay();
   }
@@ -203,7 +229,7 @@ export class Nvjpeg {
   private rest(): void {
     clearTimeout(this.idle);
     if (this.closing !== undefined) return;
-    this.idle = setTimeout(() => { this.resting = this.releaseLanes(this.free.splice(1)); }, IDLE_MS);
+    this.idle = setTimeout(() => { this.resting = Promise.all([this.releaseLanes(this.free.splice(1)), this.hardware?.rest()]).then(ignore); }, IDLE_MS);
     this.idle.unref();
   }
 
@@ -212,6 +238,8 @@ export class Nvjpeg {
     clearTimeout(this.idle);
     // States before the handle that they are of.
     await this.resting;
+    await this.lookedFor;
+    await this.hardware?.close();
     await this.releaseLanes(this.free.splice(0), this.handle);
   }
 }
@@ -262,12 +290,12 @@ export function openNvjpeg(device: Device, options: OpenNvjpegOptions = {}): Pro
   return done;
 }
 
-async function open(device: Device, { path, driver = device.runtime.config.libraryPath, anyDevice = false }: OpenNvjpegOptions): Promise<Nvjpeg> {
+async function open(device: Device, { path, driver = device.runtime.config.libraryPath, anyDevice = false, hardware = true }: OpenNvjpegOptions): Promise<Nvjpeg> {
   device.check();
   const target = { place: { path, driver, env: { ...process.env } }, context: device.runtime.info.context };
   try {
     const base = anyDevice ? await hostBase(device, koffiPath()) : undefined;
-    return new Nvjpeg(device, await ask({ ...target, kind: 'open' }), target, base ?? 0);
+    return new Nvjpeg(device, await ask({ ...target, kind: 'open' }), target, base ?? 0, hardware);
   } catch (error) {
     throw shownError(error, undefined);
   }

@@ -1,14 +1,16 @@
 /**
- * A thread of nvJPEG: a Worker that decodes one JPEG at a time, since nvjpegDecode reads the coded bytes on the thread that calls it.
- * Handles, states and streams are the process's, so any such thread can use any. Built into a script of its own (`scripts/build.mjs`).
+ * A thread of nvJPEG: a Worker that decodes one JPEG at a time, since nvjpegDecode reads the coded bytes on the thread that calls it, or a
+ * batch by the GPU's own decoders. Handles, states and streams are the process's, so any such thread can use any. Built into a script of its own (`scripts/build.mjs`).
  */
 import { answerRequests, crewKoffi, whileLoading } from '../../../../native/crew-thread.js';
 import { LibraryNotFoundError } from '../../../../native/library-not-found.js';
-import type { Answers, DecodeRequest, Lane, NvjpegPlace, Refusal, Request } from './messages.js';
+import { NativeMemory } from '../../../../native/native-memory.js';
+import { MOST_IN_BATCH } from './messages.js';
+import type { Answers, BatchAnswer, BatchRequest, Coded, DecodeRequest, Hardware, Lane, NvjpegPlace, Refusal, Request } from './messages.js';
 import { NvjpegLibrary, Refused } from './nvjpeg-library.js';
 
-/** NVJPEG_BACKEND_DEFAULT */
-const BACKEND_DEFAULT = 0;
+/** nvjpegBackend_t */
+const [BACKEND_DEFAULT, BACKEND_HARDWARE] = [0, 3];
 /** NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION: colours that are stored at half the size are interpolated, as libjpeg does. A version that does not know it refuses it. */
 const INTERPOLATED = 1 << 5;
 const INVALID_PARAMETER = 2;
@@ -32,16 +34,21 @@ function onDevice({ place, context }: Request): NvjpegLibrary {
   return library;
 }
 
-function createHandle(library: NvjpegLibrary): number {
+function createHandle(library: NvjpegLibrary, backend: number): number {
   const { out } = library;
   out.setU64(0, 0);
   try {
-    library.call('nvjpegCreateEx', BACKEND_DEFAULT, 0, 0, INTERPOLATED, out.address);
+    library.call('nvjpegCreateEx', backend, 0, 0, INTERPOLATED, out.address);
   } catch (error) {
-    if (!(error instanceof Refused && error.refusal.reason === 'status' && error.refusal.status === INVALID_PARAMETER)) throw error;
-    library.call('nvjpegCreateEx', BACKEND_DEFAULT, 0, 0, 0, out.address);
+    if (statusOf(error) !== INVALID_PARAMETER) throw error;
+    library.call('nvjpegCreateEx', backend, 0, 0, 0, out.address);
   }
   return out.u64(0);
+}
+
+/** nvJPEG's status where that is what went wrong. */
+function statusOf(error: unknown): number | undefined {
+  return error instanceof Refused && error.refusal.reason === 'status' ? error.refusal.status : undefined;
 }
 
 function createLane(library: NvjpegLibrary, handle: number): Lane {
@@ -55,6 +62,24 @@ function createLane(library: NvjpegLibrary, handle: number): Lane {
     throw error;
   }
   return { state: out.u64(0), stream };
+}
+
+function createHardware(library: NvjpegLibrary, opened: number): Hardware | undefined {
+  const { out } = library;
+  if (!library.hasHardware) return undefined;
+  out.setU64(0, 0);
+  library.call('nvjpegGetHardwareDecoderInfo', opened, out.address, out.address + 4);
+  if (out.u32[0] === 0) return undefined;
+  const handle = createHandle(library, BACKEND_HARDWARE);
+  const lanes: Lane[] = [];
+  try {
+    lanes.push(createLane(library, handle));
+    library.call('nvjpegJpegStreamCreate', handle, out.address);
+    return { handle, lane: lanes[0]!, parsed: out.u64(0) };
+  } catch (error) {
+    release(library, { handle, lanes });
+    throw error;
+  }
 }
 
 /** nvjpegGetImageInfo's answers and nvjpegImage_t, in {@link NvjpegLibrary.out}. */
@@ -78,8 +103,55 @@ function decode(library: NvjpegLibrary, { handle, lane, source, length, format, 
   }
 }
 
+/** Arrays for nvjpegDecodeBatched: addresses, lengths, and nvjpegImage_t. */
+const [SOURCES, LENGTHS, IMAGES, IMAGE_BYTES] = [0, 8 * MOST_IN_BATCH, 16 * MOST_IN_BATCH, 64];
+let batch: NativeMemory | undefined;
+
+function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed }, format, pictures }: BatchRequest): BatchAnswer {
+  const taken = pictures.flatMap((picture, i) => (isTaken(library, handle, parsed, picture) ? [i] : []));
+  const all = pictures.map((_, i) => i);
+  if (taken.length > 0) {
+    batch ??= new NativeMemory(crewKoffi(), (16 + IMAGE_BYTES) * MOST_IN_BATCH);
+    batch.bytes.fill(0);
+    for (const [k, i] of taken.entries()) {
+      const { source, length, address, pitch } = pictures[i]!;
+      batch.setU64(SOURCES + 8 * k, source);
+      batch.setU64(LENGTHS + 8 * k, length);
+      batch.setU64(IMAGES + IMAGE_BYTES * k, address);
+      batch.setU64(IMAGES + IMAGE_BYTES * k + (PITCHES - IMAGE), pitch);
+    }
+    try {
+      // Costs nothing: the next batch may have another number of them.
+      library.call('nvjpegDecodeBatchedInitialize', handle, lane.state, taken.length, 1, format);
+      library.call('nvjpegDecodeBatched', handle, lane.state, batch.address + SOURCES, batch.address + LENGTHS, batch.address + IMAGES, lane.stream);
+    } catch (error) {
+      if (statusOf(error) === undefined) throw error;
+      return { left: all, broken: true };
+    } finally {
+      library.callDriver('cuStreamSynchronize', lane.stream);
+    }
+  }
+  const decoded = new Set(taken);
+  return { left: all.filter((i) => !decoded.has(i)), broken: false };
+}
+
+/** Whether the GPU's decoders take it, and its size is the one that memory was allocated for. */
+function isTaken(library: NvjpegLibrary, handle: number, parsed: number, { source, length, width, height }: Coded): boolean {
+  const { out } = library;
+  try {
+    library.call('nvjpegJpegStreamParseHeader', handle, source, length, parsed);
+    library.call('nvjpegDecodeBatchedSupported', handle, parsed, out.address);
+    library.call('nvjpegJpegStreamGetFrameDimensions', parsed, out.address + 4, out.address + 8);
+  } catch (error) {
+    if (statusOf(error) === undefined) throw error;
+    return false;
+  }
+  // 0: it is supported.
+  return out.u32[0] === 0 && out.u32[1] === width && out.u32[2] === height;
+}
+
 /** As far as it goes: after a fault of the device every call fails. */
-function release(library: NvjpegLibrary, handle: number, lanes: readonly Lane[]): void {
+function release(library: NvjpegLibrary, { handle, lanes, parsed = 0 }: { readonly handle: number; readonly lanes: readonly Lane[]; readonly parsed?: number }): void {
   const attempt = (call: () => void): void => {
     try {
       call();
@@ -91,6 +163,7 @@ function release(library: NvjpegLibrary, handle: number, lanes: readonly Lane[])
     attempt(() => { library.call('nvjpegJpegStateDestroy', state); });
     attempt(() => { library.callDriver('cuStreamDestroy_v2', stream); });
   }
+  if (parsed !== 0) attempt(() => { library.call('nvjpegJpegStreamDestroy', parsed); });
   if (handle !== 0) attempt(() => { library.call('nvjpegDestroy', handle); });
 }
 
@@ -98,15 +171,17 @@ type Answering = { readonly [K in Request['kind']]: (library: NvjpegLibrary, req
 
 const ANSWERING: Answering = {
   // nvJPEG loads code onto the device with its first handle.
-  open: (library) => ({ path: library.path, version: library.version, handle: whileLoading(() => createHandle(library)) }),
+  open: (library) => ({ path: library.path, version: library.version, handle: whileLoading(() => createHandle(library, BACKEND_DEFAULT)) }),
   lane: (library, { handle }) => createLane(library, handle),
   locate: (_, { memory }) => Number(crewKoffi().address(new Uint8Array(memory))),
   decode: (library, request) => {
     decode(library, request);
     return undefined;
   },
-  release: (library, { handle, lanes }) => {
-    release(library, handle, lanes);
+  hardware: (library, { handle }) => whileLoading(() => createHardware(library, handle)),
+  batch: (library, request) => decodeBatch(library, request),
+  release: (library, request) => {
+    release(library, request);
     return undefined;
   },
 };

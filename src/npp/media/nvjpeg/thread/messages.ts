@@ -20,15 +20,11 @@ interface OfDevice {
   readonly context: number;
 }
 
-export interface DecodeRequest extends OfDevice {
-  readonly kind: 'decode';
-  readonly handle: number;
-  readonly lane: Lane;
+/** A JPEG, and where its pixels go. */
+export interface Coded {
   /** Where the file lies, which stays there until this is answered, and its bytes. */
   readonly source: number;
   readonly length: number;
-  /** nvjpegOutputFormat_t */
-  readonly format: number;
   /** Of the header: what nvJPEG reads has to be the same, for so much was allocated. */
   readonly width: number;
   readonly height: number;
@@ -37,14 +33,51 @@ export interface DecodeRequest extends OfDevice {
   readonly pitch: number;
 }
 
+export interface DecodeRequest extends OfDevice, Coded {
+  readonly kind: 'decode';
+  readonly handle: number;
+  readonly lane: Lane;
+  /** nvjpegOutputFormat_t */
+  readonly format: number;
+}
+
+/** What decodes several JPEGs in one call, by the GPU's own decoders. */
+export interface Hardware {
+  readonly handle: number;
+  readonly lane: Lane;
+  /** nvjpegJpegStream_t, which headers are read into. */
+  readonly parsed: number;
+}
+
+/** At most {@link MOST_IN_BATCH}. */
+export interface BatchRequest extends OfDevice {
+  readonly kind: 'batch';
+  readonly hardware: Hardware;
+  /** nvjpegOutputFormat_t of all of them. */
+  readonly format: number;
+  readonly pictures: readonly Coded[];
+}
+
+export const MOST_IN_BATCH = 32;
+
+export interface BatchAnswer {
+  /** Which were not decoded, by their places: the GPU's decoders do not take them, or they are damaged. */
+  readonly left: readonly number[];
+  /** Whether a call failed, after which nobody says what the state holds. */
+  readonly broken: boolean;
+}
+
 export type Request =
   | OfDevice & { readonly kind: 'open' }
   | OfDevice & { readonly kind: 'lane'; readonly handle: number }
   /** Where the memory lies. */
   | OfDevice & { readonly kind: 'locate'; readonly memory: SharedArrayBuffer }
   | DecodeRequest
+  /** `handle` is the one that was opened. */
+  | OfDevice & { readonly kind: 'hardware'; readonly handle: number }
+  | BatchRequest
   /** A handle of 0 is kept. */
-  | OfDevice & { readonly kind: 'release'; readonly handle: number; readonly lanes: readonly Lane[] };
+  | OfDevice & { readonly kind: 'release'; readonly handle: number; readonly lanes: readonly Lane[]; readonly parsed?: number };
 
 export interface Opened {
   readonly path: string;
@@ -59,6 +92,9 @@ export interface Answers {
   readonly lane: Lane;
   readonly locate: number;
   readonly decode: undefined;
+  /** Undefined where the GPU has no decoders, or this version of nvJPEG does not know of them. */
+  readonly hardware: Hardware | undefined;
+  readonly batch: BatchAnswer;
   readonly release: undefined;
 }
 

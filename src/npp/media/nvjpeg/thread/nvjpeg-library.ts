@@ -26,6 +26,18 @@ const NVJPEG = {
   nvjpegDecode: 'uintptr_t handle, uintptr_t state, uintptr_t data, size_t length, int format, uintptr_t image, uintptr_t stream',
 } as const;
 
+/** Of the GPU's own decoders: versions before 12.2 have not all of them. */
+const HARDWARE = {
+  nvjpegGetHardwareDecoderInfo: 'uintptr_t handle, uintptr_t engines, uintptr_t cores',
+  nvjpegJpegStreamCreate: 'uintptr_t handle, uintptr_t stream',
+  nvjpegJpegStreamDestroy: 'uintptr_t stream',
+  nvjpegJpegStreamParseHeader: 'uintptr_t handle, uintptr_t data, size_t length, uintptr_t stream',
+  nvjpegJpegStreamGetFrameDimensions: 'uintptr_t stream, uintptr_t width, uintptr_t height',
+  nvjpegDecodeBatchedSupported: 'uintptr_t handle, uintptr_t stream, uintptr_t supported',
+  nvjpegDecodeBatchedInitialize: 'uintptr_t handle, uintptr_t state, int count, int threads, int format',
+  nvjpegDecodeBatched: 'uintptr_t handle, uintptr_t state, uintptr_t sources, uintptr_t lengths, uintptr_t images, uintptr_t stream',
+} as const;
+
 const DRIVER = {
   cuCtxSetCurrent: 'uintptr_t context',
   cuStreamCreate: 'uintptr_t stream, unsigned int flags',
@@ -40,7 +52,9 @@ export class NvjpegLibrary {
   readonly version: string;
   /** Where functions put what they give, and read structures. */
   readonly out: NativeMemory;
-  private readonly nvjpeg: Record<keyof typeof NVJPEG, Call>;
+  /** Whether it has the functions of the GPU's own decoders. */
+  readonly hasHardware: boolean;
+  private readonly nvjpeg: Record<keyof typeof NVJPEG | keyof typeof HARDWARE, Call>;
   private readonly driver: Record<keyof typeof DRIVER, Call>;
 
   /** @throws Refused where functions are missing; LibraryNotFoundError */
@@ -48,7 +62,10 @@ export class NvjpegLibrary {
     const machine = { ...thisMachine(), ...(env === undefined ? {} : { env }) };
     const file = openLibrary(koffi, KNOWN_LIBRARIES.nvjpeg, path === undefined ? { machine } : { path });
     this.path = file.path;
-    this.nvjpeg = functionsOf(file, NVJPEG);
+    const hardware = optional(() => functionsOf(file, HARDWARE));
+    this.hasHardware = hardware !== undefined;
+    // The others are called where they are there only.
+    this.nvjpeg = { ...functionsOf(file, NVJPEG), ...hardware! };
     this.driver = functionsOf(openLibrary(koffi, KNOWN_LIBRARIES.cuda, driver === undefined ? { machine } : { path: driver }), DRIVER);
     this.out = new NativeMemory(koffi, 256);
     this.version = [0, 1, 2].map((property) => {
@@ -58,7 +75,7 @@ export class NvjpegLibrary {
   }
 
   /** @throws Refused for any status but success */
-  call(name: keyof typeof NVJPEG, ...args: unknown[]): void {
+  call(name: keyof typeof NVJPEG | keyof typeof HARDWARE, ...args: unknown[]): void {
     const status = this.nvjpeg[name](...args);
     if (status !== 0) throw new Refused({ reason: 'status', library: this.version === undefined ? 'nvJPEG' : `nvJPEG ${this.version}`, call: name, status });
   }
@@ -67,6 +84,15 @@ export class NvjpegLibrary {
   callDriver(name: keyof typeof DRIVER, ...args: unknown[]): void {
     const status = this.driver[name](...args);
     if (status !== 0) throw new Refused({ reason: 'driver', call: name, status });
+  }
+}
+
+function optional<T>(find: () => T): T | undefined {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof Refused) return undefined;
+    throw error;
   }
 }
 
