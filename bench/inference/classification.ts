@@ -28,11 +28,6 @@ const AT_ONCE = 6;
 const RUNS_AT_ONCE = 2;
 /** All photographs, so often before the first round: JavaScript engines compile what runs often. (An H100's host: 1930, 2710, 5130, 5440 a second.) */
 const WARM_PASSES = 3;
-/**
- * Streams that photographs come to the device on, beside those of batches: a photograph is not behind a model. As many as the GPU decodes in one
- * call.
- */
-const ARRIVALS = Number(process.env.ARR ?? 32);
 /** Of ImageNet's photographs, for which such networks are made. */
 const NORMALISATION = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225], color: 114 };
 /** Photographs whose class may be another one than the peer's: where two are nearly as great, TF32 and f32 differ. */
@@ -113,8 +108,7 @@ function contender(from: From): (setup: Setup) => Promise<Contender> {
     const photographs = photographsOf({ device, count });
     const shapes = [BATCH, photographs % BATCH].filter((n) => n > 0).map((n) => ({ image: shape(n) }));
     const engine = await inference.loadEngine(device, model, { contexts: RUNS_AT_ONCE, onnxruntime: { shapes }, tensorrt: { shapes: { image: { min: shape(1), opt: shape(BATCH), max: shape(BATCH) } } } });
-    const arrivals = from === 'files' ? new DecodedFiles(lazy, files) : await HostPixels.open(lazy, pixels);
-    const classifier = await Classifier.open(lazy, engine, arrivals);
+    const classifier = await Classifier.open(lazy, engine, from === 'files' ? decoding(lazy, files) : uploading(pixels));
     const classify: Classify = (numbers, place) => classifier.classify(numbers, place);
     for (let pass = 0; pass < (device.kind === 'cuda' ? WARM_PASSES : 0); pass++) await classifyAll(photographs, classify);
     return {
@@ -128,7 +122,7 @@ function contender(from: From): (setup: Setup) => Promise<Contender> {
       },
       async close() {
         await engine.close();
-        await classifier.close();
+        classifier.close();
       },
     };
   };
@@ -142,105 +136,49 @@ function sumOf(classes: readonly number[]): number {
 type Photographs = Tensor<'u8', number[]>;
 type Images = Tensor<'f32', number[]>;
 
-/** How photographs come to the device. */
-interface Arrivals {
-  /** Those of the numbers, as the model has them, into `image`. `over` is called once that is done, or has failed. */
-  bring(numbers: readonly number[], place: number, image: Images): Promise<{ readonly op: DeviceOp<unknown>; over(): void }>;
-  close(): Promise<void>;
-}
-
 const letterbox = (photographs: Photographs, out: Images): DeviceOp<unknown> => npp.letterboxNormalise(photographs, { width: SIDE, height: SIDE, ...NORMALISATION, dtype: f32, out });
 
-/** Each decoded on a stream of its own, as files come. */
-class DecodedFiles implements Arrivals {
-  private readonly device: Device;
-  private readonly files: readonly Buffer[];
-  private readonly policy;
+/** Brings the photographs of the numbers to the device, into a tensor for as many. */
+type Fill = (numbers: readonly number[], photographs: Photographs) => DeviceOp<unknown>;
 
-  constructor(device: Device, files: readonly Buffer[]) {
-    this.device = device;
-    this.files = files;
-    this.policy = new root.RoundRobin(device, ARRIVALS);
-  }
+const decoding = (device: Device, files: readonly Buffer[]): Fill => (numbers, out) => npp.decodeImages(device, numbers.map((i) => files[i]!), { out });
+const uploading = (pixels: readonly Uint8Array[]): Fill => (numbers, photographs) => root.all(numbers.map((i, k) => (photographs.slice(k) as Photographs).write(pixels[i]!)));
 
-  async bring(numbers: readonly number[], _place: number, image: Images): Promise<{ readonly op: DeviceOp<unknown>; over(): void }> {
-    const photographs = await Promise.all(numbers.map((i) => npp.decodeImage(this.device, this.files[i]!).schedule(this.policy)));
-    return {
-      op: root.all(photographs.map((photograph, i) => letterbox(photograph, image.slice(i) as Images))),
-      over() { for (const photograph of photographs) photograph.close(); },
-    };
-  }
-
-  close(): Promise<void> {
-    this.policy.close();
-    return Promise.resolve();
-  }
-}
-
-/** Uploaded to their places in a batch, and prepared together. */
-class HostPixels implements Arrivals {
-  private readonly pixels: readonly Uint8Array[];
-  /** Of each batch that may be under way. */
-  private readonly batches: readonly Photographs[];
-
-  private constructor(pixels: readonly Uint8Array[], batches: readonly Photographs[]) {
-    this.pixels = pixels;
-    this.batches = batches;
-  }
-
-  static async open(device: Device, pixels: readonly Uint8Array[]): Promise<HostPixels> {
-    return new HostPixels(pixels, await Promise.all(Array.from({ length: AT_ONCE }, () => device.uninitialized(u8, [BATCH, HEIGHT, WIDTH, 3]))));
-  }
-
-  bring(numbers: readonly number[], place: number, image: Images): Promise<{ readonly op: DeviceOp<unknown>; over(): void }> {
-    const batch = this.batches[place]!.slice([0, numbers.length]) as Photographs;
-    const uploads = root.all(numbers.map((i, k) => (batch.slice(k) as Photographs).write(this.pixels[i]!)));
-    return Promise.resolve({ op: uploads.andThen(() => letterbox(batch, image)), over: () => undefined });
-  }
-
-  close(): Promise<void> {
-    for (const batch of this.batches) batch.close();
-    return Promise.resolve();
-  }
-}
-
-/** What is done with a batch is one operation, on a stream that no photograph is behind. */
+/** What is done with a batch is one operation, on a stream of those that there are for as many batches as are under way. */
 class Classifier {
   private readonly engine: Engine;
-  private readonly arrivals: Arrivals;
-  /** The model's input of each batch that may be under way. */
+  private readonly fill: Fill;
+  /** Of each batch that may be under way the photographs, and the model's input. */
+  private readonly photographs: readonly Photographs[];
   private readonly images: readonly Images[];
   private readonly batches;
 
-  private constructor(device: Device, engine: Engine, arrivals: Arrivals, images: readonly Images[]) {
+  private constructor(device: Device, engine: Engine, fill: Fill, photographs: readonly Photographs[], images: readonly Images[]) {
     this.engine = engine;
-    this.arrivals = arrivals;
+    this.fill = fill;
+    this.photographs = photographs;
     this.images = images;
     this.batches = new root.RoundRobin(device, AT_ONCE);
   }
 
-  static async open(device: Device, engine: Engine, arrivals: Arrivals): Promise<Classifier> {
+  static async open(device: Device, engine: Engine, fill: Fill): Promise<Classifier> {
+    const photographs = await Promise.all(Array.from({ length: AT_ONCE }, () => device.uninitialized(u8, [BATCH, HEIGHT, WIDTH, 3])));
     const images = await Promise.all(Array.from({ length: AT_ONCE }, () => device.uninitialized(f32, [BATCH, 3, SIDE, SIDE])));
-    return new Classifier(device, engine, arrivals, images as unknown as Images[]);
+    return new Classifier(device, engine, fill, photographs, images as unknown as Images[]);
   }
 
   async classify(numbers: readonly number[], place: number): Promise<Iterable<number>> {
-    const image = this.images[place]!.slice([0, numbers.length]) as Images;
-    const { op, over } = await this.arrivals.bring(numbers, place, image);
-    try {
-      const classes = op
-        .andThen(() => this.engine.run({ image: image as AnyTensor }))
-        .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Images, { axis: 1 }).use((each) => (each as unknown as Tensor<'i32'>).read())));
-      return await (classes.schedule(this.batches) as unknown as Promise<Int32Array>);
-    } finally {
-      over();
-    }
+    const [photographs, image] = [this.photographs, this.images].map((all) => all[place]!.slice([0, numbers.length])) as [Photographs, Images];
+    const classes = this.fill(numbers, photographs)
+      .andThen(() => letterbox(photographs, image))
+      .andThen(() => this.engine.run({ image: image as AnyTensor }))
+      .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Images, { axis: 1 }).use((each) => (each as unknown as Tensor<'i32'>).read())));
+    return classes.schedule(this.batches) as unknown as Promise<Int32Array>;
   }
 
-  async close(): Promise<void> {
-    for (const image of this.images) image.close();
+  close(): void {
+    for (const each of [...this.photographs, ...this.images]) each.close();
     this.batches.close();
-    await this.arrivals.close();
   }
 }
 

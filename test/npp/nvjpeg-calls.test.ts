@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CudaArgumentError, CudaLibraryError, Device } from 'async-cuda';
-import { decodeImage, rescale, mirror } from 'async-cuda/npp';
+import { decodeImage, decodeImages, rescale, mirror } from 'async-cuda/npp';
 import type { DecodeImageOptions } from 'async-cuda/npp';
-import { f32 } from 'async-cuda/core';
+import { f32, u8 } from 'async-cuda/core';
 import sharp from 'sharp';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
@@ -319,6 +319,32 @@ else onDevice('Calls of nvJPEG', (host) => {
       expect(Math.max(...counts)).toBeLessThanOrEqual(32);
       await core.close();
       expect(standIn.alive).toEqual(before);
+    });
+
+    test('decode several of one operation in one call, where they are to be', async () => {
+      const { core, lazy, nvjpeg } = await withHardware(1);
+      const jpegs = await Promise.all([0, 1, 2, 3].map((i) => picture().jpeg({ quality: 60 + 10 * i }).toBuffer()));
+      const turned = await picture().withMetadata({ orientation: 3 }).jpeg().toBuffer();
+      const count = nvjpeg.byHardware;
+      using out = await lazy.uninitialized(u8, [5, HEIGHT, WIDTH, 3]);
+      await decodeImages(lazy, [...jpegs, turned], { out });
+      expect(calls()).toEqual([`nvjpegDecodeBatched 5, format 5, pitch ${3 * WIDTH}`]);
+      expect(nvjpeg.byHardware - count).toBe(5);
+      const pixels = standInPixels(turned.length, WIDTH, HEIGHT, 3);
+      const about = pixels.map((_, i) => pixels[pixels.length - 3 - (i - i % 3) + i % 3]!);
+      expect([...await out.read()]).toEqual([...jpegs.flatMap((jpeg) => standInPixels(jpeg.length, WIDTH, HEIGHT, 3)), ...about]);
+      // What fails is tried the other way; the error of the first that fails there too is told, once all have ended.
+      standIn.setHardware(1, 3);
+      standIn.answers(3);
+      expect(await failure(() => decodeImages(lazy, jpegs, { engine: 'nvjpeg' }))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining('sources[0]') as string });
+      const images = await decodeImages(lazy, jpegs);
+      for (const [i, image] of images.entries()) {
+        expect([...await image.read()]).toEqual([...await sharp(jpegs[i]).raw().toBuffer()]);
+        image.close();
+      }
+      standIn.answers(0);
+      out.close();
+      await core.close();
     });
 
     test('have a call for each format, and leave to the other way what they do not take', async () => {

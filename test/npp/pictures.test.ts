@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import { CudaFormatError } from 'async-cuda/core';
-import { crop, decodeImage, encodeImage, resize } from 'async-cuda/npp';
+import { crop, decodeImage, decodeImages, encodeImage, resize } from 'async-cuda/npp';
 import sharp from 'sharp';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
@@ -63,6 +63,88 @@ onDevice('Pictures', (host) => {
       expect(freed.every(Boolean)).toBe(true);
     } finally {
       given.mockRestore();
+    }
+  });
+
+  /** Files of all kinds: some that nvJPEG takes where there is one, some that it does not; turned, grey, by path. */
+  async function mixedSources(): Promise<(string | Uint8Array)[]> {
+    const path = join(folder, 'mixed.jpg');
+    await writeFile(path, await picture().jpeg().toBuffer());
+    return [
+      await picture().jpeg({ chromaSubsampling: '4:4:4' }).toBuffer(), await picture().png().toBuffer(), path, await picture().jpeg({ progressive: true }).toBuffer(),
+      await picture().withMetadata({ orientation: 3 }).jpeg().toBuffer(), await picture().withMetadata({ orientation: 6 }).jpeg().toBuffer(), await picture().toColourspace('b-w').jpeg().toBuffer(),
+      await picture().toColourspace('cmyk').jpeg().toBuffer(), await picture().webp({ lossless: true }).toBuffer(), await picture().resize(64, 80).jpeg().toBuffer(),
+    ];
+  }
+
+  test('several are what each is by itself, in their order', async () => {
+    const sources = await mixedSources();
+    for (const options of [{}, { format: 'bgr' }, { format: 'grey' }, { format: 'rgba' }, { orientation: 'ignore' }, { engine: 'sharp' }] as const) {
+      const images = await decodeImages(device, sources, options);
+      expect(images.length).toBe(sources.length);
+      for (const [i, image] of images.entries()) {
+        using own = image;
+        const alone = await decoded(sources[i]!, options);
+        expect(own.shape).toEqual(alone.shape);
+        expect([...await own.read()]).toEqual(alone.values);
+      }
+    }
+    expect(await decodeImages(device, [])).toEqual([]);
+  });
+
+  test('several are written to one tensor, and what follows has them', async () => {
+    const all = await mixedSources();
+    // Those that stand 37 pixels wide and 23 high.
+    const sources = [0, 1, 2, 3, 4, 6, 7, 8].map((i) => all[i]!);
+    for (const options of [{}, { format: 'bgr' }, { format: 'grey' }, { format: 'rgba' }] as const) {
+      const channels = 'format' in options ? { bgr: 3, grey: 1, rgba: 4 }[options.format] : 3;
+      using out = await device.full(u8, [sources.length + 2, HEIGHT, WIDTH, channels], 77);
+      const place = out.slice([1, sources.length + 1]);
+      expect(await decodeImages(device, sources, { ...options, out: place as never })).toBe(place);
+      const size = HEIGHT * WIDTH * channels;
+      const values = [...await out.read()] as number[];
+      for (const [i, source] of sources.entries()) expect(values.slice((i + 1) * size, (i + 2) * size)).toEqual((await decoded(source, options)).values);
+      // Nothing beside it.
+      for (const beside of [values.slice(0, size), values.slice((sources.length + 1) * size)]) expect(beside.every((value) => value === 77)).toBe(true);
+    }
+    using batch = await device.uninitialized(u8, [2, HEIGHT, WIDTH, 3]);
+    using small = await decodeImages(device, [all[0]!, all[1]!], { out: batch }).andThen((images) => resize(images, { width: 5, height: 4 }));
+    expect(small.shape).toEqual([2, 4, 5, 3]);
+  });
+
+  test('of several that cannot be decoded one is named, nothing stays, and the next run is right', async () => {
+    const [jpeg, png] = [await picture().jpeg().toBuffer(), await picture().png().toBuffer()];
+    await host.device.synchronize();
+    const before = (await host.device.stats()).memory.inUse;
+    for (const [sources, what] of [[[jpeg, png.subarray(0, 60), jpeg], 'sources[1] (60 bytes)'], [[jpeg, jpeg, jpeg.subarray(0, 200)], 'sources[2] (200 bytes)'], [[png, join(folder, 'absent.png')], 'absent.png']] as const) {
+      expect(await failure(() => decodeImages(device, sources))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining(what) as string });
+    }
+    expect(await failure(() => decodeImages(device, [jpeg, jpeg], { signal: AbortSignal.abort(new Error('never mind')) }))).toMatchObject({ message: 'never mind' });
+    await host.device.synchronize();
+    expect((await host.device.stats()).memory.inUse).toBe(before);
+    using out = await device.uninitialized(u8, [2, HEIGHT, WIDTH, 3]);
+    expect(await failure(() => decodeImages(device, [jpeg, png.subarray(0, 60)], { out }))).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
+    await decodeImages(device, [png, png], { out });
+    expect([...await out.read()]).toEqual([...PIXELS, ...PIXELS]);
+  });
+
+  test('wrong arguments of several are named at the call, or where a size is known', async () => {
+    const png = await picture().png().toBuffer();
+    const jpeg = await picture().jpeg().toBuffer();
+    using out = await device.uninitialized(u8, [2, HEIGHT, WIDTH, 3]);
+    using floats = await device.zeros(f32, [1, HEIGHT, WIDTH, 3]);
+    const wrong: [() => unknown, RegExp][] = [
+      [() => decodeImages(device, png as never), /^sources: expected a list/], [() => decodeImages(device, [png, '']), /^sources\[1\]: expected a path/], [() => decodeImages(device, [png], { fromat: 'rgb' } as never), /Did you mean 'format'/],
+      [() => decodeImages(device, [png], { out }), /^options\.out: expected a contiguous Tensor of u8 and \[1, height, width, 3\]/], [() => decodeImages(device, [png, png], { out, format: 'grey' }), /\[2, height, width, 1\]/],
+      [() => decodeImages(device, [png], { out: floats as never }), /Tensor of u8/], [() => decodeImages(device, [png, png], { out: [] as never }), /options\.out/],
+      [() => decodeImages(device, [png, png], { out: out.permute([0, 2, 1, 3]) as never }), /contiguous/], [() => decodeImage(device, png, { out } as never), /no option 'out'/],
+    ];
+    for (const [call, says] of wrong) expect(call, String(says)).toThrow(says);
+    const larger = await picture().resize(40, 23).jpeg().toBuffer();
+    for (const second of [larger, await sharp(larger).png().toBuffer(), await picture().withMetadata({ orientation: 6 }).jpeg().toBuffer()]) {
+      const error = await failure(() => decodeImages(device, [jpeg, second], { out }));
+      expect(error).toBeInstanceOf(CudaArgumentError);
+      expect(error.message).toMatch(/^options\.out: expected one for pictures of \d+ × \d+ pixels, as sources\[1\] \(\d+ bytes\) is, got Tensor/);
     }
   });
 

@@ -11,7 +11,7 @@ import { Tensor } from '../../tensor/index.js';
 import { imageOf } from '../image.js';
 import type { Image } from '../image.js';
 import { unlessAborted } from '../../core/aborting.js';
-import { checkAwaited } from './decoding.js';
+import { checkAwaited } from './decoding-run.js';
 import { firstLine, loadSharp } from './sharp.js';
 import type { SharpPicture } from './sharp.js';
 

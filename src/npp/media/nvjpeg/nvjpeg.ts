@@ -52,6 +52,16 @@ export interface NvjpegPicture {
   readonly format: keyof typeof NVJPEG_FORMATS;
 }
 
+/** A picture of those that have one place in a stream. */
+export interface HeldPicture {
+  readonly picture: NvjpegPicture;
+  /** Which of the buffers it is written to, and where it begins there, bytes. */
+  readonly use: number;
+  readonly offset: number;
+  /** Tried where nvJPEG fails. */
+  readonly otherwise?: (turn: HostTurn) => Promise<void>;
+}
+
 /** A lane, and memory of its own for the files that it decodes. */
 interface OwnLane {
   readonly lane: Lane;
@@ -105,22 +115,20 @@ export class Nvjpeg {
   }
 
   /**
-   * Decodes into the buffer, [height, width, channels] without gaps, in the order of the stream. `otherwise` is tried where nvJPEG
-   * fails, in its place in the stream. Rejects with what is thrown last.
+   * Decodes into the buffers, [height, width, channels] of each picture without gaps, in one place of the stream. Rejects with what went
+   * wrong with the first picture of those with which something did.
+   *
+   * @param name as errors call it
    */
-  decode(stream: Stream, picture: NvjpegPicture, target: DeviceBuffer, signal: AbortSignal | undefined, otherwise?: (turn: HostTurn, error: unknown) => Promise<void>): Promise<void> {
+  decode(stream: Stream, name: string, pictures: readonly HeldPicture[], targets: readonly DeviceBuffer[], signal: AbortSignal | undefined): Promise<void> {
     this.check();
     clearTimeout(this.idle);
-    const done = queueHostWork(stream, `decodeImage of ${picture.name}`, [{ buffer: target, access: 'out' }], async (turn) => {
+    const done = queueHostWork(stream, name, targets.map((buffer) => ({ buffer, access: 'out' })), async (turn) => {
       signal?.throwIfAborted();
-      try {
-        await this.decodeNow(picture, turn.addresses[0]!, signal);
-      } catch (error) {
-        signal?.throwIfAborted();
-        if (otherwise === undefined || this.device.lost !== undefined) throw shownError(error, picture.name);
-        await otherwise(turn, shownError(error, picture.name));
-      }
+      // All of them are waited for: what is under way writes.
+      const ends = await Promise.allSettled(pictures.map((each) => this.decodeHeld(turn, each, signal)));
       signal?.throwIfAborted();
+      for (const end of ends) if (end.status === 'rejected') throw end.reason;
     });
     const over = done.then(ignore, ignore).then(() => {
       this.underway.delete(over);
@@ -143,6 +151,16 @@ export class Nvjpeg {
 
   toString(): string {
     return `nvJPEG ${this.version} on ${this.device.name}`;
+  }
+
+  private async decodeHeld(turn: HostTurn, { picture, use, offset, otherwise }: HeldPicture, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      await this.decodeNow(picture, turn.addresses[use]! + offset, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (otherwise === undefined || this.device.lost !== undefined) throw shownError(error, picture.name);
+      await otherwise(turn);
+    }
   }
 
   private check(): void {
