@@ -13,7 +13,6 @@ import { checkInteger, invalid } from './arguments.js';
 import type { Device } from './device.js';
 import { ACCESSES, MOST_LAUNCHES } from './native-library.js';
 import type { LibraryMemory } from './native-library.js';
-import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
 
@@ -77,15 +76,16 @@ export class NativeSteps {
   }
 
   /**
-   * Queues the calls behind what `stream` has queued, and behind work of other streams that uses the same memory. Rejects
-   * with a {@link CudaLibraryError} where one of them returns false; those behind it are not made then.
+   * Queues the calls behind what `stream` has queued, and behind work of other streams that uses the same memory. Whoever awaits them
+   * gets a {@link CudaLibraryError} where one of them returns false; those behind it are not made then.
    *
    * @param memory one for each argument that is memory of the device, in their order
    * @param uses what they all use besides, and write to: calls that have it in common are made one after the other, on
    * whichever streams
    * @param whole for each of `memory` whether the calls write to all of it, so that an earlier failure is of no matter
+   * @returns the operation's number: `new Pending(stream, root, stream.mark)` is its end, which most runs need no object for
    */
-  call(stream: Stream, memory: readonly LibraryMemory[], uses: LibraryMemory, whole: readonly boolean[] = []): Pending {
+  queue(stream: Stream, memory: readonly LibraryMemory[], uses: LibraryMemory, whole: readonly boolean[] = []): number {
     stream.check();
     if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
     const { words, places, length } = this;
@@ -111,7 +111,7 @@ export class NativeSteps {
     const mark = stream.commit();
     for (let i = 0; i < places.length; i++) stream.used(memory[i]!.memory, places[i]!.access, mark);
     stream.used(uses.memory, ACCESS_WRITE, mark);
-    return new Pending(stream, root, mark);
+    return root;
   }
 
   /** Forgets the calls, behind those that were queued. Is not called any more then. */

@@ -764,8 +764,9 @@ export class Stream implements Disposable {
   /** What is recorded before a command, and the event to record behind it. */
   private eventBehind(op: number): number {
     this.shared.recorder?.before(this, op);
-    // The parts of an operation have one event for all of them.
-    return this.shared.multi && this.runtime.held === undefined ? this.nextEvent() : 0;
+    // The parts of an operation have one event for all of them, recorded in front of the next one. A graph and a library's calls are most
+    // often all of theirs, and the event comes with them.
+    return this.shared.multi && (this.runtime.held === undefined || op === OP.graphLaunch || op === OP.libraryCall) ? this.nextEvent() : 0;
   }
 
   private nextEvent(): number {

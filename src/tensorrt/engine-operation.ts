@@ -1,6 +1,6 @@
 /** A run of an engine as an operation: inputs are checked, outputs are made, and the context's calls are queued. */
-import type { Pending, Stream } from '../core/index.js';
-import { CudaError, DTYPES } from '../core/index.js';
+import type { Stream } from '../core/index.js';
+import { CudaError, DTYPES, Pending } from '../core/index.js';
 import { unlessAborted } from '../core/aborting.js';
 import { checkOptions, checkSignal, invalid } from '../core/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
@@ -140,10 +140,12 @@ function submit(
 }
 
 /** What becomes of a run that is queued: on failure nobody gets what was made for it, and who has aborted does not wait for its end. */
-function follow(run: Run, pending: Pending, made: readonly AnyTensor[], signal: AbortSignal | undefined): void {
+function follow(run: Run, root: number, made: readonly AnyTensor[], signal: AbortSignal | undefined): void {
   // What is recorded is run by the graph.
   if (run.recording || (made.length === 0 && signal === undefined)) return;
   for (const tensor of made) run.closeOnFailure(tensor);
+  const { stream } = run;
+  const pending = new Pending(stream, root, stream.mark);
   run.dependOn(unlessAborted(signal, () => pending.then()));
 }
 

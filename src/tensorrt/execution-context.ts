@@ -1,8 +1,8 @@
 /** ExecutionContext: what runs of one kind share, with memory of its own. One run at a time. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { CudaDisposedError, CudaError, NativeSteps } from '../core/index.js';
-import type { DeviceBuffer, LibraryStep, Pending, Stream } from '../core/index.js';
+import { CudaDisposedError, CudaError, NativeSteps, Pending } from '../core/index.js';
+import type { DeviceBuffer, LibraryStep, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
 import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
 import { LastRun } from '../engine/last-run.js';
@@ -126,8 +126,8 @@ export class ExecutionContext implements EngineContext {
     return this.last?.stream === stream;
   }
 
-  /** Queues a run on tensors that have been checked. @internal */
-  queue(stream: Stream, { inputs, memory, whole }: PlacedRun): Pending {
+  /** Queues a run on tensors that have been checked. Gives the operation's number. @internal */
+  queue(stream: Stream, { inputs, memory, whole }: PlacedRun): number {
     this.check();
     const { words } = this.steps;
     const wide = this.engine.described.extentBytes === 8;
@@ -137,9 +137,9 @@ export class ExecutionContext implements EngineContext {
       // Dims: the number, and from byte 8 on (4 up to version 8) the extents.
       for (let axis = 0; axis < shape.length; axis++) words[word + (wide ? 2 + 2 * axis : 1 + axis)] = shape[axis]!;
     }
-    const pending = this.steps.call(stream, memory, this.turn, whole);
+    const root = this.steps.queue(stream, memory, this.turn, whole);
     if (stream.captureScope === undefined) this.last = LastRun.latest(this.last, stream, stream.mark);
-    return pending;
+    return root;
   }
 
   /**
@@ -155,8 +155,8 @@ export class ExecutionContext implements EngineContext {
   /** {@link queue}, and then the shapes of these outputs, for which there is so much room. @internal */
   async queueOpen(stream: Stream, placed: PlacedRun, room: ReadonlyMap<number, number>): Promise<ReadonlyMap<number, readonly number[]>> {
     for (const [i, bytes] of room) this.open.get(i)!.words.set([bytes, -1]);
-    const pending = this.queue(stream, placed);
-    const shapes = pending.then(() => new Map([...room.keys()].map((i): [number, readonly number[]] => {
+    const root = this.queue(stream, placed);
+    const shapes = new Pending(stream, root, stream.mark).then(() => new Map([...room.keys()].map((i): [number, readonly number[]] => {
       const { words } = this.open.get(i)!;
       if (words[1]! < 0) throw new CudaError('ERR_CUDA_INTERNAL', `${this.engine.description} has not said which shape '${this.engine.outputs[i]!.name}' has.`);
       return [i, Array.from(words.subarray(2, 2 + words[1]!))];
