@@ -18,10 +18,11 @@ export interface Use {
 export class Resource {
   /** Handle in the runtime's table. */
   handle: number;
-  writer: Stream | undefined;
+  // All of them have all fields from the start, so that those who order look at objects of one shape.
+  writer: Stream | undefined = undefined;
   writerMark = 0;
   /** The last read on the writer's own stream, which is no reader: where reads and writes of one stream alternate none is kept. */
-  private ownRead = 0;
+  ownRead = 0;
   /** Other streams that have read since the last write: so many of them. What is behind them is used again. */
   readonly readers: Use[] = [];
   readerCount = 0;
@@ -33,10 +34,10 @@ export class Resource {
   /** Whether each access asks it: who used it is kept by another resource, or it is not always there. */
   readonly elsewhere: boolean;
   /** The capture that used it last. */
-  scope: CaptureScope | undefined;
+  scope: CaptureScope | undefined = undefined;
   /** Graphs that use it, and what frees it once there are none, where everybody else has forgotten it. */
   private graphs = 0;
-  private unused: (() => void) | undefined;
+  private unused: (() => void) | undefined = undefined;
 
   constructor(handle: number, elsewhere = false) {
     this.handle = handle;

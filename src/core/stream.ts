@@ -456,6 +456,8 @@ export class Stream implements Disposable {
       if (this.captureScope !== undefined && this.capturing === other.capturing) this.captureScope.depend(this, other);
       return;
     }
+    // What is known to be over is not looked for among what was waited for.
+    if (mark <= other.done) return;
     const waited = this.waited.get(other);
     if (waited !== undefined && waited >= mark) return;
     if (other.hasPassed(mark)) return;
@@ -732,12 +734,24 @@ export class Stream implements Disposable {
 
   /** Orders one access to `resource`. To be followed by the command and {@link Resource.used}. @internal */
   order(resource: Resource, access: number): void {
+    if (!this.mustOrder(resource, access)) return;
     if (this.capturing === undefined) resource.order(this, access);
     else this.capturing.order(this, resource, access);
   }
 
   /** @internal */
   used(resource: Resource, access: number, mark: number): void {
+    // Again by the stream that wrote it last, as in most programs.
+    if (this.capturing === undefined && resource.writer === this && !resource.elsewhere) {
+      if ((access & ACCESS_WRITE) === 0) {
+        resource.ownRead = mark;
+        return;
+      }
+      if (resource.readerCount === 0) {
+        resource.writerMark = mark;
+        return;
+      }
+    }
     if (this.capturing === undefined) resource.used(this, access, mark);
     else this.capturing.used(this, resource, access);
   }

@@ -29,6 +29,10 @@ class Named {
     return this.values[0];
   }
 
+  get firstName(): string {
+    return this.names[0] ?? '';
+  }
+
   constructor(of: Readonly<Record<string, unknown>>) {
     this.names = Object.keys(of);
     this.values = Object.values(of);
@@ -59,10 +63,13 @@ export class RecentOps {
   /** What was added before those. */
   private older: ByFirst = new WeakMap();
   private added = 0;
+  /** The input by whose tensor operations are found: the one that the program names first. */
+  private firstName = '';
 
   add(op: RunOfTensors): void {
-    const { first } = op.from;
+    const { first, firstName } = op.from;
     if (!isRecord(first)) return;
+    this.firstName = firstName;
     if (++this.added > MOST_RECENT) {
       this.older = this.recent;
       this.recent = new WeakMap();
@@ -76,7 +83,7 @@ export class RecentOps {
   find(from: unknown, options: unknown): RunOfTensors | undefined {
     const to = options === undefined ? NONE : outputsOf(options);
     if (to === undefined || !isRecord(from)) return undefined;
-    const first = firstOf(from);
+    const first = from[this.firstName];
     if (!isRecord(first)) return undefined;
     const found = among(this.recent.get(first), from, to);
     if (found !== undefined) return found;
@@ -96,12 +103,6 @@ function among(ops: readonly RunOfTensors[] | undefined, from: Readonly<Record<s
 }
 
 const NONE = Object.freeze({});
-
-function firstOf(given: Readonly<Record<string, unknown>>): unknown {
-  // eslint-disable-next-line no-unreachable-loop -- the first
-  for (const name in given) return given[name];
-  return undefined;
-}
 
 /** Undefined where anything else was given, or what is no options. */
 function outputsOf(options: unknown): Readonly<Record<string, unknown>> | undefined {

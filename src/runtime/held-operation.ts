@@ -20,6 +20,11 @@ export class HeldOperation {
     this.root = root;
   }
 
+  /** Whether nothing was said of it yet. */
+  get isUnnamed(): boolean {
+    return this.first === undefined && !this.remembered;
+  }
+
   /** A part of it is called so. */
   add(subject: { toString(): string }, method = ''): void {
     if (this.first === undefined) {

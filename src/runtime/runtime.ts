@@ -310,7 +310,9 @@ export class Runtime {
       this.operations.set(root, subject, method);
       return;
     }
-    this.remember(held);
+    // Most have one part, and are called by that until there is more to say of them.
+    if (held.isUnnamed) this.operations.set(root, subject, method);
+    else this.remember(held);
     held.add(subject, method);
   }
 

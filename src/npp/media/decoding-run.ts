@@ -177,7 +177,7 @@ export class DecodingRun {
     if (out === undefined) return undefined;
     const [, rows, columns] = out.shape;
     if (height !== rows || width !== columns) throw new CudaArgumentError('options.out', `options.out: expected one for pictures of ${width} × ${height} pixels, as ${name} is, got ${out.toString()}. Leave it out, and resize what is given.`);
-    return out.slice(index) as Image;
+    return out.slice(index);
   }
 
   /** nvJPEG has failed, and the place in the stream is taken: the pixels of sharp go there. */

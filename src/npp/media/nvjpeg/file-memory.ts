@@ -30,7 +30,7 @@ export class FileMemory {
       this.memory = new Uint8Array(memory);
     }
     const { memory, address } = this;
-    files.forEach((file, i) => { memory.set(file, offsets[i]!); });
+    files.forEach((file, i) => { memory.set(file, offsets[i]); });
     return offsets.map((offset) => address + offset);
   }
 

@@ -74,7 +74,7 @@ export class BatchDecoder {
 
   private async run(): Promise<void> {
     // What is begun in the same turn of the queue of microtasks comes along.
-    await undefined;
+    await Promise.resolve();
     while (this.waiting.length > 0) {
       const batch = this.take();
       if (batch.length === 0) continue;
