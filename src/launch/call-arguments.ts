@@ -15,7 +15,7 @@ import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import { unknownName } from './names.js';
 import { describeEntry } from './parameters.js';
 import type { Parameter } from './parameters.js';
-import { checkScalar, checkStruct } from './struct-declaration.js';
+import { checkScalar, checkStruct, isScalar } from './struct-declaration.js';
 import { ALIGNMENT } from './variant.js';
 import type { IndexType } from './variant.js';
 
@@ -24,6 +24,21 @@ const MOST_ELEMENTS = 2 ** 31;
 
 /** The arguments in the order of the parameters. @throws CudaArgumentError for a name that is missing or that there is not */
 export function argumentsInOrder(kernel: string, parameters: readonly Parameter[], args: unknown): unknown[] {
+  return (typeof args === 'object' && args !== null ? asWritten(parameters, args as Record<string, unknown>) : undefined) ?? lookedUp(kernel, parameters, args);
+}
+
+/** Of arguments that were written in the order of the parameters, as most are; else undefined. */
+function asWritten(parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): unknown[] | undefined {
+  const values: unknown[] = [];
+  for (const name in args) {
+    const value = args[name];
+    if (value === undefined || values.length === parameters.length || parameters[values.length]!.name !== name) return undefined;
+    values.push(value);
+  }
+  return values.length === parameters.length && !(args instanceof Tensor || args instanceof DeviceOp || Array.isArray(args)) ? values : undefined;
+}
+
+function lookedUp(kernel: string, parameters: readonly Parameter[], args: unknown): unknown[] {
   const names = parameters.map(({ name }) => name);
   if (typeof args !== 'object' || args === null || args instanceof Tensor || args instanceof DeviceOp || Array.isArray(args)) {
     throw invalid('args', `the arguments of kernel '${kernel}' by name`, args, `Write ${kernel}({ ${names.join(', ')} }).`);
@@ -51,6 +66,7 @@ function expected(entry: SignatureEntry): string {
  * @throws CudaArgumentError, CudaDisposedError
  */
 export function passed(kernel: string, { name, entry }: Parameter, value: unknown): PassedValue {
+  if (entry.kind === 'scalar' && isScalar(entry.storage, value)) return value as number;
   const argument = `args.${name} of kernel '${kernel}'`;
   if (entry.kind === 'scalar') {
     checkScalar(argument, entry.storage, value);
@@ -110,6 +126,11 @@ function passedStructs(argument: string, { fields, bytes, align }: StructType, t
   if (buffer !== null && buffer.byteOffset % align !== 0) throw invalid(argument, `a Tensor that begins at a multiple of ${align} bytes`, tensor, 'Copy it with dup() first.');
   const length = tensor.byteLength / bytes;
   return { tensor, buffer: buffer?.reinterpret(DTYPES.u8) ?? null, length, shape: [length], strides: [1] };
+}
+
+/** Whether what was passed still may be: tensors and numbers do not change, but a tensor may have been closed, and a structure's fields assigned. */
+export function isStill(value: PassedValue | undefined): boolean {
+  return typeof value === 'object' ? isTensor(value) && !value.tensor.isClosed : value !== undefined;
 }
 
 export function isTensor(value: PassedValue | undefined): value is PassedTensor {

@@ -40,9 +40,9 @@ export function launchShape(
   kernel: string, parameters: readonly Parameter[], args: readonly unknown[], values: readonly PassedValue[], given: GivenShape, limits: DeviceProperties,
 ): LaunchShape | undefined {
   const grid = gridOfPartitions(kernel, given.grid, args.filter((arg) => arg instanceof Partitioned));
-  const largest = largestOutput(parameters, values);
   const { block } = given;
   if (grid !== undefined) return { grid, block };
+  const largest = largestOutput(parameters, values);
   const blocks = gridOver(kernel, largest?.shape, block);
   if (largest!.length === 0) return undefined;
   const over = blocks.findIndex((count, axis) => count > limits.maxGrid[axis]!);

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Device, Dimensions, LaunchOptions } from '../core/index.js';
 import { checkBoolean, checkOptions, invalid } from '../core/arguments.js';
-import { Applied, Collected } from '../ops/collect.js';
+import { Applied, Collected, Ready } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import type { AnyDevice } from '../ops/index.js';
 import { Later } from '../ops/node.js';
@@ -15,7 +15,7 @@ import { coreOf } from '../ops/scheduling.js';
 import type { AnyTensor, Partitioned } from '../tensor/index.js';
 import { whenLoaded } from '../tensor/loaded-kernels.js';
 import { captureStack } from '../core/call-stack.js';
-import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, passed } from './call-arguments.js';
+import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, isStill, passed } from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
 import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget } from './compiler.js';
@@ -163,6 +163,7 @@ export function kernel<const S extends KernelParams, U extends Uses = Record<nev
   return new Defined(parameters, new Variant(definition, usedOf('options.uses', uses)), checkedDefaults(defaults)).callable() as unknown as KernelFunction<S, U>;
 }
 
+const NONE: readonly string[] = [];
 const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index', 'checks', 'lineInfo'] as const satisfies (keyof LaunchDefaults)[];
 const CODE_OPTIONS = ['index', 'checks', 'lineInfo'] as const satisfies (keyof CodeOptions)[];
 const KERNEL_CODE_OPTIONS = ['block', ...CODE_OPTIONS];
@@ -195,12 +196,21 @@ export class Defined implements Tunable<KernelChanges> {
   readonly defaults: LaunchDefaults;
   /** Of launches that give none. */
   private readonly block: Dimensions;
+  private readonly names: readonly string[];
+  /** What of the parameters is written. */
+  private readonly writes: readonly { readonly index: number; readonly name: string }[];
+  /** What the last launch on a device has found loaded, without options of its code. */
+  private readonly latest = new WeakMap<Device, { readonly index: IndexType; readonly aligned: boolean; readonly loaded: LoadedKernel }>();
 
   constructor(parameters: readonly Parameter[], variant: Variant, defaults: LaunchDefaults) {
     this.parameters = parameters;
     this.variant = variant;
     this.defaults = defaults;
     this.block = defaults.block ?? usualBlock(parameters);
+    this.names = parameters.map(({ name }) => name);
+    this.writes = parameters.flatMap(({ name, entry }, index) => (
+      entry.kind === 'tensor' && entry.access !== 'input' ? [{ index, name: `args.${name} of kernel '${this.name}' is written` }] : []
+    ));
   }
 
   get name(): string {
@@ -224,12 +234,14 @@ export class Defined implements Tunable<KernelChanges> {
       // Nearly every call is run, and the thread that loads takes longer to start than all that comes before it is needed.
       if (!this.variant.loaded.has(device)) device.expectModule();
     }
-    const inputs = new Collected(given.map((value) => nodeOf(value)), name);
-    const made = parameters.filter((_, index) => given[index] instanceof DeviceOp).map((parameter) => parameter.name);
+    const made = known.includes(undefined) ? this.names.filter((_, index) => given[index] instanceof DeviceOp) : NONE;
+    const inputs = made.length === 0 ? new Ready(given) : new Collected(given.map((value) => nodeOf(value)), name);
+    // Looked at, where it was known of what device they are.
+    const looked = made.length === 0 && device !== undefined ? known as PassedValue[] : undefined;
     // Awaited again, it most often has the same arguments.
     let last: PlannedLaunch | undefined;
     return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => {
-      const plan = last?.isFor(run.device, values) === true ? last : this.plan(run, values, options, made);
+      const plan = last?.isFor(run.device, values) === true ? last : this.plan(run, values, options, made, 'to be looked at', looked);
       if (plan instanceof Later) return plan;
       last = plan;
       return plan.queue(run);
@@ -238,35 +250,42 @@ export class Defined implements Tunable<KernelChanges> {
 
   /**
    * What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once.
-   * `together`: whether some share elements was looked at before, on tensors that these are views of.
+   * `together`: whether some share elements was looked at before, on tensors that these are views of. `looked`: what the call has found of
+   * them.
    */
-  plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[] = [], together: 'to be looked at' | 'looked at' = 'to be looked at'): PlannedLaunch | Later<unknown> {
+  plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[] = NONE, together: 'to be looked at' | 'looked at' = 'to be looked at', looked?: readonly PassedValue[]): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
     const { device } = run;
-    const values = parameters.map((parameter, index) => passed(name, parameter, args[index]));
-    if (together === 'to be looked at') checkTogether(name, parameters, values, device);
-    const result = { values: Object.fromEntries(parameters.map((parameter, index) => [parameter.name, args[index]])), made };
+    const still = looked?.every(isStill) === true ? looked : undefined;
+    const values = still ?? parameters.map((parameter, index) => passed(name, parameter, args[index]));
+    if (still === undefined && together === 'to be looked at') checkTogether(name, parameters, values, device);
+    const result = { names: this.names, values: args, made };
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
     const shape = launchShape(name, parameters, args, values, given, device.properties);
     if (shape === undefined) return new PlannedLaunch(device, args, result, this.written(args), undefined);
     const index = this.indexType(values, shape, options.index ?? defaults.index);
-    const form = this.form(device, { ...options, index }, alignedTensors(values));
+    const aligned = alignedTensors(values);
     const planned = (there: LoadedKernel): PlannedLaunch => new PlannedLaunch(device, args, result, this.written(args), {
       kernel: there.kernel, options: this.launchOptions(there, shape, options), args: there.argumentsOf(values),
     });
+    const latest = this.latest.get(device);
+    const usual = options.block === undefined && options.checks === undefined && options.lineInfo === undefined;
+    if (usual && latest?.index === index && latest.aligned === aligned) return planned(latest.loaded);
+    const form = this.form(device, { ...options, index }, aligned);
     const now = run.mode === 'block' ? loadKernelNow(device, parameters, this.variant, form) : undefined;
     if (now !== undefined) return planned(now);
     const { loaded, done } = loadKernel(device, parameters, this.variant, form);
-    if (loaded !== undefined) return planned(loaded);
+    if (loaded !== undefined) {
+      if (usual) this.latest.set(device, { index, aligned, loaded });
+      return planned(loaded);
+    }
     const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
     return whenLoaded(run, undefined, done, named, (there) => planned(there).queue(run)) as Later<unknown>;
   }
 
   /** Tensors and partitions that it writes: whether they may be is looked at again in each run. */
   private written(args: readonly unknown[]): { name: string; value: AnyTensor | Partitioned }[] {
-    return this.parameters.flatMap(({ name, entry }, index) => (
-      entry.kind === 'tensor' && entry.access !== 'input' ? [{ name: `args.${name} of kernel '${this.name}' is written`, value: args[index] as AnyTensor | Partitioned }] : []
-    ));
+    return this.writes.map(({ index, name }) => ({ name, value: args[index] as AnyTensor | Partitioned }));
   }
 
   private indexType(values: readonly PassedValue[], shape: LaunchShape, given: IndexType | undefined): IndexType {

@@ -11,9 +11,10 @@ interface Prepared {
   readonly args: readonly KernelArgument[];
 }
 
-/** What a call gives, and which of it operations have made for the call. */
+/** What a call gives: its arguments by their names, and which of them operations have made for the call. */
 interface Result {
-  readonly values: Readonly<Record<string, unknown>>;
+  readonly names: readonly string[];
+  readonly values: readonly unknown[];
   readonly made: readonly string[];
 }
 
@@ -55,8 +56,9 @@ export class PlannedLaunch {
 }
 
 /** Disposing it closes what was made for the call. */
-export function closing({ values, made }: Result): object {
-  const result: Record<string, unknown> = { ...values };
+export function closing({ names, values, made }: Result): object {
+  const result: Record<string, unknown> = {};
+  for (let i = 0; i < names.length; i++) result[names[i]!] = values[i];
   // Not enumerable: neither a copy nor a comparison takes it along.
   return Object.defineProperty(result, Symbol.dispose, {
     value() {

@@ -152,7 +152,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
       made.push(tensor);
       return tensor;
     });
-    const result = (): object => closing({ values: Object.fromEntries(parameters.map((parameter, at) => [parameter.name, whole[at]])), made: temporary });
+    const result = (): object => closing({ names: parameters.map((parameter) => parameter.name), values: whole, made: temporary });
     try {
       if (shapes.isEmpty) return { queued: result(), again: undefined };
       const tensors = this.tensorsOf((at) => (whole[at] as AnyTensor).layout) as GivenTensor[];

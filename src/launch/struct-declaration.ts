@@ -126,21 +126,24 @@ const WIDE_BOUNDS: Partial<Record<DTypeName, readonly [bigint, bigint]>> = { i64
  * @throws CudaArgumentError
  */
 export function checkScalar(argument: string, dtype: DTypeName, value: unknown): void {
-  if (dtype === 'bool') {
-    if (typeof value === 'boolean') return;
-    throw invalid(argument, 'true or false', value, typeof value === 'number' ? `Write ${value !== 0}.` : '');
-  }
+  if (isScalar(dtype, value)) return;
+  if (dtype === 'bool') throw invalid(argument, 'true or false', value, typeof value === 'number' ? `Write ${value !== 0}.` : '');
   const wide = WIDE_BOUNDS[dtype];
   if (wide !== undefined) {
-    if (typeof value === 'bigint' ? value >= wide[0] && value <= wide[1] : Number.isSafeInteger(value) && (value as number) >= Number(wide[0])) return;
     throw invalid(argument, `a whole number for ${dtype}, from ${wide[0]} to ${wide[1]}`, value, typeof value === 'number' && Number.isInteger(value) ? 'Beyond 2^53 pass a bigint.' : '');
   }
   const bounds = BOUNDS[dtype];
-  if (bounds !== undefined) {
-    if (Number.isInteger(value) && (value as number) >= bounds[0] && (value as number) <= bounds[1]) return;
-    throw invalid(argument, `a whole number for ${dtype}, from ${bounds[0]} to ${bounds[1]}`, value);
-  }
-  if (typeof value !== 'number') throw invalid(argument, `a number for ${dtype}`, value);
+  throw invalid(argument, bounds === undefined ? `a number for ${dtype}` : `a whole number for ${dtype}, from ${bounds[0]} to ${bounds[1]}`, value);
+}
+
+/** Whether it is a value of the dtype. */
+export function isScalar(dtype: DTypeName, value: unknown): boolean {
+  if (dtype === 'bool') return typeof value === 'boolean';
+  const bounds = BOUNDS[dtype];
+  if (bounds !== undefined) return Number.isInteger(value) && (value as number) >= bounds[0] && (value as number) <= bounds[1];
+  const wide = WIDE_BOUNDS[dtype];
+  if (wide === undefined) return typeof value === 'number';
+  return typeof value === 'bigint' ? value >= wide[0] && value <= wide[1] : Number.isSafeInteger(value) && (value as number) >= Number(wide[0]);
 }
 
 type Put = (view: DataView, at: number, value: never) => void;

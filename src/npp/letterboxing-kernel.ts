@@ -192,13 +192,15 @@ export function addLetterbox(work: Work, image: Image, out: PixelLayout, placeme
   work.add(launch({
     out: into, x: words ?? flat(image), width: out.width, height: out.height, oImage: out.imagePitch, oRow: out.rowPitch, oPlane: out.planar ? out.planePitch : 1,
     columns: image.width, rows: image.height, xImage: image.imagePitch / unit, xRow: image.rowPitch / unit, left: placement.left, top: placement.top, innerWidth: placement.width, innerHeight: placement.height,
-    fromX, toX, fromY, toY, ...numbered('factor', factors), ...numbered('summand', summands), ...numbered('pad', pads),
+    fromX, toX, fromY, toY,
+    factor0: at(factors, 0), factor1: at(factors, 1), factor2: at(factors, 2), factor3: at(factors, 3),
+    summand0: at(summands, 0), summand1: at(summands, 1), summand2: at(summands, 2), summand3: at(summands, 3),
+    pad0: at(pads, 0), pad1: at(pads, 1), pad2: at(pads, 2), pad3: at(pads, 3),
   }, { grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), image.batch], ...(wide ? { index: 'i64' } : {}) }));
 }
 
-function numbered(name: string, numbers: readonly number[]): Record<string, number> {
-  return Object.fromEntries([0, 1, 2, 3].map((index) => [`${name}${index}`, Math.fround(numbers[index] ?? 0)]));
-}
+/** The number of a channel, as the kernel is passed it. */
+const at = (numbers: readonly number[], channel: number): number => Math.fround(numbers[channel] ?? 0);
 
 /** Both without their greatest common divisor. */
 function reduced(from: number, to: number): readonly [number, number] {
