@@ -12,7 +12,8 @@ import type { AnyDevice } from '../ops/index.js';
 import { Later } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { coreOf } from '../ops/scheduling.js';
-import type { AnyTensor, Partitioned } from '../tensor/index.js';
+import { Partitioned } from '../tensor/index.js';
+import type { AnyTensor } from '../tensor/index.js';
 import { whenLoaded } from '../tensor/loaded-kernels.js';
 import { captureStack } from '../core/call-stack.js';
 import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, isStill, passed } from './call-arguments.js';
@@ -236,8 +237,8 @@ export class Defined implements Tunable<KernelChanges> {
     }
     const made = known.includes(undefined) ? this.names.filter((_, index) => given[index] instanceof DeviceOp) : NONE;
     const inputs = made.length === 0 ? new Ready(given) : new Collected(given.map((value) => nodeOf(value)), name);
-    // Looked at, where it was known of what device they are.
-    const looked = made.length === 0 && device !== undefined ? known as PassedValue[] : undefined;
+    // Looked at, where it was known of what device they are. Partitions may end.
+    const looked = made.length === 0 && device !== undefined && !given.some((value) => value instanceof Partitioned) ? known as PassedValue[] : undefined;
     // Awaited again, it most often has the same arguments.
     let last: PlannedLaunch | undefined;
     return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => {
