@@ -218,7 +218,7 @@ export class Kernel {
       memories[i] = memory;
       if (memory === undefined) continue;
       references++;
-      if (stream.mustOrder(memory, param.access)) stream.order(memory, param.access);
+      stream.order(memory, param.access);
     }
     if (references > 1) this.checkOverlap(args);
 

@@ -91,7 +91,7 @@ return function launch(${['stream', 'options', ...params.map((_, i) => `a${i}`)]
   if (${unusual.join(' || ')}) return general.apply(this, arguments);
   ${pointers.map(({ i }) => `const m${i} = a${i}.memory, o${i} = a${i}.byteOffset;`).join(' ')}
   ${unusualMemory.length === 0 ? '' : `if (${unusualMemory.join(' || ')}) return general.apply(this, arguments);`}
-  ${pointers.map(({ i, layout: { access } }) => `if (stream.mustOrder(m${i}, ${access})) stream.order(m${i}, ${access});`).join('\n  ')}
+  ${pointers.map(({ i, layout: { access } }) => `stream.order(m${i}, ${access});`).join('\n  ')}
   const root = stream.nextRoot();
   const { ring } = stream.runtime;
   const body = stream.begin(${OP.launchLine}, ${9 + pointers.length + paramWords}, root);

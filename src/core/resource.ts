@@ -22,7 +22,7 @@ export class Resource {
   writer: Stream | undefined = undefined;
   writerMark = 0;
   /** The last read on the writer's own stream, which is no reader: where reads and writes of one stream alternate none is kept. */
-  ownRead = 0;
+  private ownRead = 0;
   /** Other streams that have read since the last write: so many of them. What is behind them is used again. */
   readonly readers: Use[] = [];
   readerCount = 0;

@@ -726,8 +726,8 @@ export class Stream implements Disposable {
     return this.runtime.ring.begin(op, FLAG_BYPASS, words, root, this.slot.index, 0);
   }
 
-  /** Whether {@link order} has something to do. @internal */
-  mustOrder(resource: Resource, access: number): boolean {
+  /** Whether {@link order} has something to do: in most programs it has not. */
+  private mustOrder(resource: Resource, access: number): boolean {
     const { writer } = resource;
     return this.capturing !== undefined || resource.elsewhere || (writer !== this && writer !== undefined) || (resource.readerCount !== 0 && (access & ACCESS_WRITE) !== 0);
   }
@@ -741,17 +741,6 @@ export class Stream implements Disposable {
 
   /** @internal */
   used(resource: Resource, access: number, mark: number): void {
-    // Again by the stream that wrote it last, as in most programs.
-    if (this.capturing === undefined && resource.writer === this && !resource.elsewhere) {
-      if ((access & ACCESS_WRITE) === 0) {
-        resource.ownRead = mark;
-        return;
-      }
-      if (resource.readerCount === 0) {
-        resource.writerMark = mark;
-        return;
-      }
-    }
     if (this.capturing === undefined) resource.used(this, access, mark);
     else this.capturing.used(this, resource, access);
   }

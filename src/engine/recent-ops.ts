@@ -25,17 +25,17 @@ class Named {
   private readonly names: readonly string[];
   private readonly values: readonly unknown[];
 
+  constructor(of: Readonly<Record<string, unknown>>) {
+    this.names = Object.keys(of);
+    this.values = Object.values(of);
+  }
+
   get first(): unknown {
     return this.values[0];
   }
 
   get firstName(): string {
     return this.names[0] ?? '';
-  }
-
-  constructor(of: Readonly<Record<string, unknown>>) {
-    this.names = Object.keys(of);
-    this.values = Object.values(of);
   }
 
   /** Whether the object has exactly these, in this order, and all of them are open. One that inherits any names is none of the usual. */

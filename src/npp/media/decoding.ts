@@ -63,7 +63,7 @@ export interface DecodeImagesOptions extends DecodeImageOptions {
 export function decodeImages(device: AnyDevice, sources: readonly PictureSource[], options: DecodeImagesOptions & { readonly out: Tensor<'u8'> }): DeviceOp<Tensor<'u8', number[]>>;
 export function decodeImages(device: AnyDevice, sources: readonly PictureSource[], options?: DecodeImageOptions): DeviceOp<Tensor<'u8', number[]>[]>;
 export function decodeImages(device: AnyDevice, sources: readonly PictureSource[], options: DecodeImagesOptions = {}): DeviceOp<Tensor<'u8', number[]>> | DeviceOp<Tensor<'u8', number[]>[]> {
-  if (!Array.isArray(sources)) throw invalid('sources', 'a list of paths, file: URLs or the bytes of files', sources);
+  if (!Array.isArray(sources)) throw invalid('sources', 'a list of paths, file: URLs or the bytes of files', sources, 'Write [source], or decodeImage(device, source).');
   const checked = sources.map((source, i) => sourceOf(`sources[${i}]`, source));
   checkOptions('options', options, [...DECODING_OPTIONS, 'out']);
   const { out, ...rest } = options;
@@ -76,13 +76,14 @@ export function decodeImages(device: AnyDevice, sources: readonly PictureSource[
 /** @throws CudaArgumentError, CudaDisposedError */
 function checkOut(device: AnyDevice, out: unknown, count: number, channels: number): void {
   const expected = `a contiguous Tensor of u8 and [${count}, height, width, ${channels}]`;
-  if (!(out instanceof Tensor)) throw invalid('options.out', expected, out);
+  const fix = `Make it with device.uninitialized(u8, [${count}, height, width, ${channels}]), or leave it out.`;
+  if (!(out instanceof Tensor)) throw invalid('options.out', expected, out, fix);
   const tensor = out as AnyTensor;
   tensor.checkAlive();
   const { shape } = tensor;
-  if (tensor.dtype !== u8 || shape.length !== 4 || shape[0] !== count || shape[3] !== channels || !tensor.isContiguous) throw invalid('options.out', expected, out);
+  if (tensor.dtype !== u8 || shape.length !== 4 || shape[0] !== count || shape[3] !== channels || !tensor.isContiguous) throw invalid('options.out', expected, out, fix);
   const core = coreOf(device);
-  if (tensor.device.runtime !== core.runtime) throw new CudaArgumentError('options.out', `options.out: expected a tensor of ${core.kind}:${core.ordinal}, where the pictures are decoded, got ${tensor.toString()}.`);
+  if (tensor.device.runtime !== core.runtime) throw new CudaArgumentError('options.out', `options.out: expected a tensor of ${core.kind}:${core.ordinal}, where the pictures are decoded, got ${tensor.toString()}. ${fix}`);
 }
 
 function decoded<T>(device: AnyDevice, name: string, sources: readonly CheckedSource[], decoding: Decoding, signal: AbortSignal | undefined, out: Image | undefined, give: (images: Image[]) => T): DeviceOp<T> {

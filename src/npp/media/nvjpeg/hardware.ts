@@ -1,7 +1,7 @@
 /**
  * The GPU's own JPEG decoders, which some have (A100, H100, H200): they take batches. What comes while one batch is decoded is the next, so
  * a picture that comes alone waits for nobody, and of many each batch has as many as came meanwhile. One call at a time: two at once
- * took longer than one behind the other (6000 photographs a second for 8600), and a batch of 16 takes 0.66 ms (H200).
+ * took longer than one behind the other (on one H200's host 6000 photographs a second for 8600; on another one after the other came to 24,000).
  */
 import { NvjpegError } from './failure.js';
 import type { FileMemory } from './file-memory.js';
