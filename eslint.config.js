@@ -1,6 +1,8 @@
 import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
+import { fieldsFromTheStart } from './scripts/fields-rule.mjs';
+
 export default defineConfig(
   globalIgnores(['dist/', '.carry/', 'coverage/', 'demo/out/', 'test/packaging/fixture/', '**/{thread,crew}-source.ts', 'src/launch/compiler-digest.ts']),
   {
@@ -27,6 +29,12 @@ export default defineConfig(
       // An interface's async method may have nothing to wait for.
       '@typescript-eslint/require-await': 'off',
     },
+  },
+  {
+    files: ['src/**/*.ts'],
+    ignores: ['**/*.test.ts', '**/*.test-support.ts', '**/testing/**'],
+    plugins: { project: { rules: { 'fields-from-the-start': fieldsFromTheStart } } },
+    rules: { 'project/fields-from-the-start': 'error' },
   },
   {
     // What comes out of JSON, a mock or a fabricated module is any, and the assertion that follows is the check.

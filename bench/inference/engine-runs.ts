@@ -146,8 +146,12 @@ async function contender(runner: Promise<Runner>, count: number, warmRuns = 0): 
 const besideNode = (start: LocalPeer['start'], bar?: LocalPeer['bar']): LocalPeer => ({ name: 'onnxruntime-node', ...(bar === undefined ? {} : { bar }), start });
 
 const QUEUED = 50;
-/** Bursts before the first that counts, likewise: the last functions of the path are compiled behind some 20 000 runs. */
+/**
+ * Bursts before the first that counts, likewise: the last functions of the path are compiled behind some 20 000 runs. What is
+ * run between them later is run between these too: what comes for the first time ends code that was compiled without it.
+ */
 const WARM_BURSTS = 2000;
+const BURSTS_PER_CHECK = 100;
 
 /** An engine, and how one run of it is made. */
 interface Queued {
@@ -174,7 +178,10 @@ async function queueing(device: Device, count: number, { make, check, close }: Q
     await last;
     return took;
   };
-  for (let i = 0; i < WARM_BURSTS; i++) await burst();
+  for (let i = 0; i < WARM_BURSTS; i++) {
+    await burst();
+    if (i % BURSTS_PER_CHECK === 0) await check();
+  }
   return {
     async round() {
       const samples: number[] = [];

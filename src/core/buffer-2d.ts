@@ -47,7 +47,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   readonly byteOffset: number;
   /** @internal */
   readonly memory: Allocation;
-  private title: string | undefined;
+  private title: string | undefined = undefined;
   private readonly owner: DeviceBuffer2D<D> | undefined;
 
   /** @internal */

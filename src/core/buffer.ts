@@ -64,7 +64,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   readonly byteOffset: number;
   /** @internal */
   readonly memory: Allocation;
-  private title: string | undefined;
+  private title: string | undefined = undefined;
   /** What a view keeps alive; undefined for the buffer that owns its memory. */
   private readonly owner: object | undefined;
 

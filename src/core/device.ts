@@ -169,7 +169,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** Set once {@link close} was called. @internal */
   closing = false;
   private closed = false;
-  private ending: Promise<void> | undefined;
+  private ending: Promise<void> | undefined = undefined;
   private readonly streams = new Set<Stream>();
   private readonly allocations = new Set<Allocation>();
   private readonly owned = new Set<Closable>();
@@ -177,8 +177,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private readonly frees = new Set<Promise<void>>();
   private readonly pools = new Map<Allocation, MemoryPool>();
   private readonly createdPools = new Set<MemoryPool>();
-  private recycledMemory: RecycledMemory | undefined;
-  private defaultPool: MemoryPool | undefined;
+  private recycledMemory: RecycledMemory | undefined = undefined;
+  private defaultPool: MemoryPool | undefined = undefined;
   /** Of streams that are closed. */
   private readonly streamCounts = new StreamCounts();
   private warned = false;

@@ -26,8 +26,8 @@ export class Event implements Disposable {
   /** Another one after a record while streams of other devices wait for the one before. @internal */
   handle: number;
   /** The capture in which it was recorded last. @internal */
-  scope: CaptureScope | undefined;
-  private stream: Stream | undefined;
+  scope: CaptureScope | undefined = undefined;
+  private stream: Stream | undefined = undefined;
   private mark = 0;
   private closed = false;
   /** Closed, and past its last record. */

@@ -81,7 +81,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private prints: boolean;
   private closed = false;
   private updating = false;
-  private lastUse: { stream: Stream; mark: number } | undefined;
+  private lastUse: { stream: Stream; mark: number } | undefined = undefined;
 
   private constructor(device: Device, output: T, scope: CaptureScope, graph: number, { exec, short }: { exec: number; short: boolean }) {
     this.device = device;

@@ -149,7 +149,7 @@ export class Kernel {
   /** Whether some word of the parameters is written in parts or not at all. */
   private readonly clears: boolean;
   /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
-  private checkedOptions: LaunchOptions | undefined;
+  private checkedOptions: LaunchOptions | undefined = undefined;
   private readonly memories: (Resource | undefined)[];
   /** How each argument is written where it is of the usual type, and the word that it goes to: way | word << WAY_SHIFT. */
   private readonly ways: readonly number[];

@@ -22,9 +22,9 @@ export class ManagedMemory extends PlainMemory {
   /** The bytes as JavaScript sees them, where they are known before anybody asks. */
   private readonly given: Uint8Array | undefined;
   /** What every view is of, and nothing else; made on first use, detached before the memory is freed. */
-  private mapped: Uint8Array | undefined;
+  private mapped: Uint8Array | undefined = undefined;
   /** The same, where the buffer was forgotten: views alone keep it. */
-  private left: WeakRef<ArrayBufferLike> | undefined;
+  private left: WeakRef<ArrayBufferLike> | undefined = undefined;
 
   constructor(device: Device, address: number, bytes: number, given: Uint8Array | undefined, describe: () => string) {
     super(device, address, bytes, undefined, describe);

@@ -44,7 +44,7 @@ export class Module implements AsyncDisposable {
   /** Who launched its kernels, so that it is not unloaded under them. */
   private readonly uses = new Resource(0);
   /** The entry of the stream that launched last. */
-  private lastUse: Use | undefined;
+  private lastUse: Use | undefined = undefined;
   private readonly prints: boolean;
   private closed = false;
 

@@ -46,7 +46,7 @@ export class SharedDevice {
   readonly staging: Staging;
   readonly devices: Set<Device>;
   /** The capture whose function is running and that refuses work on streams outside of it. */
-  capture: CaptureScope | undefined;
+  capture: CaptureScope | undefined = undefined;
   /** Modules that are loaded. */
   readonly modules = new Set<Module>();
   /** Whether several streams have been used, so that operations record events. */
@@ -61,7 +61,7 @@ export class SharedDevice {
   readonly reaches = new Set<Runtime>();
   /** The driver's numbers of the devices whose kernels may use this one's memory. */
   readonly accessors = new Set<number>();
-  private recording: Recorder | undefined;
+  private recording: Recorder | undefined = undefined;
   /** Whether streams of other devices use this one's memory or wait for it, or the other way round. */
   private linked = false;
   private readonly key: string;

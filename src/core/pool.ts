@@ -61,11 +61,11 @@ export class MemoryPool implements AsyncDisposable {
   readonly pool: number;
   private readonly ownedByDevice: boolean;
   private closed = false;
-  private ending: Promise<void> | undefined;
+  private ending: Promise<void> | undefined = undefined;
   private allocations = 0;
   /** Streams that were open when the last allocation was given back. */
-  private streams: readonly Stream[] | undefined;
-  private ended: (() => void) | undefined;
+  private streams: readonly Stream[] | undefined = undefined;
+  private ended: (() => void) | undefined = undefined;
 
   /** @internal */
   constructor(device: Device, pool: number, ownedByDevice: boolean) {

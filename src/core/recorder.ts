@@ -68,7 +68,7 @@ export function recordTrace(device: Device, options: TraceOptions = {}): TraceRe
 export class TraceRecording implements AsyncDisposable {
   private readonly device: Device;
   private readonly recording: Recording;
-  private stopping: Promise<Trace> | undefined;
+  private stopping: Promise<Trace> | undefined = undefined;
 
   /** @internal */
   constructor(device: Device, limit: number) {
@@ -118,7 +118,7 @@ class Recording implements Recorder {
   private readonly streams = new Map<Stream, RecordedStream>();
   private dropped = 0;
   /** What was begun and not queued. */
-  private started: { stream: Stream; event: number; begun: number } | undefined;
+  private started: { stream: Stream; event: number; begun: number } | undefined = undefined;
   private readonly unread = new Map<Stream, Unread[]>();
   private unreadCount = 0;
   /** Events that are not in use. */

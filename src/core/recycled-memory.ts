@@ -29,10 +29,10 @@ export class RecycledMemory {
   /** What was given last at the end. */
   private readonly pieces: Piece[] = [];
   private bytes = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined = undefined;
   private wantedAt = 0;
   /** On which no allocation waits for what is freed on it. */
-  private apart: Stream | undefined;
+  private apart: Stream | undefined = undefined;
 
   constructor(device: Device) {
     this.device = device;

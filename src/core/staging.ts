@@ -101,7 +101,7 @@ export class Staging {
   private readonly free: Segment[] = [];
   /** Full segments, whose device work may not be over. */
   private readonly full: Segment[] = [];
-  private current: Segment | undefined;
+  private current: Segment | undefined = undefined;
   private readonly waiting: ((segment: Segment) => void)[] = [];
 
   constructor(runtime: Runtime) {

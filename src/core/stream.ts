@@ -72,10 +72,10 @@ export class Stream implements Disposable {
   /** Number of the last operation that frees memory. @internal */
   lastFree = 0;
   /** The capture that this stream is part of, or that it is kept out of while its function runs. @internal */
-  capturing: CaptureScope | OutsideCapture | undefined;
+  capturing: CaptureScope | OutsideCapture | undefined = undefined;
   /** @internal */
   readonly shared: SharedDevice;
-  private transfers: CompletionSlot | undefined;
+  private transfers: CompletionSlot | undefined = undefined;
   private closed = false;
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
@@ -89,7 +89,7 @@ export class Stream implements Disposable {
   private aheadSeq = 0;
   /** The operation up to which all is over once a thread of the host has come so far; see {@link endsWith}. */
   private hostMark = NOTHING_QUEUED;
-  private hostWords: Int32Array | undefined;
+  private hostWords: Int32Array | undefined = undefined;
   private hostAt = 0;
   private hostValue = 0;
   private readonly waited = new Map<Stream, number>();
@@ -100,7 +100,7 @@ export class Stream implements Disposable {
   /** Number of the last wait for another device. */
   private crossings: number;
   private retired = false;
-  private prints: PrintWatch | undefined;
+  private prints: PrintWatch | undefined = undefined;
 
   /** @internal */
   constructor(device: Device, options: StreamOptions) {
@@ -803,7 +803,7 @@ export class Stream implements Disposable {
     const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
     runtime.ring.memory[body] = this.slot.index;
     runtime.ring.commit();
-    this.done = Number.MAX_SAFE_INTEGER;
+    this.done = this.mark;
     this.retired = true;
     for (const event of this.events) if (event !== undefined) destroyEvent(runtime, event);
     if (this.transfers !== undefined) runtime.returnSlot(this.transfers);

@@ -64,7 +64,7 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   readonly byteLength = 0;
   /** `cudaTextureObject_t` or `cudaSurfaceObject_t`, for structures that are passed to kernels. */
   readonly object: bigint;
-  private ending: Promise<void> | undefined;
+  private ending: Promise<void> | undefined = undefined;
   /** What it was made of: while it is open whoever forgets that loses nothing. */
   private source: TextureSource<D> | undefined;
 

@@ -57,7 +57,7 @@ interface Entry {
 class Post {
   readonly writer = new LineWriter();
   /** Whose entries are in it, or were last. */
-  line: WorkLine | undefined;
+  line: WorkLine | undefined = undefined;
   private readonly runtime: Runtime;
   private readonly memory: LineMemory;
   private readonly seeTo: SeeTo;
@@ -178,7 +178,7 @@ export class WorkLine {
   readonly stream: Stream;
   private readonly posts: LinePosts;
   /** Where the last entry was told. */
-  private post: Post | undefined;
+  private post: Post | undefined = undefined;
   /** Not told to a thread yet; those before `next` are. */
   private waiting: Entry[] = [];
   private next = 0;

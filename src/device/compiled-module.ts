@@ -43,8 +43,8 @@ export class LoadedProgram extends Module {
   /** Mangled names by the names that the source and `nameExpressions` have. */
   readonly #names: ReadonlyMap<string, string>;
   readonly #source: string;
-  #signatures: ReadonlyMap<string, SourceSignature> | undefined;
-  #compiled: ReadonlyMap<string, KernelSignature> | undefined;
+  #signatures: ReadonlyMap<string, SourceSignature> | undefined = undefined;
+  #compiled: ReadonlyMap<string, KernelSignature> | undefined = undefined;
 
   /** @internal */
   constructor(core: CoreModule, program: Program, source: string) {

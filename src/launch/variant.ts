@@ -49,7 +49,7 @@ export class Variant {
   readonly uses: UsedByName;
   /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
   readonly loaded = new WeakMap<Device, Map<string, Loading>>();
-  private ownKey: string | undefined;
+  private ownKey: string | undefined = undefined;
   private readonly blocks = new Set<string>();
 
   constructor(definition: Definition, uses: UsedByName) {

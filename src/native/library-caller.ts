@@ -87,7 +87,7 @@ export class LibraryCaller {
   private readonly programs = new WeakMap<LibraryFunction, Program>();
   /** By their text: koffi never forgets one. */
   private readonly prototypes = new Map<string, ReturnType<Koffi['proto']>>();
-  private hosts: NativeMemory | undefined;
+  private hosts: NativeMemory | undefined = undefined;
 
   constructor(koffiPath: string | undefined) {
     this.koffi = loadKoffi(koffiPath);

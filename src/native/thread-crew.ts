@@ -70,7 +70,7 @@ export class ThreadCrew<R, F> {
   /** Of all threads that have not ended. */
   private readonly loading = new Set<Int32Array>();
   private nextId = 1;
-  private idle: NodeJS.Timeout | undefined;
+  private idle: NodeJS.Timeout | undefined = undefined;
 
   constructor(description: CrewDescription<R, F>) {
     this.description = description;

@@ -34,22 +34,22 @@ export class OnnxContext implements EngineContext {
   private readonly staging: Staging;
   private readonly recent = new RecentOps();
   /** The library's options of its runs, by which another thread can end one. */
-  private runOptions: Promise<number> | undefined;
+  private runOptions: Promise<number> | undefined = undefined;
   /** Those of runs in lines, which nobody ends. */
-  private optionsInLine: Promise<number> | undefined;
+  private optionsInLine: Promise<number> | undefined = undefined;
   /** They, once they are there. @internal */
-  lineOptionsThere: number | undefined;
+  lineOptionsThere: number | undefined = undefined;
   /** The last run in a line, or as a graph. @internal */
-  lastInLine: QueuedRun | undefined;
+  lastInLine: QueuedRun | undefined = undefined;
   /** Whether a run was ended, which the options remember. */
-  private terminated: Promise<void> | undefined;
+  private terminated: Promise<void> | undefined = undefined;
   /** The end of the last run, however it ends. */
   private last: Promise<void> = Promise.resolve();
-  private lastStream: Stream | undefined;
+  private lastStream: Stream | undefined = undefined;
   private underway = 0;
   /** The end of what puts outputs that the library has made into tensors. */
   private taken: Promise<unknown> = Promise.resolve();
-  private closing: Promise<void> | undefined;
+  private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
   constructor(engine: OnnxEngine) {

@@ -157,7 +157,7 @@ export class OnnxEngine implements Engine {
   /** @internal */
   readonly bindings = new Bindings();
   /** Where runs are recorded. @internal */
-  readonly graphs: RunGraphs | undefined;
+  readonly graphs: RunGraphs | undefined = undefined;
   /** Of the threads that run it. @internal */
   readonly niceness: number;
   /** What is added to addresses of the device to make those that the library takes. @internal */
@@ -173,7 +173,7 @@ export class OnnxEngine implements Engine {
   private readonly limit: number;
   /** What sessions are loaded of. */
   private readonly kept: KeptModel | undefined;
-  private closing: Promise<void> | undefined;
+  private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
   constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined) {

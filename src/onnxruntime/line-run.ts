@@ -65,11 +65,11 @@ class Binding {
   /** Whether it was used since it was last looked at for one that may go. */
   isFresh = true;
   /** A run with it as a graph, where that was recorded. */
-  graph: RecordedRun | undefined;
+  graph: RecordedRun | undefined = undefined;
   /** Runs with it that a thread was told of. */
   runs = 0;
   /** What may still use it beside runs. */
-  private recording: Promise<void> | undefined;
+  private recording: Promise<void> | undefined = undefined;
   /** The last run with it in each line, where that may not be over. */
   private readonly last = new Map<WorkLine, number>();
   private readonly path: string;
@@ -208,7 +208,7 @@ export class LineRun {
   private readonly inputShapes: string;
   private readonly inputUses: readonly HostUse[];
   private readonly args = new Float64Array(LINE_ARGS);
-  private line: WorkLine | undefined;
+  private line: WorkLine | undefined = undefined;
   /** What it has found last, each with the addresses that it is of: a loop that makes its outputs anew has few of them in turns. */
   private readonly atHand: { readonly addresses: readonly number[]; readonly binding: Binding }[] = [];
   private nextAtHand = 0;
@@ -387,8 +387,8 @@ class ContextRun implements LineWork, Held {
   readonly outputs: readonly AnyTensor[];
   readonly uses: readonly HostUse[];
   private readonly run: LineRun;
-  private binding: Binding | undefined;
-  private graphUses: GraphUse[] | undefined;
+  private binding: Binding | undefined = undefined;
+  private graphUses: GraphUse[] | undefined = undefined;
 
   constructor(run: LineRun, context: OnnxContext, area: StagingArea | undefined, outputs: readonly AnyTensor[]) {
     this.run = run;

@@ -30,7 +30,7 @@ class Recorder {
   /** Something could not be recorded, so nothing will be. */
   isUnfit = false;
   /** The last launch of one of its graphs: the others are in front of it. */
-  last: LastRun | undefined;
+  last: LastRun | undefined = undefined;
 
   constructor(device: Device, session: RecordedSession) {
     this.session = session;

@@ -29,7 +29,7 @@ export class ShapeSessions {
   private readonly entries: Entry[];
   private readonly more: More | undefined;
   private readonly known = new Set<string>();
-  private loading: Promise<void> | undefined;
+  private loading: Promise<void> | undefined = undefined;
   /** There can be no more. */
   private full: boolean;
 

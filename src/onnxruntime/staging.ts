@@ -18,7 +18,7 @@ export interface StagingArea {
 
 export class Staging {
   private readonly device: Device;
-  private area: StagingArea | undefined;
+  private area: StagingArea | undefined = undefined;
   /** Uses that were queued before there was memory for them, and the end of the last of them. */
   private latecomers = 0;
   private last: Promise<void> = Promise.resolve();

@@ -21,7 +21,7 @@ export abstract class Link<T, U> implements Node<U>, Step {
   readonly device: Node<T>['device'];
   private readonly name: string;
   /** The steps from the innermost on, once they have been needed. */
-  private path: { first: Node<unknown>; steps: readonly Step[] } | undefined;
+  private path: { first: Node<unknown>; steps: readonly Step[] } | undefined = undefined;
 
   constructor(before: Node<T>, name: string) {
     this.before = before;

@@ -18,7 +18,7 @@ interface Ran<T> {
 export class Shared<T> implements Node<T> {
   readonly device: Node<T>['device'];
   private readonly inner: Node<T>;
-  private ran: Ran<T> | undefined;
+  private ran: Ran<T> | undefined = undefined;
   private running = false;
 
   constructor(inner: Node<T>) {

@@ -60,13 +60,13 @@ export class Run implements OpContext {
   /** Where it allocates from, if not from the device's own pool. */
   readonly pool: MemoryPool | undefined;
   // Most runs need none of these, and a run is made for each operation that is awaited.
-  private ownedMade: Disposable[] | undefined;
-  private rememberedMade: Map<object, unknown> | undefined;
+  private ownedMade: Disposable[] | undefined = undefined;
+  private rememberedMade: Map<object, unknown> | undefined = undefined;
   /** What else has to be over: other runs that this one builds on. */
-  private others: Promise<void>[] | undefined;
-  private unwanted: Disposable[] | undefined;
-  private besides: Stream | undefined;
-  private operation: Operation | undefined;
+  private others: Promise<void>[] | undefined = undefined;
+  private unwanted: Disposable[] | undefined = undefined;
+  private besides: Stream | undefined = undefined;
+  private operation: Operation | undefined = undefined;
   /** How far its stream was when the operation began. */
   private start = 0;
   /** Whether what it uses is known: see {@link Node.alone}. */
@@ -74,7 +74,7 @@ export class Run implements OpContext {
   /** Later runs have greater ones. */
   readonly number: number;
   /** What it gives, where that is not known at once: by then all of it has been queued. */
-  known: Promise<unknown> | undefined;
+  known: Promise<unknown> | undefined = undefined;
   /** How often it had to wait for what was still being loaded. */
   loads = 0;
 

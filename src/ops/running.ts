@@ -11,7 +11,7 @@ import type { Run } from './run.js';
 export class Running<T> implements PromiseLike<T> {
   private readonly run: Run;
   private readonly outcome: Submitted<T>;
-  private promise: Promise<T> | undefined;
+  private promise: Promise<T> | undefined = undefined;
   /** Who await it, but for those that have given up. */
   private claims = 0;
 

@@ -92,7 +92,7 @@ export class RoundRobin implements SchedulingPolicy, Disposable {
  */
 export class NextIdle implements SchedulingPolicy, Disposable {
   private readonly turns: RoundRobin;
-  private last: Stream | undefined;
+  private last: Stream | undefined = undefined;
 
   constructor(device: AnyDevice, count = DEFAULT_STREAMS, priority = 0) {
     this.turns = new RoundRobin(device, count, priority);

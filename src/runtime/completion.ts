@@ -90,7 +90,12 @@ interface Waiter {
   promise: Promise<void>;
 }
 
-/** A row of fence values that one stream writes. */
+/**
+ * A row of fence values that one stream writes.
+ *
+ * Fields that hold milliseconds begin as -0, here and in {@link Completion}: V8 keeps 0 as a small integer, and the first time
+ * that is no whole number would change the shape of all objects of the class, and end all code that was compiled for it.
+ */
 export class CompletionSlot {
   readonly index: number;
   /** The last fence value given out. */
@@ -103,15 +108,15 @@ export class CompletionSlot {
    * Where else it shows that fence `earlySeq` may be taken for passed: all that is in front of it is over once word `earlyAt` of these has come to
    * `earlyValue`. The host knows of its own work before the device has written a fence behind it (13 µs, H100).
    */
-  earlyWords: Int32Array | undefined;
+  earlyWords: Int32Array | undefined = undefined;
   earlyAt = 0;
   earlyValue = 0;
   earlySeq = 0;
   /** How long the last wait took, milliseconds, of those that did not end at once. */
-  took = 0;
+  took = -0;
   /** The last fence that was looked for in vain, and from when on, milliseconds. */
   vain: number;
-  vainSince = 0;
+  vainSince = -0;
 
   constructor(index: number, value: number) {
     this.index = index;
@@ -143,7 +148,7 @@ export class Completion {
   /** Slots that somebody waits for. An array: walking a set makes garbage, and each turn of the event loop walks it several times. */
   private readonly active: CompletionSlot[] = [];
   /** Of the promises that {@link rejectAll} rejected, the one that may become an unhandled rejection. */
-  loud: Promise<void> | undefined;
+  loud: Promise<void> | undefined = undefined;
   /** Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other. */
   readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
@@ -152,22 +157,22 @@ export class Completion {
   private readonly tickBound = (): void => this.tick();
   private readonly lookBound = (): void => this.lookNear();
   private scheduled = false;
-  private lastMove = 0;
+  private lastMove = -0;
   private posted = 0;
   private wakeSeen = 0;
-  private backstop: ReturnType<typeof setTimeout> | undefined;
+  private backstop: ReturnType<typeof setTimeout> | undefined = undefined;
   private pumping = false;
   private spinPause = 0;
   /** When the last wait ended as expected (see {@link lookNear}); 0 where it ended otherwise. */
-  private nearEnd = 0;
+  private nearEnd = -0;
   /** Whether this thread may wait for what is not quite near by looking for it. See {@link LONG_SPIN_MS}. */
   private readonly looksLong: boolean;
   /** When the next turn was asked for, whether one has been late since the last wait began, and whether none was before that. */
-  private scheduledAt = 0;
+  private scheduledAt = -0;
   private turnWasLong = false;
   private loopIsFree = false;
   private turnMarked = false;
-  private turnStart = 0;
+  private turnStart = -0;
   private turnWaits = 0;
   /** The await that looks at the clock next. */
   private turnLook = 1;
@@ -178,7 +183,7 @@ export class Completion {
    * The slot whose awaits end while this thread looks at it. Where several loops await at once it is one of them: looking
    * for the others would hold it up, and it sees to them on its way.
    */
-  private owner: CompletionSlot | undefined;
+  private owner: CompletionSlot | undefined = undefined;
   private ownerSeen = false;
   /** Whether {@link settleOthers} is to be called; and whether it has been, so that they are about to go on. */
   private othersDue = false;

@@ -138,7 +138,7 @@ export class Decoder {
   /** Whether memory was freed since the device was last told to be idle. */
   private freed = false;
   /** Text that kernels of a GPU print; the CPU device gives it out itself. */
-  readonly text: PrintedText | undefined;
+  readonly text: PrintedText | undefined = undefined;
   /** A fence that was asked for and not yet issued: its slot, or -1. See {@link settle}. */
   private lazySlot = -1;
   private lazyStream = 0;

@@ -6,14 +6,14 @@ const LISTED = 4;
 export class HeldOperation {
   readonly root: number;
   /** What it is called as a whole, if that has been said. */
-  label: string | undefined;
+  label: string | undefined = undefined;
   /** Whether it can be asked for its name. */
   remembered = false;
   /** The first part, as it was told: most operations have one, and nobody asks what it is called. */
-  private first: { toString(): string } | undefined;
+  private first: { toString(): string } | undefined = undefined;
   private firstMethod = '';
   /** The others. */
-  private parts: string[] | undefined;
+  private parts: string[] | undefined = undefined;
   private more = 0;
 
   constructor(root: number) {

@@ -24,7 +24,7 @@ interface Known {
 export class LibraryCalls {
   private readonly open: () => LibraryCaller;
   private readonly known = new Map<number, Known>();
-  private caller: LibraryCaller | undefined;
+  private caller: LibraryCaller | undefined = undefined;
 
   /** `open` is called when the first call is made. */
   constructor(open: () => LibraryCaller) {

@@ -34,7 +34,7 @@ function giveBack(block: Block): void {
 export class RecordQueue {
   private readonly blocks: Block[] = [];
   /** The block that is being filled. */
-  private last: Block | undefined;
+  private last: Block | undefined = undefined;
   private count = 0;
 
   /** Records in the queue. */

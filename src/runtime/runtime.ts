@@ -109,7 +109,7 @@ export class Runtime {
   readonly handles: HandleAllocator;
   readonly completion: Completion;
   /** What stands on {@link Completion.loud}: its rejection may go unhandled, the others are quiet. */
-  loud: object | undefined;
+  loud: object | undefined = undefined;
   events: RuntimeEvents;
   /** Host ranges that are page-locked and not yet released, beside the runtime's own: the device may write there. */
   readonly pinned = new Map<number, SharedArrayBuffer>();
@@ -118,10 +118,10 @@ export class Runtime {
   readonly kernelNames = new Map<number, string>();
   private readonly thread: ThreadWorker | undefined;
   private readonly local: Local | undefined;
-  private calls: ThreadWorker | undefined;
+  private calls: ThreadWorker | undefined = undefined;
   /** The JS thread's own decoder, for launches after idle. */
-  private inline: Decoder | undefined;
-  private ownDriver: Decoder['driver'] | undefined;
+  private inline: Decoder | undefined = undefined;
+  private ownDriver: Decoder['driver'] | undefined = undefined;
   private readonly operations = new OperationNames();
   private readonly failures = new Map<number, Failed>();
   /** Of failures that this thread met, or other devices. */
@@ -140,8 +140,8 @@ export class Runtime {
    * The operation that whatever is queued belongs to, if that is one of several parts: the first failure of one of them ends it,
    * and what is left of it is not carried out.
    */
-  held: HeldOperation | undefined;
-  private lostError: CudaError | undefined;
+  held: HeldOperation | undefined = undefined;
+  private lostError: CudaError | undefined = undefined;
   /** Whether the workers were ended, and whether some of what they began goes on. */
   private ended = false;
   private abandoned = true;
@@ -164,7 +164,7 @@ export class Runtime {
   private readonly peers: (Runtime | CudaError | undefined)[] = [];
   /** Runtimes that know this one. */
   private readonly knownTo = new Set<Runtime>();
-  private context: SharedContext | undefined;
+  private context: SharedContext | undefined = undefined;
 
   private constructor(
     config: ProviderConfig, info: OpenReply, shared: SharedState, events: RuntimeEvents,

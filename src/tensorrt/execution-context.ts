@@ -42,12 +42,12 @@ export class ExecutionContext implements EngineContext {
   private readonly turn: DeviceBuffer<'u8'>;
   private readonly left: () => void;
   private readonly recent = new RecentOps();
-  private last: LastRun | undefined;
+  private last: LastRun | undefined = undefined;
   /** Of outputs whose shapes only a run says, by number: what their allocators are, and share with this thread. */
   private readonly open = new Map<number, { readonly words: Float64Array; readonly ready: Promise<number> }>();
   /** The end of a run that has such outputs: their shapes have been read. Never rejects. */
-  private told: Promise<void> | undefined;
-  private closed: Promise<void> | undefined;
+  private told: Promise<void> | undefined = undefined;
+  private closed: Promise<void> | undefined = undefined;
 
   /** @internal */
   constructor(engine: TensorRTEngine, described: ContextDescription, profile: number, errors: Attention, left: () => void) {

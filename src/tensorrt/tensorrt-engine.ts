@@ -63,9 +63,9 @@ export class TensorRTEngine implements Engine {
   private readonly own: Promise<ExecutionContext>[] = [];
   private readonly recent = new RecentOps();
   private readonly ready: ExecutionContext[] = [];
-  private shapes: Promise<number> | undefined;
+  private shapes: Promise<number> | undefined = undefined;
   private readonly inferred = new Map<string, readonly OutputShape[]>();
-  private closing: Promise<void> | undefined;
+  private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
   constructor(runtime: Runtime, described: EngineDescription, contexts: number, left: () => Promise<void>) {

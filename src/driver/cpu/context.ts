@@ -31,7 +31,7 @@ export class CpuContext {
   readonly memory: DeviceMemory;
   readonly slots: BlockSlots;
   /** The threads that run blocks beside this one, once a grid has run long enough to want them. */
-  crew: Crew | undefined;
+  crew: Crew | undefined = undefined;
   /** What cuCtxGetLimit answers, by limit; others are unsupported. */
   readonly limits = new Map<number, number>([
     [CUlimit.CU_LIMIT_STACK_SIZE, 1024],
@@ -46,15 +46,15 @@ export class CpuContext {
   readonly legacy: Stream;
   readonly perThread: Stream;
   /** The memory of `malloc` in kernels, once a module that uses it is loaded. */
-  heap: KernelHeap | undefined;
+  heap: KernelHeap | undefined = undefined;
   /** What the last failed assertion said, until the fault that follows it is reported. */
-  failedAssertion: string | undefined;
+  failedAssertion: string | undefined = undefined;
   launches = 0;
   /** Frees that wait for queued work. */
   private deferred = 0;
   destroyed = false;
   /** The first fault: every later call returns it. */
-  fault: { result: CUresult; detail: string; reports?: readonly CheckReport[] } | undefined;
+  fault: { result: CUresult; detail: string; reports?: readonly CheckReport[] } | undefined = undefined;
   /** Watches all work, on a device that is checked. */
   readonly checker: Checker | undefined;
 

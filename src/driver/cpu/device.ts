@@ -19,7 +19,7 @@ export class CpuDevice {
   readonly multiprocessors: number;
   readonly defaultPool: MemoryPool;
   pool: MemoryPool;
-  context: CpuContext | undefined;
+  context: CpuContext | undefined = undefined;
   flags = 0;
   private retained = 0;
 

@@ -75,7 +75,7 @@ export class Machine {
   readonly graphNodes = new Map<number, GraphNode>();
   readonly graphExecs = new Map<number, GraphExec>();
   initialised = false;
-  current: CpuContext | undefined;
+  current: CpuContext | undefined = undefined;
   /** No handle is ever given out twice, and none is one of the driver's special ones. */
   private nextHandle = 0x1000;
 

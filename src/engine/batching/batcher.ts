@@ -127,7 +127,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   private numbers = 0;
   private running = 0;
   private readonly counts = { taken: 0, fulfilled: 0, failed: 0, aborted: 0, refused: 0, batches: 0, items: 0 };
-  private timer: NodeJS.Timeout | undefined;
+  private timer: NodeJS.Timeout | undefined = undefined;
   /** What the timer is set for, and the latest for which it has come: a timer may come a little before the clock says so. */
   private timerFor = -Infinity;
   private reached = -Infinity;
@@ -135,8 +135,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /** What is still to be given out: a turn of the event loop is on its way for it. */
   private readonly ended: Ended<Item, Result>[] = [];
   /** Of a batch, milliseconds; undefined before the first has ended. */
-  private meanDuration: number | undefined;
-  private closing: { readonly ended: Promise<void>; readonly end: () => void } | undefined;
+  private meanDuration: number | undefined = undefined;
+  private closing: { readonly ended: Promise<void>; readonly end: () => void } | undefined = undefined;
 
   /**
    * @param runBatch runs one batch: called with 1 to `maxBatchSize` items, gives as many results in their order

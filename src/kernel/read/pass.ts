@@ -117,7 +117,7 @@ export class Pass {
   readonly #arrayKeys = new Map<string, number>();
   /** Spans in texts of the language's own, and what is shown instead of each. */
   readonly #hidden = new Map<Span, Span>();
-  #later: KernelSourceError | undefined;
+  #later: KernelSourceError | undefined = undefined;
   #out: Statement[] = [];
   #groups = 0;
   #names = 0;

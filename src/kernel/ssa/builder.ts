@@ -46,7 +46,7 @@ export class Builder {
   readonly indexed = new Set<number>();
   /** Loops around the statement that is being built. */
   depth = 0;
-  span: Span | undefined;
+  span: Span | undefined = undefined;
   /** Operations that loops have put in a row. */
   unrolled = 0;
   private readonly held = new Map<Block, Map<number, Value>>();

@@ -79,7 +79,7 @@ export class Block {
   phis: Value[] = [];
   values: Value[] = [];
   before: Block[] = [];
-  end: Ending | undefined;
+  end: Ending | undefined = undefined;
   /** Loops around it. */
   readonly depth: number;
   /** Unrolled already, or asked not to be: ptxas shall leave it. */

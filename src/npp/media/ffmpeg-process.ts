@@ -26,8 +26,8 @@ export class FfmpegProcess {
   private readonly lines: string[] = [];
   private rest = '';
   private inOutput = false;
-  private size: Extent | undefined;
-  private sizeKnown: (() => void) | undefined;
+  private size: Extent | undefined = undefined;
+  private sizeKnown: (() => void) | undefined = undefined;
   private readonly sized = new Promise<void>((resolve) => { this.sizeKnown = resolve; });
   /** Over when it has ended and all that it said was heard. Its output may still be read, for which `close` would wait. */
   private readonly closed: Promise<void>;

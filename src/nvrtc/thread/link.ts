@@ -44,7 +44,7 @@ const VERSION_SUFFIXES = ['13_0', '12_3'] as const;
 export class NvJitLinkLibrary {
   readonly path: string;
   /** Undefined before 12.3, which cannot be asked. */
-  readonly version: Version | undefined;
+  readonly version: Version | undefined = undefined;
   private readonly opened: OpenedLibrary;
   private readonly found = new Map<LinkFunction, (...args: unknown[]) => number>();
 

@@ -35,7 +35,7 @@ export class OrtLibrary {
   private readonly calls = new Map<ApiFunction, Call>();
   /** Where functions put what they give. */
   private readonly out: NativeMemory;
-  private environment: number | undefined;
+  private environment: number | undefined = undefined;
 
   /** @throws Refused where it is too old, or its functions are not where they should be */
   constructor(koffi: Koffi, { library, path }: OpenedLibrary) {

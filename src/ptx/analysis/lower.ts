@@ -105,8 +105,8 @@ class Lowering {
   /** A 128-bit register has been met since the last instruction. */
   private halved = false;
   private instructions = 0;
-  private alloca: { top: Register; symbol: Symbol } | undefined;
-  private carry: Register | undefined;
+  private alloca: { top: Register; symbol: Symbol } | undefined = undefined;
+  private carry: Register | undefined = undefined;
   private inlining = 0;
   /** What stands outside functions and is each thread's own. */
   private readonly outermost: Scope;

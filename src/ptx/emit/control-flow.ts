@@ -34,7 +34,7 @@ export abstract class ControlFlowEmitter extends Emitter {
   private readonly lastUse: Int32Array;
   /** True when some loop has a dispatch, so that the entry number must be cleared once it has been used. */
   private clearsEntry = false;
-  private knownCopies: Copies | undefined;
+  private knownCopies: Copies | undefined = undefined;
 
   constructor(around: Surroundings, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules) {
     super(around);

@@ -62,18 +62,18 @@ export abstract class LaneEmitter extends Emitter {
   everyone = false;
   /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
   protected readonly carried = new Set<number>();
-  protected agreed: Agreed | undefined;
+  protected agreed: Agreed | undefined = undefined;
   /** One of the agreed predicates while code is written on which threads do not agree about it. */
-  protected disagreed: Register | undefined;
+  protected disagreed: Register | undefined = undefined;
   /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
   protected lane = -1;
-  protected block: Block | undefined;
+  protected block: Block | undefined = undefined;
   /** The current instruction's predicate, as masks; empty without one. */
   private predicateMask: readonly number[] = [];
   /** With a predicate: the active threads for which it holds. */
   private writeMask: readonly number[] = [];
   /** The same as bits, where they are known here. */
-  writeBits: number | undefined;
+  writeBits: number | undefined = undefined;
   /** Equal values as vectors, for the groups after the first: by what they are. */
   private splats = new Map<string, number>();
   private splatLocals: number[] = [];
@@ -83,7 +83,7 @@ export abstract class LaneEmitter extends Emitter {
   /** Most bytes that registers of one instruction take when its threads run one by one. */
   protected exchangeBytes = 0;
   /** Places of accesses that have been checked beforehand. */
-  unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined;
+  unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined = undefined;
   private readonly joint = new Map<number, ReadonlyMap<Inst, JointCheck>>();
 
   constructor(around: Surroundings, groups: number, plan: LanePlan, liveness: Liveness, rules: Rules, laneRules: LaneRules) {

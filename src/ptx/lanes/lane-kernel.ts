@@ -175,8 +175,8 @@ export class LaneKernelEmitter extends LaneEmitter {
   /** Where code for a whole unit hands over to the general code, by block; none where there is only one code. */
   private readonly handovers: ReadonlyMap<number, Handover>;
   /** Checks in code for a whole unit that serve other blocks, too, and the places that those have checked so far. */
-  private checksAhead: HoistedChecks | undefined;
-  private handed: ReadonlySet<Register> | undefined;
+  private checksAhead: HoistedChecks | undefined = undefined;
+  private handed: ReadonlySet<Register> | undefined = undefined;
   private readonly hoistedPlaces = new Map<Inst, { local: number; offset: number }>();
   /** The masks of the general code, while code for a whole unit is written. */
   private generalActive: readonly number[] = [];
@@ -190,14 +190,14 @@ export class LaneKernelEmitter extends LaneEmitter {
   private fuel = -1;
   private states: readonly number[] = [];
   private todo: readonly number[] = [];
-  private used: Set<Register> | undefined;
-  private ranges: Ranges | undefined;
+  private used: Set<Register> | undefined = undefined;
+  private ranges: Ranges | undefined = undefined;
   /** The loop whose code without masks is being written, and what comes past it. */
-  private unparted: { region: Region; end: object } | undefined;
-  private ofGridSize: ReadonlySet<number> | undefined;
+  private unparted: { region: Region; end: object } | undefined = undefined;
+  private ofGridSize: ReadonlySet<number> | undefined = undefined;
   private stridesByGrid = false;
   /** The function runs the whole block by itself, and has these. */
-  private readonly passes: PassLocals | undefined;
+  private readonly passes: PassLocals | undefined = undefined;
   /** Bytes of masks of a unit that is suspended while it is parted. */
   private readonly partedBytes: number = 0;
   /** Where they are in the frame: behind its words and registers. */

@@ -29,8 +29,8 @@ export class Form {
   /** As it is written. */
   readonly sinceText: string;
   private readonly wordsSince: Readonly<Record<string, string>>;
-  private counted: number | undefined;
-  private parsed: readonly FormPlace[] | undefined;
+  private counted: number | undefined = undefined;
+  private parsed: readonly FormPlace[] | undefined = undefined;
 
   constructor(mnemonic: string, places: string, operands: string, since: string, wordsSince: Readonly<Record<string, string>> = {}) {
     this.mnemonic = mnemonic;

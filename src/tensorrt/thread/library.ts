@@ -49,7 +49,7 @@ export class TensorRTLibrary implements OpenedTensorRT {
   private readonly number: number;
   private readonly files: LibraryFiles;
   private readonly machine: Machine;
-  private parser: { readonly library: KoffiLibrary; readonly version: number } | undefined;
+  private parser: { readonly library: KoffiLibrary; readonly version: number } | undefined = undefined;
 
   constructor(koffi: Koffi, flavor: Flavor, files: LibraryFiles, machine: Machine) {
     const row = ROWS[flavor];

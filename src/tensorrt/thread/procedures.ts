@@ -115,7 +115,7 @@ export class Procedures {
   private readonly sessions: Session[] = [];
   private readonly held = new Map<number, Held>();
   private next = 1;
-  private setContext: ((context: number) => number) | undefined;
+  private setContext: ((context: number) => number) | undefined = undefined;
 
   constructor(koffiPath: string | undefined, said: SharedArrayBuffer) {
     this.koffi = loadKoffi(koffiPath);

@@ -66,14 +66,14 @@ export class Checker implements MemoryWatch {
   private readonly texts = new WeakMap<CompiledModule, readonly string[]>();
   private readonly blocks = new Map<number, BlockWatch>();
   private lastCtx = -1;
-  private last: BlockWatch | undefined;
+  private last: BlockWatch | undefined = undefined;
   /** By number of a load in its block: a bit for each of its bytes that nobody had written. */
   private readonly loaded: number[] = [];
-  private hostWork: Work | undefined;
+  private hostWork: Work | undefined = undefined;
   /** The thread that calls a function of the host or of the run time, for what that has to say. */
-  private caller: { watch: BlockWatch; thread: number; line: number } | undefined;
+  private caller: { watch: BlockWatch; thread: number; line: number } | undefined = undefined;
   /** What ends the context as soon as the operation at work returns. */
-  private failed: readonly CheckReport[] | undefined;
+  private failed: readonly CheckReport[] | undefined = undefined;
 
   constructor(context: CpuContext, settings: CheckSettings, seed: number | undefined) {
     this.context = context;

@@ -37,9 +37,9 @@ export class LaunchWatch implements Work {
   /** What was found and did not stop it, by kind and place. */
   readonly found = new Map<string, CheckReport>();
   /** When it first read what nobody had written. */
-  doubtful: number | undefined;
+  doubtful: number | undefined = undefined;
   /** What stopped it. */
-  fatal: CheckReport | undefined;
+  fatal: CheckReport | undefined = undefined;
 
   constructor(operation: LaunchOperation, check: KernelCheck, stream: Stream | undefined, first: number) {
     const [gx = 1, gy = 1, gz = 1] = operation.grid;

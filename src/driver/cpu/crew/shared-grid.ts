@@ -73,8 +73,8 @@ export class SharedGrid implements Stay {
   private stride = 1;
   private untilLook = 1;
   private looked = 0;
-  private slice: Slice | undefined;
-  private trap: string | undefined;
+  private slice: Slice | undefined = undefined;
+  private trap: string | undefined = undefined;
 
   /** Opens a grid to the crew; undefined where that cannot be done now. `resident` is how many blocks may be under way. */
   static open(crew: Crew, state: GridState, resident: number): SharedGrid | undefined {

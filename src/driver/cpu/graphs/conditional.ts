@@ -23,7 +23,7 @@ export class ConditionalOperation extends Operation {
   private readonly graphs: readonly Graph[];
   /** The bodies made ready to run; a node of a graph has none, only what runs has. */
   private readonly plans: readonly GraphPlan[];
-  private running: GraphPlan | undefined;
+  private running: GraphPlan | undefined = undefined;
 
   constructor(condition: Condition, type: number, graphs: readonly Graph[], plans: readonly GraphPlan[] = []) {
     super();

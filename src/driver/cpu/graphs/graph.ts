@@ -133,7 +133,7 @@ export class GraphExec {
   private readonly memories: GraphMemory[];
   plan: GraphPlan;
   /** The plan that a stream is running: a graph never runs beside itself. */
-  runningPlan: GraphPlan | undefined;
+  runningPlan: GraphPlan | undefined = undefined;
 
   /** Whether a launch frees what the last one has left. */
   readonly freesOnLaunch: boolean;

@@ -34,8 +34,8 @@ export class KernelFunction {
   stride = 1;
   /** What one thread of its last grid took, in milliseconds, of those that took long enough to tell; 0: none has. */
   threadMs = 0;
-  private layout: SlotLayout | undefined;
-  private layoutCode: KernelCode | undefined;
+  private layout: SlotLayout | undefined = undefined;
+  private layoutCode: KernelCode | undefined = undefined;
   private layoutThreads = -1;
   private layoutShared = -1;
 

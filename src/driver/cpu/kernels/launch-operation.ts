@@ -48,13 +48,13 @@ export class LaunchOperation extends Operation {
   private threads = 0;
   private dynamicShared = 0;
   /** Set while it runs on a device that is checked. */
-  watch: LaunchWatch | undefined;
+  watch: LaunchWatch | undefined = undefined;
   private params = new Int32Array(16);
   private cooperative = false;
   /** Undefined where nobody asked for clusters. */
-  private cluster: ClusterShape | undefined;
+  private cluster: ClusterShape | undefined = undefined;
   /** What a slot holds where it is more than one block: a cluster, or blocks that run side by side. */
-  private team: ClusterShape | undefined;
+  private team: ClusterShape | undefined = undefined;
   /** The grid of what takes its turn: blocks, or teams of several. */
   private readonly turns = new Int32Array(3);
 
@@ -75,14 +75,14 @@ export class LaunchOperation extends Operation {
   private nextX = 0;
   private nextY = 0;
   private nextZ = 0;
-  private current: BlockSlot | undefined;
+  private current: BlockSlot | undefined = undefined;
   /** Blocks that have begun and wait for their turn, longest first. */
   private readonly resident: BlockSlot[] = [];
-  private barrier: BlockSlot | undefined;
+  private barrier: BlockSlot | undefined = undefined;
   private gridId = 0;
   /** Decides the order of blocks and warps, and how far each turn goes, where a seed does. */
-  private schedule: Schedule | undefined;
-  private order: ((position: number) => number) | undefined;
+  private schedule: Schedule | undefined = undefined;
+  private order: ((position: number) => number) | undefined = undefined;
   private blocksThisStep = 0;
   /** When the grid began, in milliseconds. */
   private begun = 0;
@@ -94,7 +94,7 @@ export class LaunchOperation extends Operation {
   private steps = 0;
   private readonly stall = new StallWatch();
   /** The grid once other threads may work on it. */
-  private shared: SharedGrid | undefined;
+  private shared: SharedGrid | undefined = undefined;
 
   private static readonly spare: LaunchOperation[] = [];
 

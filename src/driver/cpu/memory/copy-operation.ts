@@ -23,8 +23,8 @@ export interface CopyEnd {
 
 export class CopyOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY;
-  private to: ByteSpace | undefined;
-  private from: ByteSpace | undefined;
+  private to: ByteSpace | undefined = undefined;
+  private from: ByteSpace | undefined = undefined;
   private toAt = 0;
   private fromAt = 0;
   private toPitch = 0;

@@ -70,7 +70,7 @@ export class DeviceMemory implements ByteSpace {
   /** Where memory begins that nobody has asked large pages for. */
   private smallPages: number;
   private nextId = 1;
-  watch: MemoryWatch | undefined;
+  watch: MemoryWatch | undefined = undefined;
   private readonly quarantine = new Quarantine();
   /** Bytes behind allocations. */
   private gaps = 0;

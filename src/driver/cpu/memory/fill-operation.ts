@@ -12,7 +12,7 @@ const ROW_COST = 256;
 
 export class FillOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET;
-  private space: ByteSpace | undefined;
+  private space: ByteSpace | undefined = undefined;
   private at = 0;
   private pitch = 0;
   private elementBytes = 1;

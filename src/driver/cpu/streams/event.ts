@@ -15,12 +15,12 @@ export class CpuEvent {
   readonly context: CpuContext;
   readonly flags: number;
   /** Where it was recorded last; undefined before the first record. */
-  stream: Stream | undefined;
+  stream: Stream | undefined = undefined;
   sequence = 0;
   /** Milliseconds on the device's clock; meaningful once complete. */
   time = 0;
   /** Set while its last record was made in a capturing stream. */
-  captured: { capture: Capture; frontier: readonly GraphNode[] } | undefined;
+  captured: { capture: Capture; frontier: readonly GraphNode[] } | undefined = undefined;
 
   constructor(handle: number, context: CpuContext, flags: number) {
     this.handle = handle;
@@ -36,8 +36,8 @@ export class CpuEvent {
 /** Takes the time when the stream reaches it. */
 export class RecordOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY;
-  private event: CpuEvent | undefined;
-  private stream: Stream | undefined;
+  private event: CpuEvent | undefined = undefined;
+  private stream: Stream | undefined = undefined;
   /** Its own number, which the queue gives it. */
   sequence = 0;
 
@@ -73,7 +73,7 @@ export class RecordOperation extends Operation {
 /** Waits until another stream has completed a given operation. */
 export class WaitOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-  private stream: Stream | undefined;
+  private stream: Stream | undefined = undefined;
   private sequence = 0;
 
   private static readonly spare: WaitOperation[] = [];

@@ -36,7 +36,7 @@ export class Slice {
   /** When an operation last ended, or a grid got any further. */
   moved = 0;
   /** The threads whose work a blocked operation waits for. */
-  crew: Resting | undefined;
+  crew: Resting | undefined = undefined;
 
   constructor(now: () => number) {
     this.now = now;

@@ -19,7 +19,7 @@ export class Scheduler {
   private turn = 0;
   private stepsLeft = 0;
   /** Whose operation is at work. */
-  current: Stream | undefined;
+  current: Stream | undefined = undefined;
   /** Operations that have ended so far. */
   completions = 0;
 

@@ -17,8 +17,8 @@ export class Stream {
   readonly context: CpuContext;
   readonly flags: number;
   readonly priority: number;
-  head: Operation | undefined;
-  private tail: Operation | undefined;
+  head: Operation | undefined = undefined;
+  private tail: Operation | undefined = undefined;
   /** Number of the last operation queued. */
   submitted = 0;
   /** Number of the last operation completed. */
@@ -30,7 +30,7 @@ export class Stream {
   /** Frees that are queued and not yet reached; an allocation on this stream may take their memory at once. */
   readonly pendingFrees = new Set<FreeOperation>();
   /** The capture that this stream takes part in, and the nodes that its next node will depend on. */
-  capture: Capture | undefined;
+  capture: Capture | undefined = undefined;
   frontier: GraphNode[] = [];
 
   constructor(handle: number, context: CpuContext, flags: number, priority: number) {

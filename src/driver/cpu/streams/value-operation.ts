@@ -8,7 +8,7 @@ import { Operation, STEP } from './operation.js';
 
 export class WriteValueOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-  private space: ByteSpace | undefined;
+  private space: ByteSpace | undefined = undefined;
   private index = 0;
   private value = 0;
 

@@ -8,7 +8,7 @@ const ALIGNMENT = 64;
 
 export class FileMemory {
   private readonly locate: (memory: SharedArrayBuffer) => Promise<number>;
-  private memory: Uint8Array | undefined;
+  private memory: Uint8Array | undefined = undefined;
   /** Where it lies. */
   private address = 0;
 

@@ -40,7 +40,7 @@ export class BatchDecoder {
   private lane: Lane | undefined;
   private readonly memory: FileMemory;
   private readonly waiting: Waiting[] = [];
-  private running: Promise<void> | undefined;
+  private running: Promise<void> | undefined = undefined;
 
   constructor(calls: HardwareCalls, { handle, lane, parsed }: Hardware, memory: FileMemory) {
     this.calls = calls;

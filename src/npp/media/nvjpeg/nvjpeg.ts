@@ -96,12 +96,12 @@ export class Nvjpeg {
   private pictures = 0;
   private hardwareCount = 0;
   /** The GPU's own decoders, once they are there. */
-  private hardware: BatchDecoder | undefined;
+  private hardware: BatchDecoder | undefined = undefined;
   /** The end of looking for them. Never rejects. */
-  private lookedFor: Promise<void> | undefined;
-  private idle: NodeJS.Timeout | undefined;
-  private resting: Promise<void> | undefined;
-  private closing: Promise<void> | undefined;
+  private lookedFor: Promise<void> | undefined = undefined;
+  private idle: NodeJS.Timeout | undefined = undefined;
+  private resting: Promise<void> | undefined = undefined;
+  private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
   constructor(device: Device, { path, version, handle }: Opened, target: { place: NvjpegPlace; context: number }, base: number, mayUseHardware: boolean) {
