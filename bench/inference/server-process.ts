@@ -19,10 +19,10 @@ export class ServerProcess {
   private readonly child: ChildProcess;
   private readonly origin: string;
 
-  private constructor(child: ChildProcess, origin: string, body: Uint8Array) {
+  private constructor(child: ChildProcess, origin: string, load: Load) {
     this.child = child;
     this.origin = origin;
-    this.load = new Load({ url: new URL('/digits', origin), type: 'image/jpeg', body });
+    this.load = load;
   }
 
   static async start(kind: 'cuda' | 'cpu'): Promise<ServerProcess> {
@@ -47,7 +47,8 @@ export class ServerProcess {
       child.kill();
       throw error;
     });
-    return new ServerProcess(child, origin, await readFile(here('../../demo/inference/digits/photographs/menu.jpg')));
+    const body = await readFile(here('../../demo/inference/digits/photographs/menu.jpg'));
+    return new ServerProcess(child, origin, await Load.start({ url: `${origin}/digits`, type: 'image/jpeg', body }));
   }
 
   /** The values of `/metrics`; each look at the event loop's delay begins a new one. */
@@ -61,7 +62,7 @@ export class ServerProcess {
 
   /** Gracefully: @throws Error where it does not end by itself, or not well */
   async close(): Promise<void> {
-    this.load.close();
+    await this.load.close();
     const exit = once(this.child, 'exit') as Promise<[number | null]>;
     this.child.kill('SIGTERM');
     const timer = setTimeout(() => this.child.kill('SIGKILL'), 20_000);
