@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 
-import { merge } from './report.js';
+import { merge, withoutFailed } from './report.js';
+import type { Machine } from './machine.js';
 import type { Row } from './rows.js';
 
 function row(changes: Partial<Row> = {}): Row {
@@ -31,4 +32,10 @@ it('keeps rows without a peer', () => {
 it('drops what only the report needs', () => {
   const detailed = { ...row(), pass: true, notes: { a: 1 } };
   expect(Object.keys(merge([], [detailed])[0]!)).toEqual(Object.keys(row()));
+});
+
+it('drops what a benchmark had given before it failed, on that device', () => {
+  const machine = { gpu: 'NVIDIA H200' } as Machine;
+  const [failed, other, elsewhere] = [row(), row({ name: 'copy' }), row({ device: 'NVIDIA H100' })];
+  expect(withoutFailed([failed, other, elsewhere], { machine, failures: [{ name: 'launch', message: 'refused' }] })).toEqual([other, elsewhere]);
 });

@@ -40,8 +40,13 @@ export async function record(report: Report): Promise<string> {
   // To the minute: a day's later runs may measure other rows. Two of one minute are one.
   const path = fileURLToPath(new URL(`${report.date.slice(0, 16).toLowerCase().replace(':', '')}-${device}.json`, RESULTS));
   await writeReport(path, existsSync(path) ? { ...report, rows: [...(await readReport(path)).rows, ...report.rows] } : report);
-  await writeFile(SUMMARY, json(merge(await readSummary(), report.rows)));
+  await writeFile(SUMMARY, json(merge(withoutFailed(await readSummary(), report), report.rows)));
   return path;
+}
+
+/** Of a benchmark that gave no value on a device there is none from before: it would be that of another program. */
+export function withoutFailed(summary: readonly Row[], { machine: { gpu }, failures }: Pick<Report, 'machine' | 'failures'>): Row[] {
+  return summary.filter((row) => !failures.some(({ name }) => name === row.name && (gpu === null || gpu === row.device)));
 }
 
 /** The latest row of each area, name, device and peer, sorted. Rows of absent peers leave older ones in place. */

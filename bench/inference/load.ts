@@ -12,7 +12,7 @@ import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 
 /** A request that has no answer by then hangs. */
-const HUNG_MS = 30_000;
+export const HUNG_MS = 30_000;
 
 /** What became of one request. */
 export interface Answer {

@@ -7,18 +7,29 @@ import { optOut } from './telemetry.js';
 import { onnxThreadSource } from './thread-source.js';
 import type { Answers, Refusal, Request } from './thread/messages.js';
 
+const died = (reason: unknown): CudaError => new CudaError('ERR_CUDA_INTERNAL', `a thread of ONNX Runtime died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason });
+
 const crew = new ThreadCrew<Request, Refusal>({
   name: 'async-cuda onnxruntime', source: onnxThreadSource,
   // Runs that are under way at once: more would only take the cores from each other.
   most: 8,
   isUrgent: ({ kind }) => kind === 'cancel' || kind === 'terminate',
-  refused: errorOf,
-  died: (reason) => new CudaError('ERR_CUDA_INTERNAL', `a thread of ONNX Runtime died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason }),
+  refused: errorOf, died,
 });
+
+/**
+ * One thread for all that is recorded: a session gives each thread that comes to it handles of cuBLAS and cuDNN, and memory with
+ * them, for which it runs three times before it records (80 ms, H100; 2 ms where it has them).
+ */
+const recorders = new ThreadCrew<Request, Refusal>({ name: 'async-cuda onnxruntime recorder', source: onnxThreadSource, most: 1, refused: errorOf, died });
 
 /** Asks a thread, the first that is free. Rejects with the error that its refusal is shown as. */
 export function ask<R extends Request>(request: R, options?: AskOptions): Promise<Answers[R['kind']]> {
   // Threads have the environment of when they are started, which may be now.
   optOut();
-  return crew.ask(request, options) as Promise<Answers[R['kind']]>;
+  return (isOfRecorder(request) ? recorders : crew).ask(request, options) as Promise<Answers[R['kind']]>;
+}
+
+function isOfRecorder(request: Request): boolean {
+  return request.kind === 'record' || request.kind === 'releaseRecorded' || (request.kind === 'load' && request.recorded);
 }

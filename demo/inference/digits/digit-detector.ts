@@ -64,7 +64,7 @@ export class DigitDetector {
 /** Batches of one size whose outputs are kept. */
 const MOST_KEPT = 4;
 /** That are queued in one turn of the event loop. */
-const PHOTOGRAPHS_IN_A_TURN = 4;
+const PHOTOGRAPHS_IN_A_TURN = 16;
 const INPUT = { width: INPUT_SIZE, height: INPUT_SIZE };
 /** As the model was trained: from -1 to 1, and grey around the photograph. */
 const NORMALISATION = { mean: 0.5, deviation: 0.5, color: 114 };

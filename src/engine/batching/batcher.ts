@@ -86,8 +86,8 @@ interface Ended<Item, Result> {
   readonly outcome: Result | ItemFailure;
 }
 
-/** Where a turn of the event loop that results are given out in takes less, in milliseconds, the next one gives out twice as many; else half. */
-const QUICK_TURN_MS = 0.25;
+/** How long results may be given out in one turn of the event loop, milliseconds, with what their callers do at once. */
+const TURN_MS = 1;
 
 /** Share of the last batch in the mean of how long batches take. */
 const NEWEST_SHARE = 0.2;
@@ -98,8 +98,8 @@ const NEWEST_SHARE = 0.2;
  * with `eager`, also where none runs.
  *
  * - Order: batches take requests in the order in which they came, those of one {@link groupOf | group} where there are several.
- *   Results come batch by batch, as those end; a few in each turn of the event loop, as many as their callers are quick with, so
- *   that a large batch does not hold it up. The next batch does not wait for that.
+ *   Results come batch by batch, as those end; in one turn of the event loop only as many as their callers need a millisecond for,
+ *   so that a large batch does not hold it up. The next batch does not wait for that.
  * - Every request settles exactly once: with its result, with its own error where `runBatch` gave an {@link ItemFailure}, with the
  *   error of its batch (the same one for all of its callers) where that rejected, with the reason of its signal, or with
  *   `ERR_CUDA_QUEUE_FULL` or `ERR_CUDA_DISPOSED` where it was not taken.
@@ -132,7 +132,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   private timerFor = -Infinity;
   private reached = -Infinity;
   private flushing = false;
-  /** What is still to be given out: a turn of the event loop is on its way for it. */
+  /** What is still to be given out: callbacks of the event loop are on their way for it. */
   private readonly ended: Ended<Item, Result>[] = [];
   /** Of a batch, milliseconds; undefined before the first has ended. */
   private meanDuration: number | undefined = undefined;
@@ -336,31 +336,43 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       const failure = new ItemFailure(error);
       outcomes = requests.map(() => failure);
     }
-    const noneBefore = this.ended.length === 0;
+    const isFirst = this.ended.length === 0;
     for (const [i, request] of requests.entries()) this.ended.push({ request, outcome: outcomes[i]! });
     const duration = performance.now() - begun;
     this.meanDuration = this.meanDuration === undefined ? duration : this.meanDuration + NEWEST_SHARE * (duration - this.meanDuration);
     this.running--;
     // The device gets its next batch before callers get their results.
     this.start();
-    if (noneBefore) this.giveOut(1);
+    if (isFirst) this.giveOutNext();
+    this.giveOutLater(requests.length - (isFirst ? 1 : 0));
   }
 
-  /** Gives out so many results in this turn of the event loop, and sees to the next. */
-  private giveOut(perTurn: number): void {
-    const { ended } = this;
-    for (const { request, outcome } of ended.splice(0, perTurn)) {
-      if (outcome instanceof ItemFailure) this.fail(request, outcome.error);
-      else this.fulfil(request, outcome);
-    }
-    if (ended.length === 0) {
-      this.endIfIdle();
-      return;
-    }
-    const since = performance.now();
-    setImmediate(() => {
-      this.giveOut(performance.now() - since < QUICK_TURN_MS ? 2 * perTurn : Math.max(1, perTurn >> 1));
-    });
+  /**
+   * Gives out so many results in the next turn of the event loop, as far as there is time. One callback for each: what its caller
+   * does at once is done before the next one, so that the clock says what it took. (What else is done in a turn says nothing: a
+   * server that is busy would give out less the more there is.)
+   */
+  private giveOutLater(count: number): void {
+    let begun: number | undefined;
+    let given = 0;
+    let passed = 0;
+    const next = (): void => {
+      const now = performance.now();
+      begun ??= now;
+      if (now - begun < TURN_MS) {
+        given++;
+        this.giveOutNext();
+      }
+      if (++passed === count && given < count) this.giveOutLater(count - given);
+    };
+    for (let i = 0; i < count; i++) setImmediate(next);
+  }
+
+  private giveOutNext(): void {
+    const { request, outcome } = this.ended.shift()!;
+    if (outcome instanceof ItemFailure) this.fail(request, outcome.error);
+    else this.fulfil(request, outcome);
+    this.endIfIdle();
   }
 
   private fulfil(request: Request<Item, Result>, result: Result): void {
