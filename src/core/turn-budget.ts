@@ -7,6 +7,12 @@ import { setImmediate } from 'node:timers';
 
 /** Milliseconds of copying in one turn. A collection of young garbage takes 0.3 to 0.7 besides, and a millisecond is to be enough. */
 const TURN_MS = 0.12;
+/**
+ * Where turns take longer, with work that has nothing to do with copies, so great a part of one: a busy server would copy less a
+ * second the busier it is. And never more than that, in milliseconds.
+ */
+const TURN_SHARE = 1 / 8;
+const MOST_MS = 0.5;
 /** Passing a copy of a megabyte on to a later turn makes it take twice as long. */
 const FIRST_SHARE = 2;
 /** Parts of larger copies are this many bytes, or a multiple. */
@@ -22,12 +28,14 @@ export class TurnBudget {
   private spent = 0;
   private scheduled = false;
   /** When this turn began; 0 where that is not known. */
-  private began = 0;
+  private began = -0;
+  /** Milliseconds of copying in this turn. */
+  private allowed = TURN_MS;
   private readonly waiting: { cost: number; resolve: () => void }[] = [];
 
   /** In bytes of plain copying. */
   private get limit(): number {
-    return this.rate * TURN_MS;
+    return this.rate * this.allowed;
   }
 
   /** How many of `bytes` that are left of a plain copy to copy in one turn. A little more than its share, where that is the rest. */
@@ -74,7 +82,9 @@ export class TurnBudget {
 
   /** The next turn begins. Where nothing was copied in this one, nobody knows when. */
   private readonly ended = (): void => {
-    if (!this.scheduled) this.began = 0;
+    if (this.scheduled) return;
+    this.began = 0;
+    this.allowed = TURN_MS;
   };
 
   private schedule(): void {
@@ -83,7 +93,10 @@ export class TurnBudget {
     setImmediate(() => {
       this.scheduled = false;
       this.spent = 0;
-      this.began = performance.now();
+      const now = performance.now();
+      // Where it is known when the last turn began, this one followed it without a pause.
+      if (this.began !== 0) this.allowed = Math.min(MOST_MS, Math.max(TURN_MS, (now - this.began) * TURN_SHARE));
+      this.began = now;
       setImmediate(this.ended);
       let next = this.waiting[0];
       while (next !== undefined && (this.spent === 0 || this.spent + next.cost <= this.limit)) {
