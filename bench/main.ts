@@ -11,7 +11,7 @@ import { cpuName, describeMachine, versions as findVersions } from './machine.js
 import { measure } from './measure.js';
 import { HELP, type Options, parseOptions } from './options.js';
 import { Programs } from './peers/programs.js';
-import { type Report, readReport, record, writeReport } from './report.js';
+import { type Failure, type Report, readReport, record, writeReport } from './report.js';
 import { type DetailedRow, rowsOf } from './rows.js';
 import { heading, lines } from './table.js';
 
@@ -31,20 +31,21 @@ async function run(options: Options): Promise<Report> {
   const setup = { device, quick: options.quick, programs, count: (full: number) => (options.quick ? Math.ceil(full / 5) : full) };
 
   const rows: DetailedRow[] = [];
-  const failures: { name: string; message: string }[] = [];
+  const failures: Failure[] = [];
   const report = (): Report => ({ date, quick: options.quick, machine, versions, rows, failures });
   console.log(heading());
   for (const benchmark of chosen) {
+    const onGpu = benchmark.area !== 'cpu-device' && device.kind === 'cuda';
+    const where = onGpu ? device.name : cpu;
     try {
-      const onGpu = benchmark.area !== 'cpu-device' && device.kind === 'cuda';
       // The runtime's bars are for a GPU; on the CPU device its benchmarks are only tried out.
       const bars = onGpu || benchmark.area === 'cpu-device';
-      const measured = rowsOf(await measure(benchmark, setup), { device: onGpu ? device.name : cpu, date, versions, bars });
+      const measured = rowsOf(await measure(benchmark, setup), { device: where, date, versions, bars });
       rows.push(...measured);
       console.log(lines(measured));
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      failures.push({ name: benchmark.name, message });
+      failures.push({ name: benchmark.name, device: where, message });
       console.log(`${benchmark.name}: FAILED: ${message}`);
     }
     // After each, so that a run that is cut short leaves what it has.

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 
 import { merge, withoutFailed } from './report.js';
-import type { Machine } from './machine.js';
 import type { Row } from './rows.js';
 
 function row(changes: Partial<Row> = {}): Row {
@@ -35,7 +34,9 @@ it('drops what only the report needs', () => {
 });
 
 it('drops what a benchmark had given before it failed, on that device', () => {
-  const machine = { gpu: 'NVIDIA H200' } as Machine;
-  const [failed, other, elsewhere] = [row(), row({ name: 'copy' }), row({ device: 'NVIDIA H100' })];
-  expect(withoutFailed([failed, other, elsewhere], { machine, failures: [{ name: 'launch', message: 'refused' }] })).toEqual([other, elsewhere]);
+  const kept = [row({ name: 'copy' }), row({ device: 'NVIDIA H100' }), row({ date: '2026-11-22' })];
+  const failures = [{ name: 'launch', device: 'NVIDIA H200', message: 'refused' }];
+  expect(withoutFailed([row(), ...kept], { date: '2026-11-21', failures })).toEqual(kept);
+  const onCpu = [{ name: 'launch', device: 'cpu: a processor', message: 'refused' }];
+  expect(withoutFailed(kept, { date: '2026-11-23', failures: onCpu })).toEqual(kept);
 });

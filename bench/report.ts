@@ -13,6 +13,10 @@ import type { DetailedRow, Row } from './rows.js';
 const RESULTS = new URL('./results/', import.meta.url);
 const SUMMARY = new URL('summary.json', RESULTS);
 
+export interface Failure extends Pick<Row, 'name' | 'device'> {
+  readonly message: string;
+}
+
 export interface Report {
   readonly date: string;
   /** Whether it was a run with --quick: for a first look, not for the record. */
@@ -20,8 +24,8 @@ export interface Report {
   readonly machine: Machine;
   readonly versions: Readonly<Record<string, string>>;
   readonly rows: readonly DetailedRow[];
-  /** Benchmarks that gave no value, and why. */
-  readonly failures: readonly { readonly name: string; readonly message: string }[];
+  /** Benchmarks that gave no value, where, and why. */
+  readonly failures: readonly Failure[];
 }
 
 export async function writeReport(path: string, report: Report): Promise<void> {
@@ -45,8 +49,8 @@ export async function record(report: Report): Promise<string> {
 }
 
 /** Of a benchmark that gave no value on a device there is none from before: it would be that of another program. */
-export function withoutFailed(summary: readonly Row[], { machine: { gpu }, failures }: Pick<Report, 'machine' | 'failures'>): Row[] {
-  return summary.filter((row) => !failures.some(({ name }) => name === row.name && (gpu === null || gpu === row.device)));
+export function withoutFailed(summary: readonly Row[], { date, failures }: Pick<Report, 'date' | 'failures'>): Row[] {
+  return summary.filter((row) => row.date > date || !failures.some(({ name, device }) => name === row.name && device === row.device));
 }
 
 /** The latest row of each area, name, device and peer, sorted. Rows of absent peers leave older ones in place. */

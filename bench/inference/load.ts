@@ -121,7 +121,7 @@ class Sender {
     });
   }
 
-  async carryOut({ kind, rate, ms }: Order): Promise<Answer[]> {
+  carryOut({ kind, rate, ms }: Order): Promise<Answer[]> {
     return kind === 'closed' ? this.closed(rate, ms) : this.open(rate, ms);
   }
 

@@ -18,7 +18,6 @@ export interface Use {
 export class Resource {
   /** Handle in the runtime's table. */
   handle: number;
-  // All of them have all fields from the start, so that those who order look at objects of one shape.
   writer: Stream | undefined = undefined;
   writerMark = 0;
   /** The last read on the writer's own stream, which is no reader: where reads and writes of one stream alternate none is kept. */
