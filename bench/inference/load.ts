@@ -80,10 +80,12 @@ export class Load {
 
   private async all(order: (index: number) => Order): Promise<Answer[]> {
     const answers = await Promise.all(this.senders.map(async (sender, index) => {
-      const answered = once(sender, 'message') as Promise<[Answer[]]>;
-      const ended = once(sender, 'exit').then(([code]) => { throw new Error(`a process that sends requests ended with ${code}`); });
+      const over = new AbortController();
+      const answered = once(sender, 'message', over) as Promise<[Answer[]]>;
+      const ended = once(sender, 'exit', over).then(([code]) => { throw new Error(`a process that sends requests ended with ${code}`); });
       sender.send(order(index));
       const [found] = await Promise.race([answered, ended]);
+      over.abort();
       return found;
     }));
     return answers.flat();

@@ -114,6 +114,27 @@ export function checkExtent(argument: string, value: unknown): asserts value is 
   checkInteger(argument, value, 1, MOST_EXTENT, 'pixels');
 }
 
+/** @throws CudaArgumentError for what is no list of images, or an empty one */
+export function checkImageList(operation: string, images: unknown): asserts images is readonly unknown[] {
+  if (!Array.isArray(images) || images.length === 0) throw invalid('images', `a list of at least one image, for ${operation}(…)`, images);
+}
+
+/**
+ * Images of whichever sizes, for an operation that makes a batch of them.
+ *
+ * @param single what takes a batch that is one tensor already, for errors
+ * @throws CudaArgumentError for what are no images, batches, and images of different dtypes or channels
+ */
+export function imagesOf(operation: string, single: string, values: readonly unknown[]): readonly Image[] {
+  const images = values.map((value, n) => {
+    const image = imageOf(operation, `images[${n}]`, value);
+    if (image.batch !== 1) throw invalid(`images[${n}]`, `one image, for ${operation}(…)`, value, `A batch takes ${single}(…).`);
+    return image;
+  });
+  images.forEach((image, n) => { checkSameForm(operation, `images[${n}]`, image, images[0]!, 'images[0]'); });
+  return images;
+}
+
 /** Two images that are to be of one dtype. @throws CudaArgumentError */
 export function checkSameForm(operation: string, argument: string, image: Image, like: Image, likeArgument: string): void {
   if (image.dtype === like.dtype && image.channels === like.channels) return;

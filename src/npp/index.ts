@@ -38,7 +38,7 @@ export { mirror, rotateQuarters } from './mirroring.js';
 export type { Flip, MoveOptions } from './mirroring.js';
 export { copyBorder, copyConstantBorder, letterbox } from './bordering.js';
 export type { BorderOptions, LetterboxOptions, Letterboxed } from './bordering.js';
-export { letterboxNormalise } from './letterboxing.js';
+export { letterboxNormalise, letterboxNormaliseBatch } from './letterboxing.js';
 export { letterboxPlacement } from './letterbox-placement.js';
 export type { LetterboxNormaliseOptions } from './letterboxing.js';
 export type { Placement } from './letterboxing-kernel.js';

@@ -11,7 +11,7 @@ import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
 import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
-import { checkExtent, checkSameForm, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
+import { checkExtent, checkImageList, flat, imageOf, imageOfResult, imagesOf, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import { queueResample } from './resampling.js';
 import type { ResampleFilter } from './resampling.js';
@@ -182,9 +182,8 @@ export function resizeBatch(images: readonly unknown[], options: ResizeBatchOpti
   checkOptions('options', options, ['width', 'height', 'sizes', 'filter', 'out', 'engine']);
   const { filter = 'linear', sizes } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);
-  if (!Array.isArray(images) || images.length === 0) throw invalid('images', 'a list of at least one image, for resizeBatch(…)', images);
-  const given: readonly unknown[] = images;
-  const count = given.length;
+  checkImageList('resizeBatch', images);
+  const count = images.length;
   if (sizes !== undefined) {
     const list: unknown = sizes;
     if (!Array.isArray(list) || list.length !== count) throw invalid('options.sizes', `${count} sizes { width, height }, one for each image`, sizes);
@@ -194,13 +193,8 @@ export function resizeBatch(images: readonly unknown[], options: ResizeBatchOpti
       checkExtent(`options.sizes[${n}].height`, size?.height);
     });
   }
-  return imageOperation(batches, [...given, options.out], options, (values) => {
-    const read = values.slice(0, count).map((value, n) => {
-      const image = imageOf('resizeBatch', `images[${n}]`, value);
-      if (image.batch !== 1) throw invalid(`images[${n}]`, 'one image, for resizeBatch(…)', value, 'A batch takes resize(…).');
-      return image;
-    });
-    read.forEach((image, n) => { checkSameForm('resizeBatch', `images[${n}]`, image, read[0]!, 'images[0]'); });
+  return imageOperation(batches, [...images, options.out], options, (values) => {
+    const read = imagesOf('resizeBatch', 'resize', values.slice(0, count));
     if (sizes !== undefined) return { images: read, results: sizes.map(({ width, height }, n) => resultFor('resizeBatch', read[n]!, { width, height }, undefined)), parameters: { filter } };
     const out = values[count];
     const like = out === undefined ? undefined : imageOf('resizeBatch', 'options.out', out);

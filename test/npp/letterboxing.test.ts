@@ -1,7 +1,7 @@
 /** Letterbox and normalisation in one kernel, beside JavaScript in doubles. */
 import { CudaArgumentError, Device, f16, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
-import { crop, letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
+import { crop, letterboxNormalise, letterboxNormaliseBatch, letterboxPlacement } from 'async-cuda/npp';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 
@@ -79,6 +79,51 @@ onDevice('Letterbox and normalisation', (host) => {
     }
   });
 
+  test('several images of whichever sizes are a batch, each as it is alone', async () => {
+    const sizes = SIZES.map(([size]) => size);
+    for (const [name, channels, counts] of [['u8', 3, [1, 8, 17]], ['u8', 1, [3]], ['u8', 4, [9]], ['u16', 3, [3]], ['f32', 4, [2]]] as const) {
+      const options = { width: 9, height: 7, mean: MEAN.slice(0, channels), deviation: DEVIATION.slice(0, channels), color: name === 'f32' ? 0.25 : 114, dtype: f32 } as const;
+      // Fewer than a launch has, as many, and more.
+      for (const count of counts) {
+        for (const order of ['nchw', 'nhwc'] as const) {
+          const images = await Promise.all(Array.from({ length: count }, async (_, i) => (await upload(device, name, noise(name, 1, sizes[(i + count) % sizes.length]![0], sizes[(i + count) % sizes.length]![1], channels, i + 1), 'image')).image as never));
+          const batch = await letterboxNormaliseBatch(images, { ...options, order });
+          expect(batch.shape).toEqual([count, ...(order === 'nchw' ? [channels, 7, 9] : [7, 9, channels])]);
+          const made = await batch.read();
+          const each = made.length / count;
+          for (const [i, image] of images.entries()) {
+            const alone = await letterboxNormalise(image as AnyTensor as never, { ...options, order });
+            expect(made.slice(i * each, (i + 1) * each), `${name} of ${channels}, image ${i} of ${count}, ${order}`).toEqual(await alone.read());
+            alone.close();
+            (image as AnyTensor).close();
+          }
+          batch.close();
+        }
+      }
+    }
+  });
+
+  test('of several, some whose rows begin at multiples of four bytes, and some not', async () => {
+    const images = await Promise.all(([[4, 8], [5, 7], [3, 12]] as const).map(async ([height, width], i) => (await upload(device, 'u8', noise('u8', 1, height, width, 3, i + 1), 'image')).image as never));
+    const options = { width: 8, height: 6, dtype: f32 };
+    const made = await letterboxNormaliseBatch(images, options);
+    const all = await made.read();
+    for (const [i, image] of images.entries()) {
+      const alone = await values(letterboxNormalise(image as never, options) as never);
+      // Words or bytes, the weights are the same.
+      expect([...all.slice(i * 144, (i + 1) * 144)]).toEqual([...alone]);
+    }
+    const views = images.map((image) => crop(image as never, { x: 1, y: 1, width: 3, height: 2 })) as never[];
+    using out = await device.zeros(f32, [5, 3, 6, 8]);
+    const into = out.slice([1, 4]);
+    expect(await letterboxNormaliseBatch(views, { ...options, out: into as never })).toBe(into);
+    const written = await out.read();
+    for (const [i, view] of views.entries()) expect([...written.slice((i + 1) * 144, (i + 2) * 144)]).toEqual([...await values(letterboxNormalise(view as never, options) as never)]);
+    expect([...written.slice(0, 144), ...written.slice(4 * 144)].every((each) => each === 0)).toBe(true);
+    made.close();
+    for (const image of images) (image as AnyTensor).close();
+  });
+
   test('where an image lies', () => {
     expect(letterboxPlacement({ width: 1920, height: 1080 }, { width: 640, height: 640 })).toEqual({ left: 0, top: 140, width: 640, height: 360 });
     expect(letterboxPlacement({ width: 3, height: 1 }, { width: 4, height: 4 })).toEqual({ left: 0, top: 1, width: 4, height: 1 });
@@ -121,5 +166,26 @@ onDevice('Letterbox and normalisation', (host) => {
     expect(await message({ width: 4, height: 4, colour: 3 })).toContain("Did you mean 'color'?");
     expect(await message({ width: 4, height: 4 }, none)).toContain('at least one image in the batch');
     expect(await message({ width: 4, height: 4, engine: 'npp' })).toContain("'own' has it");
+  });
+
+  test('what is wrong with one of several is said at the call, and which', async () => {
+    using image = await device.zeros(u8, [4, 4, 3]);
+    using grey = await device.zeros(u8, [4, 4, 1]);
+    using batch = await device.zeros(u8, [2, 4, 4, 3]);
+    const message = async (images: unknown, options: unknown = { width: 4, height: 4 }): Promise<string> => {
+      const error = await failure(() => (letterboxNormaliseBatch as (...args: unknown[]) => DeviceOp<AnyTensor>)(images, options));
+      expect(error).toBeInstanceOf(CudaArgumentError);
+      return error.message;
+    };
+    expect(await message([])).toContain('images: expected a list of at least one image, for letterboxNormaliseBatch(…)');
+    expect(await message(image)).toContain('images: expected a list of at least one image');
+    expect(await message([image, batch])).toContain('A batch takes letterboxNormalise(…)');
+    expect(await message([image, grey])).toContain('images[1]: expected an image of u8 with 3 channels as images[0] is');
+    expect(await message([image, 3])).toContain('images[1]: expected a Tensor, for letterboxNormaliseBatch(…)');
+    expect(await message([image, image], { width: 4 })).toContain('options.height');
+    expect(await message([image, image], { width: 4, height: 4, mean: [1, 2] })).toContain('options.mean: expected 3 numbers');
+    using out = await device.zeros(f16, [1, 3, 4, 4]);
+    expect(await message([image, image], { width: 4, height: 4, out })).toContain('options.out: expected a Tensor of f16 and [2, 3, 4, 4]');
+    expect(await message([image, image], { width: 4, height: 4, engine: 'npp' })).toContain("'own' has it");
   });
 });

@@ -12,8 +12,14 @@ export const CELLS = 64;
 export const LABELS = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'] as const;
 
 const STRIDE = INPUT_SIZE / CELLS;
-const LEAST_SCORE = 0.42;
+/** What is less sure is no digit. */
+export const LEAST_SCORE = 0.42;
 const MOST_OVERLAP = 0.3;
+/** Numbers of a candidate, and where among them its digit, its score and the distances to its sides are. The first is its cell. */
+export const NUMBERS = 7;
+const DIGIT = 1;
+const SCORE = 2;
+const SIDES = 3;
 /** Candidates that overlaps are looked at of: far more than there is room for, so that noise costs no time. */
 const MOST_CANDIDATES = 512;
 
@@ -26,29 +32,28 @@ export interface Extent {
 /**
  * The digits of one photograph.
  *
- * @param scores of {@link CELLS}² cells the greatest of all digits, from 0 to 1: that its middle lies in the cell. The others' boxes would be the same
- * @param digits which digit that is
- * @param distances 4 maps: from the cell's middle to the left, the top, the right and the bottom of the digit, in pixels of the input
+ * @param candidates seven numbers for each cell that is sure enough, in any order: the cell; its digit, that with the greatest score (the others'
+ * boxes would be the same); the score, from 0 to 1: that the digit's middle lies in the cell; and from the cell's middle the distances to the left, the
+ * top, the right and the bottom of the digit, in pixels of the input
  * @param placement where the photograph lies in the input
  */
-export function decodeDigits(scores: Float32Array, digits: ArrayLike<number>, distances: Float32Array, placement: Placement, photograph: Extent): Detection[] {
-  const cells = CELLS * CELLS;
-  const found: number[] = [];
-  for (let cell = 0; cell < cells; cell++) if (scores[cell]! >= LEAST_SCORE) found.push(cell);
-  found.sort((a, b) => scores[b]! - scores[a]!);
-  const candidates = found.slice(0, MOST_CANDIDATES).map((cell) => ({ label: LABELS[digits[cell]!]!, score: scores[cell]!, box: boxOf(cell, distances) }));
-  return suppressNonMaxima(candidates, MOST_OVERLAP)
+export function decodeDigits(candidates: Float32Array, placement: Placement, photograph: Extent): Detection[] {
+  const best = Array.from({ length: candidates.length / NUMBERS }, (_, i) => i * NUMBERS)
+    .sort((a, b) => candidates[b + SCORE]! - candidates[a + SCORE]! || candidates[a]! - candidates[b]!)
+    .slice(0, MOST_CANDIDATES);
+  const detections = best.map((at) => ({ label: LABELS[candidates[at + DIGIT]!]!, score: candidates[at + SCORE]!, box: boxOf(candidates, at) }));
+  return suppressNonMaxima(detections, MOST_OVERLAP)
     .map(({ label, score, box }) => ({ label, score, box: onPhotograph(box, placement, photograph) }))
     .filter(({ box }) => box.right > box.left && box.bottom > box.top);
 }
 
 // Functions of their own, not made anew for each candidate: a compiler that keeps their names gives each of them its name, which took half of all this.
 
-function boxOf(cell: number, distances: Float32Array): Box {
-  const cells = CELLS * CELLS;
+function boxOf(candidates: Float32Array, at: number): Box {
+  const cell = candidates[at]!;
   const x = ((cell % CELLS) + 0.5) * STRIDE;
   const y = (Math.floor(cell / CELLS) + 0.5) * STRIDE;
-  return { left: x - distances[cell]!, top: y - distances[cells + cell]!, right: x + distances[2 * cells + cell]!, bottom: y + distances[3 * cells + cell]! };
+  return { left: x - candidates[at + SIDES]!, top: y - candidates[at + SIDES + 1]!, right: x + candidates[at + SIDES + 2]!, bottom: y + candidates[at + SIDES + 3]! };
 }
 
 /** A box of the model's input, on the photograph that was put into it. */

@@ -1,17 +1,17 @@
 /**
  * Photographs in, digits out: those of the host are uploaded as they are; all are brought to the model's size and numbers by one
- * kernel each, and run through the model together.
+ * kernel for each eight of them, and run through the model together.
  */
 import { fileURLToPath } from 'node:url';
 
-import { type AnyTensor, type Device, type DeviceOp, type Tensor, f32, value, zip } from 'async-cuda';
+import { type Device, type DeviceOp, f32, value } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
-import { argmax, max } from 'async-cuda/library';
-import { letterboxNormalise, letterboxPlacement } from 'async-cuda/npp';
+import { letterboxNormaliseBatch, letterboxPlacement } from 'async-cuda/npp';
 
 import { type Photograph, sizeOf, withPhotographs } from '../photograph.js';
-import { inTurns, someInATurn } from '../turns.js';
-import { CELLS, INPUT_SIZE, decodeDigits } from './digit-decoding.js';
+import { inTurns } from '../turns.js';
+import { candidatesOf } from './digit-candidates.js';
+import { INPUT_SIZE, decodeDigits } from './digit-decoding.js';
 import type { Detection } from './non-maximum-suppression.js';
 
 /** The model: see `model/README.md`. */
@@ -26,7 +26,6 @@ export const ENGINE_OPTIONS: LoadEngineOptions = {
 export class DigitDetector {
   private readonly device: Device;
   private readonly engine: Engine;
-  private readonly outputs = new KeptOutputs();
   private readonly batchFor: (photographs: number) => number;
 
   /**
@@ -43,76 +42,30 @@ export class DigitDetector {
   detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
     return withPhotographs(this.device, photographs, (images) => this.device
       .uninitialized(f32, shapeOf(this.batchFor(images.length)).image)
-      .use((image) => someInATurn(this.device, images.map((each, i) => () => letterboxNormalise(each, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice(i) })), PHOTOGRAPHS_IN_A_TURN).andThen(() => this.engine.run({ image }))))
-      .andThen(({ digits, distances }) => {
-        const outputs = this.outputs.take(photographs.length);
-        return zip(bestAndClose(digits!, outputs), readAndClose(distances!, outputs)).andThen(() => inTurns(this.device, async (rest) => {
+      .use((image) => letterboxNormaliseBatch(images, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice([0, images.length]) }).andThen(() => this.engine.run({ image }))))
+      .andThen(({ digits, distances }) => candidatesOf(this.device, digits!, distances!, photographs.length))
+      .andThen((candidates) => {
+        const decode = (i: number): Detection[] => {
+          const size = sizeOf(photographs[i]!);
+          return decodeDigits(candidates[i]!, letterboxPlacement(size, INPUT), size);
+        };
+        const numbers = candidates.reduce((sum, { length }) => sum + length, 0);
+        if (numbers <= NUMBERS_IN_A_TURN) return value(candidates.map((_, i) => decode(i)));
+        return inTurns(this.device, async (rest) => {
           const found: Detection[][] = [];
-          for (const [i, size] of photographs.map(sizeOf).entries()) {
-            const { length } = photographs;
-            found.push(decodeDigits(item(outputs.scores, i, length), item(outputs.digits, i, length), item(outputs.distances, i, length), letterboxPlacement(size, INPUT), size));
+          for (const i of candidates.keys()) {
+            found.push(decode(i));
             await rest();
           }
-          this.outputs.give(outputs);
           return found;
-        }));
+        });
       })
       .label(`digits of ${photographs.length} photographs`);
   }
 }
 
-/** Batches of one size whose outputs are kept. */
-const MOST_KEPT = 4;
-/** That are queued in one turn of the event loop. */
-const PHOTOGRAPHS_IN_A_TURN = 16;
+/** Numbers of candidates that are decoded at once: photographs have some hundreds each, and noise has thousands. */
+const NUMBERS_IN_A_TURN = 16_384;
 const INPUT = { width: INPUT_SIZE, height: INPUT_SIZE };
 /** As the model was trained: from -1 to 1, and grey around the photograph. */
 const NORMALISATION = { mean: 0.5, deviation: 0.5, color: 114 };
-
-/** What the host reads of the outputs of a batch. */
-interface Outputs {
-  readonly scores: Float32Array;
-  readonly digits: Int32Array;
-  readonly distances: Float32Array;
-}
-
-/** Outputs that are used again: 100 KB for each photograph, a hundred megabytes a second, would be the garbage collector's. */
-class KeptOutputs {
-  private readonly free = new Map<number, Outputs[]>();
-
-  take(photographs: number): Outputs {
-    const cells = photographs * CELLS * CELLS;
-    return this.free.get(photographs)?.pop() ?? { scores: new Float32Array(cells), digits: new Int32Array(cells), distances: new Float32Array(4 * cells) };
-  }
-
-  /** Of a batch that has failed they are not given back. */
-  give(outputs: Outputs): void {
-    const photographs = outputs.scores.length / (CELLS * CELLS);
-    const free = this.free.get(photographs) ?? [];
-    this.free.set(photographs, free);
-    if (free.length < MOST_KEPT) free.push(outputs);
-  }
-}
-
-/** Of each cell the greatest score and its digit, found on the device: ten maps of each photograph need not go to the host. */
-function bestAndClose(maps: AnyTensor, into: Outputs): DeviceOp<unknown> {
-  return value(maps).use((each) => {
-    const scores = firstOf(each, into);
-    return zip(max(scores, { axis: 1 }).use((best) => best.read({ into: into.scores })), argmax(scores, { axis: 1 }).use((digits) => digits.read({ into: into.digits })));
-  });
-}
-
-function readAndClose(tensor: AnyTensor, into: Outputs): DeviceOp<unknown> {
-  return value(tensor).use((each) => firstOf(each, into).read({ into: into.distances }));
-}
-
-/** What belongs to photographs. */
-function firstOf(batch: AnyTensor, { scores }: Outputs): Tensor<'f32', number[]> {
-  return (batch as Tensor<'f32', number[]>).slice([0, scores.length / (CELLS * CELLS)]);
-}
-
-/** The i-th of `count` equal parts. */
-function item<T extends Float32Array | Int32Array>(whole: T, i: number, count: number): T {
-  const size = whole.length / count;
-  return whole.subarray(i * size, (i + 1) * size) as T;
-}

@@ -1,12 +1,12 @@
 /**
  * Photographs in, lines of text out. All of it is one operation: those of the host are uploaded as they are; all are brought to the
- * detection's size and numbers by one kernel each; the host puts boxes around what that finds; each line is straightened from the
+ * detection's size and numbers by one kernel; the host puts boxes around what that finds; each line is straightened from the
  * photograph, which is still on the device, and the recognition reads lines together, whichever photographs they are on.
  */
 import { type AnyTensor, type Device, type DeviceOp, type Tensor, f32, u8, value, zip } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { argmax, max } from 'async-cuda/library';
-import { letterboxNormalise, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/npp';
+import { letterboxNormaliseBatch, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/npp';
 
 import { type DevicePhotograph, type Photograph, type Point, type Size, sizeOf, withPhotographs } from '../photograph.js';
 import { inTurns, someInATurn } from '../turns.js';
@@ -104,7 +104,7 @@ export class TextReader {
     const frame = frameOf(images.map(sizeOf));
     return this.device
       .uninitialized(f32, [images.length, 3, frame.height, frame.width])
-      .use((x) => someInATurn(this.device, images.map((image, i) => () => letterboxNormalise(image, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x.slice(i) })), 1).andThen(() => this.models.detection.run({ x })))
+      .use((x) => letterboxNormaliseBatch(images, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x }).andThen(() => this.models.detection.run({ x })))
       .andThen(onlyOutput)
       // Of each pixel how likely text is; the host needs no more of it than a byte.
       .use((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
