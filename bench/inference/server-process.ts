@@ -13,6 +13,8 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 /** How the server puts requests together. */
 export const MAX_BATCH = 16;
 export const MAX_DELAY_MS = 5;
+/** As `npm run example:server` has them: see the example's README. */
+const SERVER_FLAGS = ['--max-semi-space-size=2'];
 
 export class ServerProcess {
   readonly load: Load;
@@ -26,7 +28,8 @@ export class ServerProcess {
   }
 
   static async start(kind: 'cuda' | 'cpu'): Promise<ServerProcess> {
-    const args = [here('../../node_modules/tsx/dist/cli.mjs'), here('../../examples/fastify/main.ts'), '--port', '0', '--task', 'digits', '--device', kind, '--max-batch', `${MAX_BATCH}`, '--max-delay', `${MAX_DELAY_MS}`];
+    // Of tsx its loader: its command is a process of its own, which ends by itself where the server is too busy to answer it on a signal.
+    const args = [...SERVER_FLAGS, '--import', import.meta.resolve('tsx'), here('../../examples/fastify/main.ts'), '--port', '0', '--task', 'digits', '--device', kind, '--max-batch', `${MAX_BATCH}`, '--max-delay', `${MAX_DELAY_MS}`];
     // Without the paths that name the sources: the package as its users get it. Photographs are decoded on as many threads as there are cores.
     const env = { ...process.env, TSX_TSCONFIG_PATH: here('tsconfig.json'), UV_THREADPOOL_SIZE: '16' };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -48,7 +51,11 @@ export class ServerProcess {
       throw error;
     });
     const body = await readFile(here('../../demo/inference/digits/photographs/menu.jpg'));
-    return new ServerProcess(child, origin, await Load.start({ url: `${origin}/digits`, type: 'image/jpeg', body }));
+    const load = await Load.start({ url: `${origin}/digits`, type: 'image/jpeg', body }).catch((error: unknown) => {
+      child.kill();
+      throw error;
+    });
+    return new ServerProcess(child, origin, load);
   }
 
   /** The values of `/metrics`; each look at the event loop's delay begins a new one. */
