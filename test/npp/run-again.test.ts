@@ -2,7 +2,7 @@
 import { CudaDisposedError, Device, f32, u8 } from 'async-cuda';
 import { beforeAll, expect, test } from 'vitest';
 
-import { letterboxNormalise, resize } from '../../src/npp/index.js';
+import { letterboxNormalise, letterboxNormaliseBatch, resize } from '../../src/npp/index.js';
 import { failure, onDevice, range } from '../core/test-device.js';
 
 onDevice('Operations on images run again', (host) => {
@@ -31,6 +31,17 @@ onDevice('Operations on images run again', (host) => {
       await normalised;
       await all(planes, value);
     }
+    // More than one launch has.
+    using several = await device.zeros(f32, [9, 3, 8, 8]);
+    const batch = letterboxNormaliseBatch(range(9).map(() => image), { width: 8, height: 8, dtype: f32, scale: 1, out: several });
+    const stream = device.core.createStream();
+    await using graph = await batch.capture(stream);
+    for (const [value, run] of [[7, batch], [8, graph.launch.bind(graph)], [9, batch]] as const) {
+      await image.write(filled(value));
+      await (typeof run === 'function' ? run() : run);
+      await all(several, value);
+    }
+    stream.close();
   });
 
   test('on any stream, in a graph, and many at once', async () => {
