@@ -3,7 +3,7 @@
  * its batches full; the load itself comes whether the server answers or not. On hosts that others share it changes within seconds, by a third and more:
  * where a share of it counts, it is measured anew before each few seconds of load.
  */
-import type { Benchmark, Contender } from '../benchmark.js';
+import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import { HUNG_MS, quantile } from './load.js';
 import type { Answer } from './load.js';
 import { MAX_BATCH, MAX_DELAY_MS, ServerProcess } from './server-process.js';
@@ -13,6 +13,7 @@ const SERVICE_MS = 3000;
 const CALM_SECONDS = 20;
 /** Of the load at 80 %, what it can do being measured before each. */
 const CALM_PARTS = 5;
+const BARE_SECONDS = 10;
 const PART_SERVICE_MS = 1000;
 const PART_CAPACITY_MS = 2000;
 /** Of the same load before: what comes for the first time ends code that was compiled without it. */
@@ -67,6 +68,20 @@ function allowed(value: (measured: Measured) => number): () => Promise<Contender
   return () => Promise.resolve({ round: () => Promise.resolve({ samples: [value(current!)] }) });
 }
 
+/** As many a second as the server has had, to one that answers at once. */
+async function bare({ count }: Setup): Promise<Contender> {
+  const server = await ServerProcess.bare();
+  return {
+    async round() {
+      const rate = 0.8 * current!.capacity;
+      await server.load.open(rate, 1000 * count(WARM_SECONDS));
+      const times = good(await server.load.open(rate, 1000 * count(BARE_SECONDS))).map(({ ms }) => ms);
+      return { samples: times, notes: { 'median, ms': quantile(times, 0.5), requests: times.length } };
+    },
+    close: () => server.close(),
+  };
+}
+
 export const serverLoad: readonly Benchmark[] = [
   {
     area: 'inference',
@@ -75,7 +90,10 @@ export const serverLoad: readonly Benchmark[] = [
     statistic: 'p99',
     rounds: 1,
     warmUp: false,
-    peers: [{ name: '2 × delay + service', bar: '<= 1', start: allowed(({ service }) => 2 * MAX_DELAY_MS + service) }],
+    peers: [
+      { name: '2 × delay + service', bar: '<= 1', start: allowed(({ service }) => 2 * MAX_DELAY_MS + service) },
+      { name: 'Fastify alone, as many requests', start: bare },
+    ],
     start: ({ device, count }) => contender(async ({ server, capacity }) => {
       await server.load.open(0.8 * capacity, 1000 * count(WARM_SECONDS));
       const answers: Answer[] = [];
@@ -90,7 +108,7 @@ export const serverLoad: readonly Benchmark[] = [
         stall = Math.max(stall, await stallOf(server));
       }
       good(answers.filter(({ status }) => status !== 503));
-      current = { server, capacity, service: quantile(services, 0.5) };
+      current = { server, capacity: quantile(capacities, 0.5), service: quantile(services, 0.5) };
       // One that is refused has no answer however long it waits.
       const times = answers.map(({ status, ms }) => (status === 503 ? HUNG_MS : ms));
       return {

@@ -27,9 +27,18 @@ export class ServerProcess {
     this.load = load;
   }
 
-  static async start(kind: 'cuda' | 'cpu'): Promise<ServerProcess> {
+  static start(kind: 'cuda' | 'cpu'): Promise<ServerProcess> {
+    return ServerProcess.run('../../examples/fastify/main.ts', ['--port', '0', '--task', 'digits', '--device', kind, '--max-batch', `${MAX_BATCH}`, '--max-delay', `${MAX_DELAY_MS}`]);
+  }
+
+  /** One that finds nothing: see bare-server.ts. */
+  static bare(): Promise<ServerProcess> {
+    return ServerProcess.run('bare-server.ts', []);
+  }
+
+  private static async run(program: string, options: readonly string[]): Promise<ServerProcess> {
     // Of tsx its loader: its command is a process of its own, which ends by itself where the server is too busy to answer it on a signal.
-    const args = [...SERVER_FLAGS, '--import', import.meta.resolve('tsx'), here('../../examples/fastify/main.ts'), '--port', '0', '--task', 'digits', '--device', kind, '--max-batch', `${MAX_BATCH}`, '--max-delay', `${MAX_DELAY_MS}`];
+    const args = [...SERVER_FLAGS, '--import', import.meta.resolve('tsx'), here(program), ...options];
     // Without the paths that name the sources: the package as its users get it. Photographs are decoded on as many threads as there are cores.
     const env = { ...process.env, TSX_TSCONFIG_PATH: here('tsconfig.json'), UV_THREADPOOL_SIZE: '16' };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
