@@ -40,6 +40,10 @@ describe('digits of the demo\'s photographs', () => {
     }
   });
 
+  test('of no photographs there is nothing', async () => {
+    expect(await detector.detect([])).toEqual([]);
+  });
+
   test('a photograph has the same digits alone and in a batch', async () => {
     const [batch, alone] = [await detector.detect(images), await detector.detect([images[1]!])];
     expect(alone[0]!.map(({ label }) => label)).toEqual(batch[1]!.map(({ label }) => label));

@@ -40,6 +40,7 @@ export class DigitDetector {
 
   /** The digits of each photograph, best first, as an operation. What is known before it runs is checked at the call. */
   detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
+    if (photographs.length === 0) return value([]);
     return withPhotographs(this.device, photographs, (images) => this.device
       .uninitialized(f32, shapeOf(this.batchFor(images.length)).image)
       .use((image) => letterboxNormaliseBatch(images, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice([0, images.length]) }).andThen(() => this.engine.run({ image }))))
