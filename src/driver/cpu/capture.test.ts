@@ -148,10 +148,10 @@ test('waiting for an event from outside the capture is ISOLATION, unless externa
   cu.cuStreamWaitValue32(other, gate.address, 1, 0);
   cu.cuEventRecord(event, other);
   cu.cuGraphLaunch(exec, stream);
-  cu.poll(1000);
+  while (cu.poll(1000));
   expect(gate.words[1]).toBe(0);
   gate.words[0] = 1;
-  cu.poll(1000);
+  while (cu.poll(1000));
   expect(gate.words[1]).toBe(1);
 });
 
