@@ -31,7 +31,8 @@ import { imageOf } from '../../src/npp/image.js';
 import type { Image } from '../../src/npp/image.js';
 import { resize } from '../../src/npp/index.js';
 import { queueFours } from '../../src/npp/resize-fours.js';
-import { proportionsOf, queueResize } from '../../src/npp/resizing.js';
+import { proportionsOf } from '../../src/npp/proportions.js';
+import { queueResize } from '../../src/npp/resizing.js';
 import { Programs } from '../peers/programs.js';
 import { CHANNELS, FROM_HEIGHT, FROM_WIDTH, TO, noise } from './pictures.js';
 

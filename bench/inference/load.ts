@@ -38,8 +38,8 @@ interface Order {
 
 /** Of the cores the server has the others. */
 const PROCESSES = Math.max(1, Math.floor(availableParallelism() / 4));
-/** What it has in hand is little: collections of a small young generation hold it up less. */
-const SENDER_FLAGS = ['--max-semi-space-size=2'];
+/** Of Node: what a request leaves is little, and collections of a small young generation hold a process up less. See the example's README. */
+export const FLAGS: readonly string[] = ['--max-semi-space-size=2'];
 /** The first argument of such a process. */
 const SENDER = 'sender';
 
@@ -52,7 +52,7 @@ export class Load {
 
   static async start(target: Target): Promise<Load> {
     const senders = Array.from({ length: PROCESSES }, async (_, index) => {
-      const sender = fork(fileURLToPath(import.meta.url), [SENDER, `${index}`], { serialization: 'advanced', execArgv: [...process.execArgv, ...SENDER_FLAGS] });
+      const sender = fork(fileURLToPath(import.meta.url), [SENDER, `${index}`], { serialization: 'advanced', execArgv: [...process.execArgv, ...FLAGS] });
       // What is sent before it listens is lost.
       await once(sender, 'message');
       sender.send(target);

@@ -13,9 +13,10 @@ const SERVICE_MS = 3000;
 const CALM_SECONDS = 20;
 /** Of the load at 80 %, what it can do being measured before each. */
 const CALM_PARTS = 5;
-const BARE_SECONDS = 10;
 const PART_SERVICE_MS = 1000;
 const PART_CAPACITY_MS = 2000;
+/** Of as many requests to Fastify alone. */
+const BARE_SECONDS = 10;
 /** Of the same load before: what comes for the first time ends code that was compiled without it. */
 const WARM_SECONDS = 3;
 const OVERLOAD_SECONDS = 60;

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-import { Load } from './load.js';
+import { FLAGS, Load } from './load.js';
 
 const START_TIMEOUT_MS = 80_000;
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -13,8 +13,6 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 /** How the server puts requests together. */
 export const MAX_BATCH = 16;
 export const MAX_DELAY_MS = 5;
-/** As `npm run example:server` has them: see the example's README. */
-const SERVER_FLAGS = ['--max-semi-space-size=2'];
 
 export class ServerProcess {
   readonly load: Load;
@@ -38,7 +36,7 @@ export class ServerProcess {
 
   private static async run(program: string, options: readonly string[]): Promise<ServerProcess> {
     // Of tsx its loader: its command is a process of its own, which ends by itself where the server is too busy to answer it on a signal.
-    const args = [...SERVER_FLAGS, '--import', import.meta.resolve('tsx'), here(program), ...options];
+    const args = [...FLAGS, '--import', import.meta.resolve('tsx'), here(program), ...options];
     // Without the paths that name the sources: the package as its users get it. Photographs are decoded on as many threads as there are cores.
     const env = { ...process.env, TSX_TSCONFIG_PATH: here('tsconfig.json'), UV_THREADPOOL_SIZE: '16' };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });

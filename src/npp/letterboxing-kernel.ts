@@ -7,18 +7,21 @@
 import { f32, i32, i64, u32 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { deviceFunction, input, output, struct } from '../launch/index.js';
-import type { KernelParam } from '../launch/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { AnyTensor } from '../tensor/index.js';
+import { BLOCK } from './image-launch.js';
 import { WORD, wordsOf } from './image-words.js';
 import { flat, isWideSpan } from './image.js';
 import type { Image } from './image.js';
 import { WIDE_FROM, elementsOf } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
+import { proportionsOf } from './proportions.js';
+import type { Proportions } from './proportions.js';
+import { inGroups, sourceParams } from './several-sources.js';
+import type { Sources } from './several-sources.js';
 
-const BLOCK = 128;
 /** Rows of a thread. */
 const ROWS = 4;
 
@@ -31,7 +34,7 @@ export interface Placement {
 }
 
 /** Where pixels of the result come from: the source, where it lies in the result, and how the sizes stand to one another. */
-interface Source {
+interface Source extends Proportions {
   readonly columns: number;
   readonly rows: number;
   readonly xRow: number;
@@ -39,10 +42,6 @@ interface Source {
   readonly top: number;
   readonly innerWidth: number;
   readonly innerHeight: number;
-  readonly fromX: number;
-  readonly toX: number;
-  readonly fromY: number;
-  readonly toY: number;
 }
 
 /** x of channel c becomes x · factor c + summand c; around the image there is pad c. */
@@ -196,16 +195,9 @@ const letterboxes = new KernelFamily('letterbox_normalise', (args: Result & Sour
   );
 });
 
-/** Sources of one launch of {@link severals}. */
-const SOURCES = 8;
-const SLOTS = [0, 1, 2, 3, 4, 5, 6, 7] as const;
-
-type Slot = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7;
-type Sources = Readonly<Record<`x${Slot}`, Input>> & Readonly<Record<`s${Slot}`, Source>>;
-
 /** Images of several sizes to one batch: blocks of one z have one source. */
 const severals = new KernelFamily('letterbox_normalise_batch', (
-  { out, width, height, oImage, oRow, oPlane, x0, x1, x2, x3, x4, x5, x6, x7, s0, s1, s2, s3, s4, s5, s6, s7, n }: Result & Sources & { readonly n: Numbers }, gpu: LetterboxGpu,
+  { out, width, height, oImage, oRow, oPlane, x0, x1, x2, x3, x4, x5, x6, x7, s0, s1, s2, s3, s4, s5, s6, s7, n }: Result & Sources<Source> & { readonly n: Numbers }, gpu: LetterboxGpu,
 ) => {
   const column = gpu.globalId.x;
   if (column >= width) return;
@@ -247,12 +239,15 @@ function wordsToRead(image: Image): AnyTensor | undefined {
 
 /** As the kernels take it; pitches are in elements as `unit` of the image's has them. */
 function sourceOf(image: Image, placement: Placement, unit: number): Source {
-  const [fromX, toX] = reduced(image.width, placement.width);
-  const [fromY, toY] = reduced(image.height, placement.height);
   return {
     columns: image.width, rows: image.height, xRow: image.rowPitch / unit, left: placement.left, top: placement.top, innerWidth: placement.width, innerHeight: placement.height,
-    fromX, toX, fromY, toY,
+    ...proportionsOf(image, placement),
   };
+}
+
+/** What both kernels are passed of the result. */
+function resultOf(out: PixelLayout): Omit<Result, 'out'> & { readonly out: AnyTensor } {
+  return { out: elementsOf(out), width: out.width, height: out.height, oImage: out.imagePitch, oRow: out.rowPitch, oPlane: out.planar ? out.planePitch : 1 };
 }
 
 function numbersOf({ factors, summands, pads }: LetterboxNumbers): Numbers {
@@ -270,25 +265,23 @@ export function addLetterbox(work: Work, image: Image, out: PixelLayout, placeme
   const wide = isWide([image], out);
   const words = wide ? undefined : wordsToRead(image);
   const unit = words === undefined ? 1 : WORD;
-  const into = elementsOf(out);
   const { key, element, uses } = memberOf(image, out, words !== undefined, wide);
   const launch = letterboxes.member(key, (): Member => {
     const whole = wide ? i64 : i32;
     return {
       signature: {
-        out: output(into.dtype), x: input(element), width: i32, height: i32, oImage: whole, oRow: whole, oPlane: whole, columns: i32, rows: i32, xImage: whole, xRow: whole,
+        out: output(out.tensor.dtype), x: input(element), width: i32, height: i32, oImage: whole, oRow: whole, oPlane: whole, columns: i32, rows: i32, xImage: whole, xRow: whole,
         ...PLACED, ...NUMBERS,
       },
       uses: uses(), block: BLOCK,
     };
   });
   work.add(launch({
-    out: into, x: words ?? flat(image), width: out.width, height: out.height, oImage: out.imagePitch, oRow: out.rowPitch, oPlane: out.planar ? out.planePitch : 1,
-    xImage: image.imagePitch / unit, ...sourceOf(image, placement, unit), ...numbersOf(numbers),
+    ...resultOf(out), x: words ?? flat(image), xImage: image.imagePitch / unit, ...sourceOf(image, placement, unit), ...numbersOf(numbers),
   }, { grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), image.batch], ...(wide ? { index: 'i64' } : {}) }));
 }
 
-/** Adds the launches for images of one form into a batch, of {@link SOURCES} images each. */
+/** Adds the launches for images of one form into a batch, of several images each. */
 export function addLetterboxes(work: Work, images: readonly Image[], out: PixelLayout, placements: readonly Placement[], numbers: LetterboxNumbers): void {
   const part = (first: number, count: number): PixelLayout => {
     const tensor = (out.tensor as { slice(...indices: unknown[]): unknown }).slice([first, first + count]) as AnyTensor;
@@ -305,32 +298,15 @@ export function addLetterboxes(work: Work, images: readonly Image[], out: PixelL
   const launch = severals.member(key, () => ({
     signature: {
       out: output(out.tensor.dtype), width: i32, height: i32, oImage: i32, oRow: i32, oPlane: i32, n: NUMBERS_OF_ALL,
-      ...Object.fromEntries<KernelParam>(SLOTS.flatMap<[string, KernelParam]>((slot) => [[`x${slot}`, input(element)], [`s${slot}`, SOURCE]])),
+      ...sourceParams(element, SOURCE),
     },
     uses: uses(), block: BLOCK,
   }));
   const n = numbersOf(numbers);
-  const sources = images.map((image, i) => sourceOf(image, placements[i]!, unit));
-  const elements = images.map((image, i) => (readWords ? words[i]! : flat(image)));
-  for (let first = 0; first < images.length; first += SOURCES) {
-    const count = Math.min(SOURCES, images.length - first);
-    const args: Record<string, unknown> = { out: elementsOf(part(first, count)), width: out.width, height: out.height, oImage: out.imagePitch, oRow: out.rowPitch, oPlane: out.planar ? out.planePitch : 1, n };
-    for (const slot of SLOTS) {
-      // Places that are left are of no block: any image will do.
-      const i = first + Math.min(slot, count - 1);
-      args[`x${slot}`] = elements[i];
-      args[`s${slot}`] = sources[i];
-    }
-    work.add(launch(args, { grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), count] }));
-  }
+  inGroups(images.map((image, i) => (readWords ? words[i]! : flat(image))), images.map((image, i) => sourceOf(image, placements[i]!, unit)), (args, first, count) => {
+    work.add(launch({ ...resultOf(part(first, count)), n, ...args }, { grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), count] }));
+  });
 }
 
 /** The number of a channel, as the kernel is passed it. */
 const at = (numbers: readonly number[], channel: number): number => Math.fround(numbers[channel] ?? 0);
-
-/** Both without their greatest common divisor. */
-function reduced(from: number, to: number): readonly [number, number] {
-  let [a, b] = [from, to];
-  while (b !== 0) [a, b] = [b, a % b];
-  return [from / a, to / a];
-}

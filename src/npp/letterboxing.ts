@@ -10,6 +10,7 @@ import { imageOperation } from './engine.js';
 import type { EngineOptions, ImageOperation } from './engine.js';
 import { checkExtent, checkImageList, imageOf, imageOfResult, imagesOf, resultFor } from './image.js';
 import type { Image, ImageName, NewTensor } from './image.js';
+import { MOST_IMAGES } from './image-launch.js';
 import { letterboxPlacement } from './letterbox-placement.js';
 import { addLetterbox, addLetterboxes } from './letterboxing-kernel.js';
 import type { LetterboxNumbers, Placement } from './letterboxing-kernel.js';
@@ -19,9 +20,6 @@ import { packed, planes } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { planarResultFor } from './planar-image.js';
 import { checkImageDType } from './rescaling.js';
-
-/** As blockIdx.z counts them. */
-const MOST_IMAGES = 65535;
 
 /** What {@link letterboxNormalise} and {@link letterboxNormaliseBatch} take. */
 export interface LetterboxNormaliseOptions<E extends NormalisedName = NormalisedName> extends Normalisation, EngineOptions {

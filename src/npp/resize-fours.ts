@@ -16,7 +16,8 @@ import { inLaunches } from './image-launch.js';
 import { WORD, wordsOf } from './image-words.js';
 import { isWideSpan } from './image.js';
 import type { Image } from './image.js';
-import type { Proportions, ResizeArgs } from './resize-kernels.js';
+import type { Proportions } from './proportions.js';
+import type { ResizeArgs } from './resize-kernels.js';
 
 /** Pixels of a thread in a row: 12 bytes, three words. */
 const GROUP = 4;

@@ -7,14 +7,8 @@
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Output } from '../library/kernel-family.js';
 import type { ImageArgs } from './image-args.js';
-
-/** Sizes of source and result without their common divisor. */
-export interface Proportions {
-  readonly fromX: number;
-  readonly toX: number;
-  readonly fromY: number;
-  readonly toY: number;
-}
+import type { Proportions } from './proportions.js';
+import type { Sources } from './several-sources.js';
 
 /** Where the source lies and how its size stands to that of the result. */
 export interface ResizeArgs extends ImageArgs, Proportions {}
@@ -48,14 +42,9 @@ export const resizes = new KernelFamily('resize', ({ out, x, width, outRow, outI
   gpu.pixels(out, z * outImage, x, z * inImage, column, gpu.blockIdx.y * gpu.ROWS, outRow, columns, rows, inRow, fromX, toX, fromY, toY);
 });
 
-/** Sources of one launch of {@link severals}. */
-export const SOURCES = 8;
-
-type Sources = Readonly<Record<`x${0 | 1 | 2 | 3 | 4 | 5 | 6 | 7}`, Input>> & Readonly<Record<`s${0 | 1 | 2 | 3 | 4 | 5 | 6 | 7}`, Source>>;
-
 /** Images of several sizes to one batch: blocks of one z have one source. */
 export const severals = new KernelFamily('resize_batch', (
-  { out, width, outRow, outImage, x0, x1, x2, x3, x4, x5, x6, x7, s0, s1, s2, s3, s4, s5, s6, s7 }: Sources & Pick<ResizeArgs, 'out' | 'width' | 'outRow' | 'outImage'>, gpu: ResizeGpu,
+  { out, width, outRow, outImage, x0, x1, x2, x3, x4, x5, x6, x7, s0, s1, s2, s3, s4, s5, s6, s7 }: Sources<Source> & Pick<ResizeArgs, 'out' | 'width' | 'outRow' | 'outImage'>, gpu: ResizeGpu,
 ) => {
   const column = gpu.globalId.x;
   if (column >= width) return;

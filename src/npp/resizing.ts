@@ -3,7 +3,7 @@ import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
 import { deviceFunction, input, output, struct } from '../launch/index.js';
-import type { KernelParam, Usable } from '../launch/index.js';
+import type { Usable } from '../launch/index.js';
 import type { Work } from '../library/operation.js';
 import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
@@ -13,12 +13,14 @@ import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
 import { checkExtent, checkImageList, flat, imageOf, imageOfResult, imagesOf, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
+import { proportionsOf } from './proportions.js';
 import { queueResample } from './resampling.js';
 import type { ResampleFilter } from './resampling.js';
 import { fitsFours, queueFours } from './resize-fours.js';
 import * as kernels from './resize-kernels.js';
 import { RESIZE_FILTERS, STORES_OF_MEANS, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
+import { inGroups, sourceParams } from './several-sources.js';
 
 /** What {@link resize} takes. */
 export interface ResizeOptions<D extends ImageName = ImageName> extends EngineOptions {
@@ -83,7 +85,7 @@ interface Made {
   /** Rows of one thread. */
   readonly rows: number;
   readonly uses: Readonly<Record<string, Usable>>;
-  readonly seen: (image: Image) => unknown;
+  readonly seen: (image: Image) => AnyTensor;
 }
 
 function madeFor(filter: PlainFilter, { dtype, channels, height }: Image): Made {
@@ -98,13 +100,6 @@ function madeFor(filter: PlainFilter, { dtype, channels, height }: Image): Made 
 
 /** A size. */
 type Extents = Pick<Image, 'width' | 'height'>;
-
-/** How the sizes of source and result stand to one another. */
-export function proportionsOf(image: Extents, out: Extents): kernels.Proportions {
-  const [fromX, toX] = reduced(image.width, out.width);
-  const [fromY, toY] = reduced(image.height, out.height);
-  return { fromX, toX, fromY, toY };
-}
 
 /** Of a source, as the kernels take it. */
 function sizesOf(image: Image, out: Extents): Readonly<Record<string, number>> {
@@ -142,13 +137,6 @@ export function queueResize(work: Work, given: Image, out: Image, filter: Resize
   inLaunches([image, out], ([x, to]) => {
     work.add(launch({ out: seen(to!), x: seen(x!), ...sizes }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, x!.batch], ...(wide ? { index: 'i64' } : {}) }));
   });
-}
-
-/** Both without their greatest common divisor. */
-function reduced(from: number, to: number): readonly [number, number] {
-  let [a, b] = [from, to];
-  while (b !== 0) [a, b] = [b, a % b];
-  return [from / a, to / a];
 }
 
 /** What {@link resizeBatch} takes. */
@@ -212,7 +200,7 @@ function imageAt(batch: Image, n: number): Image {
 
 const SOURCE = struct({ columns: i32, rows: i32, inRow: i32, fromX: i32, toX: i32, fromY: i32, toY: i32 });
 
-/** Queues kernels that read {@link kernels.SOURCES} images each. */
+/** Queues kernels that read several images each. */
 function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: PlainFilter): void {
   const images = given.map((image) => separate(work, image, out));
   const { key, element, rows, uses, seen } = madeFor(filter, out);
@@ -220,22 +208,15 @@ function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: P
     images.forEach((image, n) => { queueResize(work, image, imageAt(out, n), filter); });
     return;
   }
-  const slots = Array.from({ length: kernels.SOURCES }, (_, slot) => slot);
   const launch = kernels.severals.member(key, () => ({
     signature: {
       out: output(element), width: i32, outRow: i32, outImage: i32,
-      ...Object.fromEntries<KernelParam>(slots.flatMap<[string, KernelParam]>((slot) => [[`x${slot}`, input(element)], [`s${slot}`, SOURCE]])),
+      ...sourceParams(element, SOURCE),
     },
     uses, block: BLOCK,
   }));
-  for (let first = 0; first < images.length; first += kernels.SOURCES) {
-    const count = Math.min(kernels.SOURCES, images.length - first);
+  inGroups(images.map(seen), images.map((image) => sizesOf(image, out)), (args, first, count) => {
     const to = imageOfResult((out.tensor as { slice(...indices: unknown[]): unknown }).slice([first, first + count]) as AnyTensor);
-    // Places that are left are of no block: any image will do.
-    const sources = slots.map((slot) => images[first + Math.min(slot, count - 1)]!);
-    work.add(launch({
-      out: seen(to), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch,
-      ...Object.fromEntries<unknown>(sources.flatMap<[string, unknown]>((image, slot) => [[`x${slot}`, seen(image)], [`s${slot}`, sizesOf(image, out)]])),
-    }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, count] }));
-  }
+    work.add(launch({ out: seen(to), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, ...args }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, count] }));
+  });
 }

@@ -4,7 +4,7 @@
  */
 import { type AnyTensor, type Device, type DeviceOp, type Tensor, f32, i32, input, kernel, output, value } from 'async-cuda';
 
-import { CELLS, LABELS, LEAST_SCORE, NUMBERS } from './digit-decoding.js';
+import { CELLS, DIGIT, LABELS, LEAST_SCORE, NUMBERS, SCORE, SIDES } from './digit-decoding.js';
 
 /** Of a photograph, at most, that are read at once. Digits have four to ten each. */
 const USUAL = 128;
@@ -30,10 +30,10 @@ const select = kernel('digit_candidates', { found: output(f32), scores: input(f3
   if (place >= most) return;
   const at = row + 1 + gpu.NUMBERS * place;
   found[at] = gpu.f32(cell);
-  found[at + 1] = gpu.f32(digit);
-  found[at + 2] = best;
-  for (let side = 0; side < 4; side++) found[at + 3 + side] = distances[(photograph * 4 + side) * gpu.CELLS + cell]!;
-}, { uses: { DIGITS: LABELS.length, CELLS: CELLS * CELLS, LEAST_SCORE, NUMBERS }, block: BLOCK });
+  found[at + gpu.DIGIT] = gpu.f32(digit);
+  found[at + gpu.SCORE] = best;
+  for (let side = 0; side < 4; side++) found[at + gpu.SIDES + side] = distances[(photograph * 4 + side) * gpu.CELLS + cell]!;
+}, { uses: { DIGITS: LABELS.length, CELLS: CELLS * CELLS, LEAST_SCORE, NUMBERS, DIGIT, SCORE, SIDES }, block: BLOCK });
 
 /**
  * Candidates of each of the first `photographs` of a batch, as `decodeDigits` takes them, as an operation.

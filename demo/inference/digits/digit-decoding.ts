@@ -17,9 +17,9 @@ export const LEAST_SCORE = 0.42;
 const MOST_OVERLAP = 0.3;
 /** Numbers of a candidate, and where among them its digit, its score and the distances to its sides are. The first is its cell. */
 export const NUMBERS = 7;
-const DIGIT = 1;
-const SCORE = 2;
-const SIDES = 3;
+export const DIGIT = 1;
+export const SCORE = 2;
+export const SIDES = 3;
 /** Candidates that overlaps are looked at of: far more than there is room for, so that noise costs no time. */
 const MOST_CANDIDATES = 512;
 
