@@ -11,16 +11,10 @@ export class BodyTooLargeError extends Error {
   readonly statusCode = 413;
 }
 
-export interface Body {
-  readonly bytes: Uint8Array;
-  /** Others may have its memory: nothing reads it any more. */
-  release(): void;
-}
-
 export class Bodies {
   private readonly limit: number;
   private readonly mostKept: number;
-  private readonly free = new Map<number, Buffer[]>();
+  private readonly free = new Map<number, ArrayBuffer[]>();
   private kept = 0;
 
   /**
@@ -33,11 +27,11 @@ export class Bodies {
   }
 
   /**
-   * Reads a request to its end. `length` is what it says of itself, if it does.
+   * Reads a request to its end, which begins its memory. `length` is what it says of itself, if it does.
    *
    * @throws BodyTooLargeError; rejects where the connection is cut
    */
-  async read(request: Readable, length: number | undefined): Promise<Body> {
+  async read(request: Readable, length: number | undefined): Promise<Uint8Array> {
     if (length !== undefined && length > this.limit) throw this.tooLarge();
     // Not all that a request claims at once: it may never send it.
     let buffer = this.take(Math.min(length ?? LEAST_BYTES, MOST_CLAIMED_BYTES));
@@ -48,41 +42,38 @@ export class Bodies {
         if (end + chunk.length > buffer.length) {
           const larger = this.take(Math.max(end + chunk.length, 2 * buffer.length));
           buffer.copy(larger, 0, 0, end);
-          this.give(buffer);
+          this.give(buffer.buffer);
           buffer = larger;
         }
         chunk.copy(buffer, end);
         end += chunk.length;
       }
     } catch (error) {
-      this.give(buffer);
+      this.give(buffer.buffer);
       throw error;
     }
-    let isReleased = false;
-    const release = (): void => {
-      if (!isReleased) this.give(buffer);
-      isReleased = true;
-    };
-    return { bytes: buffer.subarray(0, end), release };
+    return buffer.subarray(0, end);
+  }
+
+  /** Others may have the memory of a body: nothing reads it any more. */
+  give(memory: ArrayBuffer): void {
+    if (this.kept + memory.byteLength > this.mostKept) return;
+    const free = this.free.get(memory.byteLength) ?? [];
+    this.free.set(memory.byteLength, free);
+    free.push(memory);
+    this.kept += memory.byteLength;
   }
 
   private tooLarge(): BodyTooLargeError {
     return new BodyTooLargeError(`the body is larger than ${this.limit} bytes`);
   }
 
-  private take(bytes: number): Buffer {
+  private take(bytes: number): Buffer<ArrayBuffer> {
     const size = Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(bytes)));
     const found = this.free.get(size)?.pop();
-    if (found !== undefined) this.kept -= size;
     // Not of Node's pool, which others write to.
-    return found ?? Buffer.allocUnsafeSlow(size);
-  }
-
-  private give(buffer: Buffer): void {
-    if (this.kept + buffer.length > this.mostKept) return;
-    const free = this.free.get(buffer.length) ?? [];
-    this.free.set(buffer.length, free);
-    free.push(buffer);
-    this.kept += buffer.length;
+    if (found === undefined) return Buffer.allocUnsafeSlow(size);
+    this.kept -= size;
+    return Buffer.from(found);
   }
 }

@@ -10,6 +10,7 @@ const MOST_PIXELS = 50_000_000;
 /** The bytes are no photograph that can be read. */
 export class DecodingError extends Error {
   override name = 'DecodingError';
+  readonly statusCode = 422;
 }
 
 /**

@@ -6,8 +6,9 @@ import { Device, RoundRobin } from 'async-cuda';
 import { TASKS, sizesUpTo } from '../../demo/inference/tasks.js';
 import type { TaskName } from '../../demo/inference/tasks.js';
 import { decodePhotograph } from './decoding.js';
-import { buildServer, maxInFlightOf } from './server.js';
-import type { ServerOptions } from './server.js';
+import { PhotographFinder } from './finder.js';
+import type { PhotographFinderOptions } from './finder.js';
+import { HttpThreads } from './http-threads.js';
 
 /** One of each task on which something is found. */
 const PHOTOGRAPHS = { text: '../../demo/inference/photographs/cafe.jpg', digits: '../../demo/inference/digits/photographs/menu.jpg' } as const satisfies Record<TaskName, string>;
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     'max-batch': { type: 'string', default: '16' },
     'max-delay': { type: 'string', default: '5' },
     'max-running': { type: 'string' },
+    'http-threads': { type: 'string' },
     eager: { type: 'boolean', default: true },
   },
   allowNegative: true,
@@ -32,14 +34,14 @@ const device = await (values.device === undefined ? Device.open() : Device.open(
 const maxBatchSize = Number(values['max-batch']);
 // What is no number of photographs the batcher refuses.
 const models = await TASKS[task](device, maxBatchSize >= 1 ? { mostAtOnce: maxBatchSize } : {});
-const server: ServerOptions = {
+const options: PhotographFinderOptions = {
   device,
   task,
   find: (photographs) => models.find(photographs),
   batching: { maxBatchSize, maxQueueDelay: Number(values['max-delay']), eager: values.eager, ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
-  description: `${models.description}, ${device.name}`,
 };
-
+/** Requests that may be under way at once: eight batches. */
+const maxInFlight = 8 * maxBatchSize;
 const payload = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
 if (models.plansBatches) {
   const alone = new RoundRobin(device, 1);
@@ -50,22 +52,27 @@ if (models.plansBatches) {
 }
 
 // The first photographs pay for what happens once: kernels that are compiled, and on a GPU memory for as many of them as may be under
-// way, which holds up the whole process while it is made. A server that nobody else sees answers those.
-const rehearsal = buildServer(server);
-const requests = device.kind === 'cuda' ? maxInFlightOf(server) : 1;
-const answers = await Promise.all(Array.from({ length: requests }, () => rehearsal.inject({ method: 'POST', url: `/${task}`, headers: { 'content-type': 'image/jpeg' }, payload })));
-const bad = answers.find(({ statusCode }) => statusCode !== 200);
-if (bad !== undefined) throw new Error(`the server does not answer: ${bad.statusCode} ${bad.body}`);
+// way, which holds up the whole process while it is made. Nobody waits for those.
+const rehearsal = new PhotographFinder(options);
+const requests = device.kind === 'cuda' ? maxInFlight : 1;
+await Promise.all(Array.from({ length: requests }, () => rehearsal.find(payload, AbortSignal.timeout(60_000))));
 await rehearsal.close();
 
-const app = buildServer(server);
-await app.listen({ host: values.host, port: Number(values.port) });
-console.log(`listening on ${app.listeningOrigin}, on ${models.description}, ${device.name}`);
+const finder = new PhotographFinder(options);
+const description = `${models.description}, ${device.name}`;
+const threads = await HttpThreads.start(finder, {
+  host: values.host,
+  port: Number(values.port),
+  server: { task, maxInFlight, description },
+  ...(values['http-threads'] === undefined ? {} : { threads: Number(values['http-threads']) }),
+});
+console.log(`listening on ${threads.origin}, on ${description}`);
 
 let stopping: Promise<void> | undefined;
 async function stop(signal: string): Promise<void> {
   console.log(`${signal}: finishing what is under way`);
-  await app.close();
+  await threads.close();
+  await finder.close();
   await models.close();
   await device.close();
   console.log('closed');

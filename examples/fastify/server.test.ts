@@ -1,14 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { MessageChannel } from 'node:worker_threads';
 import type { FastifyInstance } from 'fastify';
 import sharp from 'sharp';
-import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { Device } from 'async-cuda';
 
 import type { DevicePhotograph, Finding } from '../../demo/inference/photograph.js';
+import { Counts } from './counts.js';
+import { PhotographFinder } from './finder.js';
+import type { Finder, PhotographFinderOptions } from './finder.js';
+import { FinderService, RemoteFinder } from './remote-finder.js';
 import { buildServer } from './server.js';
-import type { ServerOptions } from './server.js';
 
 const device = await Device.open('cpu');
 afterAll(() => device.close());
@@ -33,11 +37,10 @@ class HeldModel {
   }
 }
 
-let app: FastifyInstance | undefined;
-let opened: HeldModel | undefined;
+/** What is closed behind a test, the last one first. */
+const opened: (() => unknown)[] = [];
 afterEach(async () => {
-  opened?.letGo();
-  await app?.close();
+  for (const close of opened.splice(0).reverse()) await close();
 });
 
 /** Waits until the check passes. Decoders and their threads start with the first photograph, which takes a while. */
@@ -45,10 +48,30 @@ function eventually(check: () => unknown): Promise<unknown> {
   return vi.waitFor(check, { timeout: 20_000, interval: 10 });
 }
 
-async function started(model: HeldModel, options: Partial<ServerOptions> = {}): Promise<string> {
-  opened = model;
-  app = buildServer({ device, task: 'text', find: model.find, batching: { maxBatchSize: 4, maxQueueDelay: 5 }, description: 'a model held', ...options });
-  return app.listen({ host: '127.0.0.1', port: 0 });
+const WHERE = ['of the same thread', 'of another thread'] as const;
+
+interface Started {
+  readonly find?: PhotographFinderOptions['find'];
+  readonly batching?: PhotographFinderOptions['batching'];
+  readonly maxInFlight?: number;
+  readonly bodyLimit?: number;
+}
+
+/** A server whose finder is asked directly, or as one that belongs to another thread is. */
+function build(where: (typeof WHERE)[number], { find = () => Promise.reject(new Error('no model')), batching = { maxBatchSize: 4, maxQueueDelay: 5 }, maxInFlight = 32, bodyLimit = 2 ** 24 }: Started): FastifyInstance {
+  const own = new PhotographFinder({ device, task: 'text', find, batching });
+  opened.push(() => own.close());
+  let finder: Finder = own;
+  if (where === 'of another thread') {
+    const { port1, port2 } = new MessageChannel();
+    new FinderService(own).serve(port1);
+    const remote = new RemoteFinder(port2, new Counts(own.counts.shared));
+    opened.push(() => remote.close());
+    finder = remote;
+  }
+  const app = buildServer({ finder, task: 'text', maxInFlight, bodyLimit, description: 'a model held' });
+  opened.push(() => app.close());
+  return app;
 }
 
 const png = (red: number): Promise<Buffer> => sharp({ create: { width: 3, height: 2, channels: 3, background: { r: red, g: 0, b: 0 } } }).png().toBuffer();
@@ -57,168 +80,178 @@ function post(origin: string, body: Uint8Array, { type = 'image/png', signal }: 
   return fetch(`${origin}/text`, { method: 'POST', body: body as never, headers: { 'content-type': type }, ...(signal === undefined ? {} : { signal }) });
 }
 
-test('each of many requests gets its own answer, from batches', async () => {
-  const model = new HeldModel();
-  const origin = await started(model);
-  const answers = Array.from({ length: 10 }, async (_, i) => (await post(origin, await png(i))).json());
-  await eventually(() => expect(model.batches.length).toBeGreaterThan(0));
-  model.letGo();
-  const labels = (await Promise.all(answers)) as { width: number; height: number; text: Finding[] }[];
-  expect(labels.map(({ text }) => text[0]!.label)).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
-  expect(labels[0]).toMatchObject({ width: 3, height: 2 });
-  expect(Math.max(...model.batches)).toBeLessThanOrEqual(4);
-  expect(model.batches.length).toBeLessThan(10);
-});
+describe.each(WHERE)('with a finder %s', (where) => {
+  let app: FastifyInstance;
 
-test('a photograph in JPEG has its pixels', async () => {
-  const model = new HeldModel();
-  model.letGo();
-  const origin = await started(model);
-  const answer = await post(origin, cafe, { type: 'image/jpeg' });
-  expect(answer.status).toBe(200);
-  expect(await answer.json()).toMatchObject({ width: 720, height: 480 });
-});
+  function started(model: HeldModel, options: Started = {}): Promise<string> {
+    app = build(where, { find: model.find, ...options });
+    opened.push(() => model.letGo());
+    return app.listen({ host: '127.0.0.1', port: 0 });
+  }
 
-test('a client that goes away leaves the queue, and the others are answered', async () => {
-  const model = new HeldModel();
-  const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1, maxConcurrentBatches: 1 } });
-  const first = [post(origin, await png(1)), post(origin, await png(2))];
-  await eventually(() => expect(model.batches.reduce((a, b) => a + b, 0)).toBeGreaterThan(0));
-  const running = model.batches.reduce((a, b) => a + b, 0);
-  const controller = new AbortController();
-  const gone = post(origin, await png(3), { signal: controller.signal }).catch((error: unknown) => (error as Error).name);
-  const queued = async (): Promise<number> => Number(/photographs_queue_length (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())![1]);
-  await eventually(async () => expect(await queued()).toBe(3 - running));
-  controller.abort();
-  expect(await gone).toBe('AbortError');
-  await eventually(async () => expect(await queued()).toBe(2 - running));
-  model.letGo();
-  expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
-  expect(model.batches.reduce((a, b) => a + b)).toBe(2);
-});
-
-test('a client that goes away while its batch is running takes nothing from the others of it', async () => {
-  const model = new HeldModel();
-  const { buffers: before } = (await device.core.stats()).live;
-  const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1000 } });
-  const controller = new AbortController();
-  const gone = post(origin, await png(3), { signal: controller.signal }).catch((error: unknown) => (error as Error).name);
-  const other = post(origin, await png(4));
-  await eventually(() => expect(model.batches).toEqual([2]));
-  controller.abort();
-  expect(await gone).toBe('AbortError');
-  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
-  model.letGo();
-  expect(((await (await other).json()) as { text: Finding[] }).text[0]!.label).toBe('4');
-  // Photographs are given back, those of clients that have gone too.
-  await eventually(async () => expect((await device.core.stats()).live.buffers).toBe(before));
-});
-
-test('more than there is room for is refused with 503 and Retry-After, and is taken later', async () => {
-  const model = new HeldModel();
-  const origin = await started(model, { batching: { maxBatchSize: 1, maxQueueSize: 1, maxConcurrentBatches: 1 }, maxInFlight: 3 });
-  const body = await png(7);
-  const answers = Array.from({ length: 6 }, () => post(origin, body));
-  const refused = await Promise.race(answers);
-  expect(refused.status).toBe(503);
-  expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toMatch(/photographs_responses_total\{status="503"\} [4-5]\n/));
-  model.letGo();
-  const statuses = (await Promise.all(answers)).map(({ status }) => status).sort();
-  expect(statuses).toEqual(expect.arrayContaining([200, 503]));
-  expect(statuses.every((status) => status === 200 || status === 503)).toBe(true);
-  expect((await post(origin, body)).status).toBe(200);
-});
-
-test.each([
-  ['what is no image', Buffer.from('not an image at all'), 'image/png', 422, /^not an image that can be read/],
-  ['an image that is cut short', cafe.subarray(0, 2000), 'image/jpeg', 422, /^not an image that can be read/],
-  ['another type', Buffer.from('{}'), 'image/gif', 415, /Unsupported Media Type/],
-  ['an empty body', Buffer.alloc(0), 'image/png', 422, /^not an image that can be read/],
-])('%s is refused', async (_, body, type, status, message) => {
-  const model = new HeldModel();
-  model.letGo();
-  const origin = await started(model);
-  const answer = await post(origin, body, { type });
-  expect(answer.status).toBe(status);
-  expect(((await answer.json()) as { error: string }).error).toMatch(message);
-  expect(model.batches).toEqual([]);
-});
-
-test('a model that fails is a 500 for each request of the batch, without its message', async () => {
-  app = buildServer({ device, task: 'text', find: () => Promise.reject(new Error('secret')), batching: { maxBatchSize: 2, maxQueueDelay: 50 }, description: '' });
-  const origin = await app.listen({ host: '127.0.0.1', port: 0 });
-  const body = await png(1);
-  const answers = await Promise.all([post(origin, body), post(origin, body)]);
-  expect(answers.map(({ status }) => status)).toEqual([500, 500]);
-  expect(await answers[0]!.json()).toEqual({ error: 'the model failed' });
-});
-
-test('closing answers what was taken, and takes nothing more', async () => {
-  const model = new HeldModel();
-  const origin = await started(model);
-  const taken = post(origin, await png(5));
-  await eventually(() => expect(model.batches).toEqual([1]));
-  const closed = app!.close();
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  await expect(post(origin, await png(6))).rejects.toThrow();
-  model.letGo();
-  expect((await taken).status).toBe(200);
-  await closed;
-});
-
-test('says that it is well, and what it has done', async () => {
-  const model = new HeldModel();
-  model.letGo();
-  const origin = await started(model);
-  await post(origin, await png(1));
-  expect(await (await fetch(`${origin}/healthz`)).json()).toEqual({ status: 'ok', runsOn: 'a model held' });
-  const text = await (await fetch(`${origin}/metrics`)).text();
-  expect(text).toContain('# TYPE photographs_responses_total counter\nphotographs_responses_total{status="200"} 1\n');
-  expect(text).toContain('photographs_batched_total 1\n');
-  expect(text.split('\n').every((line) => /^(# TYPE \w+ (gauge|counter)|\w+(\{\w+="\d+"\})? [\d.e+-]+|)$/.test(line))).toBe(true);
-});
-
-test('bodies of any length, told beforehand or not, are read whole, one after the other and at once', async () => {
-  const model = new HeldModel();
-  model.letGo();
-  const origin = await started(model, { bodyLimit: 2 ** 21 });
-  // Noise does not get smaller.
-  const noise = await sharp({ create: { width: 700, height: 700, channels: 3, background: 'black', noise: { type: 'gaussian', mean: 128, sigma: 60 } } }).png().toBuffer();
-  expect(noise.length).toBeGreaterThan(2 ** 20);
-  const large = await sharp(noise).composite([{ input: await png(4), left: 0, top: 0 }]).removeAlpha().png().toBuffer();
-  const pieces = (bytes: Uint8Array): ReadableStream => new ReadableStream({
-    start(controller) {
-      for (let at = 0; at < bytes.length; at += 50_000) controller.enqueue(bytes.subarray(at, at + 50_000));
-      controller.close();
-    },
+  test('each of many requests gets its own answer, from batches', async () => {
+    const model = new HeldModel();
+    const origin = await started(model);
+    const answers = Array.from({ length: 10 }, async (_, i) => (await post(origin, await png(i))).json());
+    await eventually(() => expect(model.batches.length).toBeGreaterThan(0));
+    model.letGo();
+    const labels = (await Promise.all(answers)) as { width: number; height: number; text: Finding[] }[];
+    expect(labels.map(({ text }) => text[0]!.label)).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    expect(labels[0]).toMatchObject({ width: 3, height: 2 });
+    expect(Math.max(...model.batches)).toBeLessThanOrEqual(4);
+    expect(model.batches.length).toBeLessThan(10);
   });
-  const send = async (bytes: Uint8Array, whole: boolean): Promise<string> => {
-    const answer = await fetch(`${origin}/text`, { method: 'POST', body: whole ? bytes : pieces(bytes), headers: { 'content-type': 'image/png' }, ...(whole ? {} : { duplex: 'half' }) } as RequestInit);
-    expect(answer.status).toBe(200);
-    return ((await answer.json()) as { text: Finding[] }).text[0]!.label;
-  };
-  for (const whole of [true, false]) {
-    expect(await send(large, whole)).toBe('4');
-    expect(await send(await png(5), whole)).toBe('5');
-    expect(await Promise.all([send(large, whole), send(await png(6), whole), send(large, !whole), send(await png(7), !whole)])).toEqual(['4', '6', '4', '7']);
-  }
-  for (const body of [new Uint8Array(2 ** 21 + 1), pieces(new Uint8Array(2 ** 21 + 1))]) {
-    const answer = await fetch(`${origin}/text`, { method: 'POST', body, headers: { 'content-type': 'image/png', connection: 'close' }, duplex: 'half' } as RequestInit);
-    expect([answer.status, await answer.json()]).toEqual([413, { error: 'the body is larger than 2097152 bytes' }]);
-  }
-});
 
-test('a connection that is cut in the middle of a body leaves nothing behind', async () => {
-  const model = new HeldModel();
-  model.letGo();
-  const origin = await started(model, { maxInFlight: 1 });
-  const { port } = app!.server.address() as AddressInfo;
-  const socket = connect(port, '127.0.0.1');
-  await new Promise((resolve) => socket.once('connect', resolve));
-  socket.write('POST /text HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\ncontent-length: 1000\r\n\r\nabc');
-  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
-  socket.destroy();
-  await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 0\n'));
-  expect((await post(origin, await png(1))).status).toBe(200);
+  test('a photograph in JPEG has its pixels', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model);
+    const answer = await post(origin, cafe, { type: 'image/jpeg' });
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({ width: 720, height: 480 });
+  });
+
+  test('a client that goes away leaves the queue, and the others are answered', async () => {
+    const model = new HeldModel();
+    const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1, maxConcurrentBatches: 1 } });
+    const first = [post(origin, await png(1)), post(origin, await png(2))];
+    await eventually(() => expect(model.batches.reduce((a, b) => a + b, 0)).toBeGreaterThan(0));
+    const running = model.batches.reduce((a, b) => a + b, 0);
+    const controller = new AbortController();
+    const gone = post(origin, await png(3), { signal: controller.signal }).catch((error: unknown) => (error as Error).name);
+    const queued = async (): Promise<number> => Number(/photographs_queue_length (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())![1]);
+    await eventually(async () => expect(await queued()).toBe(3 - running));
+    controller.abort();
+    expect(await gone).toBe('AbortError');
+    await eventually(async () => expect(await queued()).toBe(2 - running));
+    model.letGo();
+    expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
+    expect(model.batches.reduce((a, b) => a + b)).toBe(2);
+  });
+
+  test('a client that goes away while its batch is running takes nothing from the others of it', async () => {
+    const model = new HeldModel();
+    const { buffers: before } = (await device.core.stats()).live;
+    const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1000 } });
+    const controller = new AbortController();
+    const gone = post(origin, await png(3), { signal: controller.signal }).catch((error: unknown) => (error as Error).name);
+    const other = post(origin, await png(4));
+    await eventually(() => expect(model.batches).toEqual([2]));
+    controller.abort();
+    expect(await gone).toBe('AbortError');
+    await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
+    model.letGo();
+    expect(((await (await other).json()) as { text: Finding[] }).text[0]!.label).toBe('4');
+    // Photographs are given back, those of clients that have gone too.
+    await eventually(async () => expect((await device.core.stats()).live.buffers).toBe(before));
+  });
+
+  test('more than there is room for is refused with 503 and Retry-After, and is taken later', async () => {
+    const model = new HeldModel();
+    const origin = await started(model, { batching: { maxBatchSize: 1, maxQueueSize: 1, maxConcurrentBatches: 1 }, maxInFlight: 3 });
+    const body = await png(7);
+    const answers = Array.from({ length: 6 }, () => post(origin, body));
+    const refused = await Promise.race(answers);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toMatch(/photographs_responses_total\{status="503"\} [4-5]\n/));
+    model.letGo();
+    const statuses = (await Promise.all(answers)).map(({ status }) => status).sort();
+    expect(statuses).toEqual(expect.arrayContaining([200, 503]));
+    expect(statuses.every((status) => status === 200 || status === 503)).toBe(true);
+    expect((await post(origin, body)).status).toBe(200);
+  });
+
+  test.each([
+    ['what is no image', Buffer.from('not an image at all'), 'image/png', 422, /^not an image that can be read/],
+    ['an image that is cut short', cafe.subarray(0, 2000), 'image/jpeg', 422, /^not an image that can be read/],
+    ['another type', Buffer.from('{}'), 'image/gif', 415, /Unsupported Media Type/],
+    ['an empty body', Buffer.alloc(0), 'image/png', 422, /^not an image that can be read/],
+  ])('%s is refused', async (_, body, type, status, message) => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model);
+    const answer = await post(origin, body, { type });
+    expect(answer.status).toBe(status);
+    expect(((await answer.json()) as { error: string }).error).toMatch(message);
+    expect(model.batches).toEqual([]);
+  });
+
+  test('a model that fails is a 500 for each request of the batch, without its message', async () => {
+    app = build(where, { find: () => Promise.reject(new Error('secret')), batching: { maxBatchSize: 2, maxQueueDelay: 50 } });
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+    const body = await png(1);
+    const answers = await Promise.all([post(origin, body), post(origin, body)]);
+    expect(answers.map(({ status }) => status)).toEqual([500, 500]);
+    expect(await answers[0]!.json()).toEqual({ error: 'the model failed' });
+  });
+
+  test('closing answers what was taken, and takes nothing more', async () => {
+    const model = new HeldModel();
+    const origin = await started(model);
+    const taken = post(origin, await png(5));
+    await eventually(() => expect(model.batches).toEqual([1]));
+    const closed = app.close();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await expect(post(origin, await png(6))).rejects.toThrow();
+    model.letGo();
+    expect((await taken).status).toBe(200);
+    await closed;
+  });
+
+  test('says that it is well, and what it has done', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model);
+    await post(origin, await png(1));
+    expect(await (await fetch(`${origin}/healthz`)).json()).toEqual({ status: 'ok', runsOn: 'a model held' });
+    const text = await (await fetch(`${origin}/metrics`)).text();
+    expect(text).toContain('# TYPE photographs_responses_total counter\nphotographs_responses_total{status="200"} 1\n');
+    expect(text).toContain('photographs_batched_total 1\n');
+    expect(text.split('\n').every((line) => /^(# TYPE \w+ (gauge|counter)|\w+(\{\w+="\d+"\})? [\d.e+-]+|)$/.test(line))).toBe(true);
+  });
+
+  test('bodies of any length, told beforehand or not, are read whole, one after the other and at once', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { bodyLimit: 2 ** 21 });
+    // Noise does not get smaller.
+    const noise = await sharp({ create: { width: 700, height: 700, channels: 3, background: 'black', noise: { type: 'gaussian', mean: 128, sigma: 60 } } }).png().toBuffer();
+    expect(noise.length).toBeGreaterThan(2 ** 20);
+    const large = await sharp(noise).composite([{ input: await png(4), left: 0, top: 0 }]).removeAlpha().png().toBuffer();
+    const pieces = (bytes: Uint8Array): ReadableStream => new ReadableStream({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += 50_000) controller.enqueue(bytes.subarray(at, at + 50_000));
+        controller.close();
+      },
+    });
+    const send = async (bytes: Uint8Array, whole: boolean): Promise<string> => {
+      const answer = await fetch(`${origin}/text`, { method: 'POST', body: whole ? bytes : pieces(bytes), headers: { 'content-type': 'image/png' }, ...(whole ? {} : { duplex: 'half' }) } as RequestInit);
+      expect(answer.status).toBe(200);
+      return ((await answer.json()) as { text: Finding[] }).text[0]!.label;
+    };
+    for (const whole of [true, false]) {
+      expect(await send(large, whole)).toBe('4');
+      expect(await send(await png(5), whole)).toBe('5');
+      expect(await Promise.all([send(large, whole), send(await png(6), whole), send(large, !whole), send(await png(7), !whole)])).toEqual(['4', '6', '4', '7']);
+    }
+    for (const body of [new Uint8Array(2 ** 21 + 1), pieces(new Uint8Array(2 ** 21 + 1))]) {
+      const answer = await fetch(`${origin}/text`, { method: 'POST', body, headers: { 'content-type': 'image/png', connection: 'close' }, duplex: 'half' } as RequestInit);
+      expect([answer.status, await answer.json()]).toEqual([413, { error: 'the body is larger than 2097152 bytes' }]);
+    }
+  });
+
+  test('a connection that is cut in the middle of a body leaves nothing behind', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { maxInFlight: 1 });
+    const { port } = app.server.address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.write('POST /text HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\ncontent-length: 1000\r\n\r\nabc');
+    await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
+    socket.destroy();
+    await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 0\n'));
+    expect((await post(origin, await png(1))).status).toBe(200);
+  });
 });

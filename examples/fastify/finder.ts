@@ -1,0 +1,115 @@
+/** Photographs in files to what is on them: decoded to the device, put together into batches, run through the models. */
+import { CudaQueueFullError, type Device, RoundRobin } from 'async-cuda';
+import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
+
+import { type DevicePhotograph, type Finding, sizeOf } from '../../demo/inference/photograph.js';
+import { type Counted, Counts } from './counts.js';
+import { decodePhotograph } from './decoding.js';
+
+/** Photographs that may be on their way to the device at once; further ones wait for one another. */
+const ARRIVALS = 16;
+
+/** What a server asks, whichever thread the device belongs to. */
+export interface Finder {
+  /** Of the thread that asks. */
+  readonly counts: Counts;
+
+  /**
+   * What is on the photograph in `file`, which begins its memory. That is the finder's from then on; whoever asked has it back with the
+   * answer, and of a request that fails not at all: something may still read it.
+   *
+   * Rejects with the signal's reason where it aborts; where the photograph, or there being too many of them, is the reason,
+   * the error has a `statusCode`, and may have `retryAfter`, milliseconds
+   */
+  find(file: Uint8Array, signal: AbortSignal): Promise<Found>;
+  statistics(): Promise<Statistics>;
+}
+
+export interface Found {
+  /** The answer to the request, in JSON. */
+  readonly json: string;
+  readonly memory: ArrayBuffer;
+}
+
+export interface Statistics {
+  /** Of each thread. */
+  readonly counted: readonly Counted[];
+  readonly batcher: BatcherStatistics;
+}
+
+/** As many photographs wait as may. */
+export class BusyError extends Error {
+  override name = 'BusyError';
+  readonly statusCode = 503;
+  /** When to try again: milliseconds. */
+  readonly retryAfter: number;
+
+  constructor(cause: CudaQueueFullError) {
+    super('too many photographs wait', { cause });
+    this.retryAfter = cause.retryAfter;
+  }
+}
+
+export interface PhotographFinderOptions {
+  /** Where photographs are decoded to. */
+  readonly device: Device;
+  /** What is found: the name of the list in an answer. */
+  readonly task: string;
+  /** Runs one batch: what is on each photograph. */
+  readonly find: (photographs: readonly DevicePhotograph[]) => PromiseLike<readonly Finding[][]>;
+  /** How requests are put together. */
+  readonly batching: BatcherOptions;
+}
+
+/** The finder of the thread that the device belongs to. */
+export class PhotographFinder implements Finder {
+  readonly counts = new Counts();
+  private readonly options: PhotographFinderOptions;
+  /** Streams of their own, so that no photograph waits behind a batch. */
+  private readonly arrivals: RoundRobin;
+  private readonly batcher: Batcher<DevicePhotograph, Finding[]>;
+  /** A client may go while its photograph is in a batch: that is closed behind the batch. */
+  private readonly running = new Set<DevicePhotograph>();
+
+  constructor(options: PhotographFinderOptions) {
+    this.options = options;
+    this.arrivals = new RoundRobin(options.device, ARRIVALS);
+    this.batcher = new Batcher((photographs) => this.runBatch(photographs), options.batching);
+  }
+
+  async find(file: Uint8Array, signal: AbortSignal): Promise<Found> {
+    const { device, task } = this.options;
+    const photograph = await decodePhotograph(device, file, this.arrivals, signal);
+    try {
+      const findings = await this.batcher.run(photograph, { signal });
+      return { json: JSON.stringify({ ...sizeOf(photograph), [task]: findings }), memory: file.buffer as ArrayBuffer };
+    } catch (error) {
+      throw error instanceof CudaQueueFullError ? new BusyError(error) : error;
+    } finally {
+      if (!this.running.has(photograph)) photograph.close();
+    }
+  }
+
+  statistics(): Promise<Statistics> {
+    return Promise.resolve({ counted: [this.counts.take()], batcher: this.batcher.statistics });
+  }
+
+  /** Finishes what has been asked for. */
+  async close(): Promise<void> {
+    this.counts.close();
+    await this.batcher.close();
+    this.arrivals.close();
+  }
+
+  private async runBatch(photographs: readonly DevicePhotograph[]): Promise<readonly Finding[][]> {
+    for (const each of photographs) this.running.add(each);
+    try {
+      return await this.options.find(photographs);
+    } finally {
+      for (const each of photographs) {
+        this.running.delete(each);
+        each.close();
+      }
+    }
+  }
+}

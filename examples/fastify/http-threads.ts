@@ -1,0 +1,63 @@
+/**
+ * The server's HTTP on threads of its own. Of what a request takes of an event loop, half is HTTP's; a loop that has both, the device's work and
+ * HTTP's, is the first thing that is busy.
+ */
+import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
+import { MessageChannel, Worker } from 'node:worker_threads';
+
+import type { Finder } from './finder.js';
+import type { HttpThreadData, Listening } from './http-thread.js';
+import { FinderService } from './remote-finder.js';
+
+/** The kernel shares connections between sockets that listen on one port since these versions of Node ask it to, on Linux. */
+const [MAJOR = 0, MINOR = 0] = process.versions.node.split('.').map(Number);
+const SHARES_PORTS = process.platform === 'linux' && (MAJOR > 23 || (MAJOR === 23 && MINOR >= 1) || (MAJOR === 22 && MINOR >= 12));
+/** One for so many cores. */
+const CORES_EACH = 8;
+
+export interface HttpThreadsOptions extends Omit<HttpThreadData, 'finder' | 'counts' | 'sharesPort'> {
+  /** Threads. More than one needs Linux, and Node 22.12 or 23.1. Default: one, and where there may be several one for each 8 cores. */
+  readonly threads?: number;
+}
+
+export class HttpThreads {
+  /** Where they listen: `http://…`. */
+  readonly origin: string;
+  private readonly workers: readonly Worker[];
+
+  private constructor(origin: string, workers: readonly Worker[]) {
+    this.origin = origin;
+    this.workers = workers;
+  }
+
+  /** Threads that listen. One that fails ends the process, as it would if it were the only one. */
+  static async start(finder: Finder, { threads, ...options }: HttpThreadsOptions): Promise<HttpThreads> {
+    const count = threads ?? (SHARES_PORTS ? Math.max(1, Math.floor(availableParallelism() / CORES_EACH)) : 1);
+    if (!Number.isInteger(count) || count < 1) throw new RangeError(`threads of HTTP: expected 1 or more, got ${threads}`);
+    if (count > 1 && !SHARES_PORTS) throw new RangeError(`threads of HTTP: several share a port on Linux with Node 22.12, 23.1 or later; got ${count} on ${process.platform} with Node ${process.versions.node}`);
+    const service = new FinderService(finder);
+    const start = async (port: number): Promise<[Worker, Listening]> => {
+      const { port1, port2 } = new MessageChannel();
+      service.serve(port1);
+      const workerData: HttpThreadData = { ...options, port, sharesPort: count > 1, finder: port2, counts: finder.counts.shared };
+      const worker = new Worker(new URL('./start-http-thread.mjs', import.meta.url), { workerData, transferList: [port2], execArgv: [] });
+      // Rejects with what the thread ends with before.
+      const [listening] = (await once(worker, 'message')) as [Listening];
+      return [worker, listening];
+    };
+    // The first finds a port where none was named.
+    const [first, { origin, port }] = await start(options.port);
+    const others = await Promise.all(Array.from({ length: count - 1 }, () => start(port)));
+    return new HttpThreads(origin, [first, ...others.map(([worker]) => worker)]);
+  }
+
+  /** Answers what has been taken; nothing more is. */
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map(async (worker) => {
+      const exit = once(worker, 'exit');
+      worker.postMessage('close');
+      await exit;
+    }));
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * A finder on another thread. Files go there and back by their memory, which is not copied; what is asked and answered in one turn of an event loop
+ * is one message, as each wakes the other thread.
+ */
+import { setImmediate } from 'node:timers';
+import type { MessagePort } from 'node:worker_threads';
+
+import type { Counted, Counts } from './counts.js';
+import type { Finder, Found, Statistics } from './finder.js';
+
+/** To the thread of the device. */
+type Question =
+  | { readonly kind: 'find'; readonly ids: readonly number[]; readonly lengths: readonly number[]; readonly memories: readonly ArrayBuffer[] }
+  | { readonly kind: 'abort'; readonly id: number }
+  | { readonly kind: 'statistics'; readonly id: number; readonly own: Counted }
+  | { readonly kind: 'counted'; readonly counted: Counted };
+
+/** From it. */
+type Answer =
+  | { readonly kind: 'found'; readonly ids: readonly number[]; readonly found: readonly Found[] }
+  | { readonly kind: 'failed'; readonly id: number; readonly failure: Failure }
+  | { readonly kind: 'statistics'; readonly id: number; readonly statistics: Statistics }
+  | { readonly kind: 'count' };
+
+/** Of an error what a server makes use of: others than those with a status would not be the same on the other side. */
+interface Failure {
+  readonly message: string;
+  readonly statusCode?: number;
+  readonly retryAfter?: number;
+}
+
+class FindingError extends Error {
+  override name = 'FindingError';
+  readonly statusCode: number | undefined;
+  readonly retryAfter: number | undefined;
+
+  constructor({ message, statusCode, retryAfter }: Failure) {
+    super(message);
+    this.statusCode = statusCode;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** What waits for the end of the event loop's turn. */
+class Outbox<T> {
+  private readonly send: (all: readonly T[]) => void;
+  private waiting: T[] = [];
+
+  constructor(send: (all: readonly T[]) => void) {
+    this.send = send;
+  }
+
+  add(one: T): void {
+    if (this.waiting.push(one) === 1) setImmediate(() => this.send(this.waiting.splice(0)));
+  }
+}
+
+/** Settles the promise of one question. */
+interface Asked<T> {
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class RemoteFinder implements Finder {
+  readonly counts: Counts;
+  private readonly port: MessagePort;
+  private readonly files = new Outbox<{ id: number; file: Uint8Array }>((all) => {
+    // A client may have gone in the turn in which it came.
+    const asked = all.filter(({ id }) => this.finds.has(id));
+    const memories = asked.map(({ file }) => file.buffer as ArrayBuffer);
+    this.ask({ kind: 'find', ids: asked.map(({ id }) => id), lengths: asked.map(({ file }) => file.length), memories }, memories);
+  });
+  private readonly finds = new Map<number, Asked<Found>>();
+  private readonly looks = new Map<number, Asked<Statistics>>();
+  private lastId = 0;
+
+  /** @param port to one that {@link serveFinder} answers on */
+  constructor(port: MessagePort, counts: Counts) {
+    this.port = port;
+    this.counts = counts;
+    port.on('message', (answer: Answer) => this.take(answer));
+  }
+
+  find(file: Uint8Array, signal: AbortSignal): Promise<Found> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      const id = ++this.lastId;
+      const abort = (): void => {
+        this.finds.delete(id);
+        this.ask({ kind: 'abort', id });
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener('abort', abort, { once: true });
+      const over = (): void => signal.removeEventListener('abort', abort);
+      this.finds.set(id, {
+        resolve: (found) => (over(), resolve(found)),
+        reject: (error) => (over(), reject(error)),
+      });
+      this.files.add({ id, file });
+    });
+  }
+
+  statistics(): Promise<Statistics> {
+    return new Promise((resolve, reject) => {
+      const id = ++this.lastId;
+      this.looks.set(id, { resolve, reject });
+      this.ask({ kind: 'statistics', id, own: this.counts.take() });
+    });
+  }
+
+  /** Once nothing more is asked. */
+  close(): void {
+    this.counts.close();
+    this.port.close();
+  }
+
+  private ask(question: Question, transfer: readonly ArrayBuffer[] = []): void {
+    this.port.postMessage(question, transfer);
+  }
+
+  private take(answer: Answer): void {
+    switch (answer.kind) {
+      case 'found':
+        answer.ids.forEach((id, i) => take(this.finds, id)?.resolve(answer.found[i]!));
+        break;
+      case 'failed':
+        take(this.finds, answer.id)?.reject(new FindingError(answer.failure));
+        break;
+      case 'statistics':
+        take(this.looks, answer.id)?.resolve(answer.statistics);
+        break;
+      case 'count':
+        this.ask({ kind: 'counted', counted: this.counts.take() });
+    }
+  }
+}
+
+function take<T>(asked: Map<number, T>, id: number): T | undefined {
+  const found = asked.get(id);
+  asked.delete(id);
+  return found;
+}
+
+/** The ports of one finder, on the thread of its device. */
+export class FinderService {
+  private readonly finder: Finder;
+  private readonly ports = new Map<MessagePort, (() => Promise<Counted>)>();
+
+  constructor(finder: Finder) {
+    this.finder = finder;
+  }
+
+  /** Answers what a {@link RemoteFinder} at the other end of the port asks, until that is closed. */
+  serve(port: MessagePort): void {
+    const answer = (message: Answer, transfer: readonly ArrayBuffer[] = []): void => port.postMessage(message, transfer);
+    const requests = new Map<number, AbortController>();
+    const found = new Outbox<{ id: number; found: Found }>((all) => {
+      answer({ kind: 'found', ids: all.map(({ id }) => id), found: all.map((each) => each.found) }, all.map((each) => each.found.memory));
+    });
+    const find = async (id: number, file: Uint8Array): Promise<void> => {
+      const controller = new AbortController();
+      requests.set(id, controller);
+      try {
+        found.add({ id, found: await this.finder.find(file, controller.signal) });
+      } catch (error) {
+        if (!controller.signal.aborted) answer({ kind: 'failed', id, failure: failureOf(error) });
+      } finally {
+        requests.delete(id);
+      }
+    };
+    let counted: ((counted: Counted) => void)[] = [];
+    this.ports.set(port, () => new Promise((resolve) => {
+      counted.push(resolve);
+      answer({ kind: 'count' });
+    }));
+    port.on('close', () => {
+      this.ports.delete(port);
+      for (const resolve of counted) resolve({ statuses: [], seconds: 0, loopDelay: 0 });
+      for (const each of requests.values()) each.abort();
+    });
+    port.on('message', (question: Question) => {
+      switch (question.kind) {
+        case 'find':
+          question.ids.forEach((id, i) => void find(id, new Uint8Array(question.memories[i]!, 0, question.lengths[i])));
+          break;
+        case 'abort':
+          requests.get(question.id)?.abort();
+          break;
+        case 'statistics':
+          void this.statistics(port, question.own).then((statistics) => answer({ kind: 'statistics', id: question.id, statistics }));
+          break;
+        case 'counted':
+          for (const resolve of counted) resolve(question.counted);
+          counted = [];
+      }
+    });
+  }
+
+  /** Of all threads; `own` is that of the one which asks. */
+  private async statistics(asking: MessagePort, own: Counted): Promise<Statistics> {
+    const others = [...this.ports].filter(([port]) => port !== asking).map(([, count]) => count());
+    const { counted, batcher } = await this.finder.statistics();
+    return { counted: [own, ...counted, ...await Promise.all(others)], batcher };
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  const { message, statusCode, retryAfter } = error as Error & Partial<Failure>;
+  return { message, ...(statusCode === undefined ? {} : { statusCode }), ...(retryAfter === undefined ? {} : { retryAfter }) };
+}
