@@ -15,6 +15,12 @@ const [MAJOR = 0, MINOR = 0] = process.versions.node.split('.').map(Number);
 const SHARES_PORTS = process.platform === 'linux' && (MAJOR > 23 || (MAJOR === 23 && MINOR >= 1) || (MAJOR === 22 && MINOR >= 12));
 /** One for so many cores. */
 const CORES_EACH = 8;
+/**
+ * Of a request little is left when it is answered, and nearly all of it is its bytes as they came from the socket, in memory that the next ones can have
+ * once the garbage collector has been there. V8's own young generation (48 MiB and more, three times what it fills between two collections) would let more
+ * of them gather than the processor's caches hold.
+ */
+const resourceLimits = { maxYoungGenerationSizeMb: 6 };
 
 export interface HttpThreadsOptions extends Omit<HttpThreadData, 'finder' | 'counts' | 'sharesPort'> {
   /** Threads. More than one needs Linux, and Node 22.12 or 23.1. Default: one, and where there may be several one for each 8 cores. */
@@ -41,7 +47,7 @@ export class HttpThreads {
       const { port1, port2 } = new MessageChannel();
       service.serve(port1);
       const workerData: HttpThreadData = { ...options, port, sharesPort: count > 1, finder: port2, counts: finder.counts.shared };
-      const worker = new Worker(new URL('./start-http-thread.mjs', import.meta.url), { workerData, transferList: [port2], execArgv: [] });
+      const worker = new Worker(new URL('./start-http-thread.mjs', import.meta.url), { workerData, transferList: [port2], execArgv: [], resourceLimits });
       // Rejects with what the thread ends with before.
       const [listening] = (await once(worker, 'message')) as [Listening];
       return [worker, listening];

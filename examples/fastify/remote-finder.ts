@@ -58,7 +58,7 @@ class Outbox<T> {
 /** Settles the promise of one question. */
 interface Asked<T> {
   readonly resolve: (value: T) => void;
-  readonly reject: (error: unknown) => void;
+  readonly reject: (error: Error) => void;
 }
 
 export class RemoteFinder implements Finder {
@@ -91,11 +91,11 @@ export class RemoteFinder implements Finder {
         reject(signal.reason as Error);
       };
       signal.addEventListener('abort', abort, { once: true });
-      const over = (): void => signal.removeEventListener('abort', abort);
-      this.finds.set(id, {
-        resolve: (found) => (over(), resolve(found)),
-        reject: (error) => (over(), reject(error)),
-      });
+      const answered = <T>(settle: (value: T) => void) => (value: T): void => {
+        signal.removeEventListener('abort', abort);
+        settle(value);
+      };
+      this.finds.set(id, { resolve: answered(resolve), reject: answered(reject) });
       this.files.add({ id, file });
     });
   }
