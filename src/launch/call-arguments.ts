@@ -15,7 +15,7 @@ import type { PassedTensor, PassedValue } from './loaded-kernel.js';
 import { unknownName } from './names.js';
 import { describeEntry } from './parameters.js';
 import type { Parameter } from './parameters.js';
-import { checkScalar, checkStruct, isScalar } from './struct-declaration.js';
+import { checkScalar, checkStruct, isScalar, isStruct } from './struct-declaration.js';
 import { ALIGNMENT } from './variant.js';
 import type { IndexType } from './variant.js';
 
@@ -66,7 +66,9 @@ function expected(entry: SignatureEntry): string {
  * @throws CudaArgumentError, CudaDisposedError
  */
 export function passed(kernel: string, { name, entry }: Parameter, value: unknown): PassedValue {
+  // What is right, without names that only errors need: they come with each launch.
   if (entry.kind === 'scalar' && isScalar(entry.storage, value)) return value as number;
+  if (entry.kind === 'struct' && isStruct(entry.struct.fields, value)) return value as Record<string, number>;
   const argument = `args.${name} of kernel '${kernel}'`;
   if (entry.kind === 'scalar') {
     checkScalar(argument, entry.storage, value);

@@ -108,10 +108,18 @@ export function hasFields(declaration: unknown): declaration is StructDeclaratio
 
 /** The fields of the structure, each of its type, and no others. */
 export function checkStruct(argument: string, fields: readonly StructField[], value: unknown): asserts value is Record<string, unknown> {
+  if (isStruct(fields, value)) return;
   const names = fields.map(({ name }) => name);
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) throw invalid(argument, `an object with ${names.join(', ')}`, value);
   for (const key of Object.keys(value)) if (!names.includes(key)) throw invalid(`${argument}.${key}`, `no other fields than ${names.join(', ')}`, (value as Record<string, unknown>)[key]);
   for (const { name, storage } of fields) checkScalar(`${argument}.${name}`, storage, (value as Record<string, unknown>)[name]);
+}
+
+/** Whether it has all of the fields of its own, each of its type, and no others: as most do that {@link checkStruct} takes. */
+export function isStruct(fields: readonly StructField[], value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || Object.keys(value).length !== fields.length) return false;
+  for (const { name, storage } of fields) if (!Object.hasOwn(value, name) || !isScalar(storage, (value as Record<string, unknown>)[name])) return false;
+  return true;
 }
 
 /** Bounds of the integers that are numbers on the host. */

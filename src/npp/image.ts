@@ -52,26 +52,27 @@ export interface Image {
 export function imageOf(operation: string, argument: string, value: unknown): Image {
   checkTensor(operation, argument, value);
   const { dtype, shape, strides, rank } = value;
-  const wanted = `an image, for ${operation}(…)`;
+  const wanted = (): string => `an image, for ${operation}(…)`;
   if (!(IMAGE_NAMES as readonly string[]).includes(dtype.name)) {
-    throw invalid(argument, `${wanted}: a Tensor of ${IMAGE_NAMES.join(', ')}`, value, `Convert it with convert(${dtype.name === 'f64' || dtype.name === 'bf16' ? 'f32' : 'u8'}).`);
+    throw invalid(argument, `${wanted()}: a Tensor of ${IMAGE_NAMES.join(', ')}`, value, `Convert it with convert(${dtype.name === 'f64' || dtype.name === 'bf16' ? 'f32' : 'u8'}).`);
   }
   if (rank !== 3 && rank !== 4) {
-    throw invalid(argument, `${wanted}: a Tensor of [height, width, channels] or [images, height, width, channels]`, value, rank === 2 ? 'Write unsqueeze(-1) for one channel.' : '');
+    throw invalid(argument, `${wanted()}: a Tensor of [height, width, channels] or [images, height, width, channels]`, value, rank === 2 ? 'Write unsqueeze(-1) for one channel.' : '');
   }
-  const [height, width, channels] = shape.slice(-3) as [number, number, number];
+  const height = shape[rank - 3]!;
+  const width = shape[rank - 2]!;
+  const channels = shape[rank - 1]!;
   const batch = rank === 4 ? shape[0]! : 1;
   if (!(CHANNELS as readonly number[]).includes(channels)) {
-    throw invalid(argument, `${wanted}: 1, 3 or 4 channels in the last axis`, value, (CHANNELS as readonly number[]).includes(shape.at(-3)!) ? 'Planes come first here: permute them behind, and make it contiguous().' : '');
+    throw invalid(argument, `${wanted()}: 1, 3 or 4 channels in the last axis`, value, (CHANNELS as readonly number[]).includes(shape.at(-3)!) ? 'Planes come first here: permute them behind, and make it contiguous().' : '');
   }
-  if (batch === 0) throw invalid(argument, `${wanted}: at least one image in the batch`, value);
-  if (height === 0 || width === 0) throw invalid(argument, `${wanted}: at least one row and one column`, value);
-  if (height > MOST_EXTENT || width > MOST_EXTENT) throw invalid(argument, `${wanted}: at most ${MOST_EXTENT} rows and columns`, value, 'Cut it into parts with crop(…).');
-  const [rows, columns, elements] = strides.slice(-3) as [number, number, number];
-  const rowPitch = height === 1 ? width * channels : rows;
+  if (batch === 0) throw invalid(argument, `${wanted()}: at least one image in the batch`, value);
+  if (height === 0 || width === 0) throw invalid(argument, `${wanted()}: at least one row and one column`, value);
+  if (height > MOST_EXTENT || width > MOST_EXTENT) throw invalid(argument, `${wanted()}: at most ${MOST_EXTENT} rows and columns`, value, 'Cut it into parts with crop(…).');
+  const rowPitch = height === 1 ? width * channels : strides[rank - 3]!;
   const imagePitch = batch === 1 ? height * rowPitch : strides[0]!;
-  if ((channels > 1 && elements !== 1) || (width > 1 && columns !== channels) || rowPitch < 0 || imagePitch < 0) {
-    throw invalid(argument, `${wanted}: a view in which the pixels of a row lie close, channels within them, and rows follow one another`, `strides ${showShape(strides)} of ${showShape(shape)}`, 'Make it contiguous() first.');
+  if ((channels > 1 && strides[rank - 1] !== 1) || (width > 1 && strides[rank - 2] !== channels) || rowPitch < 0 || imagePitch < 0) {
+    throw invalid(argument, `${wanted()}: a view in which the pixels of a row lie close, channels within them, and rows follow one another`, `strides ${showShape(strides)} of ${showShape(shape)}`, 'Make it contiguous() first.');
   }
   return { tensor: value, dtype: dtype as DType<ImageName>, batch, height, width, channels: channels as Channels, batched: rank === 4, rowPitch, imagePitch };
 }
