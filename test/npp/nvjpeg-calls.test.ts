@@ -76,6 +76,27 @@ else onDevice('Calls of nvJPEG', (host) => {
     expect(larger[33]).toBe(0xff);
   });
 
+  test('files in memory that threads share are copied by the thread that decodes them', async () => {
+    const shared = (bytes: Uint8Array, offset: number): Uint8Array => {
+      const there = new Uint8Array(new SharedArrayBuffer(offset + bytes.length + 100), offset, bytes.length);
+      there.set(bytes);
+      return there;
+    };
+    const sizes = [[WIDTH, HEIGHT], [64, 48], [301, 203], [16, 16]] as const;
+    const jpegs = await Promise.all(sizes.map(([width, height]) => jpegOf(width, height)));
+    for (const engine of ['auto', 'nvjpeg'] as const) {
+      const sources = jpegs.map((jpeg, i) => (i % 2 === 0 ? shared(jpeg, 33 * i) : jpeg));
+      const all = await Promise.all(sources.map((source) => decoded(source, { engine })));
+      expect(all.map(({ values }) => values)).toEqual(jpegs.map(({ length }, i) => standInPixels(length, sizes[i]![0], sizes[i]![1], 3)));
+    }
+    // Where sharp has it, it is no other.
+    const png = await picture().png().toBuffer();
+    expect(await decoded(shared(png, 7))).toEqual(await decoded(png));
+    // One that is larger than what is kept, and small ones behind it.
+    const large = shared(Buffer.concat([jpegs[0]!.subarray(0, -2), Buffer.alloc(5_000_000, 0x11), jpegs[0]!.subarray(-2)]), 0);
+    for (const source of [large, shared(jpegs[0]!, 1)]) expect((await decoded(source, { engine: 'nvjpeg' })).values).toEqual(standInPixels(source.length, WIDTH, HEIGHT, 3));
+  });
+
   test('what sharp gives otherwise is left to sharp', async () => {
     const jpeg = await jpegOf();
     const left: [Uint8Array, DecodeImageOptions][] = [

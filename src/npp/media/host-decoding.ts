@@ -20,7 +20,9 @@ export interface HostPicture {
 export async function decodeOnHost({ input, name }: CheckedSource, { format, background, orientation, maxPixels }: Decoding): Promise<HostPicture> {
   const sharp = await loadSharp();
   try {
-    let picture = sharp(input, { failOn: 'warning', limitInputPixels: maxPixels });
+    // What others may write to meanwhile libvips would read more than once.
+    const file = typeof input !== 'string' && input.buffer instanceof SharedArrayBuffer ? new Uint8Array(input) : input;
+    let picture = sharp(file, { failOn: 'warning', limitInputPixels: maxPixels });
     if (orientation === 'apply') picture = picture.rotate();
     picture = withAlphaOf(picture, format, background);
     const { data, info } = await picture.toColourspace(format === 'grey' ? 'b-w' : 'srgb').raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import { invalid } from '../../core/arguments.js';
 
-/** A path, a `file:` URL, or the bytes of a file. Bytes are left alone until the picture is decoded. */
+/** A path, a `file:` URL, or the bytes of a file, in memory that threads share too. Bytes are left alone until the picture is decoded. */
 export type PictureSource = string | URL | Uint8Array | ArrayBuffer;
 
 /** A source that was checked. */

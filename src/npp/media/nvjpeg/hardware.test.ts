@@ -61,7 +61,7 @@ test('each picture is decoded once, in the order of asking, with others of its f
       expect(pictures.length).toBeLessThanOrEqual(32);
       if (pictures.length > 1) expect(pictures.reduce((sum, { length }) => sum + length, 0)).toBeLessThanOrEqual(2 ** 21);
       // Files do not overlap.
-      pictures.forEach(({ source }, i) => { if (i > 0) expect(source).toBeGreaterThanOrEqual(pictures[i - 1]!.source + pictures[i - 1]!.length); });
+      pictures.forEach(({ source }, i) => { if (i > 0) expect(source).toBeGreaterThanOrEqual((pictures[i - 1]!.source as number) + pictures[i - 1]!.length); });
     }
     expect(most()).toBeLessThanOrEqual(1);
     await own.close();

@@ -5,6 +5,7 @@
 import { answerRequests, crewKoffi, whileLoading } from '../../../../native/crew-thread.js';
 import { LibraryNotFoundError } from '../../../../native/library-not-found.js';
 import { NativeMemory } from '../../../../native/native-memory.js';
+import { MOST_KEPT_BYTES, capacityFor, placesOf } from '../file-places.js';
 import { MOST_IN_BATCH } from './messages.js';
 import type { Answers, BatchAnswer, BatchRequest, Coded, DecodeRequest, Hardware, Lane, NvjpegPlace, Refusal, Request } from './messages.js';
 import { NvjpegLibrary, Refused } from './nvjpeg-library.js';
@@ -85,8 +86,25 @@ function createHardware(library: NvjpegLibrary, opened: number): Hardware | unde
 /** nvjpegGetImageInfo's answers and nvjpegImage_t, in {@link NvjpegLibrary.out}. */
 const [COMPONENTS, SUBSAMPLING, WIDTHS, HEIGHTS, IMAGE, PITCHES] = [0, 4, 16, 32, 64, 96];
 
-function decode(library: NvjpegLibrary, { handle, lane, source, length, format, width, height, address, pitch }: DecodeRequest): void {
+/** Copies of files that others may write to: nvJPEG reads them more than once, and has to find the same. */
+let copies: NativeMemory | undefined;
+
+/** Where the files of the pictures lie, until this is called again. */
+function sourcesOf(pictures: readonly Coded[]): number[] {
+  const { offsets, bytes } = placesOf(pictures.map(({ source, length }) => (typeof source === 'number' ? 0 : length)));
+  if (copies !== undefined && (copies.bytes.length < bytes || copies.bytes.length > Math.max(MOST_KEPT_BYTES, capacityFor(bytes)))) copies = undefined;
+  if (bytes > 0) copies ??= new NativeMemory(crewKoffi(), capacityFor(bytes));
+  return pictures.map(({ source, length }, i) => {
+    if (typeof source === 'number') return source;
+    copies!.bytes.set(new Uint8Array(source.memory, source.offset, length), offsets[i]);
+    return copies!.address + offsets[i]!;
+  });
+}
+
+function decode(library: NvjpegLibrary, request: DecodeRequest): void {
+  const { handle, lane, length, format, width, height, address, pitch } = request;
   const { out } = library;
+  const source = sourcesOf([request])[0]!;
   library.call('nvjpegGetImageInfo', handle, source, length, out.address + COMPONENTS, out.address + SUBSAMPLING, out.address + WIDTHS, out.address + HEIGHTS);
   const [readWidth, readHeight] = [out.i32[WIDTHS / 4], out.i32[HEIGHTS / 4]];
   if (readWidth !== width || readHeight !== height) {
@@ -108,14 +126,15 @@ const [SOURCES, LENGTHS, IMAGES, IMAGE_BYTES] = [0, 8 * MOST_IN_BATCH, 16 * MOST
 let batch: NativeMemory | undefined;
 
 function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed }, format, pictures }: BatchRequest): BatchAnswer {
-  const taken = pictures.flatMap((picture, i) => (isTaken(library, handle, parsed, picture) ? [i] : []));
+  const sources = sourcesOf(pictures);
+  const taken = pictures.flatMap((picture, i) => (isTaken(library, handle, parsed, sources[i]!, picture) ? [i] : []));
   const all = pictures.map((_, i) => i);
   if (taken.length > 0) {
     batch ??= new NativeMemory(crewKoffi(), (16 + IMAGE_BYTES) * MOST_IN_BATCH);
     batch.bytes.fill(0);
     for (const [k, i] of taken.entries()) {
-      const { source, length, address, pitch } = pictures[i]!;
-      batch.setU64(SOURCES + 8 * k, source);
+      const { length, address, pitch } = pictures[i]!;
+      batch.setU64(SOURCES + 8 * k, sources[i]!);
       batch.setU64(LENGTHS + 8 * k, length);
       batch.setU64(IMAGES + IMAGE_BYTES * k, address);
       batch.setU64(IMAGES + IMAGE_BYTES * k + (PITCHES - IMAGE), pitch);
@@ -136,7 +155,7 @@ function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed 
 }
 
 /** Whether the GPU's decoders take it, and its size is the one that memory was allocated for. */
-function isTaken(library: NvjpegLibrary, handle: number, parsed: number, { source, length, width, height }: Coded): boolean {
+function isTaken(library: NvjpegLibrary, handle: number, parsed: number, source: number, { length, width, height }: Coded): boolean {
   const { out } = library;
   try {
     library.call('nvjpegJpegStreamParseHeader', handle, source, length, parsed);

@@ -20,10 +20,16 @@ interface OfDevice {
   readonly context: number;
 }
 
+/** A file in memory that others may write to meanwhile, from byte `offset` on. */
+export interface SharedFile {
+  readonly memory: SharedArrayBuffer;
+  readonly offset: number;
+}
+
 /** A JPEG, and where its pixels go. */
 export interface Coded {
-  /** Where the file lies, which stays there until this is answered, and its bytes. */
-  readonly source: number;
+  /** Where the file lies, which stays as it is until this is answered, or one that the thread is to copy first; and its bytes. */
+  readonly source: number | SharedFile;
   readonly length: number;
   /** Of the header: what nvJPEG reads has to be the same, for so much was allocated. */
   readonly width: number;
