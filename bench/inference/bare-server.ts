@@ -16,7 +16,7 @@ const bodies = new Bodies(2 ** 24, 2 ** 26);
 const app = Fastify({ bodyLimit: 2 ** 24, forceCloseConnections: 'idle' });
 app.addContentTypeParser('image/jpeg', (request: FastifyRequest, payload: Readable) => bodies.read(payload, Number(request.headers['content-length'])));
 app.post('/digits', (request) => {
-  const body = request.body as Uint8Array<ArrayBuffer>;
+  const body = request.body as Uint8Array<SharedArrayBuffer>;
   const { length } = body;
   bodies.give(body.buffer);
   return { width: length, height: length, digits: Array.from({ length: FINDINGS }, (_, i) => finding(i)) };

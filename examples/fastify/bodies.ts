@@ -1,4 +1,7 @@
-/** Bodies of requests, in memory that is used again. A new buffer for each would be the garbage collector's, and a busy server's is seldom done with them. */
+/**
+ * Bodies of requests, in memory that is used again. A new buffer for each would be the garbage collector's, and a busy server's is seldom done with them.
+ * All threads share it: what reads a body may be another one.
+ */
 import type { Readable } from 'node:stream';
 
 /** Buffers are powers of two of bytes, from this on. */
@@ -14,7 +17,7 @@ export class BodyTooLargeError extends Error {
 export class Bodies {
   private readonly limit: number;
   private readonly mostKept: number;
-  private readonly free = new Map<number, ArrayBuffer[]>();
+  private readonly free = new Map<number, SharedArrayBuffer[]>();
   private kept = 0;
 
   /**
@@ -31,7 +34,7 @@ export class Bodies {
    *
    * @throws BodyTooLargeError; rejects where the connection is cut
    */
-  async read(request: Readable, length: number | undefined): Promise<Uint8Array> {
+  async read(request: Readable, length: number | undefined): Promise<Uint8Array<SharedArrayBuffer>> {
     if (length !== undefined && length > this.limit) throw this.tooLarge();
     // Not all that a request claims at once: it may never send it.
     let buffer = this.take(Math.min(length ?? LEAST_BYTES, MOST_CLAIMED_BYTES));
@@ -56,7 +59,7 @@ export class Bodies {
   }
 
   /** Others may have the memory of a body: nothing reads it any more. */
-  give(memory: ArrayBuffer): void {
+  give(memory: SharedArrayBuffer): void {
     if (this.kept + memory.byteLength > this.mostKept) return;
     const free = this.free.get(memory.byteLength) ?? [];
     this.free.set(memory.byteLength, free);
@@ -68,12 +71,10 @@ export class Bodies {
     return new BodyTooLargeError(`the body is larger than ${this.limit} bytes`);
   }
 
-  private take(bytes: number): Buffer<ArrayBuffer> {
+  private take(bytes: number): Buffer<SharedArrayBuffer> {
     const size = Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(bytes)));
     const found = this.free.get(size)?.pop();
-    // Not of Node's pool, which others write to.
-    if (found === undefined) return Buffer.allocUnsafeSlow(size);
-    this.kept -= size;
-    return Buffer.from(found);
+    if (found !== undefined) this.kept -= size;
+    return Buffer.from(found ?? new SharedArrayBuffer(size));
   }
 }

@@ -15,20 +15,14 @@ export interface Finder {
   readonly counts: Counts;
 
   /**
-   * What is on the photograph in `file`, which begins its memory. That is the finder's from then on; whoever asked has it back with the
-   * answer, and of a request that fails not at all: something may still read it.
+   * What is on the photograph in `file`: the answer to its request, in JSON. Until it resolves the file stays as it is; where it rejects something
+   * may still read it.
    *
    * Rejects with the signal's reason where it aborts; where the photograph, or there being too many of them, is the reason,
    * the error has a `statusCode`, and may have `retryAfter`, milliseconds
    */
-  find(file: Uint8Array, signal: AbortSignal): Promise<Found>;
+  find(file: Uint8Array<SharedArrayBuffer>, signal: AbortSignal): Promise<string>;
   statistics(): Promise<Statistics>;
-}
-
-export interface Found {
-  /** The answer to the request, in JSON. */
-  readonly json: string;
-  readonly memory: ArrayBuffer;
 }
 
 export interface Statistics {
@@ -77,12 +71,12 @@ export class PhotographFinder implements Finder {
     this.batcher = new Batcher((photographs) => this.runBatch(photographs), options.batching);
   }
 
-  async find(file: Uint8Array, signal: AbortSignal): Promise<Found> {
+  async find(file: Uint8Array, signal: AbortSignal): Promise<string> {
     const { device, task } = this.options;
     const photograph = await decodePhotograph(device, file, this.arrivals, signal);
     try {
       const findings = await this.batcher.run(photograph, { signal });
-      return { json: JSON.stringify({ ...sizeOf(photograph), [task]: findings.map(rounded) }), memory: file.buffer as ArrayBuffer };
+      return JSON.stringify({ ...sizeOf(photograph), [task]: findings.map(rounded) });
     } catch (error) {
       throw error instanceof CudaQueueFullError ? new BusyError(error) : error;
     } finally {

@@ -42,7 +42,10 @@ const options: PhotographFinderOptions = {
 };
 /** Requests that may be under way at once: eight batches. */
 const maxInFlight = 8 * maxBatchSize;
-const payload = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
+// As the threads of HTTP give it.
+const file = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
+const payload = new Uint8Array(new SharedArrayBuffer(file.length));
+payload.set(file);
 if (models.plansBatches) {
   const alone = new RoundRobin(device, 1);
   const photograph = await decodePhotograph(device, payload, alone, AbortSignal.timeout(60_000));

@@ -1,23 +1,23 @@
 /**
- * A finder on another thread. Files go there and back by their memory, which is not copied; what is asked and answered in one turn of an event loop
- * is one message, as each wakes the other thread.
+ * A finder on another thread, which reads files where they lie. What is asked and answered in one turn of an event loop is one message, as each
+ * wakes the other thread.
  */
 import { setImmediate } from 'node:timers';
 import type { MessagePort } from 'node:worker_threads';
 
 import type { Counted, Counts } from './counts.js';
-import type { Finder, Found, Statistics } from './finder.js';
+import type { Finder, Statistics } from './finder.js';
 
 /** To the thread of the device. */
 type Question =
-  | { readonly kind: 'find'; readonly ids: readonly number[]; readonly lengths: readonly number[]; readonly memories: readonly ArrayBuffer[] }
+  | { readonly kind: 'find'; readonly ids: readonly number[]; readonly lengths: readonly number[]; readonly memories: readonly SharedArrayBuffer[] }
   | { readonly kind: 'abort'; readonly id: number }
   | { readonly kind: 'statistics'; readonly id: number; readonly own: Counted }
   | { readonly kind: 'counted'; readonly counted: Counted };
 
 /** From it. */
 type Answer =
-  | { readonly kind: 'found'; readonly ids: readonly number[]; readonly found: readonly Found[] }
+  | { readonly kind: 'found'; readonly ids: readonly number[]; readonly found: readonly string[] }
   | { readonly kind: 'failed'; readonly id: number; readonly failure: Failure }
   | { readonly kind: 'statistics'; readonly id: number; readonly statistics: Statistics }
   | { readonly kind: 'count' };
@@ -64,24 +64,23 @@ interface Asked<T> {
 export class RemoteFinder implements Finder {
   readonly counts: Counts;
   private readonly port: MessagePort;
-  private readonly files = new Outbox<{ id: number; file: Uint8Array }>((all) => {
+  private readonly files = new Outbox<{ id: number; file: Uint8Array<SharedArrayBuffer> }>((all) => {
     // A client may have gone in the turn in which it came.
     const asked = all.filter(({ id }) => this.finds.has(id));
-    const memories = asked.map(({ file }) => file.buffer as ArrayBuffer);
-    this.ask({ kind: 'find', ids: asked.map(({ id }) => id), lengths: asked.map(({ file }) => file.length), memories }, memories);
+    this.ask({ kind: 'find', ids: asked.map(({ id }) => id), lengths: asked.map(({ file }) => file.length), memories: asked.map(({ file }) => file.buffer) });
   });
-  private readonly finds = new Map<number, Asked<Found>>();
+  private readonly finds = new Map<number, Asked<string>>();
   private readonly looks = new Map<number, Asked<Statistics>>();
   private lastId = 0;
 
-  /** @param port to one that {@link serveFinder} answers on */
+  /** @param port to one that a {@link FinderService} serves */
   constructor(port: MessagePort, counts: Counts) {
     this.port = port;
     this.counts = counts;
     port.on('message', (answer: Answer) => this.take(answer));
   }
 
-  find(file: Uint8Array, signal: AbortSignal): Promise<Found> {
+  find(file: Uint8Array<SharedArrayBuffer>, signal: AbortSignal): Promise<string> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       const id = ++this.lastId;
@@ -114,8 +113,8 @@ export class RemoteFinder implements Finder {
     this.port.close();
   }
 
-  private ask(question: Question, transfer: readonly ArrayBuffer[] = []): void {
-    this.port.postMessage(question, transfer);
+  private ask(question: Question): void {
+    this.port.postMessage(question);
   }
 
   private take(answer: Answer): void {
@@ -152,16 +151,14 @@ export class FinderService {
 
   /** Answers what a {@link RemoteFinder} at the other end of the port asks, until that is closed. */
   serve(port: MessagePort): void {
-    const answer = (message: Answer, transfer: readonly ArrayBuffer[] = []): void => port.postMessage(message, transfer);
+    const answer = (message: Answer): void => port.postMessage(message);
     const requests = new Map<number, AbortController>();
-    const found = new Outbox<{ id: number; found: Found }>((all) => {
-      answer({ kind: 'found', ids: all.map(({ id }) => id), found: all.map((each) => each.found) }, all.map((each) => each.found.memory));
-    });
-    const find = async (id: number, file: Uint8Array): Promise<void> => {
+    const found = new Outbox<{ id: number; json: string }>((all) => answer({ kind: 'found', ids: all.map(({ id }) => id), found: all.map(({ json }) => json) }));
+    const find = async (id: number, file: Uint8Array<SharedArrayBuffer>): Promise<void> => {
       const controller = new AbortController();
       requests.set(id, controller);
       try {
-        found.add({ id, found: await this.finder.find(file, controller.signal) });
+        found.add({ id, json: await this.finder.find(file, controller.signal) });
       } catch (error) {
         if (!controller.signal.aborted) answer({ kind: 'failed', id, failure: failureOf(error) });
       } finally {

@@ -47,8 +47,9 @@ export function buildServer({ finder, task, maxInFlight, description, bodyLimit 
       reply.raw.once('close', () => counts.leave());
     },
     handler: async (request, reply) => {
-      const { json, memory } = await finder.find(request.body as Uint8Array, signalOf(reply));
-      bodies.give(memory);
+      const file = request.body as Uint8Array<SharedArrayBuffer>;
+      const json = await finder.find(file, signalOf(reply));
+      bodies.give(file.buffer);
       return reply.type('application/json; charset=utf-8').send(json);
     },
   });
