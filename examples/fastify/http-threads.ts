@@ -3,6 +3,7 @@
  * HTTP's, is the first thing that is busy.
  */
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { MessageChannel, Worker } from 'node:worker_threads';
 
@@ -12,7 +13,7 @@ import { FinderService } from './remote-finder.js';
 
 /** The kernel shares connections between sockets that listen on one port since these versions of Node ask it to, on Linux. */
 const [MAJOR = 0, MINOR = 0] = process.versions.node.split('.').map(Number);
-const SHARES_PORTS = process.platform === 'linux' && (MAJOR > 23 || (MAJOR === 23 && MINOR >= 1) || (MAJOR === 22 && MINOR >= 12));
+export const SHARES_PORTS = process.platform === 'linux' && (MAJOR > 23 || (MAJOR === 23 && MINOR >= 1) || (MAJOR === 22 && MINOR >= 12));
 /** One for so many cores. */
 const CORES_EACH = 8;
 /**
@@ -42,20 +43,27 @@ export class HttpThreads {
     const count = threads ?? (SHARES_PORTS ? Math.max(1, Math.floor(availableParallelism() / CORES_EACH)) : 1);
     if (!Number.isInteger(count) || count < 1) throw new RangeError(`threads of HTTP: expected 1 or more, got ${threads}`);
     if (count > 1 && !SHARES_PORTS) throw new RangeError(`threads of HTTP: several share a port on Linux with Node 22.12, 23.1 or later; got ${count} on ${process.platform} with Node ${process.versions.node}`);
+    if (count > 1 && options.port !== 0) await checkFree(options.host, options.port);
     const service = new FinderService(finder);
-    const start = async (port: number): Promise<[Worker, Listening]> => {
+    const workers: Worker[] = [];
+    const start = async (port: number): Promise<Listening> => {
       const { port1, port2 } = new MessageChannel();
       service.serve(port1);
       const workerData: HttpThreadData = { ...options, port, sharesPort: count > 1, finder: port2, counts: finder.counts.shared };
       const worker = new Worker(new URL('./start-http-thread.mjs', import.meta.url), { workerData, transferList: [port2], execArgv: [], resourceLimits });
+      workers.push(worker);
       // Rejects with what the thread ends with before.
-      const [listening] = (await once(worker, 'message')) as [Listening];
-      return [worker, listening];
+      return ((await once(worker, 'message')) as [Listening])[0];
     };
-    // The first finds a port where none was named.
-    const [first, { origin, port }] = await start(options.port);
-    const others = await Promise.all(Array.from({ length: count - 1 }, () => start(port)));
-    return new HttpThreads(origin, [first, ...others.map(([worker]) => worker)]);
+    try {
+      // The first finds a port where none was named.
+      const { origin, port } = await start(options.port);
+      await Promise.all(Array.from({ length: count - 1 }, () => start(port)));
+      return new HttpThreads(origin, workers);
+    } catch (error) {
+      await Promise.all(workers.map((worker) => worker.terminate()));
+      throw error;
+    }
   }
 
   /** Answers what has been taken; nothing more is. */
@@ -66,4 +74,12 @@ export class HttpThreads {
       await exit;
     }));
   }
+}
+
+/** A port that is shared is another program's too, if that shares it: without a word each would have half of the connections. Rejects with EADDRINUSE. */
+async function checkFree(host: string, port: number): Promise<void> {
+  const probe = createServer().listen(port, host);
+  await once(probe, 'listening');
+  probe.close();
+  await once(probe, 'close');
 }
