@@ -150,6 +150,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
       const shape = shapes.shapeOf(own);
       const tensor = new Tensor(run.alloc(DTYPES[entry.element.storage], numel(shape)), contiguous(shape), true) as unknown as AnyTensor;
       made.push(tensor);
+      run.closeWhereOthersFail(tensor);
       return tensor;
     });
     const result = (): object => closing({ names: parameters.map((parameter) => parameter.name), values: whole, made: temporary });

@@ -32,6 +32,7 @@ export class Work {
   result<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     const tensor = this.alloc(dtype, shape);
     this.made.push(tensor);
+    this.run.closeWhereOthersFail(tensor);
     return tensor;
   }
 

@@ -241,6 +241,14 @@ export class Run implements OpContext {
     (this.unwanted ??= []).push(made);
   }
 
+  /**
+   * As {@link closeOnFailure}, for results of runs that build on what may well fail: files, models. Where only a device or a kernel
+   * can, which is seldom, a list for each run would cost more than it gives back, and results are left to the garbage collector.
+   */
+  closeWhereOthersFail(made: Disposable): void {
+    if ((this.others !== undefined || this.unwanted !== undefined) && !this.recording) this.closeOnFailure(made);
+  }
+
   private failed(): void {
     for (const each of this.unwanted?.splice(0) ?? []) each[Symbol.dispose]();
   }

@@ -444,6 +444,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     return new DeviceOp(new Made<Tensor<E, S>>(this.device, `${this.name}.${name}`, (run) => {
       this.checkAlive();
       const target = new Tensor<E, S>(run.alloc(dtype, this.size), contiguous(this.shape), true);
+      run.closeWhereOthersFail(target);
       return after(copyElements(run, this, target), target);
     }, [this], () => true));
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { CudaArgumentError, CudaLibraryError, Device } from 'async-cuda';
 import { decodeImage, decodeImages, rescale, mirror } from 'async-cuda/npp';
 import type { DecodeImageOptions } from 'async-cuda/npp';
-import { f32, u8 } from 'async-cuda/core';
+import { f16, f32, u8 } from 'async-cuda/core';
 import sharp from 'sharp';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
@@ -147,8 +147,11 @@ else onDevice('Calls of nvJPEG', (host) => {
   test('where it fails so does what is behind it in the chain', async () => {
     const jpeg = await jpegOf();
     standIn.answers(3);
-    const error = await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }).use((image) => rescale(image, f32)));
+    const { buffers } = (await host.device.stats()).live;
+    const error = await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }).use((image) => rescale(image, f32)).use((image) => image.convert(f16)).use((image) => image.convert(f32)));
     expect(error.code).toBe('ERR_CUDA_FORMAT');
+    // Nobody is given what was made of it.
+    expect((await host.device.stats()).live.buffers).toBe(buffers);
   });
 
   test('kinds of JPEG that it lacks, what is cut short, and what is none', async () => {
