@@ -1,26 +1,22 @@
 /**
- * What is left of the example server without its device: Fastify, bodies read as it reads them, and an answer of its size. What that takes at
- * the same rate is the host's and Node's part of the server's times.
+ * What is left of the example server without its device: HTTP on as many threads, bodies read as it reads them, and an answer of its size from
+ * the main thread, which comes at once. What that takes at the same rate is the host's and Node's part of the server's times.
  */
-import type { Readable } from 'node:stream';
-
-import Fastify from 'fastify';
-import type { FastifyRequest } from 'fastify';
-
-import { Bodies } from '../../examples/fastify/bodies.js';
+import { Counts } from '../../examples/fastify/counts.js';
+import type { Finder } from '../../examples/fastify/finder.js';
+import { HttpThreads } from '../../examples/fastify/http-threads.js';
 
 const FINDINGS = 6;
-const finding = (i: number): object => ({ label: `${i}`, score: 0.9, corners: [0, 1, 2, 3].map((corner) => ({ x: 100 * i + 0.1 + corner, y: 50 * i + 0.3 + corner })) });
+const corner = (i: number, c: number): object => ({ x: 100 * i + 0.1 + c, y: 50 * i + 0.3 + c });
+const digits = Array.from({ length: FINDINGS }, (_, i) => ({ label: `${i}`, score: 0.9, corners: [0, 1, 2, 3].map((c) => corner(i, c)) }));
+const MOST = 1024;
 
-const bodies = new Bodies(2 ** 24, 2 ** 26);
-const app = Fastify({ bodyLimit: 2 ** 24, forceCloseConnections: 'idle' });
-app.addContentTypeParser('image/jpeg', (request: FastifyRequest, payload: Readable) => bodies.read(payload, Number(request.headers['content-length'])));
-app.post('/digits', (request) => {
-  const body = request.body as Uint8Array<SharedArrayBuffer>;
-  const { length } = body;
-  bodies.give(body.buffer);
-  return { width: length, height: length, digits: Array.from({ length: FINDINGS }, (_, i) => finding(i)) };
-});
-await app.listen({ host: '127.0.0.1', port: 0 });
-console.log(`listening on ${app.listeningOrigin}, on nothing`);
-process.once('SIGTERM', () => void app.close());
+const counts = new Counts();
+const finder: Finder = {
+  counts,
+  find: () => Promise.resolve(JSON.stringify({ width: 600, height: 400, digits })),
+  statistics: () => Promise.resolve({ counted: [counts.take()], batcher: { queued: 0, running: 0, taken: 0, fulfilled: 0, failed: 0, aborted: 0, refused: 0, batches: 0, items: 0 } }),
+};
+const threads = await HttpThreads.start(finder, { host: '127.0.0.1', port: 0, server: { task: 'digits', maxInFlight: MOST, description: 'nothing' } });
+console.log(`listening on ${threads.origin}, on nothing`);
+process.once('SIGTERM', () => void threads.close().then(() => counts.close()));

@@ -39,7 +39,7 @@ interface Order {
 /** Of the cores the server has the others. */
 const PROCESSES = Math.max(1, Math.floor(availableParallelism() / 4));
 /** Of Node: a young generation as the example's threads of HTTP have it, see http-threads.ts. */
-export const FLAGS: readonly string[] = ['--max-semi-space-size=2'];
+const FLAGS: readonly string[] = ['--max-semi-space-size=2'];
 /** The first argument of such a process. */
 const SENDER = 'sender';
 

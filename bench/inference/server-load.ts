@@ -54,6 +54,11 @@ function good(answers: readonly Answer[]): readonly Answer[] {
   return answers;
 }
 
+/** One that is refused has no answer however long it waits. */
+function timeOf({ status, ms }: Answer): number {
+  return status === 503 ? HUNG_MS : ms;
+}
+
 /** The server of each row, started with it: peers find what was measured here. */
 let current: Measured | undefined;
 
@@ -69,7 +74,7 @@ function allowed(value: (measured: Measured) => number): () => Promise<Contender
   return () => Promise.resolve({ round: () => Promise.resolve({ samples: [value(current!)] }) });
 }
 
-/** As many a second as the server has had, to one that answers at once. */
+/** As many a second as the server has had, to one without models. */
 async function bare({ count }: Setup): Promise<Contender> {
   const server = await ServerProcess.bare();
   return {
@@ -93,11 +98,12 @@ export const serverLoad: readonly Benchmark[] = [
     warmUp: false,
     peers: [
       { name: '2 × delay + service', bar: '<= 1', start: allowed(({ service }) => 2 * MAX_DELAY_MS + service) },
-      { name: 'Fastify alone, as many requests', start: bare },
+      { name: 'its HTTP alone, as many requests', start: bare },
     ],
     start: ({ device, count }) => contender(async ({ server, capacity }) => {
       await server.load.open(0.8 * capacity, 1000 * count(WARM_SECONDS));
       const answers: Answer[] = [];
+      const parts: number[] = [];
       const services: number[] = [];
       const capacities: number[] = [];
       let stall = 0;
@@ -105,18 +111,21 @@ export const serverLoad: readonly Benchmark[] = [
         services.push(await serviceOf(server, PART_SERVICE_MS));
         capacities.push(await capacityOf(server, PART_CAPACITY_MS));
         await server.metrics();
-        answers.push(...await server.load.open(0.8 * capacities.at(-1)!, (1000 * count(CALM_SECONDS)) / CALM_PARTS));
+        const part = await server.load.open(0.8 * capacities.at(-1)!, (1000 * count(CALM_SECONDS)) / CALM_PARTS);
+        answers.push(...part);
+        parts.push(quantile(part.map(timeOf), 0.99));
         stall = Math.max(stall, await stallOf(server));
       }
       good(answers.filter(({ status }) => status !== 503));
       current = { server, capacity: quantile(capacities, 0.5), service: quantile(services, 0.5) };
-      // One that is refused has no answer however long it waits.
-      const times = answers.map(({ status, ms }) => (status === 503 ? HUNG_MS : ms));
+      const times = answers.map(timeOf);
       return {
         samples: times,
         notes: {
           refused: answers.filter(({ status }) => status === 503).length, 'least capacity, 1/s': Math.min(...capacities), 'greatest capacity, 1/s': Math.max(...capacities), 'service, ms': current.service,
           'median, ms': quantile(times, 0.5), requests: times.length, 'stall, ms': stall,
+          // Of a host that is another one within seconds they are far apart.
+          'least p99 of a part, ms': Math.min(...parts), 'greatest p99 of a part, ms': Math.max(...parts),
         },
       };
     })(device.kind),

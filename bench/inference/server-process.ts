@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-import { FLAGS, Load } from './load.js';
+import { Load } from './load.js';
 
 const START_TIMEOUT_MS = 80_000;
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -31,12 +31,12 @@ export class ServerProcess {
 
   /** One that finds nothing: see bare-server.ts. */
   static bare(): Promise<ServerProcess> {
-    return ServerProcess.run('bare-server.ts', [], FLAGS);
+    return ServerProcess.run('bare-server.ts', []);
   }
 
-  private static async run(program: string, options: readonly string[], flags: readonly string[] = []): Promise<ServerProcess> {
+  private static async run(program: string, options: readonly string[]): Promise<ServerProcess> {
     // Of tsx its loader: its command is a process of its own, which ends by itself where the server is too busy to answer it on a signal.
-    const args = [...flags, '--import', import.meta.resolve('tsx'), here(program), ...options];
+    const args = ['--import', import.meta.resolve('tsx'), here(program), ...options];
     // Without the paths that name the sources: the package as its users get it. Photographs are decoded on as many threads as there are cores.
     const env = { ...process.env, TSX_TSCONFIG_PATH: here('tsconfig.json'), UV_THREADPOOL_SIZE: '16' };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
