@@ -15,7 +15,7 @@ const CALM_SECONDS = 20;
 const CALM_PARTS = 5;
 const PART_SERVICE_MS = 1000;
 const PART_CAPACITY_MS = 2000;
-/** Of as many requests to Fastify alone. */
+/** Of as many requests to its HTTP alone. */
 const BARE_SECONDS = 10;
 /** Of the same load before: what comes for the first time ends code that was compiled without it. */
 const WARM_SECONDS = 3;

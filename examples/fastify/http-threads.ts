@@ -42,7 +42,7 @@ export class HttpThreads {
   static async start(finder: Finder, { threads, ...options }: HttpThreadsOptions): Promise<HttpThreads> {
     const count = threads ?? (SHARES_PORTS ? Math.max(1, Math.floor(availableParallelism() / CORES_EACH)) : 1);
     if (!Number.isInteger(count) || count < 1) throw new RangeError(`threads of HTTP: expected 1 or more, got ${threads}`);
-    if (count > 1 && !SHARES_PORTS) throw new RangeError(`threads of HTTP: several share a port on Linux with Node 22.12, 23.1 or later; got ${count} on ${process.platform} with Node ${process.versions.node}`);
+    if (count > 1 && !SHARES_PORTS) throw new RangeError(`threads of HTTP: several share a port on Linux with Node 22.12, 23.1 or later; got ${count} on ${process.platform} with Node ${process.versions.node}. Write 1, or leave the number out`);
     if (count > 1 && options.port !== 0) await checkFree(options.host, options.port);
     const service = new FinderService(finder);
     const workers: Worker[] = [];

@@ -143,7 +143,7 @@ function take<T>(asked: Map<number, T>, id: number): T | undefined {
 /** The ports of one finder, on the thread of its device. */
 export class FinderService {
   private readonly finder: Finder;
-  private readonly ports = new Map<MessagePort, (() => Promise<Counted>)>();
+  private readonly ports = new Map<MessagePort, () => Promise<Counted>>();
 
   constructor(finder: Finder) {
     this.finder = finder;
@@ -165,7 +165,8 @@ export class FinderService {
         requests.delete(id);
       }
     };
-    let counted: ((counted: Counted) => void)[] = [];
+    /** Those who asked, each of whom has an answer of its own. */
+    const counted: ((counted: Counted) => void)[] = [];
     this.ports.set(port, () => new Promise((resolve) => {
       counted.push(resolve);
       answer({ kind: 'count' });
@@ -187,8 +188,7 @@ export class FinderService {
           void this.statistics(port, question.own).then((statistics) => answer({ kind: 'statistics', id: question.id, statistics }));
           break;
         case 'counted':
-          for (const resolve of counted) resolve(question.counted);
-          counted = [];
+          counted.shift()?.(question.counted);
       }
     });
   }

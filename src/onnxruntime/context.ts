@@ -7,6 +7,7 @@ import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '
 import type { QueuedRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import { madeTensor, namedTensors } from '../engine/run-outputs.js';
+import { placesOf } from '../native/memory-places.js';
 import type { DeviceOp } from '../ops/index.js';
 import { Later } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
@@ -18,7 +19,7 @@ import { engineOp } from './engine-op.js';
 import type { PlannedRun } from './engine-op.js';
 import { shapesOf } from './line-run.js';
 import type { LineRun } from './line-run.js';
-import { Staging, layOut, stageIn, stageOut, useOf } from './staging.js';
+import { Staging, stageIn, stageOut, useOf } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { MadeValue, PlacedTensor } from './thread/messages.js';
 
@@ -174,7 +175,7 @@ export class OnnxContext implements EngineContext {
     const all = outputs.every((output) => output !== undefined);
     const { staged } = this.engine;
     const sizes = [...inputs, ...outputs].map((each) => each?.buffer.byteLength ?? 0);
-    const { offsets, bytes } = layOut(sizes);
+    const { offsets, bytes } = placesOf(sizes);
     // The run has its place in the stream now, also where page-locked memory has to be made for it first: then it copies in its turn.
     const ahead = staged ? this.staging.ready(bytes) : undefined;
     const later = staged && ahead === undefined ? this.staging.later(bytes) : undefined;
@@ -243,7 +244,7 @@ export class OnnxContext implements EngineContext {
         return tensor;
       });
       const targets = made.map((tensor) => tensor.dense());
-      const { offsets, bytes } = layOut(found.map((value) => value.bytes));
+      const { offsets, bytes } = placesOf(found.map((value) => value.bytes));
       // The library leaves them in the process's memory, whoever computed them: only a device of this process is reached from there.
       const area = this.engine.inProcess ? undefined : this.staging.later(bytes);
       const done = queueHostWork(run.stream, this.engine.toString(), targets.map((buffer): HostUse => ({ buffer, access: 'out' })), async (turn) => {

@@ -17,6 +17,7 @@ import { LastRun } from '../engine/last-run.js';
 import type { QueuedRun } from '../engine/last-run.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
 import { namedTensors, recycledTensor } from '../engine/run-outputs.js';
+import { placesOf } from '../native/memory-places.js';
 import type { Run } from '../ops/run.js';
 import { contiguous, numel } from '../tensor/index.js';
 import type { AnyTensor, Layout } from '../tensor/index.js';
@@ -24,7 +25,7 @@ import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
 import type { RecordedRun } from './run-graphs.js';
-import { layOut, stageIn, stageOut, useOf } from './staging.js';
+import { stageIn, stageOut, useOf } from './staging.js';
 import type { StagingArea } from './staging.js';
 import { ask } from './thread-crew.js';
 import type { Bound, PlacedTensor } from './thread/messages.js';
@@ -233,7 +234,7 @@ export class LineRun {
       ...inputs.map((tensor, i) => ({ type: typeNumber(tensor.dtype.name), shape: [...tensor.shape], bytes: this.inputUses[i]!.buffer.byteLength })),
       ...outputs.map(({ info, layout: { shape } }) => ({ type: typeNumber(info.dtype), shape: [...shape], bytes: DTYPES[info.dtype].bytes * numel(shape) })),
     ];
-    const { offsets, bytes } = layOut(this.placed.map((tensor) => tensor.bytes));
+    const { offsets, bytes } = placesOf(this.placed.map((tensor) => tensor.bytes));
     this.offsets = offsets;
     this.bytes = bytes;
     this.inputShapes = shapesOf(inputs);

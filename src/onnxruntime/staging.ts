@@ -3,12 +3,9 @@ import { u8 } from '../core/index.js';
 import type { Device, PinnedBuffer, Stream } from '../core/index.js';
 import { copyFromStaging, copyToStaging } from '../core/host-work.js';
 import type { HostUse } from '../core/host-work.js';
+import { capacityFor } from '../native/memory-places.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { ask } from './thread-crew.js';
-
-/** Tensors begin at multiples of this. */
-const ALIGNMENT = 64;
-const LEAST_BYTES = 1 << 16;
 
 /** Memory, and where it is in the process. */
 export interface StagingArea {
@@ -57,7 +54,7 @@ export class Staging {
   private async ofBytes(bytes: number): Promise<StagingArea> {
     const old = this.area;
     if (old !== undefined && old.buffer.byteLength >= bytes) return old;
-    const buffer = await this.device.pinned(u8, Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(bytes))));
+    const buffer = await this.device.pinned(u8, capacityFor(bytes));
     try {
       const start = await ask({ kind: 'address', buffer: buffer.buffer });
       this.area = { buffer, address: start + buffer.bufferOffset };
@@ -74,17 +71,6 @@ export class Staging {
     await this.area?.buffer.close();
     this.area = undefined;
   }
-}
-
-/** Where tensors of these sizes begin, one behind the other, and the size of all. */
-export function layOut(sizes: readonly number[]): { offsets: number[]; bytes: number } {
-  let bytes = 0;
-  const offsets = sizes.map((size) => {
-    const offset = bytes;
-    bytes += Math.ceil(size / ALIGNMENT) * ALIGNMENT;
-    return offset;
-  });
-  return { offsets, bytes };
 }
 
 /** Queues the copies of tensors to page-locked memory, in front of work on it. */

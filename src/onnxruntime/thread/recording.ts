@@ -8,6 +8,7 @@
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 
+import { placesOf } from '../../native/memory-places.js';
 import { cudaDriver } from './cuda-driver.js';
 import type { Bound, LoadRequest, Loaded, ModelSource, PlacedTensor, RecordRequest, RecordedGraph } from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
@@ -15,7 +16,7 @@ import { Refused } from './refused.js';
 import { bind } from './run.js';
 import { loadSession } from './session.js';
 
-/** Where they begin in memory. */
+/** Where tensors begin in memory. */
 const ALIGNMENT = 256;
 /** Before a run is recorded: the library plans its memory in the first, and takes it in the second. */
 const WARM_UPS = 3;
@@ -76,9 +77,10 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
       ort.do('RunBound', session, options, on.inputNames, on.inputs, inputNames.length, on.outputNames, outputNames.length, on.outputs);
     };
     if (!warm.has(id)) {
-      const { bytes, placed } = layOut([...request.inputs, ...request.outputs]);
+      const given = [...request.inputs, ...request.outputs];
+      const { offsets, bytes } = placesOf(given.map((tensor) => tensor.bytes), ALIGNMENT);
       driver.withZeros(bytes, stream, (address) => {
-        const tensors = placed.map((tensor): PlacedTensor => ({ ...tensor, address: address + tensor.address }));
+        const tensors = given.map((tensor, i): PlacedTensor => ({ ...tensor, address: address + offsets[i]! }));
         const zeros = bind(ort, {
           kind: 'bind', path: request.path, memory: 'cuda', ordinal, inputNames, inputs: tensors.slice(0, inputNames.length), outputNames, outputs: tensors.slice(inputNames.length),
         });
@@ -95,17 +97,6 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
   } finally {
     ort.ask('ReleaseRunOptions', options);
   }
-}
-
-/** Tensors one behind the other, from address 0 on. */
-function layOut(tensors: readonly Omit<PlacedTensor, 'address'>[]): { readonly bytes: number; readonly placed: readonly PlacedTensor[] } {
-  let bytes = 0;
-  const placed = tensors.map((tensor): PlacedTensor => {
-    const address = bytes;
-    bytes += Math.ceil(tensor.bytes / ALIGNMENT) * ALIGNMENT;
-    return { ...tensor, address };
-  });
-  return { bytes, placed };
 }
 
 /** Gives a session back, and its stream; its graphs are gone. */

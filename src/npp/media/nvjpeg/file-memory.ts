@@ -1,5 +1,6 @@
 /** Memory for files, of one lane: one that was handed over with each took longer, and left garbage. */
-import { MOST_KEPT_BYTES, capacityFor, placesOf } from './file-places.js';
+import { capacityFor, placesOf } from '../../../native/memory-places.js';
+import { MOST_KEPT_BYTES } from './thread/messages.js';
 import type { SharedFile } from './thread/messages.js';
 
 export class FileMemory {

@@ -4,9 +4,9 @@
  */
 import { answerRequests, crewKoffi, whileLoading } from '../../../../native/crew-thread.js';
 import { LibraryNotFoundError } from '../../../../native/library-not-found.js';
+import { capacityFor, placesOf } from '../../../../native/memory-places.js';
 import { NativeMemory } from '../../../../native/native-memory.js';
-import { MOST_KEPT_BYTES, capacityFor, placesOf } from '../file-places.js';
-import { MOST_IN_BATCH } from './messages.js';
+import { MOST_IN_BATCH, MOST_KEPT_BYTES } from './messages.js';
 import type { Answers, BatchAnswer, BatchRequest, Coded, DecodeRequest, Hardware, Lane, NvjpegPlace, Refusal, Request } from './messages.js';
 import { NvjpegLibrary, Refused } from './nvjpeg-library.js';
 

@@ -20,6 +20,9 @@ interface OfDevice {
   readonly context: number;
 }
 
+/** Bytes of memory for files that is kept while nothing is decoded, at most. */
+export const MOST_KEPT_BYTES = 2 ** 22;
+
 /** A file in memory that others may write to meanwhile, from byte `offset` on. */
 export interface SharedFile {
   readonly memory: SharedArrayBuffer;
