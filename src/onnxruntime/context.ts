@@ -116,11 +116,11 @@ export class OnnxContext implements EngineContext {
   }
 
   /**
-   * Queues a run in the line of its stream; gives undefined where it could not: another of this context is under way on another
-   * stream, or the memory that it takes is not there yet. @internal
+   * Queues a run in the line of its stream, or as a graph; gives undefined where it could not: another of this context is under way on
+   * another stream, or the memory that it takes is not there yet. @internal
    */
   submitInLine(run: Run, given: LineRun): NamedTensors | undefined {
-    if (!this.isFreeFor(run.stream)) return undefined;
+    if (!this.isFreeFor(run.stream) && !given.isGraphOn(run.stream)) return undefined;
     const area = this.engine.staged ? this.staging.ready(given.bytes) : undefined;
     if (this.engine.staged && area === undefined) return undefined;
     return given.queue(run, this, area);

@@ -24,7 +24,8 @@ import type { AnyTensor, Layout } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import { typeNumber } from './element-types.js';
 import type { OnnxEngine } from './engine.js';
-import type { RecordedRun } from './run-graphs.js';
+import { RUNS_BEFORE, releaseOf } from './run-graphs.js';
+import type { RecordedRun, RunsOfShapes, Shapes } from './run-graphs.js';
 import { stageIn, stageOut, useOf } from './staging.js';
 import type { StagingArea } from './staging.js';
 import { ask } from './thread-crew.js';
@@ -101,7 +102,7 @@ class Binding {
     await this.recording;
     await Promise.all([...this.last].map(([line, number]) => line.ended(number)));
     await this.graph?.close();
-    await ask({ kind: 'take', path: this.path, values: this.bound.values.map((value) => ({ value, data: 0, bytes: 0, to: 0 })) });
+    await ask(releaseOf(this.path, this.bound));
   }
 }
 
@@ -208,6 +209,8 @@ export class LineRun {
   private readonly shapes: string;
   private readonly inputShapes: string;
   private readonly inputUses: readonly HostUse[];
+  /** Where runs are recorded: with all others of these shapes. @internal */
+  readonly family: RunsOfShapes | undefined;
   private readonly args = new Float64Array(LINE_ARGS);
   private line: WorkLine | undefined = undefined;
   /** What it has found last, each with the addresses that it is of: a loop that makes its outputs anew has few of them in turns. */
@@ -239,6 +242,7 @@ export class LineRun {
     this.bytes = bytes;
     this.inputShapes = shapesOf(inputs);
     this.shapes = `${this.inputShapes}>${shapesOf(outputs.map(({ layout }) => layout))}`;
+    this.family = engine.graphs?.ofShapes(this.shapes);
   }
 
   /** Whether all tensors that it was given are there. */
@@ -274,6 +278,11 @@ export class LineRun {
       for (const tensor of made) tensor.close();
       throw error;
     }
+  }
+
+  /** Whether a run can be queued beside others of its context, as a graph. */
+  isGraphOn(stream: Stream): boolean {
+    return this.family?.shared?.canLaunch(stream) === true;
   }
 
   private queueOn(stream: Stream, work: ContextRun, area: StagingArea | undefined): void {
@@ -356,25 +365,46 @@ export class LineRun {
 
   /** It has been told with this binding once more. */
   told(binding: Binding): void {
-    const { engine: { graphs, inputs, outputs }, inputShapes, placed } = this;
-    if (graphs?.isWorthwhile(binding.runs) !== true) return;
-    binding.recordedAs(graphs.record({
+    const { engine: { graphs }, family } = this;
+    if (graphs === undefined || family === undefined) return;
+    if (family.isTold()) graphs.share(family, this.recordable, (addresses) => this.boundAt(addresses));
+    if (!family.isShared && graphs.isWorthwhile(binding.runs)) this.record(binding);
+  }
+
+  /** It is on this binding's memory once more, by the graph that runs of its shapes share: one that stays there needs none of the copies. */
+  shared(binding: Binding): void {
+    const { engine: { graphs }, family } = this;
+    if (graphs?.isWorthwhile(family!.inRowOn(binding)) === true) this.record(binding);
+  }
+
+  private record(binding: Binding): void {
+    binding.recordedAs(this.engine.graphs!.record({ ...this.recordable, bound: binding.bound, get isReleased() { return binding.isReleased; } }));
+  }
+
+  private get recordable(): Shapes {
+    const { engine: { inputs, outputs }, inputShapes, placed } = this;
+    return {
       shapes: inputShapes, inputNames: inputs.map(({ name }) => name), inputs: placed.slice(0, inputs.length),
-      outputNames: outputs.map(({ name }) => name), outputs: placed.slice(inputs.length), bound: binding.bound, get isReleased() { return binding.isReleased; },
-    }));
+      outputNames: outputs.map(({ name }) => name), outputs: placed.slice(inputs.length),
+    };
   }
 
   async bind(addresses: readonly number[], area: StagingArea | undefined): Promise<Binding> {
-    const { engine, offsets, placed, inputs } = this;
-    const { path } = engine.library;
+    const { engine, offsets, placed } = this;
     return engine.bindings.bind(this.keyOf(addresses, area), async () => {
       const base = await engine.base;
-      const tensors = placed.map((tensor, i): PlacedTensor => ({ ...tensor, address: area === undefined ? base + addresses[i]! : area.address + offsets[i]! }));
-      return new Binding(await ask({
-        kind: 'bind', path, memory: engine.provider, ordinal: engine.device.ordinal,
-        inputNames: engine.inputs.map(({ name }) => name), inputs: tensors.slice(0, inputs.length),
-        outputNames: engine.outputs.map(({ name }) => name), outputs: tensors.slice(inputs.length),
-      }), path);
+      return new Binding(await this.boundAt(placed.map((_, i) => (area === undefined ? base + addresses[i]! : area.address + offsets[i]!))), engine.library.path);
+    });
+  }
+
+  /** `addresses`: of the process, or of the GPU. */
+  private boundAt(addresses: readonly number[]): Promise<Bound> {
+    const { engine, placed, inputs } = this;
+    const tensors = placed.map((tensor, i): PlacedTensor => ({ ...tensor, address: addresses[i]! }));
+    return ask({
+      kind: 'bind', path: engine.library.path, memory: engine.provider, ordinal: engine.device.ordinal,
+      inputNames: engine.inputs.map(({ name }) => name), inputs: tensors.slice(0, inputs.length),
+      outputNames: engine.outputs.map(({ name }) => name), outputs: tensors.slice(inputs.length),
     });
   }
 }
@@ -390,6 +420,8 @@ class ContextRun implements LineWork, Held {
   private readonly run: LineRun;
   private binding: Binding | undefined = undefined;
   private graphUses: GraphUse[] | undefined = undefined;
+  /** By the graph of its shapes, on memory for which nothing is bound. */
+  private launches = 0;
 
   constructor(run: LineRun, context: OnnxContext, area: StagingArea | undefined, outputs: readonly AnyTensor[]) {
     this.run = run;
@@ -414,14 +446,34 @@ class ContextRun implements LineWork, Held {
 
   /** Launches it as a graph, where there is one of it and that can be launched now. */
   launch(stream: Stream): boolean {
-    const binding = this.bindingThere(stream);
-    if (binding === undefined) return false;
-    binding.isFresh = true;
-    const mark = binding.graph?.launch(stream, (this.graphUses ??= this.uses.map(graphUse)));
-    if (mark === undefined) return false;
     const { context } = this;
-    context.lastInLine = LastRun.latest(context.lastInLine, stream, mark);
+    const mark = this.launchAlone(stream) ?? this.launchShared(stream);
+    if (mark === undefined) return false;
+    // One that goes beside a run of the context is ordered by the device, and the context has to wait for the other all the same.
+    if (context.isFreeFor(stream)) context.lastInLine = LastRun.latest(context.lastInLine, stream, mark);
     return true;
+  }
+
+  private launchAlone(stream: Stream): number | undefined {
+    const binding = this.bindingThere(stream);
+    if (binding === undefined) return undefined;
+    binding.isFresh = true;
+    return binding.graph?.launch(stream, (this.graphUses ??= this.uses.map(graphUse)));
+  }
+
+  private launchShared(stream: Stream): number | undefined {
+    const { run, uses } = this;
+    const mark = run.family?.shared?.launch(stream, uses);
+    if (mark === undefined) return undefined;
+    if (this.binding?.isReleased === false) run.shared(this.binding);
+    // What is bound is known where its memory is.
+    else if (++this.launches === RUNS_BEFORE) this.bindSoon(stream);
+    return mark;
+  }
+
+  private bindSoon({ runtime }: Stream): void {
+    const addresses = this.uses.map((use) => addressOf(runtime.shared.values, use));
+    if (addresses.every((address, i) => address > this.uses[i]!.buffer.byteOffset)) this.prepare(addresses).catch(ignore);
   }
 
   ready(line: WorkLine, number: number): Float64Array | undefined {
@@ -452,4 +504,8 @@ function addressOf(values: Float64Array, { buffer }: HostUse): number {
 /** What tells shapes from others. */
 export function shapesOf(tensors: readonly { readonly shape: readonly number[] }[]): string {
   return tensors.map(({ shape }) => shape.join('x')).join();
+}
+
+function ignore(): void {
+  // It is bound when a thread is told, if that comes.
 }

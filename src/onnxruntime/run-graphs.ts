@@ -1,22 +1,33 @@
 /**
- * Runs of the CUDA provider that come again on the same memory are recorded as graphs (`thread/recording.ts`), and are commands of their
- * stream from then on, as launches of kernels are: no thread has to be told. They are recorded behind the scenes, while runs go on as
- * before, with a session that nothing else runs: what a graph works on is that session's memory, so its graphs run one after the other.
+ * Runs of the CUDA provider that come again are recorded as graphs (`thread/recording.ts`), and are commands of their stream from then on, as
+ * launches of kernels are: no thread has to be told. They are recorded behind the scenes, while runs go on as before, with a session that
+ * nothing else runs: what a graph works on is that session's memory, so its graphs run one after the other.
+ *
+ * A graph is of certain memory. Runs on the same memory have their own; those of the same shapes on whichever memory share one that has
+ * memory of its own, which inputs are copied to and outputs from, on the device.
  */
 import type { Device, DeviceBuffer, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
-import { ForeignGraph } from '../core/foreign-graph.js';
+import { ForeignGraph, graphUse } from '../core/foreign-graph.js';
 import type { GraphUse } from '../core/foreign-graph.js';
+import type { HostUse } from '../core/host-work.js';
 import { LastRun } from '../engine/last-run.js';
+import { dtypeOf } from './element-types.js';
 import { ask } from './thread-crew.js';
-import type { Loaded, RecordRequest, RecordedSession } from './thread/messages.js';
+import type { Bound, Loaded, PlacedTensor, RecordRequest, RecordedSession, Request } from './thread/messages.js';
 
 /** Runs on the same memory before it is worth recording them. */
-const RUNS_BEFORE = 16;
+export const RUNS_BEFORE = 16;
+/** Runs of the same shapes that a thread was told of before they share a graph: a program that has memory in turns, a few times over, has graphs of it by then. */
+const RUNS_BEFORE_SHARED = 4 * RUNS_BEFORE;
 /** Of an engine, each with the model's weights; one for each shape of the inputs. */
-const MOST_SESSIONS = 4;
-/** Of an engine. */
+const MOST_SESSIONS = 8;
+/** Of an engine, on memory of others. */
 const MOST_GRAPHS = 32;
+/** Bytes of inputs and outputs that are copied for a run that shares its graph: some tenths of a millisecond. */
+const MOST_COPIED = 2 ** 28;
+/** Of an engine, whose runs are counted. */
+const MOST_SHAPES = 256;
 
 let nextId = 1;
 
@@ -50,11 +61,15 @@ export class RecordedRun {
     this.gone = gone;
   }
 
+  canLaunch(stream: Stream): boolean {
+    // What is captured is refused where other runs are.
+    return !this.recorder.isRecording && stream.captureScope === undefined;
+  }
+
   /** How far the stream is behind it; undefined where it cannot be launched now. */
   launch(stream: Stream, uses: readonly GraphUse[]): number | undefined {
     const { recorder } = this;
-    // What is captured is refused where other runs are.
-    if (recorder.isRecording || stream.captureScope !== undefined) return undefined;
+    if (!this.canLaunch(stream)) return undefined;
     const mark = this.graph.launch(stream, uses, recorder.turn);
     recorder.last = LastRun.latest(recorder.last, stream, mark);
     return mark;
@@ -67,10 +82,79 @@ export class RecordedRun {
   }
 }
 
-/** What a run is recorded with. */
-export interface Recordable extends Pick<RecordRequest, 'inputNames' | 'inputs' | 'outputNames' | 'outputs' | 'bound'> {
-  /** What tells the inputs' shapes from others. */
+/** A run of certain shapes as a graph on memory of its own. */
+class SharedRun {
+  private readonly run: RecordedRun;
+  private readonly inputs: readonly DeviceBuffer[];
+  private readonly outputs: readonly DeviceBuffer[];
+  private readonly uses: readonly GraphUse[];
+
+  constructor(run: RecordedRun, inputs: readonly DeviceBuffer[], outputs: readonly DeviceBuffer[]) {
+    this.run = run;
+    this.inputs = inputs;
+    this.outputs = outputs;
+    this.uses = [...inputs.map((buffer) => graphUse({ buffer, access: 'in' })), ...outputs.map((buffer) => graphUse({ buffer, access: 'out' }))];
+  }
+
+  canLaunch(stream: Stream): boolean {
+    return this.run.canLaunch(stream);
+  }
+
+  /** As {@link RecordedRun.launch}, on other memory: the device's, of these dtypes and lengths, inputs first. */
+  launch(stream: Stream, uses: readonly HostUse[]): number | undefined {
+    if (!this.canLaunch(stream)) return undefined;
+    const { inputs, outputs } = this;
+    for (let i = 0; i < inputs.length; i++) inputs[i]!.copyFrom(stream, uses[i]!.buffer as DeviceBuffer);
+    this.run.launch(stream, this.uses);
+    for (let i = 0; i < outputs.length; i++) (uses[inputs.length + i]!.buffer as DeviceBuffer).copyFrom(stream, outputs[i]!);
+    return stream.mark;
+  }
+
+  async close(): Promise<void> {
+    await this.run.close();
+    for (const buffer of [...this.inputs, ...this.outputs]) buffer.close();
+  }
+}
+
+/** Runs of the same shapes. */
+export class RunsOfShapes {
+  /** The graph that they share, once there is one. */
+  shared: SharedRun | undefined = undefined;
+  /** There can be none. */
+  isRefused = false;
+  /** Those that a thread was told of. */
+  private told = 0;
+  /** The memory that the last one by the shared graph was on, and how many there were on it in a row. */
+  private last: object | undefined = undefined;
+  private inRow = 0;
+
+  /** Whether there is such a graph, or there will be. */
+  get isShared(): boolean {
+    return this.told >= RUNS_BEFORE_SHARED && !this.isRefused;
+  }
+
+  /** Whether the run that a thread is told of now makes a graph that is shared worthwhile. */
+  isTold(): boolean {
+    return ++this.told === RUNS_BEFORE_SHARED;
+  }
+
+  /** How many runs in a row have been on this memory, with the one that the shared graph does now. */
+  inRowOn(memory: object): number {
+    if (memory !== this.last) this.inRow = 0;
+    this.last = memory;
+    return ++this.inRow;
+  }
+}
+
+/** What runs of the same shapes have in common. */
+export interface Shapes extends Pick<RecordRequest, 'inputNames' | 'inputs' | 'outputNames' | 'outputs'> {
+  /** What tells the inputs' from others. */
   readonly shapes: string;
+}
+
+/** What a run is recorded with. */
+export interface Recordable extends Shapes {
+  readonly bound: Bound;
   /** Whether its memory is no longer bound. */
   readonly isReleased: boolean;
 }
@@ -83,6 +167,9 @@ export class RunGraphs {
   private readonly title: string;
   /** Loads the model for it; undefined where there is no room. */
   private readonly load: () => Promise<Loaded | undefined>;
+  /** By the shapes of inputs and outputs. */
+  private readonly families = new Map<string, RunsOfShapes>();
+  private readonly shared: SharedRun[] = [];
   /** By the inputs' shapes; undefined where there can be none. */
   private readonly recorders = new Map<string, Promise<Recorder | undefined>>();
   /** The end of what is being recorded. */
@@ -105,6 +192,25 @@ export class RunGraphs {
     return this.recorded;
   }
 
+  /** `shapes`: those of inputs and outputs, as a text that tells them from others. */
+  ofShapes(shapes: string): RunsOfShapes {
+    let family = this.families.get(shapes);
+    if (family === undefined) {
+      this.families.set(shapes, family = new RunsOfShapes());
+      if (this.families.size > MOST_SHAPES) this.forgetOne();
+    }
+    return family;
+  }
+
+  /** The first that shares no graph, nor will. */
+  private forgetOne(): void {
+    for (const [shapes, family] of this.families) {
+      if (family.isShared) continue;
+      this.families.delete(shapes);
+      return;
+    }
+  }
+
   /** Whether a run that has been on the same memory so often is to be recorded. */
   isWorthwhile(runs: number): boolean {
     return runs === RUNS_BEFORE && this.recorded < MOST_GRAPHS && !this.isRefused && !this.closed;
@@ -112,9 +218,47 @@ export class RunGraphs {
 
   /** Records a run, once none of its session's graphs runs; undefined where it cannot be recorded. */
   record(run: Recordable): Promise<RecordedRun | undefined> {
-    const recorded = this.last.then(() => this.recordNow(run)).catch(() => undefined);
-    this.last = recorded;
-    return recorded;
+    return this.inTurn(() => this.recordNow(run));
+  }
+
+  /** Records the graph that the runs of these shapes share. `bind`: tensors at such addresses. */
+  share(family: RunsOfShapes, run: Shapes, bind: (addresses: readonly number[]) => Promise<Bound>): void {
+    const bytes = [...run.inputs, ...run.outputs].reduce((sum, tensor) => sum + tensor.bytes, 0);
+    void this.inTurn(async () => {
+      family.shared = bytes > MOST_COPIED ? undefined : await this.sharedNow(run, bind);
+      if (family.shared !== undefined) this.shared.push(family.shared);
+    }).then(() => { family.isRefused = family.shared === undefined; });
+  }
+
+  private inTurn<T>(work: () => Promise<T>): Promise<T | undefined> {
+    const done = this.last.then(work).catch(() => undefined);
+    this.last = done;
+    return done;
+  }
+
+  private async sharedNow(run: Shapes, bind: (addresses: readonly number[]) => Promise<Bound>): Promise<SharedRun | undefined> {
+    // Where there is no room for a session there is none for its memory.
+    if (this.closed || this.isRefused || await this.recorderFor(run.shapes) === undefined) return undefined;
+    const buffers: DeviceBuffer[] = [];
+    let shared: SharedRun | undefined;
+    try {
+      const make = (label: string) => (tensor: Omit<PlacedTensor, 'address'>): DeviceBuffer => {
+        const dtype = dtypeOf(tensor.type)!;
+        const buffer = this.device.alloc(dtype, tensor.bytes / dtype.bytes, { label });
+        buffers.push(buffer);
+        return buffer;
+      };
+      const [inputs, outputs] = [run.inputs.map(make('input of recorded runs')), run.outputs.map(make('output of recorded runs'))];
+      await Promise.all(buffers.map((buffer) => buffer.allocated()));
+      const { values } = this.device.runtime.shared;
+      const bound = await bind(buffers.map(({ memory, byteOffset }) => values[memory.handle]! + byteOffset));
+      // The graph has the addresses alone.
+      const recorded = await this.recordNow({ ...run, bound, isReleased: false }).finally(() => ask(releaseOf(this.path, bound)));
+      if (recorded !== undefined) shared = new SharedRun(recorded, inputs, outputs);
+    } finally {
+      if (shared === undefined) for (const buffer of buffers) buffer.close();
+    }
+    return shared;
   }
 
   private async recordNow(run: Recordable): Promise<RecordedRun | undefined> {
@@ -166,6 +310,7 @@ export class RunGraphs {
 
   /** Gives its sessions back, behind all graphs. */
   async close(): Promise<void> {
+    for (const each of this.shared) await each.close();
     for (const each of this.recorders.values()) {
       const recorder = await each;
       if (recorder === undefined) continue;
@@ -175,4 +320,9 @@ export class RunGraphs {
       await ask({ kind: 'releaseRecorded', path: this.path, ordinal: this.device.ordinal, session, stream });
     }
   }
+}
+
+/** Gives back what the library takes for tensors. */
+export function releaseOf(path: string, { values }: Bound): Request & { readonly kind: 'take' } {
+  return { kind: 'take', path, values: values.map((value) => ({ value, data: 0, bytes: 0, to: 0 })) };
 }

@@ -210,6 +210,110 @@ else onDevice('recorded runs', (on) => {
     }
   }, 60_000);
 
+  /** Runs on memory that does not come again, as long as that is kept, until four such runs are graphs. Gives what they were on. */
+  async function sharing(run: () => Promise<readonly AnyTensor[]>): Promise<readonly AnyTensor[]> {
+    const until = performance.now() + MOST_MS;
+    const open: AnyTensor[] = [];
+    const launches = async (): Promise<number> => (await on.device.stats()).graphLaunches;
+    for (let inRow = 0; inRow < 4;) {
+      if (performance.now() > until) throw new Error(`no graph is shared after runs on ${open.length} tensors`);
+      const before = await launches();
+      open.push(...await run());
+      inRow = await launches() === before ? 0 : inRow + 1;
+    }
+    return open;
+  }
+
+  test('on memory that is another one each time: a graph is shared by those of the same shapes', async () => {
+    await using engine = await loadEngine(on.device, addModel('f32', ['n']), { providers: ['cuda'] });
+    let i = 0;
+    const run = async (n: number): Promise<readonly AnyTensor[]> => {
+      i++;
+      const a = await tensor(on.device, f32, Float32Array.from({ length: n }, (_, k) => i + k));
+      const b = await tensor(on.device, f32, new Float32Array(n).fill(10 * i));
+      const { c } = await engine.run({ a, b });
+      expect(await values(c)).toEqual(Array.from({ length: n }, (_, k) => 11 * i + k));
+      return [a, b, c!];
+    };
+    const open = [...await sharing(() => run(3)), ...await sharing(() => run(5))];
+    const { graphLaunches: before } = await on.device.stats();
+    for (let k = 0; k < 40; k++) open.push(...await run(k % 2 === 0 ? 3 : 5));
+    expect((await on.device.stats()).graphLaunches - before).toBe(40);
+    for (const each of open) each.close();
+  }, 60_000);
+
+  test('and at once, more than there are contexts, of several batches under way', async () => {
+    const n = 64;
+    await using engine = await loadEngine(on.device, longModel(n, 4), { providers: ['cuda'], contexts: 1 });
+    const one = async (k: number): Promise<readonly AnyTensor[]> => {
+      const x = await tensor(on.device, f32, new Float32Array(n * n).fill(k / n), [n, n]);
+      const { y } = await engine.run({ x });
+      expect(Math.abs((await values(y))[n]! / (k ** 5 / n) - 1)).toBeLessThan(1e-2);
+      return [x, y!];
+    };
+    let k = 0;
+    const open = await sharing(async () => (await Promise.all([1, 2, 3].map(() => one(1 + k++ % 7)))).flat());
+    for (const each of open) each.close();
+    const { graphLaunches: before } = await on.device.stats();
+    const found = (await Promise.all(Array.from({ length: 60 }, (_, i) => one(1 + i % 7)))).flat();
+    expect((await on.device.stats()).graphLaunches - before).toBe(60);
+    for (const each of found) each.close();
+  }, 60_000);
+
+  test('one whose input a failure has left undefined fails, and the next one does not', async () => {
+    await using engine = await loadEngine(on.device, addModel('f32', [3]), { providers: ['cuda'] });
+    const run = async (): Promise<readonly AnyTensor[]> => {
+      const a = await tensor(on.device, f32, [1, 2, 3]);
+      const { c } = await engine.run({ a, b: a });
+      expect(await values(c)).toEqual([2, 4, 6]);
+      return [a, c!];
+    };
+    for (const each of await sharing(run)) each.close();
+    // Page-locked memory cannot be detached; an array can, before it is copied.
+    using a = await tensor(on.device, f32, new Float32Array(1 << 20));
+    const source = new Float32Array(1 << 20);
+    const writing = a.write(source).run();
+    structuredClone(source.buffer, { transfer: [source.buffer] });
+    await expect(writing).rejects.toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
+    using part = a.slice([0, 3]);
+    await expect(engine.run({ a: part, b: part }).run()).rejects.toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    for (const each of await run()) each.close();
+  }, 60_000);
+
+  test('memory that comes to stay gets a graph of its own', async () => {
+    await using engine = await loadEngine(on.device, addModel('f32', [3]), { providers: ['cuda'] });
+    for (const each of await sharing(async () => {
+      const a = await tensor(on.device, f32, [1, 2, 3]);
+      const { c } = await engine.run({ a, b: a });
+      return [a, c!];
+    })) each.close();
+    const { count } = engine.graphs!;
+    using a = await tensor(on.device, f32, [1, 2, 3]);
+    using c = await tensor(on.device, f32, [0, 0, 0]);
+    await recorded(engine, () => engine.run({ a, b: a }, { outputs: { c } }).run(), count + 1);
+    const before = await on.device.stats();
+    for (let i = 0; i < 20; i++) await engine.run({ a, b: a }, { outputs: { c } });
+    const after = await on.device.stats();
+    expect(after.graphLaunches - before.graphLaunches).toBe(20);
+    expect(after.copies.deviceToDevice.count - before.copies.deviceToDevice.count).toBe(0);
+    expect(await values(c)).toEqual([2, 4, 6]);
+  }, 60_000);
+
+  test('an engine gives back the memory of shared graphs', async () => {
+    const model = longModel(256, 4);
+    const buffers = async (): Promise<number> => (await on.device.stats()).live.buffers;
+    const before = await buffers();
+    const engine = await loadEngine(on.device, model, { providers: ['cuda'] });
+    const open = await sharing(async () => {
+      const x = await tensor(on.device, f32, new Float32Array(256 * 256), [256, 256]);
+      const { y } = await engine.run({ x });
+      return [x, y!];
+    });
+    for (const each of open) each.close();
+    await engine.close();
+    expect(await buffers()).toBe(before);
+  }, 60_000);
+
   test('false: nothing is recorded', async () => {
     await using engine = await loadEngine(on.device, addModel('f32', [3]), { providers: ['cuda'], graphs: false });
     expect(engine.graphs).toBe(undefined);
