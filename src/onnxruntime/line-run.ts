@@ -367,7 +367,8 @@ export class LineRun {
   told(binding: Binding): void {
     const { engine: { graphs }, family } = this;
     if (graphs === undefined || family === undefined) return;
-    if (family.isTold()) graphs.share(family, this.recordable, (addresses) => this.boundAt(addresses));
+    // Memory that has come often has a graph of its own, or will.
+    if (binding.runs < RUNS_BEFORE && family.isTold()) graphs.share(family, this.recordable, (addresses) => this.boundAt(addresses));
     if (!family.isShared && graphs.isWorthwhile(binding.runs)) this.record(binding);
   }
 

@@ -18,7 +18,7 @@ import type { Bound, Loaded, PlacedTensor, RecordRequest, RecordedSession, Reque
 
 /** Runs on the same memory before it is worth recording them. */
 export const RUNS_BEFORE = 16;
-/** Runs of the same shapes that a thread was told of before they share a graph: a program that has memory in turns, a few times over, has graphs of it by then. */
+/** Runs of the same shapes, on memory that has not come as often, before they share a graph: four pieces of memory in turns have graphs of their own by then. */
 const RUNS_BEFORE_SHARED = 4 * RUNS_BEFORE;
 /** Of an engine, each with the model's weights; one for each shape of the inputs. */
 const MOST_SESSIONS = 8;
@@ -122,7 +122,7 @@ export class RunsOfShapes {
   shared: SharedRun | undefined = undefined;
   /** There can be none. */
   isRefused = false;
-  /** Those that a thread was told of. */
+  /** Those on memory that had not come often, of which a thread was told. */
   private told = 0;
   /** The memory that the last one by the shared graph was on, and how many there were on it in a row. */
   private last: object | undefined = undefined;
@@ -133,7 +133,7 @@ export class RunsOfShapes {
     return this.told >= RUNS_BEFORE_SHARED && !this.isRefused;
   }
 
-  /** Whether the run that a thread is told of now makes a graph that is shared worthwhile. */
+  /** Whether such a run, of which a thread is told now, makes a shared graph worthwhile. */
   isTold(): boolean {
     return ++this.told === RUNS_BEFORE_SHARED;
   }
