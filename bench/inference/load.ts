@@ -1,12 +1,12 @@
 /**
  * Requests to a server: as many clients as wait for their answers, or as many a second as are asked for, whatever it answers.
  *
- * They are sent by several processes. One is busy with some 4000 requests a second itself, and what its own garbage collector
- * holds up, 20 to 40 ms of requests then sent at once, would count as the server's.
+ * They are sent by several processes, over sockets: what holds a sender up counts as the server's. (By `node:http` one was busy with some
+ * 4000 requests a second, and its garbage collector had it send those of 20 to 60 ms at once, every one and a half seconds.)
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { Agent, request } from 'node:http';
+import { type Socket, connect } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
@@ -38,8 +38,9 @@ interface Order {
 
 /** Of the cores the server has the others. */
 const PROCESSES = Math.max(1, Math.floor(availableParallelism() / 4));
-/** Of Node: a young generation as the example's threads of HTTP have it, see http-threads.ts. */
-const FLAGS: readonly string[] = ['--max-semi-space-size=2'];
+/** A server may close a connection that has been idle for five seconds. */
+const MOST_IDLE_MS = 3000;
+const READ_BYTES = 1 << 16;
 /** The first argument of such a process. */
 const SENDER = 'sender';
 
@@ -52,7 +53,7 @@ export class Load {
 
   static async start(target: Target): Promise<Load> {
     const senders = Array.from({ length: PROCESSES }, async (_, index) => {
-      const sender = fork(fileURLToPath(import.meta.url), [SENDER, `${index}`], { serialization: 'advanced', execArgv: [...process.execArgv, ...FLAGS] });
+      const sender = fork(fileURLToPath(import.meta.url), [SENDER, `${index}`], { serialization: 'advanced' });
       // What is sent before it listens is lost.
       await once(sender, 'message');
       sender.send(target);
@@ -83,71 +84,198 @@ export class Load {
   private async all(order: (index: number) => Order): Promise<Answer[]> {
     const answers = await Promise.all(this.senders.map(async (sender, index) => {
       const over = new AbortController();
-      const answered = once(sender, 'message', over) as Promise<[Answer[]]>;
+      const answered = once(sender, 'message', over) as Promise<[Answered]>;
       const ended = once(sender, 'exit', over).then(([code]) => { throw new Error(`a process that sends requests ended with ${code}`); });
       sender.send(order(index));
       const [found] = await Promise.race([answered, ended]);
       over.abort();
-      return found;
+      let without = 0;
+      return found.statuses.map((status, i): Answer => (status === 0 ? { status: undefined, ms: found.times[i]!, problem: found.problems[without++]! } : { status, ms: found.times[i]! }));
     }));
     return answers.flat();
   }
 }
 
-/** One process's part. */
+/** One process's part. Nothing is made for a request: what is collected, or takes long, in the process that sends would count as the server's. */
 class Sender {
   private readonly target: Target;
   private readonly random: () => number;
-  private readonly agent = new Agent({ keepAlive: true, maxFreeSockets: 4096 });
+  /** The one that was used last at the end: a server closes those that are not. */
+  private readonly idle: Connection[] = [];
+  private readonly busy = new Set<Connection>();
+  private answered = new Answered();
+  /** Called when a request ends. */
+  private onEnd: () => void = nothing;
 
   constructor(target: Target, index: number) {
     this.target = target;
     this.random = uniform(Math.imul(index + 1, 0x9e3779b1));
+    setInterval(() => { this.endHung(); }, HUNG_MS / 30).unref();
+  }
+
+  async carryOut({ kind, rate, ms }: Order): Promise<Answered> {
+    this.answered = new Answered();
+    await (kind === 'closed' ? this.closed(rate, ms) : this.open(rate, ms));
+    return this.answered;
   }
 
   /** One request, whose time counts from `since`. */
-  private send(since = performance.now()): Promise<Answer> {
-    const { url, type, body } = this.target;
+  private send(since: number): void {
+    const now = performance.now();
+    let connection = this.idle.pop();
+    // Those in front of it have been idle for longer.
+    if (connection !== undefined && now - connection.usedAt > MOST_IDLE_MS) {
+      for (const old of [connection, ...this.idle.splice(0)]) old.close();
+      connection = undefined;
+    }
+    connection ??= new Connection(this.target, (ended, status, problem) => { this.ended(ended, status, problem); });
+    this.busy.add(connection);
+    connection.send(since);
+  }
+
+  private ended(connection: Connection, status: number | undefined, problem?: string): void {
+    this.busy.delete(connection);
+    if (connection.isOpen) this.idle.push(connection);
+    this.answered.add(status, performance.now() - connection.since, problem);
+    this.onEnd();
+  }
+
+  private endHung(): void {
+    const before = performance.now() - HUNG_MS;
+    for (const connection of this.busy) if (connection.since < before) connection.fail(`no answer in ${HUNG_MS} ms`);
+  }
+
+  private closed(clients: number, ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const end = (status: number | undefined, problem?: string): void => {
-        clearTimeout(hung);
-        resolve({ status, ms: performance.now() - since, ...(problem === undefined ? {} : { problem }) });
+      const until = performance.now() + ms;
+      let under = clients;
+      if (under === 0) resolve();
+      this.onEnd = () => {
+        const now = performance.now();
+        if (now < until) this.send(now);
+        else if (--under === 0) resolve();
       };
-      const sent = request(url, { method: 'POST', agent: this.agent, headers: { 'content-type': type, 'content-length': body.length } }, (answer) => {
-        answer.on('end', () => end(answer.statusCode)).on('error', (error) => end(undefined, error.message)).resume();
-      });
-      const hung = setTimeout(() => {
-        end(undefined, `no answer in ${HUNG_MS} ms`);
-        sent.destroy();
-      }, HUNG_MS);
-      sent.on('error', (error) => end(undefined, error.message));
-      sent.end(body);
+      for (let i = 0; i < clients; i++) this.send(performance.now());
     });
   }
 
-  carryOut({ kind, rate, ms }: Order): Promise<Answer[]> {
-    return kind === 'closed' ? this.closed(rate, ms) : this.open(rate, ms);
-  }
-
-  private async closed(clients: number, ms: number): Promise<Answer[]> {
-    const answers: Answer[] = [];
-    const until = performance.now() + ms;
-    await Promise.all(Array.from({ length: clients }, async () => {
-      while (performance.now() < until) answers.push(await this.send());
-    }));
-    return answers;
-  }
-
-  private async open(perSecond: number, ms: number): Promise<Answer[]> {
-    const answers: Promise<Answer>[] = [];
+  private async open(perSecond: number, ms: number): Promise<void> {
     const start = performance.now();
     const interval = (): number => (-Math.log(1 - this.random()) / perSecond) * 1000;
+    this.onEnd = nothing;
     let next = start + interval();
     while (next < start + ms) {
-      for (const now = performance.now(); next <= now && next < start + ms; next += interval()) answers.push(this.send(next));
+      for (const now = performance.now(); next <= now && next < start + ms; next += interval()) this.send(next);
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
-    return Promise.all(answers);
+    if (this.busy.size === 0) return;
+    await new Promise<void>((resolve) => { this.onEnd = () => { if (this.busy.size === 0) resolve(); }; });
+  }
+}
+
+function nothing(): void {
+  // Open load asks for nothing more.
+}
+
+/** What became of a process's requests, as it tells it. */
+class Answered {
+  /** 0 for a request that had no answer. */
+  readonly statuses: number[] = [];
+  readonly times: number[] = [];
+  /** Of those without answers, in their order. */
+  readonly problems: string[] = [];
+
+  add(status: number | undefined, ms: number, problem: string | undefined): void {
+    this.statuses.push(status ?? 0);
+    this.times.push(ms);
+    if (status === undefined) this.problems.push(problem ?? 'no answer');
+  }
+}
+
+/** One that takes a request at a time, in as much of HTTP as the server answers in. */
+class Connection {
+  /** Of the request that is under way, or was. */
+  since = 0;
+  usedAt = 0;
+  isOpen = true;
+  private isBusy = false;
+  private readonly socket: Socket;
+  private readonly request: Buffer;
+  private readonly onEnd: (connection: Connection, status: number | undefined, problem?: string) => void;
+  /** Of the head of an answer: what has come of it. */
+  private head: Buffer | undefined = undefined;
+  private status = 0;
+  /** Bytes of the answer's body that are still to come. */
+  private left = 0;
+
+  constructor({ url, type, body }: Target, onEnd: Connection['onEnd']) {
+    const { hostname, port, pathname } = new URL(url);
+    this.onEnd = onEnd;
+    this.request = Buffer.concat([Buffer.from(`POST ${pathname} HTTP/1.1\r\nhost: ${hostname}:${port}\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n`), body]);
+    const buffer = Buffer.alloc(READ_BYTES);
+    const callback = (bytes: number): boolean => {
+      this.read(buffer.subarray(0, bytes));
+      return true;
+    };
+    this.socket = connect({ host: hostname, port: Number(port), noDelay: true, onread: { buffer, callback } });
+    this.socket.on('error', (error) => { this.fail(error.message); }).on('close', () => { this.fail('the connection was closed'); });
+  }
+
+  send(since: number): void {
+    this.since = since;
+    this.isBusy = true;
+    this.socket.write(this.request);
+  }
+
+  close(): void {
+    this.isOpen = false;
+    this.socket.destroy();
+  }
+
+  fail(problem: string): void {
+    this.close();
+    if (this.isBusy) this.end(undefined, problem);
+  }
+
+  private end(status: number | undefined, problem?: string): void {
+    this.isBusy = false;
+    this.usedAt = performance.now();
+    this.onEnd(this, status, problem);
+  }
+
+  private read(bytes: Buffer): void {
+    if (!this.isBusy) {
+      this.fail('an answer to nothing');
+      return;
+    }
+    if (this.left > 0) this.readBody(bytes.length);
+    else this.readHead(this.head === undefined ? bytes : Buffer.concat([this.head, bytes]));
+  }
+
+  private readHead(bytes: Buffer): void {
+    const end = bytes.indexOf('\r\n\r\n');
+    if (end === -1) {
+      // The buffer is the next read's.
+      this.head = Buffer.from(bytes);
+      return;
+    }
+    this.head = undefined;
+    const head = bytes.toString('latin1', 0, end).toLowerCase();
+    const length = /\r\ncontent-length: (\d+)/.exec(head)?.[1];
+    this.status = Number(head.slice(9, 12));
+    if (length === undefined || !(this.status >= 200)) {
+      this.fail(`an answer of another kind: ${head}`);
+      return;
+    }
+    if (head.includes('\r\nconnection: close')) this.isOpen = false;
+    this.left = Number(length);
+    this.readBody(bytes.length - end - 4);
+  }
+
+  private readBody(bytes: number): void {
+    this.left -= bytes;
+    if (this.left < 0) this.fail('more than an answer');
+    else if (this.left === 0) this.end(this.status);
   }
 }
 
@@ -170,7 +298,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === SE
   process.on('disconnect', () => process.exit());
   process.on('message', (message: Target | Order) => {
     if ('url' in message) sender = new Sender(message, Number(process.argv[3]));
-    else void sender!.carryOut(message).then((answers) => process.send!(answers));
+    else void sender!.carryOut(message).then(({ statuses, times, problems }) => process.send!({ statuses, times, problems }));
   });
   process.send!('listening');
 }
