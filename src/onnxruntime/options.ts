@@ -77,7 +77,8 @@ export interface OnnxRuntimeOptions {
   readonly shapes?: number | readonly InputShapes[];
   /**
    * Runs at once of {@link Engine.run}, 1 to 64. Default 4, by the CUDA provider 2: while one runs the next is queued, and more would only share
-   * the GPU and end together. (Six batches of photographs on their way to ResNet-50, H100: with two 8700 a second, with six 5400.)
+   * the GPU and end together. (Six batches of photographs on their way to ResNet-50, H100: with two 8700 a second, with six 5400.) Runs that
+   * are {@link graphs} are queued at once, and run one after the other.
    */
   readonly contexts?: number;
   /**
