@@ -14,7 +14,7 @@ import type { HostUse } from '../core/host-work.js';
 import { LastRun } from '../engine/last-run.js';
 import { dtypeOf } from './element-types.js';
 import { ask } from './thread-crew.js';
-import type { Bound, Loaded, PlacedTensor, RecordRequest, RecordedSession, Request } from './thread/messages.js';
+import type { Bound, Loaded, RecordRequest, RecordedSession, Request } from './thread/messages.js';
 
 /** Runs on the same memory before it is worth recording them. */
 export const RUNS_BEFORE = 16;
@@ -85,15 +85,16 @@ export class RecordedRun {
 /** A run of certain shapes as a graph on memory of its own. */
 class SharedRun {
   private readonly run: RecordedRun;
-  private readonly inputs: readonly DeviceBuffer[];
-  private readonly outputs: readonly DeviceBuffer[];
+  /** Inputs first. */
+  private readonly buffers: readonly DeviceBuffer[];
+  private readonly inputs: number;
   private readonly uses: readonly GraphUse[];
 
-  constructor(run: RecordedRun, inputs: readonly DeviceBuffer[], outputs: readonly DeviceBuffer[]) {
+  constructor(run: RecordedRun, buffers: readonly DeviceBuffer[], inputs: number) {
     this.run = run;
+    this.buffers = buffers;
     this.inputs = inputs;
-    this.outputs = outputs;
-    this.uses = [...inputs.map((buffer) => graphUse({ buffer, access: 'in' })), ...outputs.map((buffer) => graphUse({ buffer, access: 'out' }))];
+    this.uses = buffers.map((buffer, index) => graphUse({ buffer, access: index < inputs ? 'in' : 'out' }));
   }
 
   canLaunch(stream: Stream): boolean {
@@ -103,16 +104,16 @@ class SharedRun {
   /** As {@link RecordedRun.launch}, on other memory: the device's, of these dtypes and lengths, inputs first. */
   launch(stream: Stream, uses: readonly HostUse[]): number | undefined {
     if (!this.canLaunch(stream)) return undefined;
-    const { inputs, outputs } = this;
-    for (let i = 0; i < inputs.length; i++) inputs[i]!.copyFrom(stream, uses[i]!.buffer as DeviceBuffer);
+    const { buffers, inputs } = this;
+    for (let i = 0; i < inputs; i++) buffers[i]!.copyFrom(stream, uses[i]!.buffer as DeviceBuffer);
     this.run.launch(stream, this.uses);
-    for (let i = 0; i < outputs.length; i++) (uses[inputs.length + i]!.buffer as DeviceBuffer).copyFrom(stream, outputs[i]!);
+    for (let i = inputs; i < buffers.length; i++) (uses[i]!.buffer as DeviceBuffer).copyFrom(stream, buffers[i]!);
     return stream.mark;
   }
 
   async close(): Promise<void> {
     await this.run.close();
-    for (const buffer of [...this.inputs, ...this.outputs]) buffer.close();
+    for (const buffer of this.buffers) buffer.close();
   }
 }
 
@@ -242,19 +243,16 @@ export class RunGraphs {
     const buffers: DeviceBuffer[] = [];
     let shared: SharedRun | undefined;
     try {
-      const make = (label: string) => (tensor: Omit<PlacedTensor, 'address'>): DeviceBuffer => {
-        const dtype = dtypeOf(tensor.type)!;
-        const buffer = this.device.alloc(dtype, tensor.bytes / dtype.bytes, { label });
-        buffers.push(buffer);
-        return buffer;
-      };
-      const [inputs, outputs] = [run.inputs.map(make('input of recorded runs')), run.outputs.map(make('output of recorded runs'))];
+      for (const { type, bytes } of [...run.inputs, ...run.outputs]) {
+        const dtype = dtypeOf(type)!;
+        buffers.push(this.device.alloc(dtype, bytes / dtype.bytes, { label: 'memory of recorded runs' }));
+      }
       await Promise.all(buffers.map((buffer) => buffer.allocated()));
       const { values } = this.device.runtime.shared;
       const bound = await bind(buffers.map(({ memory, byteOffset }) => values[memory.handle]! + byteOffset));
       // The graph has the addresses alone.
       const recorded = await this.recordNow({ ...run, bound, isReleased: false }).finally(() => ask(releaseOf(this.path, bound)));
-      if (recorded !== undefined) shared = new SharedRun(recorded, inputs, outputs);
+      if (recorded !== undefined) shared = new SharedRun(recorded, buffers, run.inputs.length);
     } finally {
       if (shared === undefined) for (const buffer of buffers) buffer.close();
     }
