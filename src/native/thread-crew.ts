@@ -47,6 +47,11 @@ export interface AskOptions {
   readonly signal?: AbortSignal | undefined;
   /** Is given what the thread tells before its answer. */
   readonly hear?: (told: unknown) => void;
+  /**
+   * What has the same one is carried out in the order of asking, by one thread, which is told of it at once: it need not wait for this thread to hear of the
+   * end of one before the next. Without a signal.
+   */
+  readonly line?: object;
 }
 
 interface Job<R> {
@@ -59,7 +64,8 @@ interface Job<R> {
 
 interface Member<R> {
   readonly worker: Worker;
-  job: Job<R> | undefined;
+  /** What it was told, in order: more than one of a line only. */
+  readonly jobs: Job<R>[];
 }
 
 /** `R`: what can be asked for. `F`: what a thread answers where it cannot do it. */
@@ -104,9 +110,9 @@ export class ThreadCrew<R, F> {
   private giveUp(job: Job<R>): void {
     const at = this.waiting.indexOf(job);
     if (at !== -1) this.waiting.splice(at, 1);
-    const member = this.members.find((each) => each.job === job);
+    const member = this.members.find((each) => each.jobs[0] === job);
     if (member === undefined) return;
-    member.job = undefined;
+    member.jobs.shift();
     member.worker.unref();
     this.dismiss(member);
     this.next();
@@ -116,7 +122,8 @@ export class ThreadCrew<R, F> {
     const job = this.waiting[0];
     if (job === undefined) return;
     clearTimeout(this.idle);
-    let member = this.members.find((each) => each.job === undefined);
+    const { line } = job.options;
+    let member = (line === undefined ? undefined : this.members.find(({ jobs }) => jobs[0]?.options.line === line)) ?? this.members.find(({ jobs }) => jobs.length === 0);
     if (member === undefined && this.members.length < this.description.most + (this.isUrgent(job) ? 1 : 0)) {
       try {
         member = this.start();
@@ -134,7 +141,7 @@ export class ThreadCrew<R, F> {
       job.reject(error);
       return;
     }
-    member.job = job;
+    member.jobs.push(job);
     member.worker.ref();
   }
 
@@ -142,15 +149,14 @@ export class ThreadCrew<R, F> {
     const { source, name, died } = this.description;
     const loading = new Int32Array(new SharedArrayBuffer(4));
     const worker = new Worker(source, { eval: true, execArgv: [], env: process.env, name, workerData: { koffiPath: koffiPath(), loading } satisfies CrewStart });
-    const member: Member<R> = { worker, job: undefined };
+    const member: Member<R> = { worker, jobs: [] };
     worker.unref();
     worker.on('message', (message: FromCrew<F>) => { this.hear(member, message); });
     const ended = (reason: unknown): void => {
       this.loading.delete(loading);
       if (this.loading.size === 0) process.off('exit', this.atExit);
       this.remove(member);
-      member.job?.reject(died(reason));
-      member.job = undefined;
+      for (const { reject } of member.jobs.splice(0)) reject(died(reason));
       this.next();
     };
     worker.on('error', ended);
@@ -162,25 +168,26 @@ export class ThreadCrew<R, F> {
   }
 
   private hear(member: Member<R>, message: FromCrew<F>): void {
-    const { job } = member;
+    const { jobs } = member;
+    const job = jobs[0];
     if (job?.id !== message.id) return;
     if ('told' in message) {
       job.options.hear?.(message.told);
       return;
     }
-    member.job = undefined;
-    member.worker.unref();
+    jobs.shift();
+    if (jobs.length === 0) member.worker.unref();
     if ('answer' in message) job.resolve(message.answer);
     else job.reject(this.description.refused(message.refusal));
     this.next();
-    if (this.members.every((each) => each.job === undefined)) this.rest();
+    if (this.members.every((each) => each.jobs.length === 0)) this.rest();
   }
 
   /** Ends the threads if nothing comes for a while. */
   private rest(): void {
     clearTimeout(this.idle);
     this.idle = setTimeout(() => {
-      for (const member of this.members.filter((each) => each.job === undefined)) this.dismiss(member);
+      for (const member of this.members.filter(({ jobs }) => jobs.length === 0)) this.dismiss(member);
     }, IDLE_MS);
     this.idle.unref();
   }

@@ -60,7 +60,15 @@ static int batch_count, batch_format;
 API int nvjpegDecodeBatchedInitialize(void *handle, void *state, int count, int threads, int format) { batch_count = count; batch_format = format; return handle == NULL || state == NULL || threads != 1; }
 API int nvjpegDecodeBatched(void *handle, void *state, const unsigned char *const *data, const size_t *lengths, Image *to, void *stream) {
   note("nvjpegDecodeBatched %d, format %d, pitch %zu", batch_count, batch_format, to->pitch[0]);
+  static int batches;
+  pthread_mutex_lock(&lock);
+  int others = batches++;
+  pthread_mutex_unlock(&lock);
+  if (others) note("nvjpegDecodeBatched beside another");
   if (delay) usleep(delay);
+  pthread_mutex_lock(&lock);
+  batches--;
+  pthread_mutex_unlock(&lock);
   if (batch_status) return batch_status;
   for (int i = 0; i < batch_count; i++) {
     int width, height, channels = batch_format == 2 ? 1 : 3;

@@ -92,6 +92,29 @@ const TURN_MS = 1;
 /** Share of the last batch in the mean of how long batches take. */
 const NEWEST_SHARE = 0.2;
 
+/** How many requests come in a certain time, of late. */
+class Arrivals {
+  /** Milliseconds. */
+  private readonly span: number;
+  /** Those that came, each of which counts the less the longer ago it came: as many as come in the span, where they come evenly. */
+  private count = 0;
+  private last = -Infinity;
+
+  constructor(span: number) {
+    this.span = span;
+  }
+
+  add(now: number): void {
+    this.count = this.inSpan(now) + 1;
+    this.last = now;
+  }
+
+  /** How many come in the span. */
+  inSpan(now: number): number {
+    return this.count === 0 ? 0 : this.count * Math.exp((this.last - now) / this.span);
+  }
+}
+
 /**
  * Puts requests of one item each together into batches, and gives each caller the result of its own. A batch starts when there
  * are `maxBatchSize` requests, or the first has waited for `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run;
@@ -124,6 +147,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /** By group, in the order in which they came; Sets, so that one leaves from the middle in constant time. None is empty. */
   private readonly groups = new Map<unknown, Set<Request<Item, Result>>>();
   private queued = 0;
+  private readonly arrivals: Arrivals;
   private numbers = 0;
   private running = 0;
   private readonly counts = { taken: 0, fulfilled: 0, failed: 0, aborted: 0, refused: 0, batches: 0, items: 0 };
@@ -162,6 +186,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.maxQueueSize = maxQueueSize;
     this.maxConcurrentBatches = maxConcurrentBatches;
     this.eager = eager;
+    this.arrivals = new Arrivals(maxQueueDelay);
   }
 
   get statistics(): BatcherStatistics {
@@ -190,8 +215,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       return Promise.reject(this.fullError());
     }
     const group = this.groupOf(item);
+    const since = performance.now();
+    if (this.eager) this.arrivals.add(since);
     return new Promise<Result>((resolve, reject) => {
-      const request: Request<Item, Result> = { item, group, number: this.numbers++, since: performance.now(), resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
+      const request: Request<Item, Result> = { item, group, number: this.numbers++, since, resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
       signal?.addEventListener('abort', request.onAbort, { once: true });
       this.counts.taken++;
       let requests = this.groups.get(group);
@@ -254,7 +281,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   private get startsAtOnce(): boolean {
-    return this.eager && this.running === 0;
+    return this.eager && this.running === 0 && (process.env['EAGER_OLD'] === '1' || this.arrivals.inSpan(performance.now()) < this.maxBatchSize);
   }
 
   private start(): void {

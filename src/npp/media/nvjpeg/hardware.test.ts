@@ -9,25 +9,39 @@ import type { BatchAnswer, Coded, Lane } from './thread/messages.js';
 
 interface Batch {
   readonly lane: Lane;
+  readonly number: number;
   readonly format: number;
   readonly pictures: readonly Coded[];
 }
 
-/** Where files are copied to, numbered from address 1000 on. */
+/** Where files of a batch lie, in two memories: from such an address on. */
+const BETWEEN = 1e9;
+
+/** A thread that answers one batch after the other. `most`: those that it had been told of. */
 function decoder(answer: (batch: Batch) => Promise<BatchAnswer>): { batches: Batch[]; lanes: Set<number>; decoder: BatchDecoder; most: () => number } {
   const batches: Batch[] = [];
   const lanes = new Set([1]);
-  let [next, active, most] = [2, 0, 0];
+  const told = new Set<Batch>();
+  let [next, most, memories] = [2, 0, 0];
+  let last: Promise<unknown> = Promise.resolve();
   const calls: HardwareCalls = {
-    async batch({ lane }, format, pictures) {
-      const batch = { lane, format, pictures };
-      expect(lanes.has(lane.state)).toBe(true);
+    async batch({ lane }, number, format, pictures) {
+      const batch = { lane, number, format, pictures };
+      // Files of another batch that has not ended stay where they are.
+      const memoryOf = (each: Batch): number => Math.floor((each.pictures[0]!.source as number) / BETWEEN);
+      for (const other of told) expect(memoryOf(other)).not.toBe(memoryOf(batch));
       batches.push(batch);
-      most = Math.max(most, ++active);
+      told.add(batch);
+      most = Math.max(most, told.size);
+      const turn = last.catch(() => undefined).then(() => {
+        expect(lanes.has(lane.state)).toBe(true);
+        return answer(batch);
+      });
+      last = turn;
       try {
-        return await answer(batch);
+        return await turn;
       } finally {
-        active--;
+        told.delete(batch);
       }
     },
     lane: () => {
@@ -39,15 +53,19 @@ function decoder(answer: (batch: Batch) => Promise<BatchAnswer>): { batches: Bat
       return Promise.resolve();
     },
   };
-  const memory = new FileMemory(() => Promise.resolve(1000));
-  return { batches, lanes, decoder: new BatchDecoder(calls, { handle: 9, lane: { state: 1, stream: 0 }, parsed: 5 }, memory), most: () => most };
+  const newMemory = (): FileMemory => {
+    const address = ++memories * BETWEEN;
+    return new FileMemory(() => Promise.resolve(address));
+  };
+  return { batches, lanes, decoder: new BatchDecoder(calls, { handle: 9, lane: { state: 1, stream: 0 }, parsed: 5 }, newMemory), most: () => most };
 }
 
 const tick = (): Promise<void> => new Promise((resolve) => { setImmediate(resolve); });
 const picture = (bytes: number, format = 5): Parameters<BatchDecoder['decode']>[0] => ({ bytes: new Uint8Array(bytes), format, width: 1, height: 1, address: bytes, pitch: 3 });
 const whole = (): Promise<BatchAnswer> => tick().then(() => ({ left: [], broken: false }));
 
-test('each picture is decoded once, in the order of asking, with others of its format, one batch at a time', async () => {
+test('each picture is decoded once, in the order of asking, with others of its format; a thread is told of two batches at a time', async () => {
+  let greatest = 0;
   await fc.assert(fc.asyncProperty(fc.array(fc.record({ bytes: fc.constantFrom(1, 100, 70_000, 1_500_000, 3_000_000), format: fc.constantFrom(2, 5), pause: fc.boolean() }), { maxLength: 80 }), async (asked) => {
     const { batches, decoder: own, most } = decoder(whole);
     const ends: Promise<boolean>[] = [];
@@ -63,9 +81,37 @@ test('each picture is decoded once, in the order of asking, with others of its f
       // Files do not overlap.
       pictures.forEach(({ source }, i) => { if (i > 0) expect(source).toBeGreaterThanOrEqual((pictures[i - 1]!.source as number) + pictures[i - 1]!.length); });
     }
-    expect(most()).toBeLessThanOrEqual(1);
+    expect(most()).toBeLessThanOrEqual(2);
+    greatest = Math.max(greatest, most());
     await own.close();
   }), { numRuns: 60 });
+  expect(greatest).toBe(2);
+});
+
+test('a batch that was told of a lane before its failure was heard leaves it in place, and the next has another one', async () => {
+  const failed: (() => void)[] = [];
+  const { batches, lanes, decoder: own } = decoder(({ number, pictures }) => {
+    if (number !== batches[0]!.number) return whole();
+    // As the thread answers behind a failure.
+    return new Promise((resolve) => { failed.push(() => { resolve({ left: pictures.map((_, i) => i), broken: true }); }); });
+  });
+  const first = own.decode(picture(1), undefined);
+  await tick();
+  const second = own.decode(picture(2), undefined);
+  await tick();
+  const third = own.decode(picture(3), undefined);
+  await tick();
+  expect(batches.map(({ lane }) => lane.state)).toEqual([1, 1]);
+  failed[0]!();
+  expect(await first).toBe(false);
+  await tick();
+  expect(lanes.has(1)).toBe(true);
+  failed[1]!();
+  expect([await second, await third]).toEqual([false, true]);
+  await tick();
+  expect([...lanes]).toEqual([2]);
+  expect(new Set(batches.map(({ number }) => number)).size).toBe(2);
+  await own.close();
 });
 
 test('what is left over is said of those pictures alone; a state that failed is replaced', async () => {

@@ -1,7 +1,8 @@
 /**
- * The GPU's own JPEG decoders, which some have (A100, H100, H200): they take batches. What comes while one batch is decoded is the next, so
+ * The GPU's own JPEG decoders, which some have (A100, H100, H200): they take batches. What comes while batches are decoded is the next, so
  * a picture that comes alone waits for nobody, and of many each batch has as many as came meanwhile. One call at a time: two at once
  * took longer than one behind the other (on one H200's host 6000 photographs a second for 8600; on another one after the other came to 24,000).
+ * But the thread is told of the next one before this one hears of the end of the last: a busy event loop took as long for that as the decoders for a batch.
  */
 import { NvjpegError } from './failure.js';
 import type { FileMemory } from './file-memory.js';
@@ -10,6 +11,8 @@ import type { BatchAnswer, Coded, Hardware, Lane } from './thread/messages.js';
 
 /** Bytes of files that a batch has, but for one that is larger itself: copying them holds up the event loop. */
 const MOST_BYTES = 2 ** 21;
+/** Batches that the thread has been told of. */
+const MOST_TOLD = 2;
 
 /** What a picture's pixels are made of. */
 export interface Batchable extends Omit<Coded, 'source' | 'length'> {
@@ -20,7 +23,8 @@ export interface Batchable extends Omit<Coded, 'source' | 'length'> {
 
 /** How nvJPEG's threads are asked. */
 export interface HardwareCalls {
-  batch(hardware: Hardware, format: number, pictures: readonly Coded[]): Promise<BatchAnswer>;
+  /** One after the other, in the order of asking. `lane`: the number of the hardware's. */
+  batch(hardware: Hardware, lane: number, format: number, pictures: readonly Coded[]): Promise<BatchAnswer>;
   lane(handle: number): Promise<Lane>;
   release(handle: number, lanes: readonly Lane[], parsed: number): Promise<void>;
 }
@@ -32,66 +36,79 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** A lane, until the last batch on it has ended. */
+interface LaneInUse {
+  /** Tells it from others of the process, also from those that were given back. */
+  readonly number: number;
+  readonly lane: Promise<Lane>;
+  batches: number;
+}
+
+let lanes = 0;
+
+function newLane(lane: Promise<Lane>): LaneInUse {
+  return { number: ++lanes, lane, batches: 0 };
+}
+
 export class BatchDecoder {
   private readonly calls: HardwareCalls;
   private readonly handle: number;
   private readonly parsed: number;
   /** Undefined where it has been given back, and the next batch makes another. */
-  private lane: Lane | undefined;
-  private readonly memory: FileMemory;
+  private lane: LaneInUse | undefined;
+  /** One for each batch that the thread may be told of. */
+  private readonly memories: FileMemory[];
   private readonly waiting: Waiting[] = [];
-  private running: Promise<void> | undefined = undefined;
+  private isTelling = false;
+  private readonly underway = new Set<Promise<void>>();
 
-  constructor(calls: HardwareCalls, { handle, lane, parsed }: Hardware, memory: FileMemory) {
+  /** @param newMemory for the files of a batch */
+  constructor(calls: HardwareCalls, { handle, lane, parsed }: Hardware, newMemory: () => FileMemory) {
     this.calls = calls;
     this.handle = handle;
-    this.lane = lane;
+    this.lane = newLane(Promise.resolve(lane));
     this.parsed = parsed;
-    this.memory = memory;
+    this.memories = Array.from({ length: MOST_TOLD }, newMemory);
   }
 
   /** Gives false where it is to be decoded otherwise. Rejects with why no more can be, or with the signal's reason. */
   decode(picture: Batchable, signal: AbortSignal | undefined): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ picture, signal, resolve, reject });
-      this.running ??= this.run();
+      if (this.isTelling) return;
+      this.isTelling = true;
+      // What is begun in the same turn of the queue of microtasks comes along.
+      queueMicrotask(() => {
+        this.isTelling = false;
+        this.tell();
+      });
     });
   }
 
   /** Gives back what lies on the device, where nothing is decoded. */
   async rest(): Promise<void> {
     const { lane } = this;
-    if (this.running !== undefined || lane === undefined) return;
+    if (this.waiting.length > 0 || this.underway.size > 0 || lane === undefined) return;
     this.lane = undefined;
-    await this.calls.release(0, [lane], 0);
+    await this.release(lane);
   }
 
   /** Behind what is decoded. */
   async close(): Promise<void> {
-    await this.running;
-    await this.calls.release(this.handle, this.lane === undefined ? [] : [this.lane], this.parsed);
+    await Promise.all(this.underway);
+    await this.calls.release(this.handle, this.lane === undefined ? [] : [await this.lane.lane], this.parsed);
   }
 
-  private async run(): Promise<void> {
-    // What is begun in the same turn of the queue of microtasks comes along.
-    await Promise.resolve();
-    while (this.waiting.length > 0) {
+  private tell(): void {
+    while (this.waiting.length > 0 && this.underway.size < MOST_TOLD) {
       const batch = this.take();
       if (batch.length === 0) continue;
-      try {
-        const { left, broken } = await this.decodeNow(batch);
-        if (broken) await this.renewLane();
-        batch.forEach(({ resolve }, i) => { resolve(!left.includes(i)); });
-      } catch (error) {
-        // Not the device's, and so perhaps not the other way's: no memory for a state, say.
-        const another = error instanceof NvjpegError && error.refusal.reason === 'status';
-        for (const { resolve, reject } of batch) {
-          if (another) resolve(false);
-          else reject(error);
-        }
-      }
+      const end = this.decodeAll(batch).then(() => {
+        this.underway.delete(end);
+        this.tell();
+      });
+      this.underway.add(end);
     }
-    this.running = undefined;
   }
 
   /** The next ones of one format, without those that were given up. */
@@ -112,21 +129,49 @@ export class BatchDecoder {
     return batch;
   }
 
-  private async decodeNow(batch: readonly Waiting[]): Promise<BatchAnswer> {
-    const { handle, parsed } = this;
-    const lane = (this.lane ??= await this.calls.lane(handle));
-    const sources = await this.memory.put(batch.map(({ picture }) => picture.bytes));
-    const pictures = batch.map(({ picture: { bytes, width, height, address, pitch } }, i): Coded => ({ source: sources[i]!, length: bytes.length, width, height, address, pitch }));
+  private async decodeAll(batch: readonly Waiting[]): Promise<void> {
     try {
-      return await this.calls.batch({ handle, lane, parsed }, batch[0]!.picture.format, pictures);
-    } finally {
-      this.memory.shrink();
+      const { left } = await this.decodeNow(batch);
+      batch.forEach(({ resolve }, i) => { resolve(!left.includes(i)); });
+    } catch (error) {
+      // Not the device's, and so perhaps not the other way's: no memory for a state, say.
+      const another = error instanceof NvjpegError && error.refusal.reason === 'status';
+      for (const { resolve, reject } of batch) {
+        if (another) resolve(false);
+        else reject(error);
+      }
     }
   }
 
-  private async renewLane(): Promise<void> {
-    const { lane } = this;
-    this.lane = undefined;
-    if (lane !== undefined) await this.calls.release(0, [lane], 0);
+  private async decodeNow(batch: readonly Waiting[]): Promise<BatchAnswer> {
+    const { handle, parsed } = this;
+    const own = (this.lane ??= newLane(this.calls.lane(handle)));
+    const memory = this.memories.pop()!;
+    own.batches++;
+    let isFit = false;
+    try {
+      const lane = await own.lane;
+      const sources = await memory.put(batch.map(({ picture }) => picture.bytes));
+      const pictures = batch.map(({ picture: { bytes, width, height, address, pitch } }, i): Coded => ({ source: sources[i]!, length: bytes.length, width, height, address, pitch }));
+      const answer = await this.calls.batch({ handle, lane, parsed }, own.number, batch[0]!.picture.format, pictures);
+      isFit = !answer.broken;
+      return answer;
+    } finally {
+      memory.shrink();
+      this.memories.push(memory);
+      own.batches--;
+      if (!isFit && this.lane === own) this.lane = undefined;
+      // Not while the thread has another batch for it.
+      if (this.lane !== own && own.batches === 0) await this.release(own);
+    }
   }
+
+  private async release({ lane }: LaneInUse): Promise<void> {
+    const made = await lane.catch(ignore);
+    if (made !== undefined) await this.calls.release(0, [made], 0);
+  }
+}
+
+function ignore(): void {
+  // A lane that could not be made: whoever wanted it was told.
 }

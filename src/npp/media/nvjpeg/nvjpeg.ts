@@ -11,7 +11,7 @@ import type { Device, DeviceBuffer, Stream } from '../../../core/index.js';
 import { hostBase, queueHostWork } from '../../../core/host-work.js';
 import type { HostTurn } from '../../../core/host-work.js';
 import { koffiPath } from '../../../native/koffi.js';
-import { ThreadCrew } from '../../../native/thread-crew.js';
+import { type AskOptions, ThreadCrew } from '../../../native/thread-crew.js';
 import { NvjpegError, shownError } from './failure.js';
 import { FileMemory } from './file-memory.js';
 import { BatchDecoder } from './hardware.js';
@@ -74,8 +74,8 @@ const crew = new ThreadCrew<Request, Refusal>({
   died: (reason) => new CudaError('ERR_CUDA_INTERNAL', `a thread of nvJPEG died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason }),
 });
 
-function ask<K extends Request['kind']>(request: Extract<Request, { kind: K }>): Promise<Answers[K]> {
-  return crew.ask(request) as Promise<Answers[K]>;
+function ask<K extends Request['kind']>(request: Extract<Request, { kind: K }>, options: AskOptions = {}): Promise<Answers[K]> {
+  return crew.ask(request, options) as Promise<Answers[K]>;
 }
 
 export class Nvjpeg {
@@ -198,11 +198,12 @@ export class Nvjpeg {
     const { target, handle } = this;
     const found = await ask({ ...target, kind: 'hardware', handle }).catch(ignore);
     if (found === undefined) return;
+    const line = {};
     this.hardware = new BatchDecoder({
-      batch: (hardware, format, pictures) => ask({ ...target, kind: 'batch', hardware, format, pictures }),
+      batch: (hardware, lane, format, pictures) => ask({ ...target, kind: 'batch', hardware, lane, format, pictures }, { line }),
       lane: (of) => ask({ ...target, kind: 'lane', handle: of }),
       release: (of, lanes, parsed) => ask({ ...target, kind: 'release', handle: of, lanes, parsed }).then(ignore, ignore),
-    }, found, this.fileMemory());
+    }, found, () => this.fileMemory());
   }
 
   private fileMemory(): FileMemory {

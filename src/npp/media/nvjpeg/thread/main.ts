@@ -124,11 +124,14 @@ function decode(library: NvjpegLibrary, request: DecodeRequest): void {
 /** Arrays for nvjpegDecodeBatched: addresses, lengths, and nvjpegImage_t. */
 const [SOURCES, LENGTHS, IMAGES, IMAGE_BYTES] = [0, 8 * MOST_IN_BATCH, 16 * MOST_IN_BATCH, 64];
 let batch: NativeMemory | undefined;
+/** The lane that a failure has left in a state that nobody knows. More may have been asked of it before that was heard. */
+let brokenLane: number | undefined;
 
-function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed }, format, pictures }: BatchRequest): BatchAnswer {
+function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed }, lane: number, format, pictures }: BatchRequest): BatchAnswer {
+  const all = pictures.map((_, i) => i);
+  if (number === brokenLane) return { left: all, broken: true };
   const sources = sourcesOf(pictures);
   const taken = pictures.flatMap((picture, i) => (isTaken(library, handle, parsed, sources[i]!, picture) ? [i] : []));
-  const all = pictures.map((_, i) => i);
   if (taken.length > 0) {
     batch ??= new NativeMemory(crewKoffi(), (16 + IMAGE_BYTES) * MOST_IN_BATCH);
     batch.bytes.fill(0);
@@ -145,6 +148,7 @@ function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed 
       library.call('nvjpegDecodeBatched', handle, lane.state, batch.address + SOURCES, batch.address + LENGTHS, batch.address + IMAGES, lane.stream);
     } catch (error) {
       if (statusOf(error) === undefined) throw error;
+      brokenLane = number;
       return { left: all, broken: true };
     } finally {
       library.callDriver('cuStreamSynchronize', lane.stream);

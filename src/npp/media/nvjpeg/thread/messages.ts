@@ -62,6 +62,8 @@ export interface Hardware {
 export interface BatchRequest extends OfDevice {
   readonly kind: 'batch';
   readonly hardware: Hardware;
+  /** Tells the hardware's lane from others of the process, also from those that were given back. */
+  readonly lane: number;
   /** nvjpegOutputFormat_t of all of them. */
   readonly format: number;
   readonly pictures: readonly Coded[];
@@ -72,7 +74,7 @@ export const MOST_IN_BATCH = 32;
 export interface BatchAnswer {
   /** Which were not decoded, by their places: the GPU's decoders do not take them, or they are damaged. */
   readonly left: readonly number[];
-  /** Whether a call failed, after which nobody says what the state holds. */
+  /** Whether a call failed, of this batch or one before it on the same lane, after which nobody says what the state holds. */
   readonly broken: boolean;
 }
 
