@@ -129,6 +129,29 @@ describe('when a batch starts', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  test('eager: where a batch fills within the delay it is waited for, until fewer come', async () => {
+    const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 10, eager: true }, 1);
+    let item = 0;
+    /** One each so many milliseconds, and none runs when the next comes. */
+    const come = async (count: number, every: number): Promise<number[]> => {
+      const before = batches.length;
+      for (let i = 0; i < count; i++) {
+        void batcher.run(item++);
+        await setImmediate();
+        await vi.advanceTimersByTimeAsync(every);
+      }
+      return batches.slice(before).map(({ length }) => length);
+    };
+    expect(await come(10, 5)).toEqual(Array.from({ length: 10 }, () => 1));
+    // Ten in the delay: the first ones start at once, until that is known.
+    const dense = await come(40, 1.2);
+    expect(dense.slice(-6)).toEqual([4, 4, 4, 4, 4, 4]);
+    await pass(20);
+    expect((await come(5, 5)).slice(-4)).toEqual([1, 1, 1, 1]);
+    await pass(20);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   test('eager: with what waits once the last that ran has ended', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 50, eager: true }, 20);
     void batcher.run(1);

@@ -24,7 +24,8 @@ export interface BatcherOptions {
   /**
    * Whether requests that come while no batch runs start one at once, with what is asked for in the same turn of the event loop, instead of
    * waiting for others: `maxQueueDelay` is then for those that come beside a batch. What would have joined finds more beside it in the next one, so that
-   * batches are as large as the load makes them. Default false.
+   * batches are as large as the load makes them. Where as many have come of late that one is full within the delay they wait for that, as without it: many
+   * small batches cost more than they save. Default false.
    */
   readonly eager?: boolean;
 }
@@ -92,33 +93,37 @@ const TURN_MS = 1;
 /** Share of the last batch in the mean of how long batches take. */
 const NEWEST_SHARE = 0.2;
 
-/** How many requests come in a certain time, of late. */
+/** Groups whose arrivals are counted, at most. */
+const MOST_COUNTED = 64;
+
+/** How many requests of each group come in a certain time, of late. */
 class Arrivals {
   /** Milliseconds. */
   private readonly span: number;
-  /** Those that came, each of which counts the less the longer ago it came: as many as come in the span, where they come evenly. */
-  private count = 0;
-  private last = -Infinity;
+  /** Those that came until `last`, each of which counts the less the longer ago it came: as many as come in the span, where they come evenly. In the order of `last`. */
+  private readonly groups = new Map<unknown, { readonly count: number; readonly last: number }>();
 
   constructor(span: number) {
     this.span = span;
   }
 
-  add(now: number): void {
-    this.count = this.inSpan(now) + 1;
-    this.last = now;
+  add(group: unknown, now: number): void {
+    const count = 1 + this.inSpan(group, now);
+    this.groups.delete(group);
+    this.groups.set(group, { count, last: now });
+    if (this.groups.size > MOST_COUNTED) this.groups.delete(this.groups.keys().next().value);
   }
 
-  /** How many come in the span. */
-  inSpan(now: number): number {
-    return this.count === 0 ? 0 : this.count * Math.exp((this.last - now) / this.span);
+  inSpan(group: unknown, now: number): number {
+    const own = this.groups.get(group);
+    return own === undefined ? 0 : own.count * Math.exp((own.last - now) / this.span);
   }
 }
 
 /**
  * Puts requests of one item each together into batches, and gives each caller the result of its own. A batch starts when there
  * are `maxBatchSize` requests, or the first has waited for `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run;
- * with `eager`, also where none runs.
+ * with `eager`, also where none runs and not as many come that it would be full before that.
  *
  * - Order: batches take requests in the order in which they came, those of one {@link groupOf | group} where there are several.
  *   Results come batch by batch, as those end; in one turn of the event loop only as many as their callers need a millisecond for,
@@ -216,7 +221,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     }
     const group = this.groupOf(item);
     const since = performance.now();
-    if (this.eager) this.arrivals.add(since);
+    if (this.eager && this.maxQueueDelay > 0) this.arrivals.add(group, since);
     return new Promise<Result>((resolve, reject) => {
       const request: Request<Item, Result> = { item, group, number: this.numbers++, since, resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
       signal?.addEventListener('abort', request.onAbort, { once: true });
@@ -225,7 +230,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       if (requests === undefined) this.groups.set(group, requests = new Set());
       requests.add(request);
       this.queued++;
-      this.schedule(requests);
+      this.schedule(group, requests);
     });
   }
 
@@ -263,9 +268,9 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /** Called after each request that came, with those of its group: starts what may start, and sets the timer for the rest. */
-  private schedule({ size }: Set<Request<Item, Result>>): void {
+  private schedule(group: unknown, { size }: Set<Request<Item, Result>>): void {
     // With no delay a batch is what was asked for in this turn: it starts once the callers' own code has run.
-    if ((this.maxQueueDelay === 0 || this.startsAtOnce) && size < this.maxBatchSize) {
+    if (size < this.maxBatchSize && (this.maxQueueDelay === 0 || this.startsAtOnce(group))) {
       if (this.flushing) return;
       this.flushing = true;
       const flush = (): void => {
@@ -280,8 +285,9 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.start();
   }
 
-  private get startsAtOnce(): boolean {
-    return this.eager && this.running === 0 && (process.env['EAGER_OLD'] === '1' || this.arrivals.inSpan(performance.now()) < this.maxBatchSize);
+  /** Not where as many come that a batch is full before the delay is over: smaller ones would cost more, and all who come later with them. */
+  private startsAtOnce(group: unknown): boolean {
+    return this.eager && this.running === 0 && this.arrivals.inSpan(group, performance.now()) < this.maxBatchSize;
   }
 
   private start(): void {
@@ -296,7 +302,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /** The group whose batch is to start. */
   private due(): Set<Request<Item, Result>> | undefined {
     const now = Math.max(performance.now(), this.reached);
-    return this.oldestGroup((requests, oldest) => requests.size >= this.maxBatchSize || this.closing !== undefined || this.startsAtOnce || oldest.since + this.maxQueueDelay <= now);
+    return this.oldestGroup((requests, oldest) => requests.size >= this.maxBatchSize || this.closing !== undefined || this.startsAtOnce(oldest.group) || oldest.since + this.maxQueueDelay <= now);
   }
 
   /** The group of the oldest request, of those that are asked for. */
