@@ -58,6 +58,8 @@ export interface Benchmark {
   readonly rounds?: number;
   /** Whether a first round is thrown away. Default true. */
   readonly warmUp?: boolean;
+  /** After which a round is given up, seconds. Default 90. */
+  readonly limit?: number;
   /** Which thread does what is timed, where it is one: it and the peers share a processor. */
   readonly caller?: Caller;
   start(setup: Setup): Promise<Contender>;

@@ -9,8 +9,8 @@ import { PeerAbsent } from './peers/program.js';
 import { type SharedProcessor, shareProcessor } from './processor.js';
 import { type Summary, summarise } from './statistics.js';
 
-/** A round that has not ended by then never will. */
-const ROUND_TIMEOUT_MS = 90_000;
+/** A round that has not ended by then never will: seconds. */
+const LIMIT = 90;
 
 export interface MeasuredPeer {
   readonly peer: Peer;
@@ -54,10 +54,10 @@ class Entrant {
   }
 
   /** A peer that fails is out; the others go on. */
-  async round(counts: boolean): Promise<void> {
+  async round(counts: boolean, limit: number): Promise<void> {
     if (this.contender === undefined || this.problem !== undefined) return;
     try {
-      const round = await inTime(this.contender.round());
+      const round = await inTime(this.contender.round(), limit);
       if (counts) this.rounds.push(round);
     } catch (error) {
       this.problem = `failed: ${error instanceof Error ? error.message : String(error)}`;
@@ -67,6 +67,7 @@ class Entrant {
 
 export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measured> {
   const count = Math.min(benchmark.rounds ?? 9, setup.quick ? 3 : Infinity);
+  const limit = benchmark.limit ?? LIMIT;
   const rounds: Round[] = [];
   const possible = benchmark.peers.filter((peer) => !('program' in peer) || setup.programs.possible(peer.program));
   const entrants = possible.map((peer) => ({ peer, entrant: new Entrant() }));
@@ -81,15 +82,15 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
     for (const { peer, entrant } of entrants) await entrant.start(peer, setup);
     if (benchmark.caller !== undefined) {
       const peers = entrants.flatMap(({ entrant: { pid } }) => pid ?? []);
-      shared = await shareProcessor(benchmark.caller, peers, () => inTime(ours.round()));
+      shared = await shareProcessor(benchmark.caller, peers, () => inTime(ours.round(), limit));
     }
     if (benchmark.warmUp !== false) {
-      await inTime(ours.round());
-      for (const { entrant } of entrants) await entrant.round(false);
+      await inTime(ours.round(), limit);
+      for (const { entrant } of entrants) await entrant.round(false, limit);
     }
     for (let round = 0; round < count; round++) {
       shared?.choose();
-      const turn = [async () => rounds.push(await inTime(ours.round())), ...entrants.map(({ entrant }) => () => entrant.round(true))];
+      const turn = [async () => rounds.push(await inTime(ours.round(), limit)), ...entrants.map(({ entrant }) => () => entrant.round(true, limit))];
       for (const take of round % 2 === 0 ? turn : turn.reverse()) await take();
     }
   } catch (error) {
@@ -109,10 +110,10 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   };
 }
 
-async function inTime<T>(promise: Promise<T>): Promise<T> {
+async function inTime<T>(promise: Promise<T>, seconds = LIMIT): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done after ${ROUND_TIMEOUT_MS / 1000} s`)), ROUND_TIMEOUT_MS);
+    timer = setTimeout(() => reject(new Error(`not done after ${seconds} s`)), 1000 * seconds);
   });
   try {
     return await Promise.race([promise, late]);

@@ -13,13 +13,15 @@ const CAPACITY_MS = 6000;
 const SERVICE_MS = 3000;
 const CALM_SECONDS = 20;
 /** Of the load at 80 %, what it can do being measured before each. */
-const CALM_PARTS = 5;
-const PART_SERVICE_MS = 1000;
-const PART_CAPACITY_MS = 2000;
+const CALM_PARTS = 10;
+const PART_SERVICE_MS = 300;
+const PART_CAPACITY_MS = 1000;
 /** Of what it can do, between before and behind a part of the load. */
 const MOST_CHANGE = 0.1;
 /** Parts that are made again, at most: then those count that there are. */
-const MOST_REPEATED = 10;
+const MOST_REPEATED = 25;
+/** With all of those, and what is measured beside them: seconds. */
+const CALM_LIMIT = 180;
 /** Of as many requests to its HTTP alone. */
 const BARE_SECONDS = 10;
 /** Of the same load before: what comes for the first time ends code that was compiled without it. */
@@ -101,6 +103,7 @@ export const serverLoad: readonly Benchmark[] = [
     statistic: 'p99',
     rounds: 1,
     warmUp: false,
+    limit: CALM_LIMIT,
     peers: [
       { name: '2 × delay + service', bar: '<= 1', start: allowed(({ service }) => 2 * MAX_DELAY_MS + service) },
       { name: 'its HTTP alone, as many requests', start: bare },
