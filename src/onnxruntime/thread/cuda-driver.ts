@@ -26,6 +26,7 @@ const FUNCTIONS = {
   cuGraphMemcpyNodeGetParams: [P, P],
   cuGraphInstantiateWithFlags: [P, P, 'uint64_t'],
   cuGraphUpload: [P, P],
+  cuGraphExecDestroy: [P],
   cuGraphDestroy: [P],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -111,30 +112,35 @@ export class CudaDriver {
     try {
       body();
     } catch (error) {
-      this.endCapture(stream);
+      this.destroy(this.endCapture(stream).graph);
       throw error;
     }
-    const graph = this.endCapture(stream, true);
+    const { result, graph } = this.endCapture(stream);
+    let exec = 0;
     try {
+      if (result !== 0 || graph === 0) throw refused(`its capture failed (CUresult ${result})`);
       const nodes = this.checkedNodes(graph);
-      const exec = this.give('cuGraphInstantiateWithFlags', graph, 0);
+      exec = this.give('cuGraphInstantiateWithFlags', graph, 0);
       this.do('cuGraphUpload', exec, stream);
       this.synchronize(stream);
       return { graph, exec, short: nodes <= SHORT_NODES };
     } catch (error) {
-      this.do('cuGraphDestroy', graph);
+      this.destroy(graph, exec);
       throw error;
     }
   }
 
-  /** The graph; where it is not wanted it is destroyed, if there is one at all. */
-  private endCapture(stream: number, wanted = false): number {
+  /** What it returns, and the graph: 0 where there is none. */
+  private endCapture(stream: number): { result: number; graph: number } {
     this.out.setU64(0, 0);
     const result = this.calls.cuStreamEndCapture(stream, this.out.address);
-    const graph = this.out.u64(0);
-    if (wanted && (result !== 0 || graph === 0)) throw refused(`its capture failed (CUresult ${result})`);
-    if (!wanted && graph !== 0) this.do('cuGraphDestroy', graph);
-    return graph;
+    return { result, graph: this.out.u64(0) };
+  }
+
+  /** What there is of a graph. */
+  private destroy(graph: number, exec = 0): void {
+    if (exec !== 0) this.do('cuGraphExecDestroy', exec);
+    if (graph !== 0) this.do('cuGraphDestroy', graph);
   }
 
   /** How many there are. */
