@@ -103,11 +103,15 @@ export class BatchDecoder {
     while (this.waiting.length > 0 && this.underway.size < MOST_TOLD) {
       const batch = this.take();
       if (batch.length === 0) continue;
-      const end = this.decodeAll(batch).then(() => {
+      const decoded = this.decodeNow(batch);
+      const ended = (): void => {
         this.underway.delete(end);
         this.tell();
-      });
+      };
+      // The decoders get their next batch before callers get what this one has given.
+      const end = decoded.then(ended, ended);
       this.underway.add(end);
+      void giveOut(batch, decoded);
     }
   }
 
@@ -127,20 +131,6 @@ export class BatchDecoder {
       this.waiting.shift();
     }
     return batch;
-  }
-
-  private async decodeAll(batch: readonly Waiting[]): Promise<void> {
-    try {
-      const { left } = await this.decodeNow(batch);
-      batch.forEach(({ resolve }, i) => { resolve(!left.includes(i)); });
-    } catch (error) {
-      // Not the device's, and so perhaps not the other way's: no memory for a state, say.
-      const another = error instanceof NvjpegError && error.refusal.reason === 'status';
-      for (const { resolve, reject } of batch) {
-        if (another) resolve(false);
-        else reject(error);
-      }
-    }
   }
 
   private async decodeNow(batch: readonly Waiting[]): Promise<BatchAnswer> {
@@ -169,6 +159,20 @@ export class BatchDecoder {
   private async release({ lane }: LaneInUse): Promise<void> {
     const made = await lane.catch(ignore);
     if (made !== undefined) await this.calls.release(0, [made], 0);
+  }
+}
+
+async function giveOut(batch: readonly Waiting[], decoded: Promise<BatchAnswer>): Promise<void> {
+  try {
+    const { left } = await decoded;
+    batch.forEach(({ resolve }, i) => { resolve(!left.includes(i)); });
+  } catch (error) {
+    // Not the device's, and so perhaps not the other way's: no memory for a state, say.
+    const another = error instanceof NvjpegError && error.refusal.reason === 'status';
+    for (const { resolve, reject } of batch) {
+      if (another) resolve(false);
+      else reject(error);
+    }
   }
 }
 
