@@ -1,44 +1,25 @@
 /**
- * What loading, running and releasing an engine a hundred times leaves behind: the process's memory and the device's. Loads before
- * them do not count: what a library keeps once is no leak.
+ * What loading, running and releasing an engine a hundred times leaves behind: memory that was allocated and not freed, and the device's. Loads before
+ * them do not count: what a library keeps once is no leak. What ONNX Runtime, and cuDNN under it, keep of every one, the peer in C shows.
  */
-import { setTimeout } from 'node:timers/promises';
-
 import type { AnyTensor, Device } from 'async-cuda';
 
-import { onnxModel } from '../../test/onnxruntime/onnx-model.js';
+import { allocatedMemory } from '../../test/core/allocated-memory.js';
 import type { Benchmark, Round } from '../benchmark.js';
-import { collectGarbage } from '../garbage.js';
 import { core, inference, root } from '../library.js';
+import { MATRIX, matrix } from '../peers/onnxruntime.js';
+import { placeFor } from './engine-runs.js';
 
 const TIMES = 100;
 const BEFORE = 20;
 const MIB = 2 ** 20;
 const PAGE = 4096;
-/** Of the weights' rows and columns: 16 MiB of them. */
-const EXTENT = 2048;
-
-function matrixModel(): Uint8Array {
-  const data = Float32Array.from({ length: EXTENT ** 2 }, (_, i) => (i % (EXTENT + 1) === 0 ? 2 : 0));
-  return onnxModel({
-    inputs: [['x', 'f32', ['n', EXTENT]]], outputs: [['y', 'f32', ['n', EXTENT]]], nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
-    constants: [{ name: 'w', type: 'f32', shape: [EXTENT, EXTENT], data }],
-  });
-}
-
-/** Bytes that the process has in memory, once what nobody needs is gone. */
-async function resident(): Promise<number> {
-  for (let i = 0; i < 3; i++) {
-    collectGarbage();
-    await setTimeout(20);
-  }
-  return process.memoryUsage.rss();
-}
+const WIDTH = MATRIX.shape[1]!;
 
 async function round(device: Device, model: Uint8Array, x: AnyTensor, times: number): Promise<Round> {
   const used = async (): Promise<number> => (await (await device.core.pool()).statistics()).used;
   const once = async (): Promise<void> => {
-    const shape = (n: number): number[] => [n, EXTENT];
+    const shape = (n: number): number[] => [n, WIDTH];
     const engine = await inference.loadEngine(device, model, { tensorrt: { shapes: { x: { min: shape(1), opt: shape(1), max: shape(8) } } } });
     const { y } = await engine.run({ x });
     const values = await y!.read() as Float32Array;
@@ -47,22 +28,23 @@ async function round(device: Device, model: Uint8Array, x: AnyTensor, times: num
     await engine.close();
   };
   for (let i = 0; i < BEFORE; i++) await once();
-  const [before, beforeOnDevice, beforeFree] = [await resident(), await used(), (await device.core.memoryInfo()).free];
+  const [before, beforeOnDevice, beforeFree, beforeResident] = [await allocatedMemory(), await used(), (await device.core.memoryInfo()).free, process.memoryUsage.rss()];
   for (let i = 0; i < times; i++) await once();
-  const after = await resident();
+  const after = await allocatedMemory();
   return {
     // Where there is no more than before, a page: 0 would be a round that measured nothing.
     samples: [Math.max(PAGE, after - before) / MIB],
-    notes: { 'tensors on the device, MiB': (await used() - beforeOnDevice) / MIB, "the device's memory, MiB": (beforeFree - (await device.core.memoryInfo()).free) / MIB, 'weights, MiB': EXTENT ** 2 * 4 / MIB },
+    notes: { 'tensors on the device, MiB': (await used() - beforeOnDevice) / MIB, "the device's memory, MiB": (beforeFree - (await device.core.memoryInfo()).free) / MIB, 'the resident memory, MiB': (process.memoryUsage.rss() - beforeResident) / MIB, 'weights, MiB': WIDTH ** 2 * 4 / MIB },
   };
 }
 
 export const engineMemory: Benchmark = {
-  area: 'inference', name: 'memory that 100 engines leave, loaded, run and released', unit: 'MiB', statistic: 'longest', bar: '<= 16', rounds: 1, warmUp: false, peers: [],
+  area: 'inference', name: 'memory that 100 engines leave, loaded, run and released', unit: 'MiB', statistic: 'longest', bar: '<= 16', rounds: 1, warmUp: false,
+  peers: [{ name: 'C, the same library', program: 'a matrix in ONNX Runtime', request: async ({ device, count }) => `memory ${count(TIMES)} ${BEFORE} ${await placeFor(device.kind)} ${MATRIX.shape.join(' ')}` }],
   start: async ({ device, count }) => {
     const lazy = await root.Device.open(device.kind);
-    const model = matrixModel();
-    const x = await lazy.tensor(core.f32, Float32Array.from({ length: EXTENT }, (_, i) => i), [1, EXTENT]);
+    const model = matrix();
+    const x = await lazy.tensor(core.f32, Float32Array.from({ length: WIDTH }, (_, i) => i), [1, WIDTH]);
     return {
       round: () => round(lazy, model, x as unknown as AnyTensor, count(TIMES)),
       close: async () => {

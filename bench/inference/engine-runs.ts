@@ -44,7 +44,7 @@ const ON_GPU = 2;
 const RECORDED = 3;
 
 /** For the peer in C: where tensors are and who computes, as our engine has it. See `peers/c/onnxruntime.c`. */
-async function placeFor(kind: Device['kind']): Promise<number> {
+export async function placeFor(kind: Device['kind']): Promise<number> {
   if (kind === 'cpu') return 0;
   return (await onnxruntime.findOnnxRuntime({ cuda: true })).providers.includes('CUDAExecutionProvider') ? ON_GPU : 1;
 }

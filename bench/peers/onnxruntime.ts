@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { matrixModel } from '../../test/onnxruntime/matrix-model.js';
 import { resnet50 } from '../inference/resnet50.js';
 import { onnxruntime } from '../library.js';
 import { scratchFolder } from '../scratch.js';
@@ -18,17 +19,30 @@ export interface Subject {
 }
 
 const digits = fileURLToPath(new URL('../../demo/inference/digits/model/digits.onnx', import.meta.url));
-let written: Promise<string> | undefined;
+/** Of the matrix's rows and columns: 16 MiB of weights. */
+const EXTENT = 2048;
 
 /** The demo's detector: 14 convolutions. */
 export const DETECTOR: Subject = { file: () => Promise.resolve(digits), input: 'image', outputs: ['digits', 'distances'], shape: [4, 3, 256, 256] };
 /** 53 convolutions, with seeded weights. */
-export const RESNET: Subject = { file: () => (written ??= writeResNet()), input: 'image', outputs: ['logits'], shape: [1, 3, 224, 224] };
+export const RESNET: Subject = { file: written('resnet50.onnx', () => resnet50().bytes), input: 'image', outputs: ['logits'], shape: [1, 3, 224, 224] };
+/** Weights, and next to no work. */
+export const MATRIX: Subject = { file: written('matrix.onnx', matrix), input: 'x', outputs: ['y'], shape: [1, EXTENT] };
 
-async function writeResNet(): Promise<string> {
-  const file = join(scratchFolder(), 'resnet50.onnx');
-  await writeFile(file, resnet50().bytes);
-  return file;
+/** The model of {@link MATRIX}. */
+export function matrix(): Uint8Array {
+  return matrixModel(EXTENT);
+}
+
+/** A file of the run's own, written when it is asked for first. */
+function written(name: string, bytes: () => Uint8Array): Subject['file'] {
+  let file: Promise<string> | undefined;
+  const write = async (): Promise<string> => {
+    const path = join(scratchFolder(), name);
+    await writeFile(path, bytes());
+    return path;
+  };
+  return () => (file ??= write());
 }
 
 /** The file that our engines load, too. @throws PeerAbsent where there is none */

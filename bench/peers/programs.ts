@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 
 import { compileC, compileCudaProgram, compileForThisMachine } from './compile.js';
-import { DETECTOR, RESNET, onnxRuntimeLibrary } from './onnxruntime.js';
+import { DETECTOR, MATRIX, RESNET, onnxRuntimeLibrary } from './onnxruntime.js';
 import type { Subject } from './onnxruntime.js';
 import { PeerAbsent, Program } from './program.js';
 
@@ -27,13 +27,14 @@ const COMMANDS = {
   kernels: () => compileForThisMachine('kernels'),
   'ONNX Runtime': () => byOnnxRuntime(DETECTOR),
   'ResNet-50 in ONNX Runtime': () => byOnnxRuntime(RESNET),
+  'a matrix in ONNX Runtime': () => byOnnxRuntime(MATRIX),
   'Numba\'s simulator': () => [PYTHON, here('python/with_numba_simulator.py')],
 } satisfies Record<string, () => string[] | Promise<string[]>>;
 
 export type ProgramName = keyof typeof COMMANDS;
 
 /** Programs that run on the machine's cores and need no GPU. */
-const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels', 'ONNX Runtime', 'ResNet-50 in ONNX Runtime', 'Numba\'s simulator']);
+const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels', 'ONNX Runtime', 'ResNet-50 in ONNX Runtime', 'a matrix in ONNX Runtime', 'Numba\'s simulator']);
 
 async function byOnnxRuntime({ file, input, outputs }: Subject): Promise<string[]> {
   return [...await compileForThisMachine('onnxruntime'), await onnxRuntimeLibrary(), await file(), input, ...outputs];

@@ -48,6 +48,8 @@ export function openLibrary(koffi: Koffi, row: LibraryRow, { path, machine = thi
 
 /** RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE */
 const KEEP: Readonly<Partial<Record<NodeJS.Platform, number>>> = { linux: 0x1005, darwin: 0x91 };
+/** That stay already: koffi keeps what it is told of a function for as long as the thread lives. */
+const kept = new Set<string>();
 
 /**
  * Loads a library that stays. koffi closes what a Worker has loaded when that ends, and a library that nobody else has loaded is then
@@ -58,7 +60,10 @@ const KEEP: Readonly<Partial<Record<NodeJS.Platform, number>>> = { linux: 0x1005
 export function loadForGood(koffi: Koffi, path: string, options?: Parameters<Koffi['load']>[1]): KoffiLibrary {
   const library = options === undefined ? koffi.load(path) : koffi.load(path, options);
   const keep = KEEP[process.platform];
-  if (keep !== undefined) (koffi.load(null).func('uintptr_t dlopen(const char* path, int flags)') as (path: string, flags: number) => unknown)(path, keep);
+  if (keep !== undefined && !kept.has(path)) {
+    (koffi.load(null).func('uintptr_t dlopen(const char* path, int flags)') as (path: string, flags: number) => unknown)(path, keep);
+    kept.add(path);
+  }
   return library;
 }
 

@@ -5,39 +5,46 @@ import { full } from 'async-cuda/tensor';
 import koffi from 'koffi';
 import { expect, test } from 'vitest';
 
-import { residentMemory } from '../core/resident-memory.js';
+import { allocatedMemory, allocatorTells } from '../core/allocated-memory.js';
 import { onDevice, usedMemory } from '../core/test-device.js';
-import { onnxModel } from '../onnxruntime/onnx-model.js';
+import { matrixModel } from '../onnxruntime/matrix-model.js';
 
 /** Rows and columns of the weights: 16 MiB of them. */
 const EXTENT = 2048;
+const TIMES = 100;
 const MIB = 2 ** 20;
-
-function matrixModel(): Uint8Array {
-  const data = Float32Array.from({ length: EXTENT ** 2 }, (_, i) => (i % (EXTENT + 1) === 0 ? 2 : 0));
-  return onnxModel({
-    inputs: [['x', 'f32', ['n', EXTENT]]], outputs: [['y', 'f32', ['n', EXTENT]]], nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
-    constants: [{ name: 'w', type: 'f32', shape: [EXTENT, EXTENT], data }],
-  });
-}
+/** Of cuDNN, that ONNX Runtime makes for a session: one with it, one with the stream of its runs, one more where another thread runs it than has loaded it. */
+const HANDLES = 3;
 
 /**
- * glibc keeps blocks of up to 32 MiB for later once such a one was freed, in each thread's own heap: an engine here and there, which is
- * no leak. Told so it gives them back at once. Elsewhere there is nothing to tell.
+ * What cuDNN keeps of a handle that was destroyed: in 9.x, up to now, some 80 KiB, whoever makes it. An engine can do nothing about
+ * that, and is not to keep anything else.
  */
-function returnLargeBlocks(): void {
-  const M_MMAP_THRESHOLD = -3;
-  if (process.platform !== 'linux') return;
+async function keptByHandle(): Promise<number> {
+  let library: ReturnType<typeof koffi.load>;
   try {
-    koffi.load('libc.so.6').func('int mallopt(int parameter, int value)')(M_MMAP_THRESHOLD, MIB);
+    // The one that the CUDA provider has loaded: nobody else has put it where the loader looks.
+    library = koffi.load('libcudnn.so.9');
   } catch {
-    // Another C library, whose allocator is another one.
+    return 0;
   }
+  const create = library.func('int cudnnCreate(_Out_ uintptr_t* handle)');
+  const destroy = library.func('int cudnnDestroy(uintptr_t handle)');
+  const once = (): void => {
+    const handle: [number | bigint] = [0];
+    expect(create(handle)).toBe(0);
+    expect(destroy(handle[0])).toBe(0);
+  };
+  const times = 20;
+  once();
+  const before = await allocatedMemory();
+  for (let i = 0; i < times; i++) once();
+  return Math.max(0, await allocatedMemory() - before) / times;
 }
 
 onDevice('memory of engines', (on) => {
   test('a hundred that are loaded, run and released leave nothing', async () => {
-    const model = matrixModel();
+    const model = matrixModel(EXTENT);
     using x = await full(on.device, f32, [1, EXTENT], 3);
     const once = async (): Promise<void> => {
       await using engine = await loadEngine(on.device, model, { engine: 'onnxruntime' });
@@ -45,14 +52,14 @@ onDevice('memory of engines', (on) => {
       expect((await y!.read() as Float32Array)[EXTENT - 1]).toBe(6);
       y!.close();
     };
-    returnLargeBlocks();
-    // What the library keeps once, it keeps with the first ones; the process's memory settles later than that.
+    // What libraries keep once, they keep with the first ones.
     for (let i = 0; i < 60; i++) await once();
-    const [before, onDeviceBefore] = [await residentMemory(), await usedMemory(on.device)];
-    for (let i = 0; i < 100; i++) await once();
-    const after = await residentMemory();
+    const [before, onDeviceBefore] = [await allocatedMemory(), await usedMemory(on.device)];
+    for (let i = 0; i < TIMES; i++) await once();
+    const after = await allocatedMemory();
     expect(await usedMemory(on.device)).toBe(onDeviceBefore);
-    // Of 1600 MiB that went through it: less than two engines.
-    expect(after - before).toBeLessThan(32 * MIB);
+    // Of 1600 MiB that went through it; less than two engines where the process's memory is all there is to look at.
+    const most = allocatorTells() ? 2 * MIB + TIMES * HANDLES * (on.device.kind === 'cuda' ? await keptByHandle() : 0) : 32 * MIB;
+    expect(after - before).toBeLessThan(most);
   }, 300_000);
 });

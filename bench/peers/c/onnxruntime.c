@@ -4,6 +4,7 @@
  * header of the driver's where there is no GPU.
  */
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdint.h>
 
 #include "protocol.h"
@@ -64,13 +65,10 @@ static void appendCuda(Handle options, int recorded) {
   ((void (*)(Handle))api[208])(settings);
 }
 
-/* Each place has a session of its own. */
-static void open(long threads, long place) {
-  static Handle sessions[PLACES];
-  static long threadsOf[PLACES];
+/* A session, and in `memory` where its tensors are. */
+static void load(long threads, long place, Handle *loaded) {
+  if (memory) ((void (*)(Handle))api[94])(memory);
   DO(CALL(68, (const char *, int, int, int, Handle *), place >= GPU ? "Cuda" : "Cpu", DEVICE_ALLOCATOR, 0, DEFAULT_MEMORY, &memory));
-  session = sessions[place];
-  if (session && threads == threadsOf[place]) return;
   Handle options;
   DO(CALL(10, (Handle *), &options));
   DO(CALL(22, (Handle, int), options, FATAL));
@@ -78,8 +76,16 @@ static void open(long threads, long place) {
   if (threads > 0) DO(CALL(24, (Handle, int), options, (int)threads));
   if (place >= GPU) appendCuda(options, place == RECORDED);
   if (failure[0]) return;
-  DO(CALL(7, (Handle, const char *, Handle, Handle *), env, model, options, &session));
-  sessions[place] = session, threadsOf[place] = threads;
+  DO(CALL(7, (Handle, const char *, Handle, Handle *), env, model, options, loaded));
+  ((void (*)(Handle))api[100])(options);
+}
+
+/* Each place has a session of its own, which stays: graphs are its. */
+static void open(long threads, long place) {
+  static Handle sessions[PLACES];
+  static long threadsOf[PLACES];
+  if (!sessions[place] || threads != threadsOf[place]) load(threads, place, &sessions[place]);
+  session = sessions[place], threadsOf[place] = threads;
 }
 
 /* A tensor's memory: the library's side of it, and the device's where that is another. */
@@ -176,11 +182,46 @@ static void run(const long *args) {
   for (size_t i = 0; i < outputCount && place != HOST; i++) drop(place, made[i]);
 }
 
+/* Of the C library's allocator: bytes in blocks that were allocated and not freed. */
+static double allocated(void) {
+#if __GLIBC_PREREQ(2, 33)
+  struct mallinfo2 info = mallinfo2();
+  return (double)(info.uordblks + info.hblkhd);
+#else
+  snprintf(failure, sizeof failure, "the C library does not tell what is allocated");
+  return 0;
+#endif
+}
+
+/* [times, times before, place, extents of input and output, two]: what so many sessions leave that are loaded, run once and released, in MiB; a page where it is less. */
+static void remains(const long *args) {
+  const long place = args[2];
+  const int64_t extents[] = {args[3], args[4]};
+  double before = 0;
+  if (place != HOST) openCuda();
+  for (long k = -args[1]; k < args[0] && !failure[0]; k++) {
+    if (k == 0) before = allocated();
+    Handle loaded, options;
+    load(0, place, &loaded);
+    if (failure[0]) return;
+    Tensor x = tensorOf(place, extents, 2), y = tensorOf(place, extents, 2);
+    if (failure[0]) return;
+    DO(CALL(39, (Handle *), &options));
+    DO(CALL(9, (Handle, Handle, const char *const *, const Handle *, size_t, const char *const *, size_t, Handle *), loaded, options, &input, &x.value, 1, outputs, 1, &y.value));
+    ((void (*)(Handle))api[97])(options);
+    drop(place, x);
+    drop(place, y);
+    ((void (*)(Handle))api[95])(loaded);
+  }
+  const double left = allocated() - before;
+  sample((left > 4096 ? left : 4096) / (1 << 20));
+}
+
 static void begin(void) {
   DO(CALL(3, (int, const char *, Handle *), FATAL, "bench", &env));
 }
 
-static const Measurement measurements[] = {{"run", run}};
+static const Measurement measurements[] = {{"run", run}, {"memory", remains}};
 
 int main(int argc, char **argv) {
   if (argc < 7 || argc > 6 + MOST_OUTPUTS) return 2;
@@ -195,5 +236,5 @@ int main(int argc, char **argv) {
   }
   char versions[128];
   snprintf(versions, sizeof versions, ", \"onnxruntime\": \"%s\"", base()->version());
-  return serveLines(measurements, 1, versions);
+  return serveLines(measurements, 2, versions);
 }
