@@ -11,7 +11,7 @@ import { MATRIX, matrix } from '../peers/onnxruntime.js';
 import { placeFor } from './engine-runs.js';
 
 const TIMES = 100;
-const BEFORE = 20;
+const BEFORE = 60;
 const MIB = 2 ** 20;
 const PAGE = 4096;
 const WIDTH = MATRIX.shape[1]!;

@@ -40,8 +40,11 @@ const options: PhotographFinderOptions = {
   find: (photographs) => models.find(photographs),
   batching: { maxBatchSize, maxQueueDelay: Number(values['max-delay']), eager: values.eager, ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
 };
-/** Requests that may be under way at once: eight batches. */
-const maxInFlight = 8 * maxBatchSize;
+/**
+ * Requests that may be under way at once: two batches that are decoded, two that wait and two that run. More would not be answered sooner: where more
+ * come than can be answered, all would wait as much longer.
+ */
+const maxInFlight = 6 * maxBatchSize;
 // As the threads of HTTP give it.
 const file = await readFile(new URL(PHOTOGRAPHS[task], import.meta.url));
 const payload = new Uint8Array(new SharedArrayBuffer(file.length));
