@@ -1,5 +1,5 @@
 /** Executable graphs that another library has recorded, launched in stream order as our own are. What they use is told with each launch. */
-import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
+import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, SHORT_GRAPH_NODES } from '../runtime/commands.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
@@ -12,8 +12,7 @@ import type { Stream } from './stream.js';
 export interface GraphHandles {
   readonly graph: number;
   readonly exec: number;
-  /** Whether launching it takes so little time that the JS thread may do it. */
-  readonly short: boolean;
+  readonly nodes: number;
 }
 
 /** What it writes, it writes all of. */
@@ -35,6 +34,8 @@ export class ForeignGraph {
   private readonly runtime: Runtime;
   private readonly handles: GraphHandles;
   private readonly exec: number;
+  /** Launching it takes so little time that the JS thread may do it. */
+  private readonly isShort: boolean;
   /** As errors call it. */
   private readonly title: string;
 
@@ -42,6 +43,7 @@ export class ForeignGraph {
     this.runtime = device.runtime;
     this.handles = handles;
     this.exec = this.runtime.handles.adopt(handles.exec);
+    this.isShort = handles.nodes <= SHORT_GRAPH_NODES;
     this.title = title;
   }
 
@@ -58,7 +60,7 @@ export class ForeignGraph {
     stream.order(turn.memory, ACCESS_WRITE);
     const root = stream.nextRoot();
     this.runtime.name(root, this.title);
-    let at = beginGraphLaunch(stream, root, this.exec, this.handles.short, uses.length + 1);
+    let at = beginGraphLaunch(stream, root, this.exec, this.isShort, uses.length + 1);
     const { memory } = this.runtime.ring;
     for (let i = 0; i < uses.length; i++) memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.told;
     memory[at] = turn.memory.handle | (WRITTEN << ACCESS_SHIFT);

@@ -11,6 +11,7 @@ import { LibraryCaller, findFunctions } from '../native/library-caller.js';
 import type { LibraryFunction, LibraryStatuses } from '../native/library-call.js';
 import type { LibraryRow } from '../native/libraries.js';
 import { CUresult } from '../driver/result.js';
+import { SHORT_GRAPH_NODES } from './commands.js';
 import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';
 import { loadModule } from './load-module.js';
@@ -249,8 +250,6 @@ export const PROCEDURES = {
   }),
 } as const;
 
-/** Launching this many nodes takes about ten microseconds (measured on an H200). */
-const SHORT_NODES = 128;
 const SHORT_KINDS: readonly number[] = [
   CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET,
   CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY,
@@ -260,7 +259,7 @@ const SHORT_KINDS: readonly number[] = [
 function isShort(driver: Driver, graph: number): boolean {
   if (driver.provider !== 'libcuda') return false;
   const nodes = driver.cuGraphGetNodes(graph);
-  return nodes.length <= SHORT_NODES && nodes.every((node) => SHORT_KINDS.includes(driver.cuGraphNodeGetType(node)));
+  return nodes.length <= SHORT_GRAPH_NODES && nodes.every((node) => SHORT_KINDS.includes(driver.cuGraphNodeGetType(node)));
 }
 
 /** Allocates; where there is not enough, once more after the device's own pool has given back what it keeps. */

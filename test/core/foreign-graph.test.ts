@@ -21,7 +21,7 @@ onDevice('Graphs of others', (host) => {
     });
     const { graph: captured } = graph as unknown as { graph: number };
     const { exec } = await device.runtime.call('instantiate', captured, 0);
-    const foreign = new ForeignGraph(device, 'theirs', { graph: 0, exec, short: true });
+    const foreign = new ForeignGraph(device, 'theirs', { graph: 0, exec, nodes: 1 });
     const launches = (await device.stats()).graphLaunches;
     const read: Promise<Int32Array>[] = [];
     for (let i = 1; i <= 50; i++) {

@@ -46,8 +46,6 @@ const MEMCPY_NODE = 1;
 const REPEATABLE: readonly number[] = [0, MEMCPY_NODE, 2, 5, 10, 11];
 /** Kernels, copies and fills. */
 const WORKING: readonly number[] = [0, MEMCPY_NODE, 2];
-/** Launching more nodes than these takes the JS thread too long. */
-const SHORT_NODES = 128;
 /** Of a CUDA_MEMCPY3D, in bytes: the memory types, addresses of the host and of the device of its two sides. */
 const SIDES = [{ type: 32, host: 40, device: 48 }, { type: 120, host: 128, device: 136 }] as const;
 
@@ -123,7 +121,7 @@ export class CudaDriver {
       exec = this.give('cuGraphInstantiateWithFlags', graph, 0);
       this.do('cuGraphUpload', exec, stream);
       this.synchronize(stream);
-      return { graph, exec, short: nodes <= SHORT_NODES };
+      return { graph, exec, nodes };
     } catch (error) {
       this.destroy(graph, exec);
       throw error;

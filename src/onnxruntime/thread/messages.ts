@@ -145,11 +145,11 @@ export interface RecordRequest {
   readonly bound: Bound;
 }
 
-/** Of the driver: an executable graph, the one that it was made of, and whether launching it takes next to no time. */
+/** Of the driver: an executable graph, the one that it was made of, and how many nodes it has. */
 export interface RecordedGraph {
   readonly graph: number;
   readonly exec: number;
-  readonly short: boolean;
+  readonly nodes: number;
 }
 
 /** An output that the library has made: kept until it is taken. */
