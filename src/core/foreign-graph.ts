@@ -8,7 +8,7 @@ import type { HostUse } from './host-work.js';
 import { ACCESSES } from './native-library.js';
 import type { Stream } from './stream.js';
 
-/** The driver's, CUgraph and CUgraphExec. */
+/** The driver's, CUgraph and CUgraphExec, and how many nodes they have. */
 export interface GraphHandles {
   readonly graph: number;
   readonly exec: number;
