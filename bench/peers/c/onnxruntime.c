@@ -65,10 +65,13 @@ static void appendCuda(Handle options, int recorded) {
   ((void (*)(Handle))api[208])(settings);
 }
 
-/* A session, and in `memory` where its tensors are. */
-static void load(long threads, long place, Handle *loaded) {
+/* Where tensors are from now on. */
+static void settle(long place) {
   if (memory) ((void (*)(Handle))api[94])(memory);
   DO(CALL(68, (const char *, int, int, int, Handle *), place >= GPU ? "Cuda" : "Cpu", DEVICE_ALLOCATOR, 0, DEFAULT_MEMORY, &memory));
+}
+
+static void load(long threads, long place, Handle *loaded) {
   Handle options;
   DO(CALL(10, (Handle *), &options));
   DO(CALL(22, (Handle, int), options, FATAL));
@@ -84,6 +87,8 @@ static void load(long threads, long place, Handle *loaded) {
 static void open(long threads, long place) {
   static Handle sessions[PLACES];
   static long threadsOf[PLACES];
+  settle(place);
+  if (failure[0]) return;
   if (!sessions[place] || threads != threadsOf[place]) load(threads, place, &sessions[place]);
   session = sessions[place], threadsOf[place] = threads;
 }
@@ -199,6 +204,7 @@ static void remains(const long *args) {
   const int64_t extents[] = {args[3], args[4]};
   double before = 0;
   if (place != HOST) openCuda();
+  if (!failure[0]) settle(place);
   for (long k = -args[1]; k < args[0] && !failure[0]; k++) {
     if (k == 0) before = allocated();
     Handle loaded, options;
