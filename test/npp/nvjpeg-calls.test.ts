@@ -418,10 +418,11 @@ else onDevice('Calls of nvJPEG', (host) => {
       const sizes = [0, 100_000, 10, 5_000_000, 70_000, 3_000_000, 0];
       const given = await Promise.all(sizes.map((more) => read(lazy, Buffer.concat([jpeg, Buffer.alloc(more)]))));
       given.forEach((values, i) => { expect(values).toEqual([...standInPixels(jpeg.length + sizes[i]!, 32, 16, 3)]); });
-      standIn.set({ delay: 30 });
-      const first = read(lazy, jpeg);
-      await new Promise((resolve) => { setTimeout(resolve, 10); });
       standIn.take();
+      standIn.set({ delay: 100 });
+      const first = read(lazy, jpeg);
+      // It is being decoded.
+      await expect.poll(calls, { interval: 1 }).toHaveLength(1);
       const controller = new AbortController();
       const late = [1, 2].map(() => failure(() => decodeImage(lazy, jpeg, { signal: controller.signal })));
       controller.abort(new Error('never mind'));
