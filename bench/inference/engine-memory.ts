@@ -2,12 +2,14 @@
  * What loading, running and releasing an engine a hundred times leaves behind: memory that was allocated and not freed, and the device's. Loads before
  * them do not count: what a library keeps once is no leak. What ONNX Runtime, and cuDNN under it, keep of every one, the peer in C shows.
  */
+import { readFile } from 'node:fs/promises';
+
 import type { AnyTensor, Device } from 'async-cuda';
 
 import { allocatedMemory } from '../../test/core/allocated-memory.js';
 import type { Benchmark, Round } from '../benchmark.js';
 import { core, inference, root } from '../library.js';
-import { MATRIX, matrix } from '../peers/onnxruntime.js';
+import { MATRIX } from '../peers/onnxruntime.js';
 import { placeFor } from './engine-runs.js';
 
 const TIMES = 100;
@@ -43,7 +45,7 @@ export const engineMemory: Benchmark = {
   peers: [{ name: 'C, the same library', program: 'a matrix in ONNX Runtime', request: async ({ device, count }) => `memory ${count(TIMES)} ${BEFORE} ${await placeFor(device.kind)} ${MATRIX.shape.join(' ')}` }],
   start: async ({ device, count }) => {
     const lazy = await root.Device.open(device.kind);
-    const model = matrix();
+    const model = await readFile(await MATRIX.file());
     const x = await lazy.tensor(core.f32, Float32Array.from({ length: WIDTH }, (_, i) => i), [1, WIDTH]);
     return {
       round: () => round(lazy, model, x as unknown as AnyTensor, count(TIMES)),

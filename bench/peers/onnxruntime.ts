@@ -27,12 +27,7 @@ export const DETECTOR: Subject = { file: () => Promise.resolve(digits), input: '
 /** 53 convolutions, with seeded weights. */
 export const RESNET: Subject = { file: written('resnet50.onnx', () => resnet50().bytes), input: 'image', outputs: ['logits'], shape: [1, 3, 224, 224] };
 /** Weights, and next to no work. */
-export const MATRIX: Subject = { file: written('matrix.onnx', matrix), input: 'x', outputs: ['y'], shape: [1, EXTENT] };
-
-/** The model of {@link MATRIX}. */
-export function matrix(): Uint8Array {
-  return matrixModel(EXTENT);
-}
+export const MATRIX: Subject = { file: written('matrix.onnx', () => matrixModel(EXTENT)), input: 'x', outputs: ['y'], shape: [1, EXTENT] };
 
 /** A file of the run's own, written when it is asked for first. */
 function written(name: string, bytes: () => Uint8Array): Subject['file'] {

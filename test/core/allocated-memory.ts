@@ -2,6 +2,7 @@
 import koffi from 'koffi';
 
 import { collectGarbage } from './garbage.js';
+import { residentMemory } from './resident-memory.js';
 
 /** Of glibc's mallinfo2, in bytes but for the counts. */
 interface AllocatorInfo {
@@ -36,7 +37,9 @@ export function allocatorTells(): boolean {
  * later, which comes and goes, tens of MiB at a time. Where the allocator does not tell (not glibc 2.33 or later) that is what there is.
  */
 export async function allocatedMemory(): Promise<number> {
+  const tell = allocator();
+  if (tell === null) return residentMemory();
   await collectGarbage();
-  const info = allocator()?.();
-  return info === undefined ? process.memoryUsage.rss() : Number(info.uordblks) + Number(info.hblkhd);
+  const { uordblks, hblkhd } = tell();
+  return Number(uordblks) + Number(hblkhd);
 }

@@ -6,6 +6,7 @@ import koffi from 'koffi';
 import { expect, test } from 'vitest';
 
 import { allocatedMemory, allocatorTells } from '../core/allocated-memory.js';
+import { residentMemory } from '../core/resident-memory.js';
 import { onDevice, usedMemory } from '../core/test-device.js';
 import { matrixModel } from '../onnxruntime/matrix-model.js';
 
@@ -42,6 +43,20 @@ async function keptByHandle(): Promise<number> {
   return Math.max(0, await allocatedMemory() - before) / times;
 }
 
+/**
+ * glibc keeps blocks of up to 32 MiB for later once such a one was freed, in each thread's own heap: an engine here and there, which is
+ * no leak. Told so it gives them back at once. Elsewhere there is nothing to tell.
+ */
+function returnLargeBlocks(): void {
+  const M_MMAP_THRESHOLD = -3;
+  if (process.platform !== 'linux') return;
+  try {
+    koffi.load('libc.so.6').func('int mallopt(int parameter, int value)')(M_MMAP_THRESHOLD, MIB);
+  } catch {
+    // Another C library, whose allocator is another one.
+  }
+}
+
 onDevice('memory of engines', (on) => {
   test('a hundred that are loaded, run and released leave nothing', async () => {
     const model = matrixModel(EXTENT);
@@ -52,14 +67,16 @@ onDevice('memory of engines', (on) => {
       expect((await y!.read() as Float32Array)[EXTENT - 1]).toBe(6);
       y!.close();
     };
-    // What libraries keep once, they keep with the first ones.
+    returnLargeBlocks();
+    // What libraries keep once, they keep with the first ones; the process's memory settles later than that.
     for (let i = 0; i < 60; i++) await once();
-    const [before, onDeviceBefore] = [await allocatedMemory(), await usedMemory(on.device)];
+    const [before, residentBefore, onDeviceBefore] = [await allocatedMemory(), await residentMemory(), await usedMemory(on.device)];
     for (let i = 0; i < TIMES; i++) await once();
-    const after = await allocatedMemory();
+    const [after, residentAfter] = [await allocatedMemory(), await residentMemory()];
     expect(await usedMemory(on.device)).toBe(onDeviceBefore);
-    // Of 1600 MiB that went through it; less than two engines where the process's memory is all there is to look at.
-    const most = allocatorTells() ? 2 * MIB + TIMES * HANDLES * (on.device.kind === 'cuda' ? await keptByHandle() : 0) : 32 * MIB;
-    expect(after - before).toBeLessThan(most);
+    const kept = on.device.kind === 'cuda' ? TIMES * HANDLES * await keptByHandle() : 0;
+    if (allocatorTells()) expect(after - before).toBeLessThan(2 * MIB + kept);
+    // Of 1600 MiB that went through it: less than two engines. Of it the allocator keeps some for later.
+    expect(residentAfter - residentBefore).toBeLessThan(32 * MIB + kept);
   }, 300_000);
 });
