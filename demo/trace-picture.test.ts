@@ -1,8 +1,9 @@
 /** The picture of a trace shows what the streams did, and tells how much of it went on at once. */
-import { Device } from 'async-cuda/core';
+import { Device, type TraceJson } from 'async-cuda/core';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
+import type { Canvas } from './canvas.js';
 import { loadTypeScriptKernels } from './typescript-kernels.js';
 import { noise } from './noise.js';
 import { type Span, drawTrace, overlapOf, spansOf } from './trace-picture.js';
@@ -41,3 +42,25 @@ test('several photographs at once overlap, and can be drawn', async () => {
   }
   expect([...rows].filter((row) => !rows.has(row - 1))).toHaveLength(8 + 1);
 }, 120_000);
+
+test('what is shorter than a pixel is drawn, beside what is longer', () => {
+  // Whether there are short kernels, at a third of a pixel's distance, before and behind a copy's end.
+  const picture = (short: boolean): Canvas => {
+    const kernels = short ? [[499.7, 0.01], [1000.3, 0.01]] : [];
+    const event = ([ts, dur]: number[], cat: string, args: object): object => ({ ph: 'X', pid: 2, tid: 1, name: cat, cat, ts, dur, args });
+    const traceEvents = [
+      { ph: 'M', name: 'thread_name', pid: 2, tid: 1, args: { name: "stream 'A'" } },
+      ...kernels.map((times) => event(times, 'launch', {})),
+      event([0, 500], 'copy', { direction: 'hostToDevice' }), event([1000, 500], 'copy', { direction: 'deviceToHost' }), event([9000, 10], 'copy', { direction: 'hostToDevice' }),
+    ];
+    return drawTrace({ traceEvents } as unknown as TraceJson, 'a device');
+  };
+  const orange = ({ data }: Canvas): number => {
+    let count = 0;
+    for (let at = 0; at < data.length; at += 3) if (data[at] === 226 && data[at + 1] === 142 && data[at + 2] === 56) count++;
+    return count;
+  };
+  // Two columns of a lane, and the legend's square.
+  expect(orange(picture(true))).toBe(2 * 34 + 14 * 14);
+  expect(orange(picture(false))).toBe(0);
+});

@@ -79,8 +79,10 @@ export function drawTrace(trace: TraceJson, device: string): Canvas {
     const y = TOP + i * (LANE + GAP);
     canvas.text(MARGIN, y + 24, stream, { size: 18, color: TEXT });
     canvas.fill(left, y, WIDTH - MARGIN - left, LANE, CARD);
-    for (const { start, end, kind } of spans.filter((span) => span.stream === stream)) {
-      canvas.fill(left + (start - from) * scale, y, Math.max((end - start) * scale, 1), LANE, COLORS[kind]);
+    // What is shorter than a column of pixels has one of its own, above longer ones beside it: on a long trace it would be gone.
+    for (const { start, end, kind } of spans.filter((span) => span.stream === stream).sort((a, b) => b.end - b.start - (a.end - a.start))) {
+      const [x, width] = [left + (start - from) * scale, (end - start) * scale];
+      canvas.fill(width < 1 ? Math.floor(x) : x, y, Math.max(width, 1), LANE, COLORS[kind]);
     }
   });
 

@@ -56,3 +56,17 @@ test('a library without headers takes those of the toolkit', () => {
   file('apps/cuda/include/cuda_fp16.h');
   expect(found(library, { CUDA_HOME: join(root, 'apps/cuda') })).toEqual(['apps/cuda/include']);
 });
+
+test("wheels without the C++ libraries take a toolkit's, and nothing else of it", () => {
+  file('site-packages/nvidia/cu13/include/cuda_fp16.h');
+  const library = 'site-packages/nvidia/cu13/lib/libnvrtc.so.13';
+  // Where they lie among all others the others would come along.
+  file('usr/local/cuda/include/nv/target');
+  file('usr/local/cuda/include/cuda_fp16.h');
+  expect(found(library)).toEqual(['site-packages/nvidia/cu13/include']);
+  file('usr/local/cuda-13.0/include/cuda_fp16.h');
+  file('usr/local/cuda-13.0/include/cccl/nv/target');
+  expect(found(library)).toEqual(['site-packages/nvidia/cu13/include', 'usr/local/cuda-13.0/include/cccl']);
+  file('site-packages/nvidia/cu13/include/cccl/nv/target');
+  expect(found(library)).toEqual(['site-packages/nvidia/cu13/include', 'site-packages/nvidia/cu13/include/cccl']);
+});

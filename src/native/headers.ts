@@ -10,19 +10,27 @@ import type { Machine } from './find.js';
 
 /** What a folder of CUDA headers has. */
 const MARKER = 'cuda_fp16.h';
+/** What one of the C++ libraries (cuda/std, thrust, cub) has, which headers of the toolkit include. */
+const CPP_MARKER = join('nv', 'target');
 
 /**
  * Folders to pass to a compiler, in order; none where there are no CUDA headers. Folders of one toolkit only: headers of
- * two versions do not go together.
+ * two versions do not go together. The C++ libraries do, with this major version of CUDA and the one before: where that toolkit comes
+ * without them, as NVIDIA's wheels do, they are another's.
  */
 export function headerFolders(library: string, machine: Machine = thisMachine()): string[] {
-  for (const group of groups(library, machine)) {
-    const folders = group.filter(isFolder);
-    if (!folders.some((folder) => existsSync(join(folder, MARKER)))) continue;
-    // Since CUDA 13 the C++ libraries (cuda/std, thrust, cub) have a folder of their own.
-    return folders.flatMap((folder) => [folder, join(folder, 'cccl')].filter(isFolder));
-  }
-  return [];
+  const found = [...groups(library, machine)].map((group) => group.filter(isFolder));
+  const own = found.find((folders) => folders.some((folder) => existsSync(join(folder, MARKER))));
+  if (own === undefined) return [];
+  const folders = own.flatMap((folder) => [folder, cppFolder(folder)].filter(isFolder));
+  const hasCpp = (folder: string): boolean => existsSync(join(folder, CPP_MARKER));
+  if (folders.some(hasCpp)) return folders;
+  return [...folders, ...found.flat().map(cppFolder).filter(hasCpp).slice(0, 1)];
+}
+
+/** Since CUDA 13 the C++ libraries have a folder of their own. */
+function cppFolder(folder: string): string {
+  return join(folder, 'cccl');
 }
 
 function* groups(library: string, { platform, env, root }: Machine): Generator<string[]> {

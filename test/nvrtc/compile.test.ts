@@ -173,6 +173,19 @@ describeWith('NVRTC', 'compile', () => {
       expect(error.message).toContain(scratch);
     });
 
+    test("a missing header of CUDA's: where it comes from", async () => {
+      const source = '#include <cuda/not_there>\n';
+      mkdirSync(join(scratch, 'toolkit/include'), { recursive: true });
+      writeFileSync(join(scratch, 'toolkit/include/cuda_fp16.h'), '');
+      const home = process.env['CUDA_HOME'];
+      vi.stubEnv('CUDA_HOME', join(scratch, 'toolkit'));
+      try {
+        expect((await failure(fresh(source))).message).toContain("CUDA's C++ libraries come with `pip install nvidia-cuda-cccl`");
+      } finally {
+        vi.stubEnv('CUDA_HOME', home);
+      }
+    });
+
     test.each([
       ['a template that was not instantiated', ['add'], "Name an instance of the template: 'add<float>'."],
       ['a type that there is not', ['add<float>', 'add<floot>'], 'identifier "floot" is undefined'],
