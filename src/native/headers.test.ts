@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import type { Machine } from './find.js';
 import { headerFolders } from './headers.js';
@@ -57,16 +57,42 @@ test('a library without headers takes those of the toolkit', () => {
   expect(found(library, { CUDA_HOME: join(root, 'apps/cuda') })).toEqual(['apps/cuda/include']);
 });
 
-test("wheels without the C++ libraries take a toolkit's, and nothing else of it", () => {
-  file('site-packages/nvidia/cu13/include/cuda_fp16.h');
+describe('what wheels lack', () => {
   const library = 'site-packages/nvidia/cu13/lib/libnvrtc.so.13';
-  // Where they lie among all others the others would come along.
-  file('usr/local/cuda/include/nv/target');
-  file('usr/local/cuda/include/cuda_fp16.h');
-  expect(found(library)).toEqual(['site-packages/nvidia/cu13/include']);
-  file('usr/local/cuda-13.0/include/cuda_fp16.h');
-  file('usr/local/cuda-13.0/include/cccl/nv/target');
-  expect(found(library)).toEqual(['site-packages/nvidia/cu13/include', 'usr/local/cuda-13.0/include/cccl']);
-  file('site-packages/nvidia/cu13/include/cccl/nv/target');
-  expect(found(library)).toEqual(['site-packages/nvidia/cu13/include', 'site-packages/nvidia/cu13/include/cccl']);
+  const wheels = 'site-packages/nvidia/cu13/include';
+  const headers = (folder: string, version: number, ...files: string[]): void => {
+    file(`${folder}/cuda_fp16.h`);
+    writeFileSync(join(root, folder, 'cuda.h'), `/* ${'*'.repeat(5000)} */\n#define CUDA_VERSION ${version}\n`);
+    for (const each of files) file(`${folder}/${each}`);
+  };
+
+  test('is taken from a toolkit of their version', () => {
+    headers(wheels, 13000);
+    headers('usr/local/cuda-12.9/include', 12090, 'crt/mma.h', 'nv/target');
+    headers('usr/local/cuda-13.0/include', 13000, 'crt/mma.h', 'cccl/nv/target');
+    expect(found(library)).toEqual([wheels, 'usr/local/cuda-13.0/include', 'usr/local/cuda-13.0/include/cccl']);
+  });
+
+  test('is, of another version, its C++ libraries, where they have a folder of their own', () => {
+    headers(wheels, 13000);
+    headers('usr/local/cuda-12.9/include', 12090, 'crt/mma.h', 'nv/target');
+    expect(found(library)).toEqual([wheels]);
+    headers('usr/local/cuda-13.2/include', 13020, 'crt/mma.h', 'cccl/nv/target');
+    expect(found(library)).toEqual([wheels, 'usr/local/cuda-13.2/include/cccl']);
+    headers(wheels, 13000, 'cccl/nv/target');
+    expect(found(library)).toEqual([wheels, `${wheels}/cccl`]);
+  });
+
+  test('is nothing where all of it is there', () => {
+    headers(wheels, 13000, 'crt/mma.h', 'cccl/nv/target');
+    headers('usr/local/cuda-13.0/include', 13000, 'crt/mma.h', 'cccl/nv/target');
+    expect(found(library)).toEqual([wheels, `${wheels}/cccl`]);
+  });
+
+  test('is nobody else\'s where headers do not say their version', () => {
+    file(`${wheels}/cuda_fp16.h`);
+    file('usr/local/cuda/include/cuda_fp16.h');
+    file('usr/local/cuda/include/crt/mma.h');
+    expect(found(library)).toEqual([wheels]);
+  });
 });

@@ -2,35 +2,61 @@
  * Where the CUDA headers lie that belong to a library of the toolkit: beside it, in the toolkit's layout or in that of
  * Python wheels, else in a toolkit that the machine has.
  */
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 
 import { isFolder, matching, thisMachine } from './find.js';
 import type { Machine } from './find.js';
 
 /** What a folder of CUDA headers has. */
 const MARKER = 'cuda_fp16.h';
-/** What one of the C++ libraries (cuda/std, thrust, cub) has, which headers of the toolkit include. */
-const CPP_MARKER = join('nv', 'target');
+/** What headers of the toolkit include, and are packages of their own among NVIDIA's wheels: the compiler's part, and the C++ libraries (cuda/std, thrust, cub). */
+const COMPILER = join('crt', 'mma.h');
+const CPP_LIBRARIES = join('nv', 'target');
+/** Since CUDA 13 the C++ libraries have a folder of their own. */
+const CPP_FOLDER = 'cccl';
+/** Bytes of `cuda.h` within which it says its version. */
+const VERSION_BYTES = 1 << 16;
 
 /**
  * Folders to pass to a compiler, in order; none where there are no CUDA headers. Folders of one toolkit only: headers of
- * two versions do not go together. The C++ libraries do, with this major version of CUDA and the one before: where that toolkit comes
- * without them, as NVIDIA's wheels do, they are another's.
+ * two versions do not go together. Where wheels bring a part of it, as PyTorch's do, what they lack is that of a toolkit of their version; or of its C++ libraries alone,
+ * which go with toolkits of two major versions.
  */
 export function headerFolders(library: string, machine: Machine = thisMachine()): string[] {
-  const found = [...groups(library, machine)].map((group) => group.filter(isFolder));
-  const own = found.find((folders) => folders.some((folder) => existsSync(join(folder, MARKER))));
+  const found = [...groups(library, machine)].map((group) => group.filter(isFolder)).filter((folders) => has(folders, MARKER));
+  const [own, ...others] = found.map(withCppLibraries);
   if (own === undefined) return [];
-  const folders = own.flatMap((folder) => [folder, cppFolder(folder)].filter(isFolder));
-  const hasCpp = (folder: string): boolean => existsSync(join(folder, CPP_MARKER));
-  if (folders.some(hasCpp)) return folders;
-  return [...folders, ...found.flat().map(cppFolder).filter(hasCpp).slice(0, 1)];
+  const lacks = (file: string): boolean => !has(own, file);
+  if (!lacks(COMPILER) && !lacks(CPP_LIBRARIES)) return own;
+  const version = cudaVersion(own);
+  const same = version === undefined ? undefined : others.find((folders) => cudaVersion(folders) === version);
+  if (same !== undefined) return [...new Set([...own, ...same])];
+  if (!lacks(CPP_LIBRARIES)) return own;
+  return [...own, ...others.flat().filter((folder) => basename(folder) === CPP_FOLDER && has([folder], CPP_LIBRARIES)).slice(0, 1)];
 }
 
-/** Since CUDA 13 the C++ libraries have a folder of their own. */
-function cppFolder(folder: string): string {
-  return join(folder, 'cccl');
+function withCppLibraries(folders: readonly string[]): string[] {
+  return folders.flatMap((folder) => [folder, join(folder, CPP_FOLDER)].filter(isFolder));
+}
+
+function has(folders: readonly string[], file: string): boolean {
+  return folders.some((folder) => existsSync(join(folder, file)));
+}
+
+/** Of these headers: 13000 is CUDA 13.0. */
+function cudaVersion(folders: readonly string[]): number | undefined {
+  const folder = folders.find((each) => existsSync(join(each, 'cuda.h')));
+  if (folder === undefined) return undefined;
+  const file = openSync(join(folder, 'cuda.h'), 'r');
+  try {
+    const start = Buffer.alloc(VERSION_BYTES);
+    const text = start.toString('latin1', 0, readSync(file, start));
+    const version = /^#define CUDA_VERSION (\d+)/m.exec(text)?.[1];
+    return version === undefined ? undefined : Number(version);
+  } finally {
+    closeSync(file);
+  }
 }
 
 function* groups(library: string, { platform, env, root }: Machine): Generator<string[]> {

@@ -10,8 +10,8 @@ const MOST_SHOWN = 5;
 /** What NVRTC calls the file that it makes of the name expressions. */
 const NAME_MAP = '__nv_name_map';
 
-/** Of CUDA's own: the C++ libraries, which are a package of their own. */
-const CPP_LIBRARIES = /^(cuda|cub|thrust|nv)\//;
+/** Headers of CUDA that are not in the package of the others. */
+const PACKAGES: readonly (readonly [RegExp, string])[] = [[/^(cuda|cub|thrust|nv)\//, 'nvidia-cuda-cccl'], [/^crt\//, 'nvidia-cuda-crt'], [/^curand/, 'nvidia-curand']];
 const CUDAS_OWN = /^(cuda|cooperative_groups|cub\/|thrust\/|nv\/|crt\/|curand|mma\.h|math_constants\.h)/;
 
 /** CUDA C++ that does not compile. `log` is all that NVRTC said, `diagnostics` the same, message by message. */
@@ -64,9 +64,8 @@ function lengthAt(code: string, column: number): number {
 function adviceForHeader(header: string, { includeFolders, headers }: CheckedOptions, cudaFolders: readonly string[]): string {
   const folders = [...includeFolders, ...cudaFolders];
   const looked = [headers.length === 0 ? '' : `headers (${headers.map(([name]) => name).join(', ')})`, ...folders].filter((place) => place !== '');
-  const cuda = cudaFolders.length > 0
-    ? CPP_LIBRARIES.test(header) ? " CUDA's C++ libraries come with `pip install nvidia-cuda-cccl`, or the CUDA toolkit." : ''
-    : CUDAS_OWN.test(header) ? " CUDA's own headers come with `pip install nvidia-cuda-runtime nvidia-cuda-cccl`, or the CUDA toolkit." : '';
+  const wheels = cudaFolders.length > 0 ? PACKAGES.find(([pattern]) => pattern.test(header))?.[1] : CUDAS_OWN.test(header) ? 'nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl' : undefined;
+  const cuda = wheels === undefined ? '' : ` It is CUDA's own: \`pip install ${wheels}\`, or the CUDA toolkit.`;
   const host = /\.|\//.test(header) ? '' : ' NVRTC has no headers of the C++ library: take cuda/std/…, or guard it with #ifndef __CUDACC_RTC__.';
   return `There is no ${header} in ${looked.length === 0 ? 'any folder: none was given' : looked.join(', ')}. ` +
     `Pass its text, headers: { '${header}': … }, or its folder, includeFolders: ['…'].${cuda}${host}`;

@@ -180,7 +180,7 @@ describeWith('NVRTC', 'compile', () => {
       const home = process.env['CUDA_HOME'];
       vi.stubEnv('CUDA_HOME', join(scratch, 'toolkit'));
       try {
-        expect((await failure(fresh(source))).message).toContain("CUDA's C++ libraries come with `pip install nvidia-cuda-cccl`");
+        expect((await failure(fresh(source))).message).toContain("It is CUDA's own: `pip install nvidia-cuda-cccl`, or the CUDA toolkit.");
       } finally {
         vi.stubEnv('CUDA_HOME', home);
       }

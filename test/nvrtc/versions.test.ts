@@ -17,9 +17,9 @@ const why = process.platform !== 'linux' ? 'Linux only' : spawnSync('gcc', ['--v
 
 describe.skipIf(why !== undefined)(`an NVRTC of another version${why === undefined ? '' : ` (SKIPPED: ${why})`}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'async-cuda-old-nvrtc-'));
-  const library = (major: number, minor: number): string => {
+  const library = (major: number, minor: number, ...flags: string[]): string => {
     const path = join(folder, `libnvrtc-${major}.${minor}.so`);
-    execFileSync('gcc', ['-shared', '-fPIC', `-DMAJOR=${major}`, `-DMINOR=${minor}`, fileURLToPath(new URL('./old-nvrtc.c', import.meta.url)), '-o', path]);
+    execFileSync('gcc', ['-shared', '-fPIC', `-DMAJOR=${major}`, `-DMINOR=${minor}`, ...flags, fileURLToPath(new URL('./old-nvrtc.c', import.meta.url)), '-o', path, '-ldl']);
     return path;
   };
   let old: string;
@@ -53,5 +53,16 @@ describe.skipIf(why !== undefined)(`an NVRTC of another version${why === undefin
     expect([error.code, error.message]).toEqual(['ERR_CUDA_INTERNAL', expect.stringContaining('nvrtcCreateProgram returned NVRTC_ERROR_INTERNAL_ERROR (11)')]);
     vi.stubEnv('ASYNC_CUDA_NVRTC', library(13, 0));
     expect(await failure(() => compile(SOURCE, { cache: false }))).toBeInstanceOf(CudaOutOfMemoryError);
+  });
+
+  test('its second library is found beside it, where it does not say so itself', async () => {
+    const name = (minor: number): string => `libnvrtc-builtins.so.12.${minor}`;
+    const compileWith = (minor: number): Promise<Error> => {
+      vi.stubEnv('ASYNC_CUDA_NVRTC', library(12, minor, `-DBUILTINS="${name(minor)}"`));
+      return failure(() => compile(SOURCE, { cache: false }));
+    };
+    expect(await compileWith(1)).not.toBeInstanceOf(CudaOutOfMemoryError);
+    execFileSync('gcc', ['-shared', '-fPIC', '-x', 'c', '/dev/null', `-Wl,-soname,${name(2)}`, '-o', join(folder, name(2))]);
+    expect(await compileWith(2)).toBeInstanceOf(CudaOutOfMemoryError);
   });
 });

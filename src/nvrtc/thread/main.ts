@@ -9,6 +9,7 @@ import type { LibraryRow } from '../../native/libraries.js';
 import { LibraryNotFoundError } from '../../native/library-not-found.js';
 import { openLibrary } from '../../native/open-library.js';
 import type { OpenedLibrary } from '../../native/open-library.js';
+import { loadBuiltins } from './builtins.js';
 import { compileProgram } from './compile.js';
 import { NvJitLinkLibrary, linkProgram } from './link.js';
 import type { Compiled, LibraryPlace, Linked, Refusal, Request } from './messages.js';
@@ -35,8 +36,14 @@ function open<L>(known: Map<string, L>, row: LibraryRow, { path, env }: LibraryP
   return library;
 }
 
+function openNvrtc(opened: OpenedLibrary): NvrtcLibrary {
+  const library = new NvrtcLibrary(opened);
+  loadBuiltins(library.path, library.version);
+  return library;
+}
+
 function answer(request: Request): Compiled | Linked {
-  if (request.kind === 'compile') return compileProgram(open(nvrtc, KNOWN_LIBRARIES.nvrtc, request.library, (opened) => new NvrtcLibrary(opened)), request);
+  if (request.kind === 'compile') return compileProgram(open(nvrtc, KNOWN_LIBRARIES.nvrtc, request.library, openNvrtc), request);
   return linkProgram(open(nvJitLink, KNOWN_LIBRARIES.nvJitLink, request.library, (opened) => new NvJitLinkLibrary(opened)), request);
 }
 
