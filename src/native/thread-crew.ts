@@ -34,6 +34,13 @@ export interface CrewDescription<R, F> {
   readonly most: number;
   /** What goes first, on one thread more where all are busy: it ends what they are doing. */
   readonly isUrgent?: (request: R) => boolean;
+  /**
+   * What a thread has something of its own for once it was at it, such as handles for a session's runs: of free threads the one that was at it last is asked first.
+   * `answer`: what it has just made of the request, which may be such a thing.
+   */
+  readonly subject?: (request: R, answer?: unknown) => number | undefined;
+  /** Whether the request ends its subject. */
+  readonly ends?: (request: R) => boolean;
   /** The error that a refusal is shown as. */
   readonly refused: (refusal: F) => Error;
   /** The error of what a thread was at when it died. */
@@ -73,6 +80,8 @@ export class ThreadCrew<R, F> {
   private readonly description: CrewDescription<R, F>;
   private readonly members: Member<R>[] = [];
   private readonly waiting: Job<R>[] = [];
+  /** Which was at a subject last. */
+  private readonly last = new Map<number, Member<R>>();
   /** Of all threads that have not ended. */
   private readonly loading = new Set<Int32Array>();
   private nextId = 1;
@@ -122,8 +131,7 @@ export class ThreadCrew<R, F> {
     const job = this.waiting[0];
     if (job === undefined) return;
     clearTimeout(this.idle);
-    const { line } = job.options;
-    let member = (line === undefined ? undefined : this.members.find(({ jobs }) => jobs[0]?.options.line === line)) ?? this.members.find(({ jobs }) => jobs.length === 0);
+    let member = this.memberFor(job);
     if (member === undefined && this.members.length < this.description.most + (this.isUrgent(job) ? 1 : 0)) {
       try {
         member = this.start();
@@ -143,6 +151,12 @@ export class ThreadCrew<R, F> {
     }
     member.jobs.push(job);
     member.worker.ref();
+  }
+
+  private memberFor({ request, options: { line } }: Job<R>): Member<R> | undefined {
+    const near = this.last.get(this.description.subject?.(request) ?? NaN);
+    return (line === undefined ? undefined : this.members.find(({ jobs }) => jobs[0]?.options.line === line))
+      ?? (near?.jobs.length === 0 ? near : this.members.find(({ jobs }) => jobs.length === 0));
   }
 
   private start(): Member<R> {
@@ -177,10 +191,20 @@ export class ThreadCrew<R, F> {
     }
     jobs.shift();
     if (jobs.length === 0) member.worker.unref();
-    if ('answer' in message) job.resolve(message.answer);
+    if ('answer' in message) this.answered(member, job, message.answer);
     else job.reject(this.description.refused(message.refusal));
     this.next();
     if (this.members.every((each) => each.jobs.length === 0)) this.rest();
+  }
+
+  private answered(member: Member<R>, { request, resolve }: Job<R>, answer: unknown): void {
+    const { subject, ends } = this.description;
+    const at = subject?.(request, answer);
+    if (at !== undefined) {
+      if (ends?.(request) === true) this.last.delete(at);
+      else this.last.set(at, member);
+    }
+    resolve(answer);
   }
 
   /** Ends the threads if nothing comes for a while. */
@@ -200,7 +224,9 @@ export class ThreadCrew<R, F> {
 
   private remove(member: Member<R>): void {
     const at = this.members.indexOf(member);
-    if (at !== -1) this.members.splice(at, 1);
+    if (at === -1) return;
+    this.members.splice(at, 1);
+    for (const [subject, each] of this.last) if (each === member) this.last.delete(subject);
   }
 
   /** koffi ends the process in an error where a thread is terminated that is loading a library: see src/runtime/workers.ts. */

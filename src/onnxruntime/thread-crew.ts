@@ -5,7 +5,7 @@ import type { AskOptions } from '../native/thread-crew.js';
 import { errorOf } from './failure.js';
 import { optOut } from './telemetry.js';
 import { onnxThreadSource } from './thread-source.js';
-import type { Answers, Refusal, Request } from './thread/messages.js';
+import type { Answers, Loaded, Refusal, Request } from './thread/messages.js';
 
 const died = (reason: unknown): CudaError => new CudaError('ERR_CUDA_INTERNAL', `a thread of ONNX Runtime died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason });
 
@@ -14,6 +14,9 @@ const crew = new ThreadCrew<Request, Refusal>({
   // Runs that are under way at once: more would only take the cores from each other.
   most: 8,
   isUrgent: ({ kind }) => kind === 'cancel' || kind === 'terminate',
+  // The CUDA provider makes handles of cuBLAS and cuDNN, and memory with them, for each thread that comes to a session.
+  subject: (request, answer) => (request.kind === 'run' || request.kind === 'release' ? request.session : request.kind === 'load' ? (answer as Loaded | undefined)?.session : undefined),
+  ends: ({ kind }) => kind === 'release',
   refused: errorOf, died,
 });
 

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+
+import { ThreadCrew } from './thread-crew.js';
+
+interface Request {
+  readonly kind: 'make' | 'use' | 'end' | 'other';
+  readonly subject?: number;
+  readonly ms?: number;
+}
+interface Answer {
+  readonly thread: number;
+  readonly made?: number;
+}
+
+/** Answers with the thread that it is, some milliseconds later, one request after the other. */
+const SOURCE = `
+const { parentPort, threadId } = require('node:worker_threads');
+let made = 0;
+parentPort.on('message', ({ id, request, end }) => {
+  if (end) return parentPort.close();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, request.ms ?? 0);
+  parentPort.postMessage({ id, answer: { thread: threadId, made: request.kind === 'make' ? 100 * threadId + ++made : undefined } });
+});
+`;
+
+function crewOf(most: number): (request: Request) => Promise<Answer> {
+  const crew = new ThreadCrew<Request, string>({
+    name: 'test crew', source: SOURCE, most,
+    subject: ({ kind, subject }, answer) => (kind === 'make' ? (answer as Answer | undefined)?.made : subject),
+    ends: ({ kind }) => kind === 'end',
+    refused: (refusal) => new Error(refusal), died: (reason) => new Error(String(reason)),
+  });
+  return (request) => crew.ask(request) as Promise<Answer>;
+}
+
+test('of free threads the one that made a subject is asked, and then the one that was at it last', async () => {
+  const ask = crewOf(2);
+  // Both threads are at work; the second makes something.
+  const [first, second] = await Promise.all([ask({ kind: 'other', ms: 200 }), ask({ kind: 'make' })]);
+  expect(second.thread).not.toBe(first.thread);
+  const subject = second.made!;
+  for (let i = 0; i < 3; i++) expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
+  // What has none goes to the first that is free.
+  expect((await ask({ kind: 'other' })).thread).toBe(first.thread);
+  // Two at once: the other thread is at it last.
+  const both = await Promise.all([ask({ kind: 'use', subject }), ask({ kind: 'use', subject, ms: 50 })]);
+  expect(both.map(({ thread }) => thread)).toEqual([second.thread, first.thread]);
+  expect((await ask({ kind: 'use', subject })).thread).toBe(first.thread);
+  await Promise.all([ask({ kind: 'other', ms: 50 }), ask({ kind: 'use', subject })]);
+  expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
+  // Its number may be another's later.
+  await ask({ kind: 'end', subject });
+  expect((await ask({ kind: 'use', subject: subject + 50 })).thread).toBe(first.thread);
+  expect((await ask({ kind: 'use', subject })).thread).toBe(first.thread);
+});
+
+test('where no thread is free, whichever is free first is asked', async () => {
+  const ask = crewOf(1);
+  const { made, thread } = await ask({ kind: 'make' });
+  const answers = await Promise.all([ask({ kind: 'use', subject: made!, ms: 20 }), ask({ kind: 'use', subject: made! }), ask({ kind: 'other' })]);
+  expect(answers.map((answer) => answer.thread)).toEqual([thread, thread, thread]);
+});
