@@ -175,11 +175,14 @@ describe('work of 50 microseconds', () => {
       if (busy) setImmediate(other);
     };
     setImmediate(other);
-    for (let i = 0; i < 5; i++) {
-      expect(await simulation.endsAtOnce(0.09)).toBe(false);
-      await nextTurn();
+    try {
+      for (let i = 0; i < 5; i++) {
+        expect(await simulation.endsAtOnce(0.09)).toBe(false);
+        await nextTurn();
+      }
+    } finally {
+      busy = false;
     }
-    busy = false;
     await nextTurn();
     expect(await simulation.endsAtOnce(0.05)).toBe(false);
     await nextTurn();
@@ -287,8 +290,7 @@ describe('work of half a millisecond where the device wants all cores', () => {
     while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
     simulation.pass(1);
     wakeJs(control);
-    await ended;
-    busy = false;
+    await ended.finally(() => { busy = false; });
     expect(naps).toEqual([]);
   });
 

@@ -259,9 +259,12 @@ describe('The event loop', () => {
         if (going) setImmediate(count);
       };
       setImmediate(count);
-      await buffer.write(host.stream, source);
-      await buffer.read(host.stream);
-      going = false;
+      try {
+        await buffer.write(host.stream, source);
+        await buffer.read(host.stream);
+      } finally {
+        going = false;
+      }
       // 128 MiB in turns of four.
       expect(rounds).toBeGreaterThan(16);
     });
