@@ -24,11 +24,12 @@ const VERSION_BYTES = 1 << 16;
  * which go with toolkits of two major versions.
  */
 export function headerFolders(library: string, machine: Machine = thisMachine()): string[] {
-  const found = [...groups(library, machine)].map((group) => group.filter(isFolder)).filter((folders) => has(folders, MARKER));
-  const [own, ...others] = found.map(withCppLibraries);
+  const toolkits = withHeaders(library, machine);
+  const own = toolkits.next().value;
   if (own === undefined) return [];
   const lacks = (file: string): boolean => !has(own, file);
   if (!lacks(COMPILER) && !lacks(CPP_LIBRARIES)) return own;
+  const others = [...toolkits];
   const version = cudaVersion(own);
   const same = version === undefined ? undefined : others.find((folders) => cudaVersion(folders) === version);
   if (same !== undefined) return [...new Set([...own, ...same])];
@@ -36,8 +37,13 @@ export function headerFolders(library: string, machine: Machine = thisMachine())
   return [...own, ...others.flat().filter((folder) => basename(folder) === CPP_FOLDER && has([folder], CPP_LIBRARIES)).slice(0, 1)];
 }
 
-function withCppLibraries(folders: readonly string[]): string[] {
-  return folders.flatMap((folder) => [folder, join(folder, CPP_FOLDER)].filter(isFolder));
+/** Folders of each toolkit that has headers, looked for as they are asked for. */
+function* withHeaders(library: string, machine: Machine): Generator<string[], undefined> {
+  for (const group of groups(library, machine)) {
+    const folders = group.filter(isFolder);
+    if (has(folders, MARKER)) yield folders.flatMap((folder) => [folder, join(folder, CPP_FOLDER)].filter(isFolder));
+  }
+  return undefined;
 }
 
 function has(folders: readonly string[], file: string): boolean {

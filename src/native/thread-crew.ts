@@ -154,7 +154,8 @@ export class ThreadCrew<R, F> {
   }
 
   private memberFor({ request, options: { line } }: Job<R>): Member<R> | undefined {
-    const near = this.last.get(this.description.subject?.(request) ?? NaN);
+    const subject = this.description.subject?.(request);
+    const near = subject === undefined ? undefined : this.last.get(subject);
     return (line === undefined ? undefined : this.members.find(({ jobs }) => jobs[0]?.options.line === line))
       ?? (near?.jobs.length === 0 ? near : this.members.find(({ jobs }) => jobs.length === 0));
   }

@@ -15,10 +15,16 @@ const crew = new ThreadCrew<Request, Refusal>({
   most: 8,
   isUrgent: ({ kind }) => kind === 'cancel' || kind === 'terminate',
   // The CUDA provider makes handles of cuBLAS and cuDNN, and memory with them, for each thread that comes to a session.
-  subject: (request, answer) => (request.kind === 'run' || request.kind === 'release' ? request.session : request.kind === 'load' ? (answer as Loaded | undefined)?.session : undefined),
+  subject: sessionOf,
   ends: ({ kind }) => kind === 'release',
   refused: errorOf, died,
 });
+
+/** Of a load it is the one that was made. */
+function sessionOf(request: Request, answer?: unknown): number | undefined {
+  if (request.kind === 'load') return (answer as Loaded | undefined)?.session;
+  return request.kind === 'run' || request.kind === 'release' ? request.session : undefined;
+}
 
 /**
  * One thread for all that is recorded: a session gives each thread that comes to it handles of cuBLAS and cuDNN, and memory with

@@ -107,13 +107,3 @@ export function messageOf(call: () => unknown): string {
   }
   return '';
 }
-
-/** The shortest of some turns with work that is more than they have time for, ms: in any one of them the host may take the thread away. */
-export function shortestTurn(cu: PolledDriver, budgetUs: number): number {
-  const times = Array.from({ length: 4 }, () => {
-    const begin = performance.now();
-    if (!cu.poll(budgetUs)) throw new Error('a turn has done all that there was');
-    return performance.now() - begin;
-  });
-  return Math.min(...times);
-}
