@@ -7,13 +7,13 @@ export { Device } from './device/device.js';
 export { Kernel, Module } from './device/module.js';
 export type { CompiledKernel, CompiledModule, DeviceCompileOptions } from './device/compiled-module.js';
 export {
-  DeviceOp, LeastLoaded, NextIdle, OpGraph, RoundRobin, Running, Scheduled, SingleStream, all, byPriority, empty, getDefaultDevice, parallel, setDefaultDevice,
+  DeviceOp, LeastLoaded, NextIdle, OpGraph, RoundRobin, Running, Scheduled, SharedOp, SingleStream, all, byPriority, empty, getDefaultDevice, keep, parallel, setDefaultDevice,
   setDevelopmentMode, value, zip,
 } from './ops/index.js';
 export type { Given, GivenAll, GraphScope, OpContext, OrOp, PriorityName, SchedulingPolicy } from './ops/index.js';
 export { Partitioned, Tensor } from './tensor/index.js';
 export type {
-  AnyTensor, ArangeOptions, Dims, EyeOptions, HostList, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
+  AnyTensor, ArangeOptions, Closing, Dims, EyeOptions, HostList, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
 } from './tensor/index.js';
 export { DeviceFunction, SimulationError, deviceFunction, elementKernel, inout, input, kernel, output, struct, tileKernel } from './launch/index.js';
 export type {

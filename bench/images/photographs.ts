@@ -92,8 +92,8 @@ class Photographs {
     // By sharp, also where nvJPEG is: the rows are those of machines without it too.
     await npp.decodeImage(this.device, this.jpegs[index % this.jpegs.length]!, { engine: 'sharp' })
       .tap(() => { decodes.push([begin, performance.now()]); })
-      .use((image) => npp.letterboxNormalise(image, TO))
-      .use((input) => input.readTo(place));
+      .andThen((image) => npp.letterboxNormalise(image, TO))
+      .andThen((input) => input.readTo(place));
     const words = place.bits();
     let sum = 0;
     for (let i = 0; i < words.length; i += 997) sum += Number(words[i]);
@@ -150,7 +150,7 @@ const idle: LocalPeer = {
 async function decodingBy(engine: 'nvjpeg' | 'sharp', { device, count }: Setup): Promise<Contender> {
   const [lazy, jpegs] = [root.Device.of(device), await photographs()];
   const meanBy = async (by: 'nvjpeg' | 'sharp'): Promise<number> => {
-    const bytes = await npp.decodeImage(lazy, jpegs[0]!, { engine: by }).use((image) => image.read());
+    const bytes = await npp.decodeImage(lazy, jpegs[0]!, { engine: by }).andThen((image) => image.read());
     return (bytes as Uint8Array).reduce((sum, byte) => sum + byte, 0) / bytes.length;
   };
   // A photograph that came out black would be quick.

@@ -172,7 +172,7 @@ class Classifier {
     const classes = this.fill(numbers, photographs)
       .andThen(() => letterbox(photographs, image))
       .andThen(() => this.engine.run({ image: image as AnyTensor }))
-      .andThen(({ logits }) => root.value(logits as AnyTensor).use((x) => library.argmax(x as Images, { axis: 1 }).use((each) => (each as unknown as Tensor<'i32'>).read())));
+      .andThen(({ logits }) => root.value(logits as AnyTensor).andThen((x) => library.argmax(x as Images, { axis: 1 }).andThen((each) => (each as unknown as Tensor<'i32'>).read())));
     return classes.schedule(this.batches) as unknown as Promise<Int32Array>;
   }
 

@@ -88,9 +88,9 @@ function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record
     nothing: (random) => ({ op: random() < 0.5 ? empty() : value(1).map((one) => one + 1) }),
     // Nobody closes it.
     'memory, forgotten': (random) => ({ op: fresh(random) }),
-    'memory, closed': (random) => ({ op: fresh(random).use(() => scale.first()) }),
-    'memory, read': (random) => ({ op: fresh(random).use(read) }),
-    parallel: (random) => ({ op: parallel(...Array.from({ length: between(random, 1, 3) }, () => fresh(random).use(() => value(0)))) }),
+    'memory, closed': (random) => ({ op: fresh(random).andThen(() => scale.first()) }),
+    'memory, read': (random) => ({ op: fresh(random).andThen(read) }),
+    parallel: (random) => ({ op: parallel(...Array.from({ length: between(random, 1, 3) }, () => fresh(random).andThen(() => value(0)))) }),
     shared: (random) => {
       const once = fresh(random).shared();
       return { op: all([once, once.andThen(read), scale.first()]) };
@@ -102,9 +102,9 @@ function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record
     graph: () => ({ op: graph }),
     'failing on the device': (random) => {
       // Nothing that others use: what an operation that fails was to write is undefined from then on.
-      if (random() > SHARE_TOO_LARGE) return { op: fresh(random).use(() => empty()) };
+      if (random() > SHARE_TOO_LARGE) return { op: fresh(random).andThen(() => empty()) };
       const large = enqueue(device, ({ stream }: OpContext) => device.alloc(f32, TOO_MANY_FLOATS, { stream }));
-      return { op: large.use(() => empty()), fails: isOutOfMemory };
+      return { op: large.andThen(() => empty()), fails: isOutOfMemory };
     },
     refused: () => ({ op: refused(), fails: isRefusal }),
     recovered: () => ({ op: refused().orElse(() => scale.first()) }),

@@ -48,7 +48,7 @@ export function sizeOf(photograph: Photograph): Size {
 export function withPhotographs<R>(device: Device, photographs: readonly Photograph[], work: (images: readonly DevicePhotograph[]) => DeviceOp<R>): DeviceOp<R> {
   const bytes = photographs.reduce((sum, each) => sum + (isOnHost(each) ? each.width * each.height * 3 : 0), 0);
   if (bytes === 0) return work(photographs as readonly DevicePhotograph[]);
-  return device.uninitialized(u8, [bytes]).use((pixels) => {
+  return device.uninitialized(u8, [bytes]).andThen((pixels) => {
     const uploads: (() => DeviceOp<unknown>)[] = [];
     let start = 0;
     const images = photographs.map((photograph) => {

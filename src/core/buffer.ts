@@ -17,6 +17,8 @@ import { checkArray, elementsOf, encoderFor, readTarget } from './host-codec.js'
 import type { Encoder } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
+import { MEMORY, OWN, OWNER, OWNS } from './holder.js';
+import type { MemoryHolder } from './holder.js';
 import { bytesBetween, leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { putMemset } from './memset.js';
@@ -56,7 +58,7 @@ export interface ChunkOptions {
  * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream waits, on the device,
  * for the work it conflicts with.
  */
-export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable {
+export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable, MemoryHolder {
   readonly dtype: DType<D>;
   /** Elements. */
   readonly length: number;
@@ -67,6 +69,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   private title: string | undefined = undefined;
   /** What a view keeps alive; undefined for the buffer that owns its memory. */
   private readonly owner: object | undefined;
+  /** Whether it is a view that owns the memory, alone or with others: see {@link OWN}. */
+  private share: 'none' | 'owned' | 'closed' = 'none';
 
   /** @internal */
   constructor(memory: Allocation, dtype: DType<D>, byteOffset: number, length: number, owner: object | undefined) {
@@ -75,7 +79,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     this.byteOffset = byteOffset;
     this.length = length;
     this.owner = owner;
-    if (owner === undefined) leaks.register(this, memory, memory);
+    // Memory of a run is closed by the run: it is watched from the moment on at which the caller has it.
+    if (owner === undefined && !memory.scoped) leaks.register(this, memory, memory);
   }
 
   get device(): Device {
@@ -94,12 +99,12 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
 
   /** Whether this is a view of part of another buffer. */
   get isView(): boolean {
-    return this.owner !== undefined;
+    return this.owner !== undefined && this.share === 'none';
   }
 
   /** Whether the memory was given back, by {@link close} of the buffer that owns it. */
   get isClosed(): boolean {
-    return this.memory.disposed;
+    return this.memory.disposed || this.share === 'closed';
   }
 
   /**
@@ -344,9 +349,13 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
    * {@link Device.allocPlain} cuMemFree
    */
   close(): void {
-    if (this.owner !== undefined || this.memory.disposed) return;
-    leaks.unregister(this.memory);
-    this.memory.dispose();
+    if (this.memory.disposed || this.share === 'closed') return;
+    if (this.owner !== undefined) {
+      if (this.share === 'none') return;
+      this.share = 'closed';
+      if (!this.memory.closeShare()) return;
+    }
+    this.closeMemory();
   }
 
   /** {@link close}, for `using`. */
@@ -362,12 +371,57 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.toString();
   }
 
+  // For runs of operations
+
+  /** @internal */
+  get [MEMORY](): Allocation {
+    return this.memory;
+  }
+
+  /** @internal */
+  get [OWNS](): boolean {
+    return this.owner === undefined;
+  }
+
+  /** @internal */
+  get [OWNER](): DeviceBuffer {
+    return (this.owner ?? this) as DeviceBuffer;
+  }
+
+  /** @internal */
+  [OWN](): void {
+    if (this.share === 'none') this.share = 'owned';
+  }
+
+  /** Frees the memory whichever view of it this is. @internal */
+  closeMemory(): void {
+    if (this.memory.disposed) return;
+    leaks.unregister(this.memory);
+    this.memory.dispose();
+  }
+
+  /** The memory is its caller's from here on: what is forgotten is freed, with a warning. @internal */
+  watch(): void {
+    const { memory } = this;
+    memory.scoped = false;
+    if (!memory.disposed) leaks.register(this, memory, memory);
+  }
+
+  /** The memory is a run's from here on, which closes it. @internal */
+  scope(): void {
+    const { memory } = this;
+    if (memory.disposed) return;
+    leaks.unregister(memory);
+    memory.scoped = true;
+    memory.collectable = false;
+  }
+
   // For the rest of core
 
   /** @internal */
   checkAlive(): void {
-    if (this.memory.disposed) {
-      throw new CudaDisposedError(`${this.toString()}: used after it was closed. Allocate another with device.alloc().`);
+    if (this.isClosed || this.memory.endedByStep) {
+      throw new CudaDisposedError(`${this.toString()}: used after it was closed. ${this.memory.endedByStep ? AFTER_ITS_STEP : 'Allocate another with device.alloc().'}`);
     }
     this.device.check();
   }
@@ -500,6 +554,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.title;
   }
 }
+
+/** What to write instead of a value that is used by a later step than the one that received it. */
+export const AFTER_ITS_STEP = 'The step that received it has ended, and did not give it on. Use it within that callback (op.andThen((x) => f(x).andThen((y) => g(x, y)))),'
+  + ' return it with the result (zip(x, f(x))), or take it out of the run with keep(x).';
 
 function checkChunkOptions(options: unknown): asserts options is ChunkOptions {
   checkOptions('options', options, ['length', 'signal']);

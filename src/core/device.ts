@@ -168,6 +168,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   readonly ledger: MemoryLedger = new MemoryLedger(this);
   /** Set once {@link close} was called. @internal */
   closing = false;
+  /** Whether runs that began before it was closed may still queue: see {@link underway}. */
+  private draining = false;
+  private readonly runsUnderway = new Set<Promise<unknown>>();
   private closed = false;
   private ending: Promise<void> | undefined = undefined;
   private readonly streams = new Set<Stream>();
@@ -316,6 +319,16 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkDType(dtype);
     checkLength('device.alloc', dtype, length);
     const memory = this.allocate(length * dtype.bytes, options, () => `alloc ${dtype.name}[${length}]`);
+    return new DeviceBuffer(memory, dtype, 0, length, undefined);
+  }
+
+  /** {@link alloc}, of memory that the run of an operation owns. @internal */
+  allocScoped<D extends DTypeName>(dtype: DType<D>, length: number, options: AllocOptions): DeviceBuffer<D> {
+    this.check();
+    checkDType(dtype);
+    checkLength('device.alloc', dtype, length);
+    const memory = this.allocate(length * dtype.bytes, options, () => `alloc ${dtype.name}[${length}]`);
+    memory.scoped = true;
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
 
@@ -584,14 +597,33 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private async end(timeout: number): Promise<void> {
     this.closing = true;
     const { runtime } = this;
+    const begun = performance.now();
+    await this.drain(timeout);
     if (runtime.lost === undefined) this.tellLeaks();
-    const ended = runtime.lost !== undefined || (await this.finish(timeout)) || runtime.lost !== undefined;
+    const left = Math.max(0, timeout - (performance.now() - begun));
+    const ended = runtime.lost !== undefined || (await this.finish(left)) || runtime.lost !== undefined;
     this.closed = true;
     if (this.ranged) dropRanges();
     this.shared.devices.delete(this);
     await this.shared.release(
       new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), ended,
     );
+  }
+
+  /** Waits for runs that have not queued all of their work, since a kernel of theirs is being compiled, say. */
+  private async drain(timeout: number): Promise<void> {
+    const { runsUnderway, runtime } = this;
+    if (runsUnderway.size === 0 || runtime.lost !== undefined) return;
+    this.draining = true;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const expired = new Promise<void>((resolve) => { timer = setTimeout(resolve, timeout); });
+    const over = async (): Promise<void> => {
+      // What one of them has made another may have to wait for.
+      while (runsUnderway.size > 0) await Promise.allSettled(runsUnderway);
+    };
+    await Promise.race([over(), expired]);
+    clearTimeout(timer);
+    this.draining = false;
   }
 
   /** {@link close}, for `await using`. */
@@ -609,6 +641,19 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 
   // For the rest of core
 
+  /** A run that has not queued all of its work: closing waits for it. @internal */
+  underway(run: Promise<unknown>): void {
+    const { runsUnderway } = this;
+    runsUnderway.add(run);
+    const over = (): void => { runsUnderway.delete(run); };
+    run.then(over, over);
+  }
+
+  /** Whether it is closed, and waits for no run any more. @internal */
+  get isOver(): boolean {
+    return this.closing && !this.draining;
+  }
+
   /** Which device, for errors: several may have one name. @internal */
   get title(): string {
     return `${this.kind}:${this.ordinal} ${this.name}`;
@@ -621,7 +666,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 
   /** @internal */
   check(): void {
-    if (this.closing) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
+    if (this.closing && !this.draining) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
     const { lost } = this.runtime;
     if (lost !== undefined) throw lost;
   }

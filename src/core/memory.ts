@@ -25,6 +25,20 @@ export class Allocation extends Resource {
   root = 0;
   /** Its number as an operation of the stream. */
   mark = 0;
+  /** Whether the run of an operation owns it, which closes it: see `ops/ownership.ts`. */
+  scoped = false;
+  /** Whether it is the memory of a graph that is recorded in development mode: steps do not close it, and its use after its step is an error. */
+  ofGraph = false;
+  /** Whether a step of an operation has closed it, or would have if it were not recorded. */
+  endedByStep = false;
+  /** Views that own it together, where its owner was not given on. The last one that is closed closes it. */
+  shares = 0;
+  /** Collected without a warning: memory of operations that run once. */
+  collectable = false;
+  /** The last look of {@link giveOn} at a list that has it, at a value that holds it, and at an owner of it. */
+  listedAt = 0;
+  heldAt = 0;
+  ownedAt = 0;
   /** What commands of other devices call it by. */
   foreign: ReadonlyMap<SharedDevice, ForeignMemory> = NONE;
   private readonly describe: () => string;
@@ -129,6 +143,12 @@ export class Allocation extends Resource {
     return memory;
   }
 
+  /** One of the views that own it together was closed; returns whether it was the last. */
+  closeShare(): boolean {
+    this.shares--;
+    return this.shares <= 0;
+  }
+
   private finish(): void {
     this.ended = true;
     if (this.borrowers === 0) this.end();
@@ -191,6 +211,6 @@ export const leaks = new FinalizationRegistry<Allocation>(forgotten);
 function forgotten(allocation: Allocation): void {
   if (allocation.disposed || allocation.isKept || allocation.device.isClosed) return;
   if (allocation.leftToGraphs(() => { forgotten(allocation); })) return;
-  allocation.device.leaked(allocation.toString());
+  if (!allocation.collectable) allocation.device.leaked(allocation.toString());
   allocation.dispose();
 }

@@ -38,12 +38,17 @@ export class RecycledMemory {
     this.device = device;
   }
 
-  /** As {@link Device.alloc} on that stream, from the device's own pool. */
+  /** As {@link Device.allocScoped} on that stream, from the device's own pool. */
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, stream: Stream): DeviceBuffer<D> {
     const bytes = length * dtype.bytes;
     const known = this.take(bytes);
-    const buffer = known === undefined ? this.device.alloc(dtype, length, { stream })
-      : new DeviceBuffer(this.device.allocAgain(known, stream, () => `alloc ${dtype.name}[${length}]`), dtype, 0, length, undefined);
+    let buffer: DeviceBuffer<D>;
+    if (known === undefined) buffer = this.device.allocScoped(dtype, length, { stream });
+    else {
+      const memory = this.device.allocAgain(known, stream, () => `alloc ${dtype.name}[${length}]`);
+      memory.scoped = true;
+      buffer = new DeviceBuffer(memory, dtype, 0, length, undefined);
+    }
     if (bytes > 0 && bytes <= MOST_BYTES) this.remember(buffer.memory);
     return buffer;
   }

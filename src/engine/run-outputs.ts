@@ -11,36 +11,11 @@ export function madeTensor(run: Run, dtype: DTypeName, shape: readonly number[])
   return new Tensor(run.alloc(DTYPES[dtype], numel(shape)), contiguous([...shape]), true);
 }
 
-/**
- * As {@link madeTensor}, of a contiguous layout; its memory may be that of an earlier one that was closed, whose address is known. Where
- * the run fails it is closed.
- */
+/** As {@link madeTensor}, of a contiguous layout; its memory may be that of an earlier one that was closed, whose address is known. */
 export function recycledTensor(run: Run, dtype: DTypeName, layout: Layout): AnyTensor {
   const { recycled } = run.device;
-  if (recycled === undefined || run.recording || run.pool !== undefined) {
-    const tensor = madeTensor(run, dtype, layout.shape);
-    run.closeOnFailure(tensor);
-    return tensor;
-  }
-  const tensor = new Tensor(recycled.alloc(DTYPES[dtype], numel(layout.shape), run.stream), layout, true);
-  run.closeOnFailure(new Recycled(tensor, recycled));
-  return tensor;
-}
-
-/** Closes the tensor, and keeps its memory from being given again. */
-class Recycled implements Disposable {
-  private readonly tensor: AnyTensor;
-  private readonly from: NonNullable<Run['device']['recycled']>;
-
-  constructor(tensor: AnyTensor, from: NonNullable<Run['device']['recycled']>) {
-    this.tensor = tensor;
-    this.from = from;
-  }
-
-  [Symbol.dispose](): void {
-    this.tensor.close();
-    this.from.forget(this.tensor.buffer.memory);
-  }
+  if (recycled === undefined || run.recording || run.pool !== undefined) return madeTensor(run, dtype, layout.shape);
+  return new Tensor(run.own(recycled.alloc(DTYPES[dtype], numel(layout.shape), run.stream)), layout, true);
 }
 
 /** The tensors of a model's outputs by their names, in the same order. */

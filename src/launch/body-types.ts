@@ -3,6 +3,7 @@ import type { Access, DType, DTypeName, PointerParam } from '../core/index.js';
 import type { Gpu } from '../kernel/gpu.js';
 import type { DeviceOp, Given } from '../ops/index.js';
 import type { AnyTensor, Partitioned, Shape, Tensor } from '../tensor/index.js';
+import type { ClosingResults } from '../tensor/results.js';
 import type { DeviceFunction, DeviceSignature } from './device-function.js';
 import type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
 import type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
@@ -72,10 +73,10 @@ type CallArgument<P extends KernelParam> =
 export type CallArguments<S extends KernelParams> = { readonly [K in keyof S]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
 
 /**
- * What a call gives: what was passed, by the same names; of operations what they gave. Disposing it, as `op.use(…)` does, closes
- * the tensors among the latter.
+ * What a call gives: what was passed, by the same names; of operations what they gave. Closing it closes the
+ * tensors among the latter.
  */
-export type CallResult<A> = { -readonly [K in keyof A]: Given<A[K]> } & Disposable;
+export type CallResult<A> = { -readonly [K in keyof A]: Given<A[K]> } & ClosingResults<keyof A>;
 
 /** Names that are not in the signature. */
 export type NoOthers<S, A> = Readonly<Record<Exclude<keyof A, keyof S>, never>>;

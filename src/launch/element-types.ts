@@ -4,6 +4,7 @@ import type { ARITHMETIC_NAMES } from '../kernel/element/gpu-of-elements.js';
 import type { Gpu } from '../kernel/gpu.js';
 import type { DeviceOp, Given } from '../ops/index.js';
 import type { Shape, Tensor } from '../tensor/index.js';
+import type { ClosingResults } from '../tensor/results.js';
 import type { GpuWith } from './body-types.js';
 import type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
 import type { Uses } from './uses.js';
@@ -61,6 +62,6 @@ export type ElementArguments<S extends ElementParams> =
   & { readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> }
   & { readonly [K in NamesOf<S, 'output'>]?: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
 
-/** What a call gives: what was passed, and new tensors for what was left out. Disposing it, as `op.use(…)` does, closes what the call and its operations made. */
+/** What a call gives: what was passed, and new tensors for what was left out. Closing it closes what the call and its operations made. */
 export type ElementCallResult<S extends ElementParams, A> =
-  { -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A ? Given<A[K]> : S[K & keyof S] extends PointerParam<infer D> ? Tensor<D, Shape> : never } & Disposable;
+  { -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A ? Given<A[K]> : S[K & keyof S] extends PointerParam<infer D> ? Tensor<D, Shape> : never } & ClosingResults<keyof A | NamesOf<S, 'output'>>;

@@ -2,6 +2,7 @@
 import type { Device, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
 import type { Run } from '../ops/run.js';
 import { Partitioned, Tensor } from '../tensor/index.js';
+import { Results } from '../tensor/results.js';
 import type { AnyTensor } from '../tensor/index.js';
 
 /** A kernel with what it is passed. */
@@ -55,19 +56,9 @@ export class PlannedLaunch {
   }
 }
 
-/** Disposing it closes what was made for the call. */
+/** Closing it closes what was made for the call. */
 export function closing({ names, values, made }: Result): object {
-  const result: Record<string, unknown> = {};
-  for (let i = 0; i < names.length; i++) result[names[i]!] = values[i];
-  // Not enumerable: neither a copy nor a comparison takes it along.
-  return Object.defineProperty(result, Symbol.dispose, {
-    value() {
-      for (const name of made) {
-        const value = result[name];
-        if (value instanceof Tensor) (value as AnyTensor).close();
-      }
-    },
-  });
+  return new Results(names, values, made);
 }
 
 /** A structure: its fields may have been assigned since. */

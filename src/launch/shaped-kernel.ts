@@ -144,38 +144,32 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
     const known = parameters.map((parameter, at) => (values[at] === undefined ? undefined : this.passed(parameter, values[at])));
     checkTogether(name, parameters, known, device);
     const shapes = this.together(this.tensorsOf((at) => (known[at] as PassedTensor | undefined)?.tensor.layout));
-    const made: AnyTensor[] = [];
+    let allocates = false;
     const whole = parameters.map(({ name: own, entry }, at) => {
       if (values[at] !== undefined || entry.kind !== 'tensor' || !('storage' in entry.element)) return values[at];
       const shape = shapes.shapeOf(own);
       const tensor = new Tensor(run.alloc(DTYPES[entry.element.storage], numel(shape)), contiguous(shape), true) as unknown as AnyTensor;
-      made.push(tensor);
-      run.closeWhereOthersFail(tensor);
+      allocates = true;
       return tensor;
     });
     const result = (): object => closing({ names: parameters.map((parameter) => parameter.name), values: whole, made: temporary });
-    try {
-      if (shapes.isEmpty) return { queued: result(), again: undefined };
-      const tensors = this.tensorsOf((at) => (whole[at] as AnyTensor).layout) as GivenTensor[];
-      const { defined, options, layouts, extra } = this.launchOf(shapes, tensors, device.properties.maxGrid);
-      const views = [...whole.map((value, at) => (parameters[at]!.entry.kind === 'tensor' ? viewOf(value as AnyTensor, layouts.get(parameters[at]!.name)!) : value)), ...Object.values(extra)];
-      const plan = defined.plan(run, views, options, [], 'looked at');
-      if (plan instanceof Later) return { queued: after(plan, result()), again: undefined };
-      const written = whole.flatMap((value, at) => {
-        const { name: each, entry } = parameters[at]!;
-        return entry.kind === 'tensor' && entry.access !== 'input' ? [{ what: `args.${each} of kernel '${name}' is written`, tensor: value as AnyTensor }] : [];
-      });
-      const queue = (again: Run): Submitted<unknown> => {
-        // The views that the plan has are not partitioned when the tensor is.
-        for (const { what, tensor } of written) tensor.checkWritable(what);
-        plan.queue(again);
-        return result();
-      };
-      return { queued: queue(run), again: made.length > 0 || values.some(isStructure) ? undefined : { device, given: values, queue } };
-    } catch (error) {
-      for (const tensor of made) tensor.close();
-      throw error;
-    }
+    if (shapes.isEmpty) return { queued: result(), again: undefined };
+    const tensors = this.tensorsOf((at) => (whole[at] as AnyTensor).layout) as GivenTensor[];
+    const { defined, options, layouts, extra } = this.launchOf(shapes, tensors, device.properties.maxGrid);
+    const views = [...whole.map((value, at) => (parameters[at]!.entry.kind === 'tensor' ? viewOf(value as AnyTensor, layouts.get(parameters[at]!.name)!) : value)), ...Object.values(extra)];
+    const plan = defined.plan(run, views, options, [], 'looked at');
+    if (plan instanceof Later) return { queued: after(run, plan, result()), again: undefined };
+    const written = whole.flatMap((value, at) => {
+      const { name: each, entry } = parameters[at]!;
+      return entry.kind === 'tensor' && entry.access !== 'input' ? [{ what: `args.${each} of kernel '${name}' is written`, tensor: value as AnyTensor }] : [];
+    });
+    const queue = (again: Run): Submitted<unknown> => {
+      // The views that the plan has are not partitioned when the tensor is.
+      for (const { what, tensor } of written) tensor.checkWritable(what);
+      plan.queue(again);
+      return result();
+    };
+    return { queued: queue(run), again: allocates || values.some(isStructure) ? undefined : { device, given: values, queue } };
   }
 
   private tensorsOf(layoutAt: (at: number) => Layout | undefined): ShapedTensor[] {

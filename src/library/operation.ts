@@ -1,28 +1,24 @@
 /**
  * How an operation of the library is made: its arguments are looked at at the call where they are values, and when it is run
- * where operations give them; then it queues its kernels in order on the run's stream, and closes behind them what was only
- * needed in between.
+ * where operations give them; then it queues its kernels in order on the run's stream. What was only needed in between is closed
+ * behind them, as everything that a step makes and does not give on.
  */
 import type { DType, DTypeName, Device } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
-import { Later, after } from '../ops/node.js';
+import { after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { Tensor, contiguous, numel } from '../tensor/index.js';
 import type { AnyTensor, Shape } from '../tensor/index.js';
 
-/** Results that were allocated for their operations, not given to be written. */
-const results = new WeakSet<object>();
-const isResult = (value: unknown): boolean => value instanceof Tensor && results.has(value);
-
 /** Tensors and launches of one run of an operation. */
 export class Work {
   private readonly run: Run;
   private readonly steps: DeviceOp<unknown>[] = [];
-  private readonly temporaries: AnyTensor[] = [];
-  private readonly made: AnyTensor[] = [];
+  /** Whether memory was allocated for this run. */
+  private allocates = false;
 
   constructor(run: Run) {
     this.run = run;
@@ -30,28 +26,12 @@ export class Work {
 
   /** A result: contiguous, and its receiver's to close. */
   result<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
-    const tensor = this.alloc(dtype, shape);
-    this.made.push(tensor);
-    this.run.closeWhereOthersFail(tensor);
-    return tensor;
+    return this.alloc(dtype, shape);
   }
 
-  /** Contiguous memory that is closed behind the operation. */
+  /** Contiguous memory that is closed behind the operation, since its value does not hold it. */
   temporary<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
-    const tensor = this.alloc(dtype, shape);
-    this.temporaries.push(tensor);
-    return tensor;
-  }
-
-  /** What the operation gives: a tensor that was made earlier may be written by it, and is somebody's. */
-  note(result: AnyTensor): void {
-    if (this.made.includes(result)) results.add(result);
-    else results.delete(result);
-  }
-
-  /** Closes them behind the operation. */
-  take(tensors: readonly AnyTensor[]): void {
-    this.temporaries.push(...tensors);
+    return this.alloc(dtype, shape);
   }
 
   /** The tensor, or a copy of it that has no gaps. */
@@ -69,7 +49,7 @@ export class Work {
 
   /** Whether another run may queue the same steps: none of them works on what was allocated for this one. */
   get isRepeatable(): boolean {
-    return this.temporaries.length === 0 && this.made.length === 0;
+    return !this.allocates;
   }
 
   /** What was added, in order. */
@@ -79,27 +59,11 @@ export class Work {
 
   /** Queues what was added. */
   queue(steps: Collected): unknown {
-    const done = steps.submit(this.run);
-    this.closeBehind(this.temporaries, done);
-    // Of what fails later, a library that is not there, say, nobody receives the results.
-    if (done instanceof Later) done.promise.catch(() => { this.closeBehind(this.made, undefined); });
-    return done;
-  }
-
-  /** Gives back what was allocated before something failed. */
-  abandon(): void {
-    this.closeBehind([...this.temporaries, ...this.made], undefined);
-  }
-
-  private closeBehind(tensors: readonly AnyTensor[], done: unknown): void {
-    // What was allocated for a graph is the graph's.
-    if (this.run.recording || tensors.length === 0) return;
-    const close = (): void => { for (const each of tensors) each.close(); };
-    if (done instanceof Later) done.promise.then(close, close);
-    else close();
+    return steps.submit(this.run);
   }
 
   private alloc<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+    this.allocates = true;
     return new Tensor<D, S>(this.run.alloc(dtype, numel(shape)), contiguous(shape), true);
   }
 }
@@ -116,46 +80,31 @@ export function operation<T>(name: string, inputs: readonly unknown[], plan: (va
   const collected = new Collected(inputs.map((input) => nodeOf(input)), name);
   const title = `${name}(…)`;
   if (inputs.some((input) => input instanceof DeviceOp)) {
-    const nodes = inputs.map((input) => (input instanceof DeviceOp ? nodeOf(input) : undefined));
-    return new DeviceOp(new Applied<T>(collected, device, title, (run, values) => {
-      // What an operand's operation made for this run has no other owner: mul(x, 2) in add(mul(x, 2), 1).
-      const own = values.filter((value, i): value is AnyTensor => value instanceof Tensor && nodes[i]?.isNew?.(value) === true);
-      return queued(name, run, () => plan(values), undefined, own);
-    }, undefined, isResult));
+    return new DeviceOp(new Applied<T>(collected, device, title, (run, values) => queued(name, run, () => plan(values))));
   }
   const whole = plan(inputs);
   const tensors = inputs.filter((input) => input instanceof Tensor);
   // Run again, it does the same to the same tensors: their launches are ready.
   let kept: { readonly steps: Collected; readonly result: T } | undefined;
   return new DeviceOp(new Applied<T>(collected, device, title, (run) => {
-    if (kept !== undefined && !tensors.some((tensor) => tensor.isClosed)) return after(kept.steps.submit(run), kept.result);
+    if (kept !== undefined && !tensors.some((tensor) => tensor.isClosed)) return after(run, kept.steps.submit(run), kept.result);
     kept = undefined;
     return queued(name, run, () => whole, (steps, result) => { kept = { steps, result }; });
-  }, undefined, isResult));
+  }));
 }
 
 /** An operation without operands, on a device. */
 export function making<T>(name: string, device: Device, plan: Plan<T>): DeviceOp<T> {
-  return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, () => plan), undefined, isResult));
+  return new DeviceOp(new Made<T>(device, name, (run) => queued(name, run, () => plan)));
 }
 
-/**
- * @param keep is told what another run may queue again
- * @param own is closed behind the operation, or where it fails
- */
-function queued<T>(name: string, run: Run, planned: () => Plan<T>, keep?: (steps: Collected, result: T) => void, own: readonly AnyTensor[] = []): Submitted<T> {
+/** @param keep receives what another run may queue again */
+function queued<T>(name: string, run: Run, planned: () => Plan<T>, keep?: (steps: Collected, result: T) => void): Submitted<T> {
   const work = new Work(run);
-  work.take(own);
-  try {
-    const result = planned()(work);
-    if (result instanceof Tensor) work.note(result);
-    const steps = work.collected(name);
-    if (work.isRepeatable) keep?.(steps, result);
-    return after(work.queue(steps), result);
-  } catch (error) {
-    work.abandon();
-    throw error;
-  }
+  const result = planned()(work);
+  const steps = work.collected(name);
+  if (work.isRepeatable) keep?.(steps, result);
+  return after(run, work.queue(steps), result);
 }
 
 /**

@@ -4,6 +4,8 @@ import type { DTypeName } from '../core/index.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import { Results } from '../tensor/results.js';
+import type { Closing } from '../tensor/results.js';
 import { checkAxis } from '../tensor/shape.js';
 import { LONGEST_SHORT_ROW, addBlockSort } from './block-sort.js';
 import { checkTensor, operation } from './operation.js';
@@ -110,7 +112,7 @@ export function argSort<D extends DTypeName, S extends Shape>(x: OrOp<Tensor<D, 
  * @throws CudaArgumentError for more elements than there are, an axis that there is not; at the call, or when it is run where an
  * operation gives the operand
  */
-export function topK<D extends DTypeName>(x: OrOp<Tensor<D>>, k: number, options: TopKOptions = {}): DeviceOp<TopK<D> & Disposable> {
+export function topK<D extends DTypeName>(x: OrOp<Tensor<D>>, k: number, options: TopKOptions = {}): DeviceOp<TopK<D> & Closing> {
   checkInteger('k', k, 0, 2 ** 31 - 2, 'elements');
   checkOptions('options', options, ['axis', 'largest']);
   const { axis: wanted = -1, largest = true } = options;
@@ -125,7 +127,7 @@ export function topK<D extends DTypeName>(x: OrOp<Tensor<D>>, k: number, options
       const shape = given.shape.map((extent, each) => (each === axis ? k : extent));
       const values = work.result(given.dtype, shape) as unknown as AnyTensor;
       const indices = work.result(i32, shape) as unknown as AnyTensor;
-      const result = { values, indices, [Symbol.dispose]: () => { values.close(); indices.close(); } };
+      const result = new Results(['values', 'indices'], [values, indices]);
       if (values.size > 0) addTopK(work, rowsAlong(work, given, axis), k, largest, resultOf(work, values, axis), resultOf(work, indices, axis));
       return result;
     };

@@ -7,6 +7,8 @@ import type { Gpu } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
+import { Results } from '../tensor/results.js';
+import type { Closing } from '../tensor/results.js';
 import { BORDERS, INDICES } from './border.js';
 import type { Border } from './border.js';
 import { crop } from './crop.js';
@@ -127,8 +129,8 @@ export interface LetterboxOptions<D extends ImageName = ImageName> extends Engin
   readonly out?: OrOp<Tensor<D>>;
 }
 
-/** What {@link letterbox} gives. Disposing it, as `op.use(…)` does, closes the image where it was made for it. */
-export interface Letterboxed<D extends ImageName = ImageName> extends Disposable {
+/** What {@link letterbox} gives. Closing it closes the image, where that was made for it. */
+export interface Letterboxed<D extends ImageName = ImageName> extends Closing {
   readonly image: Tensor<D, number[]>;
   /** Where in the frame the image lies. */
   readonly region: Region;
@@ -193,8 +195,7 @@ export function letterbox<D extends ImageName>(image: OrOp<Tensor<D>>, options: 
     const { left, top, width: inner, height: high } = letterboxPlacement(read, { width, height });
     const region = { x: left, y: top, width: inner, height: high };
     return { images: [read], results: [resultFor('letterbox', read, { width, height }, out)], parameters: { region, filter, color: checkColor('options.color', color, read.dtype.name, read.channels) } };
-  }, ([result], { images, parameters: { region } }): Letterboxed => ({
-    image: result as unknown as Tensor<ImageName, number[]>, region, scaleX: region.width / images[0]!.width, scaleY: region.height / images[0]!.height,
-    [Symbol.dispose](): void { if (options.out === undefined) result!.close(); },
-  })) as never;
+  }, ([result], { images, parameters: { region } }) => new Results(
+    ['image', 'region', 'scaleX', 'scaleY'], [result, region, region.width / images[0]!.width, region.height / images[0]!.height], options.out === undefined ? ['image'] : [],
+  )) as never;
 }

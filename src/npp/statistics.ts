@@ -7,6 +7,8 @@ import type { Gpu, KernelArray } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Tensor } from '../tensor/index.js';
+import { Results } from '../tensor/results.js';
+import type { Closing } from '../tensor/results.js';
 import { imageOperation } from './engine.js';
 import type { EngineOptions, ImageOperation } from './engine.js';
 import { flat, imageOf, isWideSpan } from './image.js';
@@ -85,7 +87,7 @@ export const channelSums = sumsOf('channelSums');
 export const channelMeans = sumsOf('channelMeans');
 
 /** What {@link channelExtremes} gives; each is its receiver's to close. */
-export interface ChannelExtremes<D extends ImageName = ImageName> extends Disposable {
+export interface ChannelExtremes<D extends ImageName = ImageName> extends Closing {
   /** [C], of a batch [N, C]: the least and the greatest element of each channel. */
   readonly min: Tensor<D, number[]>;
   readonly max: Tensor<D, number[]>;
@@ -140,10 +142,7 @@ export function channelExtremes<D extends ImageName>(image: OrOp<Tensor<D>>, opt
   return imageOperation(extremeValues, [image], options, ([given]) => {
     const read = imageOf('channelExtremes', 'image', given);
     return { images: [read], results: [perChannel(read.dtype, read), perChannel(read.dtype, read), perChannel(i32, read, 2), perChannel(i32, read, 2)], parameters: {} };
-  }, ([min, max, minAt, maxAt]) => ({
-    min, max, minAt, maxAt,
-    [Symbol.dispose]() { for (const each of [min, max, minAt, maxAt]) each!.close(); },
-  })) as never;
+  }, (results) => new Results(['min', 'max', 'minAt', 'maxAt'], results)) as never;
 }
 
 /** What {@link channelHistogram} takes. */

@@ -164,13 +164,9 @@ export class OnnxContext implements EngineContext {
 
   private queue(run: Run, plan: PlannedRun, before: Promise<void>): { done: Promise<void>; value: NamedTensors } | Later<NamedTensors> {
     const inputs = plan.inputs.map(placed);
-    const made: AnyTensor[] = [];
     const outputs = plan.outputs.map(({ info, given, shape }) => {
       if (given !== undefined) return placed(given);
-      if (shape === undefined) return undefined;
-      const tensor = madeTensor(run, info.dtype, shape);
-      made.push(tensor);
-      return placed(tensor);
+      return shape === undefined ? undefined : placed(madeTensor(run, info.dtype, shape));
     });
     const all = outputs.every((output) => output !== undefined);
     const { staged } = this.engine;
@@ -179,46 +175,39 @@ export class OnnxContext implements EngineContext {
     // The run has its place in the stream now, also where page-locked memory has to be made for it first: then it copies in its turn.
     const ahead = staged ? this.staging.ready(bytes) : undefined;
     const later = staged && ahead === undefined ? this.staging.later(bytes) : undefined;
-    try {
-      let values: readonly (MadeValue | undefined)[] = [];
-      const uses = ahead === undefined ? [
-        ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
-        ...outputs.flatMap((output): HostUse[] => (output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }])),
-      ] : [useOf(ahead, plan.inputs)];
-      if (ahead !== undefined) stageIn(run.stream, ahead, plan.inputs, offsets);
-      const begin = async (turn: HostTurn): Promise<void> => {
-        await before;
-        const ready = ahead ?? await later;
-        if (later !== undefined) {
-          turn.keep(ready!.buffer);
-          inputs.forEach((input, i) => { turn.copyIn(input.buffer, ready!.buffer, offsets[i]!); });
-          await turn.copied();
-        }
-        const base = await this.engine.base;
-        let next = 0;
-        const place = (each: Placed | undefined, i: number): PlacedTensor | undefined => {
-          if (each === undefined) return undefined;
-          const address = ready === undefined ? base + turn.addresses[next++]! : ready.address + offsets[i]!;
-          return { type: each.type, shape: [...each.tensor.shape], address, bytes: each.buffer.byteLength };
-        };
-        const given = inputs.map((input, i) => place(input, i)!);
-        values = await this.runOnThread(plan, given, outputs.map((output, i) => place(output, inputs.length + i)));
-        if (later !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready!.buffer, offsets[inputs.length + i]!, output.buffer); });
-      };
-      const done = queueHostWork(run.stream, this.engine.toString(), uses, begin);
-      if (ahead !== undefined) stageOut(run.stream, ahead, outputs.map((output) => output?.tensor), offsets.slice(inputs.length));
-      if (later !== undefined) this.staging.usedUntil(done);
-      for (const tensor of plan.temporaries) tensor.close();
-      for (const tensor of made) run.closeOnFailure(tensor);
-      if (all) {
-        run.dependOn(done);
-        return { done, value: namedTensors(this.engine.outputs, outputs.map((output) => output.tensor)) };
+    let values: readonly (MadeValue | undefined)[] = [];
+    const uses = ahead === undefined ? [
+      ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
+      ...outputs.flatMap((output): HostUse[] => (output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }])),
+    ] : [useOf(ahead, plan.inputs)];
+    if (ahead !== undefined) stageIn(run.stream, ahead, plan.inputs, offsets);
+    const begin = async (turn: HostTurn): Promise<void> => {
+      await before;
+      const ready = ahead ?? await later;
+      if (later !== undefined) {
+        turn.keep(ready!.buffer);
+        inputs.forEach((input, i) => { turn.copyIn(input.buffer, ready!.buffer, offsets[i]!); });
+        await turn.copied();
       }
-      return new Later(done.then(() => run.settled(run.resume(() => this.take(run, plan, outputs, values)))), false);
-    } catch (error) {
-      for (const tensor of made) tensor.close();
-      throw error;
+      const base = await this.engine.base;
+      let next = 0;
+      const place = (each: Placed | undefined, i: number): PlacedTensor | undefined => {
+        if (each === undefined) return undefined;
+        const address = ready === undefined ? base + turn.addresses[next++]! : ready.address + offsets[i]!;
+        return { type: each.type, shape: [...each.tensor.shape], address, bytes: each.buffer.byteLength };
+      };
+      const given = inputs.map((input, i) => place(input, i)!);
+      values = await this.runOnThread(plan, given, outputs.map((output, i) => place(output, inputs.length + i)));
+      if (later !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready!.buffer, offsets[inputs.length + i]!, output.buffer); });
+    };
+    const done = queueHostWork(run.stream, this.engine.toString(), uses, begin);
+    if (ahead !== undefined) stageOut(run.stream, ahead, outputs.map((output) => output?.tensor), offsets.slice(inputs.length));
+    if (later !== undefined) this.staging.usedUntil(done);
+    if (all) {
+      run.dependOn(done);
+      return { done, value: namedTensors(this.engine.outputs, outputs.map((output) => output.tensor)) };
     }
+    return run.goOn(new Later(done, false), () => this.take(run, plan, outputs, values));
   }
 
   /** Outputs that the library has made become tensors, now that their shapes are known. */
@@ -257,11 +246,9 @@ export class OnnxContext implements EngineContext {
       if (area !== undefined) this.staging.usedUntil(done);
       done.catch(giveBack);
       this.taken = Promise.allSettled([this.taken, done]);
-      for (const tensor of made) run.closeOnFailure(tensor);
       run.dependOn(done);
       return namedTensors(this.engine.outputs, tensors);
     } catch (error) {
-      for (const tensor of made) tensor.close();
       giveBack();
       throw error;
     }

@@ -21,8 +21,6 @@ import { LineRun } from './line-run.js';
 export interface PlannedRun {
   /** In the model's order, without gaps. */
   readonly inputs: readonly AnyTensor[];
-  /** Copies among them that are closed behind the run. */
-  readonly temporaries: readonly AnyTensor[];
   readonly outputs: readonly PlannedOutput[];
   readonly signal: AbortSignal | undefined;
 }
@@ -55,14 +53,13 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
     const dense = new Collected(tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> => nodeOf<unknown>(tensor.isContiguous ? tensor : tensor.contiguous())), what).submit(run);
     return whenKnown(run, dense, (all) => {
       const placed = all as readonly AnyTensor[];
-      const temporaries = placed.filter((tensor, i) => tensor !== tensors[i]);
+      // Copies without gaps are closed behind the run, as what a step makes and does not give on.
+      const copies = placed.some((tensor, i) => tensor !== tensors[i]);
       const context = chooser.contextFor(run.stream);
       const line = inLine ? LineRun.of(engine, placed, planned) : undefined;
-      if (known && temporaries.length === 0) kept = line;
+      if (known && !copies) kept = line;
       const given = line === undefined ? undefined : context.submitInLine(run, line);
-      if (given === undefined) return context.submit(run, { inputs: placed, temporaries, outputs: planned, signal });
-      for (const tensor of temporaries) tensor.close();
-      return given;
+      return given ?? context.submit(run, { inputs: placed, outputs: planned, signal });
     });
   };
   const args: ConstructorParameters<typeof Applied<NamedTensors>> = [known ? new Ready(values) : new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {

@@ -264,20 +264,9 @@ export class LineRun {
   }
 
   private queueMaking(run: Run, context: OnnxContext, area: StagingArea | undefined): NamedTensors {
-    const made: AnyTensor[] = [];
-    try {
-      const outputs = this.outputs.map(({ given, info, layout }) => {
-        if (given !== undefined) return given;
-        const tensor = recycledTensor(run, info.dtype, layout);
-        made.push(tensor);
-        return tensor;
-      });
-      this.queueOn(run.stream, new ContextRun(this, context, area, outputs), area);
-      return namedTensors(this.engine.outputs, outputs);
-    } catch (error) {
-      for (const tensor of made) tensor.close();
-      throw error;
-    }
+    const outputs = this.outputs.map(({ given, info, layout }) => given ?? recycledTensor(run, info.dtype, layout));
+    this.queueOn(run.stream, new ContextRun(this, context, area, outputs), area);
+    return namedTensors(this.engine.outputs, outputs);
   }
 
   /** Whether a run can be queued beside others of its context, as a graph. */

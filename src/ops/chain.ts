@@ -1,7 +1,6 @@
 /** Operations one after the other, and what the host makes of their values in between. */
-import { invalid } from '../core/arguments.js';
-import { isNodeMemory } from '../core/node-memory.js';
-import { Later, whenKnown } from './node.js';
+import type { DeviceBuffer } from '../core/index.js';
+import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 
@@ -37,8 +36,9 @@ export abstract class Link<T, U> implements Node<U>, Step {
 
   submit(run: Run): Submitted<U> {
     const { first, steps } = (this.path ??= this.pathTo());
+    const { mark } = run;
     const value = first.submit(run);
-    return follow(run, value, steps, 0) as Submitted<U>;
+    return follow(run, run.mark === mark ? value : run.endStep(value, mark), steps, 0, mark) as Submitted<U>;
   }
 
   private pathTo(): { first: Node<unknown>; steps: readonly Step[] } {
@@ -57,13 +57,23 @@ export abstract class Link<T, U> implements Node<U>, Step {
   }
 }
 
-function follow(run: Run, start: Submitted<unknown>, steps: readonly Step[], from: number): Submitted<unknown> {
+/** The steps from number `from` on. What they receive and make begins at `mark` on the run's list. */
+function follow(run: Run, start: Submitted<unknown>, steps: readonly Step[], from: number, mark: number): Submitted<unknown> {
   let value = start;
   for (let at = from; at < steps.length; at++) {
-    if (value instanceof Later) return whenKnown(run, value, (known) => follow(run, known, steps, at), steps.every((step, index) => index < at || step.quiet));
-    value = steps[at]!.next(value, run);
+    if (value instanceof Later) return followLater(run, value, steps, at, run.takeFrom(mark));
+    const before = run.mark;
+    const next = steps[at]!.next(value, run);
+    const { mark: now } = run;
+    // A step that made nothing, and gives on what it received, leaves things as they are.
+    value = now === mark || (next === value && now === before) ? next : run.endStep(next, mark);
   }
   return value;
+}
+
+function followLater(run: Run, value: Later<unknown>, steps: readonly Step[], from: number, received: readonly DeviceBuffer[]): Later<unknown> {
+  const queued = value.queued && steps.every((step, index) => index < from || step.quiet);
+  return run.goOn(value, (known) => follow(run, known, steps, from, 0), { queued, received });
 }
 
 export class AndThen<T, U, R = unknown> extends Link<T, U> {
@@ -97,39 +107,5 @@ export class Mapped<T, U> extends Link<T, U> {
   next(value: T): U {
     const { callback } = this;
     return callback(value);
-  }
-}
-
-/** The value is closed once what is made of it has been queued, or has arrived. */
-export class Using<T extends Disposable, U, R = unknown> extends Link<T, U> {
-  private readonly callback: (value: T) => R;
-  private readonly nodeOf: (result: R) => Node<U>;
-
-  constructor(before: Node<T>, callback: (value: T) => R, nodeOf: (result: R) => Node<U>) {
-    super(before, 'use');
-    this.callback = callback;
-    this.nodeOf = nodeOf;
-  }
-
-  next(value: T, run: Run): Submitted<U> {
-    const { callback } = this;
-    if (typeof (value as Partial<Disposable> | null | undefined)?.[Symbol.dispose] !== 'function') {
-      throw invalid('use(callback)', 'an operation whose value can be closed, as a tensor can', value, 'For another value write andThen(…).');
-    }
-    // A graph needs it at every launch, and closes it in the end; what a node of it allocates another frees.
-    const close = (): void => {
-      if (run.recording && !isNodeMemory(value)) run.owned.push(value);
-      else value[Symbol.dispose]();
-    };
-    let result: Submitted<U>;
-    try {
-      result = this.nodeOf(callback(value)).submit(run);
-    } catch (error) {
-      close();
-      throw error;
-    }
-    if (result instanceof Later) return new Later(result.promise.finally(close), result.queued);
-    close();
-    return result;
   }
 }

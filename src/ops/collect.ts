@@ -1,4 +1,5 @@
 /** Several operations as one, in order on one stream. */
+import type { DeviceBuffer } from '../core/index.js';
 import { elsewhere } from './elsewhere.js';
 import { Enqueued, arrival } from './enqueued.js';
 import { Later, whenKnown } from './node.js';
@@ -48,27 +49,34 @@ export class Collected implements Node<unknown[]> {
     let later = false;
     for (let i = 0; i < queues.length; i++) {
       const queue = queues[i]!;
+      const { mark } = run;
       const value = arrival(run, queue(run));
+      if (run.mark !== mark) run.endStep(value, mark);
       values[i] = value;
       if (value instanceof Later) later = true;
     }
-    return later ? allKnown(values) : values;
+    return later ? allKnown(run, values) : values;
   }
 
   private from(run: Run, first: number, values: unknown[], laterBefore: boolean): Submitted<unknown[]> {
     const { nodes } = this;
     let later = laterBefore;
     for (let i = first; i < nodes.length; i++) {
-      const value = nodes[i]!.submit(run);
+      const { mark } = run;
+      const given = nodes[i]!.submit(run);
+      const value = run.mark === mark ? given : run.endStep(given, mark);
       values[i] = value;
       if (!(value instanceof Later)) continue;
       later = true;
       // The next one comes behind all of this one's work.
       if (!value.queued && i < nodes.length - 1) {
-        return new Later(value.promise.then(() => run.settled(run.resume(() => this.from(run, i + 1, values, true)))), false);
+        return run.goOn(value, (known) => {
+          values[i] = known;
+          return this.from(run, i + 1, values, values.some((each) => each instanceof Later));
+        });
       }
     }
-    return later ? allKnown(values) : values;
+    return later ? allKnown(run, values) : values;
   }
 
   describe(depth: number): string {
@@ -78,13 +86,28 @@ export class Collected implements Node<unknown[]> {
 }
 
 /** The values once those that are to arrive have arrived. */
-export function allKnown(values: readonly unknown[]): Later<unknown[]> {
-  return new Later(Promise.all(values.map((value): unknown => (value instanceof Later ? value.promise : { value })))
-    .then((known) => known.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value))),
-  values.every((value) => !(value instanceof Later) || value.queued));
+export function allKnown(run: Run, values: readonly unknown[]): Later<unknown[]> {
+  const laters = values.filter((value) => value instanceof Later);
+  const queued = laters.every((later) => later.queued);
+  const known = Promise.all(values.map((value): unknown => (value instanceof Later ? value.promise : { value })))
+    .then((all) => all.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value)));
+  // What is there already may hold memory.
+  if (laters.length === values.length && queued && laters.every((later) => later.holding === 'nothing')) return new Later(known, true, 'nothing');
+  const owned: DeviceBuffer[] = [];
+  const all = known.then((each) => {
+    for (const later of laters) owned.push(...later.owned);
+    return each;
+  }, (error: unknown) => {
+    // Those that have arrived, and those that are to arrive yet.
+    for (const later of laters) later.promise.then(() => { run.drop(later.owned); }, ignore);
+    throw error;
+  });
+  return new Later(all, queued, 'unknown', owned);
 }
 
-const never = (): boolean => false;
+function ignore(): void {
+  // It has failed, and has closed what it had.
+}
 
 /** What `make` queues, and its value. */
 export class Made<T> implements Node<T> {
@@ -93,15 +116,10 @@ export class Made<T> implements Node<T> {
   private readonly name: string;
   private readonly uses: readonly unknown[] | undefined;
   readonly alone: boolean;
-  readonly isNew: (value: unknown) => boolean;
 
-  /**
-   * @param uses tensors whose memory it uses; without them what it uses is not known
-   * @param isNew whether a value was made by the run that gave it
-   */
-  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>, uses?: readonly unknown[], isNew: (value: unknown) => boolean = never) {
+  /** @param uses tensors whose memory it uses; without them what it uses is not known */
+  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>, uses?: readonly unknown[]) {
     this.device = device;
-    this.isNew = isNew;
     this.name = name;
     this.make = make;
     this.uses = uses;
@@ -127,17 +145,11 @@ export class Applied<T> implements Node<T> {
   private readonly name: string;
   private readonly apply: (run: Run, values: readonly unknown[]) => Submitted<T>;
   private readonly uses: readonly unknown[] | undefined;
-  readonly isNew: (value: unknown) => boolean;
 
-  /**
-   * @param uses tensors whose memory it uses beside that of its inputs
-   * @param isNew whether a value was made by the run that gave it
-   */
+  /** @param uses tensors whose memory it uses beside that of its inputs */
   constructor(
     inputs: Node<readonly unknown[]>, device: Node<T>['device'], name: string, apply: (run: Run, values: readonly unknown[]) => Submitted<T>, uses?: readonly unknown[],
-    isNew: (value: unknown) => boolean = never,
   ) {
-    this.isNew = isNew;
     this.device = device ?? inputs.device;
     this.alone = inputs.alone === true;
     this.inputs = inputs;
@@ -149,9 +161,12 @@ export class Applied<T> implements Node<T> {
   submit(run: Run): Submitted<T> {
     const { device } = this;
     if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
+    const { mark } = run;
     const values = this.inputs.submit(run);
     // Nearly always they are there and nobody is ahead: functions are made elsewhere, since those who make some have their variables made anew each time.
-    return values instanceof Later ? this.applyLater(run, values) : this.applyTo(run, values);
+    const given = values instanceof Later ? this.applyLater(run, values) : this.applyTo(run, values);
+    // What operands have made is closed behind what was made of them.
+    return run.mark === mark ? given : run.endStep(given, mark);
   }
 
   private applyLater(run: Run, values: Later<readonly unknown[]>): Submitted<T> {

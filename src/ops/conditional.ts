@@ -42,16 +42,12 @@ function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
 /** The element's value, read back. */
 function valueOf(run: Run, element: DeviceBuffer<ConditionName>): Submitted<number> {
   if (run.mode === 'block') return Number((element.readBlocking(run.stream) as ArrayLike<number>)[0]);
-  return new Later(element.read(run.stream).then((values) => Number((values as ArrayLike<number>)[0])), true);
+  return new Later(element.read(run.stream).then((values) => Number((values as ArrayLike<number>)[0])), true, 'nothing');
 }
 
-/** What was decided, read back. A tensor that was made to decide is nobody else's: it is closed behind that. */
-function decidedBy(run: Run, what: string, node: Node<unknown>, given: unknown): Submitted<number> {
-  try {
-    return valueOf(run, elementOf(what, given));
-  } finally {
-    if (node.isNew?.(given) === true) (given as Disposable)[Symbol.dispose]();
-  }
+/** What a choice or a body has queued. Its value, and the memory that it has made, are given on to no step. */
+function dropped(run: Run, queued: Submitted<unknown>, mark: number): Submitted<undefined> {
+  return run.endStep(queued instanceof Later ? run.goOn(queued, () => undefined, { queued: queued.queued }) : undefined, mark);
 }
 
 /** Before the first node is recorded: the kernel that reads elements has to be there. */
@@ -87,15 +83,19 @@ abstract class Chosen<T> extends Link<T, T> {
   next(value: T, run: Run): Submitted<T> {
     const { choices, decide } = this;
     if (run.recording) checkReady(run, this.what);
-    const node = decide(value);
-    return whenKnown(run, node.submit(run), (given) => {
+    const { mark } = run;
+    return whenKnown(run, decide(value).submit(run), (given) => {
       if (run.recording) {
         this.record(run, elementOf(this.what, given), choices.map((choice) => (): void => { recordBody(run, choice(value)); }));
         return value;
       }
-      return whenKnown(run, decidedBy(run, this.what, node, given), (decided) => {
+      // A tensor that was made to decide is closed behind the copy of its element.
+      const element = run.endStep(valueOf(run, elementOf(this.what, given)), Math.min(mark, run.mark));
+      return whenKnown(run, element, (decided) => {
         const choice = this.choiceOf(decided);
-        return choice === undefined ? value : after(choice(value).submit(run), value);
+        if (choice === undefined) return value;
+        const { mark: begun } = run;
+        return after(run, dropped(run, choice(value).submit(run), begun), value);
       });
     });
   }
@@ -136,7 +136,7 @@ export class RepeatWhile<T> extends Link<T, T> {
     if (run.recording) return this.record(run, value);
     for (;;) {
       const goesOn = this.turn(run, value);
-      if (goesOn instanceof Later) return new Later(this.rest(run, value, goesOn), false);
+      if (goesOn instanceof Later) return run.goOn(new Later(this.rest(run, goesOn, value), false), () => value);
       if (!goesOn) return value;
     }
   }
@@ -144,17 +144,21 @@ export class RepeatWhile<T> extends Link<T, T> {
   /** Whether the condition held, and the body has been queued. */
   private turn(run: Run, value: T): Submitted<boolean> {
     const { decide, body } = this;
-    const node = decide(value);
-    return whenKnown(run, node.submit(run), (given) =>
-      whenKnown(run, decidedBy(run, 'repeatWhile', node, given), (decided): Submitted<boolean> =>
-        (decided === 0 ? false : after(body(value).submit(run), true))));
+    const { mark } = run;
+    return whenKnown(run, decide(value).submit(run), (given) => {
+      const element = run.endStep(valueOf(run, elementOf('repeatWhile', given)), Math.min(mark, run.mark));
+      return whenKnown(run, element, (decided): Submitted<boolean> => {
+        if (decided === 0) return false;
+        const { mark: begun } = run;
+        return after(run, dropped(run, body(value).submit(run), begun), true);
+      });
+    });
   }
 
   /** A loop and no chain of promises, which would grow with each turn. */
-  private async rest(run: Run, value: T, first: Later<boolean>): Promise<T> {
+  private async rest(run: Run, first: Later<boolean>, value: T): Promise<void> {
     let goesOn = await first.promise;
     while (goesOn) goesOn = await run.settled(run.resume(() => this.turn(run, value)));
-    return value;
   }
 
   /** The condition is recorded twice: before the node, and behind the body. */

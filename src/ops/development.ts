@@ -45,6 +45,11 @@ function callerOf(stack: string): string {
   return outside === undefined ? `:\n${frames.slice(1, 9).join('\n')}` : outside.replace(/^\s*at /, ' at ');
 }
 
+/** Whether it is on. @internal */
+export function isDevelopment(): boolean {
+  return watching;
+}
+
 /** To be called with each new operation and its node. @internal */
 export function watchUnused(op: { readonly node: object }): void {
   if (!watching) return;

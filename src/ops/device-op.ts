@@ -9,10 +9,10 @@
  */
 import { inspect } from 'node:util';
 
-import { CudaArgumentError, CudaError, Stream } from '../core/index.js';
+import { CudaArgumentError, CudaDisposedError, CudaError, Stream } from '../core/index.js';
 import type { Device, MemoryPool, WaitOptions } from '../core/index.js';
 import { checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
-import { AndThen, Mapped, Using } from './chain.js';
+import { AndThen, Mapped } from './chain.js';
 import { Choose, RepeatWhile, When } from './conditional.js';
 import type { Decider } from './conditional.js';
 import { Ready } from './collect.js';
@@ -78,6 +78,14 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * whole is being queued: the value's memory is written by then as far as the device is concerned, not as far as the host
    * is. It is called again by every run.
    *
+   * The value is valid in the callback and in the operation that it returns. Memory that the run has allocated and that the
+   * operation does not give on is closed in stream order once the operation has been queued; where it has to wait, after that.
+   * A value gives on the tensors, buffers and partitions that it holds itself, or in arrays, plain objects, Maps and Sets.
+   *
+   * @example
+   * ```ts
+   * const total = await device.ones(f32, [1000]).andThen((x) => mul(x, 2)).andThen((y) => sum(y)).andThen((s) => s.item());
+   * ```
    * @throws when run: CudaArgumentError where the callback returns no DeviceOp
    */
   andThen<U>(callback: (value: T) => DeviceOp<U>): DeviceOp<U> {
@@ -106,15 +114,6 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return new DeviceOp(new AndThen<T, U, DeviceOp<U>>(this.part, (value, run) => callback(run, value), nodeOfContext));
   }
 
-  /**
-   * As {@link andThen}, for a value that is needed no longer then: it is closed behind what the callback's operation has
-   * queued, in stream order. Without it memory of the steps between is freed by the garbage collector, with a warning.
-   */
-  use<U>(this: DeviceOp<T & Disposable>, callback: (value: T) => DeviceOp<U>): DeviceOp<U> {
-    checkCallback('use', callback);
-    return new DeviceOp(new Using<T & Disposable, U, DeviceOp<U>>(this.part, callback, nodeOfUse));
-  }
-
   /** The first of the values of an operation that gives several. */
   first<A>(this: DeviceOp<readonly [A, ...unknown[]]>): DeviceOp<A> {
     return new DeviceOp(new Mapped<readonly [A, ...unknown[]], A>(this.part, (values) => valueAt(values, 0, 'first') as A, 'first'));
@@ -127,13 +126,14 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   /**
    * One operation for each of so many values, in order. What gives them runs once, whichever of the operations runs first:
-   * they share it as by {@link shared}.
+   * they share it as by {@link shared}. Each part is given once: its memory belongs to the first run that takes it.
    */
   unzip<A extends readonly unknown[]>(this: DeviceOp<A>, ...count: number extends A['length'] ? [count: number] : [count?: A['length']]): { -readonly [K in keyof A]: DeviceOp<A[K]> } {
     const shared = new Shared(this.part);
     const [given] = count;
     if (given !== undefined && (!Number.isInteger(given) || given < 0)) throw invalid('count', 'a whole number of values', given);
-    const part = (index: number): DeviceOp<unknown> => new DeviceOp(new Part(shared, index));
+    const taken = new Set<number>();
+    const part = (index: number): DeviceOp<unknown> => new DeviceOp(new Part(shared, index, taken));
     if (given !== undefined) return Array.from({ length: given }, (_, index) => part(index)) as never;
     // How many there are is known to the type checker only: as many as are taken.
     return parts(part) as never;
@@ -142,9 +142,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /**
    * An operation that runs once: the first run, of whichever operation it is part of, is that one run, and every other
    * gets the same value, or fails with the same error. Other streams wait for it on the device.
+   *
+   * Its memory is outside of every run, which does not close it: {@link SharedOp.close} does, or the garbage collector, without
+   * a warning, once neither the operation nor its tensors can be reached.
    */
-  shared(): DeviceOp<T> {
-    return this.node instanceof Shared ? this : new DeviceOp(new Shared(this.part));
+  shared(): SharedOp<T> {
+    return this instanceof SharedOp ? this as SharedOp<T> : new SharedOp(new Shared(this.part));
   }
 
   /**
@@ -173,10 +176,10 @@ export class DeviceOp<T> implements PromiseLike<T> {
    * gives the value itself on. In a graph this is a conditional node, decided on the device at each launch
    * (cuGraphAddNode); elsewhere the host reads the element, and waits for the device at this point.
    *
-   * What the callbacks' operations give is nobody's: they work on the memory of the value. Each callback is called where
+   * What the callbacks' operations make is closed behind them: they work on the memory of the value. Each callback is called where
    * its operation is queued, in a graph while it is recorded.
    *
-   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that gives one; what an operation made for this is closed
+   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that gives one
    * @throws when run: CudaArgumentError for another condition; when captured: CudaError with code ERR_CUDA_UNSUPPORTED, and a
    * message that names the version, where the driver has no conditional nodes (before CUDA 12.4)
    */
@@ -234,7 +237,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
     try {
       run = this.newRun(undefined, 'queue');
       value = run.submit(this.node);
-      if (value instanceof Later) run.known = value.promise;
+      if (value instanceof Later) run.underway(value);
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
       return Promise.reject<T>(error).then(onFulfilled, onRejected);
@@ -255,8 +258,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /**
    * Runs it, as awaiting does, with options.
    *
-   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts later the wait ends, and
-   * the work goes on
+   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts later the wait ends, the work
+   * goes on, and what it has made is closed behind it
    */
   run(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
@@ -355,6 +358,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   private newRunOn(stream: Stream, mode: 'queue' | 'block', forks: SchedulingPolicy | undefined, pool: MemoryPool | undefined): Run {
     if (getDefaultDevice() === undefined) setDefaultDevice(stream.device);
+    if (stream.device.closing) throw new CudaDisposedError(`${stream.device.name}: used after it was closed. Open it again with Device.open().`);
     this.runs++;
     used(this.node);
     const run = new Run(stream.device, stream, forks, mode, pool);
@@ -373,7 +377,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
 
   private submitted(run: Run): Running<T> {
     const value = run.submit(this.node);
-    if (value instanceof Later) run.known = value.promise;
+    if (value instanceof Later) run.underway(value);
     return new Running(run, value);
   }
 
@@ -386,6 +390,20 @@ export class DeviceOp<T> implements PromiseLike<T> {
     const device = this.node.device;
     const ran = this.runs === 0 ? 'not run yet' : `run ${this.runs === 1 ? 'once' : `${this.runs} times`}`;
     return `${this.toString()}${device === undefined ? '' : ` on ${device.kind}:${device.ordinal}`}, ${ran}`;
+  }
+}
+
+/** An operation that runs once. Made by {@link DeviceOp.shared}. */
+export class SharedOp<T> extends DeviceOp<T> implements Disposable {
+  /** Closes the memory that its run has made, behind what uses it. Later runs of the operation are refused. */
+  close(): void {
+    used(this.node);
+    (this.node as Shared<T>).close();
+  }
+
+  /** {@link close}, for `using`. */
+  [Symbol.dispose](): void {
+    this.close();
   }
 }
 
@@ -416,7 +434,6 @@ export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U
 }
 
 const nodeOfContext = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'withContext');
-const nodeOfUse = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'use');
 
 /** The node of what a callback returned that may give a value or an operation. */
 const nodeOfPlain = (argument: string, result: unknown): Node<unknown> => nodeOf(result instanceof DeviceOp ? result as DeviceOp<unknown> : synchronous(argument, 'a value or a DeviceOp', result));

@@ -31,5 +31,5 @@ export function arrival<T>(run: Run, given: T | Pending<T>): Submitted<T> {
   if (!(given instanceof Pending)) return given;
   if (!given.gives) return undefined as T;
   run.checkNotRecording('a value of the host', 'read it after graph.launch()');
-  return new Later(given.then(), true);
+  return new Later(given.then(), true, 'nothing');
 }

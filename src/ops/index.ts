@@ -3,10 +3,10 @@
  *
  * @packageDocumentation
  */
-export { DeviceOp } from './device-op.js';
+export { DeviceOp, SharedOp } from './device-op.js';
 export type { Given, OrOp } from './device-op.js';
 export type { Decider, DecidingTensor } from './conditional.js';
-export { all, empty, enqueue, parallel, value, withContext, zip } from './make.js';
+export { all, empty, enqueue, keep, parallel, value, withContext, zip } from './make.js';
 export type { GivenAll } from './make.js';
 export type { OpContext } from './run.js';
 export { OpGraph } from './op-graph.js';

@@ -14,10 +14,6 @@ export class Labelled<T> implements Node<T> {
     this.name = name;
   }
 
-  isNew(value: unknown): boolean {
-    return this.inner.isNew?.(value) === true;
-  }
-
   submit(run: Run): Submitted<T> {
     run.label(this.name);
     // For traces and profilers, in which each part has a name of its own.

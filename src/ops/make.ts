@@ -3,12 +3,36 @@ import type { Pending } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
 import { Collected, Made, Ready } from './collect.js';
 import { DeviceOp, nodeOf, nodeOfResult } from './device-op.js';
+import { release } from './ownership.js';
 import type { Given } from './device-op.js';
 import { Enqueued } from './enqueued.js';
 import { Parallel } from './parallel.js';
+import { checkKeep } from './run.js';
 import type { OpContext } from './run.js';
 import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
+
+/**
+ * Takes the memory that `given` holds out of the run that made it: it is the caller's, who closes it. For what a callback puts
+ * where no run finds it: a class instance, a cache. Memory that is the caller's already stays so. Returns `given`.
+ *
+ * @example
+ * ```ts
+ * const cache = new Map<string, Tensor>();
+ * const y = await device.rand(f32, [8]).andThen((weights) => {
+ *   cache.set('weights', keep(weights));
+ *   return mul(weights, 2);
+ * });
+ * ```
+ * @throws CudaArgumentError for a class instance: its tensors are passed themselves; CudaError with code ERR_CUDA_CAPTURE while an
+ * operation is recorded, whose memory is the graph's
+ */
+export function keep<T>(given: T): T {
+  checkKeep();
+  if (given instanceof DeviceOp) throw invalid('given', 'a value', given, 'Keep what it gives: op.map((x) => keep(x)).');
+  if (!release(given)) throw invalid('given', 'a tensor, a buffer, or an array, plain object, Map or Set of them', given, 'Pass the tensors that it has.');
+  return given;
+}
 
 /** What each of a list of values and operations gives. */
 export type GivenAll<A extends readonly unknown[]> = { -readonly [K in keyof A]: Given<A[K]> };

@@ -37,10 +37,10 @@ export function onOther<T>(run: Run, stream: Stream, submit: () => Submitted<T>)
     run.stream = outer;
   }
   if (value instanceof Later) {
-    return new Later(value.promise.then((known) => {
-      run.resume(() => { outer.wait(stream); });
+    return run.goOn(value, (known) => {
+      outer.wait(stream);
       return known;
-    }), false);
+    });
   }
   outer.wait(stream);
   return value;

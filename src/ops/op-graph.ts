@@ -4,7 +4,7 @@
  * What the operation allocates while it is recorded is the graph's own and stays where it is: the launches write there. Its
  * callbacks are called while it is recorded, and again where a kernel had to be loaded first. Each launch is ordered with other work on the memory that the graph reads or writes.
  */
-import { CudaDisposedError, CudaError, Stream } from '../core/index.js';
+import { CudaDisposedError, CudaError, DeviceBuffer, Stream } from '../core/index.js';
 import type { Device, Graph, GraphNodeType } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
 import { Made } from './collect.js';
@@ -12,6 +12,7 @@ import { DeviceOp, nodeOf } from './device-op.js';
 import { Later, NotLoaded } from './node.js';
 import type { Node } from './node.js';
 import { onOther } from './on-stream.js';
+import { keepHeld } from './ownership.js';
 import { poolOf } from './pools.js';
 import { Run, checkNotNested } from './run.js';
 import { policyOf } from './scheduling.js';
@@ -30,7 +31,7 @@ export interface GraphScope {
 export interface OpCaptureOptions {
   /**
    * Where the operation's memory comes from. `graph`, the default: it is allocated once, before the first launch, and the
-   * graph owns it. `nodes`: each launch allocates it, and what `use` closes on the way is freed by a node, whose memory later nodes
+   * graph owns it. `nodes`: each launch allocates it, and what a step closes on the way is freed by a node, whose memory later nodes
    * get; what is left, {@link OpGraph.output} for one, is there from the first launch on, and until the next one.
    * {@link OpGraph.reparam} is not possible then, and bodies of conditional nodes allocate as by default. cuMemAllocAsync
    */
@@ -59,7 +60,7 @@ export class OpGraph<T> implements AsyncDisposable {
 
   /** @internal */
   static capture<T>(node: Node<T>, stream: Stream, options: OpCaptureOptions = {}): Promise<OpGraph<T>> {
-    return OpGraph.record(stream, options, (run) => known<T>(node.submit(run)));
+    return OpGraph.record(stream, options, (run) => known<T>(run.endStep(node.submit(run), 0)));
   }
 
   /**
@@ -74,7 +75,8 @@ export class OpGraph<T> implements AsyncDisposable {
       stream,
       record: <U>(op: DeviceOp<U>): U => {
         if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
-        return known<U>(nodeOf(op).submit(run));
+        const { mark } = run;
+        return known<U>(run.endStep(nodeOf(op).submit(run), mark));
       },
     }));
   }
@@ -154,8 +156,12 @@ export class OpGraph<T> implements AsyncDisposable {
     try {
       await this.graph.update(other.graph);
       this.uses.splice(0, this.uses.length, ...other.uses);
-      // Its memory is part of this graph from now on.
-      this.owned.push(...other.owned.splice(0));
+      // Its memory is part of this graph from now on; of the memory before, only the output is used any more.
+      const before = this.owned.splice(0, this.owned.length, ...other.owned.splice(0));
+      const outputs = before.filter((each) => each instanceof DeviceBuffer);
+      keepHeld(outputs, this.output);
+      for (const each of before) if (!(each instanceof DeviceBuffer) || outputs.includes(each)) this.owned.push(each);
+        else each.close();
     } finally {
       await other.close();
     }

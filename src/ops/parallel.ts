@@ -40,7 +40,9 @@ export class Parallel implements Node<unknown[]> {
     try {
       branches.forEach((branch, i) => {
         run.stream = streams[i]!;
-        const value = branch.submit(run);
+        const { mark } = run;
+        const given = branch.submit(run);
+        const value = run.mark === mark ? given : run.endStep(given, mark);
         values.push(value);
         later ||= value instanceof Later;
       });
@@ -50,11 +52,11 @@ export class Parallel implements Node<unknown[]> {
       for (const stream of forked) origin.wait(stream);
     }
     if (!later) return values;
-    return new Later(allKnown(values).promise.then((known) => {
+    return run.goOn(allKnown(run, values), (known) => {
       // What a branch queued once it knew its value.
-      run.resume(() => { for (const stream of forked) origin.wait(stream); });
+      for (const stream of forked) origin.wait(stream);
       return known;
-    }), false);
+    });
   }
 
   describe(depth: number): string {

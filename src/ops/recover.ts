@@ -2,6 +2,7 @@
  * What looks at whether an operation failed. A failure on the device shows when the device has come to it, long after the
  * callbacks of the operation have run: so the host waits here. What may fail and leave the rest as it is, is queued aside.
  */
+import type { DeviceBuffer } from '../core/index.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import { isTooDeep } from './run.js';
@@ -11,8 +12,8 @@ type Outcome<T> = { value: T } | { error: unknown };
 
 type Queue<T> = (run: Run) => Submitted<T>;
 
-/** Queues on the run, and waits for the end. */
-function endOf<T>(run: Run, queue: Queue<T>): Promise<T> {
+/** Queues on the run, and waits for the end. `owned` takes the memory of a value that is on its way. */
+function endOf<T>(run: Run, queue: Queue<T>, owned: DeviceBuffer[] = []): Promise<T> {
   let value: Submitted<T>;
   try {
     value = queue(run);
@@ -23,7 +24,11 @@ function endOf<T>(run: Run, queue: Queue<T>): Promise<T> {
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
     value = new Later<T>(Promise.reject(error), true);
   }
-  return run.ended(value);
+  const queued = value;
+  return run.reached(queued).then((known) => {
+    if (queued instanceof Later) owned.push(...queued.owned);
+    return known;
+  });
 }
 
 /** {@link endOf}, with the thread blocked until it is over. */
@@ -57,10 +62,15 @@ export class Recovered<T, U> implements Node<T | U> {
 
   submit(run: Run): Submitted<T | U> {
     const { inner } = this;
-    const queue = (aside: Run): Submitted<T> => inner.submit(aside);
+    const queue = (aside: Run): Submitted<T> => aside.endStep(inner.submit(aside), 0);
     checkNotRecording(run, 'orElse');
     if (run.mode === 'block') {
-      const outcome = run.aside((aside) => blockedEndOf(aside, queue));
+      const outcome = run.aside((aside) => {
+        const ended = blockedEndOf(aside, queue);
+        if ('error' in ended) aside.closeMade();
+        else run.takeOver(aside);
+        return ended;
+      });
       if (!('error' in outcome)) return outcome.value;
       // What failed before it is no affair of the callback's.
       run.block();
@@ -68,11 +78,22 @@ export class Recovered<T, U> implements Node<T | U> {
     }
     const before = run.over();
     before.catch(ignore);
-    const ended = run.aside((aside) => endOf(aside, queue).then((value) => {
-      run.takeOver(aside);
+    const owned: DeviceBuffer[] = [];
+    const ended = run.aside((aside) => endOf(aside, queue, owned).then((value) => {
+      run.takeOver(aside, owned);
       return value;
+    }, (error: unknown) => {
+      aside.closeMade();
+      throw error;
     }));
-    return new Later<T | U>(ended.catch((error: unknown) => before.then(() => run.settled(run.resume(() => this.instead(error, run))))), false);
+    const either: Promise<T | U> = ended.catch((error: unknown) => {
+      const instead = run.goOn(new Later(before, true), () => this.instead(error, run));
+      return instead.promise.then((value) => {
+        owned.push(...instead.owned);
+        return value;
+      });
+    });
+    return run.goOn(new Later(either, false, 'unknown', owned), (value) => value);
   }
 
   private instead(error: unknown, run: Run): Submitted<U> {
@@ -102,16 +123,23 @@ export class Ensured<T> implements Node<T> {
     const { inner, callback, nodeOf } = this;
     const queue = (): Submitted<T> => inner.submit(run);
     const last = (aside: Run): Submitted<unknown> => nodeOf(callback()).submit(aside);
+    // What the callback's operation gives is not given on.
+    const closing = <E>(aside: Run, end: E): E => {
+      aside.closeMade();
+      return end;
+    };
     checkNotRecording(run, 'ensure');
     if (run.mode === 'block') {
       const outcome = blockedEndOf(run, queue);
-      const end = run.aside((aside) => blockedEndOf(aside, last));
+      const end = run.aside((aside) => closing(aside, blockedEndOf(aside, last)));
       if ('error' in end) throw causedBy(end.error, outcome);
       return known(outcome);
     }
-    return new Later(endOf(run, queue).then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
-      .then((outcome) => run.resume(() => run.aside((aside) => endOf(aside, last)))
-        .then(() => known(outcome), (error: unknown) => { throw causedBy(error, outcome); })), false);
+    const owned: DeviceBuffer[] = [];
+    const ended = endOf(run, queue, owned).then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
+      .then((outcome) => run.resume(() => run.aside((aside) => endOf(aside, last).finally(() => { closing(aside, undefined); })))
+        .then(() => known(outcome), (error: unknown) => { throw causedBy(error, outcome); }));
+    return run.goOn(new Later(ended, false, 'unknown', owned), (value) => value);
   }
 
   describe(depth: number): string {

@@ -1,8 +1,9 @@
 /** An operation that runs once, whoever needs it. */
-import { CudaError } from '../core/index.js';
-import type { Stream } from '../core/index.js';
+import { CudaDisposedError, CudaError } from '../core/index.js';
+import type { DeviceBuffer, Stream } from '../core/index.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
+import { giveOnly, handOut } from './ownership.js';
 import type { Run } from './run.js';
 
 /** The one run. */
@@ -20,6 +21,9 @@ export class Shared<T> implements Node<T> {
   private readonly inner: Node<T>;
   private ran: Ran<T> | undefined = undefined;
   private running = false;
+  /** The memory that the one run has made, and its value holds: outside of every run. */
+  private owned: DeviceBuffer[] = [];
+  private closed = false;
 
   constructor(inner: Node<T>) {
     this.device = inner.device;
@@ -27,6 +31,7 @@ export class Shared<T> implements Node<T> {
   }
 
   submit(run: Run): Submitted<T> {
+    if (this.closed) throw new CudaDisposedError('shared operation: run after it was closed. Make it anew with shared().');
     // What is recorded has not happened: it counts within its own graph only.
     const known = (run.remembered.get(this) as Ran<T> | undefined) ?? this.ran;
     const ran = known ?? this.runOnce(run);
@@ -34,15 +39,49 @@ export class Shared<T> implements Node<T> {
     if (ran.run !== run) join(run, ran);
     if ('error' in outcome) throw outcome.error;
     const { value } = outcome;
-    return value;
+    // Its memory belongs to no run that goes on with it.
+    return value instanceof Later ? new Later(value.promise, value.queued, value.holding) : value;
+  }
+
+  /** Closes what the one run has made, behind what uses it. */
+  close(): void {
+    this.closed = true;
+    this.closeOwned();
+  }
+
+  /** What the value of a part holds, unless a part that has not been given holds it, too. */
+  give(part: unknown, others: readonly unknown[]): DeviceBuffer[] {
+    const held = [...this.owned];
+    giveOnly(held, part, others);
+    this.owned = this.owned.filter((owner) => !held.includes(owner));
+    return held;
+  }
+
+  private closeOwned(): void {
+    for (const owner of this.owned.splice(0)) owner.closeMemory();
+  }
+
+  private own(run: Run, made: readonly DeviceBuffer[]): void {
+    // A node of a graph has allocated the others.
+    const own = made.filter((owner) => owner.memory.scoped && !owner.memory.disposed);
+    if (own.length === 0 || run.recording) return;
+    for (const owner of own) owner.memory.collectable = true;
+    handOut(own);
+    // Other runs fail with it.
+    if (this.owned.length === 0) run.closeOnFailure({ [Symbol.dispose]: () => { this.closeOwned(); } });
+    this.owned.push(...own);
   }
 
   private runOnce(run: Run): Ran<T> {
     if (this.running) throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'a shared operation needs its own result: there is a cycle.');
     this.running = true;
     let outcome: Ran<T>['outcome'];
+    const { mark } = run;
     try {
-      outcome = { value: this.inner.submit(run) };
+      const value = run.endStep(this.inner.submit(run), mark);
+      outcome = { value };
+      this.own(run, run.takeFrom(mark));
+      if (value instanceof Later) value.promise.then(() => { this.own(run, value.owned); }, ignore);
     } catch (error) {
       outcome = { error };
     } finally {
@@ -70,6 +109,10 @@ function join(run: Run, ran: Ran<unknown>): void {
   run.dependOn(ran.over);
 }
 
+function ignore(): void {
+  // Its runs fail with it.
+}
+
 /** Once the value is known it is there at once, for a recording and a thread that blocks too. */
 function settle<T>(ran: Ran<T>, { promise }: Later<T>): void {
   promise.then((value) => { ran.outcome = { value }; }, (error: unknown) => { ran.outcome = { error }; });
@@ -80,17 +123,40 @@ export class Part<T> implements Node<T> {
   readonly device: Node<T>['device'];
   private readonly whole: Shared<readonly unknown[]>;
   private readonly index: number;
+  /** The indices of parts that have been given. */
+  private readonly given: Set<number>;
+  /** What it was given with. */
+  private memory: readonly DeviceBuffer[] = [];
 
-  constructor(whole: Shared<readonly unknown[]>, index: number) {
+  constructor(whole: Shared<readonly unknown[]>, index: number, given: Set<number>) {
     this.device = whole.device;
     this.whole = whole;
     this.index = index;
+    this.given = given;
   }
 
   submit(run: Run): Submitted<T> {
     const values = this.whole.submit(run);
-    if (values instanceof Later) return new Later(values.promise.then((known) => this.of(known)), values.queued);
-    return this.of(values);
+    if (values instanceof Later) return run.goOn(values, (known) => this.givenTo(run, known), { queued: values.queued });
+    return this.givenTo(run, values);
+  }
+
+  /** The first run that takes it has its memory; others find it there for as long as that has not closed it. */
+  private givenTo(run: Run, values: readonly unknown[]): T {
+    const value = this.of(values);
+    if (run.recording) return value;
+    const { given, index } = this;
+    if (this.memory.some((owner) => owner.isClosed)) {
+      throw new CudaDisposedError(`unzip: part ${index} was given to an earlier run, which has closed it: each part is given once. Share the operation instead: op.shared(), and take parts with map(…).`);
+    }
+    if (given.has(index)) return value;
+    given.add(index);
+    this.memory = this.whole.give(value, values.filter((_, other) => !given.has(other)));
+    for (const owner of this.memory) {
+      owner.scope();
+      run.own(owner);
+    }
+    return value;
   }
 
   private of(values: readonly unknown[]): T {

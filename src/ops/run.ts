@@ -8,8 +8,10 @@
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { DType, DTypeName, Device, DeviceBuffer, MemoryPool, Pending, Stream } from '../core/index.js';
 import { Operation } from '../core/operation.js';
+import { isDevelopment } from './development.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
+import { closeAll, giveOn, handOut } from './ownership.js';
 import { policyOf } from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
 
@@ -29,8 +31,9 @@ export interface OpContext {
   /** Whether the work is recorded as a graph instead of running. */
   readonly recording: boolean;
   /**
-   * Allocates in the order of the stream, from the pool of the operation; beside it where the work is recorded, and then the
-   * memory is the graph's, which closes it, or by a node of the graph where it was captured so. Uninitialised. cuMemAllocAsync
+   * Allocates in the order of the stream, from the pool of the operation, uninitialised. The memory is the operation's: it is
+   * closed behind the step that allocated it, unless the step gives it on. Where the work is recorded it is allocated beside the
+   * stream and is the graph's, which closes it, or a node of the graph allocates it where it was captured so. cuMemAllocAsync
    */
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options?: { label?: string }): DeviceBuffer<D>;
 }
@@ -51,6 +54,11 @@ export function checkNotNested(what: string): void {
   );
 }
 
+/** Throws where memory of the run that is queueing cannot be taken out of it. */
+export function checkKeep(): void {
+  current?.checkNotRecording('keep(…)', 'memory of a graph is closed with the graph. Keep what the operation gives before the capture, or read it behind graph.launch()');
+}
+
 export class Run implements OpContext {
   readonly device: Device;
   /** Another one inside of a branch that runs beside others. */
@@ -65,6 +73,15 @@ export class Run implements OpContext {
   /** What else has to be over: other runs that this one builds on. */
   private others: Promise<void>[] | undefined = undefined;
   private unwanted: Disposable[] | undefined = undefined;
+  /** What the steps that are being queued have received or made, in order: see `ownership.ts`. */
+  private list: DeviceBuffer[] | undefined = undefined;
+  /** Memory of the value, which is the caller's unless the run fails. */
+  private given: readonly DeviceBuffer[] | undefined = undefined;
+  /** Memory that was made when no step was there to receive it. */
+  private loose: DeviceBuffer[] | undefined = undefined;
+  /** Steps that wait for the host, and what the failure of one of them leaves: others may use it as long as they are under way. */
+  private waiting = 0;
+  private dropped: DeviceBuffer[] | undefined = undefined;
   private besides: Stream | undefined = undefined;
   private operation: Operation | undefined = undefined;
   /** How far its stream was when the operation began. */
@@ -129,7 +146,13 @@ export class Run implements OpContext {
     // The bodies of conditional nodes cannot allocate.
     if (this.recording && !(this.nodes && this.stream.captureScope?.isBody === false)) return this.allocBeside(dtype, length, options);
     const { device, pool, stream } = this;
-    return device.alloc(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool });
+    return this.own(device.allocScoped(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool }));
+  }
+
+  /** Puts memory of {@link Device.allocScoped} on the list of the step that is being queued. @internal */
+  own<D extends DTypeName>(buffer: DeviceBuffer<D>): DeviceBuffer<D> {
+    (this.list ??= []).push(buffer as unknown as DeviceBuffer);
+    return buffer;
   }
 
   /** Memory beside what is recorded, there before the first launch; the graph owns it. @internal */
@@ -138,6 +161,11 @@ export class Run implements OpContext {
     const stream = this.beside();
     const buffer = device.alloc(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool });
     this.owned.push(buffer);
+    if (isDevelopment() && this.recording) {
+      // The graph keeps it, so that its use by a later step would work; elsewhere that step would fail.
+      buffer.memory.scoped = buffer.memory.ofGraph = true;
+      this.own(buffer);
+    }
     return buffer;
   }
 
@@ -160,28 +188,170 @@ export class Run implements OpContext {
   submit<T>(node: Node<T>): Submitted<T> {
     this.enter();
     try {
-      return node.submit(this);
+      return this.whole === this ? this.handedOut(node.submit(this)) : node.submit(this);
     } catch (error) {
+      this.dropFrom(0);
       throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
       this.leave();
     }
   }
 
-  /** Queues something, as a part of this run. */
-  resume<T>(queue: () => T): T {
+  /**
+   * Queues something, as a step of this run.
+   *
+   * @param received memory that the step has, beside what it makes
+   * @param into takes the memory that its value holds
+   */
+  resume<T>(queue: () => T, received?: readonly DeviceBuffer[], into?: DeviceBuffer[]): T {
     this.enter();
+    const outer = this.list;
+    this.list = received === undefined || received.length === 0 ? undefined : [...received];
     try {
-      return queue();
+      // What is recorded is the graph's: values of a scope may be used behind it.
+      const value = this.recording ? queue() : this.endStep(queue(), 0) as T;
+      const list = this.list as DeviceBuffer[] | undefined;
+      if (list !== undefined && list.length > 0) (into ?? (this.loose ??= [])).push(...list);
+      return value;
     } catch (error) {
+      this.dropFrom(0);
       throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
+      this.list = outer;
       this.leave();
     }
+  }
+
+  // Ownership
+
+  /** How long the list of what steps have received or made is: a step keeps it from its beginning for {@link endStep}. */
+  get mark(): number {
+    const { list } = this;
+    return list === undefined ? 0 : list.length;
+  }
+
+  /**
+   * Ends a step that began at `mark`: what it has received or made, and its value does not hold, is closed in stream order; where
+   * the value is on its way and may hold it, once that is there. Returns the value.
+   */
+  endStep<T>(value: Submitted<T>, mark: number): Submitted<T> {
+    const { list } = this;
+    if (list === undefined || list.length === mark) return value;
+    if (!(value instanceof Later)) {
+      giveOn(list, mark, value);
+      return value;
+    }
+    if (value.queued && value.holding === 'nothing') {
+      giveOn(list, mark, undefined);
+      return value;
+    }
+    return this.goOn(value, (known) => known, { queued: value.queued, received: list.splice(mark) });
+  }
+
+  /** Takes what a step has made since `mark` off the list: it is owned elsewhere. */
+  takeFrom(mark: number): DeviceBuffer[] {
+    return this.list?.splice(mark) ?? [];
+  }
+
+  /**
+   * `next` with a value that is on its way, once it is there, as a step of this run.
+   *
+   * @param options.queued whether `next` queues nothing, and all before it has been queued
+   * @param options.received memory that the step has, beside that of the value
+   */
+  goOn<T, U>(value: Later<T>, next: (known: T) => Submitted<U>, { queued = false, received = [] }: { queued?: boolean; received?: readonly DeviceBuffer[] } = {}): Later<U> {
+    const owned: DeviceBuffer[] = [];
+    this.waiting++;
+    const promise = value.promise.then((known): U | Promise<U> => {
+      let given: Submitted<U>;
+      try {
+        given = this.resume(() => next(known), [...received, ...value.owned], owned);
+      } catch (error) {
+        this.wentOn();
+        throw error;
+      }
+      if (!(given instanceof Later)) {
+        this.wentOn();
+        return given;
+      }
+      const later = given;
+      return later.promise.then((result) => {
+        owned.push(...later.owned);
+        this.wentOn();
+        return result;
+      }, (error: unknown) => {
+        this.wentOn(owned);
+        throw error;
+      });
+    }, (error: unknown) => {
+      this.wentOn(received);
+      throw error;
+    });
+    return new Later(promise, queued, 'unknown', owned);
+  }
+
+  /** A step that has waited goes on no more; `failed` is what it has left. */
+  private wentOn(failed?: readonly DeviceBuffer[]): void {
+    this.waiting--;
+    if (failed !== undefined) this.drop(failed);
+    else if (this.waiting === 0) this.drop([]);
+  }
+
+  /** Closes memory of steps that have failed, once no step of the run waits. */
+  drop(owners: readonly DeviceBuffer[]): void {
+    if (owners.length > 0) (this.dropped ??= []).push(...owners);
+    if (this.waiting > 0 || this.dropped === undefined) return;
+    closeAll(this.dropped);
+    this.dropped = undefined;
+  }
+
+  private dropFrom(mark: number): void {
+    this.drop(this.takeFrom(mark));
+  }
+
+  /** Ends the step that is the whole run: the memory that its value holds is the caller's. */
+  private handedOut<T>(value: Submitted<T>): Submitted<T> {
+    const ended = this.endStep(value, 0);
+    if (!(ended instanceof Later)) {
+      if (this.list !== undefined && this.list.length > 0) this.give(this.takeFrom(0));
+      return ended;
+    }
+    if (ended.holding === 'nothing') return ended;
+    return new Later(ended.promise.then((known) => {
+      const owned = [...ended.owned, ...(this.loose ?? [])];
+      this.loose = undefined;
+      giveOn(owned, 0, known);
+      this.give(owned);
+      return known;
+    }), ended.queued);
+  }
+
+  private give(owned: readonly DeviceBuffer[]): void {
+    if (owned.length === 0) return;
+    this.given = owned;
+    handOut(owned);
+  }
+
+  /** The caller has the value: not even the run's failure closes its memory. */
+  keepGiven(): void {
+    this.given = undefined;
+  }
+
+  /** Nobody is given the value. */
+  abandon(value: Submitted<unknown>): void {
+    if (value instanceof Later) value.promise.then(() => { this.failed(); }, ignore);
+    else this.failed();
+  }
+
+  /** Its value is on its way. */
+  underway({ promise, queued }: Later<unknown>): void {
+    this.known = promise;
+    if (!queued) this.device.underway(promise);
   }
 
   private enter(): void {
     checkNotNested('An operation was run');
+    if (this.waiting > 0 && this.device.isOver) throw new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.device.name} was closed while work was in flight.`);
     // What is recorded belongs to the capture.
     if (!this.recording && this.operation === undefined) this.renew();
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- it says who is queueing
@@ -214,9 +384,10 @@ export class Run implements OpContext {
     }
   }
 
-  /** What a run aside made is part of what this one gives: see {@link closeOnFailure}. */
-  takeOver(aside: Run): void {
-    for (const each of aside.unwanted?.splice(0) ?? []) this.closeOnFailure(each);
+  /** What a run aside has made, which it has queued without failing, is part of what this one makes. */
+  takeOver(aside: Run, into: DeviceBuffer[] = (this.list ??= [])): void {
+    // What else is to be closed where the run aside fails belongs to operations that other runs share with it.
+    into.push(...aside.takeFrom(0), ...(aside.loose?.splice(0) ?? []));
   }
 
   private renew(): Operation {
@@ -236,27 +407,29 @@ export class Run implements OpContext {
     (this.others ??= []).push(other);
   }
 
-  /** What is closed where the run fails, since nobody is given it then. */
+  /** Closes `made` where the run fails, whose list does not have it. */
   closeOnFailure(made: Disposable): void {
     (this.unwanted ??= []).push(made);
   }
 
-  /**
-   * As {@link closeOnFailure}, for results of runs that build on what may well fail: files, models. Where only a device or a kernel
-   * can, which is seldom, a list for each run would cost more than it gives back, and results are left to the garbage collector.
-   */
-  closeWhereOthersFail(made: Disposable): void {
-    if ((this.others !== undefined || this.unwanted !== undefined) && !this.recording) this.closeOnFailure(made);
-  }
-
   private failed(): void {
     for (const each of this.unwanted?.splice(0) ?? []) each[Symbol.dispose]();
+    const left = [...(this.given ?? []), ...(this.loose?.splice(0) ?? [])];
+    this.given = undefined;
+    for (const owner of left) if (!owner.memory.disposed) owner.memory.scoped = true;
+    closeAll(left);
+  }
+
+  /** Closes what the run has made, on an error that something else than its end tells. */
+  closeMade(): void {
+    this.dropFrom(0);
+    this.failed();
   }
 
   /** The value, once whatever this run has queued is over. */
   ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
-    if (value instanceof Later || this.unwanted !== undefined) {
-      const ended = value instanceof Later ? this.endedLater(value, claim) : this.over(claim).then(() => value);
+    if (value instanceof Later || this.unwanted !== undefined || this.given !== undefined) {
+      const ended = this.reached(value, claim);
       // Not before what came behind it has been queued.
       ended.catch(() => { this.failed(); });
       return ended;
@@ -264,6 +437,11 @@ export class Run implements OpContext {
     const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
     // The usual case has no promise in between: each is a turn of the queue of microtasks.
     return pending === undefined ? this.over(claim).then(() => value) : pending.then(() => value);
+  }
+
+  /** {@link ended}, without an end of what was made. */
+  reached<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
+    return value instanceof Later ? this.endedLater(value, claim) : this.over(claim).then(() => value);
   }
 
   private endedLater<T>({ promise }: Later<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
@@ -286,12 +464,13 @@ export class Run implements OpContext {
    * whoever asks but once.
    */
   whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
-    const { operation, stream, unwanted } = this;
+    const { operation, stream } = this;
+    const closes = this.unwanted !== undefined || this.given !== undefined;
     if (value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start
-      || (unwanted !== undefined && typeof onRejected !== 'function')) {
+      || (closes && typeof onRejected !== 'function')) {
       return this.ended(value).then(onFulfilled, onRejected);
     }
-    const onFailure = unwanted === undefined ? onRejected : (reason: unknown): B | PromiseLike<B> => {
+    const onFailure = !closes ? onRejected : (reason: unknown): B | PromiseLike<B> => {
       this.failed();
       return onRejected!(reason);
     };

@@ -38,6 +38,8 @@ export class Running<T> implements PromiseLike<T> {
     if (this.outcome instanceof Later) {
       throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'the value is read back from the device and not there yet: await the operation.');
     }
+    // The caller has it now: neither a failure nor an abort closes it.
+    this.run.keepGiven();
     return this.outcome;
   }
 
@@ -61,12 +63,20 @@ export class Running<T> implements PromiseLike<T> {
     const { signal } = options;
     this.claims++;
     if (signal === undefined) return this.end();
-    return abortable(this.run, this.outcome, options, () => { this.claims--; });
+    return abortable(this.run, this.outcome, options, () => {
+      this.claims--;
+      if (this.claims === 0) this.run.abandon(this.outcome);
+    });
   }
 
   /** The value at the end of a run that blocks. @internal */
   result(): T {
-    this.run.block();
+    try {
+      this.run.block();
+    } catch (error) {
+      this.run.closeMade();
+      throw error;
+    }
     return this.value;
   }
 
@@ -77,8 +87,15 @@ export class Running<T> implements PromiseLike<T> {
 }
 
 function abortable<T>(run: Run, outcome: Submitted<T>, options: WaitOptions, abandon: () => void): Promise<T> {
-  if (!(outcome instanceof Later)) return run.ended(outcome, (pending: Pending) => pending.wait(options));
   const signal = options.signal!;
+  if (!(outcome instanceof Later)) {
+    const reached = run.reached(outcome, (pending: Pending) => pending.wait(options));
+    reached.catch((error: unknown) => {
+      if (signal.aborted && error === signal.reason) abandon();
+      else run.closeMade();
+    });
+    return reached;
+  }
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => {
       abandon();

@@ -5,6 +5,7 @@
  */
 import { setImmediate } from 'node:timers';
 
+import type { DeviceBuffer } from '../core/index.js';
 import { Later } from './node.js';
 import type { Submitted } from './node.js';
 import type { Run } from './run.js';
@@ -47,11 +48,17 @@ export function inTurn<T>(run: Run, values: readonly unknown[], queue: () => Sub
   }
   const queued = before.then(() => onceFirst(run, memories, queue));
   take(run, memories, queued.then(({ loading }) => loading));
-  return new Later(queued.then(({ given }) => run.settled(given)), false);
+  // A wait of its own: the memory that this step has is kept meanwhile.
+  return run.goOn(new Later(queued, false), ({ given, owned }) => {
+    for (const buffer of owned) run.own(buffer);
+    return given;
+  });
 }
 
 interface Queued<T> {
   readonly given: Submitted<T>;
+  /** Memory that it has made. */
+  readonly owned: readonly DeviceBuffer[];
   /** What it waits for itself. */
   readonly loading: Promise<unknown> | undefined;
 }
@@ -61,8 +68,9 @@ function onceFirst<T>(run: Run, memories: readonly object[], queue: () => Submit
   const before = earlier(run, memories);
   if (before !== undefined) return before.then(() => onceFirst(run, memories, queue));
   const { loads } = run;
-  const given = run.resume(queue);
-  return { given, loading: given instanceof Later && run.loads !== loads ? given.promise : undefined };
+  const owned: DeviceBuffer[] = [];
+  const given = run.resume(queue, [], owned);
+  return { given, owned, loading: given instanceof Later && run.loads !== loads ? given.promise : undefined };
 }
 
 /** What of earlier runs is to come first. */

@@ -34,6 +34,7 @@ export type { LaunchArgument, OpLaunchOptions } from './launch.js';
 export { arange, eye, full, linspace, ones, prepare, rand, randn, tensor, uninitialized, zeros } from './make.js';
 export type { ArangeOptions, EyeOptions, HostList, RandOptions, RandnOptions, RealName, TensorOptions } from './make.js';
 export { Partitioned } from './partitioned.js';
+export type { Closing } from './results.js';
 export { Tensor } from './tensor.js';
 export type { AnyTensor } from './tensor.js';
 export { packed, wordsOf } from './tensor-data.js';

@@ -113,5 +113,5 @@ export function whenLoaded<K, T>(run: Run, loaded: K | undefined, done: Promise<
     throw new CudaError('ERR_CUDA_NOT_FOUND', `${named.what}: not loaded yet, and a thread that blocks cannot load: ${named.fix}.`);
   }
   run.loads++;
-  return new Later(done.then((there) => run.settled(run.resume(() => queue(there)))), false);
+  return run.goOn(new Later(done, false), queue);
 }

@@ -44,9 +44,8 @@ function made<D extends DTypeName, S extends Shape>(
   return new DeviceOp(new Made<Tensor<D, Dims<S>>>(core, `${name}(${dtype.name}${showShape(shape)})`, (run) => {
     const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
     const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
-    run.closeWhereOthersFail(tensor);
-    return after(fill(run, tensor), tensor);
-  }, undefined, () => true));
+    return after(run, fill(run, tensor), tensor);
+  }));
 }
 
 /** Uninitialised memory. cuMemAllocAsync */

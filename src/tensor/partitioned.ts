@@ -4,6 +4,7 @@
  */
 import { CudaArgumentError } from '../core/index.js';
 import type { DTypeName, DeviceBuffer } from '../core/index.js';
+import { PARTS } from '../core/holder.js';
 import { overlaps, overlapsItself } from './overlapping.js';
 import { mapped, partition, prefix, tileOf } from './partition.js';
 import type { Partition, TileList } from './partition.js';
@@ -94,6 +95,11 @@ export class Partitioned<D extends DTypeName = DTypeName, S extends Shape = Shap
     whole.open = false;
     claims.get(this.tensor.buffer.memory)?.delete(whole);
     return this.tensor;
+  }
+
+  /** A partition that a step gives on gives on its tensor. @internal */
+  get [PARTS](): Iterable<unknown> {
+    return [this.tensor];
   }
 
   /** {@link unpartition}, for `using`. */

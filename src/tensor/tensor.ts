@@ -6,13 +6,16 @@ import { CudaArgumentError, CudaDisposedError, DeviceBuffer, PinnedBuffer } from
 import type { BitArray, DType, DTypeName, Device, HostArray, ReadOptions, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../core/arguments.js';
 import { readTarget } from '../core/host-codec.js';
+import { AFTER_ITS_STEP } from '../core/buffer.js';
 import { bytesBetween } from '../core/memory.js';
-import { isNodeMemory } from '../core/node-memory.js';
+import type { Allocation } from '../core/memory.js';
+import { MEMORY, OWN, OWNER, OWNS } from '../core/holder.js';
+import type { MemoryHolder } from '../core/holder.js';
 import { Operation } from '../core/operation.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import type { OrOp } from '../ops/device-op.js';
-import { Later, after } from '../ops/node.js';
+import { Later, after, whenKnown } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import { poolOf } from '../ops/pools.js';
 import type { Run } from '../ops/run.js';
@@ -47,14 +50,16 @@ export type AnyTensor = Tensor<DTypeName, Shape>;
  * `shape` elements of `dtype` in device memory: `Tensor<'f32', [2, 3]>` where the extents are known to the type checker.
  * Made by operations such as {@link zeros}; {@link close} gives the memory back, behind everything that uses it.
  */
-export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> implements Disposable {
+export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> implements Disposable, MemoryHolder {
   readonly dtype: DType<D>;
   /** Where the elements lie in {@link buffer}. */
   readonly layout: Layout<S>;
   /** The memory, of which a view is a part. */
   readonly buffer: DeviceBuffer<D>;
-  /** Whether this tensor closes the memory: a view does not. */
-  private readonly owns: boolean;
+  /** Whether this tensor closes the memory: a view does not, unless a step of an operation has given it on and not its owner. */
+  private owns: boolean;
+  /** Whether it is a view that owns the memory, alone or with others; `closed`: no longer. */
+  private share: 'none' | 'owned' | 'closed' = 'none';
 
   /** @internal */
   constructor(buffer: DeviceBuffer<D>, layout: Layout<S>, owns: boolean) {
@@ -133,7 +138,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   get isClosed(): boolean {
-    return this.buffer.isClosed;
+    return this.buffer.isClosed || this.share === 'closed';
   }
 
   get label(): string | undefined {
@@ -236,7 +241,12 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   /** The single element of a tensor that has one. */
   item(): DeviceOp<Scalar<D>> {
     if (this.size !== 1) throw invalid('tensor', 'one element', this.shape, 'Take one with slice(…).');
-    return this.read().map((values) => values[0] as never);
+    return new DeviceOp(new Made<Scalar<D>>(this.device, `${this.name}.item()`, (run) => {
+      const values = this.readIn(run);
+      if (!(values instanceof Later)) return values[0] as Scalar<D>;
+      // Neither the elements nor what is made of them hold memory.
+      return values.queued ? new Later(values.promise.then((known) => known[0] as Scalar<D>), true, 'nothing') : run.goOn(values, (known) => known[0] as Scalar<D>);
+    }, [this]));
   }
 
   /** Copies into page-locked memory of as many elements, which a graph does at each launch. cuMemcpyDtoHAsync */
@@ -261,7 +271,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     return new DeviceOp(new Made<BitArray<D>>(this.device, `${this.name}.readBits()`, (run) => {
       run.checkNotRecording('tensor.readBits()', 'read after graph.launch()');
       if (run.mode === 'block') return this.flat('readBits').readBitsBlocking(run.stream);
-      return new Later(this.flat('readBits').readBits(run.stream).then(), true);
+      return new Later(this.flat('readBits').readBits(run.stream).then(), true, 'nothing');
     }, [this]));
   }
 
@@ -288,9 +298,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
       else {
         const one = run.alloc(this.dtype, 1);
         one.fill(run.stream, value);
-        const copied = copyElements(run, Tensor.of(one, layoutOf([...this.shape], this.shape.map(() => 0), 0)), this);
-        closeBehind(run, one, copied);
-        return copied;
+        return copyElements(run, Tensor.of(one, layoutOf([...this.shape], this.shape.map(() => 0), 0)), this);
       }
     });
   }
@@ -300,7 +308,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     const inputs = new Collected([nodeOf(source)], 'copyFrom') as never;
     return new DeviceOp(new Applied<this>(inputs, this.device, `${this.name}.copyFrom(…)`, (run, [from]) => {
       this.checkWritable('copyFrom');
-      return after(copyElements(run, checkedSource(from), this), this);
+      return after(run, copyElements(run, checkedSource(from), this), this);
     }, [this]));
   }
 
@@ -345,16 +353,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
       run.checkNotRecording('a copy to another device', 'copy before the capture');
       this.checkAlive();
       if (this.isContiguous) return copyAcross(run, this, target);
-      const made = nodeOf(this.dup()).submit(run);
-      const queue = (from: Tensor<D, S>): Submitted<Tensor<D, S>> => {
-        try {
-          return copyAcross(run, from, target);
-        } finally {
-          // Behind the copy: the memory knows of it.
-          from.close();
-        }
-      };
-      return made instanceof Later ? new Later(made.promise.then((known) => run.settled(run.resume(() => queue(known)))), false) : queue(made);
+      return whenKnown(run, nodeOf(this.dup()).submit(run), (dense) => copyAcross(run, dense, target));
     }, [this]));
   }
 
@@ -377,9 +376,18 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
 
   // Lifetime
 
-  /** Gives the memory back, behind everything that uses it; never waits. A view gives back nothing. cuMemFreeAsync */
+  /**
+   * Gives the memory back, behind everything that uses it; never waits. A view gives back nothing, unless an operation gave it
+   * without its owner: then it owns the memory; of several such views the last one that is closed gives it back. cuMemFreeAsync
+   */
   close(): void {
-    if (this.owns) this.buffer.close();
+    if (!this.owns || this.isClosed) return;
+    const { memory } = this.buffer;
+    if (this.share === 'owned') {
+      this.share = 'closed';
+      if (!memory.closeShare()) return;
+    }
+    this.buffer[OWNER].closeMemory();
   }
 
   /** {@link close}, for `using`. */
@@ -395,6 +403,29 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
+  }
+
+  // For runs of operations
+
+  /** @internal */
+  get [MEMORY](): Allocation {
+    return this.buffer.memory;
+  }
+
+  /** @internal */
+  get [OWNS](): boolean {
+    return this.owns && this.share === 'none';
+  }
+
+  /** @internal */
+  get [OWNER](): DeviceBuffer {
+    return this.buffer[OWNER];
+  }
+
+  /** @internal */
+  [OWN](): void {
+    this.owns = true;
+    if (this.share === 'none') this.share = 'owned';
   }
 
   // For launches and copies
@@ -414,7 +445,11 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
 
   /** @internal */
   checkAlive(): void {
-    if (this.buffer.isClosed) throw new CudaDisposedError(`${this.toString()}: used after it was closed. Make another; where \`using\` closed it, await what uses it in that block: return await … of an operation.`);
+    const { endedByStep } = this.buffer.memory;
+    if (this.isClosed || endedByStep) {
+      throw new CudaDisposedError(`${this.toString()}: used after it was closed. ${endedByStep ? AFTER_ITS_STEP
+        : 'Make another; where `using` closed it, await what uses it in that block: return await … of an operation.'}`);
+    }
     this.buffer.checkAlive();
   }
 
@@ -437,16 +472,15 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   private queued(name: string, queue: (run: Run) => unknown): DeviceOp<this> {
-    return new DeviceOp(new Made<this>(this.device, `${this.name}.${name}`, (run) => after(queue(run), this), [this]));
+    return new DeviceOp(new Made<this>(this.device, `${this.name}.${name}`, (run) => after(run, queue(run), this), [this]));
   }
 
   private made<E extends DTypeName>(name: string, dtype: DType<E>): DeviceOp<Tensor<E, S>> {
     return new DeviceOp(new Made<Tensor<E, S>>(this.device, `${this.name}.${name}`, (run) => {
       this.checkAlive();
       const target = new Tensor<E, S>(run.alloc(dtype, this.size), contiguous(this.shape), true);
-      run.closeWhereOthersFail(target);
-      return after(copyElements(run, this, target), target);
-    }, [this], () => true));
+      return after(run, copyElements(run, this, target), target);
+    }, [this]));
   }
 
   private readIn(run: Run, into?: HostArray<D>): Submitted<HostArray<D>> {
@@ -455,12 +489,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     if (this.isContiguous) return readDense(run, this.dense(), into);
     const copy = run.alloc(this.dtype, this.size);
     const done = copyElements(run, this, Tensor.of(copy, [...this.shape]));
-    const read = (): Submitted<HostArray<D>> => {
-      const values = readDense(run, copy, into);
-      copy.close();
-      return values;
-    };
-    return done instanceof Later ? new Later(done.promise.then(() => run.settled(run.resume(read))), false) : read();
+    return whenKnown(run, done, () => readDense(run, copy, into));
   }
 
   /** Writes to the elements by way of memory without gaps: its own, or a copy that is spread out behind it. */
@@ -471,9 +500,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
     }
     const copy = run.alloc(this.dtype, this.size);
     write(copy);
-    const done = copyElements(run, Tensor.of(copy, [...this.shape]), this);
-    closeBehind(run, copy, done);
-    return done;
+    return copyElements(run, Tensor.of(copy, [...this.shape]), this);
   }
 }
 
@@ -488,37 +515,25 @@ function copyAcross<D extends DTypeName, S extends Shape>(run: Run, from: Tensor
     source.memory.orderEnd(run.stream);
     run.block();
   }
-  const target = device.alloc(from.dtype, from.size, pool === undefined ? { stream } : { stream, pool });
-  try {
-    if (!blocks) run.dependOn(target.copyFrom(stream, source).wait());
-    else if (device.kind !== from.device.kind) target.writeBlocking(stream, source.readBlocking(run.stream));
-    else {
-      const operation = new Operation(stream);
-      operation.take();
-      try {
-        target.copyFrom(stream, source);
-      } finally {
-        operation.letGo();
-      }
-      operation.block(stream);
+  const target = run.own(device.allocScoped(from.dtype, from.size, pool === undefined ? { stream } : { stream, pool }));
+  if (!blocks) run.dependOn(target.copyFrom(stream, source).wait());
+  else if (device.kind !== from.device.kind) target.writeBlocking(stream, source.readBlocking(run.stream));
+  else {
+    const operation = new Operation(stream);
+    operation.take();
+    try {
+      target.copyFrom(stream, source);
+    } finally {
+      operation.letGo();
     }
-  } catch (error) {
-    target.close();
-    throw error;
+    operation.block(stream);
   }
   return new Tensor<D, S>(target, contiguous(from.shape), true);
 }
 
-/** The graph keeps what was allocated for it, unless a node did. */
-function closeBehind(run: Run, buffer: DeviceBuffer, done?: Submitted<unknown>): void {
-  if (run.recording && !isNodeMemory(buffer)) return;
-  if (done instanceof Later) done.promise.finally(() => { buffer.close(); }).catch(() => undefined);
-  else buffer.close();
-}
-
 function readDense<D extends DTypeName>(run: Run, buffer: DeviceBuffer<D>, into: HostArray<D> | undefined): Submitted<HostArray<D>> {
   if (run.mode === 'block') return buffer.readBlocking(run.stream, into);
-  return new Later(buffer.read(run.stream, { into }).then(), true);
+  return new Later(buffer.read(run.stream, { into }).then(), true, 'nothing');
 }
 
 /** Writes from the host. Where it is recorded, from a copy on the device that the graph has. `over` is called once an array is not looked at any more. */

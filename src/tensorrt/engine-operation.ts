@@ -57,7 +57,7 @@ function newOperation(engine: TensorRTEngine, inputs: EngineInputs, options: Enq
       const { tensors: there } = again;
       for (let i = 0; i < there.length; i++) there[i]!.checkAlive();
       if (chooser.contextFor(run.stream) === again.context) {
-        follow(run, again.context.queue(run.stream, again.placed), NONE, signal);
+        follow(run, again.context.queue(run.stream, again.placed), signal);
         return again.value;
       }
     }
@@ -70,8 +70,6 @@ function newOperation(engine: TensorRTEngine, inputs: EngineInputs, options: Enq
   recent.add(node);
   return new DeviceOp(node);
 }
-
-const NONE: readonly AnyTensor[] = [];
 
 /** A run all of whose tensors were given: whatever of it is the same each time. */
 interface Again {
@@ -97,53 +95,40 @@ function submit(
   if (context instanceof Promise) return once(run, context, () => submit(engine, inputs, options, profile, chooser, run, last));
   const ready = open.length > 0 ? context.readyFor(open) : undefined;
   if (ready !== undefined) return once(run, ready, () => submit(engine, inputs, options, profile, chooser, run, last));
-  /** Copies of inputs, which are closed behind the run. */
-  const copies: AnyTensor[] = [];
-  const made: AnyTensor[] = [];
-  try {
-    const dense = inputs.map((tensor) => {
-      if (isDense(tensor)) return tensor;
-      const copy = madeTensor(run, tensor.dtype.name, tensor.shape);
-      copies.push(copy);
-      const copied = nodeOf(copy.copyFrom(tensor as never)).submit(run);
-      if (copied instanceof Later) throw invalid('inputs', 'contiguous tensors', tensor);
-      return copy;
-    });
-    const results = engine.outputs.map((port, i): AnyTensor => {
-      const to = outputs[port.name];
-      if (to === undefined) {
-        const { shape, bytes } = shapes[i]!;
-        // For one whose shape the run says there is as much as it may take.
-        const result = madeTensor(run, port.dtype, open.includes(i) ? [Math.max(1, Math.ceil(bytes / DTYPES[port.dtype].bytes))] : shape);
-        made.push(result);
-        return result;
-      }
-      const argument = `options.outputs.${port.name}`;
-      to.checkAlive();
-      checkTensor(argument, { ...port, shape: shapes[i]!.shape }, to);
-      if (!isDense(to)) throw invalid(argument, 'a contiguous tensor from the first element of its memory on', to, 'Leave it out, and copy what the run gives.');
-      return to;
-    });
-    const placed = placedRun(dense, results);
-    if (open.length > 0) return opened(run, engine, context, placed, results, open, made, signal);
-    follow(run, context.queue(run.stream, placed), made, signal);
-    const value = namedTensors(engine.outputs, results);
-    if (last !== undefined && copies.length === 0 && made.length === 0) last.again = { context, tensors: [...inputs, ...results], placed, value };
-    return value;
-  } catch (error) {
-    // Nobody else gets them. What is recorded is the graph's.
-    if (!run.recording) for (const tensor of made) tensor.close();
-    throw error;
-  } finally {
-    if (!run.recording) for (const tensor of copies) tensor.close();
-  }
+  const { mark } = run;
+  const dense = inputs.map((tensor) => {
+    if (isDense(tensor)) return tensor;
+    // Closed behind the run, as what a step makes and does not give on.
+    const copy = madeTensor(run, tensor.dtype.name, tensor.shape);
+    const copied = nodeOf(copy.copyFrom(tensor as never)).submit(run);
+    if (copied instanceof Later) throw invalid('inputs', 'contiguous tensors', tensor);
+    return copy;
+  });
+  const results = engine.outputs.map((port, i): AnyTensor => {
+    const to = outputs[port.name];
+    if (to === undefined) {
+      const { shape, bytes } = shapes[i]!;
+      // For one whose shape the run says there is as much as it may take.
+      return madeTensor(run, port.dtype, open.includes(i) ? [Math.max(1, Math.ceil(bytes / DTYPES[port.dtype].bytes))] : shape);
+    }
+    const argument = `options.outputs.${port.name}`;
+    to.checkAlive();
+    checkTensor(argument, { ...port, shape: shapes[i]!.shape }, to);
+    if (!isDense(to)) throw invalid(argument, 'a contiguous tensor from the first element of its memory on', to, 'Leave it out, and copy what the run gives.');
+    return to;
+  });
+  const placed = placedRun(dense, results);
+  if (open.length > 0) return opened(run, engine, context, placed, results, open, signal);
+  follow(run, context.queue(run.stream, placed), signal);
+  const value = namedTensors(engine.outputs, results);
+  if (last !== undefined && !run.recording && run.mark === mark) last.again = { context, tensors: [...inputs, ...results], placed, value };
+  return value;
 }
 
-/** What becomes of a run that is queued: on failure nobody gets what was made for it, and who has aborted does not wait for its end. */
-function follow(run: Run, root: number, made: readonly AnyTensor[], signal: AbortSignal | undefined): void {
+/** A run that is queued is waited for until the signal aborts. */
+function follow(run: Run, root: number, signal: AbortSignal | undefined): void {
   // What is recorded is run by the graph.
-  if (run.recording || (made.length === 0 && signal === undefined)) return;
-  for (const tensor of made) run.closeOnFailure(tensor);
+  if (run.recording || signal === undefined) return;
   const { stream } = run;
   const pending = new Pending(stream, root, stream.mark);
   run.dependOn(unlessAborted(signal, () => pending.then()));
@@ -162,38 +147,26 @@ function checkOpen(engine: TensorRTEngine, open: readonly number[], outputs: Nam
 
 /** A run whose outputs get their shapes from it: they are copied from the memory that was kept ready, which is given back. */
 function opened(
-  run: Run, engine: TensorRTEngine, context: ExecutionContext, placed: PlacedRun, results: readonly AnyTensor[], open: readonly number[], made: readonly AnyTensor[], signal: AbortSignal | undefined,
+  run: Run, engine: TensorRTEngine, context: ExecutionContext, placed: PlacedRun, results: readonly AnyTensor[], open: readonly number[], signal: AbortSignal | undefined,
 ): Later<NamedTensors> {
   const room = new Map(open.map((i): [number, number] => [i, results[i]!.buffer.byteLength]));
   const told = context.queueOpen(run.stream, placed, room);
-  const close = (tensors: readonly AnyTensor[]): void => { for (const tensor of tensors) tensor.close(); };
-  return new Later(unlessAborted(signal, () => told).then((shapes) => run.settled(run.resume(() => {
-    const exact: AnyTensor[] = [];
-    try {
-      const value = results.map((result, i) => {
-        const shape = shapes.get(i);
-        if (shape === undefined) return result;
-        const tensor = madeTensor(run, result.dtype.name, shape);
-        exact.push(tensor);
-        // Memory that has just been made: the copy waits for nothing.
-        if (tensor.size > 0) nodeOf(tensor.copyFrom(new Tensor(result.buffer, contiguous([...shape]), false) as never)).submit(run);
-        return tensor;
-      });
-      close(open.map((i) => results[i]!));
-      return namedTensors(engine.outputs, value);
-    } catch (error) {
-      close(exact);
-      throw error;
-    }
-  }))).catch((error: unknown) => {
-    close(made);
-    throw error;
-  }), false);
+  return run.goOn(new Later(unlessAborted(signal, () => told), false), (shapes) => {
+    const value = results.map((result, i) => {
+      const shape = shapes.get(i);
+      if (shape === undefined) return result;
+      const tensor = madeTensor(run, result.dtype.name, shape);
+      // Memory that has just been made: the copy waits for nothing.
+      if (tensor.size > 0) nodeOf(tensor.copyFrom(new Tensor(result.buffer, contiguous([...shape]), false) as never)).submit(run);
+      return tensor;
+    });
+    return namedTensors(engine.outputs, value);
+  });
 }
 
 function once<T>(run: Run, ready: Promise<unknown>, next: () => Submitted<T>): Submitted<T> {
   // What is recorded cannot wait: it is recorded anew.
   if (run.recording) throw new NotLoaded(ready);
   run.loads++;
-  return new Later(ready.then(() => run.settled(run.resume(next))), false);
+  return run.goOn(new Later(ready, false), next);
 }

@@ -40,7 +40,7 @@ onDevice('Element kernels', (host) => {
   test('use closes what the call and its operations made', async () => {
     using mine = await device.ones(f32, [8]);
     const made: Tensor[] = [];
-    const values = await mixed({ x: device.full(f32, [8], 2), bias: mine, half: device.ones(f16, [8]) }).use(({ out, x }) => {
+    const values = await mixed({ x: device.full(f32, [8], 2), bias: mine, half: device.ones(f16, [8]) }).andThen(({ out, x }) => {
       made.push(out as Tensor, x as Tensor);
       return out.read();
     });

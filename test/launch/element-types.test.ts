@@ -1,6 +1,7 @@
 /** Types of element and tile kernels: bodies are typed from the signature, calls by name. The type checker is the test. */
 import { bool, elementKernel, f16, f32, i64, inout, input, output, struct, tileKernel } from 'async-cuda';
 import type { Device, DeviceOp, LoadedTile, Shape, StoredTile, Tensor, TileStep } from 'async-cuda';
+import type { Closing } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
 
 const Range = struct({ low: f32, open: bool });
@@ -69,7 +70,7 @@ void (() => product.with({ tile: { m: 4, n: 4 } }));
 
 // Never called: nothing here needs a device.
 function declared(device: Device, x: Tensor<'f32', [4]>, half: Tensor<'f16', [4]>, on: Tensor<'bool', [4]>): void {
-  expectTypeOf(saxpy({ y: x, a: 2, x: device.ones(f32, [4]) })).toEqualTypeOf<DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> } & Disposable>>();
+  expectTypeOf(saxpy({ y: x, a: 2, x: device.ones(f32, [4]) })).toEqualTypeOf<DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> } & Closing>>();
   const op = several({ x, on, range: { low: 1, open: true }, wide: 3n });
   expectTypeOf(op.map(({ out }) => out)).toEqualTypeOf<DeviceOp<Tensor<'f16', Shape>>>();
   expectTypeOf(op.map(({ mask }) => mask)).toEqualTypeOf<DeviceOp<Tensor<'bool', Shape>>>();

@@ -87,13 +87,13 @@ onDevice('Kernels in TypeScript', (host) => {
     using mine = await device.ones(f32, [100]);
     const made: { isClosed: boolean }[] = [];
     const op = saxpy({ y: mine, a: 2, x: device.full(f32, [100], 3) });
-    expect((await op.use(({ y, x }) => {
+    expect((await op.andThen(({ y, x }) => {
       made.push(x);
       return y.read();
     }))[99]).toBe(7);
     expect([made[0]!.isClosed, mine.isClosed]).toEqual([true, false]);
     // Each run makes its own.
-    expect((await op.use(({ y }) => y.read()))[0]).toBe(13);
+    expect((await op.andThen(({ y }) => y.read()))[0]).toBe(13);
   });
 
   test('tensors of two axes, and views of them', async () => {

@@ -64,7 +64,7 @@ onDevice('Tuning of kernels without indices', (host) => {
     const candidates = [{}, { uses: { BY: 2 } }, { uses: { BY: 5 } }];
     const { candidates: seen, kernel: tuned } = await scale.tune({ y, x }, { candidates, rounds: 1 });
     expect(seen.map(({ error }) => error === undefined)).toEqual([true, true, false]);
-    expect(new Set(await tuned({ x }).use((made) => made.y.read()))).toEqual(new Set([2]));
+    expect(new Set(await tuned({ x }).andThen((made) => made.y.read()))).toEqual(new Set([2]));
     expect((await failure(() => scale.tune({ x }, { candidates }))).message).toContain('An output that is left out would be made in each launch');
   });
 

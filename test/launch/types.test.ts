@@ -1,6 +1,7 @@
 /** Types of kernels: bodies are typed from the signature, calls by name. The type checker is the test. */
 import { bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
 import type { Device, DeviceOp, Gpu, GpuWith, Module, Partitioned, ReadElements, Tensor, WrittenElements } from 'async-cuda';
+import type { Closing } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
 
 const gelu = (x: number, { fast }: Gpu): number => 0.5 * x * (1 + fast.tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
@@ -58,10 +59,10 @@ const all = kernel(
 // Never called: nothing here needs a device.
 function declared(device: Device, module: Module, x: Tensor<'f32', [4]>, m: Tensor<'f32', [2, 3]>, mask: Tensor<'bool', [4]>, half: Tensor<'f16', [4]>, tiles: Partitioned<'f32', [4]>, bytes: Tensor<'u8', [64]>): void {
   const op = saxpy({ y: x, a: 2, x: device.ones(f32, [4]) });
-  expectTypeOf(op).toEqualTypeOf<DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> } & Disposable>>();
-  expectTypeOf(op.use(({ y }) => y.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
+  expectTypeOf(op).toEqualTypeOf<DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> } & Closing>>();
   expectTypeOf(op.andThen(({ y }) => y.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
-  expectTypeOf(saxpy({ y: tiles, a: 2, x: m })).toEqualTypeOf<DeviceOp<{ y: Partitioned<'f32', [4]>; a: number; x: Tensor<'f32', [2, 3]> } & Disposable>>();
+  expectTypeOf(op.andThen(({ y }) => y.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
+  expectTypeOf(saxpy({ y: tiles, a: 2, x: m })).toEqualTypeOf<DeviceOp<{ y: Partitioned<'f32', [4]>; a: number; x: Tensor<'f32', [2, 3]> } & Closing>>();
   expectTypeOf(saxpy.with({ block: 128 })).toEqualTypeOf<typeof saxpy>();
   expectTypeOf(all.with({ uses: { TILE: 32 } })).toEqualTypeOf<typeof all>();
   void all({ out: m, mask, half, bodies: bytes, first: bytes, flag: true, wide: 5n, one: { x: 1, y: 2, id: 3, alive: false } }, { sharedBytes: 1024 });

@@ -72,7 +72,7 @@ onDevice('Convolution', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: DeviceOp<AnyTensor>): Promise<number[]> => Array.from(await op.use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: DeviceOp<AnyTensor>): Promise<number[]> => Array.from(await op.andThen((tensor) => tensor.read()) as ArrayLike<number>);
 
   /** Both layouts: the same bits, and close to doubles. */
   async function check(of: Case, dtype: DType = f32, withBias = false): Promise<void> {

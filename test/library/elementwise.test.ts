@@ -46,7 +46,7 @@ onDevice('Elementwise maths', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: DeviceOp<AnyTensor>): Promise<(number | bigint)[]> => Array.from(await op.use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: DeviceOp<AnyTensor>): Promise<(number | bigint)[]> => Array.from(await op.andThen((tensor) => tensor.read()) as ArrayLike<number>);
   const list = (dtype: DType, values: readonly (number | bigint)[], shape: readonly number[] = [values.length]): DeviceOp<AnyTensor> => device.tensor(dtype, values as number[], shape as number[]) as unknown as DeviceOp<AnyTensor>;
 
   test.each(Object.keys(FLOATS))('%s of f32', async (name) => {
@@ -197,7 +197,7 @@ onDevice('Elementwise maths', (host) => {
 
   test('chains are one operation, and can be recorded', async () => {
     using x = await device.arange(f32, 1000);
-    const op = library.sqrt(library.add(library.square(x), 1)).use((y) => library.sub(y, x));
+    const op = library.sqrt(library.add(library.square(x), 1)).andThen((y) => library.sub(y, x));
     const once = await read(op as unknown as DeviceOp<AnyTensor>);
     expect(once.every((value, i) => Math.abs((value as number) - (Math.hypot(i, 1) - i)) < 1e-4)).toBe(true);
     const graph = await library.add(library.mul(x, 3), 1).capture();
@@ -228,7 +228,7 @@ onDevice('Elementwise maths', (host) => {
     expect(await message(() => more('add')(x, 1, { out: x }))).toBe(`options: expected nothing, since add(…) takes no options, got { out: Tensor<f32, [2, 3]> on ${device.kind}:0 }.`);
     expect(await message(() => more('exp')(x, { axis: 0 }))).toContain('exp(…) takes no options');
     expect(await message(() => more('where')(x, x, x, true))).toContain('where(…) takes no options');
-    for (const op of [x, x].map(library.exp as never)) expect((await (op as unknown as DeviceOp<AnyTensor>).use((tensor) => tensor.read()))[0]).toBe(1);
+    for (const op of [x, x].map(library.exp as never)) expect((await (op as unknown as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read()))[0]).toBe(1);
     x.close();
     expect((await failure(() => of('neg')(x))).code).toBe('ERR_CUDA_DISPOSED');
   });

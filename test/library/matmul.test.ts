@@ -50,7 +50,7 @@ onDevice('Products of matrices', (host) => {
     return error.message;
   };
   const given = async (name: Name, values: readonly number[], shape: readonly number[]): Promise<AnyTensor> => await device.tensor(DTYPES[name] as DType<'f32'>, values, shape as number[]) as unknown as AnyTensor;
-  const read = async (op: DeviceOp<unknown>): Promise<Float32Array> => await (op as DeviceOp<AnyTensor>).use((tensor) => tensor.read()) as Float32Array;
+  const read = async (op: DeviceOp<unknown>): Promise<Float32Array> => await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read()) as Float32Array;
   const product = (a: AnyTensor, b: AnyTensor, dtype?: Name): DeviceOp<AnyTensor> => matmul(a as never, b as never, dtype === undefined ? {} : { dtype: DTYPES[dtype] as DType<'f32'> }) as unknown as DeviceOp<AnyTensor>;
 
   const compare = async (factors: Name, out: Name, m: number, n: number, k: number, turnedA: boolean, turnedB: boolean): Promise<void> => {
@@ -175,7 +175,7 @@ onDevice('Products of matrices', (host) => {
     using c = await matmul(a, transpose(a), { dtype: f32 });
     expect(c.shape).toEqual([40, 40]);
     expect((await c.read()).every((value) => value === 24)).toBe(true);
-    expect(await matmul(device.ones(f32, [3, 5]), device.full(f32, [5, 2], 2)).use((each) => each.read())).toEqual(new Float32Array(6).fill(10));
+    expect(await matmul(device.ones(f32, [3, 5]), device.full(f32, [5, 2], 2)).andThen((each) => each.read())).toEqual(new Float32Array(6).fill(10));
   });
 
   test('f32 is one chain of fused multiply-adds', async () => {

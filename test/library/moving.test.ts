@@ -77,7 +77,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: DeviceOp<unknown>): Promise<(number | bigint)[]> => Array.from(await (op as DeviceOp<AnyTensor>).use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: DeviceOp<unknown>): Promise<(number | bigint)[]> => Array.from(await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read()) as ArrayLike<number>);
   const plain = async (op: DeviceOp<unknown>): Promise<number[]> => (await read(op)).map(Number);
   const message = async (call: () => unknown): Promise<string> => {
     const error = await failure(call);

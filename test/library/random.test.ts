@@ -28,7 +28,7 @@ onDevice('Random numbers', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: DeviceOp<AnyTensor>): Promise<(number | bigint)[]> => Array.from(await op.use((tensor) => tensor.read()) as ArrayLike<number | bigint>);
+  const read = async (op: DeviceOp<AnyTensor>): Promise<(number | bigint)[]> => Array.from(await op.andThen((tensor) => tensor.read()) as ArrayLike<number | bigint>);
   const of = (op: unknown): Promise<(number | bigint)[]> => read(op as DeviceOp<AnyTensor>);
 
   test.each(REALS)('uniform ones are those of device.rand: $name', async (dtype) => {

@@ -44,7 +44,7 @@ onDevice('Reductions', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: DeviceOp<AnyTensor>): Promise<(number | bigint)[]> => Array.from(await op.use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: DeviceOp<AnyTensor>): Promise<(number | bigint)[]> => Array.from(await op.andThen((tensor) => tensor.read()) as ArrayLike<number>);
   const plain = async (op: DeviceOp<AnyTensor>): Promise<number[]> => (await read(op)).map(Number);
 
   test.each([1, 2, 31, 33, 255, 257, 1000, 1025, 8193, 100_003])('%i elements', async (size) => {

@@ -36,7 +36,7 @@ onDevice('Rows', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: DeviceOp<AnyTensor>): Promise<number[]> => Array.from(await op.use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: DeviceOp<AnyTensor>): Promise<number[]> => Array.from(await op.andThen((tensor) => tensor.read()) as ArrayLike<number>);
   const byRows = (f: (row: readonly number[]) => number[], values: readonly number[], columns: number): number[] => range(values.length / columns).flatMap((row) => f(values.slice(row * columns, (row + 1) * columns)));
   const close = (given: readonly number[], expected: readonly number[], error: number): void => {
     expect(given.length).toBe(expected.length);

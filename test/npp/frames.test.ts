@@ -72,7 +72,7 @@ onDevice('Frames', (host) => {
   test('copies that are queued and not awaited have the bytes of their frame', async () => {
     const tensors: Promise<number[]>[] = [];
     for await (const frame of frames(device, { raw: cut(pieces(12, RGB_BYTES), 100), ...RGB, buffers: 2 })) {
-      tensors.push(frame.upload().use((tensor) => tensor.read()).run().then((values) => [...new Set(values)]));
+      tensors.push(frame.upload().andThen((tensor) => tensor.read()).run().then((values) => [...new Set(values)]));
     }
     expect(await Promise.all(tensors)).toEqual(Array.from({ length: 12 }, (_, i) => [i + 1]));
   });
@@ -105,7 +105,7 @@ onDevice('Frames', (host) => {
 
   test('frames of video go on to RGB', async () => {
     for await (const frame of frames(device, { raw: Readable.from([Uint8Array.of(235, 235, 16, 16, 128, 128)]), width: 2, height: 2, pixelFormat: 'nv12' })) {
-      expect([...await frame.upload().use((yuv) => yuvToRgb(yuv, { format: 'nv12' })).use((rgb) => rgb.read())]).toEqual([255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0]);
+      expect([...await frame.upload().andThen((yuv) => yuvToRgb(yuv, { format: 'nv12' })).andThen((rgb) => rgb.read())]).toEqual([255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0]);
     }
   });
 
@@ -331,7 +331,7 @@ onDevice('Frames', (host) => {
       }
       await encoder.end();
       const back: number[][] = [];
-      for await (const frame of frames(device, { input: output, pixelFormat: 'rgb24', ffmpeg: realFfmpeg })) back.push([...await frame.upload().use((tensor) => tensor.read())]);
+      for await (const frame of frames(device, { input: output, pixelFormat: 'rgb24', ffmpeg: realFfmpeg })) back.push([...await frame.upload().andThen((tensor) => tensor.read())]);
       expect(back).toEqual(values.map((each) => [...each]));
       let scaled = 0;
       for await (const frame of frames(device, { input: output, width: 6, height: 4, pixelFormat: 'nv12', ffmpeg: realFfmpeg })) scaled += frame.data.length;

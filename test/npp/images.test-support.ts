@@ -66,7 +66,7 @@ export async function upload(device: Device, name: ImageName, { batch, height, w
 
 /** What an operation gives, as doubles. */
 export async function values(op: DeviceOp<AnyTensor>): Promise<number[]> {
-  return Array.from(await op.use((tensor) => tensor.read()) as ArrayLike<number>, Number);
+  return Array.from(await op.andThen((tensor) => tensor.read()) as ArrayLike<number>, Number);
 }
 
 /** A number as it is written in a dtype: to the nearest, ties to even, saturated. */

@@ -15,7 +15,7 @@ onDevice('Moved pixels', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: unknown): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: unknown): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read()) as ArrayLike<number>);
   const at = ({ values, width, channels }: Picture, row: number, column: number, channel: number): number => values[(row * width + column) * channels + channel]!;
 
   test.each(BORDERS)('%s: every dtype and number of channels', async (border) => {
@@ -93,7 +93,7 @@ onDevice('Moved pixels', (host) => {
     const whole = await letterbox(ones, { out, color: 7 });
     whole[Symbol.dispose]();
     expect([...await out.read()]).toEqual([0, 1].flatMap(() => [7, 7, 7, 7, 1, 1, 1, 1, 1, 1, 1, 1, 7, 7, 7, 7]));
-    expect(await letterbox(ones, { width: 8, height: 8 }).use(({ image }) => image.read()).map((values) => values.length)).toBe(128);
+    expect(await letterbox(ones, { width: 8, height: 8 }).andThen(({ image }) => image.read()).map((values) => values.length)).toBe(128);
   });
 
   test('what is wrong is said at the call', async () => {

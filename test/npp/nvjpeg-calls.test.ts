@@ -148,7 +148,7 @@ else onDevice('Calls of nvJPEG', (host) => {
     const jpeg = await jpegOf();
     standIn.answers(3);
     const { buffers } = (await host.device.stats()).live;
-    const error = await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }).use((image) => rescale(image, f32)).use((image) => image.convert(f16)).use((image) => image.convert(f32)));
+    const error = await failure(() => decodeImage(device, jpeg, { engine: 'nvjpeg' }).andThen((image) => rescale(image, f32)).andThen((image) => image.convert(f16)).andThen((image) => image.convert(f32)));
     expect(error.code).toBe('ERR_CUDA_FORMAT');
     // Nobody is given what was made of it.
     expect((await host.device.stats()).live.buffers).toBe(buffers);
@@ -217,7 +217,7 @@ else onDevice('Calls of nvJPEG', (host) => {
     standIn.set({ delay: 60 });
     let turns = 0;
     const timer = setInterval(() => { turns++; }, 1);
-    const behind = decodeImage(device, jpeg).use((image) => mirror(image, 'horizontal')).run();
+    const behind = decodeImage(device, jpeg).andThen((image) => mirror(image, 'horizontal')).run();
     expect(await stillPending(behind, 15)).toBe(true);
     using mirrored = await behind;
     clearInterval(timer);

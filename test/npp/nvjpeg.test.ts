@@ -120,10 +120,10 @@ else onDevice('nvJPEG', (host) => {
     for (const jpeg of jpegs) alone.push((await decoded(jpeg)).values);
     await Promise.all(Array.from({ length: 64 }, async (_, k) => {
       const i = k % 16;
-      const read = await decodeImage(device, jpegs[i]!, nvjpeg).use((image) => mirror(image, 'both')).use((image) => mirror(image, 'both')).use((image) => image.read());
+      const read = await decodeImage(device, jpegs[i]!, nvjpeg).andThen((image) => mirror(image, 'both')).andThen((image) => mirror(image, 'both')).andThen((image) => image.read());
       expect(difference(read as Uint8Array, alone[i]!).most).toBe(0);
     }));
-    const input = await decodeImage(device, jpegs[3]!).use((image) => letterboxNormalise(image, { width: 64, height: 64 }));
+    const input = await decodeImage(device, jpegs[3]!).andThen((image) => letterboxNormalise(image, { width: 64, height: 64 }));
     expect(input.shape).toEqual([3, 64, 64]);
     input.close();
   });

@@ -150,7 +150,7 @@ onDevice('Pictures', (host) => {
 
   test('a decoded picture is part of a chain', async () => {
     const png = await picture().png().toBuffer();
-    using small = await decodeImage(device, png).use((image) => resize(image, { width: 5, height: 4 }));
+    using small = await decodeImage(device, png).andThen((image) => resize(image, { width: 5, height: 4 }));
     expect(small.shape).toEqual([4, 5, 3]);
     expect(host.device.isClosed).toBe(false);
   });
@@ -281,7 +281,7 @@ onDevice('Pictures', (host) => {
     expect([...await sharp(high).raw().toBuffer()]).toEqual([...await sharp(await picture().jpeg({ quality: 95 }).toBuffer()).raw().toBuffer()]);
     const region = crop(image, { x: 3, y: 2, width: 4, height: 5 });
     expect(await decoded(await encodeImage(region, { format: 'png' }))).toEqual({ shape: [5, 4, 3], values: [...await region.read()] });
-    const chained = await decodeImage(device, high).use((each) => encodeImage(each, { format: 'png' }));
+    const chained = await decodeImage(device, high).andThen((each) => encodeImage(each, { format: 'png' }));
     expect((await sharp(chained).metadata()).width).toBe(WIDTH);
   });
 
@@ -295,6 +295,6 @@ onDevice('Pictures', (host) => {
     ];
     for (const call of calls) expect(call).toThrow(CudaArgumentError);
     const alpha = await picture().ensureAlpha().png().toBuffer();
-    expect(await failure(() => decodeImage(device, alpha, { format: 'rgba' }).use((image) => encodeImage(image, { format: 'jpeg' })))).toBeInstanceOf(CudaArgumentError);
+    expect(await failure(() => decodeImage(device, alpha, { format: 'rgba' }).andThen((image) => encodeImage(image, { format: 'jpeg' })))).toBeInstanceOf(CudaArgumentError);
   });
 });

@@ -167,7 +167,7 @@ onDevice('Pixels', (host) => {
   test('the shapes of what is normalised', async () => {
     using image = await device.zeros(u8, [4, 6, 3]);
     using batch = await device.zeros(u8, [2, 4, 6, 3]);
-    const shapeOf = (op: DeviceOp<AnyTensor>): Promise<readonly number[]> => op.use((tensor) => device.value([...tensor.shape])).then((shape) => shape);
+    const shapeOf = (op: DeviceOp<AnyTensor>): Promise<readonly number[]> => op.andThen((tensor) => device.value([...tensor.shape])).then((shape) => shape);
     expect(await shapeOf(npp.normalise(image) as never)).toEqual([3, 4, 6]);
     expect(await shapeOf(npp.normalise(batch) as never)).toEqual([2, 3, 4, 6]);
     expect(await shapeOf(npp.normalise(batch, { order: 'nhwc' }) as never)).toEqual([2, 4, 6, 3]);

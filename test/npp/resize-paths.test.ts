@@ -31,7 +31,7 @@ describe('Resizing', () => {
     await operation('resize', [image, out], () => (work) => { queue(work, shown(image), shown(out)); return out; });
     return await out.read();
   };
-  const usual = async (image: Images, [width, height]: readonly [number, number], filter: 'cubic' | 'area' | 'lanczos3'): Promise<Uint8Array> => resize(image, { width, height, filter }).use((out) => out.read());
+  const usual = async (image: Images, [width, height]: readonly [number, number], filter: 'cubic' | 'area' | 'lanczos3'): Promise<Uint8Array> => resize(image, { width, height, filter }).andThen((out) => out.read());
 
   test.each(['cubic', 'lanczos3', 'area'] as const)('%s in strips and groups of images has the same bits', async (filter) => {
     using images = await device.tensor(u8, bytes(5 * 23 * 11 * 3), [5, 23, 11, 3]);

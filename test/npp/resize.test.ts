@@ -16,7 +16,7 @@ onDevice('Resize', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: DeviceOp<Tensor<never, number[]>> | DeviceOp<AnyTensor>): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: DeviceOp<Tensor<never, number[]>> | DeviceOp<AnyTensor>): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read()) as ArrayLike<number>);
 
   test.each(FILTERS)('%s: every dtype and number of channels', async (filter) => {
     for (const dtype of DTYPES) {

@@ -16,7 +16,7 @@ onDevice('Warps', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: unknown): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: unknown): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read()) as ArrayLike<number>);
   const warped = (given: Picture, height: number, width: number, filter: Filter, border: Border, place: (x: number, y: number) => readonly [number, number], color = COLOR): Picture => each(height, width, given.channels, (row, column, channel) => {
     const [u, v] = place(column, row);
     return sampled(given, tapsAt(filter, v), tapsAt(filter, u), channel, border, color);

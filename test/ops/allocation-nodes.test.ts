@@ -59,7 +59,7 @@ onDevice('nodes that allocate', (host) => {
     skip(!supported);
     using condition = await tensor(device(), i32, [1]);
     using two = await full(device(), f32, [4], 2);
-    const op = two.dup().when(() => condition, (x) => x.fill(7)).use((x) => x.dup());
+    const op = two.dup().when(() => condition, (x) => x.fill(7)).andThen((x) => x.dup());
     await using graph = await op.capture(stream, { allocate: 'nodes' });
     const result = await graph.launch();
     expect([...await result.read()]).toEqual([7, 7, 7, 7]);
@@ -73,7 +73,7 @@ onDevice('nodes that allocate', (host) => {
 
   test('an operation gives the same either way; what use() closes is freed by a node', async ({ skip }) => {
     skip(!supported);
-    const op = full(device(), f32, [N], 2).use((x) => x.convert(i32)).use((x) => x.dup()).andThen((x) => x.dup().use((copy) => copy.fill(7)).map(() => x));
+    const op = full(device(), f32, [N], 2).andThen((x) => x.convert(i32)).andThen((x) => x.dup()).andThen((x) => x.dup().andThen((copy) => copy.fill(7)).map(() => x));
     await using owned = await op.capture();
     await using nodes = await op.capture(undefined, { allocate: 'nodes' });
     expect((await owned.nodeTypes()).filter((type) => type.startsWith('mem') && type !== 'memset' && type !== 'memcpy')).toEqual([]);
@@ -101,7 +101,7 @@ onDevice('nodes that allocate', (host) => {
   test('bodies of conditional nodes allocate beside', async ({ skip }) => {
     skip(!supported || device().runtime.info.conditionalNodes === 'none');
     using state = await tensor(device(), i32, [1, 0]);
-    const op = value(state).when((x) => x.slice([0, 1]), (x) => full(device(), i32, [2], 9).use((nine) => x.copyFrom(nine)));
+    const op = value(state).when((x) => x.slice([0, 1]), (x) => full(device(), i32, [2], 9).andThen((nine) => x.copyFrom(nine)));
     await using graph = await op.capture(stream, { allocate: 'nodes' });
     await graph.launch();
     expect([...await state.read()]).toEqual([9, 9]);
@@ -148,7 +148,7 @@ onDevice('nodes that allocate', (host) => {
   test.runIf(onCpu)('memory is given back at the end', async () => {
     const free = async (): Promise<number> => { await device().synchronize(); return (await device().memoryInfo()).free; };
     const make = async (): Promise<void> => {
-      await using graph = await zeros(device(), i32, [1 << 18]).use((x) => x.dup()).capture(stream, { allocate: 'nodes' });
+      await using graph = await zeros(device(), i32, [1 << 18]).andThen((x) => x.dup()).capture(stream, { allocate: 'nodes' });
       await graph.launch();
     };
     await make();

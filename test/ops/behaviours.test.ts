@@ -80,7 +80,7 @@ onDevice('Laziness and sharing', (host) => {
     ['orElse', (on) => on.make(3).orElse(() => on.make(9))],
     ['orElse of what fails', (on) => on.failing().orElse(() => on.make(3)) as DeviceOp<DeviceBuffer<'i32'>>],
     ['ensure', (on) => on.make(3).ensure(() => undefined)],
-    ['a value of the host', (on) => on.make(3).use((buffer) => on.read(buffer)).andThen((n) => on.make(n))],
+    ['a value of the host', (on) => on.make(3).andThen((buffer) => on.read(buffer)).andThen((n) => on.make(n))],
   ];
   test.each(later)('what was shared behind %s is there once it is known, for a thread that blocks and a graph too', async (_, make) => {
     const shared = make(work).shared();
@@ -98,7 +98,7 @@ onDevice('Laziness and sharing', (host) => {
   });
 
   test('what was shared and failed goes on failing, once that is known', async () => {
-    const shared = work.make(1).use((buffer) => work.read(buffer)).map((): number => { throw new RangeError('mine'); }).shared();
+    const shared = work.make(1).andThen((buffer) => work.read(buffer)).map((): number => { throw new RangeError('mine'); }).shared();
     for (let i = 0; i < 2; i++) expect(await failure(() => shared)).toBeInstanceOf(RangeError);
     expect(() => shared.sync()).toThrow('mine');
     expect(await failure(() => shared.capture())).toBeInstanceOf(RangeError);
@@ -166,14 +166,14 @@ onDevice('Errors', (host) => {
     const count = <T>(x: T): DeviceOp<T> => { called++; return value(x); };
     const broken = empty(() => { throw thrown; });
     expect(await failure(() => broken.andThen(count).andThen(count))).toBe(thrown);
-    expect(await failure(() => zip(work.make(1).use(() => value(1)), broken, value(1).andThen(count)))).toBe(thrown);
+    expect(await failure(() => zip(work.make(1).andThen(() => value(1)), broken, value(1).andThen(count)))).toBe(thrown);
     expect(called).toBe(0);
   });
 
   test('9: an error of the device ends the rest of the operation, on the device', async () => {
     using buffer = host.device.alloc(i32, LENGTH);
     await work.fill(buffer, 1);
-    const op = work.failing().use(() => work.add(buffer));
+    const op = work.failing().andThen(() => work.add(buffer));
     expect(await failure(() => op)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
     // The launch behind it was queued, and not carried out. What it would have written counts as undefined until it is written whole.
     expect(await failure(() => work.read(buffer))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS', cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' } });
@@ -273,8 +273,8 @@ onDevice('Errors', (host) => {
   });
 
   test('a failure that nobody awaits is told to the device, of values of the host too', async () => {
-    work.failing().use((buffer) => enqueue(host.device, ({ stream }) => buffer.slice(0, 4).read(stream))).runOn(host.stream);
-    work.failing().use(() => value(1)).runOn(host.stream);
+    work.failing().andThen((buffer) => enqueue(host.device, ({ stream }) => buffer.slice(0, 4).read(stream))).runOn(host.stream);
+    work.failing().andThen(() => value(1)).runOn(host.stream);
     await host.device.synchronize();
     for (let i = 0; i < 50 && host.errors.length < 2; i++) await new Promise((resolve) => setTimeout(resolve, 4));
     expect(host.errors.splice(0).map(({ code }) => code)).toEqual(['ERR_CUDA_OUT_OF_MEMORY', 'ERR_CUDA_OUT_OF_MEMORY']);
@@ -326,10 +326,8 @@ onDevice('Errors', (host) => {
     expect(messages).toEqual([expect.stringContaining("'whole'")]);
   });
 
-  test('use, withContext and their kin name themselves where they are used wrong', async () => {
-    const closed: unknown = value(5);
-    expect(await failure(() => (closed as DeviceOp<DeviceBuffer<'i32'>>).use(() => value(1)))).toMatchObject({ argument: 'use(callback)', message: expect.stringContaining('For another value write andThen(…).') as string });
-    expect(await failure(() => work.make(1).use((() => 5) as never))).toMatchObject({ argument: 'use(callback)' });
+  test('andThen, withContext and their kin name themselves where they are used wrong', async () => {
+    expect(await failure(() => work.make(1).andThen((() => 5) as never))).toMatchObject({ argument: 'andThen(callback)' });
     expect(await failure(() => value(1).withContext((() => 5) as never))).toMatchObject({ argument: 'withContext(callback)' });
   });
 
@@ -387,7 +385,7 @@ onDevice('Streams, contexts, pools', (host) => {
 
   test('16: the first device that runs something is the default; another can be set', async () => {
     setDefaultDevice(undefined);
-    await work.make(1).use(() => value(1));
+    await work.make(1).andThen(() => value(1));
     expect(getDefaultDevice()).toBe(host.device);
     const other = await openTestDevice();
     setDefaultDevice(other);
@@ -523,7 +521,7 @@ onDevice('Completion and lifetime', (host) => {
     const { gate, held } = await work.hold();
     using result = host.device.alloc(i32, LENGTH);
     const controller = new AbortController();
-    const op = held.andThen(() => work.make(41)).use((buffer) => work.add(buffer).andThen(() => enqueue(host.device, ({ stream }) => { result.copyFrom(stream, buffer); })));
+    const op = held.andThen(() => work.make(41)).andThen((buffer) => work.add(buffer).andThen(() => enqueue(host.device, ({ stream }) => { result.copyFrom(stream, buffer); })));
     const waited = op.run({ signal: controller.signal });
     controller.abort(new Error('enough'));
     expect((await failure(() => waited)).message).toBe('enough');
@@ -572,14 +570,14 @@ onDevice('Completion and lifetime', (host) => {
   test('26: 8 × 40 operations at once, each with its own result', async () => {
     const results = await Promise.all(range(8).map(async (lane) => {
       const seen: number[] = [];
-      for (let i = 0; i < 40; i++) seen.push(await work.make(lane * 1000 + i).use((buffer) => work.read(buffer)));
+      for (let i = 0; i < 40; i++) seen.push(await work.make(lane * 1000 + i).andThen((buffer) => work.read(buffer)));
       return seen;
     }));
     expect(results).toEqual(range(8).map((lane) => range(40).map((i) => lane * 1000 + i)));
   });
 
   test('27: many more operations at once than there are slots', async () => {
-    const ops = range(3000).map((i) => work.make(i).use((buffer) => work.read(buffer)));
+    const ops = range(3000).map((i) => work.make(i).andThen((buffer) => work.read(buffer)));
     expect(await all(ops)).toEqual(range(3000));
     expect(await Promise.all(ops.slice(0, 300))).toEqual(range(300));
   });
@@ -670,7 +668,7 @@ onDevice('Graphs of operations', (host) => {
   });
 
   test('31: what is used and closed on the way is kept for the launches', async () => {
-    const graph = await work.make(5).use((buffer) => work.add(buffer).andThen((x) => work.make(0).map((y) => [x, y] as const))).capture();
+    const graph = await work.make(5).andThen((buffer) => work.add(buffer).andThen((x) => work.make(0).map((y) => [x, y] as const))).capture();
     for (let i = 0; i < 3; i++) {
       const [x] = await graph.launch();
       expect(await work.read(x)).toBe(6);
@@ -781,7 +779,7 @@ onDevice('Parallel branches', (host) => {
   });
 
   test('give their values in order, values of the host too', async () => {
-    const [a, b, c] = await parallel(work.make(1).use((buffer) => work.read(buffer)), 'plain', work.make(2).use((buffer) => work.read(buffer)));
+    const [a, b, c] = await parallel(work.make(1).andThen((buffer) => work.read(buffer)), 'plain', work.make(2).andThen((buffer) => work.read(buffer)));
     expect([a, b, c]).toEqual([1, 'plain', 2]);
   });
 
@@ -794,7 +792,7 @@ onDevice('Parallel branches', (host) => {
   });
 
   test('an error in one of them is the error of all', async () => {
-    expect(await failure(() => parallel(work.make(1).use(() => value(1)), work.failing(), value(1)))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => parallel(work.make(1).andThen(() => value(1)), work.failing(), value(1)))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
     expect(await value(3)).toBe(3);
   });
 
@@ -816,7 +814,7 @@ onDevice('Parallel branches', (host) => {
 
   test.each(ends)('what fails beside orElse and ensure fails the whole, %s', async (_, run) => {
     const failed = { code: 'ERR_CUDA_OUT_OF_MEMORY' };
-    for (const calm of [value(1).orElse(() => 2), work.make(1).use(() => value(1)).ensure(() => undefined), work.failing().orElse(() => 2)]) {
+    for (const calm of [value(1).orElse(() => 2), work.make(1).andThen(() => value(1)).ensure(() => undefined), work.failing().orElse(() => 2)]) {
       expect(await failure(() => run(parallel(calm, work.failing())))).toMatchObject(failed);
       expect(await failure(() => run(parallel(work.failing(), calm)))).toMatchObject(failed);
     }

@@ -121,7 +121,7 @@ onDevice('operations that the device decides', (host) => {
 
     test('memory that is made in a body', async () => {
       await set(1);
-      await run(value(state).when((x) => x.slice(0), (x) => x.dup().use((copy) => copy.fill(9).andThen((filled) => x.copyFrom(filled)))));
+      await run(value(state).when((x) => x.slice(0), (x) => x.dup().andThen((copy) => copy.fill(9).andThen((filled) => x.copyFrom(filled)))));
       expect(await read(6)).toEqual(Array(6).fill(9));
     });
 
@@ -260,7 +260,7 @@ onDevice('operations that the device decides', (host) => {
 test('a driver without conditional nodes: captured it says what is missing, awaited it runs', async () => {
   process.env['ASYNC_CUDA_WITHOUT'] = 'conditionals';
   const device = await openTestDevice().finally(() => { delete process.env['ASYNC_CUDA_WITHOUT']; });
-  const op = tensor(device, i32, [1, 0]).when((x) => x.slice([0, 1]), (x) => x.slice([1, 2]).fill(7)).use((x) => x.read());
+  const op = tensor(device, i32, [1, 0]).when((x) => x.slice([0, 1]), (x) => x.slice([1, 2]).fill(7)).andThen((x) => x.read());
   expect([...await op]).toEqual([1, 7]);
   const captured = tensor(device, i32, [1, 0]).when((x) => x.slice([0, 1]), (x) => x.slice([1, 2]).fill(7));
   const error = await failure(() => captured.capture());

@@ -19,9 +19,9 @@ onPairs('Tensors of two devices', (pair) => {
     using y = await x.reshape([2, 3]).transpose().to(pair.b);
     expect([y.device === pair.b, y.shape, y.isContiguous, y.isView]).toEqual([true, [3, 2], true, false]);
     expect([...await y.read()]).toEqual([0, 3, 1, 4, 2, 5]);
-    using half = await arange(pair.a, f16, 3).use((each) => each.to({ core: pair.b }));
+    using half = await arange(pair.a, f16, 3).andThen((each) => each.to({ core: pair.b }));
     expect([...await half.read()]).toEqual([0, 1, 2]);
-    using none = await zeros(pair.a, i32, [0]).use((each) => each.to(pair.b));
+    using none = await zeros(pair.a, i32, [0]).andThen((each) => each.to(pair.b));
     expect((await none.read()).length).toBe(0);
   });
 
@@ -50,7 +50,7 @@ onPairs('Tensors of two devices', (pair) => {
     const own = pair.b.createStream({ label: 'copies' });
     setPolicy(pair.b, new SingleStream(own));
     const before = own.mark;
-    using y = await full(pair.a, i32, [1 << 18], 3).use((x) => x.to(pair.b));
+    using y = await full(pair.a, i32, [1 << 18], 3).andThen((x) => x.to(pair.b));
     expect(own.mark).toBeGreaterThan(before);
     setPolicy(pair.b, undefined);
     expect((await y.read())[(1 << 18) - 1]).toBe(3);
@@ -58,10 +58,10 @@ onPairs('Tensors of two devices', (pair) => {
   });
 
   test('there and back again: the copy back is an operation of the other device', async () => {
-    using y = await arange(pair.a, i32, 100).use((x) => x.to(pair.b));
+    using y = await arange(pair.a, i32, 100).andThen((x) => x.to(pair.b));
     using z = await y.to(pair.a);
     expect([...await z.read()]).toEqual(Array.from({ length: 100 }, (_, i) => i));
-    expect((await failure(() => arange(pair.a, i32, 100).use((x) => x.to(pair.b)).use((other) => other.to(pair.a)))).message).toContain('will not run on another device');
+    expect((await failure(() => arange(pair.a, i32, 100).andThen((x) => x.to(pair.b)).andThen((other) => other.to(pair.a)))).message).toContain('will not run on another device');
   });
 
   test('on a thread that blocks', () => {

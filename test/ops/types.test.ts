@@ -2,7 +2,7 @@
 import { f32 } from 'async-cuda/core';
 import type { Device } from 'async-cuda/core';
 import { all, empty, enqueue, parallel, value, withContext, zip } from 'async-cuda/ops';
-import type { DeviceOp, OpGraph, Running } from 'async-cuda/ops';
+import type { DeviceOp, OpGraph, Running, SharedOp } from 'async-cuda/ops';
 import { launch, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
@@ -15,7 +15,8 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   expectTypeOf(op.map((x) => [x])).toEqualTypeOf<DeviceOp<number[]>>();
   expectTypeOf(op.tap(() => undefined)).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(op.withContext(({ stream }) => value(stream.priority))).toEqualTypeOf<DeviceOp<number>>();
-  expectTypeOf(op.label('x').shared()).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.label('x').shared()).toEqualTypeOf<SharedOp<number>>();
+  expectTypeOf(op.shared().shared()).toEqualTypeOf<SharedOp<number>>();
   expectTypeOf(op.orElse(() => 'x')).toEqualTypeOf<DeviceOp<number | string>>();
   expectTypeOf(op.orElse(() => value('x' as string))).toEqualTypeOf<DeviceOp<number | string>>();
   expectTypeOf(op.orElse((error) => (error instanceof Error ? value(true as boolean) : 'x' as string))).toEqualTypeOf<DeviceOp<number | string | boolean>>();
@@ -42,7 +43,7 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   const made = zeros(device, f32, [2, 3]);
   expectTypeOf(made).toEqualTypeOf<DeviceOp<Tensor<'f32', [2, 3]>>>();
   expectTypeOf(made.map((x) => x.transpose().shape)).toEqualTypeOf<DeviceOp<readonly [3, 2]>>();
-  expectTypeOf(made.use((x) => x.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
+  expectTypeOf(made.andThen((x) => x.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
   expectTypeOf(launch(kernel, { grid: 1, block: 1 }, made, 5)).toEqualTypeOf<DeviceOp<[Tensor<'f32', [2, 3]>, 5]>>();
 
   // @ts-expect-error: no operation
@@ -60,11 +61,9 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   // @ts-expect-error: nobody waits for a promise
   op.withContext(async () => value(1));
   // @ts-expect-error: nobody waits for a promise
-  made.use(async (x) => x.dup());
+  made.andThen(async (x) => x.dup());
   // @ts-expect-error: an operation in the place of a value
   op.map(() => value(1));
-  // @ts-expect-error: what is not closed
-  op.use(() => value(1));
   // @ts-expect-error: 6 elements are not 4
   made.map((x) => x.reshape([4]));
 }

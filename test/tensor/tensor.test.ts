@@ -85,30 +85,30 @@ onDevice('Tensors', (host) => {
   });
 
   test('sequences: arange, linspace, eye, full', async () => {
-    expect([...await arange(device(), i32, 5, { start: 10, step: -3 }).use((x) => x.read())]).toEqual([10, 7, 4, 1, -2]);
-    expect([...await arange(device(), i64, 3, { start: 2n ** 60n, step: 1n }).use((x) => x.read())]).toEqual([2n ** 60n, 2n ** 60n + 1n, 2n ** 60n + 2n]);
-    expect([...await arange(device(), f16, 4, { start: 0.5, step: 0.25 }).use((x) => x.read())]).toEqual([0.5, 0.75, 1, 1.25]);
-    expect([...await linspace(device(), f64, -1, 1, 5).use((x) => x.read())]).toEqual([-1, -0.5, 0, 0.5, 1]);
-    expect((await linspace(device(), f64, 0, 0.3, 4).use((x) => x.read()))[3]).toBe(0.3);
-    expect([...await linspace(device(), f32, 7, 9, 1).use((x) => x.read())]).toEqual([7]);
-    expect([...await eye(device(), u8, 2, 3, { diagonal: 1 }).use((x) => x.read())]).toEqual([0, 1, 0, 0, 0, 1]);
-    expect([...await eye(device(), f32, 3, 3, { diagonal: -1 }).use((x) => x.read())]).toEqual([0, 0, 0, 1, 0, 0, 0, 1, 0]);
-    expect([...await zip(zeros(device(), i64, [1]).use((x) => x.item()), ones(device(), bool, [1]).use((x) => x.item()), full(device(), f16, [], 2.5).use((x) => x.item()))]).toEqual([0n, 1, 2.5]);
-    expect((await zeros(device(), f32, [0, 3]).use((x) => x.read())).length).toBe(0);
+    expect([...await arange(device(), i32, 5, { start: 10, step: -3 }).andThen((x) => x.read())]).toEqual([10, 7, 4, 1, -2]);
+    expect([...await arange(device(), i64, 3, { start: 2n ** 60n, step: 1n }).andThen((x) => x.read())]).toEqual([2n ** 60n, 2n ** 60n + 1n, 2n ** 60n + 2n]);
+    expect([...await arange(device(), f16, 4, { start: 0.5, step: 0.25 }).andThen((x) => x.read())]).toEqual([0.5, 0.75, 1, 1.25]);
+    expect([...await linspace(device(), f64, -1, 1, 5).andThen((x) => x.read())]).toEqual([-1, -0.5, 0, 0.5, 1]);
+    expect((await linspace(device(), f64, 0, 0.3, 4).andThen((x) => x.read()))[3]).toBe(0.3);
+    expect([...await linspace(device(), f32, 7, 9, 1).andThen((x) => x.read())]).toEqual([7]);
+    expect([...await eye(device(), u8, 2, 3, { diagonal: 1 }).andThen((x) => x.read())]).toEqual([0, 1, 0, 0, 0, 1]);
+    expect([...await eye(device(), f32, 3, 3, { diagonal: -1 }).andThen((x) => x.read())]).toEqual([0, 0, 0, 1, 0, 0, 0, 1, 0]);
+    expect([...await zip(zeros(device(), i64, [1]).andThen((x) => x.item()), ones(device(), bool, [1]).andThen((x) => x.item()), full(device(), f16, [], 2.5).andThen((x) => x.item()))]).toEqual([0n, 1, 2.5]);
+    expect((await zeros(device(), f32, [0, 3]).andThen((x) => x.read())).length).toBe(0);
   });
 
   test('random numbers are the same for the same seed, in any shape, on any stream, and as they should be', async () => {
-    const [a, b, c] = await zip(rand(device(), f32, [40, 50], { seed: 7 }).use((x) => x.read()), rand(device(), f32, [2000], { seed: 7 }).use((x) => x.read()), rand(device(), f32, [2000], { seed: 8 }).use((x) => x.read()));
+    const [a, b, c] = await zip(rand(device(), f32, [40, 50], { seed: 7 }).andThen((x) => x.read()), rand(device(), f32, [2000], { seed: 7 }).andThen((x) => x.read()), rand(device(), f32, [2000], { seed: 8 }).andThen((x) => x.read()));
     expect(a).toEqual(b);
     expect(a).not.toEqual(c);
     // The first block of Philox4x32-10 of counter 0 and key 0, whose words the authors give.
     const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map((word) => (word >>> 8) / 2 ** 24);
-    expect([...await rand(device(), f32, [4]).use((x) => x.read())]).toEqual(known);
-    const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).use((x) => x.read());
+    expect([...await rand(device(), f32, [4]).andThen((x) => x.read())]).toEqual(known);
+    const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).andThen((x) => x.read());
     expect(Math.min(...uniform)).toBeGreaterThanOrEqual(-2);
     expect(Math.max(...uniform)).toBeLessThanOrEqual(4);
     expect(uniform.reduce((sum, x) => sum + x, 0) / uniform.length).toBeCloseTo(1, 1);
-    const normal = await randn(device(), f32, [40_000], { seed: 3, mean: 5, deviation: 2 }).use((x) => x.read());
+    const normal = await randn(device(), f32, [40_000], { seed: 3, mean: 5, deviation: 2 }).andThen((x) => x.read());
     const mean = normal.reduce((sum, x) => sum + x, 0) / normal.length;
     const variance = normal.reduce((sum, x) => sum + (x - mean) ** 2, 0) / normal.length;
     expect(Math.abs(mean - 5)).toBeLessThan(0.05);
@@ -177,14 +177,14 @@ onDevice('Tensors', (host) => {
     using x = await tensor(device(), f32, source);
     for (const to of [DTYPES.f16, DTYPES.bf16, DTYPES.f8e4m3, DTYPES.f8e5m2, f64]) {
       using wanted = await tensor(device(), to as typeof f16, (to === f64 ? Float64Array.from(source) : source) as Float32Array);
-      const [mine, hosts] = await zip(x.convert(to as typeof f16).use((y) => y.read()), wanted.read());
+      const [mine, hosts] = await zip(x.convert(to as typeof f16).andThen((y) => y.read()), wanted.read());
       expect([...mine], to.name).toEqual([...hosts]);
     }
   });
 
   test('floats to integers go towards zero, clamped, NaN to 0; integers wrap; anything but 0 is true', async () => {
     using x = await tensor(device(), f64, Float64Array.of(1.9, -1.9, 300, -300, 1e20, -1e20, NaN, 0));
-    const read = async (name: DTypeName): Promise<unknown[]> => [...(await x.convert(DTYPES[name]).use((y) => y.read())) as Iterable<unknown>];
+    const read = async (name: DTypeName): Promise<unknown[]> => [...(await x.convert(DTYPES[name]).andThen((y) => y.read())) as Iterable<unknown>];
     expect(await read('u8')).toEqual([1, 0, 255, 0, 255, 0, 0, 0]);
     expect(await read('i8')).toEqual([1, -1, 127, -128, 127, -128, 0, 0]);
     expect(await read('i32')).toEqual([1, -1, 300, -300, 2 ** 31 - 1, -(2 ** 31), 0, 0]);
@@ -192,10 +192,10 @@ onDevice('Tensors', (host) => {
     expect(await read('u64')).toEqual([1n, 0n, 300n, 0n, 2n ** 64n - 1n, 0n, 0n, 0n]);
     expect(await read('bool')).toEqual([1, 1, 1, 1, 1, 1, 1, 0]);
     using y = await tensor(device(), i32, Int32Array.of(257, -1, 65536));
-    expect([...await y.convert(u8).use((z) => z.read())]).toEqual([1, 255, 0]);
+    expect([...await y.convert(u8).andThen((z) => z.read())]).toEqual([1, 255, 0]);
     using big = await tensor(device(), i64, BigInt64Array.of(2n ** 53n + 1n, -(2n ** 40n) - 1n, 0x1010000000001n));
-    expect([...await big.convert(f32).use((z) => z.read())]).toEqual([2 ** 53, Math.fround(-(2 ** 40) - 1), Math.fround(0x1010000000001)]);
-    expect([...await big.convert(DTYPES.bf16).use((z) => z.read())][2]).toBe(2 ** 48 + 2 ** 41);
+    expect([...await big.convert(f32).andThen((z) => z.read())]).toEqual([2 ** 53, Math.fround(-(2 ** 40) - 1), Math.fround(0x1010000000001)]);
+    expect([...await big.convert(DTYPES.bf16).andThen((z) => z.read())][2]).toBe(2 ** 48 + 2 ** 41);
   });
 
   test('every dtype to every other, of small whole numbers', async () => {
@@ -203,7 +203,7 @@ onDevice('Tensors', (host) => {
       const one = from.name.endsWith('64') && from.kind !== 'float' ? [0n, 1n, 1n] : [0, 1, 1];
       using x = await tensor(device(), from, one as number[]);
       for (const to of Object.values(DTYPES)) {
-        const values = await x.convert(to).use((y) => y.read());
+        const values = await x.convert(to).andThen((y) => y.read());
         expect([...(values as Iterable<number | bigint>)].map(Number), `${from.name} to ${to.name}`).toEqual([0, 1, 1]);
       }
     }
@@ -249,7 +249,7 @@ onDevice('Tensors', (host) => {
     expect([...await tiles.tile([2, 1]).read()]).toEqual([6, 6]);
     expect(await failure(() => launch(mark, { grid: [2, 2], block: [2, 2] }, tiles, 5, 4))).toMatchObject({ argument: 'options.grid' });
     // The first tiles only: a smaller grid.
-    await tiles.tile(0).dup().use((copy) => copy.fill(0));
+    await tiles.tile(0).dup().andThen((copy) => copy.fill(0));
     const some = tiles.prefix(2);
     expect(some.count).toBe(2);
     await launch(mark, { grid: [1, 2], block: [2, 2] }, some, 5, 4);

@@ -42,10 +42,10 @@ const select = kernel('digit_candidates', { found: output(f32), scores: input(f3
  * @param distances [batch, 4, 64, 64]
  */
 export function candidatesOf(device: Device, scores: AnyTensor, distances: AnyTensor, photographs: number): DeviceOp<readonly Float32Array[]> {
-  return value(scores).use((maps) => value(distances).use((sides) => {
+  return value(scores).andThen((maps) => value(distances).andThen((sides) => {
     const read = (most: number): DeviceOp<Float32Array> => device
       .zeros(f32, [photographs * (1 + NUMBERS * most)])
-      .use((found) => select({ found, scores: maps as Tensor<'f32', number[]>, distances: sides as Tensor<'f32', number[]>, most }, { grid: [(CELLS * CELLS) / BLOCK, photographs] }).andThen(() => found.read()));
+      .andThen((found) => select({ found, scores: maps as Tensor<'f32', number[]>, distances: sides as Tensor<'f32', number[]>, most }, { grid: [(CELLS * CELLS) / BLOCK, photographs] }).andThen(() => found.read()));
     const parts = (found: Float32Array, most: number): Float32Array[] => Array.from({ length: photographs }, (_, i) => {
       const row = i * (1 + NUMBERS * most);
       return found.subarray(row + 1, row + 1 + NUMBERS * found[row]!);

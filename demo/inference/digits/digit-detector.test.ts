@@ -52,7 +52,7 @@ describe('digits of the demo\'s photographs', () => {
   test('requests of many callers are one batch, and each gets its own outputs', async () => {
     const batcher = new EngineBatcher(engine, { maxBatchSize: images.length, maxQueueDelay: 10_000 });
     const items = await Promise.all(images.map(({ width, height, data }) =>
-      device.tensor(u8, data, [height, width, 3]).use((image) => letterboxNormalise(image, { width: 256, height: 256, mean: 0.5, deviation: 0.5, color: 114, dtype: f32 })).run()));
+      device.tensor(u8, data, [height, width, 3]).andThen((image) => letterboxNormalise(image, { width: 256, height: 256, mean: 0.5, deviation: 0.5, color: 114, dtype: f32 })).run()));
     const outputs = await Promise.all(items.map((image) => batcher.run({ image })));
     expect(batcher.statistics).toMatchObject({ batches: 1, items: images.length });
     for (const [i, image] of items.entries()) {

@@ -43,7 +43,7 @@ export class DigitDetector {
     if (photographs.length === 0) return value([]);
     return withPhotographs(this.device, photographs, (images) => this.device
       .uninitialized(f32, shapeOf(this.batchFor(images.length)).image)
-      .use((image) => letterboxNormaliseBatch(images, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice([0, images.length]) }).andThen(() => this.engine.run({ image }))))
+      .andThen((image) => letterboxNormaliseBatch(images, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice([0, images.length]) }).andThen(() => this.engine.run({ image }))))
       .andThen(({ digits, distances }) => candidatesOf(this.device, digits!, distances!, photographs.length))
       .andThen((candidates) => {
         const decode = (i: number): Detection[] => {

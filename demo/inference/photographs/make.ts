@@ -99,11 +99,11 @@ function face({ lines, size, paper, ink }: Sign): { canvas: Canvas; places: { le
 function withSign(device: Device, scene: Pixels, sign: Sign): DeviceOp<Pixels> {
   const { canvas } = face(sign);
   return device.tensor(u8, canvas.data, [canvas.height, canvas.width, 3])
-    .use((image) => addAlpha(image))
+    .andThen((image) => addAlpha(image))
     // What is outside of the sign is transparent black, which is how premultiplied colours have it: its edges are smooth.
-    .use((image) => warpPerspective(image, matrixOf(sign), { width: WIDTH, height: HEIGHT, filter: 'linear' }))
-    .use((front) => addAlpha(scene).use((back) => blend(front, back, { premultiplied: true })))
-    .use((blended) => orderChannels(blended, [0, 1, 2]));
+    .andThen((image) => warpPerspective(image, matrixOf(sign), { width: WIDTH, height: HEIGHT, filter: 'linear' }))
+    .andThen((front) => addAlpha(scene).andThen((back) => blend(front, back, { premultiplied: true })))
+    .andThen((blended) => orderChannels(blended, [0, 1, 2]));
 }
 
 function matrixOf(sign: Sign): ReturnType<typeof perspective> {
@@ -120,12 +120,12 @@ function matrixOf(sign: Sign): ReturnType<typeof perspective> {
 }
 
 function picture(device: Device, photograph: Pixels, { part, mirrored, brightness, signs }: Scene): DeviceOp<Uint8Array> {
-  const scene = resize(crop(photograph, part), { width: WIDTH, height: HEIGHT, filter: 'cubic' }).use((image) => (mirrored ? mirror(image, 'horizontal') : image.dup()));
+  const scene = resize(crop(photograph, part), { width: WIDTH, height: HEIGHT, filter: 'cubic' }).andThen((image) => (mirrored ? mirror(image, 'horizontal') : image.dup()));
   return signs
-    .reduce<DeviceOp<Pixels>>((so, sign) => so.use((image) => withSign(device, image, sign)), scene)
-    .use((image) => gaussianFilter(image, BLUR))
-    .use((image) => rescale(image, u8, { scale: brightness }))
-    .use((image) => encodeImage(image, { format: 'jpeg', quality: 88 }));
+    .reduce<DeviceOp<Pixels>>((so, sign) => so.andThen((image) => withSign(device, image, sign)), scene)
+    .andThen((image) => gaussianFilter(image, BLUR))
+    .andThen((image) => rescale(image, u8, { scale: brightness }))
+    .andThen((image) => encodeImage(image, { format: 'jpeg', quality: 88 }));
 }
 
 async function main(): Promise<void> {

@@ -32,8 +32,8 @@ describe('with a warp', () => {
   /** Of an image of 4 × 3 pixels with the numbers from 0 on. */
   const straightened = async (rectangle: TurnedRectangle, width: number, height: number): Promise<number[]> =>
     [...await device.tensor(u8, Uint8Array.from({ length: 12 }, (_, i) => i), [3, 4, 1])
-      .use((image) => warpAffine(image, lineMatrix(rectangle, width, height), { inverse: true, width, height }))
-      .use((line) => line.read())];
+      .andThen((image) => warpAffine(image, lineMatrix(rectangle, width, height), { inverse: true, width, height }))
+      .andThen((line) => line.read())];
 
   test('a rectangle of whole pixels is cut out', async () => {
     expect(await straightened({ x: 2.5, y: 2, width: 3, height: 2, angle: 0 }, 3, 2)).toEqual([5, 6, 7, 9, 10, 11]);

@@ -104,12 +104,12 @@ export class TextReader {
     const frame = frameOf(images.map(sizeOf));
     return this.device
       .uninitialized(f32, [images.length, 3, frame.height, frame.width])
-      .use((x) => letterboxNormaliseBatch(images, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x }).andThen(() => this.models.detection.run({ x })))
+      .andThen((x) => letterboxNormaliseBatch(images, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x }).andThen(() => this.models.detection.run({ x })))
       .andThen(onlyOutput)
       // Of each pixel how likely text is; the host needs no more of it than a byte.
-      .use((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
+      .andThen((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
       // One after the other: all of them would hold the event loop up together.
-      .use((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) => boxesOn(this.device, each!.map, frame, each!.size).map((boxes) => [boxes])));
+      .andThen((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) => boxesOn(this.device, each!.map, frame, each!.size).map((boxes) => [boxes])));
   }
 
   /** What each box says, in every direction in which its line may run. */
@@ -124,17 +124,17 @@ export class TextReader {
     const width = multipleOf(LINE_WIDTHS.step, Math.max(LINE_WIDTHS.least, ...lines.map((line) => line.width)));
     return this.device
       .zeros(f32, [lines.length, 3, LINE_HEIGHT, width])
-      .use((x) => someInATurn(this.device, lines.map((line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i))), LINES_IN_A_TURN).andThen(() => this.models.recognition.run({ x })))
+      .andThen((x) => someInATurn(this.device, lines.map((line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i))), LINES_IN_A_TURN).andThen(() => this.models.recognition.run({ x })))
       .andThen(onlyOutput)
       // [lines, steps, classes]: the device finds the likeliest, so that 6625 numbers of each step need not go to the host.
-      .use((steps) => zip(argmax(steps, { axis: -1 }).use((classes) => classes.read()), max(steps, { axis: -1 }).use((scores) => scores.read())))
+      .andThen((steps) => zip(argmax(steps, { axis: -1 }).andThen((classes) => classes.read()), max(steps, { axis: -1 }).andThen((scores) => scores.read())))
       .map(([classes, scores]) => lines.map((line, i) => ({ ...line, reading: decodeSteps(part(classes, i, lines.length), part(scores, i, lines.length), this.models.characters) })));
   }
 
   /** Into the left of `slot`, [3, 48, W]: turned upright, brought to the size, normalised. */
   private straighten(image: DevicePhotograph, { along, width }: Line, slot: Tensor<'f32', number[]>): DeviceOp<unknown> {
     return warpAffine(image, lineMatrix(along, width, LINE_HEIGHT), { inverse: true, width, height: LINE_HEIGHT, border: 'replicate', filter: 'cubic' })
-      .use((line) => normalise(line, { ...LINE_NORMALISATION, out: slot.slice(null, null, [0, width]) }));
+      .andThen((line) => normalise(line, { ...LINE_NORMALISATION, out: slot.slice(null, null, [0, width]) }));
   }
 }
 

@@ -171,7 +171,7 @@ function runTogether(engine: Engine, items: readonly NamedTensors[]): Promise<Na
 function outputsOf(engine: Engine, items: readonly NamedTensors[], i: number, made: NamedTensors): DeviceOp<NamedTensors> {
   const input = engine.inputs[i];
   if (input === undefined) return engine.run(made);
-  return stacked(engine, input, items).use((batch) => outputsOf(engine, items, i + 1, { ...made, [input.name]: batch }));
+  return stacked(engine, input, items).andThen((batch) => outputsOf(engine, items, i + 1, { ...made, [input.name]: batch }));
 }
 
 function stacked({ device }: Engine, { name, dtype }: TensorInfo, items: readonly NamedTensors[]): DeviceOp<AnyTensor> {

@@ -51,7 +51,7 @@ export function checkDecoding(options: DecodeImageOptions): Decoding {
   if ((orientation as unknown) !== 'apply' && (orientation as unknown) !== 'ignore') throw invalid('options.orientation', "'apply' or 'ignore'", orientation);
   if (background !== 'ignore') checkColor('options.background', background);
   if (!ENGINES.includes(engine)) throw invalid('options.engine', `one of ${ENGINES.join(', ')}`, engine);
-  if (engine === 'nvjpeg' && format === 'rgba') throw invalid('options.format', 'rgb, bgr or grey, since nvJPEG makes no alpha', format, "Write { format: 'rgb' } and .use((image) => addAlpha(image)), or leave out the engine.");
+  if (engine === 'nvjpeg' && format === 'rgba') throw invalid('options.format', 'rgb, bgr or grey, since nvJPEG makes no alpha', format, "Write { format: 'rgb' } and .andThen((image) => addAlpha(image)), or leave out the engine.");
   checkInteger('options.maxPixels', maxPixels, 1, MOST_EXTENT ** 2, 'pixels');
   checkSignal(signal);
   return { format, background, orientation, engine, maxPixels };

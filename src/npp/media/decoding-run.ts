@@ -79,14 +79,14 @@ export class DecodingRun {
   /** What is queued once something is known. */
   private later<T>(know: () => Promise<() => Submitted<T>>): Later<T> {
     const { run } = this;
-    return new Later(unlessAborted(this.signal, know).then((queue) => run.settled(run.resume(queue))), false);
+    return run.goOn(new Later(unlessAborted(this.signal, know), false), (queue) => queue());
   }
 
   /** The pixels come from the host, and are then queued for the upload. `indices`: which of the pictures they are. */
   private bySharp(sources: readonly CheckedSource[], indices: readonly number[] = sources.map((_, i) => i)): Later<Image[]> {
     return this.later(async () => {
       const pictures = await Promise.all(sources.map((source) => decodeOnHost(source, this.decoding)));
-      return () => gathered(pictures.map((picture, i) => this.uploaded(picture, sources[i]!.name, indices[i]!)));
+      return () => gathered(this.run, pictures.map((picture, i) => this.uploaded(picture, sources[i]!.name, indices[i]!)));
     });
   }
 
@@ -107,10 +107,11 @@ export class DecodingRun {
     const others = headers.flatMap((header, index) => (header === undefined ? [index] : []));
     const given: Submitted<Image>[] = [];
     if (taken.length > 0) this.held(nvjpeg, taken).forEach((image, k) => { given[taken[k]!.index] = image; });
-    if (others.length === 0) return gathered(given);
+    if (others.length === 0) return gathered(this.run, given);
     const rest = this.bySharp(others.map((index) => sources[index]!), others);
-    others.forEach((index, k) => { given[index] = new Later(rest.promise.then((images) => images[k]!), rest.queued); });
-    return gathered(given);
+    // The memory of all of them comes with the first.
+    others.forEach((index, k) => { given[index] = new Later(rest.promise.then((images) => images[k]!), rest.queued, 'unknown', k === 0 ? rest.owned : []); });
+    return gathered(this.run, given);
   }
 
   /** Of a JPEG for nvJPEG; undefined where it is left to sharp. */
@@ -133,41 +134,33 @@ export class DecodingRun {
   private held(nvjpeg: Nvjpeg, taken: readonly Taken[]): Submitted<Image>[] {
     const { run, out, signal, decoding: { format, engine, orientation } } = this;
     const channels = PICTURE_CHANNELS[format];
-    const made: Image[] = [];
-    try {
-      const uses: DeviceBuffer[] = [];
-      const pictures: HeldPicture[] = [];
-      const stored = taken.map(({ source, header, index }): { image: Image; turn: ((image: Image) => DeviceOp<Image>) | undefined } => {
-        const { width, height } = header;
-        const turned = orientation === 'ignore' ? 1 : header.orientation;
-        const place = this.placeFor(source.name, index, ...turned < 5 ? [height, width] as const : [width, height] as const);
-        const isThere = place !== undefined && turned === 1;
-        const image = isThere ? place : this.newImage(height, width, channels);
-        if (!isThere) made.push(image);
-        const picture: NvjpegPicture = { bytes: source.input, name: source.name, width, height, format: format as NvjpegPicture['format'] };
-        const offset = isThere ? index * height * width * channels : 0;
-        // All of them are one memory, which is written as a whole.
-        const use = isThere ? useOf(uses, out!) : uses.push(image.buffer) - 1;
-        pictures.push({ picture, use, offset, ...(engine === 'auto' ? { otherwise: (turn) => this.decodedInTurn(turn, source, image) } : {}) });
-        if (turned === 1) return { image, turn: undefined };
-        return { image, turn: (each) => (place === undefined ? upright(each, turned) : upright(each, turned).use((standing) => place.copyFrom(standing as never) as never)) };
-      });
-      const done = nvjpeg.decode(run.stream, taken.length === 1 ? `${this.name} of ${taken[0]!.source.name}` : `${this.name} of ${taken.length} pictures`, pictures, uses, signal);
-      const over = unlessAborted(signal, () => done);
-      // Whoever is behind it in the stream waits for it all the same.
-      done.catch(() => undefined);
-      run.dependOn(over);
-      return stored.map(({ image, turn }) => (turn === undefined ? image : changed(run, image, turn)));
-    } catch (error) {
-      for (const image of made) image.close();
-      throw error;
-    }
+    const uses: DeviceBuffer[] = [];
+    const pictures: HeldPicture[] = [];
+    const stored = taken.map(({ source, header, index }): { image: Image; turn: ((image: Image) => DeviceOp<Image>) | undefined } => {
+      const { width, height } = header;
+      const turned = orientation === 'ignore' ? 1 : header.orientation;
+      const place = this.placeFor(source.name, index, ...turned < 5 ? [height, width] as const : [width, height] as const);
+      const isThere = place !== undefined && turned === 1;
+      const image = isThere ? place : this.newImage(height, width, channels);
+      const picture: NvjpegPicture = { bytes: source.input, name: source.name, width, height, format: format as NvjpegPicture['format'] };
+      const offset = isThere ? index * height * width * channels : 0;
+      // All of them are one memory, which is written as a whole.
+      const use = isThere ? useOf(uses, out!) : uses.push(image.buffer) - 1;
+      pictures.push({ picture, use, offset, ...(engine === 'auto' ? { otherwise: (turn) => this.decodedInTurn(turn, source, image) } : {}) });
+      if (turned === 1) return { image, turn: undefined };
+      return { image, turn: (each) => (place === undefined ? upright(each, turned) : upright(each, turned).andThen((standing) => place.copyFrom(standing as never) as never)) };
+    });
+    const done = nvjpeg.decode(run.stream, taken.length === 1 ? `${this.name} of ${taken[0]!.source.name}` : `${this.name} of ${taken.length} pictures`, pictures, uses, signal);
+    const over = unlessAborted(signal, () => done);
+    // Whoever is behind it in the stream waits for it all the same.
+    done.catch(() => undefined);
+    run.dependOn(over);
+    return stored.map(({ image, turn }) => (turn === undefined ? image : changed(run, image, turn)));
   }
 
-  /** A tensor of its own, which is closed where the run fails. */
+  /** A tensor of its own. */
   private newImage(height: number, width: number, channels: number): Image {
     const image = new Tensor<'u8', number[]>(this.run.alloc(u8, height * width * channels), contiguous([height, width, channels]), true);
-    this.run.closeOnFailure(image);
     return image;
   }
 
@@ -214,13 +207,13 @@ function useOf(uses: DeviceBuffer[], out: Image): number {
   return known === -1 ? uses.push(out.dense()) - 1 : known;
 }
 
-function gathered(images: readonly Submitted<Image>[]): Submitted<Image[]> {
-  return images.some((image) => image instanceof Later) ? allKnown(images) as Later<Image[]> : images as Image[];
+function gathered(run: Run, images: readonly Submitted<Image>[]): Submitted<Image[]> {
+  return images.some((image) => image instanceof Later) ? allKnown(run, images) as Later<Image[]> : images as Image[];
 }
 
 /** What an operation makes of the image, which is closed behind it. */
 function changed(run: Run, image: Image, change: (image: Image) => DeviceOp<Image>): Submitted<Image> {
-  return nodeOf(new DeviceOp(new Made<Image>(image.device, 'decodeImage', () => image)).use(change)).submit(run);
+  return nodeOf(new DeviceOp(new Made<Image>(image.device, 'decodeImage', () => image)).andThen(change)).submit(run);
 }
 
 /** The bytes of the source; undefined where sharp is to say what is wrong with a path. */

@@ -3,7 +3,7 @@ import { CudaArgumentError, u8 } from '../../core/index.js';
 import { checkOptions, invalid } from '../../core/arguments.js';
 import { Made } from '../../ops/collect.js';
 import { DeviceOp } from '../../ops/device-op.js';
-import { Later } from '../../ops/node.js';
+import { whenKnown } from '../../ops/node.js';
 import { coreOf } from '../../ops/scheduling.js';
 import type { AnyDevice } from '../../ops/scheduling.js';
 import { Tensor } from '../../tensor/index.js';
@@ -93,6 +93,6 @@ function decoded<T>(device: AnyDevice, name: string, sources: readonly CheckedSo
     checkAwaited(run, name);
     out?.checkWritable('options.out is written');
     const images = new DecodingRun(run, core, name, decoding, signal, out).of(sources);
-    return images instanceof Later ? new Later(images.promise.then(give), images.queued) : give(images);
+    return whenKnown(run, images, give, true);
   }, out === undefined ? undefined : [out]));
 }

@@ -72,7 +72,7 @@ export function encodeImage(image: OrOp<Tensor<'u8'>>, options: EncodeImageOptio
   return new DeviceOp(new Applied<Uint8Array>(new Collected([nodeOf(image)], 'encodeImage'), device, 'encodeImage(…)', (run, [given]) => {
     const picture = check(given);
     checkAwaited(run, 'encodeImage');
-    return whenKnown(run, pixelsOf(run, picture), (pixels) => new Later(unlessAborted(signal, () => encode(pixels, picture, row, settings)), true));
+    return whenKnown(run, pixelsOf(run, picture), (pixels) => new Later(unlessAborted(signal, () => encode(pixels, picture, row, settings)), true, 'nothing'));
   }));
 }
 

@@ -15,5 +15,5 @@ export function upright(image: Tensor<'u8', number[]>, orientation: Orientation)
   const engine = { engine: 'own' } as const;
   if (!mirrored) return rotateQuarters(image, quarters, engine);
   const exchanged = mirror(image, 'horizontal', engine);
-  return quarters === 0 ? exchanged : exchanged.use((each) => rotateQuarters(each, quarters, engine));
+  return quarters === 0 ? exchanged : exchanged.andThen((each) => rotateQuarters(each, quarters, engine));
 }

@@ -1,0 +1,176 @@
+/**
+ * Who owns the memory that operations allocate.
+ *
+ * A run keeps a list of what its steps have received or made. A step remembers how long the list was when it began; when it
+ * has queued its work, what was added since and is not held by its value is closed, in stream order. What is left belongs
+ * to the step around it. A step that has to wait takes its part of the list along, since other steps use the list meanwhile.
+ */
+import { types } from 'node:util';
+
+import { MEMORY, OWN, OWNER, OWNS, PARTS } from '../core/holder.js';
+import type { MemoryHolder } from '../core/holder.js';
+import type { DeviceBuffer } from '../core/index.js';
+
+/** How often lists have been looked through: memory is marked with this number instead of being put in sets. */
+let looks = 0;
+
+/**
+ * Closes the memory of `owners`, from number `from` on, that `value` does not hold, and takes it off the list. Where the value
+ * holds views of memory and not its owner, the views become its owners.
+ */
+export function giveOn(owners: DeviceBuffer[], from: number, value: unknown): void {
+  const only = owners.length - from === 1 ? owners[from]! : undefined;
+  // Most steps give on the one tensor that they have made.
+  if (only !== undefined && isHolder(value) && value[MEMORY] === only.memory && value[OWNS] && only.memory.scoped && !only.memory.disposed) return;
+  const look = ++looks;
+  for (let i = from; i < owners.length; i++) owners[i]!.memory.listedAt = look;
+  const views = held(value, look);
+  if (views !== undefined) ownByViews(views.filter((view) => view[MEMORY].ownedAt !== look));
+  let left = from;
+  for (let i = from; i < owners.length; i++) {
+    const owner = owners[i]!;
+    const { memory } = owner;
+    if (memory.disposed || !memory.scoped) continue;
+    if (memory.heldAt === look) owners[left++] = owner;
+    else closeBehindStep(owner);
+  }
+  owners.length = left;
+}
+
+/** Leaves of a list the memory that `value` holds. */
+export function keepHeld(owners: DeviceBuffer[], value: unknown): void {
+  const look = ++looks;
+  for (const { memory } of owners) memory.listedAt = look;
+  held(value, look);
+  owners.splice(0, owners.length, ...owners.filter(({ memory }) => memory.heldAt === look));
+}
+
+/** Leaves of a list the memory that `value` holds and `others` do not. */
+export function giveOnly(owners: DeviceBuffer[], value: unknown, others: unknown): void {
+  const look = ++looks;
+  for (const { memory } of owners) memory.listedAt = look;
+  held(others, look);
+  const elsewhere = new Set(owners.filter(({ memory }) => memory.heldAt === look));
+  for (const { memory } of owners) memory.heldAt = 0;
+  const views = held(value, look) ?? [];
+  const left = owners.filter((owner) => owner.memory.heldAt === look && !elsewhere.has(owner));
+  ownByViews(views.filter((view) => view[MEMORY].ownedAt !== look && left.some(({ memory }) => memory === view[MEMORY])));
+  owners.splice(0, owners.length, ...left);
+}
+
+/** Marks the listed memory that a value holds; returns the views of it, each once, where it has some. */
+function held(value: unknown, look: number): MemoryHolder[] | undefined {
+  let views: MemoryHolder[] | undefined;
+  visit(value, (holder) => {
+    const memory = holder[MEMORY];
+    if (memory.listedAt !== look || holder.isClosed) return;
+    memory.heldAt = look;
+    if (holder[OWNS]) memory.ownedAt = look;
+    else (views ??= []).push(holder);
+  });
+  return views === undefined ? undefined : [...new Set(views)];
+}
+
+/** Views whose owner is not held own the memory together. */
+function ownByViews(views: readonly MemoryHolder[]): void {
+  for (const view of views) view[MEMORY].shares = 0;
+  for (const view of views) {
+    view[OWN]();
+    view[MEMORY].shares++;
+  }
+}
+
+function closeBehindStep(owner: DeviceBuffer): void {
+  owner.memory.endedByStep = true;
+  if (!owner.memory.ofGraph) owner.closeMemory();
+}
+
+/** Closes the memory of steps that have failed, or of a run whose value is awaited no longer. */
+export function closeAll(owners: readonly DeviceBuffer[]): void {
+  for (const owner of owners) {
+    const { memory } = owner;
+    if (memory.disposed || !memory.scoped || memory.ofGraph) continue;
+    owner.closeMemory();
+    // What has failed may be marked as undefined yet: another run must not get it.
+    memory.device.recycled?.forget(memory);
+  }
+}
+
+/** The memory is its caller's from now on. */
+export function handOut(owners: readonly DeviceBuffer[]): void {
+  for (const owner of owners) if (owner.memory.scoped) owner.watch();
+}
+
+/** Takes the memory that a value holds out of its run. Returns whether it is a value that can hold some. */
+export function release(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !(isHolder(value) || partsOf(value) !== undefined)) return false;
+  const look = ++looks;
+  const found = new Set<MemoryHolder>();
+  visit(value, (holder) => {
+    if (!holder[MEMORY].scoped || holder.isClosed) return;
+    found.add(holder);
+    if (holder[OWNS]) holder[MEMORY].ownedAt = look;
+  });
+  ownByViews([...found].filter((holder) => holder[MEMORY].ownedAt !== look));
+  // Lists pass over what is not scoped.
+  handOut([...found].map((holder) => holder[OWNER]));
+  return true;
+}
+
+function isHolder(value: unknown): value is MemoryHolder {
+  return typeof value === 'object' && value !== null && MEMORY in value;
+}
+
+/**
+ * Calls `found` with each tensor and buffer that the value holds: itself, or within arrays, plain objects, Maps and Sets.
+ * Class instances, functions and getters hold nothing.
+ */
+function visit(value: unknown, found: (holder: MemoryHolder) => void): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (MEMORY in value) {
+    found(value as MemoryHolder);
+    return;
+  }
+  const first = partsOf(value);
+  if (first === undefined) return;
+  // Values may be as deep as a chain is long, and refer to themselves.
+  const seen = new Set<object>([value]);
+  const left: Iterator<unknown>[] = [first[Symbol.iterator]()];
+  while (left.length > 0) {
+    const next = left.at(-1)!.next();
+    if (next.done === true) {
+      left.pop();
+      continue;
+    }
+    const part: unknown = next.value;
+    if (typeof part !== 'object' || part === null) continue;
+    if (MEMORY in part) {
+      found(part as MemoryHolder);
+      continue;
+    }
+    const parts = partsOf(part);
+    if (parts === undefined || seen.has(part)) continue;
+    seen.add(part);
+    left.push(parts[Symbol.iterator]());
+  }
+}
+
+/** The parts of an array, a plain object, a Map, a Set, or what says its parts; undefined for any other object. */
+function partsOf(value: object): Iterable<unknown> | undefined {
+  if (Array.isArray(value)) return value;
+  if (PARTS in value) return value[PARTS] as Iterable<unknown>;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  // Of whichever realm: the prototype of plain objects has none itself.
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return dataOf(value);
+  if (types.isMap(value)) return [...value.entries()].flat();
+  return types.isSet(value) ? [...value.values()] : undefined;
+}
+
+function dataOf(value: object): unknown[] {
+  const parts: unknown[] = [];
+  for (const key of Object.keys(value)) {
+    const property = Object.getOwnPropertyDescriptor(value, key);
+    if (typeof property?.value === 'object') parts.push(property.value);
+  }
+  return parts;
+}
