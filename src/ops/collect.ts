@@ -1,5 +1,4 @@
 /** Several operations as one, in order on one stream. */
-import type { DeviceBuffer } from '../core/index.js';
 import { elsewhere } from './elsewhere.js';
 import { Enqueued, arrival } from './enqueued.js';
 import { Later, whenKnown } from './node.js';
@@ -93,20 +92,12 @@ export function allKnown(run: Run, values: readonly unknown[]): Later<unknown[]>
     .then((all) => all.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value)));
   // What is there already may hold memory.
   if (laters.length === values.length && queued && laters.every((later) => later.holding === 'nothing')) return new Later(known, true, 'nothing');
-  const owned: DeviceBuffer[] = [];
+  const owned = run.newList();
   const all = known.then((each) => {
-    for (const later of laters) owned.push(...later.owned);
+    for (const later of laters) owned.push(...run.adopt(later.owned));
     return each;
-  }, (error: unknown) => {
-    // Those that have arrived, and those that are to arrive yet.
-    for (const later of laters) later.promise.then(() => { run.drop(later.owned); }, ignore);
-    throw error;
   });
   return new Later(all, queued, 'unknown', owned);
-}
-
-function ignore(): void {
-  // It has failed, and has closed what it had.
 }
 
 /** What `make` queues, and its value. */

@@ -26,7 +26,7 @@ function endOf<T>(run: Run, queue: Queue<T>, owned: DeviceBuffer[] = []): Promis
   }
   const queued = value;
   return run.reached(queued).then((known) => {
-    if (queued instanceof Later) owned.push(...queued.owned);
+    if (queued instanceof Later) owned.push(...run.adopt(queued.owned));
     return known;
   });
 }
@@ -78,7 +78,7 @@ export class Recovered<T, U> implements Node<T | U> {
     }
     const before = run.over();
     before.catch(ignore);
-    const owned: DeviceBuffer[] = [];
+    const owned = run.newList();
     const ended = run.aside((aside) => endOf(aside, queue, owned).then((value) => {
       run.takeOver(aside, owned);
       return value;
@@ -89,7 +89,7 @@ export class Recovered<T, U> implements Node<T | U> {
     const either: Promise<T | U> = ended.catch((error: unknown) => {
       const instead = run.goOn(new Later(before, true), () => this.instead(error, run));
       return instead.promise.then((value) => {
-        owned.push(...instead.owned);
+        owned.push(...run.adopt(instead.owned));
         return value;
       });
     });
@@ -135,9 +135,12 @@ export class Ensured<T> implements Node<T> {
       if ('error' in end) throw causedBy(end.error, outcome);
       return known(outcome);
     }
-    const owned: DeviceBuffer[] = [];
+    const owned = run.newList();
     const ended = endOf(run, queue, owned).then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
-      .then((outcome) => run.resume(() => run.aside((aside) => endOf(aside, last).finally(() => { closing(aside, undefined); })))
+      .then((outcome) => run.resume(() => run.aside((aside) => {
+        const made = aside.newList();
+        return endOf(aside, last, made).finally(() => { closing(aside, undefined); });
+      }))
         .then(() => known(outcome), (error: unknown) => { throw causedBy(error, outcome); }));
     return run.goOn(new Later(ended, false, 'unknown', owned), (value) => value);
   }

@@ -70,6 +70,8 @@ export class Shared<T> implements Node<T> {
     // Other runs fail with it.
     if (this.owned.length === 0) run.closeOnFailure({ [Symbol.dispose]: () => { this.closeOwned(); } });
     this.owned.push(...own);
+    // Closed while the value was on its way.
+    if (this.closed) this.closeOwned();
   }
 
   private runOnce(run: Run): Ran<T> {
@@ -81,7 +83,7 @@ export class Shared<T> implements Node<T> {
       const value = run.endStep(this.inner.submit(run), mark);
       outcome = { value };
       this.own(run, run.takeFrom(mark));
-      if (value instanceof Later) value.promise.then(() => { this.own(run, value.owned); }, ignore);
+      if (value instanceof Later) value.promise.then(() => { this.own(run, run.adopt(value.owned)); }, ignore);
     } catch (error) {
       outcome = { error };
     } finally {

@@ -79,9 +79,12 @@ export class Run implements OpContext {
   private given: readonly DeviceBuffer[] | undefined = undefined;
   /** Memory that was made when no step was there to receive it. */
   private loose: DeviceBuffer[] | undefined = undefined;
-  /** Steps that wait for the host, and what the failure of one of them leaves: others may use it as long as they are under way. */
+  /** Steps that wait for the host. */
   private waiting = 0;
-  private dropped: DeviceBuffer[] | undefined = undefined;
+  /** Memory of steps that wait, and of values that are on their way. */
+  private lists: Set<DeviceBuffer[]> | undefined = undefined;
+  /** Whether it has failed. What it has made is closed once no step waits: others of its branches may use it until then. */
+  private dead = false;
   private besides: Stream | undefined = undefined;
   private operation: Operation | undefined = undefined;
   /** How far its stream was when the operation began. */
@@ -190,7 +193,7 @@ export class Run implements OpContext {
     try {
       return this.whole === this ? this.handedOut(node.submit(this)) : node.submit(this);
     } catch (error) {
-      this.dropFrom(0);
+      this.die();
       throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
       this.leave();
@@ -214,7 +217,8 @@ export class Run implements OpContext {
       if (list !== undefined && list.length > 0) (into ?? (this.loose ??= [])).push(...list);
       return value;
     } catch (error) {
-      this.dropFrom(0);
+      // The run fails with it, which closes them.
+      this.newList(this.takeFrom(0));
       throw isTooDeep(error) ? tooDeep(error) : error;
     } finally {
       this.list = outer;
@@ -260,12 +264,13 @@ export class Run implements OpContext {
    * @param options.received memory that the step has, beside that of the value
    */
   goOn<T, U>(value: Later<T>, next: (known: T) => Submitted<U>, { queued = false, received = [] }: { queued?: boolean; received?: readonly DeviceBuffer[] } = {}): Later<U> {
-    const owned: DeviceBuffer[] = [];
+    const owned = this.newList();
+    const carried = this.newList(received);
     this.waiting++;
     const promise = value.promise.then((known): U | Promise<U> => {
       let given: Submitted<U>;
       try {
-        given = this.resume(() => next(known), [...received, ...value.owned], owned);
+        given = this.resume(() => next(known), [...this.adopt(carried), ...this.adopt(value.owned)], owned);
       } catch (error) {
         this.wentOn();
         throw error;
@@ -276,37 +281,49 @@ export class Run implements OpContext {
       }
       const later = given;
       return later.promise.then((result) => {
-        owned.push(...later.owned);
+        owned.push(...this.adopt(later.owned));
         this.wentOn();
         return result;
       }, (error: unknown) => {
-        this.wentOn(owned);
+        this.wentOn();
         throw error;
       });
     }, (error: unknown) => {
-      this.wentOn(received);
+      this.wentOn();
       throw error;
     });
     return new Later(promise, queued, 'unknown', owned);
   }
 
-  /** A step that has waited goes on no more; `failed` is what it has left. */
-  private wentOn(failed?: readonly DeviceBuffer[]): void {
+  /** A list of memory of this run, which its failure closes. */
+  newList(owners: readonly DeviceBuffer[] = []): DeviceBuffer[] {
+    const list = [...owners];
+    (this.lists ??= new Set()).add(list);
+    return list;
+  }
+
+  /** Takes over what is on a list. */
+  adopt(list: readonly DeviceBuffer[]): readonly DeviceBuffer[] {
+    this.lists?.delete(list as DeviceBuffer[]);
+    return list;
+  }
+
+  /** A step that has waited waits no more. */
+  private wentOn(): void {
     this.waiting--;
-    if (failed !== undefined) this.drop(failed);
-    else if (this.waiting === 0) this.drop([]);
+    if (this.dead) this.closeLists();
   }
 
-  /** Closes memory of steps that have failed, once no step of the run waits. */
-  drop(owners: readonly DeviceBuffer[]): void {
-    if (owners.length > 0) (this.dropped ??= []).push(...owners);
-    if (this.waiting > 0 || this.dropped === undefined) return;
-    closeAll(this.dropped);
-    this.dropped = undefined;
+  private die(): void {
+    this.dead = true;
+    this.newList(this.takeFrom(0));
+    this.closeLists();
   }
 
-  private dropFrom(mark: number): void {
-    this.drop(this.takeFrom(mark));
+  private closeLists(): void {
+    if (this.waiting > 0) return;
+    for (const list of this.lists ?? []) closeAll(list.splice(0));
+    this.lists = undefined;
   }
 
   /** Ends the step that is the whole run: the memory that its value holds is the caller's. */
@@ -318,7 +335,7 @@ export class Run implements OpContext {
     }
     if (ended.holding === 'nothing') return ended;
     return new Later(ended.promise.then((known) => {
-      const owned = [...ended.owned, ...(this.loose ?? [])];
+      const owned = [...this.adopt(ended.owned), ...(this.loose ?? [])];
       this.loose = undefined;
       giveOn(owned, 0, known);
       this.give(owned);
@@ -418,11 +435,11 @@ export class Run implements OpContext {
     this.given = undefined;
     for (const owner of left) if (!owner.memory.disposed) owner.memory.scoped = true;
     closeAll(left);
+    this.die();
   }
 
-  /** Closes what the run has made, on an error that something else than its end tells. */
+  /** Closes what the run has made: it has failed, or its value is given on to no step. */
   closeMade(): void {
-    this.dropFrom(0);
     this.failed();
   }
 

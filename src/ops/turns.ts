@@ -50,7 +50,7 @@ export function inTurn<T>(run: Run, values: readonly unknown[], queue: () => Sub
   take(run, memories, queued.then(({ loading }) => loading));
   // A wait of its own: the memory that this step has is kept meanwhile.
   return run.goOn(new Later(queued, false), ({ given, owned }) => {
-    for (const buffer of owned) run.own(buffer);
+    for (const buffer of run.adopt(owned)) run.own(buffer);
     return given;
   });
 }
@@ -68,7 +68,7 @@ function onceFirst<T>(run: Run, memories: readonly object[], queue: () => Submit
   const before = earlier(run, memories);
   if (before !== undefined) return before.then(() => onceFirst(run, memories, queue));
   const { loads } = run;
-  const owned: DeviceBuffer[] = [];
+  const owned = run.newList();
   const given = run.resume(queue, [], owned);
   return { given, owned, loading: given instanceof Later && run.loads !== loads ? given.promise : undefined };
 }
