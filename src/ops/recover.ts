@@ -123,15 +123,15 @@ export class Ensured<T> implements Node<T> {
     const { inner, callback, nodeOf } = this;
     const queue = (): Submitted<T> => inner.submit(run);
     const last = (aside: Run): Submitted<unknown> => nodeOf(callback()).submit(aside);
-    // What the callback's operation gives is not given on.
-    const closing = <E>(aside: Run, end: E): E => {
-      aside.closeMade();
-      return end;
-    };
     checkNotRecording(run, 'ensure');
     if (run.mode === 'block') {
       const outcome = blockedEndOf(run, queue);
-      const end = run.aside((aside) => closing(aside, blockedEndOf(aside, last)));
+      const end = run.aside((aside) => {
+        const ended = blockedEndOf(aside, last);
+        if ('error' in ended) aside.closeMade();
+        else aside.discard();
+        return ended;
+      });
       if ('error' in end) throw causedBy(end.error, outcome);
       return known(outcome);
     }
@@ -139,7 +139,10 @@ export class Ensured<T> implements Node<T> {
     const ended = endOf(run, queue, owned).then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
       .then((outcome) => run.resume(() => run.aside((aside) => {
         const made = aside.newList();
-        return endOf(aside, last, made).finally(() => { closing(aside, undefined); });
+        return endOf(aside, last, made).then(() => { aside.discard(); }, (error: unknown) => {
+          aside.closeMade();
+          throw error;
+        });
       }))
         .then(() => known(outcome), (error: unknown) => { throw causedBy(error, outcome); }));
     return run.goOn(new Later(ended, false, 'unknown', owned), (value) => value);

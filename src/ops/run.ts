@@ -438,7 +438,12 @@ export class Run implements OpContext {
     this.die();
   }
 
-  /** Closes what the run has made: it has failed, or its value is given on to no step. */
+  /** Closes what the run has made: its value is given on to no step. */
+  discard(): void {
+    this.die();
+  }
+
+  /** Closes what the run has made: it has failed. */
   closeMade(): void {
     this.failed();
   }
