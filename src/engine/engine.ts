@@ -21,12 +21,12 @@ export interface TensorInfo {
 
 /** Tensors by the names that the model gives them. */
 export type NamedTensors = Readonly<Record<string, AnyTensor>>;
-/** Inputs by name: tensors, or operations that make them. They are not closed by the run. */
+/** Inputs by name: tensors, which the run does not close, or operations that make them, whose tensors are closed behind the run. */
 export type EngineInputs = Readonly<Record<string, OrOp<AnyTensor>>>;
 
 /** What one run may be given besides its inputs. */
 export interface EnqueueOptions {
-  /** Outputs to write to, by name; their shapes are checked. Whatever is not here is made, and the caller closes it. */
+  /** Outputs to write to, by name; their shapes are checked. The run makes the others, which the caller owns. */
   readonly outputs?: NamedTensors;
   /**
    * Gives up: a run that has not begun does not begin, and one that is under way is ended where the library can do that. What it
