@@ -157,7 +157,7 @@ function visit(value: unknown, found: (holder: MemoryHolder) => void): void {
 
 /** The parts of an array, a plain object, a Map, a Set, or what says its parts; undefined for any other object. */
 function partsOf(value: object): Iterable<unknown> | undefined {
-  if (Array.isArray(value)) return value;
+  if (Array.isArray(value)) return value as unknown[];
   if (PARTS in value) return value[PARTS] as Iterable<unknown>;
   const prototype: unknown = Object.getPrototypeOf(value);
   // Of whichever realm: the prototype of plain objects has none itself.

@@ -154,7 +154,7 @@ export class Run implements OpContext {
 
   /** Puts memory of {@link Device.allocScoped} on the list of the step that is being queued. @internal */
   own<D extends DTypeName>(buffer: DeviceBuffer<D>): DeviceBuffer<D> {
-    (this.list ??= []).push(buffer as unknown as DeviceBuffer);
+    (this.list ??= []).push(buffer);
     return buffer;
   }
 
@@ -213,7 +213,7 @@ export class Run implements OpContext {
     try {
       // What is recorded is the graph's: values of a scope may be used behind it.
       const value = this.recording ? queue() : this.endStep(queue(), 0) as T;
-      const list = this.list as DeviceBuffer[] | undefined;
+      const list = this.list;
       if (list !== undefined && list.length > 0) (into ?? (this.loose ??= [])).push(...list);
       return value;
     } catch (error) {

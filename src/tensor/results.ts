@@ -33,7 +33,7 @@ export class Results implements Closing {
 
   /** What a step gives on with it. @internal */
   get [PARTS](): Iterable<unknown> {
-    return Object.values(this);
+    return Object.values(this) as unknown[];
   }
 
   #close(): void {

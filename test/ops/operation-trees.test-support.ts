@@ -2,8 +2,8 @@
  * Random trees of operations, and a model of what each gives: nested lists of elements. The model knows no memory; what is
  * open after a run follows from the rule of ownership: the memory of the value, of what was kept, and nothing else.
  */
-import { Device, f32, keep, parallel, u8, zip } from 'async-cuda';
-import type { DeviceOp, SharedOp, Tensor } from 'async-cuda';
+import { f32, keep, parallel, u8, zip } from 'async-cuda';
+import type { DeviceOp, SharedOp, Tensor , Device} from 'async-cuda';
 import { all, value } from 'async-cuda/ops';
 import { add, sum } from 'async-cuda/library';
 import fc from 'fast-check';
@@ -183,7 +183,7 @@ export function expected(tree: Tree, received: readonly number[][] = []): number
         failed = error;
       }
       expected(tree.other, received);
-      if (failed !== undefined) throw failed;
+      if (failed !== undefined) throw failed as Error;
       return given;
     }
     case 'when': {

@@ -1,7 +1,8 @@
 /** The rule of ownership, by one behaviour each. Random trees of operations are in ownership-of-trees.test.ts. */
 import { Device, f32, i32, inout, kernel, keep, output, u8, zip } from 'async-cuda';
 import type { Tensor } from 'async-cuda';
-import { DeviceBuffer, f32 as coreF32 } from 'async-cuda/core';
+import type { DeviceBuffer} from 'async-cuda/core';
+import { f32 as coreF32 } from 'async-cuda/core';
 import { add, matmul, mul, sum, topK } from 'async-cuda/library';
 import { OpGraph, all, parallel, policyOf, setDevelopmentMode, value, withContext } from 'async-cuda/ops';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
