@@ -19,6 +19,7 @@ import { libraryPlace } from './library-place.js';
 import { KeptModel, placeModel, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';
 import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.js';
+import { OutputShapes } from './output-shapes.js';
 import { RunGraphs } from './run-graphs.js';
 import { ShapeSessions } from './shape-sessions.js';
 import { ask } from './thread-crew.js';
@@ -58,7 +59,7 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
 /** With sessions for the shapes that were named. */
 async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOptions): Promise<void> {
   try {
-    shapesAtOnce.forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine.inputs, shapes); });
+    shapesAtOnce.forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine, shapes); });
     await engine.sessions.prepare(shapesAtOnce.map((shapes) => shapesOf(engine.inputs.map(({ name }) => ({ shape: shapes[name]! })))));
     signal?.throwIfAborted();
   } catch (error) {
@@ -148,12 +149,15 @@ export class OnnxEngine implements Engine {
   readonly device: Device;
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
+  readonly strictShapes: boolean;
   /** Who computes. */
   readonly provider: ProviderName;
   /** @internal */
   readonly library: LibraryInfo;
   /** @internal */
   readonly sessions: ShapeSessions;
+  /** @internal */
+  readonly outputShapes: OutputShapes;
   /** @internal */
   readonly bindings = new Bindings();
   /** Where runs are recorded. @internal */
@@ -178,7 +182,7 @@ export class OnnxEngine implements Engine {
   /** @internal */
   constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined) {
     const { library, provider, inputs, outputs } = loaded;
-    const { contexts, niceness, graphs } = options;
+    const { contexts, niceness, graphs, strictShapes } = options;
     this.device = device;
     this.library = library;
     this.sessions = sessions;
@@ -186,6 +190,8 @@ export class OnnxEngine implements Engine {
     this.description = `ONNX Runtime ${library.version} (${NAMES[provider]})`;
     this.inputs = inputs.map((info) => infoOf('input', info));
     this.outputs = outputs.map((info) => infoOf('output', info));
+    this.strictShapes = strictShapes;
+    this.outputShapes = new OutputShapes(outputs.length, strictShapes);
     this.limit = contexts[provider];
     this.niceness = niceness;
     this.base = base ?? 0;
