@@ -39,10 +39,11 @@ const WHOLE_FROM = 8388608;
 const BEYOND = 1048576;
 
 /** Beyond every edge: where nothing lies between an edge and infinity, any place of that side is the same. NaN is to the left, or above. */
-const clamped: Usable = deviceFunction((place: number, extent: number, gpu: FarGpu): number => {
+const clamp = (place: number, extent: number, gpu: FarGpu): number => {
   const least = place > -gpu.BEYOND ? place : gpu.f32(-gpu.BEYOND);
   return least < gpu.BEYOND ? least : gpu.f32(gpu.BEYOND);
-}, { uses: { BEYOND } }) as Usable;
+};
+const clamped: Usable = deviceFunction(clamp as never, { uses: { BEYOND } });
 
 interface FarGpu extends Gpu {
   readonly BEYOND: number;
@@ -54,26 +55,25 @@ interface FarGpu extends Gpu {
  * A place of an image that repeats itself: from 2^23 on the remainder of the whole number m · 2^e by the period, exactly. Periods have at
  * most 16 bits, so that a remainder times 2^14 is an i32. NaN and infinities have no remainder, and are 0.
  */
-function repeated(period: (extent: number) => number): Usable {
-  return deviceFunction((place: number, extent: number, gpu: FarGpu): number => {
-    let near = place;
-    if (!(Math.abs(place) < gpu.WHOLE_FROM)) {
-      const bits = gpu.bits(place);
-      const field = gpu.i32((bits >>> 23) & 255);
-      const by = gpu.i32(gpu.period(extent));
-      let rest = gpu.i32((bits & 8388607) + 8388608) % by;
-      let exponent = field - 150;
-      while (exponent > 0) {
-        const step = Math.min(exponent, 14);
-        rest = (rest << step) % by;
-        exponent -= step;
-      }
-      const whole = gpu.f32(field === 255 ? 0 : rest);
-      near = place < 0 ? -whole : whole;
+const remainder = (place: number, extent: number, gpu: FarGpu): number => {
+  let near = place;
+  if (!(Math.abs(place) < gpu.WHOLE_FROM)) {
+    const bits = gpu.bits(place);
+    const field = gpu.i32((bits >>> 23) & 255);
+    const by = gpu.i32(gpu.period(extent));
+    let rest = gpu.i32((bits & 8388607) + 8388608) % by;
+    let exponent = field - 150;
+    while (exponent > 0) {
+      const step = Math.min(exponent, 14);
+      rest = (rest << step) % by;
+      exponent -= step;
     }
-    return near;
-  }, { uses: { WHOLE_FROM, period } }) as Usable;
-}
+    const whole = gpu.f32(field === 255 ? 0 : rest);
+    near = place < 0 ? -whole : whole;
+  }
+  return near;
+};
+const repeated = (period: (extent: number) => number): Usable => deviceFunction(remainder as never, { uses: { WHOLE_FROM, period } });
 
 /** Pixels after which an image repeats itself beyond its edges. */
 export const PERIODS: Readonly<Partial<Record<Border, (extent: number) => number>>> = {

@@ -25,7 +25,7 @@ onDevice('Places far outside of an image', (host) => {
   let device: Device;
   beforeAll(() => { device = Device.of(host.device); });
 
-  const read = async (op: unknown): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).use((tensor) => tensor.read()) as ArrayLike<number>);
+  const read = async (op: unknown): Promise<number[]> => Array.from(await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read()) as ArrayLike<number>);
   const expected = (given: Picture, height: number, width: number, filter: Filter, border: Border, place: (x: number, y: number) => readonly [number, number]): Picture => (
     each(height, width, given.channels, (row, column, channel) => {
       const [u, v] = place(column, row).map((value) => definite(value, border)) as [number, number];
