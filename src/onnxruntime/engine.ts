@@ -23,10 +23,13 @@ import { OutputShapes } from './output-shapes.js';
 import { RunGraphs } from './run-graphs.js';
 import { ShapeSessions } from './shape-sessions.js';
 import { ask } from './thread-crew.js';
+import { outputsByValue } from './value-shapes.js';
 import type { LibraryInfo, LoadUnderWay, Loaded, ModelSource as PlacedModel, ProviderName, ValueInfo } from './thread/messages.js';
 
 /** The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else tensors are copied. */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** Why a provider did not load, once told. */
 const passedOver = new Set<string>();
@@ -71,6 +74,7 @@ async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOpt
 async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptions, kept: KeptModel | undefined): Promise<OnnxEngine> {
   const { signal } = checked;
   const placed = await kept?.place() ?? await placeModel(model);
+  const byValue = checked.strictShapes ? NONE : await outputsByValue(placed);
   signal?.throwIfAborted();
   const loaded = await load(core, placed, checked);
   if (loaded.passedOver !== undefined && !passedOver.has(loaded.passedOver)) {
@@ -83,7 +87,7 @@ async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptio
     core.check();
     const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
     await base;
-    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked), kept);
+    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked), kept, byValue);
   } catch (error) {
     await give();
     throw error;
@@ -180,7 +184,7 @@ export class OnnxEngine implements Engine {
   private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined) {
+  constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined, byValue: ReadonlySet<string>) {
     const { library, provider, inputs, outputs } = loaded;
     const { contexts, niceness, graphs, strictShapes } = options;
     this.device = device;
@@ -191,7 +195,7 @@ export class OnnxEngine implements Engine {
     this.inputs = inputs.map((info) => infoOf('input', info));
     this.outputs = outputs.map((info) => infoOf('output', info));
     this.strictShapes = strictShapes;
-    this.outputShapes = new OutputShapes(outputs.length, strictShapes);
+    this.outputShapes = new OutputShapes(outputs.map(({ name }) => byValue.has(name)), strictShapes);
     this.limit = contexts[provider];
     this.niceness = niceness;
     this.base = base ?? 0;

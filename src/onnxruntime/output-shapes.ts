@@ -2,7 +2,8 @@
  * The shapes that a model's outputs have. What a model declares is a hint to ONNX Runtime: exporters write the extents of the example
  * that they traced, or one name for extents that differ. But memory that is given for an output has to have its shape. So the
  * library makes an output in the first run on inputs of certain shapes; where what came is what was declared, later runs on such inputs
- * are given memory. An output that once came with another shape is always made by the library.
+ * are given memory. An output that once came with another shape, or whose shape may depend on what inputs hold (`value-shapes.ts`), is
+ * always made by the library.
  */
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { PlannedOutput } from '../engine/run-checks.js';
@@ -26,10 +27,10 @@ export class OutputShapes {
   /** By the inputs' shapes: those that came as they were declared. */
   private readonly known = new Map<string, (readonly number[] | undefined)[]>();
 
-  /** `strict`: what is declared is taken at its word. */
-  constructor(outputs: number, strict: boolean) {
+  /** `byValue`: of each output whether its shape may depend on what inputs hold. `strict`: what is declared is taken at its word. */
+  constructor(byValue: readonly boolean[], strict: boolean) {
     this.strict = strict;
-    this.doubted = new Array<boolean>(outputs).fill(false);
+    this.doubted = [...byValue];
   }
 
   /** Of the output of a number, on inputs of these shapes; undefined where it is not known yet. */
