@@ -85,6 +85,9 @@ describeWith('NVRTC', 'standard headers', () => {
 
   test('a byte order mark in front of a source, or of a header, is none of its text', async () => {
     await fresh(`\ufeff${kernel('y[0] = N;', '#include "n.h"')}`, { headers: { 'n.h': '\ufeff#define N 16' } });
+    // Files are read by NVRTC itself.
+    writeFileSync(join(folder, 'marked.h'), '\ufeff#define N 16\n');
+    expect((await failure(() => fresh(kernel('y[0] = N;', '#include "marked.h"'), { includeFolders: [folder] }))).message).toMatch(/marked\.h begins with a byte order mark/);
     const error = await failure(() => fresh(`\ufeff${kernel('foo();').trimStart()}`));
     expect(error).toMatchObject({ place: { line: 1, column: 60 } });
   });
