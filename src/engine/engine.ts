@@ -60,8 +60,9 @@ export interface Engine extends AsyncDisposable {
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
   /**
-   * Whether extents of one name have to be equal, and outputs have the shapes that the model declares. Default: true. False of ONNX
-   * Runtime, to which both are hints, unless it was loaded with `strictShapes`.
+   * Whether extents of one name have to be equal, and outputs have the shapes that the model
+   * declares. Default: true. False of ONNX Runtime, to which both are hints, unless it was loaded
+   * with `strictShapes`.
    */
   readonly strictShapes?: boolean;
   createContext(): Promise<EngineContext>;

@@ -21,18 +21,26 @@ export interface PlannedOutput {
   /** What was given to write to; undefined where it is to be made. */
   readonly given: AnyTensor | undefined;
   readonly shape: readonly number[] | undefined;
-  /** What the model declares, where it is no more than a hint, and memory for it cannot be made yet. */
+  /**
+   * What the model declares, where it is no more than a hint, and memory for it cannot be made yet.
+   */
   readonly declared?: readonly number[];
 }
 
 type Signature = Pick<Engine, 'device' | 'inputs' | 'outputs' | 'strictShapes'>;
-/** What the names of extents stand for in a run, and which tensor has said so. An extent is -1 where tensors differ and may. */
+/**
+ * What the names of extents stand for in a run, and which tensor has said so. An extent is -1 where
+ * tensors differ and may.
+ */
 type Extents = Map<string, { readonly extent: number; readonly of: string }>;
 /** What is checked beside dtypes, ranks and fixed extents. */
 interface Rules {
   readonly extents: Extents;
   readonly range?: ExtentRange | undefined;
-  /** Whether extents of one name are equal, and what has no extents is a scalar: ONNX Runtime says no more of a tensor of unknown rank. */
+  /**
+   * Whether extents of one name are equal, and what has no extents is a scalar: ONNX Runtime says
+   * no more of a tensor of unknown rank.
+   */
   readonly strict: boolean;
   /** What to write, where it is no tensor that was given. */
   readonly advice?: string;
@@ -64,8 +72,8 @@ export function checkInputNames(inputs: readonly TensorInfo[], given: unknown): 
  * The outputs of a run on these inputs, in the model's order; those of `given` are checked.
  *
  * @param range of the input of a number, where the library sets bounds
- * @param seen the shape that an output of a number is known to have on inputs of these shapes: all that one which was given is held to
- * where the engine's shapes are not strict
+ * @param seen the shape that an output of a number is known to have on inputs of these shapes: all
+ * that one which was given is held to where the engine's shapes are not strict
  * @throws CudaArgumentError, CudaDisposedError for tensors that the model does not take
  */
 export function planOutputs(engine: Signature, tensors: readonly unknown[], given: Readonly<Record<string, AnyTensor>>, range?: (input: number) => ExtentRange | undefined, seen?: (output: number) => readonly number[] | undefined): PlannedOutput[] {

@@ -34,9 +34,10 @@ const KINDS: readonly EngineKind[] = ['auto', 'tensorrt', 'onnxruntime'];
 /**
  * Loads an ONNX model for a device. Which library it is run by says `engine.kind`; its inputs, outputs and runs are the same.
  *
- * With `auto`, a model that TensorRT says it does not support (`ERR_CUDA_UNSUPPORTED`), or for which it needs ranges in `tensorrt.shapes`, is
- * loaded with ONNX Runtime, and a process warning of the type `CUDA_FALLBACK` says why; every other failure is told. So is it, without
- * a warning, on a GPU that the only TensorRT there, that for RTX, does not take.
+ * With `auto`, a model that TensorRT says it does not support (`ERR_CUDA_UNSUPPORTED`), or for
+ * which it needs ranges in `tensorrt.shapes`, is loaded with ONNX Runtime, and a process warning of
+ * the type `CUDA_FALLBACK` says why; every other failure is told. So is it, without a warning, on a
+ * GPU that the only TensorRT there, that for RTX, does not take.
  *
  * @param model a path, a `file:` URL, or the bytes
  * @returns rejects with CudaError, code `ERR_CUDA_NO_LIBRARY`, where neither library is found: the message says how to get each

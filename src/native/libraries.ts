@@ -18,7 +18,10 @@ export interface LibraryRow {
   readonly from: 'driver' | 'toolkit' | 'package';
   /** Environment variables that name the file or its folder, looked at before anything else. */
   readonly environment: readonly string[];
-  /** Variables of libraries that it lies beside: where one names a folder, or a file in it, that is looked at first. */
+  /**
+   * Variables of libraries that it lies beside: where one names a folder, or a file in it, that is
+   * looked at first.
+   */
   readonly beside?: readonly string[];
   /** Python packages that have it, the one for the newest CUDA first. */
   readonly wheels?: readonly string[];

@@ -38,7 +38,10 @@ const WHOLE_FROM = 8388608;
 /** Farther than any tap reaches from an image, and few enough for exact sums with taps. */
 const BEYOND = 1048576;
 
-/** Beyond every edge: where nothing lies between an edge and infinity, any place of that side is the same. NaN is to the left, or above. */
+/**
+ * Beyond every edge: where nothing lies between an edge and infinity, any place of that side is the
+ * same. NaN is to the left, or above.
+ */
 const clamp = (place: number, extent: number, gpu: FarGpu): number => {
   const least = place > -gpu.BEYOND ? place : gpu.f32(-gpu.BEYOND);
   return least < gpu.BEYOND ? least : gpu.f32(gpu.BEYOND);
@@ -52,8 +55,9 @@ interface FarGpu extends Gpu {
 }
 
 /**
- * A place of an image that repeats itself: from 2^23 on the remainder of the whole number m · 2^e by the period, exactly. Periods have at
- * most 16 bits, so that a remainder times 2^14 is an i32. NaN and infinities have no remainder, and are 0.
+ * A place of an image that repeats itself: from 2^23 on the remainder of the whole number m · 2^e
+ * by the period, exactly. Periods have at most 16 bits, so that a remainder times 2^14 is an i32.
+ * NaN and infinities have no remainder, and are 0.
  */
 const remainder = (place: number, extent: number, gpu: FarGpu): number => {
   let near = place;
@@ -82,7 +86,10 @@ export const PERIODS: Readonly<Partial<Record<Border, (extent: number) => number
   wrap: (extent) => extent,
 };
 
-/** A place for one that may be anywhere, f32: what is read there is the same, and sums of it and of taps are exact. */
+/**
+ * A place for one that may be anywhere, f32: what is read there is the same, and sums of it and of
+ * taps are exact.
+ */
 export const PLACES: Readonly<Record<Border, Usable>> = {
   constant: clamped,
   replicate: clamped,

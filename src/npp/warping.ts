@@ -89,7 +89,10 @@ function isAffine(matrix: readonly number[]): boolean {
   return matrix[6] === 0 && matrix[7] === 0 && matrix[8] === 1;
 }
 
-/** Moved by whole periods where the border repeats the image: the same pixels, from places of which f32 have more digits. */
+/**
+ * Moved by whole periods where the border repeats the image: the same pixels, from places of which
+ * f32 have more digits.
+ */
 function movedNear(matrix: readonly number[], { width, height }: Image, border: Border): readonly number[] {
   const period = PERIODS[border];
   if (period === undefined) return matrix;
@@ -150,11 +153,12 @@ function samplingOf(image: Image, { filter = 'linear', border = 'constant', colo
 }
 
 /**
- * Each pixel of the result from where two maps say: pixel (row, column) is what lies at column `mapX[row, column]` and row `mapY[row, column]`
- * of the image, counted in pixels from the middle of the first one. The result has the maps' size. What lies outside of the image is
- * of the border, however far away it is. NaN is outside: there the constant border's colour is read, with every other border the first
- * column (of `mapY` the first row). An infinity is beyond the edge on its side; with `reflect`, `reflect101` and `wrap`, which have no
- * pixel for it, it is read as NaN is.
+ * Each pixel of the result from where two maps say: pixel (row, column) is what lies at column
+ * `mapX[row, column]` and row `mapY[row, column]` of the image, counted in pixels from the middle
+ * of the first one. The result has the maps' size. What lies outside of the image is of the border,
+ * however far away it is. NaN is outside: there the constant border's colour is read, with every
+ * other border the first column (of `mapY` the first row). An infinity is beyond the edge on its
+ * side; with `reflect`, `reflect101` and `wrap`, which have no pixel for it, it is read as NaN is.
  *
  * @param mapX of f32 and [height, width], or [height, width, 1]; of a batch one for all images, or [images, height, width, 1]
  * @param mapY as mapX, of the same size
@@ -208,9 +212,11 @@ function warp(operation: ImageOperation<WarpParameters>, image: unknown, matrix:
 export type Matrix = readonly (readonly [number, number, number])[];
 
 /**
- * The image moved by an affine map: the pixel at column x and row y comes to (m₀₀ x + m₀₁ y + m₀₂, m₁₀ x + m₁₁ y + m₁₂), counted in pixels from the
- * middle of the first one. Each pixel of the result is read at the place that the inverse gives, which is computed in doubles and rounded to
- * f32; with `inverse` the matrix is that already. Outside of the image the border is read, as {@link remap} reads it.
+ * The image moved by an affine map: the pixel at column x and row y comes to (m₀₀ x + m₀₁ y + m₀₂,
+ * m₁₀ x + m₁₁ y + m₁₂), counted in pixels from the middle of the first one. Each pixel of the
+ * result is read at the place that the inverse gives, which is computed in doubles and rounded to
+ * f32; with `inverse` the matrix is that already. Outside of the image the border is read, as
+ * {@link remap} reads it.
  *
  * @param matrix two rows of three numbers
  * @throws CudaArgumentError for a matrix of another form or without an inverse, and as {@link resize} does
@@ -220,8 +226,9 @@ export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: 
 }
 
 /**
- * The image seen in perspective: (x, y) comes to (a / w, b / w), where (a, b, w) is the matrix times (x, y, 1). Where w is 0
- * the place is infinite, or NaN. The rest is as of {@link warpAffine}.
+ * The image seen in perspective: (x, y) comes to (a / w, b / w), where (a, b, w) is the matrix
+ * times (x, y, 1). Where w is 0 the place is infinite, or NaN. The rest is as of
+ * {@link warpAffine}.
  *
  * @param matrix three rows of three numbers
  */

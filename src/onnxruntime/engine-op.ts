@@ -76,7 +76,10 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
   return new DeviceOp(node);
 }
 
-/** The shapes that outputs are known to have on these inputs, whatever they are: they have not been checked. */
+/**
+ * The shapes that outputs are known to have on these inputs, whatever they are: they have not been
+ * checked.
+ */
 function seenBy(engine: OnnxEngine, tensors: readonly AnyTensor[]): (output: number) => readonly number[] | undefined {
   let inputs: string | undefined;
   return (output) => engine.outputShapes.of((inputs ??= shapesOf(tensors)), output);

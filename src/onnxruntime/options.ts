@@ -90,10 +90,12 @@ export interface OnnxRuntimeOptions {
    */
   readonly graphs?: boolean;
   /**
-   * Whether what the model declares has to hold: extents of one name are equal, and outputs have the shapes that it says. Default false, as to
-   * ONNX Runtime itself: exporters write one name for extents that differ, or the extents of the example that they traced. The first run
-   * on inputs of certain shapes then learns the outputs': it is no faster than one whose shapes only the run gives. With `true` no run has
-   * to, wrong inputs are refused at the call, and an output of another shape is an error.
+   * Whether what the model declares has to hold: extents of one name are equal, and outputs have
+   * the shapes that it says. Default false, as to ONNX Runtime itself: exporters write one name for
+   * extents that differ, or the extents of the example that they traced. The first run on inputs of
+   * certain shapes then learns the outputs': it is no faster than one whose shapes only the run
+   * gives. With `true` no run has to, wrong inputs are refused at the call, and an output of
+   * another shape is an error.
    */
   readonly strictShapes?: boolean;
   /** Gives up loading, where the library (1.22 and later) can; else its result is thrown away. */

@@ -1,7 +1,8 @@
 /**
- * Which outputs of a model may have shapes that depend on what inputs hold, not on the inputs' shapes alone: memory cannot be given
- * for those before a run, whatever the model declares. Found in the model itself (onnx.proto), of which constants are passed over: of a
- * file only the other parts are read. Where it is in another format nothing is known.
+ * Which outputs of a model may have shapes that depend on what inputs hold, not on the inputs'
+ * shapes alone: memory cannot be given for those before a run, whatever the model declares. Found
+ * in the model itself (onnx.proto), of which constants are passed over: of a file only the other
+ * parts are read. Where it is in another format nothing is known.
  */
 import { open } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
@@ -9,21 +10,72 @@ import { setImmediate } from 'node:timers/promises';
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 
 /** Operators of whose outputs nothing is known: other graphs make them. */
-const OF_GRAPHS: ReadonlySet<string> = new Set(['If', 'Loop', 'SequenceMap', 'BeamSearch', 'GreedySearch', 'Sampling']);
+const OF_GRAPHS: ReadonlySet<string> = new Set([
+  'If',
+  'Loop',
+  'SequenceMap',
+  'BeamSearch',
+  'GreedySearch',
+  'Sampling',
+]);
 
 /** Operators whose outputs have as many elements as their inputs' values say. */
-const BY_VALUE: ReadonlySet<string> = new Set(['NonZero', 'NonMaxSuppression', 'Unique', 'Compress', 'StringSplit', 'ImageDecoder', 'Tokenizer']);
+const BY_VALUE: ReadonlySet<string> = new Set([
+  'NonZero',
+  'NonMaxSuppression',
+  'Unique',
+  'Compress',
+  'StringSplit',
+  'ImageDecoder',
+  'Tokenizer',
+]);
 
-/** Operators with inputs that say the shape, by their places. Axes do: an extent of 1 that is taken away, or summed over. */
+/**
+ * Operators with inputs that say the shape, by their places. Axes do: an extent of 1 that is taken
+ * away, or summed over.
+ */
 const SAID_BY: Readonly<Record<string, readonly number[]>> = {
-  Reshape: [1], Expand: [1], Tile: [1], ConstantOfShape: [0], Range: [0, 1, 2], Slice: [1, 2, 3, 4], Resize: [1, 2, 3], Upsample: [1], Pad: [1, 3], TopK: [1], OneHot: [1], Squeeze: [1], Unsqueeze: [1], Split: [1],
-  ReduceMax: [1], ReduceMin: [1], ReduceMean: [1], ReduceSum: [1], ReduceProd: [1], ReduceL1: [1], ReduceL2: [1], ReduceLogSum: [1], ReduceLogSumExp: [1], ReduceSumSquare: [1],
-  CenterCropPad: [1], AffineGrid: [1], MaxUnpool: [2], Col2Im: [1, 2], DFT: [1, 2], STFT: [1, 3], HannWindow: [0], HammingWindow: [0], BlackmanWindow: [0], MelWeightMatrix: [0, 1],
-  SequenceAt: [1], SplitToSequence: [1], SequenceErase: [1],
+  Reshape: [1],
+  Expand: [1],
+  Tile: [1],
+  ConstantOfShape: [0],
+  Range: [0, 1, 2],
+  Slice: [1, 2, 3, 4],
+  Resize: [1, 2, 3],
+  Upsample: [1],
+  Pad: [1, 3],
+  TopK: [1],
+  OneHot: [1],
+  Squeeze: [1],
+  Unsqueeze: [1],
+  Split: [1],
+  ReduceMax: [1],
+  ReduceMin: [1],
+  ReduceMean: [1],
+  ReduceSum: [1],
+  ReduceProd: [1],
+  ReduceL1: [1],
+  ReduceL2: [1],
+  ReduceLogSum: [1],
+  ReduceLogSumExp: [1],
+  ReduceSumSquare: [1],
+  CenterCropPad: [1],
+  AffineGrid: [1],
+  MaxUnpool: [2],
+  Col2Im: [1, 2],
+  DFT: [1, 2],
+  STFT: [1, 3],
+  HannWindow: [0],
+  HammingWindow: [0],
+  BlackmanWindow: [0],
+  MelWeightMatrix: [0, 1],
+  SequenceAt: [1],
+  SplitToSequence: [1],
+  SequenceErase: [1],
 };
 /** Operators that give their input's extents. */
 const SHAPES: ReadonlySet<string> = new Set(['Shape', 'Size']);
-/** Operators whose values are anyone's guess, whatever their inputs hold. */
+/** Operators whose values do not follow from what their inputs hold. */
 const RANDOM = /^(Random|Multinomial|Bernoulli)/;
 
 interface OnnxNode {
@@ -55,13 +107,23 @@ export async function outputsByValue(model: PlacedModel): Promise<ReadonlySet<st
 }
 
 function byValue({ nodes, constants, outputs }: OnnxGraph): ReadonlySet<string> {
-  /** Names of values that inputs' shapes decide, and of tensors whose shapes depend on what inputs hold. */
+  /**
+   * Names of values that inputs' shapes decide, and of tensors whose shapes depend on what inputs
+   * hold.
+   */
   const [decided, open] = [new Set(constants), new Set<string>()];
   // An input that was left out has no name.
   decided.add('');
   for (const { op, inputs, outputs: made } of nodes) {
-    const isOpen = OF_GRAPHS.has(op) || inputs.some((name) => open.has(name)) || (BY_VALUE.has(op) && !inputs.every((name) => decided.has(name))) || (SAID_BY[op] ?? []).some((place) => inputs[place] !== undefined && !decided.has(inputs[place]));
-    const isDecided = !RANDOM.test(op) && !isOpen && (SHAPES.has(op) || inputs.every((name) => decided.has(name)));
+    const isOpen =
+      OF_GRAPHS.has(op) ||
+      inputs.some((name) => open.has(name)) ||
+      (BY_VALUE.has(op) && !inputs.every((name) => decided.has(name))) ||
+      (SAID_BY[op] ?? []).some(
+        (place) => inputs[place] !== undefined && !decided.has(inputs[place]),
+      );
+    const isDecided =
+      !RANDOM.test(op) && !isOpen && (SHAPES.has(op) || inputs.every((name) => decided.has(name)));
     for (const name of made) {
       // The number of extents is the rank, of what is open too.
       if (isOpen && !SHAPES.has(op)) open.add(name);
@@ -100,7 +162,12 @@ async function bytesOf(file: Awaited<ReturnType<typeof open>>): Promise<Bytes> {
     length: size,
     async at(from, count) {
       if (from < start || from + count > start + window.length) {
-        const { buffer, bytesRead } = await file.read(new Uint8Array(Math.max(count, WINDOW)), 0, undefined, from);
+        const { buffer, bytesRead } = await file.read(
+          new Uint8Array(Math.max(count, WINDOW)),
+          0,
+          undefined,
+          from,
+        );
         [start, window] = [from, buffer.subarray(0, bytesRead)];
       }
       return window.subarray(from - start, from - start + count);
@@ -135,7 +202,8 @@ function fieldAt(head: Uint8Array, at: number): Field {
     const [length, behind] = varint(head, behindTag);
     return { number, wire, from: at + behind, end: at + behind + length };
   }
-  const size = wire === 0 ? varint(head, behindTag)[1] - behindTag : wire === 1 ? 8 : wire === 5 ? 4 : NaN;
+  const size =
+    wire === 0 ? varint(head, behindTag)[1] - behindTag : wire === 1 ? 8 : wire === 5 ? 4 : NaN;
   if (Number.isNaN(size)) throw new Error('no wire type');
   return { number, wire, from: at + behindTag, end: at + behindTag + size };
 }
@@ -164,11 +232,14 @@ async function readGraph(bytes: Bytes, begin: number, end: number): Promise<Onnx
   const outputs: string[] = [];
   for await (const { number, wire, from, end: behind } of fieldsIn(bytes, begin, end)) {
     if (wire !== BYTES) continue;
-    const part = async (most: number): Promise<Uint8Array> => (await bytes.at(from, Math.min(behind - from, most)));
+    const part = async (most: number): Promise<Uint8Array> =>
+      await bytes.at(from, Math.min(behind - from, most));
     if (number === 1) nodes.push(nodeIn(await part(MOST_OF_NODE)));
     else if (number === 12) outputs.push(...textsIn(await part(MOST_OF_NAME), 1));
-    // TensorProto: name 8, in front of raw_data 9; what it is in front of is short, or it is a constant all the same.
-    else if (number === 5) for (const name of textsIn(await part(MOST_OF_NAME), 8)) constants.add(name);
+    // TensorProto: name 8, in front of raw_data 9; what it is in front of is short, or it is a
+    // constant all the same.
+    else if (number === 5)
+      for (const name of textsIn(await part(MOST_OF_NAME), 8)) constants.add(name);
   }
   return { nodes, constants, outputs };
 }
@@ -184,7 +255,8 @@ function textsIn(bytes: Uint8Array, number: number): string[] {
   for (let at = 0; at < bytes.length;) {
     const field = fieldAt(bytes.subarray(at, at + 20), at);
     if (field.end > bytes.length) break;
-    if (field.number === number && field.wire === BYTES) found.push(text.decode(bytes.subarray(field.from, field.end)));
+    if (field.number === number && field.wire === BYTES)
+      found.push(text.decode(bytes.subarray(field.from, field.end)));
     at = field.end;
   }
   return found;

@@ -145,12 +145,13 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /**
-   * Records another operation of the same shape and takes over its parameters: sizes of launches, scalars, memory. What
-   * the graph gives stays {@link output}, so `op` has to write there: of an operation that makes its result capture one that
-   * writes it to memory of yours, `out.copyFrom(op)`. cuGraphExecUpdate
+   * Records another operation of the same shape and takes over its parameters: sizes of launches,
+   * scalars, memory. What the graph gives stays {@link output}, so `op` has to write there: of an
+   * operation that makes its result capture one that writes it to memory of yours,
+   * `out.copyFrom(op)`. cuGraphExecUpdate
    *
-   * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters, and where the output is the graph's own memory,
-   * which `op` does not write; the graph is then as it was.
+   * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters, and where the
+   * output is the graph's own memory, which `op` does not write; the graph is then as it was.
    */
   async reparam(op: DeviceOp<unknown>): Promise<void> {
     this.check();
@@ -162,7 +163,7 @@ export class OpGraph<T> implements AsyncDisposable {
       this.uses.splice(0, this.uses.length, ...other.uses);
       // Its memory is part of this graph from now on; of the memory before, only the output is used any more.
       const before = this.owned.splice(0, this.owned.length, ...other.owned.splice(0));
-      const outputs = before.filter((each) => each instanceof DeviceBuffer);
+      const outputs = before.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
       keepHeld(outputs, this.output);
       for (const each of before) if (!(each instanceof DeviceBuffer) || outputs.includes(each)) this.owned.push(each);
         else each.close();

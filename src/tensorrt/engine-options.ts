@@ -20,8 +20,9 @@ export interface BuildProgress {
 /** What {@link loadEngine} and `buildEngine` take. */
 export interface LoadEngineOptions {
   /**
-   * Ranges of the inputs that have dynamic extents, by name. An input without one has fixed extents, or a dynamic first one alone: a batch,
-   * from 1 to 32 and tuned for 8, or as in the ranges that are given for other inputs.
+   * Ranges of the inputs that have dynamic extents, by name. An input without one has fixed
+   * extents, or a dynamic first one alone: a batch, from 1 to 32 and tuned for 8, or as in the
+   * ranges that are given for other inputs.
    */
   readonly shapes?: Readonly<Record<string, ShapeRange>>;
   /**

@@ -24,8 +24,8 @@ const BUILDERS: readonly TensorRTFlavor[] = ['tensorrt', 'rtx'];
 const OPTIONS = ['shapes', 'precision', 'stronglyTyped', 'workspace', 'optimizationLevel', 'flavor', 'contexts', 'cache', 'progress', 'signal'] as const;
 
 /**
- * Whether TensorRT is there to build for the device, and why not. Never rejects. TensorRT for RTX is not where the GPU is one that it
- * has no code for: an H100, an H200.
+ * Whether TensorRT is there to build for the device, and why not. Never rejects. TensorRT for RTX
+ * is not where the GPU is one that it has no code for: an H100, an H200.
  *
  * @param device the device; where it is left out, whether the library is there
  */
@@ -56,10 +56,13 @@ export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTI
  * Parses, builds and loads a model, or takes its plan from the cache on disk, which knows it by the model's hash, TensorRT's
  * version, the GPU and the options.
  *
- * An input whose first extent alone is dynamic, a batch, needs no range in `shapes`: from 1 to 32, tuned for 8.
+ * An input whose first extent alone is dynamic, a batch, needs no range in `shapes`: from 1 to 32,
+ * tuned for 8.
  *
  * @param model an ONNX file's bytes
- * @throws CudaError with code ERR_CUDA_UNSUPPORTED, before anything is built, for a GPU that TensorRT for RTX does not take; OnnxParserError, CudaLibraryError with TensorRT's words, CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
+ * @throws CudaError with code ERR_CUDA_UNSUPPORTED, before anything is built, for a GPU that
+ * TensorRT for RTX does not take; OnnxParserError, CudaLibraryError with TensorRT's words,
+ * CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
  */
 export async function loadEngine(device: AnyDevice, model: Uint8Array, options: LoadEngineOptions = {}): Promise<TensorRTEngine> {
   const core = coreOf(device);

@@ -163,7 +163,7 @@ async function* generate<P extends PixelFormat>(device: Device, open: Opener<P>,
   }
 }
 
-/** As it comes. Behind an abort, which ends ffmpeg, its failure is the signal's reason: that ffmpeg was killed is no news. */
+/** What `start` gives. A failure behind an abort, which kills ffmpeg, is the signal's reason. */
 async function unlessStopped<T>(signal: AbortSignal | undefined, start: () => Promise<T>): Promise<T> {
   try {
     return await start();

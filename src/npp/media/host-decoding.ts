@@ -42,9 +42,11 @@ export async function decodeOnHost(source: CheckedSource, { format, background, 
 }
 
 /**
- * A picture of 16 bits as a file of 8, each sample rounded to the nearest: libvips drops the lower byte, and sharp takes such pictures
- * with a profile to Display P3 instead of sRGB. `v >> 8` of 256 · (v · 255 / most + 1/2) is what v is rounded to; no sample is a tie, so
- * that 0.2 less, which f32 and either rounding of the sum do not make up for, changes none. Grey ones go through sRGB, where libvips shifts.
+ * A picture of 16 bits as a file of 8, each sample rounded to the nearest: libvips drops the lower
+ * byte, and sharp takes such pictures with a profile to Display P3 instead of sRGB. `v >> 8` of 256
+ * · (v · 255 / most + 1/2) is what v is rounded to; no sample is a tie, so that 0.2 less, which f32
+ * and either rounding of the sum do not make up for, changes none. Grey ones go through sRGB, where
+ * libvips shifts.
  */
 async function ofEightBits(picture: SharpPicture, { format, space, channels, bitsPerSample = 16 }: PictureForm, upright: boolean): Promise<Uint8Array> {
   // Samples of 10 and 12 bits stand in the upper bits.

@@ -30,7 +30,10 @@ export function sourceOf(argument: string, source: unknown): CheckedSource {
   return { input: bytes, name: `${argument} (${bytes.length} bytes)` };
 }
 
-/** The error for a source that gave no picture: its file cannot be read (ERR_CUDA_NOT_FOUND), or holds none (ERR_CUDA_FORMAT). */
+/**
+ * The error for a source that gave no picture: its file cannot be read (ERR_CUDA_NOT_FOUND), or
+ * holds none (ERR_CUDA_FORMAT).
+ */
 export async function refusalOf({ input, name }: CheckedSource, cause: unknown): Promise<CudaError> {
   const unread = typeof input === 'string' ? await unreadable(input) : undefined;
   if (unread === undefined) return new CudaFormatError('image', `${name}: ${firstLine(cause)}`, undefined, { cause });

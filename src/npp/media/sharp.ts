@@ -60,8 +60,8 @@ export function loadSharp(load = importPackage): Promise<Sharp> {
 }
 
 /**
- * Whether this sharp knows WebP's `exact`, which older versions pass over in silence: one that does refuses a value that is
- * neither true nor false.
+ * Whether this sharp knows WebP's `exact`, which older versions pass over in silence: one that does
+ * refuses a value that is neither true nor false.
  */
 export function knowsExactWebp(sharp: Sharp): boolean {
   try {
