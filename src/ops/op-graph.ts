@@ -163,7 +163,7 @@ export class OpGraph<T> implements AsyncDisposable {
       this.uses.splice(0, this.uses.length, ...other.uses);
       // Its memory is part of this graph from now on; of the memory before, only the output is used any more.
       const before = this.owned.splice(0, this.owned.length, ...other.owned.splice(0));
-      const outputs = before.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
+      const outputs = before.filter((each) => each instanceof DeviceBuffer);
       keepHeld(outputs, this.output);
       for (const each of before) if (!(each instanceof DeviceBuffer) || outputs.includes(each)) this.owned.push(each);
         else each.close();
