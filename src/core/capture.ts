@@ -134,6 +134,11 @@ export class CaptureScope {
     }
   }
 
+  /** Whether the graph writes it, or part of it. */
+  writes(resource: Resource): boolean {
+    return ((this.uses.get(resource) ?? 0) & ACCESS_WRITE) !== 0;
+  }
+
   /** The capture of a body of a conditional node on `stream`, which is part of this one. To be ended with {@link end} and {@link release}. */
   within(stream: Stream): CaptureScope {
     return new CaptureScope(stream, this.root, this.origin.shared.capture !== undefined, false, this);

@@ -18,3 +18,8 @@ test('bytes arrive as they are', async () => {
 test('what is small is not copied', async () => {
   expect(await shareImage('.version 7.0', new TurnBudget())).toBe('.version 7.0');
 });
+
+test('a byte order mark in front of text or bytes is left out', async () => {
+  expect(await shareImage('\ufeff.version 7.0', new TurnBudget())).toBe('.version 7.0');
+  expect(Buffer.from(await shareImage(new TextEncoder().encode('\ufeff.version 7.0'), new TurnBudget()) as Uint8Array).toString()).toBe('.version 7.0');
+});

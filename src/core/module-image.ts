@@ -29,7 +29,8 @@ export function checkText(image: string): void {
   }
 }
 
-export async function shareImage(image: string | Uint8Array, turns: TurnBudget): Promise<string | Uint8Array> {
+export async function shareImage(given: string | Uint8Array, turns: TurnBudget): Promise<string | Uint8Array> {
+  const image = withoutMark(given);
   if (image.length <= SMALL) return image;
   // A character takes at most three bytes of UTF-8; memory that is not touched costs nothing.
   const room = typeof image === 'string' ? image.length * 3 : image.length;
@@ -48,6 +49,12 @@ export async function shareImage(image: string | Uint8Array, turns: TurnBudget):
     from = to;
   }
   return shared.subarray(0, written);
+}
+
+/** Without a byte order mark, which readFile(path, 'utf8') leaves in front of PTX. */
+function withoutMark(image: string | Uint8Array): string | Uint8Array {
+  if (typeof image === 'string') return image.startsWith('\ufeff') ? image.slice(1) : image;
+  return image[0] === 0xef && image[1] === 0xbb && image[2] === 0xbf ? image.subarray(3) : image;
 }
 
 function isLeadSurrogate(code: number): boolean {

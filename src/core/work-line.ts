@@ -36,6 +36,8 @@ export interface LineWork {
   ready(line: WorkLine, number: number): Float64Array | undefined;
   /** Is given the device's addresses of the memory, in the order of the uses. */
   prepare(addresses: readonly number[]): Promise<unknown>;
+  /** The error for what its thread has failed with. Default: that. */
+  refusal?(error: unknown): unknown;
 }
 
 /** Has a thread see to the memory: resolves when it has left, rejects with why what it was at has failed. */
@@ -313,7 +315,7 @@ export class WorkLine {
   failed([failed, ...others]: readonly Entry[], error: unknown): void {
     this.waiting = [...others, ...this.waiting.slice(this.next)];
     this.next = 0;
-    if (failed !== undefined) this.fail(failed, error);
+    if (failed !== undefined) this.fail(failed, failed.work.refusal?.(error) ?? error);
   }
 
   /** Why it cannot begin. */

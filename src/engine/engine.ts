@@ -14,7 +14,7 @@ export interface TensorInfo {
   readonly shape: readonly number[];
   /**
    * The names of the extents that are -1 where the model names them, by axis: `['batch', undefined, …]`. Two that are named alike
-   * are equal.
+   * are equal where the engine checks that: see {@link Engine.strictShapes}.
    */
   readonly dimensions?: readonly (string | undefined)[];
 }
@@ -59,6 +59,12 @@ export interface Engine extends AsyncDisposable {
   readonly device: Device;
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
+  /**
+   * Whether extents of one name have to be equal, and outputs have the shapes that the model
+   * declares. Default: true. False of ONNX Runtime, to which both are hints, unless it was loaded
+   * with `strictShapes`.
+   */
+  readonly strictShapes?: boolean;
   createContext(): Promise<EngineContext>;
   /**
    * The model on these inputs, in a context of the engine's own that is free, or a new one: as many as run at once, up to

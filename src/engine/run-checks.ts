@@ -21,11 +21,30 @@ export interface PlannedOutput {
   /** What was given to write to; undefined where it is to be made. */
   readonly given: AnyTensor | undefined;
   readonly shape: readonly number[] | undefined;
+  /**
+   * What the model declares, where it is no more than a hint, and memory for it cannot be made yet.
+   */
+  readonly declared?: readonly number[];
 }
 
-type Signature = Pick<Engine, 'device' | 'inputs' | 'outputs'>;
-/** What the names of extents stand for in a run, and which tensor has said so. */
+type Signature = Pick<Engine, 'device' | 'inputs' | 'outputs' | 'strictShapes'>;
+/**
+ * What the names of extents stand for in a run, and which tensor has said so. An extent is -1 where
+ * tensors differ and may.
+ */
 type Extents = Map<string, { readonly extent: number; readonly of: string }>;
+/** What is checked beside dtypes, ranks and fixed extents. */
+interface Rules {
+  readonly extents: Extents;
+  readonly range?: ExtentRange | undefined;
+  /**
+   * Whether extents of one name are equal, and what has no extents is a scalar: ONNX Runtime says
+   * no more of a tensor of unknown rank.
+   */
+  readonly strict: boolean;
+  /** What to write, where it is no tensor that was given. */
+  readonly advice?: string;
+}
 
 /** @throws CudaArgumentError unless exactly the model's inputs are given, and of outputs only those that it has */
 export function checkNames({ inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>, given: unknown, givenOutputs: unknown): void {
@@ -53,21 +72,26 @@ export function checkInputNames(inputs: readonly TensorInfo[], given: unknown): 
  * The outputs of a run on these inputs, in the model's order; those of `given` are checked.
  *
  * @param range of the input of a number, where the library sets bounds
+ * @param seen the shape that an output of a number is known to have on inputs of these shapes: all
+ * that one which was given is held to where the engine's shapes are not strict
  * @throws CudaArgumentError, CudaDisposedError for tensors that the model does not take
  */
-export function planOutputs(engine: Signature, tensors: readonly unknown[], given: Readonly<Record<string, AnyTensor>>, range?: (input: number) => ExtentRange | undefined): PlannedOutput[] {
+export function planOutputs(engine: Signature, tensors: readonly unknown[], given: Readonly<Record<string, AnyTensor>>, range?: (input: number) => ExtentRange | undefined, seen?: (output: number) => readonly number[] | undefined): PlannedOutput[] {
   const extents: Extents = new Map();
+  const strict = engine.strictShapes !== false;
   engine.inputs.forEach((info, i) => {
     const argument = `inputs.${info.name}`;
-    checkTensor(argument, info, checkOwn(engine, argument, tensors[i]), extents, range?.(i));
+    checkTensor(argument, info, checkOwn(engine, argument, tensors[i]), { extents, range: range?.(i), strict });
   });
-  return engine.outputs.map((info) => {
+  return engine.outputs.map((info, i) => {
     const tensor = given[info.name];
     const shape = knownShape(info, extents);
     if (tensor === undefined) return { info, given: undefined, shape };
     const argument = `options.outputs.${info.name}`;
     checkOwn(engine, argument, tensor);
-    checkTensor(argument, shape === undefined ? info : { ...info, shape }, tensor, new Map(extents));
+    const held = strict ? shape : seen?.(i);
+    if (strict || held !== undefined) checkTensor(argument, held === undefined ? info : { ...info, shape: held }, tensor, { extents: new Map(extents), strict: true });
+    else if (tensor.dtype.name !== info.dtype) checkTensor(argument, shape === undefined ? info : { ...info, shape }, tensor, { extents: new Map(), strict: false });
     if (!tensor.isContiguous) throw invalid(argument, 'a contiguous tensor', tensor, 'Leave it out, and copy what the run gives.');
     const shared = tensors.findIndex((input) => (input as AnyTensor).buffer.memory === tensor.buffer.memory);
     if (shared !== -1) throw invalid(argument, 'memory of its own', tensor, `It shares it with inputs.${engine.inputs[shared]!.name}.`);
@@ -85,7 +109,7 @@ function showShape({ shape, dimensions }: Pick<TensorInfo, 'shape' | 'dimensions
  *
  * @throws CudaArgumentError that names the argument
  */
-export function checkShapes(argument: string, inputs: readonly TensorInfo[], given: unknown): asserts given is Readonly<Record<string, readonly number[]>> {
+export function checkShapes(argument: string, { inputs, strictShapes = true }: Pick<Engine, 'inputs' | 'strictShapes'>, given: unknown): asserts given is Readonly<Record<string, readonly number[]>> {
   const example = `{ ${inputs.map(({ name, shape }) => `${name}: [${shape.map((extent) => Math.max(1, extent)).join(', ')}]`).join(', ')} }`;
   const names = inputs.map(({ name }) => name);
   if (typeof given !== 'object' || given === null || Object.keys(given).length !== names.length || names.some((name) => !(name in given))) {
@@ -96,22 +120,22 @@ export function checkShapes(argument: string, inputs: readonly TensorInfo[], giv
     const shape = (given as Readonly<Record<string, unknown>>)[info.name];
     const own = `${argument}.${info.name}`;
     if (!Array.isArray(shape) || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
-    checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, extents, undefined, `For example ${example}.`);
+    checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, { extents, strict: strictShapes, advice: `For example ${example}.` });
   }
 }
 
 /** Dtype, rank and extents. @throws CudaArgumentError */
-export function checkTensor(argument: string, info: TensorInfo, { dtype, shape }: AnyTensor, extents: Extents = new Map(), range?: ExtentRange): void {
-  checkShape(argument, info, { dtype: dtype.name, shape }, extents, range);
+export function checkTensor(argument: string, info: TensorInfo, { dtype, shape }: AnyTensor, rules: Rules = { extents: new Map(), strict: true }): void {
+  checkShape(argument, info, { dtype: dtype.name, shape }, rules);
 }
 
-/** `advice`: what to write, where it is no tensor that was given. */
-function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 'dtype' | 'shape'>, extents: Extents, range: ExtentRange | undefined, advice?: string): void {
+function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 'dtype' | 'shape'>, { extents, range, strict, advice }: Rules): void {
   const expected = `${info.dtype}${showShape(info)}`;
   const got = `${given.dtype}[${given.shape.join(', ')}]`;
   const wrong = (why: string, fix: string): CudaArgumentError => new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${got}: ${why}. ${advice ?? fix}`);
   if (given.dtype !== info.dtype) throw wrong('another dtype', `Write tensor.convert(${info.dtype}).`);
   const rank = given.shape.length;
+  if (!strict && info.shape.length === 0) return;
   if (rank !== info.shape.length) throw wrong(`rank ${rank} for ${info.shape.length}`, 'Write tensor.reshape([…]), unsqueeze(axis) or squeeze(axis).');
   info.shape.forEach((extent, axis) => {
     const found = given.shape[axis]!;
@@ -126,7 +150,9 @@ function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 
     if (name === undefined) return;
     const before = extents.get(name);
     if (before === undefined) extents.set(name, { extent: found, of: argument });
-    else if (before.extent !== found) throw wrong(`'${name}' is ${before.extent} by ${before.of}, and axis ${axis} has ${found}`, 'Make them equal.');
+    else if (before.extent === found) return;
+    else if (!strict) extents.set(name, { ...before, extent: -1 });
+    else throw wrong(`'${name}' is ${before.extent} by ${before.of}, and axis ${axis} has ${found}`, 'Make them equal.');
   });
 }
 
@@ -136,7 +162,7 @@ function knownShape({ shape, dimensions }: TensorInfo, extents: Extents): number
     const name = dimensions?.[axis];
     return extent >= 0 ? extent : name === undefined ? undefined : extents.get(name)?.extent;
   });
-  return known.every((extent) => extent !== undefined) ? known : undefined;
+  return known.every((extent) => extent !== undefined && extent >= 0) ? known as number[] : undefined;
 }
 
 function checkOwn({ device }: Signature, argument: string, tensor: unknown): AnyTensor {

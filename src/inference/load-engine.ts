@@ -34,8 +34,10 @@ const KINDS: readonly EngineKind[] = ['auto', 'tensorrt', 'onnxruntime'];
 /**
  * Loads an ONNX model for a device. Which library it is run by says `engine.kind`; its inputs, outputs and runs are the same.
  *
- * With `auto`, a model that TensorRT says it does not support (`ERR_CUDA_UNSUPPORTED`) is loaded with ONNX Runtime, and a process
- * warning of the type `CUDA_FALLBACK` says why; every other failure is told.
+ * With `auto`, a model that TensorRT says it does not support (`ERR_CUDA_UNSUPPORTED`), or for
+ * which it needs ranges in `tensorrt.shapes`, is loaded with ONNX Runtime, and a process warning of
+ * the type `CUDA_FALLBACK` says why; every other failure is told. So is it, without a warning, on a
+ * GPU that the only TensorRT there, that for RTX, does not take.
  *
  * @param model a path, a `file:` URL, or the bytes
  * @returns rejects with CudaError, code `ERR_CUDA_NO_LIBRARY`, where neither library is found: the message says how to get each
@@ -62,7 +64,7 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
     try {
       return await byTensorRT();
     } catch (error) {
-      if (!(error instanceof CudaError) || error.code !== 'ERR_CUDA_UNSUPPORTED') throw error;
+      if (!(error instanceof CudaError) || !(error.code === 'ERR_CUDA_UNSUPPORTED' || lacksRange(error, tensorrt?.shapes))) throw error;
       process.emitWarning(`TensorRT does not take the model, so ONNX Runtime runs it: ${error.message}`, { type: 'CUDA_FALLBACK' });
     }
   }
@@ -85,6 +87,12 @@ async function within(name: 'tensorrt' | 'onnxruntime', load: () => Promise<Engi
   }
 }
 
+/** Whether it is for want of a range of dynamic extents, which ONNX Runtime does without. */
+function lacksRange(error: CudaError, given: TensorRTOptions['shapes'] = {}): boolean {
+  const [, name] = (error instanceof CudaArgumentError && /^options\.tensorrt\.shapes\.(.+)$/.exec(error.argument)) || [];
+  return name !== undefined && !Object.keys(given).some((each) => name === each || name.startsWith(`${each}.`));
+}
+
 async function availability(device: Device): Promise<{ available: boolean; reason?: string }> {
   if (device.kind === 'cpu') return { available: false, reason: 'it runs on NVIDIA GPUs, and this is a CPU device.' };
   return isTensorRTAvailable(device);
@@ -92,6 +100,12 @@ async function availability(device: Device): Promise<{ available: boolean; reaso
 
 /** TensorRT parses bytes. */
 async function bytesOf(model: ModelSource, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  if (typeof model === 'string' || model instanceof URL) return readFile(model, { signal });
+  if (typeof model === 'string' || model instanceof URL) {
+    return readFile(model, { signal }).catch((cause: unknown) => {
+      const { code } = cause as NodeJS.ErrnoException;
+      if (code !== 'ENOENT' && code !== 'ENOTDIR') throw cause;
+      throw new CudaError('ERR_CUDA_NOT_FOUND', `model: there is no file ${String(model)} (${(cause as Error).message}).`, { cause });
+    });
+  }
   return model instanceof Uint8Array ? model : new Uint8Array(model);
 }

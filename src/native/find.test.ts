@@ -7,7 +7,7 @@ import { findLibrary } from './find.js';
 import type { FindResult, Machine } from './find.js';
 import { KNOWN_LIBRARIES, LIBCUDA, fileNames } from './libraries.js';
 
-const { nvrtc, nvinfer, cudnn, onnxruntime } = KNOWN_LIBRARIES;
+const { nvrtc, nvinfer, nvonnxparser, tensorrtRtx, tensorrtRtxParser, cudnn, onnxruntime } = KNOWN_LIBRARIES;
 
 let root: string;
 beforeEach(() => {
@@ -41,6 +41,21 @@ describe('a library is found', () => {
     const expected = file('usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1');
     expect(findLibrary(LIBCUDA, machine({}, 'arm64'))).toEqual({ path: expected });
     expect(findLibrary(LIBCUDA, machine({}, 'x64'))).toHaveProperty('tried');
+  });
+
+  test.each([
+    ['ASYNC_CUDA_TENSORRT_RTX', tensorrtRtx, 'libtensorrt_rtx.so.1', tensorrtRtxParser, 'libtensorrt_onnxparser_rtx.so.1'],
+    ['ASYNC_CUDA_TENSORRT', nvinfer, 'libnvinfer.so.10', nvonnxparser, 'libnvonnxparser.so.10'],
+  ] as const)("a parser in the folder, or beside the file, that %s names", (variable, row, name, parserRow, parserName) => {
+    const [library, parser, other] = [file(`opt/own/${name}`), file(`opt/own/${parserName}`), file(`usr/lib/x86_64-linux-gnu/${parserName}`)];
+    for (const named of [join(root, 'opt/own'), library]) {
+      expect(findLibrary(row, machine({ [variable]: named }))).toEqual({ path: library });
+      expect(findLibrary(parserRow, machine({ [variable]: named }))).toEqual({ path: parser });
+    }
+    // Where it has none the others are looked for, and its own variable comes first.
+    rmSync(parser);
+    expect(findLibrary(parserRow, machine({ [variable]: library }))).toEqual({ path: other });
+    expect(findLibrary(parserRow, machine({ [variable]: library, [parserRow.environment[0]]: other }))).toEqual({ path: other });
   });
 
   test.each([

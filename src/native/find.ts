@@ -60,7 +60,8 @@ export function findLibrary(row: LibraryRow, machine: Machine = thisMachine()): 
  */
 export function* candidatePaths(row: LibraryRow, machine: Machine, tried: Tried[]): Generator<string> {
   const names = fileNames(row, machine.platform);
-  const override = row.environment.map((name) => machine.env[name]).find((value) => value !== undefined && value !== '');
+  const named = (variables: readonly string[]): string | undefined => variables.map((name) => machine.env[name]).find((value) => value !== undefined && value !== '');
+  const override = named(row.environment);
   if (override !== undefined) {
     // What the user names is obeyed, or fails: nothing else is tried in its place.
     if (isFolder(override)) yield* filesIn(override, names, row);
@@ -68,6 +69,12 @@ export function* candidatePaths(row: LibraryRow, machine: Machine, tried: Tried[
     return;
   }
   const seen = new Set<string>();
+  const other = named(row.beside ?? []);
+  if (other !== undefined) {
+    const folder = isFolder(other) ? other : dirname(other);
+    seen.add(folder);
+    yield* filesIn(folder, names, row);
+  }
   for (const folder of candidateFolders(row, machine)) {
     if (seen.has(folder)) continue;
     seen.add(folder);

@@ -18,6 +18,11 @@ export interface LibraryRow {
   readonly from: 'driver' | 'toolkit' | 'package';
   /** Environment variables that name the file or its folder, looked at before anything else. */
   readonly environment: readonly string[];
+  /**
+   * Variables of libraries that it lies beside: where one names a folder, or a file in it, that is
+   * looked at first.
+   */
+  readonly beside?: readonly string[];
   /** Python packages that have it, the one for the newest CUDA first. */
   readonly wheels?: readonly string[];
   /** Folders under a Python site-packages besides `nvidia/<package>/lib`. */
@@ -76,7 +81,7 @@ export const KNOWN_LIBRARIES = {
   },
   nvonnxparser: {
     name: 'TensorRT ONNX parser', base: 'nvonnxparser', versions: ['11', '10', '8'], windows: ['nvonnxparser_11.dll', 'nvonnxparser_10.dll', 'nvonnxparser.dll'],
-    from: 'package', environment: [variable('nvonnxparser')], wheels: ['tensorrt-cu13', 'tensorrt-cu12'], wheelFolders: ['tensorrt_libs'],
+    from: 'package', environment: [variable('nvonnxparser')], beside: ['ASYNC_CUDA_TENSORRT', variable('nvinfer')], wheels: ['tensorrt-cu13', 'tensorrt-cu12'], wheelFolders: ['tensorrt_libs'],
   },
   nvinferLean: {
     name: 'TensorRT lean runtime', base: 'nvinfer_lean', versions: ['11', '10', '8'], windows: ['nvinfer_lean_11.dll', 'nvinfer_lean_10.dll', 'nvinfer_lean.dll'], from: 'package',
@@ -88,7 +93,7 @@ export const KNOWN_LIBRARIES = {
   },
   tensorrtRtxParser: {
     name: 'TensorRT for RTX ONNX parser', base: 'tensorrt_onnxparser_rtx', versions: ['1'], windows: ['tensorrt_onnxparser_rtx_1.dll', 'tensorrt_onnxparser_rtx.dll'], from: 'package',
-    environment: ['ASYNC_CUDA_TENSORRT_RTX_PARSER'], wheels: ['tensorrt-rtx-cu13', 'tensorrt-rtx-cu12'], wheelFolders: ['tensorrt_rtx_libs'],
+    environment: ['ASYNC_CUDA_TENSORRT_RTX_PARSER'], beside: ['ASYNC_CUDA_TENSORRT_RTX'], wheels: ['tensorrt-rtx-cu13', 'tensorrt-rtx-cu12'], wheelFolders: ['tensorrt_rtx_libs'],
   },
   curand: toolkit('cuRAND', 'curand', ['10'], ['curand64_10.dll'], 'nvidia-curand'),
   cufft: toolkit('cuFFT', 'cufft', ['12', '11', '10'], ['cufft64_12.dll', 'cufft64_11.dll', 'cufft64_10.dll'], 'nvidia-cufft'),

@@ -40,6 +40,8 @@ export interface WarpGpu extends Gpu {
   readonly CONSTANT: boolean;
   readonly AFFINE: boolean;
   at(index: number, extent: number): number;
+  /** Where (u or v) is read, for a place that may be far away, or none. */
+  place(place: number, extent: number): number;
   weight(distance: number): number;
   store(value: number): number;
   weights(): KernelArray<number>;
@@ -48,13 +50,14 @@ export interface WarpGpu extends Gpu {
   sample(out: Output, to: number, x: Input, from: number, u: number, v: number, columns: number, rows: number, inRow: number, f0: number, f1: number, f2: number, f3: number): void;
 }
 
-/** What lies beyond every border, NaN too, is as far away as this: sums of it and of taps are exact. */
 export const sample = (out: Output, to: number, x: Input, from: number, u: number, v: number, columns: number, rows: number, inRow: number, f0: number, f1: number, f2: number, f3: number, gpu: WarpGpu): void => {
-  const far = gpu.f32(1048576);
-  const px = u > -far && u < far ? u : -far;
-  const py = v > -far && v < far ? v : -far;
-  const wholeX = Math.floor(gpu.TAPS === 1 ? px + 0.5 : px);
-  const wholeY = Math.floor(gpu.TAPS === 1 ? py + 0.5 : py);
+  const px = gpu.place(u, columns);
+  const py = gpu.place(v, rows);
+  const floorX = Math.floor(px);
+  const floorY = Math.floor(py);
+  // The sum of 0.5 and the number below it is rounded to 1; differences from the floor are exact.
+  const wholeX = gpu.TAPS === 1 && px - floorX >= 0.5 ? floorX + 1 : floorX;
+  const wholeY = gpu.TAPS === 1 && py - floorY >= 0.5 ? floorY + 1 : floorY;
   const firstX = gpu.i32(wholeX) - gpu.BEFORE;
   const firstY = gpu.i32(wholeY) - gpu.BEFORE;
   const wx = gpu.weights();

@@ -8,7 +8,7 @@ import { checkTensor } from '../library/operation.js';
 import type { Work } from '../library/operation.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
-import { BORDERS, INDICES } from './border.js';
+import { BORDERS, INDICES, PERIODS, PLACES } from './border.js';
 import type { Border } from './border.js';
 import { imageOperation } from './engine.js';
 import type { Description, EngineOptions, ImageOperation } from './engine.js';
@@ -77,12 +77,26 @@ function warps(name: string): ImageOperation<WarpParameters> {
     name,
     own: {
       queue(work, { images, results, parameters }) {
-        const { matrix } = parameters;
-        const affine = matrix[6] === 0 && matrix[7] === 0 && matrix[8] === 1;
+        const affine = isAffine(parameters.matrix);
+        const matrix = affine ? movedNear(parameters.matrix, images[0]!, parameters.border) : parameters.matrix;
         queueWarp(work, images[0]!, imageOfResult(results[0]!), parameters, affine ? 'affine' : 'perspective', Object.fromEntries(matrix.map((_, k) => [`m${k}`, f32])), [], () => Object.fromEntries(matrix.map((value, k) => [`m${k}`, value])));
       },
     },
   };
+}
+
+function isAffine(matrix: readonly number[]): boolean {
+  return matrix[6] === 0 && matrix[7] === 0 && matrix[8] === 1;
+}
+
+/**
+ * Moved by whole periods where the border repeats the image: the same pixels, from places of which
+ * f32 have more digits.
+ */
+function movedNear(matrix: readonly number[], { width, height }: Image, border: Border): readonly number[] {
+  const period = PERIODS[border];
+  if (period === undefined) return matrix;
+  return matrix.map((value, k) => (k === 2 ? value % period(width) : k === 5 ? value % period(height) : value));
 }
 
 const affine = warps('warpAffine');
@@ -113,7 +127,8 @@ function queueWarp(
       uses: {
         C: channels, ...(kind === 'remap' ? {} : { AFFINE: kind === 'affine' }),
         sample: deviceFunction(sample as never, { uses: {
-          C: channels, TAPS: taps, BEFORE: Math.floor((taps - 1) / 2), NORMALISED: filter === 'lanczos3', CONSTANT: border === 'constant', at: INDICES[border], weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
+          C: channels, TAPS: taps, BEFORE: Math.floor((taps - 1) / 2), NORMALISED: filter === 'lanczos3', CONSTANT: border === 'constant', at: INDICES[border], place: PLACES[border],
+          weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
           store: (filter === 'nearest' || filter === 'linear' ? STORES_OF_MEANS : STORES)[dtype.name], ...arrays[taps],
         } }),
       },
@@ -138,9 +153,12 @@ function samplingOf(image: Image, { filter = 'linear', border = 'constant', colo
 }
 
 /**
- * Each pixel of the result from where two maps say: pixel (row, column) is what lies at column `mapX[row, column]` and row `mapY[row, column]`
- * of the image, counted in pixels from the middle of the first one. The result has the maps' size. What lies outside of the image is
- * of the border; a position that is NaN or further away than 2²⁰ is outside.
+ * Each pixel of the result from where two maps say: pixel (row, column) is what lies at column
+ * `mapX[row, column]` and row `mapY[row, column]` of the image, counted in pixels from the middle
+ * of the first one. The result has the maps' size. What lies outside of the image is of the border,
+ * however far away it is. NaN is outside: there the constant border's colour is read, with every
+ * other border the first column (of `mapY` the first row). An infinity is beyond the edge on its
+ * side; with `reflect`, `reflect101` and `wrap`, which have no pixel for it, it is read as NaN is.
  *
  * @param mapX of f32 and [height, width], or [height, width, 1]; of a batch one for all images, or [images, height, width, 1]
  * @param mapY as mapX, of the same size
@@ -186,6 +204,7 @@ function warp(operation: ImageOperation<WarpParameters>, image: unknown, matrix:
   checkBoolean('options.inverse', options.inverse);
   const given = matrixOf(matrix, rows);
   const backward = options.inverse === true ? given : inverted(given);
+  if (!backward.every((value) => Number.isFinite(Math.fround(value)))) throw invalid('matrix', 'numbers that f32 can hold, in the matrix from the result to the image', backward);
   return imageOperation(operation, [image, options.out], options, ([value, out]) => warpDescription(name, imageOf(name, 'image', value), out, options, backward), ([result]) => result);
 }
 
@@ -193,9 +212,11 @@ function warp(operation: ImageOperation<WarpParameters>, image: unknown, matrix:
 export type Matrix = readonly (readonly [number, number, number])[];
 
 /**
- * The image moved by an affine map: the pixel at column x and row y comes to (m₀₀ x + m₀₁ y + m₀₂, m₁₀ x + m₁₁ y + m₁₂), counted in pixels from the
- * middle of the first one. Each pixel of the result is read at the place that the inverse gives, which is computed in doubles and rounded to
- * f32; with `inverse` the matrix is that already. Outside of the image the border is read.
+ * The image moved by an affine map: the pixel at column x and row y comes to (m₀₀ x + m₀₁ y + m₀₂,
+ * m₁₀ x + m₁₁ y + m₁₂), counted in pixels from the middle of the first one. Each pixel of the
+ * result is read at the place that the inverse gives, which is computed in doubles and rounded to
+ * f32; with `inverse` the matrix is that already. Outside of the image the border is read, as
+ * {@link remap} reads it.
  *
  * @param matrix two rows of three numbers
  * @throws CudaArgumentError for a matrix of another form or without an inverse, and as {@link resize} does
@@ -205,7 +226,9 @@ export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: 
 }
 
 /**
- * The image seen in perspective: (x, y) comes to (a / w, b / w), where (a, b, w) is the matrix times (x, y, 1). The rest is as of {@link warpAffine}.
+ * The image seen in perspective: (x, y) comes to (a / w, b / w), where (a, b, w) is the matrix
+ * times (x, y, 1). Where w is 0 the place is infinite, or NaN. The rest is as of
+ * {@link warpAffine}.
  *
  * @param matrix three rows of three numbers
  */

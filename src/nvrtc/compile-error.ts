@@ -4,6 +4,7 @@ import { codeFrame } from '../kernel/code-frame.js';
 import type { CheckedOptions } from './compile-options.js';
 import { readDiagnostics } from './diagnostics.js';
 import type { Diagnostic } from './diagnostics.js';
+import { headerFor } from './standard-headers.js';
 
 /** Errors whose lines are shown; the log has all. */
 const MOST_SHOWN = 5;
@@ -40,7 +41,13 @@ export function compileError(log: string, source: string, options: CheckedOption
   const shown = errors.slice(0, MOST_SHOWN).map(showDiagnostic);
   if (errors.length > MOST_SHOWN) shown.push(`… and ${errors.length - MOST_SHOWN} more: see the error's log`);
   const missing = errors.flatMap(({ message }) => /(?:cannot|could not) open source file "([^"]+)"/.exec(message)?.[1] ?? []);
-  if (missing.length > 0) shown.push(adviceForHeader(missing[0]!, options, cudaFolders));
+  const marked = errors.find(({ line, code }) => line === 1 && code?.startsWith('\ufeff') === true)?.file;
+  if (marked !== undefined) shown.push(`${marked} begins with a byte order mark, which NVRTC takes for text. Save it as UTF-8 without one, or pass its text, headers: { … }.`);
+  else if (missing.length > 0) shown.push(adviceForHeader(missing[0]!, options, cudaFolders));
+  else {
+    const lacking = new Set(errors.flatMap(({ message }) => headerFor(message) ?? []));
+    if (lacking.size > 0) shown.push(`Write ${[...lacking].map((header) => `#include <${header}>`).join(' and ')}, which comes with async-cuda.`);
+  }
   const said = shown.length === 0 ? log.trim() : shown.join('\n');
   const error = new NvrtcCompileError(`${options.name} does not compile:\n${said}`, log, diagnostics);
   if (errors.length === 0 || errors.some(({ file }) => file !== NAME_MAP)) return error;

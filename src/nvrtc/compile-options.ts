@@ -177,9 +177,14 @@ export function checkCompileOptions(options: CompileOptions): CheckedOptions {
   const precompiledHeaders = checkPrecompiled(options.precompiledHeaders);
   if (precompiledHeaders !== false) needs.push({ what: 'options.precompiledHeaders', since: PRECOMPILED_HEADERS });
   return {
-    architecture, outputs, name, nameExpressions, headers: Object.entries(headers), includeFolders: includeFolders.map((folder) => resolve(folder)), cudaHeaders, flags, needs,
+    architecture, outputs, name, nameExpressions, headers: Object.entries(headers).map(([header, text]) => [header, withoutMark(text)] as const), includeFolders: includeFolders.map((folder) => resolve(folder)), cudaHeaders, flags, needs,
     precompiledHeaders, raw, cache, signal,
   };
+}
+
+/** Without a byte order mark, which readFile(path, 'utf8') leaves in front of the text. */
+export function withoutMark(text: string): string {
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 
 function checkOutputs(outputs: readonly Output[]): void {

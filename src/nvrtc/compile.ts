@@ -4,18 +4,20 @@
 import { invalid } from '../core/arguments.js';
 import { headerFolders } from '../native/headers.js';
 import { KNOWN_LIBRARIES } from '../native/libraries.js';
-import { checkCompileOptions, checkText } from './compile-options.js';
+import { checkCompileOptions, checkText, withoutMark } from './compile-options.js';
 import type { CheckedOptions, CompileOptions } from './compile-options.js';
 import { compileError, diagnosticsOf } from './compile-error.js';
 import { compileOnThread } from './compiler-thread.js';
 import { withEscapedNewlines } from './escaped-newlines.js';
+import type { Diagnostic } from './diagnostics.js';
 import { dependenciesOf } from './includes.js';
 import { keepProgram, keptProgram } from './kept-programs.js';
 import { identityOf, placeOf } from './library-place.js';
 import { Program } from './program.js';
 import { refusalError } from './refusal.js';
 import { bundledHeadersFolder, precompiledHeadersFolder } from './scratch-folders.js';
-import type { Compiled, Version } from './thread/messages.js';
+import { CONSTANTS_HEADER, headerFor, standardHeaders } from './standard-headers.js';
+import type { CompileRequest, Compiled, Version } from './thread/messages.js';
 
 const BYTES = ['cubin', 'ltoir'] as const;
 
@@ -34,7 +36,7 @@ const USES_FILES = /^-{1,2}(I|include|pre-include|include-path|isystem|pch|creat
  */
 export async function compile(source: string, options: CompileOptions = {}): Promise<Program> {
   const checked = checkedSource(source, options);
-  return compileChecked(withEscapedNewlines(source), checked);
+  return compileChecked(withEscapedNewlines(withoutMark(source)), checked);
 }
 
 function checkedSource(source: string, options: CompileOptions): CheckedOptions {
@@ -48,7 +50,7 @@ function checkedSource(source: string, options: CompileOptions): CheckedOptions 
 /** For a device of this compute capability, where the options do not say what for; a cubin is made where NVRTC knows that architecture. @internal */
 export function compileFor(capability: Version, source: string, options: CompileOptions): Promise<Program> {
   const checked = checkedSource(source, options);
-  return compileChecked(withEscapedNewlines(source), checked, capability);
+  return compileChecked(withEscapedNewlines(withoutMark(source)), checked, capability);
 }
 
 async function compileChecked(source: string, options: CheckedOptions, capability?: Version): Promise<Program> {
@@ -60,6 +62,10 @@ async function compileChecked(source: string, options: CheckedOptions, capabilit
   const library = placeOf(KNOWN_LIBRARIES.nvrtc);
   const cudaFolders = options.cudaHeaders && library.path !== undefined ? headerFolders(library.path) : [];
   const dependencies = await dependenciesOf(source, { name, headers: options.headers, folders: options.includeFolders, cudaFolders });
+  // What lies in a folder, or is given, comes first.
+  const standard = standardHeaders(dependencies.unresolved);
+  const headers = [...options.headers, ...standard];
+  const lacking = dependencies.unresolved.filter((header) => standard.every(([known]) => known !== header));
   const flags = [
     ...options.flags, ...precompiledFlags(options.precompiledHeaders), ...[...options.includeFolders, ...cudaFolders].map((folder) => `--include-path=${folder}`), ...options.raw,
   ];
@@ -67,20 +73,29 @@ async function compileChecked(source: string, options: CheckedOptions, capabilit
   const mayKeep = options.cache && identity !== undefined && dependencies.unknown === undefined && !options.raw.some((option) => USES_FILES.test(option));
   const key = [
     'nvrtc', identity, source, name, options.headers, options.flags, options.raw, options.precompiledHeaders, options.nameExpressions, options.outputs, options.architecture, capability,
-    options.cudaHeaders, dependencies.key,
+    options.cudaHeaders, dependencies.key, standard,
   ];
   const known = mayKeep ? await keptProgram<Compiled>(key, BYTES) : undefined;
   signal?.throwIfAborted();
   if (known !== undefined) return new Program(name, known, diagnosticsOf(known.log, source, options), true);
 
-  const compiled = await compileOnThread({
-    kind: 'compile', library, source, name, headers: options.headers, flags, needs: options.needs, nameExpressions: options.nameExpressions, outputs: options.outputs,
+  const request: CompileRequest = {
+    kind: 'compile', library, source, name, headers, flags, needs: options.needs, nameExpressions: options.nameExpressions, outputs: options.outputs,
     architecture: options.architecture, capability,
-    bundledHeaders: options.cudaHeaders && cudaFolders.length === 0 && dependencies.unresolved.length > 0 ? bundledHeadersFolder() : undefined,
-  }, signal);
+    bundledHeaders: options.cudaHeaders && cudaFolders.length === 0 && lacking.length > 0 ? bundledHeadersFolder() : undefined,
+  };
+  let compiled = await compileOnThread(request, signal);
+  // nvcc reads <math.h> before the source; here that is done for sources that need it.
+  if ('reason' in compiled && compiled.reason === 'source' && !headers.some(([header]) => header === CONSTANTS_HEADER) && lacksConstants(diagnosticsOf(compiled.log, source, options))) {
+    compiled = await compileOnThread({ ...request, headers: [...headers, ...standardHeaders([CONSTANTS_HEADER])], flags: [`--pre-include=${CONSTANTS_HEADER}`, ...flags] }, signal);
+  }
   if ('reason' in compiled) throw compiled.reason === 'source' ? compileError(compiled.log, source, options, cudaFolders) : refusalError(name, compiled);
   if (mayKeep) keepProgram<Compiled>(key, compiled, BYTES);
   return new Program(name, compiled, diagnosticsOf(compiled.log, source, options), false);
+}
+
+function lacksConstants(diagnostics: readonly Diagnostic[]): boolean {
+  return diagnostics.some(({ severity, message }) => severity === 'error' && headerFor(message) === CONSTANTS_HEADER);
 }
 
 function precompiledFlags(precompiled: boolean | string): string[] {

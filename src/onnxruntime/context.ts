@@ -225,9 +225,11 @@ export class OnnxContext implements EngineContext {
       if (!taken) takeTo(() => 0).catch(ignore);
     };
     try {
-      const tensors = plan.outputs.map(({ info }, i) => {
+      const shapes = shapesOf(plan.inputs);
+      const tensors = plan.outputs.map(({ info, declared }, i) => {
         const value = values[i];
         if (value === undefined) return outputs[i]!.tensor;
+        this.engine.outputShapes.came(shapes, i, declared, value.shape);
         const tensor = madeTensor(run, info.dtype, value.shape);
         made.push(tensor);
         return tensor;
@@ -274,7 +276,7 @@ export class OnnxContext implements EngineContext {
       });
     } catch (error) {
       signal?.throwIfAborted();
-      throw error;
+      throw engine.outputShapes.refusal(error, plan.outputs);
     } finally {
       signal?.removeEventListener('abort', terminate);
     }

@@ -15,7 +15,7 @@ import type { Run } from '../ops/run.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { OnnxContext } from './context.js';
 import type { OnnxEngine } from './engine.js';
-import { LineRun } from './line-run.js';
+import { LineRun, shapesOf } from './line-run.js';
 
 /** A run whose arguments are known to be right. */
 export interface PlannedRun {
@@ -44,12 +44,14 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
   const values = engine.inputs.map(({ name }) => inputs[name]!);
   // What an operation makes is looked at when it is there.
   const known = values.every((each) => !(each instanceof DeviceOp));
-  if (known) planOutputs(engine, values, given);
+  if (known) planOutputs(engine, values, given, undefined, seenBy(engine, values as readonly AnyTensor[]));
   // Nobody ends what is in a line.
   const inLine = signal === undefined;
   let kept: LineRun | undefined;
+  let doubts = 0;
   const anew = (run: Run, tensors: readonly AnyTensor[]): Submitted<NamedTensors> => {
-    const planned = planOutputs(engine, tensors, given);
+    const { outputShapes } = engine;
+    const planned = outputShapes.planned(shapesOf(tensors), planOutputs(engine, tensors, given, undefined, seenBy(engine, tensors)));
     const dense = new Collected(tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> => nodeOf<unknown>(tensor.isContiguous ? tensor : tensor.contiguous())), what).submit(run);
     return whenKnown(run, dense, (all) => {
       const placed = all as readonly AnyTensor[];
@@ -57,7 +59,7 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
       const copies = placed.some((tensor, i) => tensor !== tensors[i]);
       const context = chooser.contextFor(run.stream);
       const line = inLine ? LineRun.of(engine, placed, planned) : undefined;
-      if (known && !copies) kept = line;
+      if (known && !copies) [kept, doubts] = [line, outputShapes.doubts];
       const given = line === undefined ? undefined : context.submitInLine(run, line);
       return given ?? context.submit(run, { inputs: placed, outputs: planned, signal });
     });
@@ -65,11 +67,20 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
   const args: ConstructorParameters<typeof Applied<NamedTensors>> = [known ? new Ready(values) : new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {
     run.checkNotRecording('a run of ONNX Runtime', 'run it before the capture, or behind graph.launch()');
     if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${what}: a run of ONNX Runtime needs the event loop, which sync() holds up: await the operation.`);
-    const again = kept?.isThere === true ? chooser.contextFor(run.stream).submitInLine(run, kept) : undefined;
+    const again = kept?.isThere === true && doubts === engine.outputShapes.doubts ? chooser.contextFor(run.stream).submitInLine(run, kept) : undefined;
     return again ?? anew(run, found as readonly AnyTensor[]);
   }, Object.values(given)];
   if (!known || !inLine) return new DeviceOp(new Applied<NamedTensors>(...args));
   const node = new RunOfTensors(inputs, given, ...args);
   recent.add(node);
   return new DeviceOp(node);
+}
+
+/**
+ * The shapes that outputs are known to have on these inputs, whatever they are: they have not been
+ * checked.
+ */
+function seenBy(engine: OnnxEngine, tensors: readonly AnyTensor[]): (output: number) => readonly number[] | undefined {
+  let inputs: string | undefined;
+  return (output) => engine.outputShapes.of((inputs ??= shapesOf(tensors)), output);
 }

@@ -19,13 +19,17 @@ import { libraryPlace } from './library-place.js';
 import { KeptModel, placeModel, transferOf } from './model-bytes.js';
 import { checkLoadOptions } from './options.js';
 import type { CheckedOptions, ModelSource, OnnxRuntimeOptions } from './options.js';
+import { OutputShapes } from './output-shapes.js';
 import { RunGraphs } from './run-graphs.js';
 import { ShapeSessions } from './shape-sessions.js';
 import { ask } from './thread-crew.js';
+import { outputsByValue } from './value-shapes.js';
 import type { LibraryInfo, LoadUnderWay, Loaded, ModelSource as PlacedModel, ProviderName, ValueInfo } from './thread/messages.js';
 
 /** The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else tensors are copied. */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** Why a provider did not load, once told. */
 const passedOver = new Set<string>();
@@ -58,7 +62,7 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
 /** With sessions for the shapes that were named. */
 async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOptions): Promise<void> {
   try {
-    shapesAtOnce.forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine.inputs, shapes); });
+    shapesAtOnce.forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine, shapes); });
     await engine.sessions.prepare(shapesAtOnce.map((shapes) => shapesOf(engine.inputs.map(({ name }) => ({ shape: shapes[name]! })))));
     signal?.throwIfAborted();
   } catch (error) {
@@ -70,6 +74,7 @@ async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOpt
 async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptions, kept: KeptModel | undefined): Promise<OnnxEngine> {
   const { signal } = checked;
   const placed = await kept?.place() ?? await placeModel(model);
+  const byValue = checked.strictShapes ? NONE : await outputsByValue(placed);
   signal?.throwIfAborted();
   const loaded = await load(core, placed, checked);
   if (loaded.passedOver !== undefined && !passedOver.has(loaded.passedOver)) {
@@ -82,7 +87,7 @@ async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptio
     core.check();
     const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
     await base;
-    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked), kept);
+    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked), kept, byValue);
   } catch (error) {
     await give();
     throw error;
@@ -148,12 +153,15 @@ export class OnnxEngine implements Engine {
   readonly device: Device;
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
+  readonly strictShapes: boolean;
   /** Who computes. */
   readonly provider: ProviderName;
   /** @internal */
   readonly library: LibraryInfo;
   /** @internal */
   readonly sessions: ShapeSessions;
+  /** @internal */
+  readonly outputShapes: OutputShapes;
   /** @internal */
   readonly bindings = new Bindings();
   /** Where runs are recorded. @internal */
@@ -176,9 +184,9 @@ export class OnnxEngine implements Engine {
   private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined) {
+  constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined, byValue: ReadonlySet<string>) {
     const { library, provider, inputs, outputs } = loaded;
-    const { contexts, niceness, graphs } = options;
+    const { contexts, niceness, graphs, strictShapes } = options;
     this.device = device;
     this.library = library;
     this.sessions = sessions;
@@ -186,6 +194,8 @@ export class OnnxEngine implements Engine {
     this.description = `ONNX Runtime ${library.version} (${NAMES[provider]})`;
     this.inputs = inputs.map((info) => infoOf('input', info));
     this.outputs = outputs.map((info) => infoOf('output', info));
+    this.strictShapes = strictShapes;
+    this.outputShapes = new OutputShapes(outputs.map(({ name }) => byValue.has(name)), strictShapes);
     this.limit = contexts[provider];
     this.niceness = niceness;
     this.base = base ?? 0;

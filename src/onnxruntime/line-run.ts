@@ -303,6 +303,10 @@ export class LineRun {
     return this.name;
   }
 
+  refusal(error: unknown): unknown {
+    return this.engine.outputShapes.refusal(error, this.outputs.map(({ info, given, layout: { shape } }) => ({ info, given, shape })));
+  }
+
   /** Run's arguments, until the next call. The session is that for its shapes. */
   argsOf({ inputNames, inputs, outputNames, outputs }: Bound, runOptions: number): Float64Array {
     const { args } = this;
@@ -480,6 +484,10 @@ class ContextRun implements LineWork, Held {
   private bindingThere({ runtime }: Stream): Binding | undefined {
     if (this.binding?.isReleased !== false) this.binding = this.run.findBinding(runtime.shared.values, this.uses, this.area);
     return this.binding;
+  }
+
+  refusal(error: unknown): unknown {
+    return this.run.refusal(error);
   }
 
   async prepare(addresses: readonly number[]): Promise<void> {

@@ -89,6 +89,15 @@ export interface OnnxRuntimeOptions {
    * something, or that may draw random numbers, is run as with `false`.
    */
   readonly graphs?: boolean;
+  /**
+   * Whether what the model declares has to hold: extents of one name are equal, and outputs have
+   * the shapes that it says. Default false, as to ONNX Runtime itself: exporters write one name for
+   * extents that differ, or the extents of the example that they traced. The first run on inputs of
+   * certain shapes then learns the outputs': it is no faster than one whose shapes only the run
+   * gives. With `true` no run has to, wrong inputs are refused at the call, and an output of
+   * another shape is an error.
+   */
+  readonly strictShapes?: boolean;
   /** Gives up loading, where the library (1.22 and later) can; else its result is thrown away. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -107,7 +116,7 @@ const SEARCHES: Readonly<Record<ConvolutionSearch, string>> = { heuristic: 'HEUR
 const LAYOUTS: readonly Layout[] = ['nchw', 'nhwc'];
 
 export const OPTION_NAMES: readonly string[] = [
-  'providers', 'threads', 'spinning', 'niceness', 'interOpThreads', 'optimisation', 'convolutionSearch', 'layout', 'fuseConvolutions', 'shapes', 'contexts', 'graphs', 'signal',
+  'providers', 'threads', 'spinning', 'niceness', 'interOpThreads', 'optimisation', 'convolutionSearch', 'layout', 'fuseConvolutions', 'shapes', 'contexts', 'graphs', 'strictShapes', 'signal',
 ];
 
 /** The options with their defaults. */
@@ -130,12 +139,13 @@ export interface CheckedOptions {
   readonly contexts: Readonly<Record<ProviderName, number>>;
   /** Whether runs are recorded. */
   readonly graphs: boolean;
+  readonly strictShapes: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
 export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): CheckedOptions {
   checkOptions('options', options, OPTION_NAMES);
-  const { providers, spinning = true, threads = defaultThreads(spinning), niceness = DEFAULT_NICENESS, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, fuseConvolutions, shapes = DEFAULT_SHAPES, contexts, graphs = true, signal } = options;
+  const { providers, spinning = true, threads = defaultThreads(spinning), niceness = DEFAULT_NICENESS, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, fuseConvolutions, shapes = DEFAULT_SHAPES, contexts, graphs = true, strictShapes = false, signal } = options;
   // The default may be 0, which nobody may give.
   if (options.threads !== undefined) checkInteger('options.threads', options.threads, 1, MOST_LIBRARY_THREADS, 'threads');
   if (interOpThreads !== undefined) checkInteger('options.interOpThreads', interOpThreads, 1, MOST_LIBRARY_THREADS, 'threads');
@@ -149,12 +159,13 @@ export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): C
   checkOneOf('options.convolutionSearch', Object.keys(SEARCHES), convolutionSearch);
   checkBoolean('options.fuseConvolutions', fuseConvolutions);
   checkBoolean('options.graphs', graphs);
+  checkBoolean('options.strictShapes', strictShapes);
   if (layout !== undefined) checkOneOf('options.layout', LAYOUTS, layout);
   checkSignal(signal);
   return {
     providers: providers === undefined ? (device.kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']) : checkProviders(device, providers),
     lenient: providers === undefined, threads, spinning, restsBetween: spinning && takesAllCores(threads), niceness, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation],
-    cuda: { search: SEARCHES[convolutionSearch], layout, fuse: fuseConvolutions }, shapes: most, shapesAtOnce, contexts: contexts === undefined ? DEFAULT_CONTEXTS : { cpu: contexts, cuda: contexts }, graphs, signal,
+    cuda: { search: SEARCHES[convolutionSearch], layout, fuse: fuseConvolutions }, shapes: most, shapesAtOnce, contexts: contexts === undefined ? DEFAULT_CONTEXTS : { cpu: contexts, cuda: contexts }, graphs, strictShapes, signal,
   };
 }
 

@@ -47,10 +47,10 @@ export class OpGraph<T> implements AsyncDisposable {
   private readonly graph: Graph;
   private readonly owned: Disposable[];
   /** What a launch uses: it takes its turn on that. */
-  private readonly uses: Placed[];
+  private readonly uses: Use[];
   private closed = false;
 
-  private constructor(stream: Stream, graph: Graph, output: T, owned: Disposable[], uses: Placed[]) {
+  private constructor(stream: Stream, graph: Graph, output: T, owned: Disposable[], uses: Use[]) {
     this.stream = stream;
     this.graph = graph;
     this.output = output;
@@ -101,12 +101,13 @@ export class OpGraph<T> implements AsyncDisposable {
     const run = new Run(stream.device, stream, policyOf(stream.device), 'record', poolOf(stream.device), nodes);
     let output: T;
     let graph: Graph;
-    let uses: Placed[];
+    let uses: Use[];
     try {
       // A stream of the policy's that is not part of it may be used by others meanwhile; memory is allocated beside it.
       graph = await stream.capture(() => {
         output = run.resume(() => submit(run));
-        uses = [...stream.captureScope!.uses.keys()].map((memory) => ({ memory }));
+        const scope = stream.captureScope!;
+        uses = Array.from(scope.uses.keys(), (memory) => ({ memory, isWritten: scope.writes(memory) }));
       }, nodes ? { allocate: 'nodes' } : {});
       await run.prepared();
     } catch (error) {
@@ -144,16 +145,20 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /**
-   * Records another operation of the same shape and takes over its parameters: sizes of launches, scalars, memory. What
-   * the graph gives stays {@link output}, so `op` has to write there. cuGraphExecUpdate
+   * Records another operation of the same shape and takes over its parameters: sizes of launches,
+   * scalars, memory. What the graph gives stays {@link output}, so `op` has to write there: of an
+   * operation that makes its result capture one that writes it to memory of yours,
+   * `out.copyFrom(op)`. cuGraphExecUpdate
    *
-   * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters; the graph is then as it was.
+   * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters, and where the
+   * output is the graph's own memory, which `op` does not write; the graph is then as it was.
    */
   async reparam(op: DeviceOp<unknown>): Promise<void> {
     this.check();
     if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
     const other = await OpGraph.capture(nodeOf(op), this.stream);
     try {
+      this.checkWritten(other.uses);
       await this.graph.update(other.graph);
       this.uses.splice(0, this.uses.length, ...other.uses);
       // Its memory is part of this graph from now on; of the memory before, only the output is used any more.
@@ -205,9 +210,22 @@ export class OpGraph<T> implements AsyncDisposable {
     return this.toString();
   }
 
+  /** @throws CudaError unless memory of this graph's that it gives is written by what uses these */
+  private checkWritten(uses: readonly Use[]): void {
+    const outputs = this.owned.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
+    keepHeld(outputs, this.output);
+    if (outputs.every((output) => uses.some(({ memory, isWritten }) => isWritten && memory === output.memory))) return;
+    throw new CudaError('ERR_CUDA_CAPTURE', 'graph.reparam: op makes a result of its own, and does not write to graph.output, which launches give. Capture an operation that writes to a tensor of yours, out.copyFrom(op), and pass one that writes there too; or capture op as another graph.');
+  }
+
   private check(): void {
     if (this.closed) throw new CudaDisposedError('graph: used after it was closed. Capture the operation again.');
   }
+}
+
+/** Memory that a graph uses. */
+interface Use extends Placed {
+  readonly isWritten: boolean;
 }
 
 function known<T>(value: T | Later<T>): T {

@@ -19,7 +19,11 @@ export interface BuildProgress {
 
 /** What {@link loadEngine} and `buildEngine` take. */
 export interface LoadEngineOptions {
-  /** Ranges of the inputs that have dynamic extents, by name. An input without one must have only fixed extents. */
+  /**
+   * Ranges of the inputs that have dynamic extents, by name. An input without one has fixed
+   * extents, or a dynamic first one alone: a batch, from 1 to 32 and tuned for 8, or as in the
+   * ranges that are given for other inputs.
+   */
   readonly shapes?: Readonly<Record<string, ShapeRange>>;
   /**
    * What float32 layers may be computed in, where the library takes it as a flag: up to version 10. From 11 on, and in TensorRT

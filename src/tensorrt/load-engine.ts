@@ -10,10 +10,12 @@ import { cacheFolder, makeFolder } from '../core/thread-ending.js';
 import type { AnyDevice } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Builder } from './builder.js';
+import { DEFAULT_BATCH, rangesOf } from './default-ranges.js';
 import type { LoadEngineOptions, TensorRTFlavor, TensorRTInfo } from './engine-options.js';
 import { openTensorRT } from './library.js';
 import type { OpenTensorRTOptions } from './library.js';
 import { OnnxParser } from './onnx-parser.js';
+import { whyNotRtx } from './rtx-gpus.js';
 import { Runtime } from './runtime.js';
 import type { TensorRTEngine } from './tensorrt-engine.js';
 
@@ -22,8 +24,8 @@ const BUILDERS: readonly TensorRTFlavor[] = ['tensorrt', 'rtx'];
 const OPTIONS = ['shapes', 'precision', 'stronglyTyped', 'workspace', 'optimizationLevel', 'flavor', 'contexts', 'cache', 'progress', 'signal'] as const;
 
 /**
- * Whether TensorRT is there to build for the device, and why not. Never rejects. Whether it takes this GPU shows when an engine
- * is loaded: TensorRT for RTX refuses some.
+ * Whether TensorRT is there to build for the device, and why not. Never rejects. TensorRT for RTX
+ * is not where the GPU is one that it has no code for: an H100, an H200.
  *
  * @param device the device; where it is left out, whether the library is there
  */
@@ -32,6 +34,11 @@ export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTI
   try {
     if (device !== undefined && coreOf(device).kind === 'cpu') return { available: false, reason: `TensorRT runs engines on NVIDIA GPUs only, and ${coreOf(device).name} is a CPU device.` };
     for (const flavor of BUILDERS) {
+      const unfit = device === undefined ? undefined : whyUnfit(coreOf(device), flavor);
+      if (unfit !== undefined) {
+        reasons.push(unfit);
+        continue;
+      }
       try {
         const { version } = await openTensorRT('run', { flavor });
         return { available: true, flavor, version };
@@ -49,8 +56,13 @@ export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTI
  * Parses, builds and loads a model, or takes its plan from the cache on disk, which knows it by the model's hash, TensorRT's
  * version, the GPU and the options.
  *
+ * An input whose first extent alone is dynamic, a batch, needs no range in `shapes`: from 1 to 32,
+ * tuned for 8.
+ *
  * @param model an ONNX file's bytes
- * @throws OnnxParserError, CudaLibraryError with TensorRT's words, CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
+ * @throws CudaError with code ERR_CUDA_UNSUPPORTED, before anything is built, for a GPU that
+ * TensorRT for RTX does not take; OnnxParserError, CudaLibraryError with TensorRT's words,
+ * CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
  */
 export async function loadEngine(device: AnyDevice, model: Uint8Array, options: LoadEngineOptions = {}): Promise<TensorRTEngine> {
   const core = coreOf(device);
@@ -58,6 +70,9 @@ export async function loadEngine(device: AnyDevice, model: Uint8Array, options: 
   checkOptions('options', options, OPTIONS);
   options.signal?.throwIfAborted();
   const library: OpenTensorRTOptions = { flavor: options.flavor ?? await flavorOf(core) };
+  // Known before minutes go into a plan that no runtime takes.
+  const unfit = whyUnfit(core, library.flavor!);
+  if (unfit !== undefined) throw new CudaError('ERR_CUDA_UNSUPPORTED', unfit);
   const runtime = await Runtime.create(core, library);
   try {
     const { title } = await openTensorRT('run', library);
@@ -79,10 +94,20 @@ export async function loadEngine(device: AnyDevice, model: Uint8Array, options: 
   }
 }
 
+/** Why the library's engines do not run on the device's GPU. */
+function whyUnfit({ kind, name, properties }: Device, flavor: TensorRTFlavor): string | undefined {
+  return flavor === 'rtx' && kind === 'cuda' ? whyNotRtx(name, properties.computeCapability) : undefined;
+}
+
 async function flavorOf(device: Device): Promise<TensorRTFlavor> {
   const { flavor, reason } = await isTensorRTAvailable(device);
-  if (flavor === undefined) throw new CudaError(device.kind === 'cpu' ? 'ERR_CUDA_UNSUPPORTED' : 'ERR_CUDA_NO_LIBRARY', reason!);
+  if (flavor === undefined) throw new CudaError(device.kind === 'cpu' || await isThere('rtx', device) ? 'ERR_CUDA_UNSUPPORTED' : 'ERR_CUDA_NO_LIBRARY', reason!);
   return flavor;
+}
+
+/** Whether the library is there, and does not take the device. */
+async function isThere(flavor: TensorRTFlavor, device: Device): Promise<boolean> {
+  return whyUnfit(device, flavor) !== undefined && openTensorRT('run', { flavor }).then(() => true, () => false);
 }
 
 async function planOf(device: Device, library: OpenTensorRTOptions, model: Uint8Array, { shapes = {}, precision = [], stronglyTyped, workspace, optimizationLevel, progress, signal }: LoadEngineOptions): Promise<Uint8Array> {
@@ -95,13 +120,9 @@ async function planOf(device: Device, library: OpenTensorRTOptions, model: Uint8
   });
   await using profile = await builder.createOptimizationProfile();
   const { inputs } = await network.tensors();
-  for (const name of Object.keys(shapes)) if (!inputs.some((input) => input.name === name)) throw invalid(`options.shapes.${name}`, `one of ${inputs.map((input) => `'${input.name}'`).join(', ')}`, name);
-  for (const { name, shape } of inputs) {
-    const range = shapes[name];
-    if (range !== undefined) await profile.setShape(name, range);
-    else if (shape.includes(-1)) throw invalid(`options.shapes.${name}`, `a range for [${shape.join(', ')}]`, undefined, `Write shapes: { ${name}: { min: [...], opt: [...], max: [...] } }.`);
-  }
-  if (Object.keys(shapes).length > 0) await config.addOptimizationProfile(profile);
+  const ranges = rangesOf(inputs, shapes);
+  for (const [name, range] of ranges) await profile.setShape(name, range);
+  if (ranges.size > 0) await config.addOptimizationProfile(profile);
   return await builder.build(network, config, { progress, signal });
 }
 
@@ -110,7 +131,7 @@ function entryOf(device: Device, title: string, model: Uint8Array, { cache, shap
   if (cache === false) return undefined;
   const folder = cache ?? cacheFolder();
   if (folder === undefined) return undefined;
-  const said = JSON.stringify([title, device.name, device.properties.computeCapability, shapes, precision, stronglyTyped, workspace, optimizationLevel]);
+  const said = JSON.stringify([title, device.name, device.properties.computeCapability, shapes, DEFAULT_BATCH, precision, stronglyTyped, workspace, optimizationLevel]);
   return join(folder, 'tensorrt', `${createHash('sha256').update(said).update('\0').update(model).digest('hex')}.plan`);
 }
 

@@ -268,6 +268,39 @@ onDevice('Frames', (host) => {
       expect(error.message).toBe('enough');
     });
 
+    test('a signal ends it while ffmpeg, whose output has ended, has not: the reason is the error, not how ffmpeg was killed', async () => {
+      const told = join(folder, 'closed');
+      // Its output is closed before the process ends.
+      const ffmpeg = await script(`${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), () => { require('node:fs').closeSync(1); writeFileSync(${JSON.stringify(told)}, 'now'); setInterval(() => {}, 1000); });`);
+      const controller = new AbortController();
+      const error = await failure(async () => {
+        for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg, signal: controller.signal })) {
+          expect(frame.index).toBe(0);
+          while (await readFile(told, 'utf8').catch(() => '') === '') await sleep(5);
+          setTimeout(() => { controller.abort(new Error('enough')); }, 50);
+        }
+      });
+      expect(error.message).toBe('enough');
+    });
+
+    test('a signal that aborts while ffmpeg is started, or says no size, ends it', async () => {
+      const ffmpeg = await script(`setInterval(() => {}, 1000);`);
+      for (const size of [{}, { width: 4, height: 2 }]) {
+        for (const wait of [0, 50]) {
+          const controller = new AbortController();
+          const waiting = failure(() => firstValues(frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg, signal: controller.signal, ...size })));
+          if (wait > 0) await sleep(wait);
+          controller.abort(new Error('enough'));
+          expect((await waiting).message).toBe('enough');
+        }
+      }
+    });
+
+    test('a process that was killed by another signal is an error with its name', async () => {
+      const ffmpeg = await script(`process.kill(process.pid, 'SIGKILL');`);
+      expect(await failure(() => firstValues(frames(device, { input: 'a', ...RGB, ffmpeg, signal: new AbortController().signal })))).toMatchObject({ code: 'ERR_CUDA_LIBRARY', statusName: 'SIGKILL' });
+    });
+
     test('it waits while the caller is behind', async () => {
       const count = join(folder, 'count');
       const ffmpeg = await script(`let n = 0; ${SAYS_SIZE} const block = Buffer.alloc(${RGB_BYTES * 1000}, 5); for (;;) { let at = 0; while (at < block.length) { try { at += writeSync(1, block, at); } catch (e) { if (e.code === 'EPIPE') process.exit(0); if (e.code !== 'EAGAIN') throw e; } } writeFileSync(${JSON.stringify(count)}, String(++n)); }`);
@@ -315,6 +348,16 @@ onDevice('Frames', (host) => {
       await sleep(5);
       controller.abort(new Error('enough'));
       expect(await ended).toMatchObject({ message: 'enough' });
+    });
+
+    test('a signal ends the encoder while a write waits for the end of ffmpeg', async () => {
+      const ffmpeg = await script(`require('node:fs').closeSync(0); setInterval(() => {}, 1000);`);
+      const controller = new AbortController();
+      await using encoder = await encodeFrames({ output: 'x', ...RGB, frameRate: 1, ffmpeg, signal: controller.signal });
+      const writing = failure(async () => { for (;;) await encoder.write(new Uint8Array(RGB_BYTES)); });
+      await sleep(300);
+      controller.abort(new Error('enough'));
+      expect((await writing).message).toBe('enough');
     });
   });
 

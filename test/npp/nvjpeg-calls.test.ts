@@ -170,8 +170,8 @@ else onDevice('Calls of nvJPEG', (host) => {
     }
     // By default it is sharp that says what is wrong.
     expect(await failure(() => decodeImage(device, jpeg.subarray(0, jpeg.length - 2)))).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
-    expect(await failure(() => decodeImage(device, join(folder, 'absent.jpg'), nvjpeg))).toMatchObject({ code: 'ERR_CUDA_FORMAT', cause: { code: 'ENOENT' } });
-    expect(await failure(() => decodeImage(device, join(folder, 'absent.jpg')))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining('absent.jpg') as string });
+    expect(await failure(() => decodeImage(device, join(folder, 'absent.jpg'), nvjpeg))).toMatchObject({ code: 'ERR_CUDA_NOT_FOUND', cause: { code: 'ENOENT' } });
+    expect(await failure(() => decodeImage(device, join(folder, 'absent.jpg')))).toMatchObject({ code: 'ERR_CUDA_NOT_FOUND', message: expect.stringContaining('absent.jpg') as string });
     expect(standIn.take().some((line) => line.startsWith('nvjpegDecode'))).toBe(false);
   });
 

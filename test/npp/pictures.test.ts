@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { crc32, deflateSync } from 'node:zlib';
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import { CudaFormatError } from 'async-cuda/core';
 import { crop, decodeImage, decodeImages, encodeImage, resize } from 'async-cuda/npp';
@@ -117,7 +118,7 @@ onDevice('Pictures', (host) => {
     await host.device.synchronize();
     const before = (await host.device.stats()).memory.inUse;
     for (const [sources, what] of [[[jpeg, png.subarray(0, 60), jpeg], 'sources[1] (60 bytes)'], [[jpeg, jpeg, jpeg.subarray(0, 200)], 'sources[2] (200 bytes)'], [[png, join(folder, 'absent.png')], 'absent.png']] as const) {
-      expect(await failure(() => decodeImages(device, sources))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining(what) as string });
+      expect(await failure(() => decodeImages(device, sources))).toMatchObject({ code: what === 'absent.png' ? 'ERR_CUDA_NOT_FOUND' : 'ERR_CUDA_FORMAT', message: expect.stringContaining(what) as string });
     }
     expect(await failure(() => decodeImages(device, [jpeg, jpeg], { signal: AbortSignal.abort(new Error('never mind')) }))).toMatchObject({ message: 'never mind' });
     await host.device.synchronize();
@@ -189,10 +190,64 @@ onDevice('Pictures', (host) => {
     for (const [c, wanted] of [170, 110, 90].entries()) expect(Math.abs(values[c]! - wanted)).toBeLessThanOrEqual(12);
   });
 
-  test('16 bits become 8', async () => {
-    const png = await sharp(Uint8Array.of(0, 128, 255), { raw: { width: 3, height: 1, channels: 1 } }).toColourspace('grey16').png().toBuffer();
-    expect((await sharp(png).metadata()).depth).toBe('ushort');
-    expect((await decoded(png, { format: 'grey' })).values).toEqual([0, 128, 255]);
+  /** A picture of every sample that 16 bits have, in each channel in another order. */
+  function deep(channels: 1 | 2 | 3 | 4): Uint16Array {
+    return Uint16Array.from({ length: 65536 * channels }, (_, i) => Math.floor(i / channels) * (2 * (i % channels) + 1) + (i % channels) * 777);
+  }
+  const narrowed = (samples: Iterable<number>): number[] => Array.from(samples, (v) => Math.round(v * 255 / 65535));
+  const differ = (given: readonly number[], wanted: readonly number[]): number => given.length - given.filter((value, i) => value === wanted[i]).length + Math.abs(given.length - wanted.length);
+
+  test.each([1, 2, 3, 4] as const)('16 bits are rounded to 8: every sample of %i channels, as PNG and TIFF', async (channels) => {
+    const samples = deep(channels);
+    const raw = sharp(samples, { raw: { width: 256, height: 256, channels } }).toColourspace(channels < 3 ? 'grey16' : 'rgb16');
+    const at = (c: number): number[] => narrowed(samples.filter((_, i) => i % channels === c));
+    const alpha = channels % 2 === 0 ? at(channels - 1) : new Array<number>(65536).fill(255);
+    const colors = channels < 3 ? [at(0), at(0), at(0)] : [at(0), at(1), at(2)];
+    for (const file of [await raw.clone().png().toBuffer(), await raw.clone().tiff({ compression: 'none' }).toBuffer()]) {
+      expect((await sharp(file).metadata()).depth).toBe('ushort');
+      expect(differ((await decoded(file, { background: 'ignore' })).values, colors[0]!.flatMap((_, i) => colors.map((each) => each[i]!)))).toBe(0);
+      expect(differ((await decoded(file, { format: 'rgba' })).values, colors[0]!.flatMap((_, i) => [...colors, alpha].map((each) => each[i]!)))).toBe(0);
+      if (channels < 3) expect(differ((await decoded(file, { format: 'grey', background: 'ignore' })).values, colors[0]!)).toBe(0);
+    }
+  });
+
+  test.each([10, 12] as const)('an AVIF of %i bits is rounded to 8 by its own greatest value', async (bits) => {
+    const most = 2 ** bits - 1;
+    const samples = Uint16Array.from({ length: 64 * 64 * 3 }, (_, i) => (Math.floor(i / 3) & most) << (16 - bits));
+    const file = await sharp(samples, { raw: { width: 64, height: 64, channels: 3 } }).toColourspace('rgb16').avif({ bitdepth: bits, lossless: true }).toBuffer();
+    expect((await sharp(file).metadata()).bitsPerSample).toBe(bits);
+    expect(differ((await decoded(file)).values, Array.from(samples, (v) => Math.round((v >> (16 - bits)) * 255 / most)))).toBe(0);
+  });
+
+  test('16 bits over a background, and turned, are the picture of 8 bits over it, and turned', async () => {
+    const samples = Uint16Array.of(65535, 1000, 40000, 0, 0, 65535, 3, 65535, 50, 300, 20000, 13107, 129, 128, 127, 65535);
+    const wide = await sharp(samples, { raw: { width: 2, height: 2, channels: 4 } }).toColourspace('rgb16').png().toBuffer();
+    const narrow = await sharp(Uint8Array.from(narrowed(samples)), { raw: { width: 2, height: 2, channels: 4 } }).png().toBuffer();
+    for (const options of [{}, { background: [100, 0, 7] }, { format: 'grey' }, { format: 'bgr' }] as const) expect(await decoded(wide, options)).toEqual(await decoded(narrow, options));
+    const tall = sharp(samples.subarray(0, 8), { raw: { width: 2, height: 1, channels: 4 } }).toColourspace('rgb16').withMetadata({ orientation: 6 });
+    expect((await decoded(await tall.png().toBuffer(), { format: 'rgba' })).shape).toEqual([2, 1, 4]);
+    expect((await decoded(await tall.png().toBuffer(), { format: 'rgba', orientation: 'ignore' })).shape).toEqual([1, 2, 4]);
+  });
+
+  /** A PNG with a profile beside samples that stay as they are. */
+  async function withProfile(png: Buffer, name: 'srgb' | 'p3'): Promise<Buffer> {
+    const { icc } = await sharp(await sharp({ create: { width: 1, height: 1, channels: 3, background: 'red' } }).withIccProfile(name).png().toBuffer()).metadata();
+    const body = Buffer.concat([Buffer.from('iCCPprofile\0\0', 'latin1'), deflateSync(icc!)]);
+    const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(body.length - 4);
+    check.writeUInt32BE(crc32(body));
+    // Behind the signature and IHDR.
+    return Buffer.concat([png.subarray(0, 33), length, body, check, png.subarray(33)]);
+  }
+
+  test.each(['srgb', 'p3'] as const)('16 bits with the colour profile %s become sRGB, as 8 bits with it do', async (profile) => {
+    const samples = Uint16Array.of(65535, 0, 0, 0, 65535, 0, 1028, 2056, 3084, 40092, 30069, 20046);
+    const form = { width: 4, height: 1, channels: 3 } as const;
+    const wide = await withProfile(await sharp(samples, { raw: form }).toColourspace('rgb16').png().toBuffer(), profile);
+    const narrow = await withProfile(await sharp(Uint8Array.from(narrowed(samples)), { raw: form }).png().toBuffer(), profile);
+    const { values } = await decoded(wide);
+    expect(values).toEqual((await decoded(narrow)).values);
+    if (profile === 'srgb') expect(values).toEqual(narrowed(samples));
   });
 
   test('the EXIF orientation is applied, or ignored', async () => {
@@ -225,9 +280,22 @@ onDevice('Pictures', (host) => {
     expect((await failure(() => decodeImage(device, path)) as Error).message).toContain(path);
   });
 
-  test('what is no picture, and what is not there', async () => {
+  test('what is no picture', async () => {
     expect(await failure(() => decodeImage(device, new Uint8Array(100)))).toMatchObject({ code: 'ERR_CUDA_FORMAT' });
-    expect(await failure(() => decodeImage(device, join(folder, 'absent.png')))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining('absent.png') as unknown });
+    const path = join(folder, 'text.png');
+    await writeFile(path, 'no picture');
+    expect(await failure(() => decodeImage(device, path))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining(path) as unknown });
+  });
+
+  test('a file that is not there, or a folder, is ERR_CUDA_NOT_FOUND, with the path and the cause', async () => {
+    const absent = join(folder, 'absent.png');
+    for (const [source, path, code, says] of [[absent, absent, 'ENOENT', 'there is no such file'], [pathToFileURL(absent), absent, 'ENOENT', 'there is no such file'], [join(folder, 'a', 'b.jpg'), join(folder, 'a', 'b.jpg'), 'ENOENT', 'there is no such file'], [folder, folder, 'EISDIR', 'it is a folder']] as const) {
+      for (const options of [{}, { engine: 'sharp' }, { format: 'rgba' }] as const) {
+        const error = await failure(() => decodeImage(device, source, options));
+        expect(error).toMatchObject({ name: 'CudaError', code: 'ERR_CUDA_NOT_FOUND', cause: { code } });
+        expect(error.message).toContain(`image: ${path}: ${says} (${code}`);
+      }
+    }
   });
 
   test('arguments are checked at the call', () => {
@@ -272,6 +340,19 @@ onDevice('Pictures', (host) => {
     expect([written, kept]).toEqual([format, channels]);
     const back = await decoded(bytes, { format: ({ 1: 'grey', 3: 'rgb', 4: 'rgba' } as const)[channels] });
     expect(back).toEqual({ shape: [5, 7, channels], values: [...values] });
+  });
+
+  test.each(['png', 'webp'] as const)('colours under alpha 0 stay in a lossless %s', async (format) => {
+    const values = Uint8Array.from({ length: 16 * 16 * 4 }, (_, i) => (i % 4 === 3 ? [0, 0, 1, 255][(i >> 2) % 4]! : i * 37));
+    using image = await device.tensor(u8, values, [16, 16, 4]);
+    const bytes = await encodeImage(image, format === 'webp' ? { format, lossless: true } : { format });
+    expect((await decoded(bytes, { format: 'rgba' })).values).toEqual([...values]);
+    expect((await decoded(bytes, { background: 'ignore' })).values).toEqual([...values].filter((_, i) => i % 4 !== 3));
+  });
+
+  test('every grey value stays in a lossless file', async () => {
+    using image = await device.tensor(u8, Uint8Array.from({ length: 256 }, (_, i) => i), [16, 16, 1]);
+    for (const options of [{ format: 'png' }, { format: 'webp', lossless: true }] as const) expect((await decoded(await encodeImage(image, options), { format: 'grey' })).values).toEqual(Array.from({ length: 256 }, (_, i) => i));
   });
 
   test('JPEG takes a quality, and a region is encoded as such', async () => {

@@ -1,8 +1,9 @@
 /** What every lazy operation does: the behaviours 1 to 33 of the inventory that this layer was measured against. */
-import { Device, i32, u8 } from 'async-cuda/core';
+import { Device, f32, i32, u8 } from 'async-cuda/core';
 import type { CudaError, DeviceBuffer , Stream} from 'async-cuda/core';
 import { LeastLoaded, NextIdle, OpGraph, RoundRobin, SingleStream, all, empty, enqueue, getDefaultDevice, parallel, poolOf, policyOf, setDefaultDevice, setPolicy, setPool, value, withContext, zip } from 'async-cuda/ops';
 import type { DeviceOp } from 'async-cuda/ops';
+import { tensor, zeros } from 'async-cuda/tensor';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { queueHostWork } from '../../src/core/host-work.js';
@@ -688,6 +689,32 @@ onDevice('Graphs of operations', (host) => {
     expect(await failure(() => graph.reparam(zip(work.add(x), work.add(x))))).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
     await graph.launch();
     expect(await work.read(y)).toBe(2);
+  });
+
+  test('31: reparam refuses an operation that makes its own result, and takes over one that writes to the output', async () => {
+    using x = await tensor(host.device, f32, [1, 2]);
+    using y = await tensor(host.device, f32, [10, 20]);
+    const list = async (op: PromiseLike<{ read(): PromiseLike<ArrayLike<number>> }>): Promise<number[]> => Array.from(await (await op).read());
+    await using graph = await x.dup().capture();
+    expect(await list(graph.launch())).toEqual([1, 2]);
+    for (const op of [y.dup(), empty(() => y).andThen((each) => each.dup())]) {
+      const error = await failure(() => graph.reparam(op));
+      expect(error).toMatchObject({ code: 'ERR_CUDA_CAPTURE', message: expect.stringContaining('Capture an operation that writes to a tensor of yours, out.copyFrom(op)') as string });
+    }
+    expect(await list(graph.launch())).toEqual([1, 2]);
+    await graph.reparam(graph.output.copyFrom(y));
+    expect(await list(graph.launch())).toEqual([10, 20]);
+
+    // Never launched: there is nothing that could be given by mistake.
+    await using never = await x.dup().capture();
+    expect(await failure(() => never.reparam(y.slice([0, 1]).dup()))).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+    expect(await list(never.launch())).toEqual([1, 2]);
+
+    using out = await zeros(host.device, f32, [2]);
+    await using given = await out.copyFrom(x.dup()).capture();
+    await given.reparam(out.copyFrom(y.dup()));
+    expect(await list(given.launch())).toEqual([10, 20]);
+    expect([...await out.read()]).toEqual([10, 20]);
   });
 
   test('32: captures at the same time, and streams made meanwhile', async () => {

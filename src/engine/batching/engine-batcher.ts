@@ -61,7 +61,7 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
   }
 
   private checkItem(item: NamedTensors): void {
-    const { inputs, device } = this.engine;
+    const { inputs, device, strictShapes } = this.engine;
     const names = inputs.map(({ name }) => name);
     if (typeof item !== 'object' || item === null) throw invalid('item', `tensors by name: ${names.join(', ')}`, item);
     for (const name of Object.keys(item)) {
@@ -81,7 +81,7 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
         throw new CudaArgumentError(argument, `${argument}: expected ${expected}, got one of ${given.dtype.name} and [${given.shape.join(', ')}].${whole}`);
       }
       dimensions.forEach((dimension, axis) => {
-        if (dimension === undefined) return;
+        if (dimension === undefined || strictShapes === false) return;
         const extent = given.shape[axis]!;
         const before = extents.get(dimension);
         if (before === undefined) extents.set(dimension, { extent, of: argument });
@@ -103,7 +103,8 @@ function checkBatched({ name, shape }: TensorInfo, isInput: boolean): void {
 }
 
 /** @throws CudaArgumentError where an item has an extent that is the batch's too */
-function checkNotInItems({ inputs }: Engine): void {
+function checkNotInItems({ inputs, strictShapes }: Engine): void {
+  if (strictShapes === false) return;
   const batches = new Set(inputs.map(({ dimensions }) => dimensions?.[0]));
   for (const { name, dimensions: [, ...dimensions] = [] } of inputs) {
     const found = dimensions.find((dimension) => dimension !== undefined && batches.has(dimension));

@@ -17,6 +17,7 @@ export class ByteReader {
   constructor(stream: ByteStream, signal: AbortSignal | undefined) {
     this.stream = stream;
     this.outer = signal;
+    if (signal?.aborted === true) this.stop();
     signal?.addEventListener('abort', this.stop, { once: true });
     this.iterator = stream[Symbol.asyncIterator]();
   }

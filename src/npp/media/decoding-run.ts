@@ -27,8 +27,8 @@ import type { JpegHeader } from './jpeg-header.js';
 import { mayHaveNvjpeg, openNvjpeg, openedNvjpeg } from './nvjpeg/nvjpeg.js';
 import type { HeldPicture, Nvjpeg, NvjpegPicture } from './nvjpeg/nvjpeg.js';
 import { upright } from './orientation.js';
+import { refusalOf } from './picture-source.js';
 import type { CheckedSource } from './picture-source.js';
-import { firstLine } from './sharp.js';
 
 export type Image = Tensor<'u8', number[]>;
 
@@ -217,13 +217,14 @@ function changed(run: Run, image: Image, change: (image: Image) => DeviceOp<Imag
 }
 
 /** The bytes of the source; undefined where sharp is to say what is wrong with a path. */
-async function readBytes({ input, name }: CheckedSource, engine: PictureEngine): Promise<Uint8Array | undefined> {
+async function readBytes(source: CheckedSource, engine: PictureEngine): Promise<Uint8Array | undefined> {
+  const { input } = source;
   if (typeof input !== 'string') return input;
   try {
     return await readFile(input);
   } catch (cause) {
     if (engine === 'auto') return undefined;
-    throw new CudaFormatError('image', `${name}: ${firstLine(cause)}`, undefined, { cause });
+    throw await refusalOf(source, cause);
   }
 }
 

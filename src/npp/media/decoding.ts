@@ -21,7 +21,8 @@ import type { CheckedSource, PictureSource } from './picture-source.js';
  * It is decoded when the operation is run, on threads of libvips, and then uploaded in slices through page-locked staging, so that
  * neither holds the event loop up. As many are decoded at once as libuv has threads (four, or UV_THREADPOOL_SIZE). cuMemcpyHtoDAsync
  *
- * - Colours become sRGB: CMYK, Lab and pictures with a colour profile are converted by libvips; 16 bits become 8.
+ * - Colours become sRGB: CMYK, Lab and pictures with a colour profile are converted by libvips. Of
+ *   16 bits each sample becomes round(v · 255 / 65535) first, alpha too.
  * - Grey becomes R = G = B for `rgb`; colours become grey by libvips' luminance, which weighs linear light.
  * - Transparent pixels are put over `background`, unless the format is `rgba`; without alpha in the picture that is 255.
  * - The EXIF orientation is applied, so that the image stands as a viewer shows it; `{ orientation: 'ignore' }` leaves it.
@@ -33,11 +34,13 @@ import type { CheckedSource, PictureSource } from './picture-source.js';
  * what it refuses. `{ engine: 'nvjpeg' }` insists on it: profiles are then ignored, and `grey` is the luma that is stored; `{ engine: 'sharp' }`
  * gives the same bits on every machine. nvjpegDecode, nvjpegDecodeBatched
  *
- * @throws CudaArgumentError at the call, and CudaError (ERR_CUDA_UNSUPPORTED) there for `nvjpeg` on a CPU device. Rejects with CudaFormatError
- * (code ERR_CUDA_FORMAT), which names the input, where it is no picture, is truncated or is too large; with CudaError (ERR_CUDA_NO_LIBRARY)
- * where sharp, or nvJPEG that was asked for, is not installed; with CudaLibraryError, which has nvJPEG's status, where that was asked for and
- * fails (ERR_CUDA_FORMAT: damaged, ERR_CUDA_UNSUPPORTED: a kind of JPEG that it lacks); with what the file system says of a path (its
- * `cause` in CudaFormatError); with the signal's reason.
+ * @throws CudaArgumentError at the call, and CudaError (ERR_CUDA_UNSUPPORTED) there for `nvjpeg` on
+ * a CPU device. Rejects with CudaFormatError (code ERR_CUDA_FORMAT), which names the input, where
+ * it is no picture, is truncated or is too large; with CudaError (ERR_CUDA_NO_LIBRARY) where sharp,
+ * or nvJPEG that was asked for, is not installed; with CudaLibraryError, which has nvJPEG's status,
+ * where that was asked for and fails (ERR_CUDA_FORMAT: damaged, ERR_CUDA_UNSUPPORTED: a kind of
+ * JPEG that it lacks); with CudaError (ERR_CUDA_NOT_FOUND) for a path where there is no file, or
+ * none that can be read (what the file system says is its `cause`); with the signal's reason.
  */
 export function decodeImage(device: AnyDevice, source: PictureSource, options: DecodeImageOptions = {}): DeviceOp<Tensor<'u8', number[]>> {
   const checked = sourceOf('source', source);

@@ -12,7 +12,7 @@ import { imageOf } from '../image.js';
 import type { Image } from '../image.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { checkAwaited } from './decoding-run.js';
-import { firstLine, loadSharp } from './sharp.js';
+import { firstLine, knowsExactWebp, loadSharp } from './sharp.js';
 import type { SharpPicture } from './sharp.js';
 
 /** Formats of files. */
@@ -23,11 +23,13 @@ export interface EncodeImageOptions {
   readonly format: FileFormat;
   /** From 1 to 100, of JPEG and WebP. Default: 80, sharp's. */
   readonly quality?: number;
-  /** Whether WebP keeps every bit. Default: false. PNG always does. */
+  /** Whether WebP keeps every bit, of transparent pixels too. Default: false. PNG always does. */
   readonly lossless?: boolean;
   /** Stops waiting. What libvips has begun it ends, and the result is dropped. */
   readonly signal?: AbortSignal;
 }
+
+type EncodeSettings = Pick<EncodeImageOptions, 'quality' | 'lossless'>;
 
 interface Row {
   /** Options besides the format that it has. */
@@ -35,13 +37,14 @@ interface Row {
   readonly alpha: boolean;
   /** The largest width and height. */
   readonly extent: number;
-  readonly write: (picture: SharpPicture, options: object) => SharpPicture;
+  readonly write: (picture: SharpPicture, options: EncodeSettings) => SharpPicture;
 }
 
 const FORMATS: Readonly<Record<FileFormat, Row>> = {
   png: { options: [], alpha: true, extent: Infinity, write: (picture, options) => picture.png(options) },
   jpeg: { options: ['quality'], alpha: false, extent: 65535, write: (picture, options) => picture.jpeg(options) },
-  webp: { options: ['quality', 'lossless'], alpha: true, extent: 16383, write: (picture, options) => picture.webp(options) },
+  // libwebp makes transparent pixels black unless it is to be exact.
+  webp: { options: ['quality', 'lossless'], alpha: true, extent: 16383, write: (picture, options) => picture.webp({ ...options, exact: options.lossless === true }) },
 };
 
 /**
@@ -91,8 +94,11 @@ function pixelsOf(run: Run, { tensor }: Image): Submitted<Uint8Array> {
   return nodeOf(tensor.read()).submit(run) as Submitted<Uint8Array>;
 }
 
-async function encode(pixels: Uint8Array, { width, height, channels }: Image, { write }: Row, settings: object): Promise<Uint8Array> {
+async function encode(pixels: Uint8Array, { width, height, channels }: Image, { write }: Row, settings: EncodeSettings): Promise<Uint8Array> {
   const sharp = await loadSharp();
+  if (settings.lossless === true && channels === 4 && !knowsExactWebp(sharp) && hasHiddenColors(pixels)) {
+    throw new CudaError('ERR_CUDA_UNSUPPORTED', "encodeImage: this version of sharp writes no lossless WebP that keeps the colours of transparent pixels. Update it (npm install sharp@latest), or write { format: 'png' }.");
+  }
   try {
     const picture = sharp(pixels, { raw: { width, height, channels } });
     const { data } = await write(channels === 1 ? picture.toColourspace('b-w') : picture, settings).toBuffer({ resolveWithObject: true });
@@ -100,4 +106,12 @@ async function encode(pixels: Uint8Array, { width, height, channels }: Image, { 
   } catch (cause) {
     throw new CudaError('ERR_CUDA_LIBRARY', `encodeImage: ${firstLine(cause)}`, { cause });
   }
+}
+
+/** Whether a pixel with alpha 0 is not black. */
+function hasHiddenColors(pixels: Uint8Array): boolean {
+  for (let i = 0; i < pixels.length; i += 4) {
+    if (pixels[i + 3] === 0 && (pixels[i]! | pixels[i + 1]! | pixels[i + 2]!) !== 0) return true;
+  }
+  return false;
 }

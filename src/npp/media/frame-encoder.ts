@@ -105,8 +105,7 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
     const { child } = this.process;
     const stdin = child.stdin!;
     if (stdin.writable && (stdin.write(bytes) || await drained(stdin))) return;
-    this.signal?.throwIfAborted();
-    await this.process.succeeded();
+    await unlessAborted(this.signal, () => this.process.succeeded());
     throw new CudaDisposedError('frame encoder: ffmpeg has ended before all frames were written. Is there a limit, such as -t or -frames, in args?');
   }
 }
@@ -154,5 +153,9 @@ export async function encodeFrames<P extends PixelFormat>(options: EncodeFramesO
   if (!overwrite && await stat(output).then(() => true, () => false)) throw new CudaArgumentError('options.output', `options.output: ${output} is there already. Write { overwrite: true } to replace it.`);
   const raw = ['-f', 'rawvideo', '-pix_fmt', pixelFormat, '-s', `${form.width}x${form.height}`, '-r', String(frameRate), '-i', 'pipe:0'];
   const process = await FfmpegProcess.start(ffmpeg, [...raw, ...args, overwrite ? '-y' : '-n', output], ['pipe', 'ignore', 'pipe']);
+  if (signal?.aborted === true) {
+    await process.kill();
+    signal.throwIfAborted();
+  }
   return new FrameEncoder(process, form, signal);
 }

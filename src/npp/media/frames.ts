@@ -126,17 +126,18 @@ async function formOf<P extends PixelFormat>(process: FfmpegProcess, pixelFormat
 
 async function* generate<P extends PixelFormat>(device: Device, open: Opener<P>, buffers: number, signal: AbortSignal | undefined): AsyncGenerator<VideoFrame<P>, void, undefined> {
   signal?.throwIfAborted();
-  const source = await open();
+  const source = await unlessStopped(signal, open);
   const memories: PinnedBuffer<PixelFormats[P]>[] = [];
   let next: Promise<VideoFrame<P> | undefined> | undefined;
   // At once, also while the caller is busy with a frame.
   const stop = (): void => { void source.close(); };
   signal?.addEventListener('abort', stop, { once: true });
+  if (signal?.aborted === true) stop();
   try {
     const { form } = source;
     while (memories.length < buffers) memories.push(await device.pinned(form.dtype, form.elements));
     const read = (index: number): Promise<VideoFrame<P> | undefined> => {
-      const frame = readFrame(source, index, memories[index % buffers]!, signal);
+      const frame = unlessStopped(signal, () => readFrame(source, index, memories[index % buffers]!, signal));
       // It is asked for later, or not at all.
       frame.catch(() => undefined);
       return frame;
@@ -162,14 +163,23 @@ async function* generate<P extends PixelFormat>(device: Device, open: Opener<P>,
   }
 }
 
+/** What `start` gives. A failure behind an abort, which kills ffmpeg, is the signal's reason. */
+async function unlessStopped<T>(signal: AbortSignal | undefined, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
+
 /** The next frame; undefined where there is none. */
 async function readFrame<P extends PixelFormat>({ name, form, reader, ended }: Source<P>, index: number, memory: PinnedBuffer<PixelFormats[P]>, signal: AbortSignal | undefined): Promise<VideoFrame<P> | undefined> {
   await memory.memory.settled();
   const { buffer, bufferOffset, byteLength } = memory;
   const filled = await reader.fill(new Uint8Array(buffer, bufferOffset, byteLength));
   if (filled === byteLength) return new VideoFrame(index, form, memory);
-  signal?.throwIfAborted();
-  await ended();
+  await unlessAborted(signal, ended);
   if (filled === 0) return undefined;
   throw new CudaFormatError('frames', `${name}: it ends within frame ${index}, after ${filled} of its ${byteLength} bytes (${form.width} × ${form.height} of ${form.pixelFormat}). Is that its size and its pixel format?`);
 }

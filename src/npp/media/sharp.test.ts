@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { loadSharp } from './sharp.js';
+import { knowsExactWebp, loadSharp } from './sharp.js';
+import type { Sharp } from './sharp.js';
 
 test('where sharp is not installed the error says how to get it, and the next call looks again', async () => {
   const absent = Object.assign(new Error("Cannot find package 'sharp'"), { code: 'ERR_MODULE_NOT_FOUND' });
@@ -11,4 +12,9 @@ test('where sharp is not installed the error says how to get it, and the next ca
   const sharp = await loadSharp();
   expect(typeof sharp).toBe('function');
   expect(await loadSharp(() => Promise.reject(absent))).toBe(sharp);
+});
+
+test('a sharp that passes over an option of WebP does not know it', async () => {
+  expect(knowsExactWebp(await loadSharp())).toBe(true);
+  expect(knowsExactWebp((() => ({ webp: () => undefined })) as unknown as Sharp)).toBe(false);
 });

@@ -11,9 +11,24 @@ export interface RawInfo {
   readonly channels: number;
 }
 
+/** What a file's header says. */
+export interface PictureForm {
+  readonly format: string;
+  /** What libvips makes of its samples: `ushort` of more than 8 bits. */
+  readonly depth: string;
+  readonly space: string;
+  readonly channels: number;
+  /** As they are stored. */
+  readonly bitsPerSample?: number;
+}
+
 /** A picture on its way through libvips. */
 export interface SharpPicture {
+  metadata(): Promise<PictureForm>;
   rotate(): SharpPicture;
+  /** Of each channel a · v + b. */
+  linear(a: readonly number[], b: readonly number[]): SharpPicture;
+  keepIccProfile(): SharpPicture;
   flatten(options: { background: { r: number; g: number; b: number } }): SharpPicture;
   removeAlpha(): SharpPicture;
   ensureAlpha(): SharpPicture;
@@ -42,6 +57,19 @@ export function loadSharp(load = importPackage): Promise<Sharp> {
     throw new CudaError('ERR_CUDA_NO_LIBRARY', `sharp: ${missing ? 'not installed' : `could not be loaded (${firstLine(cause)})`}. Pictures are decoded and encoded by it: npm install sharp`, { cause });
   });
   return loaded;
+}
+
+/**
+ * Whether this sharp knows WebP's `exact`, which older versions pass over in silence: one that does
+ * refuses a value that is neither true nor false.
+ */
+export function knowsExactWebp(sharp: Sharp): boolean {
+  try {
+    sharp(Uint8Array.of(0), { raw: { width: 1, height: 1, channels: 1 } }).webp({ exact: 'unknown' });
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** Not by a text that bundlers see: they would fail where it is not installed, and it is native code where it is. */

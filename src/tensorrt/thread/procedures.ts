@@ -609,7 +609,10 @@ export class Procedures {
   }
 }
 
-/** TensorRT's own words for too little memory. */
-function kindOf(said: string): 'memory' | 'library' {
-  return /out of memory|OutOfMemory|insufficient memory|cudaErrorMemoryAllocation|bad_alloc/i.test(said) ? 'memory' : 'library';
+/**
+ * TensorRT's own words for too little memory, and for a GPU that TensorRT for RTX has no code for.
+ */
+function kindOf(said: string): 'memory' | 'unsupported' | 'library' {
+  if (/out of memory|OutOfMemory|insufficient memory|cudaErrorMemoryAllocation|bad_alloc/i.test(said)) return 'memory';
+  return /cannot run on this GPU, which has compute capability|does not support this compute capability/i.test(said) ? 'unsupported' : 'library';
 }
