@@ -21,6 +21,7 @@ import { matrixProduct } from './kernels/matrix-product.js';
 import { sorting } from './kernels/sorting.js';
 import { firstLaunch } from './kernels/first-launch.js';
 import { chainCosts } from './ops/chain-cost.js';
+import { ownershipCosts } from './ops/ownership-cost.js';
 import { executionModes } from './ops/modes.js';
 import { pipelines } from './ops/pipelines.js';
 import { products } from './ops/products.js';
@@ -51,6 +52,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   launchWhileAllocating,
   ...executionModes,
   ...chainCosts,
+  ...ownershipCosts,
   pipelines,
   products,
   operationStalls,
