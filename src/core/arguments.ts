@@ -2,6 +2,7 @@
  * Checks of what users pass. Each throws a {@link CudaArgumentError} that names the argument, what was expected, what
  * came, and what to write instead.
  */
+import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
 
 import { CudaArgumentError } from '../runtime/errors.js';
@@ -91,6 +92,31 @@ export function checkBoolean(argument: string, value: unknown): asserts value is
 
 export function checkString(argument: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw invalid(argument, 'a string', value);
+}
+
+/** Text for native code, where it ends at its first NUL character: another name, or another file, would be meant. */
+export function checkText(argument: string, value: unknown): asserts value is string {
+  checkString(argument, value);
+  if (value.includes('\0')) throw new CudaArgumentError(argument, `${argument}: expected text without a zero character, got one at ${value.indexOf('\0')}.`);
+}
+
+/** A path of the file system. */
+export function checkPath(argument: string, value: unknown, expected = 'a path'): asserts value is string {
+  if (typeof value !== 'string' || value === '') throw invalid(argument, expected, value);
+  checkText(argument, value);
+}
+
+/** The path that a `file:` URL names. */
+export function pathOfUrl(argument: string, url: URL): string {
+  let path: string;
+  try {
+    path = fileURLToPath(url);
+  } catch (cause) {
+    // Another host, or an encoded separator.
+    throw new CudaArgumentError(argument, `${argument}: expected a URL of a file on this machine, got ${url.href}: ${(cause as Error).message}.`, { cause });
+  }
+  checkText(argument, path);
+  return path;
 }
 
 /** A name to be shown in errors. */
