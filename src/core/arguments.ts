@@ -3,7 +3,7 @@
  * came, and what to write instead.
  */
 import { fileURLToPath } from 'node:url';
-import { inspect } from 'node:util';
+import { inspect, types } from 'node:util';
 
 import { CudaArgumentError } from '../runtime/errors.js';
 import { DTYPES } from './dtype.js';
@@ -42,6 +42,15 @@ function isOfAnotherCopy(expected: string, value: unknown, shown: string): boole
   return name !== undefined && new RegExp(`\\b(?:an?|the|lazy) ${name}(?:,|$| or | of async-cuda)`).test(expected);
 }
 
+/** Whether it is a list. A Proxy that was revoked is none: `Array.isArray` throws for it. */
+export function isList(value: unknown): value is readonly unknown[] {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
 /** A whole number from `low` to `high`. */
 export function checkInteger(argument: string, value: unknown, low: number, high: number, unit = ''): asserts value is number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high) return;
@@ -52,7 +61,7 @@ export function checkInteger(argument: string, value: unknown, low: number, high
 /** Only the named options; a misspelled one is named, with the nearest that exists. */
 export function checkOptions(argument: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+  if (typeof options !== 'object' || options === null || isList(options) || isRevoked(options)) {
     throw invalid(argument, `an object with ${known.join(', ')}`, options);
   }
   const prototype: unknown = Object.getPrototypeOf(options);
@@ -69,6 +78,16 @@ export function checkOptions(argument: string, options: unknown, known: readonly
       `${argument}.${key}`,
       `${argument}: there is no option '${key}'.${near === undefined ? ` Options are ${known.join(', ')}.` : ` Did you mean '${near}'?`}`,
     );
+  }
+}
+
+/** Whether it is a Proxy with nothing behind it: whatever is asked of it throws. */
+function isRevoked(value: object): boolean {
+  try {
+    Object.getPrototypeOf(value);
+    return false;
+  } catch {
+    return types.isProxy(value);
   }
 }
 
