@@ -55,7 +55,12 @@ export function isList(value: unknown): value is readonly unknown[] {
 export function checkInteger(argument: string, value: unknown, low: number, high: number, unit = ''): asserts value is number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high) return;
   const range = high >= Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`;
-  throw invalid(argument, `a whole number ${range}${unit === '' ? '' : ` (${unit})`}`, value);
+  throw invalid(argument, `a whole number ${range}${unit === '' ? '' : ` (${unit})`}`, value, insteadOfBigint(value, low, high));
+}
+
+/** What to write for a bigint where a number belongs: only i64 and u64 have bigints on the host. */
+export function insteadOfBigint(value: unknown, low = -Number.MAX_SAFE_INTEGER, high = Number.MAX_SAFE_INTEGER): string {
+  return typeof value === 'bigint' && value >= low && value <= high ? `Write ${value}: bigints are for i64 and u64.` : '';
 }
 
 /** Only the named options; a misspelled one is named, with the nearest that exists. */

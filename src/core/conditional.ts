@@ -107,7 +107,7 @@ export function graphWhile(stream: Stream, condition: ConditionSource, body: Gra
 export function graphSwitch(stream: Stream, condition: ConditionSource, bodies: readonly GraphBody[]): void {
   checkCaptured(stream, 'graphSwitch');
   if (!Array.isArray(bodies) || bodies.length < 1 || bodies.length > MOST_BODIES) throw invalid('bodies', `a list of 1 to ${MOST_BODIES} functions`, bodies);
-  [...bodies].forEach((body, index) => { checkBody(`bodies[${index}]`, body); });
+  [...(bodies as unknown[])].forEach((body, index) => { checkBody(`bodies[${index}]`, body); });
   if (condition instanceof GraphCondition) {
     checkSupported(stream.device, 'a switch', true);
     record(stream, condition, SWITCH, bodies);
@@ -122,7 +122,7 @@ export function graphSwitch(stream: Stream, condition: ConditionSource, bodies: 
 function singly(stream: Stream, buffer: DeviceBuffer, bodies: readonly GraphBody[], mode: (index: number) => number): void {
   checkSupported(stream.device, 'a conditional node', false);
   const conditions = bodies.map((_, index) => from(stream, buffer, mode(index)));
-  [...bodies].forEach((body, index) => { record(stream, conditions[index]!, IF, [body]); });
+  bodies.forEach((body, index) => { record(stream, conditions[index]!, IF, [body]); });
 }
 
 /** A condition that is set from the buffer here. */
@@ -145,7 +145,7 @@ function record(stream: Stream, condition: GraphCondition, type: number, bodies:
   condition.take(stream);
   stream.captureScope!.gather(stream);
   put(stream, OP.conditionalNode, condition.handle, type, bodies.length);
-  [...bodies].forEach((body, index) => { recordBody(stream, condition, index, body); });
+  bodies.forEach((body, index) => { recordBody(stream, condition, index, body); });
 }
 
 function recordBody(stream: Stream, condition: GraphCondition, index: number, body: GraphBody): void {

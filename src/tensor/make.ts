@@ -4,10 +4,9 @@ import { types } from 'node:util';
 import { CudaArgumentError, PinnedBuffer } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { HOST_ARRAYS } from '../core/dtype.js';
-import type { HostView } from '../core/dtype.js';
 import { checkAttached } from '../core/host-codec.js';
 import { INTEGER_RANGES } from '../core/fill-pattern.js';
-import { checkDType, checkInteger, checkOptions, invalid, isList } from '../core/arguments.js';
+import { checkDType, checkInteger, checkOptions, insteadOfBigint, invalid, isList } from '../core/arguments.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
@@ -246,13 +245,13 @@ function checkedSource<D extends DTypeName>(dtype: DType<D>, source: unknown): {
   if (types.isAnyArrayBuffer(source)) {
     checkAttached(source, source, 'source');
     if (source.byteLength % dtype.bytes !== 0) throw invalid('source', `bytes of whole elements of ${dtype.name}, of ${dtype.bytes} each`, source);
-    return { values: source as ArrayBuffer, length: source.byteLength / dtype.bytes };
+    return { values: source, length: source.byteLength / dtype.bytes };
   }
   const expected = `a ${HOST_ARRAYS[dtype.name].name}, a list of elements, or an ArrayBuffer of their bytes`;
   // A Proxy of a typed array is none: its methods and accessors refuse it.
   if (types.isProxy(source)) throw invalid('source', expected, source, 'It is a Proxy: pass the array that is behind it.');
   const { length, toArray } = (source ?? {}) as { readonly length?: unknown; readonly toArray?: unknown };
-  if (ArrayBuffer.isView(source)) checkAttached(source as HostView, source.buffer, 'source');
+  if (ArrayBuffer.isView(source)) checkAttached(source, source.buffer, 'source');
   else if (!(source instanceof PinnedBuffer)) {
     const isListed = typeof source === 'object' && source !== null && (typeof length === 'number' || Symbol.iterator in source);
     throw invalid('source', expected, source, typeof toArray === 'function' ? 'Write source.toArray().' : isListed ? 'Write Array.from(source).' : '');
@@ -268,7 +267,7 @@ function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknow
   for (let index = 0; index < source.length; index++) {
     const value = source[index];
     if (isElement(value)) continue;
-    throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : '');
+    throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : insteadOfBigint(value, ...INTEGER_RANGES[dtype.name] ?? []));
   }
   const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly unknown[]): HostArray<D> };
   return Host.from(isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source);

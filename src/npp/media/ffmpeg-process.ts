@@ -120,6 +120,6 @@ function checkedPlace(argument: string, place: unknown): string {
 
 /** Options of ffmpeg. @throws CudaArgumentError */
 export function checkArguments(argument: string, args: unknown): asserts args is readonly string[] {
-  if (!Array.isArray(args) || ![...args].every((each) => typeof each === 'string')) throw invalid(argument, "a list of strings, such as ['-vf', 'fps=5']", args);
+  if (!Array.isArray(args) || ![...(args as unknown[])].every((each) => typeof each === 'string')) throw invalid(argument, "a list of strings, such as ['-vf', 'fps=5']", args);
   args.forEach((each, i) => { checkText(`${argument}[${i}]`, each); });
 }
