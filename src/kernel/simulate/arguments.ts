@@ -65,7 +65,7 @@ function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
   if (typeof value === 'object') return `a ${arrayName(value)}`;
-  return typeof value === 'string' ? `'${value}'` : `${String(value)} (${typeof value})`;
+  return typeof value === 'string' ? `'${value}'` : `${(value as symbol).toString()} (${typeof value})`;
 }
 
 function scalarOf(param: string, name: string, storage: StorageType, value: unknown): Value {
