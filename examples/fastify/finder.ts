@@ -4,10 +4,14 @@ import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda
 
 import { type DevicePhotograph, type Finding, type Point, sizeOf } from '../../demo/inference/photograph.js';
 import { type Counted, Counts } from './counts.js';
-import { decodePhotograph } from './decoding.js';
+import { decodePhotograph, pixelsOf } from './decoding.js';
 
 /** Photographs that may be on their way to the device at once; further ones wait for one another. */
 const ARRIVALS = 16;
+/** Pixels of photographs under way, at most: each has 3 bytes on the device, and for a while as many on the host. */
+const MOST_PIXELS_UNDER_WAY = { cpu: 150_000_000, cuda: 1_000_000_000 } as const;
+/** When to send a photograph again for which there was no memory: milliseconds. */
+const RETRY_PIXELS_MS = 1000;
 
 /** What a server asks, whichever thread the device belongs to. */
 export interface Finder {
@@ -38,9 +42,9 @@ export class BusyError extends Error {
   /** When to try again: milliseconds. */
   readonly retryAfter: number;
 
-  constructor(cause: CudaQueueFullError) {
+  constructor(retryAfter: number, cause?: unknown) {
     super('too many photographs wait', { cause });
-    this.retryAfter = cause.retryAfter;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -53,6 +57,8 @@ export interface PhotographFinderOptions {
   readonly find: (photographs: readonly DevicePhotograph[]) => PromiseLike<readonly Finding[][]>;
   /** How requests are put together. */
   readonly batching: BatcherOptions;
+  /** Pixels of photographs under way, at most; a photograph that would exceed it is refused. Default: 150 million on a CPU device, 1000 million on a GPU. */
+  readonly mostPixelsUnderWay?: number;
 }
 
 /** The finder of the thread that the device belongs to. */
@@ -64,6 +70,10 @@ export class PhotographFinder implements Finder {
   private readonly batcher: Batcher<DevicePhotograph, Finding[]>;
   /** A client may go while its photograph is in a batch: that is closed behind the batch. */
   private readonly running = new Set<DevicePhotograph>();
+  /** Those on the device, and their pixels. */
+  private readonly decoded = new Map<DevicePhotograph, number>();
+  /** Of photographs that are decoded now or are on the device. */
+  private pixelsUnderWay = 0;
 
   constructor(options: PhotographFinderOptions) {
     this.options = options;
@@ -73,14 +83,23 @@ export class PhotographFinder implements Finder {
 
   async find(file: Uint8Array, signal: AbortSignal): Promise<string> {
     const { device, task } = this.options;
-    const photograph = await decodePhotograph(device, file, this.arrivals, signal);
+    const pixels = this.admit(await pixelsOf(file, signal));
+    let photograph: DevicePhotograph;
+    try {
+      // Without the signal: libvips ends what it has begun, and until then its memory counts.
+      photograph = await decodePhotograph(device, file, this.arrivals);
+    } catch (error) {
+      this.pixelsUnderWay -= pixels;
+      throw error;
+    }
+    this.decoded.set(photograph, pixels);
     try {
       const findings = await this.batcher.run(photograph, { signal });
       return JSON.stringify({ ...sizeOf(photograph), [task]: findings.map(rounded) });
     } catch (error) {
-      throw error instanceof CudaQueueFullError ? new BusyError(error) : error;
+      throw error instanceof CudaQueueFullError ? new BusyError(error.retryAfter, error) : error;
     } finally {
-      if (!this.running.has(photograph)) photograph.close();
+      if (!this.running.has(photograph)) this.drop(photograph);
     }
   }
 
@@ -102,9 +121,23 @@ export class PhotographFinder implements Finder {
     } finally {
       for (const each of photographs) {
         this.running.delete(each);
-        each.close();
+        this.drop(each);
       }
     }
+  }
+
+  /** Counts a photograph that is about to be decoded. One alone has room in any case. @throws BusyError */
+  private admit(pixels: number): number {
+    const { mostPixelsUnderWay = MOST_PIXELS_UNDER_WAY[this.options.device.kind] } = this.options;
+    if (this.pixelsUnderWay > 0 && this.pixelsUnderWay + pixels > mostPixelsUnderWay) throw new BusyError(RETRY_PIXELS_MS);
+    this.pixelsUnderWay += pixels;
+    return pixels;
+  }
+
+  /** Closes a photograph, once. */
+  private drop(photograph: DevicePhotograph): void {
+    this.pixelsUnderWay -= this.decoded.get(photograph) ?? 0;
+    if (this.decoded.delete(photograph)) photograph.close();
   }
 }
 

@@ -22,6 +22,7 @@ const { values } = parseArgs({
     'max-batch': { type: 'string', default: '16' },
     'max-delay': { type: 'string', default: '5' },
     'max-running': { type: 'string' },
+    'max-megapixels': { type: 'string' },
     'http-threads': { type: 'string' },
     eager: { type: 'boolean', default: true },
   },
@@ -39,7 +40,9 @@ const options: PhotographFinderOptions = {
   task,
   find: (photographs) => models.find(photographs),
   batching: { maxBatchSize, maxQueueDelay: Number(values['max-delay']), eager: values.eager, ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
+  ...(values['max-megapixels'] === undefined ? {} : { mostPixelsUnderWay: 1e6 * Number(values['max-megapixels']) }),
 };
+if (options.mostPixelsUnderWay !== undefined && !(options.mostPixelsUnderWay > 0)) throw new Error(`--max-megapixels: expected a number above 0, got ${values['max-megapixels']}`);
 /**
  * Requests that may be under way at once: two batches that are decoded, two that wait and two that run. More would not be answered sooner: where more
  * come than can be answered, all would wait as much longer.
@@ -51,7 +54,7 @@ const payload = new Uint8Array(new SharedArrayBuffer(file.length));
 payload.set(file);
 if (models.plansBatches) {
   const alone = new RoundRobin(device, 1);
-  const photograph = await decodePhotograph(device, payload, alone, AbortSignal.timeout(60_000));
+  const photograph = await decodePhotograph(device, payload, alone);
   for (const size of sizesUpTo(maxBatchSize)) await models.find(Array.from({ length: Math.min(size, maxBatchSize) }, () => photograph));
   photograph.close();
   alone.close();

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { MessageChannel } from 'node:worker_threads';
 import type { FastifyInstance } from 'fastify';
 import sharp from 'sharp';
@@ -55,11 +55,14 @@ interface Started {
   readonly batching?: PhotographFinderOptions['batching'];
   readonly maxInFlight?: number;
   readonly bodyLimit?: number;
+  readonly requestTimeout?: number;
+  readonly mostReceiving?: number;
+  readonly mostPixelsUnderWay?: number;
 }
 
 /** A server whose finder is asked directly, or as one that belongs to another thread is. */
-function build(where: (typeof WHERE)[number], { find = () => Promise.reject(new Error('no model')), batching = { maxBatchSize: 4, maxQueueDelay: 5 }, maxInFlight = 32, bodyLimit = 2 ** 24 }: Started): FastifyInstance {
-  const own = new PhotographFinder({ device, task: 'text', find, batching });
+function build(where: (typeof WHERE)[number], { find = () => Promise.reject(new Error('no model')), batching = { maxBatchSize: 4, maxQueueDelay: 5 }, maxInFlight = 32, bodyLimit = 2 ** 24, mostPixelsUnderWay, ...limits }: Started): FastifyInstance {
+  const own = new PhotographFinder({ device, task: 'text', find, batching, ...(mostPixelsUnderWay === undefined ? {} : { mostPixelsUnderWay }) });
   opened.push(() => own.close());
   let finder: Finder = own;
   if (where === 'of another thread') {
@@ -69,7 +72,7 @@ function build(where: (typeof WHERE)[number], { find = () => Promise.reject(new 
     opened.push(() => remote.close());
     finder = remote;
   }
-  const app = buildServer({ finder, task: 'text', maxInFlight, bodyLimit, description: 'a model held' });
+  const app = buildServer({ finder, task: 'text', maxInFlight, bodyLimit, description: 'a model held', ...limits });
   opened.push(() => app.close());
   return app;
 }
@@ -241,17 +244,115 @@ describe.each(WHERE)('with a finder %s', (where) => {
     }
   });
 
-  test('a connection that is cut in the middle of a body leaves nothing behind', async () => {
+  /** Connections that send the beginning of a request, and then nothing. */
+  async function slow(count: number, beginning: string): Promise<Socket[]> {
+    const { port } = app.server.address() as AddressInfo;
+    return Promise.all(Array.from({ length: count }, async () => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => undefined).resume();
+      opened.push(() => socket.destroy());
+      await new Promise((resolve) => socket.once('connect', resolve));
+      socket.write(beginning);
+      return socket;
+    }));
+  }
+
+  const HEAD = 'POST /text HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\n';
+  const BEGUN = `${HEAD}content-length: 100000\r\n\r\nabc`;
+
+  test('connections that are cut in the middle of a body leave nothing behind', async () => {
     const model = new HeldModel();
     model.letGo();
     const origin = await started(model, { maxInFlight: 1 });
-    const { port } = app.server.address() as AddressInfo;
-    const socket = connect(port, '127.0.0.1');
-    await new Promise((resolve) => socket.once('connect', resolve));
-    socket.write('POST /text HTTP/1.1\r\nhost: x\r\ncontent-type: image/png\r\ncontent-length: 1000\r\n\r\nabc');
-    await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'));
-    socket.destroy();
-    await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 0\n'));
+    for (const socket of await slow(3, BEGUN)) socket.destroy();
     expect((await post(origin, await png(1))).status).toBe(200);
+    await eventually(async () => expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 0\n'));
+  });
+
+  test('clients that stop in the middle of a body take no places, and are cut when their time is over', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { maxInFlight: 2, requestTimeout: 500 });
+    const begun = performance.now();
+    const sockets = [
+      ...await slow(20, BEGUN),
+      ...await slow(5, `${HEAD}transfer-encoding: chunked\r\n\r\n5\r\nabc`),
+      ...await slow(5, HEAD),
+    ];
+    const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    expect((await post(origin, await png(1))).status).toBe(200);
+    await Promise.all(closed);
+    // The time limit and the interval at which Node looks, with room for a busy machine.
+    expect(performance.now() - begun).toBeLessThan(15_000);
+  });
+
+  test('where bodies that are received fill their memory new ones are refused, and answered once the slow ones are cut', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model, { mostReceiving: 2 ** 18 });
+    const [first] = await slow(1, BEGUN);
+    const closed = new Promise((resolve) => first!.once('close', resolve));
+    await slow(1, BEGUN);
+    const statuses: number[] = [];
+    await eventually(async () => expect(statuses.push((await post(origin, await png(1))).status) > 0 && statuses.at(-1)).toBe(200));
+    await closed;
+    expect(statuses).toContain(503);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  });
+
+  test('closing does not wait for requests that never come whole', async () => {
+    const model = new HeldModel();
+    await started(model, { requestTimeout: 300 });
+    const sockets = await slow(3, BEGUN);
+    const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    await app.close();
+    await Promise.all(closed);
+  });
+
+  test.each(['null', '{"a":1}', '{"length":1e9}', '"x"', '[]', ''])('JSON (%s) is of another type, and the server goes on', async (json) => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model);
+    for (const type of ['application/json', 'text/plain', 'application/json; charset=utf-8']) {
+      expect((await post(origin, Buffer.from(json), { type })).status).toBe(415);
+    }
+    expect((await fetch(`${origin}/text`, { method: 'POST' })).status).toBe(415);
+    expect((await post(origin, await png(1))).status).toBe(200);
+  });
+
+  test.each([
+    ['SVG', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="30000" height="1500"><rect width="1" height="1"/></svg>')],
+    ['GIF', Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')],
+  ])('%s in the name of PNG is refused, unread', async (_, body) => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model);
+    const answer = await post(origin, body);
+    expect([answer.status, await answer.json()]).toEqual([422, { error: 'not an image that can be read: neither a JPEG nor a PNG file' }]);
+  });
+
+  test('photographs of more pixels together than the limit are refused with 503, before they are decoded, and taken later', async () => {
+    const model = new HeldModel();
+    const origin = await started(model, { mostPixelsUnderWay: 2_000_000 });
+    const large = await sharp({ create: { width: 1500, height: 1000, channels: 3, background: 'red' } }).png().toBuffer();
+    const first = post(origin, large);
+    await eventually(() => expect(model.batches).toEqual([1]));
+    const refused = await post(origin, large);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(refused.headers.get('content-type')).toContain('json');
+    const small = post(origin, await png(1));
+    model.letGo();
+    expect([(await first).status, (await small).status, (await post(origin, large)).status]).toEqual([200, 200, 200]);
+  });
+
+  test('a file that claims more than 50 million pixels is refused by its header', async () => {
+    const model = new HeldModel();
+    model.letGo();
+    const origin = await started(model);
+    const claim = Buffer.from(await png(1));
+    claim.writeUInt32BE(8000, 16);
+    claim.writeUInt32BE(8000, 20);
+    const answer = await post(origin, claim);
+    expect([answer.status, ((await answer.json()) as { error: string }).error]).toEqual([422, 'not an image that can be read: it has 8000 × 8000 pixels, at most 50000000 are taken']);
   });
 });

@@ -2,7 +2,8 @@
  * Checks of what users pass. Each throws a {@link CudaArgumentError} that names the argument, what was expected, what
  * came, and what to write instead.
  */
-import { inspect } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { inspect, types } from 'node:util';
 
 import { CudaArgumentError } from '../runtime/errors.js';
 import { DTYPES } from './dtype.js';
@@ -41,17 +42,31 @@ function isOfAnotherCopy(expected: string, value: unknown, shown: string): boole
   return name !== undefined && new RegExp(`\\b(?:an?|the|lazy) ${name}(?:,|$| or | of async-cuda)`).test(expected);
 }
 
+/** Whether it is a list. A Proxy that was revoked is none: `Array.isArray` throws for it. */
+export function isList(value: unknown): value is readonly unknown[] {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
 /** A whole number from `low` to `high`. */
 export function checkInteger(argument: string, value: unknown, low: number, high: number, unit = ''): asserts value is number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= low && value <= high) return;
   const range = high >= Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`;
-  throw invalid(argument, `a whole number ${range}${unit === '' ? '' : ` (${unit})`}`, value);
+  throw invalid(argument, `a whole number ${range}${unit === '' ? '' : ` (${unit})`}`, value, insteadOfBigint(value, low, high));
+}
+
+/** What to write for a bigint where a number belongs: only i64 and u64 have bigints on the host. */
+export function insteadOfBigint(value: unknown, low = -Number.MAX_SAFE_INTEGER, high = Number.MAX_SAFE_INTEGER): string {
+  return typeof value === 'bigint' && value >= low && value <= high ? `Write ${value}: bigints are for i64 and u64.` : '';
 }
 
 /** Only the named options; a misspelled one is named, with the nearest that exists. */
 export function checkOptions(argument: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+  if (typeof options !== 'object' || options === null || isList(options) || isRevoked(options)) {
     throw invalid(argument, `an object with ${known.join(', ')}`, options);
   }
   const prototype: unknown = Object.getPrototypeOf(options);
@@ -68,6 +83,16 @@ export function checkOptions(argument: string, options: unknown, known: readonly
       `${argument}.${key}`,
       `${argument}: there is no option '${key}'.${near === undefined ? ` Options are ${known.join(', ')}.` : ` Did you mean '${near}'?`}`,
     );
+  }
+}
+
+/** Whether it is a Proxy with nothing behind it: whatever is asked of it throws. */
+function isRevoked(value: object): boolean {
+  try {
+    Object.getPrototypeOf(value);
+    return false;
+  } catch {
+    return types.isProxy(value);
   }
 }
 
@@ -91,6 +116,31 @@ export function checkBoolean(argument: string, value: unknown): asserts value is
 
 export function checkString(argument: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw invalid(argument, 'a string', value);
+}
+
+/** Text for native code, where it ends at its first NUL character: another name, or another file, would be meant. */
+export function checkText(argument: string, value: unknown): asserts value is string {
+  checkString(argument, value);
+  if (value.includes('\0')) throw new CudaArgumentError(argument, `${argument}: expected text without a zero character, got one at ${value.indexOf('\0')}.`);
+}
+
+/** A path of the file system. */
+export function checkPath(argument: string, value: unknown, expected = 'a path'): asserts value is string {
+  if (typeof value !== 'string' || value === '') throw invalid(argument, expected, value);
+  checkText(argument, value);
+}
+
+/** The path that a `file:` URL names. */
+export function pathOfUrl(argument: string, url: URL): string {
+  let path: string;
+  try {
+    path = fileURLToPath(url);
+  } catch (cause) {
+    // Another host, or an encoded separator.
+    throw new CudaArgumentError(argument, `${argument}: expected a URL of a file on this machine, got ${url.href}: ${(cause as Error).message}.`, { cause });
+  }
+  checkText(argument, path);
+  return path;
 }
 
 /** A name to be shown in errors. */

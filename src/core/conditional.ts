@@ -107,7 +107,7 @@ export function graphWhile(stream: Stream, condition: ConditionSource, body: Gra
 export function graphSwitch(stream: Stream, condition: ConditionSource, bodies: readonly GraphBody[]): void {
   checkCaptured(stream, 'graphSwitch');
   if (!Array.isArray(bodies) || bodies.length < 1 || bodies.length > MOST_BODIES) throw invalid('bodies', `a list of 1 to ${MOST_BODIES} functions`, bodies);
-  bodies.forEach((body, index) => { checkBody(`bodies[${index}]`, body); });
+  [...(bodies as unknown[])].forEach((body, index) => { checkBody(`bodies[${index}]`, body); });
   if (condition instanceof GraphCondition) {
     checkSupported(stream.device, 'a switch', true);
     record(stream, condition, SWITCH, bodies);

@@ -1,7 +1,7 @@
 /**
  * The bits of one element, as the driver's memsets take them.
  */
-import { checkInteger, invalid } from './arguments.js';
+import { checkInteger, insteadOfBigint, invalid } from './arguments.js';
 import { HOST_ARRAYS } from './dtype.js';
 import type { DType } from './dtype.js';
 import { isNarrow, narrow } from './narrow-floats.js';
@@ -29,7 +29,7 @@ export function fillPattern(dtype: DType, value: unknown): FillPattern {
   }
   const range = INTEGER_RANGES[name];
   if (range !== undefined) checkInteger('value', value, range[0], range[1]);
-  else if (typeof value !== 'number') throw invalid('value', `a number for dtype ${name}`, value);
+  else if (typeof value !== 'number') throw invalid('value', `a number for dtype ${name}`, value, insteadOfBigint(value));
   if (typeof value !== 'number') throw invalid('value', 'a number', value);
   if (name === 'f64') return split(new Uint32Array(new Float64Array([value]).buffer));
   if (isNarrow(name)) {

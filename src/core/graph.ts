@@ -4,7 +4,7 @@
  * Device addresses are part of the graph. Each launch counts as a use of every buffer in it: it waits, on the device,
  * for the work on other streams that it conflicts with, and later work waits for it.
  */
-import { readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -304,12 +304,14 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.check();
     checkOptions('options', options, ['verbose']);
     checkBoolean('options.verbose', options.verbose);
-    const path = join(tmpdir(), `async-cuda-graph-${process.pid}-${Math.random().toString(36).slice(2)}.dot`);
+    // In a folder of this user's alone: the driver would follow a link that another user had put there.
+    const folder = await mkdtemp(join(tmpdir(), 'async-cuda-graph-'));
+    const path = join(folder, 'graph.dot');
     try {
       await this.runtime.call('graphDot', this.graph, path, options.verbose === true ? 1 : 0);
       return await readFile(path, 'utf8');
     } finally {
-      await rm(path, { force: true });
+      await rm(folder, { recursive: true, force: true });
     }
   }
 

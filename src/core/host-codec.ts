@@ -185,13 +185,13 @@ export function readTarget(
 }
 
 /** An array that was transferred to another thread, say, has no elements any more. */
-function checkAttached(array: HostView | ArrayBufferLike, buffer: ArrayBufferLike, argument: string): void {
+export function checkAttached(array: HostView | ArrayBufferLike, buffer: ArrayBufferLike, argument: string): void {
   if (array.byteLength !== 0 || !isDetached(buffer)) return;
   throw invalid(argument, 'an array that has its bytes', array, 'It was detached or transferred: pass it before that, or pass a copy.');
 }
 
 /** Node 20 has no property that says so. */
-function isDetached(buffer: ArrayBufferLike): boolean {
+export function isDetached(buffer: ArrayBufferLike): boolean {
   try {
     new Uint8Array(buffer);
     return false;

@@ -6,7 +6,7 @@ import { types } from 'node:util';
 
 import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_MAX_WORD, LINE_WORD_SHIFT, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
-import { checkBoolean, checkInteger, checkOptions, invalid, show } from './arguments.js';
+import { checkBoolean, checkInteger, checkOptions, insteadOfBigint, invalid, show } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
@@ -667,12 +667,12 @@ function putScalar(memory: Int32Array, params: number, at: number, param: ParamL
 
 function wrongScalar(param: ParamLayout, scalar: DTypeName, arg: KernelArgument, kernel: string): CudaArgumentError {
   const wanted = scalar === 'i64' || scalar === 'u64' ? 'a bigint or a whole number' : 'a number';
-  return invalid(`args[${param.index}]`, `${wanted} for parameter ${param.index} (${scalar}) of kernel '${kernel}'`, arg);
+  return invalid(`args[${param.index}]`, `${wanted} for parameter ${param.index} (${scalar}) of kernel '${kernel}'`, arg, insteadOfBigint(arg));
 }
 
 function checkedInteger(param: ParamLayout, arg: number, kernel: string, low: number, high: number): number {
   if (!Number.isInteger(arg) || arg < low || arg > high) {
-    throw invalid(`args[${param.index}]`, `a whole number from ${low} to ${high} for parameter ${param.index} (${param.scalar ?? 'pointer'}) of kernel '${kernel}'`, arg);
+    throw invalid(`args[${param.index}]`, `a whole number from ${low} to ${high} for parameter ${param.index} (${param.scalar ?? 'pointer'}) of kernel '${kernel}'`, arg, insteadOfBigint(arg, low, high));
   }
   return arg;
 }

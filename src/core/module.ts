@@ -4,7 +4,7 @@
 import { ACCESS_READ } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError, errorFromFailure } from '../runtime/errors.js';
 import type { FailedKernel, LoadedKernel } from '../runtime/load-module.js';
-import { checkString, invalid } from './arguments.js';
+import { checkText, invalid } from './arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
 import { u8 } from './dtype.js';
@@ -82,7 +82,7 @@ export class Module implements AsyncDisposable {
   /** As {@link kernel}; where nothing is declared, with what the source says of the pointers at these places. @internal */
   kernelOfSource(name: string, signature: readonly ParamDeclaration[] | undefined, pointers: ReadonlyMap<number, SourcePointer>): Kernel {
     this.check();
-    checkString('name', name);
+    checkText('name', name);
     const failed = this.failed.get(name);
     if (failed !== undefined) throw errorFromFailure(failed.failure, `module.kernel('${name}')`);
     const loaded = this.loaded.get(name);
@@ -119,7 +119,7 @@ export class Module implements AsyncDisposable {
    */
   async global(name: string): Promise<DeviceBuffer<'u8'>> {
     this.check();
-    checkString('name', name);
+    checkText('name', name);
     if (name === '') throw invalid('name', 'the name of a variable', name);
     let memory = this.globals.get(name);
     if (memory === undefined) {

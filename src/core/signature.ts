@@ -156,7 +156,7 @@ function describe(declaration: ParamDeclaration): string {
 export function layoutFromDeclaration(
   kernel: string, declarations: readonly ParamDeclaration[], own: readonly ParamLayout[] | undefined,
 ): ParamLayout[] {
-  declarations.forEach(checkKind);
+  [...declarations].forEach(checkKind);
   if (own !== undefined && own.length !== declarations.length) {
     throw new CudaArgumentError(
       'signature',

@@ -227,7 +227,7 @@ function describe(source: TextureSource, options: TextureOptions): Description {
   if (coordinates === 'normalized') flags |= FLAG.normalizedCoordinates;
   if (options.srgb === true) flags |= FLAG.srgb;
   const { border = [0, 0, 0, 0] } = options;
-  if (!Array.isArray(border) || border.length !== 4 || !border.every((value) => typeof value === 'number')) throw invalid('options.border', 'four numbers', border);
+  if (!Array.isArray(border) || border.length !== 4 || ![...border].every((value) => typeof value === 'number')) throw invalid('options.border', 'four numbers', border);
   const addressMode = modes(options.addressMode ?? 'clamp', coordinates === 'normalized');
   return { addressMode, filterMode: FILTERS[filter], flags, borderColor: border };
 }

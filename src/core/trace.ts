@@ -8,7 +8,7 @@
 import { writeFile } from 'node:fs/promises';
 
 import { VERSION } from '../runtime/version.js';
-import { checkString } from './arguments.js';
+import { checkPath } from './arguments.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
 import type { PoolStatistics } from './pool.js';
 import type { Held } from './queued-operation.js';
@@ -118,7 +118,7 @@ export class Trace {
 
   /** Writes the file, which Perfetto opens: in pieces, so that no text of all of it is made. */
   async write(path: string): Promise<void> {
-    checkString('path', path);
+    checkPath('path', path);
     await writeFile(path, this.text());
   }
 

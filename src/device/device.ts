@@ -132,9 +132,9 @@ export class Device implements AsyncDisposable {
     return make.randn(this.core, dtype, shape, options);
   }
 
-  /** A tensor with the elements of a host array, in row-major order; one axis where no shape is given. Elements of a plain list are checked. */
-  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D> | HostList<D>): DeviceOp<Tensor<D, [number]>>;
-  tensor<D extends DTypeName, const S extends Shape>(dtype: DType<D>, source: HostArray<D> | HostList<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
+  /** A tensor with the elements of a host array, in row-major order; one axis where no shape is given. Elements of a plain list are checked; an ArrayBuffer has the elements' bytes. */
+  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer): DeviceOp<Tensor<D, [number]>>;
+  tensor<D extends DTypeName, const S extends Shape>(dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
   tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D>, shape?: Shape, options?: TensorOptions): DeviceOp<Tensor<D, number[]>> {
     return shape === undefined ? make.tensor(this.core, dtype, source) : make.tensor(this.core, dtype, source, shape, options);
   }

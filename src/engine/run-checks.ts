@@ -119,7 +119,7 @@ export function checkShapes(argument: string, { inputs, strictShapes = true }: P
   for (const info of inputs) {
     const shape = (given as Readonly<Record<string, unknown>>)[info.name];
     const own = `${argument}.${info.name}`;
-    if (!Array.isArray(shape) || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
+    if (!Array.isArray(shape) || ![...(shape as number[])].every((extent) => Number.isSafeInteger(extent) && extent >= 0)) throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
     checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, { extents, strict: strictShapes, advice: `For example ${example}.` });
   }
 }

@@ -1,7 +1,7 @@
 /** Grid and block of a launch: as they were given, as partitions say, or one thread for each element of the largest output. */
 import { CudaArgumentError } from '../core/index.js';
 import type { DeviceProperties, Dimensions } from '../core/index.js';
-import { checkInteger, invalid } from '../core/arguments.js';
+import { checkInteger, invalid, isList } from '../core/arguments.js';
 import { Partitioned } from '../tensor/index.js';
 import { gridOfPartitions } from '../tensor/launch.js';
 import { isTensor } from './call-arguments.js';
@@ -108,7 +108,7 @@ export function checkDynamicShared(kernel: string, dynamicShared: boolean, share
 export function checkDimensions(argument: string, value: unknown, unit: 'blocks' | 'threads'): asserts value is Dimensions | undefined {
   if (value === undefined) return;
   const most = unit === 'blocks' ? 2 ** 31 - 1 : Number.MAX_SAFE_INTEGER;
-  if (Array.isArray(value) && value.length >= 1 && value.length <= 3) value.forEach((each, axis) => { checkInteger(`${argument}[${axis}]`, each, 1, most, unit); });
+  if (isList(value) && value.length >= 1 && value.length <= 3) [...value].forEach((each, axis) => { checkInteger(`${argument}[${axis}]`, each, 1, most, unit); });
   else if (typeof value === 'number') checkInteger(argument, value, 1, most, unit);
   else throw invalid(argument, 'a number or an array of one to three numbers', value);
 }

@@ -33,11 +33,11 @@ export function hostLayout(kernel: string, parameter: Parameter, value: unknown)
   if (!hasShape(value)) throw invalid(argument, 'a typed array, or { data, shape }', value);
   const { shape, strides, offset = 0 }: { readonly shape: unknown; readonly strides?: unknown; readonly offset?: unknown } = value;
   const isWhole = (each: unknown): boolean => Number.isInteger(each);
-  if (!Array.isArray(shape) || !shape.every((extent) => isWhole(extent) && extent >= 0)) throw invalid(`${argument}: shape`, 'a list of whole numbers from 0, the length of each axis', shape);
+  if (!Array.isArray(shape) || ![...(shape as number[])].every((extent) => isWhole(extent) && extent >= 0)) throw invalid(`${argument}: shape`, 'a list of whole numbers from 0, the length of each axis', shape);
   if (!isWhole(offset) || (offset as number) < 0) throw invalid(`${argument}: offset`, 'a whole number from 0, of the element that the tensor begins at', offset);
   const dense = contiguous(shape as number[], offset as number);
   if (strides === undefined) return dense;
-  if (!Array.isArray(strides) || strides.length !== shape.length || !strides.every(isWhole)) throw invalid(`${argument}: strides`, 'a whole number for each axis, in elements', strides);
+  if (!Array.isArray(strides) || strides.length !== shape.length || ![...(strides as unknown[])].every(isWhole)) throw invalid(`${argument}: strides`, 'a whole number for each axis, in elements', strides);
   return { ...dense, strides: strides as number[] };
 }
 

@@ -309,6 +309,7 @@ export class Defined implements Tunable<KernelChanges> {
   }
 
   with(changes: KernelChanges): Defined {
+    if ((changes as unknown) === undefined) throw invalid('changes', 'an object of uses and options', changes);
     checkOptions('changes', changes, ['uses', ...DEFAULTS]);
     const { uses, ...defaults } = changes;
     const { variant } = this;
@@ -405,6 +406,6 @@ function capabilityOf(target: unknown): unknown {
 
 function compileTarget({ capability, emulated }: CompileTarget): CompileTarget {
   const given: unknown = capability;
-  if (Array.isArray(given) && given.length === 2 && given.every((part) => Number.isInteger(part) && part >= 0)) return { capability, emulated: emulated === true };
+  if (Array.isArray(given) && given.length === 2 && [...(given as number[])].every((part) => Number.isInteger(part) && part >= 0)) return { capability, emulated: emulated === true };
   throw invalid('target.capability', 'a compute capability', given, 'Write { capability: [9, 0] }.');
 }

@@ -2,6 +2,7 @@
 import { CudaArgumentError } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Dimensions, HostArray, PointerParam } from '../core/index.js';
 import { checkBoolean, checkOptions, invalid } from '../core/arguments.js';
+import { isStackOverflow } from '../kernel/read/too-deep.js';
 import { simulateKernel } from '../kernel/simulate/simulate.js';
 import { lowered } from '../kernel/lowering.js';
 import { readKernel } from '../kernel/read/read-kernel.js';
@@ -85,7 +86,7 @@ export function simulate(variant: Variant, parameters: readonly Parameter[], def
   } catch (error) {
     // What the arguments are refused with, by a compiler that knows none of our errors.
     if (error instanceof UnfitArgument) throw new CudaArgumentError(`args.${error.argument}`, error.message, { cause: error });
-    throw error;
+    throw isStackOverflow(error) ? compileError(error, variant.definition) : error;
   }
 }
 

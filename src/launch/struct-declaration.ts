@@ -4,7 +4,7 @@
  */
 import { CudaArgumentError, struct as bytesStruct } from '../core/index.js';
 import type { BytesParam, DType, DTypeName } from '../core/index.js';
-import { checkDType, invalid } from '../core/arguments.js';
+import { checkDType, insteadOfBigint, invalid } from '../core/arguments.js';
 import { narrow, widen } from '../core/narrow-floats.js';
 import type { NarrowName } from '../core/narrow-floats.js';
 import type { StructField, StructType } from '../kernel/tree.js';
@@ -141,7 +141,7 @@ export function checkScalar(argument: string, dtype: DTypeName, value: unknown):
     throw invalid(argument, `a whole number for ${dtype}, from ${wide[0]} to ${wide[1]}`, value, typeof value === 'number' && Number.isInteger(value) ? 'Beyond 2^53 pass a bigint.' : '');
   }
   const bounds = BOUNDS[dtype];
-  throw invalid(argument, bounds === undefined ? `a number for ${dtype}` : `a whole number for ${dtype}, from ${bounds[0]} to ${bounds[1]}`, value);
+  throw invalid(argument, bounds === undefined ? `a number for ${dtype}` : `a whole number for ${dtype}, from ${bounds[0]} to ${bounds[1]}`, value, insteadOfBigint(value, ...bounds ?? []));
 }
 
 /** Whether it is a value of the dtype. */

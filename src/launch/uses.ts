@@ -1,5 +1,6 @@
 /** What a kernel's body finds by name beside its arguments: constants that are compiled in, and device functions. */
-import { invalid } from '../core/arguments.js';
+import { invalid, isList } from '../core/arguments.js';
+import { isDetached } from '../core/host-codec.js';
 import type { Gpu } from '../kernel/gpu.js';
 import type { Used } from '../kernel/signature.js';
 import { DeviceFunction, textOfFunction } from './device-function.js';
@@ -51,17 +52,34 @@ export function otherUses(kernel: string, uses: UsedByName, changes: unknown): U
 
 function usedValue(argument: string, value: unknown): Used {
   if (isConstant(value)) return value;
-  if (value instanceof DeviceFunction) return value.source;
   if (typeof value === 'function') return { text: textOfFunction(argument, value), uses: {} };
-  const list: unknown = ArrayBuffer.isView(value) && !(value instanceof DataView) ? [...(value as Uint8Array)] : value;
-  if (Array.isArray(list)) {
+  const isArray = ArrayBuffer.isView(value) && !(value instanceof DataView);
+  if (isArray && value.byteLength === 0 && isDetached(value.buffer)) throw invalid(argument, 'an array that has its bytes', value, 'It was detached or transferred: pass it before that, or pass a copy.');
+  if (isArray || isList(value)) {
+    const list = value as readonly unknown[];
+    if (list.length > MOST_CONSTANTS) throw invalid(argument, `a list of at most ${MOST_CONSTANTS} constants`, `one of ${list.length}`, 'Pass it as a tensor.');
     if (list.length === 0) throw invalid(argument, 'a list of at least one constant', value);
-    const wrong: unknown = list.find((each) => !isConstant(each));
-    if (wrong !== undefined) throw invalid(argument, 'a list of numbers, bigints and booleans', value);
-    return Object.freeze([...list as number[]]);
+    // A copy has undefined where the list has a hole, which find() and every() would pass over.
+    const copy: unknown[] = [...list];
+    const wrong = copy.findIndex((each) => !isConstant(each));
+    if (wrong !== -1) throw invalid(`${argument}[${wrong}]`, 'a number, a bigint or a boolean', copy[wrong], wrong in list ? '' : 'The list has a hole there: write a constant for each element.');
+    return Object.freeze(copy as number[]);
   }
+  if (isDeviceFunction(value)) return value.source;
   throw invalid(argument, 'a number, a bigint, a boolean, a list of them, or a function', value, 'Anything else is passed as an argument of the kernel.');
 }
+
+/** Of a Proxy that was revoked nothing can be asked. */
+function isDeviceFunction(value: unknown): value is DeviceFunction {
+  try {
+    return value instanceof DeviceFunction;
+  } catch {
+    return false;
+  }
+}
+
+/** Elements of a list that is compiled in, at most. */
+const MOST_CONSTANTS = 2 ** 20;
 
 function isConstant(value: unknown): value is number | bigint | boolean {
   return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean';
@@ -77,15 +95,15 @@ function keyOfUsed(value: Used): unknown {
   // JSON has neither -0 nor NaN nor infinities.
   if (typeof value === 'number') return [Object.is(value, -0) ? '-0' : String(value)];
   if (typeof value === 'boolean') return value;
-  if (isList(value)) return { list: value.map(keyOfUsed) };
+  if (isConstants(value)) return { list: value.map(keyOfUsed) };
   return { text: value.text, uses: keyOfUses(value.uses) };
 }
 
-function isList(value: Used): value is readonly (number | bigint | boolean)[] {
+function isConstants(value: Used): value is readonly (number | bigint | boolean)[] {
   return Array.isArray(value);
 }
 
 /** As `util.inspect` shows it. */
 export function describeUses(uses: UsedByName): string {
-  return Object.entries(uses).map(([name, value]) => (typeof value === 'object' && !isList(value) ? name : `${name}: ${isList(value) ? `[${value.length}]` : String(value)}`)).join(', ');
+  return Object.entries(uses).map(([name, value]) => (typeof value === 'object' && !isConstants(value) ? name : `${name}: ${isConstants(value) ? `[${value.length}]` : String(value)}`)).join(', ');
 }

@@ -1,5 +1,5 @@
 /** Which axes a reduction takes away, and the tensor as the three axes that its kernels walk. */
-import { invalid, checkBoolean, checkOptions } from '../core/arguments.js';
+import { checkBoolean, checkOptions, invalid, isList } from '../core/arguments.js';
 import { Tensor, coalesce } from '../tensor/index.js';
 import type { AnyTensor, Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
@@ -32,8 +32,8 @@ export function reducedAxes(name: string, tensor: AnyTensor, options: AxisOption
   const { rank, shape } = tensor;
   const all = shape.map((_, at) => at);
   const list = axis === undefined ? all : typeof axis === 'number' ? [axis] : axis;
-  if (!Array.isArray(list)) throw invalid('options.axis', `an axis or a list of axes, for ${name}(…)`, axis);
-  const reduced = list.map((each: unknown) => checkAxis('options.axis', each, rank));
+  if (!isList(list) || list.length > rank) throw invalid('options.axis', `an axis or a list of axes, for ${name}(…)`, axis);
+  const reduced = [...list].map((each: unknown) => checkAxis('options.axis', each, rank));
   if (new Set(reduced).size !== reduced.length) throw invalid('options.axis', 'axes that are named once', axis);
   const kept = all.filter((each) => !reduced.includes(each));
   return {

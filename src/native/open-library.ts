@@ -33,6 +33,11 @@ export function openLibrary(koffi: Koffi, row: LibraryRow, { path, machine = thi
   const tried: Tried[] = [];
   for (const candidate of path === undefined ? paths(row, machine, tried) : [path]) {
     // A bare name goes through the loader's own search; of a path we can tell more plainly that it is not there.
+    // The loader's text would end there, and it would load another file.
+    if (candidate.includes('\0')) {
+      tried.push({ path: candidate.replaceAll('\0', '\\0'), reason: 'its name has a NUL character' });
+      continue;
+    }
     if (isPath(candidate) && !existsSync(candidate)) {
       tried.push({ path: candidate, reason: 'no such file' });
       continue;

@@ -235,7 +235,7 @@ function checkWeights(weights: unknown): asserts weights is number[][] {
   const rows = Array.isArray(weights) ? weights as unknown[] : [];
   const first: unknown = rows[0];
   const columns = Array.isArray(first) ? first.length : 0;
-  const fits = odd(rows.length) && odd(columns) && rows.every((row) => Array.isArray(row) && row.length === columns && row.every((each) => typeof each === 'number' && Number.isFinite(each)));
+  const fits = odd(rows.length) && odd(columns) && [...(rows)].every((row) => Array.isArray(row) && row.length === columns && [...(row as unknown[])].every((each) => typeof each === 'number' && Number.isFinite(each)));
   if (!fits) throw invalid('weights', `rows of numbers, all of one length; an odd number of rows and columns, at most ${MOST_WEIGHTS}`, weights);
 }
 

@@ -132,7 +132,7 @@ export function imagesOf(operation: string, single: string, values: readonly unk
     if (image.batch !== 1) throw invalid(`images[${n}]`, `one image, for ${operation}(…)`, value, `A batch takes ${single}(…).`);
     return image;
   });
-  images.forEach((image, n) => { checkSameForm(operation, `images[${n}]`, image, images[0]!, 'images[0]'); });
+  [...images].forEach((image, n) => { checkSameForm(operation, `images[${n}]`, image, images[0]!, 'images[0]'); });
   return images;
 }
 

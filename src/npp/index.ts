@@ -47,6 +47,8 @@ export type { BoxOptions, Filter2dOptions, FilterOptions, GaussianOptions, Sobel
 export { channelExtremes, channelHistogram, channelMeans, channelSums } from './statistics.js';
 export type { ChannelExtremes, HistogramOptions } from './statistics.js';
 export { decodeImage, decodeImages } from './media/decoding.js';
+export { imageSize } from './media/image-size.js';
+export type { ImageSize, ImageSizeOptions } from './media/image-size.js';
 export type { DecodeImagesOptions } from './media/decoding.js';
 export type { DecodeImageOptions, PictureColor, PictureEngine, PictureFormat } from './media/decoding-options.js';
 export type { PictureSource } from './media/picture-source.js';

@@ -250,7 +250,7 @@ export function rotate<D extends ImageName>(image: OrOp<Tensor<D>>, degrees: num
   checkOptions('options', options, [...SAMPLING_OPTIONS, 'width', 'height', 'center']);
   if (typeof degrees !== 'number' || !Number.isFinite(degrees)) throw invalid('degrees', 'a number that is finite', degrees);
   const { center } = options;
-  if (center !== undefined && !(Array.isArray(center) && center.length === 2 && center.every((each) => Number.isFinite(each)))) throw invalid('options.center', 'a column and a row, [x, y]', center);
+  if (center !== undefined && !(Array.isArray(center) && center.length === 2 && [...center].every((each) => Number.isFinite(each)))) throw invalid('options.center', 'a column and a row, [x, y]', center);
   return imageOperation(rotation, [image, options.out], options, ([value, out]) => {
     const read = imageOf('rotate', 'image', value);
     const like = out === undefined ? read : imageOf('rotate', 'options.out', out);
@@ -270,7 +270,7 @@ function circle(degrees: number): readonly [number, number] {
 }
 
 function matrixOf(matrix: unknown, rows: 2 | 3): number[] {
-  const good = Array.isArray(matrix) && matrix.length === rows && matrix.every((row: unknown) => Array.isArray(row) && row.length === 3 && row.every((each) => Number.isFinite(each)));
+  const good = Array.isArray(matrix) && matrix.length === rows && [...(matrix as unknown[])].every((row: unknown) => Array.isArray(row) && row.length === 3 && [...(row as unknown[])].every((each) => Number.isFinite(each)));
   if (!good) throw invalid('matrix', `${rows} rows of three numbers that are finite`, matrix, rows === 2 && Array.isArray(matrix) && matrix.length === 3 ? 'A matrix of three rows takes warpPerspective(…).' : '');
   return [...(matrix as number[][]).flat(), ...(rows === 2 ? [0, 0, 1] : [])];
 }

@@ -3,8 +3,7 @@
  */
 import { resolve } from 'node:path';
 
-import { CudaArgumentError } from '../core/index.js';
-import { checkBoolean, checkInteger, checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
+import { checkBoolean, checkInteger, checkOptions, checkSignal, checkText, invalid } from '../core/arguments.js';
 import type { Need, Output, Version } from './thread/messages.js';
 
 export type { Output } from './thread/messages.js';
@@ -204,13 +203,10 @@ function checkStrings(argument: string, values: readonly string[]): void {
 
 function checkHeaders(headers: Readonly<Record<string, string>>): void {
   if (typeof headers !== 'object' || (headers as unknown) === null || Array.isArray(headers)) throw invalid('options.headers', 'an object of texts by name', headers);
-  for (const [name, text] of Object.entries(headers)) checkText(`options.headers['${name}']`, text);
-}
-
-/** C ends a text at its first zero. */
-export function checkText(argument: string, value: unknown): asserts value is string {
-  checkString(argument, value);
-  if (value.includes('\0')) throw new CudaArgumentError(argument, `${argument}: expected text without a zero character, got one at ${value.indexOf('\0')}.`);
+  for (const [name, text] of Object.entries(headers)) {
+    checkText('options.headers', name);
+    checkText(`options.headers['${name}']`, text);
+  }
 }
 
 function checkDefines(argument: string, defines: unknown): void {

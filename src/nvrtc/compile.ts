@@ -1,10 +1,10 @@
 /**
  * CUDA C++, compiled by NVIDIA's NVRTC: on a thread of its own, on any machine that has the library, with a GPU or without.
  */
-import { invalid } from '../core/arguments.js';
+import { checkText, invalid } from '../core/arguments.js';
 import { headerFolders } from '../native/headers.js';
 import { KNOWN_LIBRARIES } from '../native/libraries.js';
-import { checkCompileOptions, checkText, withoutMark } from './compile-options.js';
+import { checkCompileOptions, withoutMark } from './compile-options.js';
 import type { CheckedOptions, CompileOptions } from './compile-options.js';
 import { compileError, diagnosticsOf } from './compile-error.js';
 import { compileOnThread } from './compiler-thread.js';

@@ -1,6 +1,5 @@
 /** What a link takes. */
-import { checkBoolean, checkInteger, checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
-import { checkText } from './compile-options.js';
+import { checkBoolean, checkInteger, checkOptions, checkSignal, checkString, checkText, invalid } from '../core/arguments.js';
 import type { Architecture } from './compile-options.js';
 import { Program } from './program.js';
 import type { LinkKind, LinkPart } from './thread/messages.js';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { cacheFolder } from '../core/kept.js';
+import { cacheFolder, makeOwnFolderSync } from '../core/kept.js';
 
 let own: string | undefined;
 
@@ -17,9 +17,12 @@ function ownFolder(): string {
   return own;
 }
 
-/** Where the headers that NVRTC brings along are written once, for each version. */
+/** Where the headers that NVRTC brings along are written once, for each version. They become code: a folder that others may write does not have them. */
 export function bundledHeadersFolder(): string {
-  return join(cacheFolder() ?? ownFolder(), 'cuda-headers');
+  const kept = cacheFolder();
+  const folder = kept === undefined ? undefined : join(kept, 'cuda-headers');
+  const isOwn = kept !== undefined && folder !== undefined && makeOwnFolderSync(kept) && makeOwnFolderSync(folder);
+  return isOwn ? folder : join(ownFolder(), 'cuda-headers');
 }
 
 /** Compiled headers: another process cannot use them, since they are images of memory at an address. */

@@ -62,7 +62,7 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
 /** With sessions for the shapes that were named. */
 async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOptions): Promise<void> {
   try {
-    shapesAtOnce.forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine, shapes); });
+    [...shapesAtOnce].forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine, shapes); });
     await engine.sessions.prepare(shapesAtOnce.map((shapes) => shapesOf(engine.inputs.map(({ name }) => ({ shape: shapes[name]! })))));
     signal?.throwIfAborted();
   } catch (error) {

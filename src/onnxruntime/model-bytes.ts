@@ -2,10 +2,9 @@
 import { stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 
 import { CudaArgumentError } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { checkPath, invalid, pathOfUrl } from '../core/arguments.js';
 import type { ModelSource } from './options.js';
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 
@@ -21,7 +20,7 @@ export function transferOf(model: PlacedModel): ArrayBuffer[] {
 }
 
 export async function placeModel(model: ModelSource): Promise<PlacedModel> {
-  if (typeof model === 'string' || model instanceof URL) return { path: pathOf(model) };
+  if (typeof model === 'string' || model instanceof URL) return { path: modelPath(model) };
   if (model instanceof SharedArrayBuffer) return { bytes: checkedBytes(model) };
   return { bytes: await copyOf(model) };
 }
@@ -36,7 +35,7 @@ export class KeptModel {
 
   static async of(model: ModelSource): Promise<KeptModel> {
     if (typeof model !== 'string' && !(model instanceof URL)) return new KeptModel({ bytes: await copyOf(model) });
-    const path = pathOf(model);
+    const path = modelPath(model);
     return new KeptModel({ path, state: await stateOf(path) });
   }
 
@@ -73,12 +72,13 @@ async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Prom
   return bytes;
 }
 
-function pathOf(model: string | URL): string {
+/** Where a model lies. @throws CudaArgumentError */
+export function modelPath(model: string | URL): string {
   if (model instanceof URL) {
     if (model.protocol !== 'file:') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model.href);
-    return fileURLToPath(model);
+    return pathOfUrl('model', model);
   }
-  if (model === '') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
+  checkPath('model', model, 'a path, a file: URL, or the bytes of an ONNX model');
   return isAbsolute(model) ? model : resolve(model);
 }
 

@@ -4,14 +4,19 @@
  *
  * Made for many processes at a time: a file appears whole (written under another name, then renamed), is recognised by a
  * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws.
+ *
+ * What is kept is run as code. So the folder and its files have to be this user's alone (`own-files.ts`), and the checksum is keyed: HMAC-SHA-256
+ * by a key that lies in the folder, readable for this user only, over the entry's name and its bytes.
+ *
  * `get` and `set` wait for the disk, so they are not for the JavaScript thread, which has `read` and `write`.
  */
-import { hash, randomBytes } from 'node:crypto';
-import { readFileSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { closeSync, existsSync, lstatSync, openSync, readdirSync, renameSync, rmSync, writevSync } from 'node:fs';
+import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { cacheFolder, makeFolder, makeFolderSync } from './cache-folder.js';
+import { cacheFolder } from './cache-folder.js';
+import { changedKey, folderKey, forgetFolder, lookAtFolderSync, readOwnFile, readOwnFileSync } from './own-files.js';
 import { VERSION } from './version.js';
 
 /** All files together; the least recently used go first. */
@@ -25,15 +30,15 @@ const UNSEEN_SHARE = 1 / 16;
 /** A file that was begun so long ago will not be finished. */
 const ABANDONED_MS = 3_600_000;
 
-/** The mode of its folder: the user's alone. */
-const OWN = 0o700;
+/** Bytes of which a checksum is made at once. */
+const PART = 2 ** 30;
 
-const MAGIC = Buffer.from('async-cuda disk cache 1\n');
+const MAGIC = Buffer.from('async-cuda disk cache 2\n');
 const CHECKSUM_BYTES = 32;
 const HEAD_BYTES = MAGIC.length + CHECKSUM_BYTES;
 
-const ENTRY = /^[0-9a-f]{64}\.(code|kernel|tuning|program)$/;
-const UNFINISHED = /^[0-9a-f]{64}\.(code|kernel|tuning|program)\.[0-9a-f]+\.tmp$/;
+const ENTRY = /^[0-9a-f]{64}\.(code|kernel|tuning|program|plan)$/;
+const UNFINISHED = /^(?:[0-9a-f]{64}\.(?:code|kernel|tuning|program|plan)|\.key)\.[0-9a-f]+\.tmp$/;
 
 /** A file of the cache. */
 interface KeptFile {
@@ -64,6 +69,11 @@ export function programEntry(key: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.program`;
 }
 
+/** The entry of an engine of TensorRT. `digest`: SHA-256, in hexadecimal, of all that it depends on. */
+export function planEntry(digest: string): string {
+  return `${digest}.plan`;
+}
+
 /** Bytes and files. */
 interface Room {
   bytes: number;
@@ -85,37 +95,29 @@ export class DiskCache {
     this.maxBytes = maxBytes;
   }
 
+  /** Warns, once, where the folder is not used since it is not this user's alone. */
+  look(): void {
+    lookAtFolderSync(this.folder);
+  }
+
   /** What was kept as `entry`, if it is there and whole. */
   get(entry: string): Buffer | undefined {
-    const path = join(this.folder, entry);
-    let file: Buffer;
-    try {
-      file = readFileSync(path);
-    } catch {
-      return undefined;
-    }
-    const bytes = contentsOf(file);
-    if (bytes === undefined) {
-      this.delete(entry);
-      return undefined;
-    }
-    attempt(() => {
-      const now = new Date();
-      utimesSync(path, now, now);
-    });
+    if (folderKey(this.folder, false) === undefined) return undefined;
+    const file = readOwnFileSync(join(this.folder, entry), this.maxBytes, true);
+    const bytes = typeof file === 'string' ? undefined : this.contentsOf(entry, file);
+    // One that is not whole, and what is none of this user's files.
+    if (bytes === undefined && file !== 'absent') this.delete(entry);
     return bytes;
   }
 
-  /** {@link get}, without waiting for the disk. */
+  /** {@link get}, without waiting for the disk, but for the folder's key when that is asked for first. */
   async read(entry: string): Promise<Buffer | undefined> {
+    if (folderKey(this.folder, false) === undefined) return undefined;
     const path = join(this.folder, entry);
-    const file = await readFile(path).catch(ignore);
-    if (file === undefined) return undefined;
-    const bytes = contentsOf(file);
-    const now = new Date();
-    // Nobody waits for these.
-    if (bytes === undefined) rm(path, { force: true }).catch(ignore);
-    else utimes(path, now, now).catch(ignore);
+    const file = await readOwnFile(path, this.maxBytes, true);
+    const bytes = typeof file === 'string' ? undefined : this.contentsOf(entry, file);
+    // Its end is not waited for.
+    if (bytes === undefined && file !== 'absent') rm(path, { force: true }).catch(ignore);
     return bytes;
   }
 
@@ -124,23 +126,35 @@ export class DiskCache {
     if (bytes.length + HEAD_BYTES > this.maxBytes) return;
     const path = join(this.folder, entry);
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
-    const written = attempt(() => {
-      makeFolderSync(this.folder, OWN);
-      writeFileSync(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
-      renameSync(unfinished, path);
-    });
+    const writeOnce = (): boolean => {
+      const key = folderKey(this.folder, true);
+      return key !== undefined && attempt(() => {
+        writeSync(unfinished, [headOf(key, entry, bytes), bytes]);
+        renameSync(unfinished, path);
+      });
+    };
+    // The folder may have been removed since it was looked at: it is made again.
+    const written = writeOnce() || (this.hasGone() && writeOnce());
     if (!written) attempt(() => rmSync(unfinished, { force: true }));
     else if (!this.takeRoom(bytes.length + HEAD_BYTES)) this.evict();
   }
 
-  /** {@link set}, without waiting for the disk. */
+  /** {@link set}, without waiting for the disk, but for the folder's key when that is asked for first. */
   async write(entry: string, bytes: Uint8Array): Promise<void> {
     if (bytes.length + HEAD_BYTES > this.maxBytes) return;
+    this.hasGone();
+    const key = folderKey(this.folder, true);
+    if (key === undefined) return;
     const path = join(this.folder, entry);
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     try {
-      await makeFolder(this.folder, OWN);
-      await writeFile(unfinished, fileOf(bytes), { mode: 0o600, flag: 'wx' });
+      const file = await open(unfinished, 'wx', 0o600);
+      try {
+        await file.appendFile(headOf(key, entry, bytes));
+        await file.appendFile(bytes);
+      } finally {
+        await file.close();
+      }
       await rename(unfinished, path);
       if (this.takeRoom(bytes.length + HEAD_BYTES)) return;
       // One look at a time: what else is written meanwhile is seen by the next.
@@ -148,7 +162,7 @@ export class DiskCache {
       const names = (await readdir(this.folder)).filter(isOwn);
       const files = await Promise.all(names.map(async (name): Promise<KeptFile[]> => {
         // Another process may have removed it meanwhile.
-        const found = await stat(join(this.folder, name)).catch(ignore);
+        const found = await lstat(join(this.folder, name)).catch(ignore);
         return found === undefined ? [] : [{ name, bytes: found.size, used: found.mtimeMs }];
       }));
       await Promise.all(this.surplus(files.flat()).map((name) => rm(join(this.folder, name), { force: true })));
@@ -174,6 +188,23 @@ export class DiskCache {
     for (const { name } of this.files()) attempt(() => rmSync(join(this.folder, name), { force: true }));
     const after = this.contents();
     return { folder: this.folder, entries: before.entries - after.entries, bytes: before.bytes - after.bytes };
+  }
+
+  /** What a file keeps; undefined where it is not whole, or was written with another key. */
+  private contentsOf(entry: string, file: Buffer): Buffer | undefined {
+    const bytes = file.subarray(HEAD_BYTES);
+    if (bytes.length === 0 || !file.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
+    const said = file.subarray(MAGIC.length, HEAD_BYTES);
+    const isBy = (key: Buffer | undefined): boolean => key !== undefined && timingSafeEqual(checksum(key, entry, bytes), said);
+    // The key may have been made anew since this process asked for it.
+    return isBy(folderKey(this.folder, false)) || isBy(changedKey(this.folder)) ? bytes : undefined;
+  }
+
+  /** Whether the folder is there no more: it is then looked at anew. */
+  private hasGone(): boolean {
+    if (existsSync(this.folder)) return false;
+    forgetFolder(this.folder);
+    return true;
   }
 
   private get room(): Room {
@@ -224,7 +255,7 @@ export class DiskCache {
     });
     return names.filter(isOwn).flatMap((name) => {
       try {
-        const { size, mtimeMs } = statSync(join(this.folder, name));
+        const { size, mtimeMs } = lstatSync(join(this.folder, name));
         return [{ name, bytes: size, used: mtimeMs }];
       } catch {
         // Another process has removed it meanwhile.
@@ -244,19 +275,25 @@ function isOwn(name: string): boolean {
   return ENTRY.test(name) || UNFINISHED.test(name);
 }
 
-function fileOf(bytes: Uint8Array): Buffer {
-  return Buffer.concat([MAGIC, checksum(bytes), bytes]);
+/** Writes a new file. @throws what the disk says */
+function writeSync(path: string, parts: readonly Uint8Array[]): void {
+  const file = openSync(path, 'wx', 0o600);
+  try {
+    for (const part of parts) for (let at = 0; at < part.length;) at += writevSync(file, [part.subarray(at)]);
+  } finally {
+    closeSync(file);
+  }
 }
 
-/** What a file keeps; undefined where it is not whole. */
-function contentsOf(file: Buffer): Buffer | undefined {
-  const bytes = file.subarray(HEAD_BYTES);
-  const whole = bytes.length > 0 && file.subarray(0, MAGIC.length).equals(MAGIC) && checksum(bytes).equals(file.subarray(MAGIC.length, HEAD_BYTES));
-  return whole ? bytes : undefined;
+function headOf(key: Buffer, entry: string, bytes: Uint8Array): Buffer {
+  return Buffer.concat([MAGIC, checksum(key, entry, bytes)]);
 }
 
-function checksum(bytes: Uint8Array): Buffer {
-  return hash('sha256', bytes, 'buffer');
+function checksum(key: Buffer, entry: string, bytes: Uint8Array): Buffer {
+  const hmac = createHmac('sha256', key).update(entry).update('\0');
+  // OpenSSL takes no more than 2^31 - 1 bytes at once.
+  for (let at = 0; at < bytes.length; at += PART) hmac.update(bytes.subarray(at, at + PART));
+  return hmac.digest();
 }
 
 /** Whether `act` went through. */

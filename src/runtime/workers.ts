@@ -9,6 +9,7 @@ import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_thread
 import type { MessagePort } from 'node:worker_threads';
 
 import { bootSource } from './boot-source.js';
+import { openDiskCache } from './disk-cache.js';
 import { onExit } from './exit.js';
 import type { Ending } from './exit.js';
 import type { FromThread, ProviderConfig, ThreadStart, ToThread, WorkerStart } from './messages.js';
@@ -32,6 +33,8 @@ export class ThreadWorker implements Ending {
     this.config = start.config;
     this.port = port1;
     this.loading[0] = this.native ? 1 : 0;
+    // The thread says nothing of a cache that it does not use.
+    openDiskCache()?.look();
     this.worker = new Worker(bootSource, {
       eval: true,
       execArgv: [],

@@ -1,7 +1,7 @@
 /**
  * The axes of a tensor in another order, and axes of extent 1 that come and go. None of it moves an element.
  */
-import { invalid } from '../core/arguments.js';
+import { invalid, isList } from '../core/arguments.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { checkAxis, showShape } from './shape.js';
@@ -15,8 +15,8 @@ import type { Checked, Known, Permuted, Shape, Squeezed, Transposed, Unsqueezed 
 export function permute<S extends Shape, const A extends Shape>(layout: Layout<S>, axes: A & Checked<Permuted<S, A>>): Layout<Known<Permuted<S, A>>>;
 export function permute(layout: Layout, axes: Shape): Layout {
   const { shape, strides, offset } = layout;
-  if (!Array.isArray(axes) || axes.length !== shape.length) throw invalid('axes', `${shape.length} axes, each axis of ${showShape(shape)} once`, axes);
-  const order = axes.map((axis, i) => checkAxis(`axes[${i}]`, axis, shape.length));
+  if (!isList(axes) || axes.length !== shape.length) throw invalid('axes', `${shape.length} axes, each axis of ${showShape(shape)} once`, axes);
+  const order = [...axes].map((axis, i) => checkAxis(`axes[${i}]`, axis, shape.length));
   if (new Set(order).size !== order.length) throw invalid('axes', `each axis of ${showShape(shape)} once`, axes);
   return layoutOf(order.map((axis) => shape[axis]!), order.map((axis) => strides[axis]!), offset);
 }

@@ -36,6 +36,6 @@ export type { ArangeOptions, EyeOptions, HostList, RandOptions, RandnOptions, Re
 export { Partitioned } from './partitioned.js';
 export type { Closing } from './results.js';
 export { Tensor } from './tensor.js';
-export type { AnyTensor } from './tensor.js';
+export type { AnyTensor, TensorJson } from './tensor.js';
 export { packed, wordsOf } from './tensor-data.js';
 export type { TensorData } from './tensor-data.js';

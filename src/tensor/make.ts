@@ -1,9 +1,12 @@
 /** Operations that make tensors. Shapes that are written out are known to the type checker. */
-import { CudaArgumentError } from '../core/index.js';
+import { types } from 'node:util';
+
+import { CudaArgumentError, PinnedBuffer } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
 import { HOST_ARRAYS } from '../core/dtype.js';
+import { checkAttached } from '../core/host-codec.js';
 import { INTEGER_RANGES } from '../core/fill-pattern.js';
-import { checkDType, checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { checkDType, checkInteger, checkOptions, insteadOfBigint, invalid, isList } from '../core/arguments.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
@@ -209,21 +212,20 @@ export type HostList<D extends DTypeName = DTypeName> = readonly number[] | (D e
 
 /**
  * A tensor with the elements of a host array, in row-major order. A large array must be left alone until the operation is
- * over. Without a shape it is one axis. Elements of a plain list are checked: nothing wraps, is cut off or becomes NaN.
+ * over. Without a shape it is one axis. Elements of a plain list are checked: nothing wraps, is cut off or becomes NaN. An
+ * ArrayBuffer has the elements' bytes as the device has them.
  * cuMemcpyHtoDAsync
  */
-export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>): DeviceOp<Tensor<D, [number]>>;
-export function tensor<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
-export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
+export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer): DeviceOp<Tensor<D, [number]>>;
+export function tensor<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
+export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer, shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
   checkDType(dtype);
-  const values = (Array.isArray(source) ? hostArray(dtype, source) : source) as HostArray<D>;
-  const { length } = (values ?? {}) as { length?: unknown };
-  if (typeof length !== 'number' || typeof values !== 'object') throw invalid('source', `a host array of ${dtype.name}`, source);
-  const given = shape ?? [length];
+  const { values, length } = checkedSource(dtype, source);
+  const given = shape === undefined ? [length] : shape;
   checkShape('shape', given);
   if (numel(given) !== length) throw invalid('shape', `${length} elements, as many as source has`, given);
   return made<D, Shape>(device, dtype, given, 'tensor', options, (run, target) => {
-    if (target.size > 0) writeDense(run, target.dense(), values as WriteSource<D>);
+    if (target.size > 0) writeDense(run, target.dense(), values);
     return undefined;
   });
 }
@@ -234,6 +236,30 @@ export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): P
   await preload(coreOf(device), dtypes.flatMap(({ name, kind }) => [sequences(name), ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : [])]));
 }
 
+/** What is copied, and how many elements it has. */
+function checkedSource<D extends DTypeName>(dtype: DType<D>, source: unknown): { readonly values: WriteSource<D>; readonly length: number } {
+  if (isList(source)) {
+    const values = hostArray(dtype, source);
+    return { values, length: values.length };
+  }
+  if (types.isAnyArrayBuffer(source)) {
+    checkAttached(source, source, 'source');
+    if (source.byteLength % dtype.bytes !== 0) throw invalid('source', `bytes of whole elements of ${dtype.name}, of ${dtype.bytes} each`, source);
+    return { values: source, length: source.byteLength / dtype.bytes };
+  }
+  const expected = `a ${HOST_ARRAYS[dtype.name].name}, a list of elements, or an ArrayBuffer of their bytes`;
+  // A Proxy of a typed array is none: its methods and accessors refuse it.
+  if (types.isProxy(source)) throw invalid('source', expected, source, 'It is a Proxy: pass the array that is behind it.');
+  const { length, toArray } = (source ?? {}) as { readonly length?: unknown; readonly toArray?: unknown };
+  if (ArrayBuffer.isView(source)) checkAttached(source, source.buffer, 'source');
+  else if (!(source instanceof PinnedBuffer)) {
+    const isListed = typeof source === 'object' && source !== null && (typeof length === 'number' || Symbol.iterator in source);
+    throw invalid('source', expected, source, typeof toArray === 'function' ? 'Write source.toArray().' : isListed ? 'Write Array.from(source).' : '');
+  }
+  if (typeof length !== 'number') throw invalid('source', expected, source);
+  return { values: source as HostArray<D>, length };
+}
+
 /** A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a list of lists as NaN. */
 function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknown[]): HostArray<D> {
   const isElement = elementTest(dtype);
@@ -241,7 +267,7 @@ function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknow
   for (let index = 0; index < source.length; index++) {
     const value = source[index];
     if (isElement(value)) continue;
-    throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : '');
+    throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : insteadOfBigint(value, ...INTEGER_RANGES[dtype.name] ?? []));
   }
   const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly unknown[]): HostArray<D> };
   return Host.from(isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source);

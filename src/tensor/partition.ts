@@ -33,7 +33,7 @@ export function partition(shape: Shape, tile: Shape): Partition {
   checkShape('shape', shape);
   checkShape('tile', tile);
   if (tile.length !== shape.length) throw invalid('tile', `${shape.length} extents, one for each axis of ${showShape(shape)}`, tile);
-  tile.forEach((extent, axis) => checkInteger(`tile[${axis}]`, extent, 1, Number.MAX_SAFE_INTEGER));
+  [...tile].forEach((extent, axis) => checkInteger(`tile[${axis}]`, extent, 1, Number.MAX_SAFE_INTEGER));
   const grid = Object.freeze(shape.map((extent, axis) => Math.ceil(extent / tile[axis]!)));
   return Object.freeze({ shape: Object.freeze([...shape]), tile: Object.freeze([...tile]), grid, count: numel(grid) });
 }

@@ -2,11 +2,11 @@
  * Another shape for the same elements in the same order. It is a view where the strides permit it, and needs a copy
  * where they do not.
  */
-import { invalid } from '../core/arguments.js';
+import { invalid, isList } from '../core/arguments.js';
 import { coalesce } from './coalescing.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
-import { checkShape, contiguousStrides, numel, showShape } from './shape.js';
+import { MOST_AXES, checkShape, contiguousStrides, numel, showShape } from './shape.js';
 import type { Checked, Known, Reshaped, Shape } from './shape-types.js';
 
 /**
@@ -16,7 +16,7 @@ import type { Checked, Known, Reshaped, Shape } from './shape-types.js';
  */
 export function resolveShape<S extends Shape, const T extends Shape>(shape: S, target: T & Checked<Reshaped<S, T>>): Known<Reshaped<S, T>>;
 export function resolveShape(shape: Shape, target: Shape): number[] {
-  const open = Array.isArray(target) ? target.indexOf(-1) : -1;
+  const open = isList(target) && target.length <= MOST_AXES ? target.indexOf(-1) : -1;
   if (open === -1) {
     checkShape('shape', target);
     if (numel(target) !== numel(shape)) throw invalid('shape', `a shape of ${numel(shape)} elements, as many as ${showShape(shape)} has`, target);

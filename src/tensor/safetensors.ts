@@ -57,6 +57,10 @@ const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map(NAMES);
 const NAME_OF: ReadonlyMap<DTypeName, string> = new Map(NAMES.map(([name, dtype]) => [dtype, name]));
 const RANK_OF: ReadonlyMap<DTypeName, number> = new Map(NAMES.map(([, dtype], rank) => [dtype, rank]));
 
+/** Lists in objects in one object are three. */
+const DEEPEST = 32;
+const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
+
 function wrong(message: string, offset?: number, cause?: unknown): CudaFormatError {
   return new CudaFormatError('safetensors', message, offset, { cause });
 }
@@ -93,6 +97,7 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
   } catch (error) {
     throw wrong('the header is not UTF-8', 8, error);
   }
+  checkDepth(text);
   let header: Record<string, unknown>;
   try {
     header = JSON.parse(text) as Record<string, unknown>;
@@ -112,6 +117,22 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
     at = end;
   }
   return { tensors: new Map(entries.map(({ name, ...entry }) => [name, entry])), metadata, fileBytes: at };
+}
+
+/** What follows values with calls of its own, as showing them does, would come to the end of the stack. */
+function checkDepth(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (inString) {
+      if (character === BACKSLASH) at++;
+      else if (character === QUOTE) inString = false;
+    } else if (character === QUOTE) inString = true;
+    else if (character === OPEN_BRACE || character === OPEN_BRACKET) {
+      if (++depth > DEEPEST) throw wrong(`the header is nested more than ${DEEPEST} deep, at character ${at} of it: it has lists in objects in one object`, 8);
+    } else if (character === CLOSE_BRACE || character === CLOSE_BRACKET) depth--;
+  }
 }
 
 /** Keys of the outermost object and of those within it, which JSON.parse would let replace each other. The text is JSON. */

@@ -1,8 +1,11 @@
 /**
  * Shapes at run time: checked, counted, compared.
  */
-import { checkInteger, invalid } from '../core/arguments.js';
+import { checkInteger, invalid, isList } from '../core/arguments.js';
 import type { Numel, Shape } from './shape-types.js';
+
+/** Axes of a tensor, at most. NumPy and PyTorch have 64. */
+export const MOST_AXES = 1024;
 
 /**
  * A list of whole numbers of at least 0, whose product is a number that JavaScript counts exactly.
@@ -10,7 +13,9 @@ import type { Numel, Shape } from './shape-types.js';
  * @throws CudaArgumentError
  */
 export function checkShape(argument: string, shape: unknown): asserts shape is Shape {
-  if (!Array.isArray(shape)) throw invalid(argument, 'an array of extents', shape, typeof shape === 'number' ? `Write [${shape}].` : '');
+  if (!isList(shape)) throw invalid(argument, 'an array of extents', shape, typeof shape === 'number' ? `Write [${shape}].` : '');
+  // A product counts up to 2^53, but of extents of 1 there could be any number.
+  if (shape.length > MOST_AXES) throw invalid(argument, `an array of at most ${MOST_AXES} extents`, `one of ${shape.length}`);
   let product = 1;
   for (let axis = 0; axis < shape.length; axis++) {
     const extent: unknown = shape[axis];

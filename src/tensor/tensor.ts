@@ -46,6 +46,16 @@ const BLOCK = 256;
 /** `T` with any dtype and shape. */
 export type AnyTensor = Tensor<DTypeName, Shape>;
 
+/** A tensor in JSON: see {@link Tensor.toJSON}. */
+export interface TensorJson {
+  readonly type: 'Tensor';
+  readonly dtype: DTypeName;
+  readonly shape: readonly number[];
+  /** Kind and ordinal: `cuda:0`. */
+  readonly device: string;
+  readonly label?: string;
+}
+
 /**
  * `shape` elements of `dtype` in device memory: `Tensor<'f32', [2, 3]>` where the extents are known to the type checker.
  * Made by operations such as {@link zeros}; {@link close} gives the memory back, behind everything that uses it.
@@ -403,6 +413,12 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
+  }
+
+  /** What `JSON.stringify` writes of it: what it is and where it lies, without its elements, which `read()` gives. */
+  toJSON(): TensorJson {
+    const { dtype, shape, device, label } = this;
+    return { type: 'Tensor', dtype: dtype.name, shape: [...shape], device: `${device.kind}:${device.ordinal}`, ...(label === undefined ? {} : { label }) };
   }
 
   // For runs of operations

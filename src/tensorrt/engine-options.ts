@@ -40,7 +40,7 @@ export interface LoadEngineOptions {
   readonly flavor?: TensorRTFlavor;
   /** Runs at once of `engine.run`, each with a context's memory. Default 2. */
   readonly contexts?: number;
-  /** Where built engines are kept; `false` keeps none. Default: the cache's folder, beside compiled kernels. */
+  /** Where built engines are kept; `false` keeps none. Default: the cache's folder, beside compiled kernels. A folder that other users may write to is not used: plans are run as code. */
   readonly cache?: string | false;
   /** Called as the build goes on. */
   readonly progress?: (progress: BuildProgress) => void;

@@ -1,12 +1,11 @@
 /** A model in the ONNX format as an engine that runs, in one call. */
 import { createHash } from 'node:crypto';
-import { readFile, rename, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkOptions, checkPath, invalid } from '../core/arguments.js';
 import { CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
-import { cacheFolder, makeFolder } from '../core/thread-ending.js';
+import { DiskCache, cacheFolder, planEntry } from '../core/thread-ending.js';
 import type { AnyDevice } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Builder } from './builder.js';
@@ -76,8 +75,9 @@ export async function loadEngine(device: AnyDevice, model: Uint8Array, options: 
   const runtime = await Runtime.create(core, library);
   try {
     const { title } = await openTensorRT('run', library);
-    const path = entryOf(core, title, model, options);
-    const kept = path === undefined ? undefined : await readFile(path).catch(() => undefined);
+    const cache = cacheOf(options);
+    const entry = cache === undefined ? undefined : entryOf(core, title, model, options);
+    const kept = entry === undefined ? undefined : await cache!.read(entry);
     const contexts = options.contexts === undefined ? {} : { contexts: options.contexts };
     if (kept !== undefined) {
       // One that TensorRT does not take any more is built anew.
@@ -86,7 +86,7 @@ export async function loadEngine(device: AnyDevice, model: Uint8Array, options: 
     }
     const plan = await planOf(core, library, model, options);
     const engine = await runtime.deserialize(plan, contexts);
-    if (path !== undefined) await keep(path, plan);
+    if (entry !== undefined) await cache!.write(entry, plan);
     return engine;
   } finally {
     // It stays for as long as its engine does.
@@ -126,23 +126,19 @@ async function planOf(device: Device, library: OpenTensorRTOptions, model: Uint8
   return await builder.build(network, config, { progress, signal });
 }
 
-/** The file that a plan is kept in; undefined where none is. */
-function entryOf(device: Device, title: string, model: Uint8Array, { cache, shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadEngineOptions): string | undefined {
+/** Bytes of all plans that are kept, at most: those that were not used for longest go first. */
+const MOST_KEPT_BYTES = 2 ** 36;
+
+/** Where plans are kept; undefined where none are. */
+function cacheOf({ cache }: LoadEngineOptions): DiskCache | undefined {
   if (cache === false) return undefined;
+  if (cache !== undefined) checkPath('options.cache', cache);
   const folder = cache ?? cacheFolder();
-  if (folder === undefined) return undefined;
-  const said = JSON.stringify([title, device.name, device.properties.computeCapability, shapes, DEFAULT_BATCH, precision, stronglyTyped, workspace, optimizationLevel]);
-  return join(folder, 'tensorrt', `${createHash('sha256').update(said).update('\0').update(model).digest('hex')}.plan`);
+  return folder === undefined ? undefined : new DiskCache(join(folder, 'tensorrt'), MOST_KEPT_BYTES);
 }
 
-/** Other processes read it meanwhile: it appears whole. What cannot be kept is built again. */
-async function keep(path: string, plan: Uint8Array): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
-  try {
-    await makeFolder(dirname(path), 0o777);
-    await writeFile(temporary, plan);
-    await rename(temporary, path);
-  } catch {
-    // A folder that cannot be written to.
-  }
+/** What a plan is kept as. */
+function entryOf(device: Device, title: string, model: Uint8Array, { shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadEngineOptions): string {
+  const said = JSON.stringify([title, device.name, device.properties.computeCapability, shapes, DEFAULT_BATCH, precision, stronglyTyped, workspace, optimizationLevel]);
+  return planEntry(createHash('sha256').update(said).update('\0').update(model).digest('hex'));
 }

@@ -1,5 +1,5 @@
 /** NetworkDefinition: what a parser writes a model to, and a builder builds. */
-import { checkString, invalid } from '../core/arguments.js';
+import { checkText, invalid } from '../core/arguments.js';
 import type { TensorInfo } from '../engine/engine.js';
 import { dtypeNameOf } from './data-types.js';
 import type { OpenTensorRT } from './library.js';
@@ -35,7 +35,7 @@ export class NetworkDefinition extends NativeHandle {
 
   /** Another name for an input or output. @throws CudaArgumentError where there is none of that name */
   async rename(name: string, to: string): Promise<void> {
-    checkString('to', to);
+    checkText('to', to);
     const { inputs, outputs } = await this.tensors();
     for (const [kind, list] of [['input', inputs], ['output', outputs]] as const) {
       const index = list.findIndex((tensor) => tensor.name === name);

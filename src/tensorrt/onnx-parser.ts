@@ -1,7 +1,7 @@
 /** OnnxParser: models in the ONNX format as networks. */
 import { resolve } from 'node:path';
 
-import { checkOptions, checkString, invalid } from '../core/arguments.js';
+import { checkOptions, checkPath, checkText, invalid } from '../core/arguments.js';
 import { NativeHandle } from './native-handle.js';
 import { NetworkDefinition } from './network-definition.js';
 
@@ -28,20 +28,21 @@ export class OnnxParser extends NativeHandle {
   async parse(model: Uint8Array, options: { readonly path?: string } = {}): Promise<NetworkDefinition> {
     if (!(model instanceof Uint8Array)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
     checkOptions('options', options, ['path']);
+    if (options.path !== undefined) checkPath('options.path', options.path);
     await this.thread.call('parse', this.handle, model, options.path === undefined ? undefined : resolve(options.path));
     return this.network;
   }
 
   /** A file, with whatever lies beside it. IParser::parseFromFile. @throws OnnxParserError */
   async parseFile(path: string): Promise<NetworkDefinition> {
-    checkString('path', path);
+    checkPath('path', path, 'the path of an ONNX file');
     await this.thread.call('parseFile', this.handle, resolve(path));
     return this.network;
   }
 
   /** supportsOperator: whether the parser may know an operator; it may still refuse a node of it. */
   supportsOperator(name: string): Promise<boolean> {
-    checkString('name', name);
+    checkText('name', name);
     return this.thread.call('supportsOperator', this.handle, name);
   }
 }

@@ -1,6 +1,6 @@
 /** OptimizationProfile: extents of dynamic inputs between which an engine works. */
 import { CudaArgumentError } from '../core/index.js';
-import { checkInteger, checkString, invalid } from '../core/arguments.js';
+import { checkInteger, checkText, invalid } from '../core/arguments.js';
 import type { ShapeRange } from './engine-options.js';
 import { NativeHandle } from './native-handle.js';
 import { MOST_DIMS } from './most-dims.js';
@@ -15,7 +15,7 @@ export class OptimizationProfile extends NativeHandle {
 
   /** The extents of an input. setDimensions. @throws CudaArgumentError for more than 8 axes, ranks that differ, extents that go down */
   setShape(name: string, range: ShapeRange): Promise<void> {
-    checkString('name', name);
+    checkText('name', name);
     checkRange(name, range);
     return this.thread.call('setProfileShape', this.handle, name, range);
   }
@@ -28,7 +28,7 @@ export class OptimizationProfile extends NativeHandle {
 
   /** The values of an input that is a shape tensor. setShapeValues */
   setShapeValues(name: string, values: ShapeRange): Promise<void> {
-    checkString('name', name);
+    checkText('name', name);
     for (const selector of SELECTORS) if (!Array.isArray(values[selector])) throw invalid(`${name}.${selector}`, 'a list of whole numbers', values[selector]);
     return this.thread.call('setProfileValues', this.handle, name, values);
   }
@@ -56,7 +56,7 @@ export function checkRange(name: string, range: ShapeRange): void {
     if (!Array.isArray(extents)) throw invalid(`${name}.${selector}`, 'a list of extents', extents);
     if (extents.length > MOST_DIMS) throw invalid(`${name}.${selector}`, `at most ${MOST_DIMS} extents`, extents);
     if (extents.length !== range.min.length) throw invalid(`${name}.${selector}`, `${range.min.length} extents, as in min`, extents);
-    extents.forEach((extent: unknown, axis: number) => { checkInteger(`${name}.${selector}[${axis}]`, extent, 0, 2 ** 31 - 1); });
+    [...extents].forEach((extent: unknown, axis: number) => { checkInteger(`${name}.${selector}[${axis}]`, extent, 0, 2 ** 31 - 1); });
   }
   range.min.forEach((low, axis) => {
     if (low <= range.opt[axis]! && range.opt[axis]! <= range.max[axis]!) return;

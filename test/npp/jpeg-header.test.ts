@@ -135,3 +135,8 @@ test('bytes of any kind: an error or a header, at once', () => {
   long.set(jpeg(frame([1])).subarray(0, -5));
   expect(outcome(long)).toBeInstanceOf(CudaFormatError);
 });
+
+test('a header of very many segments is refused before all of it is read', () => {
+  const many = jpeg(...Array.from({ length: 20_000 }, () => [0xe5] as const), frame([1]));
+  expect(outcome(many)).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining('more than 10000 segments before its first scan') as string });
+});

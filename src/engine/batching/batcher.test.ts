@@ -417,6 +417,49 @@ describe('back-pressure', () => {
     expect(batcher.statistics).toEqual({ queued: 0, running: 0, taken: 8, fulfilled: 8, failed: 0, aborted: 0, refused: 1, batches: 4, items: 8 });
   });
 
+  describe('by weight', () => {
+    class Weighing extends Batcher<number, number> {
+      protected override weightOf(item: number): number {
+        return item;
+      }
+    }
+    const held = async (items: readonly number[]): Promise<number[]> => { await sleep(40); return [...items]; };
+
+    test('a request that would make those that wait too heavy is refused; one alone is taken, whatever it weighs', async () => {
+      const batcher = new Weighing(held, { maxBatchSize: 1, maxQueueWeight: 10, maxConcurrentBatches: 1 });
+      const taken = [100, 50].map((item) => watched(batcher.run(item))); // one runs, one waits
+      await pass(1);
+      await expect(batcher.run(1)).rejects.toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL', message: expect.stringContaining('1 request waits, with a weight of 50, and its maxQueueWeight is 10.') as string });
+      await pass(40);
+      taken.push(...[4, 6].map((item) => watched(batcher.run(item))));
+      await expect(batcher.run(1)).rejects.toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL' });
+      await pass(200);
+      expect(taken.map(({ value }) => value)).toEqual([100, 50, 4, 6]);
+    });
+
+    test('what leaves the queue on its abort makes room', async () => {
+      const batcher = new Weighing(held, { maxBatchSize: 1, maxQueueWeight: 10, maxConcurrentBatches: 1 });
+      const controller = new AbortController();
+      const running = watched(batcher.run(1));
+      const aborted = watched(batcher.run(10, { signal: controller.signal }));
+      await expect(batcher.run(5)).rejects.toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL' });
+      controller.abort(new Error('gone'));
+      const next = watched(batcher.run(9));
+      await pass(100);
+      expect([running.value, aborted.error, next.value]).toEqual([1, new Error('gone'), 9]);
+    });
+
+    test.each([NaN, -1, Infinity, '1', 1n])('a weight of %s is refused', (weight) => {
+      class Wrong extends Batcher<number, number> {
+        protected override weightOf(): number {
+          return weight as number;
+        }
+      }
+      const batcher = new Wrong(held, { maxBatchSize: 1 });
+      expect(() => batcher.run(1)).toThrow('weightOf: expected a finite number, 0 or more');
+    });
+  });
+
   test('a queue without a limit takes all', async () => {
     const { batcher } = doubling({ maxBatchSize: 10, maxQueueSize: Infinity }, 1);
     const all = Promise.all(Array.from({ length: 1000 }, (_, item) => batcher.run(item)));
@@ -482,6 +525,7 @@ test.each([
   [{ maxBatchSize: 1, maxQueueDelay: -1 }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got -1.'],
   [{ maxBatchSize: 1, maxQueueDelay: Infinity }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got Infinity.'],
   [{ maxBatchSize: 1, maxQueueSize: 0 }, 'options.maxQueueSize: expected a whole number of at least 1 (requests), got 0.'],
+  [{ maxBatchSize: 1, maxQueueWeight: 0 }, 'options.maxQueueWeight: expected a number above 0, got 0.'],
   [{ maxBatchSize: 1, maxConcurrentBatches: 0.5 }, 'options.maxConcurrentBatches: expected a whole number of at least 1 (batches), got 0.5.'],
   [{ maxBatchSize: 1, eager: 1 }, 'options.eager: expected true or false, got 1.'],
   [{ maxBatchsize: 1 }, "options: there is no option 'maxBatchsize'. Did you mean 'maxBatchSize'?"],

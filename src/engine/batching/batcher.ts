@@ -19,6 +19,12 @@ export interface BatcherOptions {
    * limit themselves. Default: eight batches.
    */
   readonly maxQueueSize?: number;
+  /**
+   * Weight of the requests that may wait, all together: for {@link Batcher} each weighs 1, for `EngineBatcher` as many bytes as its
+   * tensors have, a subclass says otherwise with `weightOf`. A further request is refused with `ERR_CUDA_QUEUE_FULL`, but for one that
+   * comes while none waits. Default: `Infinity`.
+   */
+  readonly maxQueueWeight?: number;
   /** Batches that may run at once. Default: 2, so that one is put together and copied while another one is computed. */
   readonly maxConcurrentBatches?: number;
   /**
@@ -70,6 +76,8 @@ interface Request<Item, Result> {
   readonly item: Item;
   /** Those of one group may be in one batch. */
   readonly group: unknown;
+  /** Of {@link Batcher.weightOf}. */
+  readonly weight: number;
   /** Later ones have greater ones. */
   readonly number: number;
   /** When it was taken: `performance.now()`. */
@@ -145,6 +153,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   readonly maxBatchSize: number;
   readonly maxQueueDelay: number;
   readonly maxQueueSize: number;
+  readonly maxQueueWeight: number;
   readonly maxConcurrentBatches: number;
   readonly eager: boolean;
 
@@ -152,6 +161,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /** By group, in the order in which they came; Sets, so that one leaves from the middle in constant time. None is empty. */
   private readonly groups = new Map<unknown, Set<Request<Item, Result>>>();
   private queued = 0;
+  private queuedWeight = 0;
   private readonly arrivals: Arrivals;
   private numbers = 0;
   private running = 0;
@@ -178,9 +188,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     const { maxBatchSize } = options;
     // First: the size of the queue follows from it.
     checkInteger('options.maxBatchSize', maxBatchSize, 1, Number.MAX_SAFE_INTEGER, 'items');
-    const { maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxConcurrentBatches = 2, eager = false } = options;
+    const { maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxQueueWeight = Infinity, maxConcurrentBatches = 2, eager = false } = options;
     checkInteger('options.maxConcurrentBatches', maxConcurrentBatches, 1, Number.MAX_SAFE_INTEGER, 'batches');
     if (maxQueueSize !== Infinity) checkInteger('options.maxQueueSize', maxQueueSize, 1, Number.MAX_SAFE_INTEGER, 'requests');
+    if (typeof maxQueueWeight !== 'number' || !(maxQueueWeight > 0)) throw invalid('options.maxQueueWeight', 'a number above 0', maxQueueWeight);
     if (typeof maxQueueDelay !== 'number' || !(maxQueueDelay >= 0 && maxQueueDelay <= LONGEST_DELAY)) {
       throw invalid('options.maxQueueDelay', `milliseconds, from 0 to ${LONGEST_DELAY}`, maxQueueDelay);
     }
@@ -189,6 +200,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.maxBatchSize = maxBatchSize;
     this.maxQueueDelay = maxQueueDelay;
     this.maxQueueSize = maxQueueSize;
+    this.maxQueueWeight = maxQueueWeight;
     this.maxConcurrentBatches = maxConcurrentBatches;
     this.eager = eager;
     this.arrivals = new Arrivals(maxQueueDelay);
@@ -206,7 +218,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /**
    * The result of one item, of the batch that it will be part of.
    *
-   * @throws CudaArgumentError where an argument is wrong. Rejects with `ERR_CUDA_QUEUE_FULL` where `maxQueueSize` requests wait,
+   * @throws CudaArgumentError where an argument is wrong. Rejects with `ERR_CUDA_QUEUE_FULL` where `maxQueueSize` requests wait, or requests of `maxQueueWeight`,
    * `ERR_CUDA_DISPOSED` behind {@link close}, the signal's reason where it aborts, else with what the batch failed with
    */
   run(item: Item, options: BatchRequestOptions = {}): Promise<Result> {
@@ -215,7 +227,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     checkSignal(signal);
     if (this.closing !== undefined) return Promise.reject(new CudaDisposedError('The batcher was closed: it takes no more requests.'));
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
-    if (this.queued >= this.maxQueueSize) {
+    const weight = this.checkedWeight(item);
+    if (this.queued >= this.maxQueueSize || (this.queued > 0 && this.queuedWeight + weight > this.maxQueueWeight)) {
       this.counts.refused++;
       return Promise.reject(this.fullError());
     }
@@ -223,13 +236,14 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     const since = performance.now();
     if (this.eager && this.maxQueueDelay > 0) this.arrivals.add(group, since);
     return new Promise<Result>((resolve, reject) => {
-      const request: Request<Item, Result> = { item, group, number: this.numbers++, since, resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
+      const request: Request<Item, Result> = { item, group, weight, number: this.numbers++, since, resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
       signal?.addEventListener('abort', request.onAbort, { once: true });
       this.counts.taken++;
       let requests = this.groups.get(group);
       if (requests === undefined) this.groups.set(group, requests = new Set());
       requests.add(request);
       this.queued++;
+      this.queuedWeight += weight;
       this.schedule(group, requests);
     });
   }
@@ -260,6 +274,18 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   protected groupOf(item: Item): unknown {
     void item;
     return undefined;
+  }
+
+  /** What an item weighs, in the unit of `maxQueueWeight`: a finite number, 0 or more. Bytes, say. 1, unless a subclass says otherwise. */
+  protected weightOf(item: Item): number {
+    void item;
+    return 1;
+  }
+
+  private checkedWeight(item: Item): number {
+    const weight = this.weightOf(item);
+    if (typeof weight === 'number' && weight >= 0 && weight < Infinity) return weight;
+    throw invalid('weightOf', 'a finite number, 0 or more', weight);
   }
 
   /** Called with the result of a request that was aborted after its batch had begun. Does nothing; a subclass whose results hold memory gives it back here. */
@@ -356,6 +382,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     if (requests?.delete(request) !== true) return false;
     if (requests.size === 0) this.groups.delete(request.group);
     this.queued--;
+    // Sums of fractions leave a rest, which would add up.
+    this.queuedWeight = this.queued === 0 ? 0 : this.queuedWeight - request.weight;
     return true;
   }
 
@@ -448,8 +476,9 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   private fullError(): CudaQueueFullError {
     const batches = [...this.groups.values()].reduce((sum, { size }) => sum + Math.ceil(size / this.maxBatchSize), 0);
     const retryAfter = Math.max(1, Math.ceil((batches * (this.meanDuration ?? this.maxQueueDelay)) / this.maxConcurrentBatches));
+    const limit = this.queued >= this.maxQueueSize ? 'as many as its maxQueueSize allows' : `with a weight of ${this.queuedWeight}, and its maxQueueWeight is ${this.maxQueueWeight}`;
     return new CudaQueueFullError(
-      `The batcher's queue is full: ${this.queued} requests wait, as many as its maxQueueSize allows. Send this one again in ${retryAfter} ms, or fewer at a time.`,
+      `The batcher's queue is full: ${this.queued} request${this.queued === 1 ? ' waits' : 's wait'}, ${limit}. Send this one again in ${retryAfter} ms, or fewer at a time.`,
       this.maxQueueSize,
       retryAfter,
     );
@@ -457,7 +486,7 @@ export class Batcher<Item, Result> implements AsyncDisposable {
 }
 
 /** The names of {@link BatcherOptions}. */
-export const BATCHER_OPTIONS = ['maxBatchSize', 'maxQueueDelay', 'maxQueueSize', 'maxConcurrentBatches', 'eager'] as const satisfies (keyof BatcherOptions)[];
+export const BATCHER_OPTIONS = ['maxBatchSize', 'maxQueueDelay', 'maxQueueSize', 'maxQueueWeight', 'maxConcurrentBatches', 'eager'] as const satisfies (keyof BatcherOptions)[];
 
 function first<T>(set: ReadonlySet<T>): T {
   const [value] = set;

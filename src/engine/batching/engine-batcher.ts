@@ -56,6 +56,11 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
     return this.engine.inputs.map(({ name }) => item[name]!.shape.join()).join(';');
   }
 
+  /** Bytes. */
+  protected override weightOf(item: NamedTensors): number {
+    return this.engine.inputs.reduce((sum, { name }) => sum + item[name]!.size * item[name]!.dtype.bytes, 0);
+  }
+
   protected override discard(result: NamedTensors): void {
     for (const tensor of Object.values(result)) tensor.close();
   }

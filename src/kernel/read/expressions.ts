@@ -4,6 +4,7 @@ import type { Expression } from '../tree.js';
 import { assignment, update } from './assignments.js';
 import type { Call } from './calls.js';
 import { callDevice, failIfRecursive } from './device-functions.js';
+import { leftChain } from './left-chain.js';
 import { member } from './members.js';
 import { convert, logical, not } from './nodes.js';
 import { checkMeeting, literal, operate, operateUnary, truth } from './operators.js';
@@ -16,6 +17,9 @@ import { concrete, describe, nothing, typed, type NumberValue, type Slot, type V
 
 type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
 type Rows = { readonly [Type in AnyNode['type']]?: (pass: Pass, node: Of<Type>) => Value };
+
+/** Operators behind each other that become one tree. */
+const LONGEST_CHAIN = 200;
 
 /** Names that are there without being declared. */
 export const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
@@ -309,14 +313,22 @@ const rows: Rows = {
   },
   MemberExpression: (pass, node) => member(pass, node),
   CallExpression: callValue,
-  BinaryExpression: (pass, node) => {
-    if (node.left.type === 'PrivateIdentifier' || node.operator === 'in' || node.operator === 'instanceof') {
-      return pass.fail(node, `${node.operator} has no use in a kernel: types are known when it is compiled`, 'Compare numbers.');
+  BinaryExpression: (pass, whole) => {
+    const { first, rest } = leftChain(whole);
+    let value: Value | undefined;
+    for (const [i, node] of rest.entries()) {
+      if (node.operator === 'in' || node.operator === 'instanceof') return pass.fail(node, `${node.operator} has no use in a kernel: types are known when it is compiled`, 'Compare numbers.');
+      if (node !== whole) pass.count(node);
+      const { left: leftNode, right: rightNode } = node;
+      const known = value;
+      const [a, b] = pass.inOrder([() => known ?? read(pass, first), () => read(pass, rightNode)] as const);
+      if (a.kind === 'string' || b.kind === 'string') return pass.fail(node, 'Strings exist in console.log and console.assert only', "Write console.log('x', x).");
+      const result = operate({ pass, node, operator: node.operator, left: asNumber(pass, leftNode, a), right: asNumber(pass, rightNode, b), syntax: { left: leftNode, right: rightNode } });
+      // What follows reads trees with calls of its own: a long chain becomes several. A product stays where it may be rounded once with a sum.
+      const mayEnd = (i + 1) % LONGEST_CHAIN === 0 && node.operator !== '*' && result.content.is === 'expression';
+      value = mayEnd ? typed(pass.reusable(result.content.expression, 'part')) : result;
     }
-    const { left: leftNode, right: rightNode } = node;
-    const [a, b] = pass.inOrder([() => read(pass, leftNode), () => read(pass, rightNode)] as const);
-    if (a.kind === 'string' || b.kind === 'string') return pass.fail(node, 'Strings exist in console.log and console.assert only', "Write console.log('x', x).");
-    return operate({ pass, node, operator: node.operator, left: asNumber(pass, leftNode, a), right: asNumber(pass, rightNode, b), syntax: { left: leftNode, right: rightNode } });
+    return value!;
   },
   LogicalExpression: logicalValue,
   ConditionalExpression: conditional,

@@ -202,7 +202,34 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
   const within = path === '' ? 'gpu' : `gpu.${path}`;
   const meant = gpuNamesIn(path).find((each) => each.toLowerCase() === name.toLowerCase());
   if (meant !== undefined) return pass.fail(node, `${within} has no ${name}`, `Write ${within}.${meant}.`);
-  if (path !== '') return pass.fail(node, `${within} has no ${name}`, `It has ${gpuNamesIn(path).join(', ')}.`);
-  return pass.fail(node, `gpu has no ${name}, and ${pass.frame.fn === undefined ? 'the kernel' : `the device function ${pass.frame.name}`} does not use one`, `Give it through uses: { ${name} }.`);
+  if (path !== '') {
+    const near = nearest(name, gpuNamesIn(path));
+    return pass.fail(node, `${within} has no ${name}`, near.length === 0 ? `It has ${gpuNamesIn(path).join(', ')}.` : `It has ${near.map((each) => `${within}.${each}`).join(', ')}.`);
+  }
+  const near = nearest(name, gpuNamesIn(''));
+  return pass.fail(node, `gpu has no ${name}, and ${pass.frame.fn === undefined ? 'the kernel' : `the device function ${pass.frame.name}`} does not use one`,
+    near.length === 0 ? `Give it through uses: { ${name} }.` : `It has ${near.join(', ')}. What it does not have is given through uses: { ${name} }.`);
+}
+
+/** Names that may be meant: those of the same first word, and where there are none those that differ by a letter or two. */
+function nearest(name: string, known: readonly string[]): string[] {
+  const wordOf = (text: string): string => /^[A-Z]?[a-z]*/.exec(text)![0].toLowerCase();
+  const word = wordOf(name);
+  const alike = word.length > 2 ? known.filter((each) => wordOf(each) === word) : [];
+  return alike.length > 0 ? alike : known.filter((each) => differ(name.toLowerCase(), each.toLowerCase()) <= Math.min(2, name.length - 2));
+}
+
+/** Letters that are put in, left out, exchanged with the next, or others, from one text to the other. */
+function differ(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = Math.min(rows[i - 1]![j]! + 1, row[j - 1]! + 1, rows[i - 1]![j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+      row.push(i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? Math.min(same, rows[i - 2]![j - 2]! + 1) : same);
+    }
+    rows.push(row);
+  }
+  return rows[a.length]![b.length]!;
 }
 

@@ -1,5 +1,6 @@
 /** Which declaration each name of a function means, and how often each is written. */
 import type { AnyNode, Identifier } from 'acorn';
+import { leftChain } from './left-chain.js';
 import { childrenOf, type FunctionNode } from './parse.js';
 import { isPresent } from './present.js';
 
@@ -191,6 +192,12 @@ class Resolver {
         this.#visit(node.object, scope);
         if (node.computed) this.#visit(node.property, scope);
         return;
+      case 'BinaryExpression': {
+        const { first, rest } = leftChain(node);
+        this.#visit(first, scope);
+        for (const { right } of rest) this.#visit(right, scope);
+        return;
+      }
       case 'Property':
         if (node.computed) this.#visit(node.key, scope);
         this.#visit(node.value, scope);

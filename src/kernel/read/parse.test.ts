@@ -59,8 +59,17 @@ describe('what is no kernel', () => {
     expect(errorOf('({ y }, gpu) => { if (isNaN(y[0])) y[0] = 0; }').fix).toBe('Write x !== x.');
   });
 
-  it('nested more deeply than can be followed', () => {
-    const text = `({ y }) => { y[0] = ${'('.repeat(60_000)}1${')'.repeat(60_000)}; }`;
-    expect(errorOf(text).what).toBe('This kernel is nested too deeply to be read');
+  it('nested more deeply than can be followed, with the place', () => {
+    const text = `({ y }) => { y[1] = 2; y[0] = ${'('.repeat(60_000)}1${')'.repeat(60_000)}; }`;
+    const error = errorOf(text);
+    expect(error.what).toBe('This kernel is nested too deeply to be read');
+    expect(error.code).toBe('(');
+  });
+
+  it('a statement of very many operators is the place where there are no brackets', () => {
+    const text = `({ y }) => { y[1] = 2; y[0] = ${'-'.repeat(60_000).replaceAll('-', '- ')}1; y[2] = 3; }`;
+    const error = errorOf(text);
+    expect(error.what).toBe('This kernel is nested too deeply to be read');
+    expect(error.code!.startsWith('y[0] = - -')).toBe(true);
   });
 });

@@ -46,10 +46,14 @@ export function childrenOf(node: AnyNode): AnyNode[] {
   return children;
 }
 
-function moveBack(node: AnyNode, by: number): void {
-  node.start -= by;
-  node.end -= by;
-  for (const child of childrenOf(node)) moveBack(child, by);
+/** With a list of its own: a sum of some thousand terms is nested as deeply as it is long. */
+function moveBack(root: AnyNode, by: number): void {
+  const nodes = [root];
+  for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
+    node.start -= by;
+    node.end -= by;
+    nodes.push(...childrenOf(node));
+  }
 }
 
 /**

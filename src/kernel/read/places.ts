@@ -1,10 +1,10 @@
 /** From indices to places in memory: rows, elements, strides. */
 import type { AnyNode } from 'acorn';
-import type { Expression, Place } from '../tree.js';
+import type { Expression, Place, StorageType } from '../tree.js';
 import { binary, constant, convert } from './nodes.js';
 import { failNegated, notWhole, wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
-import { isFloat, readAs, settled } from './types.js';
+import { isFloat, isInteger, readAs, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
 
 export type Indexable = Extract<Value, { kind: 'tensor' | 'array' }>;
@@ -84,5 +84,17 @@ export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberV
     pass.failUnlessTypesChange(node, ...notWhole(pass, node, value, `What is written to ${place.storage} elements`));
   }
   if (isFloat(type)) failNegated(pass, node, value);
+  const { content } = value;
+  if (content.is === 'literal' && typeof content.value === 'bigint' && isInteger(type)) checkFits(pass, node, place.storage, content.value);
   return inType(value, type);
+}
+
+/** A bigint constant is the number that it is: one that has more bits than the element would be another. */
+function checkFits(pass: Pass, node: AnyNode, storage: StorageType, value: bigint): void {
+  // The types are called after them: i32, u8.
+  const bits = Number(storage.slice(1));
+  if (value >= -(2n ** BigInt(bits - 1)) && value < 2n ** BigInt(bits)) return;
+  const code = pass.code(node);
+  const [signedness, cast] = storage.startsWith('u') ? ['u', `gpu.u${bits}`] : ['i', `gpu.i${bits}`];
+  pass.fail(node, `${code}${/^\d+n$/.test(code) ? '' : `, which is ${value}n,`} does not fit in the ${bits} bits of ${storage}`, `Write a number that they hold, or ${cast}(${code}) for its low ${bits} bits${bits < 64 ? `, or make the elements ${signedness}64` : ''}.`);
 }

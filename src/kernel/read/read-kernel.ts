@@ -6,6 +6,7 @@ import { bindPattern } from './bindings.js';
 import { checkAssigned } from './definite-assignment.js';
 import { Knowledge, Pass } from './pass.js';
 import { performLast, readStatements } from './statements.js';
+import { isStackOverflow, tooDeepError } from './too-deep.js';
 import { checkBarriers } from './uniform-barriers.js';
 import type { Value } from './values.js';
 
@@ -31,9 +32,8 @@ export function readKernel(source: KernelSource): KernelTree {
     }
     throw new KernelSourceError('The types of this kernel\'s variables depend on each other without end', 'Give them types with casts: let x = gpu.f32(0).', undefined, source.text);
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
     // Reading follows the nesting of the source with its own calls.
-    throw new KernelSourceError('This kernel is nested too deeply to be read', 'Write it in smaller expressions, or with fewer functions inside each other.', undefined, source.text);
+    throw isStackOverflow(error) ? tooDeepError(source) : error;
   }
 }
 

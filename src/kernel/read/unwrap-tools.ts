@@ -8,6 +8,7 @@
  * - coverage counters, `cov_1ab2().s[3]++` (istanbul), alone, in comma expressions and in branches.
  */
 import type { AnyNode, Expression, Statement } from 'acorn';
+import { leftChain } from './left-chain.js';
 
 const counters = new Set(['s', 'f', 'b', 'bT']);
 
@@ -83,7 +84,15 @@ function isNaming(node: Expression): boolean {
 
 /** The syntax without what tools added; changes the nodes it is given. */
 export function unwrapTools(node: AnyNode): AnyNode {
-  return unwrapped(mapChildren(node, unwrapTools));
+  if (node.type !== 'BinaryExpression') return unwrapped(mapChildren(node, unwrapTools));
+  const { first, rest } = leftChain(node);
+  let left = unwrapTools(first);
+  for (const each of rest) {
+    each.left = left as Expression;
+    each.right = unwrapTools(each.right) as Expression;
+    left = unwrapped(each);
+  }
+  return left;
 }
 
 /** The node with others as its children. */

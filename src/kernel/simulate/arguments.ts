@@ -65,7 +65,7 @@ function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
   if (typeof value === 'object') return `a ${arrayName(value)}`;
-  return typeof value === 'string' ? `'${value}'` : `${value as number} (${typeof value})`;
+  return typeof value === 'string' ? `'${value}'` : `${(value as symbol).toString()} (${typeof value})`;
 }
 
 function scalarOf(param: string, name: string, storage: StorageType, value: unknown): Value {
@@ -99,6 +99,17 @@ function isTensor(value: object): value is HostTensor {
   return 'data' in value && 'shape' in value;
 }
 
+/** An array without bytes whose memory has gone. Node 20 has no property that says so. */
+function isDetached(array: HostArray): boolean {
+  if (array.byteLength > 0) return false;
+  try {
+    new Uint8Array(ArrayBuffer.isView(array) ? array.buffer : array);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 function bytesOf(array: HostArray): Uint8Array {
   return ArrayBuffer.isView(array) ? new Uint8Array(array.buffer, array.byteOffset, array.byteLength) : new Uint8Array(array);
 }
@@ -115,6 +126,7 @@ function tensorOf(param: TreeParam & { kind: 'tensor' }, value: unknown, after: 
   if (rank > 1 && given?.shape.length !== rank) {
     throw new UnfitArgument(name, `'${name}' has ${rank} axes, but got ${given === undefined ? 'an array without a shape' : `the shape [${given.shape.join(', ')}]`}. Pass { data, shape: [${Array.from({ length: rank }, (_, axis) => `n${axis}`).join(', ')}] }.`);
   }
+  if (isDetached(data)) throw new UnfitArgument(name, `'${name}' was detached or transferred: its bytes are elsewhere. Pass it before that, or pass a copy.`);
   const memory = memoryFor(param, data, access, after, given);
   const shape = given?.shape ?? [memory.length];
   memory.shape = shape;

@@ -59,6 +59,6 @@ export function checkDecoding(options: DecodeImageOptions): Decoding {
 
 /** @throws CudaArgumentError */
 export function checkColor(argument: string, color: unknown): asserts color is PictureColor {
-  if (Array.isArray(color) && color.length === 3 && color.every((each) => Number.isInteger(each) && each >= 0 && each <= 255)) return;
+  if (Array.isArray(color) && color.length === 3 && [...(color as number[])].every((each) => Number.isInteger(each) && each >= 0 && each <= 255)) return;
   throw invalid(argument, 'three whole numbers from 0 to 255, [red, green, blue]', color);
 }

@@ -5,10 +5,9 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 
 import { CudaError, CudaLibraryError } from '../../core/index.js';
-import { invalid } from '../../core/arguments.js';
+import { checkPath, checkText, invalid, pathOfUrl } from '../../core/arguments.js';
 
 /** Lines of its standard error that an error shows. */
 const SHOWN_LINES = 6;
@@ -108,12 +107,19 @@ export class FfmpegProcess {
 
 /** A file or address as ffmpeg takes it. @throws CudaArgumentError */
 export function ffmpegPlace(argument: string, place: unknown): string {
-  if (place instanceof URL) return place.protocol === 'file:' ? fileURLToPath(place) : place.href;
-  if (typeof place === 'string' && place !== '') return place;
-  throw invalid(argument, 'a path or a URL', place);
+  if (place instanceof URL) return checkedPlace(argument, place.protocol === 'file:' ? pathOfUrl(argument, place) : place.href);
+  return checkedPlace(argument, place);
 }
 
 /** @throws CudaArgumentError */
+/** What begins with a hyphen is a file here, and would be an option for ffmpeg. */
+function checkedPlace(argument: string, place: unknown): string {
+  checkPath(argument, place, 'a path or a URL');
+  return place.startsWith('-') ? `./${place}` : place;
+}
+
+/** Options of ffmpeg. @throws CudaArgumentError */
 export function checkArguments(argument: string, args: unknown): asserts args is readonly string[] {
-  if (!Array.isArray(args) || !args.every((each) => typeof each === 'string')) throw invalid(argument, "a list of strings, such as ['-vf', 'fps=5']", args);
+  if (!Array.isArray(args) || ![...(args as unknown[])].every((each) => typeof each === 'string')) throw invalid(argument, "a list of strings, such as ['-vf', 'fps=5']", args);
+  args.forEach((each, i) => { checkText(`${argument}[${i}]`, each); });
 }

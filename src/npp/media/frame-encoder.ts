@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 
 import { CudaArgumentError, CudaDisposedError } from '../../core/index.js';
 import { HOST_ARRAYS } from '../../core/dtype.js';
-import { checkBoolean, checkOptions, checkSignal, checkString, invalid } from '../../core/arguments.js';
+import { checkBoolean, checkOptions, checkPath, checkSignal, invalid } from '../../core/arguments.js';
 import { Tensor, sameShape } from '../../tensor/index.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { FfmpegProcess, checkArguments, ffmpegPlace } from './ffmpeg-process.js';
@@ -146,7 +146,7 @@ export async function encodeFrames<P extends PixelFormat>(options: EncodeFramesO
   if (!(frameRate > 0 && frameRate < Infinity)) throw invalid('options.frameRate', 'a number above 0, frames a second', frameRate);
   checkArguments('options.args', args);
   checkBoolean('options.overwrite', overwrite);
-  checkString('options.ffmpeg', ffmpeg);
+  checkPath('options.ffmpeg', ffmpeg, 'the path of the program ffmpeg');
   checkSignal(signal);
   signal?.throwIfAborted();
   // Some versions of ffmpeg leave the file as it is and report success (9.0).

@@ -1,7 +1,7 @@
 /** Frames of a video, one after the other, as they are asked for: from ffmpeg, or from a stream of raw bytes. */
 import { CudaFormatError } from '../../core/index.js';
 import type { Device, PinnedBuffer } from '../../core/index.js';
-import { checkInteger, checkOptions, checkSignal, checkString, invalid } from '../../core/arguments.js';
+import { checkInteger, checkOptions, checkPath, checkSignal, invalid } from '../../core/arguments.js';
 import { coreOf } from '../../ops/scheduling.js';
 import type { AnyDevice } from '../../ops/scheduling.js';
 import { ByteReader } from './byte-reader.js';
@@ -98,7 +98,7 @@ function ffmpegOpener<P extends PixelFormat>(options: FfmpegFramesOptions<P>): O
   checkOptions('options', options, [...SHARED, 'input', 'ffmpeg', 'inputArgs', 'args']);
   const { pixelFormat, width, height, ffmpeg = 'ffmpeg', inputArgs = [], args = [], signal } = options;
   const input = ffmpegPlace('options.input', options.input);
-  checkString('options.ffmpeg', ffmpeg);
+  checkPath('options.ffmpeg', ffmpeg, 'the path of the program ffmpeg');
   checkArguments('options.inputArgs', inputArgs);
   checkArguments('options.args', args);
   if ((width === undefined) !== (height === undefined)) throw invalid(`options.${width === undefined ? 'width' : 'height'}`, 'width and height, or neither of them', undefined, 'Pass both, or leave both out for the size of the video.');

@@ -27,6 +27,8 @@ export interface JpegHeader {
 
 const [SOI, EOI, SOS, TEM, RST0, RST7] = [0xd8, 0xd9, 0xda, 0x01, 0xd0, 0xd7];
 const [APP0, APP1, APP2, APP14] = [0xe0, 0xe1, 0xe2, 0xee];
+/** Segments before the first scan, at most: cameras write fewer than a thousand, and a file of 16 MiB can have four million that are empty. */
+const MOST_SEGMENTS = 10_000;
 /** Of SOF0 to SOF15 these are none: DHT, JPG, DAC. */
 const NO_FRAME: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 
@@ -50,7 +52,9 @@ export function readJpegHeader(bytes: Uint8Array, name: string): JpegHeader {
   let profile: JpegHeader['profile'] = 'none';
   let jfif = false;
   let transform: number | undefined;
+  let segments = 0;
   for (let at = 2; ;) {
+    if (++segments > MOST_SEGMENTS) throw fail(`a damaged JPEG: more than ${MOST_SEGMENTS} segments before its first scan`, at);
     if (at >= bytes.length) throw fail('a JPEG that is cut short: it ends before its first scan', at);
     if (bytes[at] !== 0xff) throw fail('a damaged JPEG: expected a marker', at);
     while (bytes[at] === 0xff) at++;

@@ -1,9 +1,8 @@
 /** Where a picture comes from: a file, or the bytes of one. */
 import { open } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 
 import { CudaError, CudaFormatError } from '../../core/index.js';
-import { invalid } from '../../core/arguments.js';
+import { checkText, invalid, pathOfUrl } from '../../core/arguments.js';
 import { firstLine } from './sharp.js';
 
 /** A path, a `file:` URL, or the bytes of a file, in memory that threads share too. Bytes are left alone until the picture is decoded. */
@@ -20,10 +19,13 @@ export interface CheckedSource {
 export function sourceOf(argument: string, source: unknown): CheckedSource {
   if (source instanceof URL) {
     if (source.protocol !== 'file:') throw invalid(argument, 'a path, a file: URL or the bytes of a file', source.href, 'Fetch it first, and pass await response.arrayBuffer().');
-    const path = fileURLToPath(source);
+    const path = pathOfUrl(argument, source);
     return { input: path, name: path };
   }
-  if (typeof source === 'string' && source !== '') return { input: source, name: source };
+  if (typeof source === 'string' && source !== '') {
+    checkText(argument, source);
+    return { input: source, name: source };
+  }
   const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
   if (!(bytes instanceof Uint8Array)) throw invalid(argument, 'a path, a file: URL or the bytes of a file', source);
   if (bytes.length === 0) throw invalid(argument, 'the bytes of a file, at least one', source);

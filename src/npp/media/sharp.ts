@@ -38,6 +38,7 @@ export interface SharpPicture {
   jpeg(options: object): SharpPicture;
   webp(options: object): SharpPicture;
   toBuffer(options: { resolveWithObject: true }): Promise<{ data: Uint8Array; info: RawInfo }>;
+  metadata(): Promise<{ readonly width: number; readonly height: number; readonly format: string; readonly orientation?: number }>;
 }
 
 /** The module's function. */

@@ -8,6 +8,7 @@ import { workerData } from 'node:worker_threads';
 
 import { bringUpToDate } from '../../driver/cpu/engine-flags.js';
 import { codeEntry, openDiskCache } from '../disk-cache.js';
+import { warnElsewhere } from '../own-files.js';
 import type { WorkerStart } from '../messages.js';
 
 /** A worker that begins with a text has it. */
@@ -32,6 +33,7 @@ data.source = undefined;
 
 // V8 takes no code that was made under other flags.
 if (data.config.provider === 'cpu') bringUpToDate();
+warnElsewhere();
 const cache = openDiskCache();
 /** By the tag V8 tells what its code depends on: its version, its flags, and the processor. */
 const entryNow = (): string => codeEntry(data.digest, [process.version, process.platform, process.arch, cachedDataVersionTag()]);
