@@ -144,6 +144,9 @@ interface Closable {
   close(): Promise<void>;
 }
 
+/** Leaks that closing a device tells one by one as warnings of the process. */
+const MOST_LEAK_WARNINGS = 5;
+
 /** An open device. Made by {@link Device.open}. */
 export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposable {
   /** `cuda` for an NVIDIA GPU, `cpu` for the embedded device. */
@@ -698,10 +701,13 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private tellLeaks(): void {
     const { checks } = this;
     if (checks === undefined || checks.leaks === false) return;
+    let warnings = 0;
     const tell = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
       const message = `${what} was not closed before the device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
       const report: CheckReport = { kind: 'leak', message, count: 1, memory: { space: 'global', offset: 0, ...memory } };
-      if (!this.emit('check', report)) process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
+      if (this.emit('check', report)) return;
+      warnings++;
+      if (warnings <= MOST_LEAK_WARNINGS) process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
     };
     for (const allocation of this.allocations) {
       tell(allocation.toString(), { address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, ...this.origins.get(allocation.root) });
@@ -710,6 +716,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       if (!(object instanceof DeviceArray)) continue;
       tell(object.toString(), { address: 0, bytes: object.length * object.dtype.bytes, label: object.toString() });
     }
+    if (warnings <= MOST_LEAK_WARNINGS) return;
+    process.emitWarning(`${warnings - MOST_LEAK_WARNINGS} more were not closed before the device. device.on('check', …) reports each.`, { type: 'CudaWarning', code: 'CUDA_LEAK' });
   }
 
   /** Handles and labels of what is allocated. @internal */

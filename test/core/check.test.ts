@@ -121,6 +121,19 @@ describe.each(allModes)('A device that is checked (%s)', (thread) => {
     expect(array.isClosed).toBe(true);
   });
 
+  test('of many leaks a few are warned of one by one, and the others are counted', async () => {
+    const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    try {
+      const device = await open({ thread, check: true });
+      for (let i = 0; i < 40; i++) device.alloc(i32, 100);
+      await device.close();
+      expect(warnings.mock.calls).toHaveLength(6);
+      expect(String(warnings.mock.calls.at(-1)![0])).toContain('35 more were not closed');
+    } finally {
+      warnings.mockRestore();
+    }
+  });
+
   test('warns of a leak where nobody listens, and not where leaks do not matter', async () => {
     const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     try {
