@@ -1,9 +1,10 @@
 /** Operations that make tensors. Shapes that are written out are known to the type checker. */
 import { CudaArgumentError } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
-import { HOST_ARRAYS } from '../core/dtype.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from '../core/dtype.js';
 import { INTEGER_RANGES } from '../core/fill-pattern.js';
 import { checkDType, checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { isNarrow, narrow } from '../core/narrow-floats.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
@@ -216,14 +217,14 @@ export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, 
 export function tensor<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
 export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
   checkDType(dtype);
-  const values = (Array.isArray(source) ? hostArray(dtype, source) : source) as HostArray<D>;
-  const { length } = (values ?? {}) as { length?: unknown };
+  const values = (Array.isArray(source) ? hostArray(dtype, source) : source) as WriteSource<D>;
+  const { length } = (source ?? {}) as { length?: unknown };
   if (typeof length !== 'number' || typeof values !== 'object') throw invalid('source', `a host array of ${dtype.name}`, source);
   const given = shape ?? [length];
   checkShape('shape', given);
   if (numel(given) !== length) throw invalid('shape', `${length} elements, as many as source has`, given);
   return made<D, Shape>(device, dtype, given, 'tensor', options, (run, target) => {
-    if (target.size > 0) writeDense(run, target.dense(), values as WriteSource<D>);
+    if (target.size > 0) writeDense(run, target.dense(), values);
     return undefined;
   });
 }
@@ -234,14 +235,22 @@ export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): P
   await preload(coreOf(device), dtypes.flatMap(({ name, kind }) => [sequences(name), ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : [])]));
 }
 
-/** A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a list of lists as NaN. */
-function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknown[]): HostArray<D> {
+/**
+ * A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a list of lists as NaN. Narrow
+ * floats are rounded here, once; their Float32Array would round before.
+ */
+function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknown[]): HostArray<D> | ArrayBuffer {
   const isElement = elementTest(dtype);
   // By index, so that holes are seen.
   for (let index = 0; index < source.length; index++) {
     const value = source[index];
     if (isElement(value)) continue;
     throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : '');
+  }
+  if (isNarrow(dtype.name)) {
+    const bits = new BIT_ARRAYS[dtype.name](source.length);
+    narrow(dtype.name, source as readonly number[], bits);
+    return bits.buffer as ArrayBuffer;
   }
   const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly unknown[]): HostArray<D> };
   return Host.from(isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source);

@@ -5,7 +5,7 @@ import { binary, constant, convert } from './nodes.js';
 import { failNegated, notWhole, wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
 import { isFloat, readAs, settled } from './types.js';
-import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
+import { concrete, constantOf, inStorage, inType, typed, type NumberValue, type Value } from './values.js';
 
 export type Indexable = Extract<Value, { kind: 'tensor' | 'array' }>;
 export type Access = 'read' | 'write';
@@ -84,5 +84,5 @@ export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberV
     pass.failUnlessTypesChange(node, ...notWhole(pass, node, value, `What is written to ${place.storage} elements`));
   }
   if (isFloat(type)) failNegated(pass, node, value);
-  return inType(value, type);
+  return inStorage(value, place.storage);
 }

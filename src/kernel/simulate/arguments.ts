@@ -76,7 +76,7 @@ function scalarOf(param: string, name: string, storage: StorageType, value: unkn
   }
   if (type === 'f32' || type === 'f64') {
     if (typeof value !== 'number') throw new UnfitArgument(param, `'${name}' is a ${storage}, but got ${describe(value)}. Pass a number.`);
-    if (isNarrow(storage)) return hostValue(storage, Math.fround(value));
+    if (isNarrow(storage)) return hostValue(storage, value);
     return type === 'f32' ? Math.fround(value) : value;
   }
   const bits = STORAGE_BYTES[storage] * 8;
