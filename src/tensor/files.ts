@@ -15,12 +15,13 @@ import type { TensorData } from './tensor-data.js';
 import { Tensor } from './tensor.js';
 import type { AnyTensor } from './tensor.js';
 
-/** A tensor with the elements of a file's, bit for bit, in row-major order. */
+/** A tensor with the elements of a file's, bit for bit (of bool as 0 and 1), in row-major order. */
 function fromData(device: Device, data: TensorData): DeviceOp<Tensor> {
   const { dtype, layout } = data;
   return uninitialized(device, dtype, layout.shape).andThen((tensor) => {
     const words = wordsOf({ ...data, layout: contiguous(layout.shape), bytes: packed(data) });
-    return (tensor as unknown as Tensor).writeBits(words);
+    // Of bool every byte but 0 is true, and becomes 1.
+    return dtype.name === 'bool' ? (tensor as unknown as Tensor<'bool'>).write(words as Uint8Array) : (tensor as unknown as Tensor).writeBits(words);
   });
 }
 
@@ -29,10 +30,10 @@ function checkBytes(file: unknown): void {
   if (typeof file === 'string' || file instanceof URL) throw invalid('file', 'a Uint8Array, the bytes of the file', file, 'Read them first: await readFile(path).');
 }
 
-/** The elements of a tensor on the host, bit for bit. */
+/** The elements of a tensor on the host, bit for bit; of bool 0 and 1. */
 function toData<D extends DTypeName>(argument: string, tensor: Tensor<D>): DeviceOp<TensorData<D>> {
   if (!((tensor as unknown) instanceof Tensor)) throw invalid(argument, 'a Tensor', tensor);
-  return tensor.contiguous().andThen((dense) => dense.readBits().map((words) => {
+  return tensor.contiguous().andThen((dense) => (dense.dtype.name === 'bool' ? dense.read() : dense.readBits()).map((words) => {
     if (dense !== tensor) dense.close();
     const { buffer, byteOffset, byteLength } = words as unknown as Uint8Array;
     return { dtype: tensor.dtype, layout: contiguous(tensor.shape), bytes: new Uint8Array(buffer, byteOffset, byteLength) };

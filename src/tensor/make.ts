@@ -1,8 +1,11 @@
 /** Operations that make tensors. Shapes that are written out are known to the type checker. */
 import { CudaArgumentError } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
+import type { HostView } from '../core/dtype.js';
+import { checkArray } from '../core/host-codec.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from '../core/dtype.js';
-import { INTEGER_RANGES } from '../core/fill-pattern.js';
+import { integerBounds } from '../core/exact-scalar.js';
+import { INTEGER_RANGES, fillPattern } from '../core/fill-pattern.js';
 import { checkDType, checkInteger, checkOptions, invalid } from '../core/arguments.js';
 import { isNarrow, narrow } from '../core/narrow-floats.js';
 import { Made } from '../ops/collect.js';
@@ -56,6 +59,9 @@ export function uninitialized<D extends DTypeName, const S extends Shape>(device
 
 /** All elements the same. cuMemsetD8Async and kin */
 export function full<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, value: Scalar<D>, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  coreOf(device);
+  checkDType(dtype);
+  fillPattern(dtype, value);
   return made(device, dtype, shape, 'full', options, (run, tensor) => {
     tensor.dense().fill(run.stream, value);
     return undefined;
@@ -85,7 +91,11 @@ export interface ArangeOptions extends TensorOptions {
   step?: number | bigint;
 }
 
-/** `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once; integers wrap. */
+/**
+ * `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once.
+ *
+ * @throws CudaArgumentError for integers that the dtype does not have, the last element's among them
+ */
 export function arange<D extends DTypeName, const N extends number>(device: AnyDevice, dtype: DType<D>, length: N, options: ArangeOptions = {}): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
   // As other libraries have it: where it begins, and where it ends.
@@ -95,17 +105,25 @@ export function arange<D extends DTypeName, const N extends number>(device: AnyD
   const { start = 0, step = 1 } = options ?? {};
   for (const [name, value] of [['start', start], ['step', step]] as const) {
     if (typeof value !== 'number' && typeof value !== 'bigint') throw invalid(`options.${name}`, 'a number or a bigint', value);
-    if (!isWhole(dtype)) continue;
-    if (typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
-    if (BigInt(value) < -(1n << 63n) || BigInt(value) >= 1n << 64n) throw invalid(`options.${name}`, 'a whole number of 64 bits, with a sign or without', value);
+    if (dtype.kind !== 'float' && typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
   }
+  const bounds = integerBounds(dtype.name);
+  if (bounds !== undefined && length > 0) checkSequence(dtype, bounds, length, BigInt(start), BigInt(step));
   return made(device, dtype, [length] as [N], 'arange', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
-    if (isWhole(dtype)) kernels['integers']!.launch(run.stream, grid, tensor.dense(), length, BigInt(start), BigInt(step));
+    if (isWhole(dtype)) kernels['integers']!.launch(run.stream, grid, tensor.dense(), length, BigInt.asIntN(64, BigInt(start)), BigInt.asIntN(64, BigInt(step)));
     else {
       const [first, by] = [Number(start), Number(step)];
       kernels['floats']!.launch(run.stream, grid, tensor.dense(), length, first, by, first + (length - 1) * by);
     }
   }), ['start', 'step']);
+}
+
+/** The first and the last element are ones that the dtype has; those between them are between them. */
+function checkSequence({ name }: DType, [low, high]: readonly [bigint, bigint], length: number, start: bigint, step: bigint): void {
+  if (start < low || start > high) throw invalid('options.start', `from ${low} to ${high}, for ${name}`, start);
+  const last = start + BigInt(length - 1) * step;
+  if (last >= low && last <= high) return;
+  throw invalid('options.step', `one by which ${length} elements from ${start} on stay within ${low} to ${high}, for ${name}`, step, `The last one would be ${last}: take fewer elements or another dtype.`);
 }
 
 /** `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype. */
@@ -217,6 +235,8 @@ export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, 
 export function tensor<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
 export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
   checkDType(dtype);
+  // What was detached has no elements any more, and would make a tensor of none.
+  if (ArrayBuffer.isView(source)) checkArray(dtype, source as HostView, false, 'source');
   const values = (Array.isArray(source) ? hostArray(dtype, source) : source) as WriteSource<D>;
   const { length } = (source ?? {}) as { length?: unknown };
   if (typeof length !== 'number' || typeof values !== 'object') throw invalid('source', `a host array of ${dtype.name}`, source);

@@ -124,7 +124,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       await fc.assert(fc.asyncProperty(integers(name, bits, isSigned), async (values) => {
         // Whole numbers have no negative zero.
         const given = expected(values).map((value) => value + 0);
-        const out = await store({ out: device.zeros(dtype, [values.length]), v: device.tensor(from, (isWide ? values : values.map(Number)) as never) }).use((made) => made.out.read());
+        const out = await store({ out: device.zeros(dtype, [values.length]), v: device.tensor(from as DType<'i64'>, (isWide ? values : values.map(Number)) as never) }).use((made) => made.out.read());
         expect(Array.from(out, (value) => value + 0)).toEqual(given);
         const simulated = new Float32Array(values.length);
         const array = isWide ? (isSigned ? BigInt64Array : BigUint64Array).from(values) : (isSigned ? Int32Array : Uint32Array).from(values.map(Number));
