@@ -41,8 +41,8 @@ export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs,
  * byte but 0 is true on the device too.
  */
 function placeable(tensor: AnyTensor): AnyTensor | DeviceOp<AnyTensor> {
-  if (tensor.dtype.name === 'bool') return (tensor.reinterpret(u8 as never) as AnyTensor).convert(bool) as unknown as DeviceOp<AnyTensor>;
-  return tensor.isContiguous ? tensor : tensor.contiguous() as unknown as DeviceOp<AnyTensor>;
+  if (tensor.dtype.name === 'bool') return (tensor.reinterpret(u8 as never) as AnyTensor).convert(bool);
+  return tensor.isContiguous ? tensor : tensor.contiguous();
 }
 
 function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: EnqueueOptions = {}, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {

@@ -236,7 +236,7 @@ export function tensor<D extends DTypeName, const S extends Shape>(device: AnyDe
 export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D>, shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
   checkDType(dtype);
   // What was detached has no elements any more, and would make a tensor of none.
-  if (ArrayBuffer.isView(source)) checkArray(dtype, source as HostView, false, 'source');
+  if (ArrayBuffer.isView(source)) checkArray(dtype, source, false, 'source');
   const values = (Array.isArray(source) ? hostArray(dtype, source) : source) as WriteSource<D>;
   const { length } = (source ?? {}) as { length?: unknown };
   if (typeof length !== 'number' || typeof values !== 'object') throw invalid('source', `a host array of ${dtype.name}`, source);
