@@ -1,7 +1,6 @@
 /** Operations that make tensors. Shapes that are written out are known to the type checker. */
 import { CudaArgumentError } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
-import type { HostView } from '../core/dtype.js';
 import { checkArray } from '../core/host-codec.js';
 import { BIT_ARRAYS, HOST_ARRAYS } from '../core/dtype.js';
 import { integerBounds } from '../core/exact-scalar.js';
@@ -18,7 +17,7 @@ import type { AnyDevice } from '../ops/scheduling.js';
 import { contiguous } from './layout.js';
 import type { Layout } from './layout.js';
 import { preload, randoms, sequences, withKernels } from './loaded-kernels.js';
-import { checkRange, checkedSeed } from './random-options.js';
+import { checkRange, checkedSeed, freshSeed } from './random-options.js';
 import { checkShape, numel, showShape } from './shape.js';
 import type { Dims, Shape } from './shape-types.js';
 import { Tensor, writeDense } from './tensor.js';
@@ -163,7 +162,10 @@ function sequence<D extends DTypeName>(run: Run, tensor: Tensor<D, Shape>, queue
 
 /** What {@link rand} takes. */
 export interface RandOptions extends TensorOptions {
-  /** The same seed gives the same numbers. A whole number below 2^64. Default 0. */
+  /**
+   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run of the operation has other numbers; a graph
+   * has those of the seed that was drawn when it was captured, at each launch.
+   */
   seed?: number | bigint;
   /** The least number, which may come up. Default 0. */
   from?: number;
@@ -186,10 +188,10 @@ export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
 
 /**
  * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the same numbers on every
- * device, in whichever shape, in row-major order.
+ * device, in whichever shape, in row-major order; without a seed there are others each time.
  */
 export function rand<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
-  const { seed = 0, from = 0, to = 1 } = options ?? {};
+  const { seed, from = 0, to = 1 } = options ?? {};
   checkDType(dtype);
   checkRange(dtype, from, to);
   return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from, ['seed', 'from', 'to']);
@@ -200,13 +202,13 @@ export function rand<D extends RealName, const S extends Shape>(device: AnyDevic
  * since sines and logarithms are approximate.
  */
 export function randn<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandnOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
-  const { seed = 0, mean = 0, deviation = 1 } = options ?? {};
+  const { seed, mean = 0, deviation = 1 } = options ?? {};
   if (typeof deviation !== 'number' || !(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
   return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation, ['seed', 'mean', 'deviation']);
 }
 
 function random<D extends DTypeName, S extends Shape>(
-  device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint, first: number, second: number,
+  device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint | undefined, first: number, second: number,
   names: readonly string[],
 ): DeviceOp<Tensor<D, Dims<S>>> {
   checkDType(dtype);
@@ -218,7 +220,7 @@ function random<D extends DTypeName, S extends Shape>(
     if (size > MOST_ELEMENTS) throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);
     if (size === 0) return undefined;
     return withKernels(run, randoms(dtype.name), (kernels) => {
-      kernels[kernel]!.launch(run.stream, { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK }, tensor.dense(), size, key, first, second);
+      kernels[kernel]!.launch(run.stream, { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK }, tensor.dense(), size, key ?? freshSeed(), first, second);
     });
   }, names);
 }

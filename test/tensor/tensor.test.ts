@@ -103,7 +103,7 @@ onDevice('Tensors', (host) => {
     expect(a).not.toEqual(c);
     // The first block of Philox4x32-10 of counter 0 and key 0, whose words the authors give.
     const known = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map((word) => (word >>> 8) / 2 ** 24);
-    expect([...await rand(device(), f32, [4]).andThen((x) => x.read())]).toEqual(known);
+    expect([...await rand(device(), f32, [4], { seed: 0 }).andThen((x) => x.read())]).toEqual(known);
     const uniform = await rand(device(), f64, [20_001], { seed: 3n, from: -2, to: 4 }).andThen((x) => x.read());
     expect(Math.min(...uniform)).toBeGreaterThanOrEqual(-2);
     expect(Math.max(...uniform)).toBeLessThanOrEqual(4);
