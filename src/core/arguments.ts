@@ -7,6 +7,7 @@ import { inspect } from 'node:util';
 import { CudaArgumentError } from '../runtime/errors.js';
 import { DTYPES } from './dtype.js';
 import type { DType } from './dtype.js';
+import { isAbortSignal, isPlainObject } from './other-realms.js';
 
 /** A value as an error message shows it; whatever the value does when it is looked at. */
 export function show(value: unknown): string {
@@ -54,10 +55,9 @@ export function checkOptions(argument: string, options: unknown, known: readonly
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw invalid(argument, `an object with ${known.join(', ')}`, options);
   }
-  const prototype: unknown = Object.getPrototypeOf(options);
-  if (prototype !== Object.prototype && prototype !== null && !known.some((name) => name in options)) {
+  if (!isPlainObject(options) && !known.some((name) => name in options)) {
     // A signal in the place of { signal }, say, or an array in that of { into }: it would be ignored.
-    const fix = options instanceof AbortSignal ? 'Write { signal }.' : ArrayBuffer.isView(options) && known.includes('into') ? 'Write { into }.' : '';
+    const fix = isAbortSignal(options) ? 'Write { signal }.' : ArrayBuffer.isView(options) && known.includes('into') ? 'Write { into }.' : '';
     throw invalid(argument, `an object with ${known.join(', ')}`, options, fix);
   }
   // What is inherited is nobody's mistake, and Object.keys() makes an array.
@@ -114,7 +114,7 @@ function isOtherDType(value: unknown): boolean {
 }
 
 export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {
-  if (signal === undefined || signal instanceof AbortSignal) return;
+  if (signal === undefined || isAbortSignal(signal)) return;
   throw invalid('signal', 'an AbortSignal', signal, 'Write { signal: controller.signal }.');
 }
 

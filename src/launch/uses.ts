@@ -1,4 +1,5 @@
 /** What a kernel's body finds by name beside its arguments: constants that are compiled in, and device functions. */
+import { types } from 'node:util';
 import { invalid } from '../core/arguments.js';
 import type { Gpu } from '../kernel/gpu.js';
 import type { Used } from '../kernel/signature.js';
@@ -53,7 +54,7 @@ function usedValue(argument: string, value: unknown): Used {
   if (isConstant(value)) return value;
   if (value instanceof DeviceFunction) return value.source;
   if (typeof value === 'function') return { text: textOfFunction(argument, value), uses: {} };
-  const list: unknown = ArrayBuffer.isView(value) && !(value instanceof DataView) ? [...(value as Uint8Array)] : value;
+  const list: unknown = ArrayBuffer.isView(value) && !types.isDataView(value) ? [...(value as Uint8Array)] : value;
   if (Array.isArray(list)) {
     if (list.length === 0) throw invalid(argument, 'a list of at least one constant', value);
     const wrong: unknown = list.find((each) => !isConstant(each));

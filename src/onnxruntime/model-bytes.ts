@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 import { CudaArgumentError } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
+import { isArrayBuffer, isSharedArrayBuffer, isUrl } from '../core/other-realms.js';
 import type { ModelSource } from './options.js';
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 
@@ -17,12 +18,12 @@ const Resizable = ArrayBuffer as new (bytes: number, options: { maxByteLength: n
 
 /** Handed over where it was copied; what is shared stays its owner's. */
 export function transferOf(model: PlacedModel): ArrayBuffer[] {
-  return 'bytes' in model && model.bytes instanceof ArrayBuffer ? [model.bytes] : [];
+  return 'bytes' in model && isArrayBuffer(model.bytes) ? [model.bytes] : [];
 }
 
 export async function placeModel(model: ModelSource): Promise<PlacedModel> {
-  if (typeof model === 'string' || model instanceof URL) return { path: pathOf(model) };
-  if (model instanceof SharedArrayBuffer) return { bytes: checkedBytes(model) };
+  if (typeof model === 'string' || isUrl(model)) return { path: pathOf(model) };
+  if (isSharedArrayBuffer(model)) return { bytes: checkedBytes(model) };
   return { bytes: await copyOf(model) };
 }
 
@@ -35,7 +36,7 @@ export class KeptModel {
   }
 
   static async of(model: ModelSource): Promise<KeptModel> {
-    if (typeof model !== 'string' && !(model instanceof URL)) return new KeptModel({ bytes: await copyOf(model) });
+    if (typeof model !== 'string' && !isUrl(model)) return new KeptModel({ bytes: await copyOf(model) });
     const path = pathOf(model);
     return new KeptModel({ path, state: await stateOf(path) });
   }
@@ -60,7 +61,7 @@ async function stateOf(path: string): Promise<string | undefined> {
 }
 
 async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Promise<ArrayBuffer> {
-  const source = model instanceof ArrayBuffer || model instanceof SharedArrayBuffer ? new Uint8Array(model) : model;
+  const source = isArrayBuffer(model) || isSharedArrayBuffer(model) ? new Uint8Array(model) : model;
   if (!ArrayBuffer.isView(source)) throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
   checkedBytes(source);
   const bytes = new Resizable(source.byteLength, { maxByteLength: source.byteLength });
@@ -74,9 +75,9 @@ async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Prom
 }
 
 function pathOf(model: string | URL): string {
-  if (model instanceof URL) {
+  if (isUrl(model)) {
     if (model.protocol !== 'file:') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model.href);
-    return fileURLToPath(model);
+    return fileURLToPath(model.href);
   }
   if (model === '') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
   return isAbsolute(model) ? model : resolve(model);

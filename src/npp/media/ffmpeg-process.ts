@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 import { CudaError, CudaLibraryError } from '../../core/index.js';
 import { invalid } from '../../core/arguments.js';
+import { isUrl } from '../../core/other-realms.js';
 
 /** Lines of its standard error that an error shows. */
 const SHOWN_LINES = 6;
@@ -108,7 +109,7 @@ export class FfmpegProcess {
 
 /** A file or address as ffmpeg takes it. @throws CudaArgumentError */
 export function ffmpegPlace(argument: string, place: unknown): string {
-  if (place instanceof URL) return place.protocol === 'file:' ? fileURLToPath(place) : place.href;
+  if (isUrl(place)) return place.protocol === 'file:' ? fileURLToPath(place.href) : place.href;
   if (typeof place === 'string' && place !== '') return place;
   throw invalid(argument, 'a path or a URL', place);
 }

@@ -3,6 +3,7 @@
  * described here, so that programs without sharp have types all the same.
  */
 import { CudaError } from '../../core/index.js';
+import { messageOf } from '../../core/other-realms.js';
 
 /** What a decoded picture consists of. */
 export interface RawInfo {
@@ -79,5 +80,5 @@ function importPackage(name: string): Promise<unknown> {
 
 /** What libvips says first; warnings that led to it follow. */
 export function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).trim().split('\n')[0]!;
+  return messageOf(error).trim().split('\n')[0]!;
 }
