@@ -84,6 +84,7 @@ export function histogram<D extends NumberName, const B extends number>(x: OrOp<
   return operation('histogram', [x], ([given]) => {
     checkTensor('histogram', 'x', given);
     checkGroup('histogram', 'x', given, 'numbers');
+    if (given.size >= 2 ** 32) throw invalid('x', 'fewer than 2^32 elements, whose counts u32 has, for histogram(…)', given, 'Count it in parts, and add them as i64.');
     return (work) => {
       const out = work.result(u32, [bins]) as unknown as AnyTensor;
       work.add(out.fill(0));
