@@ -179,7 +179,8 @@ function readEntry(name: string, value: unknown, begin: number): SafetensorsEntr
     if (to - from !== bytes) throw wrong(`${what} has data_offsets ${show(offsets)}, ${to - from} bytes; ${showShape(shape)} of ${dtype.name} takes ${bytes}`);
   }
   // Plus 0: JSON may say -0.
-  return { dtype, shape: shape.map((extent) => extent + 0), start: begin + from, end: begin + to };
+  const place = { shape: shape.map((extent) => extent + 0), start: begin + from, end: begin + to };
+  return typeof dtype === 'string' ? { dtype, ...place } : { dtype, ...place };
 }
 
 function isCount(value: unknown): value is number {

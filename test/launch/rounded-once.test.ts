@@ -82,17 +82,17 @@ onDevice('Narrow floats are rounded once', (host) => {
     const check = (values: fc.Arbitrary<number[]>, made: (values: number[]) => Promise<ArrayLike<number>>): Promise<void> =>
       fc.assert(fc.asyncProperty(values, async (given) => { expect(Array.from(await made(given))).toEqual(expected(given)); }), { numRuns: 12 });
 
-    test('from lists', () => check(doubles(name), (values) => device.tensor(dtype, values).use((x) => x.read()).then()));
+    test('from lists', () => check(doubles(name), (values) => device.tensor(dtype, values).andThen((x) => x.read()).then()));
 
     test('by full and fill', () => check(doubles(name).map((values) => values.slice(0, 2)), async ([a, b]) => [
-      (await device.full(dtype, [1], a!).use((x) => x.read()))[0]!,
-      (await device.zeros(dtype, [3]).andThen((x) => x.fill(b!)).use((x) => x.read()))[2]!,
+      (await device.full(dtype, [1], a!).andThen((x) => x.read()))[0]!,
+      (await device.zeros(dtype, [3]).andThen((x) => x.fill(b!)).andThen((x) => x.read()))[2]!,
     ]));
 
     test('as scalars of kernels', async () => {
       const take = kernel(`take_${name}`, { out: output(f32), v: dtype }, ({ out, v }, gpu) => { if (gpu.globalId.x === 0) out[0] = v; });
       await fc.assert(fc.asyncProperty(doubles(name), async ([value]) => {
-        expect((await take({ out: device.zeros(f32, [1]), v: value! }).use(({ out }) => out.read()))[0]).toBe(nearest(name, value!));
+        expect((await take({ out: device.zeros(f32, [1]), v: value! }).andThen(({ out }) => out.read()))[0]).toBe(nearest(name, value!));
         const simulated = new Float32Array(1);
         await take.simulate({ out: simulated, v: value! });
         expect(simulated[0]).toBe(nearest(name, value!));
@@ -108,7 +108,7 @@ onDevice('Narrow floats are rounded once', (host) => {
 
     test('f64 that kernels store, and those of their simulation', async () => {
       const store = stores(dtype, f64);
-      await check(doubles(name), (values) => store({ out: device.zeros(dtype, [values.length]), v: device.tensor(f64, values) }).use(({ out }) => out.read()).then());
+      await check(doubles(name), (values) => store({ out: device.zeros(dtype, [values.length]), v: device.tensor(f64, values) }).andThen(({ out }) => out.read()).then());
       await check(doubles(name), async (values) => {
         const out = new Float32Array(values.length);
         await store.simulate({ out: out as never, v: Float64Array.from(values) });
@@ -124,7 +124,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       await fc.assert(fc.asyncProperty(integers(name, bits, isSigned), async (values) => {
         // Whole numbers have no negative zero.
         const given = expected(values).map((value) => value + 0);
-        const out = await store({ out: device.zeros(dtype, [values.length]), v: device.tensor(from as DType<'i64'>, (isWide ? values : values.map(Number)) as never) }).use((made) => made.out.read());
+        const out = await store({ out: device.zeros(dtype, [values.length]), v: device.tensor(from as DType<'i64'>, (isWide ? values : values.map(Number)) as never) }).andThen((made) => made.out.read());
         expect(Array.from(out, (value) => value + 0)).toEqual(given);
         const simulated = new Float32Array(values.length);
         const array = isWide ? (isSigned ? BigInt64Array : BigUint64Array).from(values) : (isSigned ? Int32Array : Uint32Array).from(values.map(Number));
@@ -139,25 +139,25 @@ onDevice('Narrow floats are rounded once', (host) => {
         const i = gpu.globalId.x;
         if (i < out.length) out[i] = i === 0 ? gpu.ABOVE : -gpu.ABOVE;
       }, { uses: { ABOVE: above } });
-      expect([...(await constant({ out: device.zeros(dtype, [2]) }).use(({ out }) => out.read()))]).toEqual([nearest(name, above), -nearest(name, above)]);
+      expect([...(await constant({ out: device.zeros(dtype, [2]) }).andThen(({ out }) => out.read()))]).toEqual([nearest(name, above), -nearest(name, above)]);
     });
 
     test('what element kernels compute in f64', async () => {
       const sum = elementKernel(`sum_${name}`, { y: output(dtype), a: input(dtype), b: input(f64) }, ({ a, b }) => a + b);
-      await check(doubles(name), (values) => sum({ a: device.zeros(dtype, [values.length]), b: device.tensor(f64, values) }).use(({ y }) => y.read()).then((y) => Array.from(y, (value, i) => (value === 0 ? nearest(name, values[i]!) : value))));
+      await check(doubles(name), (values) => sum({ a: device.zeros(dtype, [values.length]), b: device.tensor(f64, values) }).andThen(({ y }) => y.read()).then((y) => Array.from(y, (value, i) => (value === 0 ? nearest(name, values[i]!) : value))));
     });
 
     test('what element kernels compute in f64 of several outputs', async () => {
       const twice = elementKernel(`twice_${name}`, { y: output(dtype), z: output(f64), b: input(f64) }, ({ b }) => ({ y: b, z: b }));
-      await check(doubles(name), (values) => twice({ b: device.tensor(f64, values) }).use(({ y }) => y.read()).then());
+      await check(doubles(name), (values) => twice({ b: device.tensor(f64, values) }).andThen(({ y }) => y.read()).then());
     });
 
     test('what tile kernels compute in f64', async () => {
       const tiled = tileKernel(`tiled_${name}`, { y: output(dtype), b: input(f64) }, ({ y, b }, tile) => { y.store(b.load() + tile.max(b.load() * 0, 1)); }, { tile: [1, null] });
-      await check(doubles(name), (values) => tiled({ b: device.tensor(f64, values, [1, 64]) }).use(({ y }) => y.read()).then());
+      await check(doubles(name), (values) => tiled({ b: device.tensor(f64, values, [1, 64]) }).andThen(({ y }) => y.read()).then());
     });
 
-    test('by convert', () => check(doubles(name), (values) => device.tensor(f64, values).use((x) => x.convert(dtype)).use((y) => y.read()).then()));
+    test('by convert', () => check(doubles(name), (values) => device.tensor(f64, values).andThen((x) => x.convert(dtype)).andThen((y) => y.read()).then()));
   });
 
   test.each([f16, bf16])('by casts to $name, in local and shared arrays', async (dtype) => {
@@ -185,7 +185,7 @@ onDevice('Narrow floats are rounded once', (host) => {
     await fc.assert(fc.asyncProperty(doubles(name), async (values) => {
       const given = values.map((value) => nearest(name, value));
       const results = await cast({ out: device.zeros(f32, [64]), local: device.zeros(f32, [64]), shared: device.zeros(f32, [64]), v: device.tensor(f64, values) }, { grid: 1, block: 64 })
-        .use(({ out, local, shared }) => out.read().andThen((a) => local.read().andThen((b) => shared.read().map((c) => [a, b, c]))));
+        .andThen(({ out, local, shared }) => out.read().andThen((a) => local.read().andThen((b) => shared.read().map((c) => [a, b, c]))));
       for (const each of results) expect(Array.from(each)).toEqual(given);
     }), { numRuns: 6 });
   });

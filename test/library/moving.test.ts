@@ -247,7 +247,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
   test('histograms of more bins than f32 numbers count each element in its own', async () => {
     const bins = 2 ** 25;
     const places = [0, 1, 2 ** 24 + 1, 2 ** 25 - 1];
-    const counts = await histogram(device.tensor(i16, [0, 1]), bins, { from: 0, to: bins }).use((y) => y.slice([0, 3]).read());
+    const counts = await histogram(device.tensor(i16, [0, 1]), bins, { from: 0, to: bins }).andThen((y) => y.slice([0, 3]).read());
     expect([...counts]).toEqual([1, 1, 0]);
     using x = await device.tensor(f64, places);
     using all = await histogram(x, bins, { from: 0, to: bins });

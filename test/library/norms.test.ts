@@ -37,7 +37,7 @@ onDevice('Norms', (host) => {
     const columns = rows[0]!.length;
     using x = await device.tensor(dtype as DType<'f32'>, rows.flat(), [rows.length, columns]) as unknown as AnyTensor & Disposable;
     const held = Array.from(await x.read() as ArrayLike<number>);
-    const found = await norm(isCentred)(x, { eps }).use((y) => y.read()) as ArrayLike<number>;
+    const found = await norm(isCentred)(x, { eps }).andThen((y) => y.read()) as ArrayLike<number>;
     rows.forEach((_, row) => {
       const wanted = reference(held.slice(row * columns, (row + 1) * columns), isCentred, eps);
       wanted.forEach((value, i) => {
@@ -75,7 +75,7 @@ onDevice('Norms', (host) => {
         const values = rows.flatMap(([power], row) => whole[row]!.map((x) => Number(x) * 2 ** power));
         // Below the least normal number a double does not hold them all.
         fc.pre(rows.every(([power], row) => whole[row]!.every((x) => Number(x) * 2 ** power / 2 ** power === Number(x) && Number.isFinite(Number(x) * 2 ** power))));
-        const found = await device.tensor(f64, values, [rows.length, size]).use((x) => norm(isCentred)(x as never, { eps: 0 })).use((y) => y.read()) as Float64Array;
+        const found = await device.tensor(f64, values, [rows.length, size]).andThen((x) => norm(isCentred)(x as never, { eps: 0 })).andThen((y) => y.read()) as Float64Array;
         whole.forEach((row, r) => exactReference(row, isCentred).forEach((wanted, i) => {
           const got = found[r * size + i]!;
           if (!(Math.abs(got - wanted) <= 1e-13 * Math.max(1, Math.abs(wanted)))) expect.fail(`row ${r} of ${size} (2^${rows[r]![0]}, + ${rows[r]![1]}), element ${i}: ${got}, not ${wanted}`);
@@ -89,9 +89,9 @@ onDevice('Norms', (host) => {
       const bias = [0.25, 0, -3, 1];
       using w = await device.tensor(f32, weight);
       using b = await device.tensor(f32, bias);
-      const found = Array.from(await device.tensor(f32, row).use((x) => norm(isCentred)(x as never, isCentred ? { weight: w, bias: b } : { weight: w })).use((y) => y.read()) as Float32Array);
+      const found = Array.from(await device.tensor(f32, row).andThen((x) => norm(isCentred)(x as never, isCentred ? { weight: w, bias: b } : { weight: w })).andThen((y) => y.read()) as Float32Array);
       reference(row, isCentred, 0).forEach((value, i) => expect(found[i]).toBeCloseTo(value * weight[i]! + (isCentred ? bias[i]! : 0), 5));
-      const odd = await device.tensor(f32, [1, NaN, 2, 3, Infinity, 1, 2, 4, 1, 2, 3, 4], [3, 4]).use((x) => norm(isCentred)(x as never, {})).use((y) => y.read()) as Float32Array;
+      const odd = await device.tensor(f32, [1, NaN, 2, 3, Infinity, 1, 2, 4, 1, 2, 3, 4], [3, 4]).andThen((x) => norm(isCentred)(x as never, {})).andThen((y) => y.read()) as Float32Array;
       expect([...odd.subarray(0, 4)]).toEqual([NaN, NaN, NaN, NaN]);
       expect([...odd.subarray(4, 8)]).toEqual(isCentred ? [NaN, NaN, NaN, NaN] : [NaN, 0, 0, 0]);
       expect(odd.subarray(8).every((value) => Number.isFinite(value))).toBe(true);

@@ -112,7 +112,7 @@ onDevice('Random numbers', (host) => {
     ['randomNormal', () => randomNormal(device, f32, [16]) as never], ['randomIntegers', () => randomIntegers(device, u32, [16], { to: 2 ** 32 }) as never],
   ])('of %s without a seed differ from draw to draw, and from run to run', async (_, draw) => {
     const op = draw();
-    const rows = await zip(draw().use((x) => x.read()), draw().use((x) => x.read()), op.use((x) => x.read()), op.use((x) => x.read()));
+    const rows = await zip(draw().andThen((x) => x.read()), draw().andThen((x) => x.read()), op.andThen((x) => x.read()), op.andThen((x) => x.read()));
     expect(new Set(rows.map((row) => Array.from(row as ArrayLike<number>).join(' '))).size).toBe(4);
   });
 

@@ -168,15 +168,15 @@ onDevice('Reductions of 2^31 elements and more', (host) => {
   test('of all of them', async () => {
     const count = 2 ** 31 + 11;
     using three = await device.full(u8, [1], 3);
-    expect(await library.sum(three.broadcastTo([count])).use((y) => y.item())).toBe(3n * BigInt(count));
+    expect(await library.sum(three.broadcastTo([count])).andThen((y) => y.item())).toBe(3n * BigInt(count));
     using half = await device.full(f32, [1], 0.5);
-    expect(await library.mean(half.broadcastTo([count])).use((y) => y.item())).toBe(0.5);
+    expect(await library.mean(half.broadcastTo([count])).andThen((y) => y.item())).toBe(0.5);
   }, 300_000);
 
   test('along an axis of 2^31 elements and more', async () => {
     using row = await device.arange(u8, 2);
     const length = 2 ** 31 + 3;
-    expect([...await library.sum(row.reshape([2, 1]).broadcastTo([2, length]), { axis: 1 }).use((y) => y.read())]).toEqual([0n, BigInt(length)]);
+    expect([...await library.sum(row.reshape([2, 1]).broadcastTo([2, length]), { axis: 1 }).andThen((y) => y.read())]).toEqual([0n, BigInt(length)]);
   }, 300_000);
 
   test('positions and counts that their dtypes do not hold are refused', async () => {

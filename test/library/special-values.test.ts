@@ -95,11 +95,11 @@ onDevice('Special values', (host) => {
 
     test.each(Object.keys(UNARY))('%s', async (name) => {
       const rows = UNARY[name]!;
-      check(name, dtype, rows, await of(rows.map(([x]) => x)).use((x) => call(name, x)).use((y) => y.read()) as ArrayLike<number>);
+      check(name, dtype, rows, await of(rows.map(([x]) => x)).andThen((x) => call(name, x)).andThen((y) => y.read()) as ArrayLike<number>);
     });
 
     test.each([['pow', POW], ['atan2', ATAN2]] as const)('%s', async (name, rows) => {
-      check(name, dtype, rows, await of(rows.map(([x]) => x)).use((x) => of(rows.map(([, y]) => y)).use((y) => call(name, x, y))).use((z) => z.read()) as ArrayLike<number>);
+      check(name, dtype, rows, await of(rows.map(([x]) => x)).andThen((x) => of(rows.map(([, y]) => y)).andThen((y) => call(name, x, y))).andThen((z) => z.read()) as ArrayLike<number>);
     });
   });
 
@@ -161,7 +161,7 @@ onDevice('Special values', (host) => {
       out[4] = nan ** 0;
       out[5] = 2 ** NaN;
     }, { uses: { ONE: 1, NOTHING: NaN } });
-    expect([...await literals({ out: device.zeros(f32, [6]), nan: NaN }).use(({ out }) => out.read())]).toEqual([1, 1, 1, 1, 1, NaN]);
+    expect([...await literals({ out: device.zeros(f32, [6]), nan: NaN }).andThen(({ out }) => out.read())]).toEqual([1, 1, 1, 1, 1, NaN]);
     expect([...(await literals.simulate({ out: new Float32Array(6), nan: NaN }, { grid: 1, block: 1 })).out]).toEqual([1, 1, 1, 1, 1, NaN]);
   });
 });

@@ -15,7 +15,7 @@ onDevice('Bytes of bool', (host) => {
   /** A tensor of exactly these bytes. */
   const raw = (bytes: readonly number[], shape: number[] = [bytes.length]): DeviceOp<Tensor<'bool', number[]>> =>
     device.tensor(u8, Uint8Array.from(bytes), shape).map((tensor) => tensor.reinterpret(bool) as unknown as Tensor<'bool', number[]>);
-  const read = async (op: DeviceOp<AnyTensor>): Promise<unknown[]> => Array.from(await op.use((tensor) => tensor.read()) as ArrayLike<unknown>);
+  const read = async (op: DeviceOp<AnyTensor>): Promise<unknown[]> => Array.from(await op.andThen((tensor) => tensor.read()) as ArrayLike<unknown>);
   const truth = (bytes: readonly number[]): number[] => bytes.map((byte) => Number(byte !== 0));
 
   const BYTES = fc.array(fc.constantFrom(0, 0, 0, 1, 2, 3, 128, 254, 255), { minLength: 1, maxLength: 40 });
@@ -96,7 +96,7 @@ onDevice('Bytes of bool', (host) => {
       });
       using x = await raw(bytes);
       using y = await raw(other);
-      expect([...await same({ out: device.zeros(f32, [6]), x, y }).use(({ out }) => out.read())]).toEqual([0, 0, 1, 1, 1, 0]);
+      expect([...await same({ out: device.zeros(f32, [6]), x, y }).andThen(({ out }) => out.read())]).toEqual([0, 0, 1, 1, 1, 0]);
     });
 
     test('files', async () => {
@@ -105,7 +105,7 @@ onDevice('Bytes of bool', (host) => {
       expect([...readSafetensors(await saveSafetensors({ x })).tensors.get('x')!.bytes]).toEqual(truth(bytes));
       const npy = await saveNpy(x);
       npy.set(bytes, npy.length - bytes.length);
-      expect([...await loadNpy(device, npy).use((y) => y.readBits())]).toEqual(truth(bytes));
+      expect([...await loadNpy(device, npy).andThen((y) => y.readBits())]).toEqual(truth(bytes));
       const file = await saveSafetensors({ x });
       file.set(bytes, file.length - bytes.length);
       const tensors = await loadSafetensors(device, file);

@@ -46,7 +46,7 @@ onDevice('Values of another realm', (host) => {
     using x = await device.tensor(f32, [1, 2, 3]);
     const npy = bytesThere(await saveNpy(x as AnyTensor));
     expect(readNpy(npy).layout.shape).toEqual([3]);
-    expect([...await loadNpy(device, npy).use((y) => y.read()) as Float32Array]).toEqual([1, 2, 3]);
+    expect([...await loadNpy(device, npy).andThen((y) => y.read()) as Float32Array]).toEqual([1, 2, 3]);
     const tensors = await loadSafetensors(device, bytesThere(await saveSafetensors({ x })));
     expect([...await tensors.get('x')!.read() as Float32Array]).toEqual([1, 2, 3]);
     tensors.get('x')!.close();
@@ -54,9 +54,9 @@ onDevice('Values of another realm', (host) => {
   });
 
   test('arrays of each kind are elements, lists are lists', async () => {
-    expect([...await device.tensor(f32, there('new Float32Array([1, 2])')).use((y) => y.read())]).toEqual([1, 2]);
-    expect([...await device.tensor(f16, there('[1, 2.5]')).use((y) => y.read())]).toEqual([1, 2.5]);
-    expect([...await device.tensor(bool, there('new Uint8Array([2, 0])'), there<[2, 1]>('[2, 1]')).use((y) => y.read())]).toEqual([1, 0]);
+    expect([...await device.tensor(f32, there('new Float32Array([1, 2])')).andThen((y) => y.read())]).toEqual([1, 2]);
+    expect([...await device.tensor(f16, there('[1, 2.5]')).andThen((y) => y.read())]).toEqual([1, 2.5]);
+    expect([...await device.tensor(bool, there('new Uint8Array([2, 0])'), there<[2, 1]>('[2, 1]')).andThen((y) => y.read())]).toEqual([1, 0]);
     using y = await device.zeros(f32, [2]);
     const into = there<Float32Array>('new Float32Array(2)');
     await y.write(there('new Float32Array([3, 4]).buffer'));
@@ -65,8 +65,8 @@ onDevice('Values of another realm', (host) => {
   });
 
   test('options are objects, and an empty one is one', async () => {
-    expect([...await device.arange(i32, 3, there('({ start: 5 })')).use((y) => y.read())]).toEqual([5, 6, 7]);
-    expect([...await device.zeros(i32, [1], there('({})')).use((y) => y.read(there('({})')))]).toEqual([0]);
+    expect([...await device.arange(i32, 3, there('({ start: 5 })')).andThen((y) => y.read())]).toEqual([5, 6, 7]);
+    expect([...await device.zeros(i32, [1], there('({})')).andThen((y) => y.read(there('({})')))]).toEqual([0]);
     expect((await failure(() => device.zeros(i32, [1], there('new Map()')))).message).toContain('expected an object with label');
     expect((await failure(() => device.zeros(i32, [1], there('({ lable: "x" })')))).message).toContain("Did you mean 'label'");
   });
@@ -83,7 +83,7 @@ onDevice('Values of another realm', (host) => {
       if (i < out.length) out[i] = x[i]! * gpu.WEIGHTS[i]! + gpu.MORE[i]! + p.a;
     }, { uses: { WEIGHTS: there<Float32Array>('new Float32Array([2, 3])'), MORE: there<number[]>('[10, 20]') } });
     const p = there<{ a: number }>('({ a: 0.5 })');
-    expect([...await weighted({ out: device.zeros(f32, [2]), x: device.tensor(f32, [1, 1]), p }).use(({ out }) => out.read())]).toEqual([12.5, 23.5]);
+    expect([...await weighted({ out: device.zeros(f32, [2]), x: device.tensor(f32, [1, 1]), p }).andThen(({ out }) => out.read())]).toEqual([12.5, 23.5]);
     const out = there<Float32Array>('new Float32Array(2)');
     await weighted.simulate({ out, x: there('new Float32Array([1, 1])'), p });
     expect([...out]).toEqual([12.5, 23.5]);
@@ -113,7 +113,7 @@ onDevice('Values of another realm', (host) => {
 
   test('errors stay what was thrown', async () => {
     const error = there<Error>('new RangeError("mine")');
-    expect(await failure(() => device.zeros(i32, [1]).use((x) => x.read()).map(() => { throw error; }))).toBe(error);
+    expect(await failure(() => device.zeros(i32, [1]).andThen((x) => x.read()).map(() => { throw error; }))).toBe(error);
     expect(await failure(() => host.stream.call(() => Promise.reject(error)))).toBe(error);
   });
 });

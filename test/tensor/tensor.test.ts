@@ -327,7 +327,7 @@ onDevice('Tensors', (host) => {
     const bits = BigInt(dtype.bytes * 8);
     const [low, high] = dtype.kind === 'signed' ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] : [0n, (1n << bits) - 1n];
     const read = async (start: bigint, step: bigint, length: number): Promise<bigint[]> =>
-      Array.from(await arange(device(), dtype, length, { start, step }).use((x) => x.read()) as ArrayLike<number | bigint>, BigInt);
+      Array.from(await arange(device(), dtype, length, { start, step }).andThen((x) => x.read()) as ArrayLike<number | bigint>, BigInt);
     expect(await read(high - 3n, 1n, 4)).toEqual([high - 3n, high - 2n, high - 1n, high]);
     expect(await read(low + 2n, -1n, 3)).toEqual([low + 2n, low + 1n, low]);
     expect(await read(low, high - low, 2)).toEqual([low, high]);
