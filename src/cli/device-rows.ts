@@ -3,6 +3,7 @@
  */
 import { CUdevice_attribute } from '../driver/attributes.js';
 import type { CUdevice, Driver } from '../driver/driver.js';
+import { messageOf } from '../core/other-realms.js';
 
 export interface DeviceInfo {
   /** As Device.open() takes it: `cuda:0`, `cpu:0`. */
@@ -55,7 +56,7 @@ export function describeDevices(driver: Driver, kind: 'cuda' | 'cpu'): DeviceInf
         properties[name] = ask(driver, device);
       } catch (error) {
         // An older driver does not know the attribute; the report is about all the others too.
-        properties[name] = error instanceof Error ? error.message : String(error);
+        properties[name] = messageOf(error);
       }
     }
     return { id: `${kind}:${ordinal}`, name: driver.cuDeviceGetName(device), properties };

@@ -19,6 +19,7 @@ import { describeDevices } from './device-rows.js';
 import type { DeviceInfo } from './device-rows.js';
 import { engineFeatures } from './engine-features.js';
 import type { EngineFeatures } from './engine-features.js';
+import { messageOf } from '../core/other-realms.js';
 
 export interface Problem {
   message: string;
@@ -58,7 +59,7 @@ function problemOf(error: unknown): Problem {
   if (error instanceof LibraryNotFoundError) {
     return { message: error.message.split('\nTried:')[0]!, tried: error.tried };
   }
-  return { message: error instanceof Error ? error.message : String(error) };
+  return { message: messageOf(error) };
 }
 
 /** The version in the package.json that this file lies under, in the sources as in the build. */

@@ -8,6 +8,7 @@ import { inspect, types } from 'node:util';
 import { CudaArgumentError } from '../runtime/errors.js';
 import { DTYPES } from './dtype.js';
 import type { DType } from './dtype.js';
+import { isAbortSignal, isPlainObject } from './other-realms.js';
 
 /** A value as an error message shows it; whatever the value does when it is looked at. */
 export function show(value: unknown): string {
@@ -69,10 +70,9 @@ export function checkOptions(argument: string, options: unknown, known: readonly
   if (typeof options !== 'object' || options === null || isList(options) || isRevoked(options)) {
     throw invalid(argument, `an object with ${known.join(', ')}`, options);
   }
-  const prototype: unknown = Object.getPrototypeOf(options);
-  if (prototype !== Object.prototype && prototype !== null && !known.some((name) => name in options)) {
+  if (!isPlainObject(options) && !known.some((name) => name in options)) {
     // A signal in the place of { signal }, say, or an array in that of { into }: it would be ignored.
-    const fix = options instanceof AbortSignal ? 'Write { signal }.' : ArrayBuffer.isView(options) && known.includes('into') ? 'Write { into }.' : '';
+    const fix = isAbortSignal(options) ? 'Write { signal }.' : ArrayBuffer.isView(options) && known.includes('into') ? 'Write { into }.' : '';
     throw invalid(argument, `an object with ${known.join(', ')}`, options, fix);
   }
   // What is inherited is nobody's mistake, and Object.keys() makes an array.
@@ -134,7 +134,8 @@ export function checkPath(argument: string, value: unknown, expected = 'a path')
 export function pathOfUrl(argument: string, url: URL): string {
   let path: string;
   try {
-    path = fileURLToPath(url);
+    // By its text: it may be of another realm.
+    path = fileURLToPath(url.href);
   } catch (cause) {
     // Another host, or an encoded separator.
     throw new CudaArgumentError(argument, `${argument}: expected a URL of a file on this machine, got ${url.href}: ${(cause as Error).message}.`, { cause });
@@ -164,7 +165,7 @@ function isOtherDType(value: unknown): boolean {
 }
 
 export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {
-  if (signal === undefined || signal instanceof AbortSignal) return;
+  if (signal === undefined || isAbortSignal(signal)) return;
   throw invalid('signal', 'an AbortSignal', signal, 'Write { signal: controller.signal }.');
 }
 

@@ -302,15 +302,27 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     checkChunkOptions(options);
     const cancelled = new AbortController();
     const { signal } = options;
-    const chunks = this.chunks(stream, { ...options, signal: signal === undefined ? cancelled.signal : AbortSignal.any([signal, cancelled.signal]) });
+    // AbortSignal.any() takes none of another implementation's.
+    const follow = (): void => { cancelled.abort(signal?.reason); };
+    if (signal?.aborted === true) follow();
+    else signal?.addEventListener('abort', follow, { once: true });
+    const over = (): void => { signal?.removeEventListener('abort', follow); };
+    const chunks = this.chunks(stream, { ...options, signal: cancelled.signal });
     return new ReadableStream<HostArray<D>>(
       {
         async pull(controller) {
-          const { done, value } = await chunks.next();
-          if (done === true) controller.close();
-          else controller.enqueue(value);
+          const { done, value } = await chunks.next().catch((error: unknown) => {
+            over();
+            throw error;
+          });
+          if (done !== true) controller.enqueue(value);
+          else {
+            over();
+            controller.close();
+          }
         },
         async cancel(reason) {
+          over();
           cancelled.abort(reason);
           await chunks.return();
         },

@@ -35,6 +35,7 @@ import { NodeMemory } from './node-memory.js';
 import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions, jitOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
+import { isBytes } from './other-realms.js';
 import { LAST_SEED, MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
@@ -534,7 +535,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    */
   async loadModule(image: string | Uint8Array, options: ModuleOptions = {}): Promise<Module> {
     this.check();
-    if (typeof image !== 'string' && !(image instanceof Uint8Array)) {
+    if (typeof image !== 'string' && !isBytes(image)) {
       throw invalid('image', 'PTX text, or the bytes of PTX, a cubin or a fatbin', image);
     }
     if (typeof image === 'string') checkText(image);

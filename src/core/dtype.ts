@@ -2,7 +2,8 @@
  * The element types of buffers and kernel parameters, and which JavaScript array holds each on the host.
  *
  * Types that JavaScript has no array for are read as the next wider one that holds every value exactly: f16, bf16 and
- * the two f8 as Float32Array, bool as Uint8Array of 0 and 1. The raw words are there through `readBits`.
+ * the two f8 as Float32Array, bool as Uint8Array of 0 and 1: each byte but 0 is true, on the host and on the device, and
+ * is written and read as 1. The raw words are there through `readBits`.
  */
 
 /** Host array of each dtype. */

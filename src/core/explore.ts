@@ -7,6 +7,7 @@ import type { CheckOptions } from '../runtime/check-report.js';
 import { CudaScheduleError } from '../runtime/errors.js';
 import { checkInteger, checkOptions, invalid } from './arguments.js';
 import { Device } from './device.js';
+import { messageOf } from './other-realms.js';
 import { LAST_SEED, seedOfEnvironment } from './open-devices.js';
 
 const DEFAULT_SEEDS = 100;
@@ -84,7 +85,7 @@ function seedsOf(seeds: number | Iterable<number> = DEFAULT_SEEDS): readonly num
 }
 
 function failed(seed: number, cause: unknown): CudaScheduleError {
-  return new CudaScheduleError(seed, `seed ${seed}: ${cause instanceof Error ? cause.message : String(cause)}\n${replay(seed)}`, { cause });
+  return new CudaScheduleError(seed, `seed ${seed}: ${messageOf(cause)}\n${replay(seed)}`, { cause });
 }
 
 function replay(seed: number): string {

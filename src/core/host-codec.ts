@@ -36,6 +36,8 @@ export interface Decoder {
 
 /** Converting one element takes a few nanoseconds; copying its bytes a tenth of one. */
 const CONVERSION_COST = 24;
+/** Bytes of bool are looked at four at a time. */
+const TRUTH_COST = 4;
 
 /** The source of a write, checked against the dtype. `raw` takes words instead of values. */
 export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument: string): Encoder {
@@ -73,6 +75,16 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
         const count = bytes / dtype.bytes;
         const out = dtype.bytes === 1 ? target.subarray(0, bytes) : new Uint16Array(target.buffer, target.byteOffset, count);
         narrow(name, values.subarray(first, first + count), out);
+      },
+    };
+  }
+  if (!raw && !wholeBytes && dtype.name === 'bool') {
+    return {
+      bytes: length,
+      cost: TRUTH_COST,
+      encode(offset, bytes, target) {
+        check();
+        putTruth(new Uint8Array(buffer, view.byteOffset + offset, bytes), target.subarray(0, bytes));
       },
     };
   }
@@ -131,6 +143,17 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
       },
     };
   }
+  if (!raw && name === 'bool') {
+    const bytes = target as Uint8Array;
+    return {
+      cost: TRUTH_COST,
+      exclusive: () => undefined,
+      decode(offset, source) {
+        check();
+        putTruth(source, bytes.subarray(offset, offset + source.length));
+      },
+    };
+  }
   return {
     cost: 1,
     exclusive: () => (fresh ? new Uint8Array(target.buffer, target.byteOffset, target.byteLength) : undefined),
@@ -143,6 +166,16 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
       return new Uint8Array(target.buffer, target.byteOffset + offset, bytes);
     },
   };
+}
+
+/** Bytes of bool as 0 and 1: on the device each but 0 is true, as files, other libraries and raw writes have brought it. */
+function putTruth(source: Uint8Array, target: Uint8Array): void {
+  target.set(source);
+  const isAligned = target.byteOffset % 4 === 0;
+  const words = isAligned ? new Uint32Array(target.buffer, target.byteOffset, target.length >> 2) : undefined;
+  let word = 0;
+  if (words !== undefined) while (word < words.length && (words[word]! & 0xfefefefe) === 0) word++;
+  for (let i = word * 4; i < target.length; i++) if (target[i]! > 1) target[i] = 1;
 }
 
 /** What kind of view it is, whatever its class is called, whoever made it: subclasses, and arrays of other realms. */

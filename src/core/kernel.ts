@@ -11,6 +11,7 @@ import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
 import { DTYPES } from './dtype.js';
+import { checkExact } from './exact-scalar.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { GraphCondition } from './graph-condition.js';
 import type { DTypeName } from './dtype.js';
@@ -266,7 +267,7 @@ export class Kernel {
           }
           break;
         case WAY_I32:
-          if (typeof arg === 'number' && arg === (arg | 0)) {
+          if (typeof arg === 'number' && arg === (arg | 0) && (arg >= 0 || layout[i]!.exact !== 'u32')) {
             memory[at] = arg;
             continue;
           }
@@ -449,7 +450,7 @@ export class Kernel {
       arg.checkArgument(stream, `args[${param.index}]`);
       return arg.resource;
     }
-    if (param.dtype === undefined && (typeof arg === 'bigint' || typeof arg === 'number')) return undefined;
+    if (param.dtype === undefined && (typeof arg === 'bigint' || typeof arg === 'number' || (typeof arg === 'boolean' && param.scalar === 'i64'))) return undefined;
     throw invalid(
       `args[${param.index}]`, `a device buffer for parameter ${param.index} of kernel '${this.name}'`, arg,
       ArrayBuffer.isView(arg) ? 'Copy the array to a device buffer first: device.alloc(…), then buffer.write(stream, array).' : '',
@@ -588,6 +589,7 @@ function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): 
 /** Writes one argument at its place. References have their address added by the decoder. */
 function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string): void {
   const at = params + (param.offset >> 2);
+  if (param.exact !== undefined && (typeof arg === 'number' || typeof arg === 'bigint')) checkExact(param, param.exact, arg, kernel);
   if (param.kind === 'pointer') {
     if (arg === null) {
       memory[at] = 0;
@@ -602,7 +604,7 @@ function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg
       return;
     }
     // nvcc writes a pointer and a `long long` alike, so negative numbers are taken, as bigints are.
-    const offset = typeof arg === 'number' ? checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
+    const offset = typeof arg === 'boolean' ? Number(arg) : typeof arg === 'number' ? checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
     memory[at] = offset | 0;
     memory[at + 1] = Math.floor(offset / TWO32);
     return;

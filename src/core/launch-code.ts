@@ -61,10 +61,10 @@ function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string 
     ...['grid', 'block'].map((name) => `options.${name} !== shape.${name}`),
     'options.sharedBytes !== shape.givenBytes',
     ...['cooperative', 'cluster', 'programmatic', 'priority'].map((name) => `options.${name} !== undefined`),
-    ...params.flatMap(({ way }, i) => {
+    ...params.flatMap(({ way, layout: { exact } }, i) => {
       if (way === 'pointer') return [`!(a${i} instanceof DeviceBuffer)`];
       if (way === 'f32') return [`typeof a${i} !== 'number'`];
-      return way === 'i32' ? [`typeof a${i} !== 'number'`, `a${i} !== (a${i} | 0)`] : [];
+      return way === 'i32' ? [`typeof a${i} !== 'number'`, `a${i} !== (a${i} | 0)`, ...(exact === 'u32' ? [`a${i} < 0`] : [])] : [];
     }),
   ];
   const unusualMemory = pointers.flatMap(({ i, layout: { dtype } }) => [

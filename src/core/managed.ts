@@ -13,6 +13,7 @@ import type { Device } from './device.js';
 import { HOST_ARRAYS, BIT_ARRAYS } from './dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
 import { isNarrow } from './narrow-floats.js';
+import { isArrayBuffer, isSharedArrayBuffer } from './other-realms.js';
 import { Pending } from './pending.js';
 import { PlainMemory } from './plain.js';
 import { Stream } from './stream.js';
@@ -64,7 +65,7 @@ export class ManagedMemory extends PlainMemory {
     const buffer = this.mapped?.buffer ?? this.left?.deref();
     this.mapped = undefined;
     // Shared memory of the CPU device stays mapped whatever happens to the allocation in it.
-    if (buffer instanceof ArrayBuffer && !detach(buffer)) unmapped.register(buffer, this);
+    if (isArrayBuffer(buffer) && !detach(buffer)) unmapped.register(buffer, this);
     else await super.release();
   }
 }
@@ -74,7 +75,7 @@ export class ManagedMemory extends PlainMemory {
  * their buffer, not to the view. The CPU device's memory is one buffer, which its users keep for other reasons.
  */
 function unshared(bytes: Uint8Array): Uint8Array {
-  return bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(structuredClone(bytes.buffer), bytes.byteOffset, bytes.length) : bytes;
+  return isSharedArrayBuffer(bytes.buffer) ? new Uint8Array(structuredClone(bytes.buffer), bytes.byteOffset, bytes.length) : bytes;
 }
 
 /** The last view of a buffer that was forgotten is gone, too. */

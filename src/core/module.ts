@@ -14,7 +14,7 @@ import { Allocation } from './memory.js';
 import { Resource } from './resource.js';
 import type { Use } from './resource.js';
 import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx, layoutOfSource } from './signature.js';
-import type { ParamDeclaration, ParamLayout, SourcePointer } from './signature.js';
+import type { ParamDeclaration, ParamLayout, SourceParameters } from './signature.js';
 import type { Stream } from './stream.js';
 
 /** Memory that belongs to a module: freed with it, not by a stream. */
@@ -76,11 +76,11 @@ export class Module implements AsyncDisposable {
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such kernel
    */
   kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
-    return this.kernelOfSource(name, signature, new Map());
+    return this.kernelOfSource(name, signature, { pointers: new Map(), words: new Map() });
   }
 
-  /** As {@link kernel}; where nothing is declared, with what the source says of the pointers at these places. @internal */
-  kernelOfSource(name: string, signature: readonly ParamDeclaration[] | undefined, pointers: ReadonlyMap<number, SourcePointer>): Kernel {
+  /** As {@link kernel}; where nothing is declared, with what the source says of the parameters. @internal */
+  kernelOfSource(name: string, signature: readonly ParamDeclaration[] | undefined, source: SourceParameters): Kernel {
     this.check();
     checkText('name', name);
     const failed = this.failed.get(name);
@@ -100,7 +100,7 @@ export class Module implements AsyncDisposable {
       throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 cannot tell its kernels' parameters. ` +
           `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), structures as struct(bytes, alignment); or load PTX, or update the driver.`);
     }
-    const layout = signature === undefined ? layoutOfSource(own!, pointers) : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
+    const layout = signature === undefined ? layoutOfSource(own!, source) : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
     let handle = this.handles.get(name);
     if (handle === undefined) {
       handle = this.device.runtime.handles.adopt(loaded.function);

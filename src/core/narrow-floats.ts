@@ -1,6 +1,6 @@
 /**
- * f16, bf16 and the two f8 formats to and from f32. Widening is exact. Narrowing rounds to nearest, ties to even; f16,
- * bf16 and f8e5m2 overflow to infinity as IEEE conversion does, f8e4m3, which has no infinity, to NaN.
+ * f16, bf16 and the two f8 formats to f32, and from doubles. Widening is exact. Narrowing rounds once, to nearest, ties to
+ * even; f16, bf16 and f8e5m2 overflow to infinity as IEEE conversion does, f8e4m3, which has no infinity, to NaN.
  *
  * For f8 that is `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what ml_dtypes and PyTorch do: an overflow stays to be
  * seen. `__NV_SATFINITE`, which is what the instruction `cvt.rn.satfinite.e4m3x2.f32` has, would give ±448 and ±57344;
@@ -46,10 +46,22 @@ function widenOne(bits: number, { exponentBits, fractionBits, infinity }: Format
   return sign * (1 + fraction / (1 << fractionBits)) * 2 ** (exponent - bias);
 }
 
-/** Bits of `value` in the format, rounded once from f32. */
-function narrowOne(value: number, { exponentBits, fractionBits, infinity }: Format): number {
+/**
+ * The value's f32, rounded to odd where it has none: towards zero, with the last bit set. Rounding that to 22 bits or fewer
+ * gives what rounding the value itself gives (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+ */
+function oddBits(value: number): number {
   float[0] = value;
-  const bits = word[0]!;
+  const rounded = float[0];
+  if (rounded === value || Number.isNaN(value)) return word[0]!;
+  // The bits of a float's magnitude are in the order of the magnitudes.
+  if (Math.abs(rounded) > Math.abs(value)) word[0]!--;
+  return word[0]! | 1;
+}
+
+/** Bits of `value` in the format, rounded once. */
+function narrowOne(value: number, { exponentBits, fractionBits, infinity }: Format): number {
+  const bits = oddBits(value);
   const sign = (bits >>> 31) << (exponentBits + fractionBits);
   const magnitude = bits & 0x7fffffff;
   const bias = (1 << (exponentBits - 1)) - 1;

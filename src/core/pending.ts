@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers';
 
 import { CudaError } from '../runtime/errors.js';
 import { checkOptions, checkSignal } from './arguments.js';
+import { isError } from './other-realms.js';
 import type { Stream } from './stream.js';
 
 /** Options of everything that waits. */
@@ -205,7 +206,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal, aborted?:
       },
       (error: unknown) => {
         signal.removeEventListener('abort', onAbort);
-        reject(error instanceof Error ? error : new CudaError('ERR_CUDA_INTERNAL', String(error)));
+        reject(isError(error) ? error : new CudaError('ERR_CUDA_INTERNAL', String(error)));
       },
     );
   });
@@ -222,5 +223,5 @@ function ignore(): void {
 
 function reasonOf(signal: AbortSignal): Error {
   const reason: unknown = signal.reason;
-  return reason instanceof Error ? reason : new DOMException(String(reason), 'AbortError');
+  return isError(reason) ? reason : new DOMException(String(reason), 'AbortError');
 }

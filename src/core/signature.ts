@@ -78,6 +78,8 @@ export interface ParamLayout {
   readonly access: number;
   /** Whether the access was declared rather than assumed. */
   readonly declared: boolean;
+  /** The type that the signature or the source gives a scalar. Undefined where only a word of PTX is known, which may have a sign or not. */
+  readonly exact: DTypeName | undefined;
 }
 
 const PTX_SCALARS: Partial<Record<string, DTypeName>> = {
@@ -90,13 +92,13 @@ const MAX_PARAMETER_BYTES = 32764;
 
 const BOTH = ACCESS_READ | ACCESS_WRITE;
 
-/** Layout from the kernel's PTX: exact types of scalars; a 64-bit word may be a pointer. */
+/** Layout from the kernel's PTX: types of scalars; an integer of 64 bits, of whichever sign, may be a pointer. */
 export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
   return signature.params.map((param, index) => {
-    const base = { index, offset: param.offset, size: param.size, dtype: undefined, pointee: undefined, access: BOTH, declared: false };
+    const base = { index, offset: param.offset, size: param.size, dtype: undefined, pointee: undefined, access: BOTH, declared: false, exact: undefined };
     if (param.aggregate) return { ...base, kind: 'struct', scalar: undefined };
     const scalar = PTX_SCALARS[param.type];
-    if (param.pointer || param.type === 'u64' || param.type === 'b64') return { ...base, kind: 'pointer', scalar: scalar ?? 'u64' };
+    if (param.pointer || ['u64', 's64', 'b64'].includes(param.type)) return { ...base, kind: 'pointer', scalar: scalar ?? 'u64' };
     if (scalar === undefined) return { ...base, kind: 'word', scalar: undefined };
     return { ...base, kind: 'scalar', scalar };
   });
@@ -106,7 +108,7 @@ export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
 export function layoutFromDriver(params: readonly { offset: number; size: number }[]): ParamLayout[] {
   return params.map(({ offset, size }, index) => ({
     index, offset, size, kind: size === 8 ? 'pointer' : size <= 4 ? 'word' : 'struct', scalar: undefined, dtype: undefined, pointee: undefined,
-    access: BOTH, declared: false,
+    access: BOTH, declared: false, exact: undefined,
   }));
 }
 
@@ -118,11 +120,28 @@ export interface SourcePointer {
   readonly pointee: DTypeName | undefined;
 }
 
-/** The layout with what the source says of pointers at their places. */
-export function layoutOfSource(layout: readonly ParamLayout[], pointers: ReadonlyMap<number, SourcePointer>): ParamLayout[] {
+/** What the source of a kernel says of an integer. Of how many bits it is, the kernel itself says: `long` has 32 or 64. */
+export type SourceWord = 'signed' | 'unsigned' | 'bool';
+
+/** What the source of a kernel says of its parameters, at their places. */
+export interface SourceParameters {
+  readonly pointers: ReadonlyMap<number, SourcePointer>;
+  readonly words: ReadonlyMap<number, SourceWord>;
+}
+
+const WORDS: Readonly<Record<number, Readonly<Record<'signed' | 'unsigned', DTypeName>>>> = {
+  1: { signed: 'i8', unsigned: 'u8' }, 2: { signed: 'i16', unsigned: 'u16' }, 4: { signed: 'i32', unsigned: 'u32' }, 8: { signed: 'i64', unsigned: 'u64' },
+};
+
+/** The layout with what the source says of parameters at their places. An address may be passed as an integer of 64 bits still. */
+export function layoutOfSource(layout: readonly ParamLayout[], { pointers, words }: SourceParameters): ParamLayout[] {
   return layout.map((param) => {
     const pointer = param.kind === 'pointer' ? pointers.get(param.index) : undefined;
-    return pointer === undefined ? param : { ...param, pointee: pointer.pointee, access: pointer.isRead ? ACCESS_READ : param.access };
+    if (pointer !== undefined) return { ...param, pointee: pointer.pointee, access: pointer.isRead ? ACCESS_READ : param.access };
+    const word = param.kind === 'struct' || (param.scalar !== undefined && DTYPES[param.scalar].kind === 'float') ? undefined : words.get(param.index);
+    const exact = word === 'bool' ? (param.size === 1 ? 'bool' : undefined) : word && WORDS[param.size]?.[word];
+    if (exact === undefined) return param;
+    return param.kind === 'pointer' ? { ...param, exact } : { ...param, kind: 'scalar', scalar: exact, exact };
   });
 }
 
@@ -179,12 +198,12 @@ export function layoutFromDeclaration(
     if (offset > MAX_PARAMETER_BYTES) throw invalid('signature', `at most ${MAX_PARAMETER_BYTES} bytes of parameters`, `${offset} bytes up to parameter ${index}`);
     const actual = own?.[index];
     if (actual !== undefined) checkDeclaration(kernel, index, declaration, size, actual);
-    const base = { index, offset: at, size, pointee: undefined, declared: true };
+    const base = { index, offset: at, size, pointee: undefined, declared: true, exact: undefined };
     if (isPointer(declaration)) {
       return { ...base, kind: 'pointer', scalar: undefined, dtype: declaration.dtype.name, access: ACCESSES[declaration.access] };
     }
     if (isStruct(declaration)) return { ...base, kind: 'struct', scalar: undefined, dtype: undefined, access: 0 };
-    return { ...base, kind: 'scalar', scalar: declaration.name, dtype: undefined, access: 0 };
+    return { ...base, kind: 'scalar', scalar: declaration.name, dtype: undefined, access: 0, exact: declaration.name };
   });
 }
 

@@ -15,6 +15,7 @@ import type { LineMemory } from '../runtime/work-line.js';
 import { leaveUndefined, mend, whyUndefined } from './host-work.js';
 import type { HostUse } from './host-work.js';
 import { ACCESSES } from './native-library.js';
+import { isSharedArrayBuffer } from './other-realms.js';
 import type { Held } from './queued-operation.js';
 import type { Stream } from './stream.js';
 
@@ -76,7 +77,7 @@ class Post {
     const { pinned } = buffers;
     this.memory = {
       line: this.writer.memory, control: buffers.control,
-      slots: pinned instanceof SharedArrayBuffer && !runtime.isInline ? { buffer: pinned, offset: slots.byteOffset } : undefined,
+      slots: isSharedArrayBuffer(pinned) && !runtime.isInline ? { buffer: pinned, offset: slots.byteOffset } : undefined,
     };
   }
 

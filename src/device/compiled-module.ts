@@ -2,9 +2,10 @@
 import { CudaError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
-import type { SourcePointer } from '../core/signature.js';
+import type { SourcePointer, SourceWord } from '../core/signature.js';
 import { checkSignature } from './checked-signature.js';
 import { compileFor } from '../nvrtc/index.js';
+import { mangledWords } from '../nvrtc/mangled-words.js';
 import { sourceSignatures } from '../nvrtc/source-signatures.js';
 import type { SourceParameter, SourceSignature } from '../nvrtc/source-signatures.js';
 import type { CompileOptions, KernelsOf, Program } from '../nvrtc/index.js';
@@ -81,11 +82,14 @@ export class LoadedProgram extends Module {
   #withSource(kernel: Kernel): Kernel {
     this.#signatures ??= new Map(sourceSignatures(this.#source).kernels.map((each) => [each.name, each]));
     const signature = this.#signatures.get(kernel.name);
-    if (signature?.parameters === undefined) return kernel;
+    if (signature?.parameters === undefined) {
+      const words = mangledWords(kernel.name);
+      return words.size === 0 ? kernel : new Kernel(this.core.kernelOfSource(kernel.name, undefined, { pointers: new Map(), words }));
+    }
     this.#compiled ??= new Map((this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [each.name, each]));
     const compiled = this.#compiled.get(kernel.name);
     if (compiled !== undefined) checkSignature(signature, compiled);
-    const core = this.core.kernelOfSource(kernel.name, undefined, pointersOf(signature.parameters));
+    const core = this.core.kernelOfSource(kernel.name, undefined, { pointers: pointersOf(signature.parameters), words: wordsOf(signature.parameters) });
     return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type)) ? new SourceKernel(core, signature.parameters) : new Kernel(core);
   }
 
@@ -118,6 +122,16 @@ function pointersOf(parameters: readonly SourceParameter[]): Map<number, SourceP
     pointers.set(index, { isRead: access === 'input', pointee });
   });
   return pointers;
+}
+
+/** What the types of parameters say of those that are integers. */
+function wordsOf(parameters: readonly SourceParameter[]): Map<number, SourceWord> {
+  const words = new Map<number, SourceWord>();
+  parameters.forEach(({ type, word }, index) => {
+    const kind = typeof type === 'string' && type in DTYPES ? DTYPES[type as DTypeName].kind : word;
+    if (kind !== undefined && kind !== 'float') words.set(index, kind);
+  });
+  return words;
 }
 
 /** `scale` of `_Z5scalePfi`: a function outside of all namespaces that is no template's instance. */

@@ -122,12 +122,12 @@ export class Device implements AsyncDisposable {
     return make.eye(this.core, dtype, rows, columns, options);
   }
 
-  /** Uniform random numbers, the same for the same seed. */
+  /** Uniform random numbers: the same for the same seed, others in each run without one. */
   rand<D extends RealName, const S extends Shape>(dtype: DType<D>, shape: S, options?: RandOptions): DeviceOp<Tensor<D, Dims<S>>> {
     return make.rand(this.core, dtype, shape, options);
   }
 
-  /** Normal random numbers, the same for the same seed. */
+  /** Normal random numbers: the same for the same seed, others in each run without one. */
   randn<D extends RealName, const S extends Shape>(dtype: DType<D>, shape: S, options?: RandnOptions): DeviceOp<Tensor<D, Dims<S>>> {
     return make.randn(this.core, dtype, shape, options);
   }

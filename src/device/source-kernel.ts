@@ -1,5 +1,6 @@
 /** A kernel of CUDA C++ that takes structures as objects. */
 import type { Kernel as CoreKernel } from '../core/index.js';
+import { isPlainObject } from '../core/other-realms.js';
 import { bytesOf } from '../nvrtc/structure-bytes.js';
 import type { SourceParameter } from '../nvrtc/source-signatures.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';
@@ -27,7 +28,7 @@ export class SourceKernel extends Kernel {
   #packed(arg: LaunchArgument | DeviceOp<LaunchArgument>, i: number): LaunchArgument | DeviceOp<LaunchArgument> {
     const parameter = this.#parameters[i];
     if (parameter === undefined || !isBytes(parameter)) return arg;
-    const isObject = typeof arg === 'object' && arg !== null && Object.getPrototypeOf(arg) === Object.prototype;
+    const isObject = isPlainObject(arg);
     return isObject || typeof arg === 'number' ? bytesOf(`args[${i}]${parameter.name === '' ? '' : ` (${parameter.name})`}`, parameter.type, arg) : arg;
   }
 }

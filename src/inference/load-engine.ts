@@ -5,6 +5,7 @@ import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
 import { checkInteger, checkOptions, checkSignal, invalid } from '../core/arguments.js';
 import { modelPath } from '../onnxruntime/model-bytes.js';
+import { isBytes, isUrl } from '../core/other-realms.js';
 import type { Engine } from '../engine/engine.js';
 import { loadEngine as loadWithOnnxRuntime } from '../onnxruntime/index.js';
 import type { ModelSource, OnnxRuntimeOptions } from '../onnxruntime/index.js';
@@ -101,12 +102,12 @@ async function availability(device: Device): Promise<{ available: boolean; reaso
 
 /** TensorRT parses bytes. */
 async function bytesOf(model: ModelSource, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  if (typeof model === 'string' || model instanceof URL) {
+  if (typeof model === 'string' || isUrl(model)) {
     return readFile(modelPath(model), { signal }).catch((cause: unknown) => {
       const { code } = cause as NodeJS.ErrnoException;
       if (code !== 'ENOENT' && code !== 'ENOTDIR') throw cause;
       throw new CudaError('ERR_CUDA_NOT_FOUND', `model: there is no file ${String(model)} (${(cause as Error).message}).`, { cause });
     });
   }
-  return model instanceof Uint8Array ? model : new Uint8Array(model);
+  return isBytes(model) ? model : new Uint8Array(model);
 }

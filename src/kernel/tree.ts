@@ -167,8 +167,9 @@ export type Expression = Node & { readonly type: ValueType } & (
   /**
    * From the operand's type to the node's. Integers wrap or extend by the operand's sign; integers to floats and floats to floats round to nearest
    * even; floats to integers truncate, saturate, and give 0 for NaN; to bool: whether it is not zero; bool gives 0 and 1.
+   * `odd`: to f32, rounded to odd (`round-to-odd.ts`), which a narrower float is made of.
    */
-  | { readonly op: 'convert'; readonly operand: Expression }
+  | { readonly op: 'convert'; readonly operand: Expression; readonly odd?: true }
   /** To the storage type and back: what would be read if the value were written there. */
   | { readonly op: 'narrow'; readonly storage: StorageType; readonly operand: Expression }
   /** The same bits in another type of the same size. */

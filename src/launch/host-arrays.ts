@@ -1,6 +1,7 @@
 /** Arrays of the host, which simulations take where calls take tensors: how they lie, and whether two share elements. */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid, show } from '../core/arguments.js';
+import { isArrayBuffer, isSharedArrayBuffer } from '../core/other-realms.js';
 import { coalesce, contiguous, overlaps } from '../tensor/index.js';
 import type { Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
@@ -10,7 +11,7 @@ import type { SimulatedTensor } from './simulation.js';
 type HostMemory = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
 const isMemory = (value: unknown): value is HostMemory =>
-  ArrayBuffer.isView(value) || value instanceof ArrayBuffer || (typeof SharedArrayBuffer !== 'undefined' && value instanceof SharedArrayBuffer);
+  ArrayBuffer.isView(value) || isArrayBuffer(value) || isSharedArrayBuffer(value);
 
 const hasShape = (value: unknown): value is SimulatedTensor => typeof value === 'object' && value !== null && 'data' in value && 'shape' in value;
 

@@ -1,4 +1,6 @@
 /** What a kernel's body finds by name beside its arguments: constants that are compiled in, and device functions. */
+import { types } from 'node:util';
+
 import { invalid, isList } from '../core/arguments.js';
 import { isDetached } from '../core/host-codec.js';
 import type { Gpu } from '../kernel/gpu.js';
@@ -53,10 +55,10 @@ export function otherUses(kernel: string, uses: UsedByName, changes: unknown): U
 function usedValue(argument: string, value: unknown): Used {
   if (isConstant(value)) return value;
   if (typeof value === 'function') return { text: textOfFunction(argument, value), uses: {} };
-  const isArray = ArrayBuffer.isView(value) && !(value instanceof DataView);
+  const isArray = ArrayBuffer.isView(value) && !types.isDataView(value);
   if (isArray && value.byteLength === 0 && isDetached(value.buffer)) throw invalid(argument, 'an array that has its bytes', value, 'It was detached or transferred: pass it before that, or pass a copy.');
   if (isArray || isList(value)) {
-    const list = value as readonly unknown[];
+    const list = value as unknown as readonly unknown[];
     if (list.length > MOST_CONSTANTS) throw invalid(argument, `a list of at most ${MOST_CONSTANTS} constants`, `one of ${list.length}`, 'Pass it as a tensor.');
     if (list.length === 0) throw invalid(argument, 'a list of at least one constant', value);
     // A copy has undefined where the list has a hole, which find() and every() would pass over.

@@ -46,7 +46,7 @@ export const mul = binary<NumberName>('mul', 'numbers', (x: number, y: number): 
 export const div = binary<NumberName>('div', 'numbers', (x: number, y: number): number => x / y);
 /** What is left of x / y, with the sign of x. */
 export const rem = binary<NumberName>('rem', 'numbers', (x: number, y: number): number => x % y);
-/** x to the power of y. */
+/** x to the power of y, with IEEE 754's special cases: 1 to any power is 1, that of NaN too, as is -1 to an infinite one. JavaScript has NaN there. */
 export const pow = binary<FloatName>('pow', 'floats', (x: number, y: number): number => x ** y);
 /** The angle of the point (y, x) in radians: first operand y, second x. */
 export const atan2 = binary<FloatName>('atan2', 'floats', (x: number, y: number): number => Math.atan2(x, y));

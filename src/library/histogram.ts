@@ -18,6 +18,8 @@ const MOST_SHARED = 4096;
 
 interface HistogramGpu extends Gpu {
   readonly SHARED: boolean;
+  /** Whether numbers are halved, so that the range's width is finite. */
+  readonly HALVED: boolean;
   cast(value: number): number;
 }
 
@@ -30,7 +32,8 @@ const histograms = new KernelFamily('histogram', ({ out, x, from, to, scale }: {
   for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) {
     const value = gpu.cast(x[i]!);
     if (value >= from && value <= to) {
-      const bin = Math.min(gpu.i32((value - from) * scale), gpu.i32(out.length) - 1);
+      const distance = gpu.HALVED ? value * 0.5 - from * 0.5 : value - from;
+      const bin = Math.min(gpu.i32(distance * scale), gpu.i32(out.length) - 1);
       if (gpu.SHARED) gpu.atomicAdd(counts, bin, 1);
       else gpu.atomicAdd(out, bin, 1);
     }
@@ -40,6 +43,18 @@ const histograms = new KernelFamily('histogram', ({ out, x, from, to, scale }: {
     for (let bin = gpu.threadIdx.x; bin < out.length; bin += gpu.blockDim.x) if (counts[bin]! > 0) gpu.atomicAdd(out, bin, counts[bin]!);
   }
 });
+
+/** What the products in f32 stay below, and above. */
+const MOST_FLOAT = 2 ** 127;
+const LEAST_FLOAT = 2 ** -126;
+/** Bins that f32 numbers one by one. */
+const MOST_FLOAT_BINS = 2 ** 23;
+
+/** Whether f32 has the range and all that is computed of it, without losing bits at its ends. */
+function fitsFloat(from: number, to: number, bins: number, scale: number): boolean {
+  const widest = Math.max(Math.abs(from), Math.abs(to), to - from);
+  return bins <= MOST_FLOAT_BINS && widest <= MOST_FLOAT && scale <= MOST_FLOAT && scale >= LEAST_FLOAT && Math.fround(to) > Math.fround(from);
+}
 
 /** The range that the bins cover. */
 export interface HistogramOptions {
@@ -51,9 +66,10 @@ export interface HistogramOptions {
 
 /**
  * How many elements lie in each of `bins` equal parts of a range: a new tensor of u32. What is outside, and NaN, is not counted.
- * Bin of x: (x - from) · (bins / (to - from)) without its fraction, in f32; of f64 and of integers of 32 and 64 bits in f64.
+ * Bin of x: (x - from) · (bins / (to - from)) without its fraction, in f32; of f64 and of integers of 32 and 64 bits, and where f32 has
+ * not the range, its width or that many bins, in f64.
  *
- * @throws CudaArgumentError for another dtype, an empty range, no bins; at the call, or when it is run where an operation gives
+ * @throws CudaArgumentError for another dtype, an empty range, one too narrow for so many bins, no bins; at the call, or when it is run where an operation gives
  * the operand
  */
 export function histogram<D extends NumberName, const B extends number>(x: OrOp<Tensor<D>>, bins: B, options: HistogramOptions): DeviceOp<Tensor<'u32', [B]>> {
@@ -62,21 +78,25 @@ export function histogram<D extends NumberName, const B extends number>(x: OrOp<
   const { from, to } = (options) ?? {} as Partial<HistogramOptions>;
   if (typeof from !== 'number' || !Number.isFinite(from)) throw invalid('options.from', 'a number that is finite', from);
   if (typeof to !== 'number' || !Number.isFinite(to) || to <= from) throw invalid('options.to', `a number above options.from, ${from}`, to);
+  const halved = to - from === Infinity;
+  const scale = bins / (halved ? to * 0.5 - from * 0.5 : to - from);
+  if (scale === Infinity) throw invalid('options.to', `further above options.from, ${from}: ${bins} bins have no width that a number holds`, to, 'Take fewer bins, or a wider range.');
   return operation('histogram', [x], ([given]) => {
     checkTensor('histogram', 'x', given);
     checkGroup('histogram', 'x', given, 'numbers');
+    if (given.size >= 2 ** 32) throw invalid('x', 'fewer than 2^32 elements, whose counts u32 has, for histogram(…)', given, 'Count it in parts, and add them as i64.');
     return (work) => {
       const out = work.result(u32, [bins]) as unknown as AnyTensor;
       work.add(out.fill(0));
       if (given.size === 0) return out;
       const arithmetic = arithmeticOf(given.dtype);
-      const inside = arithmetic === 'f32' || given.dtype.bytes < 4 ? f32 : f64;
+      const inside = (arithmetic === 'f32' || given.dtype.bytes < 4) && fitsFloat(from, to, bins, scale) ? f32 : f64;
       const shared = bins <= MOST_SHARED;
       const wide = isWide(given);
-      const launch = histograms.member(`${given.dtype.name}${shared ? '' : '_global'}${wide ? '_wide' : ''}`, () => ({
-        signature: { out: inout(u32), x: input(given.dtype), from: inside, to: inside, scale: inside }, uses: { SHARED: shared, cast: CASTS[inside.name] }, block: BLOCK,
+      const launch = histograms.member(`${given.dtype.name}_${inside.name}${halved ? '_halved' : ''}${shared ? '' : '_global'}${wide ? '_wide' : ''}`, () => ({
+        signature: { out: inout(u32), x: input(given.dtype), from: inside, to: inside, scale: inside }, uses: { SHARED: shared, HALVED: halved, cast: CASTS[inside.name] }, block: BLOCK,
       }));
-      work.add(launch({ out, x: work.dense(given), from, to, scale: bins / (to - from) }, { grid: Math.min(BLOCKS, Math.ceil(given.size / (4 * BLOCK))), ...(wide ? { index: 'i64' } : {}) }));
+      work.add(launch({ out, x: work.dense(given), from, to, scale }, { grid: Math.min(BLOCKS, Math.ceil(given.size / (4 * BLOCK))), ...(wide ? { index: 'i64' } : {}) }));
       return out;
     };
   }) as never;

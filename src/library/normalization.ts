@@ -1,17 +1,18 @@
 /** Layer norm and RMS norm of rows. */
 import { f64, i32, i64 } from '../core/index.js';
 import { checkOptions, invalid } from '../core/arguments.js';
-import { input, output } from '../launch/index.js';
+import { deviceFunction, input, output } from '../launch/index.js';
+import type { DeviceFunction } from '../launch/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
 import type { FloatName } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
-import type { Input, Output } from './kernel-family.js';
+import type { Gpu, Input, Output } from './kernel-family.js';
 import { checkTensor, operation } from './operation.js';
 import { isWide } from './reduction-kernels.js';
 import { accumulatorOf, longRowPlan, longestRow, rowPlan } from './rows.js';
-import type { RowGpu } from './rows.js';
+import type { RowGpu, RowPlan } from './rows.js';
 import { lastExtent } from './softmax.js';
 
 interface NormGpu extends RowGpu {
@@ -19,7 +20,56 @@ interface NormGpu extends RowGpu {
   readonly CENTRED: boolean;
   readonly WEIGHT: boolean;
   readonly BIAS: boolean;
+  /** Whether elements are f64. */
+  readonly DOUBLE: boolean;
+  /** Between these the mean of squares and eps together is as exact as its sum: no square has left the range. */
+  readonly LEAST: number;
+  /** The largest ratio of the mean's square and that sum at which the mean's own rounding is among the last bits of the result. */
+  readonly FAR: number;
+  exactRow(out: Output, x: Input, weight: Input, bias: Input, eps: number, first: number, length: number, t: number): void;
 }
+
+interface ExactGpu extends Pick<NormGpu, 'CENTRED' | 'WEIGHT' | 'BIAS' | 'DOUBLE' | 'THREADS' | 'total' | 'greatest'>, Gpu {}
+
+/**
+ * A row whose squares leave the range of what is accumulated in, or whose mean is large beside its spread: in f64, read again. Rows of
+ * f64 are scaled by a power of two, so that squares neither overflow nor vanish, and their mean is taken in two parts.
+ */
+const exactRow = (out: Output, x: Input, weight: Input, bias: Input, eps: number, first: number, length: number, t: number, gpu: ExactGpu): void => {
+  let scale = gpu.f64(1);
+  if (gpu.DOUBLE) {
+    let greatest = gpu.f64(0);
+    for (let i = t; i < length; i += gpu.THREADS) greatest = Math.max(greatest, Math.abs(x[first + i]!));
+    greatest = gpu.greatest(greatest);
+    const exponent = Math.min(Math.max(gpu.i32(gpu.bits(greatest) >>> 52), 1), 2045);
+    scale = gpu.fromBits(gpu.u64(2046 - exponent) << 52);
+    // Beside eps, squares of what is smaller count for nothing, and that of the scale has to stay finite.
+    if (eps > 0) scale = Math.min(scale, gpu.f64(3.273390607896142e150));
+  }
+  const count = gpu.f64(length);
+  let mean = gpu.f64(0);
+  let low = gpu.f64(0);
+  if (gpu.CENTRED) {
+    for (let i = t; i < length; i += gpu.THREADS) mean += gpu.f64(x[first + i]!) * scale;
+    mean = gpu.total(mean) / count;
+    if (gpu.DOUBLE) {
+      for (let i = t; i < length; i += gpu.THREADS) low += gpu.f64(x[first + i]!) * scale - mean;
+      low = gpu.total(low) / count;
+    }
+  }
+  let squares = gpu.f64(0);
+  for (let i = t; i < length; i += gpu.THREADS) {
+    const scaled = gpu.f64(x[first + i]!) * scale;
+    const value = scaled - mean - low;
+    squares += value * value;
+  }
+  const inverse = 1 / Math.sqrt(gpu.total(squares) / count + eps * scale * scale);
+  for (let i = t; i < length; i += gpu.THREADS) {
+    const scaled = gpu.f64(x[first + i]!) * scale;
+    const value = (scaled - mean - low) * inverse * (gpu.WEIGHT ? gpu.f64(weight[i]!) : 1);
+    out[first + i] = gpu.BIAS ? value + gpu.f64(bias[i]!) : value;
+  }
+};
 
 interface NormArgs {
   readonly out: Output;
@@ -64,19 +114,23 @@ const inRegisters = new KernelFamily('norm', ({ out, x, weight, bias, eps, rows,
       }
     }
   }
-  const scale = 1 / Math.sqrt(gpu.total(squares) / count + gpu.cast(eps));
-  gpu.unroll(gpu.TIMES);
-  for (let k = 0; k < gpu.TIMES; k++) {
-    const unit = t + k * gpu.THREADS;
-    if (row < rows && unit < units) {
-      gpu.unroll(gpu.WIDTH);
-      for (let w = 0; w < gpu.WIDTH; w++) {
-        const column = unit * gpu.WIDTH + w;
-        const value = values[k * gpu.WIDTH + w]! * scale * (gpu.WEIGHT ? gpu.cast(weight[column]!) : 1);
-        out[(row * units + unit) * gpu.WIDTH + w] = gpu.BIAS ? value + gpu.cast(bias[column]!) : value;
+  const spread = gpu.total(squares) / count + gpu.cast(eps);
+  // The same for all threads of the row.
+  if (spread >= gpu.cast(gpu.LEAST) && spread < Infinity && mean * mean <= spread * gpu.cast(gpu.FAR)) {
+    const scale = 1 / Math.sqrt(spread);
+    gpu.unroll(gpu.TIMES);
+    for (let k = 0; k < gpu.TIMES; k++) {
+      const unit = t + k * gpu.THREADS;
+      if (row < rows && unit < units) {
+        gpu.unroll(gpu.WIDTH);
+        for (let w = 0; w < gpu.WIDTH; w++) {
+          const column = unit * gpu.WIDTH + w;
+          const value = values[k * gpu.WIDTH + w]! * scale * (gpu.WEIGHT ? gpu.cast(weight[column]!) : 1);
+          out[(row * units + unit) * gpu.WIDTH + w] = gpu.BIAS ? value + gpu.cast(bias[column]!) : value;
+        }
       }
     }
-  }
+  } else gpu.exactRow(out, x, weight, bias, eps, row * units * gpu.WIDTH, row < rows ? units * gpu.WIDTH : 0, t);
 });
 
 /** Of rows that registers do not hold: they are read three times. */
@@ -93,12 +147,23 @@ const reading = new KernelFamily('norm_long', ({ out, x, weight, bias, eps, unit
     const value = gpu.cast(x[first + i]!) - mean;
     squares += value * value;
   }
-  const scale = 1 / Math.sqrt(gpu.total(squares) / count + gpu.cast(eps));
-  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
-    const value = (gpu.cast(x[first + i]!) - mean) * scale * (gpu.WEIGHT ? gpu.cast(weight[i]!) : 1);
-    out[first + i] = gpu.BIAS ? value + gpu.cast(bias[i]!) : value;
-  }
+  const spread = gpu.total(squares) / count + gpu.cast(eps);
+  if (spread >= gpu.cast(gpu.LEAST) && spread < Infinity && mean * mean <= spread * gpu.cast(gpu.FAR)) {
+    const scale = 1 / Math.sqrt(spread);
+    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
+      const value = (gpu.cast(x[first + i]!) - mean) * scale * (gpu.WEIGHT ? gpu.cast(weight[i]!) : 1);
+      out[first + i] = gpu.BIAS ? value + gpu.cast(bias[i]!) : value;
+    }
+  } else gpu.exactRow(out, x, weight, bias, eps, first, units, gpu.threadIdx.x);
 });
+
+/** Far above where squares lose bits: f32's least numbers are 2^-149, f64's 2^-1074. */
+const LEAST = { f32: 2 ** -80, f64: 2 ** -900 } as const;
+/** A mean of 4 deviations. */
+const FAR = 16;
+
+/** How the threads of a row work together. */
+const sharing = ({ THREADS, total, greatest }: RowPlan['uses']): RowPlan['uses'] => ({ THREADS: THREADS!, total: total!, greatest: greatest! });
 
 /** What {@link rmsNorm} takes. */
 export interface RmsNormOptions<D extends FloatName> {
@@ -143,7 +208,11 @@ function norm(name: string, CENTRED: boolean, given: unknown, options: LayerNorm
         const of = input(x.dtype);
         return {
           signature: { out: output(x.dtype), x: of, weight: of, bias: of, eps: f64, rows: whole, units: whole },
-          uses: { CENTRED, WEIGHT: weights !== undefined, BIAS: biases !== undefined, ...plan.uses }, block: plan.block,
+          uses: {
+            CENTRED, WEIGHT: weights !== undefined, BIAS: biases !== undefined, ...plan.uses, DOUBLE: accumulator === 'f64', LEAST: LEAST[accumulator], FAR,
+            exactRow: deviceFunction(exactRow as never, { uses: { CENTRED, WEIGHT: weights !== undefined, BIAS: biases !== undefined, DOUBLE: accumulator === 'f64', ...sharing(plan.uses) } }) as DeviceFunction,
+          },
+          block: plan.block,
         };
       });
       // What is left out is not read: x stands in its place.
@@ -156,7 +225,8 @@ function norm(name: string, CENTRED: boolean, given: unknown, options: LayerNorm
 /**
  * Layer norm: (x - mean) / sqrt(variance + eps) · weight + bias, with mean and variance of each row of the last axis; a new
  * contiguous tensor of x's shape and dtype. Computed in f32, of f64 in f64, and rounded once. A row of up to 32768 elements
- * (f64: 16384) is read once.
+ * (f64: 16384) is read once. Rows whose squares would leave the range, and those whose mean is more than 4 deviations from 0, are computed
+ * in f64, and read several times.
  *
  * @throws CudaArgumentError for another dtype than a float's, for a scalar, for weight or bias of another dtype or length; at the
  * call, or when it is run where operations give the operands

@@ -24,6 +24,11 @@ export function keyOf(dtype: DType, descending: boolean): DeviceFunction {
   const bits = BigInt(dtype.bytes * 8);
   const [ALL, SIGN] = [constant(2n ** bits - 1n), constant(2n ** (bits - 1n))];
   const cast = CASTS[keyTypeOf(dtype)] as (value: number) => number;
+  if (dtype.kind === 'bool') {
+    // Every byte but 0 is true.
+    const uses = { cast, TURNED: descending ? 1 : 0 };
+    return deviceFunction((word: number, gpu: GpuWith<typeof uses>): number => (gpu.cast(word) === gpu.cast(0) ? gpu.cast(gpu.TURNED) : gpu.cast(1 - gpu.TURNED)), { uses }) as DeviceFunction;
+  }
   if (dtype.kind !== 'float') {
     // Of signed ones the sign's bit is turned.
     const TURNED = constant((dtype.kind === 'signed' ? 2n ** (bits - 1n) : 0n) ^ (descending ? 2n ** bits - 1n : 0n));

@@ -9,7 +9,7 @@ import { output } from '../launch/index.js';
 import type { KernelParam, Usable } from '../launch/index.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
-import { checkRange, checkedSeed } from '../tensor/random-options.js';
+import { checkRange, checkedSeed, freshSeed } from '../tensor/random-options.js';
 import { checkShape, showShape } from '../tensor/shape.js';
 import type { AnyTensor, Dims, RandOptions, RandnOptions, RealName, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
@@ -154,9 +154,10 @@ function random<D extends DTypeName, S extends Shape>(
 ): DeviceOp<Tensor<D, Dims<S>>> {
   const device = coreOf(given);
   checkShape('shape', shape);
-  const key = checkedSeed(seed);
+  const fixed = checkedSeed(seed);
   return making(`${name}(${dtype.name}${showShape(shape)})`, device, (work) => {
     const out = work.result(dtype, [...shape]) as unknown as AnyTensor;
+    const key = fixed ?? freshSeed();
     if (out.size > 0) {
       const wide = isWide(out);
       const launch = randoms.member(`${distribution.name}_${dtype.name}${wide ? '_wide' : ''}`, () => ({
@@ -192,7 +193,7 @@ export interface RandomIntegersOptions {
   readonly from?: number | bigint;
   /** One beyond the greatest, which is not; at most 2^32 above `from`. */
   readonly to: number | bigint;
-  /** The same seed gives the same numbers. A whole number below 2^64. Default 0. */
+  /** The same seed gives the same numbers. A whole number below 2^64. Left out, each run has other numbers, as of `device.rand`. */
   readonly seed?: number | bigint;
 }
 
@@ -205,7 +206,7 @@ export interface RandomIntegersOptions {
 export function randomUniform<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandomUniformOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   checkReal('randomUniform', dtype);
   checkOptions('options', options, ['seed', 'from', 'to']);
-  const { seed = 0, from = 0, to = 1 } = options;
+  const { seed, from = 0, to = 1 } = options;
   checkRange(dtype, from, to);
   return random('randomUniform', device, dtype, shape, seed, dtype.name === 'f64' ? DISTRIBUTIONS.uniformDouble : DISTRIBUTIONS.uniform, from, to - from);
 }
@@ -220,7 +221,7 @@ export function randomUniform<D extends RealName, const S extends Shape>(device:
 export function randomNormal<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandomNormalOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
   checkReal('randomNormal', dtype);
   checkOptions('options', options, ['seed', 'mean', 'deviation']);
-  const { seed = 0, mean = 0, deviation = 1 } = options;
+  const { seed, mean = 0, deviation = 1 } = options;
   if (typeof deviation !== 'number' || !(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
   checkFinite('options.mean', mean);
   checkFinite('options.deviation', deviation);
@@ -237,7 +238,7 @@ export function randomIntegers<D extends IntegerName, const S extends Shape>(dev
   checkDType(dtype);
   checkGroup('randomIntegers', 'dtype', { dtype }, 'integers');
   checkOptions('options', options, ['seed', 'from', 'to']);
-  const { seed = 0, from = 0, to } = options ?? {};
+  const { seed, from = 0, to } = options ?? {};
   const bits = BigInt(dtype.bytes * 8);
   const least = dtype.kind === 'signed' ? -(1n << (bits - 1n)) : 0n;
   const beyond = least + (1n << bits);

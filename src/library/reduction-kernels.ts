@@ -164,12 +164,14 @@ export function addReduction(work: Work, reduction: Reduction, x: AnyTensor, out
   const { chunks, chunk, threads, shared, grid } = cutOf(x);
   const last = chunks === 1;
   const wide = isWide(x);
+  // The number of elements is that of the first pass: of 2^31 and more it takes 64 bits in the passes behind it, too.
+  const counted = wide || total >= 2 ** 31 ? i64 : i32;
   const into = last ? out : work.temporary(DTYPES[accumulator], [outer, chunks, inner]) as unknown as AnyTensor;
-  const key = `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}${shared ? `_${threads}` : ''}${wide ? '_wide' : ''}`;
+  const key = `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}${shared ? `_${threads}` : ''}${wide ? '_wide' : counted === i64 ? '_many' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
     return {
-      signature: { out: output(into.dtype), x: input(dtype, 3), chunks: whole, chunk: whole, count: whole },
+      signature: { out: output(into.dtype), x: input(dtype, 3), chunks: whole, chunk: whole, count: counted },
       uses: {
         start: constantOf(accumulator, start), load: loadOf(reduction, dtype), combine, finish: last ? finish : asItIs,
         ...(shared ? { THREADS: threads, scratch: SCRATCH[accumulator] } : {}),

@@ -163,6 +163,10 @@ export interface Counting {
   readonly bytes: boolean;
 }
 
+/** The greatest f32, and the least that has all of its bits. */
+const MOST_FLOAT = 3.4028234663852886e38;
+const LEAST_FLOAT = 2 ** -126;
+
 const ENDS: Readonly<Record<ImageName, number>> = { u8: 256, u16: 65536, f16: 1, f32: 1 };
 
 function countsOf(LENGTH: number): DeviceFunction {
@@ -203,6 +207,11 @@ export function channelHistogram(image: OrOp<Tensor<ImageName>>, options: Histog
     checkInteger('options.bins', bins, 1, MOST_COUNTS / read.channels, `bins of each of ${read.channels} channels`);
     if (typeof from !== 'number' || !Number.isFinite(from)) throw invalid('options.from', 'a number that is finite', from);
     if (typeof to !== 'number' || !Number.isFinite(to) || to <= from) throw invalid('options.to', `a number above options.from, ${from}`, to);
+    // Computed in f32: beyond it everything would lie in one bin.
+    const [low, high, scale] = [from, to, bins / (to - from)].map(Math.fround) as [number, number, number];
+    if (!(high > low && high - low <= MOST_FLOAT && scale >= LEAST_FLOAT && scale <= MOST_FLOAT)) {
+      throw invalid('options.to', `a number above options.from, ${from}, by a width that f32 has, as well as that of a bin`, to);
+    }
     const bytes = read.dtype.name === u8.name && bins === 256 && from === 0 && to === 256;
     return { images: [read], results: [perChannel(u32, read, bins)], parameters: { bins, from, to, bytes } };
   }, ([result]) => result) as never;

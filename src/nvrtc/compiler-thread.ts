@@ -1,5 +1,6 @@
 /** The compiler's thread, seen from the JavaScript thread. A library of a hundred megabytes stays loaded in the process when it ends. */
 import { CudaError } from '../core/index.js';
+import { messageOf } from '../core/other-realms.js';
 import { ThreadCrew } from '../native/thread-crew.js';
 import { compilerThreadSource } from './thread-source.js';
 import type { CompileRequest, Compiled, LinkRequest, Linked, Refusal, Request } from './thread/messages.js';
@@ -22,5 +23,5 @@ export function linkOnThread(request: LinkRequest, signal: AbortSignal | undefin
 }
 
 function died(reason: unknown): CudaError {
-  return new CudaError('ERR_CUDA_INTERNAL', `the compiler's thread died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason });
+  return new CudaError('ERR_CUDA_INTERNAL', `the compiler's thread died: ${messageOf(reason)}`, { cause: reason });
 }

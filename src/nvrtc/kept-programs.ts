@@ -1,5 +1,6 @@
 /** Programs on disk, in the cache that kernels in TypeScript are kept in. */
 import { openDiskCache, programEntry } from '../core/kept.js';
+import { isBytes } from '../core/other-realms.js';
 
 /** Of the fields of a program that is kept, those that are bytes. */
 type Bytes<T> = { [K in keyof T]: T[K] extends Uint8Array | undefined ? (Uint8Array extends Exclude<T[K], undefined> ? K : never) : never }[keyof T];
@@ -26,7 +27,7 @@ export function keepProgram<T extends object>(key: readonly unknown[], program: 
   const fields: Record<PropertyKey, unknown> = { ...program } as Record<PropertyKey, unknown>;
   for (const field of bytesOf) {
     const bytes = fields[field];
-    if (bytes instanceof Uint8Array) fields[field] = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+    if (isBytes(bytes)) fields[field] = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
   }
   void openDiskCache()?.write(programEntry(key), Buffer.from(JSON.stringify(fields)));
 }

@@ -1,5 +1,6 @@
 /** What a link takes. */
 import { checkBoolean, checkInteger, checkOptions, checkSignal, checkString, checkText, invalid } from '../core/arguments.js';
+import { isBytes } from '../core/other-realms.js';
 import type { Architecture } from './compile-options.js';
 import { Program } from './program.js';
 import type { LinkKind, LinkPart } from './thread/messages.js';
@@ -126,7 +127,7 @@ function partOf(input: LinkInput, index: number): LinkPart {
     checkString(`${argument}.ptx`, data);
     return { kind, name, data: ptxBytes(data) };
   }
-  if (!(data instanceof Uint8Array) || data.length === 0) throw invalid(`${argument}.${kind}`, 'a Uint8Array with bytes', data);
+  if (!isBytes(data) || data.length === 0) throw invalid(`${argument}.${kind}`, 'a Uint8Array with bytes', data);
   return { kind, name, data };
 }
 

@@ -24,6 +24,8 @@ export interface SourceParameter {
   readonly type: SourceType;
   /** Whether the pointer is `__restrict__`. */
   readonly isRestrict: boolean;
+  /** Of a `long`, whose type is `'unknown'` since its size is the platform's. */
+  readonly word?: 'signed' | 'unsigned';
 }
 
 export interface SourceSignature {
@@ -273,8 +275,9 @@ class Reader {
     if (names.length > 1) return undefined;
     const [name = ''] = names;
     if (star < 0) {
-      const type = base.includes('volatile') ? 'unknown' : this.value(base.filter((word) => word !== '__grid_constant__'));
-      return type === undefined ? undefined : { name, type, isRestrict: false };
+      const type = base.includes('volatile') ? 'unknown' : this.named(base.filter((word) => word !== '__grid_constant__' && word !== 'const'), 0, false);
+      if (type === 'long' || type === 'unsigned long') return { name, type: 'unknown', isRestrict: false, word: type === 'long' ? 'signed' : 'unsigned' };
+      return type === undefined ? undefined : { name, type: type === 'char' ? 'i8' : type, isRestrict: false };
     }
     const type = this.pointer(base);
     return type === undefined ? undefined : { name, type, isRestrict: tail.some((word) => RESTRICT.has(word)) };
@@ -288,20 +291,20 @@ class Reader {
     if (plain.length === 1 && plain[0] === 'void') return `${access} any`;
     const type = this.named(plain, depth, true);
     if (type === undefined) return undefined;
-    if (typeof type !== 'string' || type === 'unknown') return `${access} any`;
+    if (typeof type !== 'string' || type === 'unknown' || isLong(type)) return `${access} any`;
     return type.includes(' ') ? 'unknown' : `${access} ${type}`;
   }
 
   private value(words: readonly string[], depth = 0): SourceType | undefined {
     const type = this.named(words.filter((word) => word !== 'const'), depth, false);
-    return type === 'char' ? 'i8' : type;
+    return type === 'char' ? 'i8' : type !== undefined && isLong(type) ? 'unknown' : type;
   }
 
-  /** The type that words without qualifiers name; of a vector, where it is pointed to, its elements. Undefined for what is no type. */
+  /** The type that words without qualifiers name, also `long` and `unsigned long`; of a vector, where it is pointed to, its elements. Undefined for what is no type. */
   private named(words: readonly string[], depth: number, isPointee: boolean): SourceType | undefined {
     const keyword = canonical(words);
     if (keyword !== undefined) return keyword;
-    if (words.every((word) => INTEGER_WORDS.has(word))) return 'unknown';
+    if (words.every((word) => INTEGER_WORDS.has(word))) return longOf(words) ?? 'unknown';
     const isTag = words[0] === 'struct' || words[0] === 'enum';
     const name = isTag ? words[1] : words.at(-1);
     if (name === undefined || words.length === (isTag ? 1 : 0)) return undefined;
@@ -390,6 +393,15 @@ function canonical(words: readonly string[]): string | undefined {
   if (known !== undefined || words.length < 2) return known;
   const order = ['unsigned', 'signed', 'char', 'short', 'long', 'int'];
   return own(KEYWORD_TYPES, [...words].sort((a, b) => order.indexOf(a) - order.indexOf(b)).join(' '));
+}
+
+const isLong = (type: SourceType): boolean => type === 'long' || type === 'unsigned long';
+
+/** `long` and its other spellings. */
+function longOf(words: readonly string[]): 'long' | 'unsigned long' | undefined {
+  const rest = words.filter((word) => word !== 'long' && word !== 'int');
+  if (words.length - rest.length > 2 || words.filter((word) => word === 'long').length !== 1 || rest.length > 1) return undefined;
+  return rest.length === 0 || rest[0] === 'signed' ? 'long' : rest[0] === 'unsigned' ? 'unsigned long' : undefined;
 }
 
 /** What stands between `__global__` and the parameters, without attributes and what they take. */

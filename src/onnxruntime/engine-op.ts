@@ -1,5 +1,5 @@
 /** A run of an engine as an operation: its arguments are looked at when it is made, as far as they are known, and when it runs. */
-import { CudaError } from '../core/index.js';
+import { CudaError, bool, u8 } from '../core/index.js';
 import type { Stream } from '../core/index.js';
 import { checkOptions, checkSignal } from '../core/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
@@ -36,6 +36,15 @@ export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs,
   return known === undefined ? newOp(engine, what, inputs, options, recent, chooser) : new DeviceOp(known);
 }
 
+/**
+ * What the library can be given: without gaps, and of bool with bytes of 0 and 1, since it computes with the bytes. Every other
+ * byte but 0 is true on the device too.
+ */
+function placeable(tensor: AnyTensor): AnyTensor | DeviceOp<AnyTensor> {
+  if (tensor.dtype.name === 'bool') return (tensor.reinterpret(u8 as never) as AnyTensor).convert(bool);
+  return tensor.isContiguous ? tensor : tensor.contiguous();
+}
+
 function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: EnqueueOptions = {}, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {
   checkOptions('options', options, ['outputs', 'signal']);
   const { outputs: given = {}, signal } = options;
@@ -52,7 +61,7 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
   const anew = (run: Run, tensors: readonly AnyTensor[]): Submitted<NamedTensors> => {
     const { outputShapes } = engine;
     const planned = outputShapes.planned(shapesOf(tensors), planOutputs(engine, tensors, given, undefined, seenBy(engine, tensors)));
-    const dense = new Collected(tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> => nodeOf<unknown>(tensor.isContiguous ? tensor : tensor.contiguous())), what).submit(run);
+    const dense = new Collected(tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> => nodeOf<unknown>(placeable(tensor))), what).submit(run);
     return whenKnown(run, dense, (all) => {
       const placed = all as readonly AnyTensor[];
       // Copies without gaps are closed behind the run, as what a step makes and does not give on.

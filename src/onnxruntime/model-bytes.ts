@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 
 import { CudaArgumentError } from '../core/index.js';
 import { checkPath, invalid, pathOfUrl } from '../core/arguments.js';
+import { isArrayBuffer, isSharedArrayBuffer, isUrl } from '../core/other-realms.js';
 import type { ModelSource } from './options.js';
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 
@@ -16,12 +17,12 @@ const Resizable = ArrayBuffer as new (bytes: number, options: { maxByteLength: n
 
 /** Handed over where it was copied; what is shared stays its owner's. */
 export function transferOf(model: PlacedModel): ArrayBuffer[] {
-  return 'bytes' in model && model.bytes instanceof ArrayBuffer ? [model.bytes] : [];
+  return 'bytes' in model && isArrayBuffer(model.bytes) ? [model.bytes] : [];
 }
 
 export async function placeModel(model: ModelSource): Promise<PlacedModel> {
-  if (typeof model === 'string' || model instanceof URL) return { path: modelPath(model) };
-  if (model instanceof SharedArrayBuffer) return { bytes: checkedBytes(model) };
+  if (typeof model === 'string' || isUrl(model)) return { path: modelPath(model) };
+  if (isSharedArrayBuffer(model)) return { bytes: checkedBytes(model) };
   return { bytes: await copyOf(model) };
 }
 
@@ -34,7 +35,7 @@ export class KeptModel {
   }
 
   static async of(model: ModelSource): Promise<KeptModel> {
-    if (typeof model !== 'string' && !(model instanceof URL)) return new KeptModel({ bytes: await copyOf(model) });
+    if (typeof model !== 'string' && !isUrl(model)) return new KeptModel({ bytes: await copyOf(model) });
     const path = modelPath(model);
     return new KeptModel({ path, state: await stateOf(path) });
   }
@@ -59,7 +60,7 @@ async function stateOf(path: string): Promise<string | undefined> {
 }
 
 async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Promise<ArrayBuffer> {
-  const source = model instanceof ArrayBuffer || model instanceof SharedArrayBuffer ? new Uint8Array(model) : model;
+  const source = isArrayBuffer(model) || isSharedArrayBuffer(model) ? new Uint8Array(model) : model;
   if (!ArrayBuffer.isView(source)) throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
   checkedBytes(source);
   const bytes = new Resizable(source.byteLength, { maxByteLength: source.byteLength });
@@ -74,7 +75,7 @@ async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Prom
 
 /** Where a model lies. @throws CudaArgumentError */
 export function modelPath(model: string | URL): string {
-  if (model instanceof URL) {
+  if (isUrl(model)) {
     if (model.protocol !== 'file:') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model.href);
     return pathOfUrl('model', model);
   }

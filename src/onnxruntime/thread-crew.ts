@@ -1,5 +1,6 @@
 /** The threads of ONNX Runtime, seen from the JavaScript thread. */
 import { CudaError } from '../core/index.js';
+import { messageOf } from '../core/other-realms.js';
 import { ThreadCrew } from '../native/thread-crew.js';
 import type { AskOptions } from '../native/thread-crew.js';
 import { errorOf } from './failure.js';
@@ -7,7 +8,7 @@ import { optOut } from './telemetry.js';
 import { onnxThreadSource } from './thread-source.js';
 import type { Answers, Loaded, Refusal, Request } from './thread/messages.js';
 
-const died = (reason: unknown): CudaError => new CudaError('ERR_CUDA_INTERNAL', `a thread of ONNX Runtime died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason });
+const died = (reason: unknown): CudaError => new CudaError('ERR_CUDA_INTERNAL', `a thread of ONNX Runtime died: ${messageOf(reason)}`, { cause: reason });
 
 const crew = new ThreadCrew<Request, Refusal>({
   name: 'async-cuda onnxruntime', source: onnxThreadSource,

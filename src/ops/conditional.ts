@@ -6,6 +6,7 @@ import { CudaError, DeviceBuffer, graphIf, graphSwitch, graphWhile } from '../co
 import type { ConditionName } from '../core/index.js';
 import { invalid } from '../core/arguments.js';
 import { checkSupported, loadedSetter } from '../core/condition-setter.js';
+import { isPromise } from '../core/other-realms.js';
 import { Link } from './chain.js';
 import { Later, NotLoaded, after, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
@@ -54,7 +55,7 @@ function dropped(run: Run, queued: Submitted<unknown>, mark: number): Submitted<
 function checkReady(run: Run, what: string): void {
   checkSupported(run.device, `${what}(…)`, false);
   const setter = loadedSetter(run.device);
-  if (setter instanceof Promise) throw new NotLoaded(setter);
+  if (isPromise(setter)) throw new NotLoaded(setter);
 }
 
 /** Queues a body, in a graph. */

@@ -7,6 +7,7 @@ import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import { isTooDeep } from './run.js';
 import type { Run } from './run.js';
+import { isError } from '../core/other-realms.js';
 
 type Outcome<T> = { value: T } | { error: unknown };
 
@@ -160,7 +161,7 @@ function known<T>(outcome: Outcome<T>): T {
 
 /** An error of the last step, which hides one before it. */
 function causedBy(error: unknown, before: Outcome<unknown>): unknown {
-  if (!('error' in before) || !(error instanceof Error) || error.cause !== undefined || !Object.isExtensible(error)) return error;
+  if (!('error' in before) || !isError(error) || error.cause !== undefined || !Object.isExtensible(error)) return error;
   Object.defineProperty(error, 'cause', { value: before.error, configurable: true, writable: true, enumerable: false });
   return error;
 }

@@ -2,6 +2,7 @@
  * How a failure travels from the thread that met it to the JavaScript that awaits it: as plain data, since an Error
  * loses its fields on the way through a message port.
  */
+import { types } from 'node:util';
 import type { CheckReport } from '../driver/check-report.js';
 import { DriverError } from '../driver/error.js';
 import { LibraryCallError } from '../native/library-call.js';
@@ -79,7 +80,7 @@ export function describeFailure(error: unknown, call: string): Omit<Failure, 'id
     const { library: name, status, statusName, means, message } = error;
     return { result: 0, resultName: '', call: error.call, message, library: { name, status, statusName, means } };
   }
-  const thrown = error instanceof Error ? error : new Error(String(error));
+  const thrown = error instanceof Error || types.isNativeError(error) ? error : new Error(String(error));
   return { result: 0, resultName: '', call, message: thrown.message, thrown: thrown.name, detail: thrown.stack ?? '' };
 }
 

@@ -2,6 +2,7 @@
  * Loading a module and everything that is to be known of its kernels, in one call: reading a large PTX file would hold
  * up the event loop, so it happens where the load happens.
  */
+import { types } from 'node:util';
 import type { Driver, JitOptions } from '../driver/driver.js';
 import { DriverError, MissingSymbolError } from '../driver/error.js';
 import { CUresult } from '../driver/result.js';
@@ -79,7 +80,7 @@ export interface KnownOfModule {
  */
 export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number, { made, kernels: known }: KnownOfModule = {}): LoadedModule {
   // A large image comes in shared memory; nobody can change this copy while it is read.
-  const image = typeof shared === 'string' || shared.buffer instanceof ArrayBuffer ? shared : shared.slice();
+  const image = typeof shared === 'string' || !types.isSharedArrayBuffer(shared.buffer) ? shared : shared.slice();
   const own = ptxOf(image);
   const ptx = own ?? (made === undefined || typeof made === 'string' ? made : ptxOf(made.slice()));
   const library = driver.cuLibraryLoadData(image, options);

@@ -21,7 +21,7 @@ export { inBytes, reinterpret } from './reinterpreting.js';
 export type { BytesOf } from './reinterpreting.js';
 export { reshape, resolveShape, tryReshape } from './reshaping.js';
 export { readSafetensors, readSafetensorsHeader, safetensorsHeaderBytes, writeSafetensors } from './safetensors.js';
-export type { Safetensors, SafetensorsEntry, SafetensorsHeader, WriteSafetensorsOptions } from './safetensors.js';
+export type { Safetensors, SafetensorsEntry, SafetensorsHeader, SafetensorsOther, WriteSafetensorsOptions } from './safetensors.js';
 export { contiguousStrides, numel, sameShape } from './shape.js';
 export type {
   Broadcast, BroadcastTo, Checked, Dims, Index, Known, Numel, Permuted, Range, Reinterpreted, Reshaped, Shape, ShapeError, Sliced, Squeezed, Tiled,

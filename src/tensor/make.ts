@@ -3,10 +3,12 @@ import { types } from 'node:util';
 
 import { CudaArgumentError, PinnedBuffer } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
-import { HOST_ARRAYS } from '../core/dtype.js';
-import { checkAttached } from '../core/host-codec.js';
-import { INTEGER_RANGES } from '../core/fill-pattern.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from '../core/dtype.js';
+import { integerBounds } from '../core/exact-scalar.js';
+import { checkArray, checkAttached } from '../core/host-codec.js';
+import { INTEGER_RANGES, fillPattern } from '../core/fill-pattern.js';
 import { checkDType, checkInteger, checkOptions, insteadOfBigint, invalid, isList } from '../core/arguments.js';
+import { isNarrow, narrow } from '../core/narrow-floats.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
@@ -17,7 +19,7 @@ import type { AnyDevice } from '../ops/scheduling.js';
 import { contiguous } from './layout.js';
 import type { Layout } from './layout.js';
 import { preload, randoms, sequences, withKernels } from './loaded-kernels.js';
-import { checkRange, checkedSeed } from './random-options.js';
+import { checkRange, checkedSeed, freshSeed } from './random-options.js';
 import { checkShape, numel, showShape } from './shape.js';
 import type { Dims, Shape } from './shape-types.js';
 import { Tensor, writeDense } from './tensor.js';
@@ -58,6 +60,9 @@ export function uninitialized<D extends DTypeName, const S extends Shape>(device
 
 /** All elements the same. cuMemsetD8Async and kin */
 export function full<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, value: Scalar<D>, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+  coreOf(device);
+  checkDType(dtype);
+  fillPattern(dtype, value);
   return made(device, dtype, shape, 'full', options, (run, tensor) => {
     tensor.dense().fill(run.stream, value);
     return undefined;
@@ -87,7 +92,11 @@ export interface ArangeOptions extends TensorOptions {
   step?: number | bigint;
 }
 
-/** `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once; integers wrap. */
+/**
+ * `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once.
+ *
+ * @throws CudaArgumentError for integers that the dtype does not have, the last element's among them
+ */
 export function arange<D extends DTypeName, const N extends number>(device: AnyDevice, dtype: DType<D>, length: N, options: ArangeOptions = {}): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
   // As other libraries have it: where it begins, and where it ends.
@@ -97,17 +106,25 @@ export function arange<D extends DTypeName, const N extends number>(device: AnyD
   const { start = 0, step = 1 } = options ?? {};
   for (const [name, value] of [['start', start], ['step', step]] as const) {
     if (typeof value !== 'number' && typeof value !== 'bigint') throw invalid(`options.${name}`, 'a number or a bigint', value);
-    if (!isWhole(dtype)) continue;
-    if (typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
-    if (BigInt(value) < -(1n << 63n) || BigInt(value) >= 1n << 64n) throw invalid(`options.${name}`, 'a whole number of 64 bits, with a sign or without', value);
+    if (dtype.kind !== 'float' && typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
   }
+  const bounds = integerBounds(dtype.name);
+  if (bounds !== undefined && length > 0) checkSequence(dtype, bounds, length, BigInt(start), BigInt(step));
   return made(device, dtype, [length] as [N], 'arange', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
-    if (isWhole(dtype)) kernels['integers']!.launch(run.stream, grid, tensor.dense(), length, BigInt(start), BigInt(step));
+    if (isWhole(dtype)) kernels['integers']!.launch(run.stream, grid, tensor.dense(), length, BigInt.asIntN(64, BigInt(start)), BigInt.asIntN(64, BigInt(step)));
     else {
       const [first, by] = [Number(start), Number(step)];
       kernels['floats']!.launch(run.stream, grid, tensor.dense(), length, first, by, first + (length - 1) * by);
     }
   }), ['start', 'step']);
+}
+
+/** The first and the last element are ones that the dtype has; those between them are between them. */
+function checkSequence({ name }: DType, [low, high]: readonly [bigint, bigint], length: number, start: bigint, step: bigint): void {
+  if (start < low || start > high) throw invalid('options.start', `from ${low} to ${high}, for ${name}`, start);
+  const last = start + BigInt(length - 1) * step;
+  if (last >= low && last <= high) return;
+  throw invalid('options.step', `one by which ${length} elements from ${start} on stay within ${low} to ${high}, for ${name}`, step, `The last one would be ${last}: take fewer elements or another dtype.`);
 }
 
 /** `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype. */
@@ -147,7 +164,10 @@ function sequence<D extends DTypeName>(run: Run, tensor: Tensor<D, Shape>, queue
 
 /** What {@link rand} takes. */
 export interface RandOptions extends TensorOptions {
-  /** The same seed gives the same numbers. A whole number below 2^64. Default 0. */
+  /**
+   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run of the operation has other numbers; a graph
+   * has those of the seed that was drawn when it was captured, at each launch.
+   */
   seed?: number | bigint;
   /** The least number, which may come up. Default 0. */
   from?: number;
@@ -170,10 +190,10 @@ export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
 
 /**
  * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the same numbers on every
- * device, in whichever shape, in row-major order.
+ * device, in whichever shape, in row-major order; without a seed there are others each time.
  */
 export function rand<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
-  const { seed = 0, from = 0, to = 1 } = options ?? {};
+  const { seed, from = 0, to = 1 } = options ?? {};
   checkDType(dtype);
   checkRange(dtype, from, to);
   return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from, ['seed', 'from', 'to']);
@@ -184,13 +204,13 @@ export function rand<D extends RealName, const S extends Shape>(device: AnyDevic
  * since sines and logarithms are approximate.
  */
 export function randn<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandnOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
-  const { seed = 0, mean = 0, deviation = 1 } = options ?? {};
+  const { seed, mean = 0, deviation = 1 } = options ?? {};
   if (typeof deviation !== 'number' || !(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
   return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation, ['seed', 'mean', 'deviation']);
 }
 
 function random<D extends DTypeName, S extends Shape>(
-  device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint, first: number, second: number,
+  device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint | undefined, first: number, second: number,
   names: readonly string[],
 ): DeviceOp<Tensor<D, Dims<S>>> {
   checkDType(dtype);
@@ -202,7 +222,7 @@ function random<D extends DTypeName, S extends Shape>(
     if (size > MOST_ELEMENTS) throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);
     if (size === 0) return undefined;
     return withKernels(run, randoms(dtype.name), (kernels) => {
-      kernels[kernel]!.launch(run.stream, { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK }, tensor.dense(), size, key, first, second);
+      kernels[kernel]!.launch(run.stream, { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK }, tensor.dense(), size, key ?? freshSeed(), first, second);
     });
   }, names);
 }
@@ -238,10 +258,7 @@ export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): P
 
 /** What is copied, and how many elements it has. */
 function checkedSource<D extends DTypeName>(dtype: DType<D>, source: unknown): { readonly values: WriteSource<D>; readonly length: number } {
-  if (isList(source)) {
-    const values = hostArray(dtype, source);
-    return { values, length: values.length };
-  }
+  if (isList(source)) return { values: hostArray(dtype, source), length: source.length };
   if (types.isAnyArrayBuffer(source)) {
     checkAttached(source, source, 'source');
     if (source.byteLength % dtype.bytes !== 0) throw invalid('source', `bytes of whole elements of ${dtype.name}, of ${dtype.bytes} each`, source);
@@ -251,7 +268,8 @@ function checkedSource<D extends DTypeName>(dtype: DType<D>, source: unknown): {
   // A Proxy of a typed array is none: its methods and accessors refuse it.
   if (types.isProxy(source)) throw invalid('source', expected, source, 'It is a Proxy: pass the array that is behind it.');
   const { length, toArray } = (source ?? {}) as { readonly length?: unknown; readonly toArray?: unknown };
-  if (ArrayBuffer.isView(source)) checkAttached(source, source.buffer, 'source');
+  // What was detached has no elements any more, and would make a tensor of none.
+  if (ArrayBuffer.isView(source)) checkArray(dtype, source, false, 'source');
   else if (!(source instanceof PinnedBuffer)) {
     const isListed = typeof source === 'object' && source !== null && (typeof length === 'number' || Symbol.iterator in source);
     throw invalid('source', expected, source, typeof toArray === 'function' ? 'Write source.toArray().' : isListed ? 'Write Array.from(source).' : '');
@@ -260,14 +278,22 @@ function checkedSource<D extends DTypeName>(dtype: DType<D>, source: unknown): {
   return { values: source as HostArray<D>, length };
 }
 
-/** A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a list of lists as NaN. */
-function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknown[]): HostArray<D> {
+/**
+ * A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a list of lists as NaN. Narrow
+ * floats are rounded here, once; their Float32Array would round before.
+ */
+function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknown[]): HostArray<D> | ArrayBuffer {
   const isElement = elementTest(dtype);
   // By index, so that holes are seen.
   for (let index = 0; index < source.length; index++) {
     const value = source[index];
     if (isElement(value)) continue;
     throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : insteadOfBigint(value, ...INTEGER_RANGES[dtype.name] ?? []));
+  }
+  if (isNarrow(dtype.name)) {
+    const bits = new BIT_ARRAYS[dtype.name](source.length);
+    narrow(dtype.name, source as readonly number[], bits);
+    return bits.buffer as ArrayBuffer;
   }
   const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly unknown[]): HostArray<D> };
   return Host.from(isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source);

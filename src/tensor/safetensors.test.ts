@@ -176,3 +176,33 @@ test('a file may lie in shared memory', () => {
   shared.set(original);
   expect(readSafetensors(shared).tensors.size).toBe(Object.keys(expected.safetensors).length);
 });
+
+describe('tensors of other types', () => {
+  const mixed = (): Uint8Array => file({ scale: entry(0, 4, { dtype: 'F8_E8M0' }), w: entry(4, 8, { dtype: 'F32', shape: [1] }), z: entry(8, 10, { dtype: 'X_NEW', shape: [3] }) }, 10);
+
+  test('keep none from being read that is named', () => {
+    const { tensors } = readSafetensors(mixed(), ['w']);
+    expect([...tensors.keys()]).toEqual(['w']);
+    expect(tensors.get('w')!.dtype).toBe(f32);
+    expect([...readSafetensors(mixed(), []).tensors]).toEqual([]);
+  });
+
+  test('are refused where they are named, or all are read', () => {
+    expect(() => readSafetensors(mixed(), ['w', 'scale'])).toThrow('tensor "scale" has dtype "F8_E8M0"; dtypes of tensors are BOOL, U8');
+    expect(() => readSafetensors(mixed())).toThrow('tensor "scale" has dtype "F8_E8M0"');
+    expect(() => readSafetensors(mixed(), ['v'])).toThrow("names: expected names of the file: w, got 'v'");
+    expect(() => readSafetensors(mixed(), 'w' as never)).toThrow('names: expected a list of names');
+  });
+
+  test('are in the header beside the others, with their places', () => {
+    const { tensors, others, fileBytes } = readSafetensorsHeader(mixed());
+    const [begin] = [tensors.get('w')!.start - 4];
+    expect([...others]).toEqual([['scale', { dtype: 'F8_E8M0', shape: [4], start: begin, end: begin + 4 }], ['z', { dtype: 'X_NEW', shape: [3], start: begin + 8, end: begin + 10 }]]);
+    expect(fileBytes).toBe(begin + 10);
+  });
+
+  test('do not hide a file that is damaged', () => {
+    expect(() => readSafetensors(file({ scale: entry(0, 4, { dtype: 'F4' }), w: entry(3, 7, { dtype: 'F32', shape: [1] }) }, 7), ['w'])).toThrow('within the tensor before it');
+    expect(() => readSafetensors(mixed().subarray(0, -1), ['w'])).toThrow('its header says');
+  });
+});

@@ -9,6 +9,7 @@ import { checkOptions, invalid } from '../core/arguments.js';
 import { DTYPES } from '../core/dtype.js';
 import type { DType, DTypeName } from '../core/dtype.js';
 import { CudaFormatError } from '../core/index.js';
+import { isMap } from '../core/other-realms.js';
 import { contiguous } from './layout.js';
 import { numel, showShape } from './shape.js';
 import { aligned, checkBytes, checkTensorData, packed } from './tensor-data.js';
@@ -24,10 +25,18 @@ export interface SafetensorsEntry {
   readonly end: number;
 }
 
+/** One tensor of a type that tensors have not here. */
+export interface SafetensorsOther extends Omit<SafetensorsEntry, 'dtype'> {
+  /** As the file has it: `'F8_E8M0'`, say. */
+  readonly dtype: string;
+}
+
 /** What the header of a file says. */
 export interface SafetensorsHeader {
   /** The tensors by their names, in the order in which they lie in the file. */
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
+  /** Those whose types tensors have not (C64, F4, F6, F8_E8M0 and what is newer). */
+  readonly others: ReadonlyMap<string, SafetensorsOther>;
   /** Texts that the file's maker put in. */
   readonly metadata: ReadonlyMap<string, string>;
   /** Bytes that the whole file has. */
@@ -116,7 +125,17 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
     if (start !== at) throw wrong(`tensor ${show(name)} begins at byte ${start}, ${start < at ? 'within the tensor before it' : 'behind a hole'}; expected ${at}`, start);
     at = end;
   }
-  return { tensors: new Map(entries.map(({ name, ...entry }) => [name, entry])), metadata, fileBytes: at };
+  const tensors = new Map<string, SafetensorsEntry>();
+  const others = new Map<string, SafetensorsOther>();
+  for (const { name, dtype, ...place } of entries) {
+    if (typeof dtype === 'string') others.set(name, { dtype, ...place });
+    else tensors.set(name, { dtype, ...place });
+  }
+  return { tensors, others, metadata, fileBytes: at };
+}
+
+function otherType(name: string, type: unknown): CudaFormatError {
+  return wrong(`tensor ${show(name)} has dtype ${show(type)}; dtypes of tensors are ${[...DTYPE_OF.keys()].join(', ')}`);
 }
 
 /** What follows values with calls of its own, as showing them does, would come to the end of the stack. */
@@ -160,23 +179,29 @@ function readMetadata(value: unknown): ReadonlyMap<string, string> {
   }));
 }
 
-function readEntry(name: string, value: unknown, begin: number): SafetensorsEntry {
+function readEntry(name: string, value: unknown, begin: number): SafetensorsEntry | SafetensorsOther {
   const what = `tensor ${show(name)}`;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(`${what} is ${show(value)}, not an object`);
   const { dtype: type, shape, data_offsets: offsets } = value as Record<string, unknown>;
-  const found = typeof type === 'string' ? DTYPE_OF.get(type) : undefined;
-  if (found === undefined) throw wrong(`${what} has dtype ${show(type)}; dtypes of tensors are ${[...DTYPE_OF.keys()].join(', ')}`);
-  const dtype = DTYPES[found];
+  if (typeof type !== 'string') throw otherType(name, type);
+  const found = DTYPE_OF.get(type);
+  const dtype = found === undefined ? type : DTYPES[found];
   if (!Array.isArray(shape) || !shape.every(isCount)) throw wrong(`${what} has shape ${show(shape)}, not a list of extents`);
   if (shape.length > LARGEST_RANK) throw wrong(`${what} has ${shape.length} axes; expected no more than ${LARGEST_RANK}`);
   if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isCount)) throw wrong(`${what} has data_offsets ${show(offsets)}, not [start, end]`);
   const [from, to] = offsets as [number, number];
-  const product = shape.reduce((all, extent) => all * Math.max(extent, 1), dtype.bytes);
+  const product = shape.reduce((all, extent) => all * Math.max(extent, 1), typeof dtype === 'string' ? 1 : dtype.bytes);
   if (product > Number.MAX_SAFE_INTEGER) throw wrong(`${what} has a shape of too many elements: ${showShape(shape)}`);
-  const bytes = numel(shape) * dtype.bytes;
-  if (to - from !== bytes) throw wrong(`${what} has data_offsets ${show(offsets)}, ${to - from} bytes; ${showShape(shape)} of ${dtype.name} takes ${bytes}`);
+  if (typeof dtype === 'string') {
+    // What a type takes that is not known here is not for this reader to say.
+    if (to < from) throw wrong(`${what} has data_offsets ${show(offsets)}, not [start, end]`);
+  } else {
+    const bytes = numel(shape) * dtype.bytes;
+    if (to - from !== bytes) throw wrong(`${what} has data_offsets ${show(offsets)}, ${to - from} bytes; ${showShape(shape)} of ${dtype.name} takes ${bytes}`);
+  }
   // Plus 0: JSON may say -0.
-  return { dtype, shape: shape.map((extent) => extent + 0), start: begin + from, end: begin + to };
+  const place = { shape: shape.map((extent) => extent + 0), start: begin + from, end: begin + to };
+  return typeof dtype === 'string' ? { dtype, ...place } : { dtype, ...place };
 }
 
 function isCount(value: unknown): value is number {
@@ -193,17 +218,27 @@ function show(value: unknown): string {
  * The tensors of a file. Their bytes are views of the file's where they are aligned to the dtype, as the reference
  * writes them, else copies.
  *
- * @throws CudaFormatError where the file is cut short or damaged, longer than its header says, or holds a dtype that
- *   tensors have not (C64, F4, F6, F8_E8M0)
+ * @param names of some of them, which are read alone: what others are does not matter then
+ * @throws CudaFormatError where the file is cut short or damaged, longer than its header says, or one of the tensors has a dtype that
+ *   tensors have not here (C64, F4, F6, F8_E8M0); CudaArgumentError for a name that the file does not have
  */
-export function readSafetensors(file: Uint8Array): Safetensors {
+export function readSafetensors(file: Uint8Array, names?: readonly string[]): Safetensors {
   checkBytes('file', file);
-  const { tensors, metadata, fileBytes } = readSafetensorsHeader(file);
+  if (names !== undefined && (!Array.isArray(names) || !names.every((name) => typeof name === 'string'))) throw invalid('names', 'a list of names', names);
+  const { tensors, others, metadata, fileBytes } = readSafetensorsHeader(file);
   if (file.length !== fileBytes) throw wrong(`the file has ${file.length} bytes; its header says ${fileBytes}`, Math.min(file.length, fileBytes));
   const read = ([name, { dtype, shape, start, end }]: [string, SafetensorsEntry]): [string, TensorData] => [
     name, { dtype, layout: contiguous([...shape]), bytes: aligned(file.subarray(start, end), dtype.bytes) },
   ];
-  return { tensors: new Map([...tensors].map(read)), metadata };
+  const wanted = names ?? [...others.keys(), ...tensors.keys()];
+  const found = wanted.map((name): [string, SafetensorsEntry] => {
+    const entry = tensors.get(name);
+    if (entry !== undefined) return [name, entry];
+    const other = others.get(name);
+    if (other !== undefined) throw otherType(name, other.dtype);
+    throw invalid('names', `names of the file: ${[...tensors.keys()].slice(0, 8).join(', ')}`, name);
+  });
+  return { tensors: new Map(found.map(read)), metadata };
 }
 
 /** What {@link writeSafetensors} puts beside the tensors. */
@@ -264,9 +299,9 @@ export function writeSafetensors(
 }
 
 function entriesOf<T>(argument: string, given: Readonly<Record<string, T>> | ReadonlyMap<string, T>): [string, T][] {
-  if (given instanceof Map) return [...(given as ReadonlyMap<string, T>)];
+  if (isMap(given)) return [...(given)];
   if (typeof given !== 'object' || (given as unknown) === null || Array.isArray(given)) throw invalid(argument, 'an object or a Map, by names', given);
-  return Object.entries(given as Readonly<Record<string, T>>);
+  return Object.entries(given);
 }
 
 function checkName(argument: string, name: unknown): void {

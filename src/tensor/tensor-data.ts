@@ -4,6 +4,7 @@
 import { checkDType, invalid } from '../core/arguments.js';
 import { BIT_ARRAYS } from '../core/dtype.js';
 import type { BitArray, DType, DTypeName } from '../core/dtype.js';
+import { isArrayBuffer, isBytes } from '../core/other-realms.js';
 import { coalesce } from './coalescing.js';
 import { elements, isContiguous, layoutOf, span } from './layout.js';
 import type { Layout } from './layout.js';
@@ -70,7 +71,7 @@ export function checkTensorData(argument: string, tensor: unknown): asserts tens
 
 /** @throws CudaArgumentError for what is no Uint8Array */
 export function checkBytes(argument: string, bytes: unknown): asserts bytes is Uint8Array {
-  if (bytes instanceof Uint8Array) return;
-  const fix = bytes instanceof ArrayBuffer ? 'Write new Uint8Array(buffer).' : ArrayBuffer.isView(bytes) ? 'Write new Uint8Array(array.buffer, array.byteOffset, array.byteLength).' : '';
+  if (isBytes(bytes)) return;
+  const fix = isArrayBuffer(bytes) ? 'Write new Uint8Array(buffer).' : ArrayBuffer.isView(bytes) ? 'Write new Uint8Array(array.buffer, array.byteOffset, array.byteLength).' : '';
   throw invalid(argument, 'a Uint8Array', bytes, fix);
 }

@@ -5,6 +5,7 @@
 import { CudaArgumentError, CudaDisposedError, DeviceBuffer, PinnedBuffer } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Device, HostArray, ReadOptions, Scalar, WriteSource } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../core/arguments.js';
+import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
 import { AFTER_ITS_STEP } from '../core/buffer.js';
 import { bytesBetween } from '../core/memory.js';
@@ -301,6 +302,7 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
 
   /** Sets every element. cuMemsetD8Async and kin */
   fill(value: Scalar<D>): DeviceOp<this> {
+    fillPattern(this.dtype, value);
     return this.queued('fill(…)', (run) => {
       this.checkWritable('fill');
       if (this.size === 0) return;

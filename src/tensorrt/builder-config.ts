@@ -1,6 +1,7 @@
 /** BuilderConfig: how an engine is to be built. */
 import { CudaArgumentError } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { isBytes } from '../core/other-realms.js';
 import { NativeHandle } from './native-handle.js';
 import { OptimizationProfile } from './optimization-profile.js';
 import type { ConfigSettings, MemoryPoolName } from './thread/procedures.js';
@@ -70,7 +71,7 @@ export function settingsOf(options: BuilderConfigOptions): ConfigSettings {
   for (const [pool, bytes] of Object.entries(memoryPoolLimits)) checkInteger(`options.memoryPoolLimits.${pool}`, bytes, 0, Number.MAX_SAFE_INTEGER);
   if (optimizationLevel !== undefined) checkInteger('options.optimizationLevel', optimizationLevel, 0, 5);
   if (maxAuxStreams !== undefined) checkInteger('options.maxAuxStreams', maxAuxStreams, 0, 128);
-  if (timingCache !== undefined && !(timingCache instanceof Uint8Array)) throw new CudaArgumentError('options.timingCache', 'options.timingCache: expected a Uint8Array.');
+  if (timingCache !== undefined && !isBytes(timingCache)) throw new CudaArgumentError('options.timingCache', 'options.timingCache: expected a Uint8Array.');
   return {
     flags: [...flags as readonly string[]], withoutFlags: [], pools: memoryPoolLimits, optimizationLevel, maxAuxStreams, timingCache,
     hardwareCompatibility: choice('options.hardwareCompatibility', HARDWARE, hardwareCompatibility), profilingVerbosity: choice('options.profilingVerbosity', VERBOSITIES, profilingVerbosity),

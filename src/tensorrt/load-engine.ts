@@ -6,6 +6,7 @@ import { checkOptions, checkPath, invalid } from '../core/arguments.js';
 import { CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
 import { DiskCache, cacheFolder, planEntry } from '../core/thread-ending.js';
+import { isBytes } from '../core/other-realms.js';
 import type { AnyDevice } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Builder } from './builder.js';
@@ -65,7 +66,7 @@ export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTI
  */
 export async function loadEngine(device: AnyDevice, model: Uint8Array, options: LoadEngineOptions = {}): Promise<TensorRTEngine> {
   const core = coreOf(device);
-  if (!(model instanceof Uint8Array)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
+  if (!isBytes(model)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
   checkOptions('options', options, OPTIONS);
   options.signal?.throwIfAborted();
   const library: OpenTensorRTOptions = { flavor: options.flavor ?? await flavorOf(core) };

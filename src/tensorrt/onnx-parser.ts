@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 
 import { checkOptions, checkPath, checkText, invalid } from '../core/arguments.js';
+import { isBytes } from '../core/other-realms.js';
 import { NativeHandle } from './native-handle.js';
 import { NetworkDefinition } from './network-definition.js';
 
@@ -26,7 +27,7 @@ export class OnnxParser extends NativeHandle {
    * @throws OnnxParserError with everything that the parser says, each with its node
    */
   async parse(model: Uint8Array, options: { readonly path?: string } = {}): Promise<NetworkDefinition> {
-    if (!(model instanceof Uint8Array)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
+    if (!isBytes(model)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
     checkOptions('options', options, ['path']);
     if (options.path !== undefined) checkPath('options.path', options.path);
     await this.thread.call('parse', this.handle, model, options.path === undefined ? undefined : resolve(options.path));

@@ -9,6 +9,7 @@ import type { OpenTensorRT, OpenTensorRTOptions } from './library.js';
 import { NativeHandle } from './native-handle.js';
 import { onDevice } from './threads.js';
 import { CudaError } from '../core/index.js';
+import { isBytes } from '../core/other-realms.js';
 
 export interface RuntimeOptions extends OpenTensorRTOptions {
   /** Whether a CPU device will do, whose memory TensorRT cannot reach: for a stand-in. */
@@ -61,7 +62,7 @@ export class Runtime extends NativeHandle {
    * @throws CudaLibraryError with TensorRT's words for a plan that is garbage, of another version or of another GPU
    */
   async deserialize(plan: Uint8Array, options: DeserializeOptions = {}): Promise<TensorRTEngine> {
-    if (!(plan instanceof Uint8Array)) throw invalid('plan', "a Uint8Array of an engine's plan", plan);
+    if (!isBytes(plan)) throw invalid('plan', "a Uint8Array of an engine's plan", plan);
     checkOptions('options', options, ['hostCode', 'contexts']);
     const self = this.handle;
     this.open++;

@@ -1,4 +1,5 @@
 /** Engine: a model, ready to run on one GPU. */
+import { types } from 'node:util';
 import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device, Stream } from '../core/index.js';
 import { checkInteger, invalid } from '../core/arguments.js';
@@ -181,7 +182,7 @@ export class TensorRTEngine implements Engine {
   async refit(weights: Readonly<Record<string, Weights>>): Promise<void> {
     this.check();
     const given = Object.entries(weights).map(([name, value]) => {
-      const { dtype, bytes } = value instanceof Float32Array ? { dtype: 'f32' as const, bytes: new Uint8Array(value.buffer, value.byteOffset, value.byteLength) } : value;
+      const { dtype, bytes } = types.isFloat32Array(value) ? { dtype: 'f32' as const, bytes: new Uint8Array(value.buffer, value.byteOffset, value.byteLength) } : value;
       const type = dataTypeOf(dtype);
       if (type === undefined) throw invalid(`weights.${name}.dtype`, 'a dtype that TensorRT has', dtype);
       return [name, { type, count: bytes.length / DTYPES[dtype].bytes, bytes }] as const;

@@ -1,7 +1,7 @@
 /** Kernels: what they are given arrives, in the grid that was asked for. */
 import { runInNewContext } from 'node:vm';
 
-import { bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i32, i64, inout, input, output, struct, u16, u32, u8 } from 'async-cuda/core';
+import { bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i32, i64, inout, input, output, struct, u16, u32, u64, u8 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
@@ -139,6 +139,49 @@ onDevice('Kernel parameters', (host) => {
     expect((await out.read(host.stream))[0]).toBe(1);
     kernel.launch(host.stream, ONE, out, 2n ** 40n);
     expect((await out.read(host.stream))[0]).toBe(0);
+  });
+
+  test('a signed 64-bit word may be a pointer, too, and takes numbers and memory', async () => {
+    using out = host.device.alloc(i32, 2);
+    using source = host.device.alloc(i32, 2);
+    source.write(host.stream, Int32Array.of(7, 9));
+    const copy = (await host.load(`.version 7.0
+.target sm_52
+.address_size 64
+.visible .entry copy(.param .s64 copy_param_0, .param .s64 copy_param_1, .param .s64 copy_param_2)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<4>;
+  ld.param.s64 %rd0, [copy_param_0];
+  ld.param.s64 %rd1, [copy_param_1];
+  ld.param.s64 %rd2, [copy_param_2];
+  add.s64 %rd1, %rd1, %rd2;
+  ld.global.u32 %r0, [%rd1];
+  st.global.u32 [%rd0], %r0;
+  ret;
+}`)).kernel('copy');
+    copy.launch(host.stream, ONE, out, source, 4);
+    copy.launch(host.stream, ONE, out.slice(1, 2), source.slice(1, 2), -4n);
+    expect([...(await out.read(host.stream))]).toEqual([9, 7]);
+  });
+
+  test.each([
+    { dtype: i32, wrong: [2 ** 31, -(2 ** 31) - 1] }, { dtype: u32, wrong: [-1, 2 ** 32] }, { dtype: bool, wrong: [2, -1] }, { dtype: i64, wrong: [2n ** 63n, 2 ** 53] },
+    { dtype: u64, wrong: [-1n, -1] },
+  ])('a declared $dtype.name takes the numbers of its type, not those of its word', async ({ dtype, wrong }) => {
+    const scalar = dtype.bytes === 1 ? 'u8' : dtype.bytes === 4 ? 'u32' : 'u64';
+    const module = await host.load(`.version 7.0
+.target sm_52
+.address_size 64
+.visible .entry take(.param .u64 take_param_0, .param .${scalar} take_param_1)
+{
+  ret;
+}`);
+    using out = host.device.alloc(i32, 1);
+    const take = module.kernel('take', [inout(i32), dtype]);
+    for (const value of wrong) expect(await failure(() => take.launch(host.stream, ONE, out, value))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'args[1]' });
+    for (let i = 0; i < 100; i++) take.launch(host.stream, ONE, out, 1);
+    for (const value of wrong) expect(await failure(() => take.launch(host.stream, ONE, out, value))).toMatchObject({ argument: 'args[1]' });
+    await host.device.synchronize();
   });
 
   test('a slice is given as its own first element', async () => {

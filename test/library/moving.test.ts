@@ -1,5 +1,5 @@
 /** Cumulative sums, transposed copies, gathering, scattering, histograms, beside JavaScript. */
-import { CudaArgumentError, DTYPES, Device, bool, f16, f32, f64, i32, i64, i8, u32, u64, u8 } from 'async-cuda';
+import { CudaArgumentError, DTYPES, Device, bf16, bool, f16, f32, f64, i16, i32, i64, i8, u32, u64, u8 } from 'async-cuda';
 import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
 import { cumsum, gather, histogram, scatter, scatterAdd, transpose } from 'async-cuda/library';
 import { beforeAll, expect, test } from 'vitest';
@@ -226,7 +226,36 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     expect(await plain(histogram(bytes, 256, { from: 0, to: 256 }))).toEqual(range(256).map((bin) => Math.floor((size + 255 - bin) / 256)));
   });
 
+  /** NumPy's: in doubles, with numbers halved where the width would be infinite. */
+  const counted = (values: readonly number[], bins: number, from: number, to: number): number[] => {
+    const counts = new Array<number>(bins).fill(0);
+    const half = to - from === Infinity ? 0.5 : 1;
+    for (const x of values) if (x >= from && x <= to) counts[Math.min(bins - 1, Math.floor((x * half - from * half) / (to * half - from * half) * bins))]!++;
+    return counts;
+  };
+
+  test.each<[string, DType<'f32' | 'f64' | 'bf16' | 'i32'>, number, number]>([
+    ['wider than f32', f32, -3e38, 3e38], ['beyond f32', f32, -1e300, 1e300], ['wider than f64', f64, -1.5e308, 1.7e308], ['as wide as f64', f64, 0, 1.7e308], ['tiny', f32, 0, 1e-42], ['tiny in f64', f64, -1e-306, 3e-306],
+    ['of bf16', bf16, -3e38, 2e38], ['of i32', i32, -(2 ** 31), 2 ** 31 - 1],
+  ])('histograms of a range that is %s', async (_, dtype, from, to) => {
+    const given = range(400).map((i) => (from / 200) * ((i * 37) % 200) * 0.99 + (to / 200) * ((i * 61) % 200) * 0.98);
+    using x = await device.tensor(dtype, dtype.kind === 'float' ? given : given.map(Math.round)) as unknown as AnyTensor & Disposable;
+    const values = Array.from(await x.read() as ArrayLike<number>);
+    for (const bins of [1, 7, 64]) expect(await plain(histogram(x as never, bins, { from, to }))).toEqual(counted(values, bins, from, to));
+  });
+
+  test('histograms of more bins than f32 numbers count each element in its own', async () => {
+    const bins = 2 ** 25;
+    const places = [0, 1, 2 ** 24 + 1, 2 ** 25 - 1];
+    const counts = await histogram(device.tensor(i16, [0, 1]), bins, { from: 0, to: bins }).andThen((y) => y.slice([0, 3]).read());
+    expect([...counts]).toEqual([1, 1, 0]);
+    using x = await device.tensor(f64, places);
+    using all = await histogram(x, bins, { from: 0, to: bins });
+    for (const place of places) expect((await all.slice(place).item())).toBe(1);
+  });
+
   test('what a histogram does not count, and refuses', async () => {
+    expect(await message(() => histogram(device.zeros(f64, [1]), 4, { from: 0, to: 5e-324 }))).toContain('options.to: expected further above options.from, 0');
     expect(await plain(histogram(device.tensor(f32, [NaN, -1, 0, 1, 2, Infinity]), 2, { from: 0, to: 1 }))).toEqual([1, 1]);
     using x = await device.zeros(f32, [3]);
     expect(await message(() => histogram(x, 0, { from: 0, to: 1 }))).toContain('bins');

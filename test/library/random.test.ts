@@ -1,5 +1,5 @@
 /** Random numbers beside those of the device, and beside Philox in JavaScript. */
-import { CudaArgumentError, Device, bf16, bool, f16, f32, f64, f8e4m3, i16, i32, i64, i8, u32, u64, u8 } from 'async-cuda';
+import { CudaArgumentError, Device, bf16, bool, f16, f32, f64, f8e4m3, i16, i32, i64, i8, u32, u64, u8, zip } from 'async-cuda';
 import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
 import { randomIntegers, randomNormal, randomUniform } from 'async-cuda/library';
 import fc from 'fast-check';
@@ -103,9 +103,30 @@ onDevice('Random numbers', (host) => {
     for (const shape of [[0], [3, 0]]) expect((await randomNormal(device, f16, shape)).shape).toEqual(shape);
     expect((await of(randomUniform(device, f64, []))).length).toBe(1);
     // Run again it gives the same.
-    const op = randomIntegers(device, i32, [50], { to: 1000 });
+    const op = randomIntegers(device, i32, [50], { to: 1000, seed: 0 });
     expect(await of(op)).toEqual(await of(op));
   }, 60_000);
+
+  test.each<[string, () => DeviceOp<AnyTensor>]>([
+    ['device.rand', () => device.rand(f32, [16]) as never], ['device.randn', () => device.randn(f64, [16]) as never], ['randomUniform', () => randomUniform(device, f64, [16]) as never],
+    ['randomNormal', () => randomNormal(device, f32, [16]) as never], ['randomIntegers', () => randomIntegers(device, u32, [16], { to: 2 ** 32 }) as never],
+  ])('of %s without a seed differ from draw to draw, and from run to run', async (_, draw) => {
+    const op = draw();
+    const rows = await zip(draw().andThen((x) => x.read()), draw().andThen((x) => x.read()), op.andThen((x) => x.read()), op.andThen((x) => x.read()));
+    expect(new Set(rows.map((row) => Array.from(row as ArrayLike<number>).join(' '))).size).toBe(4);
+  });
+
+  test('without a seed are the same at each launch of a graph, and others in another capture', async () => {
+    const capture = async (): Promise<string[]> => {
+      await using graph = await device.rand(f32, [16]).capture();
+      const once = async (): Promise<string> => (await (await graph.launch()).read()).join(' ');
+      return [await once(), await once()];
+    };
+    const [one, other] = [await capture(), await capture()];
+    expect(one[0]).toBe(one[1]);
+    expect(other[0]).toBe(other[1]);
+    expect(one[0]).not.toBe(other[0]);
+  });
 
   test('what is wrong is said at the call', async () => {
     const message = async (call: () => unknown): Promise<string> => {

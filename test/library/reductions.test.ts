@@ -159,3 +159,29 @@ onDevice('Reductions', (host) => {
     expect(await message(() => of('sum')([1, 2]))).toContain('Copy it to the device first');
   });
 });
+
+// Views of one element and a few, so that nothing is allocated: ten seconds each on two cores.
+onDevice('Reductions of 2^31 elements and more', (host) => {
+  let device: Device;
+  beforeAll(() => { device = Device.of(host.device); });
+
+  test('of all of them', async () => {
+    const count = 2 ** 31 + 11;
+    using three = await device.full(u8, [1], 3);
+    expect(await library.sum(three.broadcastTo([count])).andThen((y) => y.item())).toBe(3n * BigInt(count));
+    using half = await device.full(f32, [1], 0.5);
+    expect(await library.mean(half.broadcastTo([count])).andThen((y) => y.item())).toBe(0.5);
+  }, 300_000);
+
+  test('along an axis of 2^31 elements and more', async () => {
+    using row = await device.arange(u8, 2);
+    const length = 2 ** 31 + 3;
+    expect([...await library.sum(row.reshape([2, 1]).broadcastTo([2, length]), { axis: 1 }).andThen((y) => y.read())]).toEqual([0n, BigInt(length)]);
+  }, 300_000);
+
+  test('positions and counts that their dtypes do not hold are refused', async () => {
+    using one = await device.ones(u8, [1]);
+    expect((await failure(() => library.argmax(one.broadcastTo([2 ** 31])))).message).toContain('fewer than 2^31 elements along the axis');
+    expect((await failure(() => library.histogram(one.broadcastTo([2 ** 32]), 4, { from: 0, to: 4 }))).message).toContain('fewer than 2^32 elements');
+  });
+}, ['worker']);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { runInNewContext } from 'node:vm';
 import { crc32, deflateSync } from 'node:zlib';
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import { CudaFormatError } from 'async-cuda/core';
@@ -41,7 +42,9 @@ onDevice('Pictures', (host) => {
     const path = join(folder, 'slope.png');
     await writeFile(path, png);
     const bytes = Uint8Array.from(png);
-    for (const source of [png, bytes.buffer, path, pathToFileURL(path)]) {
+    const there = runInNewContext(`new Uint8Array(${bytes.length})`) as Uint8Array;
+    there.set(bytes);
+    for (const source of [png, bytes.buffer, path, pathToFileURL(path), there, there.buffer as ArrayBuffer]) {
       expect(await decoded(source)).toEqual({ shape: [HEIGHT, WIDTH, 3], values: [...PIXELS] });
     }
   });

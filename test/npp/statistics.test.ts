@@ -127,5 +127,6 @@ onDevice('Statistics', (host) => {
     expect(await message(() => channelHistogram(image, { bins: 4097 }))).toContain('of each of 3 channels');
     expect(await message(() => channelHistogram(image, { from: 3, to: 3 }))).toContain('options.to');
     expect(await message(() => channelHistogram(image, { from: NaN }))).toContain('options.from');
+    for (const [from, to] of [[-3e38, 3e38], [0, 1e39], [0, 1e-42], [1, 1 + 2 ** -40]] as const) expect(await message(() => channelHistogram(image, { from, to }))).toContain('by a width that f32 has');
   });
 });

@@ -3,7 +3,7 @@ import { writeFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { CudaLibraryError, DTYPES, Device, f32, i32, i64 } from 'async-cuda/core';
+import { CudaLibraryError, DTYPES, Device, bool, f32, i32, i64, u8 } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/onnxruntime';
 import type { OnnxEngine, OnnxRuntimeOptions } from 'async-cuda/onnxruntime';
 import { empty, zip } from 'async-cuda/ops';
@@ -45,6 +45,22 @@ onPaths('an engine of ONNX Runtime', (on) => {
       { name: 'x', dtype: 'f32', shape: [-1, 3, -1], dimensions: ['batch', undefined, undefined] }, { name: 'k', dtype: 'i64', shape: [] },
     ]);
     expect(engine.outputs.map(({ name }) => name)).toEqual(['y']);
+  });
+
+  test('takes every byte of bool but 0 for true, run after run, with and without gaps', async () => {
+    const engine = await load(onnxModel({ inputs: [['x', 'bool', ['n']]], outputs: [['y', 'bool', ['n']]], nodes: [{ op: 'Not', inputs: ['x'], outputs: ['y'] }] }));
+    using bytes = await tensor(on.device, u8, Uint8Array.of(2, 255, 1, 0, 0, 128));
+    const x = bytes.reinterpret(bool) as unknown as Tensor<'bool'>;
+    for (let i = 0; i < 3; i++) {
+      const { y } = await engine.run({ x });
+      expect([...await y!.readBits()]).toEqual([0, 0, 0, 1, 1, 0]);
+      y!.close();
+    }
+    const { y } = await engine.run({ x: x.slice([0, null, 3]) as never });
+    expect([...await y!.readBits()]).toEqual([0, 1]);
+    y!.close();
+    // What was given stays as it is.
+    expect([...await bytes.read()]).toEqual([2, 255, 1, 0, 0, 128]);
   });
 
   test('gives sums of any shape, also of no element', async () => {

@@ -1,6 +1,7 @@
 /** A batcher for an engine: tensors of one item in, tensors of one item out. */
 import { CudaArgumentError, CudaError, DTYPES } from '../../core/index.js';
 import { checkOptions, invalid } from '../../core/arguments.js';
+import { messageOf } from '../../core/other-realms.js';
 import { all } from '../../ops/index.js';
 import type { DeviceOp } from '../../ops/index.js';
 import { Tensor } from '../../tensor/index.js';
@@ -159,7 +160,7 @@ function closedOf(item: NamedTensors): { readonly name: string; readonly error: 
 
 /** For one caller: the failure itself may be that of several. */
 function errorOf(error: unknown, where: string): CudaError {
-  const { code, message, ...rest } = error instanceof CudaError ? error : { code: 'ERR_CUDA_INTERNAL' as const, message: error instanceof Error ? error.message : String(error) };
+  const { code, message, ...rest } = error instanceof CudaError ? error : { code: 'ERR_CUDA_INTERNAL' as const, message: messageOf(error) };
   return new CudaError(code, `EngineBatcher.run, ${where}: ${message}`, { ...rest, cause: error });
 }
 

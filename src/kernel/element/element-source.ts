@@ -93,11 +93,17 @@ function coordinates({ coordinates: axes }: ElementForm, index: string, indexTyp
 
 const written = (parts: readonly Part[]): TensorPart[] => parts.filter(isTensor).filter(({ entry }) => entry.access !== 'input');
 
-/** Assigns the body's result, `to` saying where each output's goes. */
-function assign(parts: readonly Part[], result: string, to: (part: TensorPart) => string): string {
+/** Assigns the body's result, `to` saying where each output's goes, and `as` in what form. */
+function assign(parts: readonly Part[], result: string, to: (part: TensorPart) => string, as = (_: TensorPart, value: string): string => value): string {
   const outputs = written(parts);
-  if (outputs.length === 1) return `${to(outputs[0]!)} = ${result};`;
-  return `const result$ = ${result}; ${outputs.map((part) => `${to(part)} = result$.${part.name};`).join(' ')}`;
+  if (outputs.length === 1) return `${to(outputs[0]!)} = ${as(outputs[0]!, result)};`;
+  return `const result$ = ${result}; ${outputs.map((part) => `${to(part)} = ${as(part, `result$.${part.name}`)};`).join(' ')}`;
+}
+
+/** Narrow floats are held as f32, where what is wider must not be rounded to nearest before it is written. */
+function held(part: TensorPart, value: string): string {
+  const { element } = part.entry;
+  return typeOf(part) === 'f32' && 'storage' in element && element.storage !== 'f32' ? `gpu.narrowly$(${value})` : value;
 }
 
 /** Where the elements of a thread lie: of those with `single` it has one. */
@@ -119,7 +125,7 @@ function writeGroup(parts: readonly Part[], form: ElementForm, indexType: string
     ...read.map((part) => `const ${part.name}$in = gpu.local.${typeOf(part)}(${width}); ${turns} ${part.name}$in[k$] = ${at(part)};`),
     ...outputs.map((part) => `const ${part.name}$out = gpu.local.${typeOf(part)}(${width});`),
     `${turns} { const index$ = ${index}; ${coordinates(form, 'index$', indexType)}`,
-    assign(parts, call(parts, (part) => (isSingle(part) ? at(part) : `${part.name}$in[k$]`), 'index$', form), (part) => `${part.name}$out[k$]`),
+    assign(parts, call(parts, (part) => (isSingle(part) ? at(part) : `${part.name}$in[k$]`), 'index$', form), (part) => `${part.name}$out[k$]`, held),
     '}',
     ...outputs.map((part) => `${turns} ${at(part)} = ${part.name}$out[k$];`),
   ];

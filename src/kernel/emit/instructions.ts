@@ -48,6 +48,7 @@ export const convertRows: Readonly<Record<string, string>> = {
   'f64.s32': 'cvt.rn.f64.s32', 'f64.u32': 'cvt.rn.f64.u32', 'f64.s64': 'cvt.rn.f64.s64', 'f64.u64': 'cvt.rn.f64.u64',
   's32.f32': 'cvt.rzi.s32.f32', 'u32.f32': 'cvt.rzi.u32.f32', 's64.f32': 'cvt.rzi.s64.f32', 'u64.f32': 'cvt.rzi.u64.f32',
   's32.f64': 'cvt.rzi.s32.f64', 'u32.f64': 'cvt.rzi.u32.f64', 's64.f64': 'cvt.rzi.s64.f64', 'u64.f64': 'cvt.rzi.u64.f64',
+  'f32.s32.rz': 'cvt.rz.f32.s32', 'f32.u32.rz': 'cvt.rz.f32.u32', 'f32.s64.rz': 'cvt.rz.f32.s64', 'f32.u64.rz': 'cvt.rz.f32.u64', 'f32.f64.rz': 'cvt.rz.f32.f64',
   'f32.f64': 'cvt.rn.f32.f64', 'f64.f32': 'cvt.f64.f32', 'f32.f16': 'cvt.f32.f16', 'f16.f32': 'cvt.rn.f16.f32', 'bf16.f32': 'cvt.rn.bf16.f32',
 };
 

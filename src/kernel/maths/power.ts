@@ -47,8 +47,8 @@ const numbers64: PowerNumbers = {
 
 /**
  * 2^(y·log2|x|). The logarithm is a sum of two floats all the way: log2(m) = 2/ln(2)·atanh(r) with r = (m - 1) / (m + 1), and
- * atanh(r) = r + r³·(1/3 + r²·…). Special cases are those of ECMAScript's Number::exponentiate: any base to the power of 0
- * is 1, but 1 and -1 to an infinite power are NaN.
+ * atanh(r) = r + r³·(1/3 + r²·…). Special cases are those of IEEE 754-2019 (9.2.1), C and CUDA: 1 to any power and any base to
+ * the power of 0 is 1, of NaN too, and -1 to an infinite power is 1. These three are NaN in ECMAScript but for the power of 0.
  */
 const powOf = ({ type, integer, split, reduce, scale, factor, factorLow, third, thirdLow, fifth, two, bound }: PowerNumbers): string => `(x, y, gpu) => {
   const a = Math.abs(x);${split}
@@ -95,14 +95,14 @@ const powOf = ({ type, integer, split, reduce, scale, factor, factorLow, third, 
   const grows = a > 1.0 ? y > 0.0 : y < 0.0;
   const edge = grows ? gpu.${type}(Infinity) : 0.0;
   const atEdge = a === 0.0 || a === Infinity || Math.abs(y) === Infinity;
-  const magnitude = atEdge ? (a === 1.0 ? NaN : edge) : finite;
+  const magnitude = atEdge ? (a === 1.0 ? 1.0 : edge) : finite;
   const integral = Math.trunc(y) === y;
   const yHalf = y * 0.5;
   const odd = integral && Math.trunc(yHalf) !== yHalf;
   const negative = gpu.${integer}(gpu.bits(x)) < 0;
   const signedMagnitude = odd && negative ? -magnitude : magnitude;
   const nowhere = x !== x || y !== y || (x < 0.0 && !integral && a !== Infinity);
-  return y === 0.0 ? 1.0 : nowhere ? NaN : signedMagnitude;
+  return y === 0.0 || x === 1.0 ? 1.0 : nowhere ? NaN : signedMagnitude;
 }`;
 
 /**

@@ -4,7 +4,7 @@ import { arity, happen, integer, number, statement, type Call } from './calls.js
 import { callText } from './device-functions.js';
 import { placeIn } from './places.js';
 import { isFloat, isInteger, readAs, settled } from './types.js';
-import { describe, inType, typed, type Value } from './values.js';
+import { describe, inStorage, typed, type Value } from './values.js';
 
 type Operator = (Expression & { op: 'atomic' })['operator'];
 
@@ -30,9 +30,9 @@ function operand(call: Call, at: number, storage: StorageType): Expression {
   if (isInteger(type) || type === 'bool') return integer(call, at, type);
   if (settled(value.level) === 'f64' && type === 'f32') {
     const node = call.argNodes[at] ?? call.node;
-    call.pass.fail(node, `${call.name} changes ${storage}, and the value is f64`, `Write gpu.f32(${call.pass.code(node)}).`);
+    call.pass.fail(node, `${call.name} changes ${storage}, and the value is f64`, `Write gpu.${storage === 'f16' || storage === 'bf16' ? storage : 'f32'}(${call.pass.code(node)}).`);
   }
-  return inType(value, type);
+  return inStorage(value, storage);
 }
 
 /** Elements whose least and largest the device has no instruction for: what it has compares and exchanges. Bits tell whether it did, for -0 equals 0. */

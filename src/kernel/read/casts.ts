@@ -4,7 +4,7 @@ import { arity, number, type Call } from './calls.js';
 import { constant, convert } from './nodes.js';
 import { failNegated, truth } from './operators.js';
 import { isFloat, readAs, settled } from './types.js';
-import { inType, typed, type NumberValue, type Value } from './values.js';
+import { inStorage, inType, typed, type NumberValue, type Value } from './values.js';
 
 const storages = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16', 'bf16', 'f32', 'f64'] as const satisfies readonly StorageType[];
 
@@ -29,10 +29,17 @@ function cast(storage: StorageType) {
     const value = number(call, 0);
     const type = readAs[storage];
     if (isFloat(type)) failNegated(call.pass, call.node, value);
-    const expression = value.level === 'fraction' && !isFloat(type) ? whole(value, type) : inType(value, type);
+    const expression = value.level === 'fraction' && !isFloat(type) ? whole(value, type) : inStorage(value, storage);
     if (storage === type) return typed(expression);
     return typed({ op: 'narrow', type, storage, operand: expression, span: call.pass.span(call.node) });
   };
+}
+
+/** What is kept in an f32 until it is written to elements of a narrow float: for kernels that the compiler itself writes. */
+export function asNarrowFloat(call: Call): Value {
+  const value = number(call, 0);
+  failNegated(call.pass, call.argNodes[0] ?? call.node, value);
+  return typed(inStorage(value, 'f16'));
 }
 
 export const castFunctions: Readonly<Record<string, (call: Call) => Value>> = {

@@ -4,7 +4,7 @@ import { atomicFunctions } from './atomics.js';
 import { blockReduction, warpReduction } from './reductions.js';
 import { arrayFunctions, arrayLike, dynamicArrayFunctions } from './arrays.js';
 import { arity, floatType, happen, integer, known, maskOf, number, single, statement, type Call } from './calls.js';
-import { castFunctions, fromBits, toBits } from './casts.js';
+import { asNarrowFloat, castFunctions, fromBits, toBits } from './casts.js';
 import { textFunction } from './math-table.js';
 import { matrixFunctions } from './matrices.js';
 import { binary, constant, unary } from './nodes.js';
@@ -210,14 +210,18 @@ const rows: Readonly<Record<string, Entry>> = {
 };
 
 /** Names that no user writes: they are in kernels that are written by the compiler itself. */
-const ownRows: Readonly<Record<string, (call: Call) => Value>> = { localLike$: arrayLike('local'), sharedLike$: arrayLike('shared') };
+const ownRows: Readonly<Record<string, { readonly run: (call: Call) => Value; readonly typesOnly: boolean }>> = {
+  localLike$: { run: arrayLike('local'), typesOnly: true },
+  sharedLike$: { run: arrayLike('shared'), typesOnly: true },
+  narrowly$: { run: asNarrowFloat, typesOnly: false },
+};
 
 const namespaces = new Set(Object.keys(rows).flatMap((path) => (path.includes('.') ? [path.slice(0, path.indexOf('.'))] : [])));
 
 /** What gpu.PATH stands for, or undefined where there is no such name. */
 export function gpuName(pass: Pass, node: AnyNode, path: string): Value | undefined {
   if (namespaces.has(path)) return { kind: 'namespace', path };
-  if (Object.hasOwn(ownRows, path)) return { kind: 'function', name: `gpu.${path}`, call: ownRows[path]!, typesOnly: true };
+  if (Object.hasOwn(ownRows, path)) return { kind: 'function', name: `gpu.${path}`, call: ownRows[path]!.run, typesOnly: ownRows[path]!.typesOnly };
   if (!Object.hasOwn(rows, path)) return undefined;
   const row = rows[path]!;
   return typeof row === 'function' ? row(pass, node) : { kind: 'function', name: `gpu.${path}`, call: row.call };

@@ -13,7 +13,8 @@ const operators: Partial<Record<BinaryOperator, readonly [OnNumbers, OnBigInts]>
   '*': [(a, b) => a * b, (a, b) => a * b],
   '/': [(a, b) => a / b, (a, b) => whole(b, () => a / b)],
   '%': [(a, b) => a % b, (a, b) => whole(b, () => a % b)],
-  '**': [(a, b) => a ** b, (a, b) => (b >= 0n && b < 65n ? a ** b : undefined)],
+  // As `maths/power.ts` has it: where JavaScript gives NaN, a power of 1 is 1.
+  '**': [(a, b) => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b), (a, b) => (b >= 0n && b < 65n ? a ** b : undefined)],
   '&': [(a, b) => a & b, (a, b) => a & b],
   '|': [(a, b) => a | b, (a, b) => a | b],
   '^': [(a, b) => a ^ b, (a, b) => a ^ b],

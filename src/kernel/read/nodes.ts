@@ -1,5 +1,6 @@
 /** Makes nodes of the tree, in the form that every reader of it gets: no conversion to the same type, constants in their type. */
 import type { BinaryOperator, CompareOperator, Expression, Span, UnaryOperator, ValueType } from '../tree.js';
+import { roundToOdd } from '../round-to-odd.js';
 import { constantOfType, isFloat } from './types.js';
 
 export function constant(value: number | bigint | boolean, type: ValueType, span: Span): Expression {
@@ -11,6 +12,13 @@ export function convert(operand: Expression, type: ValueType): Expression {
   // A constant integer is the same number in every type that it is converted to by the source's rules.
   if (operand.op === 'constant' && !isFloat(operand.type) && operand.type !== 'bool' && type !== 'bool') return constant(operand.value, type, operand.span);
   return { op: 'convert', type, operand, span: operand.span };
+}
+
+/** What narrow floats of 8 and 16 bits are made of: an f32 that was not rounded in a way that could show in them. */
+export function toOdd(operand: Expression): Expression {
+  if (operand.type === 'f32' || operand.type === 'bool') return convert(operand, 'f32');
+  if (operand.op === 'constant') return { ...operand, type: 'f32', value: roundToOdd(operand.value as number | bigint) };
+  return { op: 'convert', type: 'f32', odd: true, operand, span: operand.span };
 }
 
 export function unary(operator: UnaryOperator, operand: Expression, span: Span, type: ValueType = operand.type): Expression {

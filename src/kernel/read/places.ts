@@ -5,7 +5,7 @@ import { binary, constant, convert } from './nodes.js';
 import { failNegated, notWhole, wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
 import { isFloat, isInteger, readAs, settled } from './types.js';
-import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
+import { concrete, constantOf, inStorage, inType, typed, type NumberValue, type Value } from './values.js';
 
 export type Indexable = Extract<Value, { kind: 'tensor' | 'array' }>;
 export type Access = 'read' | 'write';
@@ -86,7 +86,7 @@ export function storable(pass: Pass, node: AnyNode, place: Place, value: NumberV
   if (isFloat(type)) failNegated(pass, node, value);
   const { content } = value;
   if (content.is === 'literal' && typeof content.value === 'bigint' && isInteger(type)) checkFits(pass, node, place.storage, content.value);
-  return inType(value, type);
+  return inStorage(value, place.storage);
 }
 
 /** A bigint constant is the number that it is: one that has more bits than the element would be another. */

@@ -42,6 +42,7 @@ export const storageBytes: Readonly<Record<StorageType, number>> = {
 };
 
 export const isFloat = (type: ValueType): type is 'f32' | 'f64' => type === 'f32' || type === 'f64';
+export const isNarrowFloat = (storage: StorageType): boolean => readAs[storage] === 'f32' && storage !== 'f32';
 export const isWide = (type: ValueType): type is 'i64' | 'u64' => type === 'i64' || type === 'u64';
 export const isSigned = (type: ValueType): boolean => type === 'i32' || type === 'i64';
 export const isInteger = (type: ValueType): type is 'i32' | 'u32' | 'i64' | 'u64' => !isFloat(type) && type !== 'bool';

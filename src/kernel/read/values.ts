@@ -1,9 +1,10 @@
 /** What an expression of the source stands for while it is read: numbers, and all that exists at compile time only. */
 import type { DeviceFunctionText } from '../signature.js';
-import type { Expression, Span, StructType, ValueType } from '../tree.js';
+import type { Expression, Span, StorageType, StructType, ValueType } from '../tree.js';
 import type { Call } from './calls.js';
-import { constant, convert } from './nodes.js';
-import { settled, type Level } from './types.js';
+import { roundToOdd } from '../round-to-odd.js';
+import { constant, convert, toOdd } from './nodes.js';
+import { isNarrowFloat, readAs, settled, type Level } from './types.js';
 
 export type Constant = number | bigint | boolean;
 
@@ -77,6 +78,17 @@ export function inType(value: NumberValue, type: ValueType): Expression {
     case 'expression': return convert(content.expression, type);
     case 'literal': return constant(content.value, type, content.span);
     case 'choice': return { op: 'conditional', type, test: content.test, then: inType(content.then, type), otherwise: inType(content.otherwise, type), span: content.span };
+  }
+}
+
+/** The number in the type that elements of the storage type are read as, such that storing it rounds once. */
+export function inStorage(value: NumberValue, storage: StorageType): Expression {
+  const { content } = value;
+  if (!isNarrowFloat(storage)) return inType(value, readAs[storage]);
+  switch (content.is) {
+    case 'expression': return toOdd(content.expression);
+    case 'literal': return { op: 'constant', type: 'f32', value: roundToOdd(typeof content.value === 'boolean' ? Number(content.value) : content.value), span: content.span };
+    case 'choice': return { op: 'conditional', type: 'f32', test: content.test, then: inStorage(content.then, storage), otherwise: inStorage(content.otherwise, storage), span: content.span };
   }
 }
 

@@ -58,8 +58,14 @@ const ARRAY_NAMES: Readonly<Record<StorageType, readonly string[]>> = {
   f8e4m3: ['Uint8Array', 'Float32Array'], f8e5m2: ['Uint8Array', 'Float32Array'], f32: ['Float32Array'], f64: ['Float64Array'],
 };
 
-/** Node's Buffer is a Uint8Array, and named differently. */
-const arrayName = (value: object): string => value instanceof Uint8Array ? 'Uint8Array' : value.constructor?.name ?? 'object';
+// eslint-disable-next-line @typescript-eslint/unbound-method -- called with the array in question
+const typeOfArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!.get!;
+
+/** Subclasses are what they are made of (Node's Buffer a Uint8Array), and so are arrays of other realms. */
+const arrayName = (value: object): string => (typeOfArray.call(value) as string | undefined) ?? value.constructor?.name ?? 'object';
+
+/** By its tag: a buffer of another realm is none of this one's class. */
+const isBuffer = (value: unknown): value is ArrayBuffer | SharedArrayBuffer => /^\[object (?:Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(value));
 
 function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
@@ -76,7 +82,7 @@ function scalarOf(param: string, name: string, storage: StorageType, value: unkn
   }
   if (type === 'f32' || type === 'f64') {
     if (typeof value !== 'number') throw new UnfitArgument(param, `'${name}' is a ${storage}, but got ${describe(value)}. Pass a number.`);
-    if (isNarrow(storage)) return hostValue(storage, Math.fround(value));
+    if (isNarrow(storage)) return hostValue(storage, value);
     return type === 'f32' ? Math.fround(value) : value;
   }
   const bits = STORAGE_BYTES[storage] * 8;
@@ -94,6 +100,8 @@ function structOf(name: string, struct: StructType, value: unknown): Readonly<Re
   }
   return Object.fromEntries(struct.fields.map(field => [field.name, scalarOf(name, `${name}.${field.name}`, field.storage, (value as Record<string, unknown>)[field.name])]));
 }
+
+const isFloats = (data: HostArray): data is Float32Array => arrayName(data) === 'Float32Array';
 
 function isTensor(value: object): value is HostTensor {
   return 'data' in value && 'shape' in value;
@@ -117,7 +125,7 @@ function bytesOf(array: HostArray): Uint8Array {
 function tensorOf(param: TreeParam & { kind: 'tensor' }, value: unknown, after: (() => void)[]): Memory | StructMemory {
   const { name, element, rank, access } = param;
   const isArray = (candidate: unknown): candidate is HostArray =>
-    ArrayBuffer.isView(candidate) || candidate instanceof ArrayBuffer || (typeof SharedArrayBuffer !== 'undefined' && candidate instanceof SharedArrayBuffer);
+    ArrayBuffer.isView(candidate) || isBuffer(candidate);
   const expected = 'struct' in element ? 'an ArrayBuffer of its structures' : `a ${ARRAY_NAMES[element.storage].join(' or a ')}`;
   const given = typeof value === 'object' && value !== null && !isArray(value) && isTensor(value) ? value : undefined;
   const data = given === undefined ? value : given.data;
@@ -141,7 +149,7 @@ function memoryFor({ name, element }: TreeParam & { kind: 'tensor' }, data: Host
   let bytes = bytesOf(data);
   if ('struct' in element) return new StructMemory(name, element.struct, bytes.subarray(skipped * element.struct.bytes));
   const { storage } = element;
-  if (isNarrow(storage) && data instanceof Float32Array) {
+  if (isNarrow(storage) && isFloats(data)) {
     const words = STORAGE_BYTES[storage] === 1 ? new Uint8Array(data.length) : new Uint16Array(data.length);
     data.forEach((number, index) => { words[index] = hostBits(storage, number); });
     if (access !== 'input') after.push(() => { words.forEach((word, index) => { data[index] = wideValues(storage)[word]!; }); });

@@ -452,7 +452,9 @@ class Writer {
       }
       case 'logical': return this.logical(node);
       case 'conditional': return this.choice(node);
-      case 'convert': return convert(node.operand.type, node.type, this.expression(node.operand), this.call);
+      case 'convert':
+        if (node.odd) return this.call('roundToOdd', this.expression(node.operand));
+        return convert(node.operand.type, node.type, this.expression(node.operand), this.call);
       case 'narrow': return this.narrowed(node.storage, this.expression(node.operand));
       case 'bitcast': return bitcast(node.operand.type, node.type, this.expression(node.operand), this.call);
       case 'approximate': return approximate(node.name, this.operands(node.operands), this.call);

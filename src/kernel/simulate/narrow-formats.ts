@@ -1,5 +1,5 @@
 /**
- * f16, bf16 and the two f8 formats to and from f32, as the GPU's conversions give them: to nearest, ties to even; f16
+ * f16, bf16 and the two f8 formats to f32 and from doubles, as the GPU's conversions give them: to nearest, ties to even; f16
  * and bf16 overflow to infinity (`cvt.rn`), the f8 formats saturate (`cvt.rn.satfinite`). A NaN becomes the one that PTX
  * gives, without its sign: 0x7fff, and 0x7f in the f8 formats.
  */
@@ -33,7 +33,7 @@ function toEven(value: number): number {
   return rest > 0.5 || (rest === 0.5 && below % 2 !== 0) ? below + 1 : below;
 }
 
-/** Bits of the number nearest to `value`, an f32, in the format. */
+/** Bits of the number nearest to `value` in the format. */
 export function narrowBits(storage: NarrowStorage, value: number): number {
   const { exponentBits, fractionBits, largest, overflow, nan } = FORMATS[storage];
   if (Number.isNaN(value)) return nan;
@@ -42,7 +42,7 @@ export function narrowBits(storage: NarrowStorage, value: number): number {
   const sign = (high >>> 31) << (exponentBits + fractionBits);
   const bias = (1 << (exponentBits - 1)) - 1;
   const exponent = Math.max(((high >>> 20) & 0x7ff) - 1023, 1 - bias);
-  // Scaling by a power of two is exact: the least f32 is far above the least f64. The hidden bit counts as one of the exponent.
+  // Scaling by a power of two is exact: the formats' least numbers are far above the least f64. The hidden bit counts as one of the exponent.
   const code = toEven(Math.abs(value) * 2 ** (fractionBits - exponent)) + ((exponent + bias - 1) << fractionBits);
   return sign | (code > largest ? overflow : code);
 }
@@ -72,7 +72,7 @@ export function wideValues(storage: NarrowStorage): Float32Array {
 }
 
 /**
- * Bits of `value`, an f32, as the host writes it to a device: as a kernel does, but that what is too large for an f8 stays to be
+ * Bits of `value` as the host writes it to a device: as a kernel does, but that what is too large for an f8 stays to be
  * seen. It becomes infinity in f8e5m2 and NaN in f8e4m3, which has no infinity.
  */
 export function hostBits(storage: NarrowStorage, value: number): number {

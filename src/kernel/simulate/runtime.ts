@@ -1,5 +1,6 @@
 /** What generated code takes from the runtime by name. */
 import * as exact from './exact-arithmetic.js';
+import { roundToOdd } from '../round-to-odd.js';
 import { Failure } from './failure.js';
 import { narrowed } from './narrow-formats.js';
 
@@ -7,6 +8,7 @@ import { narrowed } from './narrow-formats.js';
 export const RUNTIME = {
   ...exact,
   narrowed,
+  roundToOdd,
   divisor: <T extends number | bigint>(value: T, site: number): T => {
     // eslint-disable-next-line eqeqeq -- of either type
     if (value == 0) throw new Failure('division', 'an integer was divided by zero, of which a device makes what it likes', 'Compare the divisor with 0 before, or divide floats.', site);

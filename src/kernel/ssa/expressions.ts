@@ -6,6 +6,7 @@ import type { NumberType, RegisterType, Value } from './function.js';
 import { resolve } from './function.js';
 import { buildAtomic, buildLoad, readParameter } from './places.js';
 import { pureOperations } from './operations.js';
+import { rangeOf } from './ranges.js';
 import { throughMemory } from './storage.js';
 import { buildStatements } from './statements.js';
 
@@ -170,6 +171,21 @@ function convert(b: Builder, value: Value, from: ValueType, to: ValueType): Valu
   return b.make('select', register, [b.make('compare', 'pred', [value, value], 'nan', numberOf[from]), b.constant(register, 0), converted]);
 }
 
+/** Whole numbers up to this are f32, both ways. */
+const EXACT_IN_F32 = 2 ** 24;
+
+/** To f32, towards zero and then with the last bit set where something was cut off, which converting back shows. */
+function convertToOdd(b: Builder, value: Value, from: ValueType, to: ValueType): Value {
+  const [low, high] = isFloat(from) ? [-Infinity, Infinity] : rangeOf(value);
+  if (low >= -EXACT_IN_F32 && high <= EXACT_IN_F32 && (low >= 0 || from === 'i32')) return convert(b, value, from, to);
+  const number = numberOf[from];
+  const cut = b.make('convert', 'f32', [value], `f32.${number}.rz`);
+  const back = b.make('convert', value.type, [cut], `${number}.f32`);
+  const inexact = b.make('compare', 'pred', [back, value], 'ne', number);
+  const bits = b.make('bits', 'b32', [cut]);
+  return b.make('bits', 'f32', [b.make('select', 'b32', [inexact, b.make('or', 'b32', [bits, b.constant('b32', 1)]), bits])]);
+}
+
 function buildUnary(b: Builder, node: Extract<Expression, { op: 'unary' }>): Value {
   const operand = buildValue(b, node.operand);
   const { operator, type } = node;
@@ -267,7 +283,7 @@ function valueOf(b: Builder, node: Expression): Value {
       }
       return buildChoice(b, registerOf[node.type], node.test, () => buildValue(b, node.then), () => buildValue(b, node.otherwise));
     }
-    case 'convert': return convert(b, buildValue(b, node.operand), node.operand.type, node.type);
+    case 'convert': return (node.odd ? convertToOdd : convert)(b, buildValue(b, node.operand), node.operand.type, node.type);
     case 'narrow': return throughMemory(b, node.storage, buildValue(b, node.operand));
     case 'bitcast': {
       const operand = buildValue(b, node.operand);

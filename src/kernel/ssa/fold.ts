@@ -2,6 +2,7 @@
  * Constants computed while compiling, with the very bits that the device would give; undefined where that is not
  * certain, and then the device computes them.
  */
+import { towardsZero, wholeTowardsZero } from '../round-to-odd.js';
 import type { Constant, NumberType, RegisterType } from './function.js';
 
 const scratch = new DataView(new ArrayBuffer(8));
@@ -147,9 +148,20 @@ function foldFma(type: RegisterType, a: number, b: number, c: number): number | 
   return error === 0 || !Number.isFinite(sum) ? Math.fround(sum) : undefined;
 }
 
+/** A wider number as f32, towards zero. */
+function cutOff(from: string, a: Constant): number {
+  switch (from) {
+    case 's64': return wholeTowardsZero(a as bigint);
+    case 'u64': return wholeTowardsZero(BigInt.asUintN(64, a as bigint));
+    case 'u32': return towardsZero((a as number) >>> 0);
+    default: return towardsZero(a as number);
+  }
+}
+
 function foldConvert(detail: string, a: Constant): Constant | undefined {
-  const [to, from] = detail.split('.') as [string, string];
+  const [to, from, rounding] = detail.split('.') as [string, string, string?];
   const number = Number(a);
+  if (rounding === 'rz') return cutOff(from, a);
   switch (from) {
     case 's32': return to === 'f32' ? Math.fround(number) : number;
     case 'u32': return to === 'f32' ? Math.fround(number >>> 0) : number >>> 0;

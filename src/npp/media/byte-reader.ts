@@ -1,6 +1,7 @@
 /** A stream of bytes that is read in pieces of the reader's choice. It is asked for more only where what it gave is used up. */
 import { invalid } from '../../core/arguments.js';
 import { unlessAborted } from '../../core/aborting.js';
+import { isBytes } from '../../core/other-realms.js';
 
 /** A Readable, a ReadableStream, or whatever else gives bytes piece by piece. */
 export type ByteStream = AsyncIterable<Uint8Array>;
@@ -30,7 +31,7 @@ export class ByteReader {
         const next: IteratorResult<Uint8Array, unknown> = await unlessAborted(this.closing.signal, () => this.iterator.next());
         if (next.done === true) break;
         const { value } = next;
-        if (!((value as unknown) instanceof Uint8Array)) throw invalid('options.raw', 'a stream of bytes', value, 'A Readable must have no encoding.');
+        if (!isBytes(value)) throw invalid('options.raw', 'a stream of bytes', value, 'A Readable must have no encoding.');
         this.chunk = value;
         this.at = 0;
       }

@@ -9,6 +9,7 @@ import { CudaArgumentError, CudaError, CudaFormatError, u8 } from '../../core/in
 import type { Device, DeviceBuffer } from '../../core/index.js';
 import { unlessAborted } from '../../core/aborting.js';
 import type { HostTurn } from '../../core/host-work.js';
+import { isArrayBuffer } from '../../core/other-realms.js';
 import { Made, allKnown } from '../../ops/collect.js';
 import { DeviceOp, nodeOf } from '../../ops/device-op.js';
 import { Later } from '../../ops/node.js';
@@ -253,7 +254,7 @@ export function checkAwaited(run: Run, name: string): void {
  * which it collects everything: 40 times, and 0.4 s, for 100 pictures of 11 MB.
  */
 function giveBack({ buffer, byteLength }: Uint8Array): void {
-  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength !== byteLength) return;
+  if (!isArrayBuffer(buffer) || buffer.byteLength !== byteLength) return;
   try {
     (buffer as { transfer?: (bytes: number) => unknown }).transfer?.(0);
   } catch {

@@ -8,6 +8,7 @@ import { once } from 'node:events';
 
 import { CudaError, CudaLibraryError } from '../../core/index.js';
 import { checkPath, checkText, invalid, pathOfUrl } from '../../core/arguments.js';
+import { isUrl } from '../../core/other-realms.js';
 
 /** Lines of its standard error that an error shows. */
 const SHOWN_LINES = 6;
@@ -107,7 +108,7 @@ export class FfmpegProcess {
 
 /** A file or address as ffmpeg takes it. @throws CudaArgumentError */
 export function ffmpegPlace(argument: string, place: unknown): string {
-  if (place instanceof URL) return checkedPlace(argument, place.protocol === 'file:' ? pathOfUrl(argument, place) : place.href);
+  if (isUrl(place)) return checkedPlace(argument, place.protocol === 'file:' ? pathOfUrl(argument, place) : place.href);
   return checkedPlace(argument, place);
 }
 

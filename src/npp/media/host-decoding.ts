@@ -1,4 +1,5 @@
 /** Pictures decoded by sharp, on threads of libvips. */
+import { isSharedArrayBuffer } from '../../core/other-realms.js';
 import { MOST_EXTENT } from '../image.js';
 import type { Channels } from '../image.js';
 import { PICTURE_CHANNELS } from './decoding-options.js';
@@ -23,7 +24,7 @@ export async function decodeOnHost(source: CheckedSource, { format, background, 
   const sharp = await loadSharp();
   try {
     // What others may write to meanwhile libvips would read more than once.
-    const given = typeof input !== 'string' && input.buffer instanceof SharedArrayBuffer ? new Uint8Array(input) : input;
+    const given = typeof input !== 'string' && isSharedArrayBuffer(input.buffer) ? new Uint8Array(input) : input;
     const limits = { failOn: 'warning', limitInputPixels: maxPixels } as const;
     const upright = orientation === 'apply';
     const form = typeof given !== 'string' && isJpeg(given) ? undefined : await sharp(given, limits).metadata();

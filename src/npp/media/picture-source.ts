@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 
 import { CudaError, CudaFormatError } from '../../core/index.js';
 import { checkText, invalid, pathOfUrl } from '../../core/arguments.js';
+import { isArrayBuffer, isBytes, isUrl, ownBytes } from '../../core/other-realms.js';
 import { firstLine } from './sharp.js';
 
 /** A path, a `file:` URL, or the bytes of a file, in memory that threads share too. Bytes are left alone until the picture is decoded. */
@@ -17,7 +18,7 @@ export interface CheckedSource {
 
 /** @throws CudaArgumentError for what is none, another kind of URL, and no bytes at all */
 export function sourceOf(argument: string, source: unknown): CheckedSource {
-  if (source instanceof URL) {
+  if (isUrl(source)) {
     if (source.protocol !== 'file:') throw invalid(argument, 'a path, a file: URL or the bytes of a file', source.href, 'Fetch it first, and pass await response.arrayBuffer().');
     const path = pathOfUrl(argument, source);
     return { input: path, name: path };
@@ -26,10 +27,10 @@ export function sourceOf(argument: string, source: unknown): CheckedSource {
     checkText(argument, source);
     return { input: source, name: source };
   }
-  const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
-  if (!(bytes instanceof Uint8Array)) throw invalid(argument, 'a path, a file: URL or the bytes of a file', source);
+  const bytes = isArrayBuffer(source) ? new Uint8Array(source) : source;
+  if (!isBytes(bytes)) throw invalid(argument, 'a path, a file: URL or the bytes of a file', source);
   if (bytes.length === 0) throw invalid(argument, 'the bytes of a file, at least one', source);
-  return { input: bytes, name: `${argument} (${bytes.length} bytes)` };
+  return { input: ownBytes(bytes), name: `${argument} (${bytes.length} bytes)` };
 }
 
 /**

@@ -3,6 +3,7 @@
  * described here, so that programs without sharp have types all the same.
  */
 import { CudaError } from '../../core/index.js';
+import { messageOf } from '../../core/other-realms.js';
 
 /** What a decoded picture consists of. */
 export interface RawInfo {
@@ -13,7 +14,11 @@ export interface RawInfo {
 
 /** What a file's header says. */
 export interface PictureForm {
+  readonly width: number;
+  readonly height: number;
   readonly format: string;
+  /** As Exif numbers them. */
+  readonly orientation?: number;
   /** What libvips makes of its samples: `ushort` of more than 8 bits. */
   readonly depth: string;
   readonly space: string;
@@ -38,7 +43,6 @@ export interface SharpPicture {
   jpeg(options: object): SharpPicture;
   webp(options: object): SharpPicture;
   toBuffer(options: { resolveWithObject: true }): Promise<{ data: Uint8Array; info: RawInfo }>;
-  metadata(): Promise<{ readonly width: number; readonly height: number; readonly format: string; readonly orientation?: number }>;
 }
 
 /** The module's function. */
@@ -80,5 +84,5 @@ function importPackage(name: string): Promise<unknown> {
 
 /** What libvips says first; warnings that led to it follow. */
 export function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).trim().split('\n')[0]!;
+  return messageOf(error).trim().split('\n')[0]!;
 }

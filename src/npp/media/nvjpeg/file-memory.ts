@@ -2,6 +2,7 @@
 import { capacityFor, placesOf } from '../../../native/memory-places.js';
 import { MOST_KEPT_BYTES } from './thread/messages.js';
 import type { SharedFile } from './thread/messages.js';
+import { isSharedArrayBuffer } from '../../../core/other-realms.js';
 
 export class FileMemory {
   private readonly locate: (memory: SharedArrayBuffer) => Promise<number>;
@@ -41,5 +42,5 @@ export class FileMemory {
 }
 
 function sharedFile({ buffer, byteOffset }: Uint8Array): SharedFile | undefined {
-  return buffer instanceof SharedArrayBuffer ? { memory: buffer, offset: byteOffset } : undefined;
+  return isSharedArrayBuffer(buffer) ? { memory: buffer, offset: byteOffset } : undefined;
 }

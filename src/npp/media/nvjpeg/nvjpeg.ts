@@ -10,6 +10,7 @@ import { CudaDisposedError, CudaError } from '../../../core/index.js';
 import type { Device, DeviceBuffer, Stream } from '../../../core/index.js';
 import { hostBase, queueHostWork } from '../../../core/host-work.js';
 import type { HostTurn } from '../../../core/host-work.js';
+import { messageOf } from '../../../core/other-realms.js';
 import { koffiPath } from '../../../native/koffi.js';
 import { type AskOptions, ThreadCrew } from '../../../native/thread-crew.js';
 import { NvjpegError, shownError } from './failure.js';
@@ -71,7 +72,7 @@ interface OwnLane {
 const crew = new ThreadCrew<Request, Refusal>({
   name: 'async-cuda nvjpeg', source: nvjpegThreadSource, most: MOST_LANES,
   refused: (refusal) => new NvjpegError(refusal),
-  died: (reason) => new CudaError('ERR_CUDA_INTERNAL', `a thread of nvJPEG died: ${reason instanceof Error ? reason.message : String(reason)}`, { cause: reason }),
+  died: (reason) => new CudaError('ERR_CUDA_INTERNAL', `a thread of nvJPEG died: ${messageOf(reason)}`, { cause: reason }),
 });
 
 function ask<K extends Request['kind']>(request: Extract<Request, { kind: K }>, options: AskOptions = {}): Promise<Answers[K]> {
