@@ -19,6 +19,7 @@ import type { DecoderHost, RoomStep } from './decoder.js';
 import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
+import { expectOptimiser } from './exit.js';
 import { HandleAllocator } from './handles.js';
 import { allocateHost } from './host-allocation.js';
 import { describeInFlight, inFlight } from './in-flight.js';
@@ -207,6 +208,7 @@ export class Runtime {
         const { LibraryCaller, ThreadLoop, openDevice, openDriver, runProcedure } = await import('./thread/inline.js');
         const bare = openDriver(config, {
           print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report), askForLargePages: largePages(config.koffiPath),
+          optimises: expectOptimiser,
         });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
         const shared = viewShared(own);
@@ -722,6 +724,9 @@ export class Runtime {
         return;
       case 'print':
         this.events.print(message.text);
+        return;
+      case 'optimises':
+        expectOptimiser(message.ms);
         return;
       case 'reply':
       case 'reply-failed': {
