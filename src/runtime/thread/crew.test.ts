@@ -264,6 +264,16 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     expect(messageOf(() => device.finish())).toMatch(/CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(\d,0,0\), thread \(1,0,0\)/);
   });
 
+  test('each thread that fails an assertion says so once', () => {
+    const device = open(workers);
+    const f = device.array(Float32Array, 1);
+    f.view.set([-1]);
+    device.launch(device.kernel(sample('k14_printf'), 'hello'), [300], [1], [1, [f.at]]);
+    expect(messageOf(() => device.finish())).toContain('CUDA_ERROR_ASSERT');
+    const blocks = device.printed.join('').split('\n').flatMap((line) => /block: \[(\d+),0,0\], thread: \[0,0,0\] Assertion/.exec(line)?.[1] ?? []);
+    expect(blocks.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 300 }, (_, i) => i));
+  });
+
   test('kernels of two streams that wait for each other both end', () => {
     const device = open(workers);
     const pingPong = device.kernel(kernel('pingpong', 'ppu', `

@@ -25,7 +25,8 @@ import type { KernelCode } from './kernel-code.js';
 import type { Schedule } from '../schedule.js';
 import { summary } from '../check/checker.js';
 import type { LaunchWatch } from '../check/launch-watch.js';
-import { describeFault, describeStall, describeTrap } from './fault.js';
+import type { FailedAssertion } from './assertions.js';
+import { describeAssertion, describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
 import { StallWatch, forget, noteClock, observe } from './stall.js';
 
@@ -136,7 +137,7 @@ export class LaunchOperation extends Operation {
       const shared = this.share(fresh ? this.expected : time - this.begun);
       if (shared !== undefined) return this.stepShared(shared, slice);
     }
-    if (!fresh && this.hangs(time, slice)) return STEP.fault;
+    if (!fresh && (this.hangs(time, slice) || this.failsEarly())) return STEP.fault;
     if (this.watch !== undefined && context.checker!.isOverdue(this.watch, time)) {
       const reports = context.checker!.fail(this.watch);
       context.raise(CUresult.CUDA_ERROR_LAUNCH_FAILED, summary(reports), reports);
@@ -162,6 +163,7 @@ export class LaunchOperation extends Operation {
         if (this.watch !== undefined && !this.inTeams) context.checker!.endBlock(slot.address);
         this.finished += blocks;
         if (this.finished === this.total) {
+          if (this.failsAtEnd()) return STEP.fault;
           if (func.hasRun && this.looked !== 0) {
             Crew.ran(context, this.looked - this.begun, this.looked);
             this.remember((this.looked - this.begun) / this.finishedAtLook);
@@ -257,13 +259,30 @@ export class LaunchOperation extends Operation {
     return true;
   }
 
+  get failedAssertion(): FailedAssertion | undefined {
+    return this.func.context.failedAssertions.of(this.gridId);
+  }
+
+  /** Raises an assertion that failed in the grid, all blocks of which have ended. */
+  private failsAtEnd(): boolean {
+    const failed = describeAssertion(this);
+    if (failed === undefined) return false;
+    this.func.context.raise(failed.result, failed.detail);
+    return true;
+  }
+
+  private failsEarly(): boolean {
+    return this.func.context.failedAssertions.endsEarly(this.gridId) && this.failsAtEnd();
+  }
+
   private stepShared(shared: SharedGrid, slice: Slice): number {
     const { func } = this;
     const { context } = func;
     const now = slice.now();
-    if (this.hangs(now, slice)) return STEP.fault;
+    if (this.hangs(now, slice) || this.failsEarly()) return STEP.fault;
     const outcome = shared.step(slice);
     if (outcome === STEP.done) {
+      if (this.failsAtEnd()) return STEP.fault;
       if (func.hasRun) {
         Crew.ran(context, now - this.begun, now);
         if (shared.blockMs > 0) this.remember(shared.blockMs);
@@ -271,8 +290,7 @@ export class LaunchOperation extends Operation {
       shared.close();
       this.end();
     } else if (outcome === STEP.fault) {
-      const { slot, status, trap, assertion } = shared.fault;
-      context.failedAssertion ??= assertion;
+      const { slot, status, trap } = shared.fault;
       const { result, detail } = trap === undefined ? describeFault(this, slot, status) : describeTrap(this, slot, trap);
       context.raise(result, detail);
     }

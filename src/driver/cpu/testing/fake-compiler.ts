@@ -117,7 +117,7 @@ const KERNELS: Record<string, FakeKernel> = {
   assert: {
     params: [8],
     code: [
-      ...call(3, param(0), param(0), num(7), param(0)), ...store(context, num(FAULT.assert), CTX.faultKind), ...result(STATUS.fault),
+      ...call(3, param(0), param(0), num(7), param(0), context, num(0)), ...result(STATUS.done),
     ],
   },
   /** *out += scratch[0]; scratch[0] = 1 */
@@ -169,7 +169,7 @@ export function fakeCompile(source: string): CompiledModule {
 
 function assemble(names: readonly string[]): Uint8Array {
   const types = [
-    [0x60, 2, 0x7f, 0x7f, 1, 0x7f], [0x60, 1, 0x7e, 1, 0x7e], [0x60, 1, 0x7e, 0], [0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 0],
+    [0x60, 2, 0x7f, 0x7f, 1, 0x7f], [0x60, 1, 0x7e, 1, 0x7e], [0x60, 1, 0x7e, 0], [0x60, 6, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0],
   ];
   const imports = [
     [...text('env'), ...text('memory'), 2, 3, 1, ...uleb(65536)],
