@@ -930,7 +930,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 }
 
-const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'] as const;
+const CHECKS = ['memory', 'uninitialised', 'races', 'sameValue', 'sync', 'leaks', 'keepGoing'] as const;
 
 function nvtxOfEnvironment(): boolean {
   const text = process.env['ASYNC_CUDA_NVTX'];

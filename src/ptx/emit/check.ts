@@ -74,6 +74,7 @@ function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
   if (modifiers.includes('acquire') || modifiers.includes('acq_rel')) flags |= ACCESS.acquire;
   if (modifiers.includes('release') || modifiers.includes('acq_rel')) flags |= ACCESS.release;
   if (modifiers.includes('cta')) flags |= ACCESS.block;
+  if (inst.mnemonic === 'st' && !modifiers.includes('async') && !modifiers.includes('bulk')) flags |= ACCESS.store;
   return flags | ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift;
 }
 

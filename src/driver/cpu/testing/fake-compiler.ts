@@ -3,7 +3,7 @@
  * the kernels below, assembled by hand to WebAssembly with the compiler's calling convention. `$variable` words declare
  * 64-byte variables, `!syntax` and `!unsupported` fail as the compiler would, `!partly` leaves out a kernel 'hard'.
  */
-import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
+import { CTX, STATUS } from '../../../ptx/index.js';
 import { PtxError } from '../../../ptx/index.js';
 import type { CompiledKernel, CompiledModule } from '../../../ptx/index.js';
 
