@@ -59,6 +59,8 @@ export interface CheckMemory {
   stack?: string;
   /** Number of the operation that allocated it. */
   root?: number;
+  /** Number that the allocation had while it lived; 0 for some. Others of other operations may have the same. */
+  handle?: number;
 }
 
 export interface CheckReport {

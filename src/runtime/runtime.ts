@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { receiveMessageOnPort } from 'node:worker_threads';
 
-import type { CheckReport } from '../driver/check-report.js';
+import type { CheckMemory, CheckReport } from '../driver/check-report.js';
 import type { SharedContext } from '../driver/driver.js';
 import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
@@ -51,7 +51,7 @@ export interface RuntimeEvents {
   /** The checking device found something. */
   check(report: CheckReport): void;
   /** What the allocation that operation `root` made is called, and where it was made; on a device that is checked. */
-  origin(root: number): { label: string; stack: string } | undefined;
+  origin(memory: CheckMemory): { label: string; stack: string } | undefined;
   /** The device met a fault. */
   lost(error: CudaError): void;
   /** Labels of what is allocated, by handle; asked for when the device is lost. */
@@ -682,7 +682,7 @@ export class Runtime {
   /** Says of the memory what only this thread knows: what it is called and where it was allocated. */
   private withOrigin(report: CheckReport): CheckReport {
     const { memory } = report;
-    const origin = memory?.root === undefined ? undefined : this.events.origin(memory.root);
+    const origin = memory?.root === undefined ? undefined : this.events.origin(memory);
     if (memory === undefined || origin === undefined) return report;
     return { ...report, message: `${report.message}\n  that is ${origin.label}, made\n${origin.stack}`, memory: { ...memory, ...origin } };
   }
