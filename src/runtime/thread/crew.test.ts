@@ -429,6 +429,17 @@ describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
     device.finish();
   });
 
+  test.each([
+    ['an atomic', 'atom.global.add.u32 %r10, [%rd0], 0;'],
+    ['a fence', 'membar.gl; ld.volatile.global.u32 %r10, [%rd0];'],
+  ])('a thousand blocks, which take longer for a turn each than a tenth of the limit: %s', (_, poll) => {
+    const device = hanging();
+    const flag = device.array(Int32Array, 1);
+    const awaits = kernel('many', 'p', `wait: ${poll} setp.eq.u32 %p0, %r10, 0; @%p0 bra wait;`);
+    device.launch(device.kernel(awaits, 'many'), [1000], [64], [[flag.at]]);
+    expect(messageOf(() => device.finish())).toMatch(/CUDA_ERROR_LAUNCH_TIMEOUT.* more blocks wait; \d+ have not begun/);
+  }, 60_000);
+
   test('not one that the host releases in time, or has told to be waited for', () => {
     const device = open(workers, {}, { stallLimit: Infinity });
     const flag = device.array(Int32Array, 1);

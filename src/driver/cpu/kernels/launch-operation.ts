@@ -13,7 +13,7 @@
 import { CTX, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid, opensAtOnce } from '../crew/shared-grid.js';
-import { FUEL, YIELDS_BEFORE_COMPANY, blocksToRun, stampClock } from '../crew/worksite.js';
+import { FUEL, SHARED_FUEL, blocksToRun, stampClock } from '../crew/worksite.js';
 import { beginCluster, blockAddresses, clusterShape, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
 import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
@@ -28,7 +28,7 @@ import type { LaunchWatch } from '../check/launch-watch.js';
 import type { FailedAssertion } from './assertions.js';
 import { describeAssertion, describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
-import { StallWatch, forget, noteClock, observe } from './stall.js';
+import { StallWatch, WATCH, YIELDS_BEFORE_COMPANY, forget, noteClock, observe } from './stall.js';
 
 /** Loop back edges that one call of a kernel that is watched may take: it is slower, and a step takes about as long. */
 const WATCHED_FUEL = 1024;
@@ -236,6 +236,7 @@ export class LaunchOperation extends Operation {
       },
     }, MAX_RESIDENT);
     if (this.shared !== undefined) {
+      this.shared.beginRound(this.stall.round);
       this.current = undefined;
       this.resident.length = 0;
     }
@@ -247,12 +248,19 @@ export class LaunchOperation extends Operation {
     const { shared, stall } = this;
     const { context } = this.func;
     const limit = context.machine.services.stallLimit;
-    const news = stall.look(now, limit, shared?.started ?? this.started, shared?.finished ?? this.finished);
-    if (news === 'moved') slice.moved = now;
-    if (news !== 'over') return false;
-    const residents = [...(shared?.residents() ?? [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 })))];
+    const blocks = (): { slot: BlockSlot; watch: Int32Array; at: number }[] =>
+      [...(shared?.residents() ?? [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 })))];
+    const news = stall.look(now, limit, shared?.started ?? this.started, shared?.finished ?? this.finished,
+      (round) => blocks().every(({ watch, at }) => watch[at + WATCH.round] === round));
+    if (news === 'open') return false;
     shared?.beginRound(stall.round);
-    if (!residents.every(({ watch, at }) => stall.isStill(watch, at))) slice.moved = now;
+    if (news === 'moved') {
+      slice.moved = now;
+      return false;
+    }
+    const residents = blocks();
+    const complete = residents.length >= MAX_RESIDENT || (shared?.started ?? this.started) === this.total;
+    if (!residents.every(({ watch, at }) => stall.isStill(watch, at, now, limit, complete))) slice.moved = now;
     if (now - slice.moved < limit) return false;
     const { result, detail, reports } = describeStall(this, residents.flatMap(({ slot }) => this.waitingBlocks(slot)), this.total - (shared?.started ?? this.started), limit);
     context.raise(result, detail, reports);
@@ -535,7 +543,8 @@ export class LaunchOperation extends Operation {
 
   private fuel(): number {
     if (this.schedule !== undefined) return 1 + this.schedule.next(MOST_SEEDED_FUEL);
-    return this.watch === undefined ? FUEL : WATCHED_FUEL;
+    if (this.watch !== undefined) return WATCHED_FUEL;
+    return this.resident.length > 0 ? SHARED_FUEL : FUEL;
   }
 
   private end(): void {
