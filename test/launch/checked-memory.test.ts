@@ -2,14 +2,14 @@
 import { expect, test } from 'vitest';
 
 import { CudaCheckError, Device, i32, inout, input, kernel } from '../../src/index.js';
-import type { CheckMemory } from '../../src/index.js';
+import type { CheckReport } from '../../src/index.js';
 
 const racy = kernel('racy', { bins: inout(i32), x: input(i32) }, ({ bins, x }, gpu) => {
   const i = gpu.globalId.x;
   if (i < x.length) bins[x[i]!] = bins[x[i]!]! + 1;
 });
 
-async function memoryOfRace(run: (device: Device) => PromiseLike<unknown>): Promise<CheckMemory> {
+async function memoryOfRace(run: (device: Device) => PromiseLike<unknown>): Promise<NonNullable<CheckReport['memory']>> {
   await using device = await Device.open('cpu', { check: true });
   let error: unknown;
   try {

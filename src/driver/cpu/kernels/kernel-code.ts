@@ -71,7 +71,8 @@ export class KernelCodes {
 
   private forShape(threads: number, block: Int32Array): KernelCode {
     this.threads += threads;
-    if (this.threads < this.context.machine.services.threadsBeforeLanes) return this.plain;
+    const { threadsBeforeLanes } = this.context.machine.services;
+    if (this.threads < (this.kernel.inWarpSteps && threadsBeforeLanes < Infinity ? 0 : threadsBeforeLanes)) return this.plain;
     const lanes = this.kernel.inLanes([block[0]!, block[1]!, block[2]!]);
     if (typeof lanes === 'string') return this.plain;
     let known = this.inLanes.get(lanes);

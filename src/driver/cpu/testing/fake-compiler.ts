@@ -161,7 +161,7 @@ export function fakeCompile(source: string): CompiledModule {
       }) as CompiledKernel['params'];
       return {
         name, exportName: name, params: laid, paramBytes: offset, sharedBytes: 0, sharedAlign: 1, usesDynamicShared: false, localBytes: 0,
-        registers: 8, maxThreads: 0, blockBytes: (threads: number) => threads * 4, yields: false, runsOn: false, cluster: { explicit: false, gridOfClusters: false }, inLanes: () => 'it is a fake', waiting: () => [], ...extra,
+        registers: 8, maxThreads: 0, blockBytes: (threads: number) => threads * 4, yields: false, runsOn: false, inWarpSteps: false, cluster: { explicit: false, gridOfClusters: false }, inLanes: () => 'it is a fake', waiting: () => [], ...extra,
       };
     }),
   };
