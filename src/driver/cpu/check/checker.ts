@@ -81,6 +81,8 @@ export class Checker implements MemoryWatch {
   private last: BlockWatch | undefined = undefined;
   /** By number of a load in its block: a bit for each of its bytes that nobody had written. */
   private readonly loaded: number[] = [];
+  /** The same loads, where there are such bytes. */
+  private readonly loads: { address: number; bytes: number; flags: number; line: number }[] = [];
   private racingStore: RacingStore | undefined = undefined;
   private hostWork: Work | undefined = undefined;
   /** The thread that calls a function of the host or of the run time, for what that has to say. */
@@ -106,8 +108,17 @@ export class Checker implements MemoryWatch {
         this.accesses(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
       check_load: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0, decisive = 0, slot = 0) => {
         const at = address >>> 0;
-        if (slot >= 0) this.loaded[slot] = settings.uninitialised ? this.unwritten(at, bytes) : 0;
+        if (slot >= 0) {
+          this.loaded[slot] = settings.uninitialised ? this.unwritten(at, bytes) : 0;
+          if (this.loaded[slot] !== 0) this.loads[slot] = { address: at, bytes, flags, line };
+        }
         return this.access(this.watch(ctx), thread, at, bytes, flags, line, decisive) ? 1 : 0;
+      },
+      check_chosen: (ctx = 0, thread = 0, slot = 0, mask = 0) => {
+        const unwritten = this.loaded[slot]! & mask;
+        if (unwritten === 0) return;
+        const { address, bytes, flags, line } = this.loads[slot]!;
+        this.uninitialised(this.watch(ctx), thread, address, bytes, flags, line, unwritten);
       },
       check_stored: (address = 0, bytes = 0, slot = 0, from = 0) => {
         this.stored(address >>> 0, bytes, this.loaded[slot]! >>> from);
