@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 
 import { CudaCheckError, Device, i32, inout, input, kernel } from '../../src/index.js';
-import type { CheckReport } from '../../src/index.js';
+import type { CheckReport } from '../../src/core/index.js';
 
 const racy = kernel('racy', { bins: inout(i32), x: input(i32) }, ({ bins, x }, gpu) => {
   const i = gpu.globalId.x;

@@ -9,7 +9,9 @@ import { withoutOptimiser } from '../engine-flags.js';
  * Functions that take V8 longer are not optimised. Besides the wait at the end of the process (100 s, measured), Node 26
  * aborts the process at a block that more than 65,535 branches go to, and Node 20 takes gigabytes of memory.
  */
-const MOST_MS = 1500;
+const MOST_MS = 1000;
+/** The same of code in vector lanes, which is run often: without the optimiser it is several times slower. */
+const MOST_MS_IN_LANES = 1500;
 /** What takes less keeps no process that ends waiting. */
 const SHORT_MS = 150;
 
@@ -19,9 +21,9 @@ export interface EngineModule {
   readonly optimisingMs: number;
 }
 
-export function engineModule(code: Uint8Array): EngineModule {
+export function engineModule(code: Uint8Array, inLanes = false): EngineModule {
   const ms = optimisingMs(code);
   const make = (): WebAssembly.Module => new WebAssembly.Module(code);
-  if (ms > MOST_MS) return { wasm: withoutOptimiser(make), optimisingMs: 0 };
+  if (ms > (inLanes ? MOST_MS_IN_LANES : MOST_MS)) return { wasm: withoutOptimiser(make), optimisingMs: 0 };
   return { wasm: make(), optimisingMs: ms < SHORT_MS ? 0 : ms };
 }

@@ -90,7 +90,7 @@ export class KernelCodes {
 
   private instantiate(lanes: LaneCode): KernelCode {
     let code = compiled.get(lanes);
-    if (code === undefined) compiled.set(lanes, code = engineModule(lanes.wasm));
+    if (code === undefined) compiled.set(lanes, code = engineModule(lanes.wasm, true));
     const { dataAddress } = this.plain.module;
     const { exports } = new WebAssembly.Instance(code.wasm, {
       env: {
