@@ -46,3 +46,40 @@ export function parseStack(stack: string): readonly StackFrame[] {
     return match === null || match[1]!.startsWith('node:') ? [] : [{ file: match[1]!, line: Number(match[2]), column: Number(match[3]) }];
   });
 }
+
+/** Calls that are looked through for one that is not the library's. */
+const CALLERS = 24;
+
+/** The calls that led here as text, this one first. */
+export function stackHere(): string {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = CALLERS;
+  const { stack = '' } = new Error('here');
+  Error.stackTraceLimit = stackTraceLimit;
+  return stack;
+}
+
+/** The folder that holds all files of the library: of its sources, or of what was built of them. */
+function libraryFolder(ownFile: string): string {
+  return ownFile.replace(/(?:[\\/]core[\\/]call-stack\.[jt]s|[\\/][^\\/]*)(?:\?.*)?$/, '/').replaceAll('\\', '/');
+}
+
+/** The file of one line of a stack; '' where it is in none, or is Node's own. */
+const fileOf = (frame: string): string => parseStack(frame)[0]?.file ?? '';
+
+/** The lines of {@link stackHere} that are calls, and of these the ones from outside of the library. */
+export function splitStack(stack: string): { all: string[]; outside: string[] } {
+  const all = stack.split('\n').filter((line) => /^\s+at /.test(line));
+  const library = libraryFolder(fileOf(all[0] ?? ''));
+  const outside = all.filter((frame) => {
+    const file = fileOf(frame).replaceAll('\\', '/');
+    return file !== '' && !file.startsWith(library);
+  });
+  return { all, outside };
+}
+
+/** The calls from outside of the library, the nearest first; where it is bundled with the program, all of them. */
+export function callersOf(stack: string): string {
+  const { all, outside } = splitStack(stack);
+  return (outside.length > 0 ? outside : all.slice(1)).join('\n');
+}

@@ -26,6 +26,7 @@ import { listDevices } from './list-devices.js';
 import type { DeviceInfo } from './list-devices.js';
 import { DeviceArray, createArray } from './array.js';
 import type { ArraySize } from './array.js';
+import { callersOf, stackHere } from './call-stack.js';
 import { allocateByCall } from './make-room.js';
 import { ManagedBuffer, ManagedMemory } from './managed.js';
 import { Allocation } from './memory.js';
@@ -40,6 +41,7 @@ import { LAST_SEED, MAX_WORKERS, openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
+import { placeOfOperation, wantPlaces } from './operation-places.js';
 import { PinnedBuffer, PinnedMemory } from './pinned.js';
 import { PlainMemory } from './plain.js';
 import { MemoryPool, checkedThreshold } from './pool.js';
@@ -191,8 +193,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   private warned = false;
   /** Whether it asks for NVTX ranges. */
   private readonly ranged: boolean;
-  /** Where memory was allocated, by operation; kept on a device that is checked only. */
-  private readonly origins = new Map<number, { label: string; stack: string }>();
+  /** Where memory was allocated, by {@link originKey}; kept on a device that is checked only. */
+  private readonly origins = new Map<string, { label: string; stack: string }>();
 
   private constructor(shared: SharedDevice, nvtx: boolean) {
     super();
@@ -209,6 +211,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     shared.devices.add(this);
     this.ranged = nvtx;
     if (nvtx) wantRanges();
+    if (this.isChecked) wantPlaces();
   }
 
   /** Every NVIDIA GPU, then the CPU device. cuDeviceGetCount, cuDeviceGetName */
@@ -357,7 +360,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const bytes = length * dtype.bytes;
     const named = (): string => `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
     const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.noteOrigin(root, named(), 3);
+    if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
     const address = bytes === 0 ? 0 : await this.allocateByCall(() => this.runtime.call('allocPlain', this.runtime.info.device, bytes, root));
     const memory = new PlainMemory(this, address, bytes, label, named);
     memory.root = root;
@@ -429,7 +432,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const bytes = length * dtype.bytes;
     const named = (): string => `managed ${dtype.name}[${length}]`;
     const root = this.runtime.nextRoot();
-    if (this.checks !== undefined) this.noteOrigin(root, named(), 3);
+    if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
     const { address, view } = bytes === 0 ? { address: 0, view: undefined }
       : await this.allocateByCall(() => this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1, root));
     const memory = new ManagedMemory(this, address, bytes, view, named);
@@ -686,16 +689,14 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return check === false ? undefined : check === true ? {} : check;
   }
 
-  /** The stack's first `own` lines are of the library itself: the message, this one, and what called it. */
-  private noteOrigin(root: number, label: string, own: number): void {
-    const stack = (new Error().stack ?? '').split('\n').slice(own).join('\n');
-    this.origins.set(root, { label, stack });
+  private noteOrigin(memory: OriginKey, label: string): void {
+    this.origins.set(originKey(memory), { label, stack: placeOfOperation() ?? callersOf(stackHere()) });
     if (this.origins.size > MOST_ORIGINS) this.origins.delete(this.origins.keys().next().value!);
   }
 
-  /** What the allocation that operation `root` made is called, and where it was made. @internal */
-  origin(root: number): { label: string; stack: string } | undefined {
-    return this.origins.get(root);
+  /** What the allocation is called, and where it was made. @internal */
+  origin(memory: OriginKey): { label: string; stack: string } | undefined {
+    return this.origins.get(originKey(memory)) ?? this.origins.get(originKey({ ...memory, handle: 0 }));
   }
 
   /** Tells of what nobody has closed, before it is. */
@@ -711,7 +712,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       if (warnings <= MOST_LEAK_WARNINGS) process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
     };
     for (const allocation of this.allocations) {
-      tell(allocation.toString(), { address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, ...this.origins.get(allocation.root) });
+      tell(allocation.toString(), { address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, ...this.origin(allocation) });
     }
     for (const object of this.owned) {
       if (!(object instanceof DeviceArray)) continue;
@@ -863,7 +864,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       return memory;
     }
     memory.used(stream, ACCESS_WRITE, mark);
-    if (this.checks !== undefined) this.noteOrigin(root, named(), 4);
+    if (this.checks !== undefined) this.noteOrigin(memory, named());
     this.allocations.add(memory);
     this.ledger.take(memory);
     if (pool !== undefined) {
@@ -931,7 +932,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 }
 
-const CHECKS = ['memory', 'uninitialised', 'races', 'sync', 'leaks', 'keepGoing'] as const;
+/** An operation may allocate several pieces of memory, which have handles, unless it is a call that makes one. */
+type OriginKey = Pick<CheckMemory, 'root' | 'handle'>;
+const originKey = ({ root, handle }: OriginKey): string => `${root} ${handle}`;
+
+const CHECKS = ['memory', 'uninitialised', 'races', 'sameValue', 'sync', 'leaks', 'keepGoing'] as const;
 
 function nvtxOfEnvironment(): boolean {
   const text = process.env['ASYNC_CUDA_NVTX'];

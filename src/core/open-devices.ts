@@ -299,9 +299,9 @@ async function start(key: string, config: ProviderConfig, inline: boolean): Prom
       check: (report) => {
         for (const device of devices) guarded(() => device.emit('check', report));
       },
-      origin: (root) => {
+      origin: (memory) => {
         for (const device of devices) {
-          const origin = device.origin(root);
+          const origin = device.origin(memory);
           if (origin !== undefined) return origin;
         }
         return undefined;

@@ -260,8 +260,8 @@ export interface Driver {
   cuCtxSetLimit(limit: number, value: number): void;
   cuCtxEnablePeerAccess(peerContext: CUcontext, flags: number): void;
   cuCtxDisablePeerAccess(peerContext: CUcontext): void;
-  /** On a CPU device that is checked: reports call the allocation by this number. */
-  nameAllocation?: ((dptr: CUdeviceptr, root: number) => void) | undefined;
+  /** On a CPU device that is checked: reports call the allocation by these numbers, since one operation may make several. */
+  nameAllocation?: ((dptr: CUdeviceptr, root: number, handle: number) => void) | undefined;
   /** What another thread's provider needs to copy from and to this context. */
   shareContext(ctx: CUcontext): SharedContext;
   /** The context that another thread's provider shared, for copies between the two. */

@@ -3,7 +3,9 @@
  * {@link setDevelopmentMode} is called, since remembering where each operation was made takes microseconds.
  */
 import { invalid } from '../core/arguments.js';
-import { parseStack } from '../core/call-stack.js';
+import { callersOf, splitStack, stackHere } from '../core/call-stack.js';
+import { atPlace, placesAreWanted } from '../core/operation-places.js';
+import type { Node } from './node.js';
 
 /** What is known of an operation that is watched. */
 interface Made {
@@ -13,6 +15,8 @@ interface Made {
 
 let watching = process.env['ASYNC_CUDA_DEVELOPMENT'] !== undefined && process.env['ASYNC_CUDA_DEVELOPMENT'] !== '0';
 const made = new WeakMap<object, Made>();
+/** Nodes whose places are noted: several operations may have one node. */
+const placed = new WeakSet();
 const forgotten = new FinalizationRegistry<Made>(({ where, used }) => {
   if (!used) process.emitWarning(`an operation was made and never run: await it, or return it from andThen(…). It was made${where}`, 'AsyncCudaWarning');
 });
@@ -23,26 +27,19 @@ export function setDevelopmentMode(on: boolean): void {
   watching = on;
 }
 
-/** Frames that are looked through for one that is not the library's. */
-const FRAMES = 24;
-
-/** The file of one line of a stack; '' where it is in none, or is Node's own. */
-const fileOf = (frame: string): string => parseStack(frame)[0]?.file ?? '';
-
-/** The folder that holds all files of the library: of its sources, or of what was built of them. */
-function libraryFolder(ownFile: string): string {
-  return ownFile.replace(/(?:[\\/]ops[\\/]development\.[jt]s|[\\/][^\\/]*)(?:\?.*)?$/, '/').replaceAll('\\', '/');
-}
-
 /** The nearest call from outside of the library; where it is bundled with the program, some calls that lead here. */
 function callerOf(stack: string): string {
-  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line));
-  const library = libraryFolder(fileOf(frames[0] ?? ''));
-  const outside = frames.find((frame) => {
-    const file = fileOf(frame).replaceAll('\\', '/');
-    return file !== '' && !file.startsWith(library);
-  });
-  return outside === undefined ? `:\n${frames.slice(1, 9).join('\n')}` : outside.replace(/^\s*at /, ' at ');
+  const { all, outside: [nearest] } = splitStack(stack);
+  return nearest === undefined ? `:\n${all.slice(1, 9).join('\n')}` : nearest.replace(/^\s*at /, ' at ');
+}
+
+/** What the operation allocates, where a device is checked, is said to be made where the operation was. */
+function notePlace(node: Node<unknown>): void {
+  if (placed.has(node)) return;
+  placed.add(node);
+  const place = callersOf(stackHere());
+  const submit = node.submit.bind(node);
+  node.submit = (run) => atPlace(place, () => submit(run));
 }
 
 /** Whether it is on. @internal */
@@ -51,13 +48,10 @@ export function isDevelopment(): boolean {
 }
 
 /** To be called with each new operation and its node. @internal */
-export function watchUnused(op: { readonly node: object }): void {
+export function watchUnused(op: { readonly node: Node<unknown> }): void {
+  if (placesAreWanted()) notePlace(op.node);
   if (!watching) return;
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = FRAMES;
-  const { stack = '' } = new Error('made');
-  Error.stackTraceLimit = stackTraceLimit;
-  const note: Made = { where: callerOf(stack), used: false };
+  const note: Made = { where: callerOf(stackHere()), used: false };
   made.set(op.node, note);
   forgotten.register(op, note);
 }

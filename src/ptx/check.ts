@@ -15,7 +15,9 @@ export const ACCESS = {
   block: 64,
   /** What it reads is only put elsewhere. */
   copy: 128,
-  spaceShift: 8,
+  /** A store of registers: it is carried out before the code tells of anything else. */
+  store: 256,
+  spaceShift: 9,
 } as const;
 
 /** Spaces by their number above {@link ACCESS.spaceShift}. */

@@ -7,6 +7,7 @@ import { definitions, functionTraits } from './analysis/call-graph.js';
 import { RESERVED_SHARED } from './analysis/special-registers.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable, Relocation } from './analysis/data-layout.js';
+import { countsOnWarpSteps } from './analysis/warp-steps.js';
 import { completeOldForms } from './analysis/old-forms.js';
 import { checkTarget, targetNumber } from './analysis/targets.js';
 import { unnamedShared } from './analysis/unnamed-shared.js';
@@ -101,6 +102,8 @@ export interface CompiledKernel extends KernelSignature {
   blockBytes(threads: number): number;
   /** false when the kernel is straight-line or forward-only: it can never return STATUS.yielded */
   yields: boolean;
+  /** It counts on warps that run in step, which those in lanes do. */
+  inWarpSteps: boolean;
   /** One call runs as many further blocks as the context block asks for: none of them leaves anything to the next. */
   runsOn: boolean;
   /**
@@ -292,6 +295,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
       maxThreads: limit?.length ? Math.min(1024, limit.reduce((product, count) => product * count, 1)) : 1024,
       blockBytes: count => scratchBytes(layout, count),
       yields: layout.stateful,
+      inWarpSteps: countsOnWarpSteps(blocks),
       runsOn: !layout.stateful && lowered.frameBytes === 0 && check === undefined && options.ordered !== true,
       inLanes,
       waiting: (words, scratch, count) => layout.stateful ? waitingThreads(places, layout.mail, words, scratch, count) : [],

@@ -72,6 +72,7 @@ export const FAULT = {
   outOfBounds: 1,
   misaligned: 2,
   trap: 3,
+  /** Threads failed assertions and ended; the block went on without them, and its last status is `done`. */
   assert: 4,
   /** All live threads of the block wait, and nothing can release any of them. */
   divergentBarrier: 5,

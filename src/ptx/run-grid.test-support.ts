@@ -200,6 +200,11 @@ export class Grid {
     };
     const fuel = launch.fuel ?? 0x7fffffff;
     let calls = 0;
+    /** A block some of whose threads have failed assertions comes to its end. */
+    const run = (ctx: number): number => {
+      const status = call(ctx, fuel);
+      return status === STATUS.done && view.getUint32(ctx + CTX.faultKind, true) !== 0 ? STATUS.fault : status;
+    };
     const fail = (ctx: number, block: number): Outcome => ({
       status: STATUS.fault, calls,
       fault: {
@@ -221,7 +226,7 @@ export class Grid {
         const open = new Set(contexts.keys());
         while (open.size) {
           for (const block of [...open]) {
-            const status = call(contexts[block]!, fuel);
+            const status = run(contexts[block]!);
             if (++calls > (launch.maxCalls ?? Infinity)) return { status: STATUS.yielded, calls };
             if (status === STATUS.fault) return fail(contexts[block]!, block);
             if (status === STATUS.done) open.delete(block);
@@ -233,7 +238,7 @@ export class Grid {
       for (let block = 0; block < blocks; block++) {
         const ctx = prepare(block, slot);
         for (;;) {
-          const status = call(ctx, fuel);
+          const status = run(ctx);
           calls++;
           if (status === STATUS.done) break;
           if (status === STATUS.fault) return fail(ctx, block);

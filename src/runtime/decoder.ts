@@ -915,7 +915,7 @@ export class Decoder {
             bytes === 0 ? 0
             : pool === 0 ? driver.cuMemAllocAsync(bytes, streams[stream]!)
             : driver.cuMemAllocFromPoolAsync(bytes, this.address(pool), streams[stream]!);
-          driver.nameAllocation?.(values[handle], memory[at + RECORD_ROOT]!);
+          driver.nameAllocation?.(values[handle], memory[at + RECORD_ROOT]!, handle);
           status[handle] = HANDLE.live;
           if (this.shortages.size !== 0) this.shortages.delete(stream);
         } catch (error) {

@@ -25,6 +25,39 @@ export interface Ending {
   releasePinned?(ms: number): void;
 }
 
+/** Load makes the optimising compiler slower than it was when its time was estimated. */
+const SLOWNESS = 8;
+/** Up to this time of performance.now V8 may be optimising code of a CPU device that takes it long. */
+let optimisesUntil = 0;
+/** An exception that nothing caught ends the process: Node prints it after the 'exit' listeners. */
+let crashes = false;
+
+/**
+ * V8 may be optimising a kernel's code in the background, for about so many milliseconds from now. Node would wait for
+ * that at the end of the process, however it ends.
+ */
+export function expectOptimiser(ms: number): void {
+  // There is no other way out of a worker_thread than the orderly one.
+  if (!isMainThread) return;
+  if (optimisesUntil === 0) {
+    process.on('exit', leaveOptimiser);
+    process.on('uncaughtExceptionMonitor', () => { crashes = true; });
+  }
+  optimisesUntil = Math.max(optimisesUntil, performance.now() + SLOWNESS * ms);
+}
+
+/** Ends the process at once where V8 may be optimising. Without a libc to do that with, Node waits. */
+function leaveOptimiser(code: number): void {
+  if (performance.now() > optimisesUntil || crashes || isProfiled()) return;
+  nativeOutput(undefined)?.exit(runOtherListeners(code, leaveOptimiser));
+}
+
+/** Node writes what it has recorded in the orderly shutdown. */
+function isProfiled(): boolean {
+  const options = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
+  return process.env['NODE_V8_COVERAGE'] !== undefined || /--(cpu-prof|heap-prof|prof|trace-event|report)/.test(options);
+}
+
 function atExit(code: number): void {
   // There is no other way out of a worker_thread than the orderly one.
   const deadline = performance.now() + (isMainThread ? GRACE_MS : WORKER_GRACE_MS);
@@ -44,15 +77,15 @@ function atExit(code: number): void {
   if (cuda === undefined) return;
   const output = nativeOutput(cuda.config.koffiPath);
   // Where there is no such libc the orderly shutdown has to do.
-  if (output !== undefined) output.exit(runOtherListeners(code));
+  if (output !== undefined) output.exit(runOtherListeners(code, atExit));
 }
 
-/** Those that Node would have called after this one. Returns the exit code that they leave. */
-function runOtherListeners(code: number): number {
+/** Those that Node would have called after `listener`. Returns the exit code that they leave. */
+function runOtherListeners(code: number, listener: (code: number) => void): number {
   const listeners = process.rawListeners('exit') as ((code: number) => void)[];
-  for (const listener of listeners.slice(listeners.indexOf(atExit) + 1)) {
+  for (const later of listeners.slice(listeners.indexOf(listener) + 1)) {
     try {
-      listener.call(process, code);
+      later.call(process, code);
     } catch (error) {
       console.error(error);
     }

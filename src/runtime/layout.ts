@@ -84,15 +84,22 @@ export const RING_WORDS = 1 << 18;
 export const STAGING_SEGMENT_BYTES = 1 << 20;
 export const STAGING_SEGMENTS = 32;
 
+export const PAGE_BYTES = 4096;
 const CONTROL_WORDS = 128;
 const VALUES_OFFSET = CONTROL_WORDS * 4;
 const STATUS_OFFSET = VALUES_OFFSET + MAX_HANDLES * 8;
 const FAILURE_OFFSET = STATUS_OFFSET + MAX_HANDLES * 4;
 const ISSUED_OFFSET = FAILURE_OFFSET + MAX_HANDLES * 4;
 const STREAMS_OFFSET = ISSUED_OFFSET + MAX_SLOTS * 16;
-const CONTROL_BYTES = STREAMS_OFFSET + MAX_SLOTS * 8;
+const RING_OFFSET = STREAMS_OFFSET + MAX_SLOTS * 8;
+/**
+ * The tables and the ring take 17 MiB, of which few pages are ever touched. glibc's malloc gives an allocation memory of its own from
+ * the system, zero and untouched, where it is larger than a threshold, which grows up to 32 MiB with what is freed. Below
+ * that it clears a piece of its heap, and keeps it when it is freed: opening and closing a device 120 times left a
+ * process of 1.1 GB resident, most of it free. So the buffer is larger than that.
+ */
+const CONTROL_BYTES = Math.max(RING_OFFSET + RING_WORDS * 4, (32 << 20) + PAGE_BYTES);
 
-export const PAGE_BYTES = 4096;
 /** A page-locked buffer's page-aligned part must not share a page with anything else, so callers allocate this much more. */
 export const PINNED_SLACK_BYTES = 2 * PAGE_BYTES;
 export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
@@ -100,7 +107,7 @@ export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
 export const PINNED_BYTES = SLOTS_BYTES + STAGING_SEGMENTS * STAGING_SEGMENT_BYTES;
 
 /** All that an open device shares between its threads. */
-export const SHARED_BYTES = CONTROL_BYTES + RING_WORDS * 4 + PINNED_BYTES;
+export const SHARED_BYTES = CONTROL_BYTES + PINNED_BYTES;
 
 /** What a handle stands for, in the status table. */
 export const HANDLE = {
@@ -126,8 +133,8 @@ export const ISSUED_CAPTURING = 2;
 export const ISSUED_UNMADE = 3;
 
 export interface SharedBuffers {
+  /** State words, tables and the ring. */
   control: SharedArrayBuffer;
-  ring: SharedArrayBuffer;
   /** A SharedArrayBuffer that is page-locked, or a view of the driver's own memory. */
   pinned: ArrayBufferLike;
   /** Where the page-aligned part of `pinned` begins, in bytes. */
@@ -159,7 +166,6 @@ export interface SharedState extends SharedTables {
 export function createShared(pinned: { buffer: ArrayBufferLike; byteOffset: number }): SharedBuffers {
   return {
     control: new SharedArrayBuffer(CONTROL_BYTES),
-    ring: new SharedArrayBuffer(RING_WORDS * 4),
     pinned: pinned.buffer,
     pinnedOffset: pinned.byteOffset,
   };
@@ -180,7 +186,7 @@ export function viewShared(buffers: SharedBuffers): SharedState {
     ...viewTables(buffers.control),
     issued: new Int32Array(buffers.control, ISSUED_OFFSET, MAX_SLOTS * ISSUED_STRIDE),
     streams: new Float64Array(buffers.control, STREAMS_OFFSET, MAX_SLOTS),
-    ring: new Int32Array(buffers.ring),
+    ring: new Int32Array(buffers.control, RING_OFFSET, RING_WORDS),
     slots: new Int32Array(buffers.pinned, buffers.pinnedOffset, MAX_SLOTS * SLOT_WORDS),
     staging: new Uint8Array(
       buffers.pinned,

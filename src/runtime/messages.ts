@@ -118,4 +118,5 @@ export type FromThread =
   | { kind: 'idle' }
   | { kind: 'enumerated'; devices: EnumeratedDevice[] }
   | { kind: 'print'; text: string }
+  | { kind: 'optimises'; ms: number }
   | { kind: 'check'; report: CheckReport };

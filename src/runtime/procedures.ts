@@ -92,12 +92,12 @@ export const PROCEDURES = {
   /** The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where it is looked at. */
   allocManaged: (driver: Driver, device: number, bytes: number, flags: number, root: number): { address: number; view: Uint8Array | undefined } => {
     const address = afterTrimming(driver, device, bytes, () => driver.cuMemAllocManaged(bytes, flags));
-    driver.nameAllocation?.(address, root);
+    driver.nameAllocation?.(address, root, 0);
     return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
   },
   allocPlain: (driver: Driver, device: number, bytes: number, root: number) => {
     const address = afterTrimming(driver, device, bytes, () => driver.cuMemAlloc(bytes));
-    driver.nameAllocation?.(address, root);
+    driver.nameAllocation?.(address, root, 0);
     return address;
   },
   freePlain: (driver: Driver, address: number) => driver.cuMemFree(address),

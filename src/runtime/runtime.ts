@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { receiveMessageOnPort } from 'node:worker_threads';
 
-import type { CheckReport } from '../driver/check-report.js';
+import type { CheckMemory, CheckReport } from '../driver/check-report.js';
 import type { SharedContext } from '../driver/driver.js';
 import { CUresult } from '../driver/result.js';
 import { Completion, CompletionSlot } from './completion.js';
@@ -19,6 +19,7 @@ import type { DecoderHost, RoomStep } from './decoder.js';
 import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
+import { expectOptimiser } from './exit.js';
 import { HandleAllocator } from './handles.js';
 import { allocateHost } from './host-allocation.js';
 import { describeInFlight, inFlight } from './in-flight.js';
@@ -50,7 +51,7 @@ export interface RuntimeEvents {
   /** The checking device found something. */
   check(report: CheckReport): void;
   /** What the allocation that operation `root` made is called, and where it was made; on a device that is checked. */
-  origin(root: number): { label: string; stack: string } | undefined;
+  origin(memory: CheckMemory): { label: string; stack: string } | undefined;
   /** The device met a fault. */
   lost(error: CudaError): void;
   /** Labels of what is allocated, by handle; asked for when the device is lost. */
@@ -207,6 +208,7 @@ export class Runtime {
         const { LibraryCaller, ThreadLoop, openDevice, openDriver, runProcedure } = await import('./thread/inline.js');
         const bare = openDriver(config, {
           print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report), askForLargePages: largePages(config.koffiPath),
+          optimises: expectOptimiser,
         });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
         const shared = viewShared(own);
@@ -680,7 +682,7 @@ export class Runtime {
   /** Says of the memory what only this thread knows: what it is called and where it was allocated. */
   private withOrigin(report: CheckReport): CheckReport {
     const { memory } = report;
-    const origin = memory?.root === undefined ? undefined : this.events.origin(memory.root);
+    const origin = memory?.root === undefined ? undefined : this.events.origin(memory);
     if (memory === undefined || origin === undefined) return report;
     return { ...report, message: `${report.message}\n  that is ${origin.label}, made\n${origin.stack}`, memory: { ...memory, ...origin } };
   }
@@ -722,6 +724,9 @@ export class Runtime {
         return;
       case 'print':
         this.events.print(message.text);
+        return;
+      case 'optimises':
+        expectOptimiser(message.ms);
         return;
       case 'reply':
       case 'reply-failed': {

@@ -32,6 +32,16 @@ describe('process.exit while helpers of large copies start', () => {
   }, 60_000);
 });
 
+describe('the end of a process that has run a kernel which V8 takes long to optimise', () => {
+  test.each([
+    ['inline', 'exit'], ['inline', 'natural'], ['worker', 'exit'], ['worker', 'natural'],
+  ])('thread %s, %s', async (thread, how) => {
+    const { code, signal, stdout, stderr, afterFirstLine } = await runProgram('large-kernel', { args: [160, thread, how], timeout: 60_000 });
+    expect({ code, signal, stdout, stderr }).toEqual({ code: 7, signal: null, stdout: 'leaving\n', stderr: '' });
+    expect(afterFirstLine).toBeLessThan(late);
+  }, 60_000);
+});
+
 describe('a process', () => {
   test('ends by itself while a device is open and idle', async () => {
     expect(await runProgram('idle', { args: ['open'] })).toMatchObject({ code: 0, signal: null, stderr: '' });

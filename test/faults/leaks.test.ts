@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 
-import { allModes } from '../core/test-device.js';
+import { allModes, onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
 
 const milliseconds = Number(process.env['ASYNC_CUDA_TEST_LEAK_MS'] ?? 3000);
@@ -51,3 +51,10 @@ describe.each(allModes)('Under load and garbage collection (%s)', (mode) => {
     expect((await run()).errors).toEqual([]);
   }, timeout);
 });
+
+test.runIf(onCpu).each(allModes)('Opening and closing devices leaves no more memory resident (%s)', async (mode) => {
+  const { code, stderr, result } = await runProgram('open-close', { args: [mode, 80], timeout: 60_000 });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  // Each has tables of 17 MB.
+  expect((result as { more: number }).more).toBeLessThan(200);
+}, 65_000);

@@ -46,3 +46,27 @@ ret;
 }
 `;
 }
+
+/** A kernel `branches` of so many labels, each of which may go to each other: V8 takes long to optimise it. */
+export function manyBranches(labels: number): string {
+  const lines: string[] = [];
+  for (let from = 0; from < labels; from++) {
+    lines.push(`L${from}: add.u32 %r, %r, ${from + 1};`);
+    for (let to = 0; to < labels; to++) lines.push(`setp.eq.u32 %p, %r, ${from * labels + to}; @%p bra L${to};`);
+    lines.push('setp.gt.u32 %p, %r, 1000; @%p bra END;');
+  }
+  return `.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry branches(.param .u64 words)
+{
+.reg .u32 %r; .reg .u64 %a; .reg .pred %p;
+ld.param.u64 %a, [words];
+ld.global.u32 %r, [%a];
+${lines.join('\n')}
+bra L0;
+END: st.global.u32 [%a], %r;
+ret;
+}
+`;
+}

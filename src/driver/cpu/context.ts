@@ -11,6 +11,7 @@ import type { Crew } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail } from './failure.js';
 import type { Capture } from './graphs/capture.js';
+import { FailedAssertions } from './kernels/assertions.js';
 import { BlockSlots } from './kernels/block-slots.js';
 import type { KernelHeap } from './kernels/host-functions.js';
 import type { Machine } from './machine.js';
@@ -47,8 +48,7 @@ export class CpuContext {
   readonly perThread: Stream;
   /** The memory of `malloc` in kernels, once a module that uses it is loaded. */
   heap: KernelHeap | undefined = undefined;
-  /** What the last failed assertion said, until the fault that follows it is reported. */
-  failedAssertion: string | undefined = undefined;
+  readonly failedAssertions = new FailedAssertions(this);
   launches = 0;
   /** Frees that wait for queued work. */
   private deferred = 0;

@@ -55,6 +55,8 @@ export interface CpuOptions {
   writeText?: (path: string, text: string) => void;
   /** Asks the system for large pages of device memory that is about to be used for large allocations. Default: nobody asks. @internal */
   askForLargePages?: (memory: Uint8Array) => void;
+  /** Called with a launch whose code the engine may optimise in the background for so many milliseconds. Default: nothing. @internal */
+  optimises?: (ms: number) => void;
   /** Watches kernels and the host's work, and fails what is wrong. */
   check?: boolean | CheckOptions;
   /** Explores the orders in which streams and blocks may run: the same seed, the same order. */
@@ -84,6 +86,7 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     threadsBeforeLanes: check !== undefined || options.schedule !== undefined ? Infinity : { many: THREADS_BEFORE_LANES, all: 0, none: Infinity }[options.lanes ?? 'many'],
     check,
     report: options.report ?? (() => undefined),
+    optimises: options.optimises ?? (() => undefined),
     seed: options.schedule?.seed,
   });
   const multiprocessors = options.multiprocessors ?? cores();

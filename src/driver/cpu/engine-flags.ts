@@ -1,6 +1,8 @@
 /** V8's flags that the CPU device needs. Apart from the rest: it is asked before the rest is compiled. */
 import { setFlagsFromString } from 'node:v8';
 
+/** The number of a function that no module has. */
+const NO_FUNCTION = 2 ** 31 - 1;
 const IS_NODE_20 = Number(process.versions.node.split('.')[0]) < 21;
 
 /**
@@ -12,4 +14,19 @@ export function bringUpToDate(): void {
   if (!IS_NODE_20) return;
   setFlagsFromString('--experimental-wasm-relaxed-simd');
   setFlagsFromString('--no-turbo-use-mid-tier-regalloc-for-huge-functions');
+}
+
+/**
+ * What `make` compiles, V8 never optimises: its simple code then counts no turns, by which others are chosen for that.
+ * All of it is compiled at once, since the flags are those of the process and others' modules are to keep theirs.
+ */
+export function withoutOptimiser<T>(make: () => T): T {
+  setFlagsFromString(`--wasm-tier-up-filter=${NO_FUNCTION}`);
+  setFlagsFromString('--no-wasm-lazy-compilation');
+  try {
+    return make();
+  } finally {
+    setFlagsFromString('--wasm-lazy-compilation');
+    setFlagsFromString('--wasm-tier-up-filter=-1');
+  }
 }

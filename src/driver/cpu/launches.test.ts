@@ -234,7 +234,7 @@ test('a failed assertion is printed and is in the error', () => {
   cu.hostView(at, 64).set(new TextEncoder().encode('i < n\0'));
   launch(kernel('assert'), stream, [[at]]);
   expect(messageOf(() => cu.cuStreamSynchronize(stream))).toContain('Assertion `i < n` failed.');
-  expect(printed.join('')).toContain('Assertion `i < n` failed.\n');
+  expect(printed.join('')).toContain('block: [0,0,0], thread: [0,0,0] Assertion `i < n` failed.\n');
 });
 
 test('function attributes, parameters and occupancy', () => {

@@ -48,6 +48,8 @@ export interface MachineServices {
   /** What to look for, on a device that is checked, and who is told. */
   check: CheckSettings | undefined;
   report: (report: CheckReport) => void;
+  /** The engine may optimise code in the background for so many milliseconds: the process does not end before. */
+  optimises: (ms: number) => void;
   /** The seed of a device whose order of work is explored. */
   seed: number | undefined;
 }

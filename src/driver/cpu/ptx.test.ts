@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { CUlimit } from '../attributes.js';
 import { openCpu } from './open.js';
 import { messageOf, packParams, resultOf } from './testing/open-fake.js';
 
@@ -48,6 +49,32 @@ test('printf and assert of a compiled kernel', () => {
   expect(printed).toEqual(['t 0 of 2: 0.500000 str\n']);
   cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 2, 1, 1, 0, stream, params, 0, params.byteLength);
   expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(0,0,0\), thread \(1,0,0\)/);
+});
+
+test('each thread that fails an assertion says so with its block and its number, the others go on', () => {
+  const { cu, stream, kernel, managed, printed } = open('k14_printf');
+  const f = managed(Float32Array, 4, 4);
+  f.view.set([-1, 1, -2, -3]);
+  const params = packParams([4, [f.at]]);
+  cu.cuLaunchKernel(kernel('hello'), 3, 1, 1, 2, 2, 1, 0, stream, params, 0, params.byteLength);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/Assertion `.*` failed\., PTX line \d+, block \(0,0,0\), thread \(0,0,0\)$/);
+  const failures = printed.join('').split('\n').filter((line) => line.includes('Assertion'));
+  // threadIdx.x is 0 or 1: both rows of each block read f[0] and f[1].
+  expect(failures).toEqual([0, 1, 2].flatMap((block) => [0, 1].map((y) =>
+    expect.stringMatching(new RegExp(String.raw`^src/k14_printf\.cu:\d+: void hello\(int, const float \*\): block: \[${block},0,0\], thread: \[0,${y},0\] Assertion \`f\[threadIdx\.x\]>=0\.f\` failed\.$`)) as string)));
+});
+
+test('failed assertions are told up to the size of the printf buffer', () => {
+  const { cu, stream, kernel, managed, printed } = open('k14_printf');
+  const f = managed(Float32Array, 1, 4);
+  f.view.set([-1]);
+  cu.cuCtxSetLimit(CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE, 10_000);
+  const params = packParams([1, [f.at]]);
+  cu.cuLaunchKernel(kernel('hello'), 5000, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toContain('CUDA_ERROR_ASSERT');
+  const failures = printed.filter((text) => text.includes('Assertion'));
+  expect(failures.join('').length).toBeGreaterThan(10_000);
+  expect(failures.slice(0, -1).join('').length).toBeLessThan(10_000);
 });
 
 test('malloc of a compiled kernel', () => {

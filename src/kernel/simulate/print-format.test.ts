@@ -26,3 +26,10 @@ test.each<[string, (number | bigint)[], string]>([
 ])('%s', (format, values, expected) => {
   expect(formatPrint(format, values)).toBe(expected);
 });
+
+test.each(['f', 'e', 'g', 'a', 'd', 'x'])('a width or a precision that no program needs counts as 4096: %%%s', (conversion) => {
+  for (const digits of ['4097', '1000000000', '9'.repeat(400)]) {
+    expect(formatPrint(`%.${digits}${conversion}`, [7])).toBe(formatPrint(`%.4096${conversion}`, [7]));
+    expect(formatPrint(`%${digits}${conversion}`, [7])).toBe(formatPrint(`%4096${conversion}`, [7]));
+  }
+});

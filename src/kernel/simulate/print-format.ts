@@ -1,7 +1,10 @@
 /** The device's printf: a format in C's terms, with i32, u32, i64, u64 and f64 values. */
 import type { Value } from './memory.js';
 
-const CONVERSION = /%([-+ #0]*)(\d+)?(?:\.(\d*))?(?:hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])/g;
+/** As on the CPU device: a larger width or precision counts as this. */
+const MOST_PLACES = 4096;
+
+const CONVERSION = /%([-+ #0]*)([1-9]\d*)?(?:\.(\d*))?(?:hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])/g;
 
 interface Conversion {
   readonly flags: string;
@@ -132,7 +135,8 @@ export function formatPrint(format: string, values: readonly Value[]): string {
   return format.replace(CONVERSION, (whole, flags: string, width: string | undefined, precision: string | undefined, letter: string) => {
     if (letter === '%') return '%';
     if (next >= values.length) return whole;
-    const conversion = { flags, width: Number(width ?? 0), precision: precision === undefined ? undefined : Number(precision) };
+    const places = (digits: string): number => Math.min(Number(digits), MOST_PLACES);
+    const conversion = { flags, width: places(width ?? '0'), precision: precision === undefined ? undefined : places(precision) };
     return letter in CONVERSIONS ? CONVERSIONS[letter]!(values[next++]!, conversion) : float(values[next++]!, letter, conversion);
   });
 }

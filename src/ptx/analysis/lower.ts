@@ -596,6 +596,7 @@ class Lowering {
       }
     }
     this.pushCall({ source, target, argValues, resultValues, predicate });
+    if (target === '__assertfail') this.push({ mnemonic: 'exit', modifiers: [], args: [], predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined });
   }
 
   private pushCall({ source, target, argValues, resultValues, predicate }: LoweredCall): void {

@@ -10,6 +10,7 @@ import type { Emitter } from './emitter.js';
 import type { AccessSpace, Place } from './memory-access.js';
 
 const B32 = scalarType('b32');
+const PREDICATE = scalarType('pred');
 const none: Signature['results'] = [];
 
 /** What code compiled with `check` imports from `env`, beside the memory and host functions. */
@@ -18,6 +19,8 @@ export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
   check_access: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
   /** The same of a load that does not look at all of its bytes: a bit for each that it does, and the load's number or -1 */
   check_load: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
+  /** ctx, thread, number of a load, a bit for each of its bytes that a value was chosen for which is made of them */
+  check_chosen: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
   /** address, bytes, number of a load, the first of its bytes that are stored here */
   check_stored: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
   /** to, from, bytes: memory that was copied to memory */
@@ -74,6 +77,7 @@ function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
   if (modifiers.includes('acquire') || modifiers.includes('acq_rel')) flags |= ACCESS.acquire;
   if (modifiers.includes('release') || modifiers.includes('acq_rel')) flags |= ACCESS.release;
   if (modifiers.includes('cta')) flags |= ACCESS.block;
+  if (inst.mnemonic === 'st' && !modifiers.includes('async') && !modifiers.includes('bulk')) flags |= ACCESS.store;
   return flags | ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift;
 }
 
@@ -92,6 +96,23 @@ export function emitAccessCheck(e: Emitter, place: Place, arg: Arg, size: number
     code.get(place.local).i32(place.offset + at).op('i32.add').i32(bytes).i32(load).i32(from);
     e.call('check_stored');
   }
+}
+
+/** Tells which loaded bytes the value is made of that a `selp` chooses. */
+export function emitChoiceCheck(e: Emitter): void {
+  const { code, inst } = e;
+  const sides = inst.mnemonic === 'selp' ? e.copies?.chosen(inst) : undefined;
+  sides?.forEach((side, index) => {
+    if (side.length === 0) return;
+    e.push(inst.args[3]!, PREDICATE);
+    if (index === 1) code.op('i32.eqz');
+    e.when(() => {
+      for (const { slot, bytes } of side) {
+        code.get(e.ctx).get(e.thread).i32(slot).i32(bytes);
+        e.call('check_chosen');
+      }
+    });
+  });
 }
 
 /** Tells that bytes go from memory to memory, whether somebody has written them or not. */

@@ -11,6 +11,7 @@ import type { Region, Shape } from '../analysis/regions.js';
 import { NoSuchType, scalarType } from '../scalar-types.js';
 import type { Rule, Rules } from '../rules/rule.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
+import { emitChoiceCheck } from './check.js';
 import { Copies } from './copies.js';
 import { Emitter } from './emitter.js';
 import type { Surroundings } from './emitter.js';
@@ -179,6 +180,7 @@ export abstract class ControlFlowEmitter extends Emitter {
     this.inst = inst;
     const rule = this.rules.get(inst.mnemonic);
     if (!rule) throw UNCOVERED_MNEMONICS.has(inst.mnemonic) ? this.unsupported() : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
+    if (this.around.check) emitChoiceCheck(this);
     if (inst.predicate) {
       this.code.get(this.registerLocal(inst.predicate.register));
       if (inst.predicate.negated) this.code.op('i32.eqz');

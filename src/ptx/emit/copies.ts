@@ -5,6 +5,7 @@
 import type { Block } from '../analysis/blocks.js';
 import { eachInstruction } from '../analysis/liveness.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
+import { Choices } from './choices.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 
@@ -46,6 +47,13 @@ export interface StoredCopy {
   from: number;
 }
 
+/** The registers that a load from memory sets, each with its bytes of the load. */
+function partsOf(inst: Inst): { register: Register; bytes: number }[] | undefined {
+  const moved = inst.mnemonic === 'ld' && parameterOf(inst) === undefined ? elementsOf(inst, inst.args[0]) : undefined;
+  return moved?.elements.flatMap((element, index) => element.kind === 'register'
+    ? [{ register: element.register, bytes: ((2 ** moved.bytes - 1) << (index * moved.bytes)) | 0 }] : []);
+}
+
 export class Copies {
   /** By register: the bits that decide something, in any of the values it has. */
   private readonly needed: bigint[];
@@ -53,6 +61,7 @@ export class Copies {
   private readonly stored = new Map<Inst, StoredCopy[]>();
   /** By register: whether any of its values comes out of memory. */
   private readonly loaded: boolean[];
+  private readonly choices: Choices;
   private changed = false;
 
   /** `read`: registers whose values leave the function. */
@@ -60,6 +69,7 @@ export class Copies {
     this.needed = new Array<bigint>(registers).fill(0n);
     for (const { id } of read) this.needed[id] = ALL;
     this.loaded = new Array<boolean>(registers).fill(false);
+    this.choices = new Choices(blocks, partsOf);
     this.findNeeded(blocks);
     for (const block of blocks) this.followLoads(block);
   }
@@ -87,6 +97,13 @@ export class Copies {
   /** Of a load whose bytes a store of its block writes: its number. */
   slot(inst: Inst): number | undefined {
     return this.slots.get(inst);
+  }
+
+  /** Of a `selp` whose result decides something: by number of a load, the bytes that its two values are made of. */
+  chosen(inst: Inst): { slot: number; bytes: number }[][] | undefined {
+    const sides = this.choices.of(inst);
+    if (sides === undefined || (this.wanted(inst.args[0]) & ALL) === 0n) return undefined;
+    return sides.map(side => side.map(({ load, bytes }) => ({ slot: this.slots.get(load)!, bytes })));
   }
 
   /** Of a store: which of its bytes were only loaded. */
@@ -172,10 +189,26 @@ export class Copies {
   private visit(inst: Inst): void {
     const { predicate } = inst;
     if (predicate !== undefined) this.need(predicate.register, ALL);
+    if (this.visitChoice(inst)) return;
     if (PASSES[inst.mnemonic]?.(inst, this.passing) === true) return;
     // Anything else looks at all that it is given. What a predicate leaves alone is named as read, too.
     const kept = predicate === undefined ? undefined : new Set(inst.defs);
     for (const register of inst.uses) if (kept?.has(register) !== true) this.need(register, ALL);
+  }
+
+  /** What a `selp` chooses of what its block has loaded is told there, and decides nothing before. */
+  private visitChoice(inst: Inst): boolean {
+    const { args } = inst;
+    if (this.choices.passes(inst)) {
+      for (const arg of args.slice(1)) this.take(arg, STORED);
+      return true;
+    }
+    const sides = this.choices.of(inst);
+    if (sides === undefined) return false;
+    const bits = this.wanted(args[0]);
+    sides.forEach((side, index) => { this.take(args[1 + index], side.length > 0 ? STORED : bits); });
+    this.take(args[3], ALL);
+    return true;
   }
 
   private readonly passing: Passing = {
@@ -192,6 +225,9 @@ export class Copies {
     /** What a register holds of a load. */
     const held = new Map<number, { load: Inst; from: number; bytes: number }>();
     let slots = 0;
+    for (const inst of insts) {
+      for (const { load } of this.choices.of(inst)?.flat() ?? []) if (!this.slots.has(load)) this.slots.set(load, slots++);
+    }
     for (const inst of insts) {
       const { mnemonic, defs, predicate } = inst;
       if (mnemonic === 'call') {

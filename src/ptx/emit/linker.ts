@@ -13,7 +13,7 @@ export const HOST_FUNCTIONS: Readonly<Record<string, { importName: string; signa
   malloc: { importName: 'host_malloc', signature: { params: ['i64'], results: ['i64'] } },
   free: { importName: 'host_free', signature: { params: ['i64'], results: [] } },
   cudaGraphSetConditional: { importName: 'host_set_conditional', signature: { params: ['i64', 'i32'], results: [] } },
-  __assertfail: { importName: 'host_assert', signature: { params: ['i32', 'i32', 'i32', 'i32'], results: [] } },
+  __assertfail: { importName: 'host_assert', signature: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: [] } },
 };
 
 const GLOBALS: Readonly<Record<string, WasmType>> = {

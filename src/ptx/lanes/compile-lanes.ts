@@ -4,6 +4,7 @@
 
 import type { Surroundings } from '../emit/emitter.js';
 import { Linker } from '../emit/linker.js';
+import { countsOnWarpSteps } from '../analysis/warp-steps.js';
 import type { Register } from '../analysis/program.js';
 import { RULES } from '../rules/all.js';
 import { runtimeLibrary } from '../runtime/library.js';
@@ -92,7 +93,7 @@ export function compileLanes(name: string, kernel: LaneKernel, most: number, one
   const { blocks, shape, liveness, lowered, layout } = kernel;
   const widest = planLanes(blocks, shape, liveness, lowered.registers, 4 * most);
   if (typeof widest === 'string') return widest;
-  const groups = worthwhile(kernel, widest, most);
+  const groups = most === WARP_GROUPS && countsOnWarpSteps(blocks) ? most : worthwhile(kernel, widest, most);
   if (groups === 0) return 'its warps would be several units, and exchange values often';
   const plan = groups === most ? widest : planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;

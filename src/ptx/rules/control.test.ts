@@ -107,11 +107,18 @@ describe('what the host provides', () => {
     expect(outcome.status).toBe(STATUS.done);
     expect([...out.subarray(0, 20)]).toEqual(Array.from({ length: 20 }, (_, t) => t));
   });
-  it('__assertfail ends the launch and tells the claim', () => {
+  it('__assertfail ends its thread and tells the claim', () => {
     const { grid, outcome } = run(`mov.u64 %l0, claim; cvta.global.u64 %l0, %l0; setp.eq.u32 %p, %t, 5; @!%p bra fine; { .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 c;
       st.param.b64 [m], %l0; st.param.b64 [f], %l0; st.param.b32 [l], 12; st.param.b64 [n], %l0; st.param.b64 [c], 1; call.uni __assertfail, (m, f, l, n, c); } fine:`, { before: declared, threads: 8 });
     expect([outcome.fault?.kind, outcome.fault?.thread]).toEqual([FAULT.assert, 5]);
     expect(grid.asserts).toEqual(['x < y']);
+  });
+  it('__assertfail of each thread that fails is told, and the others go on', () => {
+    const { grid, out, outcome } = run(`mov.u64 %l0, claim; cvta.global.u64 %l0, %l0; mov.u32 %r0, 7; setp.ge.u32 %p, %t, 5; @!%p bra fine; { .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 c;
+      st.param.b64 [m], %l0; st.param.b64 [f], %l0; st.param.b32 [l], 12; st.param.b64 [n], %l0; st.param.b64 [c], 1; call.uni __assertfail, (m, f, l, n, c); } fine: bar.sync 0; ${STORE}`, { before: declared, threads: 8 });
+    expect([outcome.fault?.kind, outcome.fault?.thread]).toEqual([FAULT.assert, 5]);
+    expect(grid.asserts).toEqual(['x < y', 'x < y', 'x < y']);
+    expect([...out.subarray(0, 8)]).toEqual([7, 7, 7, 7, 7, 0, 0, 0]);
   });
 });
 

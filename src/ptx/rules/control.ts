@@ -121,13 +121,17 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
     }
   };
   if (name === '__assertfail') {
-    // message, file, line, function, character size
-    code.get(e.ctx).i32(FAULT.assert).get(e.thread).i32(e.line);
-    push(0, true);
-    e.call('fault');
+    code.get(e.ctx).get(e.thread).i32(e.line);
+    e.call('fault_assert');
   }
   if (e.around.check) emitCallerCheck(e);
-  host.signature.params.forEach((type, index) => { push(index, type === 'i64'); });
+  if (name === '__assertfail') {
+    // Message, file, line, function. Behind them stands a character's size; the host is told the thread in its place.
+    for (let index = 0; index < 4; index++) push(index, false);
+    code.get(e.ctx).get(e.thread);
+  } else {
+    host.signature.params.forEach((type, index) => { push(index, type === 'i64'); });
+  }
   e.call(host.importName);
   if (host.signature.results.length) {
     const value = results[0];
@@ -138,7 +142,6 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
       code.op('drop');
     }
   }
-  if (name === '__assertfail') e.leaveFaulted();
 }
 
 function fence(e: Emitter): void {

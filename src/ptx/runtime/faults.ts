@@ -3,13 +3,18 @@
 import { CTX, FAULT, NULL_PAGE } from '../context.js';
 
 export const FAULT_FUNCTIONS = `
-(func $fault (param $ctx $kind $thread $line i32) (param $address i64)
+(func $record_fault (param $ctx $kind $thread $line i32) (param $address i64)
   (if (i32.eqz (i32.load offset=${CTX.faultKind} $ctx)) (then
     (i32.store offset=${CTX.faultKind} $ctx $kind)
     (i64.store offset=${CTX.faultAddress} $ctx $address)
     (i32.store offset=${CTX.faultThread} $ctx $thread)
-    (i32.store offset=${CTX.faultLine} $ctx $line)))
+    (i32.store offset=${CTX.faultLine} $ctx $line))))
+(func $fault (param $ctx $kind $thread $line i32) (param $address i64)
+  (call $record_fault $ctx $kind $thread $line $address)
   (global.set $unwind 2))
+;; An assertion ends its thread alone: others of the grid may fail, too, and each is to be told.
+(func $fault_assert (param $ctx $thread $line i32)
+  (call $record_fault $ctx ${FAULT.assert} $thread $line 0L))
 
 (func $fault_trap (param $ctx $thread $line i32)
   (call $fault $ctx ${FAULT.trap} $thread $line 0L))

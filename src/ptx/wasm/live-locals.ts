@@ -2,26 +2,10 @@
 // the loop in a register of its own, also one whose value no way through the code ever needs: they do not know which of
 // a loop's entries control takes. Whoever wrote the code does, and can say so by clearing those locals.
 
+import { operands, vectorOperands } from './immediates.js';
+
 /** Blocks of the function times words of their sets: past that the answer costs more than it is worth. */
 const MOST_WORDS = 1 << 22;
-
-/** LEB128s, and bytes, that stand behind an opcode without a prefix. */
-function operands(opcode: number): { numbers: number; bytes: number } {
-  if (opcode === 0x10 || (opcode >= 0x20 && opcode <= 0x24) || (opcode >= 0x3f && opcode <= 0x42)) return { numbers: 1, bytes: 0 };
-  if (opcode === 0x11 || (opcode >= 0x28 && opcode <= 0x3e)) return { numbers: 2, bytes: 0 };
-  if (opcode === 0x43) return { numbers: 0, bytes: 4 };
-  if (opcode === 0x44) return { numbers: 0, bytes: 8 };
-  return { numbers: 0, bytes: 0 };
-}
-
-/** The same of an opcode behind 0xfd. */
-function vectorOperands(opcode: number): { numbers: number; bytes: number } {
-  if (opcode === 0x0c || opcode === 0x0d) return { numbers: 0, bytes: 16 };
-  if (opcode <= 0x0b || opcode === 0x5c || opcode === 0x5d) return { numbers: 2, bytes: 0 };
-  if (opcode >= 0x15 && opcode <= 0x22) return { numbers: 0, bytes: 1 };
-  if (opcode >= 0x54 && opcode <= 0x5b) return { numbers: 2, bytes: 1 };
-  return { numbers: 0, bytes: 0 };
-}
 
 interface Label {
   /** Where branches go. */

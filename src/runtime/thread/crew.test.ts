@@ -264,6 +264,16 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     expect(messageOf(() => device.finish())).toMatch(/CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(\d,0,0\), thread \(1,0,0\)/);
   });
 
+  test('each thread that fails an assertion says so once', () => {
+    const device = open(workers);
+    const f = device.array(Float32Array, 1);
+    f.view.set([-1]);
+    device.launch(device.kernel(sample('k14_printf'), 'hello'), [300], [1], [1, [f.at]]);
+    expect(messageOf(() => device.finish())).toContain('CUDA_ERROR_ASSERT');
+    const blocks = device.printed.join('').split('\n').flatMap((line) => /block: \[(\d+),0,0\], thread: \[0,0,0\] Assertion/.exec(line)?.[1] ?? []);
+    expect(blocks.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 300 }, (_, i) => i));
+  });
+
   test('kernels of two streams that wait for each other both end', () => {
     const device = open(workers);
     const pingPong = device.kernel(kernel('pingpong', 'ppu', `
@@ -418,6 +428,17 @@ describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
     Atomics.store(flag.view, 0, 5);
     device.finish();
   });
+
+  test.each([
+    ['an atomic', 'atom.global.add.u32 %r10, [%rd0], 0;'],
+    ['a fence', 'membar.gl; ld.volatile.global.u32 %r10, [%rd0];'],
+  ])('a thousand blocks, which take longer for a turn each than a tenth of the limit: %s', (_, poll) => {
+    const device = hanging();
+    const flag = device.array(Int32Array, 1);
+    const awaits = kernel('many', 'p', `wait: ${poll} setp.eq.u32 %p0, %r10, 0; @%p0 bra wait;`);
+    device.launch(device.kernel(awaits, 'many'), [1000], [64], [[flag.at]]);
+    expect(messageOf(() => device.finish())).toMatch(/CUDA_ERROR_LAUNCH_TIMEOUT.* more blocks wait; \d+ have not begun/);
+  }, 60_000);
 
   test('not one that the host releases in time, or has told to be waited for', () => {
     const device = open(workers, {}, { stallLimit: Infinity });

@@ -71,7 +71,7 @@ function runtimeThread(): void {
     let tell = post;
     const bare = openDriver(start.config, {
       print: (text) => tell({ kind: 'print', text }), report: (report) => tell({ kind: 'check', report }), start: startMember,
-      askForLargePages: largePages(start.config.koffiPath),
+      askForLargePages: largePages(start.config.koffiPath), optimises: (ms) => tell({ kind: 'optimises', ms }),
     });
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);

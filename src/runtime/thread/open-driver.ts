@@ -27,6 +27,8 @@ export interface DriverServices {
   /** Starts the threads of a crew. Without it the calling thread runs all blocks. */
   start?: (start: MemberStart) => Member;
   askForLargePages?: AskForLargePages;
+  /** The engine may optimise code in the background for so many milliseconds: the process does not end before. */
+  optimises?: (ms: number) => void;
 }
 
 export function openDriver(config: ProviderConfig, services: DriverServices): Driver {
@@ -35,11 +37,12 @@ export function openDriver(config: ProviderConfig, services: DriverServices): Dr
   return lacksParamInfo(config) ? withoutParamInfo(driver) : driver;
 }
 
-function openEmbedded(config: ProviderConfig, { print, report, start, askForLargePages }: DriverServices): Driver {
+function openEmbedded(config: ProviderConfig, { print, report, start, askForLargePages, optimises }: DriverServices): Driver {
   return openCpu({
     print,
     ...(askForLargePages === undefined ? {} : { askForLargePages }),
     ...(report === undefined ? {} : { report }),
+    ...(optimises === undefined ? {} : { optimises }),
     ...(config.memoryBytes === undefined ? {} : { memoryBytes: config.memoryBytes }),
     ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
     ...(config.check === undefined ? {} : { check: config.check }),

@@ -98,8 +98,8 @@ export function memoryCalls(machine: Machine) {
   }
 
   return {
-    nameAllocation(dptr, root) {
-      machine.current?.checker?.map.name(dptr, root);
+    nameAllocation(dptr, root, handle) {
+      machine.current?.checker?.map.name(dptr, root, handle);
     },
     cuMemGetInfo() {
       const { memory } = machine.context('cuMemGetInfo');

@@ -43,6 +43,18 @@ const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: B
 /** Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends for it. */
 const DOUBT = 2000;
 
+/** A store that races with another one. What it stores is seen when it has been carried out. */
+interface RacingStore {
+  readonly watch: BlockWatch;
+  readonly thread: number;
+  readonly address: number;
+  readonly line: number;
+  readonly flags: number;
+  readonly earlier: Earlier;
+  /** What lay there before. */
+  readonly before: Uint8Array;
+}
+
 /** Thrown through a kernel to end it where a function that it calls cannot say so. */
 export class CheckStop extends Error {}
 
@@ -50,7 +62,7 @@ export type CheckSettings = Required<CheckOptions>;
 
 export function checkSettings(check: boolean | CheckOptions | undefined): CheckSettings | undefined {
   if (check === undefined || check === false) return undefined;
-  return { memory: true, uninitialised: true, races: true, sync: true, leaks: true, keepGoing: false, ...(check === true ? {} : check) };
+  return { memory: true, uninitialised: true, races: true, sameValue: false, sync: true, leaks: true, keepGoing: false, ...(check === true ? {} : check) };
 }
 
 export class Checker implements MemoryWatch {
@@ -69,6 +81,9 @@ export class Checker implements MemoryWatch {
   private last: BlockWatch | undefined = undefined;
   /** By number of a load in its block: a bit for each of its bytes that nobody had written. */
   private readonly loaded: number[] = [];
+  /** The same loads, where there are such bytes. */
+  private readonly loads: { address: number; bytes: number; flags: number; line: number }[] = [];
+  private racingStore: RacingStore | undefined = undefined;
   private hostWork: Work | undefined = undefined;
   /** The thread that calls a function of the host or of the run time, for what that has to say. */
   private caller: { watch: BlockWatch; thread: number; line: number } | undefined = undefined;
@@ -93,8 +108,17 @@ export class Checker implements MemoryWatch {
         this.accesses(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
       check_load: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0, decisive = 0, slot = 0) => {
         const at = address >>> 0;
-        if (slot >= 0) this.loaded[slot] = settings.uninitialised ? this.unwritten(at, bytes) : 0;
+        if (slot >= 0) {
+          this.loaded[slot] = settings.uninitialised ? this.unwritten(at, bytes) : 0;
+          if (this.loaded[slot] !== 0) this.loads[slot] = { address: at, bytes, flags, line };
+        }
         return this.access(this.watch(ctx), thread, at, bytes, flags, line, decisive) ? 1 : 0;
+      },
+      check_chosen: (ctx = 0, thread = 0, slot = 0, mask = 0) => {
+        const unwritten = this.loaded[slot]! & mask;
+        if (unwritten === 0) return;
+        const { address, bytes, flags, line } = this.loads[slot]!;
+        this.uninitialised(this.watch(ctx), thread, address, bytes, flags, line, unwritten);
       },
       check_stored: (address = 0, bytes = 0, slot = 0, from = 0) => {
         this.stored(address >>> 0, bytes, this.loaded[slot]! >>> from);
@@ -128,6 +152,8 @@ export class Checker implements MemoryWatch {
   }
 
   private watch(ctx: number): BlockWatch {
+    // The code goes on: a store that it has told of before has been carried out.
+    if (this.racingStore !== undefined) this.settleStore();
     if (ctx !== this.lastCtx) {
       this.lastCtx = ctx;
       this.last = this.blocks.get(ctx >>> 0)!;
@@ -192,6 +218,7 @@ export class Checker implements MemoryWatch {
   }
 
   endBlock(address: number): void {
+    this.settleStore();
     this.blocks.delete(address);
     this.lastCtx = -1;
   }
@@ -202,6 +229,7 @@ export class Checker implements MemoryWatch {
   }
 
   endLaunch(launch: LaunchWatch): void {
+    this.settleStore();
     this.races.end();
     const reports = this.tell(launch);
     if (reports.length > 0 && !this.settings.keepGoing) this.failed = reports;
@@ -241,6 +269,7 @@ export class Checker implements MemoryWatch {
 
   /** Ends what is watched of a launch that failed, or is to fail: what was found. */
   fail(launch: LaunchWatch): readonly CheckReport[] {
+    this.settleStore();
     this.races.end();
     for (const [address, { launch: other }] of this.blocks) if (other === launch) this.blocks.delete(address);
     this.lastCtx = -1;
@@ -248,12 +277,13 @@ export class Checker implements MemoryWatch {
     return this.tell(launch);
   }
 
+  /** Reports what was found. Returns what fails the launch. */
   private tell(launch: LaunchWatch): readonly CheckReport[] {
     // What was read before anybody wrote it may come from any of the rest.
     const isDoubt = ({ kind }: CheckReport): number => kind === 'uninitialised' ? 1 : 0;
     const reports = [...launch.found.values()].sort((a, b) => isDoubt(a) - isDoubt(b));
     for (const report of reports) this.context.machine.services.report(report);
-    return reports;
+    return reports.filter(({ kind }) => kind !== 'same-value' || this.settings.sameValue);
   }
 
   /** Ends the context for what was found since; called after every step of work. */
@@ -313,7 +343,13 @@ export class Checker implements MemoryWatch {
     const space = any & BYTE.spaceMask;
     if (space === BYTE.local || space === BYTE.param || (any & BYTE.readOnly) !== 0 || watch.number >= MOST_BLOCKS) return false;
     const earlier = this.races.access(watch, thread, address, bytes, flags, line);
-    if (earlier !== undefined) this.race(watch, thread, address, bytes, flags, line, earlier);
+    if (earlier === undefined) return false;
+    if (earlier.work === watch.launch && earlier.onlyWrites && (flags & ACCESS.store) !== 0) {
+      const before = this.context.memory.bytes.slice(address, address + bytes);
+      this.racingStore = { watch, thread, address, flags, line, earlier, before };
+      return false;
+    }
+    this.race('race', watch, thread, address, bytes, flags, line, earlier);
     return false;
   }
 
@@ -387,14 +423,29 @@ export class Checker implements MemoryWatch {
     return this.found(watch.launch, this.report('uninitialised', message, { place, address: at, bytes, memory }), false);
   }
 
-  private race(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, earlier: Earlier): void {
+  /** Two stores of the same value do no harm on any GPU there is, and compilers write some: Triton, of values that several lanes hold. */
+  private settleStore(): void {
+    const store = this.racingStore;
+    if (store === undefined) return;
+    this.racingStore = undefined;
+    const { watch, thread, address, flags, line, earlier, before } = store;
+    const { bytes } = this.context.memory;
+    const isSame = before.every((byte, index) => bytes[address + index] === byte);
+    this.race(isSame ? 'same-value' : 'race', watch, thread, address, before.length, flags, line, earlier);
+  }
+
+  private race(
+    kind: 'race' | 'same-value', watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, earlier: Earlier,
+  ): void {
     const other = this.placeOf(earlier);
-    if (this.again(watch.launch, 'race', line, other)) return;
+    if (this.again(watch.launch, kind, line, other)) return;
     const place = this.place(watch, thread, line, actionOf(flags));
     const memory = this.map.find(this.neighbour(watch, address), address, bytes);
-    const what = earlier.work !== watch.launch ? 'two streams' : earlier.block === watch.number ? 'two threads of a block' : 'two blocks';
-    this.found(watch.launch, this.report('race', `race of ${what} at ${hex(address)}: nothing orders the two accesses`,
-      { place, other, address, bytes, memory }), false);
+    const two = who(watch, thread, earlier);
+    const message = kind === 'same-value'
+      ? `${two} store the same value at ${hex(address)}: nothing orders the two stores`
+      : `race of ${two} at ${hex(address)}: nothing orders the two accesses${two === WARP ? ' (a __syncwarp() is missing between them)' : ''}`;
+    this.found(watch.launch, this.report(kind, message, { place, other, address, bytes, memory }), false);
   }
 
   /** The frame of a called function begins to live. */
@@ -567,6 +618,15 @@ export class Checker implements MemoryWatch {
       ...(this.seed === undefined ? {} : { seed: this.seed }),
     };
   }
+}
+
+const WARP = 'two threads of a warp';
+
+/** Between which two a race is. */
+function who({ launch, number }: BlockWatch, thread: number, earlier: Earlier): string {
+  if (earlier.work !== launch) return 'two streams';
+  if (earlier.block !== number) return 'two blocks';
+  return thread >>> 5 === earlier.thread >>> 5 ? WARP : 'two threads of a block';
 }
 
 /** What is the same for all threads that find the same. */

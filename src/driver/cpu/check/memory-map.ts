@@ -25,6 +25,7 @@ interface Known {
   space: CheckMemory['space'];
   label?: string;
   root?: number;
+  handle?: number;
 }
 
 export class MemoryMap {
@@ -48,9 +49,11 @@ export class MemoryMap {
   }
 
   /** Who allocated it, and by which operation. */
-  name(address: number, root: number): void {
+  name(address: number, root: number, handle: number): void {
     const known = this.live.get(address);
-    if (known !== undefined) known.root = root;
+    if (known === undefined) return;
+    known.root = root;
+    known.handle = handle;
   }
 
   freed({ address }: Allocation): void {
@@ -159,8 +162,8 @@ function nearest(candidates: readonly Known[], address: number, bytes: number): 
   return best && shown(best, address - best.address);
 }
 
-function shown({ address, bytes, space, label, root }: Known, offset: number): CheckMemory {
-  return { space, address, bytes, offset, ...(label === undefined ? {} : { label }), ...(root === undefined ? {} : { root }) };
+function shown({ address, bytes, space, label, root, handle }: Known, offset: number): CheckMemory {
+  return { space, address, bytes, offset, ...(label === undefined ? {} : { label }), ...(root === undefined ? {} : { root, handle: handle! }) };
 }
 
 /** `8 bytes behind the end of x, 1024 bytes of shared memory at 0x10100` */

@@ -1,7 +1,7 @@
 // Races of threads, blocks and streams, and what is none.
 
 import { describe, expect, test } from 'vitest';
-import type { CheckReport } from '../../check-report.js';
+import type { CheckOptions, CheckReport } from '../../check-report.js';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 import type { Shape } from '../testing/checked-device.js';
 
@@ -14,8 +14,8 @@ and.b32 %r2, %r2, 127;
 add.u32 %r1, %r1, %r9;
 add.u32 %r2, %r2, %r9;`;
 
-function run(body: string, shape: Shape, pointers = 0): CheckedDevice {
-  const device = new CheckedDevice().load(kernelOf(pointers, body));
+function run(body: string, shape: Shape, pointers = 0, check: boolean | CheckOptions = true): CheckedDevice {
+  const device = new CheckedDevice(check).load(kernelOf(pointers, body));
   const params = Array.from({ length: pointers }, () => [device.words(0, 0, 0, 0)] as const);
   device.launch('k', params, shape);
   return device;
@@ -122,6 +122,50 @@ ${after}`, { block: 32 }).fails();
     const device = run(`${SHARED}\nst.volatile.shared.u32 [%r1], %r0;\nld.volatile.shared.u32 %r3, [%r9];`, { block: 32 });
     expect(device.fails()).toEqual([]);
   });
+});
+
+describe('stores of the same value to the same place', () => {
+  const store = (value: string): string => `st.global.u32 [%rd0], ${value};`;
+
+  test('are told as such, and fail nothing', () => {
+    const device = run(store('7'), { block: 32 }, 1);
+    expect(device.fails()).toEqual([]);
+    expect(device.reports).toMatchObject([{ kind: 'same-value', count: 31, place: { action: 'write', thread: [1, 0, 0] }, other: { action: 'write', thread: [0, 0, 0] } }]);
+  });
+
+  test('of two warps and of two blocks likewise', () => {
+    for (const shape of [{ block: 64 }, { grid: 2 }]) {
+      const device = run(store('7'), shape, 1);
+      expect(device.fails()).toEqual([]);
+      expect(device.reports).toMatchObject([{ kind: 'same-value' }]);
+    }
+  });
+
+  test('and a store of another value is a race', () => {
+    const device = run('setp.eq.u32 %p0, %r0, 31;\nselp.u32 %r1, 8, 7, %p0;\nst.global.u32 [%rd0], %r1;', { block: 32 }, 1);
+    expect(device.fails()).toMatchObject([{ kind: 'race', place: { thread: [31, 0, 0] } }]);
+    expect(device.reports.map(({ kind }) => kind).sort()).toEqual(['race', 'same-value']);
+  });
+
+  test('fail with sameValue', () => {
+    const device = run(store('7'), { block: 32 }, 1, { sameValue: true });
+    expect(device.fails()).toMatchObject([{ kind: 'same-value' }]);
+  });
+
+  test('a read of one of them is a race', () => {
+    const device = run(`setp.eq.u32 %p0, %r0, 0;\n@%p0 ld.global.u32 %r2, [%rd0];\n${store('1')}`, { block: 32 }, 1);
+    expect(device.fails()).toMatchObject([{ kind: 'race', place: { thread: [1, 0, 0] }, other: { thread: [0, 0, 0] } }]);
+  });
+
+  test('a wide store is compared as a whole', () => {
+    const device = run('shl.b32 %r1, %r0, 4;\nand.b32 %r1, %r1, 16;\nst.global.v4.u32 [%rd0], {%r1, 1, 2, 3};', { block: 2 }, 4);
+    expect(device.fails()).toMatchObject([{ kind: 'race' }]);
+  });
+});
+
+test('a race of two threads of a warp says that a __syncwarp() is missing', () => {
+  const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nld.shared.u32 %r3, [%r9];`, { block: 32 });
+  expect(device.fails()[0]?.message).toMatch(/^race of two threads of a warp at 0x[0-9a-f]+: .*__syncwarp\(\)/);
 });
 
 describe('blocks of a launch', () => {

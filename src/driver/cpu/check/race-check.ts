@@ -23,7 +23,9 @@ const STRONG = 16;
 const BLOCK_SCOPE = 32;
 const ATOMIC = 64;
 const WRITE = 128;
-const LINE_SHIFT = 8;
+/** Of a write: its thread read the same bytes before, and nothing lies between the two that orders others. */
+const HAS_READ = 256;
+const LINE_SHIFT = 9;
 
 /**
  * For each word twelve numbers, so that a look at it touches one cache line or two: who, when and how, of two writers and
@@ -45,6 +47,8 @@ export interface Earlier {
   thread: number;
   line: number;
   action: 'read' | 'write' | 'atomic';
+  /** It writes, and its thread has not read before what it writes. */
+  onlyWrites: boolean;
 }
 
 export class RaceCheck {
@@ -105,7 +109,7 @@ export class RaceCheck {
     return page;
   }
 
-  /** One access of a thread; the first conflict, if there is one. */
+  /** One access of a thread; the first conflict, if there is one. Two writes come last: they may be of the same value. */
   access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): Earlier | undefined {
     const strong = (flags & (ACCESS.strong | ACCESS.atomic)) !== 0;
     const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
@@ -117,7 +121,7 @@ export class RaceCheck {
     for (let at = address; at < address + bytes;) {
       const first = at & 3;
       const last = Math.min(4, first + address + bytes - at);
-      found ??= this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes);
+      found = graver(found, this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes));
       at += last - first;
     }
     return found;
@@ -133,7 +137,8 @@ export class RaceCheck {
       const before = page[slot + HOW]!;
       if ((before & how & 15) === 0) continue;
       if (this.isOrdered(watch, thread, page[slot + WHO]!, when, how, before)) continue;
-      found ??= this.earlier(page[slot + WHO]!, before);
+      if (found?.onlyWrites === false) continue;
+      found = graver(found, this.earlier(page[slot + WHO]!, before));
     }
     record(page, at, who, this.now, how, writes);
     return found;
@@ -175,6 +180,7 @@ export class RaceCheck {
     return work && {
       work, block, thread: who & (2 ** THREAD_BITS - 1), line: how >>> LINE_SHIFT,
       action: (how & ATOMIC) !== 0 ? 'atomic' : (how & WRITE) !== 0 ? 'write' : 'read',
+      onlyWrites: (how & (ATOMIC | WRITE | HAS_READ)) === WRITE,
     };
   }
 
@@ -298,9 +304,17 @@ export class RaceCheck {
   }
 }
 
+/** The first of two conflicts, unless only the other is with a read. */
+function graver(first: Earlier | undefined, second: Earlier | undefined): Earlier | undefined {
+  return first === undefined || (first.onlyWrites && second?.onlyWrites === false) ? second : first;
+}
+
 function record(page: Page, at: number, who: number, now: number, how: number, writes: boolean): void {
   const readers = at + READERS;
   if (writes) {
+    for (let slot = readers; slot < at + FIELDS; slot += SLOT) {
+      if (page[slot + WHO] === who && page[slot + WHEN] === now && (page[slot + HOW]! & how & 15) !== 0) how |= HAS_READ;
+    }
     // What was done with the same bytes before is ordered before this, or has been reported.
     for (let slot = at; slot < at + FIELDS; slot += SLOT) if ((page[slot + HOW]! & ~how & 15) === 0) page[slot + WHEN] = 0;
     keepOther(page, at, who, now, how);

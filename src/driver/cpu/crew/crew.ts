@@ -14,7 +14,7 @@ import type { BlockSlot } from '../kernels/block-slots.js';
 import { forget } from '../kernels/stall.js';
 import { ENTRY, JOB, JOB_WORDS, MAX_ENTRIES, MAX_JOBS, MEMBER, WORD, controlBytes, entryAt, jobAt, memberAt, ring } from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
-import { Letterbox } from './letterbox.js';
+import { Letterbox, halvesOf } from './letterbox.js';
 import { Worksite } from './worksite.js';
 
 /** A started thread, as its starter gives it. */
@@ -61,7 +61,7 @@ export class Crew {
   readonly site: Worksite;
   private readonly options: CrewOptions;
   private readonly control: SharedArrayBuffer;
-  private readonly members: { member: Member; letterbox: Letterbox; assertion: string | undefined }[] = [];
+  private readonly members: { member: Member; letterbox: Letterbox }[] = [];
   private readonly modules = new Map<CodeModule, number>();
   private readonly hosts = new Map<number, Record<string, (...args: never[]) => unknown>>();
   private readonly sent: MemberMessage[] = [];
@@ -152,7 +152,7 @@ export class Crew {
     const { memory } = this.context.memory;
     const started = this.options.start({ member, control: this.control, memory, lookers: this.lookers, timeOrigin: performance.timeOrigin });
     for (const message of this.sent) started.post(message);
-    this.members.push({ member: started, letterbox: new Letterbox(this.words, member), assertion: undefined });
+    this.members.push({ member: started, letterbox: new Letterbox(this.words, member) });
   }
 
   private assemble(): void {
@@ -266,12 +266,7 @@ export class Crew {
       each.letterbox.answer((name, module, args) => {
         // What it printed before comes first.
         this.readTexts(each.letterbox);
-        const result = this.carryOut(name, module, args);
-        if (name === 'host_assert') {
-          each.assertion = this.context.failedAssertion;
-          this.context.failedAssertion = undefined;
-        }
-        return result;
+        return this.carryOut(name, module, args);
       });
       this.readTexts(each.letterbox);
     }
@@ -296,14 +291,13 @@ export class Crew {
     }
     if (name === 'host_malloc') return (host!['host_malloc'] as (bytes: bigint) => bigint)(args[0]!);
     if (name === 'host_free') (host!['host_free'] as (address: bigint) => void)(args[0]!);
-    else (host!['host_assert'] as (...args: number[]) => void)(...args.map((value) => Number(BigInt.asIntN(32, value))));
+    else (host!['host_assert'] as (...args: number[]) => void)(...args.flatMap(halvesOf));
     return 0n;
   }
 
-  /** What a member said of a kernel that WebAssembly stopped, and of an assertion that failed before its fault. */
-  reportOf(member: number): { message: string; assertion: string | undefined } {
-    const found = this.members[member];
-    return { message: found?.letterbox.message ?? '', assertion: found?.assertion };
+  /** What a member said of a kernel that WebAssembly stopped. */
+  reportOf(member: number): string {
+    return this.members[member]?.letterbox.message ?? '';
   }
 
   /** Sleeps until a job ends or a member wants something, for so many milliseconds at most. */

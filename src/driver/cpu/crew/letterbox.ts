@@ -15,6 +15,10 @@ const PIECE_BYTES = RING_BYTES / 4;
 
 type HostFunction = (...args: never[]) => unknown;
 
+/** Two 32-bit arguments of a call as one of 64 bits. */
+const pair = (low: number, high: number): bigint => BigInt(high >>> 0) << 32n | BigInt(low >>> 0);
+export const halvesOf = (value: bigint): number[] => [Number(value & 0xffffffffn), Number(BigInt.asUintN(32, value >> 32n))];
+
 export class Letterbox {
   private readonly words: Int32Array;
   private readonly bytes: Uint8Array;
@@ -43,7 +47,8 @@ export class Letterbox {
       host_malloc: (bytes: bigint): bigint => this.ask('host_malloc', module, bytes),
       host_free: (address: bigint): void => void this.ask('host_free', module, address),
       host_set_conditional: (handle: bigint, value: number): void => { setCondition(memory, handle, value); },
-      host_assert: (...args: number[]): void => void this.ask('host_assert', module, ...args.map(BigInt)),
+      host_assert: (message: number, file: number, line: number, name: number, ctx: number, thread: number): void =>
+        void this.ask('host_assert', module, pair(message, file), pair(line, name), pair(ctx, thread)),
     };
     return Object.fromEntries(names.map((name) => [name, all[name]!]));
   }

@@ -40,7 +40,6 @@ export interface SharedFault {
   readonly slot: BlockSlot;
   readonly status: number;
   readonly trap: Error | undefined;
-  readonly assertion: string | undefined;
 }
 
 /** The block counter is a word. */
@@ -243,12 +242,11 @@ export class SharedGrid implements Stay {
     const at = jobAt(this.job);
     const status = words[at + JOB.faultStatus]!;
     const member = words[at + JOB.faultMember]!;
-    const { message, assertion } = crew.reportOf(member);
+    const message = crew.reportOf(member);
     return {
       slot: this.slots.get(words[at + JOB.faultEntry]!)!,
       status: status === TRAPPED ? STATUS.fault : status,
       trap: status === TRAPPED ? new Error(this.trap ?? message) : undefined,
-      assertion,
     };
   }
 

@@ -5,7 +5,7 @@
  */
 import { CTX, STATUS, TEAM } from '../../../ptx/index.js';
 import { beginCluster, runClusters, teamBytes } from '../kernels/cluster.js';
-import { forget, noteClock, observe } from '../kernels/stall.js';
+import { YIELDS_BEFORE_COMPANY, forget, noteClock, observe } from '../kernels/stall.js';
 import { ENTRY, HELD, JOB, TRAPPED, WORD, entryAt, jobAt, pieceOf, ring } from './control.js';
 
 /** Runs one block; see the contract of the PTX compiler. */
@@ -13,8 +13,8 @@ export type RunBlock = (ctx: number, fuel: number) => number;
 
 /** Loop back edges that one call of a kernel may take. */
 export const FUEL = 65536;
-/** A block that has yielded so often without ending gets company. */
-export const YIELDS_BEFORE_COMPANY = 16;
+/** The same where several blocks take turns: they may wait for one that has not begun yet, or for ever. */
+export const SHARED_FUEL = 8192;
 /** Blocks between two looks at the clock, for %clock. */
 const CLOCK_BLOCKS = 16;
 
@@ -74,7 +74,7 @@ export class Worksite {
       const blocks = this.blocksOf(address);
       let status: number;
       try {
-        status = run(address, FUEL);
+        status = run(address, Atomics.load(words, at + JOB.queued) > 0 ? SHARED_FUEL : FUEL);
       } catch (trap) {
         if (this.fault(at, entry, TRAPPED)) {
           trapped(trap instanceof Error ? trap.message : String(trap));

@@ -4,12 +4,15 @@
  */
 import { formatPrintf } from './printf.js';
 
+/** Bytes of a text at most: one that no zero ends would go on to the end of memory. */
+const MOST_BYTES = 1 << 20;
+
 /** Zero-terminated text in device memory. */
 export function deviceText(memory: WebAssembly.Memory, address: number): string {
-  const bytes = new Uint8Array(memory.buffer);
   const start = address >>> 0;
-  const end = bytes.indexOf(0, start);
-  return new TextDecoder().decode(bytes.slice(start, end < 0 ? bytes.length : end));
+  const bytes = new Uint8Array(memory.buffer).subarray(start, start + MOST_BYTES);
+  const end = bytes.indexOf(0);
+  return new TextDecoder().decode(bytes.slice(0, end < 0 ? bytes.length : end));
 }
 
 /** What printf prints, and how many arguments it takes, which is what vprintf returns on a GPU. */

@@ -20,7 +20,7 @@ export interface Fault {
 
 interface FaultKind {
   result: CUresult;
-  says: (address: string, assertion: string | undefined) => string;
+  says: (address: string) => string;
 }
 
 /** What the driver says where the checker stopped a kernel: what a GPU would, where it has a word for it. */
@@ -41,7 +41,7 @@ const KINDS: Readonly<Record<number, FaultKind>> = {
   [FAULT.misaligned]: { result: CUresult.CUDA_ERROR_MISALIGNED_ADDRESS, says: (address) => `misaligned read or write at ${address}` },
   [FAULT.trap]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel executed trap' },
   [FAULT.breakpoint]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel executed brkpt, and nobody debugs it' },
-  [FAULT.assert]: { result: CUresult.CUDA_ERROR_ASSERT, says: (_, assertion) => assertion ?? 'an assertion failed' },
+  [FAULT.assert]: { result: CUresult.CUDA_ERROR_ASSERT, says: () => 'an assertion failed' },
   [FAULT.divergentBarrier]: STUCK,
   [FAULT.stackOverflow]: { result: CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR, says: () => 'calls are nested deeper than the call stack' },
   [FAULT.invalidCall]: { result: CUresult.CUDA_ERROR_INVALID_PC, says: (address) => `indirect call of ${address}, which is no function` },
@@ -67,21 +67,28 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const address = BigInt.asUintN(32, BigInt(low)) | BigInt.asUintN(32, BigInt(high)) << 32n;
   const line = words[at + (CTX.faultLine >> 2)]!;
   const thread = words[at + (CTX.faultThread >> 2)]!;
-  const assertion = context.failedAssertion;
-  context.failedAssertion = undefined;
+  const failed = describeAssertion(launch);
+  if (failed !== undefined) return failed;
   if (launch.watch !== undefined) {
     const reports = context.checker!.describeFault(launch.watch, ctx, status === STATUS.stuck ? FAULT.divergentBarrier : words[at + (CTX.faultKind >> 2)]!, thread, line, address);
     const { fatal } = launch.watch;
     if (fatal !== undefined) return checked(fatal, reports);
   }
-  if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}: ${waitingText(launch, ctx)}` };
+  if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('')}: ${waitingText(launch, ctx)}` };
   // Where it was is overwritten too.
-  if (kind === OVERWRITTEN) return { result: kind.result, detail: `${name}: ${kind.says('', undefined)}` };
+  if (kind === OVERWRITTEN) return { result: kind.result, detail: `${name}: ${kind.says('')}` };
   const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, ctx), threadText(launch, thread)];
   return {
     result: kind.result,
-    detail: `${name}: ${kind.says(hex(address), assertion)}, ${where.filter((part) => part !== '').join(', ')}`,
+    detail: `${name}: ${kind.says(hex(address))}, ${where.filter((part) => part !== '').join(', ')}`,
   };
+}
+
+/** The first assertion that failed in the grid: all that comes after it may come of it. */
+export function describeAssertion(launch: LaunchOperation): Fault | undefined {
+  const failed = launch.failedAssertion;
+  if (failed === undefined) return undefined;
+  return { result: CUresult.CUDA_ERROR_ASSERT, detail: `${launch.func.name}: ${failed.text}, ${failed.place}` };
 }
 
 function checked(fatal: CheckReport, reports: readonly CheckReport[]): Fault {
@@ -93,6 +100,8 @@ const TOLD = 8;
 
 /** No block of the grid gets any further. `waiting` are the addresses of those that have begun. */
 export function describeStall(launch: LaunchOperation, waiting: readonly number[], unstarted: number, milliseconds: number): Fault {
+  const failed = describeAssertion(launch);
+  if (failed !== undefined) return failed;
   if (launch.watch !== undefined) {
     const reports = launch.func.context.checker!.describeStall(launch.watch, waiting, unstarted, milliseconds);
     return checked(launch.watch.fatal!, reports);
@@ -114,6 +123,8 @@ function waitingText(launch: LaunchOperation, ctx: number): string {
 /** WebAssembly stopped the kernel itself. */
 export function describeTrap(launch: LaunchOperation, slot: BlockSlot, trap: unknown): Fault {
   const ctx = launch.faultyBlock(slot);
+  const failed = describeAssertion(launch);
+  if (failed !== undefined) return failed;
   if (launch.watch !== undefined) {
     const reports = launch.func.context.checker!.describeFault(launch.watch, ctx, FAULT.none, 0, 0, 0n);
     const { fatal } = launch.watch;

@@ -8,7 +8,7 @@ import type { CpuContext } from '../context.js';
 import { setCondition } from '../graphs/condition.js';
 import { Arena } from '../memory/arena.js';
 import type { Range } from '../memory/arena.js';
-import { deviceText, printf } from './device-text.js';
+import { printf } from './device-text.js';
 
 /** Bytes that nobody owns behind each block of a heap that is checked. */
 const HEAP_GAP = 256;
@@ -73,10 +73,8 @@ export function hostFunctions(call: string, context: CpuContext, names: readonly
     host_set_conditional(handle: bigint, value: number): void {
       setCondition(memory, handle, value);
     },
-    host_assert(message: number, file: number, line: number, name: number): void {
-      const said = `${deviceText(memory, file)}:${line}: ${deviceText(memory, name)}: Assertion \`${deviceText(memory, message)}\` failed.`;
-      context.failedAssertion = said;
-      context.print(`${said}\n`);
+    host_assert(message: number, file: number, line: number, name: number, ctx: number, thread: number): void {
+      context.failedAssertions.add({ message, file, line, name, ctx, thread });
     },
   };
   // As on a GPU, the heap is made when a module that uses it is loaded, and its size is fixed from then on.

@@ -6,10 +6,11 @@ import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
 import type { RunBlock } from '../crew/worksite.js';
 import { alignedRun, vectorProbe } from './aligned-run.js';
+import { engineModule } from './engine-module.js';
+import type { EngineModule } from './engine-module.js';
 
 /** A WebAssembly module with what other threads need to make instances of it, too. */
-export interface CodeModule {
-  readonly wasm: WebAssembly.Module;
+export interface CodeModule extends EngineModule {
   /** Where the variables begin that it works on. */
   readonly dataAddress: number;
   readonly hostImports: readonly string[];
@@ -35,7 +36,7 @@ export interface KernelCode {
 export const THREADS_BEFORE_LANES = 1 << 14;
 
 /** Instances share the compiled module. */
-const compiled = new WeakMap<LaneCode, WebAssembly.Module>();
+const compiled = new WeakMap<LaneCode, EngineModule>();
 
 /** Chooses between a kernel's codes, and keeps them. */
 export class KernelCodes {
@@ -44,6 +45,7 @@ export class KernelCodes {
   private readonly plain: KernelCode;
   private readonly inLanes = new Map<LaneCode, KernelCode>();
   private threads = 0;
+  private toldUntil = -Infinity;
 
   constructor(context: CpuContext, kernel: CompiledKernel, plain: KernelCode) {
     this.context = context;
@@ -51,10 +53,26 @@ export class KernelCodes {
     this.plain = plain;
   }
 
-  /** For a launch of so many threads in blocks of this shape. */
+  /** For a launch of so many threads in blocks of this shape, which is about to be made. */
   choose(threads: number, block: Int32Array): KernelCode {
+    const code = this.forShape(threads, block);
+    const { optimisingMs } = code.module;
+    if (optimisingMs > 0) this.tell(optimisingMs);
+    return code;
+  }
+
+  /** Once in so long a time: kernels are launched often. */
+  private tell(ms: number): void {
+    const { now, optimises } = this.context.machine.services;
+    if (now() < this.toldUntil) return;
+    this.toldUntil = now() + ms;
+    optimises(ms);
+  }
+
+  private forShape(threads: number, block: Int32Array): KernelCode {
     this.threads += threads;
-    if (this.threads < this.context.machine.services.threadsBeforeLanes) return this.plain;
+    const { threadsBeforeLanes } = this.context.machine.services;
+    if (this.threads < (this.kernel.inWarpSteps && threadsBeforeLanes < Infinity ? 0 : threadsBeforeLanes)) return this.plain;
     const lanes = this.kernel.inLanes([block[0]!, block[1]!, block[2]!]);
     if (typeof lanes === 'string') return this.plain;
     let known = this.inLanes.get(lanes);
@@ -71,10 +89,10 @@ export class KernelCodes {
   }
 
   private instantiate(lanes: LaneCode): KernelCode {
-    let wasm = compiled.get(lanes);
-    if (wasm === undefined) compiled.set(lanes, wasm = new WebAssembly.Module(lanes.wasm));
+    let code = compiled.get(lanes);
+    if (code === undefined) compiled.set(lanes, code = engineModule(lanes.wasm, true));
     const { dataAddress } = this.plain.module;
-    const { exports } = new WebAssembly.Instance(wasm, {
+    const { exports } = new WebAssembly.Instance(code.wasm, {
       env: {
         memory: this.context.memory.memory,
         dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, dataAddress | 0),
@@ -84,7 +102,7 @@ export class KernelCodes {
     const { exportName, sideBySide } = lanes;
     const aligned = (name: string): RunBlock => alignedRun(exports[name] as RunBlock, this.context.machine.services.now);
     return {
-      module: { wasm, dataAddress, hostImports: [], exportNames: [exportName, ...sideBySide === undefined ? [] : [sideBySide]], inLanes: true },
+      module: { ...code, dataAddress, hostImports: [], exportNames: [exportName, ...sideBySide === undefined ? [] : [sideBySide]], inLanes: true },
       index: 0,
       run: aligned(exportName),
       ...sideBySide === undefined ? {} : { sideBySide: { run: aligned(sideBySide), index: 1 } },

@@ -13,7 +13,7 @@
 import { CTX, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid, opensAtOnce } from '../crew/shared-grid.js';
-import { FUEL, YIELDS_BEFORE_COMPANY, blocksToRun, stampClock } from '../crew/worksite.js';
+import { FUEL, SHARED_FUEL, blocksToRun, stampClock } from '../crew/worksite.js';
 import { beginCluster, blockAddresses, clusterShape, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
 import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
@@ -25,9 +25,10 @@ import type { KernelCode } from './kernel-code.js';
 import type { Schedule } from '../schedule.js';
 import { summary } from '../check/checker.js';
 import type { LaunchWatch } from '../check/launch-watch.js';
-import { describeFault, describeStall, describeTrap } from './fault.js';
+import type { FailedAssertion } from './assertions.js';
+import { describeAssertion, describeFault, describeStall, describeTrap } from './fault.js';
 import type { KernelFunction } from './kernel-function.js';
-import { StallWatch, forget, noteClock, observe } from './stall.js';
+import { StallWatch, WATCH, YIELDS_BEFORE_COMPANY, forget, noteClock, observe } from './stall.js';
 
 /** Loop back edges that one call of a kernel that is watched may take: it is slower, and a step takes about as long. */
 const WATCHED_FUEL = 1024;
@@ -136,7 +137,7 @@ export class LaunchOperation extends Operation {
       const shared = this.share(fresh ? this.expected : time - this.begun);
       if (shared !== undefined) return this.stepShared(shared, slice);
     }
-    if (!fresh && this.hangs(time, slice)) return STEP.fault;
+    if (!fresh && (this.hangs(time, slice) || this.failsEarly())) return STEP.fault;
     if (this.watch !== undefined && context.checker!.isOverdue(this.watch, time)) {
       const reports = context.checker!.fail(this.watch);
       context.raise(CUresult.CUDA_ERROR_LAUNCH_FAILED, summary(reports), reports);
@@ -162,6 +163,7 @@ export class LaunchOperation extends Operation {
         if (this.watch !== undefined && !this.inTeams) context.checker!.endBlock(slot.address);
         this.finished += blocks;
         if (this.finished === this.total) {
+          if (this.failsAtEnd()) return STEP.fault;
           if (func.hasRun && this.looked !== 0) {
             Crew.ran(context, this.looked - this.begun, this.looked);
             this.remember((this.looked - this.begun) / this.finishedAtLook);
@@ -234,6 +236,7 @@ export class LaunchOperation extends Operation {
       },
     }, MAX_RESIDENT);
     if (this.shared !== undefined) {
+      this.shared.beginRound(this.stall.round);
       this.current = undefined;
       this.resident.length = 0;
     }
@@ -245,25 +248,49 @@ export class LaunchOperation extends Operation {
     const { shared, stall } = this;
     const { context } = this.func;
     const limit = context.machine.services.stallLimit;
-    const news = stall.look(now, limit, shared?.started ?? this.started, shared?.finished ?? this.finished);
-    if (news === 'moved') slice.moved = now;
-    if (news !== 'over') return false;
-    const residents = [...(shared?.residents() ?? [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 })))];
+    const blocks = (): { slot: BlockSlot; watch: Int32Array; at: number }[] =>
+      [...(shared?.residents() ?? [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 })))];
+    const news = stall.look(now, limit, shared?.started ?? this.started, shared?.finished ?? this.finished,
+      (round) => blocks().every(({ watch, at }) => watch[at + WATCH.round] === round));
+    if (news === 'open') return false;
     shared?.beginRound(stall.round);
-    if (!residents.every(({ watch, at }) => stall.isStill(watch, at))) slice.moved = now;
+    if (news === 'moved') {
+      slice.moved = now;
+      return false;
+    }
+    const residents = blocks();
+    const complete = residents.length >= MAX_RESIDENT || (shared?.started ?? this.started) === this.total;
+    if (!residents.every(({ watch, at }) => stall.isStill(watch, at, now, limit, complete))) slice.moved = now;
     if (now - slice.moved < limit) return false;
     const { result, detail, reports } = describeStall(this, residents.flatMap(({ slot }) => this.waitingBlocks(slot)), this.total - (shared?.started ?? this.started), limit);
     context.raise(result, detail, reports);
     return true;
   }
 
+  get failedAssertion(): FailedAssertion | undefined {
+    return this.func.context.failedAssertions.of(this.gridId);
+  }
+
+  /** Raises an assertion that failed in the grid, all blocks of which have ended. */
+  private failsAtEnd(): boolean {
+    const failed = describeAssertion(this);
+    if (failed === undefined) return false;
+    this.func.context.raise(failed.result, failed.detail);
+    return true;
+  }
+
+  private failsEarly(): boolean {
+    return this.func.context.failedAssertions.endsEarly(this.gridId) && this.failsAtEnd();
+  }
+
   private stepShared(shared: SharedGrid, slice: Slice): number {
     const { func } = this;
     const { context } = func;
     const now = slice.now();
-    if (this.hangs(now, slice)) return STEP.fault;
+    if (this.hangs(now, slice) || this.failsEarly()) return STEP.fault;
     const outcome = shared.step(slice);
     if (outcome === STEP.done) {
+      if (this.failsAtEnd()) return STEP.fault;
       if (func.hasRun) {
         Crew.ran(context, now - this.begun, now);
         if (shared.blockMs > 0) this.remember(shared.blockMs);
@@ -271,8 +298,7 @@ export class LaunchOperation extends Operation {
       shared.close();
       this.end();
     } else if (outcome === STEP.fault) {
-      const { slot, status, trap, assertion } = shared.fault;
-      context.failedAssertion ??= assertion;
+      const { slot, status, trap } = shared.fault;
       const { result, detail } = trap === undefined ? describeFault(this, slot, status) : describeTrap(this, slot, trap);
       context.raise(result, detail);
     }
@@ -517,7 +543,8 @@ export class LaunchOperation extends Operation {
 
   private fuel(): number {
     if (this.schedule !== undefined) return 1 + this.schedule.next(MOST_SEEDED_FUEL);
-    return this.watch === undefined ? FUEL : WATCHED_FUEL;
+    if (this.watch !== undefined) return WATCHED_FUEL;
+    return this.resident.length > 0 ? SHARED_FUEL : FUEL;
   }
 
   private end(): void {

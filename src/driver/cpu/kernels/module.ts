@@ -13,14 +13,15 @@ import { GRANULE } from '../memory/arena.js';
 import type { Allocation } from '../memory/device-memory.js';
 import type { RunBlock } from '../crew/worksite.js';
 import type { Compile } from './compile.js';
+import { engineModule } from './engine-module.js';
+import type { EngineModule } from './engine-module.js';
 import { hostFunctions } from './host-functions.js';
 import type { CodeModule } from './kernel-code.js';
 import { KernelFunction } from './kernel-function.js';
 
 /** What compiling a text gives: all that does not depend on a context. */
-export interface LoadedCode {
+export interface LoadedCode extends EngineModule {
   readonly compiled: CompiledModule;
-  readonly wasm: WebAssembly.Module;
 }
 
 const KEPT_TEXTS = 64;
@@ -45,7 +46,7 @@ export function loadCode(call: string, image: string | Uint8Array, { compile, ch
     if (!(error instanceof PtxError)) throw error;
     failPtx(call, error);
   }
-  const code = { compiled, wasm: new WebAssembly.Module(compiled.wasm) };
+  const code = { compiled, ...engineModule(compiled.wasm) };
   texts.set(key, code);
   if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value!);
   return code;
@@ -78,6 +79,7 @@ export class CpuModule implements CodeModule {
   readonly context: CpuContext;
   readonly compiled: CompiledModule;
   readonly wasm: WebAssembly.Module;
+  readonly optimisingMs: number;
   readonly inLanes = false;
   readonly constBytes: number;
   /** 80 for `.target sm_80`: drivers tell the virtual architecture by this name, and CUB chooses its kernels' sizes by it. */
@@ -94,6 +96,7 @@ export class CpuModule implements CodeModule {
     this.context = context;
     this.compiled = compiled;
     this.wasm = code.wasm;
+    this.optimisingMs = code.optimisingMs;
     this.ptxVersion = Number(/\d+/.exec(compiled.target)?.[0] ?? 0);
     this.constBytes = compiled.variables.reduce((sum, v) => (v.space === 'const' ? sum + v.size : sum), 0);
     // Offsets are aligned as the variables want it, and so must their start be.

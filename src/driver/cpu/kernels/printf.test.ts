@@ -5,7 +5,7 @@ type Value = number | bigint | { double: number } | { text: string };
 
 /** Packs the arguments as a kernel does: numbers are 32 bits, bigints 64. */
 function printf(format: string, ...values: Value[]): string {
-  const view = new DataView(new ArrayBuffer(256));
+  const view = new DataView(new ArrayBuffer(4096));
   const texts = new Map<number, string>();
   let at = 0;
   for (const value of values) {
@@ -53,4 +53,30 @@ test.each<[string, Value[], string]>([
   ['%d %f %d', [1, d(0.5), 2], '1 0.500000 2'],
 ])('%s', (format, values, expected) => {
   expect(printf(format, ...values)).toBe(expected);
+});
+
+test.each(['f', 'e', 'g', 'a', 'F', 'd', 'x', 's', 'c'])('a width or a precision that no program needs counts as 4096: %%%s', (conversion) => {
+  const value = (): Value => 'feagF'.includes(conversion) ? d(4 / 3) : conversion === 's' ? { text: 'abc' } : 7;
+  for (const digits of ['4097', '1000000000', '9'.repeat(400)]) {
+    expect(printf(`%.${digits}${conversion}`, value())).toBe(printf(`%.4096${conversion}`, value()));
+    expect(printf(`%${digits}${conversion}`, value())).toBe(printf(`%4096${conversion}`, value()));
+    expect(printf(`%0-${digits}${conversion}|`, value())).toBe(printf(`%-4096${conversion}|`, value()));
+  }
+  expect(printf(`%*.*${conversion}`, 2 ** 31 - 1, 2 ** 31 - 1, value())).toBe(printf(`%4096.4096${conversion}`, value()));
+  expect(printf(`%*${conversion}|`, -(2 ** 31), value())).toBe(printf(`%-4096${conversion}|`, value()));
+});
+
+test('every digit of a double is written, and zeros behind them', () => {
+  expect(printf('%.1074f', d(5e-324))).toMatch(/^0\.0{323}494\d+5$/);
+  expect(printf('%.2000f', d(0.5))).toBe(`0.5${'0'.repeat(1999)}`);
+});
+
+test('one call writes a megabyte at most', () => {
+  expect(printf('%4000d'.repeat(400), ...Array.from({ length: 400 }, () => 1))).toHaveLength(2 ** 20);
+});
+
+test('a directive of many zeros is read in time', () => {
+  const before = performance.now();
+  expect(printf(`%${'0'.repeat(100_000)}`)).toBe(`%${'0'.repeat(100_000)}`);
+  expect(performance.now() - before).toBeLessThan(1000);
 });

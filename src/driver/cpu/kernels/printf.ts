@@ -23,7 +23,16 @@ interface Directive {
   conversion: string;
 }
 
-const DIRECTIVE = /%([-+ #0]*)(\*|\d+)?(?:\.(\*|-?\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcspfFeEgGaA%n])/g;
+/**
+ * A width or a precision that is larger counts as this: C would write gigabytes, and the digits of a precision of 10^9
+ * take longer than any program runs. The exact value of every double has fewer digits.
+ */
+const MOST_PLACES = 4096;
+/** Characters of one call; the rest is left out. */
+const MOST_TEXT = 1 << 20;
+
+/** A width begins with no 0, which is a flag, so that there is one way only to read a directive. */
+const DIRECTIVE = /%([-+ #0]*)(\*|[1-9]\d*)?(?:\.(\*|-?\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcspfFeEgGaA%n])/g;
 
 export function formatPrintf(format: string, source: PrintfSource, args: number): string {
   let at = args;
@@ -45,7 +54,7 @@ export function formatPrintf(format: string, source: PrintfSource, args: number)
     at += 8;
     return value;
   };
-  return format.replace(DIRECTIVE, (whole, flags: string, width?: string, precision?: string, length?: string, conversion?: string) => {
+  const convert = (whole: string, flags: string, width?: string, precision?: string, length?: string, conversion?: string): string => {
     const d: Directive = {
       left: flags.includes('-'), plus: flags.includes('+'), space: flags.includes(' '), alternate: flags.includes('#'),
       zero: flags.includes('0'), width: 0, precision: -1, conversion: conversion!,
@@ -61,8 +70,10 @@ export function formatPrintf(format: string, source: PrintfSource, args: number)
     } else if (width !== undefined) {
       d.width = Number(width);
     }
+    d.width = Math.min(d.width, MOST_PLACES);
     if (precision === '*') d.precision = Math.max(word(), -1);
     else if (precision !== undefined) d.precision = Math.max(Number(precision), -1);
+    d.precision = Math.min(d.precision, MOST_PLACES);
     switch (conversion) {
       case '%': return '%';
       case 'd': case 'i': return integer(d, d.wide ? long() : BigInt(narrowSigned(word(), length)));
@@ -81,7 +92,16 @@ export function formatPrintf(format: string, source: PrintfSource, args: number)
       case 'n': return whole;
       default: return floating(d, double());
     }
-  });
+  };
+  let text = '';
+  let end = 0;
+  for (const found of format.matchAll(DIRECTIVE)) {
+    const [whole, flags, width, precision, length, conversion] = found;
+    text += format.slice(end, found.index) + convert(whole, flags!, width, precision, length, conversion);
+    end = found.index + whole.length;
+    if (text.length > MOST_TEXT) return text.slice(0, MOST_TEXT);
+  }
+  return text + format.slice(end);
 }
 
 function narrowSigned(value: number, length: string | undefined): number {

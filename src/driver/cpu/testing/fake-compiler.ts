@@ -3,7 +3,7 @@
  * the kernels below, assembled by hand to WebAssembly with the compiler's calling convention. `$variable` words declare
  * 64-byte variables, `!syntax` and `!unsupported` fail as the compiler would, `!partly` leaves out a kernel 'hard'.
  */
-import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
+import { CTX, STATUS } from '../../../ptx/index.js';
 import { PtxError } from '../../../ptx/index.js';
 import type { CompiledKernel, CompiledModule } from '../../../ptx/index.js';
 
@@ -117,7 +117,7 @@ const KERNELS: Record<string, FakeKernel> = {
   assert: {
     params: [8],
     code: [
-      ...call(3, param(0), param(0), num(7), param(0)), ...store(context, num(FAULT.assert), CTX.faultKind), ...result(STATUS.fault),
+      ...call(3, param(0), param(0), num(7), param(0), context, num(0)), ...result(STATUS.done),
     ],
   },
   /** *out += scratch[0]; scratch[0] = 1 */
@@ -161,7 +161,7 @@ export function fakeCompile(source: string): CompiledModule {
       }) as CompiledKernel['params'];
       return {
         name, exportName: name, params: laid, paramBytes: offset, sharedBytes: 0, sharedAlign: 1, usesDynamicShared: false, localBytes: 0,
-        registers: 8, maxThreads: 0, blockBytes: (threads: number) => threads * 4, yields: false, runsOn: false, cluster: { explicit: false, gridOfClusters: false }, inLanes: () => 'it is a fake', waiting: () => [], ...extra,
+        registers: 8, maxThreads: 0, blockBytes: (threads: number) => threads * 4, yields: false, runsOn: false, inWarpSteps: false, cluster: { explicit: false, gridOfClusters: false }, inLanes: () => 'it is a fake', waiting: () => [], ...extra,
       };
     }),
   };
@@ -169,7 +169,7 @@ export function fakeCompile(source: string): CompiledModule {
 
 function assemble(names: readonly string[]): Uint8Array {
   const types = [
-    [0x60, 2, 0x7f, 0x7f, 1, 0x7f], [0x60, 1, 0x7e, 1, 0x7e], [0x60, 1, 0x7e, 0], [0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 0],
+    [0x60, 2, 0x7f, 0x7f, 1, 0x7f], [0x60, 1, 0x7e, 1, 0x7e], [0x60, 1, 0x7e, 0], [0x60, 6, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0],
   ];
   const imports = [
     [...text('env'), ...text('memory'), 2, 3, 1, ...uleb(65536)],

@@ -1,0 +1,77 @@
+/**
+ * Assertions that have failed in kernels. As on a GPU each thread that fails says so and ends, and the others go on: the
+ * launch fails when its grid has come to its end, or as much has been said as the buffer of printf holds.
+ */
+import { CTX } from '../../../ptx/index.js';
+import { CUlimit } from '../../attributes.js';
+import type { CpuContext } from '../context.js';
+import { deviceText } from './device-text.js';
+
+/** A grid goes on for so many milliseconds after its first failure: others may wait for the thread that has ended. */
+const MOST_MS = 1000;
+
+/** The first failed assertion of a grid. */
+export interface FailedAssertion {
+  /** What it says, without the thread. */
+  readonly text: string;
+  readonly place: string;
+  readonly since: number;
+  /** Bytes that the grid's failures have written. */
+  bytes: number;
+  /** The grid is to end now. */
+  full: boolean;
+}
+
+/** Where it is called from: addresses of its texts, and the block's context. */
+export interface AssertionCall {
+  message: number;
+  file: number;
+  line: number;
+  name: number;
+  ctx: number;
+  thread: number;
+}
+
+export class FailedAssertions {
+  private readonly context: CpuContext;
+  /** By the grid's number. */
+  private readonly first = new Map<number, FailedAssertion>();
+
+  constructor(context: CpuContext) {
+    this.context = context;
+  }
+
+  add({ message, file, line, name, ctx, thread }: AssertionCall): void {
+    const { context } = this;
+    const { memory, words } = context.memory;
+    const word = (offset: number): number => words[(ctx + offset) >>> 2]!;
+    const block = [0, 4, 8].map((axis) => word(CTX.ctaid + axis)).join();
+    const [x, y] = [word(CTX.blockDim), word(CTX.blockDim + 4)];
+    const index = [thread % x, Math.floor(thread / x) % y, Math.floor(thread / (x * y))].join();
+    const where = `${deviceText(memory, file)}:${line}: ${deviceText(memory, name)}`;
+    const said = `Assertion \`${deviceText(memory, message)}\` failed.`;
+    const grid = word(CTX.gridId);
+    let failed = this.first.get(grid);
+    if (failed === undefined) {
+      const ptxLine = word(CTX.faultLine);
+      const place = `${ptxLine > 0 ? `PTX line ${ptxLine}, ` : ''}block (${block}), thread (${index})`;
+      failed = { text: `${where}: ${said}`, place, since: context.machine.services.now(), bytes: 0, full: false };
+      this.first.set(grid, failed);
+    }
+    if (failed.full) return;
+    const text = `${where}: block: [${block}], thread: [${index}] ${said}\n`;
+    context.print(text);
+    failed.bytes += text.length;
+    failed.full = failed.bytes >= context.limits.get(CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE)!;
+  }
+
+  of(grid: number): FailedAssertion | undefined {
+    return this.first.size === 0 ? undefined : this.first.get(grid);
+  }
+
+  /** Whether the grid is to end for a failed assertion before all its blocks have. */
+  endsEarly(grid: number): boolean {
+    const failed = this.of(grid);
+    return failed !== undefined && (failed.full || this.context.machine.services.now() - failed.since > MOST_MS);
+  }
+}
