@@ -14,7 +14,7 @@ import { functionsIn, sameShape } from './pointed-functions.js';
 import { isLabel } from './program.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
-import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
+import { isSpecialRegister, RESERVED_SHARED, specialBits } from './special-registers.js';
 import { isOwnSharedAddress } from './unnamed-shared.js';
 
 const MOST_INSTRUCTIONS = 400_000;
@@ -33,6 +33,8 @@ const NO_ARGS: readonly Arg[] = [];
 /** The modifiers of instructions on halves of 128-bit registers. */
 const B64 = ['b64'];
 const S64 = ['s64'];
+/** Instructions in whose brackets coordinates stand behind the object. */
+const COORDINATES = new Set(['tex', 'tld4', 'suld', 'sust', 'sured']);
 /** Instructions that take registers wider than their type. */
 const WIDER_TAKEN = new Set(['ld', 'ldu', 'st', 'cvt']);
 
@@ -93,6 +95,9 @@ interface LoweredCall {
   resultValues: CallValue[];
   predicate: Inst['predicate'];
 }
+
+/** A name and nothing else, as of labels and functions. */
+const isBare = ({ added, selector }: Operand & { kind: 'name' }): boolean => added === undefined && selector === undefined;
 
 class Lowering {
   private readonly context: LoweringContext;
@@ -288,7 +293,7 @@ class Lowering {
     }
     if (mnemonic === 'bra') {
       const [target, more] = source.operands;
-      if (target?.kind !== 'name') throw this.fail(source, 'expected a label', target?.at ?? source.start);
+      if (target?.kind !== 'name' || !isBare(target)) throw this.fail(source, 'expected a label', target?.at ?? source.start);
       if (more) throw this.fail(source, "'bra' takes one operand", more.at);
       this.branch(source, this.label(scope, target.name, target.at), predicate);
       return;
@@ -304,7 +309,7 @@ class Lowering {
     const inst: Inst = { mnemonic, modifiers, args: NO_ARGS, predicate, source, defs: NO_REGISTERS, uses: NO_REGISTERS, targets: NOWHERE, call: undefined };
     if (mnemonic === 'brx') {
       const [index, list, more] = source.operands;
-      const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;
+      const names = list?.kind === 'name' && isBare(list) ? scope.targetList(list.name) : undefined;
       if (!index || !names?.length || more) throw this.fail(source, 'expected a register and a list of branch targets', source.start);
       inst.args = [this.operand(index, scope, source)];
       inst.targets = names.map(name => this.label(scope, name, source.start));
@@ -428,7 +433,8 @@ class Lowering {
   private moveVector(source: Instruction, scope: Scope, predicate: Inst['predicate']): void {
     const modifiers = source.modifiers.filter(word => word !== 'v2' && word !== 'v4');
     const type = modifiers.find(isScalarType);
-    const [target, from] = source.operands.map(operand => this.operand(operand, scope, source));
+    const [target, from, more] = this.operands(source, scope);
+    if (more) throw this.fail(source, "'mov' takes 2 operands", more.at);
     const width = source.modifiers.includes('v4') ? 4 : 2;
     if (modifiers.length !== 1 || type === undefined || target?.kind !== 'vector' || from?.kind !== 'vector' || target.elements.length !== width || from.elements.length !== width) {
       throw this.fail(source, `'mov' takes two vectors of ${width} here`, source.start);
@@ -452,6 +458,10 @@ class Lowering {
 
   private operands(source: Instruction, scope: Scope): Arg[] {
     const { operands } = source;
+    const [first] = operands;
+    if (first?.kind === 'name' && first.added !== undefined && writesFirstOperand(source.mnemonic, source.modifiers)) {
+      throw this.fail(source, `'${first.name}' is written: a result is a register, and nothing is added to it`, first.at);
+    }
     // An array that grows would be given room for more.
     const args = new Array<Arg>(operands.length);
     for (let index = 0; index < args.length; index++) args[index] = this.operand(operands[index]!, scope, source);
@@ -469,6 +479,7 @@ class Lowering {
       case 'negated': return { kind: 'negated', operand: this.operand(operand.operand, scope, source), at };
       case 'not': return { kind: 'not', operand: this.operand(operand.operand, scope, source), at };
       case 'address': {
+        if (operand.extra.length && !COORDINATES.has(source.mnemonic)) throw this.fail(source, `'${source.mnemonic}' takes one address in brackets`, operand.extra[0]!.at);
         const extra = operand.extra.map(part => this.operand(part, scope, source));
         if (operand.base === undefined) return { kind: 'address', base: undefined, symbol: undefined, offset: operand.offset, extra, at };
         const base = scope.register(operand.base);
@@ -484,14 +495,21 @@ class Lowering {
     if (operand.name === '_') return { kind: 'sink', at };
     const full = operand.selector === undefined ? operand.name : `${operand.name}.${operand.selector}`;
     const register = scope.register(full);
-    if (register) return register.type.bits > 64 ? this.halves(register, at) : { kind: 'register', register, at };
-    if (isSpecialRegister(full)) return { kind: 'special', name: full.slice(1), at };
-    if (full === RESERVED_SHARED.size) return { kind: 'integer', value: BigInt(RESERVED_SHARED.bytes), at };
+    if (register) {
+      if (operand.added !== undefined) return this.sum({ kind: 'register', register, at }, register.type, operand.added, source);
+      return register.type.bits > 64 ? this.halves(register, at) : { kind: 'register', register, at };
+    }
+    if (isSpecialRegister(full)) {
+      const special: Arg = { kind: 'special', name: full.slice(1), at };
+      const bits = specialBits(special.name);
+      return operand.added === undefined ? special : this.sum(special, scalarType(bits === 1 ? 'pred' : `u${bits}`), operand.added, source);
+    }
+    if (full === RESERVED_SHARED.size) return { kind: 'integer', value: BigInt(RESERVED_SHARED.bytes + operand.offset), at };
     const reserved = RESERVED_SHARED.addresses.get(full);
     if (reserved !== undefined) {
       const variable = this.context.reservedShared;
       this.out.shared.add(variable);
-      return { kind: 'symbol', symbol: { kind: 'shared', variable }, offset: reserved, at };
+      return { kind: 'symbol', symbol: { kind: 'shared', variable }, offset: reserved + operand.offset, at };
     }
     if (operand.selector !== undefined) {
       const whole = scope.register(operand.name);
@@ -499,11 +517,32 @@ class Lowering {
       throw this.fail(source, `undefined register '${full}'`, at);
     }
     const parts = this.vector(operand.name, scope, at);
+    if (parts && operand.added !== undefined) throw this.fail(source, `nothing is added to a vector: '${operand.name}' stands alone`, at);
     if (parts) return parts;
     if (operand.name.startsWith('%')) throw this.fail(source, `undefined register '${operand.name}'`, at);
     const symbol = this.symbol(operand.name, scope, source, at);
+    if (operand.added !== undefined && (symbol.kind === 'paramRegister' || symbol.kind === 'function')) {
+      throw this.fail(source, `nothing is added to '${operand.name}', which is ${symbol.kind === 'function' ? 'a function' : 'the parameter of a call'}`, at);
+    }
     if (symbol.kind === 'paramRegister') return { kind: 'register', register: symbol.register, at };
     return { kind: 'symbol', symbol, offset: operand.offset, at };
+  }
+
+  /** What ptxas makes of `%r1+4`: a register with the sum, which has the width of the register that is named. */
+  private sum(from: Arg & { kind: 'register' | 'special' }, type: ScalarType, constant: bigint, source: Instruction): Arg {
+    const { at } = from;
+    if (type.kind === 'float' || type.kind === 'predicate' || type.bits > 64) {
+      throw this.fail(source, `a constant is added to integers of 64 bits or less, not to .${type.name}`, at);
+    }
+    const width = [`u${Math.max(type.bits, 16)}`];
+    let addend: Arg = from;
+    if (from.kind === 'special' || type.bits === 8) {
+      addend = { kind: 'register', register: this.newRegister('(addend)', scalarType(width[0]!)), at };
+      this.made(source, from.kind === 'special' ? 'mov' : 'cvt', from.kind === 'special' ? width : [...width, 'u8'], [addend, from]);
+    }
+    const result: Arg = { kind: 'register', register: this.newRegister('(sum)', scalarType(`b${Math.max(type.bits, 16)}`)), at };
+    this.made(source, 'add', width, [result, addend, { kind: 'integer', value: constant, at }]);
+    return result;
   }
 
   /** A register that was declared as a vector, or a special register of several components. */
@@ -546,7 +585,7 @@ class Lowering {
     const operands = [...source.operands];
     const results = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
     const callee = operands.shift();
-    if (callee?.kind !== 'name') throw this.fail(source, 'expected a function', callee?.at ?? source.start);
+    if (callee?.kind !== 'name' || !isBare(callee)) throw this.fail(source, 'expected a function', callee?.at ?? source.start);
     const args = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
     const returns = context.functions.get(callee.name)?.returns;
     const argValues = args.map(arg => this.callValue(arg, scope, source));
@@ -556,7 +595,7 @@ class Lowering {
     let target: PtxFunction | string | { address: Register; prototype: Prototype };
     if (pointer) {
       const list = operands.shift();
-      const prototype = list?.kind === 'name' ? this.prototypeOf(list.name, scope, source) : undefined;
+      const prototype = list?.kind === 'name' && isBare(list) ? this.prototypeOf(list.name, scope, source) : undefined;
       if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype, .calltargets or a table of functions', source.start);
       this.matchArguments(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
       target = { address: pointer, prototype };

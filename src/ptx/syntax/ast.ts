@@ -5,8 +5,11 @@ import type { SourceText } from '../error.js';
 export type Space = 'reg' | 'global' | 'const' | 'shared' | 'local' | 'param' | 'tex';
 
 export type Operand =
-  /** `element`: behind the name stands an index. Those are gone once a module has been read. */
-  | { kind: 'name'; name: string; selector?: string; offset: number; at: number; element?: { register: string | undefined; offset: number } }
+  /**
+   * `offset` is what a plus behind the name adds, `added` the same in 64 bits, and there where a plus is. `element`: behind the
+   * name stands an index. Those are gone once a module has been read.
+   */
+  | { kind: 'name'; name: string; selector?: string; offset: number; added?: bigint; at: number; element?: { register: string | undefined; offset: number } }
   | { kind: 'integer'; value: bigint; at: number }
   | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
   | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; at: number }
