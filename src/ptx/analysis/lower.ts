@@ -16,6 +16,7 @@ import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVari
 import { Scope } from './scopes.js';
 import { isSpecialRegister, RESERVED_SHARED, specialBits } from './special-registers.js';
 import { isOwnSharedAddress } from './unnamed-shared.js';
+import { namedParameters } from './vector-parameters.js';
 
 const MOST_INSTRUCTIONS = 400_000;
 /**
@@ -212,7 +213,7 @@ class Lowering {
           for (const { name, count, at } of statement.names) {
             if (type.bits > 64 && type.kind !== 'bits') throw this.context.module.source.error('semantic', `.${type.name} is no type of registers`, at);
             if (statement.vector === 1) scope.declare(name, type, count);
-            else for (const part of 'xyzw'.slice(0, statement.vector)) scope.declare(`${name}.${part}`, type, count);
+            else for (const part of 'xyzw'.slice(0, statement.vector)) scope.declare(name, type, count, `.${part}`);
           }
           break;
         }
@@ -232,6 +233,8 @@ class Lowering {
       else if (variable.space === 'param') {
         symbol = aggregate ? { kind: 'frame', offset: this.frame(variable.name, size, align) }
           : { kind: 'paramRegister', register: this.newRegister(variable.name, scalarType(variable.type)) };
+      } else if (variable.placedAs !== undefined) {
+        symbol = this.context.symbols.get(variable.placedAs)!;
       } else {
         throw source.error('unsupported', `.${variable.space} variables inside a function are not covered yet`, variable.at);
       }
@@ -440,10 +443,12 @@ class Lowering {
       throw this.fail(source, `'mov' takes two vectors of ${width} here`, source.start);
     }
     const between = from.elements.map((): Arg => ({ kind: 'register', register: this.newRegister('(element)', scalarType(type)), at: source.start }));
+    // Registers are compared by their width alone, literals by the type.
+    const untyped = [`b${scalarType(type).bits}`];
     const moves = [...from.elements.map((element, index) => [between[index]!, element]), ...target.elements.map((element, index) => [element, between[index]!])];
     for (const args of moves) {
       if (args[0]!.kind === 'sink') continue;
-      const inst: Inst = { mnemonic: 'mov', modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+      const inst: Inst = { mnemonic: 'mov', modifiers: args[1]!.kind === 'register' ? untyped : modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
       assignRoles(inst);
       this.push(inst);
     }
@@ -587,17 +592,21 @@ class Lowering {
     const callee = operands.shift();
     if (callee?.kind !== 'name' || !isBare(callee)) throw this.fail(source, 'expected a function', callee?.at ?? source.start);
     const args = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
-    const returns = context.functions.get(callee.name)?.returns;
-    const argValues = args.map(arg => this.callValue(arg, scope, source));
-    const resultValues = results.map((arg, index) => this.callValue(arg, scope, source, returns?.[index]));
+    const bind = ({ params, returns }: Prototype): [CallValue[], CallValue[]] => {
+      const values: [CallValue[], CallValue[]] = [this.callValues(args, params, scope, source), this.callValues(results, returns, scope, source)];
+      this.matchArguments(source, [...returns, ...params], [...values[1], ...values[0]]);
+      return values;
+    };
 
     const pointer = scope.register(callee.name);
     let target: PtxFunction | string | { address: Register; prototype: Prototype };
+    let argValues: CallValue[];
+    let resultValues: CallValue[];
     if (pointer) {
       const list = operands.shift();
       const prototype = list?.kind === 'name' && isBare(list) ? this.prototypeOf(list.name, scope, source) : undefined;
       if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype, .calltargets or a table of functions', source.start);
-      this.matchArguments(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
+      [argValues, resultValues] = bind(prototype);
       target = { address: pointer, prototype };
       out.indirectCalls = true;
       const waiting = this.inlines ? context.waiting.filter(fn => sameShape(prototype, fn)) : [];
@@ -609,10 +618,11 @@ class Lowering {
       const fn = context.functions.get(callee.name);
       if (!fn) throw this.fail(source, `undefined function '${callee.name}'`, callee.at);
       if (fn.entry) throw this.fail(source, `'${callee.name}' is a kernel, not a function`, callee.at);
-      if (fn.params.length !== args.length || fn.returns.length !== results.length) {
-        throw this.fail(source, `'${callee.name}' takes ${fn.params.length} parameters and returns ${fn.returns.length}, the call has ${args.length} and ${results.length}`, callee.at);
+      const [takes, gives] = [namedParameters(fn.params).length, namedParameters(fn.returns).length];
+      if (takes !== args.length || gives !== results.length) {
+        throw this.fail(source, `'${callee.name}' takes ${takes} parameters and returns ${gives}, the call has ${args.length} and ${results.length}`, callee.at);
       }
-      this.matchArguments(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
+      [argValues, resultValues] = bind(fn);
       if (fn.body) {
         const traits = context.traits.get(fn)!;
         if (traits.inlined && this.inlines) {
@@ -706,7 +716,7 @@ class Lowering {
   private matchArguments(source: Instruction, variables: readonly Variable[], values: readonly CallValue[]): void {
     variables.forEach((variable, index) => {
       const value = values[index];
-      if (value && !this.takes(variable, value)) throw this.fail(source, `parameter '${variable.name}' does not take this argument`, source.start);
+      if (value && !this.takes(variable, value)) throw this.fail(source, `parameter '${variable.elements === undefined ? variable.name : variable.name.split('.')[0]!}' does not take this argument`, source.start);
     });
   }
 
@@ -719,10 +729,25 @@ class Lowering {
       case 'register': {
         const { type } = value.register;
         const wanted = scalarType(variable.type);
-        const alike = type.kind === 'bits' || wanted.kind === 'bits' || (type.kind === 'float') === (wanted.kind === 'float');
+        // Elements of vectors are compared by their width, as in ptxas.
+        const alike = variable.elements !== undefined || type.kind === 'bits' || wanted.kind === 'bits' || (type.kind === 'float') === (wanted.kind === 'float');
         return !aggregate && Math.max(type.bits, 8) === element * 8 && alike;
       }
     }
+  }
+
+  /** What a call gives for parameters, or takes results in; of a vector each element. */
+  private callValues(operands: readonly Operand[], variables: readonly Variable[], scope: Scope, source: Instruction): CallValue[] {
+    const named = namedParameters(variables);
+    return operands.flatMap((operand, index) => {
+      const variable = named[index];
+      const count = variable?.elements ?? 1;
+      if (variable === undefined || count === 1) return [this.callValue(operand, scope, source, variable)];
+      const arg = this.operand(operand, scope, source);
+      const elements = arg.kind === 'sink' ? Array.from({ length: count }, () => arg) : arg.kind === 'vector' ? arg.elements : [];
+      if (elements.length !== count) throw this.fail(source, `parameter '${variable.name.split('.')[0]!}' takes a register of ${count} elements`, operand.at);
+      return elements.map((element): CallValue => ({ kind: 'register', register: element.kind === 'register' ? element.register : this.newRegister('_', scalarType(variable.type)) }));
+    });
   }
 
   private callValue(operand: Operand, scope: Scope, source: Instruction, result?: Variable): CallValue {
@@ -747,6 +772,8 @@ class Lowering {
     }
     if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
     const scope = this.newScope(this.outermost);
+    /** Results that the function has as another type than the register that takes them. */
+    const converted: { from: Register; to: Register }[] = [];
     const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
       const { aggregate } = variableLayout(variable);
       if (value.kind === 'frame') {
@@ -766,14 +793,24 @@ class Lowering {
         assignRoles(move);
         this.push(move);
         this.alias(scope, variable, register);
+      } else if (variable.space === 'reg' && value.register.type.name !== variable.type && value.register.type.bits > 8) {
+        const from = this.newRegister(variable.name, scalarType(variable.type));
+        converted.push({ from, to: value.register });
+        this.alias(scope, variable, from);
       } else {
         this.alias(scope, variable, value.register);
       }
     };
     fn.params.forEach((variable, index) => bind(variable, args[index]!, true));
     fn.returns.forEach((variable, index) => bind(variable, results[index]!, false));
-    this.body(fn.body!, this.newScope(scope), after);
+    const returned: Label = converted.length ? { name: `(end of ${fn.name})`, block: -1 } : after;
+    this.body(fn.body!, this.newScope(scope), returned);
     this.inlining--;
+    if (returned !== after) this.out.code.push(returned);
+    for (const { from, to } of converted) {
+      const args: Arg[] = [to, from].map(register => ({ kind: 'register', register, at: source.start }));
+      this.made(source, 'mov', [`b${to.type.bits}`], args);
+    }
     this.out.code.push(after);
   }
 }

@@ -53,6 +53,10 @@ export interface Variable {
   linkage: string[];
   /** `.ptr` on a parameter. */
   pointer: boolean;
+  /** Of parameters that were one vector: how many there are, of the first, and 0 of the others; see vector-parameters.ts. */
+  elements?: number;
+  /** Of .global and .const variables inside functions: what the module has them as; see function-data.ts. */
+  placedAs?: string;
   at: number;
 }
 
