@@ -6,6 +6,8 @@ import type { Block } from '../analysis/blocks.js';
 import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
 import { CTX, STATUS } from '../context.js';
 import { alignUp } from '../analysis/data-layout.js';
+import { planFrameTraffic } from '../analysis/frame-traffic.js';
+import type { FrameTraffic } from '../analysis/frame-traffic.js';
 import { rematerialisable } from '../analysis/rematerialise.js';
 import type { Rules } from '../rules/rule.js';
 import type { Liveness } from '../analysis/liveness.js';
@@ -33,6 +35,7 @@ export class KernelEmitter extends ControlFlowEmitter {
   readonly paramBytes: number;
   readonly barriers: SchedulerNeeds['barriers'];
   private readonly slots = new Map<number, number>();
+  private readonly traffic: FrameTraffic;
   readonly remade: ReadonlyMap<number, Inst>;
   private readonly threadLabel = {};
   private readonly nextLabel = {};
@@ -82,6 +85,7 @@ export class KernelEmitter extends ControlFlowEmitter {
         end += wide ? 8 : 4;
       }
     }
+    this.traffic = planFrameTraffic(blocks, shape, this.entries, liveness, this.slots);
     const rooms = cuts.map(({ ending }) => ending.kind === 'cut' ? matrixRoom(ending.inst) : { operands: 0, results: 0 });
     const matrixOperandBytes = alignUp(Math.max(0, ...rooms.map(({ operands }) => operands)), 16);
     this.layout = {
@@ -247,7 +251,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     const { code } = this;
     this.pushStateAddress();
     code.i32(state).memory('i32.store');
-    const saved = this.liveness.liveIn(target).filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    const saved = this.liveness.liveIn(target).filter(register => this.traffic.writes(target, register) && !arriving.includes(register));
     if (!saved.length) return;
     const frame = this.frameAddress();
     for (const register of saved) {
@@ -257,7 +261,8 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   private restore(entry: number): void {
     const { code, slots } = this;
-    this.restoreEntry(entry, this.liveness.liveIn(entry), this.blocks, this.remade, register => slots.has(register.id), registers => {
+    const needed = this.liveness.liveIn(entry).filter(register => !slots.has(register.id) || this.traffic.reads(entry, register));
+    this.restoreEntry(entry, needed, this.blocks, this.remade, register => slots.has(register.id), registers => {
       const frame = this.frameAddress();
       for (const register of registers) code.get(frame).memory(`${register.type.wasm}.load`, slots.get(register.id)).set(this.registerLocal(register));
     }, inst => { emitWarpResult(this, inst); });
