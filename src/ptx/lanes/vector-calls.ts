@@ -3,7 +3,7 @@
 
 import type { Arg } from '../analysis/program.js';
 import {
-  COSINE_SERIES, EXP2_LIMIT, EXP2_SERIES, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, LEAST_ANGLE, LOG2_SERIES, SINE_SERIES, horner,
+  COSINE_SERIES, EXP2_LIMIT, EXP2_SERIES, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, LEAST_ANGLE, LEAST_SINGLE, LOG2_SERIES, SINE_SERIES, horner,
 } from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
@@ -171,7 +171,9 @@ ${inDoubles('log2', pair => `(call $log2_two ${pair})`)}
       (f64x2.mul $r ${horner('f64x2', '$r2', SINE_SERIES)})
       (i64x2.shr_s (i64x2.shl $q 63) 63))))
   (if (i32.eqz $quadrant) (then
-    (local.set $r (v128.bitselect $x $r (f64x2.lt (f64x2.abs $x) (f64x2.splat ${LEAST_ANGLE}d))))))
+    (local.set $r (v128.bitselect $x $r (f64x2.lt (f64x2.abs $x) (f64x2.splat ${LEAST_ANGLE}d))))
+    ;; The sign is what stays of the least.
+    (local.set $r (v128.and $r (v128.or (f64x2.ge (f64x2.abs $x) (f64x2.splat ${LEAST_SINGLE}d)) (v128.or (f64x2.ne $x $x) (i64x2.splat 0x8000000000000000L)))))))
   $r)
 ${inDoubles('sine', pair => `(call $sine_two ${pair} 0)`)}
 ${inDoubles('cosine', pair => `(call $sine_two ${pair} 1)`)}

@@ -1,4 +1,5 @@
-// The .approx instructions of what is no ordinary number: the tables of the PTX ISA, thread by thread and in lanes.
+// The .approx instructions of what is no ordinary number: the tables of the PTX ISA, as an H200 gives them, too, thread by thread
+// and in lanes.
 
 import { describe, expect, it } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
@@ -28,7 +29,8 @@ const INPUTS = [-Infinity, -1, -TINY, -0, 0, TINY, Infinity, NaN];
 describe('zeros, subnormals, infinities and NaN', () => {
   /** Of each of INPUTS; undefined where the result is an ordinary number. */
   const TABLES: Readonly<Record<string, readonly (number | undefined)[]>> = {
-    'sin.approx.f32': [NaN, undefined, -TINY, -0, 0, TINY, NaN, NaN],
+    // Subnormals as measured on an H200: ptxas writes the same code with .ftz and without.
+    'sin.approx.f32': [NaN, undefined, -0, -0, 0, 0, NaN, NaN],
     'sin.approx.ftz.f32': [NaN, undefined, -0, -0, 0, 0, NaN, NaN],
     'cos.approx.f32': [NaN, undefined, 1, 1, 1, 1, NaN, NaN],
     'cos.approx.ftz.f32': [NaN, undefined, 1, 1, 1, 1, NaN, NaN],

@@ -296,6 +296,8 @@ function reciprocalSquareRoot(e: Emitter): void {
     if (e.has('ftz')) pushHighWord(e);
     else operand(e, 1, type);
     code.op('f64.sqrt').op('f64.div');
+    // With .ftz only a high word comes out, too.
+    if (e.has('ftz')) code.op('i64.reinterpret_f64').i64(0xffffffff00000000n).op('i64.and').op('f64.reinterpret_i64');
     result(e, type);
     return;
   }

@@ -32,6 +32,8 @@ const LARGEST_ANGLE = 2 ** 48;
 export const GREATEST_DIVISOR = 2 ** 126;
 /** The sine of what is less is that, to the last place of a single; so zeros keep their sign. */
 export const LEAST_ANGLE = 2 ** -27;
+/** The least normal single: the sine of what is less is a zero of its sign, with .ftz and without, as measured on an H200. */
+export const LEAST_SINGLE = 2 ** -126;
 
 export const APPROXIMATION_FUNCTIONS = `
 (func $exp2 (param $x f64) (result f64) (local $n f64)
@@ -74,7 +76,8 @@ export const APPROXIMATION_FUNCTIONS = `
 ;; left: what the subtraction leaves may be anything, and of a polynomial's far end infinite. Such angles count as whole turns.
 (func $sine (param $x f64) (param $quadrant i32) (result f64) (local $n $x2 f64) (local $q i32)
   (if (i32.eqz (f64.lt (f64.abs $x) (f64.const inf))) (then (return (f64.const nan))))
-  (if (i32.and (i32.eqz $quadrant) (f64.lt (f64.abs $x) ${LEAST_ANGLE}d)) (then (return $x)))
+  (if (i32.and (i32.eqz $quadrant) (f64.lt (f64.abs $x) ${LEAST_ANGLE}d))
+    (then (return (select (f64.copysign 0d $x) $x (f64.lt (f64.abs $x) ${LEAST_SINGLE}d)))))
   (local.set $x (select $x 0d (f64.lt (f64.abs $x) ${LARGEST_ANGLE}d)))
   (local.set $n (f64.nearest (f64.mul $x ${2 / Math.PI}d)))
   (local.set $q (i32.add (i32.wrap_i64 (i64.trunc_sat_f64_s $n)) $quadrant))
