@@ -15,8 +15,11 @@ export interface FrameTraffic {
   reads(entry: number, register: Register): boolean;
 }
 
-/** `cells`: the registers that have a cell in the frame, by their number. */
-export function planFrameTraffic(blocks: readonly Block[], { order, irregular }: Pick<Shape, 'order' | 'irregular'>, entries: readonly number[], liveness: Liveness, cells: ReadonlyMap<number, unknown>): FrameTraffic {
+/**
+ * @param cells the registers that have a cell in the frame, by their number
+ * @param anywhere threads may be suspended on every edge that leads to an entry, in whichever order blocks are laid out
+ */
+export function planFrameTraffic(blocks: readonly Block[], { order, irregular }: Pick<Shape, 'order' | 'irregular'>, entries: readonly number[], liveness: Liveness, cells: ReadonlyMap<number, unknown>, anywhere = false): FrameTraffic {
   if (cells.size === 0) return { writes: () => false, reads: () => false };
   const bits = new Map<number, number>();
   for (const id of cells.keys()) bits.set(id, bits.size);
@@ -50,12 +53,14 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
     if ('inst' in ending) read(ending.inst);
     if (ending.kind === 'cut' && ending.cut === 'sleep') add(written[index]!, ending.inst.defs);
   }
+  /** Threads go on only where their registers have been read. */
+  const waits = ({ ending }: Block): boolean => ending.kind === 'cut' || ending.kind === 'part';
   const isEntry = new Set(entries);
   const position = new Int32Array(blocks.length);
   order.forEach((block, at) => { position[block] = at; });
   /** Entries before which a block may suspend its threads. */
   const suspends = (block: Block): number[] => successors(block).filter(to => isEntry.has(to)
-    && (block.ending.kind === 'cut' || position[to]! <= position[block.index]! || irregular.has(block.index * blocks.length + to)));
+    && (anywhere || waits(block) || position[to]! <= position[block.index]! || irregular.has(block.index * blocks.length + to)));
 
   // Forward: registers that may differ from their cells.
   const changed = sets();
@@ -64,7 +69,7 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
   for (let grows = true; grows;) {
     grows = false;
     for (const block of reached) {
-      if (block.ending.kind === 'cut') continue;
+      if (waits(block)) continue;
       const [before, own] = [changed[block.index]!, written[block.index]!];
       for (const to of successors(block)) {
         const into = changed[to]!;
@@ -106,7 +111,7 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
     for (let at = reached.length - 1; at >= 0; at--) {
       const block = reached[at]!;
       after.fill(0);
-      if (block.ending.kind !== 'cut') {
+      if (!waits(block)) {
         for (const to of successors(block)) for (let word = 0; word < words; word++) after[word]! |= needed[to]![word]!;
       }
       for (const entry of suspends(block)) addWritten(block, after, word => saved.get(entry)![word]!);
