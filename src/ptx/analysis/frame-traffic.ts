@@ -1,6 +1,7 @@
-// Which registers a thread that is suspended writes to its frame, and which it reads when it goes on. A cell that was read, or
-// written, and whose register has not been written since is still good; a register that is not used before the next suspension
-// is not read. Kernels of thousands of warp operations with many registers alive are mostly such code.
+// Which registers a thread that is suspended writes to its frame, and which it reads when it goes
+// on. A cell that was read, or written, and whose register has not been written since is still
+// good; a register that is not used before the next suspension is not read. Kernels of thousands of
+// warp operations with many registers alive are mostly such code.
 
 import { successors } from './blocks.js';
 import type { Block } from './blocks.js';
@@ -17,9 +18,14 @@ export interface FrameTraffic {
 
 /**
  * @param cells the registers that have a cell in the frame, by their number
- * @param anywhere threads may be suspended on every edge that leads to an entry, in whichever order blocks are laid out
+ * @param anywhere threads may be suspended on every edge that leads to an entry, in whichever order
+ * blocks are laid out
  */
-export function planFrameTraffic(blocks: readonly Block[], { order, irregular }: Pick<Shape, 'order' | 'irregular'>, entries: readonly number[], liveness: Liveness, cells: ReadonlyMap<number, unknown>, anywhere = false): FrameTraffic {
+export function planFrameTraffic(
+  blocks: readonly Block[], { order, irregular }: Pick<Shape, 'order' | 'irregular'>,
+  entries: readonly number[], liveness: Liveness, cells: ReadonlyMap<number, unknown>,
+  anywhere = false,
+): FrameTraffic {
   if (cells.size === 0) return { writes: () => false, reads: () => false };
   const bits = new Map<number, number>();
   for (const id of cells.keys()) bits.set(id, bits.size);
@@ -35,7 +41,9 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
   const add = (set: Uint32Array, registers: readonly Register[], unless?: Uint32Array): void => {
     for (let at = 0; at < registers.length; at++) {
       const bit = bits.get(registers[at]!.id);
-      if (bit !== undefined && (unless === undefined || !(unless[bit >> 5]! & 1 << (bit & 31)))) set[bit >> 5]! |= 1 << (bit & 31);
+      if (bit === undefined) continue;
+      const [word, mask] = [bit >> 5, 1 << (bit & 31)];
+      if (unless === undefined || !(unless[word]! & mask)) set[word]! |= mask;
     }
   };
 
@@ -43,7 +51,8 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
   const used = sets();
   const reached = order.map(at => blocks[at]!);
   /** Of a cut, what its registers get only when threads go on; those that sleep have it before. */
-  const arriving = ({ ending }: Block): readonly Register[] => ending.kind === 'cut' && ending.cut !== 'sleep' ? ending.inst.defs : [];
+  const arriving = ({ ending }: Block): readonly Register[] =>
+    ending.kind === 'cut' && ending.cut !== 'sleep' ? ending.inst.defs : [];
   for (const { index, insts, ending } of reached) {
     const read = (inst: Inst): void => { add(used[index]!, inst.uses, written[index]); };
     for (let at = 0; at < insts.length; at++) {
@@ -60,12 +69,15 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
   order.forEach((block, at) => { position[block] = at; });
   /** Entries before which a block may suspend its threads. */
   const suspends = (block: Block): number[] => successors(block).filter(to => isEntry.has(to)
-    && (anywhere || waits(block) || position[to]! <= position[block.index]! || irregular.has(block.index * blocks.length + to)));
+    && (anywhere || waits(block) || position[to]! <= position[block.index]!
+      || irregular.has(block.index * blocks.length + to)));
 
   // Forward: registers that may differ from their cells.
   const changed = sets();
   changed[order[0]!]!.fill(-1);
-  for (const block of reached) if (block.ending.kind === 'cut') add(changed[block.ending.to]!, arriving(block));
+  for (const block of reached) {
+    if (block.ending.kind === 'cut') add(changed[block.ending.to]!, arriving(block));
+  }
   for (let grows = true; grows;) {
     grows = false;
     for (const block of reached) {
@@ -99,7 +111,8 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
   for (const block of reached) {
     for (const entry of suspends(block)) {
       const live = alive.get(entry)!;
-      addWritten(block, saved.get(entry)!, word => (changed[block.index]![word]! | written[block.index]![word]!) & live[word]!);
+      const [before, own] = [changed[block.index]!, written[block.index]!];
+      addWritten(block, saved.get(entry)!, word => (before[word]! | own[word]!) & live[word]!);
     }
   }
 
@@ -112,17 +125,25 @@ export function planFrameTraffic(blocks: readonly Block[], { order, irregular }:
       const block = reached[at]!;
       after.fill(0);
       if (!waits(block)) {
-        for (const to of successors(block)) for (let word = 0; word < words; word++) after[word]! |= needed[to]![word]!;
+        for (const to of successors(block)) {
+          for (let word = 0; word < words; word++) after[word]! |= needed[to]![word]!;
+        }
       }
-      for (const entry of suspends(block)) addWritten(block, after, word => saved.get(entry)![word]!);
+      for (const entry of suspends(block)) {
+        addWritten(block, after, word => saved.get(entry)![word]!);
+      }
       const own = needed[block.index]!;
+      const [reads, writes] = [used[block.index]!, written[block.index]!];
       for (let word = 0; word < words; word++) {
-        const value = (own[word]! | used[block.index]![word]! | (after[word]! & ~written[block.index]![word]!)) >>> 0;
+        const value = (own[word]! | reads[word]! | (after[word]! & ~writes[word]!)) >>> 0;
         if (value === own[word]) continue;
         own[word] = value;
         grows = true;
       }
     }
   }
-  return { writes: (entry, { id }) => has(saved.get(entry)!, id), reads: (entry, { id }) => has(needed[entry]!, id) };
+  return {
+    writes: (entry, { id }) => has(saved.get(entry)!, id),
+    reads: (entry, { id }) => has(needed[entry]!, id),
+  };
 }

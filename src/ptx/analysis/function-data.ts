@@ -1,5 +1,5 @@
-// .global and .const variables that are declared inside functions: there is one of each for the whole module, as of a static
-// variable in C, and only its name is the block's.
+// .global and .const variables that are declared inside functions: there is one of each for the
+// whole module, as of a static variable in C, and only its name is the block's.
 
 import type { Initializer, PtxModule, Statement, Variable } from '../syntax/ast.js';
 
@@ -9,11 +9,13 @@ interface Scope {
   readonly around: Scope | undefined;
 }
 
-const isData = (statement: Statement): statement is Variable => statement.kind === 'variable' && (statement.space === 'global' || statement.space === 'const');
+const isData = (statement: Statement): statement is Variable =>
+  statement.kind === 'variable' && (statement.space === 'global' || statement.space === 'const');
 
 function renamed(value: Initializer, scope: Scope): Initializer {
   switch (value.kind) {
-    case 'list': return { ...value, elements: value.elements.map(element => renamed(element, scope)) };
+    case 'list':
+      return { ...value, elements: value.elements.map(element => renamed(element, scope)) };
     case 'symbol': {
       for (let within: Scope | undefined = scope; within; within = within.around) {
         const name = within.names.get(value.name);
@@ -25,10 +27,15 @@ function renamed(value: Initializer, scope: Scope): Initializer {
   }
 }
 
-/** Puts these variables among those of the module, under names that no text can have: `kernel::variable`, or `kernel::variable#2`. */
+/**
+ * Puts these variables among those of the module, under names that no text can have:
+ * `kernel::variable`, or `kernel::variable#2`.
+ */
 export function moveFunctionData(module: PtxModule): void {
   const taken = new Map<string, number>();
-  const visit = (statements: readonly Statement[], around: Scope | undefined, owner: string): void => {
+  const visit = (
+    statements: readonly Statement[], around: Scope | undefined, owner: string,
+  ): void => {
     const scope: Scope = { names: new Map(), around };
     for (const statement of statements) {
       if (statement.kind === 'block') visit(statement.statements, scope, owner);

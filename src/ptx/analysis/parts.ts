@@ -1,5 +1,6 @@
-// A kernel that is too large for one WebAssembly function becomes several: each part has a run of blocks as they are laid out,
-// and a thread that goes from one part to another is suspended on the way, as at a wait.
+// A kernel that is too large for one WebAssembly function becomes several: each part has a run of
+// blocks as they are laid out, and a thread that goes from one part to another is suspended on the
+// way, as at a wait.
 
 import type { Block } from './blocks.js';
 import type { Inst } from './program.js';
@@ -7,7 +8,10 @@ import { analyseShape } from './regions.js';
 import type { Shape } from './regions.js';
 
 export interface Part {
-  /** Blocks by the numbers that they have in the whole kernel: of other parts they are empty, and one more leads to where this part is entered. */
+  /**
+   * Blocks by the numbers that they have in the whole kernel: of other parts they are empty, and
+   * one more leads to where this part is entered.
+   */
   readonly blocks: readonly Block[];
   readonly shape: Shape;
   /** The numbers of its own blocks. */
@@ -21,7 +25,9 @@ export interface Division {
 }
 
 /** Blocks of at most so many instructions, the rest of one in blocks of their own behind it. */
-function shortened(blocks: readonly Block[], order: readonly number[], most: number): { blocks: Block[]; order: number[] } {
+function shortened(
+  blocks: readonly Block[], order: readonly number[], most: number,
+): { blocks: Block[]; order: number[] } {
   const all = [...blocks];
   const laidOut: number[] = [];
   for (const index of order) {
@@ -30,7 +36,8 @@ function shortened(blocks: readonly Block[], order: readonly number[], most: num
     let last = index;
     for (let from = most; from < insts.length; from += most) {
       const rest: Block = { index: all.length, insts: insts.slice(from, from + most), ending };
-      all[last] = { index: last, insts: last === index ? insts.slice(0, most) : all[last]!.insts, ending: { kind: 'jump', to: rest.index } };
+      const kept = last === index ? insts.slice(0, most) : all[last]!.insts;
+      all[last] = { index: last, insts: kept, ending: { kind: 'jump', to: rest.index } };
       all.push(rest);
       laidOut.push(rest.index);
       last = rest.index;
@@ -56,8 +63,8 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
   }
   parts++;
 
-  // What leads to another part does so by way of a block of its own, which suspends the thread: a cut has one to itself, since
-  // nothing else may lead to where its results arrive.
+  // What leads to another part does so by way of a block of its own, which suspends the thread: a
+  // cut has one to itself, since nothing else may lead to where its results arrive.
   const entered: Set<number>[] = Array.from({ length: parts }, () => new Set());
   const ways = new Map<string, number>();
   const wayTo = (from: number, to: number, alone: boolean): number => {
@@ -79,25 +86,37 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
     const { ending } = block;
     const lead = (to: number): number => wayTo(index, to, ending.kind === 'cut');
     switch (ending.kind) {
-      case 'jump': case 'cut': blocks[index] = { ...block, ending: { ...ending, to: lead(ending.to) } }; break;
-      case 'branch': blocks[index] = { ...block, ending: { ...ending, yes: lead(ending.yes), no: lead(ending.no) } }; break;
-      case 'switch': blocks[index] = { ...block, ending: { ...ending, to: ending.to.map(lead) } }; break;
+      case 'jump': case 'cut':
+        blocks[index] = { ...block, ending: { ...ending, to: lead(ending.to) } };
+        break;
+      case 'branch':
+        blocks[index] = { ...block, ending: { ...ending, yes: lead(ending.yes), no: lead(ending.no) } };
+        break;
+      case 'switch':
+        blocks[index] = { ...block, ending: { ...ending, to: ending.to.map(lead) } };
+        break;
     }
   }
 
-  const source = blocks.flatMap(({ insts, ending }) => 'inst' in ending ? [ending.inst] : insts.slice(0, 1))[0]!.source;
-  const where: Inst = { mnemonic: 'brx', modifiers: ['idx'], args: [{ kind: 'integer', value: 0n, at: source.start }], predicate: undefined, source, defs: [], uses: [], targets: [], call: undefined };
+  const { source } = blocks.flatMap(({ insts, ending }) =>
+    'inst' in ending ? [ending.inst] : insts.slice(0, 1))[0]!;
+  const where: Inst = {
+    mnemonic: 'brx', modifiers: ['idx'], args: [{ kind: 'integer', value: 0n, at: source.start }],
+    predicate: undefined, source, defs: [], uses: [], targets: [], call: undefined,
+  };
   const first = partOf.get(0)!;
   return {
     blocks,
     parts: Array.from({ length: parts }, (_, part): Part => {
       const own = blocks.map((block): Block => {
-        if (partOf.get(block.index) !== part) return { index: block.index, insts: [], ending: { kind: 'return' } };
-        return block.ending.kind === 'part' ? { ...block, ending: { ...block.ending, leaves: true } } : block;
+        const { index, ending } = block;
+        if (partOf.get(index) !== part) return { index, insts: [], ending: { kind: 'return' } };
+        return ending.kind === 'part' ? { ...block, ending: { ...ending, leaves: true } } : block;
       });
       const roots = [...part === first ? [0] : [], ...entered[part]!];
       own.push({ index: own.length, insts: [], ending: { kind: 'switch', inst: where, to: roots } });
-      const members = new Set(blocks.flatMap(({ index }) => partOf.get(index) === part ? [index] : []));
+      const members = new Set(
+        blocks.flatMap(({ index }) => partOf.get(index) === part ? [index] : []));
       return { blocks: own, shape: analyseShape(own, own.length - 1), members };
     }),
   };
@@ -106,7 +125,9 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
 /** Blocks where threads of some part may be resumed, besides those behind cuts. */
 export function entriesOf({ blocks, parts }: Division): number[] {
   const found = new Set<number>();
-  for (const { shape } of parts) for (const block of [...shape.loopHeaders, ...shape.irregularTargets]) found.add(block);
+  for (const { shape: { loopHeaders, irregularTargets } } of parts) {
+    for (const block of [...loopHeaders, ...irregularTargets]) found.add(block);
+  }
   for (const { ending } of blocks) if (ending.kind === 'part') found.add(ending.to);
   return [...found];
 }

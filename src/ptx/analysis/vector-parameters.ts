@@ -1,5 +1,5 @@
-// Registers of two and four elements as parameters and results of functions: each element becomes a parameter of its own,
-// named as the element is.
+// Registers of two and four elements as parameters and results of functions: each element becomes a
+// parameter of its own, named as the element is.
 
 import type { Prototype, PtxModule, Statement, Variable } from '../syntax/ast.js';
 
@@ -10,7 +10,8 @@ function elementsOf(variable: Variable): Variable[] {
   const { space, vector, name } = variable;
   if (space !== 'reg' || vector === 1) return [variable];
   return [...ELEMENTS.slice(0, vector)].map((element, index) => ({
-    ...variable, vector: 1, elements: index === 0 ? vector : 0, name: name === '_' ? name : `${name}.${element}`,
+    ...variable, vector: 1, elements: index === 0 ? vector : 0,
+    name: name === '_' ? name : `${name}.${element}`,
   }));
 }
 
@@ -34,4 +35,5 @@ export function expandVectorParameters({ functions }: PtxModule): void {
 }
 
 /** Of parameters: for each that the text names, how many elements it has, and the first of them. */
-export const namedParameters = (variables: readonly Variable[]): readonly Variable[] => variables.filter(({ elements }) => elements !== 0);
+export const namedParameters = (variables: readonly Variable[]): readonly Variable[] =>
+  variables.filter(({ elements }) => elements !== 0);

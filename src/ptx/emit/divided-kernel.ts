@@ -1,5 +1,6 @@
-// A kernel that is too large for one function, as several of them: see analysis/parts.ts. A function of the same kind as the
-// body of other kernels calls one after the other, each for all threads that stand in it.
+// A kernel that is too large for one function, as several of them: see analysis/parts.ts. A
+// function of the same kind as the body of other kernels calls one after the other, each for all
+// threads that stand in it.
 
 import type { Block } from '../analysis/blocks.js';
 import { computeLiveness } from '../analysis/liveness.js';
@@ -16,7 +17,10 @@ import type { Surroundings } from './emitter.js';
 import { SCRATCH } from './frame-layout.js';
 import { KernelEmitter } from './kernel.js';
 
-/** A part may be as large as this share of a function, since parts of as many instructions differ in size. */
+/**
+ * A part may be as large as this share of a function, since parts of as many instructions differ in
+ * size.
+ */
 const SHARE = 0.5;
 /** Each time with parts of half as many instructions. */
 const MOST_TRIES = 6;
@@ -33,7 +37,8 @@ export interface Limits {
   locals: number;
 }
 
-export const fitsLimits = ({ locals, code }: Emitted, limits: Limits): boolean => code.length <= limits.bytes && locals.length <= limits.locals;
+export const fitsLimits = ({ locals, code }: Emitted, limits: Limits): boolean =>
+  code.length <= limits.bytes && locals.length <= limits.locals;
 
 export interface DividedKernel {
   /** What all parts have in common. */
@@ -45,37 +50,51 @@ export interface DividedKernel {
 }
 
 /** Undefined where no number of parts makes them small enough. */
-export function divideKernel(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, { locals, code }: Emitted, limits: Limits, rules: Rules, around: Surroundings, callsFunctions: boolean): DividedKernel | undefined {
-  const instructions = shape.order.reduce((sum, index) => sum + blocks[index]!.insts.length + 1, 0);
+export function divideKernel(
+  lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, { locals, code }: Emitted,
+  limits: Limits, rules: Rules, around: Surroundings, callsFunctions: boolean,
+): DividedKernel | undefined {
+  const instructions = shape.order.reduce(
+    (sum, index) => sum + blocks[index]!.insts.length + 1, 0);
   const excess = Math.max(code.length / limits.bytes, locals.length / limits.locals);
-  for (let tries = 0, most = Math.floor(instructions / excess * SHARE); tries < MOST_TRIES && most >= FEWEST; tries++, most >>= 1) {
+  let most = Math.floor(instructions / excess * SHARE);
+  for (let tries = 0; tries < MOST_TRIES && most >= FEWEST; tries++, most >>= 1) {
     const division = divide(blocks, shape, most);
     const liveness = computeLiveness(division.blocks, lowered.registers);
     const wholeShape = analyseShape(division.blocks);
-    const whole = new KernelEmitter(lowered, division.blocks, wholeShape, liveness, rules, around, callsFunctions, { entries: entriesOf(division) });
+    const whole = new KernelEmitter(
+      lowered, division.blocks, wholeShape, liveness, rules, around, callsFunctions,
+      { entries: entriesOf(division) });
     const functions: Emitted[] = [];
-    for (const part of division.parts) {
-      const emitted = new KernelEmitter(lowered, part.blocks, part.shape, liveness, rules, around, callsFunctions, { whole, members: part.members }).emit();
+    for (const { blocks: own, shape: ownShape, members } of division.parts) {
+      const emitted = new KernelEmitter(
+        lowered, own, ownShape, liveness, rules, around, callsFunctions, { whole, members }).emit();
       if (!fitsLimits(emitted, limits)) break;
       functions.push(emitted);
     }
-    if (functions.length === division.parts.length) return { whole, blocks: division.blocks, shape: wholeShape, liveness, functions };
+    if (functions.length === division.parts.length) {
+      return { whole, blocks: division.blocks, shape: wholeShape, liveness, functions };
+    }
   }
   return undefined;
 }
 
 /**
- * (ctx, from, to) → status of all parts. One that yields is gone on with first by the next call, which begins at the thread that
- * it stopped at; `byWarps` says that calls are for the threads of one warp.
+ * (ctx, from, to) → status of all parts. One that yields is gone on with first by the next call,
+ * which begins at the thread that it stopped at.
+ *
+ * @param byWarps calls are for the threads of one warp
  */
 export function callParts(parts: readonly number[], byWarps: boolean): Emitted {
   const code = new Code();
   const [ctx, from, to, scratch, status, part] = [0, 1, 2, 3, 4, 5];
-  code.get(ctx).memory('i32.load', CTX.scratch).set(scratch).get(scratch).memory('i32.load', SCRATCH.pass).set(part);
+  code.get(ctx).memory('i32.load', CTX.scratch).set(scratch);
+  code.get(scratch).memory('i32.load', SCRATCH.pass).set(part);
   parts.forEach((index, number) => {
     code.get(part).i32(number).op('i32.le_s').op('if').byte(0x40);
     code.get(ctx).get(from).get(to).op('call').u32(index).set(status);
-    code.get(status).op('if').byte(0x40).get(scratch).i32(number).memory('i32.store', SCRATCH.pass).get(status).op('return').op('end');
+    code.get(status).op('if').byte(0x40);
+    code.get(scratch).i32(number).memory('i32.store', SCRATCH.pass).get(status).op('return').op('end');
     if (byWarps) code.get(to).i32(1).op('i32.sub').i32(-32).op('i32.and').set(from);
     else code.i32(0).set(from);
     code.op('end');

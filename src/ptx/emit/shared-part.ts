@@ -1,6 +1,7 @@
-// Parts of instructions that are long and alike wherever the instruction stands: a fragment of a matrix that goes into the
-// warp's area, or comes out of it, or moves between memory and registers. Each is one function of the module, called where the
-// instruction stands: WebAssembly engines take functions up to a size only, and kernels of matrix products hold thousands.
+// Parts of instructions that are long and alike wherever the instruction stands: a fragment of a
+// matrix that goes into the warp's area, or comes out of it, or moves between memory and registers.
+// Each is one function of the module, called where the instruction stands: WebAssembly engines take
+// functions up to a size only, and kernels of matrix products hold thousands.
 
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -9,7 +10,10 @@ import { Code } from '../wasm/code.js';
 import { Emitter } from './emitter.js';
 import type { Surroundings } from './emitter.js';
 
-/** A value that goes in or comes out: the operand where the instruction stands, and the type it has there. */
+/**
+ * A value that goes in or comes out: the operand where the instruction stands, and the type it has
+ * there.
+ */
 export interface PartValue {
   readonly arg: Arg;
   readonly type: ScalarType;
@@ -42,7 +46,9 @@ export class PartEmitter extends Emitter {
   readonly paramBytes = undefined;
   private readonly outputs: readonly Register[];
 
-  constructor(around: Surroundings, inst: Inst, inputs: readonly Register[], outputs: readonly Register[]) {
+  constructor(
+    around: Surroundings, inst: Inst, inputs: readonly Register[], outputs: readonly Register[],
+  ) {
     super(around);
     this.inst = inst;
     this.outputs = outputs;
@@ -75,7 +81,8 @@ export class PartEmitter extends Emitter {
   finish(): { locals: readonly LocalType[]; code: Uint8Array } {
     this.pushOutputs();
     this.code.op('end');
-    return { locals: this.localTypes, code: new Code().append(this.prologue.finish()).append(this.code.finish()).finish() };
+    const whole = new Code().append(this.prologue.finish()).append(this.code.finish());
+    return { locals: this.localTypes, code: whole.finish() };
   }
 
   protected isBlockLocal(): boolean {
@@ -112,18 +119,22 @@ export class PartEmitter extends Emitter {
 }
 
 /** Calls the part, which is made where it is met first. */
-export function callPart(e: Emitter, { key, inputs, outputs = [], mailbox, matrixResults, faults = false, build }: Part): void {
+export function callPart(e: Emitter, part: Part): void {
+  const { key, inputs, outputs = [], mailbox, matrixResults, faults = false, build } = part;
   const { code, around: { linker } } = e;
-  const registers = (values: readonly PartInput[], name: string): Register[] => values.map(({ type }, id) => ({ id: name === 'input' ? id : inputs.length + id, name, type }));
+  const registers = (values: readonly PartInput[], name: string, first: number): Register[] =>
+    values.map(({ type }, index) => ({ id: first + index, name, type }));
   const index = linker.once(key, {
-    params: [...FIXED, ...inputs.map(({ type }) => type.wasm)], results: outputs.map(({ type }) => type.wasm),
+    params: [...FIXED, ...inputs.map(({ type }) => type.wasm)],
+    results: outputs.map(({ type }) => type.wasm),
   }, () => {
-    const given = registers(inputs, 'input');
-    const made = registers(outputs, 'output');
-    const part = new PartEmitter(e.around, e.inst, given, made);
-    const args = (list: readonly Register[]): Arg[] => list.map(register => ({ kind: 'register', register, at: e.inst.source.start }));
-    build(part, args(given), args(made));
-    return part.finish();
+    const given = registers(inputs, 'input', 0);
+    const made = registers(outputs, 'output', inputs.length);
+    const writer = new PartEmitter(e.around, e.inst, given, made);
+    const args = (list: readonly Register[]): Arg[] =>
+      list.map(register => ({ kind: 'register', register, at: e.inst.source.start }));
+    build(writer, args(given), args(made));
+    return writer.finish();
   });
   code.get(e.ctx).get(e.thread);
   e.pushLine();
