@@ -86,9 +86,16 @@ describe('what means nothing beside an operand is refused', () => {
     ['call vprintf+4, (%l1, %l2);', 'expected a function'],
     ['ld.global.u32 %r1, [%l1, %r2];', "'ld' takes one address in brackets"],
     ['st.shared.u32 [%r1, 4], %r2;', "'st' takes one address in brackets"],
+    ['st.global.u32 [%l1].unified, %r1;', "'.unified' is of global addresses in ld, ldu and atom"],
+    ['ld.shared.u32 %r1, [%r2].unified;', "'.unified' is of global addresses in ld, ldu and atom"],
+    ['ld.global.u32 %r1, [%l1].unified.unified;', "expected ';'"],
     ['mov.v2.u32 {%r1, %r2}, {%r3, %r4}, %r1;', "'mov' takes 2 operands"],
   ])('%s', (instruction, message) => {
     expect(complaint(instruction)).toContain(message);
+  });
+
+  it.each(['ld.global.u32 %r1, [%l1].unified;', 'ld.u32 %r1, [%l1].unified;', 'atom.global.add.u32 %r1, [%l1].unified, %r1;'])('%s is taken', instruction => {
+    expect(complaint(instruction)).toBeUndefined();
   });
 
   it('a constant behind a function, which has an address only as it is', () => {

@@ -100,6 +100,9 @@ interface LoweredCall {
 /** A name and nothing else, as of labels and functions. */
 const isBare = ({ added, selector }: Operand & { kind: 'name' }): boolean => added === undefined && selector === undefined;
 
+const takesUnified = ({ mnemonic, modifiers }: Instruction): boolean =>
+  ['ld', 'ldu', 'atom'].includes(mnemonic) && !modifiers.some(word => /^(?:shared|local|param)/.test(word));
+
 class Lowering {
   private readonly context: LoweringContext;
   private readonly out: LoweredFunction;
@@ -485,6 +488,7 @@ class Lowering {
       case 'not': return { kind: 'not', operand: this.operand(operand.operand, scope, source), at };
       case 'address': {
         if (operand.extra.length && !COORDINATES.has(source.mnemonic)) throw this.fail(source, `'${source.mnemonic}' takes one address in brackets`, operand.extra[0]!.at);
+        if (operand.unified && !takesUnified(source)) throw this.fail(source, "'.unified' is of global addresses in ld, ldu and atom", at);
         const extra = operand.extra.map(part => this.operand(part, scope, source));
         if (operand.base === undefined) return { kind: 'address', base: undefined, symbol: undefined, offset: operand.offset, extra, at };
         const base = scope.register(operand.base);

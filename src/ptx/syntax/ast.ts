@@ -12,7 +12,8 @@ export type Operand =
   | { kind: 'name'; name: string; selector?: string; offset: number; added?: bigint; at: number; element?: { register: string | undefined; offset: number } }
   | { kind: 'integer'; value: bigint; at: number }
   | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
-  | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; at: number }
+  /** `unified`: it is followed by that, a hint about the address. */
+  | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; unified?: true; at: number }
   | { kind: 'vector'; elements: Operand[]; at: number }
   | { kind: 'pair'; first: Operand; second: Operand; at: number }
   | { kind: 'not'; operand: Operand; at: number }

@@ -33,9 +33,9 @@ function address(reader: TokenReader): Operand {
   const extra: Operand[] = [];
   while (reader.accept(',')) extra.push(alone(reader, false));
   reader.expect(']');
-  // `[a].unified` is a hint about the address.
-  if (reader.is('.unified')) reader.advance();
-  return { kind: 'address', base, offset, extra, at };
+  const found: Operand = { kind: 'address', base, offset, extra, at };
+  if (reader.accept('.unified')) found.unified = true;
+  return found;
 }
 
 function arrayElement(reader: TokenReader, name: string, at: number): Operand {
