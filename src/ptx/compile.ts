@@ -2,14 +2,17 @@
 // each step is in a file of its own.
 
 import { buildBlocks } from './analysis/blocks.js';
+import type { Block } from './analysis/blocks.js';
 import { checkDeclarations } from './analysis/declarations.js';
 import { definitions, functionTraits } from './analysis/call-graph.js';
 import { RESERVED_SHARED } from './analysis/special-registers.js';
 import { FUNCTION_TAG, alignUp, functionAddress, layOutData } from './analysis/data-layout.js';
 import type { DataVariable, Relocation } from './analysis/data-layout.js';
 import { countsOnWarpSteps } from './analysis/warp-steps.js';
+import { moveFunctionData } from './analysis/function-data.js';
 import { completeOldForms } from './analysis/old-forms.js';
 import { checkTarget, targetNumber } from './analysis/targets.js';
+import { expandVectorParameters } from './analysis/vector-parameters.js';
 import { unnamedShared } from './analysis/unnamed-shared.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { checkFunction, lowerFunction } from './analysis/lower.js';
@@ -18,6 +21,8 @@ import { isLabel } from './analysis/program.js';
 import type { LoweredFunction, SharedVariable } from './analysis/program.js';
 import { analyseShape } from './analysis/regions.js';
 import { callSignature, sameSignature } from './emit/calling.js';
+import { callParts, divideKernel, fitsLimits } from './emit/divided-kernel.js';
+import type { DividedKernel } from './emit/divided-kernel.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
 import type { Surroundings } from './emit/emitter.js';
 import { localsAddress, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
@@ -61,6 +66,8 @@ export interface CompileOptions {
   check?: boolean;
   /** In each pass the warps of a block take their turns in an order that is drawn from the word at ORDER_SEED in scratch. Without lanes. */
   ordered?: boolean;
+  /** @internal Bytes of code above which a kernel becomes several functions. */
+  largestFunction?: number;
   /** @internal Use relaxed_madd where it is fused; on by default. */
   relaxedFma?: boolean;
   /**
@@ -143,6 +150,8 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   checkTarget(module);
   checkDeclarations(module);
   completeOldForms(module);
+  expandVectorParameters(module);
+  moveFunctionData(module);
   checkForms(module);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
@@ -155,6 +164,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     gap, reservedShared: { name: RESERVED_SHARED.name, size: RESERVED_SHARED.bytes, align: 128, dynamic: false },
     unnamedShared: unnamedShared(module), lowered: new Set(),
   };
+  const limits = { bytes: options.largestFunction ?? LARGEST_FUNCTION, locals: MOST_LOCALS };
   const linker = new Linker(runtimeLibrary(check !== undefined), hostFunctions, check ? CHECK_FUNCTIONS : {});
   const failures: CompiledModule['failures'] = [];
   /** Sets a kernel aside when it needs something that is not covered; other errors are the module's. */
@@ -256,31 +266,46 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
     // All dynamic variables begin at one place, as in ptxas; the bytes up to there count as static.
     const dynamicStart = usesDynamicShared || check ? alignUp(staticBytes, dynamicAlign) : staticBytes;
     // Without shared memory an access gives way to nobody: it would only let others look for a lock that this thread holds.
-    const blocks = buildBlocks(lowered, shared.size > 0 || usesDynamicShared);
-    const shape = analyseShape(blocks);
-    const liveness = computeLiveness(blocks, lowered.registers);
+    let blocks: readonly Block[] = buildBlocks(lowered, shared.size > 0 || usesDynamicShared);
+    let shape = analyseShape(blocks);
+    let liveness = computeLiveness(blocks, lowered.registers);
     const callsFunctions = lowered.calls.size > 0 || lowered.indirectCalls;
-    const emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, surroundings(shared, dynamicStart, linker), callsFunctions);
-    const { locals, code } = emitter.emit();
-    if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) {
-      throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
+    const around = surroundings(shared, dynamicStart, linker);
+    let emitter = new KernelEmitter(lowered, blocks, shape, liveness, RULES, around, callsFunctions);
+    const emitted = emitter.emit();
+    let divided: DividedKernel | undefined;
+    if (!fitsLimits(emitted, limits)) {
+      divided = divideKernel(lowered, blocks, shape, emitted, limits, RULES, around, callsFunctions);
+      if (!divided) throw module.source.error('unsupported', `kernel '${fn.name}' is too large`, fn.at);
+      ({ whole: emitter, blocks, shape, liveness } = divided);
     }
     const { layout, entryPlaces: places } = emitter;
     const links: Record<string, number> = {};
     const threads = layout.stateful ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
     links['body'] = linker.module.reserve(`${fn.name} threads`, { params: threads, results: ['i32'] });
-    linker.define(links['body'], locals, code);
     if (layout.stateful) {
       const cuts = shape.order.map(index => blocks[index]!.ending).filter(ending => ending.kind === 'cut');
+      const warps = cuts.some(cut => cut.cut === 'warp');
+      let body = emitted;
+      if (divided) {
+        const parts = divided.functions.map(({ locals, code }, number) => {
+          const index = linker.module.reserve(`${fn.name} part ${number}`, { params: threads, results: ['i32'] });
+          linker.define(index, locals, code);
+          return index;
+        });
+        body = callParts(parts, warps || options.ordered === true);
+      }
+      linker.define(links['body'], body.locals, body.code);
       linker.addText(schedulerText({
-        warps: cuts.some(cut => cut.cut === 'warp'), matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
+        warps, matrices: layout.matrixBytes > 0, barriers: emitter.barriers,
         cluster: layout.cluster, check: check !== undefined, ordered: options.ordered === true, probed: false,
       }), links, fn.name);
     } else {
+      linker.define(links['body'], emitted.locals, emitted.code);
       linker.addText(blockLoopText(false), links, fn.name);
     }
     const { remade, barriers, paramBytes } = emitter;
-    const inLanes = lanesOf(options, (groups, oneRow) => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups, oneRow,
+    const inLanes = divided ? () => 'it is too large' : lanesOf(options, (groups, oneRow) => compileLanes(fn.name, { lowered, blocks, shape, liveness, remade, layout, barriers, paramBytes }, groups, oneRow,
       own => surroundings(shared, dynamicStart, own)));
     const required = fn.directives.get('reqntid');
     const limit = required ?? fn.directives.get('maxntid');

@@ -6,7 +6,7 @@ export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP, SHUFFLE } from './check.js';
 export type { KernelCheck, ModuleCheck, PlacedVariable, SourceLine } from './check.js';
 export { RESERVED_SHARED } from './analysis/special-registers.js';
 export { relocate } from './analysis/data-layout.js';
-export type { Relocation } from './analysis/data-layout.js';
+export type { DataVariable, Relocation } from './analysis/data-layout.js';
 export { compilePtx } from './compile.js';
 export type { ClusterDirectives, CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
 export type { LaneCode } from './lanes/compile-lanes.js';

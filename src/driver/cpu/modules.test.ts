@@ -18,6 +18,26 @@ test('the same text is compiled once', () => {
   expect(compiled).toBe(1);
 });
 
+test('what finding a kernel or a variable takes does not grow with how many a module has', () => {
+  const many = 300;
+  let reads = 0;
+  const counted = <T extends { name: string }>(each: T, name: string): T => Object.defineProperty({ ...each }, 'name', { get: () => (reads++, name) });
+  const { cu } = openFake({
+    compile: (source) => {
+      const one = fakeCompile(source);
+      const times = <T extends { name: string }>(each: T, prefix: string): T[] => Array.from({ length: many }, (_, i) => counted(each, `${prefix}${i}`));
+      return { ...one, kernels: times(one.kernels[0]!, 'kernel'), variables: times(one.variables[0]!, 'variable') };
+    },
+  });
+  const library = cu.cuLibraryLoadData('$a empty', {});
+  const module = cu.cuLibraryGetModule(library);
+  for (let i = 0; i < many; i++) {
+    cu.cuKernelGetFunction(cu.cuLibraryGetKernel(library, `kernel${i}`));
+    cu.cuModuleGetGlobal(module, `variable${i}`);
+  }
+  expect(reads).toBeLessThan(8 * many);
+});
+
 test('PTX with an error is INVALID_PTX with the compiler\'s words as the error log', () => {
   const { cu } = openFake();
   let error: unknown;

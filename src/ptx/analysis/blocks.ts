@@ -16,7 +16,9 @@ export type Ending =
   | { kind: 'return' }
   | { kind: 'exit' }
   | { kind: 'trap'; inst: Inst }
-  | { kind: 'cut'; inst: Inst; cut: CutKind; to: number };
+  | { kind: 'cut'; inst: Inst; cut: CutKind; to: number }
+  /** To a block in another part of a kernel that is several functions; `leaves`: as that part has it. */
+  | { kind: 'part'; to: number; leaves?: boolean };
 
 export interface Block {
   index: number;
@@ -28,6 +30,7 @@ export function successors(block: Block): number[] {
   const { ending } = block;
   switch (ending.kind) {
     case 'jump': case 'cut': return [ending.to];
+    case 'part': return ending.leaves ? [] : [ending.to];
     case 'branch': return ending.yes === ending.no ? [ending.yes] : [ending.no, ending.yes];
     case 'switch': return [...new Set(ending.to)];
     default: return [];

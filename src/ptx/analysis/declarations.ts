@@ -122,20 +122,28 @@ export function checkDeclarations(module: PtxModule): void {
 
   /** What a function is declared as, whatever its parameters are called. */
   const prototypeOf = (fn: PtxFunction): string =>
-    [fn.returns, fn.params].map(list => list.map(({ space, type, dimensions, align }) => `${space} ${type} ${dimensions.join(',')} ${align ?? ''}`).join(';')).join('|');
+    [fn.returns, fn.params].map(list => list.map(({ space, type, vector, dimensions, align }) => `${space} ${type} ${vector} ${dimensions.join(',')} ${align ?? ''}`).join(';')).join('|');
 
   const checkBody = (statements: readonly Statement[]): void => {
     const registers = new Set<string>();
+    const data = new Set<string>();
     for (let index = 0; index < statements.length; index++) {
       const statement = statements[index]!;
       if (statement.kind === 'block') checkBody(statement.statements);
       else if (statement.kind === 'variable') {
         checkVariable(statement);
+        const { space, name, at, linkage } = statement;
+        if (space === 'global' || space === 'const') {
+          if (linkage.length) throw fail(`'${name}' is inside a function, where nothing is .${linkage[0]!}`, at);
+          if (data.has(name)) throw fail(`variable '${name}' is defined twice`, at);
+          data.add(name);
+        }
         if (OPAQUE.has(statement.type) || statement.space === 'tex') throw fail(`'${statement.name}': textures are declared outside functions`, statement.at);
       } else if (statement.kind === 'registers') {
         const { type, vector } = statement;
         for (const { name, count, at } of statement.names) {
           checkType({ type, vector, name, at });
+          if (type === 'pred' && vector > 1) throw fail(`'${name}': there are no vectors of predicates`, at);
           if (name === 'WARP_SZ') throw fail(`'${name}' is a constant`, at);
           const family = count === undefined ? name : `${name}<>`;
           if (registers.has(family)) throw fail(`register '${name}' is declared twice`, at);

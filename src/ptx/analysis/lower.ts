@@ -14,8 +14,9 @@ import { functionsIn, sameShape } from './pointed-functions.js';
 import { isLabel } from './program.js';
 import type { Arg, CallValue, Inst, Label, LoweredFunction, Register, SharedVariable, Symbol } from './program.js';
 import { Scope } from './scopes.js';
-import { isSpecialRegister, RESERVED_SHARED } from './special-registers.js';
+import { isSpecialRegister, RESERVED_SHARED, specialBits } from './special-registers.js';
 import { isOwnSharedAddress } from './unnamed-shared.js';
+import { namedParameters } from './vector-parameters.js';
 
 const MOST_INSTRUCTIONS = 400_000;
 /**
@@ -33,6 +34,8 @@ const NO_ARGS: readonly Arg[] = [];
 /** The modifiers of instructions on halves of 128-bit registers. */
 const B64 = ['b64'];
 const S64 = ['s64'];
+/** Instructions in whose brackets coordinates stand behind the object. */
+const COORDINATES = new Set(['tex', 'tld4', 'suld', 'sust', 'sured']);
 /** Instructions that take registers wider than their type. */
 const WIDER_TAKEN = new Set(['ld', 'ldu', 'st', 'cvt']);
 
@@ -93,6 +96,12 @@ interface LoweredCall {
   resultValues: CallValue[];
   predicate: Inst['predicate'];
 }
+
+/** A name and nothing else, as of labels and functions. */
+const isBare = ({ added, selector }: Operand & { kind: 'name' }): boolean => added === undefined && selector === undefined;
+
+const takesUnified = ({ mnemonic, modifiers }: Instruction): boolean =>
+  ['ld', 'ldu', 'atom'].includes(mnemonic) && !modifiers.some(word => /^(?:shared|local|param)/.test(word));
 
 class Lowering {
   private readonly context: LoweringContext;
@@ -207,7 +216,7 @@ class Lowering {
           for (const { name, count, at } of statement.names) {
             if (type.bits > 64 && type.kind !== 'bits') throw this.context.module.source.error('semantic', `.${type.name} is no type of registers`, at);
             if (statement.vector === 1) scope.declare(name, type, count);
-            else for (const part of 'xyzw'.slice(0, statement.vector)) scope.declare(`${name}.${part}`, type, count);
+            else for (const part of 'xyzw'.slice(0, statement.vector)) scope.declare(name, type, count, `.${part}`);
           }
           break;
         }
@@ -227,6 +236,8 @@ class Lowering {
       else if (variable.space === 'param') {
         symbol = aggregate ? { kind: 'frame', offset: this.frame(variable.name, size, align) }
           : { kind: 'paramRegister', register: this.newRegister(variable.name, scalarType(variable.type)) };
+      } else if (variable.placedAs !== undefined) {
+        symbol = this.context.symbols.get(variable.placedAs)!;
       } else {
         throw source.error('unsupported', `.${variable.space} variables inside a function are not covered yet`, variable.at);
       }
@@ -288,7 +299,7 @@ class Lowering {
     }
     if (mnemonic === 'bra') {
       const [target, more] = source.operands;
-      if (target?.kind !== 'name') throw this.fail(source, 'expected a label', target?.at ?? source.start);
+      if (target?.kind !== 'name' || !isBare(target)) throw this.fail(source, 'expected a label', target?.at ?? source.start);
       if (more) throw this.fail(source, "'bra' takes one operand", more.at);
       this.branch(source, this.label(scope, target.name, target.at), predicate);
       return;
@@ -304,7 +315,7 @@ class Lowering {
     const inst: Inst = { mnemonic, modifiers, args: NO_ARGS, predicate, source, defs: NO_REGISTERS, uses: NO_REGISTERS, targets: NOWHERE, call: undefined };
     if (mnemonic === 'brx') {
       const [index, list, more] = source.operands;
-      const names = list?.kind === 'name' ? scope.targetList(list.name) : undefined;
+      const names = list?.kind === 'name' && isBare(list) ? scope.targetList(list.name) : undefined;
       if (!index || !names?.length || more) throw this.fail(source, 'expected a register and a list of branch targets', source.start);
       inst.args = [this.operand(index, scope, source)];
       inst.targets = names.map(name => this.label(scope, name, source.start));
@@ -428,16 +439,19 @@ class Lowering {
   private moveVector(source: Instruction, scope: Scope, predicate: Inst['predicate']): void {
     const modifiers = source.modifiers.filter(word => word !== 'v2' && word !== 'v4');
     const type = modifiers.find(isScalarType);
-    const [target, from] = source.operands.map(operand => this.operand(operand, scope, source));
+    const [target, from, more] = this.operands(source, scope);
+    if (more) throw this.fail(source, "'mov' takes 2 operands", more.at);
     const width = source.modifiers.includes('v4') ? 4 : 2;
     if (modifiers.length !== 1 || type === undefined || target?.kind !== 'vector' || from?.kind !== 'vector' || target.elements.length !== width || from.elements.length !== width) {
       throw this.fail(source, `'mov' takes two vectors of ${width} here`, source.start);
     }
     const between = from.elements.map((): Arg => ({ kind: 'register', register: this.newRegister('(element)', scalarType(type)), at: source.start }));
+    // Registers are compared by their width alone, literals by the type.
+    const untyped = [`b${scalarType(type).bits}`];
     const moves = [...from.elements.map((element, index) => [between[index]!, element]), ...target.elements.map((element, index) => [element, between[index]!])];
     for (const args of moves) {
       if (args[0]!.kind === 'sink') continue;
-      const inst: Inst = { mnemonic: 'mov', modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
+      const inst: Inst = { mnemonic: 'mov', modifiers: args[1]!.kind === 'register' ? untyped : modifiers, args, predicate, source, defs: [], uses: [], targets: NOWHERE, call: undefined };
       assignRoles(inst);
       this.push(inst);
     }
@@ -452,6 +466,10 @@ class Lowering {
 
   private operands(source: Instruction, scope: Scope): Arg[] {
     const { operands } = source;
+    const [first] = operands;
+    if (first?.kind === 'name' && first.added !== undefined && writesFirstOperand(source.mnemonic, source.modifiers)) {
+      throw this.fail(source, `'${first.name}' is written: a result is a register, and nothing is added to it`, first.at);
+    }
     // An array that grows would be given room for more.
     const args = new Array<Arg>(operands.length);
     for (let index = 0; index < args.length; index++) args[index] = this.operand(operands[index]!, scope, source);
@@ -469,6 +487,8 @@ class Lowering {
       case 'negated': return { kind: 'negated', operand: this.operand(operand.operand, scope, source), at };
       case 'not': return { kind: 'not', operand: this.operand(operand.operand, scope, source), at };
       case 'address': {
+        if (operand.extra.length && !COORDINATES.has(source.mnemonic)) throw this.fail(source, `'${source.mnemonic}' takes one address in brackets`, operand.extra[0]!.at);
+        if (operand.unified && !takesUnified(source)) throw this.fail(source, "'.unified' is of global addresses in ld, ldu and atom", at);
         const extra = operand.extra.map(part => this.operand(part, scope, source));
         if (operand.base === undefined) return { kind: 'address', base: undefined, symbol: undefined, offset: operand.offset, extra, at };
         const base = scope.register(operand.base);
@@ -484,14 +504,21 @@ class Lowering {
     if (operand.name === '_') return { kind: 'sink', at };
     const full = operand.selector === undefined ? operand.name : `${operand.name}.${operand.selector}`;
     const register = scope.register(full);
-    if (register) return register.type.bits > 64 ? this.halves(register, at) : { kind: 'register', register, at };
-    if (isSpecialRegister(full)) return { kind: 'special', name: full.slice(1), at };
-    if (full === RESERVED_SHARED.size) return { kind: 'integer', value: BigInt(RESERVED_SHARED.bytes), at };
+    if (register) {
+      if (operand.added !== undefined) return this.sum({ kind: 'register', register, at }, register.type, operand.added, source);
+      return register.type.bits > 64 ? this.halves(register, at) : { kind: 'register', register, at };
+    }
+    if (isSpecialRegister(full)) {
+      const special: Arg = { kind: 'special', name: full.slice(1), at };
+      const bits = specialBits(special.name);
+      return operand.added === undefined ? special : this.sum(special, scalarType(bits === 1 ? 'pred' : `u${bits}`), operand.added, source);
+    }
+    if (full === RESERVED_SHARED.size) return { kind: 'integer', value: BigInt(RESERVED_SHARED.bytes + operand.offset), at };
     const reserved = RESERVED_SHARED.addresses.get(full);
     if (reserved !== undefined) {
       const variable = this.context.reservedShared;
       this.out.shared.add(variable);
-      return { kind: 'symbol', symbol: { kind: 'shared', variable }, offset: reserved, at };
+      return { kind: 'symbol', symbol: { kind: 'shared', variable }, offset: reserved + operand.offset, at };
     }
     if (operand.selector !== undefined) {
       const whole = scope.register(operand.name);
@@ -499,11 +526,32 @@ class Lowering {
       throw this.fail(source, `undefined register '${full}'`, at);
     }
     const parts = this.vector(operand.name, scope, at);
+    if (parts && operand.added !== undefined) throw this.fail(source, `nothing is added to a vector: '${operand.name}' stands alone`, at);
     if (parts) return parts;
     if (operand.name.startsWith('%')) throw this.fail(source, `undefined register '${operand.name}'`, at);
     const symbol = this.symbol(operand.name, scope, source, at);
+    if (operand.added !== undefined && (symbol.kind === 'paramRegister' || symbol.kind === 'function')) {
+      throw this.fail(source, `nothing is added to '${operand.name}', which is ${symbol.kind === 'function' ? 'a function' : 'the parameter of a call'}`, at);
+    }
     if (symbol.kind === 'paramRegister') return { kind: 'register', register: symbol.register, at };
     return { kind: 'symbol', symbol, offset: operand.offset, at };
+  }
+
+  /** What ptxas makes of `%r1+4`: a register with the sum, which has the width of the register that is named. */
+  private sum(from: Arg & { kind: 'register' | 'special' }, type: ScalarType, constant: bigint, source: Instruction): Arg {
+    const { at } = from;
+    if (type.kind === 'float' || type.kind === 'predicate' || type.bits > 64) {
+      throw this.fail(source, `a constant is added to integers of 64 bits or less, not to .${type.name}`, at);
+    }
+    const width = [`u${Math.max(type.bits, 16)}`];
+    let addend: Arg = from;
+    if (from.kind === 'special' || type.bits === 8) {
+      addend = { kind: 'register', register: this.newRegister('(addend)', scalarType(width[0]!)), at };
+      this.made(source, from.kind === 'special' ? 'mov' : 'cvt', from.kind === 'special' ? width : [...width, 'u8'], [addend, from]);
+    }
+    const result: Arg = { kind: 'register', register: this.newRegister('(sum)', scalarType(`b${Math.max(type.bits, 16)}`)), at };
+    this.made(source, 'add', width, [result, addend, { kind: 'integer', value: constant, at }]);
+    return result;
   }
 
   /** A register that was declared as a vector, or a special register of several components. */
@@ -546,19 +594,23 @@ class Lowering {
     const operands = [...source.operands];
     const results = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
     const callee = operands.shift();
-    if (callee?.kind !== 'name') throw this.fail(source, 'expected a function', callee?.at ?? source.start);
+    if (callee?.kind !== 'name' || !isBare(callee)) throw this.fail(source, 'expected a function', callee?.at ?? source.start);
     const args = operands[0]?.kind === 'list' ? (operands.shift() as Operand & { kind: 'list' }).elements : [];
-    const returns = context.functions.get(callee.name)?.returns;
-    const argValues = args.map(arg => this.callValue(arg, scope, source));
-    const resultValues = results.map((arg, index) => this.callValue(arg, scope, source, returns?.[index]));
+    const bind = ({ params, returns }: Prototype): [CallValue[], CallValue[]] => {
+      const values: [CallValue[], CallValue[]] = [this.callValues(args, params, scope, source), this.callValues(results, returns, scope, source)];
+      this.matchArguments(source, [...returns, ...params], [...values[1], ...values[0]]);
+      return values;
+    };
 
     const pointer = scope.register(callee.name);
     let target: PtxFunction | string | { address: Register; prototype: Prototype };
+    let argValues: CallValue[];
+    let resultValues: CallValue[];
     if (pointer) {
       const list = operands.shift();
-      const prototype = list?.kind === 'name' ? this.prototypeOf(list.name, scope, source) : undefined;
+      const prototype = list?.kind === 'name' && isBare(list) ? this.prototypeOf(list.name, scope, source) : undefined;
       if (!prototype) throw this.fail(source, 'an indirect call needs a .callprototype, .calltargets or a table of functions', source.start);
-      this.matchArguments(source, [...prototype.returns, ...prototype.params], [...resultValues, ...argValues]);
+      [argValues, resultValues] = bind(prototype);
       target = { address: pointer, prototype };
       out.indirectCalls = true;
       const waiting = this.inlines ? context.waiting.filter(fn => sameShape(prototype, fn)) : [];
@@ -570,10 +622,11 @@ class Lowering {
       const fn = context.functions.get(callee.name);
       if (!fn) throw this.fail(source, `undefined function '${callee.name}'`, callee.at);
       if (fn.entry) throw this.fail(source, `'${callee.name}' is a kernel, not a function`, callee.at);
-      if (fn.params.length !== args.length || fn.returns.length !== results.length) {
-        throw this.fail(source, `'${callee.name}' takes ${fn.params.length} parameters and returns ${fn.returns.length}, the call has ${args.length} and ${results.length}`, callee.at);
+      const [takes, gives] = [namedParameters(fn.params).length, namedParameters(fn.returns).length];
+      if (takes !== args.length || gives !== results.length) {
+        throw this.fail(source, `'${callee.name}' takes ${takes} parameters and returns ${gives}, the call has ${args.length} and ${results.length}`, callee.at);
       }
-      this.matchArguments(source, [...fn.returns, ...fn.params], [...resultValues, ...argValues]);
+      [argValues, resultValues] = bind(fn);
       if (fn.body) {
         const traits = context.traits.get(fn)!;
         if (traits.inlined && this.inlines) {
@@ -668,7 +721,7 @@ class Lowering {
   private matchArguments(source: Instruction, variables: readonly Variable[], values: readonly CallValue[]): void {
     variables.forEach((variable, index) => {
       const value = values[index];
-      if (value && !this.takes(variable, value)) throw this.fail(source, `parameter '${variable.name}' does not take this argument`, source.start);
+      if (value && !this.takes(variable, value)) throw this.fail(source, `parameter '${variable.elements === undefined ? variable.name : variable.name.split('.')[0]!}' does not take this argument`, source.start);
     });
   }
 
@@ -681,10 +734,25 @@ class Lowering {
       case 'register': {
         const { type } = value.register;
         const wanted = scalarType(variable.type);
-        const alike = type.kind === 'bits' || wanted.kind === 'bits' || (type.kind === 'float') === (wanted.kind === 'float');
+        // Elements of vectors are compared by their width, as in ptxas.
+        const alike = variable.elements !== undefined || type.kind === 'bits' || wanted.kind === 'bits' || (type.kind === 'float') === (wanted.kind === 'float');
         return !aggregate && Math.max(type.bits, 8) === element * 8 && alike;
       }
     }
+  }
+
+  /** What a call gives for parameters, or takes results in; of a vector each element. */
+  private callValues(operands: readonly Operand[], variables: readonly Variable[], scope: Scope, source: Instruction): CallValue[] {
+    const named = namedParameters(variables);
+    return operands.flatMap((operand, index) => {
+      const variable = named[index];
+      const count = variable?.elements ?? 1;
+      if (variable === undefined || count === 1) return [this.callValue(operand, scope, source, variable)];
+      const arg = this.operand(operand, scope, source);
+      const elements = arg.kind === 'sink' ? Array.from({ length: count }, () => arg) : arg.kind === 'vector' ? arg.elements : [];
+      if (elements.length !== count) throw this.fail(source, `parameter '${variable.name.split('.')[0]!}' takes a register of ${count} elements`, operand.at);
+      return elements.map((element): CallValue => ({ kind: 'register', register: element.kind === 'register' ? element.register : this.newRegister('_', scalarType(variable.type)) }));
+    });
   }
 
   private callValue(operand: Operand, scope: Scope, source: Instruction, result?: Variable): CallValue {
@@ -709,6 +777,8 @@ class Lowering {
     }
     if (predicate) this.branch(source, after, { register: predicate.register, negated: !predicate.negated });
     const scope = this.newScope(this.outermost);
+    /** Results that the function has as another type than the register that takes them. */
+    const converted: { from: Register; to: Register }[] = [];
     const bind = (variable: Variable, value: CallValue, incoming: boolean): void => {
       const { aggregate } = variableLayout(variable);
       if (value.kind === 'frame') {
@@ -728,14 +798,24 @@ class Lowering {
         assignRoles(move);
         this.push(move);
         this.alias(scope, variable, register);
+      } else if (variable.space === 'reg' && value.register.type.name !== variable.type && value.register.type.bits > 8) {
+        const from = this.newRegister(variable.name, scalarType(variable.type));
+        converted.push({ from, to: value.register });
+        this.alias(scope, variable, from);
       } else {
         this.alias(scope, variable, value.register);
       }
     };
     fn.params.forEach((variable, index) => bind(variable, args[index]!, true));
     fn.returns.forEach((variable, index) => bind(variable, results[index]!, false));
-    this.body(fn.body!, this.newScope(scope), after);
+    const returned: Label = converted.length ? { name: `(end of ${fn.name})`, block: -1 } : after;
+    this.body(fn.body!, this.newScope(scope), returned);
     this.inlining--;
+    if (returned !== after) this.out.code.push(returned);
+    for (const { from, to } of converted) {
+      const args: Arg[] = [to, from].map(register => ({ kind: 'register', register, at: source.start }));
+      this.made(source, 'mov', [`b${to.type.bits}`], args);
+    }
     this.out.code.push(after);
   }
 }

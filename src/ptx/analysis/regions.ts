@@ -31,14 +31,14 @@ export interface Shape {
 
 export const firstBlock = (item: number | Region): number => typeof item === 'number' ? item : item.header;
 
-export function analyseShape(blocks: readonly Block[]): Shape {
+export function analyseShape(blocks: readonly Block[], first = 0): Shape {
   const count = blocks.length;
   const next = blocks.map(successors);
   // Reverse postorder, without recursion: kernels can be thousands of blocks deep.
   const postorder: number[] = [];
   const visited = new Uint8Array(count);
-  const stack: [number, number][] = [[0, 0]];
-  visited[0] = 1;
+  const stack: [number, number][] = [[first, 0]];
+  visited[first] = 1;
   while (stack.length) {
     const frame = stack.at(-1)!;
     const to = next[frame[0]]![frame[1]++];

@@ -25,9 +25,10 @@ export class Scope {
     this.parent = parent;
   }
 
-  declare(name: string, type: ScalarType, count: number | undefined): void {
-    if (count === undefined) this.registers.set(name, type);
-    else this.families.set(name, { type, count });
+  /** `element`: of registers that are vectors, the element with its dot. */
+  declare(name: string, type: ScalarType, count: number | undefined, element = ''): void {
+    if (count === undefined) this.registers.set(name + element, type);
+    else this.families.set(name + element, { type, count });
   }
 
   bind(name: string, register: Register): void {
@@ -44,12 +45,15 @@ export class Scope {
     }
     if (this.families.size) {
       // %r12 is member 12 of family %r; a family's own name may end in digits, so every split is tried, the likeliest first.
-      let first = name.length;
+      const dot = name.indexOf('.');
+      const end = dot < 0 ? name.length : dot;
+      const element = name.slice(end);
+      let first = end;
       while (first > 1 && isDigit(name, first - 1)) first--;
-      for (let split = first; split < name.length; split++) {
-        const family = this.families.get(name.slice(0, split));
+      for (let split = first; split < end; split++) {
+        const family = this.families.get(name.slice(0, split) + element);
         if (!family) continue;
-        const digits = name.slice(split);
+        const digits = name.slice(split, end);
         if ((digits.length > 1 && digits.startsWith('0')) || Number(digits) >= family.count) continue;
         const made = this.make(name, family.type);
         this.registers.set(name, made);

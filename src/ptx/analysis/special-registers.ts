@@ -25,4 +25,9 @@ export const RESERVED_SHARED = {
   size: '%reserved_smem_offset_cap',
 } as const;
 
+const WIDE = new Set(['clock64', 'globaltimer', 'gridid', 'current_graph_exec', ...Array.from({ length: 8 }, (_, index) => `pm${index}_64`)]);
+
+/** Bits of a special register, whose name is without its percent sign; 1 of a predicate. */
+export const specialBits = (name: string): 1 | 32 | 64 => name === 'is_explicit_cluster' ? 1 : WIDE.has(name) ? 64 : 32;
+
 export const isSpecialRegister = (name: string): boolean => name.startsWith('%') && NAMES.has(name.slice(1));

@@ -117,6 +117,11 @@ export abstract class Emitter {
     return this.inst.source.line;
   }
 
+  /** Pushes the line that a fault here is told with. */
+  pushLine(): void {
+    this.code.i32(this.line);
+  }
+
   // ---- modifiers
 
   has(modifier: string): boolean {

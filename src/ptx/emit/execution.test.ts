@@ -44,6 +44,20 @@ describe('barriers', () => {
     expect(outcome.status).toBe(STATUS.done);
     for (let t = 0; t < 32; t++) expect(out[t]).toBe(t + 132);
   });
+  // As an H200 has it: warps arrive whole, though only the threads that there are give predicates.
+  it.each([
+    ['bar.sync 1, 32; mov.u32 %v, 5;', 1, 5], ['barrier.sync 1, 32; mov.u32 %v, 5;', 7, 5], ['bar.sync 1, 64; mov.u32 %v, 5;', 33, 5], ['bar.sync 0, 32; mov.u32 %v, 5;', 1, 5],
+    ['bar.red.popc.u32 %v, 1, 32, %q;', 7, 7], ['barrier.red.popc.u32 %v, 1, 64, %q;', 33, 33], ['bar.red.popc.u32 %v, 1, %q;', 33, 33], ['bar.sync 1, 32; mov.u32 %v, 5;', 64, 5],
+    ['bar.arrive 1, 32; mov.u32 %v, 5;', 1, 5], ['bar.arrive 0, 64; bar.sync 0; mov.u32 %v, 5;', 33, 5],
+    ['setp.eq.u32 %s, %t, 32; @%s bar.arrive 1, 64; @!%s bar.sync 1, 64; mov.u32 %v, 5;', 33, 5],
+  ])('%s in a block of %i', (text, threads, wanted) => {
+    const { out, outcome } = run(`setp.ge.u32 %q, %t, 0; ${text} st.global.u32 [%p], %v; ret;`, threads);
+    expect(outcome.status).toBe(STATUS.done);
+    expect([...out.subarray(0, threads)]).toEqual(new Array<number>(threads).fill(wanted));
+  });
+  it.each([['bar.sync 1, 64;', 1], ['bar.sync 1, 64;', 32], ['bar.sync 1, 96;', 33]])('%s in a block of %i waits for warps that there are not, and is reported', (text, threads) => {
+    expect(run(`${text} ret;`, threads).outcome.fault?.kind).toBe(FAULT.divergentBarrier);
+  });
   it('a barrier that can never complete is reported', () => {
     const { outcome } = run(`setp.lt.u32 %q, %t, 8; @%q bra other; bar.sync 1; ret; other: bar.sync 2; ret;`, 16);
     expect(outcome.status).toBe(STATUS.fault);

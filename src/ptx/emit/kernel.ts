@@ -6,6 +6,8 @@ import type { Block } from '../analysis/blocks.js';
 import type { Inst, LoweredFunction, Register } from '../analysis/program.js';
 import { CTX, STATUS } from '../context.js';
 import { alignUp } from '../analysis/data-layout.js';
+import { planFrameTraffic } from '../analysis/frame-traffic.js';
+import type { FrameTraffic } from '../analysis/frame-traffic.js';
 import { rematerialisable } from '../analysis/rematerialise.js';
 import type { Rules } from '../rules/rule.js';
 import type { Liveness } from '../analysis/liveness.js';
@@ -24,6 +26,9 @@ import { matrixRoom } from './matrix-arrivals.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
+/** Of a kernel that is several functions: where threads are resumed in any of them; or of one of these what all have in common, and its blocks. */
+type Divided = { readonly entries: readonly number[] } | { readonly whole: KernelEmitter; readonly members: ReadonlySet<number> };
+
 export class KernelEmitter extends ControlFlowEmitter {
   readonly ctx = 0;
   private readonly from: number;
@@ -32,7 +37,8 @@ export class KernelEmitter extends ControlFlowEmitter {
   readonly layout: FrameLayout;
   readonly paramBytes: number;
   readonly barriers: SchedulerNeeds['barriers'];
-  private readonly slots = new Map<number, number>();
+  private readonly slots: Map<number, number>;
+  private readonly traffic: FrameTraffic;
   readonly remade: ReadonlyMap<number, Inst>;
   private readonly threadLabel = {};
   private readonly nextLabel = {};
@@ -45,22 +51,34 @@ export class KernelEmitter extends ControlFlowEmitter {
   private granted = -1;
   private allowance = -1;
   private readonly threadSlice: number;
+  /** Of one of several functions: its own blocks. */
+  private readonly members: ReadonlySet<number> | undefined;
 
   readonly lowered: LoweredFunction;
 
-  constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean) {
+  constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean, divided?: Divided) {
     super(around, blocks, shape, liveness, rules);
     this.threadSlice = threadSlice(blocks);
     this.paramBytes = signatureOf(lowered.source).paramBytes;
     this.lowered = lowered;
     const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
     // Warps can only take turns in another order where the scheduler calls them one by one.
-    const stateful = shape.hasLoops || cuts.length > 0 || around.ordered;
+    const stateful = shape.hasLoops || cuts.length > 0 || around.ordered || divided !== undefined;
     // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
     this.paramCount = stateful ? 3 : 2;
     this.from = stateful ? 1 : this.newLocal('i32');
     this.to = stateful ? 2 : this.newLocal('i32');
     this.thread = this.newLocal('i32');
+    if (divided && 'whole' in divided) {
+      const { whole } = divided;
+      this.members = divided.members;
+      for (const entry of whole.entries) this.addEntry(entry);
+      ({ threadSlice: this.threadSlice, barriers: this.barriers, remade: this.remade, slots: this.slots, traffic: this.traffic, layout: this.layout } = whole);
+      return;
+    }
+    this.members = undefined;
+    this.slots = new Map();
+    for (const entry of divided?.entries ?? []) this.addEntry(entry);
     if (stateful) {
       for (const header of shape.loopHeaders) this.addEntry(header);
       for (const target of shape.irregularTargets) this.addEntry(target);
@@ -82,6 +100,7 @@ export class KernelEmitter extends ControlFlowEmitter {
         end += wide ? 8 : 4;
       }
     }
+    this.traffic = planFrameTraffic(blocks, shape, this.entries, liveness, this.slots, divided !== undefined);
     const rooms = cuts.map(({ ending }) => ending.kind === 'cut' ? matrixRoom(ending.inst) : { operands: 0, results: 0 });
     const matrixOperandBytes = alignUp(Math.max(0, ...rooms.map(({ operands }) => operands)), 16);
     this.layout = {
@@ -220,6 +239,10 @@ export class KernelEmitter extends ControlFlowEmitter {
         this.branchTo(this.nextLabel);
         return;
       }
+      case 'part':
+        this.saveState(this.entryOf.get(ending.to)!, ending.to);
+        this.branchTo(this.nextLabel);
+        return;
     }
   }
 
@@ -247,7 +270,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     const { code } = this;
     this.pushStateAddress();
     code.i32(state).memory('i32.store');
-    const saved = this.liveness.liveIn(target).filter(register => this.slots.has(register.id) && !arriving.includes(register));
+    const saved = this.liveness.liveIn(target).filter(register => this.traffic.writes(target, register) && !arriving.includes(register));
     if (!saved.length) return;
     const frame = this.frameAddress();
     for (const register of saved) {
@@ -257,7 +280,12 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   private restore(entry: number): void {
     const { code, slots } = this;
-    this.restoreEntry(entry, this.liveness.liveIn(entry), this.blocks, this.remade, register => slots.has(register.id), registers => {
+    if (this.members?.has(entry) === false) {
+      this.branchTo(this.nextLabel);
+      return;
+    }
+    const needed = this.liveness.liveIn(entry).filter(register => !slots.has(register.id) || this.traffic.reads(entry, register));
+    this.restoreEntry(entry, needed, this.blocks, this.remade, register => slots.has(register.id), registers => {
       const frame = this.frameAddress();
       for (const register of registers) code.get(frame).memory(`${register.type.wasm}.load`, slots.get(register.id)).set(this.registerLocal(register));
     }, inst => { emitWarpResult(this, inst); });
@@ -299,7 +327,7 @@ export class KernelEmitter extends ControlFlowEmitter {
     // What every thread computes first is known only after its code: leave a gap and fill it.
     const before = code.finish();
     code.length = 0;
-    if (layout.stateful) this.enterAt(this.entryNumber, this.entries, () => { this.clearRegisters(); }, entry => { this.restore(entry); });
+    if (layout.stateful) this.enterAt(this.entryNumber, this.entries, () => { this.begin(); }, entry => { this.restore(entry); });
     else this.clearRegisters();
     this.emitFlow();
     // A block that ends the layout without leaving would fall through here.
@@ -324,6 +352,11 @@ export class KernelEmitter extends ControlFlowEmitter {
     whole.append(this.prologueBytes());
     whole.append(code.finish());
     return { locals: this.localTypes, code: whole.finish() };
+  }
+
+  private begin(): void {
+    if (this.members?.has(0) === false) this.branchTo(this.nextLabel);
+    else this.clearRegisters();
   }
 
   /** Registers that some path reads before it writes them start at zero in every thread. */

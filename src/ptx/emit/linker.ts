@@ -63,6 +63,17 @@ export class Linker {
     return index;
   }
 
+  /** The function of a key, which is made when it is first asked for. */
+  once(key: string, signature: Signature, make: () => { locals: readonly LocalType[]; code: Uint8Array }): number {
+    const known = this.indices.get(key);
+    if (known !== undefined) return known;
+    // Before there is room for it: making it may fail.
+    const { locals, code } = make();
+    const index = this.reserve(key, signature);
+    this.define(index, locals, code);
+    return index;
+  }
+
   define(index: number, locals: readonly LocalType[], code: Uint8Array): void {
     this.module.define(index, locals, code);
   }

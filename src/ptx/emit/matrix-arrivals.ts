@@ -16,6 +16,8 @@ import { MAIL } from './frame-layout.js';
 import type { MailEmitter } from './arrivals.js';
 import { accessSpace } from '../rules/memory.js';
 import { checkedPlace } from './memory-access.js';
+import { callPart } from './shared-part.js';
+import type { PartValue } from './shared-part.js';
 
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');
@@ -186,7 +188,37 @@ function loadFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, area:
   });
 }
 
+/** The registers of a fragment, as what they are passed as to a part. */
+function fragmentValues(e: Emitter, arg: Arg, { type, layout }: Operand): PartValue[] {
+  const passed = type.as === 'f64' ? F64 : type.name === 'f32' ? F32 : B32;
+  return fragmentRegisters(e, arg, layout.registers).map(register => ({ arg: register, type: passed }));
+}
+
+const vectorOf = (elements: readonly Arg[]): Arg => ({ kind: 'vector', elements: [...elements], at: elements[0]!.at });
+
+const nameOf = ({ mnemonic, modifiers }: Inst): string => [mnemonic, ...modifiers].join('.');
+
 function productArrival(e: MailEmitter, inst: Inst): void {
+  const product = required(e, inst);
+  e.argCount(product.sparse ? 6 : 4);
+  const [a, b, c] = [product.a, product.b, product.c].map((operand, index) => fragmentValues(e, e.arg(index + 1), operand)) as [PartValue[], PartValue[], PartValue[]];
+  const metadata = product.sparse ? [{ arg: e.arg(4), type: B32 }] : [];
+  const selector = inst.args[5];
+  callPart(e, {
+    key: `${nameOf(inst)} arrives${selector?.kind === 'integer' ? ` ${selector.value}` : ''}`, inputs: [...a, ...b, ...c, ...metadata],
+    mailbox: () => { e.pushMailbox(); }, matrixResults: () => { e.pushMatrixResults(); },
+    build: (part, inputs) => {
+      const fragments = [a, b, c].map((values, index) => {
+        const from = [a, b, c].slice(0, index).reduce((sum, { length }) => sum + length, 0);
+        return vectorOf(inputs.slice(from, from + values.length));
+      });
+      part.inst = { ...inst, args: [inst.args[0]!, ...fragments, ...product.sparse ? [inputs.at(-1)!, e.arg(5)] : []] };
+      emitProductArrival(part, part.inst);
+    },
+  });
+}
+
+function emitProductArrival(e: MailEmitter, inst: Inst): void {
   const { code } = e;
   const product = required(e, inst);
   const { m, n, k, batch, sparse } = product;
@@ -375,7 +407,10 @@ export function emitMatrixResult(e: MailEmitter, inst: Inst): void {
     default: {
       const product = required(e, inst);
       const { m, n } = product;
-      loadFragment(e, e.arg(0), product.d, areas(product).d, n, m * n * numberBytes(product.d.type));
+      callPart(e, {
+        key: `${nameOf(inst)} results`, inputs: [], outputs: fragmentValues(e, e.arg(0), product.d), matrixResults: () => { e.pushMatrixResults(); },
+        build: (part, _, outputs) => { loadFragment(part, vectorOf(outputs), product.d, areas(product).d, n, m * n * numberBytes(product.d.type)); },
+      });
     }
   }
 }

@@ -39,7 +39,8 @@ function faultWhen(e: Emitter, pushAddress: () => void, size: number): void {
   e.when(() => {
     code.get(e.ctx).get(e.thread);
     pushAddress();
-    code.i32(size).i32(e.line);
+    code.i32(size);
+    e.pushLine();
     e.call('fault_memory');
     e.leaveFaulted();
   });

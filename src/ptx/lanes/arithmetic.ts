@@ -2,6 +2,7 @@
 // are the same in lanes of 32. A form that is not here runs thread by thread; results are the same bit for bit.
 
 import type { Arg } from '../analysis/program.js';
+import { GREATEST_DIVISOR } from '../runtime/approximations.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
@@ -220,11 +221,20 @@ const divide: LaneRule = e => {
   if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'full', 'ftz') || !fits(e, [type, type, type])) return false;
   for (const half of halves(type)) {
     for (const index of [1, 2]) floatOperand(e, e.inst.args[index]!, type, half);
+    if (type.bits === 32 && e.has('approx')) divisorOfProduct(e);
     e.code.op(`${shapeOf(type)}.div`);
     floatResult(e, type, half);
   }
   return true;
 };
+
+/** As in rules/float.ts: an infinity of the sign of a divisor that is too great for its reciprocal. */
+function divisorOfProduct(e: LaneEmitter): void {
+  const { code } = e;
+  const divisor = e.temp('v128');
+  code.set(divisor).f32(Infinity).op('f32x4.splat').get(divisor).v128([0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff]).op('v128.bitselect');
+  code.get(divisor).get(divisor).op('f32x4.abs').f32(GREATEST_DIVISOR).op('f32x4.splat').op('f32x4.gt').op('v128.bitselect');
+}
 
 const reciprocal: LaneRule = e => {
   const type = laneType(e);

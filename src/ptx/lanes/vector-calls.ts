@@ -3,7 +3,7 @@
 
 import type { Arg } from '../analysis/program.js';
 import {
-  COSINE_SERIES, EXP2_LIMIT, EXP2_SERIES, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, LOG2_SERIES, SINE_SERIES, horner,
+  COSINE_SERIES, EXP2_LIMIT, EXP2_SERIES, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, LEAST_ANGLE, LEAST_SINGLE, LOG2_SERIES, SINE_SERIES, horner,
 } from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
@@ -164,12 +164,17 @@ ${inDoubles('log2', pair => `(call $log2_two ${pair})`)}
   (local.set $q (i64x2.extend_low_i32x4_u (i32x4.add (i32x4.trunc_sat_f64x2_s_zero $n) (i32x4.splat $quadrant))))
   (local.set $r (f64x2.sub (f64x2.sub $x (f64x2.mul $n (f64x2.splat 1.5707963267341256d))) (f64x2.mul $n (f64x2.splat 6.077100506506192e-11d))))
   (local.set $r2 (f64x2.mul $r $r))
-  (v128.xor
+  (local.set $r (v128.xor
     (i64x2.shl (i64x2.shr_u $q 1) 63)
     (v128.bitselect
       ${horner('f64x2', '$r2', COSINE_SERIES)}
       (f64x2.mul $r ${horner('f64x2', '$r2', SINE_SERIES)})
       (i64x2.shr_s (i64x2.shl $q 63) 63))))
+  (if (i32.eqz $quadrant) (then
+    (local.set $r (v128.bitselect $x $r (f64x2.lt (f64x2.abs $x) (f64x2.splat ${LEAST_ANGLE}d))))
+    ;; The sign is what stays of the least.
+    (local.set $r (v128.and $r (v128.or (f64x2.ge (f64x2.abs $x) (f64x2.splat ${LEAST_SINGLE}d)) (v128.or (f64x2.ne $x $x) (i64x2.splat 0x8000000000000000L)))))))
+  $r)
 ${inDoubles('sine', pair => `(call $sine_two ${pair} 0)`)}
 ${inDoubles('cosine', pair => `(call $sine_two ${pair} 1)`)}
 ;; As tanh, of two.
@@ -185,7 +190,7 @@ ${inDoubles('cosine', pair => `(call $sine_two ${pair} 1)`)}
   (local.set $r (f64x2.div (f64x2.sub (f64x2.splat 1d) $t) (f64x2.add (f64x2.splat 1d) $t)))
   (local.set $r (v128.or $r (v128.and $x (i64x2.splat 0x8000000000000000L))))
   (local.set $r (v128.bitselect
-    (f64x2.sub $x (f64x2.div (f64x2.mul $x (f64x2.mul $x $x)) (f64x2.splat 3d)))
+    (f64x2.mul $x (f64x2.sub (f64x2.splat 1d) (f64x2.div (f64x2.mul $x $x) (f64x2.splat 3d))))
     $r
     (f64x2.lt $a (f64x2.splat 0.0009765625d))))
   (v128.bitselect $r $x (f64x2.eq $x $x)))

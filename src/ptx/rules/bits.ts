@@ -2,6 +2,7 @@
 
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
 import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
@@ -208,6 +209,21 @@ function permuteConstant(e: Emitter, selector: number): void {
   e.pop(e.arg(0), B32);
 }
 
+/**
+ * Pushes where a field begins, or its length: of 32 bits the low byte, and of 64 all of the register, as ptxas makes it; fields
+ * beyond the value's end are all alike there.
+ */
+function pushFieldBits(e: Emitter, index: number, { bits }: ScalarType): void {
+  const { code } = e;
+  e.push(e.arg(index), U32);
+  if (bits === 32) {
+    code.i32(255).op('i32.and');
+    return;
+  }
+  const count = e.temp('i32');
+  code.set(count).get(count).i32(64).get(count).i32(64).op('i32.lt_u').op('select');
+}
+
 function extractField(e: Emitter): void {
   const type = e.type();
   const { code } = e;
@@ -216,10 +232,7 @@ function extractField(e: Emitter): void {
   const signed = type.kind === 'signed';
   e.push(e.arg(1), type);
   if (wasm === 'i32') code.op('i64.extend_i32_u');
-  for (const index of [2, 3]) {
-    e.push(e.arg(index), U32);
-    code.i32(255).op('i32.and');
-  }
+  for (const index of [2, 3]) pushFieldBits(e, index, type);
   if (signed) code.i32(type.bits);
   e.call(signed ? 'bfe_s' : 'bfe_u64');
   if (wasm === 'i32') code.op('i32.wrap_i64');
@@ -234,10 +247,7 @@ function insertField(e: Emitter): void {
     e.push(e.arg(index), type);
     if (type.wasm === 'i32') code.op('i64.extend_i32_u');
   }
-  for (const index of [3, 4]) {
-    e.push(e.arg(index), U32);
-    code.i32(255).op('i32.and');
-  }
+  for (const index of [3, 4]) pushFieldBits(e, index, type);
   code.i32(type.bits);
   e.call('bfi');
   if (type.wasm === 'i32') code.op('i32.wrap_i64');

@@ -165,6 +165,7 @@ function arrive(e: Emitter): void {
   if (e.around.check) emitArrivalCheck(e);
   code.get(e.ctx);
   e.push(e.arg(0), scalarType('b32'));
+  code.get(e.thread);
   e.call('arrive');
 }
 

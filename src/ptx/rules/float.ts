@@ -3,6 +3,7 @@
 
 import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
+import { GREATEST_DIVISOR } from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
@@ -200,7 +201,21 @@ const mixed = ({ compute }: Operation): Rule => e => {
 function divide(e: Emitter): void {
   const type = e.type();
   e.argCount(3);
-  quotient(e, type, index => { operand(e, index, type); });
+  quotient(e, type, index => {
+    operand(e, index, type);
+    if (index === 2 && type.wasm === 'f32' && e.has('approx')) divisorOfProduct(e);
+  });
+}
+
+/**
+ * div.approx.f32 multiplies by the divisor's reciprocal, which is zero where it would be subnormal: then a quotient is zero, or
+ * NaN of an infinite dividend, as it is of an infinite divisor. div.full divides those, too.
+ */
+function divisorOfProduct(e: Emitter): void {
+  const { code } = e;
+  const divisor = e.temp('f32');
+  code.set(divisor).f32(Infinity).get(divisor).op('f32.copysign').get(divisor);
+  code.get(divisor).op('f32.abs').f32(GREATEST_DIVISOR).op('f32.gt').op('select');
 }
 
 /** Writes what `push` gives for 1 divided by what it gives for 2. */
@@ -281,6 +296,8 @@ function reciprocalSquareRoot(e: Emitter): void {
     if (e.has('ftz')) pushHighWord(e);
     else operand(e, 1, type);
     code.op('f64.sqrt').op('f64.div');
+    // With .ftz only a high word comes out, too.
+    if (e.has('ftz')) code.op('i64.reinterpret_f64').i64(0xffffffff00000000n).op('i64.and').op('f64.reinterpret_i64');
     result(e, type);
     return;
   }

@@ -7,9 +7,16 @@ import type { Emitter } from '../emit/emitter.js';
 import { checkedAddress, pushWideAddress } from '../emit/memory-access.js';
 import { fragmentOf } from '../matrix/forms.js';
 import type { MemoryFragment } from '../matrix/forms.js';
+import type { Place } from '../emit/memory-access.js';
+import { bitsType, callPart } from '../emit/shared-part.js';
+import type { PartValue } from '../emit/shared-part.js';
+import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import { accessSpace } from './memory.js';
 import type { RuleRow } from './rule.js';
+
+const B64 = scalarType('b64');
+const U32 = scalarType('u32');
 
 /** A run of elements that lie side by side, in memory and in the register. */
 interface Run {
@@ -45,9 +52,37 @@ function wmma(e: Emitter): void {
   const fragment = fragmentOf(inst.modifiers);
   if (!fragment) throw e.unsupported();
   e.argCount(2, 3);
-  const { operand: { type, layout }, order } = fragment;
+  const { operand: { type, layout } } = fragment;
   const [target, source] = what === 'load' ? [e.arg(0), e.arg(1)] : [e.arg(1), e.arg(0)];
   const registers = fragmentRegisters(e, target, layout.registers);
+  const given = inst.args[2];
+  // What is watched tells of each access where the instruction stands.
+  if (e.around.check) {
+    moveFragment(e, fragment, registers, () => { pushWideAddress(e, source); }, given && (() => { e.push(given, U32); }), place => {
+      emitAccessCheck(e, place.at, source, place.bytes, accessSpace(e));
+    });
+    return;
+  }
+  const values = registers.map((arg): PartValue => ({ arg, type: bitsType(type.bits) }));
+  const place = e.temp('i64');
+  pushWideAddress(e, source);
+  code.set(place);
+  callPart(e, {
+    key: `${[inst.mnemonic, ...inst.modifiers].join('.')}${given ? '' : ' packed'}`, faults: true,
+    inputs: [{ local: place, type: B64 }, ...given ? [{ arg: given, type: U32 }] : [], ...what === 'store' ? values : []],
+    outputs: what === 'load' ? values : [],
+    build: (part, inputs, outputs) => {
+      const [address, stride] = inputs as [Arg, Arg?];
+      moveFragment(part, fragment, what === 'load' ? outputs : inputs.slice(given ? 2 : 1), () => { part.push(address, B64); }, given && (() => { part.push(stride!, U32); }), () => {});
+    },
+  });
+}
+
+/** Moves a lane's fragment; `pushStride` where the instruction gives one. */
+function moveFragment(e: Emitter, fragment: MemoryFragment, registers: readonly Arg[], pushAddress: () => void, pushStride: (() => void) | undefined, check: (access: { at: Place; bytes: number }) => void): void {
+  const { code } = e;
+  const { operand: { type, layout }, order } = fragment;
+  const what = e.inst.modifiers[0] as 'load' | 'store';
   const lane = laneLocal(e);
   const inMajor = order === 'row' ? 'row' : 'column';
   const inMinor = order === 'row' ? 'column' : 'row';
@@ -56,9 +91,8 @@ function wmma(e: Emitter): void {
   const base = e.temp('i64');
   const stride = e.temp('i64');
   const major = e.temp('i32');
-  const given = inst.args[2];
-  if (given) {
-    e.push(given, scalarType('u32'));
+  if (pushStride) {
+    pushStride();
     code.op('i64.extend_i32_u');
   } else {
     code.i64(fragment.stride);
@@ -66,15 +100,15 @@ function wmma(e: Emitter): void {
   code.i64(elementBits).op('i64.mul').i64(3).op('i64.shr_u').set(stride);
   pushLaneSum(e, lane, layout.lane, field => field[inMajor] ?? 0);
   code.set(major);
-  pushWideAddress(e, source);
+  pushAddress();
   pushLaneSum(e, lane, layout.lane, field => (field[inMinor] ?? 0) * type.bits);
   code.i32(3).op('i32.shr_u').op('i64.extend_i32_u').op('i64.add').set(base);
 
   const values = registers.map(() => e.temp(type.bits === 64 ? 'i64' : 'i32'));
-  const bitsType = scalarType(type.bits === 64 ? 'b64' : 'b32');
+  const bits = bitsType(type.bits);
   if (what === 'store') {
     registers.forEach((register, index) => {
-      e.push(register, bitsType);
+      e.push(register, bits);
       code.set(values[index]!);
     });
   }
@@ -84,7 +118,7 @@ function wmma(e: Emitter): void {
     code.op('i64.extend_i32_u').get(stride).op('i64.mul').op('i64.add');
     if (run.minor) code.i64(run.minor * type.bits / 8).op('i64.add');
     const place = checkedAddress(e, run.bytes, accessSpace(e));
-    if (e.around.check) emitAccessCheck(e, place, source, run.bytes, accessSpace(e));
+    check({ at: place, bytes: run.bytes });
     const value = values[run.register]!;
     if (what === 'load') {
       code.get(place.local).memory(run.bytes === 8 ? 'i64.load' : run.bytes === 4 ? 'i32.load' : `i32.load${run.bytes * 8}_u`, place.offset);
@@ -99,7 +133,7 @@ function wmma(e: Emitter): void {
   if (what === 'load') {
     registers.forEach((register, index) => {
       code.get(values[index]!);
-      e.pop(register, bitsType);
+      e.pop(register, bits);
     });
   }
 }

@@ -1,5 +1,6 @@
 // Special registers: what each is worth here.
 
+import { specialBits } from '../analysis/special-registers.js';
 import { CTX, EXPLICIT_CLUSTER } from '../context.js';
 import type { Emitter } from '../emit/emitter.js';
 import type { ScalarType } from '../scalar-types.js';
@@ -75,16 +76,15 @@ const CLOCKS: Record<string, { shift: number }> = {
   globaltimer: { shift: 0 }, globaltimer_lo: { shift: 0 }, globaltimer_hi: { shift: 32 },
 };
 
-const WIDE = new Set(['clock64', 'globaltimer', 'gridid', 'current_graph_exec', ...Array.from({ length: 8 }, (_, index) => `pm${index}_64`)]);
 /** What may also be read as 16 bits, and as 32 where it has 64: earlier PTX had it so. */
 const NARROWER = /^(n?tid|n?ctaid)\.|^gridid$/;
 
 /** Only cvt reads less of a register than there is; nothing reads more. */
 function checkWidth(e: Emitter, name: string, type: ScalarType): void {
-  const predicate = name === 'is_explicit_cluster';
+  const bits = specialBits(name);
+  const predicate = bits === 1;
   if (predicate !== (type.kind === 'predicate')) throw e.semantic(`'%${name}' is ${predicate ? 'a' : 'no'} predicate`);
   if (predicate) return;
-  const bits = WIDE.has(name) ? 64 : 32;
   if (type.bits > bits || (type.bits < bits && e.inst.mnemonic !== 'cvt' && !NARROWER.test(name))) throw e.semantic(`'%${name}' has ${bits} bits`);
 }
 

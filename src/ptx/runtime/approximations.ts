@@ -28,6 +28,12 @@ export const LOG2_SERIES = Array.from({ length: 12 }, (_, n) => 2 / Math.LN2 / (
 export const SINE_SERIES = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n + 1));
 export const COSINE_SERIES = Array.from({ length: 8 }, (_, n) => (-1) ** n / factorial(2 * n));
 const LARGEST_ANGLE = 2 ** 48;
+/** The greatest number whose reciprocal is no subnormal, as div.approx.f32 multiplies by it. */
+export const GREATEST_DIVISOR = 2 ** 126;
+/** The sine of what is less is that, to the last place of a single; so zeros keep their sign. */
+export const LEAST_ANGLE = 2 ** -27;
+/** The least normal single: the sine of what is less is a zero of its sign, with .ftz and without, as measured on an H200. */
+export const LEAST_SINGLE = 2 ** -126;
 
 export const APPROXIMATION_FUNCTIONS = `
 (func $exp2 (param $x f64) (result f64) (local $n f64)
@@ -70,6 +76,8 @@ export const APPROXIMATION_FUNCTIONS = `
 ;; left: what the subtraction leaves may be anything, and of a polynomial's far end infinite. Such angles count as whole turns.
 (func $sine (param $x f64) (param $quadrant i32) (result f64) (local $n $x2 f64) (local $q i32)
   (if (i32.eqz (f64.lt (f64.abs $x) (f64.const inf))) (then (return (f64.const nan))))
+  (if (i32.and (i32.eqz $quadrant) (f64.lt (f64.abs $x) ${LEAST_ANGLE}d))
+    (then (return (select (f64.copysign 0d $x) $x (f64.lt (f64.abs $x) ${LEAST_SINGLE}d)))))
   (local.set $x (select $x 0d (f64.lt (f64.abs $x) ${LARGEST_ANGLE}d)))
   (local.set $n (f64.nearest (f64.mul $x ${2 / Math.PI}d)))
   (local.set $q (i32.add (i32.wrap_i64 (i64.trunc_sat_f64_s $n)) $quadrant))
@@ -83,7 +91,7 @@ export const APPROXIMATION_FUNCTIONS = `
 (func $tanh (param $x f64) (result f64) (local $a $t f64)
   (local.set $a (f64.abs $x))
   (if (f64.ne $x $x) (then (return $x)))
-  (if (f64.lt $a 0.0009765625d) (then (return (f64.sub $x (f64.div (f64.mul $x (f64.mul $x $x)) 3d)))))
+  (if (f64.lt $a 0.0009765625d) (then (return (f64.mul $x (f64.sub 1d (f64.div (f64.mul $x $x) 3d))))))
   (local.set $t (call $exp2 (f64.mul $a ${-2 * Math.LOG2E}d)))
   (f64.copysign (f64.div (f64.sub 1d $t) (f64.add 1d $t)) $x))
 `;

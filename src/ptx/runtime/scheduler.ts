@@ -165,6 +165,9 @@ export const STATES = `(i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.
 /** Address of the first mailbox. */
 export const MAILBOXES = `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 127) -128))`;
 
+/** Threads that the block's last warp lacks. */
+const MISSING = '(i32.and (i32.sub 0 $threads) 31)';
+
 export const SCHEDULER_FUNCTIONS = `
 ;; The order of a pass: its lowest bit is the direction, the others say which warp begins. Xorshift; 1 where there is no seed.
 (func $next_order (param $scratch i32) (result i32) (local $x i32)
@@ -225,7 +228,7 @@ export const SCHEDULER_FUNCTIONS = `
 
 ;; As block_state, after completing every barrier that is complete.
 (func $resolve_block (param $ctx i32) (result i32)
-  (local $scratch $threads $states $mail $thread $state $exited $ready $waiting $plain $barrier $arrived $expected $count $reduced $and $or $box $progress i32)
+  (local $scratch $threads $states $mail $thread $state $exited $ready $waiting $plain $barrier $arrived $expected $count $reduced $and $or $box $progress $last $absent i32)
   (local.set $scratch (i32.load offset=${CTX.scratch} $ctx))
   (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $states ${STATES})
@@ -247,7 +250,7 @@ export const SCHEDULER_FUNCTIONS = `
               (then (local.set $plain 0)))))))))
     (local.set $thread (i32.add $thread 1))
     (br $scan)))
-  (if (i32.and $plain (i32.and (i32.ne $waiting 0) (i32.eq (i32.add (i32.add $waiting $exited) (i32.load offset=${SCRATCH.arrivals} $scratch)) $threads)))
+  (if (i32.and $plain (i32.and (i32.ne $waiting 0) (i32.eq (i32.add (i32.add $waiting $exited) (i32.load16_u offset=${SCRATCH.arrivals} $scratch)) $threads)))
     (then
       (i32.store offset=${SCRATCH.arrivals} $scratch 0)
       (call $release $ctx)
@@ -266,6 +269,7 @@ export const SCHEDULER_FUNCTIONS = `
       (if (i32.and (i32.and (i32.lt_s $state 0) (i32.lt_u $state ${STATE.warp})) (i32.eq (i32.load offset=${MAIL.mask} $box) $barrier)) (then
         (local.set $count (i32.add $count 1))
         (local.set $expected (i32.load offset=${MAIL.lane} $box))
+        (local.set $last $thread)
         (if (i32.load offset=${MAIL.operation} $box) (then
           (local.set $reduced (i32.add $reduced (i32.load offset=${MAIL.value} $box)))
           (local.set $and (i32.and $and (i32.load offset=${MAIL.value} $box)))
@@ -273,9 +277,15 @@ export const SCHEDULER_FUNCTIONS = `
       (local.set $thread (i32.add $thread 1))
       (br $each)))
     (if $count (then
-      (local.set $arrived (i32.add $count (i32.load offset=${SCRATCH.arrivals} (i32.add $scratch (i32.shl $barrier 2)))))
+      (local.set $arrived (i32.load offset=${SCRATCH.arrivals} (i32.add $scratch (i32.shl $barrier 2))))
+      (local.set $absent (i32.shr_u $arrived 16))
+      (local.set $arrived (i32.add $count (i32.and $arrived 0xffff)))
+      ;; Warps arrive whole, as on an H200: of those that wait, too, the block's last may lack threads.
+      (if (i32.ge_u $last (i32.and (i32.sub $threads 1) -32)) (then (local.set $absent ${MISSING})))
       ;; Threads that have exited are not waited for.
-      (if (i32.eqz $expected) (then (local.set $expected (i32.sub $threads $exited))))
+      (if $expected
+        (then (local.set $arrived (i32.add $arrived $absent)))
+        (else (local.set $expected (i32.sub $threads $exited))))
       (if (i32.ge_u $arrived $expected) (then
         (i32.store offset=${SCRATCH.arrivals} (i32.add $scratch (i32.shl $barrier 2)) 0)
         (local.set $progress 1)
@@ -316,8 +326,11 @@ export const SCHEDULER_FUNCTIONS = `
     (br $each)))
   (call $fault $ctx ${FAULT.divergentBarrier} $thread 0 0L))
 
-;; bar.arrive: counts without waiting.
-(func $arrive (param $ctx $barrier i32) (local $cell i32)
+;; bar.arrive: counts without waiting; with the block's last thread, in the high half, those that its warp lacks.
+(func $arrive (param $ctx $barrier $thread i32) (local $cell $threads i32)
+  (local.set $threads (i32.load offset=${CTX.threads} $ctx))
   (local.set $cell (i32.add (i32.load offset=${CTX.scratch} $ctx) (i32.shl (i32.and $barrier 15) 2)))
-  (i32.store offset=${SCRATCH.arrivals} $cell (i32.add (i32.load offset=${SCRATCH.arrivals} $cell) 1)))
+  (i32.store offset=${SCRATCH.arrivals} $cell (i32.add
+    (i32.add (i32.load offset=${SCRATCH.arrivals} $cell) 1)
+    (select (i32.shl ${MISSING} 16) 0 (i32.eq (i32.add $thread 1) $threads)))))
 `;

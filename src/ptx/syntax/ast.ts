@@ -5,11 +5,15 @@ import type { SourceText } from '../error.js';
 export type Space = 'reg' | 'global' | 'const' | 'shared' | 'local' | 'param' | 'tex';
 
 export type Operand =
-  /** `element`: behind the name stands an index. Those are gone once a module has been read. */
-  | { kind: 'name'; name: string; selector?: string; offset: number; at: number; element?: { register: string | undefined; offset: number } }
+  /**
+   * `offset` is what a plus behind the name adds, `added` the same in 64 bits, and there where a plus is. `element`: behind the
+   * name stands an index. Those are gone once a module has been read.
+   */
+  | { kind: 'name'; name: string; selector?: string; offset: number; added?: bigint; at: number; element?: { register: string | undefined; offset: number } }
   | { kind: 'integer'; value: bigint; at: number }
   | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
-  | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; at: number }
+  /** `unified`: it is followed by that, a hint about the address. */
+  | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; unified?: true; at: number }
   | { kind: 'vector'; elements: Operand[]; at: number }
   | { kind: 'pair'; first: Operand; second: Operand; at: number }
   | { kind: 'not'; operand: Operand; at: number }
@@ -50,6 +54,10 @@ export interface Variable {
   linkage: string[];
   /** `.ptr` on a parameter. */
   pointer: boolean;
+  /** Of parameters that were one vector: how many there are, of the first, and 0 of the others; see vector-parameters.ts. */
+  elements?: number;
+  /** Of .global and .const variables inside functions: what the module has them as; see function-data.ts. */
+  placedAs?: string;
   at: number;
 }
 

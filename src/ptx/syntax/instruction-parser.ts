@@ -5,20 +5,20 @@ import type { Instruction, Operand } from './ast.js';
 import { TOKEN } from './lexer.js';
 import type { TokenReader } from './token-reader.js';
 
-function plusOffset(reader: TokenReader): number {
-  // A constant expression behind a plus: `[a+-4]` is in the language, `[a-4]` is not.
+/** The constant expression behind a plus, if one is there: `[a+-4]` is in the language, `[a-4]` is not. */
+function added(reader: TokenReader): bigint | undefined {
   if (reader.is('-')) throw reader.error("an offset is added: write '+-' for '-', as in [%rd1+-4]");
-  if (!reader.accept('+')) return 0;
+  if (!reader.accept('+')) return undefined;
   const constant = reader.constant();
   if (constant.kind !== 'integer') throw reader.error('expected an integer offset', constant.at);
-  return Number(BigInt.asIntN(64, constant.value));
+  return BigInt.asIntN(64, constant.value);
 }
 
 /** What stands behind a bracket: a name and what is added to it, or a number alone. */
 function baseAndOffset(reader: TokenReader, wanted: string): { base: string | undefined; offset: bigint } {
   if (reader.kindAt(0) === TOKEN.word) {
     const base = reader.word(wanted);
-    return { base, offset: reader.isEndOfOperand(0) ? 0n : BigInt(plusOffset(reader)) };
+    return { base, offset: reader.isEndOfOperand(0) ? 0n : added(reader) ?? 0n };
   }
   const constant = reader.constant();
   if (constant.kind !== 'integer') throw reader.error(`expected ${wanted}`, constant.at);
@@ -31,11 +31,11 @@ function address(reader: TokenReader): Operand {
   const { base, offset: constant } = baseAndOffset(reader, 'an address');
   const offset = Number(base === undefined ? BigInt.asUintN(64, constant) : constant);
   const extra: Operand[] = [];
-  while (reader.accept(',')) extra.push(operand(reader, false));
+  while (reader.accept(',')) extra.push(alone(reader, false));
   reader.expect(']');
-  // `[a].unified` is a hint about the address.
-  if (reader.is('.unified')) reader.advance();
-  return { kind: 'address', base, offset, extra, at };
+  const found: Operand = { kind: 'address', base, offset, extra, at };
+  if (reader.accept('.unified')) found.unified = true;
+  return found;
 }
 
 function arrayElement(reader: TokenReader, name: string, at: number): Operand {
@@ -49,9 +49,19 @@ function arrayElement(reader: TokenReader, name: string, at: number): Operand {
 function sequence(reader: TokenReader, close: string, lists: boolean): Operand[] {
   const elements: Operand[] = [];
   if (reader.accept(close)) return elements;
-  do elements.push(operand(reader, lists)); while (reader.accept(','));
+  do elements.push(alone(reader, lists)); while (reader.accept(','));
   reader.expect(close);
   return elements;
+}
+
+/** An operand within another, where ptxas takes no plus behind a name. */
+function alone(reader: TokenReader, lists: boolean): Operand {
+  const { at } = reader;
+  const inner = operand(reader, lists);
+  if (inner.kind === 'name' && inner.added !== undefined) {
+    throw reader.error(`'${inner.name}' stands alone here, without a plus: have add put the sum into a register first`, at);
+  }
+  return inner;
 }
 
 function operand(reader: TokenReader, lists: boolean): Operand {
@@ -78,11 +88,15 @@ function named(reader: TokenReader, at: number): Operand {
   const name = reader.word('an operand');
   if (reader.isEndOfOperand(0)) return { kind: 'name', name, offset: 0, at };
   if (reader.is('[')) return arrayElement(reader, name, at);
-  const selector = reader.kindAt(0) === TOKEN.dotted ? selectorOf(reader.dotted('a selector')) : undefined;
-  const offset = plusOffset(reader);
-  const first: Operand = selector === undefined ? { kind: 'name', name, offset, at } : { kind: 'name', name, offset, at, selector };
+  const first: Operand = { kind: 'name', name, offset: 0, at };
+  if (reader.kindAt(0) === TOKEN.dotted) {
+    first.selector = selectorOf(reader.dotted('a selector'));
+  } else {
+    const plus = added(reader);
+    if (plus !== undefined) return { ...first, offset: Number(plus), added: plus };
+  }
   if (!reader.accept('|')) return first;
-  return { kind: 'pair', first, second: reader.nested(() => operand(reader, false)), at };
+  return { kind: 'pair', first, second: reader.nested(() => alone(reader, false)), at };
 }
 
 function punctuated(reader: TokenReader, lists: boolean, at: number): Operand {
@@ -90,16 +104,16 @@ function punctuated(reader: TokenReader, lists: boolean, at: number): Operand {
     if (reader.is('[')) return address(reader);
     if (reader.accept('{')) {
       const vector: Operand = { kind: 'vector', elements: sequence(reader, '}', false), at };
-      return reader.accept('|') ? { kind: 'pair', first: vector, second: operand(reader, false), at } : vector;
+      return reader.accept('|') ? { kind: 'pair', first: vector, second: alone(reader, false), at } : vector;
     }
     if (lists && reader.accept('(')) return { kind: 'list', elements: sequence(reader, ')', false), at };
     if (reader.is('!') && reader.kindAt(1) === TOKEN.word) {
       reader.advance();
-      return { kind: 'not', operand: operand(reader, false), at };
+      return { kind: 'not', operand: alone(reader, false), at };
     }
     if (reader.is('-') && reader.kindAt(1) === TOKEN.word && !reader.is('WARP_SZ', 1)) {
       reader.advance();
-      return { kind: 'negated', operand: operand(reader, false), at };
+      return { kind: 'negated', operand: alone(reader, false), at };
     }
     return reader.constant();
   });

@@ -3,7 +3,7 @@
  * that works on that memory. Compiled code is kept by its text, since tests and reopened devices load the same again.
  */
 import { PtxError, relocate } from '../../../ptx/index.js';
-import type { CompiledModule } from '../../../ptx/index.js';
+import type { CompiledKernel, CompiledModule, DataVariable } from '../../../ptx/index.js';
 import { DriverError } from '../../error.js';
 import { CUresult } from '../../result.js';
 import type { CpuContext } from '../context.js';
@@ -22,6 +22,9 @@ import { KernelFunction } from './kernel-function.js';
 /** What compiling a text gives: all that does not depend on a context. */
 export interface LoadedCode extends EngineModule {
   readonly compiled: CompiledModule;
+  /** Kernels and variables by name: a module may have tens of thousands. */
+  readonly kernels: ReadonlyMap<string, { readonly kernel: CompiledKernel; readonly index: number }>;
+  readonly variables: ReadonlyMap<string, DataVariable>;
 }
 
 const KEPT_TEXTS = 64;
@@ -46,7 +49,11 @@ export function loadCode(call: string, image: string | Uint8Array, { compile, ch
     if (!(error instanceof PtxError)) throw error;
     failPtx(call, error);
   }
-  const code = { compiled, ...engineModule(compiled.wasm) };
+  const code: LoadedCode = {
+    compiled, ...engineModule(compiled.wasm),
+    kernels: new Map(compiled.kernels.map((kernel, index) => [kernel.name, { kernel, index }])),
+    variables: new Map(compiled.variables.map((variable) => [variable.name, variable])),
+  };
   texts.set(key, code);
   if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value!);
   return code;
@@ -80,6 +87,7 @@ export class CpuModule implements CodeModule {
   readonly compiled: CompiledModule;
   readonly wasm: WebAssembly.Module;
   readonly optimisingMs: number;
+  private readonly code: LoadedCode;
   readonly inLanes = false;
   readonly constBytes: number;
   /** 80 for `.target sm_80`: drivers tell the virtual architecture by this name, and CUB chooses its kernels' sizes by it. */
@@ -92,6 +100,7 @@ export class CpuModule implements CodeModule {
 
   constructor(call: string, handle: number, context: CpuContext, code: LoadedCode) {
     const { compiled } = code;
+    this.code = code;
     this.handle = handle;
     this.context = context;
     this.compiled = compiled;
@@ -135,11 +144,12 @@ export class CpuModule implements CodeModule {
   function(name: string): KernelFunction | undefined {
     let known = this.functions.get(name);
     if (known === undefined) {
-      const kernel = this.compiled.kernels.find((candidate) => candidate.name === name);
-      if (kernel === undefined) return undefined;
+      const found = this.code.kernels.get(name);
+      if (found === undefined) return undefined;
+      const { kernel, index } = found;
       const { machine } = this.context;
       known = new KernelFunction(machine.newHandle(), this, kernel, {
-        module: this, index: this.compiled.kernels.indexOf(kernel), run: this.exports[kernel.exportName] as RunBlock,
+        module: this, index, run: this.exports[kernel.exportName] as RunBlock,
         runsOn: kernel.runsOn, blockBytes: (threads) => kernel.blockBytes(threads),
       });
       this.functions.set(name, known);
@@ -150,7 +160,7 @@ export class CpuModule implements CodeModule {
 
   /** nvcc marks the variables of a program of one file as local; drivers find them all the same. */
   variable(name: string): { dptr: number; bytes: number } | undefined {
-    const variable = this.compiled.variables.find((candidate) => candidate.name === name);
+    const variable = this.code.variables.get(name);
     return variable === undefined || this.data === undefined
       ? undefined
       : { dptr: this.dataAddress + variable.offset, bytes: variable.size };

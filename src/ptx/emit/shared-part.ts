@@ -1,0 +1,157 @@
+// Parts of instructions that are long and alike wherever the instruction stands: a fragment of a
+// matrix that goes into the warp's area, or comes out of it, or moves between memory and registers.
+// Each is one function of the module, called where the instruction stands: WebAssembly engines take
+// functions up to a size only, and kernels of matrix products hold thousands.
+
+import type { Arg, Inst, Register } from '../analysis/program.js';
+import { scalarType } from '../scalar-types.js';
+import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
+import { Code } from '../wasm/code.js';
+import { Emitter } from './emitter.js';
+import type { Surroundings } from './emitter.js';
+
+/**
+ * A value that goes in or comes out: the operand where the instruction stands, and the type it has
+ * there.
+ */
+export interface PartValue {
+  readonly arg: Arg;
+  readonly type: ScalarType;
+}
+
+/** One that goes in may also be in a local. */
+export type PartInput = PartValue | { readonly local: number; readonly type: ScalarType };
+
+interface Part {
+  /** Tells this part from all others of the module. */
+  readonly key: string;
+  readonly inputs: readonly PartInput[];
+  readonly outputs?: readonly PartValue[];
+  /** What the function needs of where it is called from. */
+  readonly mailbox?: () => void;
+  readonly matrixResults?: () => void;
+  /** It accesses memory, and may fault. */
+  readonly faults?: boolean;
+  /** Writes the function's code; the registers stand for the inputs and outputs. */
+  readonly build: (e: PartEmitter, inputs: readonly Arg[], outputs: readonly Arg[]) => void;
+}
+
+const FIXED: readonly WasmType[] = ['i32', 'i32', 'i32', 'i32', 'i32'];
+
+/** Writes such a function: (ctx, thread, line, mailbox, results of matrices, …inputs) → outputs. */
+export class PartEmitter extends Emitter {
+  readonly ctx = 0;
+  readonly thread = 1;
+  readonly waitsForCluster = false;
+  readonly paramBytes = undefined;
+  private readonly outputs: readonly Register[];
+
+  constructor(
+    around: Surroundings, inst: Inst, inputs: readonly Register[], outputs: readonly Register[],
+  ) {
+    super(around);
+    this.inst = inst;
+    this.outputs = outputs;
+    this.paramCount = FIXED.length + inputs.length;
+    inputs.forEach((register, index) => { this.bindRegister(register, FIXED.length + index); });
+  }
+
+  override pushLine(): void {
+    this.code.get(2);
+  }
+
+  pushMailbox(): void {
+    this.code.get(3);
+  }
+
+  pushMatrixResults(): void {
+    this.code.get(4);
+  }
+
+  leaveFaulted(): void {
+    this.pushOutputs();
+    this.code.op('return');
+  }
+
+  /** What the function gives, as far as it has it. */
+  private pushOutputs(): void {
+    for (const register of this.outputs) this.code.get(this.registerLocal(register));
+  }
+
+  finish(): { locals: readonly LocalType[]; code: Uint8Array } {
+    this.pushOutputs();
+    this.code.op('end');
+    const whole = new Code().append(this.prologue.finish()).append(this.code.finish());
+    return { locals: this.localTypes, code: whole.finish() };
+  }
+
+  protected isBlockLocal(): boolean {
+    return false;
+  }
+
+  protected emitInst(): void {
+    throw this.outside();
+  }
+
+  unwind(): void {
+    throw this.outside();
+  }
+
+  pushFrame(): void {
+    throw this.outside();
+  }
+
+  pushThreadIndex(): void {
+    throw this.outside();
+  }
+
+  pushStack(): void {
+    throw this.outside();
+  }
+
+  pushLocalEnd(): void {
+    throw this.outside();
+  }
+
+  private outside(): Error {
+    return new Error(`'${this.inst.mnemonic}': only where an instruction stands`);
+  }
+}
+
+/** Calls the part, which is made where it is met first. */
+export function callPart(e: Emitter, part: Part): void {
+  const { key, inputs, outputs = [], mailbox, matrixResults, faults = false, build } = part;
+  const { code, around: { linker } } = e;
+  const registers = (values: readonly PartInput[], name: string, first: number): Register[] =>
+    values.map(({ type }, index) => ({ id: first + index, name, type }));
+  const index = linker.once(key, {
+    params: [...FIXED, ...inputs.map(({ type }) => type.wasm)],
+    results: outputs.map(({ type }) => type.wasm),
+  }, () => {
+    const given = registers(inputs, 'input', 0);
+    const made = registers(outputs, 'output', inputs.length);
+    const writer = new PartEmitter(e.around, e.inst, given, made);
+    const args = (list: readonly Register[]): Arg[] =>
+      list.map(register => ({ kind: 'register', register, at: e.inst.source.start }));
+    build(writer, args(given), args(made));
+    return writer.finish();
+  });
+  code.get(e.ctx).get(e.thread);
+  e.pushLine();
+  for (const push of [mailbox, matrixResults]) {
+    if (push) push();
+    else code.i32(0);
+  }
+  for (const input of inputs) {
+    if ('local' in input) code.get(input.local);
+    else e.push(input.arg, input.type);
+  }
+  code.op('call').u32(index);
+  for (const { arg, type } of [...outputs].reverse()) e.pop(arg, type);
+  if (!faults) return;
+  code.op('global.get').u32(linker.globalIndex('unwind'));
+  e.when(() => { e.unwind(); });
+}
+
+/** Bits of as many as a register has. */
+export const bitsType = (bits: number): ScalarType => scalarType(bits === 64 ? 'b64' : 'b32');
