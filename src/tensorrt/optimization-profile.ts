@@ -56,7 +56,7 @@ export function checkRange(name: string, range: ShapeRange): void {
     if (!Array.isArray(extents)) throw invalid(`${name}.${selector}`, 'a list of extents', extents);
     if (extents.length > MOST_DIMS) throw invalid(`${name}.${selector}`, `at most ${MOST_DIMS} extents`, extents);
     if (extents.length !== range.min.length) throw invalid(`${name}.${selector}`, `${range.min.length} extents, as in min`, extents);
-    [...extents].forEach((extent: unknown, axis: number) => { checkInteger(`${name}.${selector}[${axis}]`, extent, 0, 2 ** 31 - 1); });
+    [...(extents as unknown[])].forEach((extent: unknown, axis: number) => { checkInteger(`${name}.${selector}[${axis}]`, extent, 0, 2 ** 31 - 1); });
   }
   range.min.forEach((low, axis) => {
     if (low <= range.opt[axis]! && range.opt[axis]! <= range.max[axis]!) return;

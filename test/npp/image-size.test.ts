@@ -51,9 +51,12 @@ test.each([
   ['what is no picture', Buffer.from('no picture')],
   ['a PNG of eight bytes', Buffer.from('89504e470d0a1a0a', 'hex')],
   ['a JPEG of three bytes', Buffer.from('ffd8ff', 'hex')],
-  ['a path where nothing is', '/nonexistent/a.png'],
 ])('%s is an ERR_CUDA_FORMAT', async (_, source) => {
   await expect(imageSize(source)).rejects.toMatchObject({ code: 'ERR_CUDA_FORMAT' });
+});
+
+test('a path where nothing is is an ERR_CUDA_NOT_FOUND', async () => {
+  await expect(imageSize('/nonexistent/a.png')).rejects.toMatchObject({ code: 'ERR_CUDA_NOT_FOUND' });
 });
 
 test('arguments of other kinds are refused at the call', () => {

@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises';
 
 import { checkOptions, checkSignal, invalid } from '../../core/arguments.js';
 import { unlessAborted } from '../../core/aborting.js';
-import { CudaFormatError } from '../../core/index.js';
+import { CudaError, CudaFormatError } from '../../core/index.js';
 import { isJpeg, readJpegHeader } from './jpeg-header.js';
-import { sourceOf } from './picture-source.js';
+import { refusalOf, sourceOf } from './picture-source.js';
 import type { PictureSource } from './picture-source.js';
-import { firstLine, loadSharp } from './sharp.js';
+import { loadSharp } from './sharp.js';
 
 /** What {@link imageSize} takes. */
 export interface ImageSizeOptions {
@@ -42,10 +42,11 @@ const FIRST_TURNED = 5;
  *
  * @param source as of {@link decodeImage}
  * @throws CudaArgumentError at the call. Rejects with CudaFormatError (code ERR_CUDA_FORMAT) where it is no picture; with CudaError
- * (ERR_CUDA_NO_LIBRARY) where sharp is needed and not installed; with the signal's reason
+ * (ERR_CUDA_NOT_FOUND) where a path has no file that can be read, (ERR_CUDA_NO_LIBRARY) where sharp is needed and not installed; with the signal's reason
  */
 export function imageSize(source: PictureSource, options: ImageSizeOptions = {}): Promise<ImageSize> {
-  const { input, name } = sourceOf('source', source);
+  const checked = sourceOf('source', source);
+  const { input, name } = checked;
   checkOptions('options', options, ['orientation', 'signal']);
   const { orientation = 'apply', signal } = options;
   if ((orientation as unknown) !== 'apply' && (orientation as unknown) !== 'ignore') throw invalid('options.orientation', "'apply' or 'ignore'", orientation);
@@ -55,7 +56,7 @@ export function imageSize(source: PictureSource, options: ImageSizeOptions = {})
       const bytes = typeof input === 'string' ? await readFile(input) : input;
       return sizeInHeader(bytes, name, orientation) ?? await sizeBySharp(bytes, orientation);
     } catch (cause) {
-      throw cause instanceof CudaFormatError || (cause as { code?: unknown }).code === 'ERR_CUDA_NO_LIBRARY' ? cause : new CudaFormatError('image', `${name}: ${firstLine(cause)}`, undefined, { cause });
+      throw cause instanceof CudaError ? cause : await refusalOf(checked, cause);
     }
   });
 }
