@@ -40,6 +40,12 @@ const SIZED = WIDTHS.flatMap((width) => [
 ]);
 const WIDEST = ['intptr_t', 'uintptr_t', 'intmax_t', 'uintmax_t'];
 
+/**
+ * The C++ libraries of CUDA define INT8_C and its kin, too, in other words from version to version: where they are there, theirs
+ * come first.
+ */
+const OTHERS_CONSTANTS = '#ifdef __has_include\n#if __has_include(<cuda/std/cstdint>)\n#include <cuda/std/cstdint>\n#endif\n#endif\n';
+
 function stdint(): string {
   const types = [
     ...SIZED.map((name) => [name, Number(/\d+/.exec(name)![0])] as const),
@@ -74,7 +80,7 @@ function stdint(): string {
     PTRDIFF_MIN: 'INT64_MIN',
     PTRDIFF_MAX: 'INT64_MAX',
     SIZE_MAX: 'UINT64_MAX',
-  })}${[
+  })}${OTHERS_CONSTANTS}${[
     ...WIDTHS.map((width) => [`INT${width}_C`, `UINT${width}_C`, `int_least${width}_t`]),
     ['INTMAX_C', 'UINTMAX_C', 'intmax_t'],
   ]

@@ -5,7 +5,7 @@
  * are not carried out. While a run queues, no other can begin on this thread: a callback that ran another operation to its
  * end could see, or overtake, work of its own.
  */
-import { CudaArgumentError, CudaError } from '../core/index.js';
+import { CudaArgumentError, CudaDisposedError, CudaError } from '../core/index.js';
 import type { DType, DTypeName, Device, DeviceBuffer, MemoryPool, Pending, Stream } from '../core/index.js';
 import { Operation } from '../core/operation.js';
 import { isDevelopment } from './development.js';
@@ -290,7 +290,7 @@ export class Run implements OpContext {
       });
     }, (error: unknown) => {
       this.wentOn();
-      throw error;
+      throw this.device.isOver && error instanceof CudaDisposedError ? closedUnderway(this.device, error) : error;
     });
     return new Later(promise, queued, 'unknown', owned);
   }
@@ -368,7 +368,7 @@ export class Run implements OpContext {
 
   private enter(): void {
     checkNotNested('An operation was run');
-    if (this.waiting > 0 && this.device.isOver) throw new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.device.name} was closed while work was in flight.`);
+    if (this.waiting > 0 && this.device.isOver) throw closedUnderway(this.device);
     // What is recorded belongs to the capture.
     if (!this.recording && this.operation === undefined) this.renew();
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- it says who is queueing
@@ -545,6 +545,11 @@ function tooDeep(cause: unknown): CudaArgumentError {
   return new CudaArgumentError('operation', 'operation: expected operations within operations (zip, all, parallel, label, orElse, ensure, and what callbacks return) about a'
     + ' thousand levels deep at most, and callbacks whose recursion ends, but the stack is full. Write a long series as a chain, op.andThen(…).andThen(…), or as one list, all([…]): they have'
     + ' no limit.', { cause });
+}
+
+/** A run that waited was not over when its device was closed. */
+function closedUnderway({ name }: Device, cause?: unknown): CudaError {
+  return new CudaError('ERR_CUDA_DEVICE_CLOSED', `${name} was closed while work was in flight.`, { cause });
 }
 
 const DONE: Promise<void> = Promise.resolve();

@@ -57,7 +57,7 @@ onDevice('operations that the device decides', (host) => {
   beforeAll(async () => {
     setDefaultDevice(device());
     const module = await host.load(PTX);
-    addKernel = module.kernel('add', [inout(i32), u32]);
+    addKernel = module.kernel('add', [inout(i32), i32]);
     belowKernel = module.kernel('below');
     await prepare(device(), i32);
     state = await zeros(device(), i32, [6 as number]);
