@@ -5,7 +5,7 @@
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
-import { type DeviceBuffer, type DeviceOp, type OpContext, core, ops } from '../library.js';
+import { type DeviceBuffer, type DeviceOp, core, ops } from '../library.js';
 
 const TENSORS = 100;
 const STEPS = 1000;
