@@ -290,7 +290,7 @@ const MOST = 2 ** 31 - 1;
 function sides(argument: string, given: unknown, lengths: readonly (2 | 4)[], least: number): number[] {
   if (Array.isArray(given)) {
     if (!(lengths as readonly number[]).includes(given.length)) throw invalid(argument, `a whole number or a list of ${lengths.join(' or ')}`, given);
-    ([...given] as unknown[]).forEach((each, index) => { checkInteger(`${argument}[${index}]`, each, least, MOST, 'pixels'); });
+    Array.from(given as unknown[]).forEach((each, index) => { checkInteger(`${argument}[${index}]`, each, least, MOST, 'pixels'); });
     const [first, second] = given as [number, number];
     return given.length === 2 && lengths.includes(4) ? [first, first, second, second] : given as number[];
   }
