@@ -265,7 +265,7 @@ export class Run implements OpContext {
    */
   goOn<T, U>(value: Later<T>, next: (known: T) => Submitted<U>, { queued = false, received = [] }: { queued?: boolean; received?: readonly DeviceBuffer[] } = {}): Later<U> {
     const owned = this.newList();
-    const carried = this.newList(received);
+    const carried = received.length === 0 ? received : this.newList(received);
     this.waiting++;
     const promise = value.promise.then((known): U | Promise<U> => {
       let given: Submitted<U>;
@@ -276,13 +276,13 @@ export class Run implements OpContext {
         throw error;
       }
       if (!(given instanceof Later)) {
-        this.wentOn();
+        this.wentOn(owned);
         return given;
       }
       const later = given;
       return later.promise.then((result) => {
         owned.push(...this.adopt(later.owned));
-        this.wentOn();
+        this.wentOn(owned);
         return result;
       }, (error: unknown) => {
         this.wentOn();
@@ -308,9 +308,10 @@ export class Run implements OpContext {
     return list;
   }
 
-  /** A step that has waited waits no more. */
-  private wentOn(): void {
+  /** A step that has waited waits no more. A loop has many of them: `given` is forgotten where nothing is on it. */
+  private wentOn(given?: DeviceBuffer[]): void {
     this.waiting--;
+    if (given?.length === 0) this.lists?.delete(given);
     if (this.dead) this.closeLists();
   }
 
