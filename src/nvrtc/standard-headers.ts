@@ -42,9 +42,9 @@ const WIDEST = ['intptr_t', 'uintptr_t', 'intmax_t', 'uintmax_t'];
 
 /**
  * The C++ libraries of CUDA define INT8_C and its kin, too, in other words from version to version: where they are there, theirs
- * come first.
+ * come first. They refuse what is older than C++17.
  */
-const OTHERS_CONSTANTS = '#ifdef __has_include\n#if __has_include(<cuda/std/cstdint>)\n#include <cuda/std/cstdint>\n#endif\n#endif\n';
+const OTHERS_CONSTANTS = '#if defined(__has_include) && __cplusplus >= 201703L\n#if __has_include(<cuda/std/cstdint>)\n#include <cuda/std/cstdint>\n#endif\n#endif\n';
 
 function stdint(): string {
   const types = [
