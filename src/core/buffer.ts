@@ -18,7 +18,6 @@ import type { Encoder } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { MEMORY, OWN, OWNER, OWNS } from './holder.js';
-import type { MemoryHolder } from './holder.js';
 import { bytesBetween, leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { putMemset } from './memset.js';
@@ -58,7 +57,7 @@ export interface ChunkOptions {
  * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream waits, on the device,
  * for the work it conflicts with.
  */
-export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable, MemoryHolder {
+export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable {
   readonly dtype: DType<D>;
   /** Elements. */
   readonly length: number;
@@ -361,7 +360,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
    * {@link Device.allocPlain} cuMemFree
    */
   close(): void {
-    if (this.memory.disposed || this.share === 'closed') return;
+    if (this.memory.disposed || this.memory.keptByGraph || this.share === 'closed') return;
     if (this.owner !== undefined) {
       if (this.share === 'none') return;
       this.share = 'closed';
@@ -401,8 +400,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /** @internal */
-  [OWN](): void {
-    if (this.share === 'none') this.share = 'owned';
+  [OWN](): boolean {
+    if (this.share !== 'none') return false;
+    this.share = 'owned';
+    return true;
   }
 
   /** Frees the memory whichever view of it this is. @internal */
@@ -569,7 +570,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
 
 /** What to write instead of a value that is used by a later step than the one that received it. */
 export const AFTER_ITS_STEP = 'The step that received it has ended, and did not give it on. Use it within that callback (op.andThen((x) => f(x).andThen((y) => g(x, y)))),'
-  + ' return it with the result (zip(x, f(x))), or take it out of the run with keep(x).';
+  + ' return it with the result (zip(x, f(x))), or take it out of the run with keep(x): class instances, functions and getters hold nothing.';
 
 function checkChunkOptions(options: unknown): asserts options is ChunkOptions {
   checkOptions('options', options, ['length', 'signal']);

@@ -22,5 +22,6 @@ export interface MemoryHolder {
   readonly [OWNS]: boolean;
   readonly [OWNER]: DeviceBuffer;
   readonly isClosed: boolean;
-  [OWN](): void;
+  /** Returns whether it was none before. */
+  [OWN](): boolean;
 }

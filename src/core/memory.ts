@@ -33,6 +33,9 @@ export class Allocation extends Resource {
   endedByStep = false;
   /** Views that own it together, where its owner was not given on. The last one that is closed closes it. */
   shares = 0;
+  /** Number of the run that has kept it, and of a graph that has it: what closes its buffers leaves it to the graph. */
+  keptBy = 0;
+  keptByGraph = false;
   /** Collected without a warning: memory of operations that run once. */
   collectable = false;
   /** The last look of {@link giveOn} at a list that has it, at a value that holds it, and at an owner of it. */

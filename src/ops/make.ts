@@ -24,13 +24,13 @@ import type { AnyDevice } from './scheduling.js';
  *   return mul(weights, 2);
  * });
  * ```
- * @throws CudaArgumentError for a class instance: its tensors are passed themselves; CudaError with code ERR_CUDA_CAPTURE while an
+ * @throws CudaArgumentError for a class instance: its tensors are passed themselves; CudaDisposedError for what is closed; CudaError with code ERR_CUDA_CAPTURE while an
  * operation is recorded, whose memory is the graph's
  */
 export function keep<T>(given: T): T {
-  checkKeep();
+  const run = checkKeep();
   if (given instanceof DeviceOp) throw invalid('given', 'a value', given, 'Keep what it gives: op.map((x) => keep(x)).');
-  if (!release(given)) throw invalid('given', 'a tensor, a buffer, or an array, plain object, Map or Set of them', given, 'Pass the tensors that it has.');
+  if (!release(given, run)) throw invalid('given', 'a tensor, a buffer, or an array, plain object, Map or Set of them', given, 'Pass the tensors that it has.');
   return given;
 }
 

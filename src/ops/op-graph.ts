@@ -166,7 +166,7 @@ export class OpGraph<T> implements AsyncDisposable {
       const kept = before.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
       keepHeld(kept, this.output);
       for (const each of before) {
-        if (each instanceof DeviceBuffer && !kept.includes(each as DeviceBuffer)) each.close();
+        if (each instanceof DeviceBuffer && !kept.includes(each as DeviceBuffer)) each.closeMemory();
         else this.owned.push(each);
       }
     } finally {
@@ -234,5 +234,8 @@ function known<T>(value: T | Later<T>): T {
 }
 
 function close(owned: readonly Disposable[]): void {
-  for (const each of owned) each[Symbol.dispose]();
+  for (const each of owned) {
+    if (each instanceof DeviceBuffer) each.closeMemory();
+    else each[Symbol.dispose]();
+  }
 }

@@ -9,7 +9,11 @@ import { types } from 'node:util';
 
 import { MEMORY, OWN, OWNER, OWNS, PARTS } from '../core/holder.js';
 import type { MemoryHolder } from '../core/holder.js';
+import { CudaDisposedError } from '../core/index.js';
 import type { DeviceBuffer } from '../core/index.js';
+
+/** Longer lists may be mostly holes. */
+const MOST_DENSE = 2 ** 22;
 
 /** How often lists have been looked through: memory is marked with this number instead of being put in sets. */
 let looks = 0;
@@ -23,8 +27,15 @@ export function giveOn(owners: DeviceBuffer[], from: number, value: unknown): vo
   // Most steps give on the one tensor that they have made.
   if (only !== undefined && isHolder(value) && value[MEMORY] === only.memory && value[OWNS] && only.memory.scoped && !only.memory.disposed) return;
   const look = ++looks;
-  for (let i = from; i < owners.length; i++) owners[i]!.memory.listedAt = look;
-  const views = held(value, look);
+  let listed = 0;
+  for (let i = from; i < owners.length; i++) {
+    const { memory } = owners[i]!;
+    // What was kept or closed meanwhile belongs to no step.
+    if (memory.disposed || !memory.scoped) continue;
+    memory.listedAt = look;
+    listed++;
+  }
+  const views = held(value, look, listed);
   if (views !== undefined) ownByViews(views.filter((view) => view[MEMORY].ownedAt !== look));
   let left = from;
   for (let i = from; i < owners.length; i++) {
@@ -58,15 +69,23 @@ export function giveOnly(owners: DeviceBuffer[], value: unknown, others: unknown
   owners.splice(0, owners.length, ...left);
 }
 
-/** Marks the listed memory that a value holds; returns the views of it, each once, where it has some. */
-function held(value: unknown, look: number): MemoryHolder[] | undefined {
+/**
+ * Marks the listed memory that a value holds; returns the views of it, each once, where it has some. `listed`: pieces of memory that are
+ * looked for; once the owner of each is found the rest of a large value need not be looked through.
+ */
+function held(value: unknown, look: number, listed = Infinity): MemoryHolder[] | undefined {
   let views: MemoryHolder[] | undefined;
+  let left = listed;
   visit(value, (holder) => {
     const memory = holder[MEMORY];
-    if (memory.listedAt !== look || holder.isClosed) return;
+    if (memory.listedAt !== look || holder.isClosed) return true;
     memory.heldAt = look;
-    if (holder[OWNS]) memory.ownedAt = look;
-    else (views ??= []).push(holder);
+    if (!holder[OWNS]) (views ??= []).push(holder);
+    else if (memory.ownedAt !== look) {
+      memory.ownedAt = look;
+      left--;
+    }
+    return left > 0;
   });
   return views === undefined ? undefined : [...new Set(views)];
 }
@@ -101,34 +120,41 @@ export function handOut(owners: readonly DeviceBuffer[]): void {
   for (const owner of owners) if (owner.memory.scoped) owner.watch();
 }
 
-/** Takes the memory that a value holds out of its run. Returns whether it is a value that can hold some. */
-export function release(value: unknown): boolean {
+/** Takes the memory that a value holds out of a run. Returns whether it is a value that can hold some. */
+export function release(value: unknown, run: number): boolean {
   if (typeof value !== 'object' || value === null || !(isHolder(value) || partsOf(value) !== undefined)) return false;
   const look = ++looks;
   const found = new Set<MemoryHolder>();
   visit(value, (holder) => {
-    if (!holder[MEMORY].scoped || holder.isClosed) return;
-    found.add(holder);
-    if (holder[OWNS]) holder[MEMORY].ownedAt = look;
+    const memory = holder[MEMORY];
+    if (holder.isClosed || memory.endedByStep) throw new CudaDisposedError(`keep: ${String(holder)} was closed before. Keep it in the step that received or made it.`);
+    if (memory.scoped || memory.keptBy === run) found.add(holder);
+    if (holder[OWNS]) memory.ownedAt = look;
+    return true;
   });
-  ownByViews([...found].filter((holder) => holder[MEMORY].ownedAt !== look));
+  const views = [...found].filter((holder) => holder[MEMORY].ownedAt !== look);
+  ownByViews(views.filter((view) => view[MEMORY].scoped));
+  // Of memory that the same run has kept by another view this one is one more owner.
+  for (const view of views) if (!view[MEMORY].scoped && view[MEMORY].shares > 0 && view[OWN]()) view[MEMORY].shares++;
+  for (const holder of found) holder[MEMORY].keptBy = run;
   // Lists pass over what is not scoped.
   handOut([...found].map((holder) => holder[OWNER]));
   return true;
 }
 
 function isHolder(value: unknown): value is MemoryHolder {
-  return typeof value === 'object' && value !== null && MEMORY in value;
+  // A Proxy may say that it has everything.
+  return typeof value === 'object' && value !== null && MEMORY in value && value[MEMORY] !== undefined;
 }
 
 /**
- * Calls `found` with each tensor and buffer that the value holds: itself, or within arrays, plain objects, Maps and Sets.
+ * Calls `found` with each tensor and buffer that the value holds, until it returns false: itself, or within arrays, plain objects, Maps and Sets.
  * Class instances, functions and getters hold nothing.
  */
-function visit(value: unknown, found: (holder: MemoryHolder) => void): void {
+function visit(value: unknown, found: (holder: MemoryHolder) => boolean): void {
   if (typeof value !== 'object' || value === null) return;
-  if (MEMORY in value) {
-    found(value as MemoryHolder);
+  if (isHolder(value)) {
+    found(value);
     return;
   }
   const first = partsOf(value);
@@ -144,8 +170,8 @@ function visit(value: unknown, found: (holder: MemoryHolder) => void): void {
     }
     const part: unknown = next.value;
     if (typeof part !== 'object' || part === null) continue;
-    if (MEMORY in part) {
-      found(part as MemoryHolder);
+    if (isHolder(part)) {
+      if (!found(part)) return;
       continue;
     }
     const parts = partsOf(part);
@@ -157,13 +183,19 @@ function visit(value: unknown, found: (holder: MemoryHolder) => void): void {
 
 /** The parts of an array, a plain object, a Map, a Set, or what says its parts; undefined for any other object. */
 function partsOf(value: object): Iterable<unknown> | undefined {
-  if (Array.isArray(value)) return value as unknown[];
+  // Of a list with few elements in a great length only those are looked at.
+  if (Array.isArray(value)) return value.length > MOST_DENSE ? dataOf(value) : value as unknown[];
   if (PARTS in value) return value[PARTS] as Iterable<unknown>;
   const prototype: unknown = Object.getPrototypeOf(value);
   // Of whichever realm: the prototype of plain objects has none itself.
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return dataOf(value);
-  if (types.isMap(value)) return [...value.entries()].flat();
-  return types.isSet(value) ? [...value.values()] : undefined;
+  if (types.isMap(value)) return keysAndValues(value);
+  return types.isSet(value) ? value.values() : undefined;
+}
+
+function* keysAndValues(map: Map<unknown, unknown>): Generator {
+  yield* map.values();
+  yield* map.keys();
 }
 
 function dataOf(value: object): unknown[] {

@@ -61,14 +61,11 @@ export class Shared<T> implements Node<T> {
     for (const owner of this.owned.splice(0)) owner.closeMemory();
   }
 
-  private own(run: Run, made: readonly DeviceBuffer[]): void {
-    // A node of a graph has allocated the others.
+  private own(made: readonly DeviceBuffer[]): void {
     const own = made.filter((owner) => owner.memory.scoped && !owner.memory.disposed);
-    if (own.length === 0 || run.recording) return;
+    if (own.length === 0) return;
     for (const owner of own) owner.memory.collectable = true;
     handOut(own);
-    // Other runs fail with it.
-    if (this.owned.length === 0) run.closeOnFailure({ [Symbol.dispose]: () => { this.closeOwned(); } });
     this.owned.push(...own);
     // Closed while the value was on its way.
     if (this.closed) this.closeOwned();
@@ -77,22 +74,50 @@ export class Shared<T> implements Node<T> {
   private runOnce(run: Run): Ran<T> {
     if (this.running) throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'a shared operation needs its own result: there is a cycle.');
     this.running = true;
-    let outcome: Ran<T>['outcome'];
-    const { mark } = run;
     try {
-      const value = run.endStep(this.inner.submit(run), mark);
-      outcome = { value };
-      this.own(run, run.takeFrom(mark));
-      if (value instanceof Later) value.promise.then(() => { this.own(run, run.adopt(value.owned)); }, ignore);
-    } catch (error) {
-      outcome = { error };
+      if (!run.recording) return run.aside((aside) => this.runAside(aside));
+      const { mark } = run;
+      const ran: Ran<T> = { run, stream: run.stream, mark: run.stream.mark, outcome: outcomeOf(() => run.endStep(this.inner.submit(run), mark)), over: undefined };
+      // It stays until the graph is closed.
+      run.takeFrom(mark);
+      run.remembered.set(this, ran);
+      return ran;
     } finally {
       this.running = false;
     }
-    const ran: Ran<T> = { run, stream: run.stream, mark: run.stream.mark, outcome, over: undefined };
-    if (run.recording) run.remembered.set(this, ran);
-    else this.ran = ran;
-    if ('value' in outcome && outcome.value instanceof Later) settle(ran, outcome.value);
+  }
+
+  /** An operation to itself: neither does it fail with the run that needed it first, nor is its memory that run's. */
+  private runAside(aside: Run): Ran<T> {
+    const outcome = outcomeOf(() => aside.endStep(this.inner.submit(aside), 0));
+    const ran: Ran<T> = { run: aside, stream: aside.stream, mark: aside.stream.mark, outcome, over: undefined };
+    this.ran = ran;
+    const fail = (error: unknown): void => {
+      ran.outcome = { error };
+      aside.closeMade();
+      this.closeOwned();
+    };
+    if ('error' in outcome) {
+      fail(outcome.error);
+      return ran;
+    }
+    const { value } = outcome;
+    this.own(aside.takeFrom(0));
+    if (aside.mode === 'block') {
+      try {
+        aside.block();
+      } catch (error) {
+        fail(error);
+      }
+      return ran;
+    }
+    if (value instanceof Later) {
+      value.promise.then(() => { this.own(aside.adopt(value.owned)); }, ignore);
+      settle(ran, value);
+    }
+    // Before the value is known not all of it has been queued.
+    ran.over = value instanceof Later ? value.promise.then(() => aside.over()) : aside.over();
+    ran.over.catch(fail);
     return ran;
   }
 
@@ -104,11 +129,15 @@ export class Shared<T> implements Node<T> {
 /** Work of this run comes behind the one run, which it fails with. */
 function join(run: Run, ran: Ran<unknown>): void {
   if (!run.recording && ran.stream !== run.stream && !ran.stream.isClosed) run.stream.waitFor(ran.stream, ran.mark);
-  if (run.mode !== 'queue' || 'error' in ran.outcome) return;
-  const { value } = ran.outcome;
-  // Before the value is known not all of it has been queued.
-  ran.over ??= value instanceof Later ? value.promise.then(() => ran.run.over()) : ran.run.over();
-  run.dependOn(ran.over);
+  if (run.mode === 'queue' && ran.over !== undefined && !('error' in ran.outcome)) run.dependOn(ran.over);
+}
+
+function outcomeOf<T>(queue: () => Submitted<T>): Ran<T>['outcome'] {
+  try {
+    return { value: queue() };
+  } catch (error) {
+    return { error };
+  }
 }
 
 function ignore(): void {

@@ -54,9 +54,10 @@ export function checkNotNested(what: string): void {
   );
 }
 
-/** Throws where memory of the run that is queueing cannot be taken out of it. */
-export function checkKeep(): void {
+/** The number of the run that is queueing. Throws where its memory cannot be taken out of it. */
+export function checkKeep(): number {
   current?.checkNotRecording('keep(…)', 'memory of a graph is closed with the graph. Keep what the operation gives before the capture, or read it behind graph.launch()');
+  return current?.number ?? -1;
 }
 
 export class Run implements OpContext {
@@ -146,6 +147,7 @@ export class Run implements OpContext {
   }
 
   alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
+    if (current !== this) throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'context.alloc: called when the callback that received the context had returned. Allocate in the callback; device.alloc of async-cuda/core gives memory of the caller\'s.');
     // The bodies of conditional nodes cannot allocate.
     if (this.recording && !(this.nodes && this.stream.captureScope?.isBody === false)) return this.allocBeside(dtype, length, options);
     const { device, pool, stream } = this;
@@ -163,6 +165,7 @@ export class Run implements OpContext {
     const { device, pool } = this;
     const stream = this.beside();
     const buffer = device.alloc(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool });
+    buffer.memory.keptByGraph = true;
     this.owned.push(buffer);
     if (isDevelopment() && this.recording) {
       // The graph keeps it, so that its use by a later step would work; elsewhere that step would fail.

@@ -11,7 +11,6 @@ import { AFTER_ITS_STEP } from '../core/buffer.js';
 import { bytesBetween } from '../core/memory.js';
 import type { Allocation } from '../core/memory.js';
 import { MEMORY, OWN, OWNER, OWNS } from '../core/holder.js';
-import type { MemoryHolder } from '../core/holder.js';
 import { Operation } from '../core/operation.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
@@ -61,7 +60,7 @@ export interface TensorJson {
  * `shape` elements of `dtype` in device memory: `Tensor<'f32', [2, 3]>` where the extents are known to the type checker.
  * Made by operations such as {@link zeros}; {@link close} gives the memory back, behind everything that uses it.
  */
-export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> implements Disposable, MemoryHolder {
+export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> implements Disposable {
   readonly dtype: DType<D>;
   /** Where the elements lie in {@link buffer}. */
   readonly layout: Layout<S>;
@@ -395,6 +394,8 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   close(): void {
     if (!this.owns || this.isClosed) return;
     const { memory } = this.buffer;
+    // A graph writes it at each launch, and closes it itself.
+    if (memory.keptByGraph) return;
     if (this.share === 'owned') {
       this.share = 'closed';
       if (!memory.closeShare()) return;
@@ -441,9 +442,11 @@ export class Tensor<D extends DTypeName = DTypeName, S extends Shape = Shape> im
   }
 
   /** @internal */
-  [OWN](): void {
+  [OWN](): boolean {
     this.owns = true;
-    if (this.share === 'none') this.share = 'owned';
+    if (this.share !== 'none') return false;
+    this.share = 'owned';
+    return true;
   }
 
   // For launches and copies

@@ -45,5 +45,7 @@ test.each([[[0, 3, 50]], [[128, 0]], [[129, 5]], [[cells, 1, 700]]])('photograph
     expect(rows.length).toBe(counts[n]);
     expect(rows).toEqual(expected(made, n));
   }
-  expect([scores.isClosed, distances.isClosed]).toEqual([true, true]);
+  expect([scores.isClosed, distances.isClosed]).toEqual([false, false]);
+  scores.close();
+  distances.close();
 });

@@ -38,22 +38,20 @@ const select = kernel('digit_candidates', { found: output(f32), scores: input(f3
 /**
  * Candidates of each of the first `photographs` of a batch, as `decodeDigits` takes them, as an operation.
  *
- * @param scores [batch, digits, 64, 64]. It is closed behind the operation, and so are the distances
+ * @param scores [batch, digits, 64, 64]
  * @param distances [batch, 4, 64, 64]
  */
 export function candidatesOf(device: Device, scores: AnyTensor, distances: AnyTensor, photographs: number): DeviceOp<readonly Float32Array[]> {
-  return value(scores).andThen((maps) => value(distances).andThen((sides) => {
-    const read = (most: number): DeviceOp<Float32Array> => device
-      .zeros(f32, [photographs * (1 + NUMBERS * most)])
-      .andThen((found) => select({ found, scores: maps as Tensor<'f32', number[]>, distances: sides as Tensor<'f32', number[]>, most }, { grid: [(CELLS * CELLS) / BLOCK, photographs] }).andThen(() => found.read()));
-    const parts = (found: Float32Array, most: number): Float32Array[] => Array.from({ length: photographs }, (_, i) => {
-      const row = i * (1 + NUMBERS * most);
-      return found.subarray(row + 1, row + 1 + NUMBERS * found[row]!);
-    });
-    return read(USUAL).andThen((found) => {
-      const most = Math.max(...Array.from({ length: photographs }, (_, i) => found[i * (1 + NUMBERS * USUAL)]!));
-      // Noise: all of them are read, so that the best are the same whichever came first.
-      return most <= USUAL ? value(parts(found, USUAL)) : read(CELLS * CELLS).map((all) => parts(all, CELLS * CELLS));
-    });
-  }));
+  const read = (most: number): DeviceOp<Float32Array> => device
+    .zeros(f32, [photographs * (1 + NUMBERS * most)])
+    .andThen((found) => select({ found, scores: scores as Tensor<'f32', number[]>, distances: distances as Tensor<'f32', number[]>, most }, { grid: [(CELLS * CELLS) / BLOCK, photographs] }).andThen(() => found.read()));
+  const parts = (found: Float32Array, most: number): Float32Array[] => Array.from({ length: photographs }, (_, i) => {
+    const row = i * (1 + NUMBERS * most);
+    return found.subarray(row + 1, row + 1 + NUMBERS * found[row]!);
+  });
+  return read(USUAL).andThen((found) => {
+    const most = Math.max(...Array.from({ length: photographs }, (_, i) => found[i * (1 + NUMBERS * USUAL)]!));
+    // Noise: all of them are read, so that the best are the same whichever came first.
+    return most <= USUAL ? value(parts(found, USUAL)) : read(CELLS * CELLS).map((all) => parts(all, CELLS * CELLS));
+  });
 }
