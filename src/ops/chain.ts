@@ -73,7 +73,10 @@ function follow(run: Run, start: Submitted<unknown>, steps: readonly Step[], fro
 
 function followLater(run: Run, value: Later<unknown>, steps: readonly Step[], from: number, received: readonly DeviceBuffer[]): Later<unknown> {
   const queued = value.queued && steps.every((step, index) => index < from || step.quiet);
-  return run.goOn(value, (known) => follow(run, known, steps, from, 0), { queued, received });
+  return run.goOn(value, (known) => {
+    run.checkAwaited();
+    return follow(run, known, steps, from, 0);
+  }, { queued, received });
 }
 
 export class AndThen<T, U, R = unknown> extends Link<T, U> {

@@ -159,7 +159,10 @@ export class RepeatWhile<T> extends Link<T, T> {
   /** A loop and no chain of promises, which would grow with each turn. */
   private async rest(run: Run, first: Later<boolean>, value: T): Promise<void> {
     let goesOn = await first.promise;
-    while (goesOn) goesOn = await run.settled(run.resume(() => this.turn(run, value)));
+    while (goesOn) {
+      run.checkAwaited();
+      goesOn = await run.settled(run.resume(() => this.turn(run, value)));
+    }
   }
 
   /** The condition is recorded twice: before the node, and behind the body. */

@@ -258,8 +258,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /**
    * Runs it, as awaiting does, with options.
    *
-   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts later the wait ends, the work
-   * goes on, and what it has made is closed behind it
+   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts later the wait ends, what
+   * has been queued goes on, later steps are not begun, and what was made is closed behind it
    */
   run(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);

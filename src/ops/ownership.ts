@@ -127,7 +127,7 @@ export function release(value: unknown, run: number): boolean {
   const found = new Set<MemoryHolder>();
   visit(value, (holder) => {
     const memory = holder[MEMORY];
-    if (holder.isClosed || memory.endedByStep) throw new CudaDisposedError(`keep: ${String(holder)} was closed before. Keep it in the step that received or made it.`);
+    if (holder.isClosed || memory.endedByStep) throw new CudaDisposedError(`keep: ${memory.toString()} was closed before. Keep it in the step that received or made it.`);
     if (memory.scoped || memory.keptBy === run) found.add(holder);
     if (holder[OWNS]) memory.ownedAt = look;
     return true;

@@ -86,6 +86,8 @@ export class Run implements OpContext {
   private lists: Set<DeviceBuffer[]> | undefined = undefined;
   /** Whether it has failed. What it has made is closed once no step waits: others of its branches may use it until then. */
   private dead = false;
+  /** Why it is awaited no more. */
+  private abandoned: { readonly reason: unknown } | undefined = undefined;
   private besides: Stream | undefined = undefined;
   private operation: Operation | undefined = undefined;
   /** How far its stream was when the operation began. */
@@ -298,6 +300,16 @@ export class Run implements OpContext {
     return new Later(promise, queued, 'unknown', owned);
   }
 
+  /** Throws what ended the wait for the run, if something has. */
+  checkAwaited(): void {
+    if (this.abandoned !== undefined) throw this.abandoned.reason;
+  }
+
+  /** Whether the error is what ended the wait. */
+  isAbandonedFor(error: unknown): boolean {
+    return this.abandoned !== undefined && this.abandoned.reason === error;
+  }
+
   /** A list of memory of this run, which its failure closes. */
   newList(owners: readonly DeviceBuffer[] = []): DeviceBuffer[] {
     const list = [...owners];
@@ -358,8 +370,9 @@ export class Run implements OpContext {
     this.given = undefined;
   }
 
-  /** Nobody is given the value. */
-  abandon(value: Submitted<unknown>): void {
+  /** The value is awaited no more: steps that have not been queued are not begun, and what was made is closed. */
+  abandon(value: Submitted<unknown>, reason: unknown): void {
+    this.abandoned = { reason };
     if (value instanceof Later) value.promise.then(() => { this.failed(); }, ignore);
     else this.failed();
   }

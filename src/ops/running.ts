@@ -24,6 +24,7 @@ export class Running<T> implements PromiseLike<T> {
   }
 
   private tellUnclaimed(error: unknown): void {
+    if (this.run.isAbandonedFor(error)) return;
     setImmediate(() => setImmediate(() => {
       if (this.claims === 0) this.run.device.unclaimed(error);
     }));
@@ -65,7 +66,7 @@ export class Running<T> implements PromiseLike<T> {
     if (signal === undefined) return this.end();
     return abortable(this.run, this.outcome, options, () => {
       this.claims--;
-      if (this.claims === 0) this.run.abandon(this.outcome);
+      if (this.claims === 0) this.run.abandon(this.outcome, signal.reason);
     });
   }
 

@@ -17,7 +17,7 @@ export type Leaf =
   /** Of the value that a callback around it received: the innermost one, or one further out. */
   | { readonly kind: 'received'; readonly out: number; readonly how: ReceivedUse }
   | { readonly kind: 'shared'; readonly which: number };
-export type ReceivedUse = 'itself' | 'plus one' | 'copy' | 'read and copy' | 'kept' | 'reduced to views';
+export type ReceivedUse = 'itself' | 'plus one' | 'copy' | 'read and copy' | 'kept' | 'kept by a view' | 'reduced to views';
 
 export type Tree =
   | Leaf
@@ -43,7 +43,7 @@ export const trees: fc.Arbitrary<Tree> = fc.letrec<{ tree: Tree; leaf: Leaf }>((
     {
       weight: 8, arbitrary: fc.record({
         kind: fc.constant('received' as const), out: fc.nat(2),
-        how: fc.constantFrom<ReceivedUse>('itself', 'plus one', 'copy', 'read and copy', 'kept', 'reduced to views'),
+        how: fc.constantFrom<ReceivedUse>('itself', 'plus one', 'copy', 'read and copy', 'kept', 'kept by a view', 'reduced to views'),
       }),
     },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('shared' as const), which: fc.nat(1) }) },
@@ -115,14 +115,19 @@ export class TreeBuilder {
         this.kept.push(keep(copy));
         return [] as never;
       });
+      case 'kept by a view': return first.dup().map((copy) => {
+        this.kept.push(keep(view(copy as Tensor)));
+        return [copy, view(copy as Tensor)] as never;
+      });
       case 'reduced to views': return sum(first.reshape([1, COUNT] as never) as Tensor<'f32'>, { axis: 0 } as never).map((each) => (each as Tensor).reshape([2, 2] as never) as never);
     }
   }
 }
 
+const view = (tensor: Tensor): Tensor => tensor.reshape([COUNT] as never);
+
 function mapped(given: Value, how: Mapping): Value {
   const tensors = tensorsOf(given);
-  const view = (tensor: Tensor): Tensor => tensor.reshape([COUNT] as never);
   switch (how) {
     case 'view': return tensors.map(view);
     case 'two views': return tensors.flatMap((each) => [view(each), view(each)]);
@@ -156,7 +161,7 @@ export function expected(tree: Tree, received: readonly number[][] = []): number
       const given = received[tree.out] ?? [];
       const [first] = given;
       if (first === undefined) return [];
-      return tree.how === 'itself' ? given : tree.how === 'plus one' ? [first + 1] : tree.how === 'kept' ? [] : [first];
+      return tree.how === 'itself' ? given : tree.how === 'plus one' ? [first + 1] : tree.how === 'kept' ? [] : tree.how === 'kept by a view' ? [first, first] : [first];
     }
     case 'andThen': return expected(tree.then, [expected(tree.of, received), ...received]);
     case 'map': {

@@ -1,6 +1,6 @@
 /** The rule of ownership, by one behaviour each. Random trees of operations are in ownership-of-trees.test.ts. */
 import { Device, f32, i32, inout, kernel, keep, output, u8, zip } from 'async-cuda';
-import type { Tensor } from 'async-cuda';
+import type { DeviceOp, OpContext, Tensor } from 'async-cuda';
 import type { DeviceBuffer} from 'async-cuda/core';
 import { f32 as coreF32 } from 'async-cuda/core';
 import { add, matmul, mul, sum, topK } from 'async-cuda/library';
@@ -130,6 +130,26 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
     expect([view!.isView, view!.isClosed]).toEqual([false, false]);
     view!.close();
 
+    // Closing a view that the run gives on, or another view that was kept, does not close what was kept.
+    let whole: Tensor | undefined;
+    const row = await device.arange(f32, 8).map((x) => {
+      whole = keep(x) as Tensor;
+      return x.slice([0, 4]);
+    });
+    expect(row.isView).toBe(true);
+    row.close();
+    expect(whole!.isClosed).toBe(false);
+    whole!.close();
+    let low: Tensor | undefined;
+    let high: Tensor | undefined;
+    await device.arange(f32, 8).tap((x) => {
+      low = keep(x.slice([0, 4])) as Tensor;
+      high = keep(x.slice([4, 8])) as Tensor;
+    }).map(() => undefined);
+    low!.close();
+    expect([...await high!.read()]).toEqual([4, 5, 6, 7]);
+    high!.close();
+
     class Model {}
     expect(await failure(() => device.ones(f32, [1]).map(() => keep(new Model())))).toMatchObject({ argument: 'given' });
     expect(await failure(() => device.ones(f32, [1]).map((x) => keep(x)).capture())).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
@@ -223,9 +243,80 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
     expect(await sum(shared).andThen((s) => s.item())).toBe(4);
     shared.close();
     expect(await failure(() => shared)).toMatchObject({ code: 'ERR_CUDA_DISPOSED', message: expect.stringContaining('shared()') as string });
-    // One that fails leaves nothing.
+    // One that fails leaves nothing, and gives every run the same error.
     const failing = zip(device.ones(f32, [4]), device.zeros(u8, [2 ** 46])).shared();
-    await failure(() => failing);
+    expect(await failure(() => failing)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => failing)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+  });
+
+  test('a shared operation does not fail with the run that needs it first, and is not closed by it', async () => {
+    for (const first of [
+      (shared: DeviceOp<Tensor<'f32'>>) => shared.andThen((w) => w.read()).andThen(() => device.zeros(u8, [2 ** 46])),
+      (shared: DeviceOp<Tensor<'f32'>>) => shared.andThen((w) => w.read()).map(() => { throw new Error('mine'); }),
+      (shared: DeviceOp<Tensor<'f32'>>) => shared.andThen(() => { throw new Error('mine'); }),
+      (shared: DeviceOp<Tensor<'f32'>>) => zip(shared, device.zeros(u8, [2 ** 46])),
+    ]) {
+      const shared = device.ones(f32, [4]).andThen((x) => add(x, 1)).shared();
+      await failure(() => first(shared as never));
+      expect([...await shared.andThen((w) => w.read())]).toEqual([2, 2, 2, 2]);
+      shared.close();
+    }
+    const controller = new AbortController();
+    const shared = device.ones(f32, [1 << 16]).andThen((x) => add(x, 1)).shared();
+    const aborted = shared.andThen((x) => x.read()).run({ signal: controller.signal });
+    controller.abort(new Error('enough'));
+    await expect(aborted).rejects.toThrow('enough');
+    await turns(5);
+    expect((await shared.andThen((x) => x.read()))[0]).toBe(2);
+    shared.close();
+  });
+
+  test('an abort ends a loop of the host, and begins no further step', async () => {
+    const controller = new AbortController();
+    let turnsTaken = 0;
+    const endless = device.ones(f32, [4]).repeatWhile(() => device.full(u8, [1], 1), (x) => {
+      turnsTaken++;
+      return x.copyFrom(add(x, 1));
+    }).run({ signal: controller.signal });
+    while (turnsTaken < 3) await turns(1);
+    controller.abort(new Error('enough'));
+    await expect(endless).rejects.toThrow('enough');
+    for (let i = 0; i < 200 && await live() > 0; i++) await turns(1);
+    const taken = turnsTaken;
+    await turns(20);
+    expect(turnsTaken).toBe(taken);
+  });
+
+  test('closing what a graph gives leaves the graph as it is', async () => {
+    const graph = await device.ones(f32, [2]).andThen((x) => add(x, 1)).capture();
+    for (let i = 0; i < 2; i++) {
+      using y = await graph.launch();
+      expect([...await y.read()]).toEqual([2, 2]);
+    }
+    await graph.close();
+    expect(graph.output.isClosed).toBe(true);
+  });
+
+  test('a context allocates in its callback only, and what is closed cannot be kept', async () => {
+    let context: OpContext | undefined;
+    let closed: Tensor | undefined;
+    await device.ones(f32, [1]).withContext((given, x) => {
+      context = given;
+      closed = x as Tensor;
+      return x.read();
+    });
+    expect(await failure(() => context!.alloc(coreF32, 4))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringContaining('callback') as string });
+    expect(await failure(() => keep(closed!))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+  });
+
+  test('large values are looked through no further than needed', async () => {
+    const words = new Map(Array.from({ length: 200_000 }, (_, i) => [String(i), { i }]));
+    const holes: unknown[] = [];
+    holes[2 ** 31] = 1;
+    const started = performance.now();
+    const { x } = await device.ones(f32, [4]).map((each) => ({ x: each, words, holes })).andThen(({ x: each }) => add(each, 1).map((more) => ({ x: more, holes, words })));
+    expect(performance.now() - started).toBeLessThan(5000);
+    x.close();
   });
 
   test('each part of unzip() is given once, with its memory', async () => {
