@@ -291,7 +291,7 @@ describe('registers wider than an instruction needs', () => {
   });
 });
 
-describe('literals that an instruction does not take', () => {
+describe('operands that an instruction does not take', () => {
   const registers = '.reg .b32 %r<4>; .reg .b64 %l<4>; .reg .f32 %f; .reg .pred %p; .shared .align 16 .b8 sh[64];';
   const complaint = (instruction: string): string | undefined => {
     try {
@@ -324,6 +324,26 @@ describe('literals that an instruction does not take', () => {
     ['mbarrier.arrive.expect_tx.shared.b64 %l1, [%r1], @;', ['0', '-1'], []],
     ['mbarrier.test_wait.parity.shared.b64 %p, [%r1], @;', ['0', '1'], ['2', '-1']],
     ['vadd2.u32.u32.u32 %r1, %r2, @, %r3;', ['%r1'], ['5']],
+    ...['vadd', 'vsub', 'vabsdiff', 'vmin', 'vmax'].flatMap((name): [string, string[], string[]][] => [
+      [`${name}.s32.s32.s32 %r1, @, %r3;`, ['%r2', '%r2.b1'], ['-%r2', '-%r2.b1']],
+      [`${name}.s32.s32.s32 %r1, %r2, @;`, ['%r2', '%r2.h1'], ['-%r2', '-%r2.h1']],
+      [`${name}.s32.s32.s32.add %r1, %r2, %r3, @;`, ['%r2'], ['-%r2']],
+      [`${name}.s32.s32.s32 %r1.b2, %r2, %r3, @;`, ['%r2'], ['-%r2']],
+      [`${name}2.s32.s32.s32 %r1, %r2, %r3, @;`, ['%r2'], ['-%r2']],
+    ]),
+    ...['vshl', 'vshr'].flatMap((name): [string, string[], string[]][] => [
+      [`${name}.s32.s32.u32.clamp %r1, @, %r3;`, ['%r2', '%r2.b1'], ['-%r2', '-%r2.b1']],
+      [`${name}.s32.s32.u32.clamp %r1, %r2, @;`, ['%r2', '%r2.b1'], ['-%r2', '-%r2.b1']],
+    ]),
+    ['vset.s32.s32.lt %r1, @, %r3;', ['%r2', '%r2.b1'], ['-%r2', '-%r2.b1']],
+    ['vset.s32.s32.lt %r1, %r2, @;', ['%r2', '%r2.b1'], ['-%r2', '-%r2.b1']],
+    ['vmad.s32.s32.s32 %r1, @, %r2, %r3;', ['%r1', '-%r1', '-%r1.b1'], []],
+    ['vmad.s32.s32.s32 %r1, %r2, @, %r3;', ['%r1', '-%r1', '-%r1.b1'], []],
+    ['vmad.s32.s32.s32 %r1, %r2, %r3, @;', ['%r1', '-%r1'], ['%r1.b1', '-%r1.b1']],
+    ['vmad.s32.s32.s32.po %r1, @, %r2, %r3;', ['%r1', '%r1.b1'], ['-%r1', '-%r1.b1']],
+    ['vmad.s32.s32.s32.po %r1, %r2, @, %r3;', ['%r1', '%r1.b1'], ['-%r1', '-%r1.b1']],
+    ['vmad.s32.s32.s32.po %r1, %r2, %r3, @;', ['%r1'], ['-%r1']],
+    ['nanosleep.u32 @;', ['%r1', '5'], ['-%r1']],
     ['stackrestore.u64 @;', ['%l1'], ['64']],
     ['lop3.b32 %r1, %r2, %r3, %r1, @;', ['0', '256', '-1'], []],
     ['ld.local.u32 %r1, @;', ['[0]', '[-4]', '[%r2]', '[%l1+-4]'], ['[%l1-4]', '[%f]']],

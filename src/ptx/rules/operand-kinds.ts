@@ -34,6 +34,8 @@ const INTEGERS = new Set(['b', 's', 'u'].flatMap(kind => [16, 32, 64].map(bits =
 /** True where an operand may stand in a place of a row. */
 export function fitsPlace(mnemonic: string, modifiers: readonly string[], arg: Arg, token: string, result: boolean): boolean {
   const { kind } = arg;
+  // Of all instructions only vmad takes one, and not where it adds one to the sum.
+  if (kind === 'negated' && (mnemonic !== 'vmad' || modifiers.includes('po'))) return false;
   switch (token[0]) {
     case 'T': if (!result && (kind === 'register' || kind === 'integer')) return true; break;
     case '[': return kind === 'address';

@@ -24,12 +24,12 @@ function partOf(e: Emitter, arg: Arg): Part {
   return match[1] === undefined ? { shift: 16 * Number(match[2]), bits: 16 } : { shift: 8 * Number(match[1]), bits: 8 };
 }
 
-const registerIn = (arg: Arg): Arg => arg.kind === 'selected' || arg.kind === 'negated' ? registerIn(arg.operand) : arg;
+const registerIn = (arg: Arg): Arg => arg.kind === 'selected' ? arg.operand : arg;
 
 /** Pushes a part of an operand as an i64, extended as its type says. */
 function pushPart(e: Emitter, arg: Arg, type: ScalarType): void {
   const { code } = e;
-  const { shift, bits } = partOf(e, arg.kind === 'negated' ? arg.operand : arg);
+  const { shift, bits } = partOf(e, arg);
   const signed = type.kind === 'signed';
   e.push(registerIn(arg), B32);
   code.i32(32 - bits - shift).op('i32.shl').i32(32 - bits).op(signed ? 'i32.shr_s' : 'i32.shr_u');
@@ -132,12 +132,16 @@ function multiplyAdd(e: Emitter): void {
   if (!typeA || !typeB) throw e.semantic("'vmad' needs three types");
   e.argCount(4);
   const negated = (index: number): boolean => e.arg(index).kind === 'negated';
+  const term = (index: number): Arg => {
+    const arg = e.arg(index);
+    return arg.kind === 'negated' ? arg.operand : arg;
+  };
   const negatesProduct = negated(1) !== negated(2);
   const signed = typeA.kind === 'signed' || typeB.kind === 'signed' || negatesProduct || negated(3);
-  pushPart(e, e.arg(1), typeA);
-  pushPart(e, e.arg(2), typeB);
+  pushPart(e, term(1), typeA);
+  pushPart(e, term(2), typeB);
   code.i32(negatesProduct ? 1 : 0);
-  e.push(registerIn(e.arg(3)), B32);
+  e.push(term(3), B32);
   if (negated(3)) code.i32(-1).op('i32.xor');
   code.op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
   code.i64(e.has('po') || negatesProduct || negated(3) ? 1 : 0);
