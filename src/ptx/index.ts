@@ -16,6 +16,6 @@ export { PtxError } from './error.js';
 export { kernelSignatures } from './signatures.js';
 export type { KernelParam, KernelSignature } from './signatures.js';
 export { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './texture-descriptor.js';
-export { optimisingMs } from './wasm/optimising.js';
+export { optimisingTime } from './wasm/optimising.js';
 export { parsePtx } from './syntax/parser.js';
 export type { PtxModule } from './syntax/ast.js';

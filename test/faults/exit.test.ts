@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 
+import type { LongShape } from '../ptx/large-kernel.js';
 import { runProgram } from './program.js';
 
 const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 12);
@@ -39,6 +40,35 @@ describe('the end of a process that has run a kernel which V8 takes long to opti
     const { code, signal, stdout, stderr, afterFirstLine } = await runProgram('large-kernel', { args: [160, thread, how], timeout: 60_000 });
     expect({ code, signal, stdout, stderr }).toEqual({ code: 7, signal: null, stdout: 'leaving\n', stderr: '' });
     expect(afterFirstLine).toBeLessThan(late);
+  }, 60_000);
+});
+
+describe('the natural end of a process after a kernel that V8 optimises slowly', () => {
+  test.each<[LongShape, number]>([
+    ['loops, each in the next', 150], ['loops, each in the next', 200],
+    ['loops, each in the next', 300], ['loops, each in the next', 400],
+    ['loops that overlap', 150], ['loops that overlap', 300],
+    ['loops in a row', 600], ['loops in a row', 2000], ['branches to one label', 1500],
+    ['no branches', 10_000], ['no branches', 60_000],
+  ])('%s, %i', async (shape, size) => {
+    const args = [size, 'inline', 'natural', shape];
+    const ended = await runProgram('large-kernel', { args, timeout: 60_000 });
+    const { code, signal, stdout, stderr } = ended;
+    const wanted = { code: 7, signal: null, stdout: 'leaving\n', stderr: '' };
+    expect({ code, signal, stdout, stderr }).toEqual(wanted);
+    expect(ended.afterFirstLine).toBeLessThan(late);
+  }, 60_000);
+});
+
+describe('the natural end of a process after many threads of a kernel that V8 optimises slowly', () => {
+  // So many threads run in lanes.
+  test.each(['inline', 'worker'])('thread %s', async (thread) => {
+    const args = [300, thread, 'natural', 'loops, each in the next', 512];
+    const ended = await runProgram('large-kernel', { args, timeout: 60_000 });
+    const { code, signal, stdout, stderr } = ended;
+    const wanted = { code: 7, signal: null, stdout: 'leaving\n', stderr: '' };
+    expect({ code, signal, stdout, stderr }).toEqual(wanted);
+    expect(ended.afterFirstLine).toBeLessThan(late);
   }, 60_000);
 });
 

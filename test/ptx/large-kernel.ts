@@ -70,3 +70,36 @@ ret;
 }
 `;
 }
+
+const LONG_HEAD = `.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry branches(.param .u64 words)
+{
+.reg .u32 %r<3>; .reg .u64 %a; .reg .pred %p;
+ld.param.u64 %a, [words];
+ld.global.u32 %r1, [%a];
+`;
+const lines = (count: number, line: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => line(index)).join('\n');
+const withHead = (body: string): string => `${LONG_HEAD}${body}
+st.global.u32 [%a], %r1;
+ret;
+}
+`;
+const branches = (count: number, to: (index: number) => number): string =>
+  lines(count, at => `setp.eq.u32 %p, %r1, ${1_000_000 + at}; @%p bra B${to(at)};`);
+const labels = (count: number): string => lines(count, at => `B${at}: add.u32 %r1, %r1, ${at};`);
+
+/** Kernels that V8 optimises slowly. Branches are not taken, but those of the loops in a row. */
+export const LONG_SHAPES = {
+  'loops, each in the next': size =>
+    withHead(`${labels(size)}\n${branches(size, at => size - 1 - at)}`),
+  'loops that overlap': size => withHead(`${labels(size)}\n${branches(size, at => at)}`),
+  'loops in a row': size => withHead(lines(size, at => `mov.u32 %r2, 0;
+    B${at}: add.u32 %r2, %r2, 1; add.u32 %r1, %r1, %r2; setp.lt.u32 %p, %r2, 2; @%p bra B${at};`)),
+  'branches to one label': size => withHead(`${labels(size)}\n${branches(size, () => 0)}`),
+  'no branches': size => withHead(lines(size, at => `mad.lo.u32 %r1, %r1, ${at + 3}, ${at};`)),
+} satisfies Record<string, (size: number) => string>;
+
+export type LongShape = keyof typeof LONG_SHAPES;
