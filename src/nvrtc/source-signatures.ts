@@ -333,7 +333,7 @@ class Reader {
 
   private structureOf(body: readonly SourceToken[], depth: number): SourceStructure | undefined {
     if (body.some(({ kind, text }) => kind === 'directive' || (kind !== 'word' && kind !== 'number' && !/^[,;[\]]$/.test(text)))) return undefined;
-    const fields: Record<string, SourceType> = {};
+    const fields = new Map<string, SourceType>();
     for (const declaration of split(body, ';')) {
       if (declaration.length === 0) continue;
       const declarators = split(declaration, ',');
@@ -347,10 +347,10 @@ class Reader {
         const name = declarator[0]?.text ?? '';
         const array = arrayOf(declarator.slice(1).map(({ text }) => text), type);
         if (declarator[0]?.kind !== 'word' || array === undefined || this.macros.has(name)) return undefined;
-        fields[name] = array;
+        fields.set(name, array);
       }
     }
-    return Object.keys(fields).length === 0 ? undefined : { fields };
+    return fields.size === 0 ? undefined : { fields: Object.fromEntries(fields) };
   }
 }
 
