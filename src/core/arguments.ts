@@ -114,6 +114,14 @@ export function checkBoolean(argument: string, value: unknown): asserts value is
   if (value !== undefined && typeof value !== 'boolean') throw invalid(argument, 'true or false', value);
 }
 
+/**
+ * What an object has by a name that the program chose. What every object inherits by that name
+ * (`toString`, `constructor`) was not given.
+ */
+export function valueNamed(values: object, name: string): unknown {
+  return Object.hasOwn(values, name) || !(name in Object.prototype) ? (values as Readonly<Record<string, unknown>>)[name] : undefined;
+}
+
 export function checkString(argument: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw invalid(argument, 'a string', value);
 }
@@ -154,7 +162,7 @@ const KNOWN: ReadonlySet<unknown> = new Set(Object.values(DTYPES));
 
 export function checkDType(dtype: unknown, argument = 'dtype'): asserts dtype is DType {
   if (KNOWN.has(dtype)) return;
-  const fix = typeof dtype === 'string' && dtype in DTYPES ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : isOtherDType(dtype) ? OTHER_COPY : '';
+  const fix = typeof dtype === 'string' && Object.hasOwn(DTYPES, dtype) ? `Import ${dtype} from 'async-cuda/core' and pass it without quotes.` : isOtherDType(dtype) ? OTHER_COPY : '';
   throw invalid(argument, `one of ${Object.keys(DTYPES).join(', ')}`, dtype, fix);
 }
 

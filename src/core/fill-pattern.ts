@@ -21,9 +21,13 @@ export const INTEGER_RANGES: Partial<Record<DType['name'], readonly [number, num
 export function fillPattern(dtype: DType, value: unknown): FillPattern {
   const { name } = dtype;
   if (name === 'u64' || name === 'i64') {
-    if (typeof value !== 'bigint') throw invalid('value', `a bigint for dtype ${name}`, value, Number.isInteger(value) ? `Write ${BigInt(value as number)}n.` : '');
     const low = name === 'u64' ? 0n : -(1n << 63n);
     const high = name === 'u64' ? (1n << 64n) - 1n : (1n << 63n) - 1n;
+    if (typeof value !== 'bigint') {
+      const isWithin = Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
+      const fix = isWithin ? `Write ${BigInt(value as number)}n.` : Number.isInteger(value) ? `It is from ${low} to ${high}.` : '';
+      throw invalid('value', `a bigint for dtype ${name}`, value, fix);
+    }
     if (value < low || value > high) throw invalid('value', `a bigint from ${low} to ${high}`, value);
     return split(new Uint32Array(new BigUint64Array([BigInt.asUintN(64, value)]).buffer));
   }

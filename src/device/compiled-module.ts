@@ -82,15 +82,21 @@ export class LoadedProgram extends Module {
   #withSource(kernel: Kernel): Kernel {
     this.#signatures ??= new Map(sourceSignatures(this.#source).kernels.map((each) => [each.name, each]));
     const signature = this.#signatures.get(kernel.name);
+    const compiled = signature === undefined ? undefined : this.#compiledOf(kernel.name);
     if (signature?.parameters === undefined) {
-      const words = mangledWords(kernel.name);
+      // A list that a macro of an option changes has another length, or may have.
+      const isWhole = signature?.words !== undefined && signature.words.length === compiled?.params.length;
+      const words = isWhole ? wordsOf(signature) : mangledWords(kernel.name);
       return words.size === 0 ? kernel : new Kernel(this.core.kernelOfSource(kernel.name, undefined, { pointers: new Map(), words }));
     }
-    this.#compiled ??= new Map((this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [each.name, each]));
-    const compiled = this.#compiled.get(kernel.name);
     if (compiled !== undefined) checkSignature(signature, compiled);
-    const core = this.core.kernelOfSource(kernel.name, undefined, { pointers: pointersOf(signature.parameters), words: wordsOf(signature.parameters) });
+    const core = this.core.kernelOfSource(kernel.name, undefined, { pointers: pointersOf(signature.parameters), words: wordsOf(signature) });
     return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type)) ? new SourceKernel(core, signature.parameters) : new Kernel(core);
+  }
+
+  #compiledOf(name: string): KernelSignature | undefined {
+    this.#compiled ??= new Map((this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [each.name, each]));
+    return this.#compiled.get(name);
   }
 
   /** A property that is made when it is asked for: a kernel that this device cannot run fails then, and alone. */
@@ -125,10 +131,11 @@ function pointersOf(parameters: readonly SourceParameter[]): Map<number, SourceP
 }
 
 /** What the types of parameters say of those that are integers. */
-function wordsOf(parameters: readonly SourceParameter[]): Map<number, SourceWord> {
+function wordsOf({ parameters, words: found = [] }: SourceSignature): Map<number, SourceWord> {
   const words = new Map<number, SourceWord>();
-  parameters.forEach(({ type, word }, index) => {
-    const kind = typeof type === 'string' && type in DTYPES ? DTYPES[type as DTypeName].kind : word;
+  (parameters ?? found).forEach((_, index) => {
+    const type = parameters?.[index]?.type;
+    const kind = typeof type === 'string' && Object.hasOwn(DTYPES, type) ? DTYPES[type as DTypeName].kind : found[index];
     if (kind !== undefined && kind !== 'float') words.set(index, kind);
   });
   return words;

@@ -3,7 +3,7 @@
  * other. The same for every library, and so are the errors.
  */
 import { CudaArgumentError } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid, valueNamed } from '../core/arguments.js';
 import { checkTensor as checkTensorValue } from '../library/operation.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { Engine, TensorInfo } from './engine.js';
@@ -64,7 +64,7 @@ export function checkInputNames(inputs: readonly TensorInfo[], given: unknown): 
     if (!names.includes(name)) throw new CudaArgumentError('inputs', `inputs: the model has no input '${name}'; it has ${list(names)}.`);
   }
   for (const { name, dtype, ...shape } of inputs) {
-    if (!(name in given)) throw new CudaArgumentError('inputs', `inputs: expected ${list(names)}, got ${list(Object.keys(given))}. Add ${name}: a tensor of ${dtype}${showShape(shape)}.`);
+    if (valueNamed(given, name) === undefined && !Object.hasOwn(given, name)) throw new CudaArgumentError('inputs', `inputs: expected ${list(names)}, got ${list(Object.keys(given))}. Add ${name}: a tensor of ${dtype}${showShape(shape)}.`);
   }
 }
 
@@ -84,7 +84,7 @@ export function planOutputs(engine: Signature, tensors: readonly unknown[], give
     checkTensor(argument, info, checkOwn(engine, argument, tensors[i]), { extents, range: range?.(i), strict });
   });
   return engine.outputs.map((info, i) => {
-    const tensor = given[info.name];
+    const tensor = valueNamed(given, info.name) as AnyTensor | undefined;
     const shape = knownShape(info, extents);
     if (tensor === undefined) return { info, given: undefined, shape };
     const argument = `options.outputs.${info.name}`;
@@ -112,12 +112,12 @@ function showShape({ shape, dimensions }: Pick<TensorInfo, 'shape' | 'dimensions
 export function checkShapes(argument: string, { inputs, strictShapes = true }: Pick<Engine, 'inputs' | 'strictShapes'>, given: unknown): asserts given is Readonly<Record<string, readonly number[]>> {
   const example = `{ ${inputs.map(({ name, shape }) => `${name}: [${shape.map((extent) => Math.max(1, extent)).join(', ')}]`).join(', ')} }`;
   const names = inputs.map(({ name }) => name);
-  if (typeof given !== 'object' || given === null || Object.keys(given).length !== names.length || names.some((name) => !(name in given))) {
+  if (typeof given !== 'object' || given === null || Object.keys(given).length !== names.length || names.some((name) => valueNamed(given, name) === undefined)) {
     throw invalid(argument, `a shape for each of ${list(names)}: ${example}`, given);
   }
   const extents: Extents = new Map();
   for (const info of inputs) {
-    const shape = (given as Readonly<Record<string, unknown>>)[info.name];
+    const shape = valueNamed(given, info.name);
     const own = `${argument}.${info.name}`;
     if (!Array.isArray(shape) || ![...(shape as number[])].every((extent) => Number.isSafeInteger(extent) && extent >= 0)) throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
     checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, { extents, strict: strictShapes, advice: `For example ${example}.` });

@@ -4,7 +4,7 @@
  */
 import { CudaArgumentError, CudaDisposedError, DTYPES, DeviceBuffer, u8 } from '../core/index.js';
 import type { Device, DTypeName } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid, valueNamed } from '../core/arguments.js';
 import type { SignatureEntry } from '../kernel/signature.js';
 import type { StructType } from '../kernel/tree.js';
 import { DeviceOp } from '../ops/index.js';
@@ -45,7 +45,7 @@ function lookedUp(kernel: string, parameters: readonly Parameter[], args: unknow
   }
   for (const name of Object.keys(args)) if (!names.includes(name)) throw unknownName(`args.${name}`, `kernel '${kernel}' has no parameter`, name, names);
   return parameters.map(({ name, entry }) => {
-    const value: unknown = (args as Record<string, unknown>)[name];
+    const value = valueNamed(args, name);
     if (value === undefined) {
       throw new CudaArgumentError(`args.${name}`, `args.${name} of kernel '${kernel}': expected ${expected(entry)}, got ${Object.hasOwn(args, name) ? 'undefined' : 'nothing'}. It is ${kernel}({ ${names.join(', ')} }).`);
     }

@@ -1,6 +1,6 @@
 /** Arrays of the host, which simulations take where calls take tensors: how they lie, and whether two share elements. */
 import { CudaArgumentError } from '../core/index.js';
-import { invalid, show } from '../core/arguments.js';
+import { invalid, show, valueNamed } from '../core/arguments.js';
 import { isArrayBuffer, isSharedArrayBuffer } from '../core/other-realms.js';
 import { coalesce, contiguous, overlaps } from '../tensor/index.js';
 import type { Layout } from '../tensor/index.js';
@@ -58,7 +58,7 @@ function bytesOf(kernel: string, parameter: Parameter, value: unknown): { readon
  * @throws CudaArgumentError
  */
 export function checkArraysTogether(kernel: string, parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): void {
-  const places = parameters.map((parameter) => (parameter.entry.kind === 'tensor' ? bytesOf(kernel, parameter, args[parameter.name]) : undefined));
+  const places = parameters.map((parameter) => (parameter.entry.kind === 'tensor' ? bytesOf(kernel, parameter, valueNamed(args, parameter.name)) : undefined));
   for (const [at, { name, entry }] of parameters.entries()) {
     const own = places[at];
     if (own === undefined || entry.kind !== 'tensor' || entry.access === 'input') continue;

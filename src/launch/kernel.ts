@@ -56,8 +56,8 @@ export interface LaunchDefaults {
   /** Whether each index into a tensor is looked at: one outside of it fails the launch as an assertion does. Default: false. */
   readonly checks?: boolean;
   /**
-   * Whether the code says which line of your file each instruction comes from, for profilers and the checks of the CPU device.
-   * Default: with `checks`, and on a device that checks. CU_JIT_GENERATE_LINE_INFO
+   * Whether the code says which line of your file each instruction comes from, for profilers, assertions and the checks of the CPU
+   * device. Default: with `checks`, where there is a `console.assert`, and on a device that checks. CU_JIT_GENERATE_LINE_INFO
    */
   readonly lineInfo?: boolean;
 }
@@ -325,7 +325,7 @@ export class Defined implements Tunable<KernelChanges> {
 
   /** The code of a launch: by default of the usual one. */
   private form(device: Device | undefined, options: KernelCodeOptions, aligned = true): CodeForm {
-    const { index = 'i32', checks = false, lineInfo = checks || device?.isChecked === true } = { ...this.defaults, ...options };
+    const { index = 'i32', checks = false, lineInfo = checks || this.variant.asserts || device?.isChecked === true } = { ...this.defaults, ...options };
     const block = three(options.block ?? this.block);
     const known = options.block === undefined || block.join() === three(this.block).join() || this.variant.hasCodeFor(block);
     return { index, aligned, checks, lines: lineInfo, block: known ? block : undefined };

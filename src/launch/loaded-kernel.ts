@@ -54,13 +54,19 @@ function loadedOn(device: Device, variant: Variant): { own: Map<string, Loading>
   return { own, known };
 }
 
+/** Different for code that differs: lines are those of the place at which the kernel was made. */
+function keyOf(formKey: string, variant: Variant, form: CodeForm): string {
+  const key = `${formKey} ${variant.sourceKey}`;
+  return form.lines ? `${key} ${JSON.stringify(variant.definition.site)}` : key;
+}
+
 /** Begins to compile and load where that was not done before. */
 export function loadKernel(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Loading {
   const formKey = keyOfForm(form);
   const { own, known } = loadedOn(device, variant);
   const found = own.get(formKey);
   if (found !== undefined) return found;
-  const key = `${formKey} ${variant.sourceKey}`;
+  const key = keyOf(formKey, variant, form);
   let loading = known.get(key);
   if (loading === undefined) {
     const done = load(device, parameters, variant, form);
@@ -82,14 +88,14 @@ export function loadKernel(device: Device, parameters: readonly Parameter[], var
 export function loadKernelNow(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): LoadedKernel | undefined {
   const formKey = keyOfForm(form);
   const { own, known } = loadedOn(device, variant);
-  const found = own.get(formKey)?.loaded ?? known.get(`${formKey} ${variant.sourceKey}`)?.loaded;
+  const found = own.get(formKey)?.loaded ?? known.get(keyOf(formKey, variant, form))?.loaded;
   if (found !== undefined) return found;
   const compiled = compiledKernelNow(variant, form, targetOf(device));
   if (compiled === undefined) return undefined;
   const loaded = ready(device.loadKnownNow(compiled.ptx, [compiled.entry], moduleOptions(form)), compiled, parameters, form);
   const loading: Loading = { loaded, done: Promise.resolve(loaded) };
   own.set(formKey, loading);
-  known.set(`${formKey} ${variant.sourceKey}`, loading);
+  known.set(keyOf(formKey, variant, form), loading);
   return loaded;
 }
 

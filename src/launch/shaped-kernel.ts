@@ -4,7 +4,7 @@
  */
 import { CudaArgumentError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device } from '../core/index.js';
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkOptions, invalid, valueNamed } from '../core/arguments.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import type { AnyDevice } from '../ops/index.js';
@@ -118,7 +118,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
     const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined));
     const names = parameters.map((each) => each.name);
     for (const each of Object.keys(given)) if (!names.includes(each)) throw unknownName(`args.${each}`, `kernel '${name}' has no parameter`, each, names);
-    const needed = parameters.filter(({ name: each, entry }) => each in given || entry.kind !== 'tensor' || entry.access !== 'output');
+    const needed = parameters.filter(({ name: each, entry }) => Object.hasOwn(given, each) || entry.kind !== 'tensor' || entry.access !== 'output');
     const values = argumentsInOrder(name, needed, args instanceof Tensor || args instanceof DeviceOp || Array.isArray(args) ? args : given);
     return parameters.map((parameter) => values[needed.indexOf(parameter)]);
   }
@@ -180,7 +180,7 @@ export abstract class ShapedKernel<T extends ShapesTogether = ShapesTogether> {
   protected ofShapes(shapes: Readonly<Record<string, Shape>>): Defined {
     const tensors = this.tensorsOf((at) => {
       const { name } = this.parameters[at]!;
-      const shape: unknown = (shapes as Readonly<Record<string, unknown>> | null)?.[name];
+      const shape = (shapes as unknown) === null || (shapes as unknown) === undefined ? undefined : valueNamed(shapes, name);
       if (!Array.isArray(shape)) throw invalid(`shapes.${name}`, 'the shape of a tensor', shape, `Write { ${name}: [1024, 1024] } for every tensor of kernel '${this.name}'.`);
       return contiguous(shape as number[]);
     }) as GivenTensor[];

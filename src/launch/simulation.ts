@@ -1,7 +1,7 @@
 /** Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with every index checked. */
 import { CudaArgumentError } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Dimensions, HostArray, PointerParam } from '../core/index.js';
-import { checkBoolean, checkOptions, invalid } from '../core/arguments.js';
+import { checkBoolean, checkOptions, invalid, valueNamed } from '../core/arguments.js';
 import { isStackOverflow } from '../kernel/read/too-deep.js';
 import { simulateKernel } from '../kernel/simulate/simulate.js';
 import { lowered } from '../kernel/lowering.js';
@@ -102,7 +102,7 @@ function checkSimulation(options: SimulationOptions): void {
 function checkArguments(kernel: string, parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): void {
   if (typeof (args as unknown) !== 'object' || args === null || Array.isArray(args)) throw invalid('args', `what the kernel takes, by name: ${parameters.map(({ name }) => name).join(', ') || 'nothing'}`, args);
   for (const parameter of parameters) {
-    const value = args[parameter.name];
+    const value = valueNamed(args, parameter.name);
     if (parameter.entry.kind !== 'tensor' && value !== undefined) passed(kernel, parameter, value);
   }
   checkArraysTogether(kernel, parameters, args);
@@ -142,7 +142,7 @@ function largestShape(parameters: readonly Parameter[], args: Readonly<Record<st
   let largest: readonly number[] | undefined;
   const count = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1);
   for (const { name, entry } of parameters) {
-    const value = args[name];
+    const value = valueNamed(args, name);
     if (entry.kind !== 'tensor' || entry.access === 'input') continue;
     const shape = shapeOf(value, 'struct' in entry.element ? entry.element.struct.bytes : undefined);
     if (shape === undefined) continue;

@@ -4,7 +4,7 @@
  */
 import { CudaArgumentError, struct as bytesStruct } from '../core/index.js';
 import type { BytesParam, DType, DTypeName } from '../core/index.js';
-import { checkDType, insteadOfBigint, invalid } from '../core/arguments.js';
+import { checkDType, insteadOfBigint, invalid, valueNamed } from '../core/arguments.js';
 import { narrow, widen } from '../core/narrow-floats.js';
 import type { NarrowName } from '../core/narrow-floats.js';
 import type { StructField, StructType } from '../kernel/tree.js';
@@ -112,7 +112,7 @@ export function checkStruct(argument: string, fields: readonly StructField[], va
   const names = fields.map(({ name }) => name);
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) throw invalid(argument, `an object with ${names.join(', ')}`, value);
   for (const key of Object.keys(value)) if (!names.includes(key)) throw invalid(`${argument}.${key}`, `no other fields than ${names.join(', ')}`, (value as Record<string, unknown>)[key]);
-  for (const { name, storage } of fields) checkScalar(`${argument}.${name}`, storage, (value as Record<string, unknown>)[name]);
+  for (const { name, storage } of fields) checkScalar(`${argument}.${name}`, storage, valueNamed(value, name));
 }
 
 /** Whether it has all of the fields of its own, each of its type, and no others: as most do that {@link checkStruct} takes. */

@@ -54,7 +54,7 @@ export function namedShapes(kernel: string, { names, tensors: axesOf }: NamedCut
 /** @throws CudaArgumentError where an axis that is one tile has no elements */
 export function namedWalk(kernel: string, cuts: NamedCuts, { extents }: NamedShapes, tensors: readonly GivenTensor[]): TileWalk {
   const isRun = ({ name, layout: { strides, shape } }: GivenTensor): boolean => cuts.tensors[name]!.at(-1) === undefined || strides.at(-1) === 1 || shape.at(-1) === 1;
-  const forms: Record<string, TensorForm> = {};
+  const forms = new Map<string, TensorForm>();
   const layouts = new Map<string, Layout>();
   const widest = extents.map(() => SIDE_BY_SIDE);
   const asColumns = new Set<number>();
@@ -71,7 +71,7 @@ export function namedWalk(kernel: string, cuts: NamedCuts, { extents }: NamedSha
       // A row begins at a multiple of the width, too.
       if (run) for (const [at, stride] of strides.slice(0, -1).entries()) while (shape[at]! > 1 && stride % widest[column] !== 0) widest[column] /= 2;
     }
-    forms[name] = { access: run ? 'run' : 'strided', outer: axes.slice(0, -2), row, column, rank: run ? axes.length : Math.max(2, axes.length) };
+    forms.set(name, { access: run ? 'run' : 'strided', outer: axes.slice(0, -2), row, column, rank: run ? axes.length : Math.max(2, axes.length) });
     if (run) {
       const empty = shape.includes(0);
       layouts.set(name, layoutOf([empty ? 0 : shape.reduce((sum, extent, at) => sum + (extent - 1) * strides[at]!, 1)], [1], offset));
@@ -81,9 +81,9 @@ export function namedWalk(kernel: string, cuts: NamedCuts, { extents }: NamedSha
   }
   return {
     axes: extents.map((extent, axis) => cutAxis(kernel, cuts, axis, extent ?? 0, asColumns.has(axis) ? widest[axis]! : 1)),
-    tensors: forms, layouts,
+    tensors: Object.fromEntries(forms), layouts,
     strides: (width) => Object.fromEntries(tensors.flatMap(({ name, layout: { strides, shape } }) => {
-      const { access, column, rank } = forms[name]!;
+      const { access, column, rank } = forms.get(name)!;
       if (access !== 'run') return [];
       // Along an axis of one element nothing is walked.
       return Array.from({ length: rank - 1 }, (_, at) => [strideName(name, at), shape[at]! > 1 ? strides[at]! / width(column) : 0]);

@@ -1,5 +1,5 @@
 /** What a tile kernel's options say of its axes: their names, how each is cut, and which of them each tensor has. */
-import { invalid } from '../core/arguments.js';
+import { invalid, valueNamed } from '../core/arguments.js';
 import { unknownName } from './names.js';
 import type { Parameter } from './parameters.js';
 
@@ -40,10 +40,9 @@ export function cutsOf(parameters: readonly Parameter[], argument: string, tile:
   if (typeof axes !== 'object' || axes === null) throw invalid(`${argument}.axes`, 'names of axes for each tensor', axes, EXAMPLE);
   const names = Object.keys(tile);
   const cuts = Object.entries(tile as Record<string, unknown>).map(([name, extent]) => extentOf(`${argument}.tile.${name}`, extent));
-  const tensors: Record<string, readonly (number | undefined)[]> = {};
   const own = parameters.filter(({ entry }) => entry.kind === 'tensor').map(({ name }) => name);
   for (const name of Object.keys(axes)) if (!own.includes(name)) throw unknownName(`${argument}.axes.${name}`, 'the signature has no tensor', name, own);
-  for (const name of own) tensors[name] = axesOf(`${argument}.axes.${name}`, (axes as TensorAxes)[name], names, cuts);
+  const tensors = Object.fromEntries(own.map((name) => [name, axesOf(`${argument}.axes.${name}`, valueNamed(axes, name), names, cuts)]));
   checkRaces(parameters, argument, { names, cuts, tensors });
   return { names, cuts, tensors };
 }

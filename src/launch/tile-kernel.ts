@@ -5,7 +5,7 @@
 import { inspect } from 'node:util';
 
 import { DTYPES } from '../core/index.js';
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkOptions, invalid, valueNamed } from '../core/arguments.js';
 import { TILE_NAMES, blockAxes, extentName, extraNames, threadsFor, threadsForAxes, tilesName } from '../kernel/tiles/tile-form.js';
 import type { TileForm } from '../kernel/tiles/tile-form.js';
 import { tensorEntry } from '../kernel/tiles/tensor-entry.js';
@@ -224,7 +224,7 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
   private usual(shape: unknown): Defined {
     const { cuts } = this.cutting;
     if (!isNamed(cuts) && !Array.isArray(shape)) return this.ofShapes(shape as Readonly<Record<string, Shape>>);
-    const lengths = isNamed(cuts) ? cuts.names.map((name) => (shape as Record<string, unknown> | null)?.[name]) : shape as unknown[];
+    const lengths = isNamed(cuts) ? cuts.names.map((name) => (typeof shape === 'object' && shape !== null ? valueNamed(shape, name) : undefined)) : shape as unknown[];
     const isExtent = (extent: unknown): boolean => typeof extent === 'number' && Number.isInteger(extent) && extent >= 1;
     if (lengths.length !== cuts.names.length || !lengths.every(isExtent)) {
       throw invalid('shape', isNamed(cuts) ? 'the length of each axis by name' : 'rows and columns', shape, isNamed(cuts) ? `Write { ${cuts.names.map((name) => `${name}: 1024`).join(', ')} }.` : 'Write [rows, columns].');

@@ -49,7 +49,7 @@ export function broadcastWalk(kernel: string, cuts: TileCuts, shape: Shape, tens
   if (merged[0]!.shape.length > 1) {
     throw invalid(`args of kernel '${kernel}'`, 'tensors whose axes before the last lie one behind the other, as rows', tensors.map(({ layout }) => showShape(layout.shape)).join(', '), 'Make views contiguous() first, and broadcast inputs by copies.');
   }
-  const forms: Record<string, TensorForm> = {};
+  const forms = new Map<string, TensorForm>();
   const layouts = new Map<string, Layout>();
   tensors.forEach(({ name, written }, at) => {
     const { offset, strides } = wide[at]!;
@@ -59,18 +59,18 @@ export function broadcastWalk(kernel: string, cuts: TileCuts, shape: Shape, tens
     if (written && found === 'strided' && (down === 0 || right === 0) && rows > 1 && columns > 1) {
       throw invalid(`args.${name} of kernel '${kernel}'`, 'a contiguous Tensor, as an output that is smaller than the others', tensors[at]!.layout.shape, 'Make it contiguous() first.');
     }
-    forms[name] = { access: found, outer: [], row: 0, column: 1, rank: 2 };
+    forms.set(name, { access: found, outer: [], row: 0, column: 1, rank: 2 });
     layouts.set(name, found === 'strided' ? layoutOf([rows, columns], [down, right], offset) : runOf(found, [rows, columns], offset));
   });
   const widest = Math.min(SIDE_BY_SIDE, WIDEST / Math.max(...tensors.map(({ dtype }) => DTYPES[dtype].bytes)));
   const axes = [cutAxis(kernel, cuts, 0, rows, 1), cutAxis(kernel, cuts, 1, columns, widest)];
   for (const { name, written, layout } of tensors) {
     if (!written) continue;
-    const { access } = forms[name]!;
+    const { access } = forms.get(name)!;
     const single = [access === 'row' || access === 'one', access === 'column' || access === 'one'];
     const cut = axes.findIndex(({ cut: how, extent, tile }, axis) => single[axis] && how === 'blocks' && extent > tile);
     if (cut < 0) continue;
     throw invalid(`args.${name} of kernel '${kernel}'`, `a Tensor of ${axes[cut]!.extent} elements along axis ${cut - 2}, where it is cut into tiles of ${axes[cut]!.tile}`, layout.shape, 'Every tile would write the same elements. Write null for the tile\'s extent there, so that reductions are of all elements, or { walk }.');
   }
-  return { axes, tensors: forms, layouts, strides: () => ({}) };
+  return { axes, tensors: Object.fromEntries(forms), layouts, strides: () => ({}) };
 }

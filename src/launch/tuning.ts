@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer';
 
 import { CudaArgumentError, CudaDeviceLostError, CudaError } from '../core/index.js';
 import type { Device, Stream } from '../core/index.js';
-import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid, valueNamed } from '../core/arguments.js';
 import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { DeviceOp } from '../ops/index.js';
 import type { AnyDevice } from '../ops/index.js';
@@ -235,7 +235,7 @@ class Trial implements Disposable {
     const written: { name: string; original: AnyTensor; copy: AnyTensor }[] = [];
     const args: Record<string, unknown> = { ...values };
     for (const { name, entry } of defined.parameters) {
-      const value = values[name];
+      const value = valueNamed(values, name);
       if (entry.kind !== 'tensor' || entry.access === 'input') continue;
       if (value instanceof Partitioned) throw new CudaArgumentError(`args.${name}`, `args.${name}: tune works on copies of what is written, and a partition has none. Pass the tensor.`);
       if (!(value instanceof Tensor)) throw invalid(`args.${name}`, 'a Tensor', value, value === undefined ? 'An output that is left out would be made in each launch: pass one to measure with.' : '');

@@ -50,6 +50,7 @@ export class Variant {
   /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
   readonly loaded = new WeakMap<Device, Map<string, Loading>>();
   private ownKey: string | undefined = undefined;
+  private ownAsserts: boolean | undefined = undefined;
   private readonly blocks = new Set<string>();
 
   constructor(definition: Definition, uses: UsedByName) {
@@ -69,6 +70,12 @@ export class Variant {
     return this.blocks.has(key);
   }
 
+  /** Whether the kernel, or a function that it uses, may have an assertion: it says the line on which it stands. */
+  get asserts(): boolean {
+    this.ownAsserts ??= mayAssert(this.definition.text, this.uses);
+    return this.ownAsserts;
+  }
+
   /** Different for sources that are compiled to something different. */
   get sourceKey(): string {
     if (this.ownKey === undefined) {
@@ -77,6 +84,11 @@ export class Variant {
     }
     return this.ownKey;
   }
+}
+
+function mayAssert(text: string, uses: UsedByName): boolean {
+  if (/\bassert\b/.test(text)) return true;
+  return Object.values(uses).some((used) => typeof used === 'object' && 'text' in used && mayAssert(used.text, used.uses));
 }
 
 /** Different for forms whose code differs. */

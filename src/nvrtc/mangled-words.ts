@@ -3,10 +3,11 @@
  * kernels that are not `extern "C"`: of instances of templates, in namespaces, overloaded.
  */
 import type { SourceWord } from '../core/signature.js';
+import { wideCharacterWord } from './integer-words.js';
 
 const BUILTINS: Readonly<Record<string, SourceWord | 'other'>> = {
   b: 'bool', a: 'signed', c: 'signed', s: 'signed', i: 'signed', l: 'signed', x: 'signed', h: 'unsigned', t: 'unsigned', j: 'unsigned', m: 'unsigned', y: 'unsigned',
-  v: 'other', w: 'other', n: 'other', o: 'other', f: 'other', d: 'other', e: 'other', g: 'other', z: 'other',
+  v: 'other', n: 'other', o: 'other', f: 'other', d: 'other', e: 'other', g: 'other', z: 'other',
 };
 
 /** What a component of a name stands for. */
@@ -158,6 +159,9 @@ class Mangled {
 
   private type(): Meaning {
     const letter = this.text[this.at] ?? '';
+    if (this.take('w')) return wideCharacterWord() ?? 'other';
+    // char8_t, char16_t, char32_t
+    if (this.take('Du') || this.take('Ds') || this.take('Di')) return 'unsigned';
     const builtin = Object.hasOwn(BUILTINS, letter) ? BUILTINS[letter] : undefined;
     if (builtin !== undefined) {
       this.at++;
@@ -191,7 +195,7 @@ class Mangled {
       this.type();
       return this.remember();
     }
-    if (letter === 'D' && /[fdehisuan]/.test(this.text[this.at + 1] ?? '')) {
+    if (letter === 'D' && /[fdehan]/.test(this.text[this.at + 1] ?? '')) {
       this.at += 2;
       return 'other';
     }

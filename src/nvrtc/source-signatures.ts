@@ -3,6 +3,8 @@
  * do in the type checker, on tokens. It says the same of a parameter or more: dtypes, pointers with what they are for,
  * structures; `'unknown'` of what it does not understand, and no parameters at all of a list that it does not.
  */
+import type { SourceWord } from '../core/signature.js';
+import { IntegerWords } from './integer-words.js';
 import { Packing } from './packing.js';
 import { sourceTokens } from './source-tokens.js';
 import type { SourceToken } from './source-tokens.js';
@@ -24,14 +26,14 @@ export interface SourceParameter {
   readonly type: SourceType;
   /** Whether the pointer is `__restrict__`. */
   readonly isRestrict: boolean;
-  /** Of a `long`, whose type is `'unknown'` since its size is the platform's. */
-  readonly word?: 'signed' | 'unsigned';
 }
 
 export interface SourceSignature {
   readonly name: string;
   /** Undefined where they are not understood. */
   readonly parameters: readonly SourceParameter[] | undefined;
+  /** Of each parameter, where it is an integer for sure: of those, too, whose types are not understood. */
+  readonly words: readonly (SourceWord | undefined)[] | undefined;
 }
 
 export interface SourceSignatures {
@@ -78,7 +80,7 @@ class Reader {
   private readonly tokens: SourceToken[];
   private readonly types = new Map<string, Declared>();
   private readonly macros = new Set<string>();
-  private readonly heads: { name: string; list: readonly SourceToken[] | undefined }[] = [];
+  private readonly heads: { name: string; list: readonly SourceToken[]; isTyped: boolean; isGlobal: boolean }[] = [];
   private readonly packing: Packing;
   private open = false;
   /** Whether a name may be declared that was not seen. */
@@ -116,8 +118,12 @@ class Reader {
     }
     if (this.around.length > 0) throw new Unread();
     const kernels = this.heads.filter(({ name }) => !this.macros.has(name));
+    const words = kernels.length === 0 ? undefined : new IntegerWords(this.tokens);
+    const isOne = (name: string): boolean => kernels.filter((each) => each.name === name).length === 1;
     return {
-      kernels: kernels.map(({ name, list }) => ({ name, parameters: list === undefined ? undefined : this.parameters(list) })),
+      kernels: kernels.map(({ name, list, isTyped, isGlobal }) => ({
+        name, parameters: isTyped ? this.parameters(list) : undefined, words: isOne(name) ? words?.of(list, isGlobal) : undefined,
+      })),
       open: this.open || kernels.length < this.heads.length,
     };
   }
@@ -195,7 +201,7 @@ class Reader {
     }
     const list = head.slice(paren + 1, -1);
     const isTyped = !this.around.some((where) => where !== 'C') && !list.some((token) => isSign(token, '('));
-    this.heads.push({ name: attributes[1]!, list: isTyped ? list : undefined });
+    this.heads.push({ name: attributes[1]!, list, isTyped, isGlobal: !this.around.includes('N') });
   }
 
   private structure(head: readonly SourceToken[], words: readonly string[]): void {
@@ -276,7 +282,7 @@ class Reader {
     const [name = ''] = names;
     if (star < 0) {
       const type = base.includes('volatile') ? 'unknown' : this.named(base.filter((word) => word !== '__grid_constant__' && word !== 'const'), 0, false);
-      if (type === 'long' || type === 'unsigned long') return { name, type: 'unknown', isRestrict: false, word: type === 'long' ? 'signed' : 'unsigned' };
+      if (type !== undefined && isLong(type)) return { name, type: 'unknown', isRestrict: false };
       return type === undefined ? undefined : { name, type: type === 'char' ? 'i8' : type, isRestrict: false };
     }
     const type = this.pointer(base);
@@ -333,7 +339,7 @@ class Reader {
 
   private structureOf(body: readonly SourceToken[], depth: number): SourceStructure | undefined {
     if (body.some(({ kind, text }) => kind === 'directive' || (kind !== 'word' && kind !== 'number' && !/^[,;[\]]$/.test(text)))) return undefined;
-    const fields: Record<string, SourceType> = {};
+    const fields = new Map<string, SourceType>();
     for (const declaration of split(body, ';')) {
       if (declaration.length === 0) continue;
       const declarators = split(declaration, ',');
@@ -347,10 +353,10 @@ class Reader {
         const name = declarator[0]?.text ?? '';
         const array = arrayOf(declarator.slice(1).map(({ text }) => text), type);
         if (declarator[0]?.kind !== 'word' || array === undefined || this.macros.has(name)) return undefined;
-        fields[name] = array;
+        fields.set(name, array);
       }
     }
-    return Object.keys(fields).length === 0 ? undefined : { fields };
+    return fields.size === 0 ? undefined : { fields: Object.fromEntries(fields) };
   }
 }
 

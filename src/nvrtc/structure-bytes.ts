@@ -1,7 +1,7 @@
 /** Structures of CUDA C++ on the host: where their fields lie, and the bytes of an object. */
 import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid, valueNamed } from '../core/arguments.js';
 import { narrow } from '../core/narrow-floats.js';
 import type { NarrowName } from '../core/narrow-floats.js';
 import type { SourceType } from './source-signatures.js';
@@ -59,7 +59,7 @@ function put(view: DataView, at: number, argument: string, type: SourceType, val
     const field = type.fields[name]!;
     const { bytes, align } = sizeOf(field)!;
     offset = at + roundUp(offset - at, align);
-    put(view, offset, `${argument}.${name}`, field, (value as Record<string, unknown>)[name]);
+    put(view, offset, `${argument}.${name}`, field, valueNamed(value, name));
     offset += bytes;
   }
 }

@@ -19,7 +19,12 @@ export class Results implements Closing {
   /** @param made names of the results that {@link close} closes. Default: all */
   constructor(names: readonly string[], values: readonly unknown[], made: readonly string[] = names) {
     this.#made = made;
-    for (let i = 0; i < names.length; i++) (this as Record<string, unknown>)[names[i]!] = values[i];
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i]!;
+      // An assignment by this name sets the prototype.
+      if (name === '__proto__') Object.defineProperty(this, name, { value: values[i], enumerable: true, configurable: true, writable: true });
+      else (this as Record<string, unknown>)[name] = values[i];
+    }
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 /** Ranges of dynamic extents that a program has not given. */
-import { invalid } from '../core/arguments.js';
+import { invalid, valueNamed } from '../core/arguments.js';
 import type { ShapeRange } from './engine-options.js';
 import { checkRange } from './optimization-profile.js';
 
@@ -36,7 +36,7 @@ export function rangesOf(
       );
     checkRange(`options.shapes.${name}`, given[name]!);
   }
-  const like = inputs.find(({ name, shape }) => given[name] !== undefined && shape[0] === -1);
+  const like = inputs.find(({ name, shape }) => valueNamed(given, name) !== undefined && shape[0] === -1);
   const batch =
     like === undefined
       ? DEFAULT_BATCH
@@ -45,7 +45,7 @@ export function rangesOf(
         ) as Record<(typeof SELECTORS)[number], number>);
   const ranges = new Map<string, ShapeRange>();
   for (const { name, shape } of inputs) {
-    const range = given[name];
+    const range = valueNamed(given, name) as ShapeRange | undefined;
     if (range !== undefined) {
       ranges.set(name, range);
       continue;

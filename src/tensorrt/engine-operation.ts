@@ -2,7 +2,7 @@
 import type { Stream } from '../core/index.js';
 import { CudaError, DTYPES, Pending } from '../core/index.js';
 import { unlessAborted } from '../core/aborting.js';
-import { checkOptions, checkSignal, invalid } from '../core/arguments.js';
+import { checkOptions, checkSignal, invalid, valueNamed } from '../core/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import { RunOfTensors } from '../engine/recent-ops.js';
 import type { RecentOps } from '../engine/recent-ops.js';
@@ -105,7 +105,7 @@ function submit(
     return copy;
   });
   const results = engine.outputs.map((port, i): AnyTensor => {
-    const to = outputs[port.name];
+    const to = valueNamed(outputs, port.name) as AnyTensor | undefined;
     if (to === undefined) {
       const { shape, bytes } = shapes[i]!;
       // For one whose shape the run says there is as much as it may take.
@@ -141,7 +141,8 @@ function checkOpen(engine: TensorRTEngine, open: readonly number[], outputs: Nam
   run.checkNotRecording(what, 'run it before the capture, or behind graph.launch()');
   if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${what} needs the event loop, which sync() holds up: await the operation.`);
   for (const name of names) {
-    if (outputs[name] !== undefined) throw invalid(`options.outputs.${name}`, 'nothing: its shape is known when it is there', outputs[name], 'Leave it out, and use what the run gives.');
+    const given = valueNamed(outputs, name);
+    if (given !== undefined) throw invalid(`options.outputs.${name}`, 'nothing: its shape is known when it is there', given, 'Leave it out, and use what the run gives.');
   }
 }
 

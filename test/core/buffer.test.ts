@@ -525,6 +525,16 @@ onDevice('DeviceBuffer', (host) => {
     expect((await failure(() => buffer.fill(host.stream, 0.5 as never))).message).toBe('value: expected a bigint for dtype i64, got 0.5.');
   });
 
+  test.each([
+    [i64, 2 ** 63, '-9223372036854775808 to 9223372036854775807'], [i64, -(2 ** 64), '-9223372036854775808 to 9223372036854775807'],
+    [u64, -1, '0 to 18446744073709551615'], [u64, 2 ** 64, '0 to 18446744073709551615'],
+  ] as const)('a fill of %o with %s, which no bigint mends, says the range', async (dtype, value, range) => {
+    using buffer = host.device.alloc(dtype as never, 1) as DeviceBuffer;
+    const { message } = await failure(() => buffer.fill(host.stream, value as never));
+    expect(message).toContain(`It is from ${range}.`);
+    expect(message).not.toContain('Write');
+  });
+
     test('what is no stream', async () => {
       using buffer = host.device.alloc(f32, 3);
       for (const stream of [undefined, null, {}, host.device]) {

@@ -18,9 +18,22 @@ const TYPES: readonly [type: string, least: number | bigint, most: number | bigi
   ['long long', -(2n ** 63n), 2n ** 63n - 1n, -(2n ** 63n) - 1n, 2n ** 63n],
   ['unsigned long long', 0, 2n ** 64n - 1n, -1, 2n ** 64n],
   ['size_t', 0n, 2n ** 64n - 1n, -1n, 2n ** 64n],
+  ['char16_t', 0, 65535, -1, 65536],
+  ['char32_t', 0, 4294967295, -1, 4294967296],
+  ['volatile unsigned char', 0, 255, -1, 256],
   ['int64_t', -5, 5, -(2n ** 63n) - 1n, 2n ** 63n],
 ];
-const LONGS: typeof TYPES = process.platform === 'win32' ? [] : [['long', -(2n ** 63n), 2n ** 63n - 1n, -(2n ** 63n) - 1n, 2n ** 63n], ['unsigned long int', 0, 2n ** 64n - 1n, -1, 2n ** 64n]];
+/** Types that the text declares: what stands in front of the kernel, and the type. */
+const DECLARED: readonly [name: string, before: string, type: string, least: number | bigint, most: number | bigint, below: number | bigint, above: number | bigint][] = [
+  ['a type of a header beside templates', '#include <cuda/std/cstdint>\nusing cuda::std::uint32_t;\ntemplate <typename T> struct Pair { T a, b; };', 'uint32_t', 0, 4294967295, -1, 4294967296],
+  ['an alias with qualifiers', 'typedef const volatile unsigned char Byte;', 'Byte', 0, 255, -1, 256],
+  ['an enumeration with a type', 'enum E : unsigned char { FIRST };', 'E', 0, 255, -1, 256],
+  ['an enumeration with a scope', 'enum class E { FIRST };', 'E', -2147483648, 2147483647, -2147483649, 2147483648],
+  ['an alias in a namespace', 'namespace a { namespace b { typedef unsigned short T; } }', 'a::b::T', 0, 65535, -1, 65536],
+  ['a member alias', 'struct A { using T = signed char; };', 'A::T', -128, 127, -129, 128],
+  ['a macro', '#define M unsigned char', 'M', 0, 255, -1, 256],
+];
+const LONGS: typeof TYPES = process.platform === 'win32' ? [] : [...((process.arch === 'x64' ? [['wchar_t', -2147483648, 2147483647, -2147483649, 2147483648]] : []) as typeof TYPES), ['long', -(2n ** 63n), 2n ** 63n - 1n, -(2n ** 63n) - 1n, 2n ** 63n], ['unsigned long int', 0, 2n ** 64n - 1n, -1, 2n ** 64n]];
 
 describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
   ownCache();
@@ -49,6 +62,32 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
         expect([each, error.code, error.argument]).toEqual([each, 'ERR_CUDA_INVALID_ARGUMENT', 'args[1]']);
       }
     }
+    await module.close();
+  });
+
+  test.each(DECLARED)('%s', async (_, before, type, least, most, below, above) => {
+    const module = await device.compile(`${before}\nextern "C" __global__ void f(long long* y, ${type} a) { y[0] = (long long)a; }` as string);
+    using y = await device.zeros(i64, [1]);
+    const f = module.kernel('f');
+    for (const value of [least, most]) {
+      await f.launch({ grid: 1, block: 1 }, y, value as never);
+      expect((await y.read())[0]).toBe(BigInt(value));
+    }
+    for (const value of [below, above, 0.5, NaN]) {
+      const error = await failure(() => f.launch({ grid: 1, block: 1 }, y, value as never));
+      expect([error.code, error.argument]).toEqual(['ERR_CUDA_INVALID_ARGUMENT', 'args[1]']);
+    }
+    await module.close();
+  });
+
+  test('a number of a type that the text does not show may be of either sign', async () => {
+    const module = await device.compile('enum E { FIRST = 1 };\nextern "C" __global__ void f(long long* y, E a) { y[0] = (long long)(unsigned)a; }' as string);
+    using y = await device.zeros(i64, [1]);
+    for (const value of [-1, 4294967295]) {
+      await module.kernel('f').launch({ grid: 1, block: 1 }, y, value as never);
+      expect((await y.read())[0]).toBe(4294967295n);
+    }
+    expect((await failure(() => module.kernel('f').launch({ grid: 1, block: 1 }, y, 4294967296 as never))).code).toBe('ERR_CUDA_INVALID_ARGUMENT');
     await module.close();
   });
 

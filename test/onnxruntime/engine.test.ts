@@ -63,6 +63,29 @@ onPaths('an engine of ONNX Runtime', (on) => {
     expect([...await bytes.read()]).toEqual([2, 255, 1, 0, 0, 128]);
   });
 
+  test.each(['toString', 'constructor', 'hasOwnProperty', 'valueOf', '__proto__'])('an input and an output that are called %s', async (name) => {
+    const engine = await load(onnxModel({
+      inputs: [[name, 'f32', ['n']], ['b', 'f32', ['n']]], outputs: [['c', 'f32', ['n']]], nodes: [{ op: 'Add', inputs: [name, 'b'], outputs: ['c'] }],
+    }));
+    using a = await tensor(on.device, f32, [1, 2]);
+    const { c } = await engine.run(Object.fromEntries([[name, a], ['b', a]]));
+    expect(await values(c)).toEqual([2, 4]);
+    c!.close();
+    const error = await failure(() => engine.run({ b: a }));
+    expect([error.code, error.message]).toEqual(['ERR_CUDA_INVALID_ARGUMENT', expect.stringContaining(`Add ${name}: a tensor of f32[n]`)]);
+
+    const giving = await load(onnxModel({ inputs: [['x', 'f32', ['n']]], outputs: [[name, 'f32', ['n']]], nodes: [{ op: 'Neg', inputs: ['x'], outputs: [name] }] }));
+    for (let i = 0; i < 3; i++) {
+      const given = await giving.run({ x: a });
+      expect(Object.keys(given)).toEqual([name]);
+      expect(await values(given[name])).toEqual([-1, -2]);
+      given[name]!.close();
+    }
+    using to = await zeros(on.device, f32, [2]);
+    await giving.run({ x: a }, { outputs: Object.fromEntries([[name, to]]) });
+    expect(await values(to)).toEqual([-1, -2]);
+  });
+
   test('gives sums of any shape, also of no element', async () => {
     const engine = await load(addModel('f32', ['n', 'm']));
     await fc.assert(fc.asyncProperty(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 1, max: 40 }), fc.integer({ min: -100, max: 100 }), async (n, m, by) => {

@@ -1,6 +1,6 @@
 /** A batcher for an engine: tensors of one item in, tensors of one item out. */
 import { CudaArgumentError, CudaError, DTYPES } from '../../core/index.js';
-import { checkOptions, invalid } from '../../core/arguments.js';
+import { checkOptions, invalid, valueNamed } from '../../core/arguments.js';
 import { messageOf } from '../../core/other-realms.js';
 import { all } from '../../ops/index.js';
 import type { DeviceOp } from '../../ops/index.js';
@@ -75,7 +75,7 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
     }
     const extents = new Map<string, { readonly extent: number; readonly of: string }>();
     for (const { name, dtype, shape: [, ...shape], dimensions: [, ...dimensions] = [] } of inputs) {
-      const tensor: unknown = item[name];
+      const tensor = valueNamed(item, name);
       const argument = `item.${name}`;
       const shown = shape.map((extent, axis) => (extent >= 0 ? String(extent) : (dimensions[axis] ?? '?'))).join(', ');
       const expected = `a tensor of ${dtype} and [${shown}], one item of the model's input`;

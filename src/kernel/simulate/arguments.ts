@@ -98,7 +98,12 @@ function structOf(name: string, struct: StructType, value: unknown): Readonly<Re
   if (typeof value !== 'object' || value === null) {
     throw new UnfitArgument(name, `'${name}' is a structure, but got ${describe(value)}. Pass an object with ${struct.fields.map(field => field.name).join(', ')}.`);
   }
-  return Object.fromEntries(struct.fields.map(field => [field.name, scalarOf(name, `${name}.${field.name}`, field.storage, (value as Record<string, unknown>)[field.name])]));
+  return Object.fromEntries(struct.fields.map(field => [field.name, scalarOf(name, `${name}.${field.name}`, field.storage, ownOf(value, field.name))]));
+}
+
+/** By a name that the program chose: what every object inherits by it (`toString`) was not given. */
+function ownOf(values: object, name: string): unknown {
+  return Object.hasOwn(values, name) || !(name in Object.prototype) ? (values as Record<string, unknown>)[name] : undefined;
 }
 
 const isFloats = (data: HostArray): data is Float32Array => arrayName(data) === 'Float32Array';
@@ -168,7 +173,7 @@ export function bindArguments(tree: KernelTree, given: HostArguments): BoundArgu
   }
   const after: (() => void)[] = [];
   const values = tree.params.map(param => {
-    const value: unknown = given[param.name];
+    const value = ownOf(given, param.name);
     if (value === undefined) throw new UnfitArgument(param.name, `'${tree.name}' needs '${param.name}', a ${param.kind}, but got nothing. Pass { ${names.join(', ')} }.`);
     if (param.kind === 'scalar') return scalarOf(param.name, param.name, param.storage, value);
     return param.kind === 'struct' ? structOf(param.name, param.struct, value) : tensorOf(param, value, after);
