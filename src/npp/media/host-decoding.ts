@@ -54,7 +54,9 @@ async function ofEightBits(picture: SharpPicture, { format, space, channels, bit
   const most = format === 'heif' ? 2 ** 16 - 2 ** (16 - bitsPerSample) : 65535;
   const turned = upright ? picture.rotate() : picture;
   const rounded = turned.linear(new Array<number>(channels).fill(256 * 255 / most), new Array<number>(channels).fill(127.8)).toColourspace('srgb');
-  const { data } = await (space === 'rgb16' ? rounded.keepIccProfile() : rounded).png({ compressionLevel: 0 }).toBuffer({ resolveWithObject: true });
+  const { data } = await (space === 'rgb16' ? rounded.keepIccProfile() : rounded)
+    // As PNG a picture that has a profile and is turned fails once in a hundred times ("vips2png: unable to write to target", libvips 8.18).
+    .tiff({ compression: 'none' }).toBuffer({ resolveWithObject: true });
   return data;
 }
 

@@ -40,6 +40,7 @@ export interface SharpPicture {
   toColourspace(space: 'srgb' | 'b-w'): SharpPicture;
   raw(options?: { depth: 'uchar' }): SharpPicture;
   png(options: object): SharpPicture;
+  tiff(options: { compression: 'none' }): SharpPicture;
   jpeg(options: object): SharpPicture;
   webp(options: object): SharpPicture;
   toBuffer(options: { resolveWithObject: true }): Promise<{ data: Uint8Array; info: RawInfo }>;
