@@ -60,13 +60,19 @@ export abstract class Link<T, U> implements Node<U>, Step {
 /** The steps from number `from` on. What they receive and make begins at `mark` on the run's list. */
 function follow(run: Run, start: Submitted<unknown>, steps: readonly Step[], from: number, mark: number): Submitted<unknown> {
   let value = start;
+  let before = run.mark;
   for (let at = from; at < steps.length; at++) {
     if (value instanceof Later) return followLater(run, value, steps, at, run.takeFrom(mark));
-    const before = run.mark;
     const next = steps[at]!.next(value, run);
     const { mark: now } = run;
     // A step that made nothing, and gives on what it received, leaves things as they are.
-    value = now === mark || (next === value && now === before) ? next : run.endStep(next, mark);
+    if (now === mark || (next === value && now === before)) {
+      value = next;
+      before = now;
+      continue;
+    }
+    value = run.endStep(next, mark);
+    before = run.mark;
   }
   return value;
 }

@@ -46,11 +46,14 @@ export class Collected implements Node<unknown[]> {
     if (queues === undefined || (device !== undefined && device.runtime !== run.stream.runtime)) return this.from(run, 0, new Array<unknown>(this.nodes.length), false);
     const values = new Array<unknown>(queues.length);
     let later = false;
+    let { mark } = run;
     for (let i = 0; i < queues.length; i++) {
       const queue = queues[i]!;
-      const { mark } = run;
       const value = arrival(run, queue(run));
-      if (run.mark !== mark) run.endStep(value, mark);
+      if (run.mark !== mark) {
+        run.endStep(value, mark);
+        mark = run.mark;
+      }
       values[i] = value;
       if (value instanceof Later) later = true;
     }
