@@ -27,8 +27,6 @@ export class Allocation extends Resource {
   mark = 0;
   /** Whether the run of an operation owns it, which closes it: see `ops/ownership.ts`. */
   scoped = false;
-  /** Whether it is the memory of a graph that is recorded in development mode: steps do not close it, and its use after its step is an error. */
-  ofGraph = false;
   /** Whether a step of an operation has closed it, or would have if it were not recorded. */
   endedByStep = false;
   /** Views that own it together, where its owner was not given on. The last one that is closed closes it. */

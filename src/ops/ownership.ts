@@ -101,14 +101,14 @@ function ownByViews(views: readonly MemoryHolder[]): void {
 
 function closeBehindStep(owner: DeviceBuffer): void {
   owner.memory.endedByStep = true;
-  if (!owner.memory.ofGraph) owner.closeMemory();
+  if (!owner.memory.keptByGraph) owner.closeMemory();
 }
 
 /** Closes the memory of steps that have failed, or of a run whose value is awaited no longer. */
 export function closeAll(owners: readonly DeviceBuffer[]): void {
   for (const owner of owners) {
     const { memory } = owner;
-    if (memory.disposed || !memory.scoped || memory.ofGraph) continue;
+    if (memory.disposed || !memory.scoped || memory.keptByGraph) continue;
     owner.closeMemory();
     // What has failed may be marked as undefined yet: another run must not get it.
     memory.device.recycled?.forget(memory);

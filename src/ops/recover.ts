@@ -129,8 +129,7 @@ export class Ensured<T> implements Node<T> {
       const outcome = blockedEndOf(run, queue);
       const end = run.aside((aside) => {
         const ended = blockedEndOf(aside, last);
-        if ('error' in ended) aside.closeMade();
-        else aside.discard();
+        aside.closeMade();
         return ended;
       });
       if ('error' in end) throw causedBy(end.error, outcome);
@@ -140,10 +139,7 @@ export class Ensured<T> implements Node<T> {
     const ended = endOf(run, queue, owned).then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
       .then((outcome) => run.resume(() => run.aside((aside) => {
         const made = aside.newList();
-        return endOf(aside, last, made).then(() => { aside.discard(); }, (error: unknown) => {
-          aside.closeMade();
-          throw error;
-        });
+        return endOf(aside, last, made).finally(() => { aside.closeMade(); });
       }))
         .then(() => known(outcome), (error: unknown) => { throw causedBy(error, outcome); }));
     return run.goOn(new Later(ended, false, 'unknown', owned), (value) => value);

@@ -73,7 +73,6 @@ export class Run implements OpContext {
   private rememberedMade: Map<object, unknown> | undefined = undefined;
   /** What else has to be over: other runs that this one builds on. */
   private others: Promise<void>[] | undefined = undefined;
-  private unwanted: Disposable[] | undefined = undefined;
   /** What the steps that are being queued have received or made, in order: see `ownership.ts`. */
   private list: DeviceBuffer[] | undefined = undefined;
   /** Memory of the value, which is the caller's unless the run fails. */
@@ -171,7 +170,7 @@ export class Run implements OpContext {
     this.owned.push(buffer);
     if (isDevelopment() && this.recording) {
       // The graph keeps it, so that its use by a later step would work; elsewhere that step would fail.
-      buffer.memory.scoped = buffer.memory.ofGraph = true;
+      buffer.memory.scoped = true;
       this.own(buffer);
     }
     return buffer;
@@ -196,7 +195,7 @@ export class Run implements OpContext {
   submit<T>(node: Node<T>): Submitted<T> {
     this.enter();
     try {
-      return this.whole === this ? this.handedOut(node.submit(this)) : node.submit(this);
+      return this.handedOut(node.submit(this));
     } catch (error) {
       this.die();
       throw isTooDeep(error) ? tooDeep(error) : error;
@@ -373,8 +372,8 @@ export class Run implements OpContext {
   /** The value is awaited no more: steps that have not been queued are not begun, and what was made is closed. */
   abandon(value: Submitted<unknown>, reason: unknown): void {
     this.abandoned = { reason };
-    if (value instanceof Later) value.promise.then(() => { this.failed(); }, ignore);
-    else this.failed();
+    if (value instanceof Later) value.promise.then(() => { this.closeMade(); }, ignore);
+    else this.closeMade();
   }
 
   /** Its value is on its way. */
@@ -420,7 +419,6 @@ export class Run implements OpContext {
 
   /** What a run aside has made, which it has queued without failing, is part of what this one makes. */
   takeOver(aside: Run, into: DeviceBuffer[] = (this.list ??= [])): void {
-    // What else is to be closed where the run aside fails belongs to operations that other runs share with it.
     into.push(...aside.takeFrom(0), ...(aside.loose?.splice(0) ?? []));
   }
 
@@ -441,13 +439,8 @@ export class Run implements OpContext {
     (this.others ??= []).push(other);
   }
 
-  /** Closes `made` where the run fails, whose list does not have it. */
-  closeOnFailure(made: Disposable): void {
-    (this.unwanted ??= []).push(made);
-  }
-
-  private failed(): void {
-    for (const each of this.unwanted?.splice(0) ?? []) each[Symbol.dispose]();
+  /** Closes what the run has made: it has failed, or its value is given on to no step. */
+  closeMade(): void {
     const left = [...(this.given ?? []), ...(this.loose?.splice(0) ?? [])];
     this.given = undefined;
     for (const owner of left) if (!owner.memory.disposed) owner.memory.scoped = true;
@@ -455,22 +448,12 @@ export class Run implements OpContext {
     this.die();
   }
 
-  /** Closes what the run has made: its value is given on to no step. */
-  discard(): void {
-    this.die();
-  }
-
-  /** Closes what the run has made: it has failed. */
-  closeMade(): void {
-    this.failed();
-  }
-
   /** The value, once whatever this run has queued is over. */
   ended<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
-    if (value instanceof Later || this.unwanted !== undefined || this.given !== undefined) {
+    if (value instanceof Later || this.given !== undefined) {
       const ended = this.reached(value, claim);
       // Not before what came behind it has been queued.
-      ended.catch(() => { this.failed(); });
+      ended.catch(() => { this.closeMade(); });
       return ended;
     }
     const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
@@ -504,13 +487,13 @@ export class Run implements OpContext {
    */
   whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
     const { operation, stream } = this;
-    const closes = this.unwanted !== undefined || this.given !== undefined;
+    const closes = this.given !== undefined;
     if (value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start
       || (closes && typeof onRejected !== 'function')) {
       return this.ended(value).then(onFulfilled, onRejected);
     }
     const onFailure = !closes ? onRejected : (reason: unknown): B | PromiseLike<B> => {
-      this.failed();
+      this.closeMade();
       return onRejected!(reason);
     };
     const soon = operation.endsSoon(stream);
