@@ -4,7 +4,7 @@ import tseslint from 'typescript-eslint';
 import { fieldsFromTheStart } from './scripts/fields-rule.mjs';
 
 export default defineConfig(
-  globalIgnores(['dist/', '.carry/', 'coverage/', 'demo/out/', 'test/packaging/fixture/', '**/{thread,crew}-source.ts', 'src/launch/compiler-digest.ts']),
+  globalIgnores(['dist/', '.carry/', 'coverage/', 'demo/out/', 'test/packaging/fixture/', '**/{thread,crew}-source.ts', 'src/kernels/compiler-digest.ts']),
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.recommendedTypeChecked],

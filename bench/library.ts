@@ -4,7 +4,7 @@
  */
 import type * as Core from 'async-cuda/core';
 import type * as Inference from 'async-cuda/inference';
-import type * as Npp from 'async-cuda/npp';
+import type * as Npp from 'async-cuda/images';
 import type * as Library from 'async-cuda/library';
 import type * as OnnxRuntime from 'async-cuda/onnxruntime';
 import type * as Ops from 'async-cuda/ops';

@@ -1,13 +1,13 @@
 /**
- * The photograph through operations of `async-cuda/npp`, by each engine that the device has: our kernels everywhere, NVIDIA's NPP on a
+ * The photograph through operations of `async-cuda/images`, by each engine that the device has: our kernels everywhere, NVIDIA's NPP on a
  * GPU where it is installed.
  */
 import { Device } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
 import type { Device as CoreDevice } from 'async-cuda/core';
 import { u8 } from 'async-cuda/core';
-import { boxFilter, engines, gaussianFilter, letterbox, resize } from 'async-cuda/npp';
-import type { EngineName } from 'async-cuda/npp';
+import { boxFilter, engines, gaussianFilter, letterbox, resize } from 'async-cuda/images';
+import type { EngineName } from 'async-cuda/images';
 
 import type { Image } from './image.js';
 import { fitWithin } from './resize.js';

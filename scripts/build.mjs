@@ -29,25 +29,25 @@ const workerScripts = [
   { name: 'compilerThreadSource', entry: 'src/nvrtc/thread/main.ts', output: 'src/nvrtc/thread-source.ts' },
   { name: 'tensorRTThreadSource', entry: 'src/tensorrt/thread/main.ts', output: 'src/tensorrt/thread-source.ts' },
   { name: 'onnxThreadSource', entry: 'src/onnxruntime/thread/main.ts', output: 'src/onnxruntime/thread-source.ts' },
-  { name: 'nvjpegThreadSource', entry: 'src/npp/media/nvjpeg/thread/main.ts', output: 'src/npp/media/nvjpeg/thread-source.ts' },
+  { name: 'nvjpegThreadSource', entry: 'src/images/media/nvjpeg/thread/main.ts', output: 'src/images/media/nvjpeg/thread-source.ts' },
 ];
 
 /**
  * Sources of the compiler from TypeScript to PTX, and the module that exports their SHA-256: what it made and was kept on
  * disk counts no more once they have changed.
  */
-const compilerDigest = { folder: 'src/kernel', output: 'src/launch/compiler-digest.ts' };
+const compilerDigest = { folder: 'src/compiler', output: 'src/kernels/compiler-digest.ts' };
 
 /** Entries of the package: `dist/<name>.js` from `entry`. */
 const entries = [
   { name: 'index', entry: 'src/index.ts' },
   { name: 'tensor', entry: 'src/tensor/index.ts' },
-  { name: 'launch', entry: 'src/launch/index.ts' },
-  // No entry of the package: a thread that blocks requires it. See src/launch/compiler-parts.ts.
-  { name: 'whole-compiler', entry: 'src/launch/whole-compiler.ts' },
+  { name: 'kernels', entry: 'src/kernels/index.ts' },
+  // No entry of the package: a thread that blocks requires it. See src/kernels/compiler-parts.ts.
+  { name: 'whole-compiler', entry: 'src/kernels/whole-compiler.ts' },
   { name: 'library', entry: 'src/library/index.ts' },
   { name: 'nvrtc', entry: 'src/nvrtc/index.ts' },
-  { name: 'npp', entry: 'src/npp/index.ts' },
+  { name: 'images', entry: 'src/images/index.ts' },
   { name: 'tensorrt', entry: 'src/tensorrt/index.ts' },
   { name: 'onnxruntime', entry: 'src/onnxruntime/index.ts' },
   { name: 'inference', entry: 'src/inference/index.ts' },

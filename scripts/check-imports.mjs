@@ -22,26 +22,28 @@ import ts from 'typescript';
  * all that they may import. `everything` is the roof.
  */
 const layers = {
-  ptx: { pure: true },
+  // Errors, checks of arguments, dtypes: what every layer needs.
+  ground: {},
+  ptx: { pure: true, imports: ['ground'] },
   // Libraries of native code: where they lie, and the foreign function interface that loads them.
-  native: {},
-  driver: { imports: ['ptx', 'native'] },
+  native: { imports: ['ground'] },
+  driver: { imports: ['ground', 'ptx', 'native'] },
   // ptx: signatures are read where modules are loaded, off the JS thread.
-  runtime: { imports: ['driver', 'native', 'ptx'] },
-  core: { imports: ['runtime', 'ptx'] },
-  ops: { imports: ['core'] },
+  runtime: { imports: ['ground', 'driver', 'native', 'ptx'] },
+  core: { imports: ['ground', 'runtime', 'ptx'] },
+  ops: { imports: ['ground', 'core'] },
   tensor: { onTopOf: ['ops'] },
   // acorn reads JavaScript; gen-mapping writes the source maps of what is simulated.
-  kernel: { pure: true, packages: ['acorn', '@jridgewell/gen-mapping'] },
-  launch: { onTopOf: ['kernel', 'tensor'] },
-  library: { onTopOf: ['launch'] },
+  compiler: { pure: true, imports: ['ground'], packages: ['acorn', '@jridgewell/gen-mapping'] },
+  kernels: { onTopOf: ['compiler', 'tensor'] },
+  library: { onTopOf: ['kernels'] },
   nvrtc: { onTopOf: ['library'], imports: ['native'] },
-  npp: { onTopOf: ['library'], imports: ['native'] },
+  images: { onTopOf: ['library'], imports: ['native'] },
   // What all engines of inference are to their users.
   engine: { onTopOf: ['library'] },
   tensorrt: { onTopOf: ['engine'], imports: ['native'] },
   onnxruntime: { onTopOf: ['engine'], imports: ['native'] },
-  inference: { onTopOf: ['tensorrt', 'onnxruntime', 'npp'] },
+  inference: { onTopOf: ['tensorrt', 'onnxruntime', 'images'] },
   cublas: { onTopOf: ['library'], imports: ['native'] },
   nccl: { onTopOf: ['library'], imports: ['native'] },
   device: { everything: true },

@@ -32,7 +32,7 @@ const projectPaths = [
 ];
 const leftOut = [
   /^test\/(packaging|project|docs)(\/|$)/, /\/(instantiations|source-types-cost)\.test\.ts$/, /^demo\/out(\/|$)/, /^dist\/types(\/|$)/, /\.map$/,
-  /^test\/kernel\/tools\.test\.ts$/, /^src\/launch\/source-location\.test\.ts$/, /^src\/nvrtc\/source-types(-of-long-texts)?\.test\.ts$/, /^src\/ptx\/rules\/coverage-table\.test\.ts$/,
+  /^test\/compiler\/tools\.test\.ts$/, /^src\/kernels\/source-location\.test\.ts$/, /^src\/nvrtc\/source-types(-of-long-texts)?\.test\.ts$/, /^src\/ptx\/rules\/coverage-table\.test\.ts$/,
 ];
 
 const { dependencies: own } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

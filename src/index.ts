@@ -15,14 +15,14 @@ export { Partitioned, Tensor } from './tensor/index.js';
 export type {
   AnyTensor, ArangeOptions, Closing, Dims, EyeOptions, HostList, Index, LaunchArgument, Layout, OpLaunchOptions, RandOptions, RandnOptions, RealName, Shape, TensorOptions,
 } from './tensor/index.js';
-export { DeviceFunction, SimulationError, deviceFunction, elementKernel, inout, input, kernel, output, struct, tileKernel } from './launch/index.js';
+export { DeviceFunction, SimulationError, deviceFunction, elementKernel, inout, input, kernel, output, struct, tileKernel } from './kernels/index.js';
 export type {
   BodyArguments, BodyTensor, CallArguments, CallOptions, CallResult, CodeOptions, Comparison, CompileTarget, DeviceSignature, ArithmeticGpu, BodyElements, ElementArguments,
   ShapedCallOptions, ElementCallResult, ElementGpu, ElementGpuWith, ElementKernel, ElementKernelOptions, ElementParam, ElementParams, ElementResult, Gpu, GpuWith, HostValue, KernelArray, KernelChanges, KernelCodeOptions, KernelFunction,
   KernelOptions, KernelParam, KernelParams, KernelReport, KernelTarget, LaunchDefaults, OtherUses, Rank, ReadElements, SimulatedArguments, SimulatedTensor, SimulationOptions, StructDeclaration, StructFields, StructValue, StructsParam,
   TensorParam, Candidate, ElementKernelChanges, LoadedTile, OtherTile, ShapedTuneOptions, ShapedTuning, StoredTile, TensorAxes, TensorShapes, Tile, TileArguments, TileAxesOption, TileExtent, TileExtents, TileKernel, TileKernelChanges,
   TileKernelOptions, TileLoops, TileSize, TileStep, TileWith, TuneOptions, TuneSettings, TunedCandidate, Tuning, WalkedAxis, Usable, Uses, WrittenElements,
-} from './launch/index.js';
+} from './kernels/index.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaLibraryError, CudaOutOfMemoryError, CudaQueueFullError, CudaScheduleError, DTYPES, PinnedBuffer,
   Stream, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8,

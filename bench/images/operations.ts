@@ -1,5 +1,5 @@
 /**
- * Each operation of `async-cuda/npp` on a photograph of 1920 × 1080, RGB of u8, by our kernels and by NPP, both by way of the library:
+ * Each operation of `async-cuda/images` on a photograph of 1920 × 1080, RGB of u8, by our kernels and by NPP, both by way of the library:
  * what the table of docs/images.md is filled from. Results are allocated in the stream's order and given back, as a program does it.
  */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';

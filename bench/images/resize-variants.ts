@@ -13,26 +13,26 @@
  * |---|---|---|
  * | bytes | a pixel of a few rows, byte by byte: what resize(…) does where images do not lie at words | 144 + 12 |
  * | words | a pixel of a few rows, three words of two neighbours | 72 + 12 |
- * | fours | four pixels of a few rows, three words of two neighbours, three stores of words: what resize(…) does (src/npp/resize-fours.ts) | 216 + 9 |
+ * | fours | four pixels of a few rows, three words of two neighbours, three stores of words: what resize(…) does (src/images/resize-fours.ts) | 216 + 9 |
  * | tile | four pixels of a few rows; the block has read what it needs into shared memory before, in units of 16 bytes | 18 and 24 of shared memory, without conflicts since a group of four is 9 words, + 9 |
  *
  * On an H200 `fours` with 4 rows and blocks of 32 is the fastest, 0.075 ms, though it looks up the most lines: it has the fewest loads and
- * stores of global memory for a pixel but for `tile`, which takes 0.084 ms. All but the first also save conversions: a byte becomes a float as the last bits of 2²³ (see STORES in src/npp/sampling.ts).
+ * stores of global memory for a pixel but for `tile`, which takes 0.084 ms. All but the first also save conversions: a byte becomes a float as the last bits of 2²³ (see STORES in src/images/sampling.ts).
  */
 import { Device, u8 } from '../../src/index.js';
 import type { AnyTensor, DeviceOp } from '../../src/index.js';
 import { i32, u32 } from '../../src/core/index.js';
-import { input, output } from '../../src/launch/index.js';
+import { input, output } from '../../src/kernels/index.js';
 import { KernelFamily } from '../../src/library/kernel-family.js';
 import type { Gpu, Input, Launchable, Output } from '../../src/library/kernel-family.js';
 import { operation } from '../../src/library/operation.js';
 import type { Work } from '../../src/library/operation.js';
-import { imageOf } from '../../src/npp/image.js';
-import type { Image } from '../../src/npp/image.js';
-import { resize } from '../../src/npp/index.js';
-import { queueFours } from '../../src/npp/resize-fours.js';
-import { proportionsOf } from '../../src/npp/proportions.js';
-import { queueResize } from '../../src/npp/resizing.js';
+import { imageOf } from '../../src/images/image.js';
+import type { Image } from '../../src/images/image.js';
+import { resize } from '../../src/images/index.js';
+import { queueFours } from '../../src/images/resize-fours.js';
+import { proportionsOf } from '../../src/images/proportions.js';
+import { queueResize } from '../../src/images/resizing.js';
 import { Programs } from '../peers/programs.js';
 import { CHANNELS, FROM_HEIGHT, FROM_WIDTH, TO, noise } from './pictures.js';
 

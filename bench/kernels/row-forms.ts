@@ -1,12 +1,12 @@
 /** Tile kernels of rows of 4096 floats as the compiler makes them, and as it could: what the programs that try one decision at a time share. */
 import type { Device } from '../../src/index.js';
 import { f32, i32, input, output } from '../../src/index.js';
-import { emitKernel } from '../../src/kernel/emit/emit.js';
-import { readKernel } from '../../src/kernel/read/read-kernel.js';
-import type { KernelSource, SignatureEntry } from '../../src/kernel/signature.js';
-import { threadsFor } from '../../src/kernel/tiles/tile-form.js';
-import type { TensorForm, TileForm } from '../../src/kernel/tiles/tile-form.js';
-import { tileSource } from '../../src/kernel/tiles/tile-source.js';
+import { emitKernel } from '../../src/compiler/emit/emit.js';
+import { readKernel } from '../../src/compiler/read/read-kernel.js';
+import type { KernelSource, SignatureEntry } from '../../src/compiler/signature.js';
+import { threadsFor } from '../../src/compiler/tiles/tile-form.js';
+import type { TensorForm, TileForm } from '../../src/compiler/tiles/tile-form.js';
+import { tileSource } from '../../src/compiler/tiles/tile-source.js';
 import { race } from './variants.js';
 import type { Variant } from './variants.js';
 

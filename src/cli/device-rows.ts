@@ -3,7 +3,7 @@
  */
 import { CUdevice_attribute } from '../driver/attributes.js';
 import type { CUdevice, Driver } from '../driver/driver.js';
-import { messageOf } from '../core/other-realms.js';
+import { messageOf } from '../ground/other-realms.js';
 
 export interface DeviceInfo {
   /** As Device.open() takes it: `cuda:0`, `cpu:0`. */

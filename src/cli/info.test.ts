@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import type { Driver } from '../driver/driver.js';
 import { DriverError, LibraryNotFoundError } from '../driver/error.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { DEVICE_ROWS } from './device-rows.js';
 import { formatInfo } from './info-report.js';
 import { gatherInfo } from './info.js';

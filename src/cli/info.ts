@@ -19,7 +19,7 @@ import { describeDevices } from './device-rows.js';
 import type { DeviceInfo } from './device-rows.js';
 import { engineFeatures } from './engine-features.js';
 import type { EngineFeatures } from './engine-features.js';
-import { messageOf } from '../core/other-realms.js';
+import { messageOf } from '../ground/other-realms.js';
 
 export interface Problem {
   message: string;

@@ -3,12 +3,12 @@
  * that uses it here is over.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
-import { CudaArgumentError } from '../runtime/errors.js';
-import { invalid } from './arguments.js';
+import { CudaArgumentError } from '../ground/errors.js';
+import { invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
-import type { DType, DTypeName } from './dtype.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 import { Allocation } from './memory.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';

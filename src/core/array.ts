@@ -4,12 +4,12 @@
  * innermost, then x, y and z.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_FROM_ARRAY, COPY_TO_ARRAY, OP } from '../runtime/commands.js';
-import { CudaDisposedError } from '../runtime/errors.js';
-import { checkBoolean, checkDType, checkInteger, checkOptions, invalid } from './arguments.js';
+import { CudaDisposedError } from '../ground/errors.js';
+import { checkBoolean, checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBox } from './box.js';
 import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
-import type { DType, DTypeName, HostArray } from './dtype.js';
+import type { DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { encoderFor, readTarget } from './host-codec.js';
 import { Allocation } from './memory.js';
 import { Pending } from './pending.js';

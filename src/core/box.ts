@@ -3,12 +3,12 @@
  * lie a pitch apart, slices a number of rows. On the host they are dense, x innermost, slices outermost.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP } from '../runtime/commands.js';
-import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid } from './arguments.js';
+import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceBuffer } from './buffer.js';
 import { copyThroughHost } from './copy-through-host.js';
 import type { Device } from './device.js';
-import type { DType, DTypeName, HostArray } from './dtype.js';
+import type { DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { encoderFor, readTarget } from './host-codec.js';
 import type { Allocation } from './memory.js';

@@ -3,12 +3,12 @@
  * at a multiple of the pitch. On the host they are dense, rows first, channels innermost (HWC).
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, OP } from '../runtime/commands.js';
-import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
+import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkInteger, checkOptions, invalid } from './arguments.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBox, copyBox } from './box.js';
 import type { Device } from './device.js';
-import type { DType, DTypeName, HostArray, Scalar } from './dtype.js';
+import type { DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
 import { fillPattern } from './fill-pattern.js';
 import { encoderFor, readTarget } from './host-codec.js';
 import { leaks } from './memory.js';

@@ -4,15 +4,15 @@
 import {
   ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP,
 } from '../runtime/commands.js';
-import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
+import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkDType, checkInteger, checkOptions, checkSignal, invalid } from './arguments.js';
+import { checkDType, checkInteger, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import { boxOf } from './box.js';
 import type { BoxLayout, DeviceBox } from './box.js';
 import { copyThroughHost } from './copy-through-host.js';
 import type { Device } from './device.js';
-import { HOST_ARRAYS } from './dtype.js';
-import type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
+import { HOST_ARRAYS } from '../ground/dtype.js';
+import type { BitArray, DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
 import { checkArray, elementsOf, encoderFor, readTarget } from './host-codec.js';
 import type { Encoder } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';

@@ -6,7 +6,7 @@
  * the capture's own; hazards from outside become waits ahead of each launch of the graph.
  */
 import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
-import { CudaError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
 import type { NodeMemory } from './node-memory.js';
 import type { Resource } from './resource.js';
 import { createEvent } from './stream.js';

@@ -1,6 +1,6 @@
 /** The kernel that sets the condition of a conditional node from an element of a buffer, and what a graph may be made of. */
-import { CudaError } from '../runtime/errors.js';
-import { invalid } from './arguments.js';
+import { CudaError } from '../ground/errors.js';
+import { invalid } from '../ground/arguments.js';
 import type { Device } from './device.js';
 import type { Kernel } from './kernel.js';
 

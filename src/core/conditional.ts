@@ -6,8 +6,8 @@
  * recorded before it, and its launches count as uses of all memory that any of the bodies uses. A body cannot allocate.
  */
 import { OP } from '../runtime/commands.js';
-import { CudaError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid } from './arguments.js';
+import { CudaError } from '../ground/errors.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { checkSupported, loadedSetter, notPrepared } from './condition-setter.js';
 import { GraphCondition } from './graph-condition.js';

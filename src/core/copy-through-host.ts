@@ -5,7 +5,7 @@
  * the bytes have come.
  */
 import type { Device } from './device.js';
-import { DTYPES } from './dtype.js';
+import { DTYPES } from '../ground/dtype.js';
 import { decoderFor, encoderFor } from './host-codec.js';
 import type { Pending } from './pending.js';
 import type { Stream } from './stream.js';

@@ -1,8 +1,8 @@
 /**
  * Events: points in a stream that other streams, or JavaScript, can wait for, and between which time is measured.
  */
-import { CudaDisposedError, CudaError } from '../runtime/errors.js';
-import { checkBoolean, checkOptions, checkSignal, invalid } from './arguments.js';
+import { CudaDisposedError, CudaError } from '../ground/errors.js';
+import { checkBoolean, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { abortable, recordedError } from './pending.js';

@@ -1,7 +1,7 @@
 /** Numbers that a scalar parameter of a known type can be. PTX's types of parameters have no sign. */
-import { invalid } from './arguments.js';
-import { DTYPES } from './dtype.js';
-import type { DTypeName } from './dtype.js';
+import { invalid } from '../ground/arguments.js';
+import { DTYPES } from '../ground/dtype.js';
+import type { DTypeName } from '../ground/dtype.js';
 import type { ParamLayout } from './signature.js';
 
 /** The least and the greatest integer of a dtype; of bool 0 and 1. Undefined of floats. */

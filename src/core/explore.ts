@@ -3,11 +3,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { CheckOptions } from '../runtime/check-report.js';
-import { CudaScheduleError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid } from './arguments.js';
+import type { CheckOptions } from '../ground/check-report.js';
+import { CudaScheduleError } from '../ground/errors.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { Device } from './device.js';
-import { messageOf } from './other-realms.js';
+import { messageOf } from '../ground/other-realms.js';
 import { LAST_SEED, seedOfEnvironment } from './open-devices.js';
 
 const DEFAULT_SEEDS = 100;

@@ -1,10 +1,10 @@
 /**
  * The bits of one element, as the driver's memsets take them.
  */
-import { checkInteger, insteadOfBigint, invalid } from './arguments.js';
-import { HOST_ARRAYS } from './dtype.js';
-import type { DType } from './dtype.js';
-import { isNarrow, narrow } from './narrow-floats.js';
+import { checkInteger, insteadOfBigint, invalid } from '../ground/arguments.js';
+import { HOST_ARRAYS } from '../ground/dtype.js';
+import type { DType } from '../ground/dtype.js';
+import { isNarrow, narrow } from '../ground/narrow-floats.js';
 
 export interface FillPattern {
   bits: 8 | 16 | 32;

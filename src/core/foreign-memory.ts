@@ -3,7 +3,7 @@
  * each device's streams wait for what the other's do with it.
  */
 import { HANDLE } from '../runtime/layout.js';
-import { invalid } from './arguments.js';
+import { invalid } from '../ground/arguments.js';
 import type { Allocation } from './memory.js';
 import type { SharedDevice } from './open-devices.js';
 import { Resource } from './resource.js';

@@ -1,6 +1,6 @@
 /** What decides a conditional node of a graph: kernels set it on the device. */
 import { OP } from '../runtime/commands.js';
-import { CudaError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
 import type { CaptureScope } from './capture.js';
 import { Resource } from './resource.js';
 import type { Stream } from './stream.js';

@@ -9,11 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { ACCESS_SHIFT, OP } from '../runtime/commands.js';
-import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { HANDLE, ISSUED_CAPTURING, ISSUED_STRIDE, WORD } from '../runtime/layout.js';
 import { MAX_RECORD_WORDS } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkBoolean, checkOptions, invalid, isThenable } from './arguments.js';
+import { checkBoolean, checkOptions, invalid, isThenable } from '../ground/arguments.js';
 import { CaptureScope } from './capture.js';
 import type { GraphPart } from './capture.js';
 import { tellGraph } from './channels.js';

@@ -4,12 +4,12 @@
  */
 import { types } from 'node:util';
 
-import { CudaError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
-import { invalid } from './arguments.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
-import type { DType, DTypeName, HostView } from './dtype.js';
-import { isNarrow, narrow, widen } from './narrow-floats.js';
+import { invalid } from '../ground/arguments.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
+import type { DType, DTypeName, HostView } from '../ground/dtype.js';
+import { isNarrow, narrow, widen } from '../ground/narrow-floats.js';
 
 /** Copies parts of a source into staging. Offsets and sizes in bytes of the device's representation. */
 export interface Encoder {

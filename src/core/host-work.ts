@@ -4,7 +4,7 @@
  * kernel's is. JavaScript only waits: the work itself is another thread's.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, FLAG_BYPASS, OP } from '../runtime/commands.js';
-import { CudaError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
 import { HANDLE, WORD } from '../runtime/layout.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { DeviceBuffer } from './buffer.js';

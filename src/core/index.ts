@@ -59,12 +59,12 @@ export { prepareConditions } from './condition-setter.js';
 export { GraphCondition } from './graph-condition.js';
 export { input, inout, output, struct } from './signature.js';
 export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
-export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from './dtype.js';
-export type { BitArray, DType, DTypeName, HostArray, Scalar } from './dtype.js';
+export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from '../ground/dtype.js';
+export type { BitArray, DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
 export {
   CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaFormatError,
   CudaLibraryError, CudaOutOfMemoryError, CudaQueueFullError, CudaScheduleError,
-} from '../runtime/errors.js';
-export type { CudaErrorCode, SourcePlace } from '../runtime/errors.js';
-export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../runtime/check-report.js';
-export type { InFlight } from '../runtime/in-flight.js';
+} from '../ground/errors.js';
+export type { CudaErrorCode, SourcePlace } from '../ground/errors.js';
+export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../ground/check-report.js';
+export type { InFlight } from '../ground/in-flight.js';

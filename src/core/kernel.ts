@@ -5,22 +5,22 @@
 import { types } from 'node:util';
 
 import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_MAX_WORD, LINE_WORD_SHIFT, OP } from '../runtime/commands.js';
-import { CudaArgumentError, CudaDisposedError } from '../runtime/errors.js';
-import { checkBoolean, checkInteger, checkOptions, insteadOfBigint, invalid, show } from './arguments.js';
+import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
+import { checkBoolean, checkInteger, checkOptions, insteadOfBigint, invalid, show } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
-import { DTYPES } from './dtype.js';
+import { DTYPES } from '../ground/dtype.js';
 import { checkExact } from './exact-scalar.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { GraphCondition } from './graph-condition.js';
-import type { DTypeName } from './dtype.js';
+import type { DTypeName } from '../ground/dtype.js';
 import { launchCode } from './launch-code.js';
 import type { Way } from './launch-code.js';
 import { ManagedBuffer } from './managed.js';
 import type { Module } from './module.js';
-import { narrow } from './narrow-floats.js';
-import type { NarrowName } from './narrow-floats.js';
+import { narrow } from '../ground/narrow-floats.js';
+import type { NarrowName } from '../ground/narrow-floats.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
 import type { Runtime } from '../runtime/runtime.js';

@@ -2,7 +2,7 @@
  * What the work that is being queued is called: by whoever describes it, for channels, traces and profilers.
  */
 import { ranges } from '../runtime/ranges.js';
-import { checkString, invalid } from './arguments.js';
+import { checkString, invalid } from '../ground/arguments.js';
 
 let current: string | undefined;
 

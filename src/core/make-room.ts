@@ -6,7 +6,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 
 import { FLAG_BYPASS } from '../runtime/commands.js';
 import type { RoomStep } from '../runtime/decoder.js';
-import { CudaOutOfMemoryError } from '../runtime/errors.js';
+import { CudaOutOfMemoryError } from '../ground/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';

@@ -5,15 +5,15 @@
  * it is forgotten instead, they keep its memory.
  */
 import { ACCESS_READ, OP, ACCESS_SHIFT } from '../runtime/commands.js';
-import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { invalid } from './arguments.js';
+import { invalid } from '../ground/arguments.js';
 import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
-import { HOST_ARRAYS, BIT_ARRAYS } from './dtype.js';
-import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
-import { isNarrow } from './narrow-floats.js';
-import { isArrayBuffer, isSharedArrayBuffer } from './other-realms.js';
+import { HOST_ARRAYS, BIT_ARRAYS } from '../ground/dtype.js';
+import type { BitArray, DType, DTypeName, HostArray } from '../ground/dtype.js';
+import { isNarrow } from '../ground/narrow-floats.js';
+import { isArrayBuffer, isSharedArrayBuffer } from '../ground/other-realms.js';
 import { Pending } from './pending.js';
 import { PlainMemory } from './plain.js';
 import { Stream } from './stream.js';

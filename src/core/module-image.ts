@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer';
 
 import { allocateHost } from '../runtime/host-allocation.js';
-import { invalid } from './arguments.js';
+import { invalid } from '../ground/arguments.js';
 import type { TurnBudget } from './turn-budget.js';
 
 /** Up to this size an image is posted as it is. */

@@ -2,7 +2,7 @@
  * How a module is loaded.
  */
 import type { ProcedureArguments } from '../runtime/procedures.js';
-import { checkBoolean, checkInteger, checkOptions } from './arguments.js';
+import { checkBoolean, checkInteger, checkOptions } from '../ground/arguments.js';
 
 /** What {@link Device.loadModule} takes; all but `prints` is for PTX. Default: the JIT's own. */
 export interface ModuleOptions {

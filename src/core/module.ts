@@ -2,12 +2,13 @@
  * Modules: PTX, cubin or fatbin, loaded on the device off the JS thread.
  */
 import { ACCESS_READ } from '../runtime/commands.js';
-import { CudaDisposedError, CudaError, errorFromFailure } from '../runtime/errors.js';
+import { CudaDisposedError, CudaError } from '../ground/errors.js';
+import { errorFromFailure } from '../runtime/error-of-failure.js';
 import type { FailedKernel, LoadedKernel } from '../runtime/load-module.js';
-import { checkText, invalid } from './arguments.js';
+import { checkText, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
-import { u8 } from './dtype.js';
+import { u8 } from '../ground/dtype.js';
 import { Kernel } from './kernel.js';
 import type { KernelAttributes } from './kernel.js';
 import { Allocation } from './memory.js';

@@ -3,12 +3,12 @@
  * with device memory that is tracked as a kernel's arguments are.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
-import { CudaArgumentError, CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { CudaArgumentError, CudaDisposedError, CudaError } from '../ground/errors.js';
 import { MAX_RECORD_WORDS, putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { layoutOf, leavesOf } from '../runtime/library-call.js';
 import type { ArgumentLayout, ArgumentType, LibraryFunction, LibraryRow, LibraryStatuses, ReturnedType, ScalarType } from '../runtime/library-call.js';
-import { checkInteger, invalid } from './arguments.js';
+import { checkInteger, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';

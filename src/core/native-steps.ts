@@ -4,12 +4,12 @@
  * Memory of the device is tracked as a kernel's arguments are.
  */
 import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, OP } from '../runtime/commands.js';
-import { CudaDisposedError } from '../runtime/errors.js';
+import { CudaDisposedError } from '../ground/errors.js';
 import { layoutOf, leavesOf } from '../runtime/library-call.js';
 import type { LibraryStep } from '../runtime/library-call.js';
 import { MAX_RECORD_WORDS, putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkInteger, invalid } from './arguments.js';
+import { checkInteger, invalid } from '../ground/arguments.js';
 import type { Device } from './device.js';
 import { ACCESSES, MOST_LAUNCHES } from './native-library.js';
 import type { LibraryMemory } from './native-library.js';

@@ -4,7 +4,7 @@
  * memory. What is not closed there stays from a launch to the next, which frees it and allocates it anew at the same address.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
-import { CudaError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
 import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { DeviceBuffer } from './buffer.js';

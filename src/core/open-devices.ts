@@ -4,14 +4,14 @@
  */
 import { setImmediate } from 'node:timers';
 
-import { CudaDeviceLostError, CudaError } from '../runtime/errors.js';
+import { CudaDeviceLostError, CudaError } from '../ground/errors.js';
 import { onExit } from '../runtime/exit.js';
 import { isSticky } from '../runtime/failure.js';
-import type { CheckOptions } from '../runtime/check-report.js';
+import type { CheckOptions } from '../ground/check-report.js';
 import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
 import { Runtime } from '../runtime/runtime.js';
-import { invalid } from './arguments.js';
+import { invalid } from '../ground/arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
 import type { Device } from './device.js';

@@ -5,7 +5,7 @@
  * Enabling it for a context reaches plain allocations only. Memory from pools, which is what `device.alloc` gives, is
  * reached by whom its pool names.
  */
-import { CudaArgumentError, CudaError } from '../runtime/errors.js';
+import { CudaArgumentError, CudaError } from '../ground/errors.js';
 import type { SharedDevice } from './open-devices.js';
 
 export async function canAccessPeer(from: SharedDevice, to: SharedDevice): Promise<boolean> {

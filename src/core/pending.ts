@@ -4,9 +4,9 @@
  */
 import { setImmediate } from 'node:timers';
 
-import { CudaError } from '../runtime/errors.js';
-import { checkOptions, checkSignal } from './arguments.js';
-import { isError } from './other-realms.js';
+import { CudaError } from '../ground/errors.js';
+import { checkOptions, checkSignal } from '../ground/arguments.js';
+import { isError } from '../ground/other-realms.js';
 import type { Stream } from './stream.js';
 
 /** Options of everything that waits. */

@@ -5,12 +5,12 @@
  * also after `close()`; only the page lock ends there.
  */
 import { ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
-import { CudaDisposedError } from '../runtime/errors.js';
-import { checkInteger, invalid, show } from './arguments.js';
+import { CudaDisposedError } from '../ground/errors.js';
+import { checkInteger, invalid, show } from '../ground/arguments.js';
 import type { Device } from './device.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from './dtype.js';
-import type { BitArray, DType, DTypeName, HostArray } from './dtype.js';
-import { isNarrow } from './narrow-floats.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
+import type { BitArray, DType, DTypeName, HostArray } from '../ground/dtype.js';
+import { isNarrow } from '../ground/narrow-floats.js';
 import { Resource } from './resource.js';
 
 /** @internal */

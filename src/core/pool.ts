@@ -1,8 +1,8 @@
 /**
  * Memory pools: where stream-ordered allocations come from and go back to.
  */
-import { CudaDisposedError } from '../runtime/errors.js';
-import { checkBoolean, checkInteger, checkOptions, invalid } from './arguments.js';
+import { CudaDisposedError } from '../ground/errors.js';
+import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 

@@ -6,8 +6,8 @@
  */
 import { setImmediate } from 'node:timers';
 
-import { CudaError } from '../runtime/errors.js';
-import { checkInteger, checkOptions, invalid } from './arguments.js';
+import { CudaError } from '../ground/errors.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { allocated, enqueued, fenced, freed, graphed } from './channels.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
 import { Device } from './device.js';

@@ -10,7 +10,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { HANDLE } from '../runtime/layout.js';
 import { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
-import type { DType, DTypeName } from './dtype.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
 

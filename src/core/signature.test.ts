@@ -1,7 +1,7 @@
 /** Where declared parameters lie, where neither PTX nor the driver says. */
 import { expect, test } from 'vitest';
 
-import { f32, f64, u8 } from './dtype.js';
+import { f32, f64, u8 } from '../ground/dtype.js';
 import { inout, layoutFromDeclaration, struct } from './signature.js';
 
 const places = (declarations: Parameters<typeof layoutFromDeclaration>[1]): number[][] =>

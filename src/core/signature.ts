@@ -4,10 +4,10 @@
  */
 import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
-import { CudaArgumentError } from '../runtime/errors.js';
-import { checkDType, checkInteger, invalid } from './arguments.js';
-import type { DType, DTypeName } from './dtype.js';
-import { DTYPES } from './dtype.js';
+import { CudaArgumentError } from '../ground/errors.js';
+import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
+import { DTYPES } from '../ground/dtype.js';
 
 /** A pointer parameter: element type, and what the kernel does with it. */
 export interface PointerParam<D extends DTypeName = DTypeName, A extends Access = Access> {

@@ -3,10 +3,10 @@
  * means of ordering where tracking must not step in: a write that releases a waiting stream cannot wait for it.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
-import { CudaError } from '../runtime/errors.js';
-import type { CudaArgumentError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
+import type { CudaArgumentError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkInteger, invalid } from './arguments.js';
+import { checkInteger, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { ManagedBuffer } from './managed.js';
 import { Allocation } from './memory.js';

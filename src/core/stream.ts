@@ -7,10 +7,10 @@
  */
 import { ACCESS_WRITE, FLAG_BYPASS, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
-import { CudaDisposedError, CudaError } from '../runtime/errors.js';
+import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { HANDLE, SLOT_CROSSED, SLOT_WORDS } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid, isThenable } from './arguments.js';
+import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid, isThenable } from '../ground/arguments.js';
 import type { CaptureScope, OutsideCapture } from './capture.js';
 import { copied, enqueued, fenced, graphed, launched, launchesHeard, operationsHeard, tellWait } from './channels.js';
 import { CopyCounts } from './counts.js';

@@ -1,8 +1,8 @@
 /**
  * Which dtypes texels can have, and what the driver calls them.
  */
-import { invalid } from './arguments.js';
-import type { DType, DTypeName } from './dtype.js';
+import { invalid } from '../ground/arguments.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 
 /** CUarray_format */
 const FORMATS: Partial<Record<DTypeName, number>> = { u8: 1, u16: 2, u32: 3, i8: 8, i16: 9, i32: 10, f16: 16, f32: 32 };

@@ -2,14 +2,14 @@
  * Textures and surfaces: objects through which kernels reach texels by coordinates. A kernel takes them as 64-bit
  * arguments; what they read or write is tracked as the memory that they were made of.
  */
-import { CudaDisposedError } from '../runtime/errors.js';
+import { CudaDisposedError } from '../ground/errors.js';
 import type { ProcedureArguments } from '../runtime/procedures.js';
 import { DeviceArray } from './array.js';
-import { checkBoolean, checkInteger, checkOptions, invalid } from './arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
-import type { DType, DTypeName } from './dtype.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
 import { texelFormat } from './texel-format.js';

@@ -8,7 +8,7 @@
 import { writeFile } from 'node:fs/promises';
 
 import { VERSION } from '../runtime/version.js';
-import { checkPath } from './arguments.js';
+import { checkPath } from '../ground/arguments.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
 import type { PoolStatistics } from './pool.js';
 import type { Held } from './queued-operation.js';

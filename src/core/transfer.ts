@@ -6,7 +6,7 @@
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_FROM_ARRAY, COPY_HOST_TO_DEVICE, COPY_TO_ARRAY, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
-import { CudaError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';

@@ -8,14 +8,14 @@
  * than the work wants they wait for one another's time to be up (a model's run of 6.5 ms took 10 in one of ten cases, measured).
  */
 import { FLAG_BYPASS } from '../runtime/commands.js';
-import { CudaError } from '../runtime/errors.js';
+import { CudaError } from '../ground/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { LINE_CAPACITY, LineWriter } from '../runtime/work-line.js';
 import type { LineMemory } from '../runtime/work-line.js';
 import { leaveUndefined, mend, whyUndefined } from './host-work.js';
 import type { HostUse } from './host-work.js';
 import { ACCESSES } from './native-library.js';
-import { isSharedArrayBuffer } from './other-realms.js';
+import { isSharedArrayBuffer } from '../ground/other-realms.js';
 import type { Held } from './queued-operation.js';
 import type { Stream } from './stream.js';
 

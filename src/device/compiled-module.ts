@@ -1,7 +1,7 @@
 /** Modules of CUDA C++ that was compiled at run time: their kernels are properties. */
 import { CudaError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import type { SourcePointer, SourceWord } from '../core/signature.js';
 import { checkSignature } from './checked-signature.js';
 import { compileFor } from '../nvrtc/index.js';

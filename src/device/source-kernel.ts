@@ -1,6 +1,6 @@
 /** A kernel of CUDA C++ that takes structures as objects. */
 import type { Kernel as CoreKernel } from '../core/index.js';
-import { isPlainObject } from '../core/other-realms.js';
+import { isPlainObject } from '../ground/other-realms.js';
 import { bytesOf } from '../nvrtc/structure-bytes.js';
 import type { SourceParameter } from '../nvrtc/source-signatures.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';

@@ -14,7 +14,7 @@
  * Every call acts on the context that is current on the calling thread, as in C.
  */
 import type { LaunchBatch } from './launch-batch.js';
-import type { CUresult } from './result.js';
+import type { CUresult } from '../ground/result.js';
 
 export type CUdevice = number;
 export type CUcontext = number;

@@ -1,9 +1,9 @@
 /**
  * What a driver call throws: which call, with what result, and what the driver had to say about it.
  */
-import type { CheckReport } from './check-report.js';
-import { resultName } from './result.js';
-import type { CUresult } from './result.js';
+import type { CheckReport } from '../ground/check-report.js';
+import { resultName } from '../ground/result.js';
+import type { CUresult } from '../ground/result.js';
 
 export { LibraryNotFoundError } from '../native/library-not-found.js';
 

@@ -7,7 +7,7 @@
  */
 export { isPolled } from './driver.js';
 export type * from './driver.js';
-export { CUresult, resultName } from './result.js';
+export { CUresult, resultName } from '../ground/result.js';
 export * from './attributes.js';
 export * from './flags.js';
 export { DriverError, LibraryNotFoundError, MissingSymbolError } from './error.js';
@@ -18,6 +18,6 @@ export { findLibrary } from '../native/find.js';
 export type { FindResult, Tried } from '../native/find.js';
 export { KNOWN_LIBRARIES } from '../native/libraries.js';
 export type { LibraryRow } from '../native/libraries.js';
-export type * from './check-report.js';
+export type * from '../ground/check-report.js';
 export { openCpu } from './cpu/open.js';
 export type { CpuOptions } from './cpu/open.js';

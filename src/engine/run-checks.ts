@@ -3,7 +3,7 @@
  * other. The same for every library, and so are the errors.
  */
 import { CudaArgumentError } from '../core/index.js';
-import { invalid, valueNamed } from '../core/arguments.js';
+import { invalid, valueNamed } from '../ground/arguments.js';
 import { checkTensor as checkTensorValue } from '../library/operation.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { Engine, TensorInfo } from './engine.js';

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 
 import { CudaArgumentError, CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
-import { checkInteger, checkOptions, checkSignal, invalid } from '../core/arguments.js';
+import { checkInteger, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import { modelPath } from '../onnxruntime/model-bytes.js';
-import { isBytes, isUrl } from '../core/other-realms.js';
+import { isBytes, isUrl } from '../ground/other-realms.js';
 import type { Engine } from '../engine/engine.js';
 import { loadEngine as loadWithOnnxRuntime } from '../onnxruntime/index.js';
 import type { ModelSource, OnnxRuntimeOptions } from '../onnxruntime/index.js';

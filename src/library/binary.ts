@@ -2,7 +2,7 @@
 import { bool } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { Usable } from '../launch/index.js';
+import type { Usable } from '../kernels/index.js';
 import type { Broadcast, Known, Shape, Tensor } from '../tensor/index.js';
 import { elementwise } from './elementwise.js';
 import type { FloatName, Group, IntegerName, NumberName } from './element-types.js';

@@ -5,8 +5,8 @@
  */
 import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
-import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
-import { input, output } from '../launch/index.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
+import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { showShape } from '../tensor/shape.js';

@@ -1,7 +1,7 @@
 /** Groups of dtypes that operations take, and the type that arithmetic on elements of each happens in. */
 import { DTYPES } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 
 /** dtypes of floats. f16, bf16 and f8 are computed with in f32 and rounded once. */
 export type FloatName = 'f16' | 'bf16' | 'f32' | 'f64' | 'f8e4m3' | 'f8e5m2';

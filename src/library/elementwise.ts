@@ -5,10 +5,10 @@
  */
 import { CudaArgumentError, DTYPES } from '../core/index.js';
 import type { DType } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
-import { input, output } from '../launch/index.js';
-import type { ReadElements, Usable } from '../launch/index.js';
-import { checkScalar } from '../launch/struct-declaration.js';
+import { invalid } from '../ground/arguments.js';
+import { input, output } from '../kernels/index.js';
+import type { ReadElements, Usable } from '../kernels/index.js';
+import { checkScalar } from '../kernels/struct-declaration.js';
 import type { DeviceOp } from '../ops/index.js';
 import { Tensor, broadcastAll, broadcastTo, coalesceTogether, contiguous } from '../tensor/index.js';
 import type { AnyTensor, Layout } from '../tensor/index.js';

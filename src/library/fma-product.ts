@@ -5,8 +5,8 @@
  */
 import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
-import { deviceFunction, input, output } from '../launch/index.js';
-import type { DeviceFunction, GpuWith } from '../launch/index.js';
+import { deviceFunction, input, output } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 import { CASTS } from './reduction-kernels.js';

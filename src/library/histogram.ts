@@ -1,7 +1,7 @@
 /** How many elements lie in each of equal bins: blocks count in shared memory, then add to the result. */
 import { f32, f64, u32 } from '../core/index.js';
-import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
-import { inout, input } from '../launch/index.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
+import { inout, input } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { arithmeticOf, checkGroup } from './element-types.js';

@@ -1,8 +1,8 @@
 /** Parts of a tensor that a list of indices names, read and written. */
 import { i32, i64 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { checkOptions, invalid } from '../core/arguments.js';
-import { inout, input, output } from '../launch/index.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
+import { inout, input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkAxis, numel, sameShape } from '../tensor/shape.js';

@@ -1,7 +1,7 @@
 /** Kernels of one body for many dtypes and constants, each defined when it is first needed. */
 import type { Dimensions } from '../core/index.js';
-import { kernel } from '../launch/index.js';
-import type { CallOptions, Gpu, KernelArray, KernelParam, ReadElements, Usable, WrittenElements } from '../launch/index.js';
+import { kernel } from '../kernels/index.js';
+import type { CallOptions, Gpu, KernelArray, KernelParam, ReadElements, Usable, WrittenElements } from '../kernels/index.js';
 import type { DeviceOp } from '../ops/index.js';
 
 /** A kernel whose parameters the type checker does not know: they depend on dtypes. */

@@ -2,7 +2,7 @@
 import { bf16, f16, f32, f64 } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import { Tensor, broadcastAll, broadcastTo, coalesceTogether } from '../tensor/index.js';
 import type { AnyTensor, Layout, Shape } from '../tensor/index.js';

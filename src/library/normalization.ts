@@ -1,8 +1,8 @@
 /** Layer norm and RMS norm of rows. */
 import { f64, i32, i64 } from '../core/index.js';
-import { checkOptions, invalid } from '../core/arguments.js';
-import { deviceFunction, input, output } from '../launch/index.js';
-import type { DeviceFunction } from '../launch/index.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
+import { deviceFunction, input, output } from '../kernels/index.js';
+import type { DeviceFunction } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';

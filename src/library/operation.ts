@@ -4,7 +4,7 @@
  * behind them, as everything that a step makes and does not give on.
  */
 import type { DType, DTypeName, Device } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { after } from '../ops/node.js';

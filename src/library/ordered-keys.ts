@@ -3,8 +3,8 @@
  * where words are compared. -0 and +0 have one key, so has every NaN, which comes last in either direction.
  */
 import type { DType } from '../core/index.js';
-import { deviceFunction } from '../launch/index.js';
-import type { DeviceFunction, GpuWith, Usable } from '../launch/index.js';
+import { deviceFunction } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import { CASTS } from './reduction-kernels.js';
 
 /** Bits of infinity; of f8e4m3, which has none, of its greatest number. */

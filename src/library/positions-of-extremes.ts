@@ -1,9 +1,9 @@
 /** Where the greatest and the least elements lie. */
 import { CudaArgumentError, i32, i64 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { invalid, checkOptions } from '../core/arguments.js';
-import { input, output } from '../launch/index.js';
-import type { ReadElements } from '../launch/index.js';
+import { invalid, checkOptions } from '../ground/arguments.js';
+import { input, output } from '../kernels/index.js';
+import type { ReadElements } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';

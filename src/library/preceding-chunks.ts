@@ -10,8 +10,8 @@
  *
  * Each word says itself that it is there, by its upper half, so that no fence is needed: what is wider than 32 bits is two words.
  */
-import { deviceFunction } from '../launch/index.js';
-import type { DeviceFunction, GpuWith, Usable } from '../launch/index.js';
+import { deviceFunction } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import type { Gpu, Output } from './kernel-family.js';
 import type { Accumulator } from './reduction-kernels.js';
 

@@ -4,9 +4,9 @@
  */
 import { DTYPES, u32 } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
-import { checkDType, checkOptions, invalid } from '../core/arguments.js';
-import { output } from '../launch/index.js';
-import type { KernelParam, Usable } from '../launch/index.js';
+import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
+import { output } from '../kernels/index.js';
+import type { KernelParam, Usable } from '../kernels/index.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { checkRange, checkedSeed, freshSeed } from '../tensor/random-options.js';

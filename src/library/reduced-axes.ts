@@ -1,5 +1,5 @@
 /** Which axes a reduction takes away, and the tensor as the three axes that its kernels walk. */
-import { checkBoolean, checkOptions, invalid, isList } from '../core/arguments.js';
+import { checkBoolean, checkOptions, invalid, isList } from '../ground/arguments.js';
 import { Tensor, coalesce } from '../tensor/index.js';
 import type { AnyTensor, Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';

@@ -8,8 +8,8 @@
  */
 import { DTYPES, i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
-import { deviceFunction, input, output } from '../launch/index.js';
-import type { DeviceFunction, GpuWith, ReadElements, Usable } from '../launch/index.js';
+import { deviceFunction, input, output } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith, ReadElements, Usable } from '../kernels/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';

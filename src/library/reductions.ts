@@ -1,8 +1,8 @@
 /** Sums, products, extremes and truth values along axes. */
 import { CudaArgumentError, DTYPES, bool } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
-import { deviceFunction } from '../launch/index.js';
-import type { DeviceFunction, GpuWith, Usable } from '../launch/index.js';
+import { deviceFunction } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { arithmeticOf, checkGroup } from './element-types.js';

@@ -3,8 +3,8 @@
  * many threads for a row, so many elements of it for each thread, in accesses that are as wide as the row's length allows.
  */
 import type { DType } from '../core/index.js';
-import { deviceFunction } from '../launch/index.js';
-import type { DeviceFunction, GpuWith, Usable } from '../launch/index.js';
+import { deviceFunction } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import type { Gpu, KernelArray } from './kernel-family.js';
 import { CASTS } from './reduction-kernels.js';
 

@@ -5,9 +5,9 @@
  */
 import { i32, i64, u64 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { checkBoolean, checkOptions, invalid } from '../core/arguments.js';
-import { deviceFunction, input, inout, output } from '../launch/index.js';
-import type { DeviceFunction, GpuWith } from '../launch/index.js';
+import { checkBoolean, checkOptions, invalid } from '../ground/arguments.js';
+import { deviceFunction, input, inout, output } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkAxis } from '../tensor/shape.js';

@@ -1,8 +1,8 @@
 /** Softmax of rows, and its logarithm. */
 import { i32, i64 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
-import { input, output } from '../launch/index.js';
+import { invalid } from '../ground/arguments.js';
+import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';

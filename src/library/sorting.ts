@@ -1,7 +1,7 @@
 /** Elements in order along an axis, the positions that they come from, and the first of them. */
 import { i32 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { checkBoolean, checkInteger, checkOptions, invalid } from '../core/arguments.js';
+import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';

@@ -1,8 +1,8 @@
 /** Transposed copies of matrices, by tiles: read and written along rows, turned in shared memory. */
 import { i32, i64 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
-import { input, output } from '../launch/index.js';
+import { invalid } from '../ground/arguments.js';
+import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, Known, Shape, Tensor, Transposed } from '../tensor/index.js';
 import { KernelFamily } from './kernel-family.js';

@@ -1,7 +1,7 @@
 /** Functions of one number for each element of a tensor. */
 import type { DTypeName } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { Usable } from '../launch/index.js';
+import type { Usable } from '../kernels/index.js';
 import type { Shape, Tensor } from '../tensor/index.js';
 import { elementwise } from './elementwise.js';
 import type { FloatName, IntegerName, NumberName } from './element-types.js';

@@ -1,6 +1,6 @@
 /**
  * NVIDIA's libraries and the names they go by, newest first: what `find.ts` looks for, and what `async-cuda info`
- * lists. A later sub-path export (`async-cuda/npp`, …) opens its library by its row here.
+ * lists. A later sub-path export (`async-cuda/images`, …) opens its library by its row here.
  *
  * The Windows names are written down from NVIDIA's packages and untested.
  */

@@ -1,6 +1,6 @@
 /** Errors in CUDA C++, as users see them: the source's lines with carets, and what to write instead. */
 import { CudaArgumentError, CudaCompileError } from '../core/index.js';
-import { codeFrame } from '../kernel/code-frame.js';
+import { codeFrame } from '../compiler/code-frame.js';
 import type { CheckedOptions } from './compile-options.js';
 import { readDiagnostics } from './diagnostics.js';
 import type { Diagnostic } from './diagnostics.js';

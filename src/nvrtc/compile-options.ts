@@ -3,7 +3,7 @@
  */
 import { resolve } from 'node:path';
 
-import { checkBoolean, checkInteger, checkOptions, checkSignal, checkText, invalid } from '../core/arguments.js';
+import { checkBoolean, checkInteger, checkOptions, checkSignal, checkText, invalid } from '../ground/arguments.js';
 import type { Need, Output, Version } from './thread/messages.js';
 
 export type { Output } from './thread/messages.js';

@@ -1,7 +1,7 @@
 /**
  * CUDA C++, compiled by NVIDIA's NVRTC: on a thread of its own, on any machine that has the library, with a GPU or without.
  */
-import { checkText, invalid } from '../core/arguments.js';
+import { checkText, invalid } from '../ground/arguments.js';
 import { headerFolders } from '../native/headers.js';
 import { KNOWN_LIBRARIES } from '../native/libraries.js';
 import { checkCompileOptions, withoutMark } from './compile-options.js';

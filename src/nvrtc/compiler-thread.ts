@@ -1,6 +1,6 @@
 /** The compiler's thread, seen from the JavaScript thread. A library of a hundred megabytes stays loaded in the process when it ends. */
 import { CudaError } from '../core/index.js';
-import { messageOf } from '../core/other-realms.js';
+import { messageOf } from '../ground/other-realms.js';
 import { ThreadCrew } from '../native/thread-crew.js';
 import { compilerThreadSource } from './thread-source.js';
 import type { CompileRequest, Compiled, LinkRequest, Linked, Refusal, Request } from './thread/messages.js';

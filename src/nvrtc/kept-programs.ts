@@ -1,6 +1,6 @@
 /** Programs on disk, in the cache that kernels in TypeScript are kept in. */
 import { openDiskCache, programEntry } from '../core/kept.js';
-import { isBytes } from '../core/other-realms.js';
+import { isBytes } from '../ground/other-realms.js';
 
 /** Of the fields of a program that is kept, those that are bytes. */
 type Bytes<T> = { [K in keyof T]: T[K] extends Uint8Array | undefined ? (Uint8Array extends Exclude<T[K], undefined> ? K : never) : never }[keyof T];

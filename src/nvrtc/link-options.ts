@@ -1,6 +1,6 @@
 /** What a link takes. */
-import { checkBoolean, checkInteger, checkOptions, checkSignal, checkString, checkText, invalid } from '../core/arguments.js';
-import { isBytes } from '../core/other-realms.js';
+import { checkBoolean, checkInteger, checkOptions, checkSignal, checkString, checkText, invalid } from '../ground/arguments.js';
+import { isBytes } from '../ground/other-realms.js';
 import type { Architecture } from './compile-options.js';
 import { Program } from './program.js';
 import type { LinkKind, LinkPart } from './thread/messages.js';

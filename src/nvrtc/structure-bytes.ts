@@ -1,9 +1,9 @@
 /** Structures of CUDA C++ on the host: where their fields lie, and the bytes of an object. */
 import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
-import { invalid, valueNamed } from '../core/arguments.js';
-import { narrow } from '../core/narrow-floats.js';
-import type { NarrowName } from '../core/narrow-floats.js';
+import { invalid, valueNamed } from '../ground/arguments.js';
+import { narrow } from '../ground/narrow-floats.js';
+import type { NarrowName } from '../ground/narrow-floats.js';
 import type { SourceType } from './source-signatures.js';
 
 /** Bytes and alignment of a type by value; undefined for what is none. C's rules: each field at a multiple of its alignment. */

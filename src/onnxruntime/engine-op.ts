@@ -1,7 +1,7 @@
 /** A run of an engine as an operation: its arguments are looked at when it is made, as far as they are known, and when it runs. */
 import { CudaError, bool, u8 } from '../core/index.js';
 import type { Stream } from '../core/index.js';
-import { checkOptions, checkSignal } from '../core/arguments.js';
+import { checkOptions, checkSignal } from '../ground/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import { RunOfTensors } from '../engine/recent-ops.js';
 import type { RecentOps } from '../engine/recent-ops.js';

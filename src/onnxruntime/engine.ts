@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 
 import { CudaDisposedError, CudaError } from '../core/index.js';
 import type { Device, Stream } from '../core/index.js';
-import { checkOptions } from '../core/arguments.js';
+import { checkOptions } from '../ground/arguments.js';
 import { hostBase } from '../core/host-work.js';
 import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';

@@ -4,8 +4,8 @@ import { isAbsolute, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 
 import { CudaArgumentError } from '../core/index.js';
-import { checkPath, invalid, pathOfUrl } from '../core/arguments.js';
-import { isArrayBuffer, isSharedArrayBuffer, isUrl } from '../core/other-realms.js';
+import { checkPath, invalid, pathOfUrl } from '../ground/arguments.js';
+import { isArrayBuffer, isSharedArrayBuffer, isUrl } from '../ground/other-realms.js';
 import type { ModelSource } from './options.js';
 import type { ModelSource as PlacedModel } from './thread/messages.js';
 

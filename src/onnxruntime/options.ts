@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 
 import { CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
-import { checkBoolean, checkInteger, checkOptions, checkSignal, invalid } from '../core/arguments.js';
+import { checkBoolean, checkInteger, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { CudaSettings, ProviderName } from './thread/messages.js';
 
 export type OptimisationLevel = 'none' | 'basic' | 'extended' | 'all';

@@ -1,6 +1,6 @@
 /** The threads of ONNX Runtime, seen from the JavaScript thread. */
 import { CudaError } from '../core/index.js';
-import { messageOf } from '../core/other-realms.js';
+import { messageOf } from '../ground/other-realms.js';
 import { ThreadCrew } from '../native/thread-crew.js';
 import type { AskOptions } from '../native/thread-crew.js';
 import { errorOf } from './failure.js';

@@ -4,9 +4,9 @@
  */
 import { CudaError, DeviceBuffer, graphIf, graphSwitch, graphWhile } from '../core/index.js';
 import type { ConditionName } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { checkSupported, loadedSetter } from '../core/condition-setter.js';
-import { isPromise } from '../core/other-realms.js';
+import { isPromise } from '../ground/other-realms.js';
 import { Link } from './chain.js';
 import { Later, NotLoaded, after, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';

@@ -2,7 +2,7 @@
  * Development mode: says which operations were made and never run, and where. Off unless ASYNC_CUDA_DEVELOPMENT is set or
  * {@link setDevelopmentMode} is called, since remembering where each operation was made takes microseconds.
  */
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { callersOf, splitStack, stackHere } from '../core/call-stack.js';
 import { atPlace, placesAreWanted } from '../core/operation-places.js';
 import type { Node } from './node.js';

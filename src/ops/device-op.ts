@@ -11,7 +11,7 @@ import { inspect } from 'node:util';
 
 import { CudaArgumentError, CudaDisposedError, CudaError, Stream } from '../core/index.js';
 import type { Device, MemoryPool, WaitOptions } from '../core/index.js';
-import { checkOptions, checkSignal, checkString, invalid } from '../core/arguments.js';
+import { checkOptions, checkSignal, checkString, invalid } from '../ground/arguments.js';
 import { AndThen, Mapped } from './chain.js';
 import { Choose, RepeatWhile, When } from './conditional.js';
 import type { Decider } from './conditional.js';

@@ -1,6 +1,6 @@
 /** Functions that make operations of values, callbacks and other operations. */
 import type { Pending } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { Collected, Made, Ready } from './collect.js';
 import { DeviceOp, nodeOf, nodeOfResult } from './device-op.js';
 import { release } from './ownership.js';

@@ -6,7 +6,7 @@
  */
 import { CudaDisposedError, CudaError, DeviceBuffer, Stream } from '../core/index.js';
 import type { Device, Graph, GraphNodeType } from '../core/index.js';
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
 import { Made } from './collect.js';
 import { DeviceOp, nodeOf } from './device-op.js';
 import { Later, NotLoaded } from './node.js';

@@ -1,7 +1,7 @@
 /** The pool that operations of a device allocate from, where one has been set. */
 import { CudaError, MemoryPool } from '../core/index.js';
 import type { Device } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 

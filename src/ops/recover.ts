@@ -7,7 +7,7 @@ import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import { isTooDeep } from './run.js';
 import type { Run } from './run.js';
-import { isError } from '../core/other-realms.js';
+import { isError } from '../ground/other-realms.js';
 
 type Outcome<T> = { value: T } | { error: unknown };
 

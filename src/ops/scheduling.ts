@@ -3,7 +3,7 @@
  * puts on different streams may overlap, in whatever order, but for memory that both use: what writes it and what uses it
  * next are ordered on the device, whatever their streams.
  */
-import { checkInteger, invalid } from '../core/arguments.js';
+import { checkInteger, invalid } from '../ground/arguments.js';
 import { Device, Stream } from '../core/index.js';
 
 /** Chooses streams, all of one device. */

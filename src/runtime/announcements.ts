@@ -6,7 +6,7 @@
  * An event that is announced is not recorded again until everyone who asked for it has waited.
  */
 import type { Driver } from '../driver/driver.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { HANDLE, WORD } from './layout.js';
 import type { SharedTables } from './layout.js';
 

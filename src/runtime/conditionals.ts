@@ -6,7 +6,7 @@
 import type { CUgraph, CUstream, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUstreamUpdateCaptureDependencies_flags, CUstream_flags, CU_GRAPH_COND_ASSIGN_DEFAULT } from '../driver/flags.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { CONDITION, HANDLE } from './layout.js';
 import type { SharedState } from './layout.js';
 

@@ -11,7 +11,7 @@ import type { Driver, LaunchAttributes, LaunchConfig } from '../driver/driver.js
 import { DriverError } from '../driver/error.js';
 import { PlainBatch } from '../driver/launch-batch.js';
 import type { LaunchBatch } from '../driver/launch-batch.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import {
   ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, FLAG_HOT, FLAG_SHORT,
   GRID_PACKED, HANDLE_MASK, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC,

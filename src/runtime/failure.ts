@@ -3,11 +3,11 @@
  * loses its fields on the way through a message port.
  */
 import { types } from 'node:util';
-import type { CheckReport } from '../driver/check-report.js';
+import type { CheckReport } from '../ground/check-report.js';
 import { DriverError } from '../driver/error.js';
 import { LibraryCallError } from '../native/library-call.js';
 import type { LibraryStatus } from '../native/library-call.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 
 export interface Failure {
   /** Number of this failure; handles poisoned by it carry the same number. */

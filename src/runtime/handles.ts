@@ -2,7 +2,7 @@
  * Gives out handles. A handle comes back only after the decoder has executed the command that released it: commands
  * that still name it may sit in the ring or with a parked stream.
  */
-import { CudaOutOfMemoryError } from './errors.js';
+import { CudaOutOfMemoryError } from '../ground/errors.js';
 import { HANDLE, MAX_HANDLES } from './layout.js';
 import type { SharedState } from './layout.js';
 

@@ -3,8 +3,8 @@
  * device has, as one error that names the bytes.
  */
 import { DriverError } from '../driver/error.js';
-import { CUresult } from '../driver/result.js';
-import { CudaOutOfMemoryError } from './errors.js';
+import { CUresult } from '../ground/result.js';
+import { CudaOutOfMemoryError } from '../ground/errors.js';
 
 /** Makes host memory of `bytes` bytes. Where the engine refuses, the error says what wanted how much; `fix` what to do. */
 export function allocateHost<T>(what: string, bytes: number, fix: string, make: () => T): T {

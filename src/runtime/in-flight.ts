@@ -6,16 +6,9 @@
 import {
   GRID_PACKED, HANDLE_MASK, LAUNCH_EX, LINE_HANDLE_MASK, LINE_PACKED, OP, RECORD_BODY, RECORD_ROOT, RECORD_STREAM,
 } from './commands.js';
+import type { InFlight } from '../ground/in-flight.js';
 import { MAX_SLOTS, RING_WORDS, SLOT_FENCE, SLOT_WORDS, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
-
-/** Work of one stream, the oldest first. */
-export interface InFlight {
-  /** The stream's label, or its number. */
-  readonly stream: string;
-  /** Kernels by their names, with the labels of their buffers; what repeats is counted. */
-  readonly operations: readonly string[];
-}
 
 /** What the JS thread knows of the numbers that stand in the ring. */
 export interface Names {

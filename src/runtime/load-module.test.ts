@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { loadModule } from './load-module.js';
 
 const HEAD = '.version 7.0\n.target sm_70\n.address_size 64\n';

@@ -5,7 +5,7 @@
 import { types } from 'node:util';
 import type { Driver, JitOptions } from '../driver/driver.js';
 import { DriverError, MissingSymbolError } from '../driver/error.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { kernelSignatures } from '../ptx/index.js';
 import type { KernelSignature } from '../ptx/index.js';
 import { describeFailure } from './failure.js';

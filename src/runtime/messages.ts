@@ -3,7 +3,7 @@
  */
 import type { MessagePort } from 'node:worker_threads';
 
-import type { CheckOptions, CheckReport } from '../driver/check-report.js';
+import type { CheckOptions, CheckReport } from '../ground/check-report.js';
 import type { ConditionalNodes } from './conditionals.js';
 import type { RoomStep } from './decoder.js';
 import type { LibraryStart } from './library-calls.js';

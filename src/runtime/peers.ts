@@ -7,7 +7,7 @@
  */
 import type { AdoptedContext, CUcontext, CUevent, CUstream, Driver, SharedContext } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { PoisonedError, isSticky } from './failure.js';
 import { CLOSED, HANDLE, MAX_HANDLES, WORD, viewTables } from './layout.js';
 import type { SharedTables } from './layout.js';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import { PINNED_BYTES, SLOT_FENCE, SLOT_WORDS, WORD, createShared, viewShared } from './layout.js';

@@ -7,7 +7,7 @@
  * brings the text out, and then the fence is written from here. So whoever sees the fence has the text before it.
  */
 import type { CUevent, Driver } from '../driver/driver.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { SLOT_FENCE, SLOT_WORDS } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { NativeOutput } from './native-output.js';

@@ -10,7 +10,7 @@ import { loadKoffi } from '../native/koffi.js';
 import { LibraryCaller, findFunctions } from '../native/library-caller.js';
 import type { LibraryFunction, LibraryStatuses } from '../native/library-call.js';
 import type { LibraryRow } from '../native/libraries.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { SHORT_GRAPH_NODES } from './commands.js';
 import { asOutOfMemory } from './host-allocation.js';
 import { PAGE_BYTES, SLOTS_BYTES } from './layout.js';

@@ -4,7 +4,8 @@
 import { findLibrary } from '../native/find.js';
 import { koffiPath } from '../native/koffi.js';
 import { LIBCUDA } from '../native/libraries.js';
-import { CudaError, errorFromFailure } from './errors.js';
+import { CudaError } from '../ground/errors.js';
+import { errorFromFailure } from './error-of-failure.js';
 import type { EnumeratedDevice, ProviderConfig } from './messages.js';
 import { ThreadWorker } from './workers.js';
 

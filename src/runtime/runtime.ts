@@ -9,14 +9,15 @@ import { availableParallelism } from 'node:os';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { receiveMessageOnPort } from 'node:worker_threads';
 
-import type { CheckMemory, CheckReport } from '../driver/check-report.js';
+import type { CheckMemory, CheckReport } from '../ground/check-report.js';
 import type { SharedContext } from '../driver/driver.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { FLAG_HOT, FLAG_SHORT, OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { DecoderHost, RoomStep } from './decoder.js';
-import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError, errorFromFailure } from './errors.js';
+import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError } from '../ground/errors.js';
+import { errorFromFailure } from './error-of-failure.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
 import { expectOptimiser } from './exit.js';

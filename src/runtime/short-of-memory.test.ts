@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
-import { CUresult } from '../driver/result.js';
+import { CUresult } from '../ground/result.js';
 import { OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { Failure } from './failure.js';

@@ -1,7 +1,7 @@
 /**
  * The axes of a tensor in another order, and axes of extent 1 that come and go. None of it moves an element.
  */
-import { invalid, isList } from '../core/arguments.js';
+import { invalid, isList } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { checkAxis, showShape } from './shape.js';

@@ -1,7 +1,7 @@
 /**
  * NumPy's broadcasting: shapes are aligned at their ends, and extents of 1 and missing ones stretch, by a stride of 0.
  */
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { checkShape, showShape } from './shape.js';

@@ -1,7 +1,7 @@
 /**
  * The fewest axes that describe the same elements: what a copy or an elementwise kernel has to walk.
  */
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { sameShape, showShape } from './shape.js';

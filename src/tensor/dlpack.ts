@@ -7,9 +7,9 @@
  * what is made from it, so that it is not collected while either is in use. Ordering is up to both sides: the one that
  * hands over has its work done, or an event that the other waits for.
  */
-import { checkDType, checkInteger, invalid } from '../core/arguments.js';
-import { DTYPES } from '../core/dtype.js';
-import type { DType, DTypeName } from '../core/dtype.js';
+import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
+import { DTYPES } from '../ground/dtype.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 import { layoutOf, span } from './layout.js';
 import type { Layout } from './layout.js';
 import { checkShape, contiguousStrides, numel, showShape } from './shape.js';

@@ -5,7 +5,7 @@
 import { CudaDisposedError } from '../core/index.js';
 import type { DTypeName, Device } from '../core/index.js';
 import { adoptMemory } from '../core/adopted-memory.js';
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
 import type { Allocation } from '../core/memory.js';
 import { Later } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';

@@ -1,7 +1,7 @@
 /** Tensors in files: `.npy` and safetensors, as operations. The bytes are the file's; reading and writing it is the program's affair. */
 import type { DTypeName, Device } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
-import { isMap, isUrl } from '../core/other-realms.js';
+import { invalid } from '../ground/arguments.js';
+import { isMap, isUrl } from '../ground/other-realms.js';
 import { all, enqueue } from '../ops/index.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';

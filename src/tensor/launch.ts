@@ -1,7 +1,7 @@
 /** Launches of kernels as operations. */
 import { CudaArgumentError } from '../core/index.js';
 import type { Device, Dimensions, Kernel, KernelArgument, LaunchOptions } from '../core/index.js';
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { Applied, Collected } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import type { GivenAll } from '../ops/make.js';

@@ -5,7 +5,7 @@
  * `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. Nothing here knows a dtype or a device; strides,
  * offsets and extents count elements.
  */
-import { checkInteger, invalid } from '../core/arguments.js';
+import { checkInteger, invalid } from '../ground/arguments.js';
 import { checkShape, contiguousStrides, showShape } from './shape.js';
 import type { Dims, Shape } from './shape-types.js';
 

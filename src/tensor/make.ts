@@ -3,12 +3,12 @@ import { types } from 'node:util';
 
 import { CudaArgumentError, PinnedBuffer } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from '../core/dtype.js';
+import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
 import { integerBounds } from '../core/exact-scalar.js';
 import { checkArray, checkAttached } from '../core/host-codec.js';
 import { INTEGER_RANGES, fillPattern } from '../core/fill-pattern.js';
-import { checkDType, checkInteger, checkOptions, insteadOfBigint, invalid, isList } from '../core/arguments.js';
-import { isNarrow, narrow } from '../core/narrow-floats.js';
+import { checkDType, checkInteger, checkOptions, insteadOfBigint, invalid, isList } from '../ground/arguments.js';
+import { isNarrow, narrow } from '../ground/narrow-floats.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
 import { after } from '../ops/node.js';

@@ -6,9 +6,9 @@
  * does in Python. f8e5m2 it writes as `<f1`, which is understood, and which NumPy itself does not load: so that is not
  * written. Files that name a type of ml_dtypes are understood, too.
  */
-import { checkDType, checkOptions, invalid } from '../core/arguments.js';
-import { DTYPES } from '../core/dtype.js';
-import type { DType, DTypeName } from '../core/dtype.js';
+import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
+import { DTYPES } from '../ground/dtype.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 import { CudaFormatError } from '../core/index.js';
 import { contiguous, layoutOf } from './layout.js';
 import { LiteralError, parseLiteral } from './python-literal.js';

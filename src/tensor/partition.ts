@@ -4,7 +4,7 @@
  *
  * Tiles are numbered row-major, from 0 to `count - 1`, by their position in the grid.
  */
-import { checkInteger, invalid } from '../core/arguments.js';
+import { checkInteger, invalid } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { overlapsItself } from './overlapping.js';

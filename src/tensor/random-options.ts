@@ -1,7 +1,7 @@
 /** What random numbers are asked for with, checked. */
 import { randomBytes } from 'node:crypto';
 
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import type { DType } from '../core/index.js';
 
 /** The greatest finite number of each dtype that random numbers come in; those but f64's are computed in f32. */

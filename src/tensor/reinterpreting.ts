@@ -2,7 +2,7 @@
  * The same bytes as elements of another dtype, by the rule of PyTorch's `tensor.view(dtype)`: where the sizes differ,
  * the last axis holds the difference.
  */
-import { checkDType, invalid } from '../core/arguments.js';
+import { checkDType, invalid } from '../ground/arguments.js';
 import type { DType, DTypeName } from '../core/index.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';

@@ -2,7 +2,7 @@
  * Another shape for the same elements in the same order. It is a view where the strides permit it, and needs a copy
  * where they do not.
  */
-import { invalid, isList } from '../core/arguments.js';
+import { invalid, isList } from '../ground/arguments.js';
 import { coalesce } from './coalescing.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';

@@ -5,11 +5,11 @@
  * 100 MB that begins with `{`, tensors that follow one another with no hole and no overlap, exactly to the end of the
  * file. Keys that come twice are refused, which the format says and the reference lets pass.
  */
-import { checkOptions, invalid } from '../core/arguments.js';
-import { DTYPES } from '../core/dtype.js';
-import type { DType, DTypeName } from '../core/dtype.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
+import { DTYPES } from '../ground/dtype.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 import { CudaFormatError } from '../core/index.js';
-import { isMap } from '../core/other-realms.js';
+import { isMap } from '../ground/other-realms.js';
 import { contiguous } from './layout.js';
 import { numel, showShape } from './shape.js';
 import { aligned, checkBytes, checkTensorData, packed } from './tensor-data.js';

@@ -1,7 +1,7 @@
 /**
  * Shapes at run time: checked, counted, compared.
  */
-import { checkInteger, invalid, isList } from '../core/arguments.js';
+import { checkInteger, invalid, isList } from '../ground/arguments.js';
 import type { Numel, Shape } from './shape-types.js';
 
 /** Axes of a tensor, at most. NumPy and PyTorch have 64. */

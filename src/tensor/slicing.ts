@@ -1,7 +1,7 @@
 /**
  * Parts of a tensor, as between Python's brackets: `slice(layout, [2, [0, 10], [null, null, -1]])` is `x[2, 0:10, ::-1]`.
  */
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import { checkIndex, layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { showShape } from './shape.js';

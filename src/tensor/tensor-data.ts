@@ -1,10 +1,10 @@
 /**
  * A tensor in the host's memory, as files hold it: raw words, and where among them the elements lie.
  */
-import { checkDType, invalid } from '../core/arguments.js';
-import { BIT_ARRAYS } from '../core/dtype.js';
-import type { BitArray, DType, DTypeName } from '../core/dtype.js';
-import { isArrayBuffer, isBytes } from '../core/other-realms.js';
+import { checkDType, invalid } from '../ground/arguments.js';
+import { BIT_ARRAYS } from '../ground/dtype.js';
+import type { BitArray, DType, DTypeName } from '../ground/dtype.js';
+import { isArrayBuffer, isBytes } from '../ground/other-realms.js';
 import { coalesce } from './coalescing.js';
 import { elements, isContiguous, layoutOf, span } from './layout.js';
 import type { Layout } from './layout.js';

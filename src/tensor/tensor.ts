@@ -4,7 +4,7 @@
  */
 import { CudaArgumentError, CudaDisposedError, DeviceBuffer, PinnedBuffer } from '../core/index.js';
 import type { BitArray, DType, DTypeName, Device, HostArray, ReadOptions, Scalar, WriteSource } from '../core/index.js';
-import { checkDType, checkOptions, invalid } from '../core/arguments.js';
+import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
 import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
 import { AFTER_ITS_STEP } from '../core/buffer.js';

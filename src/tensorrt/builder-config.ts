@@ -1,7 +1,7 @@
 /** BuilderConfig: how an engine is to be built. */
 import { CudaArgumentError } from '../core/index.js';
-import { checkInteger, checkOptions, invalid } from '../core/arguments.js';
-import { isBytes } from '../core/other-realms.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
+import { isBytes } from '../ground/other-realms.js';
 import { NativeHandle } from './native-handle.js';
 import { OptimizationProfile } from './optimization-profile.js';
 import type { ConfigSettings, MemoryPoolName } from './thread/procedures.js';

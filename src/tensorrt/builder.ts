@@ -1,5 +1,5 @@
 /** Builder: what networks, profiles and configurations come from, and what makes an engine's plan of them. */
-import { checkOptions, checkSignal, invalid } from '../core/arguments.js';
+import { checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { Device } from '../core/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice } from '../ops/index.js';

@@ -1,5 +1,5 @@
 /** Ranges of dynamic extents that a program has not given. */
-import { invalid, valueNamed } from '../core/arguments.js';
+import { invalid, valueNamed } from '../ground/arguments.js';
 import type { ShapeRange } from './engine-options.js';
 import { checkRange } from './optimization-profile.js';
 

@@ -2,7 +2,7 @@
 import type { Stream } from '../core/index.js';
 import { CudaError, DTYPES, Pending } from '../core/index.js';
 import { unlessAborted } from '../core/aborting.js';
-import { checkOptions, checkSignal, invalid, valueNamed } from '../core/arguments.js';
+import { checkOptions, checkSignal, invalid, valueNamed } from '../ground/arguments.js';
 import type { EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
 import { RunOfTensors } from '../engine/recent-ops.js';
 import type { RecentOps } from '../engine/recent-ops.js';

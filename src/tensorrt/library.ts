@@ -1,5 +1,5 @@
 /** TensorRT, TensorRT for RTX and the lean runtime: found, and opened once for each of TensorRT's threads. */
-import { invalid } from '../core/arguments.js';
+import { invalid } from '../ground/arguments.js';
 import type { TensorRTFlavor } from './engine-options.js';
 import { generationOf } from './thread/generations.js';
 import type { LibraryFiles, OpenedTensorRT } from './thread/library.js';

@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
-import { checkOptions, checkPath, invalid } from '../core/arguments.js';
+import { checkOptions, checkPath, invalid } from '../ground/arguments.js';
 import { CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
 import { DiskCache, cacheFolder, planEntry } from '../core/thread-ending.js';
-import { isBytes } from '../core/other-realms.js';
+import { isBytes } from '../ground/other-realms.js';
 import type { AnyDevice } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Builder } from './builder.js';

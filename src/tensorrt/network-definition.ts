@@ -1,5 +1,5 @@
 /** NetworkDefinition: what a parser writes a model to, and a builder builds. */
-import { checkText, invalid } from '../core/arguments.js';
+import { checkText, invalid } from '../ground/arguments.js';
 import type { TensorInfo } from '../engine/engine.js';
 import { dtypeNameOf } from './data-types.js';
 import type { OpenTensorRT } from './library.js';

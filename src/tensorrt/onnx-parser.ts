@@ -1,8 +1,8 @@
 /** OnnxParser: models in the ONNX format as networks. */
 import { resolve } from 'node:path';
 
-import { checkOptions, checkPath, checkText, invalid } from '../core/arguments.js';
-import { isBytes } from '../core/other-realms.js';
+import { checkOptions, checkPath, checkText, invalid } from '../ground/arguments.js';
+import { isBytes } from '../ground/other-realms.js';
 import { NativeHandle } from './native-handle.js';
 import { NetworkDefinition } from './network-definition.js';
 

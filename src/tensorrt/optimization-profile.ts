@@ -1,6 +1,6 @@
 /** OptimizationProfile: extents of dynamic inputs between which an engine works. */
 import { CudaArgumentError } from '../core/index.js';
-import { checkInteger, checkText, invalid } from '../core/arguments.js';
+import { checkInteger, checkText, invalid } from '../ground/arguments.js';
 import type { ShapeRange } from './engine-options.js';
 import { NativeHandle } from './native-handle.js';
 import { MOST_DIMS } from './most-dims.js';

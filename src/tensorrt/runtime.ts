@@ -1,5 +1,5 @@
 /** Runtime: what makes engines of plans. */
-import { checkOptions, invalid } from '../core/arguments.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
 import type { Device } from '../core/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import type { AnyDevice } from '../ops/index.js';
@@ -9,7 +9,7 @@ import type { OpenTensorRT, OpenTensorRTOptions } from './library.js';
 import { NativeHandle } from './native-handle.js';
 import { onDevice } from './threads.js';
 import { CudaError } from '../core/index.js';
-import { isBytes } from '../core/other-realms.js';
+import { isBytes } from '../ground/other-realms.js';
 
 export interface RuntimeOptions extends OpenTensorRTOptions {
   /** Whether a CPU device will do, whose memory TensorRT cannot reach: for a stand-in. */

@@ -2,7 +2,7 @@
 import { types } from 'node:util';
 import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device, Stream } from '../core/index.js';
-import { checkInteger, invalid } from '../core/arguments.js';
+import { checkInteger, invalid } from '../ground/arguments.js';
 import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import { checkInputNames } from '../engine/run-checks.js';

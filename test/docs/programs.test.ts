@@ -31,9 +31,9 @@ beforeAll(async () => {
     platform: 'node', target: 'node20.19', external: ['koffi'], logLevel: 'silent',
     alias: {
       'async-cuda': `${repository}src/index.ts`, 'async-cuda/ops': `${repository}src/ops/index.ts`, 'async-cuda/tensor': `${repository}src/tensor/index.ts`,
-      'async-cuda/launch': `${repository}src/launch/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
+      'async-cuda/kernels': `${repository}src/kernels/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
       'async-cuda/nvrtc': `${repository}src/nvrtc/index.ts`,
-      'async-cuda/npp': `${repository}src/npp/index.ts`,
+      'async-cuda/images': `${repository}src/images/index.ts`,
       'async-cuda/onnxruntime': `${repository}src/onnxruntime/index.ts`,
       'async-cuda/tensorrt': `${repository}src/tensorrt/index.ts`,
       'async-cuda/inference': `${repository}src/inference/index.ts`,

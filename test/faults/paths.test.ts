@@ -1,7 +1,7 @@
 /** Text for native code ends at a NUL character: a path or a name that has one would mean another. It is refused at the call, on every way in. */
 import { Device } from 'async-cuda';
 import { loadEngine } from 'async-cuda/inference';
-import { decodeImage, encodeFrames, frames, imageSize } from 'async-cuda/npp';
+import { decodeImage, encodeFrames, frames, imageSize } from 'async-cuda/images';
 import { compile, link } from 'async-cuda/nvrtc';
 import { loadEngine as loadWithOnnxRuntime } from 'async-cuda/onnxruntime';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const page = (name: string): string => readFileSync(`${root}docs/${name}`, 'utf8');
 
-const entries = ['src/kernel/gpu.ts', 'src/library/index.ts', 'src/launch/index.ts'];
+const entries = ['src/compiler/gpu.ts', 'src/library/index.ts', 'src/kernels/index.ts'];
 const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, skipLibCheck: true, strict: true, noEmit: true };
 const program = ts.createProgram(entries.map((entry) => root + entry), options);
 const checker = program.getTypeChecker();
@@ -27,7 +27,7 @@ const namesIn = (type: ts.Type): string[] => checker.getPropertiesOfType(type).m
 const GROUPS: Readonly<Record<string, string>> = { warp: 'Warp', block: 'Block', grid: 'Grid', fence: 'Fences', async: 'AsyncCopies', fast: 'Fast' };
 
 describe('docs/gpu.md', () => {
-  const types = typesOf('src/kernel/gpu.ts');
+  const types = typesOf('src/compiler/gpu.ts');
   const text = page('gpu.md');
   /** In the tables: at the beginning of a row, or behind a comma there. */
   const named = new Set([...text.matchAll(/^\| (`gpu\.[^|]*) \|/gm)].flatMap(([, cell]) => [...cell!.matchAll(/`gpu\.([\w.]+)/g)].map(([, name]) => name!)));
@@ -61,7 +61,7 @@ function tablesOf(text: string): { readonly types: readonly string[]; readonly r
   }));
 }
 
-describe.each([['library.md', 'src/library/index.ts', []], ['kernels.md', 'src/launch/index.ts', ['CodeOptions', 'KernelCodeOptions']]] as const)('docs/%s', (name, entry, parts) => {
+describe.each([['library.md', 'src/library/index.ts', []], ['kernels.md', 'src/kernels/index.ts', ['CodeOptions', 'KernelCodeOptions']]] as const)('docs/%s', (name, entry, parts) => {
   const tables = tablesOf(page(name));
   const types = [...typesOf(entry)].filter(([type]) => type.endsWith('Options') && !(parts as readonly string[]).includes(type));
 

@@ -1,4 +1,4 @@
-import { letterboxPlacement } from 'async-cuda/npp';
+import { letterboxPlacement } from 'async-cuda/images';
 import { expect, test } from 'vitest';
 
 import { CELLS, INPUT_SIZE, decodeDigits } from './digit-decoding.js';

@@ -1,5 +1,5 @@
 /** What the model's outputs mean: digits and their boxes, in pixels of the photograph. */
-import type { Placement } from 'async-cuda/npp';
+import type { Placement } from 'async-cuda/images';
 
 import { suppressNonMaxima } from './non-maximum-suppression.js';
 import type { Box, Detection } from './non-maximum-suppression.js';

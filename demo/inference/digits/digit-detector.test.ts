@@ -4,7 +4,7 @@ import { Device } from 'async-cuda';
 import { EngineBatcher, loadEngine } from 'async-cuda/inference';
 import type { Engine } from 'async-cuda/inference';
 import { f32, u8 } from 'async-cuda/core';
-import { letterboxNormalise } from 'async-cuda/npp';
+import { letterboxNormalise } from 'async-cuda/images';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { readImage } from '../../image.js';

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 import { type Device, type DeviceOp, f32, value } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
-import { letterboxNormaliseBatch, letterboxPlacement } from 'async-cuda/npp';
+import { letterboxNormaliseBatch, letterboxPlacement } from 'async-cuda/images';
 
 import { type Photograph, sizeOf, withPhotographs } from '../photograph.js';
 import { inTurns } from '../turns.js';

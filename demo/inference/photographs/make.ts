@@ -7,7 +7,7 @@ import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 import { Device, type DeviceOp, type Tensor, u8 } from 'async-cuda';
-import { addAlpha, blend, crop, encodeImage, gaussianFilter, mirror, orderChannels, rescale, resize, warpPerspective } from 'async-cuda/npp';
+import { addAlpha, blend, crop, encodeImage, gaussianFilter, mirror, orderChannels, rescale, resize, warpPerspective } from 'async-cuda/images';
 
 import { Canvas, type Color } from '../../canvas.js';
 import { readImage } from '../../image.js';

@@ -1,6 +1,6 @@
 import { u8 } from 'async-cuda/core';
 import { Device } from 'async-cuda';
-import { warpAffine } from 'async-cuda/npp';
+import { warpAffine } from 'async-cuda/images';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 

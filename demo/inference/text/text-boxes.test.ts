@@ -1,4 +1,4 @@
-import { letterboxPlacement } from 'async-cuda/npp';
+import { letterboxPlacement } from 'async-cuda/images';
 import { describe, expect, test } from 'vitest';
 
 import { cornersOf } from './smallest-rectangle.js';

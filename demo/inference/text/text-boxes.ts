@@ -2,7 +2,7 @@
  * From the detection's map to boxes around lines of text, as differentiable binarisation has it (Liao, Wan, Yao, Chen and Bai, 2020):
  * the model marks the middle of each line, shrunk, so that neighbours do not touch; its box is grown back.
  */
-import type { Placement } from 'async-cuda/npp';
+import type { Placement } from 'async-cuda/images';
 
 import type { Point, Size } from '../photograph.js';
 import { RegionSearch } from './connected-regions.js';

@@ -6,7 +6,7 @@
 import { type AnyTensor, type Device, type DeviceOp, type Tensor, f32, u8, value, zip } from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { argmax, max } from 'async-cuda/library';
-import { letterboxNormaliseBatch, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/npp';
+import { letterboxNormaliseBatch, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/images';
 
 import { type DevicePhotograph, type Photograph, type Point, type Size, sizeOf, withPhotographs } from '../photograph.js';
 import { inTurns, someInATurn } from '../turns.js';

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { CUfunction_attribute as F } from '../attributes.js';
-import type { CheckReport } from '../check-report.js';
+import type { CheckReport } from '../../ground/check-report.js';
 import type { LaunchAttributes, PolledDriver } from '../driver.js';
 import { openCpu } from './open.js';
 import { CheckedDevice, kernelOf } from './testing/checked-device.js';

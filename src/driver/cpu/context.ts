@@ -4,9 +4,9 @@
  */
 import { CUlimit } from '../attributes.js';
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import { Checker } from './check/checker.js';
-import type { CheckReport } from '../check-report.js';
+import type { CheckReport } from '../../ground/check-report.js';
 import type { Crew } from './crew/crew.js';
 import type { CpuDevice } from './device.js';
 import { fail } from './failure.js';

@@ -3,7 +3,7 @@
  * from outside come in as options, so that tests can put their own in their place.
  */
 import type { PolledDriver } from '../driver.js';
-import type { CheckOptions, CheckReport } from '../check-report.js';
+import type { CheckOptions, CheckReport } from '../../ground/check-report.js';
 import { checkSettings } from './check/checker.js';
 import { copyCalls } from './calls/copy-calls.js';
 import { deviceCalls } from './calls/device-calls.js';

@@ -1,7 +1,7 @@
 /**
  * One embedded device: what it says of itself, its interval of addresses, its primary context and its memory pools.
  */
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import { CpuContext } from './context.js';
 import { fail } from './failure.js';
 import type { Machine } from './machine.js';

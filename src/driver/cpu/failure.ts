@@ -3,8 +3,8 @@
  * NVIDIA's driver gives for the same mistake, and one sentence that says what was wrong with this very call.
  */
 import { DriverError } from '../error.js';
-import type { CheckReport } from '../check-report.js';
-import { CUresult } from '../result.js';
+import type { CheckReport } from '../../ground/check-report.js';
+import { CUresult } from '../../ground/result.js';
 
 export function fail(call: string, result: CUresult, detail?: string, reports?: readonly CheckReport[]): never {
   throw new DriverError(call, result, { ...(detail === undefined ? {} : { detail }), ...(reports === undefined ? {} : { reports }) });

@@ -4,8 +4,8 @@
  * context without a fault, a live handle of the right kind.
  */
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
-import { CUresult } from '../result.js';
-import type { CheckReport } from '../check-report.js';
+import { CUresult } from '../../ground/result.js';
+import type { CheckReport } from '../../ground/check-report.js';
 import type { CheckSettings } from './check/checker.js';
 import type { CpuContext } from './context.js';
 import type { CrewOptions } from './crew/crew.js';

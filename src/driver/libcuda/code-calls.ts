@@ -3,7 +3,7 @@
  */
 import type { Driver } from '../driver.js';
 import { CUjitInputType } from '../flags.js';
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { JitRequest, imageBytes } from './jit.js';
 import { NativeMemory } from '../../native/native-memory.js';

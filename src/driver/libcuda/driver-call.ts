@@ -7,7 +7,7 @@ import type { KoffiLibrary } from '../../native/koffi.js';
 import { findFunction } from '../../native/open-library.js';
 import { DriverError, MissingSymbolError } from '../error.js';
 import type { DriverErrorDetails } from '../error.js';
-import type { CUresult } from '../result.js';
+import type { CUresult } from '../../ground/result.js';
 import { CALLS } from './calls.js';
 import type { ArgumentsOf, CallName, CallRow } from './calls.js';
 

@@ -3,7 +3,7 @@
  */
 import type { Driver } from '../driver.js';
 import { CUgraphExecUpdateResult } from '../flags.js';
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { readHandles, writeHandles } from './handle-lists.js';
 import { NativeMemory, STRUCTURE } from '../../native/native-memory.js';

@@ -4,7 +4,7 @@
  */
 import { BATCH_CAPACITY, BATCH_STRIDE } from '../launch-batch.js';
 import type { LaunchBatch } from '../launch-batch.js';
-import type { CUresult } from '../result.js';
+import type { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory } from '../../native/native-memory.js';
 import { ParamLayouts } from './param-layouts.js';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import { openLibcuda } from './open.js';
 import type { LibcudaOptions } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';

@@ -15,7 +15,7 @@
  * usual launches take a shorter way: `launch-batch.ts`.
  */
 import type { Driver, LaunchConfig } from '../driver.js';
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory } from '../../native/native-memory.js';
 import { ParamLayouts } from './param-layouts.js';

@@ -3,7 +3,7 @@
  */
 import type { Driver } from '../driver.js';
 import { CUpointer_attribute } from '../attributes.js';
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { memLocation } from './structures.js';
 

@@ -6,7 +6,7 @@
  * It is used where it is found and never needed. Arguments of 32 bits cross as pointers too: the calling conventions of
  * x86-64 and AArch64 leave the upper half of the register unspecified.
  */
-import type { CUresult } from '../result.js';
+import type { CUresult } from '../../ground/result.js';
 import { CALLS } from './calls.js';
 import type { NativeMemory } from '../../native/native-memory.js';
 

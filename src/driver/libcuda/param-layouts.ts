@@ -3,7 +3,7 @@
  * function from cuFuncGetParamInfo (CUDA 12.4). The parameters themselves are written into one of a few blocks of native
  * memory that launches use again and again, so a function has one array for each block.
  */
-import { CUresult } from '../result.js';
+import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory } from '../../native/native-memory.js';
 

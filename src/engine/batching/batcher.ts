@@ -3,7 +3,7 @@
 import { setImmediate } from 'node:timers';
 
 import { CudaArgumentError, CudaDisposedError, CudaQueueFullError } from '../../core/index.js';
-import { checkInteger, checkOptions, checkSignal, invalid, show } from '../../core/arguments.js';
+import { checkInteger, checkOptions, checkSignal, invalid, show } from '../../ground/arguments.js';
 
 /** What a {@link Batcher} is told. */
 export interface BatcherOptions {

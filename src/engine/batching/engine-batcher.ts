@@ -1,7 +1,7 @@
 /** A batcher for an engine: tensors of one item in, tensors of one item out. */
 import { CudaArgumentError, CudaError, DTYPES } from '../../core/index.js';
-import { checkOptions, invalid, valueNamed } from '../../core/arguments.js';
-import { messageOf } from '../../core/other-realms.js';
+import { checkOptions, invalid, valueNamed } from '../../ground/arguments.js';
+import { messageOf } from '../../ground/other-realms.js';
 import { all } from '../../ops/index.js';
 import type { DeviceOp } from '../../ops/index.js';
 import { Tensor } from '../../tensor/index.js';

@@ -7,8 +7,8 @@ import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { LaneEmitter } from './lane-emitter.js';
-import { accessOf, rangesOf } from './unchecked.js';
-import type { FoundAccess, Range } from './unchecked.js';
+import { accessOf, rangesOf } from './unchecked-accesses.js';
+import type { FoundAccess, Range } from './unchecked-accesses.js';
 
 /** Accesses behind branches that a check ahead of those is worth: it is made for nothing where no branch is taken. */
 const LEAST_ACCESSES = 3;

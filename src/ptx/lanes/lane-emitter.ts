@@ -15,7 +15,7 @@ import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import { NoSuchInstruction } from '../wasm/opcodes.js';
 import type { LocalType, ScalarType } from '../scalar-types.js';
 import type { Code } from '../wasm/code.js';
-import type { Agreed } from './agreed.js';
+import type { Agreed } from './uniform-predicates.js';
 import { jointChecks } from './joint-checks.js';
 import type { JointCheck } from './joint-checks.js';
 import type { LanePlan } from './plan.js';

@@ -9,7 +9,7 @@
 import type { CUdeviceptr, CUevent, CUstream, Driver, PolledDriver } from '../../driver/driver.js';
 import { isPolled } from '../../driver/driver.js';
 import { MissingSymbolError } from '../../driver/error.js';
-import { CUresult } from '../../driver/result.js';
+import { CUresult } from '../../ground/result.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
 const CU_STREAM_NON_BLOCKING = 1;

@@ -7,7 +7,7 @@
  */
 import { isPolled } from '../../driver/driver.js';
 import type { Driver, PolledDriver } from '../../driver/driver.js';
-import { CUresult } from '../../driver/result.js';
+import { CUresult } from '../../ground/result.js';
 import type { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import {

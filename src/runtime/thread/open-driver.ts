@@ -3,7 +3,7 @@
  */
 import { availableParallelism } from 'node:os';
 
-import type { CheckReport } from '../../driver/check-report.js';
+import type { CheckReport } from '../../ground/check-report.js';
 import type { MemberStart } from '../../driver/cpu/crew/control.js';
 import type { Member } from '../../driver/cpu/crew/crew.js';
 import { openCpu } from '../../driver/cpu/open.js';

@@ -3,7 +3,7 @@
  */
 import { CUmemorytype } from '../../flags.js';
 import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D, Driver } from '../../driver.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import { MAX_PITCH } from '../device-attributes.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
 import { submit } from '../graphs/capture.js';

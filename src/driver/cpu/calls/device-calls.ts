@@ -2,7 +2,7 @@
  * Initialisation, devices and contexts.
  */
 import type { Driver } from '../../driver.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import { deviceAttribute } from '../device-attributes.js';
 import { DEVICE_NAME } from '../device.js';
 import { checkSize, fail, invalidHandle, invalidValue } from '../failure.js';

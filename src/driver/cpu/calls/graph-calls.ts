@@ -3,7 +3,7 @@
  */
 import { CUgraphConditionalNodeType, CUgraphExecUpdateResult, CUgraphInstantiate_flags, CU_GRAPH_COND_ASSIGN_DEFAULT } from '../../flags.js';
 import type { Driver } from '../../driver.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import { fail, hex, invalidValue } from '../failure.js';
 import { submit } from '../graphs/capture.js';
 import { Condition } from '../graphs/condition.js';

@@ -4,7 +4,7 @@
 import { CUpointer_attribute as A } from '../../attributes.js';
 import { CUmemAccess_flags, CUmemorytype } from '../../flags.js';
 import type { Driver } from '../../driver.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
 import { forbidUnlessRelaxed } from '../graphs/capture.js';
 import type { Machine } from '../machine.js';

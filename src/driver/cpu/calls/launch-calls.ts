@@ -6,7 +6,7 @@
  */
 import type { Driver, LaunchConfig } from '../../driver.js';
 import { CUfunction_attribute } from '../../attributes.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import {
   BLOCKS_PER_MULTIPROCESSOR, MAX_BLOCK_DIM, MAX_CLUSTER, MAX_GRID_DIM, PORTABLE_CLUSTER, RESERVED_SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN, SHARED_PER_MULTIPROCESSOR,
   THREADS_PER_MULTIPROCESSOR, WARP_SIZE,

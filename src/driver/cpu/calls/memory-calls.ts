@@ -4,7 +4,7 @@
 import { CUmemPool_attribute as PoolAttribute } from '../../attributes.js';
 import { CU_DEVICE_CPU } from '../../flags.js';
 import type { Driver } from '../../driver.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
 import { forbidUnlessRelaxed, submit } from '../graphs/capture.js';

@@ -4,7 +4,7 @@
 import type { CompiledModule } from '../../../ptx/index.js';
 import { CUjitInputType } from '../../flags.js';
 import type { Driver } from '../../driver.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import { fail, invalidValue } from '../failure.js';
 import { forbidUnlessRelaxed } from '../graphs/capture.js';
 import { CpuLibrary } from '../kernels/library.js';

@@ -4,7 +4,7 @@
 import { CUevent_flags, CUevent_wait_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamUpdateCaptureDependencies_flags, CUstreamWaitValue_flags, CUstream_flags, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../../flags.js';
 import type { Driver } from '../../driver.js';
 import { DriverError } from '../../error.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import { fail, hex, invalidHandle, invalidValue } from '../failure.js';
 import { nodesOf } from './graph-calls.js';
 import { beginCapture, endCapture, forbidInCapture, forbidUnlessRelaxed, recordEvent, submit, waitEvent } from '../graphs/capture.js';

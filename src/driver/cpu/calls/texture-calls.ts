@@ -5,7 +5,7 @@
 import { TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from '../../../ptx/index.js';
 import type { CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../../driver.js';
 import { CUDA_ARRAY3D, CU_TRSF, CUarray_format, CUfilter_mode, CUresourcetype } from '../../flags.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { checkSize, fail, hex, invalidValue } from '../failure.js';
 import { forbidUnlessRelaxed } from '../graphs/capture.js';

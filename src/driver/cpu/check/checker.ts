@@ -5,8 +5,8 @@
  */
 import { ACCESS, ACCESS_SPACES, CHECK_GAP, CTX, FAULT, RESERVED_SHARED } from '../../../ptx/index.js';
 import type { CompiledModule } from '../../../ptx/index.js';
-import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../check-report.js';
-import { CUresult } from '../../result.js';
+import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../../ground/check-report.js';
+import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { hex } from '../failure.js';
 import { blocksOf } from '../kernels/cluster.js';

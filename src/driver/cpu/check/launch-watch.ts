@@ -2,7 +2,7 @@
  * A launch, or a piece of the host's work, under watch: where it stands in its stream, and the numbers of its blocks.
  */
 import type { KernelCheck } from '../../../ptx/index.js';
-import type { CheckReport } from '../../check-report.js';
+import type { CheckReport } from '../../../ground/check-report.js';
 import type { KernelFunction } from '../kernels/kernel-function.js';
 import type { LaunchOperation } from '../kernels/launch-operation.js';
 import type { Stream } from '../streams/stream.js';

@@ -1,7 +1,7 @@
 // Memory errors in every state space, one kernel each.
 
 import { describe, expect, test } from 'vitest';
-import type { CheckKind, CheckReport } from '../../check-report.js';
+import type { CheckKind, CheckReport } from '../../../ground/check-report.js';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 
 function only(reports: readonly CheckReport[]): CheckReport {

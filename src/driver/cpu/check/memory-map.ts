@@ -3,7 +3,7 @@
  * memory and of frames, and what was there before it was freed.
  */
 import type { PlacedVariable } from '../../../ptx/index.js';
-import type { CheckMemory } from '../../check-report.js';
+import type { CheckMemory } from '../../../ground/check-report.js';
 import { hex } from '../failure.js';
 import type { CpuModule } from '../kernels/module.js';
 import type { Allocation, DeviceMemory } from '../memory/device-memory.js';

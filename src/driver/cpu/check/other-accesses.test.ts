@@ -2,7 +2,7 @@
 // frames of functions that are really called.
 
 import { describe, expect, test } from 'vitest';
-import type { CheckReport } from '../../check-report.js';
+import type { CheckReport } from '../../../ground/check-report.js';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 import type { Shape } from '../testing/checked-device.js';
 

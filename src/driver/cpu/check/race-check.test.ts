@@ -1,7 +1,7 @@
 // Races of threads, blocks and streams, and what is none.
 
 import { describe, expect, test } from 'vitest';
-import type { CheckOptions, CheckReport } from '../../check-report.js';
+import type { CheckOptions, CheckReport } from '../../../ground/check-report.js';
 import { CheckedDevice, kernelOf } from '../testing/checked-device.js';
 import type { Shape } from '../testing/checked-device.js';
 

@@ -3,7 +3,7 @@
  * not come is an error of the program.
  */
 import { ARRIVAL, CTX, SHUFFLE, SCRATCH_STATES, THREAD_EXITED } from '../../../ptx/index.js';
-import type { CheckKind } from '../../check-report.js';
+import type { CheckKind } from '../../../ground/check-report.js';
 import type { Arrival, BlockWatch } from './block-watch.js';
 import type { RaceCheck } from './race-check.js';
 

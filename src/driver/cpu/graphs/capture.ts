@@ -6,7 +6,7 @@
  * Mistakes invalidate the capture, as the driver has it: nothing more can be captured, and ending it fails.
  */
 import { CUstreamCaptureMode } from '../../flags.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
 import type { Machine } from '../machine.js';

@@ -2,7 +2,7 @@
  * What decides a conditional node: a word of device memory that kernels set with cudaGraphSetConditional. A handle is the
  * address of two words, the first of which says that it is one, so that a number which is none does no harm.
  */
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
 import type { Range } from '../memory/arena.js';

@@ -3,8 +3,8 @@
  * names the kernel, the line of PTX, the block, the thread and the address.
  */
 import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
-import type { CheckKind, CheckReport } from '../../check-report.js';
-import { CUresult } from '../../result.js';
+import type { CheckKind, CheckReport } from '../../../ground/check-report.js';
+import { CUresult } from '../../../ground/result.js';
 import { summary } from '../check/checker.js';
 import { hex } from '../failure.js';
 import type { BlockSlot } from './block-slots.js';

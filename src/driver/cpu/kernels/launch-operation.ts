@@ -17,7 +17,7 @@ import { FUEL, SHARED_FUEL, blocksToRun, stampClock } from '../crew/worksite.js'
 import { beginCluster, blockAddresses, clusterShape, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
 import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { BlockSlot, SlotLayout } from './block-slots.js';

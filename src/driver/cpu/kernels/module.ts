@@ -5,7 +5,7 @@
 import { PtxError, relocate } from '../../../ptx/index.js';
 import type { CompiledKernel, CompiledModule, DataVariable } from '../../../ptx/index.js';
 import { DriverError } from '../../error.js';
-import { CUresult } from '../../result.js';
+import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { fail } from '../failure.js';
 import type { MachineServices } from '../machine.js';

@@ -1,7 +1,7 @@
 /**
  * A device that is checked, and kernels written in a few lines of PTX for it.
  */
-import type { CheckOptions, CheckReport } from '../../check-report.js';
+import type { CheckOptions, CheckReport } from '../../../ground/check-report.js';
 import { DriverError } from '../../error.js';
 import type { PolledDriver } from '../../driver.js';
 import { openCpu } from '../open.js';

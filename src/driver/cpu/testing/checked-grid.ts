@@ -5,7 +5,7 @@
 import type { Argument, Launch, Outcome } from '../../../ptx/run-grid.test-support.js';
 import type { CompileOptions, CompiledModule } from '../../../ptx/index.js';
 import { STATUS, compilePtx } from '../../../ptx/index.js';
-import type { CheckReport } from '../../check-report.js';
+import type { CheckReport } from '../../../ground/check-report.js';
 import type { PolledDriver } from '../../driver.js';
 import { openCpu } from '../open.js';
 

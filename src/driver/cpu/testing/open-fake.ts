@@ -3,7 +3,7 @@
  */
 import type { PolledDriver } from '../../driver.js';
 import { DriverError } from '../../error.js';
-import { resultName } from '../../result.js';
+import { resultName } from '../../../ground/result.js';
 import { createCpuDriver } from '../cpu-driver.js';
 import type { CpuOptions } from '../cpu-driver.js';
 import { ALL_KERNELS, fakeCompile } from './fake-compiler.js';

@@ -1,0 +1,195 @@
+/**
+ * Every error that the library raises: one family, each with a stable `code`.
+ */
+import type { CUresult } from './result.js';
+import type { CheckReport } from './check-report.js';
+import type { InFlight } from './in-flight.js';
+
+/** Why: stable from version to version. docs/errors.md tells when each arises and what to do. */
+export type CudaErrorCode =
+  | 'ERR_CUDA_INVALID_ARGUMENT'
+  | 'ERR_CUDA_DISPOSED'
+  | 'ERR_CUDA_OUT_OF_MEMORY'
+  | 'ERR_CUDA_DEVICE_LOST'
+  | 'ERR_CUDA_CHECK'
+  | 'ERR_CUDA_SCHEDULE'
+  | 'ERR_CUDA_DEVICE_CLOSED'
+  | 'ERR_CUDA_NO_DEVICE'
+  | 'ERR_CUDA_NO_DRIVER'
+  | 'ERR_CUDA_NO_LIBRARY'
+  | 'ERR_CUDA_COMPILE'
+  | 'ERR_CUDA_NOT_FOUND'
+  | 'ERR_CUDA_UNDEFINED_CONTENTS'
+  | 'ERR_CUDA_SOURCE_DETACHED'
+  | 'ERR_CUDA_CAPTURE'
+  | 'ERR_CUDA_NESTED'
+  | 'ERR_CUDA_BUSY'
+  | 'ERR_CUDA_QUEUE_FULL'
+  | 'ERR_CUDA_UNSUPPORTED'
+  | 'ERR_CUDA_FORMAT'
+  | 'ERR_CUDA_DRIVER'
+  | 'ERR_CUDA_LIBRARY'
+  | 'ERR_CUDA_INTERNAL';
+
+export interface CudaErrorOptions {
+  cause?: unknown;
+  driverName?: string | undefined;
+  driverCode?: CUresult | undefined;
+  operation?: string | undefined;
+}
+
+/** Base of every error of this library. */
+export class CudaError extends Error {
+  override name = 'CudaError';
+  /** Stable; tell errors apart by it, not by the message. */
+  readonly code: CudaErrorCode;
+  /** NVIDIA's name of the driver's result, where the driver was asked. */
+  readonly driverName: string | undefined;
+  /** The driver's number of the result. */
+  readonly driverCode: CUresult | undefined;
+  /** What was being done: the library's call, or the driver's. */
+  readonly operation: string | undefined;
+
+  constructor(code: CudaErrorCode, message: string, options: CudaErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.driverName = options.driverName;
+    this.driverCode = options.driverCode;
+    this.operation = options.operation;
+  }
+}
+
+/** An argument was wrong. Thrown at the call, before anything is queued. */
+export class CudaArgumentError extends CudaError {
+  override name = 'CudaArgumentError';
+  /** The argument's name. */
+  readonly argument: string;
+  constructor(argument: string, message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_INVALID_ARGUMENT', message, options);
+    this.argument = argument;
+  }
+}
+
+/** An object was used after it was disposed of, or after its device was closed. */
+export class CudaDisposedError extends CudaError {
+  override name = 'CudaDisposedError';
+  constructor(message: string) {
+    super('ERR_CUDA_DISPOSED', message);
+  }
+}
+
+/** A queue has as many requests as it may hold: the one that met this was not taken. */
+export class CudaQueueFullError extends CudaError {
+  override name = 'CudaQueueFullError';
+  /** What the queue holds at most. */
+  readonly queueSize: number;
+  /** When there will be room, at the speed seen so far: milliseconds. */
+  readonly retryAfter: number;
+  constructor(message: string, queueSize: number, retryAfter: number) {
+    super('ERR_CUDA_QUEUE_FULL', message);
+    this.queueSize = queueSize;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** There was not enough memory. Work that did not need it goes on. */
+export class CudaOutOfMemoryError extends CudaError {
+  override name = 'CudaOutOfMemoryError';
+  constructor(message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_OUT_OF_MEMORY', message, options);
+  }
+}
+
+/** The device met a fault and cannot be used any more; `cause` is the first fault. */
+export class CudaDeviceLostError extends CudaError {
+  override name = 'CudaDeviceLostError';
+  /**
+   * What had been issued and was not seen to end when the fault was found, for each stream that had any: one of these
+   * operations met it.
+   */
+  readonly inFlight: readonly InFlight[];
+  constructor(message: string, options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = [], code: CudaErrorCode = 'ERR_CUDA_DEVICE_LOST') {
+    super(code, message, options);
+    this.inFlight = inFlight;
+  }
+}
+
+/** The checking CPU device found something wrong, and is lost as it would be by a fault. */
+export class CudaCheckError extends CudaDeviceLostError {
+  override name = 'CudaCheckError';
+  /** All that the launch was found with. */
+  readonly reports: readonly CheckReport[];
+  constructor(message: string, reports: readonly CheckReport[], options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = []) {
+    super(message, options, inFlight, 'ERR_CUDA_CHECK');
+    this.reports = reports;
+  }
+}
+
+/** A program fails in an order of work that a device may choose; `cause` is what it failed with, if it did not just give another result. */
+export class CudaScheduleError extends CudaError {
+  override name = 'CudaScheduleError';
+  /** Decides that order. */
+  readonly seed: number;
+  constructor(seed: number, message: string, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_SCHEDULE', message, options);
+    this.seed = seed;
+  }
+}
+
+/** A place in a user's file. */
+export interface SourcePlace {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 1. */
+  readonly column: number;
+}
+
+/** A module or a kernel did not compile or load; `log` is what the compiler said. */
+export class CudaCompileError extends CudaError {
+  override name = 'CudaCompileError';
+  readonly log: string;
+  readonly infoLog: string;
+  /** Where in the user's file, of a kernel in TypeScript; undefined where that is not known. */
+  readonly place: SourcePlace | undefined;
+  constructor(message: string, log: string, infoLog: string, options: CudaErrorOptions & { place?: SourcePlace } = {}) {
+    super('ERR_CUDA_COMPILE', message, options);
+    this.log = log;
+    this.infoLog = infoLog;
+    this.place = options.place;
+  }
+}
+
+/** A file, or a stream of bytes, is not what its format says, or holds what this library has no type for. */
+export class CudaFormatError extends CudaError {
+  override name = 'CudaFormatError';
+  /** Which format it was read as. */
+  readonly format: 'npy' | 'safetensors' | 'image' | 'frames';
+  /** Where in the file, bytes; undefined where it is no one place. */
+  readonly offset: number | undefined;
+  constructor(format: CudaFormatError['format'], message: string, offset?: number, options: CudaErrorOptions = {}) {
+    super('ERR_CUDA_FORMAT', `${format}: ${message}`, options);
+    this.format = format;
+    this.offset = offset;
+  }
+}
+
+/** A function of one of NVIDIA's libraries (NPP, cuBLAS, …) said that it has failed. */
+export class CudaLibraryError extends CudaError {
+  override name = 'CudaLibraryError';
+  /** The library, with its version. */
+  readonly library: string;
+  /** The library's function. */
+  readonly call: string;
+  /** What it returned. */
+  readonly status: number;
+  /** The library's own name for that, e.g. `NPP_STEP_ERROR`. */
+  readonly statusName: string;
+  constructor(message: string, failure: { library: string; call: string; status: number; statusName: string }, code: CudaErrorCode = 'ERR_CUDA_LIBRARY', options: CudaErrorOptions = {}) {
+    super(code, message, options);
+    this.library = failure.library;
+    this.call = failure.call;
+    this.status = failure.status;
+    this.statusName = failure.statusName;
+  }
+}

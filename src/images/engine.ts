@@ -1,0 +1,165 @@
+/**
+ * Engines: who carries an operation out. `own` are our kernels, written in TypeScript, which are always there and run on every
+ * device; `npp` is NVIDIA's library. An operation describes what is to be done (images, results, parameters); a table of each
+ * engine says which dtypes and channels it takes and how it queues the work.
+ */
+import { CudaArgumentError } from '../core/index.js';
+import type { Device } from '../core/index.js';
+import { invalid } from '../ground/arguments.js';
+import { operation } from '../library/operation.js';
+import type { Work } from '../library/operation.js';
+import type { AnyDevice, DeviceOp } from '../ops/index.js';
+import { coreOf } from '../ops/scheduling.js';
+import { Tensor } from '../tensor/index.js';
+import type { AnyTensor } from '../tensor/index.js';
+import { shareElements } from '../tensor/tensor.js';
+import { CHANNELS, IMAGE_NAMES } from './image.js';
+import type { Channels, Image, ImageName, NewTensor } from './image.js';
+import { nppEngine } from './npp-engine.js';
+
+/** `own`: our kernels. `npp`: NVIDIA's NPP, where it is installed. */
+export type EngineName = 'own' | 'npp';
+
+const ENGINE_NAMES: readonly EngineName[] = ['own', 'npp'];
+
+/** Whether an engine can be used on a device. */
+export interface EngineInfo {
+  readonly name: EngineName;
+  readonly available: boolean;
+  /** The library's version, where it has one of its own. */
+  readonly version?: string;
+  /** Where it is not available: why, and what to do. */
+  readonly reason?: string;
+}
+
+/** What every operation on images takes. */
+export interface EngineOptions {
+  /** Who carries the operation out. Default: {@link getDefaultEngine}, `own` unless it was set. */
+  readonly engine?: EngineName;
+}
+
+/** What an operation is to do, once its arguments are known to be right. */
+export interface Description<P> {
+  /** What is read. The first one's dtype and channels say whether an engine has the operation. */
+  readonly images: readonly Image[];
+  /** What is written: tensors that were given, or what is to be allocated. */
+  readonly results: readonly (AnyTensor | NewTensor)[];
+  readonly parameters: P;
+}
+
+/** A description whose results are there. */
+export interface Task<P> extends Description<P> {
+  readonly results: readonly AnyTensor[];
+}
+
+/** How an engine carries out one operation: a row of its table. */
+export interface Carrier<P> {
+  /** Numbers of channels that it takes, for each dtype of the first image. Default: all of them. */
+  readonly takes?: Partial<Readonly<Record<ImageName, readonly Channels[]>>>;
+  /** What of the description it does not have, though dtype and channels are right: 'no filter lanczos3'. Undefined where it can. */
+  readonly lacks?: (description: Description<P>) => string | undefined;
+  /** Adds what is to be queued. Pixels of images and results are contiguous in rows; pitches are any. */
+  readonly queue: (work: Work, task: Task<P>) => void;
+}
+
+/** An engine beside our own kernels. */
+export interface Engine {
+  /** Its rows, by the operation's name. */
+  readonly carriers: Readonly<Record<string, Carrier<never> | undefined>>;
+  /** Whether it can be used on the device. Never rejects. */
+  look(device: Device): Promise<EngineInfo>;
+}
+
+const OTHERS: Readonly<Record<Exclude<EngineName, 'own'>, Engine>> = { npp: nppEngine };
+
+let defaultEngine: EngineName = 'own';
+
+/** The engine of operations that name none. */
+export function getDefaultEngine(): EngineName {
+  return defaultEngine;
+}
+
+/**
+ * Sets the engine of operations that name none, from the next call on. Nothing falls back silently: what the engine lacks throws.
+ *
+ * @throws CudaArgumentError for a name that is none
+ */
+export function setDefaultEngine(name: EngineName): void {
+  checkEngine('name', name);
+  defaultEngine = name;
+}
+
+/** What there is on a device. `own` always is. */
+export async function engines(device: AnyDevice): Promise<readonly EngineInfo[]> {
+  const core = coreOf(device);
+  return [{ name: 'own', available: true }, ...await Promise.all(Object.values(OTHERS).map((engine) => engine.look(core)))];
+}
+
+function checkEngine(argument: string, name: unknown): asserts name is EngineName {
+  if (!(ENGINE_NAMES as readonly unknown[]).includes(name)) throw invalid(argument, `one of ${ENGINE_NAMES.join(', ')}`, name);
+}
+
+/** An operation: its name, and how our kernels carry it out. */
+export interface ImageOperation<P> {
+  readonly name: string;
+  readonly own: Carrier<P>;
+}
+
+/**
+ * The operation on its inputs.
+ *
+ * @param inputs tensors, operations that give them, or undefined where an optional one was left out
+ * @param describe looks at the inputs, in their order, and throws for wrong ones
+ * @param give what the operation gives, of its results
+ */
+export function imageOperation<P, R>(definition: ImageOperation<P>, inputs: readonly unknown[], options: EngineOptions, describe: (values: readonly unknown[]) => Description<P>, give: (results: readonly AnyTensor[], description: Description<P>) => R): DeviceOp<R> {
+  const { engine = defaultEngine } = options;
+  checkEngine('options.engine', engine);
+  return operation(definition.name, inputs, (values) => {
+    const description = describe(values);
+    const carrier = carrierFor(definition, engine, description);
+    checkApart(definition.name, description);
+    return (work) => {
+      const results = description.results.map((result) => (result instanceof Tensor ? result : work.result(result.dtype, [...result.shape]) as unknown as AnyTensor));
+      carrier.queue(work, { ...description, results });
+      return give(results, description);
+    };
+  });
+}
+
+/** The engine's row. @throws CudaArgumentError where it has none for this, naming one that has */
+function carrierFor<P>(definition: ImageOperation<P>, engine: EngineName, description: Description<P>): Carrier<P> {
+  const carrier = carrierOf(definition, engine);
+  const lacking = lackOf(carrier, description);
+  if (carrier !== undefined && lacking === undefined) return carrier;
+  const { name } = definition;
+  const having = ENGINE_NAMES.find((other) => other !== engine && lackOf(carrierOf(definition, other), description) === undefined);
+  throw new CudaArgumentError('options.engine', `options.engine: '${engine}' has ${lacking ?? 'no'} for ${name}(…). ${having === undefined ? 'No engine has it.' : `'${having}' has it: write { engine: '${having}' }.`}`);
+}
+
+function carrierOf<P>({ name, own }: ImageOperation<P>, engine: EngineName): Carrier<P> | undefined {
+  return engine === 'own' ? own : OTHERS[engine].carriers[name] as Carrier<P> | undefined;
+}
+
+function lackOf<P>(carrier: Carrier<P> | undefined, description: Description<P>): string | undefined {
+  if (carrier === undefined) return 'nothing';
+  const { dtype, channels } = description.images[0]!;
+  const counts = carrier.takes === undefined ? CHANNELS : carrier.takes[dtype.name];
+  if (counts?.includes(channels) !== true) {
+    const taken = IMAGE_NAMES.flatMap((name) => { const given = carrier.takes![name]; return given === undefined ? [] : [`${name} with ${given.join(', ')}`]; });
+    return `no ${dtype.name} with ${channels} ${channels === 1 ? 'channel' : 'channels'}, but ${taken.join('; ')},`;
+  }
+  return carrier.lacks?.(description);
+}
+
+/** @throws CudaArgumentError where a result that was given shares elements with what is read */
+function checkApart<P>(name: string, { images, results }: Description<P>): void {
+  for (const result of results) {
+    if (!(result instanceof Tensor)) continue;
+    for (const { tensor } of images) {
+      if (tensor.buffer.memory === result.buffer.memory && shareElements(tensor, result)) {
+        throw invalid('options.out', `an image that shares no pixels with what ${name}(…) reads`, result, 'Leave it out, or copy the image with dup() first.');
+      }
+    }
+  }
+}

@@ -1,0 +1,109 @@
+/** Images as networks take them: scaled, without the mean, in units of the deviation. */
+import { CudaArgumentError, f32 } from '../core/index.js';
+import type { DType } from '../core/index.js';
+import { checkOptions, invalid } from '../ground/arguments.js';
+import type { DeviceOp, OrOp } from '../ops/index.js';
+import type { Tensor } from '../tensor/index.js';
+import { checkChannelNumbers, forChannels } from './channel-numbers.js';
+import type { ChannelNumbers } from './channel-numbers.js';
+import { imageOperation } from './engine.js';
+import type { EngineOptions, ImageOperation } from './engine.js';
+import { imageOf, imageOfResult, resultFor } from './image.js';
+import type { Image, ImageName } from './image.js';
+import { planarResultFor } from './planar-image.js';
+import { channelNumbers, eachChannel } from './per-channel.js';
+import { addPixels } from './pixel-kernel.js';
+import { packed, planes } from './pixel-runs.js';
+import { checkImageDType } from './rescaling.js';
+import { WHITE } from './rounding.js';
+
+/** Where the channels of a result lie: as planes, or in pixels. */
+export type TensorOrder = 'nchw' | 'nhwc';
+/** dtypes that normalised images have. */
+export type NormalisedName = 'f16' | 'f32';
+
+/** How elements are normalised: a number for all channels, or one for each. */
+export interface Normalisation {
+  /** Default: 1 / white, so that white is 1: of 255 for u8, 65535 for u16, 1 for floats. */
+  readonly scale?: ChannelNumbers;
+  /** Taken away behind the scale. Default: 0. */
+  readonly mean?: ChannelNumbers;
+  /** What is then divided by. Default: 1. */
+  readonly deviation?: ChannelNumbers;
+}
+
+/** What {@link normalise} takes. */
+export interface NormaliseOptions<E extends NormalisedName = NormalisedName> extends Normalisation, EngineOptions {
+  /** f16 or f32. Default: f32. */
+  readonly dtype?: DType<E>;
+  /** Default: nchw. */
+  readonly order?: TensorOrder;
+  /** Where it is written. Default: a new tensor. */
+  readonly out?: OrOp<Tensor<E>>;
+}
+
+/** What an engine is told: an element x of channel c becomes x · factors[c] + summands[c]. */
+export interface Normalising {
+  readonly factors: readonly number[];
+  readonly summands: readonly number[];
+  readonly order: TensorOrder;
+}
+
+export const NORMALISATION = ['scale', 'mean', 'deviation'] as const;
+export const NORMALISED: readonly NormalisedName[] = ['f16', 'f32'];
+const ORDERS: readonly TensorOrder[] = ['nchw', 'nhwc'];
+
+/** @throws CudaArgumentError for what are no numbers, or a deviation of 0 */
+export function checkNormalisation({ scale, mean, deviation }: Normalisation): void {
+  if (scale !== undefined) checkChannelNumbers('options.scale', scale);
+  if (mean !== undefined) checkChannelNumbers('options.mean', mean);
+  if (deviation !== undefined) checkChannelNumbers('options.deviation', deviation, { what: 'not 0', test: (value) => value !== 0 });
+}
+
+/** Factors and summands for each channel. @throws CudaArgumentError for as many numbers as there are not channels */
+export function factorsOf({ scale, mean = 0, deviation = 1 }: Normalisation, { channels, dtype }: Image): { readonly factors: readonly number[]; readonly summands: readonly number[] } {
+  const scales = forChannels('options.scale', scale ?? 1 / WHITE[dtype.name], channels);
+  const means = forChannels('options.mean', mean, channels);
+  const deviations = forChannels('options.deviation', deviation, channels);
+  return { factors: scales.map((each, c) => each / deviations[c]!), summands: means.map((each, c) => -each / deviations[c]! + 0) };
+}
+
+/** @throws CudaArgumentError */
+export function checkOrder(argument: string, order: unknown): asserts order is TensorOrder {
+  if (!(ORDERS as readonly unknown[]).includes(order)) throw invalid(argument, `one of ${ORDERS.join(', ')}`, order);
+}
+
+const scaled = eachChannel((x, _y, factor, summand) => x * factor + summand);
+
+const normalisations: ImageOperation<Normalising> = {
+  name: 'normalise',
+  own: {
+    queue(work, { images: [image], results: [out], parameters: { factors, summands, order } }) {
+      addPixels(work, { key: 'normalise', f: scaled, numbers: channelNumbers(factors, summands) }, [packed(image!)], order === 'nchw' ? planes(out!) : packed(imageOfResult(out!)));
+    },
+  },
+};
+
+/**
+ * (x · scale - mean) / deviation of each element, as a tensor of f16 or f32: [N, C, H, W] of a batch and [C, H, W] of an image, or as the
+ * image lies with `order: 'nhwc'`. One pass over the image. Computed as x · f + s with one rounding in f32, where f = scale / deviation
+ * and s = -mean / deviation are rounded to f32; f16 is then rounded to the nearest, ties to even.
+ *
+ * @throws CudaArgumentError for another dtype, a deviation of 0, as many numbers as there are not channels; at the call, or when it is run
+ * where an operation gives the image
+ */
+export function normalise<E extends NormalisedName = 'f32'>(image: OrOp<Tensor<ImageName>>, options: NormaliseOptions<E> = {}): DeviceOp<Tensor<E, number[]>> {
+  checkOptions('options', options, [...NORMALISATION, 'dtype', 'order', 'engine', 'out']);
+  const { dtype = f32, order = 'nchw', out } = options;
+  checkImageDType('options.dtype', dtype, NORMALISED);
+  checkOrder('options.order', order);
+  checkNormalisation(options);
+  return imageOperation(normalisations, [image, out], options, ([given, into]) => {
+    const read = imageOf('normalise', 'image', given);
+    const { name } = dtype;
+    const result = order === 'nchw' ? planarResultFor('normalise', read, name, read.channels, into) : resultFor('normalise', read, { dtype: name }, into);
+    const parameters = { ...factorsOf(options, read), order };
+    if (parameters.factors.some((each) => !Number.isFinite(Math.fround(each)))) throw new CudaArgumentError('options.scale', 'options.scale: expected numbers whose quotients with options.deviation f32 has.');
+    return { images: [read], results: [result], parameters };
+  }, ([result]) => result) as never;
+}

@@ -1,0 +1,42 @@
+/**
+ * The compiler, in parts that are loaded when they are first needed: a program that finds all of its kernels on disk does
+ * without. They come by `import()`, so a thread that blocks has what was loaded before. What was not, it requires: Node loads a
+ * module of ESM that way since 20.19. That works where this file lies beside whole-compiler.js, as in the package; a bundler's
+ * output has no such file.
+ */
+import { createRequire } from 'node:module';
+
+export type CompilerParts = typeof import('./whole-compiler.js');
+type Name = keyof CompilerParts;
+
+const SOURCES: { readonly [K in Name]: () => Promise<Pick<CompilerParts, K>> } = {
+  readKernel: () => import('../compiler/read/read-kernel.js'),
+  emitKernel: () => import('../compiler/emit/emit.js'),
+  lowered: () => import('../compiler/lowering.js'),
+  locateText: () => import('./source-location.js'),
+  compileError: () => import('./compile-error.js'),
+};
+
+const loaded: { [K in Name]?: CompilerParts[K] } = {};
+
+export async function compilerPart<K extends Name>(name: K): Promise<CompilerParts[K]> {
+  const part: CompilerParts[K] = loaded[name] ?? (await SOURCES[name]())[name];
+  loaded[name] = part;
+  return part;
+}
+
+/** {@link compilerPart} on a thread that blocks; undefined where it cannot be had. */
+export function compilerPartNow<K extends Name>(name: K): CompilerParts[K] | undefined {
+  return loaded[name] ?? required()?.[name];
+}
+
+let whole: Partial<CompilerParts> | undefined;
+
+function required(): Partial<CompilerParts> | undefined {
+  try {
+    whole ??= createRequire(import.meta.url)('./whole-compiler.js') as Partial<CompilerParts>;
+  } catch {
+    // There is no such file, or this Node does not require modules of ESM.
+  }
+  return whole;
+}

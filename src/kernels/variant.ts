@@ -1,0 +1,97 @@
+/** One kernel to be compiled: a definition with its constants, and the forms that its code has for different launches. */
+import type { Lowering } from '../compiler/lowering.js';
+import type { KernelSource, Signature } from '../compiler/signature.js';
+import { keyOfUses } from './uses.js';
+import type { UsedByName } from './uses.js';
+import { compilerDigest } from './compiler-digest.js';
+import type { Device } from '../core/index.js';
+import type { Loading } from './loaded-kernel.js';
+import type { StackFrame } from '../core/call-stack.js';
+
+/** What `kernel(…)` was given, read. */
+export interface Definition {
+  readonly name: string;
+  readonly text: string;
+  /** Where the body is not what a thread does. */
+  readonly lowering?: Lowering;
+  readonly signature: Signature;
+  /** The calls that led to its definition. */
+  readonly site: readonly StackFrame[];
+}
+
+export type IndexType = KernelSource['indexType'];
+
+/** What code is specialised for, beside the source. */
+export interface CodeForm {
+  readonly index: IndexType;
+  /** Whether every tensor begins at a multiple of {@link ALIGNMENT} bytes. */
+  readonly aligned: boolean;
+  /** Whether each index is looked at. */
+  readonly checks: boolean;
+  /** Threads of a block; undefined in code for any. */
+  readonly block: readonly [number, number, number] | undefined;
+  /** Whether it says which line of the user's file each instruction comes from. */
+  readonly lines: boolean;
+}
+
+/** Bytes: what the widest access of one thread takes. */
+export const ALIGNMENT = 16;
+
+/** Blocks, beside its own, that a kernel has code of their own for: whoever has more of them does not compile for each. */
+const MOST_BLOCKS = 8;
+
+/** Threads that every device's blocks may have: what has more is told of when it is launched. */
+const MOST_THREADS = 1024;
+
+/** A definition with its constants. */
+export class Variant {
+  readonly definition: Definition;
+  readonly uses: UsedByName;
+  /** Where it is loaded, by {@link keyOfForm}: found without the source's key, which is long. */
+  readonly loaded = new WeakMap<Device, Map<string, Loading>>();
+  private ownKey: string | undefined = undefined;
+  private ownAsserts: boolean | undefined = undefined;
+  private readonly blocks = new Set<string>();
+
+  constructor(definition: Definition, uses: UsedByName) {
+    this.definition = definition;
+    this.uses = uses;
+  }
+
+  source(indexType: IndexType): KernelSource {
+    const { name, signature, text } = this.definition;
+    return { name, signature, text, uses: this.uses, indexType };
+  }
+
+  /** Whether launches with this block, which is not the kernel's own, have code in which it is known: the first few. */
+  hasCodeFor(block: readonly [number, number, number]): boolean {
+    const key = block.join();
+    if (this.blocks.size < MOST_BLOCKS && block[0] * block[1] * block[2] <= MOST_THREADS) this.blocks.add(key);
+    return this.blocks.has(key);
+  }
+
+  /** Whether the kernel, or a function that it uses, may have an assertion: it says the line on which it stands. */
+  get asserts(): boolean {
+    this.ownAsserts ??= mayAssert(this.definition.text, this.uses);
+    return this.ownAsserts;
+  }
+
+  /** Different for sources that are compiled to something different. */
+  get sourceKey(): string {
+    if (this.ownKey === undefined) {
+      const { name, signature, text, lowering } = this.definition;
+      this.ownKey = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses), lowering]);
+    }
+    return this.ownKey;
+  }
+}
+
+function mayAssert(text: string, uses: UsedByName): boolean {
+  if (/\bassert\b/.test(text)) return true;
+  return Object.values(uses).some((used) => typeof used === 'object' && 'text' in used && mayAssert(used.text, used.uses));
+}
+
+/** Different for forms whose code differs. */
+export function keyOfForm({ index, aligned, checks, block, lines }: CodeForm): string {
+  return `${index}${aligned ? ' aligned' : ''}${checks ? ' checked' : ''}${block === undefined ? '' : ` ${block.join('x')}`}${lines ? ' lines' : ''}`;
+}

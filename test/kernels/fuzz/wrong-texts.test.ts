@@ -1,0 +1,77 @@
+/**
+ * Texts of kernels with tokens changed are compiled and loaded, or refused with a CudaCompileError that says where, what and what
+ * to write instead; never with another error, never without an end.
+ *
+ * ASYNC_CUDA_TEST_RUNS: of how many texts; ASYNC_CUDA_TEST_SEED: the first one's seed. Each is changed in several ways.
+ */
+import { CudaCompileError, Device } from 'async-cuda';
+import { expect, test } from 'vitest';
+
+import { KernelSourceError } from '../../../src/compiler/source-error.js';
+import { onDevice } from '../../core/test-device.js';
+import { Random } from '../../compiler/fuzz/random-kernel.test-support.js';
+import { functionOf, kernelOf } from './compare-source.js';
+import { randomSource } from './random-source.js';
+import { Watch } from './watch.js';
+import { wrongSource } from './wrong-source.js';
+
+const RUNS = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 15);
+const FIRST = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
+const CHANGED = 40;
+const LONGEST_MS = 60_000;
+const MOST_TOLD = 5;
+
+/** What is wrong with how a text was refused; undefined where nothing is. */
+function complaint(error: unknown): string | undefined {
+  if (!(error instanceof CudaCompileError)) return `threw ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
+  const { cause } = error;
+  if (!(cause instanceof KernelSourceError)) return `does not load: ${error.message}`;
+  const { what, fix, span, text } = cause;
+  if (what === '' || fix === '') return `says neither what nor how: ${error.message}`;
+  if (span === undefined) return `says no place: ${error.message}`;
+  if (!(span.start >= 0 && span.start <= span.end && span.end <= text.length)) return `says a place outside of the text, ${span.start} to ${span.end} of ${text.length}`;
+  if (!/line \d+, column \d+/.test(error.message) || !error.message.includes(fix)) return `does not tell its place or its fix: ${error.message}`;
+  return undefined;
+}
+
+/** Whether it is a function of JavaScript: another never comes to a kernel. */
+function isFunction(text: string): boolean {
+  try {
+    return typeof functionOf(text) === 'function';
+  } catch {
+    return false;
+  }
+}
+
+onDevice('Texts of kernels with tokens changed', (host) => {
+  test(`${RUNS} × ${CHANGED} are compiled and loaded, or refused with place and fix`, async () => {
+    const device = Device.of(host.device);
+    const watch = new Watch(LONGEST_MS);
+    const found: string[] = [];
+    const counts = { compiled: 0, refused: 0, 'no function': 0 };
+    for (let seed = FIRST; seed < FIRST + RUNS && found.length < MOST_TOLD; seed++) {
+      const source = randomSource(seed);
+      const random = new Random(seed ^ 0xbad);
+      for (let k = 0; k < CHANGED; k++) {
+        const text = wrongSource(source.text, random);
+        if (!isFunction(text)) {
+          counts['no function']++;
+          continue;
+        }
+        watch.begin(text);
+        try {
+          await kernelOf({ ...source, text }).prepare(device);
+          counts.compiled++;
+        } catch (error) {
+          counts.refused++;
+          const what = complaint(error);
+          if (what !== undefined) found.push(`ASYNC_CUDA_TEST_SEED=${seed}: ${what.slice(0, 600)}\n${text}`);
+        }
+      }
+    }
+    await watch.end();
+    expect(found.join('\n\n')).toBe('');
+    // A test of nothing but texts that are right, or that are none, would pass too.
+    expect(Math.min(counts.compiled, counts.refused)).toBeGreaterThan(RUNS / 2);
+  }, 60_000 + RUNS * CHANGED * 1_000);
+}, ['worker']);
