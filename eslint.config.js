@@ -4,11 +4,21 @@ import tseslint from 'typescript-eslint';
 import { fieldsFromTheStart } from './scripts/fields-rule.mjs';
 
 export default defineConfig(
-  globalIgnores(['dist/', '.carry/', 'coverage/', 'demo/out/', 'test/packaging/fixture/', '**/{thread,crew}-source.ts', 'src/kernels/compiler-digest.ts']),
+  globalIgnores([
+    'dist/',
+    '.carry/',
+    'coverage/',
+    'demo/out/',
+    'test/packaging/fixture/',
+    '**/{thread,crew}-source.ts',
+    'src/kernels/compiler-digest.ts',
+  ]),
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.recommendedTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
     rules: {
       eqeqeq: ['error', 'always'],
@@ -16,15 +26,28 @@ export default defineConfig(
       'no-var': 'error',
       'prefer-const': ['error', { destructuring: 'all' }],
 
-      // A Pending is thenable so that it can be awaited, and made so that it need not be: it is no promise here.
+      // A Pending is thenable so that it can be awaited, and made so that it need not be: it is no
+      // promise here.
       '@typescript-eslint/no-floating-promises': ['error', { checkThenables: false }],
-      '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { arguments: false } }],
+      '@typescript-eslint/no-misused-promises': [
+        'error',
+        { checksVoidReturn: { arguments: false } },
+      ],
       '@typescript-eslint/consistent-type-imports': ['error', { disallowTypeAnnotations: false }],
       '@typescript-eslint/consistent-type-exports': 'error',
       '@typescript-eslint/no-explicit-any': 'error',
-      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true }],
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
-      '@typescript-eslint/no-empty-object-type': ['error', { allowInterfaces: 'with-single-extends' }],
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true },
+      ],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
+      '@typescript-eslint/no-empty-object-type': [
+        'error',
+        { allowInterfaces: 'with-single-extends' },
+      ],
 
       // An interface's async method may have nothing to wait for.
       '@typescript-eslint/require-await': 'off',
@@ -37,8 +60,15 @@ export default defineConfig(
     rules: { 'project/fields-from-the-start': 'error' },
   },
   {
-    // What comes out of JSON, a mock or a fabricated module is any, and the assertion that follows is the check.
-    files: ['**/*.test.ts', '**/*.test-support.ts', '**/testing/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts'],
+    // What comes out of JSON, a mock or a fabricated module is any, and the assertion that follows
+    // is the check.
+    files: [
+      '**/*.test.ts',
+      '**/*.test-support.ts',
+      '**/testing/**/*.ts',
+      'test/**/*.ts',
+      'bench/**/*.ts',
+    ],
     rules: {
       '@typescript-eslint/no-unsafe-argument': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',

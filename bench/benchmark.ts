@@ -1,5 +1,6 @@
 /**
- * What a benchmark is: something we do and sample, round by round, and the peers that do the same in the rounds between.
+ * What a benchmark is: something we do and sample, round by round, and the peers that do the same
+ * in the rounds between.
  */
 import type { Device } from './library.js';
 import type { ProgramName, Programs } from './peers/programs.js';
@@ -9,9 +10,15 @@ import type { Caller } from './processor.js';
 export type Area = 'runtime' | 'cpu-device' | 'ops' | 'kernels' | 'images' | 'inference';
 /** Of a rate (GB/s, 1/s) more is better, of a time or of memory less. */
 export type Unit = 'µs' | 'ms' | 'MiB' | 'GB/s' | '1/s';
-/** What a round's samples come down to. Over the rounds: the median, beside a peer the round of the median ratio; for `longest`, the longest. */
+/**
+ * What a round's samples come down to. Over the rounds: the median, beside a peer the round of the
+ * median ratio; for `longest`, the longest.
+ */
 export type Statistic = 'median' | 'p99' | 'longest';
-/** e.g. `<= 1.05`: of the ratio (ours by the peer's) where there is a peer, else of the value itself. */
+/**
+ * e.g. `<= 1.05`: of the ratio (ours by the peer's) where there is a peer, else of the value
+ * itself.
+ */
 export type Bar = `<= ${number}` | `>= ${number}`;
 
 /** What one round gave, in the benchmark's unit. */
@@ -21,7 +28,10 @@ export interface Round {
   readonly notes?: Readonly<Record<string, number>>;
 }
 
-/** Whoever is measured: us, or a peer. A round warms up, proves that the work is really done, then samples. */
+/**
+ * Whoever is measured: us, or a peer. A round warms up, proves that the work is really done, then
+ * samples.
+ */
 export interface Contender {
   round(): Promise<Round>;
   close?(): Promise<void>;

@@ -81,9 +81,17 @@ export const BENCHMARKS: readonly Benchmark[] = [
 /** Its peers are machine code. */
 const ON_GPUS = 'kernels';
 
-/** Those of which the name or the area has one of `names` in it; without names, all that are meant for the device. */
+/**
+ * Those of which the name or the area has one of `names` in it; without names, all that are meant
+ * for the device.
+ */
 export function select(names: readonly string[], kind: 'cuda' | 'cpu'): Benchmark[] {
-  if (names.length === 0) return BENCHMARKS.filter(({ area }) => kind === 'cuda' || area === 'cpu-device');
+  if (names.length === 0)
+    return BENCHMARKS.filter(({ area }) => kind === 'cuda' || area === 'cpu-device');
   const wanted = names.map((name) => name.toLowerCase());
-  return BENCHMARKS.filter(({ area, name }) => (kind === 'cuda' || area !== ON_GPUS) && wanted.some((text) => area === text || name.toLowerCase().includes(text)));
+  return BENCHMARKS.filter(
+    ({ area, name }) =>
+      (kind === 'cuda' || area !== ON_GPUS) &&
+      wanted.some((text) => area === text || name.toLowerCase().includes(text)),
+  );
 }

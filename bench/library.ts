@@ -1,6 +1,6 @@
 /**
- * The library as its users get it: the built package, not the sources that `async-cuda/core` names inside this project.
- * `npm run bench` builds it first.
+ * The library as its users get it: the built package, not the sources that `async-cuda/core` names
+ * inside this project. `npm run bench` builds it first.
  */
 import type * as Core from 'async-cuda/core';
 import type * as Inference from 'async-cuda/inference';
@@ -13,18 +13,29 @@ import type * as TensorRT from 'async-cuda/tensorrt';
 
 async function built(name: string): Promise<unknown> {
   return import(new URL(`../dist/${name}.js`, import.meta.url).href).catch((cause: unknown) => {
-    throw new Error(`bench: dist/${name}.js cannot be loaded; build it with npm run build:js`, { cause });
+    throw new Error(`bench: dist/${name}.js cannot be loaded; build it with npm run build:js`, {
+      cause,
+    });
   });
 }
 
-export const core = await built('core') as typeof Core;
-export const ops = await built('ops') as typeof Ops;
-export const library = await built('library') as typeof Library;
-export const root = await built('index') as typeof Root;
-export const inference = await built('inference') as typeof Inference;
-export const npp = await built('npp') as typeof Npp;
-export const onnxruntime = await built('onnxruntime') as typeof OnnxRuntime;
-export const tensorrt = await built('tensorrt') as typeof TensorRT;
+export const core = (await built('core')) as typeof Core;
+export const ops = (await built('ops')) as typeof Ops;
+export const library = (await built('library')) as typeof Library;
+export const root = (await built('index')) as typeof Root;
+export const inference = (await built('inference')) as typeof Inference;
+export const npp = (await built('npp')) as typeof Npp;
+export const onnxruntime = (await built('onnxruntime')) as typeof OnnxRuntime;
+export const tensorrt = (await built('tensorrt')) as typeof TensorRT;
 
-export type { Device, DeviceBuffer, DeviceName, HostArray, Kernel, Module, Pending, Stream } from 'async-cuda/core';
+export type {
+  Device,
+  DeviceBuffer,
+  DeviceName,
+  HostArray,
+  Kernel,
+  Module,
+  Pending,
+  Stream,
+} from 'async-cuda/core';
 export type { DeviceOp, OpContext, OpGraph, SchedulingPolicy } from 'async-cuda/ops';

@@ -1,7 +1,8 @@
 /**
- * How long the event loop is held up, window by window: the gaps between `setImmediate` callbacks. A machine takes a processor
- * from any process for some milliseconds now and then (a virtual one does, beside a loop that does nothing, too): that falls into
- * some windows. What a program does to its own loop lies in all of them. So a bar of a millisecond is for the median of the windows'
+ * How long the event loop is held up, window by window: the gaps between `setImmediate` callbacks.
+ * A machine takes a processor from any process for some milliseconds now and then (a virtual one
+ * does, beside a loop that does nothing, too): that falls into some windows. What a program does to
+ * its own loop lies in all of them. So a bar of a millisecond is for the median of the windows'
  * longest gaps, and the longest of all is told beside it.
  */
 import { performance } from 'node:perf_hooks';
@@ -23,7 +24,10 @@ export interface Stop {
 }
 
 /** Tells the end of each gap between turns, and its length, until the work ends. */
-async function watched(work: () => Promise<unknown>, turned: (now: number, gap: number) => void): Promise<void> {
+async function watched(
+  work: () => Promise<unknown>,
+  turned: (now: number, gap: number) => void,
+): Promise<void> {
   let running = true;
   let last = performance.now();
   const working = work().finally(() => {
@@ -32,7 +36,8 @@ async function watched(work: () => Promise<unknown>, turned: (now: number, gap: 
   // A failure is told below, at the end.
   working.catch(() => undefined);
   await new Promise<void>((resolve) => {
-    // A callback, not an await: the promises of a million turns would be a good part of the garbage.
+    // A callback, not an await: the promises of a million turns would be a good part of the
+    // garbage.
     const turn = (): void => {
       const now = performance.now();
       turned(now, now - last);
@@ -45,20 +50,29 @@ async function watched(work: () => Promise<unknown>, turned: (now: number, gap: 
   await working;
 }
 
-/** The longest gap of each window, milliseconds. @throws Error where the work ends before the first one does */
-export async function longestGaps(work: (stop: Stop) => Promise<unknown>, { settleMs, windowMs, windows }: Windows): Promise<number[]> {
+/**
+ * The longest gap of each window, milliseconds. @throws Error where the work ends before the first
+ * one does
+ */
+export async function longestGaps(
+  work: (stop: Stop) => Promise<unknown>,
+  { settleMs, windowMs, windows }: Windows,
+): Promise<number[]> {
   collectGarbage();
   // Made beforehand: what a turn makes is garbage of the loop that is watched.
   const longest = new Float64Array(windows);
   const stop: Stop = { now: false };
   const begin = performance.now() + settleMs;
   let window = -1;
-  await watched(() => work(stop), (now, gap) => {
-    window = Math.floor((now - begin) / windowMs);
-    // A gap is of the window in which it ends.
-    if (window >= 0 && window < windows) longest[window] = Math.max(longest[window]!, gap);
-    stop.now ||= window >= windows;
-  });
+  await watched(
+    () => work(stop),
+    (now, gap) => {
+      window = Math.floor((now - begin) / windowMs);
+      // A gap is of the window in which it ends.
+      if (window >= 0 && window < windows) longest[window] = Math.max(longest[window]!, gap);
+      stop.now ||= window >= windows;
+    },
+  );
   const whole = Math.min(window, windows);
   if (whole < 1) throw new Error('the work ended before there was a window to look at');
   return [...longest.subarray(0, whole)];

@@ -37,19 +37,32 @@ export async function describeMachine(device: Device): Promise<Machine> {
 
 /** Versions that every row carries; a peer's own are added to its rows. */
 export async function versions(device: Device): Promise<Record<string, string>> {
-  const base: Record<string, string> = { 'async-cuda': await packageVersion('../package.json'), node: process.versions.node };
+  const base: Record<string, string> = {
+    'async-cuda': await packageVersion('../package.json'),
+    node: process.versions.node,
+  };
   if (device.kind === 'cpu') return base;
-  return { ...base, koffi: await packageVersion('../node_modules/koffi/package.json'), cuda: device.properties.driverVersion };
+  return {
+    ...base,
+    koffi: await packageVersion('../node_modules/koffi/package.json'),
+    cuda: device.properties.driverVersion,
+  };
 }
 
 async function packageVersion(path: string): Promise<string> {
-  const { version } = JSON.parse(await readFile(new URL(path, import.meta.url), 'utf8')) as { version: string };
+  const { version } = JSON.parse(await readFile(new URL(path, import.meta.url), 'utf8')) as {
+    version: string;
+  };
   return version;
 }
 
 async function driverVersion(): Promise<string | null> {
   try {
-    const { stdout } = await run('nvidia-smi', ['--query-gpu=driver_version', '--format=csv,noheader'], { timeout: 20_000 });
+    const { stdout } = await run(
+      'nvidia-smi',
+      ['--query-gpu=driver_version', '--format=csv,noheader'],
+      { timeout: 20_000 },
+    );
     return stdout.split('\n')[0]?.trim() ?? null;
   } catch {
     return null;

@@ -1,7 +1,7 @@
 /**
- * `npm run bench`: measures each benchmark beside its peers, prints a row for each pair, and on request writes the
- * run's report and the project's summary. Ends with status 1 where a benchmark gave no value; a missed bar is a
- * result, not an error.
+ * `npm run bench`: measures each benchmark beside its peers, prints a row for each pair, and on
+ * request writes the run's report and the project's summary. Ends with status 1 where a benchmark
+ * gave no value; a missed bar is a result, not an error.
  */
 import { setTimeout } from 'node:timers';
 
@@ -16,19 +16,40 @@ import { type DetailedRow, rowsOf } from './rows.js';
 import { heading, lines } from './table.js';
 
 async function run(options: Options): Promise<Report> {
-  const device = await (options.device === undefined ? core.Device.open() : core.Device.open(options.device as DeviceName));
+  const device = await (options.device === undefined
+    ? core.Device.open()
+    : core.Device.open(options.device as DeviceName));
   const chosen = select(options.names, device.kind);
-  if (chosen.length === 0) throw new Error(`no benchmark has ${options.names.join(' or ')} in its name; --list names them`);
+  if (chosen.length === 0)
+    throw new Error(
+      `no benchmark has ${options.names.join(' or ')} in its name; --list names them`,
+    );
   const machine = await describeMachine(device);
   const versions = await findVersions(device);
   const cpu = `cpu: ${cpuName()}`;
   const date = new Date().toISOString();
-  console.log(`${machine.gpu ?? 'no GPU'}, ${machine.cpu} (${machine.cores} cores), driver ${machine.driver ?? '–'}, ${Object.entries(versions).map((pair) => pair.join(' ')).join(', ')}`);
+  console.log(
+    `${machine.gpu ?? 'no GPU'}, ${machine.cpu} (${machine.cores} cores), driver ${machine.driver ?? '–'}, ${Object.entries(
+      versions,
+    )
+      .map((pair) => pair.join(' '))
+      .join(', ')}`,
+  );
 
   const programs = new Programs(device.kind === 'cuda' ? device.ordinal : undefined);
-  const needed = chosen.flatMap(({ peers }) => peers.flatMap((peer) => ('program' in peer ? [peer.program] : [])));
-  for (const line of await programs.start([...new Set(needed)].filter((name) => programs.possible(name)))) console.log(`peer ${line}`);
-  const setup = { device, quick: options.quick, programs, count: (full: number) => (options.quick ? Math.ceil(full / 5) : full) };
+  const needed = chosen.flatMap(({ peers }) =>
+    peers.flatMap((peer) => ('program' in peer ? [peer.program] : [])),
+  );
+  for (const line of await programs.start(
+    [...new Set(needed)].filter((name) => programs.possible(name)),
+  ))
+    console.log(`peer ${line}`);
+  const setup = {
+    device,
+    quick: options.quick,
+    programs,
+    count: (full: number) => (options.quick ? Math.ceil(full / 5) : full),
+  };
 
   const rows: DetailedRow[] = [];
   const failures: Failure[] = [];
@@ -40,7 +61,12 @@ async function run(options: Options): Promise<Report> {
     try {
       // The runtime's bars are for a GPU; on the CPU device its benchmarks are only tried out.
       const bars = onGpu || benchmark.area === 'cpu-device';
-      const measured = rowsOf(await measure(benchmark, setup), { device: where, date, versions, bars });
+      const measured = rowsOf(await measure(benchmark, setup), {
+        device: where,
+        date,
+        versions,
+        bars,
+      });
       rows.push(...measured);
       console.log(lines(measured));
     } catch (error) {
@@ -69,8 +95,10 @@ function conclusion({ rows, failures }: Report): string {
 async function main(): Promise<number> {
   const options = parseOptions(process.argv.slice(2));
   if (options.help) return print(HELP);
-  if (options.list) return print(BENCHMARKS.map(({ area, name }) => `${area.padEnd(12)}${name}`).join('\n'));
-  if (options.add !== undefined) return print(`written: ${await record(await readReport(options.add))}`);
+  if (options.list)
+    return print(BENCHMARKS.map(({ area, name }) => `${area.padEnd(12)}${name}`).join('\n'));
+  if (options.add !== undefined)
+    return print(`written: ${await record(await readReport(options.add))}`);
   const report = await run(options);
   console.log(`\n${conclusion(report)}`);
   if (options.out !== undefined) console.log(`written: ${options.out}`);

@@ -1,6 +1,6 @@
 /**
- * Measures one benchmark: our rounds and each peer's take turns, and begin in turn, so that a clock that drifts drifts
- * for all of them.
+ * Measures one benchmark: our rounds and each peer's take turns, and begin in turn, so that a clock
+ * that drifts drifts for all of them.
  */
 import { setTimeout } from 'node:timers';
 
@@ -69,7 +69,9 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   const count = Math.min(benchmark.rounds ?? 9, setup.quick ? 3 : Infinity);
   const limit = benchmark.limit ?? LIMIT;
   const rounds: Round[] = [];
-  const possible = benchmark.peers.filter((peer) => !('program' in peer) || setup.programs.possible(peer.program));
+  const possible = benchmark.peers.filter(
+    (peer) => !('program' in peer) || setup.programs.possible(peer.program),
+  );
   const entrants = possible.map((peer) => ({ peer, entrant: new Entrant() }));
   const ours = await inTime(benchmark.start(setup));
   let shared: SharedProcessor | undefined;
@@ -90,7 +92,14 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
     }
     for (let round = 0; round < count; round++) {
       shared?.choose();
-      const turn = [async () => rounds.push(await inTime(ours.round(), limit)), ...entrants.map(({ entrant }) => () => entrant.round(true, limit))];
+      const turn = [
+        async () => rounds.push(await inTime(ours.round(), limit)),
+        ...entrants.map(
+          ({ entrant }) =>
+            () =>
+              entrant.round(true, limit),
+        ),
+      ];
       for (const take of round % 2 === 0 ? turn : turn.reverse()) await take();
     }
   } catch (error) {
@@ -102,10 +111,18 @@ export async function measure(benchmark: Benchmark, setup: Setup): Promise<Measu
   return {
     benchmark,
     ours: summarise(rounds, benchmark.statistic),
-    notes: { ...rounds.at(-1)?.notes, ...(shared === undefined ? {} : { 'all on processor': shared.processor }) },
+    notes: {
+      ...rounds.at(-1)?.notes,
+      ...(shared === undefined ? {} : { 'all on processor': shared.processor }),
+    },
     peers: entrants.map(({ peer, entrant: { rounds, problem, versions } }) => {
       if (problem !== undefined) return { peer, versions, problem };
-      return { peer, versions, summary: summarise(rounds, benchmark.statistic), notes: rounds.at(-1)?.notes ?? {} };
+      return {
+        peer,
+        versions,
+        summary: summarise(rounds, benchmark.statistic),
+        notes: rounds.at(-1)?.notes ?? {},
+      };
     }),
   };
 }

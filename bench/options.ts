@@ -46,6 +46,7 @@ export function parseOptions(args: string[]): Options {
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  if (values.record && values.quick) throw new Error('--record and --quick: a quick run is not for the record');
+  if (values.record && values.quick)
+    throw new Error('--record and --quick: a quick run is not for the record');
   return { ...values, names: positionals, device: values.device, out: values.out, add: values.add };
 }

@@ -1,8 +1,9 @@
 /**
- * One processor for all contenders of a row. Where a processor is half a core (any cloud host), whoever runs on the other
- * half makes it up to twice as slow, for tenths of a second up to minutes: contenders on processors of their own then differ by
- * more than the five percent that a bar is about, and no number of rounds mends that. They take turns, so one processor serves
- * all: for each round the one that is fastest just before it.
+ * One processor for all contenders of a row. Where a processor is half a core (any cloud host),
+ * whoever runs on the other half makes it up to twice as slow, for tenths of a second up to
+ * minutes: contenders on processors of their own then differ by more than the five percent that a
+ * bar is about, and no number of rounds mends that. They take turns, so one processor serves all:
+ * for each round the one that is fastest just before it.
  */
 import { readFile, readdir } from 'node:fs/promises';
 
@@ -21,14 +22,20 @@ export interface SharedProcessor {
 }
 
 /**
- * Pins our calling thread and the main threads of the peers' processes; threads that they start later are not to be expected.
- * `work` is what our calling thread does: the runtime thread is the one that it keeps busy. Where the calling thread is the main one
- * the runtime thread, which calls the driver for it, has the second fastest processor: a graph of 1000 kernels is launched in 20 to 40
- * µs, which C does on the fastest. All other threads of this process then have the other processors: what looks for the end of what the
- * calling thread does would take half of that one's processor where Linux puts it there (which it does for hundreds of milliseconds on
- * virtual machines, whose idle processors it does not count as such).
+ * Pins our calling thread and the main threads of the peers' processes; threads that they start
+ * later are not to be expected. `work` is what our calling thread does: the runtime thread is the
+ * one that it keeps busy. Where the calling thread is the main one the runtime thread, which calls
+ * the driver for it, has the second fastest processor: a graph of 1000 kernels is launched in 20 to
+ * 40 µs, which C does on the fastest. All other threads of this process then have the other
+ * processors: what looks for the end of what the calling thread does would take half of that one's
+ * processor where Linux puts it there (which it does for hundreds of milliseconds on virtual
+ * machines, whose idle processors it does not count as such).
  */
-export async function shareProcessor(caller: Caller, peers: readonly number[], work: () => Promise<unknown>): Promise<SharedProcessor | undefined> {
+export async function shareProcessor(
+  caller: Caller,
+  peers: readonly number[],
+  work: () => Promise<unknown>,
+): Promise<SharedProcessor | undefined> {
   const affinity = openAffinity();
   if (affinity === undefined) return undefined;
   const runtimeThread = await busiestThread(work);
@@ -37,8 +44,11 @@ export async function shareProcessor(caller: Caller, peers: readonly number[], w
   const allowed = affinity.get(process.pid);
   if (allowed.length < 2) return undefined;
   const threads = [ours, ...peers];
-  const callers = caller === 'main' && runtimeThread !== undefined && allowed.length > 2 ? [runtimeThread] : [];
-  const aside = (await threadsOfThisProcess()).filter((thread) => thread !== ours && !callers.includes(thread));
+  const callers =
+    caller === 'main' && runtimeThread !== undefined && allowed.length > 2 ? [runtimeThread] : [];
+  const aside = (await threadsOfThisProcess()).filter(
+    (thread) => thread !== ours && !callers.includes(thread),
+  );
   const shared = {
     processor: -1,
     choose() {
@@ -46,7 +56,11 @@ export async function shareProcessor(caller: Caller, peers: readonly number[], w
       this.processor = first;
       for (const thread of threads) affinity.set(thread, [first]);
       for (const thread of callers) affinity.set(thread, [second]);
-      for (const thread of aside) affinity.set(thread, allowed.filter((each) => each !== first && (callers.length === 0 || each !== second)));
+      for (const thread of aside)
+        affinity.set(
+          thread,
+          allowed.filter((each) => each !== first && (callers.length === 0 || each !== second)),
+        );
     },
     giveBack() {
       for (const thread of [...threads, ...callers, ...aside]) affinity.set(thread, allowed);
@@ -74,13 +88,23 @@ function openAffinity(): Affinity | undefined {
     // Another C library.
     return undefined;
   }
-  const get = libc.func('int sched_getaffinity(int pid, size_t size, _Out_ uint8_t *mask)') as (thread: number, size: number, mask: Uint8Array) => number;
-  const set = libc.func('int sched_setaffinity(int pid, size_t size, const uint8_t *mask)') as (thread: number, size: number, mask: Uint8Array) => number;
+  const get = libc.func('int sched_getaffinity(int pid, size_t size, _Out_ uint8_t *mask)') as (
+    thread: number,
+    size: number,
+    mask: Uint8Array,
+  ) => number;
+  const set = libc.func('int sched_setaffinity(int pid, size_t size, const uint8_t *mask)') as (
+    thread: number,
+    size: number,
+    mask: Uint8Array,
+  ) => number;
   return {
     get(thread) {
       const mask = new Uint8Array(SET_BYTES);
       if (get(thread, SET_BYTES, mask) !== 0) return [];
-      return Array.from({ length: SET_BYTES * 8 }, (_, at) => at).filter((at) => (mask[at >> 3]! & (1 << (at & 7))) !== 0);
+      return Array.from({ length: SET_BYTES * 8 }, (_, at) => at).filter(
+        (at) => (mask[at >> 3]! & (1 << (at & 7))) !== 0,
+      );
     },
     set(thread, processors) {
       const mask = new Uint8Array(SET_BYTES);
@@ -106,9 +130,14 @@ function byPace(processors: readonly number[], affinity: Affinity): number[] {
   return paces.sort((a, b) => b[1] - a[1]).map(([processor]) => processor);
 }
 
-/** Independent sums: what shares the core is felt most where it has much to do. Returns how many. */
+/**
+ * Independent sums: what shares the core is felt most where it has much to do. Returns how many.
+ */
 function sums(count: number): number {
-  let a = 1, b = 2, c = 3, d = 4;
+  let a = 1,
+    b = 2,
+    c = 3,
+    d = 4;
   for (let i = 0; i < count; i++) {
     a = (a + i) | 0;
     b ^= i;
@@ -123,7 +152,10 @@ async function threadsOfThisProcess(): Promise<number[]> {
   return (await readdir('/proc/self/task').catch(() => [])).map(Number);
 }
 
-/** What each thread of this process but the main one has had of processors, in ticks. Empty where there is no /proc. */
+/**
+ * What each thread of this process but the main one has had of processors, in ticks. Empty where
+ * there is no /proc.
+ */
 async function processorTimes(): Promise<ReadonlyMap<number, number>> {
   const times = new Map<number, number>();
   for (const thread of await threadsOfThisProcess()) {

@@ -5,22 +5,37 @@ import type { Row } from './rows.js';
 
 function row(changes: Partial<Row> = {}): Row {
   return {
-    area: 'runtime', name: 'launch', device: 'NVIDIA H200', value: 8.123456, unit: 'µs', peer: 'C', peerValue: 8, ratio: 1.015432,
-    bar: '<= 1.05', date: '2026-11-20', versions: {}, ...changes,
+    area: 'runtime',
+    name: 'launch',
+    device: 'NVIDIA H200',
+    value: 8.123456,
+    unit: 'µs',
+    peer: 'C',
+    peerValue: 8,
+    ratio: 1.015432,
+    bar: '<= 1.05',
+    date: '2026-11-20',
+    versions: {},
+    ...changes,
   };
 }
 
 it('keeps the latest row of each area, name, device and peer', () => {
   const merged = merge([row(), row({ peer: 'CuPy' })], [row({ date: '2026-11-21', value: 7 })]);
-  expect(merged.map(({ peer, value }) => [peer, value])).toEqual([['C', 7], ['CuPy', 8.123]]);
+  expect(merged.map(({ peer, value }) => [peer, value])).toEqual([
+    ['C', 7],
+    ['CuPy', 8.123],
+  ]);
 });
 
 it('does not let an older report replace a newer row', () => {
   expect(merge([row({ date: '2026-11-21', value: 7 })], [row()])[0]?.value).toBe(7);
 });
 
-it('leaves a peer\'s older row in place where the peer was absent', () => {
-  expect(merge([row()], [row({ date: '2026-11-21', peerValue: null, ratio: null })])).toHaveLength(1);
+it("leaves a peer's older row in place where the peer was absent", () => {
+  expect(merge([row()], [row({ date: '2026-11-21', peerValue: null, ratio: null })])).toHaveLength(
+    1,
+  );
   expect(merge([], [row({ peerValue: null, ratio: null })])).toEqual([]);
 });
 

@@ -1,6 +1,6 @@
 /**
- * What a run leaves behind: a report with everything that was seen, and the latest row of each benchmark in
- * bench/results/summary.json.
+ * What a run leaves behind: a report with everything that was seen, and the latest row of each
+ * benchmark in bench/results/summary.json.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -37,23 +37,46 @@ export async function readReport(path: string): Promise<Report> {
   return JSON.parse(await readFile(path, 'utf8')) as Report;
 }
 
-/** Puts the report into bench/results/ and its rows into summary.json. Returns the report's path. */
+/**
+ * Puts the report into bench/results/ and its rows into summary.json. Returns the report's path.
+ */
 export async function record(report: Report): Promise<string> {
-  if (report.quick) throw new Error('a run with --quick is not for the record: run it again without');
+  if (report.quick)
+    throw new Error('a run with --quick is not for the record: run it again without');
   const device = (report.machine.gpu ?? 'cpu').toLowerCase().replace(/[^a-z0-9]+/g, '-');
   // To the minute: a day's later runs may measure other rows. Two of one minute are one.
-  const path = fileURLToPath(new URL(`${report.date.slice(0, 16).toLowerCase().replace(':', '')}-${device}.json`, RESULTS));
-  await writeReport(path, existsSync(path) ? { ...report, rows: [...(await readReport(path)).rows, ...report.rows] } : report);
+  const path = fileURLToPath(
+    new URL(`${report.date.slice(0, 16).toLowerCase().replace(':', '')}-${device}.json`, RESULTS),
+  );
+  await writeReport(
+    path,
+    existsSync(path)
+      ? { ...report, rows: [...(await readReport(path)).rows, ...report.rows] }
+      : report,
+  );
   await writeFile(SUMMARY, json(merge(withoutFailed(await readSummary(), report), report.rows)));
   return path;
 }
 
-/** Of a benchmark that gave no value on a device there is none from before: it would be that of another program. */
-export function withoutFailed(summary: readonly Row[], { date, failures }: Pick<Report, 'date' | 'failures'>): Row[] {
-  return summary.filter((row) => row.date > date || !failures.some(({ name, device }) => name === row.name && device === row.device));
+/**
+ * Of a benchmark that gave no value on a device there is none from before: it would be that of
+ * another program.
+ */
+export function withoutFailed(
+  summary: readonly Row[],
+  { date, failures }: Pick<Report, 'date' | 'failures'>,
+): Row[] {
+  return summary.filter(
+    (row) =>
+      row.date > date ||
+      !failures.some(({ name, device }) => name === row.name && device === row.device),
+  );
 }
 
-/** The latest row of each area, name, device and peer, sorted. Rows of absent peers leave older ones in place. */
+/**
+ * The latest row of each area, name, device and peer, sorted. Rows of absent peers leave older ones
+ * in place.
+ */
 export function merge(summary: readonly Row[], rows: readonly Row[]): Row[] {
   const latest = new Map<string, Row>();
   for (const row of [...summary, ...rows]) {
@@ -70,11 +93,32 @@ function keyOf({ area, name, device, peer }: Row): string {
 }
 
 /** Four significant digits: more would be noise. */
-function summaryRow({ area, name, device, value, unit, peer, peerValue, ratio, bar, date, versions }: Row): Row {
+function summaryRow({
+  area,
+  name,
+  device,
+  value,
+  unit,
+  peer,
+  peerValue,
+  ratio,
+  bar,
+  date,
+  versions,
+}: Row): Row {
   const round = (number: number): number => Number(number.toPrecision(4));
   return {
-    area, name, device, value: round(value), unit, peer, peerValue: peerValue === null ? null : round(peerValue),
-    ratio: ratio === null ? null : round(ratio), bar, date, versions,
+    area,
+    name,
+    device,
+    value: round(value),
+    unit,
+    peer,
+    peerValue: peerValue === null ? null : round(peerValue),
+    ratio: ratio === null ? null : round(ratio),
+    bar,
+    date,
+    versions,
   };
 }
 

@@ -1,6 +1,7 @@
 /**
- * Rows: one for each peer of a benchmark, and one of our own value where that has a bar or nobody to stand beside.
- * These are the rows of the table, of a run's report, and of bench/results/summary.json.
+ * Rows: one for each peer of a benchmark, and one of our own value where that has a bar or nobody
+ * to stand beside. These are the rows of the table, of a run's report, and of
+ * bench/results/summary.json.
  */
 import type { Area, Bar, Unit } from './benchmark.js';
 import type { Measured } from './measure.js';
@@ -43,24 +44,53 @@ export interface Context {
   readonly bars: boolean;
 }
 
-export function rowsOf({ benchmark, ours, notes, peers }: Measured, context: Context): DetailedRow[] {
+export function rowsOf(
+  { benchmark, ours, notes, peers }: Measured,
+  context: Context,
+): DetailedRow[] {
   const { area, name, unit } = benchmark;
   const { device, date, versions } = context;
   const base = { area, name, device, value: ours.value, unit, date, ours, notes };
   const rows: DetailedRow[] = [];
   if (benchmark.bar !== undefined || !peers.some(({ summary }) => summary !== undefined)) {
-    const bar = context.bars ? benchmark.bar ?? null : null;
+    const bar = context.bars ? (benchmark.bar ?? null) : null;
     rows.push({
-      ...base, peer: null, peerValue: null, ratio: null, bar, versions: { ...versions },
-      pass: bar === null ? null : meets(bar, ours.value), theirs: null, peerNotes: {}, problem: null,
+      ...base,
+      peer: null,
+      peerValue: null,
+      ratio: null,
+      bar,
+      versions: { ...versions },
+      pass: bar === null ? null : meets(bar, ours.value),
+      theirs: null,
+      peerNotes: {},
+      problem: null,
     });
   }
-  for (const { peer, summary, notes: peerNotes = {}, versions: peerVersions, problem = null } of peers) {
-    const { value, peerValue, ratio } = summary === undefined ? { value: ours.value, peerValue: null, ratio: null } : pair(ours, summary, benchmark.statistic);
-    const bar = context.bars ? peer.bar ?? null : null;
+  for (const {
+    peer,
+    summary,
+    notes: peerNotes = {},
+    versions: peerVersions,
+    problem = null,
+  } of peers) {
+    const { value, peerValue, ratio } =
+      summary === undefined
+        ? { value: ours.value, peerValue: null, ratio: null }
+        : pair(ours, summary, benchmark.statistic);
+    const bar = context.bars ? (peer.bar ?? null) : null;
     rows.push({
-      ...base, value, peer: peer.name, peerValue, ratio, bar, versions: { ...versions, ...peerVersions },
-      pass: bar === null || ratio === null ? null : meets(bar, ratio), theirs: summary ?? null, peerNotes, problem,
+      ...base,
+      value,
+      peer: peer.name,
+      peerValue,
+      ratio,
+      bar,
+      versions: { ...versions, ...peerVersions },
+      pass: bar === null || ratio === null ? null : meets(bar, ratio),
+      theirs: summary ?? null,
+      peerNotes,
+      problem,
     });
   }
   return rows;

@@ -1,6 +1,6 @@
 /**
- * Marks memory before it is copied and looks for the marks afterwards: in the first, middle and last byte, so that a
- * copy of part of it does not pass.
+ * Marks memory before it is copied and looks for the marks afterwards: in the first, middle and
+ * last byte, so that a copy of part of it does not pass.
  */
 let last = 0;
 
@@ -18,7 +18,8 @@ export function stamp(bytes: Uint8Array): number {
 /** @throws Error where one of the places does not hold the mark */
 export function expectStamp(bytes: Uint8Array, mark: number): void {
   for (const place of places(bytes)) {
-    if (bytes[place] !== mark) throw new Error(`byte ${place} is ${bytes[place]}, not ${mark}: it was not copied`);
+    if (bytes[place] !== mark)
+      throw new Error(`byte ${place} is ${bytes[place]}, not ${mark}: it was not copied`);
   }
 }
 

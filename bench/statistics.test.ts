@@ -16,8 +16,14 @@ describe('quantile', () => {
 describe('summarise', () => {
   const rounds = [{ samples: [1, 2, 9] }, { samples: [3, 4, 5] }, { samples: [6, 7, 8] }];
 
-  it('takes the median of the rounds\' medians', () => {
-    expect(summarise(rounds, 'median')).toMatchObject({ value: 4, min: 1, max: 9, rounds: [2, 4, 7], samples: 9 });
+  it("takes the median of the rounds' medians", () => {
+    expect(summarise(rounds, 'median')).toMatchObject({
+      value: 4,
+      min: 1,
+      max: 9,
+      rounds: [2, 4, 7],
+      samples: 9,
+    });
   });
 
   it('takes the longest of all rounds', () => {
@@ -30,16 +36,28 @@ describe('summarise', () => {
 });
 
 describe('pair', () => {
-  const of = (values: number[], statistic: 'median' | 'longest' = 'median') => summarise(values.map((value) => ({ samples: [value] })), statistic);
+  const of = (values: number[], statistic: 'median' | 'longest' = 'median') =>
+    summarise(
+      values.map((value) => ({ samples: [value] })),
+      statistic,
+    );
 
   it('is the pair of rounds with the median ratio', () => {
     // The host was slow for two of five rounds, and for both.
-    expect(pair(of([10, 33, 11, 31, 12]), of([10, 30, 10, 30, 10]), 'median')).toEqual({ value: 33, peerValue: 30, ratio: 1.1 });
+    expect(pair(of([10, 33, 11, 31, 12]), of([10, 30, 10, 30, 10]), 'median')).toEqual({
+      value: 33,
+      peerValue: 30,
+      ratio: 1.1,
+    });
     expect(pair(of([1, 4]), of([1, 2]), 'median').ratio).toBe(1);
   });
 
   it('is the longest of each where that is asked for', () => {
-    expect(pair(of([1, 6], 'longest'), of([3, 1], 'longest'), 'longest')).toEqual({ value: 6, peerValue: 3, ratio: 2 });
+    expect(pair(of([1, 6], 'longest'), of([3, 1], 'longest'), 'longest')).toEqual({
+      value: 6,
+      peerValue: 3,
+      ratio: 2,
+    });
   });
 
   it('is the medians where one lacks rounds', () => {

@@ -34,10 +34,12 @@ const SHARES: Readonly<Record<Statistic, number>> = { median: 0.5, p99: 0.99, lo
 export function summarise(rounds: readonly Round[], statistic: Statistic): Summary {
   const sorted = rounds.map(({ samples }) => Float64Array.from(samples).sort());
   for (const samples of sorted) {
-    if (!samples.every((sample) => Number.isFinite(sample) && sample >= 0)) throw new Error('a sample is not a positive number');
+    if (!samples.every((sample) => Number.isFinite(sample) && sample >= 0))
+      throw new Error('a sample is not a positive number');
   }
   const values = sorted.map((samples) => ofSorted(samples, SHARES[statistic]));
-  if (values.some((value) => value === 0)) throw new Error('a round took no time: nothing was measured');
+  if (values.some((value) => value === 0))
+    throw new Error('a round took no time: nothing was measured');
   return {
     value: quantile(values, statistic === 'longest' ? 1 : 0.5),
     min: Math.min(...sorted.map((samples) => ofSorted(samples, 0))),
@@ -49,14 +51,22 @@ export function summarise(rounds: readonly Round[], statistic: Statistic): Summa
 }
 
 /**
- * Ours and a peer's, of two whose rounds took turns. Of all pairs of rounds the one with the median ratio: a host that is
- * slow for a while is slow for both halves of a pair, and moves the median of each alone further than that of their ratio.
- * For `longest` the longest of each.
+ * Ours and a peer's, of two whose rounds took turns. Of all pairs of rounds the one with the median
+ * ratio: a host that is slow for a while is slow for both halves of a pair, and moves the median of
+ * each alone further than that of their ratio. For `longest` the longest of each.
  */
-export function pair(ours: Summary, theirs: Summary, statistic: Statistic): { value: number; peerValue: number; ratio: number } {
+export function pair(
+  ours: Summary,
+  theirs: Summary,
+  statistic: Statistic,
+): { value: number; peerValue: number; ratio: number } {
   const whole = { value: ours.value, peerValue: theirs.value, ratio: ours.value / theirs.value };
   if (statistic === 'longest' || ours.rounds.length !== theirs.rounds.length) return whole;
-  const pairs = ours.rounds.map((value, i) => ({ value, peerValue: theirs.rounds[i]!, ratio: value / theirs.rounds[i]! }));
+  const pairs = ours.rounds.map((value, i) => ({
+    value,
+    peerValue: theirs.rounds[i]!,
+    ratio: value / theirs.rounds[i]!,
+  }));
   pairs.sort((a, b) => a.ratio - b.ratio);
   return pairs[Math.ceil(pairs.length / 2) - 1] ?? whole;
 }

@@ -15,9 +15,21 @@ export function lines(rows: readonly DetailedRow[]): string {
     if (i === 0) notes.push(...notesOf('', row.notes));
     notes.push(...notesOf(`${row.peer ?? ''}: `, row.peerNotes));
     if (row.problem?.startsWith('failed') === true) notes.push(`${row.peer}: ${row.problem}`);
-    const first = [i === 0 ? row.name : '', `${digits(row.value)} ${row.unit}`, i === 0 ? `${digits(row.ours.min)} … ${digits(row.ours.p90)}` : ''];
-    const theirs = row.peerValue === null ? (row.problem?.split(':')[0] ?? '') : digits(row.peerValue);
-    return line([...first, row.peer ?? '', theirs, row.ratio === null ? '' : row.ratio.toFixed(3), row.bar ?? '', mark(row)]);
+    const first = [
+      i === 0 ? row.name : '',
+      `${digits(row.value)} ${row.unit}`,
+      i === 0 ? `${digits(row.ours.min)} … ${digits(row.ours.p90)}` : '',
+    ];
+    const theirs =
+      row.peerValue === null ? (row.problem?.split(':')[0] ?? '') : digits(row.peerValue);
+    return line([
+      ...first,
+      row.peer ?? '',
+      theirs,
+      row.ratio === null ? '' : row.ratio.toFixed(3),
+      row.bar ?? '',
+      mark(row),
+    ]);
   });
   return [...shown, ...notes.map((note) => `      ${note}`)].join('\n');
 }
@@ -28,11 +40,18 @@ function mark({ pass }: DetailedRow): string {
 
 function notesOf(whose: string, notes: Readonly<Record<string, number>>): string[] {
   const entries = Object.entries(notes);
-  return entries.length === 0 ? [] : [whose + entries.map(([name, value]) => `${name} ${digits(value)}`).join(', ')];
+  return entries.length === 0
+    ? []
+    : [whose + entries.map(([name, value]) => `${name} ${digits(value)}`).join(', ')];
 }
 
 function line(cells: readonly string[]): string {
-  return cells.map((cell, i) => (i === 0 || i === 3 ? cell.padEnd(WIDTHS[i]!) : `${cell.padStart(WIDTHS[i]! - 2)}  `)).join('').trimEnd();
+  return cells
+    .map((cell, i) =>
+      i === 0 || i === 3 ? cell.padEnd(WIDTHS[i]!) : `${cell.padStart(WIDTHS[i]! - 2)}  `,
+    )
+    .join('')
+    .trimEnd();
 }
 
 /** Three significant digits, no exponent. */

@@ -1,4 +1,7 @@
-/** A picture to draw on: filled rectangles, lines, other images, text. Coordinates are pixels from the top left. */
+/**
+ * A picture to draw on: filled rectangles, lines, other images, text. Coordinates are pixels from
+ * the top left.
+ */
 import type { Image } from './image.js';
 import { type FontSize, textWidth, typeface } from './typeface.js';
 
@@ -29,7 +32,10 @@ export class Canvas implements Image {
     this.fill(0, 0, width, height, background);
   }
 
-  /** Fills a rectangle; what lies outside the canvas is left out. Fractions are drawn as partial coverage. */
+  /**
+   * Fills a rectangle; what lies outside the canvas is left out. Fractions are drawn as partial
+   * coverage.
+   */
   fill(x: number, y: number, width: number, height: number, color: Color): void {
     for (let row = Math.floor(y); row < y + height; row++) {
       const rowCoverage = Math.min(row + 1, y + height) - Math.max(row, y);
@@ -40,13 +46,23 @@ export class Canvas implements Image {
     }
   }
 
-  /** Draws a straight line, `width` wide, with round ends; what lies outside the canvas is left out. */
+  /**
+   * Draws a straight line, `width` wide, with round ends; what lies outside the canvas is left out.
+   */
   line(from: Place, to: Place, width: number, color: Color): void {
     const reach = width / 2 + 0.5;
     const [dx, dy] = [to.x - from.x, to.y - from.y];
     const squared = dx * dx + dy * dy;
-    for (let row = Math.floor(Math.min(from.y, to.y) - reach); row < Math.max(from.y, to.y) + reach; row++) {
-      for (let column = Math.floor(Math.min(from.x, to.x) - reach); column < Math.max(from.x, to.x) + reach; column++) {
+    for (
+      let row = Math.floor(Math.min(from.y, to.y) - reach);
+      row < Math.max(from.y, to.y) + reach;
+      row++
+    ) {
+      for (
+        let column = Math.floor(Math.min(from.x, to.x) - reach);
+        column < Math.max(from.x, to.x) + reach;
+        column++
+      ) {
         const [x, y] = [column + 0.5 - from.x, row + 0.5 - from.y];
         const along = squared === 0 ? 0 : Math.max(0, Math.min(1, (x * dx + y * dy) / squared));
         const coverage = Math.min(1, reach - Math.hypot(x - along * dx, y - along * dy));
@@ -59,7 +75,10 @@ export class Canvas implements Image {
   draw(x: number, y: number, image: Image): void {
     for (let row = 0; row < image.height; row++) {
       const from = row * image.width * 3;
-      this.data.set(image.data.subarray(from, from + image.width * 3), ((y + row) * this.width + x) * 3);
+      this.data.set(
+        image.data.subarray(from, from + image.width * 3),
+        ((y + row) * this.width + x) * 3,
+      );
     }
   }
 
@@ -73,7 +92,8 @@ export class Canvas implements Image {
       for (let row = 0; row < face.cellHeight; row++) {
         for (let column = 0; column < face.cellWidth; column++) {
           const ink = face.coverage(left + column, top + row) / 255;
-          if (ink > 0) this.#blend(pen - face.margin + column, Math.round(y) - face.ascent + row, color, ink);
+          if (ink > 0)
+            this.#blend(pen - face.margin + column, Math.round(y) - face.ascent + row, color, ink);
         }
       }
       pen += advance;

@@ -1,4 +1,7 @@
-/** The picture of what each engine made: a column for each operation, a row for each engine, and where there are two one for what differs. */
+/**
+ * The picture of what each engine made: a column for each operation, a row for each engine, and
+ * where there are two one for what differs.
+ */
 import { Canvas } from './canvas.js';
 import type { Compared, Comparison, Made } from './engines.js';
 import type { Image } from './image.js';
@@ -18,29 +21,67 @@ const MAGNIFIED = 16;
 interface Row {
   readonly label: string;
   /** Undefined where there is no picture: the lines then say why. */
-  cell(compared: Compared): { readonly image: Image | undefined; readonly lines: readonly [large: string, small: string]; readonly right: string };
+  cell(compared: Compared): {
+    readonly image: Image | undefined;
+    readonly lines: readonly [large: string, small: string];
+    readonly right: string;
+  };
 }
 
-export function drawContactSheet({ operations, npp, reason }: Comparison, { title, subtitle }: Heading): Canvas {
+export function drawContactSheet(
+  { operations, npp, reason }: Comparison,
+  { title, subtitle }: Heading,
+): Canvas {
   const rows: readonly Row[] = [
-    { label: "engine 'own': our kernels in TypeScript", cell: ({ title: name, note, own }) => ({ image: own.image, lines: [name, note], right: milliseconds(own.time) }) },
-    ...(npp === undefined ? [] : [
-      { label: `engine 'npp': NVIDIA's NPP ${npp}`, cell: ({ title: name, note, npp: theirs }) => ({ image: isMade(theirs) ? theirs.image : undefined, lines: [name, isMade(theirs) ? note : 'not by NPP'], right: isMade(theirs) ? milliseconds(theirs.time) : '' }) },
-      {
-        label: `what differs, magnified ${MAGNIFIED} times`,
-        cell: ({ own, npp: theirs, largest, mean }) => ({
-          image: isMade(theirs) ? magnified(own.image, theirs.image) : undefined, lines: largest === undefined ? ['', ''] : [`largest ${largest}`, `mean ${mean!.toFixed(3)}, of 255`], right: '',
-        }),
-      },
-    ] satisfies Row[]),
+    {
+      label: "engine 'own': our kernels in TypeScript",
+      cell: ({ title: name, note, own }) => ({
+        image: own.image,
+        lines: [name, note],
+        right: milliseconds(own.time),
+      }),
+    },
+    ...(npp === undefined
+      ? []
+      : ([
+          {
+            label: `engine 'npp': NVIDIA's NPP ${npp}`,
+            cell: ({ title: name, note, npp: theirs }) => ({
+              image: isMade(theirs) ? theirs.image : undefined,
+              lines: [name, isMade(theirs) ? note : 'not by NPP'],
+              right: isMade(theirs) ? milliseconds(theirs.time) : '',
+            }),
+          },
+          {
+            label: `what differs, magnified ${MAGNIFIED} times`,
+            cell: ({ own, npp: theirs, largest, mean }) => ({
+              image: isMade(theirs) ? magnified(own.image, theirs.image) : undefined,
+              lines:
+                largest === undefined
+                  ? ['', '']
+                  : [`largest ${largest}`, `mean ${mean!.toFixed(3)}, of 255`],
+              right: '',
+            }),
+          },
+        ] satisfies Row[])),
   ];
   const images = rows.map((row) => operations.map((each) => row.cell(each)));
   // All images of a row are drawn at most this high: photographs that lie leave no empty space.
-  const heights = images.map((cells) => Math.max(1, ...cells.map(({ image }) => (image === undefined ? 0 : fitWithin(image, CELL).height))));
+  const heights = images.map((cells) =>
+    Math.max(
+      1,
+      ...cells.map(({ image }) => (image === undefined ? 0 : fitWithin(image, CELL).height)),
+    ),
+  );
   const rest = npp === undefined ? 60 : 0;
   const canvas = new Canvas(
     2 * MARGIN + operations.length * CELL + (operations.length - 1) * GAP,
-    MARGIN + HEADING + heights.reduce((sum, height) => sum + LABEL + height + CAPTION + GAP, 0) + rest + MARGIN - GAP,
+    MARGIN +
+      HEADING +
+      heights.reduce((sum, height) => sum + LABEL + height + CAPTION + GAP, 0) +
+      rest +
+      MARGIN -
+      GAP,
     BACKGROUND,
   );
   canvas.text(MARGIN, MARGIN + 34, title, { size: 40, color: TEXT });
@@ -65,7 +106,10 @@ export function drawContactSheet({ operations, npp, reason }: Comparison, { titl
     top += LABEL + height + CAPTION + GAP;
   });
   if (npp === undefined) {
-    canvas.text(MARGIN, top + 18, "Only our kernels: NVIDIA's NPP is not on this device.", { size: 24, color: TEXT });
+    canvas.text(MARGIN, top + 18, "Only our kernels: NVIDIA's NPP is not on this device.", {
+      size: 24,
+      color: TEXT,
+    });
     canvas.text(MARGIN, top + 46, shortened(reason ?? ''), { size: 18, color: QUIET });
   }
   return canvas;
@@ -77,7 +121,13 @@ export function isMade(made: Made | string | undefined): made is Made {
 
 /** Grey is no difference. */
 function magnified(a: Image, b: Image): Image {
-  return { width: a.width, height: a.height, data: a.data.map((value, i) => Math.max(0, Math.min(255, 128 + (b.data[i]! - value) * MAGNIFIED))) };
+  return {
+    width: a.width,
+    height: a.height,
+    data: a.data.map((value, i) =>
+      Math.max(0, Math.min(255, 128 + (b.data[i]! - value) * MAGNIFIED)),
+    ),
+  };
 }
 
 /** A line of the picture. */

@@ -1,6 +1,6 @@
 /**
- * The photograph through operations of `async-cuda/images`, by each engine that the device has: our kernels everywhere, NVIDIA's NPP on a
- * GPU where it is installed.
+ * The photograph through operations of `async-cuda/images`, by each engine that the device has: our
+ * kernels everywhere, NVIDIA's NPP on a GPU where it is installed.
  */
 import { Device } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
@@ -48,7 +48,10 @@ interface Operation {
   readonly make: (picture: Picture, image: Image, engine: EngineName) => DeviceOp<Picture>;
 }
 
-/** Columns and rows that the photograph has at most: filters of a large one would take a CPU device seconds. */
+/**
+ * Columns and rows that the photograph has at most: filters of a large one would take a CPU device
+ * seconds.
+ */
 const MOST = 1024;
 const FRAME = 640;
 const RADIUS = 8;
@@ -59,16 +62,46 @@ function half({ width, height }: Image): { width: number; height: number } {
 
 /** Borders are those that both engines have. */
 const operations: readonly Operation[] = [
-  { title: 'resize', note: (image) => `linear, ${half(image).width} x ${half(image).height}`, make: (picture, image, engine) => resize(picture, { ...half(image), engine }) },
-  { title: 'resize', note: (image) => `lanczos3, ${half(image).width} x ${half(image).height}`, make: (picture, image, engine) => resize(picture, { ...half(image), filter: 'lanczos3', engine }) },
-  { title: 'letterbox', note: () => `${FRAME} x ${FRAME}, colour 114`, make: (picture, _, engine) => letterbox(picture, { width: FRAME, height: FRAME, color: 114, engine }).map(({ image }) => image) },
-  { title: 'gaussianFilter', note: () => `radius ${RADIUS}`, make: (picture, _, engine) => gaussianFilter(picture, { radius: RADIUS, border: 'replicate', engine }) },
-  { title: 'boxFilter', note: () => `radius ${RADIUS}`, make: (picture, _, engine) => boxFilter(picture, { radius: RADIUS, border: 'replicate', engine }) },
+  {
+    title: 'resize',
+    note: (image) => `linear, ${half(image).width} x ${half(image).height}`,
+    make: (picture, image, engine) => resize(picture, { ...half(image), engine }),
+  },
+  {
+    title: 'resize',
+    note: (image) => `lanczos3, ${half(image).width} x ${half(image).height}`,
+    make: (picture, image, engine) =>
+      resize(picture, { ...half(image), filter: 'lanczos3', engine }),
+  },
+  {
+    title: 'letterbox',
+    note: () => `${FRAME} x ${FRAME}, colour 114`,
+    make: (picture, _, engine) =>
+      letterbox(picture, { width: FRAME, height: FRAME, color: 114, engine }).map(
+        ({ image }) => image,
+      ),
+  },
+  {
+    title: 'gaussianFilter',
+    note: () => `radius ${RADIUS}`,
+    make: (picture, _, engine) =>
+      gaussianFilter(picture, { radius: RADIUS, border: 'replicate', engine }),
+  },
+  {
+    title: 'boxFilter',
+    note: () => `radius ${RADIUS}`,
+    make: (picture, _, engine) =>
+      boxFilter(picture, { radius: RADIUS, border: 'replicate', engine }),
+  },
 ];
 
-/** Runs each operation on the photograph by each engine, once for the kernels to be there and once for the clock. */
+/**
+ * Runs each operation on the photograph by each engine, once for the kernels to be there and once
+ * for the clock.
+ */
 export async function compareEngines(core: CoreDevice, photograph: Image): Promise<Comparison> {
-  const image = Math.max(photograph.width, photograph.height) > MOST ? fitWithin(photograph, MOST) : photograph;
+  const image =
+    Math.max(photograph.width, photograph.height) > MOST ? fitWithin(photograph, MOST) : photograph;
   const device = Device.of(core);
   const npp = (await engines(device)).find(({ name }) => name === 'npp')!;
   using stream = core.createStream({ label: 'engines' });
@@ -89,14 +122,22 @@ export async function compareEngines(core: CoreDevice, photograph: Image): Promi
 
   const compared: Compared[] = [];
   for (const operation of operations) {
-    const row = { title: operation.title, note: operation.note(image), own: await run(operation, 'own') };
+    const row = {
+      title: operation.title,
+      note: operation.note(image),
+      own: await run(operation, 'own'),
+    };
     if (!npp.available) {
       compared.push(row);
       continue;
     }
     try {
       const theirs = await run(operation, 'npp');
-      compared.push({ ...row, npp: theirs, ...differenceOf(row.own.image.data, theirs.image.data) });
+      compared.push({
+        ...row,
+        npp: theirs,
+        ...differenceOf(row.own.image.data, theirs.image.data),
+      });
     } catch (error) {
       compared.push({ ...row, npp: (error as Error).message });
     }

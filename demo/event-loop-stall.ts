@@ -1,8 +1,10 @@
 /**
- * Measures how long the event loop was held up: a chain of `setImmediate` callbacks notes the time, and the longest gap
- * between two of them is the longest stall. `monitorEventLoopDelay` cannot see below its timer's millisecond.
+ * Measures how long the event loop was held up: a chain of `setImmediate` callbacks notes the time,
+ * and the longest gap between two of them is the longest stall. `monitorEventLoopDelay` cannot see
+ * below its timer's millisecond.
  *
- * The chain keeps one core busy while it runs, so it is a tool for demonstrations, not for production.
+ * The chain keeps one core busy while it runs, so it is a tool for demonstrations, not for
+ * production.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -28,7 +30,10 @@ export class EventLoopStall {
     this.#samples++;
   }
 
-  /** Ends the measurement: the longest stall in milliseconds, and how many times the loop came round. */
+  /**
+   * Ends the measurement: the longest stall in milliseconds, and how many times the loop came
+   * round.
+   */
   stop(): { longest: number; samples: number } {
     clearImmediate(this.#next);
     this.#note();

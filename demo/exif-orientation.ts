@@ -1,6 +1,7 @@
 /**
- * The orientation that a camera writes into a JPEG: which way to turn the stored pixels so that up is up. (EXIF 2.32,
- * tag 0x0112: 1 is as stored, 2 to 8 the other turns and mirrorings of a square.)
+ * The orientation that a camera writes into a JPEG: which way to turn the stored pixels so that up
+ * is up. (EXIF 2.32, tag 0x0112: 1 is as stored, 2 to 8 the other turns and mirrorings of a
+ * square.)
  */
 import type { Image } from './image.js';
 
@@ -10,8 +11,13 @@ const ORIENTATION = 0x0112;
 export function exifOrientation(jpeg: Uint8Array): number {
   const view = new DataView(jpeg.buffer, jpeg.byteOffset, jpeg.byteLength);
   try {
-    // Segments follow the two bytes of the start marker: FF, type, length with its own two bytes. SOS ends the headers.
-    for (let at = 2; view.getUint8(at) === 0xff && view.getUint8(at + 1) !== 0xda; at += 2 + view.getUint16(at + 2)) {
+    // Segments follow the two bytes of the start marker: FF, type, length with its own two bytes.
+    // SOS ends the headers.
+    for (
+      let at = 2;
+      view.getUint8(at) === 0xff && view.getUint8(at + 1) !== 0xda;
+      at += 2 + view.getUint16(at + 2)
+    ) {
       const isExif = view.getUint8(at + 1) === 0xe1 && view.getUint32(at + 4) === 0x45786966;
       if (isExif) return tiffOrientation(view, at + 10);
     }

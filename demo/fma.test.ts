@@ -3,7 +3,10 @@ import { expect, test } from 'vitest';
 
 import { fmaf } from './fma.js';
 
-/** a × b + c rounded once, for f32 operands that are multiples of 2^-40 and a result below 2^53 units of 2^-80. */
+/**
+ * a × b + c rounded once, for f32 operands that are multiples of 2^-40 and a result below 2^53
+ * units of 2^-80.
+ */
 function exact(a: number, b: number, c: number): number {
   const units = (value: number, exponent: number): bigint => BigInt(value * 2 ** exponent);
   const sum = units(a, 40) * units(b, 40) + (units(c, 40) << 40n);
@@ -35,9 +38,12 @@ test('random operands of both signs', () => {
     return state / 2 ** 32;
   };
   // Multiples of 2^-40 with 24 bits at most and magnitudes from 2^-16 to 2^8.
-  const operand = (): number => Math.fround((random() - 0.5) * 2 ** Math.floor(random() * 24 - 15) || 1);
+  const operand = (): number =>
+    Math.fround((random() - 0.5) * 2 ** Math.floor(random() * 24 - 15) || 1);
   for (let i = 0; i < 20_000; i++) {
-    const [a, b, c] = [operand(), operand(), operand()].map((value) => Math.round(value * 2 ** 40) / 2 ** 40) as [number, number, number];
+    const [a, b, c] = [operand(), operand(), operand()].map(
+      (value) => Math.round(value * 2 ** 40) / 2 ** 40,
+    ) as [number, number, number];
     expect(fmaf(a, b, c)).toBe(exact(a, b, c));
   }
 });

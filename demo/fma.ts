@@ -1,10 +1,11 @@
 /**
- * `fmaf` of C and `fma.rn.f32` of PTX in plain TypeScript: a × b + c in f32 with one rounding, for finite operands whose
- * product and sum stay far from overflow.
+ * `fmaf` of C and `fma.rn.f32` of PTX in plain TypeScript: a × b + c in f32 with one rounding, for
+ * finite operands whose product and sum stay far from overflow.
  *
- * In f64 the product of two f32 is exact, but the sum rounds once and `Math.fround` would round again. So the sum is
- * rounded to odd first (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008): when it was inexact,
- * its last bit is made odd, and with 53 ≥ 2 × 24 + 2 bits the second rounding then gives what a single one would have.
+ * In f64 the product of two f32 is exact, but the sum rounds once and `Math.fround` would round
+ * again. So the sum is rounded to odd first (Boldo and Melquiond, "Emulation of FMA and correctly
+ * rounded sums", 2008): when it was inexact, its last bit is made odd, and with 53 ≥ 2 × 24 + 2
+ * bits the second rounding then gives what a single one would have.
  */
 const float64 = new Float64Array(1);
 const words = new Uint32Array(float64.buffer);

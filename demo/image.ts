@@ -1,8 +1,9 @@
 /**
  * The demo's image: packed 8-bit RGB, which is what the first kernel reads.
  *
- * PNG and JPEG files become one here whatever they hold (grey, palette, alpha, 16 bits, CMYK): the decoders give RGBA,
- * what is transparent is laid over white, and photographs are turned the way the camera was held.
+ * PNG and JPEG files become one here whatever they hold (grey, palette, alpha, 16 bits, CMYK): the
+ * decoders give RGBA, what is transparent is laid over white, and photographs are turned the way
+ * the camera was held.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -42,7 +43,8 @@ const formats: readonly Format[] = [
   {
     name: 'JPEG',
     signature: [0xff, 0xd8, 0xff],
-    decode: (bytes) => jpeg.decode(bytes, { useTArray: true, formatAsRGBA: true, maxMemoryUsageInMB: 2048 }),
+    decode: (bytes) =>
+      jpeg.decode(bytes, { useTArray: true, formatAsRGBA: true, maxMemoryUsageInMB: 2048 }),
     orientation: exifOrientation,
   },
 ];

@@ -1,15 +1,18 @@
 /**
- * The demo's kernels as typed objects: the PTX files beside their CUDA sources, loaded and declared.
+ * The demo's kernels as typed objects: the PTX files beside their CUDA sources, loaded and
+ * declared.
  *
- * Each declaration repeats the signature in the `.cu` file; it is checked against the PTX when the kernel is looked up,
- * and every launch is checked against it.
+ * Each declaration repeats the signature in the `.cu` file; it is checked against the PTX when the
+ * kernel is looked up, and every launch is checked against it.
  */
 import { readFile } from 'node:fs/promises';
 
 import { type Device, f32, i32, inout, input, output, u32, u8 } from 'async-cuda/core';
 
 async function loadPtx(device: Device, name: string) {
-  return device.loadModule(await readFile(new URL(`./kernels/${name}.ptx`, import.meta.url), 'utf8'));
+  return device.loadModule(
+    await readFile(new URL(`./kernels/${name}.ptx`, import.meta.url), 'utf8'),
+  );
 }
 
 /** Loads the four modules. Their kernels stay usable until the device closes. */

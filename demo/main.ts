@@ -1,6 +1,7 @@
 /**
- * `npm run demo`: a photograph goes through the pipeline on the best device found, then through operations on images by each engine that
- * the device has; the times go to the terminal, a picture of the stages and a contact sheet of the engines to PNG files.
+ * `npm run demo`: a photograph goes through the pipeline on the best device found, then through
+ * operations on images by each engine that the device has; the times go to the terminal, a picture
+ * of the stages and a contact sheet of the engines to PNG files.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, parse, relative } from 'node:path';
@@ -21,7 +22,10 @@ import { drawTrace } from './trace-picture.js';
 import { traceFrames } from './traced-frames.js';
 import { loadTypeScriptKernels } from './typescript-kernels.js';
 
-/** The first runs pay for what happens once: translating kernels, growing memory pools, JavaScript not yet compiled. */
+/**
+ * The first runs pay for what happens once: translating kernels, growing memory pools, JavaScript
+ * not yet compiled.
+ */
 const WARM_UP_RUNS = 3;
 
 interface Measured {
@@ -38,7 +42,10 @@ interface Measured {
   readonly comparison: Comparison;
 }
 
-async function measure(image: Image, { device: deviceName, kernels: written, trace: traced }: Options): Promise<Measured> {
+async function measure(
+  image: Image,
+  { device: deviceName, kernels: written, trace: traced }: Options,
+): Promise<Measured> {
   await using device = await (deviceName === undefined ? Device.open() : Device.open(deviceName));
 
   const loading = new EventLoopStall();
@@ -55,7 +62,16 @@ async function measure(image: Image, { device: deviceName, kernels: written, tra
   const total = Math.max(...stages.times.map(({ end }) => end));
   const trace = traced === undefined ? undefined : await traceFrames(device, image, kernels);
   const comparison = await compareEngines(device, image);
-  return { device: `${device.name} (${device.kind})`, stages, total, wall, stall, loadingStall, trace, comparison };
+  return {
+    device: `${device.name} (${device.kind})`,
+    stages,
+    total,
+    wall,
+    stall,
+    loadingStall,
+    trace,
+    comparison,
+  };
 }
 
 function report({ device, stages, total, wall, stall, loadingStall }: Measured): string {
@@ -63,7 +79,9 @@ function report({ device, stages, total, wall, stall, loadingStall }: Measured):
   return [
     `device: ${device}`,
     '',
-    ...stages.times.map(({ name, stream, start, end }) => row(`${stream}  ${name}`, milliseconds(end - start))),
+    ...stages.times.map(({ name, stream, start, end }) =>
+      row(`${stream}  ${name}`, milliseconds(end - start)),
+    ),
     row('   total on the device', milliseconds(total)),
     row('   with read-back', milliseconds(wall)),
     '',
@@ -74,12 +92,29 @@ function report({ device, stages, total, wall, stall, loadingStall }: Measured):
 
 /** A line for each operation: how long each engine took, and by how much they differ. */
 function reportEngines({ operations, npp, reason }: Comparison): string {
-  const line = (...cells: readonly string[]): string => `  ${cells[0]!.padEnd(40)}${cells.slice(1).map((cell) => cell.padStart(16)).join('')}`;
+  const line = (...cells: readonly string[]): string =>
+    `  ${cells[0]!.padEnd(40)}${cells
+      .slice(1)
+      .map((cell) => cell.padStart(16))
+      .join('')}`;
   return [
-    npp === undefined ? 'operations on images, our kernels only:' : `operations on images, our kernels and NVIDIA's NPP ${npp}:`,
-    ...(npp === undefined ? [`  NPP is not on this device: ${(reason ?? '').split('\n')[0]!}`] : [line('', 'own', 'npp', 'largest diff.')]),
+    npp === undefined
+      ? 'operations on images, our kernels only:'
+      : `operations on images, our kernels and NVIDIA's NPP ${npp}:`,
+    ...(npp === undefined
+      ? [`  NPP is not on this device: ${(reason ?? '').split('\n')[0]!}`]
+      : [line('', 'own', 'npp', 'largest diff.')]),
     ...operations.map(({ title, note, own, npp: theirs, largest }) =>
-      line(`${title}, ${note}`, milliseconds(own.time), ...(theirs === undefined ? [] : isMade(theirs) ? [milliseconds(theirs.time), `${largest!} of 255`] : ['-', theirs.split('\n')[0]!]))),
+      line(
+        `${title}, ${note}`,
+        milliseconds(own.time),
+        ...(theirs === undefined
+          ? []
+          : isMade(theirs)
+            ? [milliseconds(theirs.time), `${largest!} of 255`]
+            : ['-', theirs.split('\n')[0]!]),
+      ),
+    ),
   ].join('\n');
 }
 
@@ -114,7 +149,9 @@ async function main(): Promise<void> {
   console.log(report(measured));
 
   const picture = drawMontage(image, measured.stages, {
-    title: `async-cuda: seven kernels in ${options.kernels === 'cuda' ? 'CUDA C++' : 'TypeScript'} on two streams`,
+    title:
+      `async-cuda: seven kernels in ${options.kernels === 'cuda' ? 'CUDA C++' : 'TypeScript'} ` +
+      'on two streams',
     subtitle: [
       measured.device,
       `${shortened(basename(options.image))}, ${size}`,

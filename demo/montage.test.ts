@@ -16,10 +16,15 @@ test('small images grow by a whole factor', () => {
 
 test('large images shrink to the mean of what each pixel covers', () => {
   const grey = [0, 30, 90, 60, 90, 150];
-  const image = { width: 3, height: 2, data: Uint8Array.from(grey.flatMap((level) => [level, level, level])) };
+  const image = {
+    width: 3,
+    height: 2,
+    data: Uint8Array.from(grey.flatMap((level) => [level, level, level])),
+  };
   const { width, height, data } = fitWithin(image, 2);
   expect([width, height]).toEqual([2, 1]);
-  // The middle column counts half on either side: (0 + 60 + (30 + 90) / 2) / 3 and (90 + 150 + (30 + 90) / 2) / 3.
+  // The middle column counts half on either side: (0 + 60 + (30 + 90) / 2) / 3 and (90 + 150 + (30
+  // + 90) / 2) / 3.
   expect([...data]).toEqual([40, 40, 40, 100, 100, 100]);
 });
 
@@ -34,7 +39,11 @@ test.each([
     { name: 'grey', stream: 'A', start: 0, end: 1 },
     { name: 'histogram', stream: 'B', start: 1, end: 2 },
   ] as const;
-  const picture = drawMontage(image, { ...referenceStages(image), times }, { title: 'title', subtitle: 'subtitle' });
+  const picture = drawMontage(
+    image,
+    { ...referenceStages(image), times },
+    { title: 'title', subtitle: 'subtitle' },
+  );
   expect(picture.width).toBeGreaterThanOrEqual(3 * 540);
   expect(picture.data.length).toBe(picture.width * picture.height * 3);
 });

@@ -1,4 +1,7 @@
-/** The picture that the demo writes: input, stages and timeline in a grid of three by two, under a heading. */
+/**
+ * The picture that the demo writes: input, stages and timeline in a grid of three by two, under a
+ * heading.
+ */
 import { Canvas } from './canvas.js';
 import type { Image } from './image.js';
 import type { Stages } from './pipeline.js';
@@ -24,7 +27,13 @@ interface Panel {
 
 const panels: readonly Panel[] = [
   { title: 'Input', note: 'upload', stream: 'A', stages: ['upload'], image: (input) => input },
-  { title: 'Grey', note: 'grey', stream: 'A', stages: ['grey'], image: (input, { grey }) => greyImage(input, grey) },
+  {
+    title: 'Grey',
+    note: 'grey',
+    stream: 'A',
+    stages: ['grey'],
+    image: (input, { grey }) => greyImage(input, grey),
+  },
   {
     title: 'Gaussian blur',
     note: 'blur_rows, blur_columns',
@@ -32,7 +41,13 @@ const panels: readonly Panel[] = [
     stages: ['blur rows', 'blur columns'],
     image: (input, { blurred }) => greyImage(input, blurred),
   },
-  { title: 'Sobel edges', note: 'sobel', stream: 'A', stages: ['sobel'], image: (input, { edges }) => greyImage(input, edges) },
+  {
+    title: 'Sobel edges',
+    note: 'sobel',
+    stream: 'A',
+    stages: ['sobel'],
+    image: (input, { edges }) => greyImage(input, edges),
+  },
   {
     title: 'Equalised',
     note: 'histogram, equalise_table, equalise',
@@ -49,7 +64,10 @@ const GAP = 40;
 const HEADING = 132;
 const CAPTION = 74;
 
-/** Draws the picture. All panels are at the same scale: images larger than a panel shrink, small ones grow by whole factors. */
+/**
+ * Draws the picture. All panels are at the same scale: images larger than a panel shrink, small
+ * ones grow by whole factors.
+ */
 export function drawMontage(input: Image, stages: Stages, { title, subtitle }: Heading): Canvas {
   const images = panels.map((panel) => fitWithin(panel.image(input, stages), PANEL));
   const cellWidth = Math.max(images[0]!.width, TIMELINE_MIN.width);
@@ -72,7 +90,11 @@ export function drawMontage(input: Image, stages: Stages, { title, subtitle }: H
     const { x, y } = cell(i);
     const image = images[i]!;
     canvas.fill(x, y, cellWidth, cellHeight, CARD);
-    canvas.draw(x + Math.floor((cellWidth - image.width) / 2), y + Math.floor((cellHeight - image.height) / 2), image);
+    canvas.draw(
+      x + Math.floor((cellWidth - image.width) / 2),
+      y + Math.floor((cellHeight - image.height) / 2),
+      image,
+    );
 
     const took = stages.times
       .filter(({ name }) => panel.stages.includes(name))
@@ -83,7 +105,10 @@ export function drawMontage(input: Image, stages: Stages, { title, subtitle }: H
   const last = cell(panels.length);
   drawTimeline(canvas, { ...last, width: cellWidth, height: cellHeight }, stages);
   canvas.text(last.x, last.y + cellHeight + 36, 'Timeline', { size: 24, color: TEXT });
-  canvas.text(last.x, last.y + cellHeight + 64, 'two streams, times from device events', { size: 18, color: QUIET });
+  canvas.text(last.x, last.y + cellHeight + 64, 'two streams, times from device events', {
+    size: 18,
+    color: QUIET,
+  });
   return canvas;
 }
 
@@ -93,11 +118,20 @@ interface Line {
   readonly width: number;
 }
 
-function drawCaption(canvas: Canvas, { x, y, width }: Line, { title, note, stream }: Panel, time: string): void {
+function drawCaption(
+  canvas: Canvas,
+  { x, y, width }: Line,
+  { title, note, stream }: Panel,
+  time: string,
+): void {
   canvas.text(x, y + 36, title, { size: 24, color: TEXT });
   canvas.text(x + width, y + 36, time, { size: 24, color: TEXT, align: 'right' });
   canvas.text(x, y + 64, note, { size: 18, color: QUIET });
-  canvas.text(x + width, y + 64, `stream ${stream}`, { size: 18, color: streamColor[stream], align: 'right' });
+  canvas.text(x + width, y + 64, `stream ${stream}`, {
+    size: 18,
+    color: streamColor[stream],
+    align: 'right',
+  });
 }
 
 function greyImage({ width, height }: Image, grey: Uint8Array): Image {

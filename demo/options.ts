@@ -31,7 +31,8 @@ Usage: npm run demo -- [image] [options]
 /** @throws Error with a one-line message when the arguments make no sense. */
 export function parseOptions(args: string[]): Options {
   const { values, positionals } = parse(args);
-  if (positionals.length > 1) throw new Error(`expected one image, got ${positionals.length}: ${positionals.join(', ')}`);
+  if (positionals.length > 1)
+    throw new Error(`expected one image, got ${positionals.length}: ${positionals.join(', ')}`);
   return {
     image: positionals[0] ?? besideThisFile('images/coffee.png'),
     out: values.out ?? besideThisFile('out/pipeline.png'),
@@ -58,7 +59,8 @@ function parse(args: string[]) {
 
 function oneOf<const T extends string>(value: string, known: readonly T[]): T {
   const found = known.find((each) => each === value);
-  if (found === undefined) throw new Error(`--kernels: expected ${known.join(' or ')}, got ${value}`);
+  if (found === undefined)
+    throw new Error(`--kernels: expected ${known.join(' or ')}, got ${value}`);
   return found;
 }
 

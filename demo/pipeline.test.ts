@@ -1,6 +1,6 @@
 /**
- * The pipeline on a device against the reference, byte by byte. `ASYNC_CUDA_TEST_DEVICE` names the device; the CPU device
- * is the default.
+ * The pipeline on a device against the reference, byte by byte. `ASYNC_CUDA_TEST_DEVICE` names the
+ * device; the CPU device is the default.
  */
 import { fileURLToPath } from 'node:url';
 
@@ -42,13 +42,15 @@ function bytes(array: Uint8Array | Uint32Array): Uint8Array {
 }
 
 function firstDifference(actual: ArrayLike<number>, expected: ArrayLike<number>): string {
-  if (actual.length !== expected.length) return `${actual.length} elements instead of ${expected.length}`;
+  if (actual.length !== expected.length)
+    return `${actual.length} elements instead of ${expected.length}`;
   const at = Array.from(expected).findIndex((value, i) => value !== actual[i]);
   return `${actual[at]} instead of ${expected[at]} at ${at}`;
 }
 
 describe.each<[string, () => Kernels]>([
-  ['CUDA C++', () => kernels], ['TypeScript', () => inTypeScript],
+  ['CUDA C++', () => kernels],
+  ['TypeScript', () => inTypeScript],
 ])('the pipeline of kernels in %s gives the reference, byte for byte', (_, by) => {
   test.each([
     { width: 1, height: 1, what: 'a single pixel' },
@@ -60,18 +62,33 @@ describe.each<[string, () => Kernels]>([
   });
 
   test('for an image of one level, which equalising leaves alone', async () => {
-    await expectReference({ width: 45, height: 19, data: new Uint8Array(45 * 19 * 3).fill(255) }, by);
+    await expectReference(
+      { width: 45, height: 19, data: new Uint8Array(45 * 19 * 3).fill(255) },
+      by,
+    );
   });
 
   test('for the photograph', async () => {
-    await expectReference(await readImage(fileURLToPath(new URL('images/coffee.png', import.meta.url))), by);
+    await expectReference(
+      await readImage(fileURLToPath(new URL('images/coffee.png', import.meta.url))),
+      by,
+    );
   });
 });
 
 test('every stage is timed, and stream B starts when the grey image is there', async () => {
   const { times } = await runPipeline(device, noise(131, 77), kernels);
   expect(times.map(({ name }) => name).sort()).toEqual(
-    ['upload', 'grey', 'blur rows', 'blur columns', 'sobel', 'histogram', 'table', 'equalise'].sort(),
+    [
+      'upload',
+      'grey',
+      'blur rows',
+      'blur columns',
+      'sobel',
+      'histogram',
+      'table',
+      'equalise',
+    ].sort(),
   );
   for (const { start, end } of times) expect(end).toBeGreaterThanOrEqual(start);
   const grey = times.find(({ name }) => name === 'grey')!;

@@ -4,8 +4,8 @@
  *     stream A   upload → grey ─┬→ blur rows → blur columns → sobel
  *     stream B                  └→ histogram → table → equalise
  *
- * `runPipeline` enqueues all of it at once and returns to the event loop; the device does the rest. Only the results are
- * awaited.
+ * `runPipeline` enqueues all of it at once and returns to the event loop; the device does the rest.
+ * Only the results are awaited.
  */
 import { type Device, f32, u32, u8 } from 'async-cuda/core';
 
@@ -22,15 +22,26 @@ export interface Stages extends StageImages {
 const LEVELS = 256;
 /** Threads of a block that takes pixels in a row. */
 const LINE = 256;
-/** The histogram's blocks stride over the image: enough of them to fill a GPU, few enough to merge cheaply. */
+/**
+ * The histogram's blocks stride over the image: enough of them to fill a GPU, few enough to merge
+ * cheaply.
+ */
 const HISTOGRAM_BLOCKS = 256;
 /** Threads of a block, and the pixels that it covers, as the kernels' sources have them. */
 const BLUR_ROWS = { block: [64, 4], tile: [64, 4] } as const;
 const BLUR_COLUMNS = { block: [32, 8], tile: [32, 32] } as const;
 const SOBEL = { block: [32, 8], tile: [32, 8] } as const;
 
-/** Runs every stage on the device and reads all of them back. Pass `kernels` to load them only once. `name` is for traces. */
-export async function runPipeline(device: Device, image: Image, kernels?: Kernels, name = 'photograph'): Promise<Stages> {
+/**
+ * Runs every stage on the device and reads all of them back. Pass `kernels` to load them only once.
+ * `name` is for traces.
+ */
+export async function runPipeline(
+  device: Device,
+  image: Image,
+  kernels?: Kernels,
+  name = 'photograph',
+): Promise<Stages> {
   const run = kernels ?? (await loadKernels(device));
   const { width, height } = image;
   const count = width * height;
@@ -61,7 +72,8 @@ export async function runPipeline(device: Device, image: Image, kernels?: Kernel
   });
 
   bins.fill(b, 0);
-  // The library tracks who wrote which buffer and would insert this wait by itself; written out, it shows the fork.
+  // The library tracks who wrote which buffer and would insert this wait by itself; written out, it
+  // shows the fork.
   b.wait(greyDone);
 
   clock.time('A', 'blur rows', (stream) => {
@@ -72,7 +84,15 @@ export async function runPipeline(device: Device, image: Image, kernels?: Kernel
     run.histogram.launch(stream, { grid, block: LEVELS }, grey, bins, count);
   });
   clock.time('A', 'blur columns', (stream) => {
-    run.blurColumns.launch(stream, tiles(BLUR_COLUMNS, image), rows, blurred, weights, width, height);
+    run.blurColumns.launch(
+      stream,
+      tiles(BLUR_COLUMNS, image),
+      rows,
+      blurred,
+      weights,
+      width,
+      height,
+    );
   });
   clock.time('B', 'table', (stream) => {
     run.equaliseTable.launch(stream, { grid: 1, block: LEVELS }, bins, table, count);
@@ -84,15 +104,17 @@ export async function runPipeline(device: Device, image: Image, kernels?: Kernel
     run.equalise.launch(stream, lines, grey, table, equalised, count);
   });
 
-  const [greyBytes, blurredBytes, edgesBytes, histogram, equalisedBytes, times] = await Promise.all([
-    grey.read(a),
-    blurred.read(a),
-    edges.read(a),
-    bins.read(b),
-    equalised.read(b),
-    clock.times(),
-  ]);
-  return { grey: greyBytes, blurred: blurredBytes, edges: edgesBytes, histogram, equalised: equalisedBytes, times };
+  const [greyBytes, blurredBytes, edgesBytes, histogram, equalisedBytes, times] = await Promise.all(
+    [grey.read(a), blurred.read(a), edges.read(a), bins.read(b), equalised.read(b), clock.times()],
+  );
+  return {
+    grey: greyBytes,
+    blurred: blurredBytes,
+    edges: edgesBytes,
+    histogram,
+    equalised: equalisedBytes,
+    times,
+  };
 }
 
 interface Tiling {

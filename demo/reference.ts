@@ -1,8 +1,8 @@
 /**
  * Every stage of the pipeline in plain TypeScript, one pixel after the other.
  *
- * It defines the result: integer where the kernel is integer, f32 with the kernel's roundings in the kernel's order
- * elsewhere. A device that disagrees in one byte is wrong.
+ * It defines the result: integer where the kernel is integer, f32 with the kernel's roundings in
+ * the kernel's order elsewhere. A device that disagrees in one byte is wrong.
  */
 import { fmaf } from './fma.js';
 import { BLUR_RADIUS, gaussianWeights } from './gaussian.js';
@@ -70,7 +70,8 @@ export function sobel(grey: Uint8Array, width: number, height: number): Uint8Arr
   const out = new Uint8Array(grey.length);
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {
-      const at = (dx: number, dy: number): number => grey[clamp(y + dy, height) * width + clamp(x + dx, width)]!;
+      const at = (dx: number, dy: number): number =>
+        grey[clamp(y + dy, height) * width + clamp(x + dx, width)]!;
       const gx = at(1, -1) + 2 * at(1, 0) + at(1, 1) - at(-1, -1) - 2 * at(-1, 0) - at(-1, 1);
       const gy = at(-1, 1) + 2 * at(0, 1) + at(1, 1) - at(-1, -1) - 2 * at(0, -1) - at(1, -1);
       // Rounding sqrt to f64 and then to f32 gives the correctly rounded f32: 53 ≥ 2 × 24 + 2.
@@ -93,7 +94,8 @@ export function equaliseTable(histogram: Uint32Array, count: number): Uint8Array
   return Uint8Array.from(histogram, (pixels, level) => {
     cumulative += pixels;
     const above = Math.max(cumulative - darkest, 0);
-    // Exact: 255 × count stays below 2^53, and the quotient of two such integers is never rounded up to the next one.
+    // Exact: 255 × count stays below 2^53, and the quotient of two such integers is never rounded
+    // up to the next one.
     return range === 0 ? level : Math.floor((255 * above + Math.floor(range / 2)) / range);
   });
 }

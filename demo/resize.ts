@@ -1,13 +1,18 @@
-/** Brings an image to the size of a panel: averages areas to shrink, repeats pixels a whole number of times to enlarge. */
+/**
+ * Brings an image to the size of a panel: averages areas to shrink, repeats pixels a whole number
+ * of times to enlarge.
+ */
 import type { Image } from './image.js';
 
 /**
- * The image within a box of `size` × `size` pixels, its proportions kept. Small images grow by a whole factor, so that
- * every pixel stays a square.
+ * The image within a box of `size` × `size` pixels, its proportions kept. Small images grow by a
+ * whole factor, so that every pixel stays a square.
  */
 export function fitWithin(image: Image, size: number): Image {
   const longest = Math.max(image.width, image.height);
-  return longest > size ? shrink(image, size / longest) : enlarge(image, Math.floor(size / longest));
+  return longest > size
+    ? shrink(image, size / longest)
+    : enlarge(image, Math.floor(size / longest));
 }
 
 function enlarge(image: Image, factor: number): Image {
@@ -41,7 +46,8 @@ function shrink(image: Image, scale: number): Image {
         for (let x = 0; x < column.weights.length; x++) {
           const weight = row.weights[y]! * column.weights[x]!;
           const from = ((row.first + y) * image.width + column.first + x) * 3;
-          for (let channel = 0; channel < 3; channel++) sum[channel]! += weight * image.data[from + channel]!;
+          for (let channel = 0; channel < 3; channel++)
+            sum[channel]! += weight * image.data[from + channel]!;
         }
       }
       for (const value of sum) data[to++] = Math.round(value);
@@ -55,7 +61,10 @@ interface Area {
   readonly weights: readonly number[];
 }
 
-/** For each of `to` places on a line: the places among `from` that it covers, with weights that add up to one. */
+/**
+ * For each of `to` places on a line: the places among `from` that it covers, with weights that add
+ * up to one.
+ */
 function areas(from: number, to: number): Area[] {
   const step = from / to;
   return Array.from({ length: to }, (_, i) => {

@@ -1,6 +1,6 @@
 /**
- * Times stages on several streams with device events. All times count from one origin event, so that stages of different
- * streams share a time axis and their overlap shows.
+ * Times stages on several streams with device events. All times count from one origin event, so
+ * that stages of different streams share a time axis and their overlap shows.
  */
 import type { Device, Event, Stream } from 'async-cuda/core';
 
@@ -35,7 +35,10 @@ export class StageClock {
     streams.A.record(this.#origin);
   }
 
-  /** Calls `enqueue` between two events on the stream. Returns the second one, for other streams to wait for. */
+  /**
+   * Calls `enqueue` between two events on the stream. Returns the second one, for other streams to
+   * wait for.
+   */
   time(stream: StreamName, name: string, enqueue: (stream: Stream) => void): Event {
     const mark = {
       name,

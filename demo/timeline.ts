@@ -1,6 +1,6 @@
 /**
- * The picture's last panel: when each stage ran on which stream, how long it took, and what equalising did to the
- * histogram.
+ * The picture's last panel: when each stage ran on which stream, how long it took, and what
+ * equalising did to the histogram.
  */
 import type { Canvas } from './canvas.js';
 import type { Stages } from './pipeline.js';
@@ -34,14 +34,29 @@ export function drawTimeline(canvas: Canvas, box: Box, { times, grey, equalised 
   const gap = 28;
   const column = (width - gap) / 2;
   streams.forEach((stream, i) => {
-    drawTable(canvas, { x: x + i * (column + gap), y: table, width: column, height: 0 }, stream, times);
+    drawTable(
+      canvas,
+      { x: x + i * (column + gap), y: table, width: column, height: 0 },
+      stream,
+      times,
+    );
   });
 
-  const rows = Math.max(...streams.map((stream) => times.filter((stage) => stage.stream === stream).length));
+  const rows = Math.max(
+    ...streams.map((stream) => times.filter((stage) => stage.stream === stream).length),
+  );
   const top = table + rows * LINE + 6;
   const height = box.y + box.height - PADDING - 18 - top;
-  [{ label: 'grey', pixels: grey }, { label: 'equalised', pixels: equalised }].forEach(({ label, pixels }, i) => {
-    drawHistogram(canvas, { x: x + i * (column + gap), y: top, width: column, height }, label, pixels);
+  [
+    { label: 'grey', pixels: grey },
+    { label: 'equalised', pixels: equalised },
+  ].forEach(({ label, pixels }, i) => {
+    drawHistogram(
+      canvas,
+      { x: x + i * (column + gap), y: top, width: column, height },
+      label,
+      pixels,
+    );
   });
 }
 
@@ -64,19 +79,35 @@ function drawLanes(canvas: Canvas, { x, y, width }: Box, times: readonly StageTi
   canvas.text(x + width, axis, milliseconds(total), { size: 18, color: QUIET, align: 'right' });
 }
 
-function drawTable(canvas: Canvas, { x, y, width }: Box, stream: StreamName, times: readonly StageTime[]): void {
+function drawTable(
+  canvas: Canvas,
+  { x, y, width }: Box,
+  stream: StreamName,
+  times: readonly StageTime[],
+): void {
   times
     .filter((stage) => stage.stream === stream)
     .forEach((stage, i) => {
       const baseline = y + i * LINE;
       canvas.fill(x, baseline - 12, 12, 12, stageColor(stage, times));
       canvas.text(x + 22, baseline, stage.name, { size: 18, color: TEXT });
-      canvas.text(x + width, baseline, milliseconds(stage.end - stage.start), { size: 18, color: QUIET, align: 'right' });
+      canvas.text(x + width, baseline, milliseconds(stage.end - stage.start), {
+        size: 18,
+        color: QUIET,
+        align: 'right',
+      });
     });
 }
 
-/** Grey levels from left to right, how many pixels have them upwards; the tallest bar fills the box. */
-function drawHistogram(canvas: Canvas, { x, y, width, height }: Box, label: string, pixels: Uint8Array): void {
+/**
+ * Grey levels from left to right, how many pixels have them upwards; the tallest bar fills the box.
+ */
+function drawHistogram(
+  canvas: Canvas,
+  { x, y, width, height }: Box,
+  label: string,
+  pixels: Uint8Array,
+): void {
   const bins = histogramOf(pixels);
   const tallest = Math.max(...bins);
   const step = width / bins.length;

@@ -1,6 +1,6 @@
 /**
- * Several photographs at once, traced: each goes through the pipeline on two streams of its own, so that one is uploaded
- * while kernels work on another and the results of a third come back.
+ * Several photographs at once, traced: each goes through the pipeline on two streams of its own, so
+ * that one is uploaded while kernels work on another and the results of a third come back.
  */
 import { type Device, type Trace, recordTrace } from 'async-cuda/core';
 
@@ -10,13 +10,25 @@ import { runPipeline } from './pipeline.js';
 import { fitWithin } from './resize.js';
 
 const FRAMES = 4;
-/** Pixels of a frame's longer side: large enough that kernels and copies take a while on a GPU as well. */
+/**
+ * Pixels of a frame's longer side: large enough that kernels and copies take a while on a GPU as
+ * well.
+ */
 const SIDE = { cuda: 4000, cpu: 1200 } as const;
 
 /** Runs the frames twice, the first time unrecorded. */
-export async function traceFrames(device: Device, photograph: Image, kernels: Kernels): Promise<Trace> {
+export async function traceFrames(
+  device: Device,
+  photograph: Image,
+  kernels: Kernels,
+): Promise<Trace> {
   const image = fitWithin(photograph, SIDE[device.kind]);
-  const run = () => Promise.all(Array.from({ length: FRAMES }, (_, i) => runPipeline(device, image, kernels, `frame ${i + 1}`)));
+  const run = () =>
+    Promise.all(
+      Array.from({ length: FRAMES }, (_, i) =>
+        runPipeline(device, image, kernels, `frame ${i + 1}`),
+      ),
+    );
   await run();
   const recording = recordTrace(device);
   await run();

@@ -1,4 +1,6 @@
-/** A typeface at one size, from the atlas in `font/`: where each glyph lies, how far it advances. */
+/**
+ * A typeface at one size, from the atlas in `font/`: where each glyph lies, how far it advances.
+ */
 import { readFileSync } from 'node:fs';
 
 import { PNG } from 'pngjs';
@@ -46,7 +48,9 @@ export function typeface(size: FontSize): Typeface {
   const known = loaded.get(size);
   if (known !== undefined) return known;
 
-  const { characters, columns, sizes } = JSON.parse(readFileSync(fontFile('metrics.json'), 'utf8')) as Metrics;
+  const { characters, columns, sizes } = JSON.parse(
+    readFileSync(fontFile('metrics.json'), 'utf8'),
+  ) as Metrics;
   const { cellWidth, cellHeight, margin, ascent, advances } = sizes[size];
   const atlas = PNG.sync.read(readFileSync(fontFile(`aileron-${size}.png`)));
   const face: Typeface = {

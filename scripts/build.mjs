@@ -1,10 +1,11 @@
 /**
  * Builds the package's JavaScript: `node scripts/build.mjs [--clean] [--scripts-only]`.
  *
- * First each script that a Worker runs is bundled into one self-contained CommonJS text and written as a TypeScript
- * module that exports it (Workers start from text: a `new URL('./worker.js', import.meta.url)` breaks in bundlers), and
- * the digest of the compiler's sources.
- * Then the package's entries are bundled as ESM with shared chunks. `tsc -p tsconfig.build.json` writes the types.
+ * First each script that a Worker runs is bundled into one self-contained CommonJS text and written
+ * as a TypeScript module that exports it (Workers start from text: a `new URL('./worker.js',
+ * import.meta.url)` breaks in bundlers), and the digest of the compiler's sources. Then the
+ * package's entries are bundled as ESM with shared chunks. `tsc -p tsconfig.build.json` writes the
+ * types.
  *
  * `--clean` empties dist first, types included; `--scripts-only` stops after the Workers' texts.
  */
@@ -19,22 +20,48 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 
 /**
- * Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>: string`. In order: the second
- * holds the first. One with `parameters` becomes an expression, a function of them, and its SHA-256 is exported beside it.
+ * Texts that Workers run: bundled from `entry`, written to `output` as `export const <name>:
+ * string`. In order: the second holds the first. One with `parameters` becomes an expression, a
+ * function of them, and its SHA-256 is exported beside it.
  */
 const workerScripts = [
-  { name: 'crewSource', entry: 'src/runtime/thread/crew-member.ts', output: 'src/runtime/thread/crew-source.ts' },
-  { name: 'threadSource', entry: 'src/runtime/thread/main.ts', output: 'src/runtime/thread-source.ts', parameters: 'require, keepCode' },
+  {
+    name: 'crewSource',
+    entry: 'src/runtime/thread/crew-member.ts',
+    output: 'src/runtime/thread/crew-source.ts',
+  },
+  {
+    name: 'threadSource',
+    entry: 'src/runtime/thread/main.ts',
+    output: 'src/runtime/thread-source.ts',
+    parameters: 'require, keepCode',
+  },
   { name: 'bootSource', entry: 'src/runtime/thread/boot.ts', output: 'src/runtime/boot-source.ts' },
-  { name: 'compilerThreadSource', entry: 'src/nvrtc/thread/main.ts', output: 'src/nvrtc/thread-source.ts' },
-  { name: 'tensorRTThreadSource', entry: 'src/tensorrt/thread/main.ts', output: 'src/tensorrt/thread-source.ts' },
-  { name: 'onnxThreadSource', entry: 'src/onnxruntime/thread/main.ts', output: 'src/onnxruntime/thread-source.ts' },
-  { name: 'nvjpegThreadSource', entry: 'src/images/media/nvjpeg/thread/main.ts', output: 'src/images/media/nvjpeg/thread-source.ts' },
+  {
+    name: 'compilerThreadSource',
+    entry: 'src/nvrtc/thread/main.ts',
+    output: 'src/nvrtc/thread-source.ts',
+  },
+  {
+    name: 'tensorRTThreadSource',
+    entry: 'src/tensorrt/thread/main.ts',
+    output: 'src/tensorrt/thread-source.ts',
+  },
+  {
+    name: 'onnxThreadSource',
+    entry: 'src/onnxruntime/thread/main.ts',
+    output: 'src/onnxruntime/thread-source.ts',
+  },
+  {
+    name: 'nvjpegThreadSource',
+    entry: 'src/images/media/nvjpeg/thread/main.ts',
+    output: 'src/images/media/nvjpeg/thread-source.ts',
+  },
 ];
 
 /**
- * Sources of the compiler from TypeScript to PTX, and the module that exports their SHA-256: what it made and was kept on
- * disk counts no more once they have changed.
+ * Sources of the compiler from TypeScript to PTX, and the module that exports their SHA-256: what
+ * it made and was kept on disk counts no more once they have changed.
  */
 const compilerDigest = { folder: 'src/compiler', output: 'src/kernels/compiler-digest.ts' };
 
@@ -64,15 +91,19 @@ const everyBuild = {
   bundle: true,
   platform: 'node',
   target: 'node20.19',
-  // Dependencies stay what npm installs. koffi, the one native one, is loaded only where a real GPU is opened.
+  // Dependencies stay what npm installs. koffi, the one native one, is loaded only where a real GPU
+  // is opened.
   external: ['koffi', 'acorn', '@jridgewell/gen-mapping'],
-  // Where every character is ASCII the engine keeps the source as bytes, half as large, and reads it sooner.
+  // Where every character is ASCII the engine keeps the source as bytes, half as large, and reads
+  // it sooner.
   charset: 'ascii',
   logLevel: 'warning',
   write: false,
 };
 
-/** Splits rows whose source exists from those whose source does not, and says which were left out. */
+/**
+ * Splits rows whose source exists from those whose source does not, and says which were left out.
+ */
 function present(rows) {
   return rows.filter(({ entry }) => {
     const found = existsSync(join(root, entry));
@@ -81,7 +112,10 @@ function present(rows) {
   });
 }
 
-/** Replaces the file in one step, and only if its contents change: other processes read these files meanwhile. */
+/**
+ * Replaces the file in one step, and only if its contents change: other processes read these files
+ * meanwhile.
+ */
 async function replaceFile(path, contents, mode) {
   const bytes = Buffer.from(contents);
   if (existsSync(path) && bytes.equals(await readFile(path))) return;
@@ -106,28 +140,41 @@ export async function buildWorkerScripts() {
       metafile: true,
     });
     // With an old text lying there it would build, and not from a fresh clone.
-    if (output in result.metafile.inputs) throw new Error(`${entry} imports ${output}, the text that is made from it`);
+    if (output in result.metafile.inputs)
+      throw new Error(`${entry} imports ${output}, the text that is made from it`);
     const bundled = result.outputFiles[0].text;
     const text = parameters === undefined ? bundled : `(function(${parameters}){${bundled}\n})`;
     const digest = createHash('sha256').update(text).digest('hex');
     await replaceFile(
       join(root, output),
       `// Written by scripts/build.mjs from ${entry}.\n\n` +
-        `/** The script that the Worker runs, as text. */\nexport const ${name}: string = ${literal(text)};\n` +
-        (parameters === undefined ? '' : `\n/** Its SHA-256. */\nexport const ${name}Digest = '${digest}';\n`),
+        `/** The script that the Worker runs, as text. */\nexport const ${name}: string = ` +
+        `${literal(text)};\n` +
+        (parameters === undefined
+          ? ''
+          : `\n/** Its SHA-256. */\nexport const ${name}Digest = '${digest}';\n`),
     );
   }
 }
 
 async function writeCompilerDigest() {
   const { folder, output } = compilerDigest;
-  const names = (await readdir(join(root, folder), { recursive: true })).map((name) => name.replaceAll('\\', '/'));
-  const sources = names.filter((name) => name.endsWith('.ts') && !/\.test(-support)?\.ts$/.test(name)).sort();
+  const names = (await readdir(join(root, folder), { recursive: true })).map((name) =>
+    name.replaceAll('\\', '/'),
+  );
+  const sources = names
+    .filter((name) => name.endsWith('.ts') && !/\.test(-support)?\.ts$/.test(name))
+    .sort();
   const hash = createHash('sha256');
-  for (const name of sources) hash.update(`${name}\0`).update(await readFile(join(root, folder, name))).update('\0');
+  for (const name of sources)
+    hash
+      .update(`${name}\0`)
+      .update(await readFile(join(root, folder, name)))
+      .update('\0');
   await replaceFile(
     join(root, output),
-    `// Written by scripts/build.mjs from ${folder}.\n\n/** SHA-256 of the compiler's sources. */\nexport const compilerDigest = '${hash.digest('hex')}';\n`,
+    `// Written by scripts/build.mjs from ${folder}.\n\n/** SHA-256 of the compiler's ` +
+      `sources. */\nexport const compilerDigest = '${hash.digest('hex')}';\n`,
   );
 }
 
@@ -141,7 +188,10 @@ export async function removeWorkerScripts() {
   for (const { output } of workerScripts) await rm(join(root, output), { force: true });
 }
 
-/** The text as a template literal: shorter than a quoted string, where quotes and newlines would be escaped. */
+/**
+ * The text as a template literal: shorter than a quoted string, where quotes and newlines would be
+ * escaped.
+ */
 function literal(text) {
   return '`' + text.replace(/[\\`]|\$(?=\{)/g, '\\$&').replaceAll('\r', '\\r') + '`';
 }
@@ -154,7 +204,8 @@ async function buildEntries() {
     entryPoints: Object.fromEntries(rows.map(({ name, entry }) => [name, entry])),
     outdir: dist,
     format: 'esm',
-    // A third of the time that importing takes is reading white space. Names stay, and lines short enough to show with an error.
+    // A third of the time that importing takes is reading white space. Names stay, and lines short
+    // enough to show with an error.
     minifySyntax: true,
     minifyWhitespace: true,
     lineLimit: 160,
@@ -174,7 +225,8 @@ async function buildEntries() {
     const row = rows.find((r) => `${r.name}.js` === name);
     await replaceFile(file.path, file.contents, row?.executable ? 0o755 : 0o644);
   }
-  // Chunks of earlier builds. Last, so that a program that loads the package meanwhile finds a whole one.
+  // Chunks of earlier builds. Last, so that a program that loads the package meanwhile finds a
+  // whole one.
   for (const name of await readdir(dist)) {
     if (/\.js(\.map)?$/.test(name) && !written.has(name)) await rm(join(dist, name));
   }

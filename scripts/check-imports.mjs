@@ -1,15 +1,16 @@
 /**
  * Checks that imports go down the layers only: `node scripts/check-imports.mjs [ROOT]`.
  *
- * The table is that of CONTRIBUTING.md, "The layers". Each folder of src/ may import itself and what its row allows;
- * a type counts like a value. Beyond the table, in sources that are not tests:
+ * The table is that of CONTRIBUTING.md, "The layers". Each folder of src/ may import itself and
+ * what its row allows; a type counts like a value. Beyond the table, in sources that are not tests:
  *
- * - a pure compiler (`pure`) imports no Node builtin, and of packages only those that its row names and that run in a
- *   browser as it does;
+ * - a pure compiler (`pure`) imports no Node builtin, and of packages only those that its row names
+ *   and that run in a browser as it does;
  * - a package must be one of package.json's dependencies, so that an installed async-cuda finds it;
  * - nothing imports from outside src/.
  *
- * Prints `file:line: what` for each violation, and what would have been allowed. Exit status 1 if there is one.
+ * Prints `file:line: what` for each violation, and what would have been allowed. Exit status 1 if
+ * there is one.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { builtinModules } from 'node:module';
@@ -18,8 +19,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import ts from 'typescript';
 
 /**
- * From the ground up. `imports`: the rows that may be imported; `onTopOf`: rows that may be imported together with
- * all that they may import. `everything` is the roof.
+ * From the ground up. `imports`: the rows that may be imported; `onTopOf`: rows that may be
+ * imported together with all that they may import. `everything` is the roof.
  */
 const layers = {
   // Errors, checks of arguments, dtypes: what every layer needs.
@@ -63,19 +64,30 @@ export function allowedFor(name, table = layers) {
   return [...allowed];
 }
 
-/** Every module name that the file imports, re-exports, requires or takes a type from, with its line. */
+/**
+ * Every module name that the file imports, re-exports, requires or takes a type from, with its
+ * line.
+ */
 function importsOf(path) {
   const file = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
   const found = [];
   const add = (node) => {
     if (node === undefined || !ts.isStringLiteralLike(node)) return;
-    found.push({ specifier: node.text, line: file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1 });
+    found.push({
+      specifier: node.text,
+      line: file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1,
+    });
   };
   const visit = (node) => {
     if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) add(node.moduleSpecifier);
     else if (ts.isExternalModuleReference(node)) add(node.expression);
-    else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) add(node.argument.literal);
-    else if (ts.isCallExpression(node) && (node.expression.kind === ts.SyntaxKind.ImportKeyword || node.expression.getText(file) === 'require')) {
+    else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument))
+      add(node.argument.literal);
+    else if (
+      ts.isCallExpression(node) &&
+      (node.expression.kind === ts.SyntaxKind.ImportKeyword ||
+        node.expression.getText(file) === 'require')
+    ) {
       add(node.arguments[0]);
     }
     ts.forEachChild(node, visit);
@@ -86,15 +98,22 @@ function importsOf(path) {
 
 /** Tests, and what only tests use, are not in the package. */
 const isTest = (path) => /\.test(-support)?\.ts$/.test(path) || path.split(sep).includes('testing');
-const isBuiltin = (specifier) => specifier.startsWith('node:') || builtinModules.includes(specifier);
-const packageOf = (specifier) => specifier.split('/').slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
+const isBuiltin = (specifier) =>
+  specifier.startsWith('node:') || builtinModules.includes(specifier);
+const packageOf = (specifier) =>
+  specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
 
 /**
  * The violations in `root`/src, as `{ file, line, message }` with file relative to root.
  * @param {string} root folder with package.json and src/
  */
 export function checkImports(root) {
-  const { name: self, dependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const { name: self, dependencies = {} } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  );
   const source = join(root, 'src');
   const violations = [];
 
@@ -103,11 +122,16 @@ export function checkImports(root) {
     const path = join(entry.parentPath ?? entry.path, entry.name);
     const file = relative(root, path);
     const layer = relative(source, path).split(sep)[0];
-    const report = (line, message) => violations.push({ file: file.replaceAll(sep, '/'), line, message });
+    const report = (line, message) =>
+      violations.push({ file: file.replaceAll(sep, '/'), line, message });
 
     const row = layers[layer];
     if (row === undefined) {
-      report(1, `src/${layer} is in no row of the table in scripts/check-imports.mjs; add one, from the ground up`);
+      report(
+        1,
+        `src/${layer} is in no row of the table in scripts/check-imports.mjs; add one, from ` +
+          'the ground up',
+      );
       continue;
     }
     const allowed = allowedFor(layer);
@@ -117,7 +141,8 @@ export function checkImports(root) {
       if (specifier.startsWith('.')) {
         const inside = relative(source, resolve(dirname(path), specifier));
         if (inside.startsWith('..')) {
-          if (!isTest(path)) report(line, `'${specifier}' is outside src/: an installed package would not have it`);
+          if (!isTest(path))
+            report(line, `'${specifier}' is outside src/: an installed package would not have it`);
           continue;
         }
         target = inside.split(sep)[0].replace(/\.js$/, '.ts');
@@ -125,14 +150,26 @@ export function checkImports(root) {
         target = specifier.split('/')[1] ?? 'index.ts';
       } else {
         if (isTest(path)) continue;
-        if (row.pure && !(row.packages ?? []).includes(packageOf(specifier))) report(line, `'${specifier}': src/${layer} is a pure compiler and imports nothing but ${['itself', ...(row.packages ?? [])].join(', ')}`);
+        if (row.pure && !(row.packages ?? []).includes(packageOf(specifier)))
+          report(
+            line,
+            `'${specifier}': src/${layer} is a pure compiler and imports nothing but ` +
+              `${['itself', ...(row.packages ?? [])].join(', ')}`,
+          );
         else if (!row.pure && !isBuiltin(specifier) && !(packageOf(specifier) in dependencies)) {
-          report(line, `'${specifier}' is not one of package.json's dependencies (${Object.keys(dependencies).join(', ') || 'none'})`);
+          report(
+            line,
+            `'${specifier}' is not one of package.json's dependencies ` +
+              `(${Object.keys(dependencies).join(', ') || 'none'})`,
+          );
         }
         continue;
       }
       if (allowed !== undefined && !allowed.includes(target)) {
-        report(line, `'${specifier}': ${layer} may not import ${target}; allowed: ${allowed.join(', ')}`);
+        report(
+          line,
+          `'${specifier}': ${layer} may not import ${target}; allowed: ${allowed.join(', ')}`,
+        );
       }
     }
   }
@@ -144,6 +181,10 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
   if (!existsSync(join(root, 'src'))) throw new Error(`${root} has no folder src/`);
   const violations = checkImports(root);
   for (const { file, line, message } of violations) console.error(`${file}:${line}: ${message}`);
-  console.log(violations.length === 0 ? 'imports: all go down the layers' : `imports: ${violations.length} violation(s)`);
+  console.log(
+    violations.length === 0
+      ? 'imports: all go down the layers'
+      : `imports: ${violations.length} violation(s)`,
+  );
   process.exitCode = violations.length === 0 ? 0 : 1;
 }

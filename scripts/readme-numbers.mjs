@@ -1,6 +1,7 @@
 /**
- * Writes the tables of numbers of README.md and docs/images.md from bench/results/summary.json: `node scripts/readme-numbers.mjs`. With
- * `--check` it changes nothing and ends with status 1 where a table is not what it would write.
+ * Writes the tables of numbers of README.md and docs/images.md from bench/results/summary.json:
+ * `node scripts/readme-numbers.mjs`. With `--check` it changes nothing and ends with status 1 where
+ * a table is not what it would write.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +12,10 @@ const SUMMARY = fileURLToPath(new URL('../bench/results/summary.json', import.me
 const BEGIN = '<!-- numbers:begin, from bench/results -->\n';
 const END = '<!-- numbers:end -->';
 
-/** The peer that a benchmark's own bar is about, else the first that it has; the others are told below the table. Kernels have a bar for each. */
+/**
+ * The peer that a benchmark's own bar is about, else the first that it has; the others are told
+ * below the table. Kernels have a bar for each.
+ */
 const FIRST_PEERS = ['C', 'itself without', null];
 const OTHERS = { name: '20,000 launches, each until done', what: 'The same 20,000 launches' };
 
@@ -29,10 +33,21 @@ const shortName = (device) => device.replace(/^NVIDIA /, '').split(' ')[0];
 
 /** `main`: the GPU that most rows are of. */
 function tableRow(row, main) {
-  const name = row.area === 'cpu-device' ? `${row.name} (CPU device)` : row.device === main ? row.name : `${row.name} (${shortName(row.device)})`;
-  const peer = row.peerValue === null ? '' : `${number(row.peerValue)} ${row.unit}${row.peer === 'C' ? '' : ` (${row.peer})`}`;
+  const name =
+    row.area === 'cpu-device'
+      ? `${row.name} (CPU device)`
+      : row.device === main
+        ? row.name
+        : `${row.name} (${shortName(row.device)})`;
+  const peer =
+    row.peerValue === null
+      ? ''
+      : `${number(row.peerValue)} ${row.unit}${row.peer === 'C' ? '' : ` (${row.peer})`}`;
   const ratio = row.ratio === null ? '' : String(Number(row.ratio.toPrecision(4)));
-  return `| ${name} | ${number(row.value)} ${row.unit} | ${peer} | ${ratio} | ${sign(row.bar)} | ${meets(row) ? 'met' : 'missed'} |`;
+  return (
+    `| ${name} | ${number(row.value)} ${row.unit} | ${peer} | ${ratio} | ${sign(row.bar)} | ` +
+    `${meets(row) ? 'met' : 'missed'} |`
+  );
 }
 
 /** Of each name the rows of the GPU, or of the processor, that it was measured on last. */
@@ -50,17 +65,39 @@ export function numbers(summary) {
     if (shown.some((row) => row.area === area && row.name === name)) continue;
     const rows = barred.filter((row) => row.area === area && row.name === name);
     if (area === 'kernels') shown.push(...rows);
-    else shown.push(FIRST_PEERS.map((peer) => rows.find((row) => row.peer === peer)).find((row) => row !== undefined) ?? rows[0]);
+    else
+      shown.push(
+        FIRST_PEERS.map((peer) => rows.find((row) => row.peer === peer)).find(
+          (row) => row !== undefined,
+        ) ?? rows[0],
+      );
   }
   shown.sort((a, b) => Number(a.area === 'cpu-device') - Number(b.area === 'cpu-device'));
   const onGpus = shown.filter(({ area }) => area !== 'cpu-device');
   const devices = [...new Set(onGpus.map(({ device }) => device))];
   const count = (device) => onGpus.filter((row) => row.device === device).length;
   const main = devices.reduce((a, b) => (count(a) < count(b) ? b : a));
-  const dates = (device) => [...new Set(summary.filter((row) => row.area !== 'cpu-device' && row.device === device).map(({ date }) => date.slice(0, 10)))].sort().join(', ');
-  const latest = summary.filter(({ device }) => device === main).reduce((a, b) => (a.date < b.date ? b : a));
-  const further = devices.filter((device) => device !== main).map((device) => ` Rows with ${shortName(device)} are of an ${device}, ${dates(device)}.`).join('');
-  const versions = Object.entries(latest.versions).filter(([name]) => ['node', 'koffi', 'cuda'].includes(name)).map((pair) => pair.join(' ')).join(', ');
+  const dates = (device) =>
+    [
+      ...new Set(
+        summary
+          .filter((row) => row.area !== 'cpu-device' && row.device === device)
+          .map(({ date }) => date.slice(0, 10)),
+      ),
+    ]
+      .sort()
+      .join(', ');
+  const latest = summary
+    .filter(({ device }) => device === main)
+    .reduce((a, b) => (a.date < b.date ? b : a));
+  const further = devices
+    .filter((device) => device !== main)
+    .map((device) => ` Rows with ${shortName(device)} are of an ${device}, ${dates(device)}.`)
+    .join('');
+  const versions = Object.entries(latest.versions)
+    .filter(([name]) => ['node', 'koffi', 'cuda'].includes(name))
+    .map((pair) => pair.join(' '))
+    .join(', ');
   const others = summary.filter(({ name, peer }) => name === OTHERS.name && peer !== 'C');
   return [
     `On an ${main} (${versions}), ${dates(main)}.${further} The goal is what the`,
@@ -70,49 +107,96 @@ export function numbers(summary) {
     '|---|---|---|---|---|---|',
     ...shown.map((row) => tableRow(row, main)),
     '',
-    `${OTHERS.what}: ${others.map(({ peer, peerValue, unit }) => `${peer} ${number(peerValue)} ${unit}`).join(', ')} each.`,
+    `${OTHERS.what}: ` +
+      `${others.map(({ peer, peerValue, unit }) => `${peer} ${number(peerValue)} ${unit}`).join(', ')} ` +
+      'each.',
     '',
   ].join('\n');
 }
 
 const ALL = 'all';
 const USUAL = 'u8, u16, f32';
-/** Operations as bench/images/operations.ts names them, and the dtypes that our kernels and NPP take. */
+/**
+ * Operations as bench/images/operations.ts names them, and the dtypes that our kernels and NPP
+ * take.
+ */
 const OPERATIONS = [
-  ...['nearest', 'linear', 'cubic', 'lanczos3', 'area'].map((filter) => [`resize, ${filter}`, ALL, ALL]),
-  ['letterbox', ALL, USUAL], ['mirror', ALL, USUAL], ['rotateQuarters', ALL, ALL], ['copyBorder', ALL, USUAL], ['warpAffine', ALL, USUAL], ['warpPerspective', ALL, USUAL],
-  ['convertColor to grey', ALL, USUAL], ['convertColor to HSV', ALL, 'u8'], ['rgbToYuv', 'u8', 'u8'], ['orderChannels', ALL, ALL], ['addAlpha', ALL, USUAL], ['toPlanar', ALL, ALL],
-  ['rescale to f32', ALL, ALL], ['normalise to f16', ALL, ALL], ['letterboxNormalise', ALL, '–'], ['add', ALL, ALL], ['threshold', ALL, USUAL], ['blend', ALL, 'u8, u16, f32; premultiplied'],
-  ['gaussianFilter', ALL, `${USUAL}; border replicate; no u8 of one channel`], ['boxFilter', ALL, `${USUAL}; border replicate`], ['sobel', ALL, '–'],
-  ['channelSums', ALL, USUAL], ['channelExtremes', ALL, 'u16, f32'], ['channelHistogram', ALL, 'u8, u16; to the greatest value'],
+  ...['nearest', 'linear', 'cubic', 'lanczos3', 'area'].map((filter) => [
+    `resize, ${filter}`,
+    ALL,
+    ALL,
+  ]),
+  ['letterbox', ALL, USUAL],
+  ['mirror', ALL, USUAL],
+  ['rotateQuarters', ALL, ALL],
+  ['copyBorder', ALL, USUAL],
+  ['warpAffine', ALL, USUAL],
+  ['warpPerspective', ALL, USUAL],
+  ['convertColor to grey', ALL, USUAL],
+  ['convertColor to HSV', ALL, 'u8'],
+  ['rgbToYuv', 'u8', 'u8'],
+  ['orderChannels', ALL, ALL],
+  ['addAlpha', ALL, USUAL],
+  ['toPlanar', ALL, ALL],
+  ['rescale to f32', ALL, ALL],
+  ['normalise to f16', ALL, ALL],
+  ['letterboxNormalise', ALL, '–'],
+  ['add', ALL, ALL],
+  ['threshold', ALL, USUAL],
+  ['blend', ALL, 'u8, u16, f32; premultiplied'],
+  ['gaussianFilter', ALL, `${USUAL}; border replicate; no u8 of one channel`],
+  ['boxFilter', ALL, `${USUAL}; border replicate`],
+  ['sobel', ALL, '–'],
+  ['channelSums', ALL, USUAL],
+  ['channelExtremes', ALL, 'u16, f32'],
+  ['channelHistogram', ALL, 'u8, u16; to the greatest value'],
 ];
 
 /** Of an image of 1920 × 1080, on a GPU; empty where it was not measured yet. */
 export function imageTable(summary) {
-  const measured = (name, peer) => summary.find((row) => row.area === 'images' && row.name === `${name}, 1920 × 1080 RGB` && !row.device.startsWith('cpu') && row.peer === peer);
+  const measured = (name, peer) =>
+    summary.find(
+      (row) =>
+        row.area === 'images' &&
+        row.name === `${name}, 1920 × 1080 RGB` &&
+        !row.device.startsWith('cpu') &&
+        row.peer === peer,
+    );
   const ms = (value) => (value === undefined || value === null ? '' : `${number(value)} ms`);
   return [
     '| operation | our kernels take | NPP takes | our kernels | NPP |',
     '|---|---|---|---|---|',
     ...OPERATIONS.map(([name, own, npp]) => {
       const beside = measured(name, 'NPP');
-      return `| \`${name.split(/,? /)[0]}\`${name.slice(name.split(/,? /)[0].length)} | ${own} | ${npp} | ${ms((beside ?? measured(name, null))?.value)} | ${ms(beside?.peerValue)} |`;
+      return (
+        `| \`${name.split(/,? /)[0]}\`${name.slice(name.split(/,? /)[0].length)} | ${own} | ` +
+        `${npp} | ${ms((beside ?? measured(name, null))?.value)} | ${ms(beside?.peerValue)} |`
+      );
     }),
     '',
   ].join('\n');
 }
 
 const summary = JSON.parse(await readFile(SUMMARY, 'utf8'));
-for (const [path, table] of [[README, numbers], [IMAGES, imageTable]]) {
+for (const [path, table] of [
+  [README, numbers],
+  [IMAGES, imageTable],
+]) {
   const text = await readFile(path, 'utf8');
   const begin = text.indexOf(BEGIN) + BEGIN.length;
   const end = text.indexOf(END);
-  const file = path.split('/').slice(path === README ? -1 : -2).join('/');
-  if (begin < BEGIN.length || end < begin) throw new Error(`${file} has lost the marks between which its numbers stand`);
+  const file = path
+    .split('/')
+    .slice(path === README ? -1 : -2)
+    .join('/');
+  if (begin < BEGIN.length || end < begin)
+    throw new Error(`${file} has lost the marks between which its numbers stand`);
   const wanted = text.slice(0, begin) + table(summary) + text.slice(end);
   if (wanted === text) continue;
   if (process.argv.includes('--check')) {
-    console.error(`${file} does not show bench/results/summary.json: run node scripts/readme-numbers.mjs`);
+    console.error(
+      `${file} does not show bench/results/summary.json: run node scripts/readme-numbers.mjs`,
+    );
     process.exitCode = 1;
   } else await writeFile(path, wanted);
 }

@@ -1,4 +1,7 @@
-/** Installs wheels from PyPI into a folder of node_modules/.cache, by Node alone: no Python, nothing of NVIDIA's, no GPU. */
+/**
+ * Installs wheels from PyPI into a folder of node_modules/.cache, by Node alone: no Python, nothing
+ * of NVIDIA's, no GPU.
+ */
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -10,17 +13,23 @@ const platform = platforms[`${process.platform}-${process.arch}`];
 
 /** The package's wheel for this machine, as the index names it (PEP 691). */
 async function wheelOf(name, version) {
-  const listed = await fetch(`https://pypi.org/simple/${name}/`, { headers: { accept: 'application/vnd.pypi.simple.v1+json' } });
+  const listed = await fetch(`https://pypi.org/simple/${name}/`, {
+    headers: { accept: 'application/vnd.pypi.simple.v1+json' },
+  });
   if (!listed.ok) throw new Error(`${name}: PyPI answered ${listed.status}`);
   const { files } = await listed.json();
-  const pattern = new RegExp(`^${name.replaceAll('-', '_')}-${version.replaceAll('.', '\\.')}-.*${platform}.*\\.whl$`);
+  const pattern = new RegExp(
+    `^${name.replaceAll('-', '_')}-${version.replaceAll('.', '\\.')}-.*${platform}.*\\.whl$`,
+  );
   const file = files.find(({ filename }) => pattern.test(filename));
-  if (file === undefined) throw new Error(`${name}: PyPI has no ${version} for ${process.platform}-${process.arch}`);
+  if (file === undefined)
+    throw new Error(`${name}: PyPI has no ${version} for ${process.platform}-${process.arch}`);
   const answer = await fetch(file.url);
   if (!answer.ok) throw new Error(`${file.url}: ${answer.status}`);
   const bytes = Buffer.from(await answer.arrayBuffer());
   const digest = createHash('sha256').update(bytes).digest('hex');
-  if (digest !== file.hashes.sha256) throw new Error(`${file.filename}: its SHA-256 is ${digest}, PyPI's ${file.hashes.sha256}`);
+  if (digest !== file.hashes.sha256)
+    throw new Error(`${file.filename}: its SHA-256 is ${digest}, PyPI's ${file.hashes.sha256}`);
   return bytes;
 }
 
@@ -31,8 +40,12 @@ function* filesOf(archive) {
   let at = archive.readUInt32LE(end + 16);
   for (let i = archive.readUInt16LE(end + 10); i > 0; i--) {
     const [method, packed, nameLength, extra, comment, head] = [
-      archive.readUInt16LE(at + 10), archive.readUInt32LE(at + 20), archive.readUInt16LE(at + 28), archive.readUInt16LE(at + 30),
-      archive.readUInt16LE(at + 32), archive.readUInt32LE(at + 42),
+      archive.readUInt16LE(at + 10),
+      archive.readUInt32LE(at + 20),
+      archive.readUInt16LE(at + 28),
+      archive.readUInt16LE(at + 30),
+      archive.readUInt16LE(at + 32),
+      archive.readUInt32LE(at + 42),
     ];
     const name = archive.toString('utf8', at + 46, at + 46 + nameLength);
     at += 46 + nameLength + extra + comment;
@@ -49,7 +62,8 @@ export async function installWheels(cache, packages) {
   const folder = fileURLToPath(new URL(`../node_modules/.cache/${cache}/`, import.meta.url));
   const wanted = packages.map((each) => each.join(' ')).join('\n');
   const stamp = join(folder, 'installed');
-  if (platform === undefined) throw new Error(`PyPI has no ${packages[0][0]} for ${process.platform}-${process.arch}`);
+  if (platform === undefined)
+    throw new Error(`PyPI has no ${packages[0][0]} for ${process.platform}-${process.arch}`);
   if ((await readFile(stamp, 'utf8').catch(() => '')) === wanted) return;
   await rm(folder, { recursive: true, force: true });
   for (const [name, version] of packages) {

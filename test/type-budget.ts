@@ -9,11 +9,22 @@ export interface TypeCost {
 }
 
 const usual: ts.CompilerOptions = {
-  strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext, skipLibCheck: true,
+  strict: true,
+  noEmit: true,
+  target: ts.ScriptTarget.ES2022,
+  module: ts.ModuleKind.NodeNext,
+  skipLibCheck: true,
 };
 
-/** Checks bodies behind a preamble, as a file of the folder that never exists. What they import is read once. */
-export function typeCosts(folder: string, preamble: string, options: ts.CompilerOptions): (body: string) => TypeCost {
+/**
+ * Checks bodies behind a preamble, as a file of the folder that never exists. What they import is
+ * read once.
+ */
+export function typeCosts(
+  folder: string,
+  preamble: string,
+  options: ts.CompilerOptions,
+): (body: string) => TypeCost {
   const path = `${folder}budget.ts`;
   const all = { ...usual, ...options };
   const host = ts.createCompilerHost(all);
@@ -31,7 +42,9 @@ export function typeCosts(folder: string, preamble: string, options: ts.Compiler
     text = `${preamble}\n${body}\nexport {};`;
     const program = ts.createProgram([path], all, host, last);
     last = program;
-    const errors = program.getSemanticDiagnostics(program.getSourceFile(path)).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
+    const errors = program
+      .getSemanticDiagnostics(program.getSourceFile(path))
+      .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
     return { count: program.getInstantiationCount(), errors };
   };
 }

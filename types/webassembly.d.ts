@@ -1,6 +1,6 @@
 /**
- * WebAssembly's JavaScript interface, which TypeScript declares only together with the DOM. Just what this project
- * uses, as Node has it; never shipped, so no public type may mention it.
+ * WebAssembly's JavaScript interface, which TypeScript declares only together with the DOM. Just
+ * what this project uses, as Node has it; never shipped, so no public type may mention it.
  */
 declare namespace WebAssembly {
   interface Module {
@@ -56,7 +56,10 @@ declare namespace WebAssembly {
     value: T;
     valueOf(): T;
   }
-  const Global: { prototype: Global; new <T = unknown>(descriptor: GlobalDescriptor, value?: T): Global<T> };
+  const Global: {
+    prototype: Global;
+    new <T = unknown>(descriptor: GlobalDescriptor, value?: T): Global<T>;
+  };
 
   interface CompileError extends Error {}
   const CompileError: { prototype: CompileError; new (message?: string): CompileError };

@@ -1,4 +1,7 @@
-/** PTX text to a WebAssembly module: a kernel of the median size of public programs, and one of the largest. */
+/**
+ * PTX text to a WebAssembly module: a kernel of the median size of public programs, and one of the
+ * largest.
+ */
 import { performance } from 'node:perf_hooks';
 
 import type { Bar, Benchmark } from '../benchmark.js';
@@ -15,11 +18,14 @@ function compileTime(instructions: number, samples: number, bar: Bar): Benchmark
     bar,
     peers: [],
     async start({ count }) {
-      const { compilePtx } = await import(new URL('../../dist/ptx.js', import.meta.url).href) as Ptx;
+      const { compilePtx } = (await import(
+        new URL('../../dist/ptx.js', import.meta.url).href
+      )) as Ptx;
       const text = kernelOfSize(instructions);
       return {
         async round() {
-          if (!WebAssembly.validate(compilePtx(text).wasm as Uint8Array<ArrayBuffer>)) throw new Error('the module is not valid');
+          if (!WebAssembly.validate(compilePtx(text).wasm as Uint8Array<ArrayBuffer>))
+            throw new Error('the module is not valid');
           const times: number[] = [];
           for (let k = 0; k < count(samples); k++) {
             const start = performance.now();

@@ -1,4 +1,7 @@
-/** Copies of 64 MiB on the CPU device, beside the same bytes copied by JavaScript itself. For information. */
+/**
+ * Copies of 64 MiB on the CPU device, beside the same bytes copied by JavaScript itself. For
+ * information.
+ */
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, LocalPeer } from '../benchmark.js';

@@ -1,7 +1,7 @@
 /**
- * From `import('async-cuda/core')` to the first result of saxpy, in processes that have done nothing before. The start
- * of the process itself does not count; it is noted. So is how long it takes where no process before has left V8's code of
- * the threads' script on disk.
+ * From `import('async-cuda/core')` to the first result of saxpy, in processes that have done
+ * nothing before. The start of the process itself does not count; it is noted. So is how long it
+ * takes where no process before has left V8's code of the threads' script on disk.
  */
 import { execFile } from 'node:child_process';
 import { performance } from 'node:perf_hooks';
@@ -22,10 +22,15 @@ interface Reply {
   readonly began: number;
 }
 
-async function once(env: NodeJS.ProcessEnv = {}): Promise<{ firstResult: number; processStart: number }> {
+async function once(
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ firstResult: number; processStart: number }> {
   const { NODE_OPTIONS: _, ...own } = process.env;
   const spawned = performance.timeOrigin + performance.now();
-  const { stdout } = await run(process.execPath, [program], { env: { ...own, ...env }, timeout: 60_000 });
+  const { stdout } = await run(process.execPath, [program], {
+    env: { ...own, ...env },
+    timeout: 60_000,
+  });
   const { firstResult, began } = JSON.parse(stdout) as Reply;
   return { firstResult, processStart: began - spawned };
 }
@@ -51,8 +56,14 @@ export const firstResult: Benchmark = {
         return {
           samples: results.map((result) => result.firstResult),
           notes: {
-            'process start ms': quantile(results.map((result) => result.processStart), 0.5),
-            'nothing on disk ms': quantile(anew.map((result) => result.firstResult), 0.5),
+            'process start ms': quantile(
+              results.map((result) => result.processStart),
+              0.5,
+            ),
+            'nothing on disk ms': quantile(
+              anew.map((result) => result.firstResult),
+              0.5,
+            ),
           },
         };
       },

@@ -1,6 +1,6 @@
 /**
- * nvcc's kernels on the CPU device beside the same work in C. Times are of one launch and its end; each row's peer is
- * `gcc -O3 -march=native` with as many threads as the device has workers.
+ * nvcc's kernels on the CPU device beside the same work in C. Times are of one launch and its end;
+ * each row's peer is `gcc -O3 -march=native` with as many threads as the device has workers.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -14,34 +14,47 @@ import { scalarMandelbrot } from './scalar-mandelbrot.js';
 
 const SAMPLES = 3;
 /**
- * Of what takes a few milliseconds at most. Memory that was written just now is gone through more slowly the first times, for about
- * four launches: saxpy takes 3.8, 3.6, 3.5 and 3.4 ms, and 3.35 from then on.
+ * Of what takes a few milliseconds at most. Memory that was written just now is gone through more
+ * slowly the first times, for about four launches: saxpy takes 3.8, 3.6, 3.5 and 3.4 ms, and 3.35
+ * from then on.
  */
 const SAMPLES_OF_QUICK = 9;
-/** Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all contenders. */
+/**
+ * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * contenders.
+ */
 const ROUNDS = 17;
 /**
- * Where there are several threads: the peer's look for work without sleeping for some milliseconds after their last (GNU's
- * OpenMP, 300,000 pauses), and would take the processors that ours are measured on.
+ * Where there are several threads: the peer's look for work without sleeping for some milliseconds
+ * after their last (GNU's OpenMP, 300,000 pauses), and would take the processors that ours are
+ * measured on.
  */
 const QUIET_MS = 20;
-/** For so long a kernel is launched before its first round: engines compile once more what runs often, beside it and on its processor. */
+/**
+ * For so long a kernel is launched before its first round: engines compile once more what runs
+ * often, beside it and on its processor.
+ */
 const WARM_MS = 300;
 /** One thread, and all that this machine has. */
-const THREADS = [1, availableParallelism()].filter((count, index, all) => all.indexOf(count) === index);
+const THREADS = [1, availableParallelism()].filter(
+  (count, index, all) => all.indexOf(count) === index,
+);
 
 interface Work {
   launch(): PromiseLike<unknown>;
-  /** Throws where a result is wrong. Launches that ran before do not matter to it, or are counted. */
+  /**
+   * Throws where a result is wrong. Launches that ran before do not matter to it, or are counted.
+   */
   prove(launches: number): Promise<void>;
 }
 
 type Typed = Float32Array | Int32Array | Uint32Array | Uint8Array;
 
 /**
- * Buffers of one round, each written whole before its first launch: the peer in C allocates and writes its memory for each
- * round, too. What a processor's caches hold of memory that was written just now, and of memory that lay there since other
- * processes ran, differs by more than kernels do: on one host a transpose took 8.9 ms from the latter, and 2.7 some launches later.
+ * Buffers of one round, each written whole before its first launch: the peer in C allocates and
+ * writes its memory for each round, too. What a processor's caches hold of memory that was written
+ * just now, and of memory that lay there since other processes ran, differs by more than kernels
+ * do: on one host a transpose took 8.9 ms from the latter, and 2.7 some launches later.
  */
 class Memory {
   private readonly device: Device;
@@ -70,26 +83,41 @@ class Memory {
   }
 
   floats(length: number, value: (index: number) => number): DeviceBuffer<'f32'> {
-    return this.buffer('f32', this.kept(() => Float32Array.from({ length }, (_, index) => value(index))));
+    return this.buffer(
+      'f32',
+      this.kept(() => Float32Array.from({ length }, (_, index) => value(index))),
+    );
   }
 
   integers(length: number, value: (index: number) => number): DeviceBuffer<'i32'> {
-    return this.buffer('i32', this.kept(() => Int32Array.from({ length }, (_, index) => value(index))));
+    return this.buffer(
+      'i32',
+      this.kept(() => Int32Array.from({ length }, (_, index) => value(index))),
+    );
   }
 
   words(length: number, value: (index: number) => number): DeviceBuffer<'u32'> {
-    return this.buffer('u32', this.kept(() => Uint32Array.from({ length }, (_, index) => value(index))));
+    return this.buffer(
+      'u32',
+      this.kept(() => Uint32Array.from({ length }, (_, index) => value(index))),
+    );
   }
 
   bytes(length: number, value: (index: number) => number): DeviceBuffer<'u8'> {
-    return this.buffer('u8', this.kept(() => Uint8Array.from({ length }, (_, index) => value(index))));
+    return this.buffer(
+      'u8',
+      this.kept(() => Uint8Array.from({ length }, (_, index) => value(index))),
+    );
   }
 
   /**
-   * What one of them holds, in an array that is there for all rounds: one made for each has threads of the engine look for garbage all
-   * the time, a few percent of two processors, where kernels are measured that want both.
+   * What one of them holds, in an array that is there for all rounds: one made for each has threads
+   * of the engine look for garbage all the time, a few percent of two processors, where kernels are
+   * measured that want both.
    */
-  async read<D extends 'f32' | 'i32' | 'u32' | 'u8'>(buffer: DeviceBuffer<D>): Promise<HostArray<D>> {
+  async read<D extends 'f32' | 'i32' | 'u32' | 'u8'>(
+    buffer: DeviceBuffer<D>,
+  ): Promise<HostArray<D>> {
     const name = `read ${this.buffers.indexOf(buffer as DeviceBuffer)}`;
     const into = this.values.get(name) as HostArray<D> | undefined;
     const values = await buffer.read(this.device.stream, into === undefined ? {} : { into });
@@ -124,23 +152,48 @@ function expect(right: boolean, what: string): void {
 }
 
 /** Beside the bar's peer: C that a compiler makes more of than of a thread's own code. */
-const sgemmInMemory: Peer = { name: 'C, sums in memory', program: 'kernels', request: ({ count }) => `sgemm-in-memory ${count(SAMPLES)} 1` };
+const sgemmInMemory: Peer = {
+  name: 'C, sums in memory',
+  program: 'kernels',
+  request: ({ count }) => `sgemm-in-memory ${count(SAMPLES)} 1`,
+};
 
-const runningSum: Peer = { name: 'C, a running sum', program: 'kernels', request: ({ count }) => `running-sum ${count(SAMPLES_OF_QUICK)} 1` };
+const runningSum: Peer = {
+  name: 'C, a running sum',
+  program: 'kernels',
+  request: ({ count }) => `running-sum ${count(SAMPLES_OF_QUICK)} 1`,
+};
 
-/** What the order costs in which a kernel's blocks go through memory: each to its end, and side by side as the device runs them. */
-const blockByBlock: Peer = { name: 'C, block by block', program: 'kernels', request: ({ count }) => `reduce-in-order ${count(SAMPLES_OF_QUICK)} 1 1` };
-const sideBySide: Peer = { name: 'C, 32 blocks by turns', program: 'kernels', request: ({ count }) => `reduce-in-order ${count(SAMPLES_OF_QUICK)} 1 32` };
+/**
+ * What the order costs in which a kernel's blocks go through memory: each to its end, and side by
+ * side as the device runs them.
+ */
+const blockByBlock: Peer = {
+  name: 'C, block by block',
+  program: 'kernels',
+  request: ({ count }) => `reduce-in-order ${count(SAMPLES_OF_QUICK)} 1 1`,
+};
+const sideBySide: Peer = {
+  name: 'C, 32 blocks by turns',
+  program: 'kernels',
+  request: ({ count }) => `reduce-in-order ${count(SAMPLES_OF_QUICK)} 1 32`,
+};
 
 const M = 1 << 20;
 
 const ROWS: readonly Row[] = [
   {
     // 0.85 of the rate.
-    name: 'saxpy of 16 M floats', measurement: 'saxpy', quick: true, against: '<= 1.18', ofOneThread: true, file: 'k01_saxpy', kernel: 'saxpy',
+    name: 'saxpy of 16 M floats',
+    measurement: 'saxpy',
+    quick: true,
+    against: '<= 1.18',
+    ofOneThread: true,
+    file: 'k01_saxpy',
+    kernel: 'saxpy',
     prepare(memory, device, kernel) {
       const n = 16 * M;
-      const x = memory.floats(n, index => index & 1023);
+      const x = memory.floats(n, (index) => index & 1023);
       const y = memory.floats(n, () => 0);
       return {
         launch: () => kernel.launch(device.stream, { grid: n / 256, block: 256 }, n, 2, x, y),
@@ -153,28 +206,64 @@ const ROWS: readonly Row[] = [
   },
   {
     // 512^3 multiply-adds at 12 GFLOP/s are 22.4 ms.
-    name: 'tiled sgemm of 512³', measurement: 'sgemm', bar: '<= 22.4', against: '<= 1', ofOneThread: true, others: [sgemmInMemory],
-    file: 'k04_sgemm', kernel: 'sgemm_tiled',
+    name: 'tiled sgemm of 512³',
+    measurement: 'sgemm',
+    bar: '<= 22.4',
+    against: '<= 1',
+    ofOneThread: true,
+    others: [sgemmInMemory],
+    file: 'k04_sgemm',
+    kernel: 'sgemm_tiled',
     prepare(memory, device, kernel) {
       const n = 512;
-      const [a, b, c] = [memory.floats(n * n, index => index % 7), memory.floats(n * n, index => index % 5), memory.floats(n * n, () => 0)];
+      const [a, b, c] = [
+        memory.floats(n * n, (index) => index % 7),
+        memory.floats(n * n, (index) => index % 5),
+        memory.floats(n * n, () => 0),
+      ];
       return {
-        launch: () => kernel.launch(device.stream, { grid: [n / 16, n / 16], block: [16, 16] }, n, n, n, a, b, c),
+        launch: () =>
+          kernel.launch(
+            device.stream,
+            { grid: [n / 16, n / 16], block: [16, 16] },
+            n,
+            n,
+            n,
+            a,
+            b,
+            c,
+          ),
         async prove() {
           let wanted = 0;
-          for (let k = 0; k < n; k++) wanted += (3 * n + k) % 7 * ((k * n + 11) % 5);
+          for (let k = 0; k < n; k++) wanted += ((3 * n + k) % 7) * ((k * n + 11) % 5);
           expect((await memory.read(c))[3 * n + 11] === wanted, 'sgemm');
         },
       };
     },
   },
   {
-    name: 'mandelbrot of 1024²', measurement: 'mandel', against: '<= 2', others: [scalarMandelbrot], file: 'k10_mandel', kernel: 'mandel',
+    name: 'mandelbrot of 1024²',
+    measurement: 'mandel',
+    against: '<= 2',
+    others: [scalarMandelbrot],
+    file: 'k10_mandel',
+    kernel: 'mandel',
     prepare(memory, device, kernel) {
       const n = 1024;
       const o = memory.integers(n * n, () => 0);
       return {
-        launch: () => kernel.launch(device.stream, { grid: [n / 32, n / 8], block: [32, 8] }, o, n, n, -2, -1.5, 3 / n, 256),
+        launch: () =>
+          kernel.launch(
+            device.stream,
+            { grid: [n / 32, n / 8], block: [32, 8] },
+            o,
+            n,
+            n,
+            -2,
+            -1.5,
+            3 / n,
+            256,
+          ),
         async prove() {
           const values = await memory.read(o);
           expect(values[512 * n + 683] === 256 && values[0]! <= 3, 'mandel');
@@ -183,40 +272,68 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    name: 'reduction of 16 M floats with shuffles', measurement: 'reduce', quick: true, against: '<= 2', others: [blockByBlock, sideBySide], file: 'k03_reduce', kernel: 'reduce_sum',
+    name: 'reduction of 16 M floats with shuffles',
+    measurement: 'reduce',
+    quick: true,
+    against: '<= 2',
+    others: [blockByBlock, sideBySide],
+    file: 'k03_reduce',
+    kernel: 'reduce_sum',
     prepare(memory, device, kernel) {
       const n = 16 * M;
-      const x = memory.floats(n, index => index & 1);
+      const x = memory.floats(n, (index) => index & 1);
       const sum = memory.floats(1, () => 0);
       return {
         launch: () => {
           sum.fill(device.stream, 0);
           return kernel.launch(device.stream, { grid: 64, block: 256 }, x, sum, n);
         },
-        async prove() { expect((await memory.read(sum))[0] === n / 2, 'the reduction'); },
+        async prove() {
+          expect((await memory.read(sum))[0] === n / 2, 'the reduction');
+        },
       };
     },
   },
   {
-    name: 'histogram of 16 M bytes with shared atomics', measurement: 'histogram', quick: true, against: '<= 2', file: 'k06_hist', kernel: 'hist256',
+    name: 'histogram of 16 M bytes with shared atomics',
+    measurement: 'histogram',
+    quick: true,
+    against: '<= 2',
+    file: 'k06_hist',
+    kernel: 'hist256',
     prepare(memory, device, kernel) {
       const n = 16 * M;
-      const d = memory.bytes(n, index => Math.imul(index, 0x9e3779b1) >>> 24);
+      const d = memory.bytes(n, (index) => Math.imul(index, 0x9e3779b1) >>> 24);
       const h = memory.words(256, () => 0);
       return {
         launch: () => {
           h.fill(device.stream, 0);
           return kernel.launch(device.stream, { grid: 64, block: 256 }, d, h, n);
         },
-        async prove() { expect((await memory.read(h)).reduce((sum, count) => sum + count, 0) === n, 'the histogram'); },
+        async prove() {
+          expect(
+            (await memory.read(h)).reduce((sum, count) => sum + count, 0) === n,
+            'the histogram',
+          );
+        },
       };
     },
   },
   {
-    name: 'scan of 4 M integers', measurement: 'scan', quick: true, against: '<= 2', others: [runningSum], file: 'k07_scan', kernel: 'scan_block',
+    name: 'scan of 4 M integers',
+    measurement: 'scan',
+    quick: true,
+    against: '<= 2',
+    others: [runningSum],
+    file: 'k07_scan',
+    kernel: 'scan_block',
     prepare(memory, device, kernel) {
       const n = 4 * M;
-      const [x, out, sums] = [memory.integers(n, index => index % 10), memory.integers(n, () => 0), memory.integers(n / 256, () => 0)];
+      const [x, out, sums] = [
+        memory.integers(n, (index) => index % 10),
+        memory.integers(n, () => 0),
+        memory.integers(n / 256, () => 0),
+      ];
       return {
         launch: () => kernel.launch(device.stream, { grid: n / 256, block: 256 }, x, out, sums, n),
         async prove() {
@@ -227,42 +344,68 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    name: 'transpose of 2048²', measurement: 'transpose', quick: true, against: '<= 2', file: 'k08_transpose', kernel: 'transpose',
+    name: 'transpose of 2048²',
+    measurement: 'transpose',
+    quick: true,
+    against: '<= 2',
+    file: 'k08_transpose',
+    kernel: 'transpose',
     prepare(memory, device, kernel) {
       const n = 2048;
-      const [x, out] = [memory.floats(n * n, index => index), memory.floats(n * n, () => 0)];
+      const [x, out] = [memory.floats(n * n, (index) => index), memory.floats(n * n, () => 0)];
       return {
-        launch: () => kernel.launch(device.stream, { grid: [n / 32, n / 32], block: [32, 8] }, x, out, n, n),
-        async prove() { expect((await memory.read(out))[5 * n + 77] === 77 * n + 5, 'the transpose'); },
-      };
-    },
-  },
-  {
-    name: 'n-body step of 4096', measurement: 'nbody', against: '<= 2', file: 'k09_nbody', kernel: 'nbody',
-    prepare(memory, device, kernel) {
-      const n = 4096;
-      const p = memory.floats(4 * n, index => index % 4 === 3 ? 1 : (index >> 2) % [17, 31, 7][index % 4]!);
-      const v = memory.floats(4 * n, () => 0);
-      return {
-        launch: () => kernel.launch(device.stream, { grid: n / 128, block: 128 }, p, v, n, 0.01, 0.01),
-        async prove(launches) {
-          // Velocity grows by the same step each time: the bodies do not move.
-          const [me, all] = [[1, 1, 1] as const, (await memory.read(v))];
-          let ax = 0;
-          for (let j = 0; j < n; j++) {
-            const [dx, dy, dz] = [j % 17 - me[0], j % 31 - me[1], j % 7 - me[2]];
-            ax += dx * (dx * dx + dy * dy + dz * dz + 0.01) ** -1.5;
-          }
-          expect(Math.abs(all[4]! - ax * 0.01 * launches) < 1e-3 * Math.abs(ax * 0.01 * launches) + 1e-3, 'the n-body step');
+        launch: () =>
+          kernel.launch(device.stream, { grid: [n / 32, n / 32], block: [32, 8] }, x, out, n, n),
+        async prove() {
+          expect((await memory.read(out))[5 * n + 77] === 77 * n + 5, 'the transpose');
         },
       };
     },
   },
   {
-    name: 'softmax of 1024 rows of 1024', measurement: 'softmax', quick: true, against: '<= 2', file: 'k05_softmax', kernel: 'softmax',
+    name: 'n-body step of 4096',
+    measurement: 'nbody',
+    against: '<= 2',
+    file: 'k09_nbody',
+    kernel: 'nbody',
+    prepare(memory, device, kernel) {
+      const n = 4096;
+      const p = memory.floats(4 * n, (index) =>
+        index % 4 === 3 ? 1 : (index >> 2) % [17, 31, 7][index % 4]!,
+      );
+      const v = memory.floats(4 * n, () => 0);
+      return {
+        launch: () =>
+          kernel.launch(device.stream, { grid: n / 128, block: 128 }, p, v, n, 0.01, 0.01),
+        async prove(launches) {
+          // Velocity grows by the same step each time: the bodies do not move.
+          const [me, all] = [[1, 1, 1] as const, await memory.read(v)];
+          let ax = 0;
+          for (let j = 0; j < n; j++) {
+            const [dx, dy, dz] = [(j % 17) - me[0], (j % 31) - me[1], (j % 7) - me[2]];
+            ax += dx * (dx * dx + dy * dy + dz * dz + 0.01) ** -1.5;
+          }
+          expect(
+            Math.abs(all[4]! - ax * 0.01 * launches) < 1e-3 * Math.abs(ax * 0.01 * launches) + 1e-3,
+            'the n-body step',
+          );
+        },
+      };
+    },
+  },
+  {
+    name: 'softmax of 1024 rows of 1024',
+    measurement: 'softmax',
+    quick: true,
+    against: '<= 2',
+    file: 'k05_softmax',
+    kernel: 'softmax',
     prepare(memory, device, kernel) {
       const [rows, cols] = [1024, 1024];
-      const [x, y] = [memory.floats(rows * cols, index => index % 13 / 4), memory.floats(rows * cols, () => 0)];
+      const [x, y] = [
+        memory.floats(rows * cols, (index) => (index % 13) / 4),
+        memory.floats(rows * cols, () => 0),
+      ];
       return {
         launch: () => kernel.launch(device.stream, { grid: rows, block: 256 }, x, y, cols),
         async prove() {
@@ -273,30 +416,61 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    name: 'RMS norm of 1024 rows of 1024', measurement: 'rms', quick: true, against: '<= 2', file: 'k05_softmax', kernel: 'rms_norm',
+    name: 'RMS norm of 1024 rows of 1024',
+    measurement: 'rms',
+    quick: true,
+    against: '<= 2',
+    file: 'k05_softmax',
+    kernel: 'rms_norm',
     prepare(memory, device, kernel) {
       const [rows, cols] = [1024, 1024];
-      const [x, w, y] = [memory.floats(rows * cols, () => 3), memory.floats(cols, () => 2), memory.floats(rows * cols, () => 0)];
+      const [x, w, y] = [
+        memory.floats(rows * cols, () => 3),
+        memory.floats(cols, () => 2),
+        memory.floats(rows * cols, () => 0),
+      ];
       return {
         launch: () => kernel.launch(device.stream, { grid: rows, block: 256 }, x, w, y, cols, 1e-6),
-        async prove() { expect(Math.abs((await memory.read(y))[7]! - 2) < 1e-4, 'the RMS norm'); },
+        async prove() {
+          expect(Math.abs((await memory.read(y))[7]! - 2) < 1e-4, 'the RMS norm');
+        },
       };
     },
   },
   {
-    name: 'resize of 1024² to 1536²', measurement: 'resize', against: '<= 2', file: 'k11_resize', kernel: 'resize_bilinear',
+    name: 'resize of 1024² to 1536²',
+    measurement: 'resize',
+    against: '<= 2',
+    file: 'k11_resize',
+    kernel: 'resize_bilinear',
     prepare(memory, device, kernel) {
       const [small, large] = [1024, 1536];
-      const s = memory.bytes(4 * small * small, index => 100 + index % 4);
+      const s = memory.bytes(4 * small * small, (index) => 100 + (index % 4));
       const d = memory.bytes(4 * large * large, () => 0);
       return {
-        launch: () => kernel.launch(device.stream, { grid: [large / 32, large / 8], block: [32, 8] }, s, d, small, small, large, large),
-        async prove() { expect((await memory.read(d))[4 * 777 + 2] === 102, 'the resize'); },
+        launch: () =>
+          kernel.launch(
+            device.stream,
+            { grid: [large / 32, large / 8], block: [32, 8] },
+            s,
+            d,
+            small,
+            small,
+            large,
+            large,
+          ),
+        async prove() {
+          expect((await memory.read(d))[4 * 777 + 2] === 102, 'the resize');
+        },
       };
     },
   },
   {
-    name: 'Philox, 1 M normals and uniforms', measurement: 'philox', against: '<= 2', file: 'k12_philox', kernel: 'philox_normal',
+    name: 'Philox, 1 M normals and uniforms',
+    measurement: 'philox',
+    against: '<= 2',
+    file: 'k12_philox',
+    kernel: 'philox_normal',
     prepare(memory, device, kernel) {
       const n = M;
       const o = memory.floats(4 * n, () => 0);
@@ -312,15 +486,22 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    name: 'bitonic sort of 1024 blocks of 1024', measurement: 'bitonic', against: '<= 2', file: 'k13_bitonic', kernel: 'bitonic_sh',
+    name: 'bitonic sort of 1024 blocks of 1024',
+    measurement: 'bitonic',
+    against: '<= 2',
+    file: 'k13_bitonic',
+    kernel: 'bitonic_sh',
     prepare(memory, device, kernel) {
       const n = M;
-      const d = memory.words(n, index => Math.imul(index, 0x9e3779b1) >>> 0);
+      const d = memory.words(n, (index) => Math.imul(index, 0x9e3779b1) >>> 0);
       return {
         launch: () => kernel.launch(device.stream, { grid: n / 1024, block: 1024 }, d),
         async prove() {
           const block = (await memory.read(d)).subarray(0, 1024);
-          expect(block.every((value, index) => index === 0 || block[index - 1]! <= value), 'the bitonic sort');
+          expect(
+            block.every((value, index) => index === 0 || block[index - 1]! <= value),
+            'the bitonic sort',
+          );
         },
       };
     },
@@ -329,7 +510,10 @@ const ROWS: readonly Row[] = [
 
 async function contend(row: Row, samples: number, workers: number): Promise<Contender> {
   const device = await core.Device.open('cpu', { workers });
-  const text = readFileSync(new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url), 'utf8');
+  const text = readFileSync(
+    new URL(`../../src/ptx/samples/sm_80/${row.file}.ptx`, import.meta.url),
+    'utf8',
+  );
   const module = await device.loadModule(text);
   const kernel = module.kernel(row.kernel);
   const values = new Map<string, Typed>();
@@ -342,7 +526,12 @@ async function contend(row: Row, samples: number, workers: number): Promise<Cont
       await device.stream.sync();
       const times: number[] = [];
       let launches = 0;
-      for (const warm = performance.now() + WARM_MS; !isWarm && performance.now() < warm; launches++) await work.launch();
+      for (
+        const warm = performance.now() + WARM_MS;
+        !isWarm && performance.now() < warm;
+        launches++
+      )
+        await work.launch();
       isWarm = true;
       // The first one in C is not counted either.
       for (let sample = 0; sample <= samples; sample++, launches++) {
@@ -360,20 +549,25 @@ async function contend(row: Row, samples: number, workers: number): Promise<Cont
 
 const samplesOf = ({ quick }: Row): number => (quick === true ? SAMPLES_OF_QUICK : SAMPLES);
 
-export const cpuKernels: readonly Benchmark[] = THREADS.flatMap(threads => ROWS.map((row): Benchmark => ({
-  area: 'cpu-device',
-  name: threads === 1 ? row.name : `${row.name}, ${threads} workers`,
-  unit: 'ms',
-  statistic: 'median',
-  rounds: ROUNDS,
-  ...(threads === 1 ? { caller: 'runtime thread' } : {}),
-  // The bars of our own time, and the other peers, are of one thread.
-  ...(row.bar === undefined || threads > 1 ? {} : { bar: row.bar }),
-  peers: [
-    {
-      name: `C, ${threads} thread${threads === 1 ? '' : 's'}`, ...(threads > 1 && row.ofOneThread === true ? {} : { bar: row.against }), program: 'kernels', request: ({ count }) => `${row.measurement} ${count(samplesOf(row))} ${threads}`,
-    },
-    ...threads === 1 ? row.others ?? [] : [],
-  ],
-  start: ({ count }) => contend(row, count(samplesOf(row)), threads),
-})));
+export const cpuKernels: readonly Benchmark[] = THREADS.flatMap((threads) =>
+  ROWS.map((row): Benchmark => ({
+    area: 'cpu-device',
+    name: threads === 1 ? row.name : `${row.name}, ${threads} workers`,
+    unit: 'ms',
+    statistic: 'median',
+    rounds: ROUNDS,
+    ...(threads === 1 ? { caller: 'runtime thread' } : {}),
+    // The bars of our own time, and the other peers, are of one thread.
+    ...(row.bar === undefined || threads > 1 ? {} : { bar: row.bar }),
+    peers: [
+      {
+        name: `C, ${threads} thread${threads === 1 ? '' : 's'}`,
+        ...(threads > 1 && row.ofOneThread === true ? {} : { bar: row.against }),
+        program: 'kernels',
+        request: ({ count }) => `${row.measurement} ${count(samplesOf(row))} ${threads}`,
+      },
+      ...(threads === 1 ? (row.others ?? []) : []),
+    ],
+    start: ({ count }) => contend(row, count(samplesOf(row)), threads),
+  })),
+);

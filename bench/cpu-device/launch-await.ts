@@ -1,4 +1,7 @@
-/** One launch of the empty kernel and its end on the CPU device: with a thread of its own, and on the calling thread. */
+/**
+ * One launch of the empty kernel and its end on the CPU device: with a thread of its own, and on
+ * the calling thread.
+ */
 import type { Bar, Benchmark } from '../benchmark.js';
 import { core } from '../library.js';
 import { launchThenAwait } from '../runtime/launch-await.js';

@@ -1,4 +1,7 @@
-/** Mandelbrot in scalar WebAssembly, as one would write it by hand: what the CPU device's divergent rows are held against. */
+/**
+ * Mandelbrot in scalar WebAssembly, as one would write it by hand: what the CPU device's divergent
+ * rows are held against.
+ */
 import { performance } from 'node:perf_hooks';
 
 import type { LocalPeer } from '../benchmark.js';
@@ -34,11 +37,24 @@ function build(): { memory: WebAssembly.Memory; row: (...args: number[]) => void
   const module = new ModuleBuilder();
   module.importMemory('env', 'memory');
   for (const fn of parseWat(ROW)) {
-    const none = (name: string): never => { throw new Error(`no ${name} here`); };
-    module.define(module.reserve(fn.name, fn.signature, fn.name), fn.locals, fn.assemble({ functionIndex: none, globalIndex: none }));
+    const none = (name: string): never => {
+      throw new Error(`no ${name} here`);
+    };
+    module.define(
+      module.reserve(fn.name, fn.signature, fn.name),
+      fn.locals,
+      fn.assemble({ functionIndex: none, globalIndex: none }),
+    );
   }
-  const memory = new WebAssembly.Memory({ initial: 1 + N * N * 4 / 65536, maximum: 65536, shared: true });
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module.finish() as Uint8Array<ArrayBuffer>), { env: { memory } });
+  const memory = new WebAssembly.Memory({
+    initial: 1 + (N * N * 4) / 65536,
+    maximum: 65536,
+    shared: true,
+  });
+  const { exports } = new WebAssembly.Instance(
+    new WebAssembly.Module(module.finish() as Uint8Array<ArrayBuffer>),
+    { env: { memory } },
+  );
   return { memory, row: exports.row as (...args: number[]) => void };
 }
 
@@ -47,11 +63,14 @@ export const scalarMandelbrot: LocalPeer = {
   bar: '<= 0.333',
   async start({ count }) {
     const { memory, row } = build();
-    const draw = (): void => { for (let y = 0; y < N; y++) row(0, y, N, -2, -1.5, 3 / N, 256); };
+    const draw = (): void => {
+      for (let y = 0; y < N; y++) row(0, y, N, -2, -1.5, 3 / N, 256);
+    };
     return {
       async round() {
         draw();
-        if (new Int32Array(memory.buffer)[512 * N + 683] !== 256) throw new Error('mandelbrot gave a wrong result');
+        if (new Int32Array(memory.buffer)[512 * N + 683] !== 256)
+          throw new Error('mandelbrot gave a wrong result');
         const times: number[] = [];
         for (let k = 0; k < count(SAMPLES); k++) {
           const start = performance.now();

@@ -1,4 +1,7 @@
-/** Grids that compute, by two threads of the CPU device beside one. The bar holds where two cores are free. */
+/**
+ * Grids that compute, by two threads of the CPU device beside one. The bar holds where two cores
+ * are free.
+ */
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 
@@ -8,8 +11,9 @@ import type { Device } from '../library.js';
 
 const SAMPLES = 9;
 /**
- * For so long a kernel is launched before its first round: until then V8's own threads compile what opened the device and loaded
- * the module, on the processors that are measured (4 to 6 % of one for the first two seconds, and nothing from the third on).
+ * For so long a kernel is launched before its first round: until then V8's own threads compile what
+ * opened the device and loaded the module, on the processors that are measured (4 to 6 % of one for
+ * the first two seconds, and nothing from the third on).
  */
 const WARM_MS = 3000;
 const { f32, i32, input, output } = core;
@@ -23,7 +27,8 @@ interface Work {
 
 type Prepare = (device: Device) => Promise<Work>;
 
-const sample = (file: string): Promise<string> => readFile(new URL(`../../src/ptx/samples/sm_80/${file}.ptx`, import.meta.url), 'utf8');
+const sample = (file: string): Promise<string> =>
+  readFile(new URL(`../../src/ptx/samples/sm_80/${file}.ptx`, import.meta.url), 'utf8');
 
 /** 1024 × 1024 points, 1000 steps at most. */
 async function mandelbrot(device: Device): Promise<Work> {
@@ -31,16 +36,28 @@ async function mandelbrot(device: Device): Promise<Work> {
   const module = await device.loadModule(await sample('k10_mandel'));
   const kernel = module.kernel('mandel', [output(i32), i32, i32, f32, f32, f32, i32]);
   const steps = device.alloc(i32, side * side);
-  // One for all rounds: threads of the engine would look for garbage on the processors that are measured.
+  // One for all rounds: threads of the engine would look for garbage on the processors that are
+  // measured.
   const values = new Int32Array(side * side);
   return {
     run: async () => {
-      await kernel.launch(device.stream, { grid: [side / 16, side / 16], block: [16, 16] }, steps, side, side, -2, -1.5, 3 / side, 1000);
+      await kernel.launch(
+        device.stream,
+        { grid: [side / 16, side / 16], block: [16, 16] },
+        steps,
+        side,
+        side,
+        -2,
+        -1.5,
+        3 / side,
+        1000,
+      );
     },
     async check() {
       await steps.read(device.stream, { into: values });
       // -2 leaves at once, 0 never does.
-      if (values[0] !== 1 || values[(side / 2) * side + Math.round((2 / 3) * side)] !== 1000) throw new Error('mandelbrot gave a wrong result');
+      if (values[0] !== 1 || values[(side / 2) * side + Math.round((2 / 3) * side)] !== 1000)
+        throw new Error('mandelbrot gave a wrong result');
     },
   };
 }
@@ -56,7 +73,16 @@ async function sgemm(device: Device): Promise<Work> {
   b.fill(device.stream, 3);
   return {
     run: async () => {
-      await kernel.launch(device.stream, { grid: [n / 16, n / 16], block: [16, 16] }, n, n, n, a, b, c);
+      await kernel.launch(
+        device.stream,
+        { grid: [n / 16, n / 16], block: [16, 16] },
+        n,
+        n,
+        n,
+        a,
+        b,
+        c,
+      );
     },
     async check() {
       await c.read(device.stream, { into: values });

@@ -1,12 +1,21 @@
 /**
- * Each operation of `async-cuda/images` on a photograph of 1920 × 1080, RGB of u8, by our kernels and by NPP, both by way of the library:
- * what the table of docs/images.md is filled from. Results are allocated in the stream's order and given back, as a program does it.
+ * Each operation of `async-cuda/images` on a photograph of 1920 × 1080, RGB of u8, by our kernels
+ * and by NPP, both by way of the library: what the table of docs/images.md is filled from. Results
+ * are allocated in the stream's order and given back, as a program does it.
  */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import { core, npp, root } from '../library.js';
 import type { DeviceOp } from '../library.js';
 import { PeerAbsent } from '../peers/program.js';
-import { CHANNELS, FROM_HEIGHT, FROM_WIDTH, SAMPLES, TO, noise, timedByEvents } from './pictures.js';
+import {
+  CHANNELS,
+  FROM_HEIGHT,
+  FROM_WIDTH,
+  SAMPLES,
+  TO,
+  noise,
+  timedByEvents,
+} from './pictures.js';
 
 const { f16, f32, u8 } = core;
 type Engine = 'own' | 'npp';
@@ -27,26 +36,75 @@ const REPLICATE = { border: 'replicate' } as const;
 
 /** By their names in the table of scripts/readme-numbers.mjs. */
 export const OPERATIONS: readonly Operation[] = [
-  ...(['nearest', 'linear', 'cubic', 'lanczos3', 'area'] as const).map((filter): Operation => ({ name: `resize, ${filter}`, make: (x, engine) => npp.resize(x, { ...SIZE, filter, engine }) })),
+  ...(['nearest', 'linear', 'cubic', 'lanczos3', 'area'] as const).map((filter): Operation => ({
+    name: `resize, ${filter}`,
+    make: (x, engine) => npp.resize(x, { ...SIZE, filter, engine }),
+  })),
   { name: 'letterbox', make: (x, engine) => npp.letterbox(x, { ...SIZE, color: 114, engine }) },
   { name: 'mirror', make: (x, engine) => npp.mirror(x, 'horizontal', { engine }) },
   { name: 'rotateQuarters', make: (x, engine) => npp.rotateQuarters(x, 1, { engine }) },
-  { name: 'copyBorder', make: (x, engine) => npp.copyBorder(x, { left: 16, top: 16, right: 16, bottom: 16, color: 114, engine }) },
-  { name: 'warpAffine', make: (x, engine) => npp.warpAffine(x, [[0.9, 0.1, 20], [-0.1, 0.9, 30]], { engine }) },
-  { name: 'warpPerspective', make: (x, engine) => npp.warpPerspective(x, [[0.9, 0.1, 20], [-0.1, 0.9, 30], [1e-5, 0, 1]], { engine }) },
-  { name: 'convertColor to grey', make: (x, engine) => npp.convertColor(x, { from: 'rgb', to: 'grey', engine }) },
-  { name: 'convertColor to HSV', make: (x, engine) => npp.convertColor(x, { from: 'rgb', to: 'hsv', engine }) },
+  {
+    name: 'copyBorder',
+    make: (x, engine) =>
+      npp.copyBorder(x, { left: 16, top: 16, right: 16, bottom: 16, color: 114, engine }),
+  },
+  {
+    name: 'warpAffine',
+    make: (x, engine) =>
+      npp.warpAffine(
+        x,
+        [
+          [0.9, 0.1, 20],
+          [-0.1, 0.9, 30],
+        ],
+        { engine },
+      ),
+  },
+  {
+    name: 'warpPerspective',
+    make: (x, engine) =>
+      npp.warpPerspective(
+        x,
+        [
+          [0.9, 0.1, 20],
+          [-0.1, 0.9, 30],
+          [1e-5, 0, 1],
+        ],
+        { engine },
+      ),
+  },
+  {
+    name: 'convertColor to grey',
+    make: (x, engine) => npp.convertColor(x, { from: 'rgb', to: 'grey', engine }),
+  },
+  {
+    name: 'convertColor to HSV',
+    make: (x, engine) => npp.convertColor(x, { from: 'rgb', to: 'hsv', engine }),
+  },
   { name: 'rgbToYuv', make: (x, engine) => npp.rgbToYuv(x, { format: 'nv12', engine }) },
   { name: 'orderChannels', make: (x, engine) => npp.orderChannels(x, [2, 1, 0], { engine }) },
   { name: 'addAlpha', make: (x, engine) => npp.addAlpha(x, { engine }) },
   { name: 'toPlanar', make: (x, engine) => npp.toPlanar(x, { engine }) },
   { name: 'rescale to f32', make: (x, engine) => npp.rescale(x, f32, { scale: 1 / 255, engine }) },
-  { name: 'normalise to f16', make: (x, engine) => npp.normalise(x, { mean: 0.5, deviation: 0.25, dtype: f16, engine }) },
-  { name: 'letterboxNormalise', make: (x, engine) => npp.letterboxNormalise(x, { ...SIZE, mean: 0.5, deviation: 0.25, engine }) },
+  {
+    name: 'normalise to f16',
+    make: (x, engine) => npp.normalise(x, { mean: 0.5, deviation: 0.25, dtype: f16, engine }),
+  },
+  {
+    name: 'letterboxNormalise',
+    make: (x, engine) => npp.letterboxNormalise(x, { ...SIZE, mean: 0.5, deviation: 0.25, engine }),
+  },
   { name: 'add', make: (x, engine) => npp.add(x, 10, { engine }) },
   { name: 'threshold', make: (x, engine) => npp.threshold(x, 100, { engine }) },
-  { name: 'blend', channels: 4, make: (x, engine) => npp.blend(x, x, { premultiplied: true, engine }) },
-  { name: 'gaussianFilter', make: (x, engine) => npp.gaussianFilter(x, { radius: 2, ...REPLICATE, engine }) },
+  {
+    name: 'blend',
+    channels: 4,
+    make: (x, engine) => npp.blend(x, x, { premultiplied: true, engine }),
+  },
+  {
+    name: 'gaussianFilter',
+    make: (x, engine) => npp.gaussianFilter(x, { radius: 2, ...REPLICATE, engine }),
+  },
   { name: 'boxFilter', make: (x, engine) => npp.boxFilter(x, { radius: 2, ...REPLICATE, engine }) },
   { name: 'sobel', make: (x, engine) => npp.sobel(x, { along: 'x', engine }) },
   { name: 'channelSums', make: (x, engine) => npp.channelSums(x, { engine }) },
@@ -54,14 +112,27 @@ export const OPERATIONS: readonly Operation[] = [
   { name: 'channelHistogram', make: (x, engine) => npp.channelHistogram(x, { engine }) },
 ];
 
-async function start({ device: opened, count }: Setup, { channels = CHANNELS, make }: Operation, engine: Engine): Promise<Contender> {
+async function start(
+  { device: opened, count }: Setup,
+  { channels = CHANNELS, make }: Operation,
+  engine: Engine,
+): Promise<Contender> {
   const device = root.Device.of(opened);
   if (engine === 'npp') {
     const { available, reason } = (await npp.engines(device)).find(({ name }) => name === engine)!;
     if (!available) throw new PeerAbsent(reason ?? 'not there');
   }
   const bytes = noise(1);
-  const picture = await device.tensor(u8, channels === CHANNELS ? bytes : Uint8Array.from({ length: (bytes.length / CHANNELS) * channels }, (_, i) => bytes[i % bytes.length]!), [FROM_HEIGHT, FROM_WIDTH, channels]);
+  const picture = await device.tensor(
+    u8,
+    channels === CHANNELS
+      ? bytes
+      : Uint8Array.from(
+          { length: (bytes.length / CHANNELS) * channels },
+          (_, i) => bytes[i % bytes.length]!,
+        ),
+    [FROM_HEIGHT, FROM_WIDTH, channels],
+  );
   let op: Made;
   try {
     op = make(picture, engine) as Made;
@@ -72,7 +143,9 @@ async function start({ device: opened, count }: Setup, { channels = CHANNELS, ma
     throw error;
   }
   // Closed once it is queued: the next one takes the same memory.
-  const once = op.map((made) => { made[Symbol.dispose](); });
+  const once = op.map((made) => {
+    made[Symbol.dispose]();
+  });
   return {
     round: () => timedByEvents(opened, once, count(SAMPLES)),
     close() {
@@ -83,7 +156,11 @@ async function start({ device: opened, count }: Setup, { channels = CHANNELS, ma
 }
 
 export const imageOperations: readonly Benchmark[] = OPERATIONS.map((operation) => ({
-  area: 'images', name: `${operation.name}, 1920 × 1080 RGB`, unit: 'ms', statistic: 'median', rounds: 3,
+  area: 'images',
+  name: `${operation.name}, 1920 × 1080 RGB`,
+  unit: 'ms',
+  statistic: 'median',
+  rounds: 3,
   peers: [{ name: 'NPP', start: (setup: Setup) => start(setup, operation, 'npp') }],
   start: (setup: Setup) => start(setup, operation, 'own'),
 }));

@@ -1,7 +1,9 @@
 /**
- * A thousand photographs from JPEG to what a network takes, and back on the host: decoded by sharp, uploaded, put into a letterbox and
- * normalised, downloaded, several at a time; and only decoded, by nvJPEG beside sharp. How many a second, how much of the device's work lies beside decoding, and how long the event
- * loop is held up meanwhile, beside a loop that does nothing. Photographs are the demo's, in several sizes and cuts.
+ * A thousand photographs from JPEG to what a network takes, and back on the host: decoded by sharp,
+ * uploaded, put into a letterbox and normalised, downloaded, several at a time; and only decoded,
+ * by nvJPEG beside sharp. How many a second, how much of the device's work lies beside decoding,
+ * and how long the event loop is held up meanwhile, beside a loop that does nothing. Photographs
+ * are the demo's, in several sizes and cuts.
  */
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
@@ -13,14 +15,25 @@ import { core, npp, root } from '../library.js';
 import { longestGaps } from '../loop-gaps.js';
 
 const PHOTOGRAPHS = 1000;
-/** Under way at a time: libuv decodes four of them, the others are on the device or on their way. */
+/**
+ * Under way at a time: libuv decodes four of them, the others are on the device or on their way.
+ */
 const AT_ONCE = 8;
 const WIDTHS = [640, 1024, 1600, 2400];
 const CUTS = 4;
-const TO = { width: 640, height: 640, color: 114, mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225] } as const;
+const TO = {
+  width: 640,
+  height: 640,
+  color: 114,
+  mean: [0.485, 0.456, 0.406],
+  deviation: [0.229, 0.224, 0.225],
+} as const;
 /** Of an idle loop, about as long as the photographs take. */
 const IDLE_MS = 4000;
-/** What comes before is a garbage collection by force, and code that is compiled anew behind it: no steady state. */
+/**
+ * What comes before is a garbage collection by force, and code that is compiled anew behind it: no
+ * steady state.
+ */
 const SETTLE_MS = 300;
 const WINDOW_MS = 100;
 const MOST_WINDOWS = 1000;
@@ -28,17 +41,30 @@ const MOST_WINDOWS = 1000;
 /** What of sharp is used. */
 interface Sharp {
   (data: Uint8Array): {
-    extract(region: { left: number; top: number; width: number; height: number }): { resize(width: number): { jpeg(options: { quality: number }): { toBuffer(): Promise<Uint8Array> } } };
+    extract(region: { left: number; top: number; width: number; height: number }): {
+      resize(width: number): {
+        jpeg(options: { quality: number }): { toBuffer(): Promise<Uint8Array> };
+      };
+    };
     metadata(): Promise<{ width: number; height: number }>;
   };
 }
 
 async function photographs(): Promise<Uint8Array[]> {
-  const { default: sharp } = await import('sharp') as unknown as { default: Sharp };
+  const { default: sharp } = (await import('sharp')) as unknown as { default: Sharp };
   const picture = await readFile(new URL('../../demo/images/coffee.png', import.meta.url));
   const { width, height } = await sharp(picture).metadata();
-  const cuts = Array.from({ length: CUTS }, (_, i) => ({ left: i * 8, top: i * 4, width: width - CUTS * 8, height: height - CUTS * 4 }));
-  return Promise.all(WIDTHS.flatMap((to) => cuts.map((cut) => sharp(picture).extract(cut).resize(to).jpeg({ quality: 90 }).toBuffer())));
+  const cuts = Array.from({ length: CUTS }, (_, i) => ({
+    left: i * 8,
+    top: i * 4,
+    width: width - CUTS * 8,
+    height: height - CUTS * 4,
+  }));
+  return Promise.all(
+    WIDTHS.flatMap((to) =>
+      cuts.map((cut) => sharp(picture).extract(cut).resize(to).jpeg({ quality: 90 }).toBuffer()),
+    ),
+  );
 }
 
 /** A span of time, in milliseconds of one clock. */
@@ -55,7 +81,8 @@ function united(spans: readonly Span[]): Span[] {
   return made;
 }
 
-const length = (spans: readonly Span[]): number => spans.reduce((sum, [begin, end]) => sum + end - begin, 0);
+const length = (spans: readonly Span[]): number =>
+  spans.reduce((sum, [begin, end]) => sum + end - begin, 0);
 
 function intersection(a: readonly Span[], b: readonly Span[]): number {
   // Of sets, by their union.
@@ -69,7 +96,11 @@ class Photographs {
   private readonly places: readonly PinnedBuffer<'f16'>[];
   private sums: readonly number[] = [];
 
-  private constructor(device: Device, jpegs: readonly Uint8Array[], places: readonly PinnedBuffer<'f16'>[]) {
+  private constructor(
+    device: Device,
+    jpegs: readonly Uint8Array[],
+    places: readonly PinnedBuffer<'f16'>[],
+  ) {
     this.device = device;
     this.jpegs = jpegs;
     this.places = places;
@@ -77,11 +108,14 @@ class Photographs {
 
   /** With what each photograph has to give, one after the other. */
   static async open(device: Device): Promise<Photographs> {
-    const places = await Promise.all(Array.from({ length: AT_ONCE }, () => device.pinned(core.f16, 3 * TO.height * TO.width)));
+    const places = await Promise.all(
+      Array.from({ length: AT_ONCE }, () => device.pinned(core.f16, 3 * TO.height * TO.width)),
+    );
     const made = new Photographs(device, await photographs(), places);
     const sums: number[] = [];
     for (const [i] of made.jpegs.entries()) sums.push(await made.one(i, made.places[0]!, []));
-    if (new Set(sums).size < sums.length / 2) throw new Error('photographs that differ gave the same');
+    if (new Set(sums).size < sums.length / 2)
+      throw new Error('photographs that differ gave the same');
     made.sums = sums;
     return made;
   }
@@ -90,8 +124,11 @@ class Photographs {
   private async one(index: number, place: PinnedBuffer<'f16'>, decodes: Span[]): Promise<number> {
     const begin = performance.now();
     // By sharp, also where nvJPEG is: the rows are those of machines without it too.
-    await npp.decodeImage(this.device, this.jpegs[index % this.jpegs.length]!, { engine: 'sharp' })
-      .tap(() => { decodes.push([begin, performance.now()]); })
+    await npp
+      .decodeImage(this.device, this.jpegs[index % this.jpegs.length]!, { engine: 'sharp' })
+      .tap(() => {
+        decodes.push([begin, performance.now()]);
+      })
       .andThen((image) => npp.letterboxNormalise(image, TO))
       .andThen((input) => input.readTo(place));
     const words = place.bits();
@@ -106,7 +143,8 @@ class Photographs {
     let next = 0;
     const worker = async (place: PinnedBuffer<'f16'>): Promise<void> => {
       for (let i = next++; i < count; i = next++) {
-        if (await this.one(i, place, decodes) !== this.sums[i % this.jpegs.length]) throw new Error(`photograph ${i} gave something else than by itself`);
+        if ((await this.one(i, place, decodes)) !== this.sums[i % this.jpegs.length])
+          throw new Error(`photograph ${i} gave something else than by itself`);
       }
     };
     await Promise.all(this.places.map(worker));
@@ -117,49 +155,89 @@ class Photographs {
     await Promise.all(this.places.map((place) => place.close()));
   }
 
-  /** How much of the device's work lies beside decoding, and how much of the time it works, percent: of fewer, since a trace takes time. */
+  /**
+   * How much of the device's work lies beside decoding, and how much of the time it works, percent:
+   * of fewer, since a trace takes time.
+   */
   async overlap(count: number): Promise<{ beside: number; busy: number }> {
     const begun = performance.now();
     const recording = this.device.recordTrace();
-    const decodes = (await this.run(count)).map(([begin, end]): Span => [begin - begun, end - begun]);
+    const decodes = (await this.run(count)).map(([begin, end]): Span => [
+      begin - begun,
+      end - begun,
+    ]);
     const ended = performance.now() - begun;
     const { traceEvents } = (await recording.stop()).toJSON();
-    const work = traceEvents.filter(({ ph, pid }) => ph === 'X' && pid === 2).map(({ ts = 0, dur = 0 }): Span => [ts / 1000, (ts + dur) / 1000]);
+    const work = traceEvents
+      .filter(({ ph, pid }) => ph === 'X' && pid === 2)
+      .map(({ ts = 0, dur = 0 }): Span => [ts / 1000, (ts + dur) / 1000]);
     const busy = length(united(work));
-    return { beside: 100 * intersection(work, decodes) / busy, busy: 100 * busy / ended };
+    return { beside: (100 * intersection(work, decodes)) / busy, busy: (100 * busy) / ended };
   }
 }
 
-const start = async ({ device, count }: Setup, sample: (photographs: Photographs, number: number) => Promise<{ samples: number[]; notes: Record<string, number> }>): Promise<Contender> => {
+const start = async (
+  { device, count }: Setup,
+  sample: (
+    photographs: Photographs,
+    number: number,
+  ) => Promise<{ samples: number[]; notes: Record<string, number> }>,
+): Promise<Contender> => {
   const made = await Photographs.open(root.Device.of(device));
   return { round: () => sample(made, count(PHOTOGRAPHS)), close: () => made.close() };
 };
 
-/** The longest of all: a bar of five milliseconds is above what a machine holds up a loop that does nothing. */
+/**
+ * The longest of all: a bar of five milliseconds is above what a machine holds up a loop that does
+ * nothing.
+ */
 const longestGap = async (work: () => Promise<unknown>): Promise<number> =>
-  Math.max(...await longestGaps(work, { settleMs: SETTLE_MS, windowMs: WINDOW_MS, windows: MOST_WINDOWS }));
+  Math.max(
+    ...(await longestGaps(work, {
+      settleMs: SETTLE_MS,
+      windowMs: WINDOW_MS,
+      windows: MOST_WINDOWS,
+    })),
+  );
 
 const idle: LocalPeer = {
   name: 'Node with nothing to do',
-  start: ({ count }) => Promise.resolve({
-    round: async () => ({ samples: [await longestGap(() => new Promise((resolve) => { setTimeout(resolve, Math.max(count(IDLE_MS), SETTLE_MS + 2 * WINDOW_MS)); }))] }),
-  }),
+  start: ({ count }) =>
+    Promise.resolve({
+      round: async () => ({
+        samples: [
+          await longestGap(
+            () =>
+              new Promise((resolve) => {
+                setTimeout(resolve, Math.max(count(IDLE_MS), SETTLE_MS + 2 * WINDOW_MS));
+              }),
+          ),
+        ],
+      }),
+    }),
 };
 
 /** JPEGs to images on the device and nothing else. */
-async function decodingBy(engine: 'nvjpeg' | 'sharp', { device, count }: Setup): Promise<Contender> {
+async function decodingBy(
+  engine: 'nvjpeg' | 'sharp',
+  { device, count }: Setup,
+): Promise<Contender> {
   const [lazy, jpegs] = [root.Device.of(device), await photographs()];
   const meanBy = async (by: 'nvjpeg' | 'sharp'): Promise<number> => {
-    const bytes = await npp.decodeImage(lazy, jpegs[0]!, { engine: by }).andThen((image) => image.read());
+    const bytes = await npp
+      .decodeImage(lazy, jpegs[0]!, { engine: by })
+      .andThen((image) => image.read());
     return (bytes as Uint8Array).reduce((sum, byte) => sum + byte, 0) / bytes.length;
   };
   // A photograph that came out black would be quick.
   const [mean, wanted] = [await meanBy(engine), await meanBy('sharp')];
-  if (Math.abs(mean - wanted) > 2) throw new Error(`${engine} gives a mean of ${mean}, sharp of ${wanted}`);
+  if (Math.abs(mean - wanted) > 2)
+    throw new Error(`${engine} gives a mean of ${mean}, sharp of ${wanted}`);
   const run = async (number: number): Promise<void> => {
     let next = 0;
     const worker = async (): Promise<void> => {
-      for (let i = next++; i < number; i = next++) (await npp.decodeImage(lazy, jpegs[i % jpegs.length]!, { engine })).close();
+      for (let i = next++; i < number; i = next++)
+        (await npp.decodeImage(lazy, jpegs[i % jpegs.length]!, { engine })).close();
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   };
@@ -172,32 +250,62 @@ async function decodingBy(engine: 'nvjpeg' | 'sharp', { device, count }: Setup):
       await run(number);
       const ms = performance.now() - begin;
       const used = process.cpuUsage({ user, system });
-      return { samples: [number / ms * 1000], notes: { 'processor time of one, ms': (used.user + used.system) / 1000 / number } };
+      return {
+        samples: [(number / ms) * 1000],
+        notes: { 'processor time of one, ms': (used.user + used.system) / 1000 / number },
+      };
     },
   };
 }
 
-const sharpDecoding: LocalPeer = { name: 'the same by sharp, uploaded', start: (setup) => decodingBy('sharp', setup) };
+const sharpDecoding: LocalPeer = {
+  name: 'the same by sharp, uploaded',
+  start: (setup) => decodingBy('sharp', setup),
+};
 
 const decoding: Benchmark = {
-  area: 'images', name: '1000 JPEGs to images on the device by nvJPEG', unit: '1/s', statistic: 'median', peers: [sharpDecoding], rounds: 3,
+  area: 'images',
+  name: '1000 JPEGs to images on the device by nvJPEG',
+  unit: '1/s',
+  statistic: 'median',
+  peers: [sharpDecoding],
+  rounds: 3,
   start: (setup) => decodingBy('nvjpeg', setup),
 };
 
 const rate: Benchmark = {
-  area: 'images', name: '1000 photographs: decode, upload, preprocess, download', unit: '1/s', statistic: 'median', peers: [], rounds: 3,
-  start: (setup) => start(setup, async (made, number) => {
-    const begin = performance.now();
-    await made.run(number);
-    const value = number / (performance.now() - begin) * 1000;
-    const { beside, busy } = await made.overlap(Math.ceil(number / 5));
-    return { samples: [value], notes: { "device's work beside decoding, %": beside, 'device at work, %': busy } };
-  }),
+  area: 'images',
+  name: '1000 photographs: decode, upload, preprocess, download',
+  unit: '1/s',
+  statistic: 'median',
+  peers: [],
+  rounds: 3,
+  start: (setup) =>
+    start(setup, async (made, number) => {
+      const begin = performance.now();
+      await made.run(number);
+      const value = (number / (performance.now() - begin)) * 1000;
+      const { beside, busy } = await made.overlap(Math.ceil(number / 5));
+      return {
+        samples: [value],
+        notes: { "device's work beside decoding, %": beside, 'device at work, %': busy },
+      };
+    }),
 };
 
 const stall: Benchmark = {
-  area: 'images', name: 'longest event-loop stall, 1000 photographs', unit: 'ms', statistic: 'longest', bar: '<= 5', peers: [idle], rounds: 2,
-  start: (setup) => start(setup, async (made, number) => ({ samples: [await longestGap(() => made.run(number))], notes: { photographs: number } })),
+  area: 'images',
+  name: 'longest event-loop stall, 1000 photographs',
+  unit: 'ms',
+  statistic: 'longest',
+  bar: '<= 5',
+  peers: [idle],
+  rounds: 2,
+  start: (setup) =>
+    start(setup, async (made, number) => ({
+      samples: [await longestGap(() => made.run(number))],
+      notes: { photographs: number },
+    })),
 };
 
 export const photographsBenchmarks: readonly Benchmark[] = [rate, stall, decoding];

@@ -1,4 +1,7 @@
-/** What the benchmarks of images have in common with their peers: photographs of noise, sizes, and how a GPU is timed. */
+/**
+ * What the benchmarks of images have in common with their peers: photographs of noise, sizes, and
+ * how a GPU is timed.
+ */
 import type { Round } from '../benchmark.js';
 import type { Device, DeviceOp } from '../library.js';
 
@@ -16,7 +19,9 @@ export const RUNS = 20;
 
 /** Without structure that a filter could use: every byte is as frequent, and the mean is 127.5. */
 export function noise(images: number): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(images * FROM_WIDTH * FROM_HEIGHT * CHANNELS).map((_, i) => Math.imul(i, 2654435761) >>> 24);
+  return new Uint8Array(images * FROM_WIDTH * FROM_HEIGHT * CHANNELS).map(
+    (_, i) => Math.imul(i, 2654435761) >>> 24,
+  );
 }
 
 /**
@@ -25,17 +30,26 @@ export function noise(images: number): Uint8Array<ArrayBuffer> {
  * @param length elements of a line
  * @throws Error that names the line
  */
-export function proveLines(values: ArrayLike<number>, length: number, expected: (line: number) => { readonly mean: number; readonly within: number }): void {
+export function proveLines(
+  values: ArrayLike<number>,
+  length: number,
+  expected: (line: number) => { readonly mean: number; readonly within: number },
+): void {
   for (let line = 0; line * length < values.length; line++) {
     let sum = 0;
     for (let i = 0; i < length; i++) sum += values[line * length + i]!;
     const { mean, within } = expected(line);
-    if (!(Math.abs(sum / length - mean) <= within)) throw new Error(`line ${line} of the result has a mean of ${sum / length}, not ${mean}`);
+    if (!(Math.abs(sum / length - mean) <= within))
+      throw new Error(`line ${line} of the result has a mean of ${sum / length}, not ${mean}`);
   }
 }
 
 /** ms of one run of an operation that writes into memory that is there, by the device's events. */
-export async function timedByEvents(device: Device, op: DeviceOp<unknown>, samples: number): Promise<Round> {
+export async function timedByEvents(
+  device: Device,
+  op: DeviceOp<unknown>,
+  samples: number,
+): Promise<Round> {
   const { stream } = device;
   for (let i = 0; i < 3; i++) await op.runOn(stream);
   const times: number[] = [];

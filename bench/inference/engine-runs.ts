@@ -1,6 +1,7 @@
 /**
- * Engines of ONNX Runtime beside onnxruntime-node, which has the same library under it and blocks the event loop in `run()`: a
- * run until its end, the longest stall of the event loop with loading included, and what queueing a run costs the JS thread.
+ * Engines of ONNX Runtime beside onnxruntime-node, which has the same library under it and blocks
+ * the event loop in `run()`: a run until its end, the longest stall of the event loop with loading
+ * included, and what queueing a run costs the JS thread.
  */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -21,10 +22,15 @@ import type { ProgramName } from '../peers/programs.js';
 
 const { f32 } = core;
 
-/** As many as an engine's runs are spread over where nobody says so: see `threads` of `loadEngine`. */
-const threads = availableParallelism() > 2 ? Math.ceil(availableParallelism() * 3 / 4) : 0;
+/**
+ * As many as an engine's runs are spread over where nobody says so: see `threads` of `loadEngine`.
+ */
+const threads = availableParallelism() > 2 ? Math.ceil((availableParallelism() * 3) / 4) : 0;
 const WARM_UPS = 3;
-/** Before the first round: JavaScript engines compile what runs often, and a server's runs are often. */
+/**
+ * Before the first round: JavaScript engines compile what runs often, and a server's runs are
+ * often.
+ */
 const WARM_RUNS = 200;
 const SAMPLES = 20;
 /** On a GPU a run takes a tenth of the time. */
@@ -33,31 +39,53 @@ const GPU_WARM_RUNS = 2000;
 /** What is compared may differ by this: the two may take other numbers of threads. */
 const TOLERANCE = 1e-3;
 
-/** Without structure, from 0 to 1. Made once: it takes longer than the event loop may be held up. */
-const pixels = new Map([DETECTOR, RESNET].map((subject) => {
-  const elements = subject.shape.reduce((product, extent) => product * extent, 1);
-  return [subject, Float32Array.from({ length: elements }, (_, i) => (Math.imul(i, 2654435761) >>> 8) / (1 << 24))];
-}));
+/**
+ * Without structure, from 0 to 1. Made once: it takes longer than the event loop may be held up.
+ */
+const pixels = new Map(
+  [DETECTOR, RESNET].map((subject) => {
+    const elements = subject.shape.reduce((product, extent) => product * extent, 1);
+    return [
+      subject,
+      Float32Array.from(
+        { length: elements },
+        (_, i) => (Math.imul(i, 2654435761) >>> 8) / (1 << 24),
+      ),
+    ];
+  }),
+);
 
 /** All on the GPU, and the same as a graph. */
 const ON_GPU = 2;
 const RECORDED = 3;
 
-/** For the peer in C: where tensors are and who computes, as our engine has it. See `peers/c/onnxruntime.c`. */
+/**
+ * For the peer in C: where tensors are and who computes, as our engine has it. See
+ * `peers/c/onnxruntime.c`.
+ */
 export async function placeFor(kind: Device['kind']): Promise<number> {
   if (kind === 'cpu') return 0;
-  return (await onnxruntime.findOnnxRuntime({ cuda: true })).providers.includes('CUDAExecutionProvider') ? ON_GPU : 1;
+  return (await onnxruntime.findOnnxRuntime({ cuda: true })).providers.includes(
+    'CUDAExecutionProvider',
+  )
+    ? ON_GPU
+    : 1;
 }
 
 /** What the first contender has found of each, which the others are held against. */
 const found = new Map<Subject, Float32Array>();
 
 function checkValues(subject: Subject, values: Float32Array): void {
-  if (values.every((value) => value === values[0])) throw new Error('the model gave the same everywhere');
+  if (values.every((value) => value === values[0]))
+    throw new Error('the model gave the same everywhere');
   const expected = found.get(subject) ?? values.slice();
   found.set(subject, expected);
-  const wrong = values.findIndex((value, i) => !(Math.abs(value - expected[i]!) <= TOLERANCE * Math.max(1, Math.abs(expected[i]!))));
-  if (wrong !== -1) throw new Error(`output ${wrong} is ${values[wrong]}, and was ${expected[wrong]}`);
+  const wrong = values.findIndex(
+    (value, i) =>
+      !(Math.abs(value - expected[i]!) <= TOLERANCE * Math.max(1, Math.abs(expected[i]!))),
+  );
+  if (wrong !== -1)
+    throw new Error(`output ${wrong} is ${values[wrong]}, and was ${expected[wrong]}`);
 }
 
 /** Something that runs a model on the pixels; gives its first output where it is asked for. */
@@ -67,17 +95,27 @@ interface Runner {
   close(): Promise<void>;
 }
 
-/** `given`: each run is given the outputs of the first to write to, as the peer in C has it on a GPU. */
+/**
+ * `given`: each run is given the outputs of the first to write to, as the peer in C has it on a
+ * GPU.
+ */
 async function open(device: Device, subject: Subject, given = false): Promise<Runner> {
-  const engine: Engine = await inference.loadEngine(device, await subject.file(), { engine: 'onnxruntime' });
+  const engine: Engine = await inference.loadEngine(device, await subject.file(), {
+    engine: 'onnxruntime',
+  });
   const x = await device.tensor(f32, pixels.get(subject)!, [...subject.shape]);
-  const { input, outputs: [output] } = subject;
+  const {
+    input,
+    outputs: [output],
+  } = subject;
   const kept = given ? await engine.run({ [input]: x }) : undefined;
   return {
     subject,
     async run(read) {
-      const outputs = await (kept === undefined ? engine.run({ [input]: x }) : engine.run({ [input]: x }, { outputs: kept }));
-      const values = read ? await outputs[output!]!.read() as Float32Array : undefined;
+      const outputs = await (kept === undefined
+        ? engine.run({ [input]: x })
+        : engine.run({ [input]: x }, { outputs: kept }));
+      const values = read ? ((await outputs[output!]!.read()) as Float32Array) : undefined;
       if (kept === undefined) for (const each of Object.values(outputs)) each.close();
       return values;
     },
@@ -90,12 +128,18 @@ async function open(device: Device, subject: Subject, given = false): Promise<Ru
 }
 
 async function openPeer(cuda: boolean, subject: Subject): Promise<Runner> {
-  const ort = await import('onnxruntime-node').catch(() => { throw new PeerAbsent('not installed: npm install onnxruntime-node'); });
-  const session = await ort.InferenceSession.create(await readFile(await subject.file()), { executionProviders: [cuda ? 'cuda' : 'cpu'] }).catch((error: unknown) => {
+  const ort = await import('onnxruntime-node').catch(() => {
+    throw new PeerAbsent('not installed: npm install onnxruntime-node');
+  });
+  const session = await ort.InferenceSession.create(await readFile(await subject.file()), {
+    executionProviders: [cuda ? 'cuda' : 'cpu'],
+  }).catch((error: unknown) => {
     if (!cuda) throw error;
     throw new PeerAbsent(String(error));
   });
-  const feeds = { [session.inputNames[0]!]: new ort.Tensor('float32', pixels.get(subject)!, [...subject.shape]) };
+  const feeds = {
+    [session.inputNames[0]!]: new ort.Tensor('float32', pixels.get(subject)!, [...subject.shape]),
+  };
   return {
     subject,
     async run() {
@@ -128,7 +172,9 @@ async function timed(runner: Runner, count: number): Promise<Round> {
 /** The longest gap between turns of the event loop while a model is loaded, run and closed. */
 async function stalled(open: () => Promise<Runner>, count: number): Promise<Round> {
   collectGarbage();
-  await new Promise((resolve) => { setTimeout(resolve, SETTLE_MS / 3); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, SETTLE_MS / 3);
+  });
   const longest = await longestGap(async () => {
     const runner = await open();
     for (let i = 0; i < count; i++) await runner.run(false);
@@ -143,12 +189,17 @@ async function contender(runner: Promise<Runner>, count: number, warmRuns = 0): 
   return { round: () => timed(opened, count), close: () => opened.close() };
 }
 
-const besideNode = (start: LocalPeer['start'], bar?: LocalPeer['bar']): LocalPeer => ({ name: 'onnxruntime-node', ...(bar === undefined ? {} : { bar }), start });
+const besideNode = (start: LocalPeer['start'], bar?: LocalPeer['bar']): LocalPeer => ({
+  name: 'onnxruntime-node',
+  ...(bar === undefined ? {} : { bar }),
+  start,
+});
 
 const QUEUED = 50;
 /**
- * Bursts before the first that counts, likewise: the last functions of the path are compiled behind some 20 000 runs. What is
- * run between them later is run between these too: what comes for the first time ends code that was compiled without it.
+ * Bursts before the first that counts, likewise: the last functions of the path are compiled behind
+ * some 20 000 runs. What is run between them later is run between these too: what comes for the
+ * first time ends code that was compiled without it.
  */
 const WARM_BURSTS = 2000;
 const BURSTS_PER_CHECK = 100;
@@ -161,19 +212,28 @@ interface Queued {
   readonly close: () => Promise<void>;
 }
 
-/** Operations are made and queued on one stream, which is held until all are; what happens behind it is not in it. */
-async function queueing(device: Device, count: number, { make, check, close }: Queued): Promise<Contender> {
+/**
+ * Operations are made and queued on one stream, which is held until all are; what happens behind it
+ * is not in it.
+ */
+async function queueing(
+  device: Device,
+  count: number,
+  { make, check, close }: Queued,
+): Promise<Contender> {
   const stream = device.core.createStream();
   /** Microseconds of the JS thread for each. */
   const burst = async (): Promise<number> => {
     let release = (): void => undefined;
-    const held = new Promise<void>((resolve) => { release = resolve; });
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
     void stream.call(() => held);
     await setImmediate();
     const begun = performance.now();
     let last: PromiseLike<unknown> | undefined;
     for (let n = 0; n < QUEUED; n++) last = make().runOn(stream);
-    const took = (performance.now() - begun) * 1000 / QUEUED;
+    const took = ((performance.now() - begun) * 1000) / QUEUED;
     release();
     await last;
     return took;
@@ -207,7 +267,8 @@ async function doublingEngine(device: Device): Promise<Queued> {
     async check() {
       await x.write(new Float32Array([i32()]));
       await engine.run({ x }, { outputs });
-      if ((await y.read())[0] !== 2 * (await x.read())[0]!) throw new Error('a run gave a wrong result');
+      if ((await y.read())[0] !== 2 * (await x.read())[0]!)
+        throw new Error('a run gave a wrong result');
     },
     async close() {
       await engine.close();
@@ -217,12 +278,19 @@ async function doublingEngine(device: Device): Promise<Queued> {
   };
 }
 
-/** Two numbers copied, by a library with TensorRT's tables: what a run costs the JS thread is the same as with TensorRT itself. */
+/**
+ * Two numbers copied, by a library with TensorRT's tables: what a run costs the JS thread is the
+ * same as with TensorRT itself.
+ */
 async function standInEngine(device: Device): Promise<Queued> {
-  const { StandInTensorRT, planText, whyNoStandIn } = await import('../../test/tensorrt/stand-in-tensorrt.js');
+  const { StandInTensorRT, planText, whyNoStandIn } =
+    await import('../../test/tensorrt/stand-in-tensorrt.js');
   if (whyNoStandIn !== undefined) throw new Error(whyNoStandIn);
   const standIn = new StandInTensorRT('10', 101600);
-  const runtime = await tensorrt.Runtime.create(device.core, { files: { library: standIn.path }, anyDevice: true });
+  const runtime = await tensorrt.Runtime.create(device.core, {
+    files: { library: standIn.path },
+    anyDevice: true,
+  });
   const engine = await runtime.deserialize(planText(1, 2));
   const context = await engine.createContext();
   const x = await device.tensor(f32, [2, 4], [1, 2]);
@@ -250,60 +318,156 @@ const i32 = (): number => Math.floor(Math.random() * (1 << 20));
 /** y = x + x, of one element: a ModelProto, byte by byte. */
 function doubling(): Uint8Array {
   const text = (value: string): number[] => [...Buffer.from(value)];
-  const field = (number: number, bytes: readonly number[]): number[] => [number * 8 + 2, bytes.length, ...bytes];
-  const value = (name: string): number[] => [...field(1, text(name)), ...field(2, field(1, [8, 1, ...field(2, field(1, [8, 1]))]))];
-  const node = [...field(1, text('x')), ...field(1, text('x')), ...field(2, text('y')), ...field(4, text('Add'))];
-  const graph = [...field(1, node), ...field(2, text('g')), ...field(11, value('x')), ...field(12, value('y'))];
+  const field = (number: number, bytes: readonly number[]): number[] => [
+    number * 8 + 2,
+    bytes.length,
+    ...bytes,
+  ];
+  const value = (name: string): number[] => [
+    ...field(1, text(name)),
+    ...field(2, field(1, [8, 1, ...field(2, field(1, [8, 1]))])),
+  ];
+  const node = [
+    ...field(1, text('x')),
+    ...field(1, text('x')),
+    ...field(2, text('y')),
+    ...field(4, text('Add')),
+  ];
+  const graph = [
+    ...field(1, node),
+    ...field(2, text('g')),
+    ...field(11, value('x')),
+    ...field(12, value('y')),
+  ];
   return Uint8Array.from([8, 8, ...field(7, graph), ...field(8, [...field(1, []), 16, 17])]);
 }
 
-async function queuedBy(engine: (device: Device) => Promise<Queued>, { device, count }: Setup): Promise<Contender> {
+async function queuedBy(
+  engine: (device: Device) => Promise<Queued>,
+  { device, count }: Setup,
+): Promise<Contender> {
   const lazy = await root.Device.open(device.kind);
   const own = await queueing(lazy, count(SAMPLES / 2), await engine(lazy));
-  return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
+  return {
+    ...own,
+    close: async () => {
+      await own.close?.();
+      await lazy.close();
+    },
+  };
 }
 
 function awaited(name: string, subject: Subject, program: ProgramName, given = false): Benchmark {
   return {
-    area: 'inference', name, unit: 'ms', statistic: 'median',
+    area: 'inference',
+    name,
+    unit: 'ms',
+    statistic: 'median',
     start: async ({ device, count }) => {
       const lazy = await root.Device.open(device.kind);
-      const own = await contender(open(lazy, subject, given), samplesOf(device, count), warmRuns(device));
-      return { ...own, close: async () => { await own.close?.(); await lazy.close(); } };
+      const own = await contender(
+        open(lazy, subject, given),
+        samplesOf(device, count),
+        warmRuns(device),
+      );
+      return {
+        ...own,
+        close: async () => {
+          await own.close?.();
+          await lazy.close();
+        },
+      };
     },
     peers: [
-      { name: 'C', bar: '<= 1.05', program, request: async ({ device, count }) => `run ${samplesOf(device, count)} ${threads} ${await placeFor(device.kind)} ${subject.shape.join(' ')}` },
       {
-        name: 'C, recorded by the library', bar: '<= 1.05', program,
+        name: 'C',
+        bar: '<= 1.05',
+        program,
+        request: async ({ device, count }) =>
+          `run ${samplesOf(device, count)} ${threads} ${await placeFor(device.kind)} ` +
+          `${subject.shape.join(' ')}`,
+      },
+      {
+        name: 'C, recorded by the library',
+        bar: '<= 1.05',
+        program,
         request: async ({ device, count }) => {
-          if (await placeFor(device.kind) !== ON_GPU) throw new PeerAbsent('only the CUDA provider records runs');
+          if ((await placeFor(device.kind)) !== ON_GPU)
+            throw new PeerAbsent('only the CUDA provider records runs');
           return `run ${samplesOf(device, count)} ${threads} ${RECORDED} ${subject.shape.join(' ')}`;
         },
       },
-      besideNode(({ device, count }) => contender(openPeer(device.kind === 'cuda', subject), samplesOf(device, count), warmRuns(device)), '<= 1.05'),
+      besideNode(
+        ({ device, count }) =>
+          contender(
+            openPeer(device.kind === 'cuda', subject),
+            samplesOf(device, count),
+            warmRuns(device),
+          ),
+        '<= 1.05',
+      ),
     ],
   };
 }
 
 export const engineRuns: readonly Benchmark[] = [
   awaited('run of a detector by ONNX Runtime, awaited, batch of 4', DETECTOR, 'ONNX Runtime'),
-  awaited('run of ResNet-50 by ONNX Runtime, awaited, batch of 1', RESNET, 'ResNet-50 in ONNX Runtime'),
-  awaited('run of a detector by ONNX Runtime, awaited, batch of 4, outputs given', DETECTOR, 'ONNX Runtime', true),
-  awaited('run of ResNet-50 by ONNX Runtime, awaited, batch of 1, outputs given', RESNET, 'ResNet-50 in ONNX Runtime', true),
+  awaited(
+    'run of ResNet-50 by ONNX Runtime, awaited, batch of 1',
+    RESNET,
+    'ResNet-50 in ONNX Runtime',
+  ),
+  awaited(
+    'run of a detector by ONNX Runtime, awaited, batch of 4, outputs given',
+    DETECTOR,
+    'ONNX Runtime',
+    true,
+  ),
+  awaited(
+    'run of ResNet-50 by ONNX Runtime, awaited, batch of 1, outputs given',
+    RESNET,
+    'ResNet-50 in ONNX Runtime',
+    true,
+  ),
   {
-    area: 'inference', name: 'longest event-loop stall, a model loaded and run by ONNX Runtime', unit: 'ms', statistic: 'longest', bar: '<= 5',
+    area: 'inference',
+    name: 'longest event-loop stall, a model loaded and run by ONNX Runtime',
+    unit: 'ms',
+    statistic: 'longest',
+    bar: '<= 5',
     start: async ({ device, count }) => {
       const lazy = await root.Device.open(device.kind);
-      return { round: () => stalled(() => open(lazy, DETECTOR), count(SAMPLES)), close: () => lazy.close() };
+      return {
+        round: () => stalled(() => open(lazy, DETECTOR), count(SAMPLES)),
+        close: () => lazy.close(),
+      };
     },
-    peers: [besideNode(({ device, count }) => Promise.resolve({ round: () => stalled(() => openPeer(device.kind === 'cuda', DETECTOR), count(SAMPLES)) }))],
+    peers: [
+      besideNode(({ device, count }) =>
+        Promise.resolve({
+          round: () => stalled(() => openPeer(device.kind === 'cuda', DETECTOR), count(SAMPLES)),
+        }),
+      ),
+    ],
   },
   {
-    area: 'inference', name: 'run by ONNX Runtime made and queued, time of the JS thread', unit: 'µs', statistic: 'median', bar: '<= 1', peers: [],
+    area: 'inference',
+    name: 'run by ONNX Runtime made and queued, time of the JS thread',
+    unit: 'µs',
+    statistic: 'median',
+    bar: '<= 1',
+    peers: [],
     start: (setup) => queuedBy(doublingEngine, setup),
   },
   {
-    area: 'inference', name: 'run of a TensorRT engine made and queued, time of the JS thread, a stand-in for the library', unit: 'µs', statistic: 'median', bar: '<= 1', peers: [],
+    area: 'inference',
+    name:
+      'run of a TensorRT engine made and queued, time of the JS thread, a stand-in for the ' +
+      'library',
+    unit: 'µs',
+    statistic: 'median',
+    bar: '<= 1',
+    peers: [],
     start: (setup) => queuedBy(standInEngine, setup),
   },
 ];

@@ -1,8 +1,10 @@
 /**
- * Requests to a server: as many clients as wait for their answers, or as many a second as are asked for, whatever it answers.
+ * Requests to a server: as many clients as wait for their answers, or as many a second as are asked
+ * for, whatever it answers.
  *
- * They are sent by several processes, over sockets: what holds a sender up counts as the server's. (By `node:http` a request took three times
- * as much of the processor, and what the garbage collector held up, 20 to 40 ms of requests, was then sent at once.)
+ * They are sent by several processes, over sockets: what holds a sender up counts as the server's.
+ * (By `node:http` a request took three times as much of the processor, and what the garbage
+ * collector held up, 20 to 40 ms of requests, was then sent at once.)
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -53,7 +55,9 @@ export class Load {
 
   static async start(target: Target): Promise<Load> {
     const senders = Array.from({ length: PROCESSES }, async (_, index) => {
-      const sender = fork(fileURLToPath(import.meta.url), [SENDER, `${index}`], { serialization: 'advanced' });
+      const sender = fork(fileURLToPath(import.meta.url), [SENDER, `${index}`], {
+        serialization: 'advanced',
+      });
       // What is sent before it listens is lost.
       await once(sender, 'message');
       sender.send(target);
@@ -63,40 +67,62 @@ export class Load {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.senders.map((sender) => {
-      const exit = once(sender, 'exit');
-      sender.disconnect();
-      return exit;
+    await Promise.all(
+      this.senders.map((sender) => {
+        const exit = once(sender, 'exit');
+        sender.disconnect();
+        return exit;
+      }),
+    );
+  }
+
+  /**
+   * `clients` that each send the next request when they have the answer to the last. Closed loop.
+   */
+  closed(clients: number, ms: number): Promise<Answer[]> {
+    // Whole numbers, of which the sum is right.
+    return this.all((index) => ({
+      kind: 'closed',
+      rate: Math.floor((clients + index) / PROCESSES),
+      ms,
     }));
   }
 
-  /** `clients` that each send the next request when they have the answer to the last. Closed loop. */
-  closed(clients: number, ms: number): Promise<Answer[]> {
-    // Whole numbers, of which the sum is right.
-    return this.all((index) => ({ kind: 'closed', rate: Math.floor((clients + index) / PROCESSES), ms }));
-  }
-
-  /** So many requests a second, at random times (a Poisson process, as several together are one), without regard to answers. Open loop. */
+  /**
+   * So many requests a second, at random times (a Poisson process, as several together are one),
+   * without regard to answers. Open loop.
+   */
   open(perSecond: number, ms: number): Promise<Answer[]> {
     return this.all(() => ({ kind: 'open', rate: perSecond / PROCESSES, ms }));
   }
 
   private async all(order: (index: number) => Order): Promise<Answer[]> {
-    const answers = await Promise.all(this.senders.map(async (sender, index) => {
-      const over = new AbortController();
-      const answered = once(sender, 'message', over) as Promise<[Answered]>;
-      const ended = once(sender, 'exit', over).then(([code]) => { throw new Error(`a process that sends requests ended with ${code}`); });
-      sender.send(order(index));
-      const [found] = await Promise.race([answered, ended]);
-      over.abort();
-      let without = 0;
-      return found.statuses.map((status, i): Answer => (status === 0 ? { status: undefined, ms: found.times[i]!, problem: found.problems[without++]! } : { status, ms: found.times[i]! }));
-    }));
+    const answers = await Promise.all(
+      this.senders.map(async (sender, index) => {
+        const over = new AbortController();
+        const answered = once(sender, 'message', over) as Promise<[Answered]>;
+        const ended = once(sender, 'exit', over).then(([code]) => {
+          throw new Error(`a process that sends requests ended with ${code}`);
+        });
+        sender.send(order(index));
+        const [found] = await Promise.race([answered, ended]);
+        over.abort();
+        let without = 0;
+        return found.statuses.map((status, i): Answer =>
+          status === 0
+            ? { status: undefined, ms: found.times[i]!, problem: found.problems[without++]! }
+            : { status, ms: found.times[i]! },
+        );
+      }),
+    );
     return answers.flat();
   }
 }
 
-/** One process's part. Nothing is made for a request: what is collected, or takes long, in the process that sends would count as the server's. */
+/**
+ * One process's part. Nothing is made for a request: what is collected, or takes long, in the
+ * process that sends would count as the server's.
+ */
 class Sender {
   private readonly place: Place;
   private readonly request: Buffer;
@@ -111,9 +137,17 @@ class Sender {
   constructor({ url, type, body }: Target, index: number) {
     const { hostname, port, pathname } = new URL(url);
     this.place = { host: hostname, port: Number(port) };
-    this.request = Buffer.concat([Buffer.from(`POST ${pathname} HTTP/1.1\r\nhost: ${hostname}:${port}\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n`), body]);
+    this.request = Buffer.concat([
+      Buffer.from(
+        `POST ${pathname} HTTP/1.1\r\nhost: ${hostname}:${port}\r\ncontent-type: ` +
+          `${type}\r\ncontent-length: ${body.length}\r\n\r\n`,
+      ),
+      body,
+    ]);
     this.random = uniform(Math.imul(index + 1, 0x9e3779b1));
-    setInterval(() => { this.endHung(); }, HUNG_MS / 30).unref();
+    setInterval(() => {
+      this.endHung();
+    }, HUNG_MS / 30).unref();
   }
 
   async carryOut({ kind, rate, ms }: Order): Promise<Answered> {
@@ -132,7 +166,9 @@ class Sender {
       for (const old of [connection, ...this.idle.splice(0)]) old.close();
       connection = undefined;
     }
-    connection ??= new Connection(this.place, (ended, status, problem) => { this.ended(ended, status, problem); });
+    connection ??= new Connection(this.place, (ended, status, problem) => {
+      this.ended(ended, status, problem);
+    });
     this.busy.add(connection);
     connection.send(this.request, since);
   }
@@ -146,7 +182,8 @@ class Sender {
 
   private endHung(): void {
     const before = performance.now() - HUNG_MS;
-    for (const connection of this.busy) if (connection.since < before) connection.fail(`no answer in ${HUNG_MS} ms`);
+    for (const connection of this.busy)
+      if (connection.since < before) connection.fail(`no answer in ${HUNG_MS} ms`);
   }
 
   private closed(clients: number, ms: number): Promise<void> {
@@ -169,11 +206,16 @@ class Sender {
     this.onEnd = nothing;
     let next = start + interval();
     while (next < start + ms) {
-      for (const now = performance.now(); next <= now && next < start + ms; next += interval()) this.send(next);
+      for (const now = performance.now(); next <= now && next < start + ms; next += interval())
+        this.send(next);
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     if (this.busy.size === 0) return;
-    await new Promise<void>((resolve) => { this.onEnd = () => { if (this.busy.size === 0) resolve(); }; });
+    await new Promise<void>((resolve) => {
+      this.onEnd = () => {
+        if (this.busy.size === 0) resolve();
+      };
+    });
   }
 }
 
@@ -210,7 +252,11 @@ class Connection {
   isOpen = true;
   private isBusy = false;
   private readonly socket: Socket;
-  private readonly onEnd: (connection: Connection, status: number | undefined, problem?: string) => void;
+  private readonly onEnd: (
+    connection: Connection,
+    status: number | undefined,
+    problem?: string,
+  ) => void;
   /** Of the head of an answer: what has come of it. */
   private head: Buffer | undefined = undefined;
   private status = 0;
@@ -225,7 +271,13 @@ class Connection {
       return true;
     };
     this.socket = connect({ ...place, noDelay: true, onread: { buffer, callback } });
-    this.socket.on('error', (error) => { this.fail(error.message); }).on('close', () => { this.fail('the connection was closed'); });
+    this.socket
+      .on('error', (error) => {
+        this.fail(error.message);
+      })
+      .on('close', () => {
+        this.fail('the connection was closed');
+      });
   }
 
   send(request: Buffer, since: number): void {
@@ -305,7 +357,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === SE
   process.on('disconnect', () => process.exit());
   process.on('message', (message: Target | Order) => {
     if ('url' in message) sender = new Sender(message, Number(process.argv[3]));
-    else void sender!.carryOut(message).then(({ statuses, times, problems }) => process.send!({ statuses, times, problems }));
+    else
+      void sender!
+        .carryOut(message)
+        .then(({ statuses, times, problems }) => process.send!({ statuses, times, problems }));
   });
   process.send!('listening');
 }

@@ -1,4 +1,7 @@
-/** Photographs to classify: parts of the demo's own, mirrored and recoloured, as JPEG files and as pixels. */
+/**
+ * Photographs to classify: parts of the demo's own, mirrored and recoloured, as JPEG files and as
+ * pixels.
+ */
 import { fileURLToPath } from 'node:url';
 import type Sharp from 'sharp';
 
@@ -19,19 +22,30 @@ export async function loadSharp(): Promise<typeof Sharp> {
 
 export async function makePhotographs(): Promise<Buffer[]> {
   const sharp = await loadSharp();
-  const coffee = await sharp(fileURLToPath(new URL('../../demo/images/coffee.png', import.meta.url))).raw().toBuffer({ resolveWithObject: true });
+  const coffee = await sharp(
+    fileURLToPath(new URL('../../demo/images/coffee.png', import.meta.url)),
+  )
+    .raw()
+    .toBuffer({ resolveWithObject: true });
   const { width, height } = coffee.info;
-  return Promise.all(Array.from({ length: DIFFERENT }, (_, i) => {
-    const size = 160 + ((i * 37) % 200);
-    return sharp(coffee.data, { raw: { width, height, channels: 3 } })
-      .extract({ left: (i * 53) % (width - size), top: (i * 29) % (height - size), width: size, height: size })
-      .flop(i % 2 === 1)
-      .flip(i % 4 > 1)
-      .modulate({ hue: (i * 47) % 360, brightness: 0.7 + (i % 7) / 10 })
-      .resize(WIDTH, HEIGHT, { fit: 'fill', kernel: 'cubic' })
-      .jpeg({ quality: 90 })
-      .toBuffer();
-  }));
+  return Promise.all(
+    Array.from({ length: DIFFERENT }, (_, i) => {
+      const size = 160 + ((i * 37) % 200);
+      return sharp(coffee.data, { raw: { width, height, channels: 3 } })
+        .extract({
+          left: (i * 53) % (width - size),
+          top: (i * 29) % (height - size),
+          width: size,
+          height: size,
+        })
+        .flop(i % 2 === 1)
+        .flip(i % 4 > 1)
+        .modulate({ hue: (i * 47) % 360, brightness: 0.7 + (i % 7) / 10 })
+        .resize(WIDTH, HEIGHT, { fit: 'fill', kernel: 'cubic' })
+        .jpeg({ quality: 90 })
+        .toBuffer();
+    }),
+  );
 }
 
 /** Packed RGB. */

@@ -26,7 +26,18 @@ export class ServerProcess {
   }
 
   static start(kind: 'cuda' | 'cpu'): Promise<ServerProcess> {
-    return ServerProcess.run('../../examples/fastify/main.ts', ['--port', '0', '--task', 'digits', '--device', kind, '--max-batch', `${MAX_BATCH}`, '--max-delay', `${MAX_DELAY_MS}`]);
+    return ServerProcess.run('../../examples/fastify/main.ts', [
+      '--port',
+      '0',
+      '--task',
+      'digits',
+      '--device',
+      kind,
+      '--max-batch',
+      `${MAX_BATCH}`,
+      '--max-delay',
+      `${MAX_DELAY_MS}`,
+    ]);
   }
 
   /** One that finds nothing: see bare-server.ts. */
@@ -35,17 +46,32 @@ export class ServerProcess {
   }
 
   private static async run(program: string, options: readonly string[]): Promise<ServerProcess> {
-    // Of tsx its loader: its command is a process of its own, which ends by itself where the server is too busy to answer it on a signal.
+    // Of tsx its loader: its command is a process of its own, which ends by itself where the server
+    // is too busy to answer it on a signal.
     const args = ['--import', import.meta.resolve('tsx'), here(program), ...options];
-    // Without the paths that name the sources: the package as its users get it. Photographs are decoded on as many threads as there are cores.
-    const env = { ...process.env, TSX_TSCONFIG_PATH: here('tsconfig.json'), UV_THREADPOOL_SIZE: '16' };
+    // Without the paths that name the sources: the package as its users get it. Photographs are
+    // decoded on as many threads as there are cores.
+    const env = {
+      ...process.env,
+      TSX_TSCONFIG_PATH: here('tsconfig.json'),
+      UV_THREADPOOL_SIZE: '16',
+    };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let said = '';
     let complaints = '';
-    child.stderr.on('data', (data: Buffer) => (complaints = (complaints + data.toString()).slice(-2000)));
+    child.stderr.on(
+      'data',
+      (data: Buffer) => (complaints = (complaints + data.toString()).slice(-2000)),
+    );
     const origin = await new Promise<string>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`the server did not start in ${START_TIMEOUT_MS} ms: ${complaints}`)), START_TIMEOUT_MS);
-      child.once('exit', (code) => reject(new Error(`the server ended with ${code}: ${complaints}`)));
+      const timer = setTimeout(
+        () =>
+          reject(new Error(`the server did not start in ${START_TIMEOUT_MS} ms: ${complaints}`)),
+        START_TIMEOUT_MS,
+      );
+      child.once('exit', (code) =>
+        reject(new Error(`the server ended with ${code}: ${complaints}`)),
+      );
       child.stdout.on('data', (data: Buffer) => {
         said += data.toString();
         const found = /listening on (http:\S+),/.exec(said);
@@ -58,20 +84,27 @@ export class ServerProcess {
       throw error;
     });
     const body = await readFile(here('../../demo/inference/digits/photographs/menu.jpg'));
-    const load = await Load.start({ url: `${origin}/digits`, type: 'image/jpeg', body }).catch((error: unknown) => {
-      child.kill();
-      throw error;
-    });
+    const load = await Load.start({ url: `${origin}/digits`, type: 'image/jpeg', body }).catch(
+      (error: unknown) => {
+        child.kill();
+        throw error;
+      },
+    );
     return new ServerProcess(child, origin, load);
   }
 
   /** The values of `/metrics`; each look at the event loop's delay begins a new one. */
   async metrics(): Promise<Map<string, number>> {
     const text = await (await fetch(`${this.origin}/metrics`)).text();
-    return new Map(text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).map((line) => {
-      const [name, value] = line.split(' ');
-      return [name!, Number(value)] as const;
-    }));
+    return new Map(
+      text
+        .split('\n')
+        .filter((line) => line !== '' && !line.startsWith('#'))
+        .map((line) => {
+          const [name, value] = line.split(' ');
+          return [name!, Number(value)] as const;
+        }),
+    );
   }
 
   /** Gracefully: @throws Error where it does not end by itself, or not well */

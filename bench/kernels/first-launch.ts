@@ -1,6 +1,7 @@
 /**
- * The first launch of a kernel in TypeScript, in processes that have not seen it but find it on disk: how much longer it takes, until
- * its end, than the same code loaded as a cubin and launched. The device is open and the tensors are there in both.
+ * The first launch of a kernel in TypeScript, in processes that have not seen it but find it on
+ * disk: how much longer it takes, until its end, than the same code loaded as a cubin and launched.
+ * The device is open and the tensors are there in both.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -14,14 +15,25 @@ import { quantile } from '../statistics.js';
 const run = promisify(execFile);
 /** Two processes differ by more than what is asked for. */
 const PROCESSES = 41;
-/** A pair in which the kernel was the faster one: a sample is a positive number. The notes have both times as they are. */
+/**
+ * A pair in which the kernel was the faster one: a sample is a positive number. The notes have both
+ * times as they are.
+ */
 const LEAST_MS = 0.001;
 const program = fileURLToPath(new URL('./first-launch-process.mjs', import.meta.url));
 
 /** ms that the child timed. */
-async function once(device: string, way: 'typescript' | 'loaded' | 'write', image: string, env: NodeJS.ProcessEnv): Promise<number> {
+async function once(
+  device: string,
+  way: 'typescript' | 'loaded' | 'write',
+  image: string,
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
   const { NODE_OPTIONS: _, ...own } = process.env;
-  const { stdout } = await run(process.execPath, [program, device, way, image], { env: { ...own, ...env }, timeout: 60_000 });
+  const { stdout } = await run(process.execPath, [program, device, way, image], {
+    env: { ...own, ...env },
+    timeout: 60_000,
+  });
   return (JSON.parse(stdout) as { ms: number }).ms;
 }
 
@@ -53,7 +65,11 @@ export const firstLaunch: Benchmark = {
         }
         return {
           samples: typescript.map((ms, k) => Math.max(ms - loaded[k]!, LEAST_MS)),
-          notes: { 'TypeScript ms': quantile(typescript, 0.5), 'loaded ms': quantile(loaded, 0.5), 'nothing on disk ms': cold },
+          notes: {
+            'TypeScript ms': quantile(typescript, 0.5),
+            'loaded ms': quantile(loaded, 0.5),
+            'nothing on disk ms': cold,
+          },
         };
       },
     });

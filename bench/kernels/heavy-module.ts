@@ -1,6 +1,7 @@
 /**
- * PTX that takes a driver long to compile: kernels of thousands of statements that depend on one another. How many
- * kernels make a second is found out by loading a few; a module's constants are its own, so that no cache knows it.
+ * PTX that takes a driver long to compile: kernels of thousands of statements that depend on one
+ * another. How many kernels make a second is found out by loading a few; a module's constants are
+ * its own, so that no cache knows it.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -19,7 +20,8 @@ function kernel(name: string): string {
     const [a, b, c] = [i, i * 7 + 1, i * 13 + 5].map((r) => `%f${r % REGISTERS}`);
     const constant = `0f3f8${((salt * 31 + i * 977) & 0xfffff).toString(16).padStart(5, '0')}`;
     if (i % 9 === 4) body.push(`  sin.approx.f32 ${a}, ${b};`);
-    else if (i % 9 === 8) body.push(`  ex2.approx.f32 ${a}, ${c};`, `  min.f32 ${a}, ${a}, ${constant};`);
+    else if (i % 9 === 8)
+      body.push(`  ex2.approx.f32 ${a}, ${c};`, `  min.f32 ${a}, ${a}, ${constant};`);
     else body.push(`  fma.rn.f32 ${a}, ${b}, ${constant}, ${c};`);
   }
   const sum = Array.from({ length: REGISTERS - 1 }, (_, i) => `  add.f32 %f0, %f0, %f${i + 1};`);
@@ -38,12 +40,16 @@ ${sum.join('\n')}
 }`;
 }
 
-/** A module that was never there before, of kernels `heavy0`, `heavy1`, … with parameters (float* y, float a). */
+/**
+ * A module that was never there before, of kernels `heavy0`, `heavy1`, … with parameters (float* y,
+ * float a).
+ */
 export function heavyModule(kernels: number): string {
   salt++;
   const texts = Array.from({ length: kernels }, (_, i) => kernel(`heavy${i}`));
   const text = `.version 7.5\n.target sm_75\n.address_size 64\n\n${texts.join('\n\n')}\n`;
-  // In one piece, as from a file: V8 puts pieces together when they are first read, four megabytes in a millisecond or two.
+  // In one piece, as from a file: V8 puts pieces together when they are first read, four megabytes
+  // in a millisecond or two.
   return Buffer.from(text, 'latin1').toString('latin1');
 }
 

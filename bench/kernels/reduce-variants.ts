@@ -1,6 +1,6 @@
 /**
- * Which form of a sum, and of kernels that read and write each element once, is fastest: elements of a thread, threads of a block,
- * blocks of a multiprocessor, and whether caches are passed by.
+ * Which form of a sum, and of kernels that read and write each element once, is fastest: elements
+ * of a thread, threads of a block, blocks of a multiprocessor, and whether caches are passed by.
  *
  *     npx tsx bench/kernels/reduce-variants.ts [elements=67108864] [text in names]
  */
@@ -18,12 +18,17 @@ interface SumGpu extends Gpu {
   /** Runs of four elements that a thread reads before it adds. */
   readonly TIMES: number;
   readonly STREAMING: boolean;
-  /** Whether a block reads what lies together, or all blocks go through the elements side by side. */
+  /**
+   * Whether a block reads what lies together, or all blocks go through the elements side by side.
+   */
   readonly APART: boolean;
 }
 
 /** Of a multiple of all threads' elements. */
-const sums = ({ out, x }: { out: Record<number, number> & { readonly length: number }; x: Floats }, gpu: SumGpu): void => {
+const sums = (
+  { out, x }: { out: Record<number, number> & { readonly length: number }; x: Floats },
+  gpu: SumGpu,
+): void => {
   const values = gpu.local.f32(4 * gpu.TIMES);
   const parts = gpu.local.f32(4);
   const units = x.length / 4;
@@ -31,17 +36,24 @@ const sums = ({ out, x }: { out: Record<number, number> & { readonly length: num
   const chunk = units / gpu.gridDim.x;
   const end = gpu.APART ? (gpu.blockIdx.x + 1) * chunk : units;
   const step = gpu.APART ? each : each * gpu.gridDim.x;
-  for (let unit = (gpu.APART ? gpu.blockIdx.x * chunk : gpu.blockIdx.x * each) + gpu.threadIdx.x; unit < end; unit += step) {
+  for (
+    let unit = (gpu.APART ? gpu.blockIdx.x * chunk : gpu.blockIdx.x * each) + gpu.threadIdx.x;
+    unit < end;
+    unit += step
+  ) {
     gpu.unroll(gpu.TIMES);
     for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) values[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (unit + j * gpu.blockDim.x) * 4 + k) : x[(unit + j * gpu.blockDim.x) * 4 + k]!;
+      for (let k = 0; k < 4; k++)
+        values[j * 4 + k] = gpu.STREAMING
+          ? gpu.streamingLoad(x, (unit + j * gpu.blockDim.x) * 4 + k)
+          : x[(unit + j * gpu.blockDim.x) * 4 + k]!;
     }
     gpu.unroll(gpu.TIMES);
     for (let j = 0; j < gpu.TIMES; j++) {
       for (let k = 0; k < 4; k++) parts[k] = parts[k]! + values[j * 4 + k]!;
     }
   }
-  const sum = gpu.block.sum((parts[0]! + parts[1]!) + (parts[2]! + parts[3]!));
+  const sum = gpu.block.sum(parts[0]! + parts[1]! + (parts[2]! + parts[3]!));
   if (gpu.threadIdx.x === 0) gpu.atomicAdd(out, 0, sum);
 };
 
@@ -51,17 +63,26 @@ interface EachGpu extends Gpu {
 }
 
 /** Of a multiple of a block's elements. */
-const each = ({ y, x }: { y: Record<number, number> & { readonly length: number }; x: Floats }, gpu: EachGpu): void => {
+const each = (
+  { y, x }: { y: Record<number, number> & { readonly length: number }; x: Floats },
+  gpu: EachGpu,
+): void => {
   const left = gpu.local.f32(4 * gpu.TIMES);
   const right = gpu.local.f32(4 * gpu.TIMES);
   const first = gpu.blockIdx.x * (gpu.blockDim.x * gpu.TIMES) + gpu.threadIdx.x;
   gpu.unroll(gpu.TIMES);
   for (let j = 0; j < gpu.TIMES; j++) {
-    for (let k = 0; k < 4; k++) left[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(x, (first + j * gpu.blockDim.x) * 4 + k) : x[(first + j * gpu.blockDim.x) * 4 + k]!;
+    for (let k = 0; k < 4; k++)
+      left[j * 4 + k] = gpu.STREAMING
+        ? gpu.streamingLoad(x, (first + j * gpu.blockDim.x) * 4 + k)
+        : x[(first + j * gpu.blockDim.x) * 4 + k]!;
   }
   gpu.unroll(gpu.TIMES);
   for (let j = 0; j < gpu.TIMES; j++) {
-    for (let k = 0; k < 4; k++) right[j * 4 + k] = gpu.STREAMING ? gpu.streamingLoad(y, (first + j * gpu.blockDim.x) * 4 + k) : y[(first + j * gpu.blockDim.x) * 4 + k]!;
+    for (let k = 0; k < 4; k++)
+      right[j * 4 + k] = gpu.STREAMING
+        ? gpu.streamingLoad(y, (first + j * gpu.blockDim.x) * 4 + k)
+        : y[(first + j * gpu.blockDim.x) * 4 + k]!;
   }
   gpu.unroll(gpu.TIMES);
   for (let j = 0; j < gpu.TIMES; j++) {
@@ -80,9 +101,16 @@ const reduce = kernel('reduce', { out: inout(f32), x: input(f32) }, ({ out, x },
   total = gpu.block.sum(total);
   if (gpu.threadIdx.x === 0) gpu.atomicAdd(out, 0, total);
 });
-const saxpyOfElements = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
+const saxpyOfElements = elementKernel(
+  'saxpy',
+  { y: inout(f32), a: f32, x: input(f32) },
+  ({ y, a, x }) => a * x + y,
+);
 
-type Made = (args: unknown, options?: unknown) => { runOn(on: Device['core']['stream']): PromiseLike<unknown> };
+type Made = (
+  args: unknown,
+  options?: unknown,
+) => { runOn(on: Device['core']['stream']): PromiseLike<unknown> };
 
 const N = Number(process.argv[2] ?? 64 * 2 ** 20);
 const wanted = process.argv[3] ?? '';
@@ -97,7 +125,8 @@ await a.write(stream, host);
 const exact = host.reduce((total, value) => total + value, 0);
 
 const ofSum = (name: string, op: ReturnType<Made>): Variant => ({
-  name, launch: () => op.runOn(stream),
+  name,
+  launch: () => op.runOn(stream),
   async prove() {
     await sum.fill(stream, 0);
     await op.runOn(stream);
@@ -106,19 +135,49 @@ const ofSum = (name: string, op: ReturnType<Made>): Variant => ({
   },
 });
 const ofEach = (name: string, op: ReturnType<Made>): Variant => ({
-  name, launch: () => op.runOn(stream),
+  name,
+  launch: () => op.runOn(stream),
   async prove() {
     await b.write(stream, host);
     await op.runOn(stream);
     const found = await b.read(stream);
-    for (let i = 0; i < N; i++) if (Math.abs(found[i]! - 3.5 * host[i]!) > 1e-5) throw new Error(`y[${i}] is ${found[i]}, not ${3.5 * host[i]!}`);
+    for (let i = 0; i < N; i++)
+      if (Math.abs(found[i]! - 3.5 * host[i]!) > 1e-5)
+        throw new Error(`y[${i}] is ${found[i]}, not ${3.5 * host[i]!}`);
   },
 });
 
-const ofSums: Variant[] = [ofSum('as it is', (reduce as unknown as Made)({ out: tensors.out, x: tensors.x }, { grid: 132 * 8, block: 256 }))];
+const ofSums: Variant[] = [
+  ofSum(
+    'as it is',
+    (reduce as unknown as Made)({ out: tensors.out, x: tensors.x }, { grid: 132 * 8, block: 256 }),
+  ),
+];
 for (const [block, times, perMultiprocessor] of [
-  [256, 1, 8], [256, 2, 8], [256, 4, 8], [256, 4, 4], [256, 8, 4], [512, 1, 4], [512, 2, 4], [512, 4, 4], [512, 4, 2], [512, 8, 2], [1024, 1, 2], [1024, 2, 2], [1024, 4, 2], [1024, 4, 1], [128, 4, 16], [128, 8, 8],
-  [256, 4, 16], [256, 4, 32], [512, 2, 8], [512, 4, 16], [1024, 2, 8], [256, 8, 32], [128, 4, 64], [128, 8, 64],
+  [256, 1, 8],
+  [256, 2, 8],
+  [256, 4, 8],
+  [256, 4, 4],
+  [256, 8, 4],
+  [512, 1, 4],
+  [512, 2, 4],
+  [512, 4, 4],
+  [512, 4, 2],
+  [512, 8, 2],
+  [1024, 1, 2],
+  [1024, 2, 2],
+  [1024, 4, 2],
+  [1024, 4, 1],
+  [128, 4, 16],
+  [128, 8, 8],
+  [256, 4, 16],
+  [256, 4, 32],
+  [512, 2, 8],
+  [512, 4, 16],
+  [1024, 2, 8],
+  [256, 8, 32],
+  [128, 4, 64],
+  [128, 8, 64],
 ] as const) {
   for (const streaming of [false, true]) {
     // A number of blocks that divides the elements: the power of two above.
@@ -128,8 +187,19 @@ for (const [block, times, perMultiprocessor] of [
         if (apart && N % (blocks * 4 * block * times) !== 0) continue;
         // Threads read TIMES runs without looking whether they are there.
         if (N % (4 * block * times) !== 0) continue;
-        const made = kernel(`sum_${block}_${times}`, { out: inout(f32), x: input(f32) }, sums as never, { uses: { TIMES: times, STREAMING: streaming, APART: apart } }) as unknown as Made;
-        ofSums.push(ofSum(`sum ${block} x ${times * 4}, ${blocks} blocks${apart ? ', apart' : ''}${streaming ? ', streaming' : ''}`, made({ out: tensors.out, x: tensors.x }, { grid: blocks, block })));
+        const made = kernel(
+          `sum_${block}_${times}`,
+          { out: inout(f32), x: input(f32) },
+          sums as never,
+          { uses: { TIMES: times, STREAMING: streaming, APART: apart } },
+        ) as unknown as Made;
+        ofSums.push(
+          ofSum(
+            `sum ${block} x ${times * 4}, ${blocks} ` +
+              `blocks${apart ? ', apart' : ''}${streaming ? ', streaming' : ''}`,
+            made({ out: tensors.out, x: tensors.x }, { grid: blocks, block }),
+          ),
+        );
       }
     }
   }
@@ -140,8 +210,18 @@ const ofSaxpy: Variant[] = [
 for (const block of [128, 256, 512, 1024]) {
   for (const times of [1, 2, 4]) {
     for (const streaming of [false, true]) {
-      const made = kernel(`each_${block}_${times}`, { y: inout(f32), x: input(f32) }, each as never, { uses: { TIMES: times, STREAMING: streaming } }) as unknown as Made;
-      ofSaxpy.push(ofEach(`each ${block} x ${times * 4}${streaming ? ', streaming' : ''}`, made({ y: tensors.y, x: tensors.x }, { grid: N / (4 * block * times), block })));
+      const made = kernel(
+        `each_${block}_${times}`,
+        { y: inout(f32), x: input(f32) },
+        each as never,
+        { uses: { TIMES: times, STREAMING: streaming } },
+      ) as unknown as Made;
+      ofSaxpy.push(
+        ofEach(
+          `each ${block} x ${times * 4}${streaming ? ', streaming' : ''}`,
+          made({ y: tensors.y, x: tensors.x }, { grid: N / (4 * block * times), block }),
+        ),
+      );
     }
   }
 }

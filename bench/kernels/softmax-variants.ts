@@ -1,6 +1,7 @@
 /**
- * Which form of a softmax (and RMS norm) of rows of 4096 floats is fastest: threads of a row, rows of a block, one row after another
- * with the next being read meanwhile, whether caches are passed by, one reduction for the largest and the sum or two.
+ * Which form of a softmax (and RMS norm) of rows of 4096 floats is fastest: threads of a row, rows
+ * of a block, one row after another with the next being read meanwhile, whether caches are passed
+ * by, one reduction for the largest and the sum or two.
  *
  *     npx tsx bench/kernels/softmax-variants.ts [rows=8192] [text in names]
  */
@@ -47,11 +48,18 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
   if (gpu.AHEAD) {
     gpu.unroll(gpu.TIMES);
     for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) ahead[j * 4 + k] = gpu.READ_STREAMING ? gpu.streamingLoad(x, (gpu.blockIdx.x * 1024 + t + j * gpu.THREADS) * 4 + k) : x[(gpu.blockIdx.x * 1024 + t + j * gpu.THREADS) * 4 + k]!;
+      for (let k = 0; k < 4; k++)
+        ahead[j * 4 + k] = gpu.READ_STREAMING
+          ? gpu.streamingLoad(x, (gpu.blockIdx.x * 1024 + t + j * gpu.THREADS) * 4 + k)
+          : x[(gpu.blockIdx.x * 1024 + t + j * gpu.THREADS) * 4 + k]!;
     }
   }
   let turn = 0;
-  for (let row = gpu.blockIdx.x; row < (gpu.WALK ? rows : gpu.blockIdx.x + 1); row += gpu.gridDim.x) {
+  for (
+    let row = gpu.blockIdx.x;
+    row < (gpu.WALK ? rows : gpu.blockIdx.x + 1);
+    row += gpu.gridDim.x
+  ) {
     const at = row * 1024 + t;
     if (gpu.AHEAD) {
       gpu.unroll(4 * gpu.TIMES);
@@ -60,13 +68,19 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
         const next = (row + gpu.gridDim.x) * 1024 + t;
         gpu.unroll(gpu.TIMES);
         for (let j = 0; j < gpu.TIMES; j++) {
-          for (let k = 0; k < 4; k++) ahead[j * 4 + k] = gpu.READ_STREAMING ? gpu.streamingLoad(x, (next + j * gpu.THREADS) * 4 + k) : x[(next + j * gpu.THREADS) * 4 + k]!;
+          for (let k = 0; k < 4; k++)
+            ahead[j * 4 + k] = gpu.READ_STREAMING
+              ? gpu.streamingLoad(x, (next + j * gpu.THREADS) * 4 + k)
+              : x[(next + j * gpu.THREADS) * 4 + k]!;
         }
       }
     } else {
       gpu.unroll(gpu.TIMES);
       for (let j = 0; j < gpu.TIMES; j++) {
-        for (let k = 0; k < 4; k++) values[j * 4 + k] = gpu.READ_STREAMING ? gpu.streamingLoad(x, (at + j * gpu.THREADS) * 4 + k) : x[(at + j * gpu.THREADS) * 4 + k]!;
+        for (let k = 0; k < 4; k++)
+          values[j * 4 + k] = gpu.READ_STREAMING
+            ? gpu.streamingLoad(x, (at + j * gpu.THREADS) * 4 + k)
+            : x[(at + j * gpu.THREADS) * 4 + k]!;
       }
     }
     let greatest = values[0]!;
@@ -79,7 +93,9 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
       let sum = 0;
       gpu.unroll(4 * gpu.TIMES);
       for (let k = 0; k < 4 * gpu.TIMES; k++) {
-        const power = gpu.FAST ? gpu.fast.exp(values[k]! - greatest) : Math.exp(values[k]! - greatest);
+        const power = gpu.FAST
+          ? gpu.fast.exp(values[k]! - greatest)
+          : Math.exp(values[k]! - greatest);
         sum += power;
         values[k] = power;
       }
@@ -91,8 +107,12 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
       gpu.block.sync();
       let largest = parts[turn]![0]!;
       gpu.unroll(gpu.THREADS / 32);
-      for (let warp = 1; warp < gpu.THREADS / 32; warp++) largest = Math.max(largest, parts[turn]![warp]!);
-      const own = gpu.lane < gpu.THREADS / 32 ? parts[turn + 1]![gpu.lane]! * Math.exp(parts[turn]![gpu.lane]! - largest) : 0;
+      for (let warp = 1; warp < gpu.THREADS / 32; warp++)
+        largest = Math.max(largest, parts[turn]![warp]!);
+      const own =
+        gpu.lane < gpu.THREADS / 32
+          ? parts[turn + 1]![gpu.lane]! * Math.exp(parts[turn]![gpu.lane]! - largest)
+          : 0;
       scale = Math.exp(greatest - largest) / gpu.warp.sum(own);
     } else {
       if (gpu.THREADS > 32) {
@@ -100,12 +120,15 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
         gpu.block.sync();
         greatest = parts[turn]![0]!;
         gpu.unroll(gpu.THREADS / 32);
-        for (let warp = 1; warp < gpu.THREADS / 32; warp++) greatest = Math.max(greatest, parts[turn]![warp]!);
+        for (let warp = 1; warp < gpu.THREADS / 32; warp++)
+          greatest = Math.max(greatest, parts[turn]![warp]!);
       }
       let sum = 0;
       gpu.unroll(4 * gpu.TIMES);
       for (let k = 0; k < 4 * gpu.TIMES; k++) {
-        const power = gpu.FAST ? gpu.fast.exp(values[k]! - greatest) : Math.exp(values[k]! - greatest);
+        const power = gpu.FAST
+          ? gpu.fast.exp(values[k]! - greatest)
+          : Math.exp(values[k]! - greatest);
         sum += power;
         values[k] = power;
       }
@@ -122,7 +145,8 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
     gpu.unroll(gpu.TIMES);
     for (let j = 0; j < gpu.TIMES; j++) {
       for (let k = 0; k < 4; k++) {
-        if (gpu.WRITE_STREAMING) gpu.streamingStore(y, (at + j * gpu.THREADS) * 4 + k, values[j * 4 + k]! * scale);
+        if (gpu.WRITE_STREAMING)
+          gpu.streamingStore(y, (at + j * gpu.THREADS) * 4 + k, values[j * 4 + k]! * scale);
         else y[(at + j * gpu.THREADS) * 4 + k] = values[j * 4 + k]! * scale;
       }
     }
@@ -131,24 +155,42 @@ const softmax = ({ y, x, rows }: RowArgs, gpu: RowGpu): void => {
 };
 
 /** The tile kernel of `typescript.ts`. */
-const byTiles = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
-  const v = x.load();
-  const e = Math.exp(v - tile.max(v, 1));
-  y.store(e / tile.sum(e, 1));
-}, { tile: [1, null] });
-const byTilesScaled = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
-  const v = x.load();
-  const e = Math.exp(v - tile.max(v, 1));
-  const scale = 1 / tile.sum(e, 1);
-  y.store(e * scale);
-}, { tile: [1, null] });
-const byTwoRows = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
-  const v = x.load();
-  const e = Math.exp(v - tile.max(v, 1));
-  y.store(e / tile.sum(e, 1));
-}, { tile: [2, null] });
+const byTiles = tileKernel(
+  'softmax',
+  { y: output(f32), x: input(f32) },
+  ({ y, x }, tile) => {
+    const v = x.load();
+    const e = Math.exp(v - tile.max(v, 1));
+    y.store(e / tile.sum(e, 1));
+  },
+  { tile: [1, null] },
+);
+const byTilesScaled = tileKernel(
+  'softmax',
+  { y: output(f32), x: input(f32) },
+  ({ y, x }, tile) => {
+    const v = x.load();
+    const e = Math.exp(v - tile.max(v, 1));
+    const scale = 1 / tile.sum(e, 1);
+    y.store(e * scale);
+  },
+  { tile: [1, null] },
+);
+const byTwoRows = tileKernel(
+  'softmax',
+  { y: output(f32), x: input(f32) },
+  ({ y, x }, tile) => {
+    const v = x.load();
+    const e = Math.exp(v - tile.max(v, 1));
+    y.store(e / tile.sum(e, 1));
+  },
+  { tile: [2, null] },
+);
 
-type Made = (args: unknown, options?: unknown) => { runOn(on: Device['core']['stream']): PromiseLike<unknown> };
+type Made = (
+  args: unknown,
+  options?: unknown,
+) => { runOn(on: Device['core']['stream']): PromiseLike<unknown> };
 
 const ROWS = Number(process.argv[2] ?? 8192);
 const wanted = process.argv[3] ?? '';
@@ -164,7 +206,8 @@ const tensors = { x: Tensor.of(a, [ROWS, COLUMNS]), y: Tensor.of(b, [ROWS, COLUM
 const flat = { x: Tensor.of(a, [N]), y: Tensor.of(b, [N]) };
 
 const variant = (name: string, op: ReturnType<Made>): Variant => ({
-  name, launch: () => op.runOn(stream),
+  name,
+  launch: () => op.runOn(stream),
   async prove() {
     await b.fill(stream, -1);
     await op.runOn(stream);
@@ -174,38 +217,112 @@ const variant = (name: string, op: ReturnType<Made>): Variant => ({
       const sum = powers.reduce((total, power) => total + power, 0);
       powers.forEach((power, column) => {
         const at = row * COLUMNS + column;
-        if (!(Math.abs(found[at]! / (power / sum) - 1) < 1e-5)) throw new Error(`y[${row}][${column}] is ${found[at]}, not ${power / sum}`);
+        if (!(Math.abs(found[at]! / (power / sum) - 1) < 1e-5))
+          throw new Error(`y[${row}][${column}] is ${found[at]}, not ${power / sum}`);
       });
     }
   },
 });
 
 const variants: Variant[] = [
-  variant('tile kernel as it is', (byTiles as unknown as Made)(tensors)), variant('tile kernel, times a scale', (byTilesScaled as unknown as Made)(tensors)),
+  variant('tile kernel as it is', (byTiles as unknown as Made)(tensors)),
+  variant('tile kernel, times a scale', (byTilesScaled as unknown as Made)(tensors)),
   variant('tile kernel of two rows', (byTwoRows as unknown as Made)(tensors)),
 ];
-const add = (threads: number, options: { readonly walk?: number; readonly ahead?: boolean; readonly online?: boolean; readonly fast?: boolean; readonly read?: boolean; readonly write?: boolean }): void => {
-  const { walk, ahead = false, online = false, fast = false, read = false, write = false } = options;
-  const uses = { THREADS: threads, TIMES: 1024 / threads, READ_STREAMING: read, WRITE_STREAMING: write, WALK: walk !== undefined, AHEAD: ahead, ONLINE: online, FAST: fast };
-  const made = kernel(`softmax_${threads}`, { y: output(f32), x: input(f32), rows: i32 }, softmax as never, { uses }) as unknown as Made;
+const add = (
+  threads: number,
+  options: {
+    readonly walk?: number;
+    readonly ahead?: boolean;
+    readonly online?: boolean;
+    readonly fast?: boolean;
+    readonly read?: boolean;
+    readonly write?: boolean;
+  },
+): void => {
+  const {
+    walk,
+    ahead = false,
+    online = false,
+    fast = false,
+    read = false,
+    write = false,
+  } = options;
+  const uses = {
+    THREADS: threads,
+    TIMES: 1024 / threads,
+    READ_STREAMING: read,
+    WRITE_STREAMING: write,
+    WALK: walk !== undefined,
+    AHEAD: ahead,
+    ONLINE: online,
+    FAST: fast,
+  };
+  const made = kernel(
+    `softmax_${threads}`,
+    { y: output(f32), x: input(f32), rows: i32 },
+    softmax as never,
+    { uses },
+  ) as unknown as Made;
   const name = [
-    `${threads} x ${4096 / threads}`, walk === undefined ? '' : `walking, ${walk} blocks per SM`, ahead ? 'one row ahead' : '', online ? 'one barrier' : '', fast ? 'fast exp' : '', read ? 'streaming in' : '', write ? 'streaming out' : '',
-  ].filter((part) => part !== '').join(', ');
-  variants.push(variant(name, made({ ...flat, rows: ROWS }, { grid: Math.min(ROWS, walk === undefined ? ROWS : walk * multiprocessors), block: threads })));
+    `${threads} x ${4096 / threads}`,
+    walk === undefined ? '' : `walking, ${walk} blocks per SM`,
+    ahead ? 'one row ahead' : '',
+    online ? 'one barrier' : '',
+    fast ? 'fast exp' : '',
+    read ? 'streaming in' : '',
+    write ? 'streaming out' : '',
+  ]
+    .filter((part) => part !== '')
+    .join(', ');
+  variants.push(
+    variant(
+      name,
+      made(
+        { ...flat, rows: ROWS },
+        {
+          grid: Math.min(ROWS, walk === undefined ? ROWS : walk * multiprocessors),
+          block: threads,
+        },
+      ),
+    ),
+  );
 };
 for (const threads of [128, 256, 512, 1024]) {
   for (const online of [false, true]) {
-    for (const [read, write] of [[false, false], [true, true], [false, true], [true, false]] as const) add(threads, { online, read, write });
+    for (const [read, write] of [
+      [false, false],
+      [true, true],
+      [false, true],
+      [true, false],
+    ] as const)
+      add(threads, { online, read, write });
     add(threads, { online, fast: true });
   }
 }
-for (const [threads, walk] of [[256, 8], [256, 6], [256, 4], [512, 4], [512, 3], [512, 2], [1024, 2], [1024, 1], [128, 8], [128, 12]] as const) {
+for (const [threads, walk] of [
+  [256, 8],
+  [256, 6],
+  [256, 4],
+  [512, 4],
+  [512, 3],
+  [512, 2],
+  [1024, 2],
+  [1024, 1],
+  [128, 8],
+  [128, 12],
+] as const) {
   for (const online of [false, true]) {
     add(threads, { walk, online });
     add(threads, { walk, online, ahead: true });
     add(threads, { walk, online, ahead: true, read: true, write: true });
   }
 }
-await compare(device, `softmax of ${ROWS} rows of ${COLUMNS} f32`, 8 * N, variants.filter(({ name }) => name.includes(wanted)));
+await compare(
+  device,
+  `softmax of ${ROWS} rows of ${COLUMNS} f32`,
+  8 * N,
+  variants.filter(({ name }) => name.includes(wanted)),
+);
 a.close();
 b.close();

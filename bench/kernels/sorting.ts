@@ -1,4 +1,7 @@
-/** The library's sort beside CUB's: timed by the device's events, both from a buffer that stays as it is into another. */
+/**
+ * The library's sort beside CUB's: timed by the device's events, both from a buffer that stays as
+ * it is into another.
+ */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
 import { core, library, root } from '../library.js';
 
@@ -24,7 +27,9 @@ async function start({ device, count }: Setup): Promise<Contender> {
   await buffer.write(stream, given);
   const op = library.sort(root.Tensor.of(buffer, [given.length]));
   // Closed once it is queued: the next sort takes the same memory.
-  const once = op.map((sorted) => { sorted.close(); });
+  const once = op.map((sorted) => {
+    sorted.close();
+  });
   const expected = given.slice().sort();
   return {
     async round() {
@@ -32,14 +37,15 @@ async function start({ device, count }: Setup): Promise<Contender> {
       const result = await sorted.read();
       sorted.close();
       const wrong = result.findIndex((value, i) => value !== expected[i]);
-      if (wrong >= 0) throw new Error(`sort: element ${wrong} is ${result[wrong]}, not ${expected[wrong]}`);
+      if (wrong >= 0)
+        throw new Error(`sort: element ${wrong} is ${result[wrong]}, not ${expected[wrong]}`);
       const samples: number[] = [];
       for (let k = 0; k < count(SAMPLES); k++) {
         const [begin, end] = [device.createEvent(), device.createEvent()];
         stream.record(begin);
         for (let i = 0; i < LAUNCHES; i++) void once.runOn(stream);
         stream.record(end);
-        samples.push((await begin.elapsed(end)) * 1000 / LAUNCHES);
+        samples.push(((await begin.elapsed(end)) * 1000) / LAUNCHES);
         begin.close();
         end.close();
       }
@@ -58,6 +64,12 @@ export const sorting: Benchmark = {
   unit: 'µs',
   statistic: 'median',
   rounds: 5,
-  peers: [{ name: 'cub::DeviceRadixSort::SortKeys', program: 'CUB', request: ({ device, count }) => `sort ${COUNTS[device.kind]} ${count(SAMPLES)} ${LAUNCHES}` }],
+  peers: [
+    {
+      name: 'cub::DeviceRadixSort::SortKeys',
+      program: 'CUB',
+      request: ({ device, count }) => `sort ${COUNTS[device.kind]} ${count(SAMPLES)} ${LAUNCHES}`,
+    },
+  ],
   start,
 };

@@ -1,4 +1,7 @@
-/** Variants of a kernel, each proved right and then timed beside a copy on the card of as many bytes: what the programs here share. */
+/**
+ * Variants of a kernel, each proved right and then timed beside a copy on the card of as many
+ * bytes: what the programs here share.
+ */
 import type { Device } from '../../src/index.js';
 import { f32 } from '../../src/index.js';
 import { PeerAbsent } from '../peers/program.js';
@@ -22,7 +25,11 @@ export interface Variant {
 }
 
 /** Microseconds of one launch: the median of some samples. */
-async function measure(core: Core, turns: { readonly samples: number; readonly launches: number }, { launch, before }: Pick<Variant, 'launch' | 'before'>): Promise<number> {
+async function measure(
+  core: Core,
+  turns: { readonly samples: number; readonly launches: number },
+  { launch, before }: Pick<Variant, 'launch' | 'before'>,
+): Promise<number> {
   const samples: number[] = [];
   for (let k = 0; k < turns.samples; k++) {
     const [begin, end] = [core.createEvent(), core.createEvent()];
@@ -32,15 +39,23 @@ async function measure(core: Core, turns: { readonly samples: number; readonly l
       void launch();
     }
     core.stream.record(end);
-    samples.push((await begin.elapsed(end)) * 1000 / turns.launches);
+    samples.push(((await begin.elapsed(end)) * 1000) / turns.launches);
     begin.close();
     end.close();
   }
   return samples.sort((a, b) => a - b)[turns.samples >> 1]!;
 }
 
-/** Proves and times each variant, and prints them, the fastest first. @param bytes read and written by one launch */
-export async function compare({ core, kind }: Device, title: string, bytes: number, variants: readonly Variant[]): Promise<void> {
+/**
+ * Proves and times each variant, and prints them, the fastest first. @param bytes read and written
+ * by one launch
+ */
+export async function compare(
+  { core, kind }: Device,
+  title: string,
+  bytes: number,
+  variants: readonly Variant[],
+): Promise<void> {
   const [from, to] = [core.alloc(f32, bytes / 8), core.alloc(f32, bytes / 8)];
   await from.fill(core.stream, 1);
   const copying = { launch: () => to.copyFrom(core.stream, from) };
@@ -63,7 +78,8 @@ export async function compare({ core, kind }: Device, title: string, bytes: numb
     }
   }
   const again = await measure(core, TURNS[kind], copying);
-  for (const { name, time } of rows.sort((a, b) => a.time - b.time)) console.log(`  ${(time / copy).toFixed(3)}  ${time.toFixed(1).padStart(8)} µs  ${name}`);
+  for (const { name, time } of rows.sort((a, b) => a.time - b.time))
+    console.log(`  ${(time / copy).toFixed(3)}  ${time.toFixed(1).padStart(8)} µs  ${name}`);
   console.log(`  copy again: ${again.toFixed(1)} µs`);
   from.close();
   to.close();
@@ -71,16 +87,26 @@ export async function compare({ core, kind }: Device, title: string, bytes: numb
 
 const median = (of: readonly number[]): number => [...of].sort((a, b) => a - b)[of.length >> 1]!;
 
-/** Rounds in which all variants take turns, so that what a slow minute of the machine costs, it costs all of them. */
+/**
+ * Rounds in which all variants take turns, so that what a slow minute of the machine costs, it
+ * costs all of them.
+ */
 const ROUNDS = { cuda: 15, cpu: 1 } as const;
 
 /**
- * Proves each variant, and times them in turns beside Triton's kernel of this name, where Triton is, and a copy on the card. Prints for each
- * the median time, and the medians over rounds of its ratio to Triton, to the first variant and to the copy.
+ * Proves each variant, and times them in turns beside Triton's kernel of this name, where Triton
+ * is, and a copy on the card. Prints for each the median time, and the medians over rounds of its
+ * ratio to Triton, to the first variant and to the copy.
  *
  * @param bytes read and written by one launch
  */
-export async function race({ core, kind }: Device, title: string, bytes: number, variants: readonly Variant[], kernel: string): Promise<void> {
+export async function race(
+  { core, kind }: Device,
+  title: string,
+  bytes: number,
+  variants: readonly Variant[],
+  kernel: string,
+): Promise<void> {
   const [from, to] = [core.alloc(f32, bytes / 8), core.alloc(f32, bytes / 8)];
   await from.fill(core.stream, 1);
   const right: Variant[] = [];
@@ -100,23 +126,40 @@ export async function race({ core, kind }: Device, title: string, bytes: number,
     return undefined;
   });
   const once = { samples: 1, launches: TURNS[kind].launches };
-  const times = new Map<string, number[]>([...right.map(({ name }) => name), 'copy', 'Triton'].map((name) => [name, []]));
+  const times = new Map<string, number[]>(
+    [...right.map(({ name }) => name), 'copy', 'Triton'].map((name) => [name, []]),
+  );
   for (let round = 0; round <= ROUNDS[kind]; round++) {
-    const own: [string, number][] = [['copy', await measure(core, once, { launch: () => to.copyFrom(core.stream, from) })]];
+    const own: [string, number][] = [
+      ['copy', await measure(core, once, { launch: () => to.copyFrom(core.stream, from) })],
+    ];
     // Every other round the other way round.
-    for (const variant of round % 2 === 0 ? right : [...right].reverse()) own.push([variant.name, await measure(core, once, variant)]);
-    if (triton !== undefined) own.push(['Triton', median((await triton.round(`kernel ${kernel} 3 ${once.launches}`)).samples)]);
+    for (const variant of round % 2 === 0 ? right : [...right].reverse())
+      own.push([variant.name, await measure(core, once, variant)]);
+    if (triton !== undefined)
+      own.push([
+        'Triton',
+        median((await triton.round(`kernel ${kernel} 3 ${once.launches}`)).samples),
+      ]);
     // The first one warms up.
     if (round > 0) for (const [name, time] of own) times.get(name)!.push(time);
   }
   await programs.close();
   const ratio = (name: string, to: string): string => {
     const peers = times.get(to)!;
-    return peers.length === 0 ? '    –' : median(times.get(name)!.map((time, round) => time / peers[round]!)).toFixed(3);
+    return peers.length === 0
+      ? '    –'
+      : median(times.get(name)!.map((time, round) => time / peers[round]!)).toFixed(3);
   };
-  const shown = [...times.keys()].filter((name) => times.get(name)!.length > 0).sort((a, b) => median(times.get(a)!) - median(times.get(b)!));
+  const shown = [...times.keys()]
+    .filter((name) => times.get(name)!.length > 0)
+    .sort((a, b) => median(times.get(a)!) - median(times.get(b)!));
   console.log(`${title}: µs, by Triton, by '${right[0]!.name}', by the copy`);
-  for (const name of shown) console.log(`  ${median(times.get(name)!).toFixed(2).padStart(8)}  ${ratio(name, 'Triton')}  ${ratio(name, right[0]!.name)}  ${ratio(name, 'copy')}  ${name}`);
+  for (const name of shown)
+    console.log(
+      `  ${median(times.get(name)!).toFixed(2).padStart(8)}  ${ratio(name, 'Triton')}  ` +
+        `${ratio(name, right[0]!.name)}  ${ratio(name, 'copy')}  ${name}`,
+    );
   from.close();
   to.close();
 }

@@ -1,10 +1,12 @@
 /**
- * Where the time of one awaited operation goes on the JavaScript thread, beside a launch of level 3 that is awaited: building
- * it, calling it (which queues, and looks for the end), and going on behind it; and how many bytes each leaves to the
- * garbage collector. Contenders take turns, so that what slows the machine slows all of them.
+ * Where the time of one awaited operation goes on the JavaScript thread, beside a launch of level 3
+ * that is awaited: building it, calling it (which queues, and looks for the end), and going on
+ * behind it; and how many bytes each leaves to the garbage collector. Contenders take turns, so
+ * that what slows the machine slows all of them.
  *
- * `node --expose-gc --import tsx bench/ops/await-phases.ts [--device NAME] [--seconds N]`. Prints a table: medians in µs of the
- * parts and of the whole (which is timed by itself, without clocks within), and bytes.
+ * `node --expose-gc --import tsx bench/ops/await-phases.ts [--device NAME] [--seconds N]`. Prints a
+ * table: medians in µs of the parts and of the whole (which is timed by itself, without clocks
+ * within), and bytes.
  */
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
@@ -37,7 +39,8 @@ interface Parts {
   bytes: number;
 }
 
-const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] ?? NaN;
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[values.length >> 1] ?? NaN;
 
 async function whole({ make }: Contender, count: number): Promise<number> {
   const start = performance.now();
@@ -62,7 +65,9 @@ async function timed({ make }: Contender, { build, call, goOn }: Parts): Promise
   goOn.push((end - called) * 1e3);
 }
 
-const { values: given } = parseArgs({ options: { device: { type: 'string' }, seconds: { type: 'string', default: '6' } } });
+const { values: given } = parseArgs({
+  options: { device: { type: 'string' }, seconds: { type: 'string', default: '6' } },
+});
 const device = await Device.open(given.device as DeviceName | undefined);
 const scale = await Scale.open(device);
 const { stream } = device;
@@ -76,7 +81,11 @@ const SETUPS = [
     name: 'one stream',
     open() {
       ops.setPolicy(device, new ops.SingleStream(stream));
-      return { close: () => { ops.setPolicy(device, undefined); } };
+      return {
+        close: () => {
+          ops.setPolicy(device, undefined);
+        },
+      };
     },
   },
   { name: 'default policy', open: () => openDefault(device) },
@@ -89,7 +98,10 @@ const CONTENDERS: readonly Contender[] = [
 
 for (const { name, open } of SETUPS) {
   const opened = open();
-  const all = CONTENDERS.map((contender) => ({ contender, parts: { build: [], call: [], goOn: [], whole: [], bytes: Infinity } as Parts }));
+  const all = CONTENDERS.map((contender) => ({
+    contender,
+    parts: { build: [], call: [], goOn: [], whole: [], bytes: Infinity } as Parts,
+  }));
   await scale.prove(1, () => scale.chain(1));
   for (const { contender } of all) await whole(contender, WARM_UP);
   const until = performance.now() + (Number(given.seconds) * 1e3) / SETUPS.length;
@@ -110,10 +122,21 @@ for (const { name, open } of SETUPS) {
     }
   }
   console.log(`${device.name}, Node ${process.version}, ${name}`);
-  console.table(Object.fromEntries(all.map(({ contender, parts: { build, call, goOn, whole: each, bytes } }) => [contender.name, {
-    'build µs': Number(median(build).toFixed(3)), 'call µs': Number(median(call).toFixed(3)), 'go on µs': Number(median(goOn).toFixed(3)),
-    'whole µs': Number(median(each).toFixed(3)), 'least µs': Number(Math.min(...each).toFixed(3)), 'bytes': Math.round(bytes),
-  }])));
+  console.table(
+    Object.fromEntries(
+      all.map(({ contender, parts: { build, call, goOn, whole: each, bytes } }) => [
+        contender.name,
+        {
+          'build µs': Number(median(build).toFixed(3)),
+          'call µs': Number(median(call).toFixed(3)),
+          'go on µs': Number(median(goOn).toFixed(3)),
+          'whole µs': Number(median(each).toFixed(3)),
+          'least µs': Number(Math.min(...each).toFixed(3)),
+          bytes: Math.round(bytes),
+        },
+      ]),
+    ),
+  );
   opened.close();
 }
 await scale.close();

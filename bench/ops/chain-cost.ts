@@ -1,6 +1,6 @@
 /**
- * What operations cost the thread that builds and submits them, a thousand at a time: made anew each time, and one that is
- * submitted again. What happens behind it is not in it.
+ * What operations cost the thread that builds and submits them, a thousand at a time: made anew
+ * each time, and one that is submitted again. What happens behind it is not in it.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -40,15 +40,22 @@ async function start({ device, count }: Setup, prepare: (scale: Scale) => Submit
 
 const launches: LocalPeer = {
   name: 'launches of level 3',
-  start: (setup) => start(setup, () => (scale, stream) => {
-    scale.launches(stream, OPERATIONS);
-    return stream.sync();
-  }),
+  start: (setup) =>
+    start(setup, () => (scale, stream) => {
+      scale.launches(stream, OPERATIONS);
+      return stream.sync();
+    }),
 };
 
 function benchmark(name: string, bar: Bar, prepare: (scale: Scale) => Submit): Benchmark {
   return {
-    area: 'ops', name: `${name}, time of the JS thread, each`, unit: 'µs', statistic: 'median', caller: 'main', bar, peers: [launches],
+    area: 'ops',
+    name: `${name}, time of the JS thread, each`,
+    unit: 'µs',
+    statistic: 'median',
+    caller: 'main',
+    bar,
+    peers: [launches],
     start: (setup) => start(setup, prepare),
   };
 }
@@ -58,8 +65,20 @@ function again(op: DeviceOp<unknown>): Submit {
 }
 
 export const chainCosts = [
-  benchmark('chain of 1,000 built and submitted', '<= 0.5', () => (scale, stream) => scale.chain(OPERATIONS).runOn(stream)),
-  benchmark('list of 1,000 built and submitted', '<= 0.5', () => (scale, stream) => scale.list(OPERATIONS).runOn(stream)),
-  benchmark('built chain of 1,000 submitted again', '<= 0.15', (scale) => again(scale.chain(OPERATIONS))),
-  benchmark('built list of 1,000 submitted again', '<= 0.15', (scale) => again(scale.list(OPERATIONS))),
+  benchmark(
+    'chain of 1,000 built and submitted',
+    '<= 0.5',
+    () => (scale, stream) => scale.chain(OPERATIONS).runOn(stream),
+  ),
+  benchmark(
+    'list of 1,000 built and submitted',
+    '<= 0.5',
+    () => (scale, stream) => scale.list(OPERATIONS).runOn(stream),
+  ),
+  benchmark('built chain of 1,000 submitted again', '<= 0.15', (scale) =>
+    again(scale.chain(OPERATIONS)),
+  ),
+  benchmark('built list of 1,000 submitted again', '<= 0.15', (scale) =>
+    again(scale.list(OPERATIONS)),
+  ),
 ];

@@ -1,6 +1,7 @@
 /**
- * The same operations in four ways of running them: waiting after each one, launched one behind the other with one wait,
- * as a chain of operations that is built and awaited, and as a graph that is launched again. Times are of one operation.
+ * The same operations in four ways of running them: waiting after each one, launched one behind the
+ * other with one wait, as a chain of operations that is built and awaited, and as a graph that is
+ * launched again. Times are of one operation.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -15,10 +16,16 @@ const WARM_UP = 40_000;
 /** Operations of one round, and bounds of its samples. */
 const OPERATIONS = 12_000;
 const [LEAST_SAMPLES, MOST_SAMPLES] = [11, 401];
-/** Many and short where there is a bar: a processor that is slow for some seconds (see `processor.ts`) is so for all contenders. */
+/**
+ * Many and short where there is a bar: a processor that is slow for some seconds (see
+ * `processor.ts`) is so for all contenders.
+ */
 const ROUNDS = 27;
 const PLAIN_ROUNDS = 9;
-/** Chains as long as that keep the runtime thread busy; shorter ones are over before this thread has gone to sleep. */
+/**
+ * Chains as long as that keep the runtime thread busy; shorter ones are over before this thread has
+ * gone to sleep.
+ */
 const LONG = 30;
 
 /** What runs all operations once, to their end. */
@@ -40,7 +47,10 @@ const ofLength = (count: number): Caller => (count < LONG ? 'main' : 'runtime th
 
 const MODES: readonly Mode[] = [
   {
-    name: 'waiting after each one', measurement: 'chain-each', bars: new Map(), caller: () => 'main',
+    name: 'waiting after each one',
+    measurement: 'chain-each',
+    bars: new Map(),
+    caller: () => 'main',
     start(scale, count) {
       const policy = openDefault(scale.device);
       return {
@@ -53,7 +63,10 @@ const MODES: readonly Mode[] = [
     },
   },
   {
-    name: 'launched, one wait', measurement: 'chain', bars: new Map([[1000, '<= 1.08']]), caller: ofLength,
+    name: 'launched, one wait',
+    measurement: 'chain',
+    bars: new Map([[1000, '<= 1.08']]),
+    caller: ofLength,
     start(scale, count) {
       const { stream } = scale.device;
       return {
@@ -65,14 +78,23 @@ const MODES: readonly Mode[] = [
     },
   },
   {
-    name: 'awaited op', measurement: 'chain', bars: new Map([[1, '<= 1.1'], [1000, '<= 1.08']]), caller: ofLength,
+    name: 'awaited op',
+    measurement: 'chain',
+    bars: new Map([
+      [1, '<= 1.1'],
+      [1000, '<= 1.08'],
+    ]),
+    caller: ofLength,
     start(scale, count) {
       const policy = openDefault(scale.device);
       return { run: () => scale.chain(count), close: () => policy.close() };
     },
   },
   {
-    name: 'graph replay', measurement: 'chain-graph', bars: new Map([[1000, '<= 1.02']]), caller: () => 'main',
+    name: 'graph replay',
+    measurement: 'chain-graph',
+    bars: new Map([[1000, '<= 1.02']]),
+    caller: () => 'main',
     async start(scale, count) {
       const policy = openDefault(scale.device);
       const graph = await scale.chain(count).capture();
@@ -98,10 +120,14 @@ function benchmark(mode: Mode, count: number): Benchmark {
     statistic: 'median',
     caller: mode.caller(count),
     rounds: bar === undefined ? PLAIN_ROUNDS : ROUNDS,
-    peers: [{
-      name: 'C', ...(bar === undefined ? {} : { bar }), program: 'launches',
-      request: ({ count: fewer }: Setup) => `${mode.measurement} ${fewer(samples)} ${inC(count)}`,
-    }],
+    peers: [
+      {
+        name: 'C',
+        ...(bar === undefined ? {} : { bar }),
+        program: 'launches',
+        request: ({ count: fewer }: Setup) => `${mode.measurement} ${fewer(samples)} ${inC(count)}`,
+      },
+    ],
     async start({ device, count: fewer }) {
       const scale = await Scale.open(device);
       const way = await mode.start(scale, count);
@@ -127,4 +153,6 @@ function benchmark(mode: Mode, count: number): Benchmark {
   };
 }
 
-export const executionModes = MODES.flatMap((mode) => COUNTS.map((count) => benchmark(mode, count)));
+export const executionModes = MODES.flatMap((mode) =>
+  COUNTS.map((count) => benchmark(mode, count)),
+);

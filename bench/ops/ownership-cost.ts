@@ -1,6 +1,6 @@
 /**
- * What it costs the JS thread to know who owns what: values of many tensors that go through many steps. Each step asks which
- * memory its value holds.
+ * What it costs the JS thread to know who owns what: values of many tensors that go through many
+ * steps. Each step asks which memory its value holds.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -18,7 +18,11 @@ const { f32 } = core;
 const { enqueue } = ops;
 
 /** Submits what `make` gives, and times that; the values are closed. */
-async function start({ device, count }: Setup, make: () => DeviceOp<Buffers>, expected: number): Promise<Contender> {
+async function start(
+  { device, count }: Setup,
+  make: () => DeviceOp<Buffers>,
+  expected: number,
+): Promise<Contender> {
   const { stream } = device;
   const once = async (): Promise<number> => {
     const op = make();
@@ -26,7 +30,8 @@ async function start({ device, count }: Setup, make: () => DeviceOp<Buffers>, ex
     const running = op.runOn(stream);
     const end = performance.now();
     const given = await running;
-    if (new Set(given).size !== expected || given.some((buffer) => buffer.isClosed)) throw new Error(`expected ${expected} open buffers, got ${given.length}`);
+    if (new Set(given).size !== expected || given.some((buffer) => buffer.isClosed))
+      throw new Error(`expected ${expected} open buffers, got ${given.length}`);
     for (const buffer of given) buffer.close();
     return ((end - begun) * 1e3) / STEPS;
   };
@@ -42,19 +47,48 @@ async function start({ device, count }: Setup, make: () => DeviceOp<Buffers>, ex
 
 export const ownershipCosts: readonly Benchmark[] = [
   {
-    area: 'ops', name: `a tuple of ${TENSORS} tensors through ${STEPS} steps, time of the JS thread, each step`, unit: 'µs', statistic: 'median', caller: 'main', bar: '<= 10', peers: [],
-    start: (setup) => start(setup, () => {
-      let op = enqueue(setup.device, (context): Buffers => Array.from({ length: TENSORS }, () => context.alloc(f32, 1)));
-      for (let i = 0; i < STEPS; i++) op = op.map((each) => [...each]);
-      return op;
-    }, TENSORS),
+    area: 'ops',
+    name: `a tuple of ${TENSORS} tensors through ${STEPS} steps, time of the JS thread, each step`,
+    unit: 'µs',
+    statistic: 'median',
+    caller: 'main',
+    bar: '<= 10',
+    peers: [],
+    start: (setup) =>
+      start(
+        setup,
+        () => {
+          let op = enqueue(setup.device, (context): Buffers =>
+            Array.from({ length: TENSORS }, () => context.alloc(f32, 1)),
+          );
+          for (let i = 0; i < STEPS; i++) op = op.map((each) => [...each]);
+          return op;
+        },
+        TENSORS,
+      ),
   },
   {
-    area: 'ops', name: `a list that grows by a tensor in each of ${STEPS} steps, time of the JS thread, each step`, unit: 'µs', statistic: 'median', caller: 'main', bar: '<= 50', peers: [],
-    start: (setup) => start(setup, () => {
-      let op = enqueue(setup.device, (): Buffers => []);
-      for (let i = 0; i < STEPS; i++) op = op.andThen((before) => enqueue(setup.device, (context): Buffers => [...before, context.alloc(f32, 1)]));
-      return op;
-    }, STEPS),
+    area: 'ops',
+    name:
+      `a list that grows by a tensor in each of ${STEPS} steps, time of the JS thread, each ` +
+      'step',
+    unit: 'µs',
+    statistic: 'median',
+    caller: 'main',
+    bar: '<= 50',
+    peers: [],
+    start: (setup) =>
+      start(
+        setup,
+        () => {
+          let op = enqueue(setup.device, (): Buffers => []);
+          for (let i = 0; i < STEPS; i++)
+            op = op.andThen((before) =>
+              enqueue(setup.device, (context): Buffers => [...before, context.alloc(f32, 1)]),
+            );
+          return op;
+        },
+        STEPS,
+      ),
   },
 ];

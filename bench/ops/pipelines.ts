@@ -1,6 +1,6 @@
 /**
- * Pipelines of 300 operations, recorded as one graph, with 300 µs of work for the host on the result of each: the host
- * works while the next pipeline runs, beside the same with a wait first.
+ * Pipelines of 300 operations, recorded as one graph, with 300 µs of work for the host on the
+ * result of each: the host works while the next pipeline runs, beside the same with a wait first.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -71,7 +71,10 @@ export const pipelines: Benchmark = {
   name: 'pipelines of 300 operations, 300 µs of host work',
   unit: '1/s',
   statistic: 'median',
-  // What the library of cuda-async reaches beside its own wait: 2,795 pipelines per second to 1,624.
-  peers: [{ name: 'itself, waiting first', bar: '>= 1.72', start: (setup) => start(setup, waitingFirst) }],
+  // What the library of cuda-async reaches beside its own wait: 2,795 pipelines per second to
+  // 1,624.
+  peers: [
+    { name: 'itself, waiting first', bar: '>= 1.72', start: (setup) => start(setup, waitingFirst) },
+  ],
   start: (setup) => start(setup, overlapped),
 };

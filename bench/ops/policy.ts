@@ -1,6 +1,6 @@
 /**
- * Policies whose streams are closed in the end: while several streams are in use every launch of level 3 records an event,
- * which would be counted against rows that are measured later.
+ * Policies whose streams are closed in the end: while several streams are in use every launch of
+ * level 3 records an event, which would be counted against rows that are measured later.
  */
 import { type Device, type SchedulingPolicy, type Stream, ops } from '../library.js';
 

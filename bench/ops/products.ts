@@ -1,12 +1,21 @@
 /**
- * A queue of small and large matrix products worked off by one thread: as many loops as streams, each of which takes the
- * next product, runs it on its stream and awaits it. In C: as many threads, each with a stream and cuStreamSynchronize.
+ * A queue of small and large matrix products worked off by one thread: as many loops as streams,
+ * each of which takes the next product, runs it on its stream and awaits it. In C: as many threads,
+ * each with a stream and cuStreamSynchronize.
  */
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Setup } from '../benchmark.js';
-import { type Device, type DeviceBuffer, type DeviceOp, type Kernel, type OpContext, core, ops } from '../library.js';
+import {
+  type Device,
+  type DeviceBuffer,
+  type DeviceOp,
+  type Kernel,
+  type OpContext,
+  core,
+  ops,
+} from '../library.js';
 import { openPolicy } from './policy.js';
 
 const STREAMS = 8;
@@ -19,7 +28,10 @@ const SIZES = { cuda: { small: 512, large: 2048 }, cpu: { small: 64, large: 128 
 /** Of the kernel: rows and columns of a block's part of the product. */
 const TILE = 64;
 
-/** Products that a stream has been given at a time: queueing ahead is what a program that does not block can do. */
+/**
+ * Products that a stream has been given at a time: queueing ahead is what a program that does not
+ * block can do.
+ */
 const AHEAD = 2;
 
 const { f32, i32, input, output } = core;
@@ -72,22 +84,29 @@ class Worker {
 
 export async function openProducts(device: Device) {
   const { large } = SIZES[device.kind];
-  const module = await device.loadModule(await readFile(new URL('../../src/ptx/samples/sm_75/k04_sgemm.ptx', import.meta.url), 'utf8'));
+  const module = await device.loadModule(
+    await readFile(new URL('../../src/ptx/samples/sm_75/k04_sgemm.ptx', import.meta.url), 'utf8'),
+  );
   const kernel = module.kernel('sgemm_reg', [i32, i32, i32, input(f32), input(f32), output(f32)]);
   const policy = openPolicy(device, STREAMS);
   const [left, right] = [device.alloc(f32, large * large), device.alloc(f32, large * large)];
   // So every element of a product of n² is n / 2.
   await left.fill(device.stream, 1);
   await right.fill(device.stream, 0.5);
-  const workers = policy.streams.map((stream) => ({ stream, worker: new Worker(device, kernel, [left, right]) }));
+  const workers = policy.streams.map((stream) => ({
+    stream,
+    worker: new Worker(device, kernel, [left, right]),
+  }));
   return {
     async workOff(units: number): Promise<void> {
       let next = 0;
       // The next one of a stream is queued before the one in front of it has ended.
       const lanes = Array.from({ length: AHEAD }, () => workers).flat();
-      await Promise.all(lanes.map(async ({ stream, worker }) => {
-        while (next < units) await worker.unit(next++).runOn(stream);
-      }));
+      await Promise.all(
+        lanes.map(async ({ stream, worker }) => {
+          while (next < units) await worker.unit(next++).runOn(stream);
+        }),
+      );
     },
     async clear(): Promise<void> {
       for (const { worker } of workers) await worker.clear();
@@ -113,13 +132,17 @@ export const products: Benchmark = {
   unit: '1/s',
   statistic: 'median',
   rounds: 15,
-  peers: [{
-    name: `C, ${STREAMS} threads`, bar: '>= 1', program: 'products',
-    request: ({ count, device }: Setup) => {
-      const { small, large } = SIZES[device.kind];
-      return `queue ${SAMPLES} ${count(UNITS)} ${small} ${large} ${EVERY} ${STREAMS}`;
+  peers: [
+    {
+      name: `C, ${STREAMS} threads`,
+      bar: '>= 1',
+      program: 'products',
+      request: ({ count, device }: Setup) => {
+        const { small, large } = SIZES[device.kind];
+        return `queue ${SAMPLES} ${count(UNITS)} ${small} ${large} ${EVERY} ${STREAMS}`;
+      },
     },
-  }],
+  ],
   async start({ device, count }) {
     const queue = await openProducts(device);
     return {

@@ -1,10 +1,11 @@
 /**
- * A million operations of all kinds that end in all ways, at random: dropped before or after they ran, awaited, awaited
- * twice, aborted before, at once or later, while garbage is collected every now and then. In the end whatever was made is
- * to be gone, memory and handles, and nothing may have failed that was not meant to.
+ * A million operations of all kinds that end in all ways, at random: dropped before or after they
+ * ran, awaited, awaited twice, aborted before, at once or later, while garbage is collected every
+ * now and then. In the end whatever was made is to be gone, memory and handles, and nothing may
+ * have failed that was not meant to.
  *
- * `node --expose-gc --import tsx bench/ops/random-ends.ts [--device NAME] [--count N] [--seconds N] [--seed N]`. Prints
- * counts; exit status 1 for a leak, an unexpected end, or a hang.
+ * `node --expose-gc --import tsx bench/ops/random-ends.ts [--device NAME] [--count N] [--seconds N]
+ * [--seed N]`. Prints counts; exit status 1 for a leak, an unexpected end, or a hang.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers';
@@ -12,7 +13,15 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { collectGarbage } from '../garbage.js';
-import { type Device, type DeviceBuffer, type DeviceName, type DeviceOp, type OpContext, core, ops } from '../library.js';
+import {
+  type Device,
+  type DeviceBuffer,
+  type DeviceName,
+  type DeviceOp,
+  type OpContext,
+  core,
+  ops,
+} from '../library.js';
 import { openPolicy } from './policy.js';
 import { Scale } from './scale.js';
 
@@ -33,7 +42,9 @@ const TOLD = 20;
 const LAST_COLLECTIONS = 50;
 const LEAST_FLOATS = 64;
 const MOST_FLOATS = 4096;
-/** More than any device has: its allocation fails there, long after the operation has been queued. */
+/**
+ * More than any device has: its allocation fails there, long after the operation has been queued.
+ */
 const TOO_MANY_FLOATS = 2 ** 44;
 /** The library waits for all frees before it says so; a share of one kind of operation only. */
 const SHARE_TOO_LARGE = 0.02;
@@ -68,7 +79,8 @@ const isOutOfMemory = (error: unknown): boolean => error instanceof core.CudaOut
 const isAbort = (error: unknown): boolean => (error as Error | null)?.name === 'AbortError';
 
 function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record<string, Kind> {
-  const between = (random: Random, least: number, most: number): number => least + Math.floor(random() * (most - least + 1));
+  const between = (random: Random, least: number, most: number): number =>
+    least + Math.floor(random() * (most - least + 1));
   const fresh = (random: Random): DeviceOp<Fresh> => {
     const length = between(random, LEAST_FLOATS, MOST_FLOATS);
     return enqueue(device, ({ stream }: OpContext) => {
@@ -77,10 +89,12 @@ function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record
       return buffer;
     });
   };
-  const read = (buffer: Fresh): DeviceOp<Float32Array> => enqueue(device, ({ stream }: OpContext) => buffer.read(stream));
-  const refused = (): DeviceOp<unknown> => scale.first().map(() => {
-    throw new Refusal('meant to be');
-  });
+  const read = (buffer: Fresh): DeviceOp<Float32Array> =>
+    enqueue(device, ({ stream }: OpContext) => buffer.read(stream));
+  const refused = (): DeviceOp<unknown> =>
+    scale.first().map(() => {
+      throw new Refusal('meant to be');
+    });
   return {
     launch: () => ({ op: scale.first() }),
     chain: (random) => ({ op: scale.chain(between(random, 2, 8)) }),
@@ -90,25 +104,39 @@ function kindsOf(device: Device, scale: Scale, graph: DeviceOp<unknown>): Record
     'memory, forgotten': (random) => ({ op: fresh(random) }),
     'memory, closed': (random) => ({ op: fresh(random).andThen(() => scale.first()) }),
     'memory, read': (random) => ({ op: fresh(random).andThen(read) }),
-    parallel: (random) => ({ op: parallel(...Array.from({ length: between(random, 1, 3) }, () => fresh(random).andThen(() => value(0)))) }),
+    parallel: (random) => ({
+      op: parallel(
+        ...Array.from({ length: between(random, 1, 3) }, () =>
+          fresh(random).andThen(() => value(0)),
+        ),
+      ),
+    }),
     shared: (random) => {
       const once = fresh(random).shared();
       return { op: all([once, once.andThen(read), scale.first()]) };
     },
     unzipped: (random) => {
-      const [first, second] = all([scale.first(), fresh(random)]).unzip(2) as [DeviceOp<unknown>, DeviceOp<unknown>];
+      const [first, second] = all([scale.first(), fresh(random)]).unzip(2) as [
+        DeviceOp<unknown>,
+        DeviceOp<unknown>,
+      ];
       return { op: random() < 0.5 ? first : second };
     },
     graph: () => ({ op: graph }),
     'failing on the device': (random) => {
-      // Nothing that others use: what an operation that fails was to write is undefined from then on.
+      // Nothing that others use: what an operation that fails was to write is undefined from then
+      // on.
       if (random() > SHARE_TOO_LARGE) return { op: fresh(random).andThen(() => empty()) };
-      const large = enqueue(device, ({ stream }: OpContext) => device.alloc(f32, TOO_MANY_FLOATS, { stream }));
+      const large = enqueue(device, ({ stream }: OpContext) =>
+        device.alloc(f32, TOO_MANY_FLOATS, { stream }),
+      );
       return { op: large.andThen(() => empty()), fails: isOutOfMemory };
     },
     refused: () => ({ op: refused(), fails: isRefusal }),
     recovered: () => ({ op: refused().orElse(() => scale.first()) }),
-    ensured: (random) => ({ op: (random() < 0.5 ? scale.first() : scale.chain(3)).ensure(() => scale.first()) }),
+    ensured: (random) => ({
+      op: (random() < 0.5 ? scale.first() : scale.chain(3)).ensure(() => scale.first()),
+    }),
   };
 }
 
@@ -123,7 +151,11 @@ function begin(run: () => PromiseLike<unknown>): Promise<unknown> {
 }
 
 /** Resolves where the promise resolves or fails as it is meant to. */
-async function expected(promise: Promise<unknown>, { fails }: Made, aborted = false): Promise<void> {
+async function expected(
+  promise: Promise<unknown>,
+  { fails }: Made,
+  aborted = false,
+): Promise<void> {
   try {
     await promise;
   } catch (error) {
@@ -134,11 +166,14 @@ async function expected(promise: Promise<unknown>, { fails }: Made, aborted = fa
 }
 
 function endsOf(device: Device, policy: ReturnType<typeof openPolicy>): Record<string, End> {
-  const run = ({ op }: Made, signal: AbortSignal): Promise<unknown> => begin(() => op.run({ signal }));
+  const run = ({ op }: Made, signal: AbortSignal): Promise<unknown> =>
+    begin(() => op.run({ signal }));
   const abortedBy = (made: Made, when: (abort: () => void) => void): Promise<unknown> => {
     const controller = new AbortController();
     const promise = run(made, controller.signal);
-    when(() => { controller.abort(); });
+    when(() => {
+      controller.abort();
+    });
     return expected(promise, made, true);
   };
   return {
@@ -155,15 +190,43 @@ function endsOf(device: Device, policy: ReturnType<typeof openPolicy>): Record<s
       }
       return undefined;
     },
-    awaited: (made) => expected(begin(() => made.op), made),
-    'awaited on a stream': (made) => expected(begin(() => made.op.runOn(policy.nextStream())), made),
-    'scheduled and awaited': (made) => expected(begin(() => made.op.schedule()), made),
-    'awaited twice at once': (made) => expected(begin(() => Promise.all([made.op, begin(() => made.op.runOn(device.stream))])), made),
+    awaited: (made) =>
+      expected(
+        begin(() => made.op),
+        made,
+      ),
+    'awaited on a stream': (made) =>
+      expected(
+        begin(() => made.op.runOn(policy.nextStream())),
+        made,
+      ),
+    'scheduled and awaited': (made) =>
+      expected(
+        begin(() => made.op.schedule()),
+        made,
+      ),
+    'awaited twice at once': (made) =>
+      expected(
+        begin(() => Promise.all([made.op, begin(() => made.op.runOn(device.stream))])),
+        made,
+      ),
     'aborted before': (made) => expected(run(made, AbortSignal.abort()), made, true),
-    'aborted at once': (made) => abortedBy(made, (abort) => { abort(); }),
-    'aborted in the same turn': (made) => abortedBy(made, (abort) => { queueMicrotask(abort); }),
-    'aborted a turn later': (made) => abortedBy(made, (abort) => { setImmediate(abort); }),
-    'aborted after a while': (made, random) => abortedBy(made, (abort) => { setTimeout(abort, Math.ceil(random() * 3)); }),
+    'aborted at once': (made) =>
+      abortedBy(made, (abort) => {
+        abort();
+      }),
+    'aborted in the same turn': (made) =>
+      abortedBy(made, (abort) => {
+        queueMicrotask(abort);
+      }),
+    'aborted a turn later': (made) =>
+      abortedBy(made, (abort) => {
+        setImmediate(abort);
+      }),
+    'aborted after a while': (made, random) =>
+      abortedBy(made, (abort) => {
+        setTimeout(abort, Math.ceil(random() * 3));
+      }),
   };
 }
 
@@ -176,10 +239,17 @@ async function inventory(device: Device): Promise<{ bytes: number; handles: numb
   return { bytes: used, handles: device.runtime.handles.count };
 }
 
-/** Until there is as little as before, or for a while. Events of streams and the like are there from the first use on. */
+/**
+ * Until there is as little as before, or for a while. Events of streams and the like are there from
+ * the first use on.
+ */
 async function settled(device: Device, before: { bytes: number; handles: number }) {
   let now = await inventory(device);
-  for (let i = 0; i < LAST_COLLECTIONS && (now.bytes > before.bytes || now.handles > before.handles); i++) {
+  for (
+    let i = 0;
+    i < LAST_COLLECTIONS && (now.bytes > before.bytes || now.handles > before.handles);
+    i++
+  ) {
     collectGarbage();
     await turn();
     await turn();
@@ -190,7 +260,10 @@ async function settled(device: Device, before: { bytes: number; handles: number 
 
 const { values: options } = parseArgs({
   options: {
-    device: { type: 'string' }, count: { type: 'string', default: '1000000' }, seconds: { type: 'string', default: '540' }, seed: { type: 'string', default: '1' },
+    device: { type: 'string' },
+    count: { type: 'string', default: '1000000' },
+    seconds: { type: 'string', default: '540' },
+    seed: { type: 'string', default: '1' },
   },
 });
 const count = Number(options.count);
@@ -215,10 +288,14 @@ device.on('error', (error: unknown) => {
   if (isOutOfMemory(error)) tally('told to the device');
   else problem('told to the device', error);
 });
-process.on('unhandledRejection', (error) => { problem('unhandled', error); });
+process.on('unhandledRejection', (error) => {
+  problem('unhandled', error);
+});
 // One says that memory was collected, which is what this is about.
 process.removeAllListeners('warning');
-process.on('warning', (warning) => { if ((warning as { code?: string }).code !== 'CUDA_LEAK') problem('warned', warning); });
+process.on('warning', (warning) => {
+  if ((warning as { code?: string }).code !== 'CUDA_LEAK') problem('warned', warning);
+});
 
 let inFlight = 0;
 let done = 0;
@@ -233,21 +310,39 @@ async function step(): Promise<void> {
   const promise = end(kind(random), random);
   if (promise === undefined) return;
   inFlight++;
-  promise.catch((error: unknown) => { problem(`${kindName}, ${endName}`, error); }).finally(() => {
-    inFlight--;
-    lastEnd = performance.now();
-    room?.();
-  });
+  promise
+    .catch((error: unknown) => {
+      problem(`${kindName}, ${endName}`, error);
+    })
+    .finally(() => {
+      inFlight--;
+      lastEnd = performance.now();
+      room?.();
+    });
   if (inFlight < IN_FLIGHT) return;
-  await new Promise<void>((resolve) => { room = resolve; });
+  await new Promise<void>((resolve) => {
+    room = resolve;
+  });
   room = undefined;
 }
 
 function report(outcome: string, more: Record<string, unknown>): void {
-  console.log(JSON.stringify({
-    outcome, device: device.name, operations: done, seconds: Math.round(performance.now() / 100) / 10, seed: Number(options.seed), ...more,
-    counts: Object.fromEntries([...counts].sort(([a], [b]) => a.localeCompare(b))), problems: Object.fromEntries([...problems].slice(0, TOLD)),
-  }, undefined, 2));
+  console.log(
+    JSON.stringify(
+      {
+        outcome,
+        device: device.name,
+        operations: done,
+        seconds: Math.round(performance.now() / 100) / 10,
+        seed: Number(options.seed),
+        ...more,
+        counts: Object.fromEntries([...counts].sort(([a], [b]) => a.localeCompare(b))),
+        problems: Object.fromEntries([...problems].slice(0, TOLD)),
+      },
+      undefined,
+      2,
+    ),
+  );
 }
 
 const watchdog = setInterval(() => {
@@ -256,7 +351,9 @@ const watchdog = setInterval(() => {
   process.exit(1);
 }, 1000);
 
-/** Some of everything first: streams have their events, and code is compiled, from the first use on. */
+/**
+ * Some of everything first: streams have their events, and code is compiled, from the first use on.
+ */
 async function work(operations: number): Promise<void> {
   for (let i = 0; i < operations && performance.now() < deadline; i++) {
     await step();
@@ -284,9 +381,20 @@ const heapAfter = process.memoryUsage().heapUsed;
 clearInterval(watchdog);
 const leaks = after.bytes > before.bytes || after.handles > before.handles;
 const failed = leaks || problems.size > 0;
-report(failed ? (leaks ? 'LEAK' : 'UNEXPECTED ENDS') : done < count ? 'ok, cut short by --seconds' : 'ok', {
-  before, after, heapMiB: { before: Math.round(heapBefore / 2 ** 20), after: Math.round(heapAfter / 2 ** 20) },
-});
+report(
+  failed
+    ? leaks
+      ? 'LEAK'
+      : 'UNEXPECTED ENDS'
+    : done < count
+      ? 'ok, cut short by --seconds'
+      : 'ok',
+  {
+    before,
+    after,
+    heapMiB: { before: Math.round(heapBefore / 2 ** 20), after: Math.round(heapAfter / 2 ** 20) },
+  },
+);
 await graph.close();
 await scale.close();
 policy.close();

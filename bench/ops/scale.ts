@@ -1,13 +1,27 @@
 /**
- * The operation of the execution-mode rows: y = x * g on 2,048 half-precision numbers, to and fro between two buffers, as
- * launches of level 3 and as operations.
+ * The operation of the execution-mode rows: y = x * g on 2,048 half-precision numbers, to and fro
+ * between two buffers, as launches of level 3 and as operations.
  */
 import { bitsOfF16, roundToF16 } from '../runtime/f16.js';
 import { loadKernels } from '../runtime/tick.js';
-import { type Device, type DeviceBuffer, type DeviceOp, type Kernel, type Module, type OpContext, type Pending, type Stream, core, ops } from '../library.js';
+import {
+  type Device,
+  type DeviceBuffer,
+  type DeviceOp,
+  type Kernel,
+  type Module,
+  type OpContext,
+  type Pending,
+  type Stream,
+  core,
+  ops,
+} from '../library.js';
 
 const ELEMENTS = 2048;
-/** 1 + 2⁻¹⁰, exact in f16: every operation of a chain moves the value by one or two units in the last place. */
+/**
+ * 1 + 2⁻¹⁰, exact in f16: every operation of a chain moves the value by one or two units in the
+ * last place.
+ */
 const G = 1.0009765625;
 const LAUNCH = { grid: ELEMENTS / 256, block: 256 };
 
@@ -35,8 +49,9 @@ export class Scale {
   private readonly a: Numbers;
   private readonly b: Numbers;
   /**
-   * {@link op}, for `andThen`. Made once: a function with a name of its own, made in each chain, would be given that name by tsx,
-   * which takes longer (0.3 µs) than all that is measured here takes to build.
+   * {@link op}, for `andThen`. Made once: a function with a name of its own, made in each chain,
+   * would be given that name by tsx, which takes longer (0.3 µs) than all that is measured here
+   * takes to build.
    */
   private readonly next: (x: Numbers) => DeviceOp<Numbers>;
 
@@ -104,7 +119,8 @@ export class Scale {
     await run();
     const expected = resultOf(count);
     const result = await (count % 2 === 0 ? this.a : this.b).read(stream);
-    if (!result.every((value) => value === expected)) throw new Error(`${count} operations gave ${result[0]}, not ${expected}`);
+    if (!result.every((value) => value === expected))
+      throw new Error(`${count} operations gave ${result[0]}, not ${expected}`);
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,8 @@
 /**
- * How long the event loop is held up while operations run one after the other as fast as they can, in each of the ways that
- * the other rows measure: of each way the median of its windows' longest gaps, and of these the longest (see `loop-gaps.ts`).
- * Beside it, what Node and the machine hold up a loop that does nothing.
+ * How long the event loop is held up while operations run one after the other as fast as they can,
+ * in each of the ways that the other rows measure: of each way the median of its windows' longest
+ * gaps, and of these the longest (see `loop-gaps.ts`). Beside it, what Node and the machine hold up
+ * a loop that does nothing.
  */
 import { setImmediate } from 'node:timers';
 
@@ -27,28 +28,41 @@ type Load = () => PromiseLike<unknown>;
 /** The longest gaps of the windows in which the load is run again and again. */
 async function gapsOf(load: Load, count: (samples: number) => number): Promise<number[]> {
   let runs = 0;
-  const gaps = await longestGaps(async (stop: Stop) => {
-    for (; !stop.now; runs++) await load();
-  }, { settleMs: count(SETTLE_MS), windowMs: count(WINDOW_MS), windows: WINDOWS });
+  const gaps = await longestGaps(
+    async (stop: Stop) => {
+      for (; !stop.now; runs++) await load();
+    },
+    { settleMs: count(SETTLE_MS), windowMs: count(WINDOW_MS), windows: WINDOWS },
+  );
   if (runs === 0) throw new Error('nothing ran');
   return gaps;
 }
 
 /** A promise for each turn, as the loads have one for each operation. */
-const nothing: Load = () => new Promise<void>((resolve) => {
-  setImmediate(resolve);
-});
+const nothing: Load = () =>
+  new Promise<void>((resolve) => {
+    setImmediate(resolve);
+  });
 
-const LOADS = ['one op', 'chain', 'chain, built once', 'list', 'graph', 'pipelines', 'products'] as const;
+const LOADS = [
+  'one op',
+  'chain',
+  'chain, built once',
+  'list',
+  'graph',
+  'pipelines',
+  'products',
+] as const;
 
 const idle: LocalPeer = {
   name: 'Node with nothing to do',
-  start: ({ count }) => Promise.resolve({
-    async round() {
-      const gaps = await gapsOf(nothing, count);
-      return { samples: [median(gaps)], notes: { 'of all windows': Math.max(...gaps) } };
-    },
-  }),
+  start: ({ count }) =>
+    Promise.resolve({
+      async round() {
+        const gaps = await gapsOf(nothing, count);
+        return { samples: [median(gaps)], notes: { 'of all windows': Math.max(...gaps) } };
+      },
+    }),
 };
 
 export const operationStalls: Benchmark = {
@@ -72,12 +86,12 @@ export const operationStalls: Benchmark = {
     const chain = scale.chain(CHAIN);
     const loads: Readonly<Record<(typeof LOADS)[number], Load>> = {
       'one op': () => scale.chain(1),
-      'chain': () => scale.chain(CHAIN),
+      chain: () => scale.chain(CHAIN),
       'chain, built once': () => chain,
-      'list': () => scale.list(CHAIN),
-      'graph': () => launch,
-      'pipelines': () => overlapped(pipeline, PIPELINES),
-      'products': () => queue.workOff(UNITS),
+      list: () => scale.list(CHAIN),
+      graph: () => launch,
+      pipelines: () => overlapped(pipeline, PIPELINES),
+      products: () => queue.workOff(UNITS),
     };
     return {
       async round() {
@@ -88,7 +102,7 @@ export const operationStalls: Benchmark = {
         let most = 0;
         for (const name of LOADS) {
           const gaps = await gapsOf(loads[name], count);
-          samples.push(notes[name] = median(gaps));
+          samples.push((notes[name] = median(gaps)));
           most = Math.max(most, ...gaps);
         }
         notes['of all windows'] = most;

@@ -18,16 +18,33 @@ export interface Subject {
   readonly shape: readonly number[];
 }
 
-const digits = fileURLToPath(new URL('../../demo/inference/digits/model/digits.onnx', import.meta.url));
+const digits = fileURLToPath(
+  new URL('../../demo/inference/digits/model/digits.onnx', import.meta.url),
+);
 /** Of the matrix's rows and columns: 16 MiB of weights. */
 const EXTENT = 2048;
 
 /** The demo's detector: 14 convolutions. */
-export const DETECTOR: Subject = { file: () => Promise.resolve(digits), input: 'image', outputs: ['digits', 'distances'], shape: [4, 3, 256, 256] };
+export const DETECTOR: Subject = {
+  file: () => Promise.resolve(digits),
+  input: 'image',
+  outputs: ['digits', 'distances'],
+  shape: [4, 3, 256, 256],
+};
 /** 53 convolutions, with seeded weights. */
-export const RESNET: Subject = { file: written('resnet50.onnx', () => resnet50().bytes), input: 'image', outputs: ['logits'], shape: [1, 3, 224, 224] };
+export const RESNET: Subject = {
+  file: written('resnet50.onnx', () => resnet50().bytes),
+  input: 'image',
+  outputs: ['logits'],
+  shape: [1, 3, 224, 224],
+};
 /** Weights, and next to no work. */
-export const MATRIX: Subject = { file: written('matrix.onnx', () => matrixModel(EXTENT)), input: 'x', outputs: ['y'], shape: [1, EXTENT] };
+export const MATRIX: Subject = {
+  file: written('matrix.onnx', () => matrixModel(EXTENT)),
+  input: 'x',
+  outputs: ['y'],
+  shape: [1, EXTENT],
+};
 
 /** A file of the run's own, written when it is asked for first. */
 function written(name: string, bytes: () => Uint8Array): Subject['file'] {
@@ -42,6 +59,10 @@ function written(name: string, bytes: () => Uint8Array): Subject['file'] {
 
 /** The file that our engines load, too. @throws PeerAbsent where there is none */
 export async function onnxRuntimeLibrary(): Promise<string> {
-  const { path } = await onnxruntime.findOnnxRuntime().catch((cause: unknown) => { throw new PeerAbsent(cause instanceof Error ? cause.message.split('\n')[0] : String(cause), { cause }); });
+  const { path } = await onnxruntime.findOnnxRuntime().catch((cause: unknown) => {
+    throw new PeerAbsent(cause instanceof Error ? cause.message.split('\n')[0] : String(cause), {
+      cause,
+    });
+  });
   return path;
 }

@@ -1,9 +1,10 @@
 /**
  * A peer in a process of its own, which stays alive so that its rounds can take turns with ours.
  *
- * The protocol is lines. At its start the program prints `{"ready": true, "versions": {…}}`, or `{"absent": "why"}` and
- * ends. Then for each line `NAME ARGUMENT…` on its standard input it runs one round and prints
- * `{"samples": […], "notes": {…}}` or `{"error": "what"}`. It ends when its standard input does.
+ * The protocol is lines. At its start the program prints `{"ready": true, "versions": {…}}`, or
+ * `{"absent": "why"}` and ends. Then for each line `NAME ARGUMENT…` on its standard input it runs
+ * one round and prints `{"samples": […], "notes": {…}}` or `{"error": "what"}`. It ends when its
+ * standard input does.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -37,7 +38,10 @@ export class Program {
   private constructor(name: string, command: string, args: readonly string[]) {
     this.name = name;
     // Python's compiled files would lie about in the repository.
-    this.child = spawn(command, args, { stdio: 'pipe', env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } });
+    this.child = spawn(command, args, {
+      stdio: 'pipe',
+      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
+    });
     this.child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       this.complaints = (this.complaints + text).slice(-2000);
     });

@@ -10,7 +10,9 @@ export const KERNELS = fileURLToPath(new URL('../kernels/', import.meta.url));
 
 const PYTHON = process.env.PYTHON ?? 'python3';
 
-/** Command and first arguments; all are then given the GPU's number and the folder of the kernels. */
+/**
+ * Command and first arguments; all are then given the GPU's number and the folder of the kernels.
+ */
 const COMMANDS = {
   launches: () => compileC('launches'),
   copies: () => compileC('copies'),
@@ -28,16 +30,28 @@ const COMMANDS = {
   'ONNX Runtime': () => byOnnxRuntime(DETECTOR),
   'ResNet-50 in ONNX Runtime': () => byOnnxRuntime(RESNET),
   'a matrix in ONNX Runtime': () => byOnnxRuntime(MATRIX),
-  'Numba\'s simulator': () => [PYTHON, here('python/with_numba_simulator.py')],
+  "Numba's simulator": () => [PYTHON, here('python/with_numba_simulator.py')],
 } satisfies Record<string, () => string[] | Promise<string[]>>;
 
 export type ProgramName = keyof typeof COMMANDS;
 
 /** Programs that run on the machine's cores and need no GPU. */
-const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>(['kernels', 'ONNX Runtime', 'ResNet-50 in ONNX Runtime', 'a matrix in ONNX Runtime', 'Numba\'s simulator']);
+const ON_CORES: ReadonlySet<ProgramName> = new Set<ProgramName>([
+  'kernels',
+  'ONNX Runtime',
+  'ResNet-50 in ONNX Runtime',
+  'a matrix in ONNX Runtime',
+  "Numba's simulator",
+]);
 
 async function byOnnxRuntime({ file, input, outputs }: Subject): Promise<string[]> {
-  return [...await compileForThisMachine('onnxruntime'), await onnxRuntimeLibrary(), await file(), input, ...outputs];
+  return [
+    ...(await compileForThisMachine('onnxruntime')),
+    await onnxRuntimeLibrary(),
+    await file(),
+    input,
+    ...outputs,
+  ];
 }
 
 function here(path: string): string {
@@ -48,7 +62,10 @@ export class Programs {
   private readonly ordinal: number | undefined;
   private readonly running = new Map<ProgramName, Promise<Program>>();
 
-  /** @param ordinal the GPU's number; undefined where the device is none, and every program is absent */
+  /**
+   * @param ordinal the GPU's number; undefined where the device is none, and every program is
+   *   absent
+   */
   constructor(ordinal: number | undefined) {
     this.ordinal = ordinal;
   }
@@ -59,14 +76,17 @@ export class Programs {
   }
 
   /**
-   * Starts all of these side by side and waits for them, so that none starts up while something is measured. Returns a
-   * line for each: its versions, or why it is absent.
+   * Starts all of these side by side and waits for them, so that none starts up while something is
+   * measured. Returns a line for each: its versions, or why it is absent.
    */
   async start(names: readonly ProgramName[]): Promise<string[]> {
     const results = await Promise.allSettled(names.map((name) => this.get(name)));
     return results.map((result, i) => {
-      if (result.status === 'rejected') return `${names[i]}: absent: ${(result.reason as Error).message}`;
-      return `${names[i]}: ${Object.entries(result.value.versions).map((pair) => pair.join(' ')).join(', ')}`;
+      if (result.status === 'rejected')
+        return `${names[i]}: absent: ${(result.reason as Error).message}`;
+      return `${names[i]}: ${Object.entries(result.value.versions)
+        .map((pair) => pair.join(' '))
+        .join(', ')}`;
     });
   }
 

@@ -1,6 +1,6 @@
 /**
- * A chain of 1,000 operations, each on the result of the one before: y = x * g on 2,048 half-precision numbers, to and
- * fro between two buffers, then one await.
+ * A chain of 1,000 operations, each on the result of the one before: y = x * g on 2,048
+ * half-precision numbers, to and fro between two buffers, then one await.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -11,10 +11,16 @@ import { loadKernels } from './tick.js';
 
 const OPERATIONS = 1000;
 const ELEMENTS = 2048;
-/** 1 + 2⁻¹⁰, exact in f16: every operation of the chain moves the value by one or two units in the last place. */
+/**
+ * 1 + 2⁻¹⁰, exact in f16: every operation of the chain moves the value by one or two units in the
+ * last place.
+ */
 const G = 1.0009765625;
 const SAMPLES = 11;
-/** Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all contenders. */
+/**
+ * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * contenders.
+ */
 const ROUNDS = 27;
 
 const { f16, f32, i32, input, output } = core;
@@ -33,10 +39,14 @@ export const chain: Benchmark = {
   statistic: 'median',
   caller: 'runtime thread',
   rounds: ROUNDS,
-  peers: [{
-    name: 'C', bar: '<= 1.05', program: 'launches',
-    request: () => `chain ${SAMPLES} ${OPERATIONS} ${ELEMENTS} ${bitsOfF16(chainResult())}`,
-  }],
+  peers: [
+    {
+      name: 'C',
+      bar: '<= 1.05',
+      program: 'launches',
+      request: () => `chain ${SAMPLES} ${OPERATIONS} ${ELEMENTS} ${bitsOfF16(chainResult())}`,
+    },
+  ],
   async start({ device }) {
     const { stream } = device;
     const module = await loadKernels(device);
@@ -56,7 +66,8 @@ export const chain: Benchmark = {
         queue();
         const expected = chainResult();
         const result = await a.read(stream);
-        if (!result.every((value) => value === expected)) throw new Error(`the chain gave ${result[0]}, not ${expected}`);
+        if (!result.every((value) => value === expected))
+          throw new Error(`the chain gave ${result[0]}, not ${expected}`);
         const times: number[] = [];
         for (let k = 0; k < SAMPLES; k++) {
           const start = performance.now();

@@ -18,7 +18,14 @@ function copyPinned(direction: 'h2d' | 'd2h'): Benchmark {
     name: `copy ${toDevice ? 'to' : 'from'} the device, pinned, 256 MiB`,
     unit: 'GB/s',
     statistic: 'median',
-    peers: [{ name: 'C', bar: '>= 0.99', program: 'copies', request: () => `pinned-${direction} ${SAMPLES} ${BYTES} ${COPIES}` }],
+    peers: [
+      {
+        name: 'C',
+        bar: '>= 0.99',
+        program: 'copies',
+        request: () => `pinned-${direction} ${SAMPLES} ${BYTES} ${COPIES}`,
+      },
+    ],
     async start({ device }) {
       const { stream } = device;
       const pinned = await device.pinned(u8, BYTES);

@@ -1,4 +1,7 @@
-/** Copies from and to plain typed arrays, one at a time. In C: pageable memory, which the driver stages by itself. */
+/**
+ * Copies from and to plain typed arrays, one at a time. In C: pageable memory, which the driver
+ * stages by itself.
+ */
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark } from '../benchmark.js';
@@ -15,7 +18,14 @@ function copyPlain(direction: 'h2d' | 'd2h', mebibytes: number, samples: number)
     name: `copy ${toDevice ? 'to' : 'from'} the device, typed array, ${mebibytes} MiB`,
     unit: 'GB/s',
     statistic: 'median',
-    peers: [{ name: 'C', bar: '>= 1', program: 'copies', request: () => `plain-${direction} ${samples} ${bytes}` }],
+    peers: [
+      {
+        name: 'C',
+        bar: '>= 1',
+        program: 'copies',
+        request: () => `plain-${direction} ${samples} ${bytes}`,
+      },
+    ],
     async start({ device }) {
       const { stream } = device;
       const host = new Uint8Array(bytes).fill(1);
@@ -45,7 +55,10 @@ function copyPlain(direction: 'h2d' | 'd2h', mebibytes: number, samples: number)
 }
 
 export const copiesPlain = [
-  copyPlain('h2d', 1, 101), copyPlain('d2h', 1, 101),
-  copyPlain('h2d', 16, 21), copyPlain('d2h', 16, 21),
-  copyPlain('h2d', 256, 5), copyPlain('d2h', 256, 5),
+  copyPlain('h2d', 1, 101),
+  copyPlain('d2h', 1, 101),
+  copyPlain('h2d', 16, 21),
+  copyPlain('d2h', 16, 21),
+  copyPlain('h2d', 256, 5),
+  copyPlain('d2h', 256, 5),
 ];

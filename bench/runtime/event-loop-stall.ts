@@ -1,6 +1,7 @@
 /**
- * How long the event loop is held up while the GPU has all the work it can take: four streams of launches and of copies
- * from and to typed arrays, small and large. The median of the windows' longest gaps, see `loop-gaps.ts`.
+ * How long the event loop is held up while the GPU has all the work it can take: four streams of
+ * launches and of copies from and to typed arrays, small and large. The median of the windows'
+ * longest gaps, see `loop-gaps.ts`.
  */
 import type { Benchmark } from '../benchmark.js';
 import { SETTLE_MS } from '../garbage.js';
@@ -35,13 +36,17 @@ async function openLoad(device: Device, copyBytes: number) {
   y.fill(stream, 0);
   await stream.sync();
   return {
-    /** Keeps the stream busy until `stop` is set; checks every copy, and at the end that every launch has run. */
+    /**
+     * Keeps the stream busy until `stop` is set; checks every copy, and at the end that every
+     * launch has run.
+     */
     async run(stop: Stop): Promise<number> {
       tick.reset();
       let turns = 0;
       for (; !stop.now; turns++) {
         tick.launches(TICKS, COUNTING);
-        for (let i = 0; i < SAXPIES; i++) saxpy.launch(stream, { grid: ELEMENTS / 256, block: 256 }, y, x, 2, ELEMENTS);
+        for (let i = 0; i < SAXPIES; i++)
+          saxpy.launch(stream, { grid: ELEMENTS / 256, block: 256 }, y, x, 2, ELEMENTS);
         const mark = stamp(host);
         copied.write(stream, host);
         await copied.read(stream, { into: back });
@@ -72,10 +77,18 @@ export const eventLoopStall: Benchmark = {
     return {
       async round() {
         let launches = 0;
-        const gaps = await longestGaps(async (stop) => {
-          launches = (await Promise.all(loads.map((load) => load.run(stop)))).reduce((sum, each) => sum + each);
-        }, { settleMs: SETTLE_MS, windowMs: count(WINDOW_MS), windows: WINDOWS });
-        return { samples: [median(gaps)], notes: { 'of all windows': Math.max(...gaps), launches } };
+        const gaps = await longestGaps(
+          async (stop) => {
+            launches = (await Promise.all(loads.map((load) => load.run(stop)))).reduce(
+              (sum, each) => sum + each,
+            );
+          },
+          { settleMs: SETTLE_MS, windowMs: count(WINDOW_MS), windows: WINDOWS },
+        );
+        return {
+          samples: [median(gaps)],
+          notes: { 'of all windows': Math.max(...gaps), launches },
+        };
       },
       async close() {
         await Promise.all(loads.map((load) => load.close()));

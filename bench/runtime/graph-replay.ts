@@ -4,11 +4,17 @@ import { performance } from 'node:perf_hooks';
 import type { Benchmark } from '../benchmark.js';
 import { COUNTING, QUIET, Tick } from './tick.js';
 
-/** Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all contenders. */
+/**
+ * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * contenders.
+ */
 const ROUNDS = 27;
 const KERNELS = 100;
 const WARM_UP = 20;
-/** Replays that are awaited before the first round, and before each: what runs every 60 µs is optimised late by the engine. */
+/**
+ * Replays that are awaited before the first round, and before each: what runs every 60 µs is
+ * optimised late by the engine.
+ */
 const FIRST_AWAITS = 20_000;
 const AWAITS = 300;
 
@@ -19,7 +25,14 @@ export const graphReplay: Benchmark = {
   statistic: 'median',
   caller: 'main',
   rounds: ROUNDS,
-  peers: [{ name: 'C', bar: '<= 1.02', program: 'launches', request: ({ count }) => `graph ${count(101)} ${KERNELS}` }],
+  peers: [
+    {
+      name: 'C',
+      bar: '<= 1.02',
+      program: 'launches',
+      request: ({ count }) => `graph ${count(101)} ${KERNELS}`,
+    },
+  ],
   async start({ device, count }) {
     const tick = await Tick.open(device);
     const { stream } = tick;

@@ -1,4 +1,7 @@
-/** One launch and its end after a millisecond in which nothing happened, as between the events of an interactive program. */
+/**
+ * One launch and its end after a millisecond in which nothing happened, as between the events of an
+ * interactive program.
+ */
 import { performance } from 'node:perf_hooks';
 import { setTimeout } from 'node:timers/promises';
 
@@ -12,7 +15,14 @@ export const launchAwaitIdle: Benchmark = {
   name: 'launch then await, after 1 ms idle',
   unit: 'µs',
   statistic: 'median',
-  peers: [{ name: 'C', bar: '<= 1.5', program: 'launches', request: ({ count }) => `idle ${count(301)} ${IDLE_MS * 1000}` }],
+  peers: [
+    {
+      name: 'C',
+      bar: '<= 1.5',
+      program: 'launches',
+      request: ({ count }) => `idle ${count(301)} ${IDLE_MS * 1000}`,
+    },
+  ],
   async start({ device, count }) {
     const tick = await Tick.open(device);
     return {

@@ -1,4 +1,7 @@
-/** One launch and its end, again and again without a pause. In C: cuLaunchKernel and cuStreamSynchronize. */
+/**
+ * One launch and its end, again and again without a pause. In C: cuLaunchKernel and
+ * cuStreamSynchronize.
+ */
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
@@ -8,7 +11,10 @@ import { COUNTING, QUIET, Tick } from './tick.js';
 /** Awaits before the first round: until then the engine still optimises what they run. */
 const WARM_UP = 40_000;
 
-/** Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all contenders. */
+/**
+ * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * contenders.
+ */
 const ROUNDS = 45;
 
 const request = ({ count }: Setup): string => `await ${count(401)}`;

@@ -1,4 +1,7 @@
-/** What a launch costs the thread that queues it: in bursts that fit into the ring, and in bursts that spill over. */
+/**
+ * What a launch costs the thread that queues it: in bursts that fit into the ring, and in bursts
+ * that spill over.
+ */
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark } from '../benchmark.js';
@@ -17,7 +20,13 @@ function enqueue(burst: number, samples: number, python: boolean): Benchmark {
     bar: '<= 0.1',
     peers: [
       { name: 'C', program: 'launches', request: () => request },
-      ...(python ? (['cuda.core', 'CuPy', 'PyTorch'] as const).map((name) => ({ name, program: name, request: () => request })) : []),
+      ...(python
+        ? (['cuda.core', 'CuPy', 'PyTorch'] as const).map((name) => ({
+            name,
+            program: name,
+            request: () => request,
+          }))
+        : []),
     ],
     async start({ device }) {
       const tick = await Tick.open(device);

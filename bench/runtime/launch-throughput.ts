@@ -6,7 +6,10 @@ import { QUIET, Tick } from './tick.js';
 
 const LAUNCHES = 20_000;
 const SAMPLES = 2;
-/** Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all contenders. */
+/**
+ * Many and short: a processor that is slow for some seconds (see `processor.ts`) is so for all
+ * contenders.
+ */
 const ROUNDS = 15;
 const request = `throughput ${SAMPLES} ${LAUNCHES}`;
 

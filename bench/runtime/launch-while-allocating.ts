@@ -1,6 +1,7 @@
 /**
- * Launches go on while memory is made and released: the 99th percentile of a launch and its end, while buffers of 16 to
- * 256 MiB come and go on another stream; beside the same without them, and beside peers whose other thread does that.
+ * Launches go on while memory is made and released: the 99th percentile of a launch and its end,
+ * while buffers of 16 to 256 MiB come and go on another stream; beside the same without them, and
+ * beside peers whose other thread does that.
  */
 import { performance } from 'node:perf_hooks';
 
@@ -25,7 +26,8 @@ async function allocate(device: Device, stop: { now: boolean }): Promise<number>
       end.fill(stream, mark);
       const touched = end.read(stream);
       buffer.close();
-      if ((await touched)[3] !== mark) throw new Error('a buffer did not hold what was written to it');
+      if ((await touched)[3] !== mark)
+        throw new Error('a buffer did not hold what was written to it');
     }
   }
   return made;
@@ -65,7 +67,10 @@ export const launchWhileAllocating: Benchmark = {
   peers: [
     { name: 'itself without', bar: '<= 2', start: (setup) => start(setup, false) },
     ...(['cuda.core', 'CuPy'] as const).map((name) => ({
-      name, bar: '<= 1' as const, program: name, request: ({ count }: Setup) => `allocating ${count(MS)} ${SIZES.join(' ')}`,
+      name,
+      bar: '<= 1' as const,
+      program: name,
+      request: ({ count }: Setup) => `allocating ${count(MS)} ${SIZES.join(' ')}`,
     })),
   ],
   start: (setup) => start(setup, true),

@@ -1,6 +1,7 @@
 /**
- * Launches go on while a module is compiled: the longest time between the ends of back-to-back awaited launches, while
- * PTX whose compilation takes about a second is loaded. The peers load the same PTX on another thread of theirs.
+ * Launches go on while a module is compiled: the longest time between the ends of back-to-back
+ * awaited launches, while PTX whose compilation takes about a second is loaded. The peers load the
+ * same PTX on another thread of theirs.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,19 +28,29 @@ function kernelCount({ device, count }: Setup): Promise<number> {
   return calibrated;
 }
 
-/** Loads the module and runs one of its kernels; `loading.now` is set while the load itself goes on. */
-async function load(device: Device, ptx: string, kernels: number, loading: { now: boolean }): Promise<number> {
+/**
+ * Loads the module and runs one of its kernels; `loading.now` is set while the load itself goes on.
+ */
+async function load(
+  device: Device,
+  ptx: string,
+  kernels: number,
+  loading: { now: boolean },
+): Promise<number> {
   loading.now = true;
   const start = performance.now();
   const module = await device.loadModule(ptx);
   const took = performance.now() - start;
   loading.now = false;
-  if (module.kernelNames.length !== kernels) throw new Error(`the module has ${module.kernelNames.length} kernels, not ${kernels}`);
+  if (module.kernelNames.length !== kernels)
+    throw new Error(`the module has ${module.kernelNames.length} kernels, not ${kernels}`);
   using y = device.alloc(f32, 1);
   y.fill(device.stream, -7);
-  module.kernel(`heavy${kernels - 1}`, [output(f32), f32]).launch(device.stream, { grid: 1, block: 1 }, y, 0.5);
+  module
+    .kernel(`heavy${kernels - 1}`, [output(f32), f32])
+    .launch(device.stream, { grid: 1, block: 1 }, y, 0.5);
   const [value] = await y.read(device.stream);
-  if (value === -7) throw new Error('the module\'s kernel wrote nothing');
+  if (value === -7) throw new Error("the module's kernel wrote nothing");
   await module.close();
   return took;
 }
@@ -52,7 +63,8 @@ export const launchWhileLoading: Benchmark = {
   bar: '<= 1',
   rounds: ROUNDS,
   peers: (['cuda.core', 'CuPy'] as const).map((name) => ({
-    // No bar: who meets the driver's lock at its longest is chance (0.6 to 1.8 times cuda.core's in fifteen runs).
+    // No bar: who meets the driver's lock at its longest is chance (0.6 to 1.8 times cuda.core's in
+    // fifteen runs).
     name,
     program: name,
     async request(setup) {
@@ -60,7 +72,8 @@ export const launchWhileLoading: Benchmark = {
       const folder = scratchFolder();
       const kernels = await kernelCount(setup);
       // One more, for the round that is thrown away.
-      for (let round = 0; round <= ROUNDS; round++) await writeFile(join(folder, `${round}.ptx`), heavyModule(kernels));
+      for (let round = 0; round <= ROUNDS; round++)
+        await writeFile(join(folder, `${round}.ptx`), heavyModule(kernels));
       return `loading ${folder} heavy${kernels - 1}`;
     },
   })),
@@ -93,7 +106,13 @@ export const launchWhileLoading: Benchmark = {
           last = now;
         }
         const samples = [...gaps.subarray(0, Math.min(turns, MAX_TURNS))];
-        return { samples, notes: { 'load ms': await loaded, 'gaps above 1 ms': samples.filter((gap) => gap > 1).length } };
+        return {
+          samples,
+          notes: {
+            'load ms': await loaded,
+            'gaps above 1 ms': samples.filter((gap) => gap > 1).length,
+          },
+        };
       },
       close: () => tick.close(),
     };

@@ -1,10 +1,17 @@
 /**
- * The empty kernel with three arguments that the launch benchmarks queue. Given a negative number it counts its
- * launches instead, which is how a round proves that what it times is really done.
+ * The empty kernel with three arguments that the launch benchmarks queue. Given a negative number
+ * it counts its launches instead, which is how a round proves that what it times is really done.
  */
 import { readFile } from 'node:fs/promises';
 
-import { type Device, type DeviceBuffer, type Kernel, type Module, type Stream, core } from '../library.js';
+import {
+  type Device,
+  type DeviceBuffer,
+  type Kernel,
+  type Module,
+  type Stream,
+  core,
+} from '../library.js';
 
 export const COUNTING = -1;
 export const QUIET = 5;
@@ -13,7 +20,9 @@ const { f32, i32, inout } = core;
 const LAUNCH = { grid: 1, block: 32 };
 
 export async function loadKernels(device: Device): Promise<Module> {
-  return device.loadModule(await readFile(new URL('../kernels/launch.ptx', import.meta.url), 'utf8'));
+  return device.loadModule(
+    await readFile(new URL('../kernels/launch.ptx', import.meta.url), 'utf8'),
+  );
 }
 
 export class Tick {
@@ -52,7 +61,10 @@ export class Tick {
     if (counted !== count) throw new Error(`the counter is ${counted}, not ${count}`);
   }
 
-  /** Launches kernels that count, with the very loop that is timed afterwards, and checks the count. The warm-up, too. */
+  /**
+   * Launches kernels that count, with the very loop that is timed afterwards, and checks the count.
+   * The warm-up, too.
+   */
   async warm(count: number): Promise<void> {
     this.reset();
     this.launches(count, COUNTING);

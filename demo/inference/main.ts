@@ -1,6 +1,6 @@
 /**
- * `npm run demo:inference`: reads the text on photographs on the best device found; what was read goes to the terminal, the
- * photographs with boxes around the lines to a PNG file.
+ * `npm run demo:inference`: reads the text on photographs on the best device found; what was read
+ * goes to the terminal, the photographs with boxes around the lines to a PNG file.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
@@ -27,8 +27,14 @@ function lines({ name, image, found }: Labelled): string[] {
   return [
     `${name}, ${image.width} x ${image.height}: ${found.length} found`,
     ...found.map(({ label, score, corners }) => {
-      const [left, top, right, bottom] = [Math.min, Math.max].flatMap((extreme) => (['x', 'y'] as const).map((axis) => extreme(...corners.map((corner) => corner[axis]))));
-      return `  ${label.padEnd(26)} ${(100 * score).toFixed(0).padStart(3)} %  at ${Math.round(left!)}, ${Math.round(top!)}, ${Math.round(right! - left!)} x ${Math.round(bottom! - top!)}`;
+      const [left, top, right, bottom] = [Math.min, Math.max].flatMap((extreme) =>
+        (['x', 'y'] as const).map((axis) => extreme(...corners.map((corner) => corner[axis]))),
+      );
+      return (
+        `  ${label.padEnd(26)} ${(100 * score).toFixed(0).padStart(3)} %  at ` +
+        `${Math.round(left!)}, ${Math.round(top!)}, ${Math.round(right! - left!)} x ` +
+        `${Math.round(bottom! - top!)}`
+      );
     }),
   ];
 }
@@ -40,7 +46,9 @@ function shown(path: string): string {
 }
 
 /** What the work gives, and how long it held up the event loop. */
-async function stalled<T>(work: () => Promise<T>): Promise<[T, ReturnType<EventLoopStall['stop']>]> {
+async function stalled<T>(
+  work: () => Promise<T>,
+): Promise<[T, ReturnType<EventLoopStall['stop']>]> {
   const stall = new EventLoopStall();
   try {
     const value = await work();
@@ -59,11 +67,17 @@ async function main(): Promise<void> {
     return;
   }
   await using pictures = new Pictures();
-  const [images, reading] = await stalled(() => Promise.all(options.images.map((path) => pictures.read(path))));
+  const [images, reading] = await stalled(() =>
+    Promise.all(options.images.map((path) => pictures.read(path))),
+  );
 
-  const [newDevice, opening] = await stalled(() => (options.device === undefined ? Device.open() : Device.open(options.device)));
+  const [newDevice, opening] = await stalled(() =>
+    options.device === undefined ? Device.open() : Device.open(options.device),
+  );
   await using device = newDevice;
-  const [opened, loading] = await stalled(() => TASKS[options.task](device, { engine: options.engine }));
+  const [opened, loading] = await stalled(() =>
+    TASKS[options.task](device, { engine: options.engine }),
+  );
   await using task = opened;
   const find = async () => {
     const start = performance.now();
@@ -77,20 +91,29 @@ async function main(): Promise<void> {
   });
   const [{ found, time }, stall] = await stalled(find);
 
-  const photographs = images.map((image, i) => ({ name: basename(options.images[i]!), image, found: found[i]! }));
+  const photographs = images.map((image, i) => ({
+    name: basename(options.images[i]!),
+    image,
+    found: found[i]!,
+  }));
   const where = `${device.name} (${device.kind})`;
   const count = `${images.length} ${images.length === 1 ? 'photograph' : 'photographs'}`;
-  console.log([
-    `device: ${where}`,
-    ...task.models.map((model, i) => `${i === 0 ? 'models: ' : '        '}${shown(model)}`),
-    `        run by ${task.description}`,
-    '',
-    ...photographs.flatMap(lines),
-    '',
-    `${count}, from pixels to ${options.task}: ${milliseconds(time)}, the first time ${milliseconds(first.time)}`,
-    `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
-    `  (${milliseconds(Math.max(reading.longest, opening.longest, loading.longest, warming.longest))} while the device was opened, and the models were loaded and warmed up)`,
-  ].join('\n'));
+  console.log(
+    [
+      `device: ${where}`,
+      ...task.models.map((model, i) => `${i === 0 ? 'models: ' : '        '}${shown(model)}`),
+      `        run by ${task.description}`,
+      '',
+      ...photographs.flatMap(lines),
+      '',
+      `${count}, from pixels to ${options.task}: ${milliseconds(time)}, the first time ` +
+        `${milliseconds(first.time)}`,
+      `longest event-loop stall: ${milliseconds(stall.longest)} in ${stall.samples} turns`,
+      '  ' +
+        `(${milliseconds(Math.max(reading.longest, opening.longest, loading.longest, warming.longest))} ` +
+        'while the device was opened, and the models were loaded and warmed up)',
+    ].join('\n'),
+  );
 
   const picture = await pictures.draw(photographs, {
     title: TITLES[options.task],

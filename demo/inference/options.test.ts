@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { parseOptions } from './options.js';
 
-test('without arguments text is read from the demo\'s own photographs, by whatever is there', () => {
+test("without arguments text is read from the demo's own photographs, by whatever is there", () => {
   const { task, images, out, device, engine } = parseOptions([]);
   expect({ task, device, engine }).toEqual({ task: 'text', device: undefined, engine: 'auto' });
   expect(images).toHaveLength(4);
@@ -10,9 +10,15 @@ test('without arguments text is read from the demo\'s own photographs, by whatev
 });
 
 test('photographs and the picture are those that are named', () => {
-  expect(parseOptions(['a.jpg', '--out', 'b.png', 'c.png'])).toMatchObject({ images: ['a.jpg', 'c.png'], out: 'b.png' });
+  expect(parseOptions(['a.jpg', '--out', 'b.png', 'c.png'])).toMatchObject({
+    images: ['a.jpg', 'c.png'],
+    out: 'b.png',
+  });
 });
 
-test.each([[['--task', 'cats'], '--task: expected text or digits, got cats'], [['--engine', 'tf'], '--engine: expected auto, tensorrt or onnxruntime, got tf']])('%j is refused', (args, message) => {
+test.each([
+  [['--task', 'cats'], '--task: expected text or digits, got cats'],
+  [['--engine', 'tf'], '--engine: expected auto, tensorrt or onnxruntime, got tf'],
+])('%j is refused', (args, message) => {
   expect(() => parseOptions(args)).toThrow(message);
 });

@@ -28,8 +28,12 @@ Usage: npm run demo:inference -- [images] [options]
 `;
 
 const PHOTOGRAPHS: Readonly<Record<TaskName, readonly string[]>> = {
-  text: ['cafe.jpg', 'desk.jpg', 'parcel.jpg', 'station.jpg'].map((name) => besideThisFile(`photographs/${name}`)),
-  digits: ['menu.jpg', 'table.jpg', 'label.jpg', 'tickets.jpg'].map((name) => besideThisFile(`digits/photographs/${name}`)),
+  text: ['cafe.jpg', 'desk.jpg', 'parcel.jpg', 'station.jpg'].map((name) =>
+    besideThisFile(`photographs/${name}`),
+  ),
+  digits: ['menu.jpg', 'table.jpg', 'label.jpg', 'tickets.jpg'].map((name) =>
+    besideThisFile(`digits/photographs/${name}`),
+  ),
 };
 
 /** @throws Error with a one-line message when the arguments make no sense. */
@@ -58,7 +62,10 @@ export function parseOptions(args: string[]): Options {
 
 function oneOf<const A extends string>(option: string, names: readonly A[], given: string): A {
   const found = names.find((name) => name === given);
-  if (found === undefined) throw new Error(`${option}: expected ${names.slice(0, -1).join(', ')} or ${names.at(-1)}, got ${given}`);
+  if (found === undefined)
+    throw new Error(
+      `${option}: expected ${names.slice(0, -1).join(', ')} or ${names.at(-1)}, got ${given}`,
+    );
   return found;
 }
 

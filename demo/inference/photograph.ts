@@ -44,9 +44,19 @@ export function sizeOf(photograph: Photograph): Size {
   return { width: width!, height: height! };
 }
 
-/** What `work` makes of the photographs on the device. Those of the host are uploaded for it, and given back behind it. */
-export function withPhotographs<R>(device: Device, photographs: readonly Photograph[], work: (images: readonly DevicePhotograph[]) => DeviceOp<R>): DeviceOp<R> {
-  const bytes = photographs.reduce((sum, each) => sum + (isOnHost(each) ? each.width * each.height * 3 : 0), 0);
+/**
+ * What `work` makes of the photographs on the device. Those of the host are uploaded for it, and
+ * given back behind it.
+ */
+export function withPhotographs<R>(
+  device: Device,
+  photographs: readonly Photograph[],
+  work: (images: readonly DevicePhotograph[]) => DeviceOp<R>,
+): DeviceOp<R> {
+  const bytes = photographs.reduce(
+    (sum, each) => sum + (isOnHost(each) ? each.width * each.height * 3 : 0),
+    0,
+  );
   if (bytes === 0) return work(photographs as readonly DevicePhotograph[]);
   return device.uninitialized(u8, [bytes]).andThen((pixels) => {
     const uploads: (() => DeviceOp<unknown>)[] = [];
@@ -54,7 +64,9 @@ export function withPhotographs<R>(device: Device, photographs: readonly Photogr
     const images = photographs.map((photograph) => {
       if (!isOnHost(photograph)) return photograph;
       const { width, height, data } = photograph;
-      const image = pixels.slice([start, start += width * height * 3]).reshape([height, width, 3]);
+      const image = pixels
+        .slice([start, (start += width * height * 3)])
+        .reshape([height, width, 3]);
       uploads.push(() => image.write(data));
       return image;
     });

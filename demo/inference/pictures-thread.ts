@@ -1,11 +1,16 @@
-/** The thread of `pictures.ts`: it decodes photographs, and draws and encodes the picture. Either takes hundreds of milliseconds. */
+/**
+ * The thread of `pictures.ts`: it decodes photographs, and draws and encodes the picture. Either
+ * takes hundreds of milliseconds.
+ */
 import { parentPort } from 'node:worker_threads';
 
 import { encodePng, readImage } from '../image.js';
 import { drawBoxes } from './boxes-picture.js';
 import type { PictureRequest, PictureReply } from './pictures.js';
 
-async function answer(request: PictureRequest): Promise<{ value: PictureReply; transfer: ArrayBuffer[] }> {
+async function answer(
+  request: PictureRequest,
+): Promise<{ value: PictureReply; transfer: ArrayBuffer[] }> {
   if (request.kind === 'read') {
     const image = await readImage(request.path);
     // Decoders give parts of larger arrays.
@@ -20,7 +25,14 @@ async function answer(request: PictureRequest): Promise<{ value: PictureReply; t
 
 parentPort!.on('message', (request: PictureRequest & { id: number }) => {
   void answer(request).then(
-    ({ value, transfer }) => { parentPort!.postMessage({ id: request.id, value }, transfer); },
-    (error: unknown) => { parentPort!.postMessage({ id: request.id, error: error instanceof Error ? error.message : String(error) }); },
+    ({ value, transfer }) => {
+      parentPort!.postMessage({ id: request.id, value }, transfer);
+    },
+    (error: unknown) => {
+      parentPort!.postMessage({
+        id: request.id,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    },
   );
 });

@@ -1,4 +1,7 @@
-/** Photographs from files, and the picture as a PNG file's bytes, on a thread of their own: this one has its event loop to keep. */
+/**
+ * Photographs from files, and the picture as a PNG file's bytes, on a thread of their own: this one
+ * has its event loop to keep.
+ */
 import { Worker } from 'node:worker_threads';
 
 import type { Image } from '../image.js';
@@ -6,19 +9,34 @@ import type { Labelled, PictureTitles } from './boxes-picture.js';
 
 export type PictureRequest =
   | { readonly kind: 'read'; readonly path: string }
-  | { readonly kind: 'draw'; readonly photographs: readonly Labelled[]; readonly titles: PictureTitles };
+  | {
+      readonly kind: 'draw';
+      readonly photographs: readonly Labelled[];
+      readonly titles: PictureTitles;
+    };
 
 /** Packed RGB, or a PNG file's bytes. */
-export type PictureReply = { readonly width: number; readonly height: number; readonly data: Uint8Array };
+export type PictureReply = {
+  readonly width: number;
+  readonly height: number;
+  readonly data: Uint8Array;
+};
 
-type FromThread = { readonly id: number } & ({ readonly value: PictureReply } | { readonly error: string });
+type FromThread = { readonly id: number } & (
+  { readonly value: PictureReply } | { readonly error: string }
+);
 
 /** tsx, which the demo is run by, sees to the main thread's modules only. */
-const THREAD = `import('tsx/esm/api').then(({ register }) => { register(); return import(${JSON.stringify(new URL('./pictures-thread.ts', import.meta.url).href)}); })`;
+const THREAD =
+  `import('tsx/esm/api').then(({ register }) => { register(); return ` +
+  `import(${JSON.stringify(new URL('./pictures-thread.ts', import.meta.url).href)}); })`;
 
 export class Pictures implements AsyncDisposable {
   private readonly worker = new Worker(THREAD, { eval: true });
-  private readonly waiting = new Map<number, { resolve: (value: PictureReply) => void; reject: (error: Error) => void }>();
+  private readonly waiting = new Map<
+    number,
+    { resolve: (value: PictureReply) => void; reject: (error: Error) => void }
+  >();
   private next = 0;
 
   constructor() {

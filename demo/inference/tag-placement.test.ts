@@ -20,6 +20,13 @@ test('where something is above it goes below, then to the right, then to the lef
 });
 
 test('it stays on the picture, and does not cover what it names where there is another place', () => {
-  expect(placeTag(tag, { left: 190, top: 0, width: 10, height: 20 }, [], picture)).toMatchObject({ left: 170, top: 20 });
-  expect(placeTag(tag, { left: 0, top: 0, width: 200, height: 100 }, [], picture)).toEqual({ ...tag, left: 0, top: 0 });
+  expect(placeTag(tag, { left: 190, top: 0, width: 10, height: 20 }, [], picture)).toMatchObject({
+    left: 170,
+    top: 20,
+  });
+  expect(placeTag(tag, { left: 0, top: 0, width: 200, height: 100 }, [], picture)).toEqual({
+    ...tag,
+    left: 0,
+    top: 0,
+  });
 });

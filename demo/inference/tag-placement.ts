@@ -15,13 +15,18 @@ function overlap(a: Area, b: Area): number {
 }
 
 /**
- * Above what it names, below it, to the right or to the left of it, whichever covers least of `taken`; the first of those where
- * several do. It is moved to stay on the picture.
+ * Above what it names, below it, to the right or to the left of it, whichever covers least of
+ * `taken`; the first of those where several do. It is moved to stay on the picture.
  *
  * @param named what it names; it covers that only where it does not fit beside it
  * @param taken what else is on the picture, tags included
  */
-export function placeTag(tag: Pick<Area, 'width' | 'height'>, named: Area, taken: readonly Area[], picture: Pick<Area, 'width' | 'height'>): Area {
+export function placeTag(
+  tag: Pick<Area, 'width' | 'height'>,
+  named: Area,
+  taken: readonly Area[],
+  picture: Pick<Area, 'width' | 'height'>,
+): Area {
   const middle = named.top + (named.height - tag.height) / 2;
   const places = [
     [named.left, named.top - tag.height],
@@ -34,6 +39,8 @@ export function placeTag(tag: Pick<Area, 'width' | 'height'>, named: Area, taken
     left: Math.round(Math.max(0, Math.min(left, picture.width - tag.width))),
     top: Math.round(Math.max(0, Math.min(top, picture.height - tag.height))),
   }));
-  const covered = areas.map((area) => [named, ...taken].reduce((sum, other) => sum + overlap(area, other), 0));
+  const covered = areas.map((area) =>
+    [named, ...taken].reduce((sum, other) => sum + overlap(area, other), 0),
+  );
   return areas[covered.indexOf(Math.min(...covered))]!;
 }

@@ -1,4 +1,7 @@
-/** What there is to be found on photographs, each with its models: for the demo's command and for the example server. */
+/**
+ * What there is to be found on photographs, each with its models: for the demo's command and for
+ * the example server.
+ */
 import { availableParallelism } from 'node:os';
 
 import type { Device, DeviceOp } from 'async-cuda';
@@ -16,7 +19,10 @@ export interface Task extends AsyncDisposable {
   readonly models: readonly string[];
   /** The library that runs them. */
   readonly description: string;
-  /** Whether what runs the models plans for each number of photographs anew: whoever must not wait then finds something on as many before. */
+  /**
+   * Whether what runs the models plans for each number of photographs anew: whoever must not wait
+   * then finds something on as many before.
+   */
   readonly plansBatches: boolean;
   /** What is on each of the photographs, as an operation. */
   find(photographs: readonly Photograph[]): DeviceOp<Finding[][]>;
@@ -29,43 +35,79 @@ export type TaskName = 'text' | 'digits';
 export interface TaskOptions {
   /** Runs the models; `auto`, the default, is the best that is there. */
   readonly engine?: EngineKind;
-  /** Photographs at once, at most, where the models are made ready for all numbers of them before the first. */
+  /**
+   * Photographs at once, at most, where the models are made ready for all numbers of them before
+   * the first.
+   */
   readonly mostAtOnce?: number;
 }
 
 export type OpenTask = (device: Device, options?: TaskOptions) => Promise<Task>;
 
 /**
- * The event loop has requests, and the device's thread its work, beside what ONNX Runtime's threads do: a core is left to them, and threads
- * that wait take none. One run takes all the others: two at once are in each other's way, and in the event loop's.
+ * The event loop has requests, and the device's thread its work, beside what ONNX Runtime's threads
+ * do: a core is left to them, and threads that wait take none. One run takes all the others: two at
+ * once are in each other's way, and in the event loop's.
  */
-const ENGINE = { onnxruntime: { threads: Math.max(1, availableParallelism() - 1), spinning: false, contexts: 1 } };
+const ENGINE = {
+  onnxruntime: { threads: Math.max(1, availableParallelism() - 1), spinning: false, contexts: 1 },
+};
 
 export const TASKS: Readonly<Record<TaskName, OpenTask>> = {
   async text(device, { engine = 'auto' } = {}) {
     const { detection: where, recognition: what, characters } = await findOcrModels();
     const detection = await loadEngine(device, where, { ...DETECTION_OPTIONS, ...ENGINE, engine });
-    const recognition = await loadEngine(device, what, { ...RECOGNITION_OPTIONS, ...ENGINE, engine }).catch(async (error: unknown) => {
+    const recognition = await loadEngine(device, what, {
+      ...RECOGNITION_OPTIONS,
+      ...ENGINE,
+      engine,
+    }).catch(async (error: unknown) => {
       await detection.close();
       throw error;
     });
     const reader = new TextReader(device, { detection, recognition, characters });
     return task([where, what], [detection, recognition], (photographs) =>
-      reader.read(photographs).map((found) => found.map((lines) => lines.map(({ text, score, corners }) => ({ label: text, score, corners })))));
+      reader
+        .read(photographs)
+        .map((found) =>
+          found.map((lines) =>
+            lines.map(({ text, score, corners }) => ({ label: text, score, corners })),
+          ),
+        ),
+    );
   },
 
   async digits(device, { engine = 'auto', mostAtOnce } = {}) {
     const shapes = mostAtOnce === undefined ? {} : { shapes: sizesUpTo(mostAtOnce).map(shapeOf) };
-    const model = await loadEngine(device, MODEL, { ...ENGINE_OPTIONS, ...ENGINE, onnxruntime: { ...ENGINE.onnxruntime, ...shapes }, engine });
+    const model = await loadEngine(device, MODEL, {
+      ...ENGINE_OPTIONS,
+      ...ENGINE,
+      onnxruntime: { ...ENGINE.onnxruntime, ...shapes },
+      engine,
+    });
     const detector = new DigitDetector(device, model, batchFor(model));
     return task([MODEL], [model], (photographs) =>
-      detector.detect(photographs).map((found) => found.map((digits) => digits.map(({ label, score, box: { left, top, right, bottom } }) => (
-        { label, score, corners: [{ x: left, y: top }, { x: right, y: top }, { x: right, y: bottom }, { x: left, y: bottom }] })))));
+      detector.detect(photographs).map((found) =>
+        found.map((digits) =>
+          digits.map(({ label, score, box: { left, top, right, bottom } }) => ({
+            label,
+            score,
+            corners: [
+              { x: left, y: top },
+              { x: right, y: top },
+              { x: right, y: bottom },
+              { x: left, y: bottom },
+            ],
+          })),
+        ),
+      ),
+    );
   },
 };
 
 /** ONNX Runtime's CUDA provider plans for each size of a batch anew. */
-const plansBatches = (engine: Engine): boolean => 'provider' in engine && engine.provider === 'cuda';
+const plansBatches = (engine: Engine): boolean =>
+  'provider' in engine && engine.provider === 'cuda';
 
 /** A few sizes are enough then, and the GPU does not mind the rest. */
 function batchFor(engine: Engine): (photographs: number) => number {
@@ -84,5 +126,12 @@ function task(models: Task['models'], engines: readonly Engine[], find: Task['fi
   const close = async (): Promise<void> => {
     await Promise.all(engines.map((engine) => engine.close()));
   };
-  return { models, description: engines[0]!.description, plansBatches: engines.some(plansBatches), find, close, [Symbol.asyncDispose]: close };
+  return {
+    models,
+    description: engines[0]!.description,
+    plansBatches: engines.some(plansBatches),
+    find,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
 }

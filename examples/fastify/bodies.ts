@@ -1,6 +1,7 @@
 /**
- * Bodies of requests, in memory that is used again. A new buffer for each would be the garbage collector's, and a busy server's is seldom done with them.
- * All threads share it: what reads a body may be another one.
+ * Bodies of requests, in memory that is used again. A new buffer for each would be the garbage
+ * collector's, and a busy server's is seldom done with them. All threads share it: what reads a
+ * body may be another one.
  */
 import type { Readable } from 'node:stream';
 
@@ -52,7 +53,8 @@ export class Bodies {
   /**
    * @param limit bytes of a body, at most
    * @param mostKept bytes of buffers, at most, that are kept while no body is in them
-   * @param mostReceiving bytes of buffers, at most, of bodies that are being received: past it slow ones are cut, and where there are none new ones are refused
+   * @param mostReceiving bytes of buffers, at most, of bodies that are being received: past it slow
+   *   ones are cut, and where there are none new ones are refused
    */
   constructor(limit: number, mostKept: number, mostReceiving = Infinity) {
     this.limit = limit;
@@ -61,11 +63,16 @@ export class Bodies {
   }
 
   /**
-   * Reads a request to its end, which begins its memory. `length` is what it says of itself, if it does.
+   * Reads a request to its end, which begins its memory. `length` is what it says of itself, if it
+   * does.
    *
-   * @throws BodyTooLargeError; rejects where the connection is cut, with BodyCutError where that was for its memory; BodiesFullError
+   * @throws BodyTooLargeError; rejects where the connection is cut, with BodyCutError where that
+   *   was for its memory; BodiesFullError
    */
-  async read(request: Readable, length: number | undefined): Promise<Uint8Array<SharedArrayBuffer>> {
+  async read(
+    request: Readable,
+    length: number | undefined,
+  ): Promise<Uint8Array<SharedArrayBuffer>> {
     if (length !== undefined && length > this.limit) throw this.tooLarge();
     // Not all that a request claims at once: it may never send it.
     let buffer = this.take(Math.min(length ?? LEAST_BYTES, MOST_CLAIMED_BYTES));
@@ -105,17 +112,23 @@ export class Bodies {
     this.kept += memory.byteLength;
   }
 
-  /** The buffer of the body has so many bytes now. @throws BodiesFullError where there is no memory for it */
+  /**
+   * The buffer of the body has so many bytes now. @throws BodiesFullError where there is no memory
+   * for it
+   */
   private grow(body: Receiving, bytes: number): void {
     this.receivingBytes += bytes - body.bytes;
     body.bytes = bytes;
     for (const oldest of this.receiving) {
       if (this.receivingBytes <= this.mostReceiving) return;
-      if (performance.now() - oldest.since < SLOW_MS) throw new BodiesFullError('the memory for bodies is full');
+      if (performance.now() - oldest.since < SLOW_MS)
+        throw new BodiesFullError('the memory for bodies is full');
       this.receiving.delete(oldest);
       this.receivingBytes -= oldest.bytes;
       oldest.bytes = 0;
-      oldest.request.destroy(new BodyCutError('the memory for bodies is full, and this one has been coming for longest'));
+      oldest.request.destroy(
+        new BodyCutError('the memory for bodies is full, and this one has been coming for longest'),
+      );
     }
   }
 

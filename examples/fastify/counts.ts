@@ -20,7 +20,9 @@ export class Counts {
   private readonly underWay: Int32Array;
   private readonly statuses = new Map<number, number>();
   private seconds = 0;
-  private readonly loop: IntervalHistogram = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  private readonly loop: IntervalHistogram = monitorEventLoopDelay({
+    resolution: LOOP_RESOLUTION_MS,
+  });
 
   /** @param shared another thread's, to count requests under way together with it */
   constructor(shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {

@@ -1,4 +1,7 @@
-/** JPEG and PNG files as photographs on the device: by nvJPEG on a GPU that has it, else on the threads of libvips. */
+/**
+ * JPEG and PNG files as photographs on the device: by nvJPEG on a GPU that has it, else on the
+ * threads of libvips.
+ */
 import { CudaError, type Device, type SchedulingPolicy } from 'async-cuda';
 import { decodeImage, imageSize } from 'async-cuda/images';
 
@@ -7,8 +10,14 @@ import type { DevicePhotograph } from '../../demo/inference/photograph.js';
 /** Pixels of a photograph, at most: a small file may claim to hold any number of them. */
 const MOST_PIXELS = 50_000_000;
 
-/** How files begin that are taken. libvips reads many more, of which some (SVG, PDF) are programs of their own. */
-const SIGNATURES = { jpeg: [0xff, 0xd8, 0xff], png: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] } as const;
+/**
+ * How files begin that are taken. libvips reads many more, of which some (SVG, PDF) are programs of
+ * their own.
+ */
+const SIGNATURES = {
+  jpeg: [0xff, 0xd8, 0xff],
+  png: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a],
+} as const;
 
 /** The bytes are no photograph that can be read. */
 export class DecodingError extends Error {
@@ -19,14 +28,23 @@ export class DecodingError extends Error {
 /**
  * Pixels that a photograph says it has, before any of them is decoded.
  *
- * @throws DecodingError for what is no JPEG or PNG, is cut short in its header, or has more than 50 million pixels
+ * @throws DecodingError for what is no JPEG or PNG, is cut short in its header, or has more than 50
+ *   million pixels
  */
 export async function pixelsOf(bytes: Uint8Array, signal: AbortSignal): Promise<number> {
-  if (bytes.length === 0) throw new DecodingError('not an image that can be read: the body is empty');
-  if (!Object.values(SIGNATURES).some((signature) => signature.every((byte, i) => bytes[i] === byte))) throw new DecodingError('not an image that can be read: neither a JPEG nor a PNG file');
+  if (bytes.length === 0)
+    throw new DecodingError('not an image that can be read: the body is empty');
+  if (
+    !Object.values(SIGNATURES).some((signature) => signature.every((byte, i) => bytes[i] === byte))
+  )
+    throw new DecodingError('not an image that can be read: neither a JPEG nor a PNG file');
   const { width, height } = await readable(imageSize(bytes, { signal }));
   const pixels = width * height;
-  if (!(pixels > 0 && pixels <= MOST_PIXELS)) throw new DecodingError(`not an image that can be read: it has ${width} × ${height} pixels, at most ${MOST_PIXELS} are taken`);
+  if (!(pixels > 0 && pixels <= MOST_PIXELS))
+    throw new DecodingError(
+      `not an image that can be read: it has ${width} × ${height} pixels, at most ` +
+        `${MOST_PIXELS} are taken`,
+    );
   return pixels;
 }
 
@@ -35,7 +53,11 @@ export async function pixelsOf(bytes: Uint8Array, signal: AbortSignal): Promise<
  *
  * @throws DecodingError for what is no image, is cut short, or has more than 50 million pixels
  */
-export function decodePhotograph(device: Device, bytes: Uint8Array, policy: SchedulingPolicy): Promise<DevicePhotograph> {
+export function decodePhotograph(
+  device: Device,
+  bytes: Uint8Array,
+  policy: SchedulingPolicy,
+): Promise<DevicePhotograph> {
   return readable(decodeImage(device, bytes, { maxPixels: MOST_PIXELS }).schedule(policy));
 }
 
@@ -45,6 +67,8 @@ async function readable<T>(reading: PromiseLike<T>): Promise<T> {
     return await reading;
   } catch (cause) {
     if (!(cause instanceof CudaError) || cause.code !== 'ERR_CUDA_FORMAT') throw cause;
-    throw new DecodingError(`not an image that can be read: ${cause.message.split('\n')[0]}`, { cause });
+    throw new DecodingError(`not an image that can be read: ${cause.message.split('\n')[0]}`, {
+      cause,
+    });
   }
 }

@@ -1,14 +1,27 @@
-/** Photographs in files to what is on them: decoded to the device, put together into batches, run through the models. */
+/**
+ * Photographs in files to what is on them: decoded to the device, put together into batches, run
+ * through the models.
+ */
 import { CudaQueueFullError, type Device, RoundRobin } from 'async-cuda';
 import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
 
-import { type DevicePhotograph, type Finding, type Point, sizeOf } from '../../demo/inference/photograph.js';
+import {
+  type DevicePhotograph,
+  type Finding,
+  type Point,
+  sizeOf,
+} from '../../demo/inference/photograph.js';
 import { type Counted, Counts } from './counts.js';
 import { decodePhotograph, pixelsOf } from './decoding.js';
 
-/** Photographs that may be on their way to the device at once; further ones wait for one another. */
+/**
+ * Photographs that may be on their way to the device at once; further ones wait for one another.
+ */
 const ARRIVALS = 16;
-/** Pixels of photographs under way, at most: each has 3 bytes on the device, and for a while as many on the host. */
+/**
+ * Pixels of photographs under way, at most: each has 3 bytes on the device, and for a while as many
+ * on the host.
+ */
 const MOST_PIXELS_UNDER_WAY = { cpu: 150_000_000, cuda: 1_000_000_000 } as const;
 /** When to send a photograph again for which there was no memory: milliseconds. */
 const RETRY_PIXELS_MS = 1000;
@@ -19,11 +32,11 @@ export interface Finder {
   readonly counts: Counts;
 
   /**
-   * What is on the photograph in `file`: the answer to its request, in JSON. Until it resolves the file stays as it is; where it rejects something
-   * may still read it.
+   * What is on the photograph in `file`: the answer to its request, in JSON. Until it resolves the
+   * file stays as it is; where it rejects something may still read it.
    *
-   * Rejects with the signal's reason where it aborts; where the photograph, or there being too many of them, is the reason,
-   * the error has a `statusCode`, and may have `retryAfter`, milliseconds
+   * Rejects with the signal's reason where it aborts; where the photograph, or there being too many
+   * of them, is the reason, the error has a `statusCode`, and may have `retryAfter`, milliseconds
    */
   find(file: Uint8Array<SharedArrayBuffer>, signal: AbortSignal): Promise<string>;
   statistics(): Promise<Statistics>;
@@ -57,7 +70,10 @@ export interface PhotographFinderOptions {
   readonly find: (photographs: readonly DevicePhotograph[]) => PromiseLike<readonly Finding[][]>;
   /** How requests are put together. */
   readonly batching: BatcherOptions;
-  /** Pixels of photographs under way, at most; a photograph that would exceed it is refused. Default: 150 million on a CPU device, 1000 million on a GPU. */
+  /**
+   * Pixels of photographs under way, at most; a photograph that would exceed it is refused.
+   * Default: 150 million on a CPU device, 1000 million on a GPU.
+   */
   readonly mostPixelsUnderWay?: number;
 }
 
@@ -126,10 +142,14 @@ export class PhotographFinder implements Finder {
     }
   }
 
-  /** Counts a photograph that is about to be decoded. One alone has room in any case. @throws BusyError */
+  /**
+   * Counts a photograph that is about to be decoded. One alone has room in any case. @throws
+   * BusyError
+   */
   private admit(pixels: number): number {
     const { mostPixelsUnderWay = MOST_PIXELS_UNDER_WAY[this.options.device.kind] } = this.options;
-    if (this.pixelsUnderWay > 0 && this.pixelsUnderWay + pixels > mostPixelsUnderWay) throw new BusyError(RETRY_PIXELS_MS);
+    if (this.pixelsUnderWay > 0 && this.pixelsUnderWay + pixels > mostPixelsUnderWay)
+      throw new BusyError(RETRY_PIXELS_MS);
     this.pixelsUnderWay += pixels;
     return pixels;
   }
@@ -141,7 +161,10 @@ export class PhotographFinder implements Finder {
   }
 }
 
-/** To a thousandth, and to a tenth of a pixel: all digits that a number has take three times as long to write, and to send. */
+/**
+ * To a thousandth, and to a tenth of a pixel: all digits that a number has take three times as long
+ * to write, and to send.
+ */
 function rounded({ label, score, corners }: Finding): Finding {
   return { label, score: Math.round(1000 * score) / 1000, corners: corners.map(roundedPoint) };
 }

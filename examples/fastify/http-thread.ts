@@ -32,7 +32,11 @@ const app = buildServer({ ...server, finder });
 // Fastify hands on what it does not know.
 const options = { host, port, reusePort: sharesPort };
 await app.listen(options);
-const listening: Listening = { origin: app.listeningOrigin, port: (app.server.address() as { port: number }).port };
+const listening: Listening = {
+  origin: app.listeningOrigin,
+  port: (app.server.address() as { port: number }).port,
+};
 parentPort!.postMessage(listening);
-// The one message that comes says that it is over. Without a listener for another the thread then ends by itself.
+// The one message that comes says that it is over. Without a listener for another the thread then
+// ends by itself.
 parentPort!.once('message', () => void app.close().then(() => finder.close()));

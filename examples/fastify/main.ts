@@ -11,7 +11,10 @@ import type { PhotographFinderOptions } from './finder.js';
 import { HttpThreads } from './http-threads.js';
 
 /** One of each task on which something is found. */
-const PHOTOGRAPHS = { text: '../../demo/inference/photographs/cafe.jpg', digits: '../../demo/inference/digits/photographs/menu.jpg' } as const satisfies Record<TaskName, string>;
+const PHOTOGRAPHS = {
+  text: '../../demo/inference/photographs/cafe.jpg',
+  digits: '../../demo/inference/digits/photographs/menu.jpg',
+} as const satisfies Record<TaskName, string>;
 
 const { values } = parseArgs({
   options: {
@@ -29,7 +32,8 @@ const { values } = parseArgs({
   allowNegative: true,
 });
 const task = values.task as TaskName;
-if (!Object.hasOwn(TASKS, task)) throw new Error(`--task: expected ${Object.keys(TASKS).join(' or ')}, got ${task}`);
+if (!Object.hasOwn(TASKS, task))
+  throw new Error(`--task: expected ${Object.keys(TASKS).join(' or ')}, got ${task}`);
 
 const device = await (values.device === undefined ? Device.open() : Device.open(values.device));
 const maxBatchSize = Number(values['max-batch']);
@@ -39,13 +43,24 @@ const options: PhotographFinderOptions = {
   device,
   task,
   find: (photographs) => models.find(photographs),
-  batching: { maxBatchSize, maxQueueDelay: Number(values['max-delay']), eager: values.eager, ...(values['max-running'] === undefined ? {} : { maxConcurrentBatches: Number(values['max-running']) }) },
-  ...(values['max-megapixels'] === undefined ? {} : { mostPixelsUnderWay: 1e6 * Number(values['max-megapixels']) }),
+  batching: {
+    maxBatchSize,
+    maxQueueDelay: Number(values['max-delay']),
+    eager: values.eager,
+    ...(values['max-running'] === undefined
+      ? {}
+      : { maxConcurrentBatches: Number(values['max-running']) }),
+  },
+  ...(values['max-megapixels'] === undefined
+    ? {}
+    : { mostPixelsUnderWay: 1e6 * Number(values['max-megapixels']) }),
 };
-if (options.mostPixelsUnderWay !== undefined && !(options.mostPixelsUnderWay > 0)) throw new Error(`--max-megapixels: expected a number above 0, got ${values['max-megapixels']}`);
+if (options.mostPixelsUnderWay !== undefined && !(options.mostPixelsUnderWay > 0))
+  throw new Error(`--max-megapixels: expected a number above 0, got ${values['max-megapixels']}`);
 /**
- * Requests that may be under way at once: two batches that are decoded, two that wait and two that run. More would not be answered sooner: where more
- * come than can be answered, all would wait as much longer.
+ * Requests that may be under way at once: two batches that are decoded, two that wait and two that
+ * run. More would not be answered sooner: where more come than can be answered, all would wait as
+ * much longer.
  */
 const maxInFlight = 6 * maxBatchSize;
 // As the threads of HTTP give it.
@@ -55,16 +70,20 @@ payload.set(file);
 if (models.plansBatches) {
   const alone = new RoundRobin(device, 1);
   const photograph = await decodePhotograph(device, payload, alone);
-  for (const size of sizesUpTo(maxBatchSize)) await models.find(Array.from({ length: Math.min(size, maxBatchSize) }, () => photograph));
+  for (const size of sizesUpTo(maxBatchSize))
+    await models.find(Array.from({ length: Math.min(size, maxBatchSize) }, () => photograph));
   photograph.close();
   alone.close();
 }
 
-// The first photographs pay for what happens once: kernels that are compiled, and on a GPU memory for as many of them as may be under
-// way, which holds up the whole process while it is made. Nobody waits for those.
+// The first photographs pay for what happens once: kernels that are compiled, and on a GPU memory
+// for as many of them as may be under way, which holds up the whole process while it is made.
+// Nobody waits for those.
 const rehearsal = new PhotographFinder(options);
 const requests = device.kind === 'cuda' ? maxInFlight : 1;
-await Promise.all(Array.from({ length: requests }, () => rehearsal.find(payload, AbortSignal.timeout(60_000))));
+await Promise.all(
+  Array.from({ length: requests }, () => rehearsal.find(payload, AbortSignal.timeout(60_000))),
+);
 await rehearsal.close();
 
 const finder = new PhotographFinder(options);
@@ -86,4 +105,5 @@ async function stop(signal: string): Promise<void> {
   await device.close();
   console.log('closed');
 }
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => (stopping ??= stop(signal)));
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.on(signal, () => (stopping ??= stop(signal)));

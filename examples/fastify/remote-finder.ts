@@ -1,6 +1,6 @@
 /**
- * A finder on another thread, which reads files where they lie. What is asked and answered in one turn of an event loop is one message, as each
- * wakes the other thread.
+ * A finder on another thread, which reads files where they lie. What is asked and answered in one
+ * turn of an event loop is one message, as each wakes the other thread.
  */
 import { setImmediate } from 'node:timers';
 import type { MessagePort } from 'node:worker_threads';
@@ -10,7 +10,12 @@ import type { Finder, Statistics } from './finder.js';
 
 /** To the thread of the device. */
 type Question =
-  | { readonly kind: 'find'; readonly ids: readonly number[]; readonly lengths: readonly number[]; readonly memories: readonly SharedArrayBuffer[] }
+  | {
+      readonly kind: 'find';
+      readonly ids: readonly number[];
+      readonly lengths: readonly number[];
+      readonly memories: readonly SharedArrayBuffer[];
+    }
   | { readonly kind: 'abort'; readonly id: number }
   | { readonly kind: 'statistics'; readonly id: number; readonly own: Counted }
   | { readonly kind: 'counted'; readonly counted: Counted };
@@ -22,7 +27,10 @@ type Answer =
   | { readonly kind: 'statistics'; readonly id: number; readonly statistics: Statistics }
   | { readonly kind: 'count' };
 
-/** Of an error what a server makes use of: others than those with a status would not be the same on the other side. */
+/**
+ * Of an error what a server makes use of: others than those with a status would not be the same on
+ * the other side.
+ */
 interface Failure {
   readonly message: string;
   readonly statusCode?: number;
@@ -64,11 +72,18 @@ interface Asked<T> {
 export class RemoteFinder implements Finder {
   readonly counts: Counts;
   private readonly port: MessagePort;
-  private readonly files = new Outbox<{ id: number; file: Uint8Array<SharedArrayBuffer> }>((all) => {
-    // A client may have gone in the turn in which it came.
-    const asked = all.filter(({ id }) => this.finds.has(id));
-    this.ask({ kind: 'find', ids: asked.map(({ id }) => id), lengths: asked.map(({ file }) => file.length), memories: asked.map(({ file }) => file.buffer) });
-  });
+  private readonly files = new Outbox<{ id: number; file: Uint8Array<SharedArrayBuffer> }>(
+    (all) => {
+      // A client may have gone in the turn in which it came.
+      const asked = all.filter(({ id }) => this.finds.has(id));
+      this.ask({
+        kind: 'find',
+        ids: asked.map(({ id }) => id),
+        lengths: asked.map(({ file }) => file.length),
+        memories: asked.map(({ file }) => file.buffer),
+      });
+    },
+  );
   private readonly finds = new Map<number, Asked<string>>();
   private readonly looks = new Map<number, Asked<Statistics>>();
   private lastId = 0;
@@ -90,10 +105,12 @@ export class RemoteFinder implements Finder {
         reject(signal.reason as Error);
       };
       signal.addEventListener('abort', abort, { once: true });
-      const answered = <T>(settle: (value: T) => void) => (value: T): void => {
-        signal.removeEventListener('abort', abort);
-        settle(value);
-      };
+      const answered =
+        <T>(settle: (value: T) => void) =>
+        (value: T): void => {
+          signal.removeEventListener('abort', abort);
+          settle(value);
+        };
       this.finds.set(id, { resolve: answered(resolve), reject: answered(reject) });
       this.files.add({ id, file });
     });
@@ -149,11 +166,15 @@ export class FinderService {
     this.finder = finder;
   }
 
-  /** Answers what a {@link RemoteFinder} at the other end of the port asks, until that is closed. */
+  /**
+   * Answers what a {@link RemoteFinder} at the other end of the port asks, until that is closed.
+   */
   serve(port: MessagePort): void {
     const answer = (message: Answer): void => port.postMessage(message);
     const requests = new Map<number, AbortController>();
-    const found = new Outbox<{ id: number; json: string }>((all) => answer({ kind: 'found', ids: all.map(({ id }) => id), found: all.map(({ json }) => json) }));
+    const found = new Outbox<{ id: number; json: string }>((all) =>
+      answer({ kind: 'found', ids: all.map(({ id }) => id), found: all.map(({ json }) => json) }),
+    );
     const find = async (id: number, file: Uint8Array<SharedArrayBuffer>): Promise<void> => {
       const controller = new AbortController();
       requests.set(id, controller);
@@ -167,10 +188,14 @@ export class FinderService {
     };
     /** Those who asked, each of whom has an answer of its own. */
     const counted: ((counted: Counted) => void)[] = [];
-    this.ports.set(port, () => new Promise((resolve) => {
-      counted.push(resolve);
-      answer({ kind: 'count' });
-    }));
+    this.ports.set(
+      port,
+      () =>
+        new Promise((resolve) => {
+          counted.push(resolve);
+          answer({ kind: 'count' });
+        }),
+    );
     port.on('close', () => {
       this.ports.delete(port);
       for (const resolve of counted) resolve({ statuses: [], seconds: 0, loopDelay: 0 });
@@ -179,13 +204,17 @@ export class FinderService {
     port.on('message', (question: Question) => {
       switch (question.kind) {
         case 'find':
-          question.ids.forEach((id, i) => void find(id, new Uint8Array(question.memories[i]!, 0, question.lengths[i])));
+          question.ids.forEach(
+            (id, i) => void find(id, new Uint8Array(question.memories[i]!, 0, question.lengths[i])),
+          );
           break;
         case 'abort':
           requests.get(question.id)?.abort();
           break;
         case 'statistics':
-          void this.statistics(port, question.own).then((statistics) => answer({ kind: 'statistics', id: question.id, statistics }));
+          void this.statistics(port, question.own).then((statistics) =>
+            answer({ kind: 'statistics', id: question.id, statistics }),
+          );
           break;
         case 'counted':
           counted.shift()?.(question.counted);
@@ -197,11 +226,15 @@ export class FinderService {
   private async statistics(asking: MessagePort, own: Counted): Promise<Statistics> {
     const others = [...this.ports].filter(([port]) => port !== asking).map(([, count]) => count());
     const { counted, batcher } = await this.finder.statistics();
-    return { counted: [own, ...counted, ...await Promise.all(others)], batcher };
+    return { counted: [own, ...counted, ...(await Promise.all(others))], batcher };
   }
 }
 
 function failureOf(error: unknown): Failure {
   const { message, statusCode, retryAfter } = error as Error & Partial<Failure>;
-  return { message, ...(statusCode === undefined ? {} : { statusCode }), ...(retryAfter === undefined ? {} : { retryAfter }) };
+  return {
+    message,
+    ...(statusCode === undefined ? {} : { statusCode }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  };
 }

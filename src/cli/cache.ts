@@ -20,7 +20,10 @@ export function clearCache(cache: DiskCache | undefined = openDiskCache()): stri
   if (cache === undefined) return OFF;
   const removed = cache.clear();
   const left = cache.contents();
-  return `${removed.folder}: ${amount(removed)} removed${left.entries === 0 ? '' : `, ${amount(left)} could not be`}`;
+  return (
+    `${removed.folder}: ${amount(removed)} ` +
+    `removed${left.entries === 0 ? '' : `, ${amount(left)} could not be`}`
+  );
 }
 
 function amount({ entries, bytes }: CacheContents): string {

@@ -9,7 +9,11 @@ import { runCommandLine } from './command-line.js';
 async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
   let out = '';
   let err = '';
-  const status = await runCommandLine(args, { write: (text) => (out += text) }, { write: (text) => (err += text) });
+  const status = await runCommandLine(
+    args,
+    { write: (text) => (out += text) },
+    { write: (text) => (err += text) },
+  );
   return { status, out, err };
 }
 
@@ -29,7 +33,10 @@ test('no command prints the usage as an error', async () => {
 
 test('an unknown command is named, with the one that was probably meant', async () => {
   const { status, err } = await run('inof');
-  expect(err).toBe("async-cuda: there is no command 'inof'. Did you mean 'async-cuda info'? See 'async-cuda help'.\n");
+  expect(err).toBe(
+    "async-cuda: there is no command 'inof'. Did you mean 'async-cuda info'? See 'async-cuda " +
+      "help'.\n",
+  );
   expect(status).toBe(2);
 });
 

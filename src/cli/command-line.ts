@@ -14,7 +14,10 @@ interface Command {
   /** What may follow its name: options, e.g. `--json`, and actions, e.g. `clear`. */
   options: readonly string[];
   run(options: ReadonlySet<string>, out: Output): Promise<void> | void;
-  /** In the place of `run` for a command that takes files: all arguments in order. Gives the exit status. */
+  /**
+   * In the place of `run` for a command that takes files: all arguments in order. Gives the exit
+   * status.
+   */
   runWith?(args: readonly string[], out: Output, err: Output): Promise<number>;
 }
 
@@ -26,9 +29,14 @@ const commands: readonly Command[] = [
     options: ['--json'],
     async run(options, out) {
       // Loaded here, so that `help` needs no driver code.
-      const [{ gatherInfo }, { formatInfo }] = await Promise.all([import('./info.js'), import('./info-report.js')]);
+      const [{ gatherInfo }, { formatInfo }] = await Promise.all([
+        import('./info.js'),
+        import('./info-report.js'),
+      ]);
       const info = gatherInfo();
-      out.write(options.has('--json') ? `${JSON.stringify(info, undefined, 2)}\n` : formatInfo(info));
+      out.write(
+        options.has('--json') ? `${JSON.stringify(info, undefined, 2)}\n` : formatInfo(info),
+      );
     },
   },
   {
@@ -44,7 +52,9 @@ const commands: readonly Command[] = [
   {
     name: 'types',
     usage: 'types <file.cu> [--out <file>] [--check]',
-    summary: 'writes the types of the kernels of a file of CUDA C++; `--check` looks whether they are up to date',
+    summary:
+      'writes the types of the kernels of a file of CUDA C++; `--check` looks whether they ' +
+      'are up to date',
     options: ['--out', '--check'],
     run: () => undefined,
     runWith: async (args, out, err) => (await import('./types.js')).writeTypes(args, out, err),
@@ -68,11 +78,18 @@ function helpText(): string {
 
 const aliases: Readonly<Record<string, string>> = { '--help': 'help', '-h': 'help' };
 
-/** Exit status of a command line that names no command, an unknown one, or an option that the command has not. */
+/**
+ * Exit status of a command line that names no command, an unknown one, or an option that the
+ * command has not.
+ */
 const USAGE_ERROR = 2;
 
 /** Runs what `args` ask for and returns the process's exit status. */
-export async function runCommandLine(args: readonly string[], out: Output, err: Output): Promise<number> {
+export async function runCommandLine(
+  args: readonly string[],
+  out: Output,
+  err: Output,
+): Promise<number> {
   const [first, ...options] = args;
   if (first === undefined) {
     err.write(helpText());
@@ -81,13 +98,25 @@ export async function runCommandLine(args: readonly string[], out: Output, err: 
   const name = aliases[first] ?? first;
   const command = commands.find((c) => c.name === name);
   if (command === undefined) {
-    const near = closest(name, commands.map((c) => c.name));
-    err.write(`async-cuda: there is no command '${first}'. ${near === undefined ? '' : `Did you mean 'async-cuda ${near}'? `}See 'async-cuda help'.\n`);
+    const near = closest(
+      name,
+      commands.map((c) => c.name),
+    );
+    err.write(
+      `async-cuda: there is no command '${first}'. ` +
+        `${near === undefined ? '' : `Did you mean 'async-cuda ${near}'? `}See 'async-cuda ` +
+        `help'.\n`,
+    );
     return USAGE_ERROR;
   }
-  const unknown = options.find((option) => !command.options.includes(option) && (command.runWith === undefined || option.startsWith('-')));
+  const unknown = options.find(
+    (option) =>
+      !command.options.includes(option) &&
+      (command.runWith === undefined || option.startsWith('-')),
+  );
   if (unknown !== undefined) {
-    const known = command.options.length === 0 ? 'It takes none.' : `It takes: ${command.options.join(', ')}.`;
+    const known =
+      command.options.length === 0 ? 'It takes none.' : `It takes: ${command.options.join(', ')}.`;
     err.write(`async-cuda ${command.name}: there is no option '${unknown}'. ${known}\n`);
     return USAGE_ERROR;
   }
@@ -98,7 +127,9 @@ export async function runCommandLine(args: readonly string[], out: Output, err: 
 
 /** The name that a slip of the finger would turn into `typed`, if there is one. */
 function closest(typed: string, names: readonly string[]): string | undefined {
-  const [best] = names.map((name) => ({ name, distance: editDistance(typed, name) })).sort((a, b) => a.distance - b.distance);
+  const [best] = names
+    .map((name) => ({ name, distance: editDistance(typed, name) }))
+    .sort((a, b) => a.distance - b.distance);
   return best !== undefined && best.distance <= 2 ? best.name : undefined;
 }
 
@@ -108,7 +139,9 @@ function editDistance(a: string, b: string): number {
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+      next.push(
+        Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)),
+      );
     }
     row = next;
   }

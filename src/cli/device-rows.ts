@@ -19,9 +19,18 @@ type AttributeName = keyof typeof CUdevice_attribute;
 const attribute = (driver: Driver, device: CUdevice, name: AttributeName): number =>
   driver.cuDeviceGetAttribute(CUdevice_attribute[name], device);
 
-const number = (name: AttributeName): Ask => (driver, device) => String(attribute(driver, device, name));
-const yesNo = (name: AttributeName): Ask => (driver, device) => (attribute(driver, device, name) === 0 ? 'no' : 'yes');
-const kibibytes = (name: AttributeName): Ask => (driver, device) => `${attribute(driver, device, name) / 1024} KiB`;
+const number =
+  (name: AttributeName): Ask =>
+  (driver, device) =>
+    String(attribute(driver, device, name));
+const yesNo =
+  (name: AttributeName): Ask =>
+  (driver, device) =>
+    attribute(driver, device, name) === 0 ? 'no' : 'yes';
+const kibibytes =
+  (name: AttributeName): Ask =>
+  (driver, device) =>
+    `${attribute(driver, device, name) / 1024} KiB`;
 
 export const DEVICE_ROWS: Readonly<Record<string, Ask>> = {
   'compute capability': (driver, device) =>
@@ -29,9 +38,12 @@ export const DEVICE_ROWS: Readonly<Record<string, Ask>> = {
   memory: (driver, device) => gibibytes(driver.cuDeviceTotalMem(device)),
   multiprocessors: number('CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT'),
   'shared memory per block': kibibytes('CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK'),
-  'shared memory per block, at most': kibibytes('CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN'),
+  'shared memory per block, at most': kibibytes(
+    'CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN',
+  ),
   'L2 cache': kibibytes('CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE'),
-  'clock': (driver, device) => `${attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_CLOCK_RATE') / 1000} MHz`,
+  clock: (driver, device) =>
+    `${attribute(driver, device, 'CU_DEVICE_ATTRIBUTE_CLOCK_RATE') / 1000} MHz`,
   ECC: yesNo('CU_DEVICE_ATTRIBUTE_ECC_ENABLED'),
   'memory pools': yesNo('CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED'),
   'host registration': yesNo('CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED'),

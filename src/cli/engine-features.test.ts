@@ -4,7 +4,11 @@ import { engineFeatures } from './engine-features.js';
 const major = Number(process.versions.node.split('.')[0]);
 
 test('features that every supported Node has are found', () => {
-  expect(engineFeatures()).toMatchObject({ wasmSimd: true, wasmThreads: true, atomicsWaitAsync: true });
+  expect(engineFeatures()).toMatchObject({
+    wasmSimd: true,
+    wasmThreads: true,
+    atomicsWaitAsync: true,
+  });
 });
 
 test('memory64 and Float16Array are found where Node has them', () => {

@@ -23,8 +23,14 @@ function section(id: number, ...contents: number[]): number[] {
   return [id, contents.length, ...contents];
 }
 
-/** A module of one function without parameters or results; `body` is its code before the final `end`. */
-function moduleOf(body: readonly number[], memory: readonly number[] = []): Uint8Array<ArrayBuffer> {
+/**
+ * A module of one function without parameters or results; `body` is its code before the final
+ * `end`.
+ */
+function moduleOf(
+  body: readonly number[],
+  memory: readonly number[] = [],
+): Uint8Array<ArrayBuffer> {
   return new Uint8Array([
     ...HEADER,
     ...section(1, 1, 0x60, 0, 0),

@@ -19,7 +19,8 @@ const FEATURE_NAMES: Readonly<Record<keyof EngineFeatures, string>> = {
 };
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;
   return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
 }
 
@@ -40,7 +41,11 @@ function machine(info: Info): string {
   ];
   if ('problem' in driver) rows.push(['driver', 'none']);
   else {
-    rows.push(['driver', `CUDA ${driver.cuda}${driver.kernelModule === undefined ? '' : `, kernel module ${driver.kernelModule}`}`]);
+    rows.push([
+      'driver',
+      'CUDA ' +
+        `${driver.cuda}${driver.kernelModule === undefined ? '' : `, kernel module ${driver.kernelModule}`}`,
+    ]);
     if (driver.path !== undefined) rows.push(['driver library', driver.path]);
   }
   rows.push(['compiled code', describeCache(info.cache ?? undefined)]);
@@ -55,7 +60,10 @@ function devices({ devices: found }: Info): string {
     ['', ...found.map(({ id }) => id)],
     [
       ['name', ...found.map(({ name }) => name)],
-      ...properties.map((property) => [property, ...found.map((device) => device.properties[property] ?? '')]),
+      ...properties.map((property) => [
+        property,
+        ...found.map((device) => device.properties[property] ?? ''),
+      ]),
     ],
   );
 }
@@ -64,8 +72,18 @@ function libraries(info: Info): string {
   const found = info.libraries.filter(({ path }) => path !== undefined);
   const missing = info.libraries.filter(({ path }) => path === undefined);
   const parts = [];
-  if (found.length > 0) parts.push(table(['', ''], found.map(({ name, path }) => [name, path!])));
-  if (missing.length > 0) parts.push(`Not found: ${missing.map(({ name, pathsTried }) => `${name} (${pathsTried} paths tried)`).join(', ')}.`);
+  if (found.length > 0)
+    parts.push(
+      table(
+        ['', ''],
+        found.map(({ name, path }) => [name, path!]),
+      ),
+    );
+  if (missing.length > 0)
+    parts.push(
+      'Not found: ' +
+        `${missing.map(({ name, pathsTried }) => `${name} (${pathsTried} paths tried)`).join(', ')}.`,
+    );
   return parts.join('\n\n');
 }
 
@@ -76,11 +94,18 @@ export function formatInfo(info: Info): string {
   sections.push('#### Devices', devices(info));
   sections.push(
     '#### JavaScript engine',
-    table(['', ''], Object.entries(FEATURE_NAMES).map(([key, name]) => [name, info.features[key as keyof EngineFeatures] ? 'yes' : 'no'])),
+    table(
+      ['', ''],
+      Object.entries(FEATURE_NAMES).map(([key, name]) => [
+        name,
+        info.features[key as keyof EngineFeatures] ? 'yes' : 'no',
+      ]),
+    ),
   );
   sections.push('#### Libraries', libraries(info));
   const text = `${sections.join('\n\n')}\n`;
-  // A report is pasted in public, and the home folder's name is mostly the user's. In a container it can be `/`.
+  // A report is pasted in public, and the home folder's name is mostly the user's. In a container
+  // it can be `/`.
   const home = homedir();
   return home.length > 1 ? text.replaceAll(home, '~') : text;
 }

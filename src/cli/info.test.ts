@@ -21,7 +21,11 @@ const oneGpu = {
 } as Partial<Driver> as Driver;
 
 const missing = (): never => {
-  throw new LibraryNotFoundError('libcuda', [{ path: '/usr/lib64/libcuda.so.1', reason: 'no such file' }], 'Install the driver.');
+  throw new LibraryNotFoundError(
+    'libcuda',
+    [{ path: '/usr/lib64/libcuda.so.1', reason: 'no such file' }],
+    'Install the driver.',
+  );
 };
 
 const sources = (changes: Partial<InfoSources> = {}): InfoSources => ({
@@ -41,7 +45,9 @@ describe('where there is no GPU', () => {
   });
 
   test('the CPU device is listed all the same', () => {
-    expect(gatherInfo(sources()).devices.map(({ id, name }) => [id, name])).toEqual([['cpu:0', 'the CPU']]);
+    expect(gatherInfo(sources()).devices.map(({ id, name }) => [id, name])).toEqual([
+      ['cpu:0', 'the CPU'],
+    ]);
   });
 });
 
@@ -58,11 +64,13 @@ test('a driver that loads and refuses to start is a finding', () => {
 });
 
 test('a CPU device that does not open is a finding', () => {
-  const info = gatherInfo(sources({
-    openCpu: () => {
-      throw new Error('no memory');
-    },
-  }));
+  const info = gatherInfo(
+    sources({
+      openCpu: () => {
+        throw new Error('no memory');
+      },
+    }),
+  );
   expect(info.problems).toEqual([{ message: 'no memory' }]);
   expect(formatInfo(info)).toContain('None.');
 });
@@ -84,19 +92,25 @@ test('a property that the driver does not know spares the others', () => {
     },
   };
   const [device] = gatherInfo(sources({ openLibcuda: () => old })).devices;
-  expect(device?.properties['multiprocessors']).toBe('cuDeviceGetAttribute returned CUDA_ERROR_INVALID_VALUE (1)');
+  expect(device?.properties['multiprocessors']).toBe(
+    'cuDeviceGetAttribute returned CUDA_ERROR_INVALID_VALUE (1)',
+  );
   expect(device?.properties['memory']).toBe('141.0 GiB');
 });
 
 test('the cache of compiled code is told of', () => {
-  const info = gatherInfo(sources({ cache: () => ({ folder: '/var/cache/code', entries: 3, bytes: 5 * 2 ** 20 }) }));
+  const info = gatherInfo(
+    sources({ cache: () => ({ folder: '/var/cache/code', entries: 3, bytes: 5 * 2 ** 20 }) }),
+  );
   expect(info.cache).toEqual({ folder: '/var/cache/code', entries: 3, bytes: 5242880 });
   expect(formatInfo(info)).toContain('| compiled code | /var/cache/code: 3 entries, 5.0 MiB |');
   expect(formatInfo(gatherInfo(sources()))).toContain('| compiled code | off');
 });
 
 test('variables that matter are told, others are not', () => {
-  const info = gatherInfo(sources({ env: { CUDA_VISIBLE_DEVICES: '1', ASYNC_CUDA_DEVICE: 'cpu', SECRET_TOKEN: 'x' } }));
+  const info = gatherInfo(
+    sources({ env: { CUDA_VISIBLE_DEVICES: '1', ASYNC_CUDA_DEVICE: 'cpu', SECRET_TOKEN: 'x' } }),
+  );
   expect(info.environment).toEqual({ CUDA_VISIBLE_DEVICES: '1', ASYNC_CUDA_DEVICE: 'cpu' });
 });
 

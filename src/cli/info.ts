@@ -1,5 +1,6 @@
 /**
- * Gathers what a bug report needs to know of a machine. Whatever is missing or broken is said, never thrown.
+ * Gathers what a bug report needs to know of a machine. Whatever is missing or broken is said,
+ * never thrown.
  */
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, version as systemVersion } from 'node:os';
@@ -64,7 +65,11 @@ function problemOf(error: unknown): Problem {
 
 /** The version in the package.json that this file lies under, in the sources as in the build. */
 function packageVersion(): string {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); folder = dirname(folder)) {
+  for (
+    let folder = dirname(fileURLToPath(import.meta.url));
+    folder !== dirname(folder);
+    folder = dirname(folder)
+  ) {
     const manifest = manifestIn(folder);
     if (manifest?.name === 'async-cuda') return manifest.version ?? 'unknown';
   }
@@ -73,7 +78,10 @@ function packageVersion(): string {
 
 function manifestIn(folder: string): { name?: string; version?: string } | undefined {
   try {
-    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string; version?: string };
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+      name?: string;
+      version?: string;
+    };
   } catch {
     return undefined;
   }
@@ -81,7 +89,8 @@ function manifestIn(folder: string): { name?: string; version?: string } | undef
 
 function koffiInfo(): Info['koffi'] {
   const path = koffiPath();
-  if (path === undefined) return { problem: { message: 'not installed; a real GPU cannot be opened' } };
+  if (path === undefined)
+    return { problem: { message: 'not installed; a real GPU cannot be opened' } };
   return { version: manifestIn(dirname(path))?.version ?? 'unknown', path };
 }
 
@@ -96,7 +105,9 @@ function mappedLibcuda(): string | undefined {
 
 function kernelModuleVersion(): string | undefined {
   try {
-    return /\s(\d+\.\d+(?:\.\d+)?)\s/.exec(readFileSync('/proc/driver/nvidia/version', 'utf8'))?.[1];
+    return /\s(\d+\.\d+(?:\.\d+)?)\s/.exec(
+      readFileSync('/proc/driver/nvidia/version', 'utf8'),
+    )?.[1];
   } catch {
     return undefined;
   }
@@ -104,7 +115,9 @@ function kernelModuleVersion(): string | undefined {
 
 function driverInfo(driver: Driver): DriverInfo {
   const version = driver.cuDriverGetVersion();
-  const info: DriverInfo = { cuda: `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}` };
+  const info: DriverInfo = {
+    cuda: `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`,
+  };
   const path = mappedLibcuda();
   if (path !== undefined) info.path = path;
   const kernelModule = kernelModuleVersion();
@@ -112,7 +125,8 @@ function driverInfo(driver: Driver): DriverInfo {
   return info;
 }
 
-const VARIABLES = /^(ASYNC_CUDA_.*|CUDA_(HOME|PATH|VISIBLE_DEVICES|MODULE_LOADING|CACHE_.*|LAUNCH_BLOCKING)|LD_LIBRARY_PATH|NODE_OPTIONS|NVIDIA_VISIBLE_DEVICES)$/;
+const VARIABLES =
+  /^(ASYNC_CUDA_.*|CUDA_(HOME|PATH|VISIBLE_DEVICES|MODULE_LOADING|CACHE_.*|LAUNCH_BLOCKING)|LD_LIBRARY_PATH|NODE_OPTIONS|NVIDIA_VISIBLE_DEVICES)$/;
 
 export interface InfoSources {
   openLibcuda(): Driver;
@@ -145,7 +159,9 @@ export function gatherInfo(sources: InfoSources = thisProcess): Info {
     problems.push(problemOf(error));
   }
 
-  /** A driver that loads may still refuse to start, as where there is no GPU: that is a finding too. */
+  /**
+   * A driver that loads may still refuse to start, as where there is no GPU: that is a finding too.
+   */
   function listDevices(opened: Driver, kind: 'cuda' | 'cpu'): void {
     try {
       opened.cuInit(0);
@@ -158,9 +174,18 @@ export function gatherInfo(sources: InfoSources = thisProcess): Info {
   const processors = cpus();
   return {
     asyncCuda: packageVersion(),
-    node: { version: process.version, v8: process.versions.v8, platform: process.platform, arch: process.arch },
+    node: {
+      version: process.version,
+      v8: process.versions.v8,
+      platform: process.platform,
+      arch: process.arch,
+    },
     system: { release: release(), version: systemVersion() },
-    cpu: { model: processors[0]?.model.trim() ?? 'unknown', cores: processors.length, memoryBytes: totalmem() },
+    cpu: {
+      model: processors[0]?.model.trim() ?? 'unknown',
+      cores: processors.length,
+      memoryBytes: totalmem(),
+    },
     koffi: koffiInfo(),
     driver,
     devices,
@@ -168,11 +193,15 @@ export function gatherInfo(sources: InfoSources = thisProcess): Info {
     features: engineFeatures(),
     libraries: Object.values(KNOWN_LIBRARIES).map((row) => {
       const found = findLibrary(row);
-      return 'path' in found ? { name: row.name, path: found.path } : { name: row.name, pathsTried: found.tried.length };
+      return 'path' in found
+        ? { name: row.name, path: found.path }
+        : { name: row.name, pathsTried: found.tried.length };
     }),
     cache: sources.cache() ?? null,
     environment: Object.fromEntries(
-      Object.entries(sources.env).filter((entry): entry is [string, string] => VARIABLES.test(entry[0]) && entry[1] !== undefined),
+      Object.entries(sources.env).filter(
+        (entry): entry is [string, string] => VARIABLES.test(entry[0]) && entry[1] !== undefined,
+      ),
     ),
   };
 }

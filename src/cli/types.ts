@@ -9,24 +9,46 @@ import type { Output } from './command-line.js';
 /** The declarations for a source. */
 export function declarationsOf(source: string, file: string): string {
   const { kernels, open } = sourceSignatures(source);
-  const lines = kernels.map(({ name, parameters }) => `  readonly ${name}: ${parameters === undefined ? 'UntypedParameters' : tuple(parameters)};\n`);
+  const lines = kernels.map(
+    ({ name, parameters }) =>
+      `  readonly ${name}: ` +
+      `${parameters === undefined ? 'UntypedParameters' : tuple(parameters)};\n`,
+  );
   const body = `{\n${lines.join('')}}`;
   const type = open ? `${body} & { readonly [name: string]: UntypedParameters }` : body;
-  const used = ['AnyMemory', 'Readable', 'ScalarArgument', 'StructArgument', 'Untyped', 'UntypedParameters', 'Writable'].filter((name) => new RegExp(`\\b${name}\\b`).test(type));
-  return `// Written by \`async-cuda types ${basename(file)}\`. Run it again when the source changes.\n` +
+  const used = [
+    'AnyMemory',
+    'Readable',
+    'ScalarArgument',
+    'StructArgument',
+    'Untyped',
+    'UntypedParameters',
+    'Writable',
+  ].filter((name) => new RegExp(`\\b${name}\\b`).test(type));
+  return (
+    `// Written by \`async-cuda types ${basename(file)}\`. Run it again when the source ` +
+    `changes.\n` +
     (used.length === 0 ? '' : `import type { ${used.join(', ')} } from 'async-cuda/nvrtc';\n`) +
-    `\n/** The kernels of ${basename(file)}, each with the arguments that a launch of it takes. */\nexport type Kernels = ${type};\n`;
+    `\n/** The kernels of ${basename(file)}, each with the arguments that a launch of it ` +
+    `takes. */\nexport type Kernels = ${type};\n`
+  );
 }
 
 function tuple(parameters: readonly SourceParameter[]): string {
-  return `readonly [${parameters.map(({ name, type }, i) => `${name === '' ? `argument${i}` : name}: ${argument(type)}`).join(', ')}]`;
+  return (
+    'readonly ' +
+    `[${parameters.map(({ name, type }, i) => `${name === '' ? `argument${i}` : name}: ${argument(type)}`).join(', ')}]`
+  );
 }
 
 function argument(type: SourceType): string {
   if (typeof type !== 'string') return `StructArgument<${description(type)}>`;
   if (type === 'unknown') return 'Untyped';
   const [access, dtype] = type.split(' ');
-  if (dtype === undefined) return type === 'bool' || type === 'i64' || type === 'u64' ? `ScalarArgument<'${type}'>` : 'number';
+  if (dtype === undefined)
+    return type === 'bool' || type === 'i64' || type === 'u64'
+      ? `ScalarArgument<'${type}'>`
+      : 'number';
   if (dtype === 'any') return 'AnyMemory';
   return `${access === 'input' ? 'Readable' : 'Writable'}<${dtype === 'char' ? "'i8' | 'u8'" : `'${dtype}'`}>`;
 }
@@ -35,24 +57,41 @@ function argument(type: SourceType): string {
 function description(type: SourceType): string {
   if (typeof type === 'string') return `'${type}'`;
   if (!('fields' in type)) return `[${description(type[0])}, ${type[1]}]`;
-  return `{ ${Object.entries(type.fields).map(([name, field]) => `${name}: ${typeof field !== 'string' && 'fields' in field ? `{ fields: ${description(field)} }` : description(field)}`).join('; ')} }`;
+  return `{ ${Object.entries(type.fields)
+    .map(
+      ([name, field]) =>
+        `${name}: ` +
+        `${typeof field !== 'string' && 'fields' in field ? `{ fields: ${description(field)} }` : description(field)}`,
+    )
+    .join('; ')} }`;
 }
 
 /** Beside the source, as TypeScript's `allowArbitraryExtensions` looks for it: kernels.d.cu.ts. */
 function placeFor(file: string): string {
-  return file.replace(/(?:\.(\w+))?$/, (_, extension: string | undefined) => `.d${extension === undefined ? '' : `.${extension}`}.ts`);
+  return file.replace(
+    /(?:\.(\w+))?$/,
+    (_, extension: string | undefined) => `.d${extension === undefined ? '' : `.${extension}`}.ts`,
+  );
 }
 
 const USAGE = 'Usage: async-cuda types <file.cu> [--out <file>] [--check]\n';
 
-/** Writes the declarations, or with `--check` looks whether they are up to date. Gives the exit status. */
+/**
+ * Writes the declarations, or with `--check` looks whether they are up to date. Gives the exit
+ * status.
+ */
 export function writeTypes(args: readonly string[], out: Output, err: Output): number {
   const rest = [...args];
   const check = take(rest, '--check');
   const at = rest.indexOf('--out');
   const [, target] = at < 0 ? [] : rest.splice(at, 2);
   const [file, ...others] = rest;
-  if (file === undefined || others.length > 0 || file.startsWith('-') || (at >= 0 && target === undefined)) {
+  if (
+    file === undefined ||
+    others.length > 0 ||
+    file.startsWith('-') ||
+    (at >= 0 && target === undefined)
+  ) {
     err.write(USAGE);
     return 2;
   }
@@ -64,7 +103,10 @@ export function writeTypes(args: readonly string[], out: Output, err: Output): n
   const declarations = declarationsOf(readFileSync(file, 'utf8'), file);
   if (check) {
     if (existsSync(place) && readFileSync(place, 'utf8') === declarations) return 0;
-    err.write(`async-cuda types: ${place} is out of date. Run async-cuda types ${file}${target === undefined ? '' : ` --out ${target}`}.\n`);
+    err.write(
+      `async-cuda types: ${place} is out of date. Run async-cuda types ` +
+        `${file}${target === undefined ? '' : ` --out ${target}`}.\n`,
+    );
     return 1;
   }
   writeFileSync(place, declarations);

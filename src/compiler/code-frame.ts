@@ -3,7 +3,10 @@
 /** Characters of the line that are shown: what a minifier wrote is one line. */
 const WIDTH = 120;
 
-/** `line` and `column` count from 1; `length` is of the part that is meant, which may go on after the line. */
+/**
+ * `line` and `column` count from 1; `length` is of the part that is meant, which may go on after
+ * the line.
+ */
 export function codeFrame(code: string, line: number, column: number, length: number): string {
   const at = Math.min(column - 1, code.length);
   const indent = code.length - code.trimStart().length;
@@ -16,5 +19,8 @@ export function codeFrame(code: string, line: number, column: number, length: nu
   // Tabs stay, so that the carets stand where the code does.
   const gap = before.replace(/./g, ' ') + code.slice(from, at).replace(/[^\t]/g, ' ');
   const carets = '^'.repeat(Math.max(1, Math.min(length, from + shown.trimEnd().length - at)));
-  return `  ${number} | ${before}${shown.trimEnd()}${after}\n  ${' '.repeat(number.length)} | ${gap}${carets}`;
+  return (
+    `  ${number} | ${before}${shown.trimEnd()}${after}\n  ${' '.repeat(number.length)} | ` +
+    `${gap}${carets}`
+  );
 }

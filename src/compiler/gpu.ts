@@ -1,6 +1,7 @@
 /**
- * The second parameter of a kernel's body, as the type checker sees it. Nothing here exists at run time: reading a body
- * finds these by their property names. Every integer dtype is `number` to the type checker; the compiler knows which.
+ * The second parameter of a kernel's body, as the type checker sees it. Nothing here exists at run
+ * time: reading a body finds these by their property names. Every integer dtype is `number` to the
+ * type checker; the compiler knows which.
  */
 
 /** Three indices or lengths. */
@@ -11,9 +12,17 @@ export interface Dim3 {
 }
 
 /** dtypes of shared and local arrays, as names of methods. */
-export type ArrayMethods = Readonly<Record<'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'bf16' | 'f32' | 'f64', ArrayMethod>> & { readonly bool: ArrayMethod<boolean> };
+export type ArrayMethods = Readonly<
+  Record<
+    'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'bf16' | 'f32' | 'f64',
+    ArrayMethod
+  >
+> & { readonly bool: ArrayMethod<boolean> };
 
-/** Lengths are compile-time constants: one for each axis. `shared.f32(16, 17)` is indexed `[row][column]`. */
+/**
+ * Lengths are compile-time constants: one for each axis. `shared.f32(16, 17)` is indexed
+ * `[row][column]`.
+ */
 export interface ArrayMethod<T = number> {
   (length: number): KernelArray<T>;
   (rows: number, columns: number): KernelArray<KernelArray<T>>;
@@ -37,10 +46,16 @@ export interface AtomicTarget {
   [index: number]: number;
 }
 
-/** Part of a local array: this thread's part of a matrix that the warp holds together. `gpu.local.f16(4, 8)[i]` is one of 8 elements. */
+/**
+ * Part of a local array: this thread's part of a matrix that the warp holds together.
+ * `gpu.local.f16(4, 8)[i]` is one of 8 elements.
+ */
 export type MatrixFragment = KernelArray<number>;
 
-/** Threads of a warp that run together. All 32 lanes take part unless `mask` names fewer; a lane that has left the kernel must not be named. */
+/**
+ * Threads of a warp that run together. All 32 lanes take part unless `mask` names fewer; a lane
+ * that has left the kernel must not be named.
+ */
 export interface Warp {
   /** The value of lane `lane`. shfl.sync.idx */
   shuffle(value: number, lane: number, mask?: number): number;
@@ -50,7 +65,10 @@ export interface Warp {
   shuffleUp(value: number, delta: number, mask?: number): number;
   /** The value of the lane whose number differs in the bits of `bits`. shfl.sync.bfly */
   shuffleXor(value: number, bits: number, mask?: number): number;
-  /** Sum over all lanes, of which the last warp of a block may have fewer than 32; the same in each: a butterfly of shuffles, in this order: 16, 8, 4, 2, 1. */
+  /**
+   * Sum over all lanes, of which the last warp of a block may have fewer than 32; the same in each:
+   * a butterfly of shuffles, in this order: 16, 8, 4, 2, 1.
+   */
   sum(value: number): number;
   /** Largest of all lanes; NaN wins. */
   max(value: number): number;
@@ -69,9 +87,10 @@ export interface Warp {
   /** Waits for the lanes of the mask, and makes their writes seen. bar.warp.sync */
   sync(mask?: number): void;
   /**
-   * sum += a · b on the tensor cores: a is 16 × 16, b 16 × 8, sum 16 × 8. All 32 lanes come here together, and each holds
-   * its part in local arrays (or rows of them): of f16 or bf16 `a` of 8 and `b` of 4 elements, or for a common dimension of
-   * 8, 4 and 2; and of f32 `sum` of 4. With g = lane / 4 and t = lane % 4, element i is
+   * sum += a · b on the tensor cores: a is 16 × 16, b 16 × 8, sum 16 × 8. All 32 lanes come here
+   * together, and each holds its part in local arrays (or rows of them): of f16 or bf16 `a` of 8
+   * and `b` of 4 elements, or for a common dimension of 8, 4 and 2; and of f32 `sum` of 4. With g =
+   * lane / 4 and t = lane % 4, element i is
    *
    * | | row | column |
    * |---|---|---|
@@ -79,48 +98,70 @@ export interface Warp {
    * | `b[i]` | 2 · t + i % 2 + 8 · (i / 2) | g |
    * | `sum[i]` | g + 8 · (i / 2) | 2 · t + i % 2 |
    *
-   * So a pair of elements of `sum` lies where a pair of an `a` does: what was computed can be a factor of the next product.
-   * The order of the common dimension is that of the sum on the CPU device and in simulation, rounded to f32 at each step;
-   * tensor cores add several products at once, and results differ in the last bits. Compute capability 8.0.
-   * mma.sync.m16n8k16, .m16n8k8
+   * So a pair of elements of `sum` lies where a pair of an `a` does: what was computed can be a
+   * factor of the next product. The order of the common dimension is that of the sum on the CPU
+   * device and in simulation, rounded to f32 at each step; tensor cores add several products at
+   * once, and results differ in the last bits. Compute capability 8.0. mma.sync.m16n8k16, .m16n8k8
    */
   mma(sum: MatrixFragment, a: MatrixFragment, b: MatrixFragment): void;
   /**
-   * {@link mma} of f32 elements whose lowest 13 bits of the fraction are left out (tf32): a is 16 × 8 in 4 elements of each lane,
-   * b 8 × 8 in 2, sum 16 × 8 in 4. `a[i]`: row g + 8 · (i % 2), column t + 4 · (i / 2). `b[i]`: row t + 4 · i, column g.
-   * Compute capability 8.0. mma.sync.m16n8k8 of tf32
+   * {@link mma} of f32 elements whose lowest 13 bits of the fraction are left out (tf32): a is 16 ×
+   * 8 in 4 elements of each lane, b 8 × 8 in 2, sum 16 × 8 in 4. `a[i]`: row g + 8 · (i % 2),
+   * column t + 4 · (i / 2). `b[i]`: row t + 4 · i, column g. Compute capability 8.0.
+   * mma.sync.m16n8k8 of tf32
    */
   mmaTf32(sum: MatrixFragment, a: MatrixFragment, b: MatrixFragment): void;
   /**
-   * Reads matrices of 8 × 8 elements of f16 or bf16 from shared memory into a fragment of the same dtype: of 8 elements four
-   * matrices, of 4 two, of 2 one. Each lane says where one row of 8 elements begins, at a multiple of 8 elements: lane r
-   * row r % 8 of matrix r / 8. Elements 2m and 2m + 1 of the fragment are then columns 2 · (lane % 4) and the next, of row
-   * lane / 4, of matrix m. Four matrices are the `a` of {@link mma}: rows 0 to 7, rows 8 to 15, and the same of columns 8 to 15.
-   * Four are also two `b`: of two axes, `gpu.local.f16(2, 4)`. ldmatrix.x4
+   * Reads matrices of 8 × 8 elements of f16 or bf16 from shared memory into a fragment of the same
+   * dtype: of 8 elements four matrices, of 4 two, of 2 one. Each lane says where one row of 8
+   * elements begins, at a multiple of 8 elements: lane r row r % 8 of matrix r / 8. Elements 2m and
+   * 2m + 1 of the fragment are then columns 2 · (lane % 4) and the next, of row lane / 4, of matrix
+   * m. Four matrices are the `a` of {@link mma}: rows 0 to 7, rows 8 to 15, and the same of columns
+   * 8 to 15. Four are also two `b`: of two axes, `gpu.local.f16(2, 4)`. ldmatrix.x4
    */
-  loadMatrices(fragment: MatrixFragment | KernelArray<MatrixFragment>, from: KernelArray<number>, index: number): void;
+  loadMatrices(
+    fragment: MatrixFragment | KernelArray<MatrixFragment>,
+    from: KernelArray<number>,
+    index: number,
+  ): void;
   /**
-   * {@link loadMatrices} of matrices that are transposed: the elements are rows 2 · (lane % 4) and the next, of column lane / 4.
-   * That is the `b` of {@link mma} where shared memory holds it by rows. ldmatrix.x4.trans
+   * {@link loadMatrices} of matrices that are transposed: the elements are rows 2 · (lane % 4) and
+   * the next, of column lane / 4. That is the `b` of {@link mma} where shared memory holds it by
+   * rows. ldmatrix.x4.trans
    */
-  loadMatricesTransposed(fragment: MatrixFragment | KernelArray<MatrixFragment>, from: KernelArray<number>, index: number): void;
+  loadMatricesTransposed(
+    fragment: MatrixFragment | KernelArray<MatrixFragment>,
+    from: KernelArray<number>,
+    index: number,
+  ): void;
 }
 
 /**
- * Copies from tensors to shared memory that go on while the thread computes. A thread waits for its own copies only: a
- * barrier after `wait` makes those of the block seen. Compute capability 8.0.
+ * Copies from tensors to shared memory that go on while the thread computes. A thread waits for its
+ * own copies only: a barrier after `wait` makes those of the block seen. Compute capability 8.0.
  */
 export interface AsyncCopies {
   /**
-   * Begins to copy `count` elements, a compile-time constant: 16 bytes, or 8 or 4, which both places lie at a multiple of. The
-   * elements are neighbours in memory, also where the tensor's strides are others. With `given` only so many are read, and the
-   * others become zeros: at edges. With none given nothing is read, and `fromIndex` may lie outside. Nothing but `wait` tells
-   * when they are there. cp.async.cg, of less than 16 bytes cp.async.ca
+   * Begins to copy `count` elements, a compile-time constant: 16 bytes, or 8 or 4, which both
+   * places lie at a multiple of. The elements are neighbours in memory, also where the tensor's
+   * strides are others. With `given` only so many are read, and the others become zeros: at edges.
+   * With none given nothing is read, and `fromIndex` may lie outside. Nothing but `wait` tells when
+   * they are there. cp.async.cg, of less than 16 bytes cp.async.ca
    */
-  copy(to: KernelArray<number>, toIndex: number, from: { readonly length: number; readonly [index: number]: number }, fromIndex: number, count: number, given?: number): void;
+  copy(
+    to: KernelArray<number>,
+    toIndex: number,
+    from: { readonly length: number; readonly [index: number]: number },
+    fromIndex: number,
+    count: number,
+    given?: number,
+  ): void;
   /** Makes a group of the copies that were begun since the last one. cp.async.commit_group */
   commit(): void;
-  /** Waits until at most `pending` of the thread's groups, a compile-time constant, are under way; with 0 for all that it has begun. cp.async.wait_group, cp.async.wait_all */
+  /**
+   * Waits until at most `pending` of the thread's groups, a compile-time constant, are under way;
+   * with 0 for all that it has begun. cp.async.wait_group, cp.async.wait_all
+   */
   wait(pending: number): void;
 }
 
@@ -134,7 +175,10 @@ export interface Block {
   any(predicate: boolean): boolean;
   /** A barrier that tells whether all predicates are true. bar.red.and */
   all(predicate: boolean): boolean;
-  /** Sum over the block, the same in every thread: warps by butterfly, then their sums likewise, by way of shared memory. */
+  /**
+   * Sum over the block, the same in every thread: warps by butterfly, then their sums likewise, by
+   * way of shared memory.
+   */
   sum(value: number): number;
   /** Largest of the block; NaN wins. */
   max(value: number): number;
@@ -142,7 +186,9 @@ export interface Block {
   min(value: number): number;
 }
 
-/** The grid, where the kernel was launched as a cooperative one: by itself, where a body uses it. */
+/**
+ * The grid, where the kernel was launched as a cooperative one: by itself, where a body uses it.
+ */
 export interface Grid {
   /** Waits for all threads of the grid. */
   sync(): void;
@@ -158,7 +204,10 @@ export interface Fences {
   system(): void;
 }
 
-/** Single instructions of the device: fast, and differing in the last bits between devices. f32 only. Bounds as the PTX ISA states them. */
+/**
+ * Single instructions of the device: fast, and differing in the last bits between devices. f32
+ * only. Bounds as the PTX ISA states them.
+ */
 export interface Fast {
   /** div.approx.f32: within 2 units in the last place. */
   div(a: number, b: number): number;
@@ -208,11 +257,14 @@ export interface Gpu {
   /** Shared by the block; `gpu.shared.f32(16, 16)`. Not initialised. */
   readonly shared: ArrayMethods;
   /**
-   * The block's shared memory whose bytes the launch gives (`sharedBytes`); `gpu.dynamicShared.f32()`, or with lengths as for
-   * {@link shared}, which those bytes have to hold. All of them begin at its first byte; without lengths `length` is how many
-   * elements the launch's bytes hold. %dynamic_smem_size
+   * The block's shared memory whose bytes the launch gives (`sharedBytes`);
+   * `gpu.dynamicShared.f32()`, or with lengths as for {@link shared}, which those bytes have to
+   * hold. All of them begin at its first byte; without lengths `length` is how many elements the
+   * launch's bytes hold. %dynamic_smem_size
    */
-  readonly dynamicShared: Readonly<Record<Exclude<keyof ArrayMethods, 'bool'>, DynamicArrayMethod>> & { readonly bool: DynamicArrayMethod<boolean> };
+  readonly dynamicShared: Readonly<
+    Record<Exclude<keyof ArrayMethods, 'bool'>, DynamicArrayMethod>
+  > & { readonly bool: DynamicArrayMethod<boolean> };
   /** Of the thread; `gpu.local.f32(4)`. Zeros. */
   readonly local: ArrayMethods;
 
@@ -223,7 +275,10 @@ export interface Gpu {
   readonly async: AsyncCopies;
   readonly fast: Fast;
 
-  /** Casts. Floats to integers truncate, saturate, and give 0 for NaN; wider integers wrap; to f16, bf16 and narrower integers: what would be read after writing there. */
+  /**
+   * Casts. Floats to integers truncate, saturate, and give 0 for NaN; wider integers wrap; to f16,
+   * bf16 and narrower integers: what would be read after writing there.
+   */
   i8(value: number | boolean): number;
   u8(value: number | boolean): number;
   i16(value: number | boolean): number;
@@ -263,8 +318,9 @@ export interface Gpu {
   clamp(value: number, lowest: number, highest: number): number;
 
   /**
-   * Adds, and gives what was there. Relaxed order, device scope. As all atomics of elements of 16 bits and more; of 16, i16 and u16 are a loop
-   * of atom.cas, as is all but the sum of f16 and bf16. atom.add
+   * Adds, and gives what was there. Relaxed order, device scope. As all atomics of elements of 16
+   * bits and more; of 16, i16 and u16 are a loop of atom.cas, as is all but the sum of f16 and
+   * bf16. atom.add
    */
   atomicAdd(target: AtomicTarget, index: number, value: number): number;
   /** atom.min; of floats a loop of atom.cas, in which NaN changes nothing, and is not changed. */
@@ -277,13 +333,24 @@ export interface Gpu {
   /** Writes, and gives what was there. */
   atomicExchange(target: AtomicTarget, index: number, value: number): number;
   /** Writes `value` where the element equals `expected`; gives what was there. atom.cas */
-  atomicCompareExchange(target: AtomicTarget, index: number, expected: number, value: number): number;
+  atomicCompareExchange(
+    target: AtomicTarget,
+    index: number,
+    expected: number,
+    value: number,
+  ): number;
   /** Reads what other threads may be writing, not what was read before. ld.volatile */
   volatileLoad(target: AtomicTarget, index: number): number;
   /** st.volatile */
   volatileStore(target: AtomicTarget, index: number, value: number): void;
-  /** Reads what is not read again soon: it is the first to leave the caches. Of tensors; elsewhere an ordinary read. ld.global.cs */
-  streamingLoad(target: { readonly length: number; readonly [index: number]: number }, index: number): number;
+  /**
+   * Reads what is not read again soon: it is the first to leave the caches. Of tensors; elsewhere
+   * an ordinary read. ld.global.cs
+   */
+  streamingLoad(
+    target: { readonly length: number; readonly [index: number]: number },
+    index: number,
+  ): number;
   /** Writes what is not read again soon. Of tensors; elsewhere an ordinary write. st.global.cs */
   streamingStore(target: AtomicTarget, index: number, value: number): void;
 

@@ -1,7 +1,13 @@
 /** The compiler from TypeScript functions to kernels. */
 export { KernelSourceError } from './source-error.js';
 export { readKernel } from './read/read-kernel.js';
-export type { DeviceFunctionText, KernelSource, Signature, SignatureEntry, Used } from './signature.js';
+export type {
+  DeviceFunctionText,
+  KernelSource,
+  Signature,
+  SignatureEntry,
+  Used,
+} from './signature.js';
 export { SimulationError } from './simulate/failure.js';
 export type { Locate, SourcePosition } from './simulate/failure.js';
 export { simulateKernel } from './simulate/simulate.js';

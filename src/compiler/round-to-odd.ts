@@ -1,7 +1,8 @@
 /**
- * Numbers as f32 rounded to odd: exact where an f32 is the number, else of the two around it the one whose last bit is set.
- * Rounding that to nearest, to 22 bits or fewer, gives what rounding the number itself gives (Boldo and Melquiond,
- * "Emulation of a FMA and correctly rounded sums", 2008), so it is what lies between a wider number and a narrow float.
+ * Numbers as f32 rounded to odd: exact where an f32 is the number, else of the two around it the
+ * one whose last bit is set. Rounding that to nearest, to 22 bits or fewer, gives what rounding the
+ * number itself gives (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008),
+ * so it is what lies between a wider number and a narrow float.
  */
 const float = new Float32Array(1);
 const word = new Uint32Array(float.buffer);
@@ -9,7 +10,8 @@ const word = new Uint32Array(float.buffer);
 /** The f32 next to the number towards zero. */
 export function towardsZero(value: number): number {
   float[0] = value;
-  // The bits of a float's magnitude are in the order of the magnitudes; beyond the largest of them is infinity.
+  // The bits of a float's magnitude are in the order of the magnitudes; beyond the largest of them
+  // is infinity.
   if (Math.abs(float[0]) > Math.abs(value)) word[0]!--;
   return float[0];
 }

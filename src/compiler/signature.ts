@@ -3,15 +3,24 @@ import type { ElementType, StorageType, StructType } from './tree.js';
 
 /** One parameter by its name. */
 export type SignatureEntry =
-  | { readonly kind: 'tensor'; readonly element: ElementType; readonly access: 'input' | 'output' | 'inout'; readonly rank: number }
+  | {
+      readonly kind: 'tensor';
+      readonly element: ElementType;
+      readonly access: 'input' | 'output' | 'inout';
+      readonly rank: number;
+    }
   | { readonly kind: 'scalar'; readonly storage: StorageType }
   | { readonly kind: 'struct'; readonly struct: StructType };
 
 /** Parameters in the order in which they are declared. */
 export type Signature = Readonly<Record<string, SignatureEntry>>;
 
-/** What a kernel's `uses` gives it: constants that are compiled in, lists of them, and device functions. */
-export type Used = number | bigint | boolean | readonly (number | bigint | boolean)[] | DeviceFunctionText;
+/**
+ * What a kernel's `uses` gives it: constants that are compiled in, lists of them, and device
+ * functions.
+ */
+export type Used =
+  number | bigint | boolean | readonly (number | bigint | boolean)[] | DeviceFunctionText;
 
 /** A device function: its text, and what it uses in turn. */
 export interface DeviceFunctionText {
@@ -33,7 +42,10 @@ export interface NarrowGpu {
   readonly fix: string;
 }
 
-/** Where a text was made from another, which is the user's: which part of that one each of its parts is shown as. */
+/**
+ * Where a text was made from another, which is the user's: which part of that one each of its parts
+ * is shown as.
+ */
 export interface TextOrigin {
   readonly text: string;
   spanOf(start: number, end: number): { readonly start: number; readonly end: number };

@@ -2,8 +2,8 @@
 import type { Span } from './tree.js';
 
 /**
- * Thrown by everything that reads kernels. Offsets are in the function's own text; whoever knows the file turns them
- * into its lines.
+ * Thrown by everything that reads kernels. Offsets are in the function's own text; whoever knows
+ * the file turns them into its lines.
  */
 export class KernelSourceError extends Error {
   override readonly name = 'KernelSourceError';

@@ -1,21 +1,29 @@
 /**
- * The typed tree of a kernel: what reading its source gives, and what both the PTX back end and the simulation start
- * from. Everything that JavaScript leaves to chance is decided here: every expression has one type, conversions are
- * written out, names are resolved, device functions are inlined, multiply-adds that are fused are `fma`. What the tree
- * says has one meaning, bit for bit, so that both readings of it give the same results; the exceptions are the
- * operations of {@link ApproximateName}.
+ * The typed tree of a kernel: what reading its source gives, and what both the PTX back end and the
+ * simulation start from. Everything that JavaScript leaves to chance is decided here: every
+ * expression has one type, conversions are written out, names are resolved, device functions are
+ * inlined, multiply-adds that are fused are `fma`. What the tree says has one meaning, bit for bit,
+ * so that both readings of it give the same results; the exceptions are the operations of
+ * {@link ApproximateName}.
  *
- * Operands are evaluated from left to right. Statements inside expressions (`Block`) come from assignments that
- * are used as values, from comma expressions and from inlined functions.
+ * Operands are evaluated from left to right. Statements inside expressions (`Block`) come from
+ * assignments that are used as values, from comma expressions and from inlined functions.
  */
 
-/** Types of values. Narrower dtypes exist in memory only: they are widened when read, and rounded or wrapped when written. */
+/**
+ * Types of values. Narrower dtypes exist in memory only: they are widened when read, and rounded or
+ * wrapped when written.
+ */
 export type ValueType = 'bool' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64';
 
 /** dtypes in memory. */
-export type StorageType = ValueType | 'i8' | 'u8' | 'i16' | 'u16' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
+export type StorageType =
+  ValueType | 'i8' | 'u8' | 'i16' | 'u16' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
 
-/** Characters of the text that was read, from `start` to before `end`. The text is `texts[text]` of the tree: 0 is the kernel's body, the others are device functions. */
+/**
+ * Characters of the text that was read, from `start` to before `end`. The text is `texts[text]` of
+ * the tree: 0 is the kernel's body, the others are device functions.
+ */
 export interface Span {
   readonly text: number;
   readonly start: number;
@@ -42,17 +50,23 @@ export type ElementType = { readonly storage: StorageType } | { readonly struct:
 /** A parameter that the caller gives by name. */
 export type TreeParam =
   | {
-    readonly kind: 'tensor';
-    readonly name: string;
-    readonly element: ElementType;
-    readonly access: 'input' | 'output' | 'inout';
-    /** Axes that the body indexes: with 1 the tensor is one run of elements whatever its shape, with more the strides are passed. */
-    readonly rank: number;
-  }
+      readonly kind: 'tensor';
+      readonly name: string;
+      readonly element: ElementType;
+      readonly access: 'input' | 'output' | 'inout';
+      /**
+       * Axes that the body indexes: with 1 the tensor is one run of elements whatever its shape,
+       * with more the strides are passed.
+       */
+      readonly rank: number;
+    }
   | { readonly kind: 'scalar'; readonly name: string; readonly storage: StorageType }
   | { readonly kind: 'struct'; readonly name: string; readonly struct: StructType };
 
-/** What the compiled kernel takes, in the order of its PTX parameters. Reading lists those that the body uses. */
+/**
+ * What the compiled kernel takes, in the order of its PTX parameters. Reading lists those that the
+ * body uses.
+ */
 export type AbiParam =
   /** Address of a tensor's first element; u64. */
   | { readonly kind: 'pointer'; readonly param: number }
@@ -63,7 +77,12 @@ export type AbiParam =
   /** Elements from one index of the axis to the next; index type. */
   | { readonly kind: 'stride'; readonly param: number; readonly axis: number }
   /** A scalar in its storage type; one field of a structure where `field` is given. */
-  | { readonly kind: 'scalar'; readonly param: number; readonly field?: number; readonly storage: StorageType };
+  | {
+      readonly kind: 'scalar';
+      readonly param: number;
+      readonly field?: number;
+      readonly storage: StorageType;
+    };
 
 /** A variable of the body. Each is assigned before it is read on every path; reading checks it. */
 export interface LocalVariable {
@@ -76,7 +95,10 @@ export interface LocalVariable {
 /** Memory that the kernel itself declares. */
 export interface DeclaredArray {
   readonly name: string;
-  /** `shared`: one per block. `local`: one per thread, zeros at its declaration. `dynamic`: shared memory whose length the launch gives. */
+  /**
+   * `shared`: one per block. `local`: one per thread, zeros at its declaration. `dynamic`: shared
+   * memory whose length the launch gives.
+   */
   readonly space: 'shared' | 'local' | 'dynamic';
   readonly storage: StorageType;
   /** Elements in all; 0 for `dynamic`. */
@@ -91,7 +113,10 @@ export interface KernelTree {
   readonly locals: readonly LocalVariable[];
   readonly arrays: readonly DeclaredArray[];
   readonly body: readonly Statement[];
-  /** Type of `length`, extents, strides and of the indices of threads: i32, or i64 for tensors of 2^31 elements and more. */
+  /**
+   * Type of `length`, extents, strides and of the indices of threads: i32, or i64 for tensors of
+   * 2^31 elements and more.
+   */
   readonly indexType: 'i32' | 'i64';
   /** Uses a barrier of the whole grid, so has to be launched as a cooperative one. */
   readonly cooperative: boolean;
@@ -105,7 +130,9 @@ interface Node {
 
 /** Where a value lies in memory. Bounds are not checked unless the kernel asks for it. */
 export interface Place extends Node {
-  readonly memory: { readonly kind: 'param'; readonly param: number } | { readonly kind: 'array'; readonly array: number };
+  readonly memory:
+    | { readonly kind: 'param'; readonly param: number }
+    | { readonly kind: 'array'; readonly array: number };
   /** Elements from the memory's beginning; i32, u32 or i64. */
   readonly index: Expression;
   /** The field of a structure. */
@@ -115,8 +142,8 @@ export interface Place extends Node {
 }
 
 /**
- * Elements of a local array that a warp's matrix operations take: this thread's part of a matrix. It begins at `index` (i32),
- * a multiple of `length`.
+ * Elements of a local array that a warp's matrix operations take: this thread's part of a matrix.
+ * It begins at `index` (i32), a multiple of `length`.
  */
 export interface Fragment {
   readonly array: number;
@@ -125,125 +152,267 @@ export interface Fragment {
   readonly length: number;
 }
 
-/** Shapes of matrix products, by what is multiplied: rows of a, columns of b, what they have in common. */
+/**
+ * Shapes of matrix products, by what is multiplied: rows of a, columns of b, what they have in
+ * common.
+ */
 export type MatrixShape = 'm16n8k16' | 'm16n8k8';
 /** What elements are multiplied as. tf32 is an f32 without its lowest 13 bits. */
 export type MatrixType = 'f16' | 'bf16' | 'tf32';
 
-/** Operand and result have one type, but for `popc` and `clz`, which give i32 whatever integer they count in. */
-export type UnaryOperator = 'neg' | 'not' | 'abs' | 'floor' | 'ceil' | 'trunc' | 'rint' | 'sqrt' | 'popc' | 'clz' | 'brev';
 /**
- * Both operands and the result have one type; shifts take a u32 on the right, of which 5 bits (6 for 64-bit) count, as in
- * JavaScript. Integers wrap. `div` of integers truncates, `rem` has the sign of the dividend; by zero both are unspecified, as in PTX.
- * `shr` is arithmetic for i32 and i64, else logical. `min` and `max` of floats are those of Math: NaN wins, -0 < +0.
- * `rem` of floats is JavaScript's `%`, exact. `mulhi` is the upper half of the product of integers.
+ * Operand and result have one type, but for `popc` and `clz`, which give i32 whatever integer they
+ * count in.
  */
-export type BinaryOperator = 'add' | 'sub' | 'mul' | 'div' | 'rem' | 'and' | 'or' | 'xor' | 'shl' | 'shr' | 'min' | 'max' | 'mulhi' | 'copysign';
+export type UnaryOperator =
+  'neg' | 'not' | 'abs' | 'floor' | 'ceil' | 'trunc' | 'rint' | 'sqrt' | 'popc' | 'clz' | 'brev';
+/**
+ * Both operands and the result have one type; shifts take a u32 on the right, of which 5 bits (6
+ * for 64-bit) count, as in JavaScript. Integers wrap. `div` of integers truncates, `rem` has the
+ * sign of the dividend; by zero both are unspecified, as in PTX. `shr` is arithmetic for i32 and
+ * i64, else logical. `min` and `max` of floats are those of Math: NaN wins, -0 < +0. `rem` of
+ * floats is JavaScript's `%`, exact. `mulhi` is the upper half of the product of integers.
+ */
+export type BinaryOperator =
+  | 'add'
+  | 'sub'
+  | 'mul'
+  | 'div'
+  | 'rem'
+  | 'and'
+  | 'or'
+  | 'xor'
+  | 'shl'
+  | 'shr'
+  | 'min'
+  | 'max'
+  | 'mulhi'
+  | 'copysign';
 export type CompareOperator = 'lt' | 'le' | 'gt' | 'ge' | 'eq' | 'ne';
-/** Single instructions whose results differ in the last bits between devices, within the bounds of the PTX ISA. */
-export type ApproximateName = 'div' | 'rcp' | 'sqrt' | 'rsqrt' | 'ex2' | 'lg2' | 'sin' | 'cos' | 'tanh';
-/** Indices of the thread; of the tree's index type for `globalId`, else i32. `lane` and `warp` count within the warp and the block; `dynamicSharedBytes` is what the launch gives. */
+/**
+ * Single instructions whose results differ in the last bits between devices, within the bounds of
+ * the PTX ISA.
+ */
+export type ApproximateName =
+  'div' | 'rcp' | 'sqrt' | 'rsqrt' | 'ex2' | 'lg2' | 'sin' | 'cos' | 'tanh';
+/**
+ * Indices of the thread; of the tree's index type for `globalId`, else i32. `lane` and `warp` count
+ * within the warp and the block; `dynamicSharedBytes` is what the launch gives.
+ */
 export type SpecialName =
-  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim' | 'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}` | 'lane' | 'warp' | 'dynamicSharedBytes' | 'clock' | 'globaltimer';
+  | `${'threadIdx' | 'blockIdx' | 'blockDim' | 'gridDim' | 'globalId' | 'globalSize'}.${'x' | 'y' | 'z'}`
+  | 'lane'
+  | 'warp'
+  | 'dynamicSharedBytes'
+  | 'clock'
+  | 'globaltimer';
 
 /** An expression, and the type of its value. */
-export type Expression = Node & { readonly type: ValueType } & (
+export type Expression = Node & { readonly type: ValueType } &
   /** A bigint for i64 and u64, a boolean for bool, else a number that the type holds exactly. */
-  | { readonly op: 'constant'; readonly value: number | bigint | boolean }
-  | { readonly op: 'local'; readonly local: number }
-  /** A scalar of the ABI (all kinds but `pointer`), widened. */
-  | { readonly op: 'abi'; readonly abi: number }
-  | { readonly op: 'special'; readonly name: SpecialName }
-  | { readonly op: 'unary'; readonly operator: UnaryOperator; readonly operand: Expression }
-  | { readonly op: 'binary'; readonly operator: BinaryOperator; readonly left: Expression; readonly right: Expression }
-  /** a * b + c, rounded once; f32 or f64. */
-  | { readonly op: 'fma'; readonly a: Expression; readonly b: Expression; readonly c: Expression }
-  /** bool. Operands have one type. Comparisons with NaN are false, `ne` true. */
-  | { readonly op: 'compare'; readonly operator: CompareOperator; readonly left: Expression; readonly right: Expression }
-  /** bool; the right side is evaluated only where the left does not decide. */
-  | { readonly op: 'logical'; readonly operator: 'and' | 'or'; readonly left: Expression; readonly right: Expression }
-  /** Only the chosen side is evaluated. */
-  | { readonly op: 'conditional'; readonly test: Expression; readonly then: Expression; readonly otherwise: Expression }
-  /**
-   * From the operand's type to the node's. Integers wrap or extend by the operand's sign; integers to floats and floats to floats round to nearest
-   * even; floats to integers truncate, saturate, and give 0 for NaN; to bool: whether it is not zero; bool gives 0 and 1.
-   * `odd`: to f32, rounded to odd (`round-to-odd.ts`), which a narrower float is made of.
-   */
-  | { readonly op: 'convert'; readonly operand: Expression; readonly odd?: true }
-  /** To the storage type and back: what would be read if the value were written there. */
-  | { readonly op: 'narrow'; readonly storage: StorageType; readonly operand: Expression }
-  /** The same bits in another type of the same size. */
-  | { readonly op: 'bitcast'; readonly operand: Expression }
-  | { readonly op: 'approximate'; readonly name: ApproximateName; readonly operands: readonly Expression[] }
-  | { readonly op: 'load'; readonly place: Place; readonly cache?: 'streaming' | 'volatile' }
-  /** Read, change and write at once; the value from before. `cas`: writes `operand` where the value equals `compare`. Relaxed order, device scope where no other is given. */
-  | {
-    readonly op: 'atomic'; readonly operator: 'add' | 'min' | 'max' | 'and' | 'or' | 'xor' | 'exch' | 'cas'; readonly place: Place; readonly operand: Expression;
-    readonly compare?: Expression; readonly scope: 'block' | 'device' | 'system';
-  }
-  /** All threads that `mask` (u32) names take part. Lane of `shfl` beyond the warp's bounds: the own value. Values of 32 or 64 bits. */
-  | { readonly op: 'shuffle'; readonly mode: 'idx' | 'up' | 'down' | 'bfly'; readonly value: Expression; readonly lane: Expression; readonly width: number; readonly mask: Expression }
-  /** `ballot` gives u32, the others bool. */
-  | { readonly op: 'vote'; readonly mode: 'any' | 'all' | 'uni' | 'ballot'; readonly predicate: Expression; readonly mask: Expression }
-  /** Lanes whose value equals this one's (`any`: u32). */
-  | { readonly op: 'match'; readonly value: Expression; readonly mask: Expression }
-  /** Lanes that run this together; u32. */
-  | { readonly op: 'activemask' }
-  /** Barrier of the block that also counts or joins a predicate. `count` gives i32, the others bool. */
-  | { readonly op: 'barrierReduce'; readonly mode: 'and' | 'or' | 'count'; readonly predicate: Expression }
-  | { readonly op: 'block'; readonly statements: readonly Statement[]; readonly value: Expression }
-);
+  (
+    | { readonly op: 'constant'; readonly value: number | bigint | boolean }
+    | { readonly op: 'local'; readonly local: number }
+    /** A scalar of the ABI (all kinds but `pointer`), widened. */
+    | { readonly op: 'abi'; readonly abi: number }
+    | { readonly op: 'special'; readonly name: SpecialName }
+    | { readonly op: 'unary'; readonly operator: UnaryOperator; readonly operand: Expression }
+    | {
+        readonly op: 'binary';
+        readonly operator: BinaryOperator;
+        readonly left: Expression;
+        readonly right: Expression;
+      }
+    /** a * b + c, rounded once; f32 or f64. */
+    | { readonly op: 'fma'; readonly a: Expression; readonly b: Expression; readonly c: Expression }
+    /** bool. Operands have one type. Comparisons with NaN are false, `ne` true. */
+    | {
+        readonly op: 'compare';
+        readonly operator: CompareOperator;
+        readonly left: Expression;
+        readonly right: Expression;
+      }
+    /** bool; the right side is evaluated only where the left does not decide. */
+    | {
+        readonly op: 'logical';
+        readonly operator: 'and' | 'or';
+        readonly left: Expression;
+        readonly right: Expression;
+      }
+    /** Only the chosen side is evaluated. */
+    | {
+        readonly op: 'conditional';
+        readonly test: Expression;
+        readonly then: Expression;
+        readonly otherwise: Expression;
+      }
+    /**
+     * From the operand's type to the node's. Integers wrap or extend by the operand's sign;
+     * integers to floats and floats to floats round to nearest even; floats to integers truncate,
+     * saturate, and give 0 for NaN; to bool: whether it is not zero; bool gives 0 and 1. `odd`: to
+     * f32, rounded to odd (`round-to-odd.ts`), which a narrower float is made of.
+     */
+    | { readonly op: 'convert'; readonly operand: Expression; readonly odd?: true }
+    /** To the storage type and back: what would be read if the value were written there. */
+    | { readonly op: 'narrow'; readonly storage: StorageType; readonly operand: Expression }
+    /** The same bits in another type of the same size. */
+    | { readonly op: 'bitcast'; readonly operand: Expression }
+    | {
+        readonly op: 'approximate';
+        readonly name: ApproximateName;
+        readonly operands: readonly Expression[];
+      }
+    | { readonly op: 'load'; readonly place: Place; readonly cache?: 'streaming' | 'volatile' }
+    /**
+     * Read, change and write at once; the value from before. `cas`: writes `operand` where the
+     * value equals `compare`. Relaxed order, device scope where no other is given.
+     */
+    | {
+        readonly op: 'atomic';
+        readonly operator: 'add' | 'min' | 'max' | 'and' | 'or' | 'xor' | 'exch' | 'cas';
+        readonly place: Place;
+        readonly operand: Expression;
+        readonly compare?: Expression;
+        readonly scope: 'block' | 'device' | 'system';
+      }
+    /**
+     * All threads that `mask` (u32) names take part. Lane of `shfl` beyond the warp's bounds: the
+     * own value. Values of 32 or 64 bits.
+     */
+    | {
+        readonly op: 'shuffle';
+        readonly mode: 'idx' | 'up' | 'down' | 'bfly';
+        readonly value: Expression;
+        readonly lane: Expression;
+        readonly width: number;
+        readonly mask: Expression;
+      }
+    /** `ballot` gives u32, the others bool. */
+    | {
+        readonly op: 'vote';
+        readonly mode: 'any' | 'all' | 'uni' | 'ballot';
+        readonly predicate: Expression;
+        readonly mask: Expression;
+      }
+    /** Lanes whose value equals this one's (`any`: u32). */
+    | { readonly op: 'match'; readonly value: Expression; readonly mask: Expression }
+    /** Lanes that run this together; u32. */
+    | { readonly op: 'activemask' }
+    /**
+     * Barrier of the block that also counts or joins a predicate. `count` gives i32, the others
+     * bool.
+     */
+    | {
+        readonly op: 'barrierReduce';
+        readonly mode: 'and' | 'or' | 'count';
+        readonly predicate: Expression;
+      }
+    | {
+        readonly op: 'block';
+        readonly statements: readonly Statement[];
+        readonly value: Expression;
+      }
+  );
 
-export type Statement = Node & (
-  | { readonly kind: 'assign'; readonly local: number; readonly value: Expression }
-  /** Floats are rounded to nearest even, to f8 saturating; integers wrap. The value's type is the one the storage is read as. */
-  | { readonly kind: 'store'; readonly place: Place; readonly value: Expression; readonly cache?: 'streaming' | 'volatile' }
-  /** Elements of a `local` array become zero. */
-  | { readonly kind: 'clear'; readonly array: number }
-  | { readonly kind: 'if'; readonly test: Expression; readonly then: readonly Statement[]; readonly otherwise: readonly Statement[] }
-  /**
-   * Repeats while `test` (before each turn; after each where `testAfter`; for ever where there is none), then `update`. `continue` goes to
-   * `update`, and from there to the test. `unroll`: turns to be put in a row, from the source; 0 for all that it has.
-   */
-  | {
-    readonly kind: 'loop'; readonly id: number; readonly test?: Expression; readonly testAfter: boolean; readonly body: readonly Statement[];
-    readonly update: readonly Statement[]; readonly unroll?: number;
-  }
-  /** A group that `break` can leave: an inlined function, a switch. */
-  | { readonly kind: 'group'; readonly id: number; readonly body: readonly Statement[] }
-  /** Leaves the loop or group of this id. */
-  | { readonly kind: 'break'; readonly id: number }
-  | { readonly kind: 'continue'; readonly id: number }
-  /** The thread ends. */
-  | { readonly kind: 'return' }
-  /** The value is dropped. */
-  | { readonly kind: 'evaluate'; readonly value: Expression }
-  /** `block`: all threads of the block. `warp`: those of `mask`. `grid`: of the grid, which is cooperative. */
-  | { readonly kind: 'barrier'; readonly of: 'block' | 'grid' } | { readonly kind: 'barrier'; readonly of: 'warp'; readonly mask: Expression }
-  | { readonly kind: 'fence'; readonly scope: 'block' | 'device' | 'system' }
-  /**
-   * sum += a · b over a warp's fragments, all of whose lanes come here together. Each element of the sum takes the products in the order of the
-   * common dimension, each added in f32 and rounded to nearest; tensor cores add several at once, so that results differ in the last bits.
-   */
-  | { readonly kind: 'matrixProduct'; readonly shape: MatrixShape; readonly type: MatrixType; readonly sum: Fragment; readonly a: Fragment; readonly b: Fragment }
-  /**
-   * `to.length / 2` matrices (1, 2 or 4) of 8 × 8 elements of 16 bits from shared memory, by all lanes of a warp: row r of matrix m begins at `from`
-   * of lane 8 · m + r. Elements 2 · m and 2 · m + 1 of `to` in lane l are columns 2 · (l % 4) and the next of row l / 4; transposed: of column l / 4
-   * the rows.
-   */
-  | { readonly kind: 'loadMatrices'; readonly to: Fragment; readonly from: Place; readonly transposed: boolean }
-  /**
-   * Begins to copy so many elements (4, 8 or 16 bytes) from global to shared memory. Of `given` (i32) only as many are read, the others become
-   * zeros; where it is 0 or less nothing is read, and the index of `from` may be any.
-   */
-  | { readonly kind: 'copyAsync'; readonly to: Place; readonly from: Place; readonly count: number; readonly given?: Expression }
-  /** What this thread has begun to copy since the last commit becomes a group. */
-  | { readonly kind: 'copyCommit' }
-  /** Waits until at most so many of this thread's groups are under way: the latest. 0: for all that it has begun. */
-  | { readonly kind: 'copyWait'; readonly pending: number }
-  /** printf of the device: `format` in C's terms, arguments i32, u32, i64, u64 or f64. */
-  | { readonly kind: 'print'; readonly format: string; readonly values: readonly Expression[] }
-  /** Where `test` is false the kernel fails with an assertion of this message. */
-  | { readonly kind: 'assert'; readonly test: Expression; readonly message: string }
-  | { readonly kind: 'trap' }
-);
+export type Statement = Node &
+  (
+    | { readonly kind: 'assign'; readonly local: number; readonly value: Expression }
+    /**
+     * Floats are rounded to nearest even, to f8 saturating; integers wrap. The value's type is the
+     * one the storage is read as.
+     */
+    | {
+        readonly kind: 'store';
+        readonly place: Place;
+        readonly value: Expression;
+        readonly cache?: 'streaming' | 'volatile';
+      }
+    /** Elements of a `local` array become zero. */
+    | { readonly kind: 'clear'; readonly array: number }
+    | {
+        readonly kind: 'if';
+        readonly test: Expression;
+        readonly then: readonly Statement[];
+        readonly otherwise: readonly Statement[];
+      }
+    /**
+     * Repeats while `test` (before each turn; after each where `testAfter`; for ever where there is
+     * none), then `update`. `continue` goes to `update`, and from there to the test. `unroll`:
+     * turns to be put in a row, from the source; 0 for all that it has.
+     */
+    | {
+        readonly kind: 'loop';
+        readonly id: number;
+        readonly test?: Expression;
+        readonly testAfter: boolean;
+        readonly body: readonly Statement[];
+        readonly update: readonly Statement[];
+        readonly unroll?: number;
+      }
+    /** A group that `break` can leave: an inlined function, a switch. */
+    | { readonly kind: 'group'; readonly id: number; readonly body: readonly Statement[] }
+    /** Leaves the loop or group of this id. */
+    | { readonly kind: 'break'; readonly id: number }
+    | { readonly kind: 'continue'; readonly id: number }
+    /** The thread ends. */
+    | { readonly kind: 'return' }
+    /** The value is dropped. */
+    | { readonly kind: 'evaluate'; readonly value: Expression }
+    /**
+     * `block`: all threads of the block. `warp`: those of `mask`. `grid`: of the grid, which is
+     * cooperative.
+     */
+    | { readonly kind: 'barrier'; readonly of: 'block' | 'grid' }
+    | { readonly kind: 'barrier'; readonly of: 'warp'; readonly mask: Expression }
+    | { readonly kind: 'fence'; readonly scope: 'block' | 'device' | 'system' }
+    /**
+     * sum += a · b over a warp's fragments, all of whose lanes come here together. Each element of
+     * the sum takes the products in the order of the common dimension, each added in f32 and
+     * rounded to nearest; tensor cores add several at once, so that results differ in the last
+     * bits.
+     */
+    | {
+        readonly kind: 'matrixProduct';
+        readonly shape: MatrixShape;
+        readonly type: MatrixType;
+        readonly sum: Fragment;
+        readonly a: Fragment;
+        readonly b: Fragment;
+      }
+    /**
+     * `to.length / 2` matrices (1, 2 or 4) of 8 × 8 elements of 16 bits from shared memory, by all
+     * lanes of a warp: row r of matrix m begins at `from` of lane 8 · m + r. Elements 2 · m and 2 ·
+     * m + 1 of `to` in lane l are columns 2 · (l % 4) and the next of row l / 4; transposed: of
+     * column l / 4 the rows.
+     */
+    | {
+        readonly kind: 'loadMatrices';
+        readonly to: Fragment;
+        readonly from: Place;
+        readonly transposed: boolean;
+      }
+    /**
+     * Begins to copy so many elements (4, 8 or 16 bytes) from global to shared memory. Of `given`
+     * (i32) only as many are read, the others become zeros; where it is 0 or less nothing is read,
+     * and the index of `from` may be any.
+     */
+    | {
+        readonly kind: 'copyAsync';
+        readonly to: Place;
+        readonly from: Place;
+        readonly count: number;
+        readonly given?: Expression;
+      }
+    /** What this thread has begun to copy since the last commit becomes a group. */
+    | { readonly kind: 'copyCommit' }
+    /**
+     * Waits until at most so many of this thread's groups are under way: the latest. 0: for all
+     * that it has begun.
+     */
+    | { readonly kind: 'copyWait'; readonly pending: number }
+    /** printf of the device: `format` in C's terms, arguments i32, u32, i64, u64 or f64. */
+    | { readonly kind: 'print'; readonly format: string; readonly values: readonly Expression[] }
+    /** Where `test` is false the kernel fails with an assertion of this message. */
+    | { readonly kind: 'assert'; readonly test: Expression; readonly message: string }
+    | { readonly kind: 'trap' }
+  );

@@ -1,6 +1,6 @@
 /**
- * Memory of somebody else, used where it is: its owner keeps it until it is given back, which happens once, when all work
- * that uses it here is over.
+ * Memory of somebody else, used where it is: its owner keeps it until it is given back, which
+ * happens once, when all work that uses it here is over.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaArgumentError } from '../ground/errors.js';
@@ -15,7 +15,10 @@ import type { Stream } from './stream.js';
 
 /** What {@link adoptMemory} is told of the memory. */
 export interface AdoptOptions {
-  /** Called once, when the buffer is closed and all work that uses it is over: the memory is its owner's again. */
+  /**
+   * Called once, when the buffer is closed and all work that uses it is over: the memory is its
+   * owner's again.
+   */
   readonly release: () => void;
   /** Whether it must not be written. */
   readonly readOnly?: boolean;
@@ -30,8 +33,22 @@ export class AdoptedMemory extends Allocation {
   private readonly alias: Allocation | undefined;
   private readonly giveBack: () => void;
 
-  constructor(device: Device, address: number, bytes: number, describe: () => string, { release, readOnly = false, label, alias }: AdoptOptions) {
-    super(device, device.stream, device.runtime.handles.adopt(address), bytes, label, describe, true);
+  constructor(
+    device: Device,
+    address: number,
+    bytes: number,
+    describe: () => string,
+    { release, readOnly = false, label, alias }: AdoptOptions,
+  ) {
+    super(
+      device,
+      device.stream,
+      device.runtime.handles.adopt(address),
+      bytes,
+      label,
+      describe,
+      true,
+    );
     this.giveBack = release;
     this.readOnly = readOnly;
     this.alias = alias;
@@ -77,12 +94,15 @@ export class AdoptedMemory extends Allocation {
   protected override end(): void {
     const end = this.return();
     this.device.freeing(end);
-    end.catch((error: unknown) => { this.device.unclaimed(error); });
+    end.catch((error: unknown) => {
+      this.device.unclaimed(error);
+    });
   }
 
   private async return(): Promise<void> {
     const { runtime } = this.device;
-    // Where this is called by a function that is being captured, its streams cannot be waited for before it has returned.
+    // Where this is called by a function that is being captured, its streams cannot be waited for
+    // before it has returned.
     await Promise.resolve();
     try {
       await this.settled();
@@ -95,37 +115,63 @@ export class AdoptedMemory extends Allocation {
 
   private checkAccess(access: number): void {
     if (!this.readOnly || (access & ACCESS_WRITE) === 0) return;
-    throw new CudaArgumentError('buffer', `${this.toString()} must not be written, as its owner has said. Copy it first; to kernels that only read it pass it as input(dtype).`);
+    throw new CudaArgumentError(
+      'buffer',
+      `${this.toString()} must not be written, as its owner has said. Copy it first; to ` +
+        'kernels that only read it pass it as input(dtype).',
+    );
   }
 }
 
 /**
  * A buffer of `length` elements at an address of somebody else's on this device.
  *
- * Rejects with CudaArgumentError where the driver knows of no such memory, or has it on another device. Then nothing was
- * taken over: `release` is not called. cuPointerGetAttribute
+ * Rejects with CudaArgumentError where the driver knows of no such memory, or has it on another
+ * device. Then nothing was taken over: `release` is not called. cuPointerGetAttribute
  */
-export async function adoptMemory<D extends DTypeName>(device: Device, dtype: DType<D>, length: number, address: bigint, options: AdoptOptions): Promise<DeviceBuffer<D>> {
+export async function adoptMemory<D extends DTypeName>(
+  device: Device,
+  dtype: DType<D>,
+  length: number,
+  address: bigint,
+  options: AdoptOptions,
+): Promise<DeviceBuffer<D>> {
   const bytes = length * dtype.bytes;
   if (bytes > 0) await checkPlace(device, address, bytes);
   device.check();
   const { label } = options;
   const memory = new AdoptedMemory(
-    device, bytes === 0 ? 0 : Number(address), bytes, () => `adopted ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`, options,
+    device,
+    bytes === 0 ? 0 : Number(address),
+    bytes,
+    () => `adopted ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`,
+    options,
   );
   device.adopted(memory);
   return new DeviceBuffer(memory, dtype, 0, length, undefined);
 }
 
 async function checkPlace(device: Device, address: bigint, bytes: number): Promise<void> {
-  if (address > BigInt(Number.MAX_SAFE_INTEGER)) throw invalid('address', 'an address below 2^53', address);
+  if (address > BigInt(Number.MAX_SAFE_INTEGER))
+    throw invalid('address', 'an address below 2^53', address);
   const place = await device.runtime.call('pointerPlace', Number(address));
   const hex = `0x${address.toString(16)}`;
-  if (place === undefined) throw invalid('address', `memory that the driver of ${device.name} knows`, hex);
+  if (place === undefined)
+    throw invalid('address', `memory that the driver of ${device.name} knows`, hex);
   if (!place.device) throw invalid('address', 'memory of the device', `${hex}, memory of the host`);
   // A CPU device has a driver to itself, in which it is the first.
   if (device.kind === 'cuda' && !place.managed && place.ordinal !== device.ordinal) {
-    throw invalid('address', `memory of cuda:${device.ordinal}`, `${hex}, memory of cuda:${place.ordinal}`, 'Copy it on its own device, or open that one.');
+    throw invalid(
+      'address',
+      `memory of cuda:${device.ordinal}`,
+      `${hex}, memory of cuda:${place.ordinal}`,
+      'Copy it on its own device, or open that one.',
+    );
   }
-  if (Number(address) + bytes > place.end) throw invalid('address', `${bytes} bytes of one allocation`, `${hex}, of which ${place.end - Number(address)} bytes are left`);
+  if (Number(address) + bytes > place.end)
+    throw invalid(
+      'address',
+      `${bytes} bytes of one allocation`,
+      `${hex}, of which ${place.end - Number(address)} bytes are left`,
+    );
 }

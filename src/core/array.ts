@@ -1,11 +1,26 @@
 /**
- * Arrays: texels that the device keeps in an order of its own, reached by coordinates. Textures read them with
- * filtering in up to three dimensions, surfaces write them; copies go in and out. On the host they are dense, channels
- * innermost, then x, y and z.
+ * Arrays: texels that the device keeps in an order of its own, reached by coordinates. Textures
+ * read them with filtering in up to three dimensions, surfaces write them; copies go in and out. On
+ * the host they are dense, channels innermost, then x, y and z.
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_FROM_ARRAY, COPY_TO_ARRAY, OP } from '../runtime/commands.js';
+import {
+  ACCESS_READ,
+  ACCESS_SHIFT,
+  ACCESS_WHOLE,
+  ACCESS_WRITE,
+  COPY_DEVICE_TO_DEVICE,
+  COPY_FROM_ARRAY,
+  COPY_TO_ARRAY,
+  OP,
+} from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
-import { checkBoolean, checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkDType,
+  checkInteger,
+  checkOptions,
+  invalid,
+} from '../ground/arguments.js';
 import { DeviceBox } from './box.js';
 import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
@@ -113,15 +128,16 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   }
 
   /**
-   * Copies dense host data in: all of the array. As for {@link DeviceBuffer.write}, more than 64 KiB must be left alone
-   * until the write resolves. cuMemcpy3DAsync
+   * Copies dense host data in: all of the array. As for {@link DeviceBuffer.write}, more than 64
+   * KiB must be left alone until the write resolves. cuMemcpy3DAsync
    *
    * @throws CudaArgumentError for a wrong dtype or length
    */
   write(stream: Stream, source: HostArray<D> | ArrayBuffer | SharedArrayBuffer): Pending {
     this.check(stream);
     const encoder = encoderFor(this.dtype, source, false, 'source');
-    if (encoder.bytes !== this.length * this.dtype.bytes) throw invalid('source', `${this.length} elements`, source);
+    if (encoder.bytes !== this.length * this.dtype.bytes)
+      throw invalid('source', `${this.length} elements`, source);
     return writeRegion(stream, this.device.staging, this.region(), encoder, this.toString());
   }
 
@@ -130,10 +146,20 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     this.check(stream);
     checkOptions('options', options, ['into']);
     const { target, decoder } = readTarget(this.dtype, this.length, options.into);
-    return readRegion(stream, this.device.staging, this.region(), decoder, this.toString(), () => target as HostArray<D>);
+    return readRegion(
+      stream,
+      this.device.staging,
+      this.region(),
+      decoder,
+      this.toString(),
+      () => target as HostArray<D>,
+    );
   }
 
-  /** Copies all of the array from a box of `width × channels` elements by `height` by `depth` on the same device. cuMemcpy3DAsync */
+  /**
+   * Copies all of the array from a box of `width × channels` elements by `height` by `depth` on the
+   * same device. cuMemcpy3DAsync
+   */
   copyFrom(stream: Stream, source: DeviceBox<D>): Pending {
     this.check(stream);
     this.checkBox('source', source);
@@ -148,8 +174,8 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   }
 
   /**
-   * Frees the array once all work on it is over; while a stream waits for a value that is put off, and this does not wait
-   * for it. cuArrayDestroy
+   * Frees the array once all work on it is over; while a stream waits for a value that is put off,
+   * and this does not wait for it. cuArrayDestroy
    */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
@@ -163,7 +189,11 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
   }
 
   toString(): string {
-    return `DeviceArray<${this.dtype.name} ${this.depth}×${this.height}×${this.width}×${this.channels}> on ${this.device.title}${this.isClosed ? ', closed' : ''}`;
+    return (
+      `DeviceArray<${this.dtype.name} ` +
+      `${this.depth}×${this.height}×${this.width}×${this.channels}> on ` +
+      `${this.device.title}${this.isClosed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -172,7 +202,11 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
 
   /** @internal */
   checkAlive(): void {
-    if (this.memory.disposed) throw new CudaDisposedError(`${this.toString()}: used after it was closed. Make another with await device.allocArray().`);
+    if (this.memory.disposed)
+      throw new CudaDisposedError(
+        `${this.toString()}: used after it was closed. Make another with await ` +
+          'device.allocArray().',
+      );
     this.device.check();
   }
 
@@ -183,11 +217,25 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
     stream.order(this.memory, access);
     stream.order(box.memory, boxAccess);
     const line = this.lineBytes;
-    const here: BoxEnd = { handle: this.memory.handle | (access << ACCESS_SHIFT), offset: 0, pitch: line, rows: this.height };
+    const here: BoxEnd = {
+      handle: this.memory.handle | (access << ACCESS_SHIFT),
+      offset: 0,
+      pitch: line,
+      rows: this.height,
+    };
     const there = box.end(box.memory.handle, boxAccess);
     const body = stream.begin(OP.copy3D, 18, root);
     const kind = COPY_DEVICE_TO_DEVICE | (toArray ? COPY_TO_ARRAY : COPY_FROM_ARRAY);
-    putBox(stream.runtime.ring.memory, body, toArray ? here : there, toArray ? there : here, line, this.height, this.depth, kind);
+    putBox(
+      stream.runtime.ring.memory,
+      body,
+      toArray ? here : there,
+      toArray ? there : here,
+      line,
+      this.height,
+      this.depth,
+      kind,
+    );
     const mark = stream.commit();
     stream.used(this.memory, access, mark);
     stream.used(box.memory, boxAccess, mark);
@@ -200,47 +248,123 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
 
   private region(): Region {
     const line = this.lineBytes;
-    return { resource: this.memory, offset: 0, line, rows: this.height, pitch: line, depth: this.depth, slicePitch: line * this.height, whole: true, array: true };
+    return {
+      resource: this.memory,
+      offset: 0,
+      line,
+      rows: this.height,
+      pitch: line,
+      depth: this.depth,
+      slicePitch: line * this.height,
+      whole: true,
+      array: true,
+    };
   }
 
   private checkBox(argument: string, box: DeviceBox<D>): void {
-    if (!(box instanceof DeviceBox)) throw invalid(argument, 'a DeviceBox', box, 'Make one with buffer.box({ width, height, depth }) or image.box().');
+    if (!(box instanceof DeviceBox))
+      throw invalid(
+        argument,
+        'a DeviceBox',
+        box,
+        'Make one with buffer.box({ width, height, depth }) or image.box().',
+      );
     box.checkAlive();
-    if (box.device.runtime !== this.device.runtime) throw invalid(argument, `memory of ${this.device.title}`, box);
-    const fits = box.dtype.name === this.dtype.name && box.width === this.width * this.channels && box.height === this.height && box.depth === this.depth;
-    if (!fits) throw invalid(argument, `${this.dtype.name}, ${this.depth} × ${this.height} × ${this.width * this.channels} elements`, box);
+    if (box.device.runtime !== this.device.runtime)
+      throw invalid(argument, `memory of ${this.device.title}`, box);
+    const fits =
+      box.dtype.name === this.dtype.name &&
+      box.width === this.width * this.channels &&
+      box.height === this.height &&
+      box.depth === this.depth;
+    if (!fits)
+      throw invalid(
+        argument,
+        `${this.dtype.name}, ${this.depth} × ${this.height} × ${this.width * this.channels} ` +
+          'elements',
+        box,
+      );
   }
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
   }
 }
 
 /** @internal */
-export async function createArray<D extends DTypeName>(device: Device, dtype: DType<D>, given: ArraySize): Promise<DeviceArray<D>> {
+export async function createArray<D extends DTypeName>(
+  device: Device,
+  dtype: DType<D>,
+  given: ArraySize,
+): Promise<DeviceArray<D>> {
   checkDType(dtype);
   const format = texelFormat('dtype', dtype);
   if (given === undefined) throw invalid('size', 'an object with width', given);
-  checkOptions('size', given, ['width', 'height', 'depth', 'channels', 'layered', 'cube', 'surface']);
-  const { width, height = 0, depth = 0, channels = 1, layered = false, cube = false, surface = false } = given;
+  checkOptions('size', given, [
+    'width',
+    'height',
+    'depth',
+    'channels',
+    'layered',
+    'cube',
+    'surface',
+  ]);
+  const {
+    width,
+    height = 0,
+    depth = 0,
+    channels = 1,
+    layered = false,
+    cube = false,
+    surface = false,
+  } = given;
   checkInteger('size.width', width, 1, 0x7fffffff, 'texels');
   checkInteger('size.height', height, given.height === undefined ? 0 : 1, 0x7fffffff, 'rows');
-  checkInteger('size.depth', depth, given.depth === undefined ? 0 : 1, 0x7fffffff, layered ? 'layers' : 'slices');
-  if (channels !== 1 && channels !== 2 && channels !== 4) throw invalid('size.channels', '1, 2 or 4', channels);
+  checkInteger(
+    'size.depth',
+    depth,
+    given.depth === undefined ? 0 : 1,
+    0x7fffffff,
+    layered ? 'layers' : 'slices',
+  );
+  if (channels !== 1 && channels !== 2 && channels !== 4)
+    throw invalid('size.channels', '1, 2 or 4', channels);
   checkBoolean('size.layered', layered);
   checkBoolean('size.cube', cube);
   checkBoolean('size.surface', surface);
-  if (depth > 0 && height === 0 && !layered) throw invalid('size.height', 'a number of rows where there is a depth', given.height, 'Write layered: true for rows of layers.');
+  if (depth > 0 && height === 0 && !layered)
+    throw invalid(
+      'size.height',
+      'a number of rows where there is a depth',
+      given.height,
+      'Write layered: true for rows of layers.',
+    );
   if (layered && depth === 0) throw invalid('size.depth', 'the number of layers', given.depth);
   if (cube && (width !== height || (layered ? depth % 6 !== 0 : depth !== 6))) {
     throw invalid('size', 'square faces, six of them (or a multiple of six where layered)', given);
   }
-  const flags = (layered ? CUDA_ARRAY3D_LAYERED : 0) | (cube ? CUDA_ARRAY3D_CUBEMAP : 0) | (surface ? CUDA_ARRAY3D_SURFACE_LDST : 0);
-  const array = await device.runtime.call('createArray', { Width: width, Height: height, Depth: depth, Format: format, NumChannels: channels, Flags: flags });
+  const flags =
+    (layered ? CUDA_ARRAY3D_LAYERED : 0) |
+    (cube ? CUDA_ARRAY3D_CUBEMAP : 0) |
+    (surface ? CUDA_ARRAY3D_SURFACE_LDST : 0);
+  const array = await device.runtime.call('createArray', {
+    Width: width,
+    Height: height,
+    Depth: depth,
+    Format: format,
+    NumChannels: channels,
+    Flags: flags,
+  });
   const bytes = width * Math.max(1, height) * Math.max(1, depth) * channels * dtype.bytes;
-  const memory = new ArrayMemory(device, array, bytes, () => `allocArray ${dtype.name} ${depth}×${height}×${width}×${channels}`);
+  const memory = new ArrayMemory(
+    device,
+    array,
+    bytes,
+    () => `allocArray ${dtype.name} ${depth}×${height}×${width}×${channels}`,
+  );
   device.ledger.take(memory);
   return new DeviceArray(memory, dtype, { width, height, depth, channels, layered, cube, surface });
 }

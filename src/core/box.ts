@@ -1,8 +1,19 @@
 /**
- * Boxes: device memory seen as `depth` slices of `height` rows of `width` elements, for copies in three dimensions. Rows
- * lie a pitch apart, slices a number of rows. On the host they are dense, x innermost, slices outermost.
+ * Boxes: device memory seen as `depth` slices of `height` rows of `width` elements, for copies in
+ * three dimensions. Rows lie a pitch apart, slices a number of rows. On the host they are dense, x
+ * innermost, slices outermost.
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP } from '../runtime/commands.js';
+import {
+  ACCESS_READ,
+  ACCESS_SHIFT,
+  ACCESS_WHOLE,
+  ACCESS_WRITE,
+  COPY_DEVICE_TO_DEVICE,
+  COPY_DEVICE_TO_HOST,
+  COPY_HOST_TO_DEVICE,
+  COPY_PEER,
+  OP,
+} from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceBuffer } from './buffer.js';
@@ -49,7 +60,10 @@ export interface BoxArea extends BoxSize {
   z: number;
 }
 
-/** A view of device memory in three dimensions; it frees nothing. Made by {@link DeviceBuffer.box} and {@link DeviceBuffer2D.box}. */
+/**
+ * A view of device memory in three dimensions; it frees nothing. Made by {@link DeviceBuffer.box}
+ * and {@link DeviceBuffer2D.box}.
+ */
 export class DeviceBox<D extends DTypeName = DTypeName> {
   readonly dtype: DType<D>;
   /** Elements of a row. */
@@ -70,7 +84,15 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   private readonly owner: object;
 
   /** @internal */
-  constructor(memory: Allocation, dtype: DType<D>, size: BoxSize, pitch: number, sliceStride: number, byteOffset: number, owner: object) {
+  constructor(
+    memory: Allocation,
+    dtype: DType<D>,
+    size: BoxSize,
+    pitch: number,
+    sliceStride: number,
+    byteOffset: number,
+    owner: object,
+  ) {
     this.memory = memory;
     this.dtype = dtype;
     this.width = size.width;
@@ -97,45 +119,81 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * Copies dense host data in: `width × height × depth` elements, x innermost. As for {@link DeviceBuffer.write}, more than
-   * 64 KiB of a plain array must be left alone until the write resolves. cuMemcpy3DAsync
+   * Copies dense host data in: `width × height × depth` elements, x innermost. As for
+   * {@link DeviceBuffer.write}, more than 64 KiB of a plain array must be left alone until the
+   * write resolves. cuMemcpy3DAsync
    *
    * @throws CudaArgumentError for a wrong dtype or length
    */
-  write(stream: Stream, source: HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>): Pending {
+  write(
+    stream: Stream,
+    source: HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>,
+  ): Pending {
     this.check(stream);
     if (source instanceof PinnedBuffer) return this.copyHost(stream, source, true);
     const encoder = encoderFor(this.dtype, source, false, 'source');
-    if (encoder.bytes !== this.length * this.dtype.bytes) throw invalid('source', this.count(), source);
+    if (encoder.bytes !== this.length * this.dtype.bytes)
+      throw invalid('source', this.count(), source);
     return writeRegion(stream, this.device.staging, this.region(), encoder, this.toString());
   }
 
   /** Copies into page-locked memory of `width × height × depth` elements. cuMemcpy3DAsync */
   read(stream: Stream, target: PinnedBuffer<D>): Pending;
-  /** Copies to dense host data, `width × height × depth` elements, x innermost; gives the dtype's host array. cuMemcpy3DAsync */
+  /**
+   * Copies to dense host data, `width × height × depth` elements, x innermost; gives the dtype's
+   * host array. cuMemcpy3DAsync
+   */
   read(stream: Stream, options?: { into?: HostArray<D> | undefined }): Pending<HostArray<D>>;
-  read(stream: Stream, target: PinnedBuffer<D> | { into?: HostArray<D> | undefined } = {}): Pending | Pending<HostArray<D>> {
+  read(
+    stream: Stream,
+    target: PinnedBuffer<D> | { into?: HostArray<D> | undefined } = {},
+  ): Pending | Pending<HostArray<D>> {
     this.check(stream);
     if (target instanceof PinnedBuffer) return this.copyHost(stream, target, false);
     checkOptions('options', target, ['into']);
-    const { target: array, decoder } = readTarget(this.dtype, this.length, target.into, { count: this.count() });
-    return readRegion(stream, this.device.staging, this.region(), decoder, this.toString(), () => array as HostArray<D>);
+    const { target: array, decoder } = readTarget(this.dtype, this.length, target.into, {
+      count: this.count(),
+    });
+    return readRegion(
+      stream,
+      this.device.staging,
+      this.region(),
+      decoder,
+      this.toString(),
+      () => array as HostArray<D>,
+    );
   }
 
   /**
-   * Copies from another box of the same size and dtype, which may lie otherwise and on another device; ordered as
-   * {@link DeviceBuffer.copyFrom}. cuMemcpy3DAsync, cuMemcpy3DPeerAsync
+   * Copies from another box of the same size and dtype, which may lie otherwise and on another
+   * device; ordered as {@link DeviceBuffer.copyFrom}. cuMemcpy3DAsync, cuMemcpy3DPeerAsync
    *
    * @param stream of this box's device
-   * @throws CudaArgumentError for another size or dtype, or where the two may overlap; CudaError (ERR_CUDA_CAPTURE) as
-   * {@link DeviceBuffer.copyFrom}
+   * @throws CudaArgumentError for another size or dtype, or where the two may overlap; CudaError
+   *   (ERR_CUDA_CAPTURE) as {@link DeviceBuffer.copyFrom}
    */
   copyFrom(stream: Stream, source: DeviceBox<D>): Pending {
     this.check(stream);
-    if (!(source instanceof DeviceBox)) throw invalid('source', 'a DeviceBox', source, 'Make one with buffer.box({ width, height, depth }).');
+    if (!(source instanceof DeviceBox))
+      throw invalid(
+        'source',
+        'a DeviceBox',
+        source,
+        'Make one with buffer.box({ width, height, depth }).',
+      );
     source.checkAlive();
-    if (source.dtype.name !== this.dtype.name || source.width !== this.width || source.height !== this.height || source.depth !== this.depth) {
-      throw invalid('source', this.shape(), source.shape(), 'Copy parts with crop({ x, y, z, width, height, depth }).');
+    if (
+      source.dtype.name !== this.dtype.name ||
+      source.width !== this.width ||
+      source.height !== this.height ||
+      source.depth !== this.depth
+    ) {
+      throw invalid(
+        'source',
+        this.shape(),
+        source.shape(),
+        'Copy parts with crop({ x, y, z, width, height, depth }).',
+      );
     }
     return copyBox(stream, this, source);
   }
@@ -143,7 +201,8 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   /** A view of a part, laid out likewise. */
   crop(area: BoxArea): DeviceBox<D> {
     this.checkAlive();
-    if (area === undefined) throw invalid('area', 'an object with x, y, z, width, height and depth', area);
+    if (area === undefined)
+      throw invalid('area', 'an object with x, y, z, width, height and depth', area);
     checkOptions('area', area, ['x', 'y', 'z', 'width', 'height', 'depth']);
     const { x, y, z, width, height, depth } = area;
     checkInteger('area.x', x, 0, this.width, 'elements');
@@ -153,7 +212,15 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     checkInteger('area.height', height, 0, this.height - y, 'rows');
     checkInteger('area.depth', depth, 0, this.depth - z, 'slices');
     const offset = this.byteOffset + (z * this.sliceStride + y) * this.pitch + x * this.dtype.bytes;
-    return new DeviceBox(this.memory, this.dtype, { width, height, depth }, this.pitch, this.sliceStride, offset, this.owner);
+    return new DeviceBox(
+      this.memory,
+      this.dtype,
+      { width, height, depth },
+      this.pitch,
+      this.sliceStride,
+      offset,
+      this.owner,
+    );
   }
 
   toString(): string {
@@ -169,14 +236,23 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
   /** Bytes from the first to the last element. @internal */
   get extent(): number {
     if (this.length === 0) return 0;
-    return ((this.depth - 1) * this.sliceStride + this.height - 1) * this.pitch + this.width * this.dtype.bytes;
+    return (
+      ((this.depth - 1) * this.sliceStride + this.height - 1) * this.pitch +
+      this.width * this.dtype.bytes
+    );
   }
 
   /** @internal */
   region(): Region {
     return {
-      resource: this.memory, offset: this.byteOffset, line: this.width * this.dtype.bytes, rows: this.height, pitch: this.pitch,
-      depth: this.depth, slicePitch: this.pitch * this.sliceStride, whole: this.isWhole,
+      resource: this.memory,
+      offset: this.byteOffset,
+      line: this.width * this.dtype.bytes,
+      rows: this.height,
+      pitch: this.pitch,
+      depth: this.depth,
+      slicePitch: this.pitch * this.sliceStride,
+      whole: this.isWhole,
     };
   }
 
@@ -187,7 +263,12 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
 
   /** @internal */
   end(handle: number, access: number): BoxEnd {
-    return { handle: handle | (access << ACCESS_SHIFT), offset: this.byteOffset, pitch: this.pitch, rows: this.sliceStride };
+    return {
+      handle: handle | (access << ACCESS_SHIFT),
+      offset: this.byteOffset,
+      pitch: this.pitch,
+      rows: this.sliceStride,
+    };
   }
 
   private copyHost(stream: Stream, host: PinnedBuffer<D>, toDevice: boolean): Pending {
@@ -201,10 +282,24 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
     stream.order(host.memory, hostAccess);
     const line = this.width * this.dtype.bytes;
     const here = this.end(this.memory.handle, access);
-    const there: BoxEnd = { handle: host.memory.handle | (hostAccess << ACCESS_SHIFT), offset: host.byteOffset, pitch: line, rows: this.height };
+    const there: BoxEnd = {
+      handle: host.memory.handle | (hostAccess << ACCESS_SHIFT),
+      offset: host.byteOffset,
+      pitch: line,
+      rows: this.height,
+    };
     const body = stream.begin(OP.copy3D, 18, root);
     const kind = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
-    putBox(stream.runtime.ring.memory, body, toDevice ? here : there, toDevice ? there : here, line, this.height, this.depth, kind);
+    putBox(
+      stream.runtime.ring.memory,
+      body,
+      toDevice ? here : there,
+      toDevice ? there : here,
+      line,
+      this.height,
+      this.depth,
+      kind,
+    );
     const mark = stream.commit();
     stream.used(this.memory, access, mark);
     stream.used(host.memory, hostAccess, mark);
@@ -226,20 +321,27 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
 
   /** @internal */
   checkAlive(): void {
-    if (this.memory.disposed) throw new CudaDisposedError(`${this.toString()}: used after its buffer was closed.`);
+    if (this.memory.disposed)
+      throw new CudaDisposedError(`${this.toString()}: used after its buffer was closed.`);
     this.device.check();
   }
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
   }
 }
 
 /** A box that begins where the buffer does. `owner` is what it keeps alive. @internal */
-export function boxOf<D extends DTypeName>(buffer: DeviceBuffer<D>, layout: BoxLayout, owner: object): DeviceBox<D> {
-  if (layout === undefined) throw invalid('layout', 'an object with width, height and depth', layout);
+export function boxOf<D extends DTypeName>(
+  buffer: DeviceBuffer<D>,
+  layout: BoxLayout,
+  owner: object,
+): DeviceBox<D> {
+  if (layout === undefined)
+    throw invalid('layout', 'an object with width, height and depth', layout);
   checkOptions('layout', layout, ['width', 'height', 'depth', 'rowStride', 'sliceStride']);
   const { width, height, depth } = layout;
   const { dtype } = buffer;
@@ -247,34 +349,70 @@ export function boxOf<D extends DTypeName>(buffer: DeviceBuffer<D>, layout: BoxL
   checkInteger('layout.height', height, 0, MAX_PITCH, 'rows');
   checkInteger('layout.depth', depth, 0, MAX_PITCH, 'slices');
   const { rowStride = width, sliceStride = height } = layout;
-  checkInteger('layout.rowStride', rowStride, width, Math.floor(MAX_PITCH / dtype.bytes), 'elements');
+  checkInteger(
+    'layout.rowStride',
+    rowStride,
+    width,
+    Math.floor(MAX_PITCH / dtype.bytes),
+    'elements',
+  );
   checkInteger('layout.sliceStride', sliceStride, height, MAX_PITCH, 'rows');
-  const box = new DeviceBox(buffer.memory, dtype, { width, height, depth }, rowStride * dtype.bytes, sliceStride, buffer.byteOffset, owner);
+  const box = new DeviceBox(
+    buffer.memory,
+    dtype,
+    { width, height, depth },
+    rowStride * dtype.bytes,
+    sliceStride,
+    buffer.byteOffset,
+    owner,
+  );
   if (box.extent > buffer.byteLength) {
-    throw invalid('layout', `a box that ends within the buffer's ${buffer.length} elements`, `one that ends after ${box.extent / dtype.bytes}`);
+    throw invalid(
+      'layout',
+      `a box that ends within the buffer's ${buffer.length} elements`,
+      `one that ends after ${box.extent / dtype.bytes}`,
+    );
   }
   return box;
 }
 
-/** Copies between boxes of one size and dtype; everything but their devices and overlap has been checked. @internal */
-export function copyBox(stream: Stream, target: DeviceBox, source: DeviceBox, access = target.wholeAccess()): Pending {
+/**
+ * Copies between boxes of one size and dtype; everything but their devices and overlap has been
+ * checked. @internal
+ */
+export function copyBox(
+  stream: Stream,
+  target: DeviceBox,
+  source: DeviceBox,
+  access = target.wholeAccess(),
+): Pending {
   if (target.length === 0) return new Pending(stream, stream.nextRoot(), stream.mark);
   const from = memoryFor(source.memory, target.device.shared);
   if (from === undefined) return copyThroughHost(stream, target, source);
   if (from instanceof ForeignMemory) from.checkSource(stream, 'source');
   if (
-    target.memory === source.memory && source.byteOffset < target.byteOffset + target.extent &&
+    target.memory === source.memory &&
+    source.byteOffset < target.byteOffset + target.extent &&
     target.byteOffset < source.byteOffset + source.extent
   ) {
-    throw new CudaArgumentError('source', 'source: may overlap this box. Copy through another buffer.');
+    throw new CudaArgumentError(
+      'source',
+      'source: may overlap this box. Copy through another buffer.',
+    );
   }
   const root = stream.nextRoot();
   stream.order(from, ACCESS_READ);
   stream.order(target.memory, ACCESS_WRITE);
   const body = stream.begin(OP.copy3D, 18, root);
   putBox(
-    stream.runtime.ring.memory, body, target.end(target.memory.handle, access), source.end(from.handle, ACCESS_READ),
-    target.width * target.dtype.bytes, target.height, target.depth, from === source.memory ? COPY_DEVICE_TO_DEVICE : COPY_PEER,
+    stream.runtime.ring.memory,
+    body,
+    target.end(target.memory.handle, access),
+    source.end(from.handle, ACCESS_READ),
+    target.width * target.dtype.bytes,
+    target.height,
+    target.depth,
+    from === source.memory ? COPY_DEVICE_TO_DEVICE : COPY_PEER,
   );
   const mark = stream.commit();
   stream.used(from, ACCESS_READ, mark);

@@ -1,8 +1,16 @@
 /**
- * Pitched two-dimensional buffers: images of `height` rows of `width` pixels of `channels` elements, each row beginning
- * at a multiple of the pitch. On the host they are dense, rows first, channels innermost (HWC).
+ * Pitched two-dimensional buffers: images of `height` rows of `width` pixels of `channels`
+ * elements, each row beginning at a multiple of the pitch. On the host they are dense, rows first,
+ * channels innermost (HWC).
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, OP } from '../runtime/commands.js';
+import {
+  ACCESS_READ,
+  ACCESS_SHIFT,
+  ACCESS_WHOLE,
+  ACCESS_WRITE,
+  COPY_DEVICE_TO_DEVICE,
+  OP,
+} from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
@@ -19,7 +27,10 @@ import { Stream } from './stream.js';
 import { readRegion, writeRegion } from './transfer.js';
 import type { Region } from './transfer.js';
 
-/** Rows begin at multiples of this, as cuMemAllocPitch makes them: loads of whole rows are aligned for every dtype. */
+/**
+ * Rows begin at multiples of this, as cuMemAllocPitch makes them: loads of whole rows are aligned
+ * for every dtype.
+ */
 export const PITCH_ALIGN = 512;
 
 /** Shape of an image: `height × width × channels` elements. */
@@ -51,7 +62,14 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   private readonly owner: DeviceBuffer2D<D> | undefined;
 
   /** @internal */
-  constructor(memory: Allocation, dtype: DType<D>, size: Required<Size2D>, pitch: number, byteOffset: number, owner: DeviceBuffer2D<D> | undefined) {
+  constructor(
+    memory: Allocation,
+    dtype: DType<D>,
+    size: Required<Size2D>,
+    pitch: number,
+    byteOffset: number,
+    owner: DeviceBuffer2D<D> | undefined,
+  ) {
     this.memory = memory;
     this.dtype = dtype;
     this.width = size.width;
@@ -106,8 +124,9 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   /**
-   * Copies a dense host image in: `height × width × channels` elements, rows first, channels innermost. As for
-   * {@link DeviceBuffer.write}, more than 64 KiB must be left alone until the write resolves. cuMemcpy2DAsync
+   * Copies a dense host image in: `height × width × channels` elements, rows first, channels
+   * innermost. As for {@link DeviceBuffer.write}, more than 64 KiB must be left alone until the
+   * write resolves. cuMemcpy2DAsync
    *
    * @throws CudaArgumentError for a wrong dtype or length
    */
@@ -115,20 +134,37 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     this.check(stream);
     const encoder = encoderFor(this.dtype, source, false, 'source');
     if (encoder.bytes !== this.length * this.dtype.bytes) {
-      throw invalid('source', `${this.height} × ${this.width} × ${this.channels} = ${this.length} elements`, source);
+      throw invalid(
+        'source',
+        `${this.height} × ${this.width} × ${this.channels} = ${this.length} elements`,
+        source,
+      );
     }
     return writeRegion(stream, this.device.staging, this.region(), encoder, this.name());
   }
 
-  /** Copies to a dense host image, `height × width × channels` elements; gives the dtype's host array. cuMemcpy2DAsync */
+  /**
+   * Copies to a dense host image, `height × width × channels` elements; gives the dtype's host
+   * array. cuMemcpy2DAsync
+   */
   read(stream: Stream, options: { into?: HostArray<D> | undefined } = {}): Pending<HostArray<D>> {
     this.check(stream);
     checkOptions('options', options, ['into']);
     const { target, decoder } = readTarget(this.dtype, this.length, options.into);
-    return readRegion(stream, this.device.staging, this.region(), decoder, this.name(), () => target as HostArray<D>);
+    return readRegion(
+      stream,
+      this.device.staging,
+      this.region(),
+      decoder,
+      this.name(),
+      () => target as HostArray<D>,
+    );
   }
 
-  /** Sets every element to `value`; the padding of rows is left alone. cuMemsetD2D8Async, D2D16, D2D32 */
+  /**
+   * Sets every element to `value`; the padding of rows is left alone. cuMemsetD2D8Async, D2D16,
+   * D2D32
+   */
   fill(stream: Stream, value: Scalar<D>): Pending {
     this.check(stream);
     const pattern = fillPattern(this.dtype, value);
@@ -139,15 +175,44 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     let mark: number;
     if (pattern.words === undefined) {
       const { bits, value } = pattern;
-      mark = putMemset(stream, root, memory, this.wholeAccess(), { offset, bits, value, width: this.lineBytes / (bits / 8), height, pitch });
+      mark = putMemset(stream, root, memory, this.wholeAccess(), {
+        offset,
+        bits,
+        value,
+        width: this.lineBytes / (bits / 8),
+        height,
+        pitch,
+      });
     } else {
-      // No memset has 64 bits: two of 32, each touching every other word, make the first row; copies double it.
+      // No memset has 64 bits: two of 32, each touching every other word, make the first row;
+      // copies double it.
       const [low, high] = pattern.words;
       const elements = this.width * this.channels;
-      putMemset(stream, root, memory, this.wholeAccess(), { offset, bits: 32, value: low, width: 1, height: elements, pitch: 8 });
-      mark = putMemset(stream, root, memory, ACCESS_WRITE, { offset: offset + 4, bits: 32, value: high, width: 1, height: elements, pitch: 8 });
+      putMemset(stream, root, memory, this.wholeAccess(), {
+        offset,
+        bits: 32,
+        value: low,
+        width: 1,
+        height: elements,
+        pitch: 8,
+      });
+      mark = putMemset(stream, root, memory, ACCESS_WRITE, {
+        offset: offset + 4,
+        bits: 32,
+        value: high,
+        width: 1,
+        height: elements,
+        pitch: 8,
+      });
       for (let rows = 1; rows < height; rows *= 2) {
-        mark = this.copyRows(stream, root, ACCESS_WRITE, this, offset + rows * pitch, Math.min(rows, height - rows));
+        mark = this.copyRows(
+          stream,
+          root,
+          ACCESS_WRITE,
+          this,
+          offset + rows * pitch,
+          Math.min(rows, height - rows),
+        );
       }
     }
     stream.used(memory, this.wholeAccess(), mark);
@@ -155,8 +220,8 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   /**
-   * Copies from another image of the same size and dtype, which may be of another device; ordered as
-   * {@link DeviceBuffer.copyFrom}. cuMemcpy2DAsync, cuMemcpy3DPeerAsync
+   * Copies from another image of the same size and dtype, which may be of another device; ordered
+   * as {@link DeviceBuffer.copyFrom}. cuMemcpy2DAsync, cuMemcpy3DPeerAsync
    *
    * @param stream of this image's device
    */
@@ -164,36 +229,67 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     this.check(stream);
     if (!(source instanceof DeviceBuffer2D)) throw invalid('source', 'a DeviceBuffer2D', source);
     source.checkAlive();
-    if (source.dtype.name !== this.dtype.name || source.width !== this.width || source.height !== this.height || source.channels !== this.channels) {
-      throw invalid('source', this.shape(), source.shape(), 'Copy parts with crop({ x, y, width, height }).');
+    if (
+      source.dtype.name !== this.dtype.name ||
+      source.width !== this.width ||
+      source.height !== this.height ||
+      source.channels !== this.channels
+    ) {
+      throw invalid(
+        'source',
+        this.shape(),
+        source.shape(),
+        'Copy parts with crop({ x, y, width, height }).',
+      );
     }
-    if (source.memory === this.memory && source.byteOffset < this.byteOffset + this.byteLength && this.byteOffset < source.byteOffset + source.byteLength) {
-      throw new CudaArgumentError('source', 'source: may overlap this image. Copy through another one.');
+    if (
+      source.memory === this.memory &&
+      source.byteOffset < this.byteOffset + this.byteLength &&
+      this.byteOffset < source.byteOffset + source.byteLength
+    ) {
+      throw new CudaArgumentError(
+        'source',
+        'source: may overlap this image. Copy through another one.',
+      );
     }
-    if (source.device.runtime !== this.device.runtime) return copyBox(stream, this.box(), source.box(), this.wholeAccess());
+    if (source.device.runtime !== this.device.runtime)
+      return copyBox(stream, this.box(), source.box(), this.wholeAccess());
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     stream.order(source.memory, ACCESS_READ);
     stream.order(this.memory, ACCESS_WRITE);
-    const mark = this.copyRows(stream, root, this.wholeAccess(), source, this.byteOffset, this.height);
+    const mark = this.copyRows(
+      stream,
+      root,
+      this.wholeAccess(),
+      source,
+      this.byteOffset,
+      this.height,
+    );
     stream.used(source.memory, ACCESS_READ, mark);
     stream.used(this.memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
   }
 
   /**
-   * The image's rows as slices of `height` rows each, all of them in one where none is given: for copies in three
-   * dimensions. A row has `width × channels` elements.
+   * The image's rows as slices of `height` rows each, all of them in one where none is given: for
+   * copies in three dimensions. A row has `width × channels` elements.
    */
   box(layout: { height?: number } = {}): DeviceBox<D> {
     this.checkAlive();
     checkOptions('layout', layout, ['height']);
     const { height = this.height } = layout;
     checkInteger('layout.height', height, height === 0 ? 0 : 1, Math.max(1, this.height), 'rows');
-    if (height > 0 && this.height % height !== 0) throw invalid('layout.height', `a divisor of ${this.height} rows`, height);
+    if (height > 0 && this.height % height !== 0)
+      throw invalid('layout.height', `a divisor of ${this.height} rows`, height);
     return new DeviceBox(
-      this.memory, this.dtype, { width: this.width * this.channels, height, depth: height === 0 ? 0 : this.height / height }, this.pitch, height,
-      this.byteOffset, this.owner ?? this,
+      this.memory,
+      this.dtype,
+      { width: this.width * this.channels, height, depth: height === 0 ? 0 : this.height / height },
+      this.pitch,
+      height,
+      this.byteOffset,
+      this.owner ?? this,
     );
   }
 
@@ -206,8 +302,16 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
     checkInteger('area.y', area.y, 0, this.height, 'pixels');
     checkInteger('area.width', area.width, 0, this.width - area.x, 'pixels');
     checkInteger('area.height', area.height, 0, this.height - area.y, 'pixels');
-    const offset = this.byteOffset + area.y * this.pitch + area.x * this.channels * this.dtype.bytes;
-    return new DeviceBuffer2D(this.memory, this.dtype, { width: area.width, height: area.height, channels: this.channels }, this.pitch, offset, this.owner ?? this);
+    const offset =
+      this.byteOffset + area.y * this.pitch + area.x * this.channels * this.dtype.bytes;
+    return new DeviceBuffer2D(
+      this.memory,
+      this.dtype,
+      { width: area.width, height: area.height, channels: this.channels },
+      this.pitch,
+      offset,
+      this.owner ?? this,
+    );
   }
 
   /** Queues the freeing behind everything that uses the image; never waits. cuMemFreeAsync */
@@ -223,15 +327,28 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   toString(): string {
-    return `DeviceBuffer2D<${this.shape()}>${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.title}${this.isClosed ? ', closed' : ''}`;
+    return (
+      `DeviceBuffer2D<${this.shape()}>${this.label === undefined ? '' : ` '${this.label}'`} on ` +
+      `${this.device.title}${this.isClosed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
   }
 
-  /** Copies the first `rows` rows of `source` to `offset` bytes from the start of this image's memory. */
-  private copyRows(stream: Stream, root: number, access: number, source: DeviceBuffer2D, offset: number, rows: number): number {
+  /**
+   * Copies the first `rows` rows of `source` to `offset` bytes from the start of this image's
+   * memory.
+   */
+  private copyRows(
+    stream: Stream,
+    root: number,
+    access: number,
+    source: DeviceBuffer2D,
+    offset: number,
+    rows: number,
+  ): number {
     const body = stream.begin(OP.copy2D, 15, root);
     const { memory } = stream.runtime.ring;
     memory[body] = this.memory.handle | (access << ACCESS_SHIFT);
@@ -256,26 +373,37 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
   }
 
   private checkAlive(): void {
-    if (this.memory.disposed) throw new CudaDisposedError(`${this.toString()}: used after it was closed. Allocate another with device.alloc2D().`);
+    if (this.memory.disposed)
+      throw new CudaDisposedError(
+        `${this.toString()}: used after it was closed. Allocate another with device.alloc2D().`,
+      );
     this.device.check();
   }
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
   }
 
   private region(): Region {
     return {
-      resource: this.memory, offset: this.byteOffset, line: this.lineBytes, rows: this.height, pitch: this.pitch,
+      resource: this.memory,
+      offset: this.byteOffset,
+      line: this.lineBytes,
+      rows: this.height,
+      pitch: this.pitch,
       whole: this.isWhole,
     };
   }
 
   /** Whether this is all of the image. Nobody can see the padding of its rows. */
   private get isWhole(): boolean {
-    return this.owner === undefined || (this.width === this.owner.width && this.height === this.owner.height);
+    return (
+      this.owner === undefined ||
+      (this.width === this.owner.width && this.height === this.owner.height)
+    );
   }
 
   /** Access of a command that writes all of this view. */

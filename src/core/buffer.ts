@@ -2,11 +2,25 @@
  * Device buffers: typed, one-dimensional device memory, and views of parts of it.
  */
 import {
-  ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, OP,
+  ACCESS_READ,
+  ACCESS_SHIFT,
+  ACCESS_WHOLE,
+  ACCESS_WRITE,
+  COPY_DEVICE_TO_DEVICE,
+  COPY_DEVICE_TO_HOST,
+  COPY_HOST_TO_DEVICE,
+  COPY_PEER,
+  OP,
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import { checkDType, checkInteger, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
+import {
+  checkDType,
+  checkInteger,
+  checkOptions,
+  checkSignal,
+  invalid,
+} from '../ground/arguments.js';
 import { boxOf } from './box.js';
 import type { BoxLayout, DeviceBox } from './box.js';
 import { copyThroughHost } from './copy-through-host.js';
@@ -28,7 +42,8 @@ import type { Region } from './transfer.js';
 import { Stream } from './stream.js';
 
 /** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
-export type WriteSource<D extends DTypeName> = HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
+export type WriteSource<D extends DTypeName> =
+  HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
 
 /** What {@link DeviceBuffer.read} takes, and `read()` of a tensor. */
 export interface ReadOptions<D extends DTypeName> {
@@ -54,8 +69,8 @@ export interface ChunkOptions {
  * `length` elements of device memory. Made by {@link Device.alloc} and {@link Device.allocPlain};
  * {@link DeviceBuffer.slice} makes views.
  *
- * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream waits, on the device,
- * for the work it conflicts with.
+ * Work on it is ordered by the stream it is queued on, and tracked: work queued on another stream
+ * waits, on the device, for the work it conflicts with.
  */
 export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable {
   readonly dtype: DType<D>;
@@ -72,13 +87,20 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   private share: 'none' | 'owned' | 'closed' = 'none';
 
   /** @internal */
-  constructor(memory: Allocation, dtype: DType<D>, byteOffset: number, length: number, owner: object | undefined) {
+  constructor(
+    memory: Allocation,
+    dtype: DType<D>,
+    byteOffset: number,
+    length: number,
+    owner: object | undefined,
+  ) {
     this.memory = memory;
     this.dtype = dtype;
     this.byteOffset = byteOffset;
     this.length = length;
     this.owner = owner;
-    // Memory of a run is closed by the run: it is watched from the moment on at which the caller has it.
+    // Memory of a run is closed by the run: it is watched from the moment on at which the caller
+    // has it.
     if (owner === undefined && !memory.scoped) leaks.register(this, memory, memory);
   }
 
@@ -107,7 +129,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Resolves once the memory is there. Not needed before using it: a failed allocation rejects whatever uses the buffer.
+   * Resolves once the memory is there. Not needed before using it: a failed allocation rejects
+   * whatever uses the buffer.
    *
    * @throws CudaOutOfMemoryError where there is not enough
    */
@@ -121,13 +144,14 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * Copies host data in. An array of up to 64 KiB is copied at the call; a larger one goes through staging piece by piece
-   * and must be left alone until the write resolves, while the stream's later work waits for it.
-   * `source.length` must be this buffer's; write part of it with `buffer.slice(from, to).write(…)`.
-   * cuMemcpyHtoDAsync
+   * Copies host data in. An array of up to 64 KiB is copied at the call; a larger one goes through
+   * staging piece by piece and must be left alone until the write resolves, while the stream's
+   * later work waits for it. `source.length` must be this buffer's; write part of it with
+   * `buffer.slice(from, to).write(…)`. cuMemcpyHtoDAsync
    *
-   * @throws CudaArgumentError for a wrong dtype or length; CudaError with code ERR_CUDA_CAPTURE for a plain array inside a
-   * capture. Rejects with ERR_CUDA_SOURCE_DETACHED where the array was detached or resized meanwhile
+   * @throws CudaArgumentError for a wrong dtype or length; CudaError with code ERR_CUDA_CAPTURE for
+   *   a plain array inside a capture. Rejects with ERR_CUDA_SOURCE_DETACHED where the array was
+   *   detached or resized meanwhile
    */
   write(stream: Stream, source: WriteSource<D>): Pending {
     this.check(stream);
@@ -135,7 +159,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return this.writeArray(stream, source, false);
   }
 
-  /** As {@link write}, of raw words: Uint16Array for f16 and bf16, Uint8Array for f8. cuMemcpyHtoDAsync */
+  /**
+   * As {@link write}, of raw words: Uint16Array for f16 and bf16, Uint8Array for f8.
+   * cuMemcpyHtoDAsync
+   */
   writeBits(stream: Stream, source: BitArray<D>): Pending {
     this.check(stream);
     return this.writeArray(stream, source, true);
@@ -146,11 +173,15 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /**
    * Copies to the host; gives the dtype's host array, of the buffer's length. cuMemcpyDtoHAsync
    *
-   * @throws CudaArgumentError for an `into` of another type or length. Rejects with ERR_CUDA_UNDEFINED_CONTENTS where an
-   * earlier failure left the contents undefined, with ERR_CUDA_SOURCE_DETACHED where `into` was detached meanwhile
+   * @throws CudaArgumentError for an `into` of another type or length. Rejects with
+   *   ERR_CUDA_UNDEFINED_CONTENTS where an earlier failure left the contents undefined, with
+   *   ERR_CUDA_SOURCE_DETACHED where `into` was detached meanwhile
    */
   read(stream: Stream, options?: ReadOptions<D>): Pending<HostArray<D>>;
-  read(stream: Stream, target: PinnedBuffer<D> | ReadOptions<D> = {}): Pending | Pending<HostArray<D>> {
+  read(
+    stream: Stream,
+    target: PinnedBuffer<D> | ReadOptions<D> = {},
+  ): Pending | Pending<HostArray<D>> {
     this.check(stream);
     if (target instanceof PinnedBuffer) return this.copyHost(stream, target, false);
     checkOptions('options', target, ['into']);
@@ -179,42 +210,77 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     let mark: number;
     if (pattern.words === undefined) {
       const { bits, value } = pattern;
-      mark = putMemset(stream, root, memory, this.wholeAccess(), { offset, bits, value, width: this.byteLength / (bits / 8), height: 0, pitch: 0 });
+      mark = putMemset(stream, root, memory, this.wholeAccess(), {
+        offset,
+        bits,
+        value,
+        width: this.byteLength / (bits / 8),
+        height: 0,
+        pitch: 0,
+      });
     } else {
       // No memset has 64 bits: two of 32, each touching every other word.
       const [low, high] = pattern.words;
-      putMemset(stream, root, memory, this.wholeAccess(), { offset, bits: 32, value: low, width: 1, height: length, pitch: 8 });
-      mark = putMemset(stream, root, memory, ACCESS_WRITE, { offset: offset + 4, bits: 32, value: high, width: 1, height: length, pitch: 8 });
+      putMemset(stream, root, memory, this.wholeAccess(), {
+        offset,
+        bits: 32,
+        value: low,
+        width: 1,
+        height: length,
+        pitch: 8,
+      });
+      mark = putMemset(stream, root, memory, ACCESS_WRITE, {
+        offset: offset + 4,
+        bits: 32,
+        value: high,
+        width: 1,
+        height: length,
+        pitch: 8,
+      });
     }
     stream.used(memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
   }
 
   /**
-   * Copies from another buffer of the same dtype and length, which may be of another device. In the order of `stream`,
-   * and behind the work of other streams, of both devices, that it conflicts with. On one device: cuMemcpyDtoDAsync.
-   * Between two of a kind: cuMemcpyPeerAsync, in a capture cuMemcpyDtoDAsync. Between a GPU and a CPU device: through the host, on the source's
+   * Copies from another buffer of the same dtype and length, which may be of another device. In the
+   * order of `stream`, and behind the work of other streams, of both devices, that it conflicts
+   * with. On one device: cuMemcpyDtoDAsync. Between two of a kind: cuMemcpyPeerAsync, in a capture
+   * cuMemcpyDtoDAsync. Between a GPU and a CPU device: through the host, on the source's
    * `device.stream` and then on `stream`.
    *
    * @param stream of this buffer's device
-   * @throws CudaArgumentError for another dtype or length, or where the two overlap; CudaError (ERR_CUDA_CAPTURE) in a
-   * capture, where the source is on another GPU that this one has no peer access to
+   * @throws CudaArgumentError for another dtype or length, or where the two overlap; CudaError
+   *   (ERR_CUDA_CAPTURE) in a capture, where the source is on another GPU that this one has no peer
+   *   access to
    */
   copyFrom(stream: Stream, source: DeviceBuffer<D>): Pending {
     this.check(stream);
     if (!(source instanceof DeviceBuffer)) throw invalid('source', 'a DeviceBuffer', source);
     source.checkAlive();
-    if (source.dtype.name !== this.dtype.name) throw invalid('source', `dtype ${this.dtype.name}`, source.dtype.name);
+    if (source.dtype.name !== this.dtype.name)
+      throw invalid('source', `dtype ${this.dtype.name}`, source.dtype.name);
     if (source.length !== this.length) {
-      throw invalid('source', `${this.length} elements`, source.length, 'Copy parts with slice(from, to).');
+      throw invalid(
+        'source',
+        `${this.length} elements`,
+        source.length,
+        'Copy parts with slice(from, to).',
+      );
     }
     if (this.length === 0) return new Pending(stream, stream.nextRoot(), stream.mark);
     const from = memoryFor(source.memory, this.device.shared);
     if (from === undefined) return copyThroughHost(stream, this, source);
     if (from instanceof ForeignMemory) from.checkSource(stream, 'source');
     const between = bytesBetween(this.memory, source.memory);
-    if (between !== undefined && Math.abs(between + source.byteOffset - this.byteOffset) < this.byteLength) {
-      throw new CudaArgumentError('source', 'source: overlaps this buffer. Copy through a third one.');
+    if (
+      between !== undefined &&
+      Math.abs(between + source.byteOffset - this.byteOffset) < this.byteLength
+    ) {
+      throw new CudaArgumentError(
+        'source',
+        'source: overlaps this buffer. Copy through a third one.',
+      );
     }
     const root = stream.nextRoot();
     stream.order(from, ACCESS_READ);
@@ -244,7 +310,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * The buffer's elements, from the first one on, as a box of slices of rows: for copies in three dimensions.
+   * The buffer's elements, from the first one on, as a box of slices of rows: for copies in three
+   * dimensions.
    *
    * @throws CudaArgumentError where the box ends behind the buffer
    */
@@ -253,39 +320,63 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return boxOf(this, layout, this.owner ?? this);
   }
 
-  /** A view of elements `from` (inclusive) to `to` (exclusive); both may count from the end, as for arrays. */
+  /**
+   * A view of elements `from` (inclusive) to `to` (exclusive); both may count from the end, as for
+   * arrays.
+   */
   slice(from = 0, to = this.length): DeviceBuffer<D> {
     this.checkAlive();
     checkInteger('from', from, -this.length, this.length, 'elements');
     checkInteger('to', to, -this.length, this.length, 'elements');
     const first = from < 0 ? this.length + from : from;
     const last = Math.max(first, to < 0 ? this.length + to : to);
-    return new DeviceBuffer(this.memory, this.dtype, this.byteOffset + first * this.dtype.bytes, last - first, this.owner ?? this);
+    return new DeviceBuffer(
+      this.memory,
+      this.dtype,
+      this.byteOffset + first * this.dtype.bytes,
+      last - first,
+      this.owner ?? this,
+    );
   }
 
   /**
    * A view of the same bytes as elements of another dtype.
    *
-   * @throws CudaArgumentError where the buffer's bytes, or its offset, are no multiple of the dtype's
+   * @throws CudaArgumentError where the buffer's bytes, or its offset, are no multiple of the
+   *   dtype's
    */
   reinterpret<E extends DTypeName>(dtype: DType<E>): DeviceBuffer<E> {
     this.checkAlive();
     checkDType(dtype);
     if (this.byteLength % dtype.bytes !== 0 || this.byteOffset % dtype.bytes !== 0) {
-      throw invalid('dtype', `a dtype whose size divides ${this.byteLength} bytes at offset ${this.byteOffset}`, dtype.name);
+      throw invalid(
+        'dtype',
+        `a dtype whose size divides ${this.byteLength} bytes at offset ${this.byteOffset}`,
+        dtype.name,
+      );
     }
-    return new DeviceBuffer(this.memory, dtype, this.byteOffset, this.byteLength / dtype.bytes, this.owner ?? this);
+    return new DeviceBuffer(
+      this.memory,
+      dtype,
+      this.byteOffset,
+      this.byteLength / dtype.bytes,
+      this.owner ?? this,
+    );
   }
 
   /**
-   * Reads the buffer in pieces of {@link ChunkOptions.length} elements, the last one shorter; the next one is on its way
-   * while the present one is looked at. Each is read in stream order, one piece before it is asked for: what is queued
-   * after that does not show in it. The loop may be left at any time. cuMemcpyDtoHAsync
+   * Reads the buffer in pieces of {@link ChunkOptions.length} elements, the last one shorter; the
+   * next one is on its way while the present one is looked at. Each is read in stream order, one
+   * piece before it is asked for: what is queued after that does not show in it. The loop may be
+   * left at any time. cuMemcpyDtoHAsync
    *
-   * @throws CudaArgumentError for a wrong option or stream. The loop rejects as {@link read} does, and with the signal's
-   * reason
+   * @throws CudaArgumentError for a wrong option or stream. The loop rejects as {@link read} does,
+   *   and with the signal's reason
    */
-  chunks(stream: Stream, options: ChunkOptions = {}): AsyncGenerator<HostArray<D>, void, undefined> {
+  chunks(
+    stream: Stream,
+    options: ChunkOptions = {},
+  ): AsyncGenerator<HostArray<D>, void, undefined> {
     this.check(stream);
     checkChunkOptions(options);
     const { length = Math.max(1, Math.floor((1 << 20) / this.dtype.bytes)), signal } = options;
@@ -294,18 +385,22 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * The buffer's contents as a Web stream of the dtype's host arrays: as {@link chunks}, which begins when it is first read
-   * from. Cancelling it stops waiting, not the copy that is under way.
+   * The buffer's contents as a Web stream of the dtype's host arrays: as {@link chunks}, which
+   * begins when it is first read from. Cancelling it stops waiting, not the copy that is under way.
    */
   readable(stream: Stream, options: ChunkOptions = {}): ReadableStream<HostArray<D>> {
     checkChunkOptions(options);
     const cancelled = new AbortController();
     const { signal } = options;
     // AbortSignal.any() takes none of another implementation's.
-    const follow = (): void => { cancelled.abort(signal?.reason); };
+    const follow = (): void => {
+      cancelled.abort(signal?.reason);
+    };
     if (signal?.aborted === true) follow();
     else signal?.addEventListener('abort', follow, { once: true });
-    const over = (): void => { signal?.removeEventListener('abort', follow); };
+    const over = (): void => {
+      signal?.removeEventListener('abort', follow);
+    };
     const chunks = this.chunks(stream, { ...options, signal: cancelled.signal });
     return new ReadableStream<HostArray<D>>(
       {
@@ -332,32 +427,43 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   /**
-   * A Web stream that fills the buffer from its start with what is written, one chunk after the other: the next one is
-   * taken when the one before has arrived. Too much is an error; less leaves the rest as it is. Aborting it stops
-   * waiting, not the copy that is under way.
+   * A Web stream that fills the buffer from its start with what is written, one chunk after the
+   * other: the next one is taken when the one before has arrived. Too much is an error; less leaves
+   * the rest as it is. Aborting it stops waiting, not the copy that is under way.
    */
   writable(stream: Stream): WritableStream<HostArray<D>> {
     this.check(stream);
     let at = 0;
-    const write = async (chunk: HostArray<D>, controller: WritableStreamDefaultController): Promise<void> => {
-      if (!ArrayBuffer.isView(chunk)) throw invalid('chunk', `a ${HOST_ARRAYS[this.dtype.name].name}`, chunk);
+    const write = async (
+      chunk: HostArray<D>,
+      controller: WritableStreamDefaultController,
+    ): Promise<void> => {
+      if (!ArrayBuffer.isView(chunk))
+        throw invalid('chunk', `a ${HOST_ARRAYS[this.dtype.name].name}`, chunk);
       checkArray(this.dtype, chunk, false, 'chunk');
       const count = elementsOf(this.dtype, chunk, false);
       if (at + count > this.length) {
-        throw invalid('chunk', `at most ${this.length - at} more elements`, chunk, 'Make the buffer as long as what is written.');
+        throw invalid(
+          'chunk',
+          `at most ${this.length - at} more elements`,
+          chunk,
+          'Make the buffer as long as what is written.',
+        );
       }
       const target = this.slice(at, at + count);
       at += count;
       // In the standard, and in Node, but not in the types of Node 20.
-      const { signal } = controller as WritableStreamDefaultController & { readonly signal: AbortSignal };
+      const { signal } = controller as WritableStreamDefaultController & {
+        readonly signal: AbortSignal;
+      };
       await target.write(stream, chunk).wait({ signal });
     };
     return new WritableStream<HostArray<D>>({ write });
   }
 
   /**
-   * Frees the memory behind everything that uses the buffer; never waits. A view frees nothing. cuMemFreeAsync; of
-   * {@link Device.allocPlain} cuMemFree
+   * Frees the memory behind everything that uses the buffer; never waits. A view frees nothing.
+   * cuMemFreeAsync; of {@link Device.allocPlain} cuMemFree
    */
   close(): void {
     if (this.memory.disposed || this.memory.keptByGraph || this.share === 'closed') return;
@@ -375,7 +481,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   toString(): string {
-    return `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} on ${this.device.title}${this.isClosed ? ', closed' : ''}`;
+    return (
+      `DeviceBuffer<${this.dtype.name}>[${this.length}]${this.label === undefined ? '' : ` '${this.label}'`} ` +
+      `on ${this.device.title}${this.isClosed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -413,7 +522,9 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     this.memory.dispose();
   }
 
-  /** The memory is its caller's from here on: what is forgotten is freed, with a warning. @internal */
+  /**
+   * The memory is its caller's from here on: what is forgotten is freed, with a warning. @internal
+   */
   watch(): void {
     const { memory } = this;
     memory.scoped = false;
@@ -434,7 +545,10 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /** @internal */
   checkAlive(): void {
     if (this.isClosed || this.memory.endedByStep) {
-      throw new CudaDisposedError(`${this.toString()}: used after it was closed. ${this.memory.endedByStep ? AFTER_ITS_STEP : 'Allocate another with device.alloc().'}`);
+      throw new CudaDisposedError(
+        `${this.toString()}: used after it was closed. ` +
+          `${this.memory.endedByStep ? AFTER_ITS_STEP : 'Allocate another with device.alloc().'}`,
+      );
     }
     this.device.check();
   }
@@ -443,20 +557,31 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   check(stream: Stream): void {
     this.checkAlive();
     if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) {
-      throw invalid('stream', `a stream of ${this.device.title}`, stream, 'Pass device.stream or one of device.createStream().');
+      throw invalid(
+        'stream',
+        `a stream of ${this.device.title}`,
+        stream,
+        'Pass device.stream or one of device.createStream().',
+      );
     }
     stream.check();
   }
 
   /** Access of a command that writes all of this view. @internal */
   wholeAccess(): number {
-    return this.byteOffset === 0 && this.byteLength === this.memory.bytes ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
+    return this.byteOffset === 0 && this.byteLength === this.memory.bytes
+      ? ACCESS_WRITE | ACCESS_WHOLE
+      : ACCESS_WRITE;
   }
 
   /** @internal */
   region(): Region {
     return {
-      resource: this.memory, offset: this.byteOffset, line: this.byteLength, rows: 1, pitch: this.byteLength,
+      resource: this.memory,
+      offset: this.byteOffset,
+      line: this.byteLength,
+      rows: 1,
+      pitch: this.byteLength,
       whole: this.byteLength === this.memory.bytes,
     };
   }
@@ -476,7 +601,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
 
   private writeArrayBlocking(stream: Stream, source: unknown, raw: boolean): void {
     const encoder = this.encoderOf(source, raw);
-    if (this.length > 0) writeRegionBlocking(stream, this.device.staging, this.region(), encoder, this.name());
+    if (this.length > 0)
+      writeRegionBlocking(stream, this.device.staging, this.region(), encoder, this.name());
   }
 
   /** As {@link read}, on a thread that blocks until it is there. @internal */
@@ -492,7 +618,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   private readArrayBlocking(stream: Stream, into: unknown, raw: boolean): unknown {
     this.check(stream);
     const { target, decoder } = readTarget(this.dtype, this.length, into, { raw, fix: '' });
-    if (this.length > 0) readRegionBlocking(stream, this.device.staging, this.region(), decoder, this.name());
+    if (this.length > 0)
+      readRegionBlocking(stream, this.device.staging, this.region(), decoder, this.name());
     return target;
   }
 
@@ -501,25 +628,50 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     if (encoder.bytes !== this.byteLength) {
       const count = encoder.bytes / this.dtype.bytes;
       throw invalid(
-        'source', `${this.length} elements (${this.byteLength} bytes)`, source,
-        count < this.length && Number.isInteger(count) ? `To write part of the buffer use buffer.slice(0, ${count}).write(…).` : '',
+        'source',
+        `${this.length} elements (${this.byteLength} bytes)`,
+        source,
+        count < this.length && Number.isInteger(count)
+          ? `To write part of the buffer use buffer.slice(0, ${count}).write(…).`
+          : '',
       );
     }
     return encoder;
   }
 
   private writeArray(stream: Stream, source: unknown, raw: boolean): Pending {
-    return writeRegion(stream, this.device.staging, this.region(), this.encoderOf(source, raw), this.name());
+    return writeRegion(
+      stream,
+      this.device.staging,
+      this.region(),
+      this.encoderOf(source, raw),
+      this.name(),
+    );
   }
 
   private readArray<A>(stream: Stream, into: unknown, raw: boolean): Pending<A> {
-    const { target, decoder } = readTarget(this.dtype, this.length, into, { raw, fix: 'Read part of the buffer with slice(from, to).' });
-    return readRegion(stream, this.device.staging, this.region(), decoder, this.name(), () => target as A);
+    const { target, decoder } = readTarget(this.dtype, this.length, into, {
+      raw,
+      fix: 'Read part of the buffer with slice(from, to).',
+    });
+    return readRegion(
+      stream,
+      this.device.staging,
+      this.region(),
+      decoder,
+      this.name(),
+      () => target as A,
+    );
   }
 
   private copyHost(stream: Stream, host: PinnedBuffer<D>, toDevice: boolean): Pending {
     const argument = toDevice ? 'source' : 'target';
-    host.checkCopy(argument, this, `${this.length} elements`, 'Use slice(from, to) on the longer one.');
+    host.checkCopy(
+      argument,
+      this,
+      `${this.length} elements`,
+      'Use slice(from, to) on the longer one.',
+    );
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);
     const access = toDevice ? this.wholeAccess() : ACCESS_READ;
@@ -542,8 +694,13 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
     return new Pending(stream, root, mark);
   }
 
-  private async *pieces(stream: Stream, length: number, signal: AbortSignal | undefined): AsyncGenerator<HostArray<D>, void, undefined> {
-    const read = (at: number): Pending<HostArray<D>> => this.slice(at, Math.min(at + length, this.length)).read(stream);
+  private async *pieces(
+    stream: Stream,
+    length: number,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<HostArray<D>, void, undefined> {
+    const read = (at: number): Pending<HostArray<D>> =>
+      this.slice(at, Math.min(at + length, this.length)).read(stream);
     let next: Pending<HostArray<D>> | undefined;
     try {
       for (let at = 0; at < this.length; at += length) {
@@ -552,7 +709,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         try {
           if (at + length < this.length) next = read(at + length);
         } catch {
-          // The buffer was closed, say. The piece in front of it is given out first; reading this one is tried again then.
+          // The buffer was closed, say. The piece in front of it is given out first; reading this
+          // one is tried again then.
         }
         yield await current.wait({ signal });
       }
@@ -563,14 +721,20 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   }
 
   private name(): string {
-    this.title ??= this.label === undefined ? `buffer ${this.dtype.name}[${this.length}]` : `buffer '${this.label}'`;
+    this.title ??=
+      this.label === undefined
+        ? `buffer ${this.dtype.name}[${this.length}]`
+        : `buffer '${this.label}'`;
     return this.title;
   }
 }
 
 /** What to write instead of a value that is used by a later step than the one that received it. */
-export const AFTER_ITS_STEP = 'The step that received it has ended, and did not give it on. Use it within that callback (op.andThen((x) => f(x).andThen((y) => g(x, y)))),'
-  + ' return it with the result (zip(x, f(x))), or take it out of the run with keep(x): class instances, functions and getters hold nothing.';
+export const AFTER_ITS_STEP =
+  'The step that received it has ended, and did not give it on. Use it within that callback ' +
+  '(op.andThen((x) => f(x).andThen((y) => g(x, y)))),' +
+  ' return it with the result (zip(x, f(x))), or take it out of the run with keep(x): class ' +
+  'instances, functions and getters hold nothing.';
 
 function checkChunkOptions(options: unknown): asserts options is ChunkOptions {
   checkOptions('options', options, ['length', 'signal']);

@@ -1,8 +1,14 @@
-/** Where the running code is called from, as V8 counts it: in the text that runs, before any source map. */
+/**
+ * Where the running code is called from, as V8 counts it: in the text that runs, before any source
+ * map.
+ */
 
 /** One call. Line and column count from 1. */
 export interface StackFrame {
-  /** A path, a file: URL, or the name that a script gave itself (`webpack-internal:///./src/app.ts`). */
+  /**
+   * A path, a file: URL, or the name that a script gave itself
+   * (`webpack-internal:///./src/app.ts`).
+   */
   readonly file: string;
   readonly line: number;
   readonly column: number;
@@ -12,8 +18,9 @@ export interface StackFrame {
 const FRAMES = 24;
 
 /**
- * The calls that led here, the nearest first, without `below` and what it called. Asks V8 itself: under tsx, vitest and
- * `--enable-source-maps` the text in `Error.stack` is of the original files already, which says nothing about the text that runs.
+ * The calls that led here, the nearest first, without `below` and what it called. Asks V8 itself:
+ * under tsx, vitest and `--enable-source-maps` the text in `Error.stack` is of the original files
+ * already, which says nothing about the text that runs.
  */
 export function captureStack(below: (...args: never[]) => unknown): readonly StackFrame[] {
   const { stackTraceLimit } = Error;
@@ -25,7 +32,7 @@ export function captureStack(below: (...args: never[]) => unknown): readonly Sta
     Error.prepareStackTrace = (_error, sites) => sites;
     Error.captureStackTrace(holder, below);
     const sites = holder.stack;
-    return Array.isArray(sites) ? sites.flatMap(site => frameOf(site as NodeJS.CallSite)) : [];
+    return Array.isArray(sites) ? sites.flatMap((site) => frameOf(site as NodeJS.CallSite)) : [];
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;
@@ -36,14 +43,22 @@ function frameOf(site: NodeJS.CallSite): StackFrame[] {
   const file = site.getScriptNameOrSourceURL() ?? site.getFileName();
   const line = site.getLineNumber();
   const column = site.getColumnNumber();
-  return typeof file === 'string' && file !== '' && !file.startsWith('node:') && line !== null && column !== null ? [{ file, line, column }] : [];
+  return typeof file === 'string' &&
+    file !== '' &&
+    !file.startsWith('node:') &&
+    line !== null &&
+    column !== null
+    ? [{ file, line, column }]
+    : [];
 }
 
 /** The calls of an `Error.stack`. */
 export function parseStack(stack: string): readonly StackFrame[] {
-  return stack.split('\n').flatMap(text => {
+  return stack.split('\n').flatMap((text) => {
     const match = /^\s+at (?:.* \()?(?:async )?(.+?):(\d+):(\d+)\)?$/.exec(text);
-    return match === null || match[1]!.startsWith('node:') ? [] : [{ file: match[1]!, line: Number(match[2]), column: Number(match[3]) }];
+    return match === null || match[1]!.startsWith('node:')
+      ? []
+      : [{ file: match[1]!, line: Number(match[2]), column: Number(match[3]) }];
   });
 }
 
@@ -61,13 +76,17 @@ export function stackHere(): string {
 
 /** The folder that holds all files of the library: of its sources, or of what was built of them. */
 function libraryFolder(ownFile: string): string {
-  return ownFile.replace(/(?:[\\/]core[\\/]call-stack\.[jt]s|[\\/][^\\/]*)(?:\?.*)?$/, '/').replaceAll('\\', '/');
+  return ownFile
+    .replace(/(?:[\\/]core[\\/]call-stack\.[jt]s|[\\/][^\\/]*)(?:\?.*)?$/, '/')
+    .replaceAll('\\', '/');
 }
 
 /** The file of one line of a stack; '' where it is in none, or is Node's own. */
 const fileOf = (frame: string): string => parseStack(frame)[0]?.file ?? '';
 
-/** The lines of {@link stackHere} that are calls, and of these the ones from outside of the library. */
+/**
+ * The lines of {@link stackHere} that are calls, and of these the ones from outside of the library.
+ */
 export function splitStack(stack: string): { all: string[]; outside: string[] } {
   const all = stack.split('\n').filter((line) => /^\s+at /.test(line));
   const library = libraryFolder(fileOf(all[0] ?? ''));
@@ -78,7 +97,10 @@ export function splitStack(stack: string): { all: string[]; outside: string[] } 
   return { all, outside };
 }
 
-/** The calls from outside of the library, the nearest first; where it is bundled with the program, all of them. */
+/**
+ * The calls from outside of the library, the nearest first; where it is bundled with the program,
+ * all of them.
+ */
 export function callersOf(stack: string): string {
   const { all, outside } = splitStack(stack);
   return (outside.length > 0 ? outside : all.slice(1)).join('\n');

@@ -1,9 +1,10 @@
 /**
- * What goes on between the begin and the end of a capture: which streams are part of it, which memory the graph reads and
- * writes, and what else it is made of.
+ * What goes on between the begin and the end of a capture: which streams are part of it, which
+ * memory the graph reads and writes, and what else it is made of.
  *
- * Tracking forks here. What a captured stream does is ordered against the other captured streams only, with events of
- * the capture's own; hazards from outside become waits ahead of each launch of the graph.
+ * Tracking forks here. What a captured stream does is ordered against the other captured streams
+ * only, with events of the capture's own; hazards from outside become waits ahead of each launch of
+ * the graph.
  */
 import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -14,10 +15,16 @@ import type { Stream } from './stream.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
 
-/** What a graph holds by its number in the driver, and cannot be launched without: a module, a texture, a surface. */
+/**
+ * What a graph holds by its number in the driver, and cannot be launched without: a module, a
+ * texture, a surface.
+ */
 export interface GraphPart {
   readonly isClosed: boolean;
-  /** A launch of the graph has been queued: a part that does not wait for the memory that it uses must not end before it is over. */
+  /**
+   * A launch of the graph has been queued: a part that does not wait for the memory that it uses
+   * must not end before it is over.
+   */
   launched?(stream: Stream, mark: number): void;
   toString(): string;
 }
@@ -29,11 +36,17 @@ let captures = 0;
 export class OutsideCapture {
   readonly outside = true;
   readonly scope: CaptureScope;
-  /** What the stream was kept out of before, or is part of around the body of a conditional node. */
+  /**
+   * What the stream was kept out of before, or is part of around the body of a conditional node.
+   */
   readonly before: OutsideCapture | CaptureScope | undefined;
   private readonly stream: Stream;
 
-  constructor(scope: CaptureScope, stream: Stream, before: OutsideCapture | CaptureScope | undefined) {
+  constructor(
+    scope: CaptureScope,
+    stream: Stream,
+    before: OutsideCapture | CaptureScope | undefined,
+  ) {
     this.scope = scope;
     this.stream = stream;
     this.before = before;
@@ -58,18 +71,25 @@ export class OutsideCapture {
   }
 
   refusal(): CudaError {
-    const { stream, scope: { origin } } = this;
+    const {
+      stream,
+      scope: { origin },
+    } = this;
     if (this.isAround) {
       return new CudaError(
         'ERR_CUDA_CAPTURE',
-        `${stream.title} is part of the capture around this body of a conditional node, and would be recorded beside it. ` +
-          `Queue on the stream that the body is given, ${origin.title}, or on one that has not joined the capture.`,
+        `${stream.title} is part of the capture around this body of a conditional node, and ` +
+          'would be recorded beside it. ' +
+          `Queue on the stream that the body is given, ${origin.title}, or on one that has ` +
+          'not joined the capture.',
       );
     }
     return new CudaError(
       'ERR_CUDA_CAPTURE',
-      `${stream.title} has not joined the capture of ${origin.title}: what is queued on it would run at once and not be recorded. ` +
-        "Make it join with stream.wait(…) for a stream of the capture, or queue this before or after the capture; where it is meant, pass { unjoined: 'run' } to capture().",
+      `${stream.title} has not joined the capture of ${origin.title}: what is queued on it ` +
+        'would run at once and not be recorded. ' +
+        'Make it join with stream.wait(…) for a stream of the capture, or queue this before ' +
+        "or after the capture; where it is meant, pass { unjoined: 'run' } to capture().",
     );
   }
 }
@@ -109,7 +129,13 @@ export class CaptureScope {
   private readonly around: CaptureScope | undefined;
 
   /** `keepOut` refuses work on streams that have not joined. */
-  constructor(origin: Stream, root: number, keepOut: boolean, allocates: boolean, around?: CaptureScope) {
+  constructor(
+    origin: Stream,
+    root: number,
+    keepOut: boolean,
+    allocates: boolean,
+    around?: CaptureScope,
+  ) {
     // Never 0, which is no capture.
     this.number = captures = (captures % 0x7fffffff) + 1;
     this.allocates = allocates;
@@ -120,7 +146,8 @@ export class CaptureScope {
     this.conditions = around?.conditions ?? [];
     this.before = origin.shared.capture;
     if (around !== undefined) {
-      for (const stream of around.streams) if (stream !== origin) stream.capturing = new OutsideCapture(this, stream, around);
+      for (const stream of around.streams)
+        if (stream !== origin) stream.capturing = new OutsideCapture(this, stream, around);
     }
     if (keepOut) {
       for (const stream of origin.shared.streams()) this.keepOut(stream);
@@ -139,9 +166,18 @@ export class CaptureScope {
     return ((this.uses.get(resource) ?? 0) & ACCESS_WRITE) !== 0;
   }
 
-  /** The capture of a body of a conditional node on `stream`, which is part of this one. To be ended with {@link end} and {@link release}. */
+  /**
+   * The capture of a body of a conditional node on `stream`, which is part of this one. To be ended
+   * with {@link end} and {@link release}.
+   */
   within(stream: Stream): CaptureScope {
-    return new CaptureScope(stream, this.root, this.origin.shared.capture !== undefined, false, this);
+    return new CaptureScope(
+      stream,
+      this.root,
+      this.origin.shared.capture !== undefined,
+      false,
+      this,
+    );
   }
 
   /** Whether it is this capture, or that of a body in it. */
@@ -154,7 +190,9 @@ export class CaptureScope {
     return this.around !== undefined;
   }
 
-  /** Makes `stream` wait for all that is recorded: what a body will use is not known before it is. */
+  /**
+   * Makes `stream` wait for all that is recorded: what a body will use is not known before it is.
+   */
   gather(stream: Stream): void {
     for (const other of this.streams) if (other !== stream) this.depend(stream, other);
   }
@@ -162,27 +200,39 @@ export class CaptureScope {
   /** Refuses what is queued on `stream` from here on, unless it is part of a capture. */
   keepOut(stream: Stream): void {
     const { capturing } = stream;
-    if (capturing === undefined || (capturing.outside && capturing.scope !== this)) stream.capturing = new OutsideCapture(this, stream, capturing);
+    if (capturing === undefined || (capturing.outside && capturing.scope !== this))
+      stream.capturing = new OutsideCapture(this, stream, capturing);
   }
 
   /** Makes `stream` part of the capture; it waits for one of the capture's events next. */
   join(stream: Stream): void {
     if (this.ended) {
-      throw new CudaError('ERR_CUDA_CAPTURE', 'the event was recorded inside a capture that has ended: it is part of the graph; record another');
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'the event was recorded inside a capture that has ended: it is part of the graph; ' +
+          'record another',
+      );
     }
     const { capturing } = stream;
     if (capturing?.outside === true && capturing.isAround) throw capturing.refusal();
     if (capturing !== undefined && !capturing.outside && capturing !== this) {
-      throw new CudaError('ERR_CUDA_CAPTURE', 'a stream cannot be part of two captures: end one before the other begins');
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'a stream cannot be part of two captures: end one before the other begins',
+      );
     }
     this.watchModules();
-    if (!this.streams.has(stream)) this.launched.set(stream, { launches: stream.launches, graphLaunches: stream.graphLaunches });
+    if (!this.streams.has(stream))
+      this.launched.set(stream, { launches: stream.launches, graphLaunches: stream.graphLaunches });
     this.streams.add(stream);
     stream.capturing = this;
     if (stream !== this.origin) this.tellJoined(stream, 1);
   }
 
-  /** Modules ask who launches only where that is another stream than the last time; from here on they ask. */
+  /**
+   * Modules ask who launches only where that is another stream than the last time; from here on
+   * they ask.
+   */
   private watchModules(): void {
     for (const module of this.origin.shared.modules) module.forgetLast();
   }
@@ -199,7 +249,10 @@ export class CaptureScope {
   used(stream: Stream, resource: Resource, access: number): void {
     if (!resource.isMemory) return;
     const before = this.uses.get(resource);
-    this.uses.set(resource, before === undefined ? access : before | (access & (ACCESS_READ | ACCESS_WRITE)));
+    this.uses.set(
+      resource,
+      before === undefined ? access : before | (access & (ACCESS_READ | ACCESS_WRITE)),
+    );
     resource.scope = this;
     let last = this.last.get(resource.identity);
     if (last === undefined) {
@@ -228,7 +281,10 @@ export class CaptureScope {
     for (const stream of this.streams) if (stream !== this.origin) this.depend(this.origin, stream);
   }
 
-  /** Puts off the freeing of something that is being captured. Returns false where the graph is made already. */
+  /**
+   * Puts off the freeing of something that is being captured. Returns false where the graph is made
+   * already.
+   */
   defer(free: () => void): boolean {
     if (this.around !== undefined) return this.around.defer(free);
     if (this.deferred === undefined) return false;
@@ -254,26 +310,35 @@ export class CaptureScope {
       }
       stream.capturing = undefined;
       const before = this.launched.get(stream)!;
-      stream.others += stream.launches - before.launches + stream.graphLaunches - before.graphLaunches;
+      stream.others +=
+        stream.launches - before.launches + stream.graphLaunches - before.graphLaunches;
       stream.graphLaunches = before.graphLaunches;
       if (stream !== this.origin) this.tellJoined(stream, 0);
       this.before?.keepOut(stream);
     }
     for (const stream of shared.streams()) {
       const { capturing } = stream;
-      if (capturing?.outside === true && capturing.scope === this) stream.capturing = capturing.before;
+      if (capturing?.outside === true && capturing.scope === this)
+        stream.capturing = capturing.before;
     }
     this.around?.absorb(this);
   }
 
-  /** What a body uses its node uses, which may run it or not: nothing of it is sure to be written whole. */
+  /**
+   * What a body uses its node uses, which may run it or not: nothing of it is sure to be written
+   * whole.
+   */
   private absorb(body: CaptureScope): void {
-    for (const [resource, access] of body.uses) this.used(body.origin, resource, access & (ACCESS_READ | ACCESS_WRITE));
+    for (const [resource, access] of body.uses)
+      this.used(body.origin, resource, access & (ACCESS_READ | ACCESS_WRITE));
     for (const part of body.parts) this.parts.add(part);
     this.prints ||= body.prints;
   }
 
-  /** Launches that are only recorded are not counted as running, nor do they leave anything undefined. */
+  /**
+   * Launches that are only recorded are not counted as running, nor do they leave anything
+   * undefined.
+   */
   private tellJoined(stream: Stream, joined: number): void {
     const { ring } = stream.runtime;
     const body = ring.begin(OP.captureJoin, 0, 6, 0, stream.slot.index, 0);

@@ -1,7 +1,9 @@
 /**
- * What the library tells of itself through `node:diagnostics_channel`: each channel, and the objects that it publishes.
+ * What the library tells of itself through `node:diagnostics_channel`: each channel, and the
+ * objects that it publishes.
  *
- * Publishing is synchronous, at the call that queues the work. Nothing is put together while nobody listens.
+ * Publishing is synchronous, at the call that queues the work. Nothing is put together while nobody
+ * listens.
  */
 import { channel } from 'node:diagnostics_channel';
 
@@ -9,13 +11,19 @@ import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
 // Each in a constant of its own: a property of a table would be one more load where launches ask.
-/** Every operation of a stream, those of the three channels below included: {@link OperationMessage}. */
+/**
+ * Every operation of a stream, those of the three channels below included:
+ * {@link OperationMessage}.
+ */
 export const enqueued = channel('async-cuda:enqueue');
 /** Launches of kernels: {@link OperationMessage}. */
 export const launched = channel('async-cuda:launch');
 /** Copies, one message for each command: {@link OperationMessage}. */
 export const copied = channel('async-cuda:copy');
-/** Launches of graphs ({@link OperationMessage}), captures and instantiations ({@link GraphMessage}). */
+/**
+ * Launches of graphs ({@link OperationMessage}), captures and instantiations ({@link
+ * GraphMessage}).
+ */
 export const graphed = channel('async-cuda:graph');
 /** Memory that was made: {@link MemoryMessage}. */
 export const allocated = channel('async-cuda:alloc');
@@ -34,8 +42,20 @@ export interface ChannelMessage {
 
 /** What a command of a stream does. */
 export type OperationKind =
-  | 'launch' | 'graph' | 'copy' | 'fill' | 'alloc' | 'free' | 'prefetch' | 'record' | 'wait' | 'writeValue' | 'waitValue' | 'call'
-  | 'capture' | 'library';
+  | 'launch'
+  | 'graph'
+  | 'copy'
+  | 'fill'
+  | 'alloc'
+  | 'free'
+  | 'prefetch'
+  | 'record'
+  | 'wait'
+  | 'writeValue'
+  | 'waitValue'
+  | 'call'
+  | 'capture'
+  | 'library';
 
 /** Which way bytes go; `peer` is from another device. */
 export type CopyDirection = 'hostToDevice' | 'deviceToHost' | 'deviceToDevice' | 'peer';
@@ -46,7 +66,10 @@ export interface OperationMessage extends ChannelMessage {
   /** Number of the stream among those that are open on the device. */
   readonly stream: number;
   readonly streamLabel: string | undefined;
-  /** Number of the operation that the command belongs to, as in the order of the calls; 0 for what belongs to none. */
+  /**
+   * Number of the operation that the command belongs to, as in the order of the calls; 0 for what
+   * belongs to none.
+   */
   readonly operation: number;
   /** The kernel's name, or what errors call the operation. */
   readonly name: string;
@@ -54,7 +77,10 @@ export interface OperationMessage extends ChannelMessage {
   readonly label: string | undefined;
   /** Whether it was recorded into a graph and does not run now. */
   readonly captured: boolean;
-  /** Numbers of the allocations that it uses, as in {@link MemoryMessage.memory}; those that are written come first in copies. */
+  /**
+   * Numbers of the allocations that it uses, as in {@link MemoryMessage.memory}; those that are
+   * written come first in copies.
+   */
   readonly memory: readonly number[];
   /** Of a launch: blocks. */
   readonly grid?: readonly [number, number, number];
@@ -80,7 +106,10 @@ export interface MemoryMessage extends ChannelMessage {
   readonly memory: number;
   readonly bytes: number;
   readonly label: string | undefined;
-  /** Bytes that buffers of this device hold with, or without, this one; page-locked memory is counted by itself. */
+  /**
+   * Bytes that buffers of this device hold with, or without, this one; page-locked memory is
+   * counted by itself.
+   */
   readonly bytesInUse: number;
 }
 
@@ -104,14 +133,22 @@ export interface GraphMessage extends ChannelMessage {
   readonly duration: number;
 }
 
-/** Whether anybody wants to know of launches, which ask for no more than they must: each question costs a nanosecond. */
+/**
+ * Whether anybody wants to know of launches, which ask for no more than they must: each question
+ * costs a nanosecond.
+ */
 export function launchesHeard(): boolean {
   return launched.hasSubscribers || enqueued.hasSubscribers;
 }
 
 /** Whether anybody wants to know of any operations. */
 export function operationsHeard(): boolean {
-  return enqueued.hasSubscribers || launched.hasSubscribers || copied.hasSubscribers || graphed.hasSubscribers;
+  return (
+    enqueued.hasSubscribers ||
+    launched.hasSubscribers ||
+    copied.hasSubscribers ||
+    graphed.hasSubscribers
+  );
 }
 
 /** What messages call a device. */
@@ -121,7 +158,10 @@ export function deviceName({ kind, ordinal }: Device): string {
 
 let fences = 0;
 
-/** Tells that JavaScript has waited for `stream` since `begun`, and when that is over: now, where there is no `wait`. */
+/**
+ * Tells that JavaScript has waited for `stream` since `begun`, and when that is over: now, where
+ * there is no `wait`.
+ */
 export function tellWait(stream: Stream, begun: number, wait: Promise<unknown> | undefined): void {
   const fence = ++fences;
   const { slot, label: streamLabel } = stream;
@@ -136,7 +176,11 @@ export function tellWait(stream: Stream, begun: number, wait: Promise<unknown> |
     tell({ ...about, time, phase, duration: time - begun });
   };
   if (wait === undefined) ended('passed');
-  else wait.then(() => ended('passed'), () => ended('failed'));
+  else
+    wait.then(
+      () => ended('passed'),
+      () => ended('failed'),
+    );
 }
 
 /** Tells of something that was done to a graph since `begun`. */
@@ -144,7 +188,14 @@ export function tellGraph(stream: Stream, phase: GraphMessage['phase'], begun: n
   if (!graphed.hasSubscribers) return;
   const { slot, label: streamLabel, device } = stream;
   const duration = performance.now() - begun;
-  const message: GraphMessage = { time: begun, device: deviceName(device), phase, stream: slot.index, streamLabel, duration };
+  const message: GraphMessage = {
+    time: begun,
+    device: deviceName(device),
+    phase,
+    stream: slot.index,
+    streamLabel,
+    duration,
+  };
   stream.shared.recorder?.graph(message);
   graphed.publish(message);
 }

@@ -1,12 +1,16 @@
-/** The kernel that sets the condition of a conditional node from an element of a buffer, and what a graph may be made of. */
+/**
+ * The kernel that sets the condition of a conditional node from an element of a buffer, and what a
+ * graph may be made of.
+ */
 import { CudaError } from '../ground/errors.js';
 import { invalid } from '../ground/arguments.js';
 import type { Device } from './device.js';
 import type { Kernel } from './kernel.js';
 
 /**
- * `set(element, bytes of the element, mode, condition)`. `mode`: 0 the number itself, everything that 32 bits do not hold
- * being 2^32 - 1; 1 whether it is not zero; 2 whether it is; 3 and above: whether it is `mode` less 3.
+ * `set(element, bytes of the element, mode, condition)`. `mode`: 0 the number itself, everything
+ * that 32 bits do not hold being 2^32 - 1; 1 whether it is not zero; 2 whether it is; 3 and above:
+ * whether it is `mode` less 3.
  */
 const PTX = `.version 7.0
 .target sm_70
@@ -51,14 +55,21 @@ function setterOf(device: Device): Setter {
   if (known !== undefined) return known;
   const loaded = device.loadModule(PTX).then((module) => module.kernel('set'));
   const setter: Setter = { kernel: undefined, loaded };
-  loaded.then((kernel) => { setter.kernel = kernel; }, () => { setters.delete(device); });
+  loaded.then(
+    (kernel) => {
+      setter.kernel = kernel;
+    },
+    () => {
+      setters.delete(device);
+    },
+  );
   setters.set(device, setter);
   return setter;
 }
 
 /**
- * Loads the kernel that reads conditions from buffers: to be awaited once before {@link graphIf}, {@link graphWhile} or
- * {@link graphSwitch} is given a buffer.
+ * Loads the kernel that reads conditions from buffers: to be awaited once before {@link graphIf},
+ * {@link graphWhile} or {@link graphSwitch} is given a buffer.
  *
  * Rejects with code ERR_CUDA_UNSUPPORTED where the driver has no conditional nodes
  */
@@ -80,12 +91,20 @@ export function checkSupported(device: Device, what: string, several: boolean): 
   const needed = several ? '12.8' : '12.4';
   throw new CudaError(
     'ERR_CUDA_UNSUPPORTED',
-    `${what} in a graph needs a driver of CUDA ${needed} or later; that of ${device.name} is of CUDA ${device.properties.driverVersion}. ` +
-      (several ? 'Give the buffer that decides instead of a condition: then several nodes take its place.' : 'Run the operation without capturing it: the host then decides.'),
+    `${what} in a graph needs a driver of CUDA ${needed} or later; that of ${device.name} is ` +
+      `of CUDA ${device.properties.driverVersion}. ` +
+      (several
+        ? 'Give the buffer that decides instead of a condition: then several nodes take its place.'
+        : 'Run the operation without capturing it: the host then decides.'),
   );
 }
 
 /** @internal */
 export function notPrepared(flag: unknown): CudaError {
-  return invalid('condition', 'a GraphCondition, or a buffer once the kernel that reads it is loaded', flag, 'Write await prepareConditions(device) before the capture.');
+  return invalid(
+    'condition',
+    'a GraphCondition, or a buffer once the kernel that reads it is loaded',
+    flag,
+    'Write await prepareConditions(device) before the capture.',
+  );
 }

@@ -1,9 +1,11 @@
 /**
- * Conditional nodes of graphs: what one launch does depends on what the device has computed, without a look at the host.
+ * Conditional nodes of graphs: what one launch does depends on what the device has computed,
+ * without a look at the host.
  *
- * A body is recorded on the stream that has the node: what it queues there is part of the body. It may fork to streams that
- * are not part of the capture around it, and may hold conditional nodes in turn. The node waits for all that was
- * recorded before it, and its launches count as uses of all memory that any of the bodies uses. A body cannot allocate.
+ * A body is recorded on the stream that has the node: what it queues there is part of the body. It
+ * may fork to streams that are not part of the capture around it, and may hold conditional nodes in
+ * turn. The node waits for all that was recorded before it, and its launches count as uses of all
+ * memory that any of the bodies uses. A body cannot allocate.
  */
 import { OP } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -16,7 +18,10 @@ import { Stream } from './stream.js';
 /** Dtypes of buffers that decide: anything but floats. */
 export type ConditionName = 'bool' | 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'u64' | 'i64';
 
-/** What decides: a condition that a kernel of the graph sets, or the first element of a buffer, read where the node stands. */
+/**
+ * What decides: a condition that a kernel of the graph sets, or the first element of a buffer, read
+ * where the node stands.
+ */
 export type ConditionSource = GraphCondition | DeviceBuffer<ConditionName>;
 
 /** Queues what is recorded as a body, on the stream that it is given. Synchronous. */
@@ -34,12 +39,14 @@ const WHILE = 1;
 const SWITCH = 2;
 
 /**
- * What decides a conditional node of the graph that is being recorded on the stream. Kernels of the graph are passed it in
- * the place of a `cudaGraphConditionalHandle`, and set it with `cudaGraphSetConditional`; the last value that was set before
- * the node counts. Made within {@link Stream.capture}; for one node of it. cuGraphConditionalHandleCreate
+ * What decides a conditional node of the graph that is being recorded on the stream. Kernels of the
+ * graph are passed it in the place of a `cudaGraphConditionalHandle`, and set it with
+ * `cudaGraphSetConditional`; the last value that was set before the node counts. Made within
+ * {@link Stream.capture}; for one node of it. cuGraphConditionalHandleCreate
  *
  * @param options.initial the value at the beginning of each launch; default 0
- * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured, ERR_CUDA_UNSUPPORTED before CUDA 12.4
+ * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured,
+ *   ERR_CUDA_UNSUPPORTED before CUDA 12.4
  */
 export function graphCondition(stream: Stream, options: { initial?: number } = {}): GraphCondition {
   checkCaptured(stream, 'graphCondition');
@@ -51,20 +58,29 @@ export function graphCondition(stream: Stream, options: { initial?: number } = {
 }
 
 /**
- * Records a node that runs `then` where the condition is not zero, else `otherwise`. Which of them is decided when the
- * launch comes to the node. cuGraphAddNode with CU_GRAPH_COND_TYPE_IF
+ * Records a node that runs `then` where the condition is not zero, else `otherwise`. Which of them
+ * is decided when the launch comes to the node. cuGraphAddNode with CU_GRAPH_COND_TYPE_IF
  *
  * @param condition a buffer is read by a kernel of ours: see {@link prepareConditions}
- * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured; ERR_CUDA_UNSUPPORTED before CUDA 12.4,
- * and for a GraphCondition with `otherwise` before 12.8
+ * @throws CudaError with code ERR_CUDA_CAPTURE where the stream is not being captured;
+ *   ERR_CUDA_UNSUPPORTED before CUDA 12.4, and for a GraphCondition with `otherwise` before 12.8
  */
-export function graphIf(stream: Stream, condition: ConditionSource, then: GraphBody, otherwise?: GraphBody): void {
+export function graphIf(
+  stream: Stream,
+  condition: ConditionSource,
+  then: GraphBody,
+  otherwise?: GraphBody,
+): void {
   checkCaptured(stream, 'graphIf');
   checkBody('then', then);
   if (otherwise !== undefined) checkBody('otherwise', otherwise);
   const bodies = otherwise === undefined ? [then] : [then, otherwise];
   if (condition instanceof GraphCondition) {
-    checkSupported(stream.device, bodies.length > 1 ? 'an if with an else' : 'an if', bodies.length > 1);
+    checkSupported(
+      stream.device,
+      bodies.length > 1 ? 'an if with an else' : 'an if',
+      bodies.length > 1,
+    );
     record(stream, condition, IF, bodies);
     return;
   }
@@ -74,9 +90,9 @@ export function graphIf(stream: Stream, condition: ConditionSource, then: GraphB
 }
 
 /**
- * Records a node that runs `body` again and again while the condition is not zero: none at all where it is zero before. A
- * {@link GraphCondition} is set by a kernel before the node and by one in the body; a buffer is read there.
- * cuGraphAddNode with CU_GRAPH_COND_TYPE_WHILE
+ * Records a node that runs `body` again and again while the condition is not zero: none at all
+ * where it is zero before. A {@link GraphCondition} is set by a kernel before the node and by one
+ * in the body; a buffer is read there. cuGraphAddNode with CU_GRAPH_COND_TYPE_WHILE
  *
  * @throws as {@link graphIf}
  */
@@ -90,24 +106,33 @@ export function graphWhile(stream: Stream, condition: ConditionSource, body: Gra
   }
   checkBuffer(stream, condition);
   const decides = from(stream, condition, MODE.nonzero);
-  record(stream, decides, WHILE, [(within): void => {
-    const given: unknown = body(within);
-    set(within, condition, MODE.nonzero, decides);
-    return given as undefined;
-  }]);
+  record(stream, decides, WHILE, [
+    (within): void => {
+      const given: unknown = body(within);
+      set(within, condition, MODE.nonzero, decides);
+      return given as undefined;
+    },
+  ]);
 }
 
 /**
- * Records a node that runs the body whose number the condition is, and none where there is no such body.
- * cuGraphAddNode with CU_GRAPH_COND_TYPE_SWITCH
+ * Records a node that runs the body whose number the condition is, and none where there is no such
+ * body. cuGraphAddNode with CU_GRAPH_COND_TYPE_SWITCH
  *
  * @param bodies at most 128
  * @throws as {@link graphIf}; for a GraphCondition ERR_CUDA_UNSUPPORTED before CUDA 12.8
  */
-export function graphSwitch(stream: Stream, condition: ConditionSource, bodies: readonly GraphBody[]): void {
+export function graphSwitch(
+  stream: Stream,
+  condition: ConditionSource,
+  bodies: readonly GraphBody[],
+): void {
   checkCaptured(stream, 'graphSwitch');
-  if (!Array.isArray(bodies) || bodies.length < 1 || bodies.length > MOST_BODIES) throw invalid('bodies', `a list of 1 to ${MOST_BODIES} functions`, bodies);
-  [...(bodies as unknown[])].forEach((body, index) => { checkBody(`bodies[${index}]`, body); });
+  if (!Array.isArray(bodies) || bodies.length < 1 || bodies.length > MOST_BODIES)
+    throw invalid('bodies', `a list of 1 to ${MOST_BODIES} functions`, bodies);
+  [...(bodies as unknown[])].forEach((body, index) => {
+    checkBody(`bodies[${index}]`, body);
+  });
   if (condition instanceof GraphCondition) {
     checkSupported(stream.device, 'a switch', true);
     record(stream, condition, SWITCH, bodies);
@@ -118,11 +143,21 @@ export function graphSwitch(stream: Stream, condition: ConditionSource, bodies: 
   else singly(stream, condition, bodies, (index) => MODE.equals + index);
 }
 
-/** Nodes of one body each in the place of one of several. All read the buffer before the first of them runs. */
-function singly(stream: Stream, buffer: DeviceBuffer, bodies: readonly GraphBody[], mode: (index: number) => number): void {
+/**
+ * Nodes of one body each in the place of one of several. All read the buffer before the first of
+ * them runs.
+ */
+function singly(
+  stream: Stream,
+  buffer: DeviceBuffer,
+  bodies: readonly GraphBody[],
+  mode: (index: number) => number,
+): void {
   checkSupported(stream.device, 'a conditional node', false);
   const conditions = bodies.map((_, index) => from(stream, buffer, mode(index)));
-  bodies.forEach((body, index) => { record(stream, conditions[index]!, IF, [body]); });
+  bodies.forEach((body, index) => {
+    record(stream, conditions[index]!, IF, [body]);
+  });
 }
 
 /** A condition that is set from the buffer here. */
@@ -141,21 +176,38 @@ function set(stream: Stream, buffer: DeviceBuffer, mode: number, condition: Grap
   kernel.launch(stream, { grid: 1, block: 1 }, buffer, buffer.dtype.bytes, mode, condition);
 }
 
-function record(stream: Stream, condition: GraphCondition, type: number, bodies: readonly GraphBody[]): void {
+function record(
+  stream: Stream,
+  condition: GraphCondition,
+  type: number,
+  bodies: readonly GraphBody[],
+): void {
   condition.take(stream);
   stream.captureScope!.gather(stream);
   put(stream, OP.conditionalNode, condition.handle, type, bodies.length);
-  bodies.forEach((body, index) => { recordBody(stream, condition, index, body); });
+  bodies.forEach((body, index) => {
+    recordBody(stream, condition, index, body);
+  });
 }
 
-function recordBody(stream: Stream, condition: GraphCondition, index: number, body: GraphBody): void {
+function recordBody(
+  stream: Stream,
+  condition: GraphCondition,
+  index: number,
+  body: GraphBody,
+): void {
   const scope = stream.captureScope!.within(stream);
   put(stream, OP.bodyBegin, condition.handle, index);
   try {
     const given: unknown = body(stream);
     if (typeof (given as { then?: unknown } | null | undefined)?.then === 'function') {
       (given as PromiseLike<unknown>).then(undefined, () => undefined);
-      throw invalid('body', 'a function that returns without waiting', given, 'Remove async and await: captured work is only recorded.');
+      throw invalid(
+        'body',
+        'a function that returns without waiting',
+        given,
+        'Remove async and await: captured work is only recorded.',
+      );
     }
   } finally {
     scope.end();
@@ -167,7 +219,9 @@ function recordBody(stream: Stream, condition: GraphCondition, index: number, bo
 /** Queues a command of the capture. */
 function put(stream: Stream, op: number, ...words: readonly number[]): void {
   const body = stream.begin(op, 4 + words.length, stream.nextRoot());
-  words.forEach((word, i) => { stream.runtime.ring.memory[body + i] = word; });
+  words.forEach((word, i) => {
+    stream.runtime.ring.memory[body + i] = word;
+  });
   stream.commit();
 }
 
@@ -179,17 +233,28 @@ function checkCaptured(stream: unknown, what: string): asserts stream is Stream 
   if (!(stream instanceof Stream)) throw invalid('stream', 'a Stream', stream);
   stream.check();
   if (stream.captureScope === undefined) {
-    throw new CudaError('ERR_CUDA_CAPTURE', `${what}: ${stream.title} is not being captured. Call it within stream.capture(…).`);
+    throw new CudaError(
+      'ERR_CUDA_CAPTURE',
+      `${what}: ${stream.title} is not being captured. Call it within stream.capture(…).`,
+    );
   }
 }
 
 function checkBody(argument: string, body: unknown): void {
-  if (typeof body !== 'function') throw invalid(argument, 'a function that queues work on the stream', body);
+  if (typeof body !== 'function')
+    throw invalid(argument, 'a function that queues work on the stream', body);
 }
 
 function checkBuffer(stream: Stream, buffer: unknown): asserts buffer is DeviceBuffer {
-  if (!(buffer instanceof DeviceBuffer)) throw invalid('condition', 'a GraphCondition, or a buffer of whole numbers or bool', buffer);
-  if (buffer.dtype.kind === 'float') throw invalid('condition', 'a buffer of whole numbers or bool', buffer, 'Compare in a kernel, and write whether it holds.');
+  if (!(buffer instanceof DeviceBuffer))
+    throw invalid('condition', 'a GraphCondition, or a buffer of whole numbers or bool', buffer);
+  if (buffer.dtype.kind === 'float')
+    throw invalid(
+      'condition',
+      'a buffer of whole numbers or bool',
+      buffer,
+      'Compare in a kernel, and write whether it holds.',
+    );
   if (buffer.length < 1) throw invalid('condition', 'a buffer of at least one element', buffer);
   checkSupported(stream.device, 'a conditional node', false);
 }

@@ -1,8 +1,9 @@
 /**
- * Copies between devices through the host: for those that cannot reach each other's memory, a GPU and a CPU device.
+ * Copies between devices through the host: for those that cannot reach each other's memory, a GPU
+ * and a CPU device.
  *
- * Ordered on both sides: the read is queued on the source's `device.stream` now, and the target's stream is held until
- * the bytes have come.
+ * Ordered on both sides: the read is queued on the source's `device.stream` now, and the target's
+ * stream is held until the bytes have come.
  */
 import type { Device } from './device.js';
 import { DTYPES } from '../ground/dtype.js';
@@ -22,6 +23,14 @@ export function copyThroughHost(stream: Stream, target: Place, source: Place): P
   const from = source.region();
   const bytes = new Uint8Array(regionBytes(from));
   const decoder = decoderFor(DTYPES.u8, bytes, true, 'source', true);
-  const read = readRegion(source.device.stream, source.device.staging, from, decoder, 'copyFrom', () => encoderFor(DTYPES.u8, bytes, true, 'source'), '');
+  const read = readRegion(
+    source.device.stream,
+    source.device.staging,
+    from,
+    decoder,
+    'copyFrom',
+    () => encoderFor(DTYPES.u8, bytes, true, 'source'),
+    '',
+  );
   return writeRegionLater(stream, target.device.staging, target.region(), read.then(), 'copyFrom');
 }

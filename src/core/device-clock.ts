@@ -1,6 +1,7 @@
 /**
- * The device's clock, and how it stands to JavaScript's. Events have no time of their own, only distances: all are
- * measured from one event, and that one is compared with `performance.now()` before and after it.
+ * The device's clock, and how it stands to JavaScript's. Events have no time of their own, only
+ * distances: all are measured from one event, and that one is compared with `performance.now()`
+ * before and after it.
  */
 import type { Device } from './device.js';
 import { Stream, createEvent, destroyEvent, recordEvent } from './stream.js';
@@ -15,7 +16,10 @@ interface Sample {
 
 /** Looks at both clocks in one comparison; the closest counts. */
 const LOOKS = 5;
-/** Clocks are taken to go at different rates where two comparisons lie so far apart, and each is so exact. */
+/**
+ * Clocks are taken to go at different rates where two comparisons lie so far apart, and each is so
+ * exact.
+ */
 const RATE_AFTER_MS = 1000;
 const RATE_SLACK_MS = 0.5;
 /** cuEventElapsedTime gives 24 bits: a distance of this many milliseconds to half a microsecond. */
@@ -23,7 +27,10 @@ const BASE_REACH_MS = 5000;
 
 export class DeviceClock {
   private readonly device: Device;
-  /** Nobody's work stands in front of what is recorded here. It never counts as one of the device's streams. */
+  /**
+   * Nobody's work stands in front of what is recorded here. It never counts as one of the device's
+   * streams.
+   */
   private readonly stream: Stream;
   /** What is measured from: the last one; and its own distance from the first. */
   private readonly bases: number[];
@@ -38,7 +45,10 @@ export class DeviceClock {
     this.bases = [first];
   }
 
-  /** Milliseconds from the clock's beginning to each of these events, which have passed. NaN for what was not recorded. */
+  /**
+   * Milliseconds from the clock's beginning to each of these events, which have passed. NaN for
+   * what was not recorded.
+   */
   async times(handles: readonly number[]): Promise<Float64Array> {
     const { bases, baseTime } = this;
     const times = await this.distances(bases[bases.length - 1]!, handles);
@@ -57,7 +67,12 @@ export class DeviceClock {
       const after = performance.now();
       const [device] = await this.times([event]);
       const slack = after - before;
-      if (device !== undefined && !Number.isNaN(device) && (best === undefined || slack < best.slack)) best = { device, js: (before + after) / 2, slack };
+      if (
+        device !== undefined &&
+        !Number.isNaN(device) &&
+        (best === undefined || slack < best.slack)
+      )
+        best = { device, js: (before + after) / 2, slack };
     }
     if (best !== undefined) this.samples.push(best);
     const [now] = await this.times([event]);
@@ -69,15 +84,21 @@ export class DeviceClock {
   }
 
   /**
-   * What makes JavaScript's time of the device's, and how exact it is, in milliseconds. `calls` are moments of the device
-   * that came after one in JavaScript: what ran, and the call that had queued it.
+   * What makes JavaScript's time of the device's, and how exact it is, in milliseconds. `calls` are
+   * moments of the device that came after one in JavaScript: what ran, and the call that had queued
+   * it.
    */
-  alignment(calls: readonly { device: number; js: number }[]): { toJs: (device: number) => number; slack: number } {
+  alignment(calls: readonly { device: number; js: number }[]): {
+    toJs: (device: number) => number;
+    slack: number;
+  } {
     const sorted = [...this.samples].sort((a, b) => a.slack - b.slack);
     const [best = { device: 0, js: 0, slack: Infinity }] = sorted;
     const first = this.samples[0] ?? best;
     const last = this.samples[this.samples.length - 1] ?? best;
-    const far = last.device - first.device > RATE_AFTER_MS && Math.max(first.slack, last.slack) < RATE_SLACK_MS;
+    const far =
+      last.device - first.device > RATE_AFTER_MS &&
+      Math.max(first.slack, last.slack) < RATE_SLACK_MS;
     const rate = far ? (last.js - first.js) / (last.device - first.device) : 1;
     const from = far ? first : best;
     const toJs = (device: number): number => from.js + (device - from.device) * rate;
@@ -101,6 +122,10 @@ export class DeviceClock {
     const { runtime } = this.device;
     const { values } = runtime.shared;
     if (this.samples.length === 0) await this.passed();
-    return runtime.call('elapsedEach', values[from]!, Float64Array.from(handles, (handle) => values[handle]!));
+    return runtime.call(
+      'elapsedEach',
+      values[from]!,
+      Float64Array.from(handles, (handle) => values[handle]!),
+    );
   }
 }

@@ -14,7 +14,15 @@ import { putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
 import { AdoptedMemory } from './adopted-memory.js';
-import { checkBoolean, checkDType, checkInteger, checkLabel, checkOptions, invalid, show } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkDType,
+  checkInteger,
+  checkLabel,
+  checkOptions,
+  invalid,
+  show,
+} from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D, PITCH_ALIGN } from './buffer-2d.js';
 import type { Size2D } from './buffer-2d.js';
@@ -63,37 +71,43 @@ export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${num
 
 /** What {@link Device.open} takes beside the name. */
 export interface OpenOptions {
-  /** `worker` (default) drives the device from a thread of its own; `inline` runs everything on the calling thread. */
+  /**
+   * `worker` (default) drives the device from a thread of its own; `inline` runs everything on the
+   * calling thread.
+   */
   thread?: 'worker' | 'inline';
   /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
   memoryBytes?: number;
   /**
-   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with `thread: 'inline'`, the order
-   * of all effects is the same in every run; so it is with `check` and `schedule`, which one thread follows. Default: the
-   * environment variable ASYNC_CUDA_WORKERS, else one per core.
+   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with
+   * `thread: 'inline'`, the order of all effects is the same in every run; so it is with `check`
+   * and `schedule`, which one thread follows. Default: the environment variable ASYNC_CUDA_WORKERS,
+   * else one per core.
    */
   workers?: number;
   /**
-   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other and with no other work
-   * queued that could release them: the error says where each block waits. Infinity: never, for kernels that wait for the
-   * host. Default 10,000.
+   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other
+   * and with no other work queued that could release them: the error says where each block waits.
+   * Infinity: never, for kernels that wait for the host. Default 10,000.
    */
   stallLimit?: number;
   /**
-   * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}. `true` looks for everything.
-   * Thirty to a hundred times slower: docs/checking.md. Default: on where the environment variable ASYNC_CUDA_CHECK is 1.
+   * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}.
+   * `true` looks for everything. Thirty to a hundred times slower: docs/checking.md. Default: on
+   * where the environment variable ASYNC_CUDA_CHECK is 1.
    */
   check?: boolean | CheckOptions;
   /**
-   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among those that a GPU may choose.
-   * Errors name it. Default: the environment variable ASYNC_CUDA_SEED, else the device's own order.
+   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among
+   * those that a GPU may choose. Errors name it. Default: the environment variable ASYNC_CUDA_SEED,
+   * else the device's own order.
    */
   schedule?: { seed: number };
   /**
-   * While the device is open, what is queued within {@link labelled} lies in NVTX ranges of this thread, for profilers: those
-   * of the tool that the environment variable NVTX_INJECTION64_PATH names, as Nsight Systems sets it, or of libnvToolsExt.
-   * Without either nothing happens. Default: on where the environment variable ASYNC_CUDA_NVTX is 1. nvtxRangePushA,
-   * nvtxRangePop
+   * While the device is open, what is queued within {@link labelled} lies in NVTX ranges of this
+   * thread, for profilers: those of the tool that the environment variable NVTX_INJECTION64_PATH
+   * names, as Nsight Systems sets it, or of libnvToolsExt. Without either nothing happens. Default:
+   * on where the environment variable ASYNC_CUDA_NVTX is 1. nvtxRangePushA, nvtxRangePop
    */
   nvtx?: boolean;
 }
@@ -129,14 +143,20 @@ export type LimitName = keyof typeof LIMITS;
 export interface DeviceEvents {
   /** A failure that nobody awaits. Without a listener it becomes a process warning. */
   error: [error: CudaError];
-  /** The device met a fault (a {@link CudaDeviceLostError}), or its thread died; everything rejects from here on. */
+  /**
+   * The device met a fault (a {@link CudaDeviceLostError}), or its thread died; everything rejects
+   * from here on.
+   */
   lost: [error: CudaError];
   /**
-   * Text that a kernel of the CPU device printed. Without a listener it goes to standard output. On a GPU it always does,
-   * written there by the driver.
+   * Text that a kernel of the CPU device printed. Without a listener it goes to standard output. On
+   * a GPU it always does, written there by the driver.
    */
   print: [text: string];
-  /** The checking CPU device found something: also what fails nothing, leaks and all that `keepGoing` lets pass. */
+  /**
+   * The checking CPU device found something: also what fails nothing, leaks and all that
+   * `keepGoing` lets pass.
+   */
   check: [report: CheckReport];
 }
 
@@ -220,21 +240,45 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Opens a device. `best`, the default, is the first NVIDIA GPU, or the CPU device where there is no driver or no GPU;
-   * never where a driver is there and fails. The environment variable ASYNC_CUDA_DEVICE takes the place of the default.
+   * Opens a device. `best`, the default, is the first NVIDIA GPU, or the CPU device where there is
+   * no driver or no GPU; never where a driver is there and fails. The environment variable
+   * ASYNC_CUDA_DEVICE takes the place of the default.
    *
-   * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or ERR_CUDA_NO_DEVICE
+   * @throws CudaError with code ERR_CUDA_NO_DRIVER (every path tried is listed) or
+   *   ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, ['thread', 'memoryBytes', 'workers', 'stallLimit', 'check', 'schedule', 'nvtx']);
+    checkOptions('options', options, [
+      'thread',
+      'memoryBytes',
+      'workers',
+      'stallLimit',
+      'check',
+      'schedule',
+      'nvtx',
+    ]);
     checkBoolean('options.nvtx', options.nvtx);
     const nvtx = options.nvtx ?? nvtxOfEnvironment();
-    if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
+    if (
+      options.thread !== undefined &&
+      options.thread !== 'worker' &&
+      options.thread !== 'inline'
+    ) {
       throw invalid('options.thread', "'worker' or 'inline'", options.thread);
     }
-    if (options.memoryBytes !== undefined) checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
-    if (options.workers !== undefined) checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
-    if (options.stallLimit !== undefined && !(typeof options.stallLimit === 'number' && options.stallLimit > 0)) throw invalid('options.stallLimit', 'a number of milliseconds, or Infinity', options.stallLimit);
+    if (options.memoryBytes !== undefined)
+      checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
+    if (options.workers !== undefined)
+      checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
+    if (
+      options.stallLimit !== undefined &&
+      !(typeof options.stallLimit === 'number' && options.stallLimit > 0)
+    )
+      throw invalid(
+        'options.stallLimit',
+        'a number of milliseconds, or Infinity',
+        options.stallLimit,
+      );
     if (options.schedule !== undefined) {
       checkOptions('options.schedule', options.schedule, ['seed']);
       checkInteger('options.schedule.seed', options.schedule.seed, 0, LAST_SEED);
@@ -242,14 +286,31 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const check = checkedCheck(options.check);
     const inline = options.thread === 'inline';
     if (options.workers !== undefined && options.workers > 1) {
-      if (inline) throw invalid('options.workers', "1, or left out, with thread: 'inline', which runs everything on the calling thread", options.workers);
-      const alone = check !== undefined && check !== false ? 'check' : options.schedule !== undefined ? 'schedule' : undefined;
-      if (alone !== undefined) throw invalid('options.workers', `1, or left out, with '${alone}', which one thread follows`, options.workers);
+      if (inline)
+        throw invalid(
+          'options.workers',
+          "1, or left out, with thread: 'inline', which runs everything on the calling thread",
+          options.workers,
+        );
+      const alone =
+        check !== undefined && check !== false
+          ? 'check'
+          : options.schedule !== undefined
+            ? 'schedule'
+            : undefined;
+      if (alone !== undefined)
+        throw invalid(
+          'options.workers',
+          `1, or left out, with '${alone}', which one thread follows`,
+          options.workers,
+        );
     }
     return new Device(await openShared(name, inline, { ...options, check }), nvtx);
   }
 
-  /** Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange */
+  /**
+   * Lowest and highest priority of a stream: lower numbers come first. cuCtxGetStreamPriorityRange
+   */
   get streamPriorities(): { least: number; greatest: number } {
     const { leastPriority, greatestPriority } = this.runtime.info;
     return { least: leastPriority, greatest: greatestPriority };
@@ -272,18 +333,26 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * What was queued from this `Device` so far, what is open, and what memory it holds: numbers of the moment of the call,
-   * but for those of the pools, which the device is asked for. cuMemPoolGetAttribute
+   * What was queued from this `Device` so far, what is open, and what memory it holds: numbers of
+   * the moment of the call, but for those of the pools, which the device is asked for.
+   * cuMemPoolGetAttribute
    */
   async stats(): Promise<DeviceStats> {
     this.check();
     const owned = [...this.owned];
     const modules = owned.filter((object) => object instanceof Module);
     const live = {
-      modules: modules.length, kernels: modules.reduce((sum, { kernelCount }) => sum + kernelCount, 0),
+      modules: modules.length,
+      kernels: modules.reduce((sum, { kernelCount }) => sum + kernelCount, 0),
       graphs: owned.filter((object) => object instanceof Graph).length,
     };
-    return statsOf({ streams: [...this.streams], before: this.streamCounts, ledger: this.ledger, live, pools: this.openPools() });
+    return statsOf({
+      streams: [...this.streams],
+      before: this.streamCounts,
+      ledger: this.ledger,
+      live,
+      pools: this.openPools(),
+    });
   }
 
   private async openPools(): Promise<MemoryPool[]> {
@@ -304,7 +373,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return this.runtime.call('setLimit', limitNumber(name), value);
   }
 
-  /** Makes a stream. It is queued like everything else: no round trip. cuStreamCreateWithPriority */
+  /**
+   * Makes a stream. It is queued like everything else: no round trip. cuStreamCreateWithPriority
+   */
   createStream(options: StreamOptions = {}): Stream {
     this.check();
     const stream = new Stream(this, options);
@@ -318,39 +389,62 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Allocates `length` elements, uninitialised, in stream order. Returns at once: where there is not enough memory, what
-   * uses the buffer rejects with that error, and so does `buffer.allocated()`. cuMemAllocAsync
+   * Allocates `length` elements, uninitialised, in stream order. Returns at once: where there is
+   * not enough memory, what uses the buffer rejects with that error, and so does
+   * `buffer.allocated()`. cuMemAllocAsync
    */
-  alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: AllocOptions = {}): DeviceBuffer<D> {
+  alloc<D extends DTypeName>(
+    dtype: DType<D>,
+    length: number,
+    options: AllocOptions = {},
+  ): DeviceBuffer<D> {
     this.check();
     checkDType(dtype);
     checkLength('device.alloc', dtype, length);
-    const memory = this.allocate(length * dtype.bytes, options, () => `alloc ${dtype.name}[${length}]`);
+    const memory = this.allocate(
+      length * dtype.bytes,
+      options,
+      () => `alloc ${dtype.name}[${length}]`,
+    );
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
 
   /** {@link alloc}, of memory that the run of an operation owns. @internal */
-  allocScoped<D extends DTypeName>(dtype: DType<D>, length: number, options: AllocOptions): DeviceBuffer<D> {
+  allocScoped<D extends DTypeName>(
+    dtype: DType<D>,
+    length: number,
+    options: AllocOptions,
+  ): DeviceBuffer<D> {
     this.check();
     checkDType(dtype);
     checkLength('device.alloc', dtype, length);
-    const memory = this.allocate(length * dtype.bytes, options, () => `alloc ${dtype.name}[${length}]`);
+    const memory = this.allocate(
+      length * dtype.bytes,
+      options,
+      () => `alloc ${dtype.name}[${length}]`,
+    );
     memory.scoped = true;
     return new DeviceBuffer(memory, dtype, 0, length, undefined);
   }
 
   /**
-   * Allocates `length` elements, uninitialised, of memory that comes from no pool. {@link alloc} is faster, and enough for
-   * kernels and copies; this one is for what memory of a pool does not do: {@link Stream.writeValue} and
-   * {@link Stream.waitValue}, libraries that ask for memory of cuMemAlloc, handles for other processes (cuIpcGetMemHandle).
+   * Allocates `length` elements, uninitialised, of memory that comes from no pool. {@link alloc} is
+   * faster, and enough for kernels and copies; this one is for what memory of a pool does not do:
+   * {@link Stream.writeValue} and {@link Stream.waitValue}, libraries that ask for memory of
+   * cuMemAlloc, handles for other processes (cuIpcGetMemHandle).
    *
-   * `close()` of the buffer returns at once, as for any other. Its memory is freed when all work that uses it is over, by a
-   * call that waits for everything that runs on the device, so that nothing else starts meanwhile: make such buffers once,
-   * not in a loop. While a stream waits for a value the free is put off. cuMemAlloc, cuMemFree
+   * `close()` of the buffer returns at once, as for any other. Its memory is freed when all work
+   * that uses it is over, by a call that waits for everything that runs on the device, so that
+   * nothing else starts meanwhile: make such buffers once, not in a loop. While a stream waits for
+   * a value the free is put off. cuMemAlloc, cuMemFree
    *
    * @throws CudaOutOfMemoryError where there is not enough
    */
-  async allocPlain<D extends DTypeName>(dtype: DType<D>, length: number, options: PlainAllocOptions = {}): Promise<DeviceBuffer<D>> {
+  async allocPlain<D extends DTypeName>(
+    dtype: DType<D>,
+    length: number,
+    options: PlainAllocOptions = {},
+  ): Promise<DeviceBuffer<D>> {
     this.check();
     checkDType(dtype);
     checkLength('device.allocPlain', dtype, length);
@@ -358,10 +452,16 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const { label } = options;
     checkLabel('options.label', label);
     const bytes = length * dtype.bytes;
-    const named = (): string => `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
+    const named = (): string =>
+      `allocPlain ${dtype.name}[${length}]${label === undefined ? '' : ` '${label}'`}`;
     const root = this.runtime.nextRoot();
     if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
-    const address = bytes === 0 ? 0 : await this.allocateByCall(() => this.runtime.call('allocPlain', this.runtime.info.device, bytes, root));
+    const address =
+      bytes === 0
+        ? 0
+        : await this.allocateByCall(() =>
+            this.runtime.call('allocPlain', this.runtime.info.device, bytes, root),
+          );
     const memory = new PlainMemory(this, address, bytes, label, named);
     memory.root = root;
     this.allocations.add(memory);
@@ -370,10 +470,14 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a multiple of 512 bytes; as
-   * {@link alloc} in all else. cuMemAllocAsync
+   * Allocates an image of `height` rows of `width` pixels of `channels` elements, each row at a
+   * multiple of 512 bytes; as {@link alloc} in all else. cuMemAllocAsync
    */
-  alloc2D<D extends DTypeName>(dtype: DType<D>, size: Size2D, options: AllocOptions = {}): DeviceBuffer2D<D> {
+  alloc2D<D extends DTypeName>(
+    dtype: DType<D>,
+    size: Size2D,
+    options: AllocOptions = {},
+  ): DeviceBuffer2D<D> {
     this.check();
     checkDType(dtype);
     if (size === undefined) throw invalid('size', 'an object with width and height', size);
@@ -385,17 +489,24 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const line = width * channels * dtype.bytes;
     const pitch = Math.max(PITCH_ALIGN, Math.ceil(line / PITCH_ALIGN) * PITCH_ALIGN);
     if (pitch > 0x7fffffff) throw invalid('size', 'rows of at most 2 GiB', `${line} bytes`);
-    if (pitch * height > Number.MAX_SAFE_INTEGER) throw new CudaOutOfMemoryError(`device.alloc2D: ${height} rows of ${pitch} bytes are more than any device has`);
-    const memory = this.allocate(line === 0 ? 0 : pitch * height, options, () => `alloc2D ${dtype.name} ${height}×${width}×${channels}`);
+    if (pitch * height > Number.MAX_SAFE_INTEGER)
+      throw new CudaOutOfMemoryError(
+        `device.alloc2D: ${height} rows of ${pitch} bytes are more than any device has`,
+      );
+    const memory = this.allocate(
+      line === 0 ? 0 : pitch * height,
+      options,
+      () => `alloc2D ${dtype.name} ${height}×${width}×${channels}`,
+    );
     return new DeviceBuffer2D(memory, dtype, { width, height, channels }, pitch, 0, undefined);
   }
 
   /**
-   * Makes page-locked host memory of `length` elements, zero: a SharedArrayBuffer that copies run from and to at full
-   * speed. cuMemHostRegister
+   * Makes page-locked host memory of `length` elements, zero: a SharedArrayBuffer that copies run
+   * from and to at full speed. cuMemHostRegister
    *
-   * @throws CudaOutOfMemoryError where there is not enough; CudaError with code ERR_CUDA_UNSUPPORTED where the platform
-   * registers no host memory
+   * @throws CudaOutOfMemoryError where there is not enough; CudaError with code
+   *   ERR_CUDA_UNSUPPORTED where the platform registers no host memory
    */
   async pinned<D extends DTypeName>(dtype: DType<D>, length: number): Promise<PinnedBuffer<D>> {
     this.check();
@@ -404,7 +515,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (!this.runtime.info.registered) {
       throw new CudaError(
         'ERR_CUDA_UNSUPPORTED',
-        `device.pinned: this platform registers no host memory (cuMemHostRegister), as some virtual GPUs and WSL do not. Read and write plain arrays: they go through page-locked staging.`,
+        'device.pinned: this platform registers no host memory (cuMemHostRegister), as some ' +
+          'virtual GPUs and WSL do not. Read and write plain arrays: they go through ' +
+          'page-locked staging.',
       );
     }
     const bytes = Math.max(1, length * dtype.bytes);
@@ -413,15 +526,27 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       // There can be more bytes in it than a typed array can show.
       return new Uint8Array(shared).buffer;
     });
-    const { byteOffset, address, deviceAddress } = await this.runtime.call('registerPinned', buffer, bytes);
+    const { byteOffset, address, deviceAddress } = await this.runtime.call(
+      'registerPinned',
+      buffer,
+      bytes,
+    );
     this.runtime.pinned.set(address, buffer);
-    const memory = new PinnedMemory(this, this.runtime.handles.adopt(address), address, deviceAddress - address, buffer, bytes);
+    const memory = new PinnedMemory(
+      this,
+      this.runtime.handles.adopt(address),
+      address,
+      deviceAddress - address,
+      buffer,
+      bytes,
+    );
     this.ledger.take(memory);
     return new PinnedBuffer(memory, dtype, byteOffset, 0, length, undefined);
   }
 
   /**
-   * Makes managed memory of `length` elements, which kernels and JavaScript see at one place. cuMemAllocManaged
+   * Makes managed memory of `length` elements, which kernels and JavaScript see at one place.
+   * cuMemAllocManaged
    *
    * @throws CudaOutOfMemoryError where there is not enough
    */
@@ -433,8 +558,12 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     const named = (): string => `managed ${dtype.name}[${length}]`;
     const root = this.runtime.nextRoot();
     if (this.checks !== undefined) this.noteOrigin({ root, handle: 0 }, named());
-    const { address, view } = bytes === 0 ? { address: 0, view: undefined }
-      : await this.allocateByCall(() => this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1, root));
+    const { address, view } =
+      bytes === 0
+        ? { address: 0, view: undefined }
+        : await this.allocateByCall(() =>
+            this.runtime.call('allocManaged', this.runtime.info.device, bytes, 1, root),
+          );
     const memory = new ManagedMemory(this, address, bytes, view, named);
     memory.root = root;
     this.allocations.add(memory);
@@ -443,10 +572,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Makes an array of texels: memory in an order of the device's own, for textures with filtering in two or three
-   * dimensions, layers, cubes and surfaces. cuArray3DCreate
+   * Makes an array of texels: memory in an order of the device's own, for textures with filtering
+   * in two or three dimensions, layers, cubes and surfaces. cuArray3DCreate
    *
-   * @throws CudaArgumentError for a dtype that no texel has, or sizes that do not go together; CudaOutOfMemoryError
+   * @throws CudaArgumentError for a dtype that no texel has, or sizes that do not go together;
+   *   CudaOutOfMemoryError
    */
   async allocArray<D extends DTypeName>(dtype: DType<D>, size: ArraySize): Promise<DeviceArray<D>> {
     this.check();
@@ -454,20 +584,23 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Makes a texture: a way for kernels to read an array, an image or a buffer by coordinates, to be passed to them as a
-   * 64-bit argument (`cudaTextureObject_t`). Kernels that are given it count as users of what it reads.
-   * cuTexObjectCreate
+   * Makes a texture: a way for kernels to read an array, an image or a buffer by coordinates, to be
+   * passed to them as a 64-bit argument (`cudaTextureObject_t`). Kernels that are given it count as
+   * users of what it reads. cuTexObjectCreate
    *
    * @throws CudaArgumentError for options that do not go together
    */
-  async createTexture<D extends DTypeName>(source: TextureSource<D>, options: TextureOptions = {}): Promise<Texture<D>> {
+  async createTexture<D extends DTypeName>(
+    source: TextureSource<D>,
+    options: TextureOptions = {},
+  ): Promise<Texture<D>> {
     this.check();
     return createTexture(this, source, options);
   }
 
   /**
-   * Makes a surface: a way for kernels to read and write an array that was made with `surface: true`.
-   * cuSurfObjectCreate
+   * Makes a surface: a way for kernels to read and write an array that was made with `surface:
+   * true`. cuSurfObjectCreate
    */
   async createSurface<D extends DTypeName>(array: DeviceArray<D>): Promise<Surface<D>> {
     this.check();
@@ -477,7 +610,11 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** The pool that allocations come from where none is named. cuDeviceGetDefaultMemPool */
   async pool(): Promise<MemoryPool> {
     this.check();
-    this.defaultPool ??= new MemoryPool(this, await this.runtime.call('defaultPool', this.runtime.info.device), true);
+    this.defaultPool ??= new MemoryPool(
+      this,
+      await this.runtime.call('defaultPool', this.runtime.info.device),
+      true,
+    );
     return this.defaultPool;
   }
 
@@ -490,17 +627,29 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     this.check();
     checkOptions('options', options, ['maxBytes', 'releaseThreshold']);
     const { maxBytes = 0, releaseThreshold = Infinity } = options;
-    if (!this.shared.pools) throw new CudaError('ERR_CUDA_UNSUPPORTED', `${this.name} has no memory pools here; allocate without one`);
+    if (!this.shared.pools)
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `${this.name} has no memory pools here; allocate without one`,
+      );
     checkInteger('options.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER, 'bytes');
     const threshold = checkedThreshold('options.releaseThreshold', releaseThreshold);
-    const handle = await this.runtime.call('createPool', this.runtime.info.device, maxBytes, threshold);
+    const handle = await this.runtime.call(
+      'createPool',
+      this.runtime.info.device,
+      maxBytes,
+      threshold,
+    );
     const pool = new MemoryPool(this, handle, false);
     this.createdPools.add(pool);
     await grantPeers(this.shared, handle);
     return pool;
   }
 
-  /** Whether kernels of this device can be let use memory of another where it is. cuDeviceCanAccessPeer */
+  /**
+   * Whether kernels of this device can be let use memory of another where it is.
+   * cuDeviceCanAccessPeer
+   */
   canAccessPeer(other: Device): Promise<boolean> {
     this.check();
     checkPeer(other);
@@ -508,9 +657,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Lets kernels of this device use buffers of another one: as arguments, tracked like its own. Copies between devices
-   * need no such access. One way only: `other` gets none to this device. cuCtxEnablePeerAccess, and cuMemPoolSetAccess for
-   * each pool of `other`
+   * Lets kernels of this device use buffers of another one: as arguments, tracked like its own.
+   * Copies between devices need no such access. One way only: `other` gets none to this device.
+   * cuCtxEnablePeerAccess, and cuMemPoolSetAccess for each pool of `other`
    *
    * @throws CudaError with code ERR_CUDA_UNSUPPORTED where {@link canAccessPeer} is false
    */
@@ -521,8 +670,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Ends {@link enablePeerAccess}, for every Device that is open on the two, once the work that is queued on this one is
-   * over. cuCtxDisablePeerAccess
+   * Ends {@link enablePeerAccess}, for every Device that is open on the two, once the work that is
+   * queued on this one is over. cuCtxDisablePeerAccess
    */
   async disablePeerAccess(other: Device): Promise<void> {
     this.check();
@@ -531,8 +680,8 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   /**
-   * Loads PTX (text or bytes), a cubin or a fatbin, off the JS thread; launches elsewhere go on meanwhile.
-   * cuLibraryLoadData, cuFuncLoad
+   * Loads PTX (text or bytes), a cubin or a fatbin, off the JS thread; launches elsewhere go on
+   * meanwhile. cuLibraryLoadData, cuFuncLoad
    *
    * @throws CudaCompileError with the compiler's log
    */
@@ -552,8 +701,15 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return this.load(cubin, {}, { made: await shareImage(ptx, this.staging.turns) });
   }
 
-  /** PTX whose kernels are known and will be declared: nobody reads it for their parameters. @internal */
-  async loadKnown(ptx: string, kernels: readonly string[], options: ModuleOptions = {}): Promise<Module> {
+  /**
+   * PTX whose kernels are known and will be declared: nobody reads it for their parameters.
+   * @internal
+   */
+  async loadKnown(
+    ptx: string,
+    kernels: readonly string[],
+    options: ModuleOptions = {},
+  ): Promise<Module> {
     this.check();
     return this.load(ptx, options, { kernels });
   }
@@ -561,16 +717,34 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** {@link loadKnown}, on a thread that blocks until it is done. @internal */
   loadKnownNow(ptx: string, kernels: readonly string[], options: ModuleOptions = {}): Module {
     this.check();
-    const loaded = this.runtime.callBlocking('loadModule', ptx, jitOptions(options), this.properties.sharedMemoryPerBlockOptin, { kernels });
-    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
+    const loaded = this.runtime.callBlocking(
+      'loadModule',
+      ptx,
+      jitOptions(options),
+      this.properties.sharedMemoryPerBlockOptin,
+      { kernels },
+    );
+    return new Module(
+      this,
+      loaded.library,
+      loaded.kernels,
+      loaded.failed,
+      options.prints ?? loaded.prints,
+    );
   }
 
-  /** A module is about to be loaded: the thread that does it starts meanwhile, if it has not. @internal */
+  /**
+   * A module is about to be loaded: the thread that does it starts meanwhile, if it has not.
+   * @internal
+   */
   expectModule(): void {
     if (!this.isUnusable) this.runtime.expectCall();
   }
 
-  /** The machine code that the driver's compiler makes of PTX, and what it says of it. cuLinkComplete @internal */
+  /**
+   * The machine code that the driver's compiler makes of PTX, and what it says of it.
+   * cuLinkComplete @internal
+   */
   machineCode(ptx: string): Promise<{ readonly cubin: Uint8Array; readonly infoLog: string }> {
     this.check();
     return this.runtime.call('link', ptx);
@@ -579,26 +753,45 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** Waits, without blocking, for all work queued so far on every stream of this device. */
   async synchronize(options: WaitOptions = {}): Promise<void> {
     this.check();
-    // Each in a function of its own: inline the device may be lost while one of them looks, and the next call throws.
+    // Each in a function of its own: inline the device may be lost while one of them looks, and the
+    // next call throws.
     await Promise.all([...this.streams].map(async (stream) => stream.sync(options)));
   }
 
   /**
-   * Ends everything that was made from this device, in order: work in flight is waited for (`timeout` milliseconds at
-   * most, default 5000), memory is freed. What is still running after that rejects with ERR_CUDA_DEVICE_CLOSED.
+   * Ends everything that was made from this device, in order: work in flight is waited for
+   * (`timeout` milliseconds at most, default 5000), memory is freed. What is still running after
+   * that rejects with ERR_CUDA_DEVICE_CLOSED.
    */
   async close(options: { timeout?: number } = {}): Promise<void> {
     checkOptions('options', options, ['timeout']);
     const { timeout = 5000 } = options;
-    if (typeof timeout !== 'number' || !(timeout >= 0 && timeout <= 0x7fffffff)) throw invalid('options.timeout', 'milliseconds, from 0 to 2^31 - 1', timeout);
+    if (typeof timeout !== 'number' || !(timeout >= 0 && timeout <= 0x7fffffff))
+      throw invalid('options.timeout', 'milliseconds, from 0 to 2^31 - 1', timeout);
     this.ending ??= this.end(timeout);
     await this.ending;
   }
 
-  private async load(image: string | Uint8Array, options: ModuleOptions, known?: KnownOfModule): Promise<Module> {
+  private async load(
+    image: string | Uint8Array,
+    options: ModuleOptions,
+    known?: KnownOfModule,
+  ): Promise<Module> {
     const shared = await shareImage(image, this.staging.turns);
-    const loaded = await this.runtime.call('loadModule', shared, jitOptions(options), this.properties.sharedMemoryPerBlockOptin, known);
-    return new Module(this, loaded.library, loaded.kernels, loaded.failed, options.prints ?? loaded.prints);
+    const loaded = await this.runtime.call(
+      'loadModule',
+      shared,
+      jitOptions(options),
+      this.properties.sharedMemoryPerBlockOptin,
+      known,
+    );
+    return new Module(
+      this,
+      loaded.library,
+      loaded.kernels,
+      loaded.failed,
+      options.prints ?? loaded.prints,
+    );
   }
 
   private async end(timeout: number): Promise<void> {
@@ -608,22 +801,29 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     await this.drain(timeout);
     if (runtime.lost === undefined) this.tellLeaks();
     const left = Math.max(0, timeout - (performance.now() - begun));
-    const ended = runtime.lost !== undefined || (await this.finish(left)) || runtime.lost !== undefined;
+    const ended =
+      runtime.lost !== undefined || (await this.finish(left)) || runtime.lost !== undefined;
     this.closed = true;
     if (this.ranged) dropRanges();
     this.shared.devices.delete(this);
     await this.shared.release(
-      new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`), ended,
+      new CudaError('ERR_CUDA_DEVICE_CLOSED', `${this.name} was closed while work was in flight.`),
+      ended,
     );
   }
 
-  /** Waits for runs that have not queued all of their work, since a kernel of theirs is being compiled, say. */
+  /**
+   * Waits for runs that have not queued all of their work, since a kernel of theirs is being
+   * compiled, say.
+   */
   private async drain(timeout: number): Promise<void> {
     const { runsUnderway, runtime } = this;
     if (runsUnderway.size === 0 || runtime.lost !== undefined) return;
     this.draining = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const expired = new Promise<void>((resolve) => { timer = setTimeout(resolve, timeout); });
+    const expired = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, timeout);
+    });
     const over = async (): Promise<void> => {
       // What one of them has made another may have to wait for.
       while (runsUnderway.size > 0) await Promise.allSettled(runsUnderway);
@@ -639,7 +839,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   override toString(): string {
-    return `Device ${this.title}${this.closed ? ', closed' : this.lost === undefined ? '' : ', lost'}`;
+    return (
+      'Device ' +
+      `${this.title}${this.closed ? ', closed' : this.lost === undefined ? '' : ', lost'}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -652,7 +855,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   underway(run: Promise<unknown>): void {
     const { runsUnderway } = this;
     runsUnderway.add(run);
-    const over = (): void => { runsUnderway.delete(run); };
+    const over = (): void => {
+      runsUnderway.delete(run);
+    };
     run.then(over, over);
   }
 
@@ -673,7 +878,10 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 
   /** @internal */
   check(): void {
-    if (this.closing && !this.draining) throw new CudaDisposedError(`${this.name}: used after it was closed. Open it again with Device.open().`);
+    if (this.closing && !this.draining)
+      throw new CudaDisposedError(
+        `${this.name}: used after it was closed. Open it again with Device.open().`,
+      );
     const { lost } = this.runtime;
     if (lost !== undefined) throw lost;
   }
@@ -690,13 +898,18 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 
   private noteOrigin(memory: OriginKey, label: string): void {
-    this.origins.set(originKey(memory), { label, stack: placeOfOperation() ?? callersOf(stackHere()) });
+    this.origins.set(originKey(memory), {
+      label,
+      stack: placeOfOperation() ?? callersOf(stackHere()),
+    });
     if (this.origins.size > MOST_ORIGINS) this.origins.delete(this.origins.keys().next().value!);
   }
 
   /** What the allocation is called, and where it was made. @internal */
   origin(memory: OriginKey): { label: string; stack: string } | undefined {
-    return this.origins.get(originKey(memory)) ?? this.origins.get(originKey({ ...memory, handle: 0 }));
+    return (
+      this.origins.get(originKey(memory)) ?? this.origins.get(originKey({ ...memory, handle: 0 }))
+    );
   }
 
   /** Tells of what nobody has closed, before it is. */
@@ -705,26 +918,48 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (checks === undefined || checks.leaks === false) return;
     let warnings = 0;
     const tell = (what: string, memory: Omit<CheckMemory, 'space' | 'offset'>): void => {
-      const message = `${what} was not closed before the device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
-      const report: CheckReport = { kind: 'leak', message, count: 1, memory: { space: 'global', offset: 0, ...memory } };
+      const message =
+        `${what} was not closed before the ` +
+        `device${memory.stack === undefined ? '' : `; it was made\n${memory.stack}`}`;
+      const report: CheckReport = {
+        kind: 'leak',
+        message,
+        count: 1,
+        memory: { space: 'global', offset: 0, ...memory },
+      };
       if (this.emit('check', report)) return;
       warnings++;
-      if (warnings <= MOST_LEAK_WARNINGS) process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
+      if (warnings <= MOST_LEAK_WARNINGS)
+        process.emitWarning(message, { type: 'CudaWarning', code: 'CUDA_LEAK' });
     };
     for (const allocation of this.allocations) {
-      tell(allocation.toString(), { address: this.runtime.shared.values[allocation.handle]!, bytes: allocation.bytes, ...this.origin(allocation) });
+      tell(allocation.toString(), {
+        address: this.runtime.shared.values[allocation.handle]!,
+        bytes: allocation.bytes,
+        ...this.origin(allocation),
+      });
     }
     for (const object of this.owned) {
       if (!(object instanceof DeviceArray)) continue;
-      tell(object.toString(), { address: 0, bytes: object.length * object.dtype.bytes, label: object.toString() });
+      tell(object.toString(), {
+        address: 0,
+        bytes: object.length * object.dtype.bytes,
+        label: object.toString(),
+      });
     }
     if (warnings <= MOST_LEAK_WARNINGS) return;
-    process.emitWarning(`${warnings - MOST_LEAK_WARNINGS} more were not closed before the device. device.on('check', …) reports each.`, { type: 'CudaWarning', code: 'CUDA_LEAK' });
+    process.emitWarning(
+      `${warnings - MOST_LEAK_WARNINGS} more were not closed before the device. ` +
+        `device.on('check', …) reports each.`,
+      { type: 'CudaWarning', code: 'CUDA_LEAK' },
+    );
   }
 
   /** Handles and labels of what is allocated. @internal */
   labels(): [number, string][] {
-    return [...this.allocations].flatMap(({ handle, label }): [number, string][] => (label === undefined ? [] : [[handle, label]]));
+    return [...this.allocations].flatMap(({ handle, label }): [number, string][] =>
+      label === undefined ? [] : [[handle, label]],
+    );
   }
 
   /** @internal */
@@ -735,7 +970,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** Driver handles of the streams whose work has been seen to be over. @internal */
   idleStreams(): number[] {
     const { streams } = this.runtime.shared;
-    const idle = [...this.streams].filter((stream) => stream.capturing === undefined && stream.hasPassed(stream.mark));
+    const idle = [...this.streams].filter(
+      (stream) => stream.capturing === undefined && stream.hasPassed(stream.mark),
+    );
     return idle.map((stream) => streams[stream.slot.index]!).filter((handle) => handle !== 0);
   }
 
@@ -746,7 +983,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 
   /** Streams with frees that have not been seen to be over. @internal */
   freeingStreams(): Stream[] {
-    return [...this.streams].filter((stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree));
+    return [...this.streams].filter(
+      (stream) => stream.capturing === undefined && !stream.hasPassed(stream.lastFree),
+    );
   }
 
   /** Frees that are no work of a stream, and are not over. @internal */
@@ -802,24 +1041,40 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   /** A failure that nobody awaited. @internal */
   unclaimed(error: unknown): void {
     if (this.closed || this.runtime.lost !== undefined) return;
-    const shown = error instanceof CudaError ? error : new CudaError('ERR_CUDA_INTERNAL', show(error), { cause: error });
+    const shown =
+      error instanceof CudaError
+        ? error
+        : new CudaError('ERR_CUDA_INTERNAL', show(error), { cause: error });
     if (this.listenerCount('error') > 0) this.emit('error', shown);
-    else process.emitWarning(`${shown.message} (nobody awaited it; listen with device.on('error', …))`, { type: 'CudaWarning', code: shown.code });
+    else
+      process.emitWarning(
+        `${shown.message} (nobody awaited it; listen with device.on('error', …))`,
+        { type: 'CudaWarning', code: shown.code },
+      );
   }
 
-  /** Something was collected without being closed; that of a device that is closed is closed with it. @internal */
+  /**
+   * Something was collected without being closed; that of a device that is closed is closed with
+   * it. @internal
+   */
   leaked(what: string): void {
     if (this.warned || this.closing) return;
     this.warned = true;
-    process.emitWarning(`${what} was garbage-collected without being closed; it is freed now. Declare it with 'using', or call close(). Further leaks are not reported.`, {
-      type: 'CudaWarning', code: 'CUDA_LEAK',
-    });
+    process.emitWarning(
+      `${what} was garbage-collected without being closed; it is freed now. Declare it with ` +
+        `'using', or call close(). Further leaks are not reported.`,
+      {
+        type: 'CudaWarning',
+        code: 'CUDA_LEAK',
+      },
+    );
   }
 
   /** Memory that the driver allocated, as JavaScript sees it. @internal */
   hostView(address: number, bytes: number): Uint8Array {
     const { driver } = this.runtime;
-    if (driver === undefined) throw new CudaError('ERR_CUDA_INTERNAL', 'there is no driver on this thread');
+    if (driver === undefined)
+      throw new CudaError('ERR_CUDA_INTERNAL', 'there is no driver on this thread');
     return driver.hostView(address, bytes);
   }
 
@@ -831,23 +1086,35 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
     checkLabel('options.label', label);
-    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('options.stream', `a stream of ${this.title}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime)
+      throw invalid('options.stream', `a stream of ${this.title}`, stream);
     stream.check();
-    // On a stream that has not joined a capture it is no work that the graph would miss: the memory is there to stay.
+    // On a stream that has not joined a capture it is no work that the graph would miss: the memory
+    // is there to stay.
     const { captureScope } = stream;
-    if (captureScope?.isBody === true) throw captureError('device.alloc in the body of a conditional node', 'allocate before the node; its bodies cannot');
+    if (captureScope?.isBody === true)
+      throw captureError(
+        'device.alloc in the body of a conditional node',
+        'allocate before the node; its bodies cannot',
+      );
     if (captureScope?.allocates === false) {
-      throw captureError('device.alloc', "allocate before the capture, and the graph keeps the addresses; or let nodes of the graph allocate, with stream.capture(…, { allocate: 'nodes' })");
+      throw captureError(
+        'device.alloc',
+        'allocate before the capture, and the graph keeps the addresses; or let nodes of the ' +
+          "graph allocate, with stream.capture(…, { allocate: 'nodes' })",
+      );
     }
     if (pool !== undefined) {
-      if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime) throw invalid('options.pool', `a pool of ${this.title}`, pool);
+      if (!(pool instanceof MemoryPool) || pool.device.runtime !== this.runtime)
+        throw invalid('options.pool', `a pool of ${this.title}`, pool);
       pool.check();
     }
     const handle = this.runtime.handles.take();
     const named = label === undefined ? describe : () => `${describe()} '${label}'`;
-    const memory = captureScope === undefined
-      ? new Allocation(this, stream, handle, bytes, label, named)
-      : new NodeMemory(this, stream, handle, bytes, label, named);
+    const memory =
+      captureScope === undefined
+        ? new Allocation(this, stream, handle, bytes, label, named)
+        : new NodeMemory(this, stream, handle, bytes, label, named);
     // What a capture records fails as a whole.
     const root = captureScope === undefined ? this.runtime.nextRoot() : captureScope.root;
     if (captureScope === undefined) this.runtime.name(root, memory);
@@ -884,13 +1151,19 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     return memory;
   }
 
-  /** For memory that is made and closed again and again; undefined on a device that is checked, where each is another one. @internal */
+  /**
+   * For memory that is made and closed again and again; undefined on a device that is checked,
+   * where each is another one. @internal
+   */
   get recycled(): RecycledMemory | undefined {
     if (this.checks !== undefined) return undefined;
     return (this.recycledMemory ??= new RecycledMemory(this));
   }
 
-  /** Gives back, in front of any allocation that waits for memory, what nobody uses any more. @internal */
+  /**
+   * Gives back, in front of any allocation that waits for memory, what nobody uses any more.
+   * @internal
+   */
   makeRoomOfRecycled(): void {
     if (!this.closing) this.recycledMemory?.makeRoom();
   }
@@ -912,7 +1185,9 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
       for (const stream of open) stream.close();
       await Promise.all([...this.frees, ...passed]);
       // What the host was told of before the device has come to it.
-      await runtime.completion.until(() => open.every(({ slot }) => runtime.completion.isWritten(slot)));
+      await runtime.completion.until(() =>
+        open.every(({ slot }) => runtime.completion.isWritten(slot)),
+      );
       // Whoever opens the device next may get the same staging memory.
       await this.reads.over();
       await Promise.all([...this.createdPools].map((pool) => pool.close()));
@@ -932,11 +1207,22 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
   }
 }
 
-/** An operation may allocate several pieces of memory, which have handles, unless it is a call that makes one. */
+/**
+ * An operation may allocate several pieces of memory, which have handles, unless it is a call that
+ * makes one.
+ */
 type OriginKey = Pick<CheckMemory, 'root' | 'handle'>;
 const originKey = ({ root, handle }: OriginKey): string => `${root} ${handle}`;
 
-const CHECKS = ['memory', 'uninitialised', 'races', 'sameValue', 'sync', 'leaks', 'keepGoing'] as const;
+const CHECKS = [
+  'memory',
+  'uninitialised',
+  'races',
+  'sameValue',
+  'sync',
+  'leaks',
+  'keepGoing',
+] as const;
 
 function nvtxOfEnvironment(): boolean {
   const text = process.env['ASYNC_CUDA_NVTX'];
@@ -951,7 +1237,8 @@ function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
   checkOptions('options.check', options, [...CHECKS]);
   for (const name of CHECKS) {
     const value = options[name];
-    if (value !== undefined && typeof value !== 'boolean') throw invalid(`options.check.${name}`, 'a boolean', value);
+    if (value !== undefined && typeof value !== 'boolean')
+      throw invalid(`options.check.${name}`, 'a boolean', value);
   }
   // As it is now, and a plain object whatever it came as: it is sent to the device's thread.
   return { ...options };
@@ -962,15 +1249,22 @@ function checkPeer(other: unknown): asserts other is Device {
   other.check();
 }
 
-/** A whole number of elements. More bytes than a number counts exactly are more than there is anywhere. */
+/**
+ * A whole number of elements. More bytes than a number counts exactly are more than there is
+ * anywhere.
+ */
 function checkLength(what: string, dtype: DType, length: unknown): asserts length is number {
   checkInteger('length', length, 0, Number.MAX_VALUE, 'elements');
   const bytes = length * dtype.bytes;
-  if (bytes > Number.MAX_SAFE_INTEGER) throw new CudaOutOfMemoryError(`${what}: ${length} elements of ${dtype.name}, ${bytes} bytes, are more than any device has`);
+  if (bytes > Number.MAX_SAFE_INTEGER)
+    throw new CudaOutOfMemoryError(
+      `${what}: ${length} elements of ${dtype.name}, ${bytes} bytes, are more than any device has`,
+    );
 }
 
 function limitNumber(name: LimitName): number {
-  const number: number | undefined = typeof name === 'string' && Object.hasOwn(LIMITS, name) ? LIMITS[name] : undefined;
+  const number: number | undefined =
+    typeof name === 'string' && Object.hasOwn(LIMITS, name) ? LIMITS[name] : undefined;
   if (number === undefined) throw invalid('name', `one of ${Object.keys(LIMITS).join(', ')}`, name);
   return number;
 }

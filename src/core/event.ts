@@ -1,5 +1,6 @@
 /**
- * Events: points in a stream that other streams, or JavaScript, can wait for, and between which time is measured.
+ * Events: points in a stream that other streams, or JavaScript, can wait for, and between which
+ * time is measured.
  */
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { checkBoolean, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
@@ -12,18 +13,25 @@ import type { Stream } from './stream.js';
 
 /** What {@link Device.createEvent} takes. */
 export interface EventOptions {
-  /** Whether {@link Event.elapsed} can be asked of it; costs a little more on the device. Default true. */
+  /**
+   * Whether {@link Event.elapsed} can be asked of it; costs a little more on the device. Default
+   * true.
+   */
   timing?: boolean;
 }
 
 const CU_EVENT_DISABLE_TIMING = 2;
 
-/** A point in a stream. Made by {@link Device.createEvent} or {@link Stream.record}. cuEventCreate */
+/**
+ * A point in a stream. Made by {@link Device.createEvent} or {@link Stream.record}. cuEventCreate
+ */
 export class Event implements Disposable {
   readonly device: Device;
   /** Whether {@link elapsed} can be asked of it. */
   readonly timing: boolean;
-  /** Another one after a record while streams of other devices wait for the one before. @internal */
+  /**
+   * Another one after a record while streams of other devices wait for the one before. @internal
+   */
   handle: number;
   /** The capture in which it was recorded last. @internal */
   scope: CaptureScope | undefined = undefined;
@@ -44,8 +52,8 @@ export class Event implements Disposable {
   }
 
   /**
-   * Whether the point has been reached, as far as JavaScript has seen. An event that was never recorded has been; one that
-   * was recorded in a capture is not, whenever the graph is launched.
+   * Whether the point has been reached, as far as JavaScript has seen. An event that was never
+   * recorded has been; one that was recorded in a capture is not, whenever the graph is launched.
    */
   get reached(): boolean {
     return this.scope === undefined && this.isPast;
@@ -55,7 +63,10 @@ export class Event implements Disposable {
     return this.stream === undefined || this.stream.hasPassed(this.mark);
   }
 
-  /** Waits, without blocking, until the point is reached. Rejects with code ERR_CUDA_CAPTURE for one in a capture. */
+  /**
+   * Waits, without blocking, until the point is reached. Rejects with code ERR_CUDA_CAPTURE for one
+   * in a capture.
+   */
   sync(options: WaitOptions = {}): Promise<void> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
@@ -67,11 +78,11 @@ export class Event implements Disposable {
   }
 
   /**
-   * Milliseconds on the device from this event to `end`, with a resolution of about half a microsecond. Waits for both.
-   * cuEventElapsedTime
+   * Milliseconds on the device from this event to `end`, with a resolution of about half a
+   * microsecond. Waits for both. cuEventElapsedTime
    *
-   * @throws CudaArgumentError where one of them was never recorded or does not measure time, or where they are of two
-   * devices: each has a clock of its own
+   * @throws CudaArgumentError where one of them was never recorded or does not measure time, or
+   *   where they are of two devices: each has a clock of its own
    */
   async elapsed(end: Event): Promise<number> {
     this.check();
@@ -79,15 +90,36 @@ export class Event implements Disposable {
     end.check();
     if (end.device.runtime !== this.device.runtime) {
       throw invalid(
-        'end', `an event of ${this.device.shared.name}`, `${end.toString()} of ${end.device.shared.name}`,
-        'Each device has a clock of its own: record both events on one device, whose streams can wait for the other with stream.wait(event).',
+        'end',
+        `an event of ${this.device.shared.name}`,
+        `${end.toString()} of ${end.device.shared.name}`,
+        'Each device has a clock of its own: record both events on one device, whose streams ' +
+          'can wait for the other with stream.wait(event).',
       );
     }
-    for (const [name, event] of [['this event', this], ['end', end]] as const) {
-      if (!event.timing) throw invalid(name, 'an event with timing', event.toString(), 'Make it with device.createEvent({ timing: true }).');
-      if (event.stream === undefined) throw invalid(name, 'an event that was recorded', event.toString(), 'Call stream.record(event) first.');
+    for (const [name, event] of [
+      ['this event', this],
+      ['end', end],
+    ] as const) {
+      if (!event.timing)
+        throw invalid(
+          name,
+          'an event with timing',
+          event.toString(),
+          'Make it with device.createEvent({ timing: true }).',
+        );
+      if (event.stream === undefined)
+        throw invalid(
+          name,
+          'an event that was recorded',
+          event.toString(),
+          'Call stream.record(event) first.',
+        );
       if (event.scope !== undefined) {
-        throw new CudaError('ERR_CUDA_CAPTURE', `${name} was recorded inside a capture and has no time of its own`);
+        throw new CudaError(
+          'ERR_CUDA_CAPTURE',
+          `${name} was recorded inside a capture and has no time of its own`,
+        );
       }
     }
     await Promise.all([this, end].map(async (event) => event.sync()));
@@ -101,10 +133,18 @@ export class Event implements Disposable {
     this.closed = true;
     // While its stream is captured nobody can wait for it.
     const scope = this.scope ?? this.stream?.captureScope;
-    if (scope?.defer(() => { this.end(); }) !== true) this.end();
+    if (
+      scope?.defer(() => {
+        this.end();
+      }) !== true
+    )
+      this.end();
   }
 
-  /** Queues the end behind the last record: while that is with a parked stream it names the handle, also where the stream was closed. */
+  /**
+   * Queues the end behind the last record: while that is with a parked stream it names the handle,
+   * also where the stream was closed.
+   */
   private end(): void {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
@@ -125,7 +165,10 @@ export class Event implements Disposable {
   }
 
   toString(): string {
-    return `Event(${this.timing ? 'timing' : 'no timing'}) on ${this.device.name}${this.closed ? ', closed' : ''}`;
+    return (
+      `Event(${this.timing ? 'timing' : 'no timing'}) on ` +
+      `${this.device.name}${this.closed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -134,13 +177,17 @@ export class Event implements Disposable {
 
   /** @internal */
   check(): void {
-    if (this.closed) throw new CudaDisposedError('event: used after it was closed. Make another with device.createEvent().');
+    if (this.closed)
+      throw new CudaDisposedError(
+        'event: used after it was closed. Make another with device.createEvent().',
+      );
     this.device.check();
   }
 
   /**
-   * Makes the event fit to be recorded on `stream`: streams of other devices that wait for it wait for the last record, and
-   * a record that is held on another stream would come after this one, and be the last. @internal
+   * Makes the event fit to be recorded on `stream`: streams of other devices that wait for it wait
+   * for the last record, and a record that is held on another stream would come after this one, and
+   * be the last. @internal
    */
   renew(stream: Stream): void {
     const { shared, runtime } = this.device;
@@ -153,7 +200,13 @@ export class Event implements Disposable {
     if (isLent || last === undefined) return;
     // Behind the record, in the order of its stream.
     if (!last.isClosed) destroyEvent(runtime, before, last.slot.index);
-    else last.passed(this.mark).then(() => { destroyEvent(runtime, before); }, () => undefined);
+    else
+      last.passed(this.mark).then(
+        () => {
+          destroyEvent(runtime, before);
+        },
+        () => undefined,
+      );
   }
 
   /** Nobody of another device waits for `handle` any more, which was this event's. @internal */

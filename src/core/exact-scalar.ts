@@ -1,4 +1,6 @@
-/** Numbers that a scalar parameter of a known type can be. PTX's types of parameters have no sign. */
+/**
+ * Numbers that a scalar parameter of a known type can be. PTX's types of parameters have no sign.
+ */
 import { invalid } from '../ground/arguments.js';
 import { DTYPES } from '../ground/dtype.js';
 import type { DTypeName } from '../ground/dtype.js';
@@ -15,13 +17,16 @@ export function integerBounds(name: DTypeName): readonly [bigint, bigint] | unde
 }
 
 /**
- * Checks that the parameter's declared type has a number. Whether a number is what it takes at all is
- * checked where it is written.
+ * Checks that the parameter's declared type has a number. Whether a number is what it takes at all
+ * is checked where it is written.
  *
  * @throws CudaArgumentError
  */
 export function checkExact(
-  param: ParamLayout, dtype: DTypeName, arg: number | bigint, kernel: string,
+  param: ParamLayout,
+  dtype: DTypeName,
+  arg: number | bigint,
+  kernel: string,
 ): void {
   const bounds = integerBounds(dtype);
   if (bounds === undefined) return;
@@ -30,7 +35,8 @@ export function checkExact(
   // A bigint for fewer bits is refused where it is written.
   if (typeof arg === 'bigint' && !isWide) return;
   const isWithin = arg >= low && arg <= high;
-  const isExact = typeof arg === 'bigint' || (isWide ? Number.isSafeInteger(arg) : Number.isInteger(arg));
+  const isExact =
+    typeof arg === 'bigint' || (isWide ? Number.isSafeInteger(arg) : Number.isInteger(arg));
   if (isWithin && isExact) return;
   const isBool = dtype === 'bool';
   const what = isBool ? 'true, false, 0 or 1' : `a whole number from ${low} to ${high}`;

@@ -1,5 +1,6 @@
 /**
- * Runs a program on the CPU device in one legal order of work after the other, until one shows what is wrong with it.
+ * Runs a program on the CPU device in one legal order of work after the other, until one shows what
+ * is wrong with it.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -17,20 +18,24 @@ const DEFAULT_MEMORY = 256 * 2 ** 20;
 /** What {@link explore} takes. */
 export interface ExploreOptions {
   /**
-   * How many seeds, from 0 on, or which. Default 100. Where the environment variable ASYNC_CUDA_SEED is set, that seed
-   * alone is run: the error of a failing one says so.
+   * How many seeds, from 0 on, or which. Default 100. Where the environment variable
+   * ASYNC_CUDA_SEED is set, that seed alone is run: the error of a failing one says so.
    */
   seeds?: number | Iterable<number>;
-  /** What each device looks for beside: see {@link OpenOptions.check}. Default: everything but leaks, which are the same in every order. */
+  /**
+   * What each device looks for beside: see {@link OpenOptions.check}. Default: everything but
+   * leaks, which are the same in every order.
+   */
   check?: boolean | CheckOptions;
   /** Memory of each device. Default 256 MiB. */
   memoryBytes?: number;
 }
 
 /**
- * Runs `program` once for each seed, on a device of its own that is opened with `schedule: { seed }` and `thread: 'inline'`, so
- * that the same seed does the same again. Ends with the first seed for which the program throws, something fails that it
- * did not await, or it returns something else than for the first seed; returns what it returned.
+ * Runs `program` once for each seed, on a device of its own that is opened with `schedule: { seed
+ * }` and `thread: 'inline'`, so that the same seed does the same again. Ends with the first seed
+ * for which the program throws, something fails that it did not await, or it returns something else
+ * than for the first seed; returns what it returned.
  *
  * ```ts
  * import { explore, i32 } from 'async-cuda/core';
@@ -44,20 +49,33 @@ export interface ExploreOptions {
  *
  * @throws CudaScheduleError with the `seed`, whose `cause` is what the program failed with
  */
-export async function explore<Result>(program: (device: Device) => Result | PromiseLike<Result>, options: ExploreOptions = {}): Promise<Awaited<Result>> {
+export async function explore<Result>(
+  program: (device: Device) => Result | PromiseLike<Result>,
+  options: ExploreOptions = {},
+): Promise<Awaited<Result>> {
   checkOptions('options', options, ['seeds', 'check', 'memoryBytes']);
-  if (typeof program !== 'function') throw invalid('program', 'a function that takes a device', program);
+  if (typeof program !== 'function')
+    throw invalid('program', 'a function that takes a device', program);
   const { check = { leaks: false }, memoryBytes = DEFAULT_MEMORY } = options;
   let first: { seed: number; result: Awaited<Result> } | undefined;
   for (const seed of seedsOf(options.seeds)) {
-    const device = await Device.open('cpu', { thread: 'inline', check, memoryBytes, schedule: { seed } });
+    const device = await Device.open('cpu', {
+      thread: 'inline',
+      check,
+      memoryBytes,
+      schedule: { seed },
+    });
     const unheard: unknown[] = [];
     device.on('error', (error) => unheard.push(error));
     let result: Awaited<Result>;
     try {
       result = await program(device);
       // What was queued and not awaited may fail, too.
-      await Promise.all([...device.openStreams].filter((stream) => stream.capturing === undefined).map((stream) => stream.sync()));
+      await Promise.all(
+        [...device.openStreams]
+          .filter((stream) => stream.capturing === undefined)
+          .map((stream) => stream.sync()),
+      );
       await device.close();
     } catch (error) {
       await device.close();
@@ -65,7 +83,11 @@ export async function explore<Result>(program: (device: Device) => Result | Prom
     }
     if (unheard.length > 0) throw failed(seed, unheard[0]);
     if (first === undefined) first = { seed, result };
-    else if (!isDeepStrictEqual(result, first.result)) throw new CudaScheduleError(seed, `seed ${seed} gives another result than seed ${first.seed}. ${replay(seed)}`);
+    else if (!isDeepStrictEqual(result, first.result))
+      throw new CudaScheduleError(
+        seed,
+        `seed ${seed} gives another result than seed ${first.seed}. ${replay(seed)}`,
+      );
   }
   if (first === undefined) throw invalid('options.seeds', 'one seed at least', options.seeds);
   return first.result;
@@ -78,14 +100,17 @@ function seedsOf(seeds: number | Iterable<number> = DEFAULT_SEEDS): readonly num
     checkInteger('options.seeds', seeds, 1, LAST_SEED);
     return Array.from({ length: seeds }, (_, seed) => seed);
   }
-  if (typeof (seeds as Partial<Iterable<number>> | null)?.[Symbol.iterator] !== 'function') throw invalid('options.seeds', 'a number of seeds, or seeds', seeds);
+  if (typeof (seeds as Partial<Iterable<number>> | null)?.[Symbol.iterator] !== 'function')
+    throw invalid('options.seeds', 'a number of seeds, or seeds', seeds);
   const list = [...seeds];
   for (const seed of list) checkInteger('options.seeds', seed, 0, LAST_SEED);
   return list;
 }
 
 function failed(seed: number, cause: unknown): CudaScheduleError {
-  return new CudaScheduleError(seed, `seed ${seed}: ${messageOf(cause)}\n${replay(seed)}`, { cause });
+  return new CudaScheduleError(seed, `seed ${seed}: ${messageOf(cause)}\n${replay(seed)}`, {
+    cause,
+  });
 }
 
 function replay(seed: number): string {

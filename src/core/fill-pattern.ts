@@ -15,7 +15,13 @@ export interface FillPattern {
 
 /** What elements of up to 32 bits can be. */
 export const INTEGER_RANGES: Partial<Record<DType['name'], readonly [number, number]>> = {
-  u8: [0, 255], i8: [-128, 127], u16: [0, 65535], i16: [-32768, 32767], u32: [0, 4294967295], i32: [-2147483648, 2147483647], bool: [0, 1],
+  u8: [0, 255],
+  i8: [-128, 127],
+  u16: [0, 65535],
+  i16: [-32768, 32767],
+  u32: [0, 4294967295],
+  i32: [-2147483648, 2147483647],
+  bool: [0, 1],
 };
 
 export function fillPattern(dtype: DType, value: unknown): FillPattern {
@@ -24,16 +30,23 @@ export function fillPattern(dtype: DType, value: unknown): FillPattern {
     const low = name === 'u64' ? 0n : -(1n << 63n);
     const high = name === 'u64' ? (1n << 64n) - 1n : (1n << 63n) - 1n;
     if (typeof value !== 'bigint') {
-      const isWithin = Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
-      const fix = isWithin ? `Write ${BigInt(value as number)}n.` : Number.isInteger(value) ? `It is from ${low} to ${high}.` : '';
+      const isWithin =
+        Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
+      const fix = isWithin
+        ? `Write ${BigInt(value as number)}n.`
+        : Number.isInteger(value)
+          ? `It is from ${low} to ${high}.`
+          : '';
       throw invalid('value', `a bigint for dtype ${name}`, value, fix);
     }
-    if (value < low || value > high) throw invalid('value', `a bigint from ${low} to ${high}`, value);
+    if (value < low || value > high)
+      throw invalid('value', `a bigint from ${low} to ${high}`, value);
     return split(new Uint32Array(new BigUint64Array([BigInt.asUintN(64, value)]).buffer));
   }
   const range = INTEGER_RANGES[name];
   if (range !== undefined) checkInteger('value', value, range[0], range[1]);
-  else if (typeof value !== 'number') throw invalid('value', `a number for dtype ${name}`, value, insteadOfBigint(value));
+  else if (typeof value !== 'number')
+    throw invalid('value', `a number for dtype ${name}`, value, insteadOfBigint(value));
   if (typeof value !== 'number') throw invalid('value', 'a number', value);
   if (name === 'f64') return split(new Uint32Array(new Float64Array([value]).buffer));
   if (isNarrow(name)) {

@@ -1,5 +1,13 @@
-/** Executable graphs that another library has recorded, launched in stream order as our own are. What they use is told with each launch. */
-import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, SHORT_GRAPH_NODES } from '../runtime/commands.js';
+/**
+ * Executable graphs that another library has recorded, launched in stream order as our own are.
+ * What they use is told with each launch.
+ */
+import {
+  ACCESS_SHIFT,
+  ACCESS_WHOLE,
+  ACCESS_WRITE,
+  SHORT_GRAPH_NODES,
+} from '../runtime/commands.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
@@ -27,7 +35,11 @@ export interface GraphUse {
 }
 
 export function graphUse({ buffer, access }: HostUse): GraphUse {
-  return { buffer, access: ACCESSES[access], told: (access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT };
+  return {
+    buffer,
+    access: ACCESSES[access],
+    told: (access === 'out' ? WRITTEN : ACCESSES[access]) << ACCESS_SHIFT,
+  };
 }
 
 export class ForeignGraph {
@@ -48,10 +60,12 @@ export class ForeignGraph {
   }
 
   /**
-   * Queues it behind what `stream` has queued, and behind work of other streams that uses the same memory. cuGraphLaunch
+   * Queues it behind what `stream` has queued, and behind work of other streams that uses the same
+   * memory. cuGraphLaunch
    *
    * @param uses what it reads and writes; it must lie where it lay when the graph was recorded
-   * @param turn what it writes besides: graphs that have it in common run one after the other, on whichever streams
+   * @param turn what it writes besides: graphs that have it in common run one after the other, on
+   *   whichever streams
    * @returns how far the stream is behind it
    */
   launch(stream: Stream, uses: readonly GraphUse[], turn: DeviceBuffer): number {
@@ -62,17 +76,22 @@ export class ForeignGraph {
     this.runtime.name(root, this.title);
     let at = beginGraphLaunch(stream, root, this.exec, this.isShort, uses.length + 1);
     const { memory } = this.runtime.ring;
-    for (let i = 0; i < uses.length; i++) memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.told;
+    for (let i = 0; i < uses.length; i++)
+      memory[at++] = uses[i]!.buffer.memory.handle | uses[i]!.told;
     memory[at] = turn.memory.handle | (WRITTEN << ACCESS_SHIFT);
     const mark = stream.commitGraph();
-    for (let i = 0; i < uses.length; i++) stream.used(uses[i]!.buffer.memory, uses[i]!.access, mark);
+    for (let i = 0; i < uses.length; i++)
+      stream.used(uses[i]!.buffer.memory, uses[i]!.access, mark);
     stream.used(turn.memory, ACCESS_WRITE, mark);
     return mark;
   }
 
   /** Frees it; call it once its launches are over. cuGraphExecDestroy, cuGraphDestroy */
   async close(): Promise<void> {
-    const { runtime, handles: { graph, exec } } = this;
+    const {
+      runtime,
+      handles: { graph, exec },
+    } = this;
     if (runtime.lost !== undefined) return;
     runtime.handles.drop(this.exec);
     await runtime.call('destroyGraph', graph, exec);

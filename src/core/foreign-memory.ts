@@ -1,6 +1,6 @@
 /**
- * Memory of one device as commands of another name it: a handle there, and the tracking of the memory itself, so that
- * each device's streams wait for what the other's do with it.
+ * Memory of one device as commands of another name it: a handle there, and the tracking of the
+ * memory itself, so that each device's streams wait for what the other's do with it.
  */
 import { HANDLE } from '../runtime/layout.js';
 import { invalid } from '../ground/arguments.js';
@@ -49,7 +49,8 @@ export class ForeignMemory extends Resource {
   }
 
   /**
-   * Called for what a copy reads. Outside a capture the driver finds a way; a copy that is recorded goes the way of kernels.
+   * Called for what a copy reads. Outside a capture the driver finds a way; a copy that is recorded
+   * goes the way of kernels.
    */
   checkSource(stream: Stream, argument: string): void {
     if (stream.captureScope === undefined) return;
@@ -58,35 +59,47 @@ export class ForeignMemory extends Resource {
     if (!this.user.reaches.has(this.memory.device.runtime)) {
       throw captureError(
         `${argument}: copying from ${this.memory.device.name} without peer access`,
-        'await device.enablePeerAccess(source.device) before the capture, or copy before it or behind the graph',
+        'await device.enablePeerAccess(source.device) before the capture, or copy before it ' +
+          'or behind the graph',
       );
     }
     this.inGraph = true;
   }
 
-  /** A graph holds addresses, and nothing in a capture waits for an allocation of another device. */
+  /**
+   * A graph holds addresses, and nothing in a capture waits for an allocation of another device.
+   */
   private checkCapture(stream: Stream, argument: string): void {
     if (stream.captureScope === undefined) return;
     const { status } = this.memory.device.runtime.shared;
     if (Atomics.load(status, this.memory.handle) === HANDLE.live) return;
-    throw captureError(`${argument}: using memory of another device that may not be there yet`, 'await buffer.allocated() before the capture');
+    throw captureError(
+      `${argument}: using memory of another device that may not be there yet`,
+      'await buffer.allocated() before the capture',
+    );
   }
 
   private checkAccess(argument: string): void {
     if (this.user.reaches.has(this.memory.device.runtime)) return;
     const { device } = this.memory;
     throw invalid(
-      argument, `memory of ${this.user.name}, or of a device that it has access to`, `${this.memory.toString()} on ${device.name}`,
-      `Copy it first: a buffer of this device .copyFrom(stream, other). Or let kernels of this device use it where it is: await device.enablePeerAccess(other.device).`,
+      argument,
+      `memory of ${this.user.name}, or of a device that it has access to`,
+      `${this.memory.toString()} on ${device.name}`,
+      'Copy it first: a buffer of this device .copyFrom(stream, other). Or let kernels of ' +
+        'this device use it where it is: await device.enablePeerAccess(other.device).',
     );
   }
 }
 
 /**
- * The memory as commands of `user` name it: itself where it is `user`'s own, undefined where they cannot (the two are
- * not of one provider).
+ * The memory as commands of `user` name it: itself where it is `user`'s own, undefined where they
+ * cannot (the two are not of one provider).
  */
-export function memoryFor(memory: Allocation, user: SharedDevice): Allocation | ForeignMemory | undefined {
+export function memoryFor(
+  memory: Allocation,
+  user: SharedDevice,
+): Allocation | ForeignMemory | undefined {
   const { runtime } = memory.device;
   if (runtime === user.runtime) return memory;
   if (runtime.config.provider !== user.runtime.config.provider) return undefined;

@@ -1,8 +1,9 @@
 /**
- * Keeps apart what must not meet on a GPU: cuMemFree, cuMemHostUnregister and cuArrayDestroy wait for all work of the
- * device and let no other call through meanwhile (seen on an H200, driver 580), and a stream that waits for a value waits
- * for another call to write it. So a free is put off while a stream waits, and a wait that comes while a free is under
- * way is held back until that is over.
+ * Keeps apart what must not meet on a GPU: cuMemFree, cuMemHostUnregister and cuArrayDestroy wait
+ * for all work of the device and let no other call through meanwhile (seen on an H200, driver 580),
+ * and a stream that waits for a value waits for another call to write it. So a free is put off
+ * while a stream waits, and a wait that comes while a free is under way is held back until that is
+ * over.
  */
 import type { CompletionSlot } from '../runtime/completion.js';
 import type { Stream } from './stream.js';
@@ -14,8 +15,8 @@ export class FreeGate {
   private readonly putOff = new Set<Promise<void>>();
 
   /**
-   * Frees, by `call`, when no stream waits for a value. Resolves when that is done, or at once where it is put off:
-   * whoever is to write the value may be waiting for this.
+   * Frees, by `call`, when no stream waits for a value. Resolves when that is done, or at once
+   * where it is put off: whoever is to write the value may be waiting for this.
    */
   async free(call: () => Promise<void>): Promise<void> {
     if (this.waiting().length === 0) {
@@ -33,7 +34,9 @@ export class FreeGate {
     await Promise.all(this.putOff);
   }
 
-  /** `stream` is about to wait for a value: holds it until the frees that are under way are over. */
+  /**
+   * `stream` is about to wait for a value: holds it until the frees that are under way are over.
+   */
   hold(stream: Stream): void {
     if (this.underWay.size === 0) return;
     const { transferSlot } = stream;

@@ -12,7 +12,9 @@ class ConditionResource extends Resource {
   }
 }
 
-/** Made by {@link graphCondition}, in a capture. Kernels take it for a `cudaGraphConditionalHandle`. */
+/**
+ * Made by {@link graphCondition}, in a capture. Kernels take it for a `cudaGraphConditionalHandle`.
+ */
 export class GraphCondition {
   /** @internal */
   readonly handle: number;
@@ -42,15 +44,33 @@ export class GraphCondition {
 
   /** Refuses a kernel that is not part of the graph. @internal */
   checkArgument(stream: Stream, argument: string): void {
-    if (!this.scope.ended && stream.captureScope !== undefined && stream.runtime === this.stream.runtime) return;
-    throw new CudaError('ERR_CUDA_CAPTURE', `${argument}: the condition belongs to the capture of ${this.stream.title}: only kernels that are recorded there can set it.`);
+    if (
+      !this.scope.ended &&
+      stream.captureScope !== undefined &&
+      stream.runtime === this.stream.runtime
+    )
+      return;
+    throw new CudaError(
+      'ERR_CUDA_CAPTURE',
+      `${argument}: the condition belongs to the capture of ${this.stream.title}: only ` +
+        'kernels that are recorded there can set it.',
+    );
   }
 
   /** It decides a node that is recorded on `stream` now. @internal */
   take(stream: Stream): void {
-    if (this.taken) throw new CudaError('ERR_CUDA_CAPTURE', 'condition: it decides another node already. Make one for each with graphCondition(stream).');
+    if (this.taken)
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'condition: it decides another node already. Make one for each with ' +
+          'graphCondition(stream).',
+      );
     if (stream.captureScope !== this.scope) {
-      throw new CudaError('ERR_CUDA_CAPTURE', 'condition: it was made in another graph, or outside of the body that the node is in. Make it with graphCondition(stream) where the node is.');
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'condition: it was made in another graph, or outside of the body that the node is ' +
+          'in. Make it with graphCondition(stream) where the node is.',
+      );
     }
     this.taken = true;
   }

@@ -1,8 +1,9 @@
 /**
  * CUDA graphs: work recorded once and launched again with one driver call.
  *
- * Device addresses are part of the graph. Each launch counts as a use of every buffer in it: it waits, on the device,
- * for the work on other streams that it conflicts with, and later work waits for it.
+ * Device addresses are part of the graph. Each launch counts as a use of every buffer in it: it
+ * waits, on the device, for the work on other streams that it conflicts with, and later work waits
+ * for it.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,8 +30,20 @@ const MAX_BUFFERS = MAX_RECORD_WORDS - 6;
 
 /** CUgraphNodeType */
 const NODE_TYPES = [
-  'kernel', 'memcpy', 'memset', 'host', 'graph', 'empty', 'waitEvent', 'eventRecord', 'semaphoreSignal', 'semaphoreWait',
-  'memAlloc', 'memFree', 'batchMemOp', 'conditional',
+  'kernel',
+  'memcpy',
+  'memset',
+  'host',
+  'graph',
+  'empty',
+  'waitEvent',
+  'eventRecord',
+  'semaphoreSignal',
+  'semaphoreWait',
+  'memAlloc',
+  'memFree',
+  'batchMemOp',
+  'conditional',
 ] as const;
 
 /** CUgraphNodeType; `unknown` for what a later CUDA has added. */
@@ -39,15 +52,17 @@ export type GraphNodeType = (typeof NODE_TYPES)[number] | 'unknown';
 /** What {@link Stream.capture} takes beside the function. */
 export interface CaptureOptions {
   /**
-   * What becomes of work that the function queues on a stream that has not joined the capture: `refuse` (default) throws
-   * at the call, `run` lets it run at once, beside the capture.
+   * What becomes of work that the function queues on a stream that has not joined the capture:
+   * `refuse` (default) throws at the call, `run` lets it run at once, beside the capture.
    */
   unjoined?: 'refuse' | 'run';
   /**
-   * What becomes of {@link Device.alloc} on a stream of the capture: `refuse` (default) throws at the call; with `nodes` each
-   * launch allocates the memory, by a node. A buffer that is closed within the function is freed by a node; others stay
-   * until the next launch, which frees them itself, or the graph's end, and are there once the graph has been launched.
-   * {@link Graph.update} is not possible then. cuMemAllocAsync, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+   * What becomes of {@link Device.alloc} on a stream of the capture: `refuse` (default) throws at
+   * the call; with `nodes` each launch allocates the memory, by a node. A buffer that is closed
+   * within the function is freed by a node; others stay until the next launch, which frees them
+   * itself, or the graph's end, and are there once the graph has been launched.
+   * {@link Graph.update} is not possible then. cuMemAllocAsync,
+   * CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
    */
   allocate?: 'refuse' | 'nodes';
 }
@@ -83,7 +98,13 @@ export class Graph<T = unknown> implements AsyncDisposable {
   private updating = false;
   private lastUse: { stream: Stream; mark: number } | undefined = undefined;
 
-  private constructor(device: Device, output: T, scope: CaptureScope, graph: number, { exec, short }: { exec: number; short: boolean }) {
+  private constructor(
+    device: Device,
+    output: T,
+    scope: CaptureScope,
+    graph: number,
+    { exec, short }: { exec: number; short: boolean },
+  ) {
     this.device = device;
     this.runtime = device.runtime;
     this.output = output;
@@ -101,17 +122,32 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 
   /** @internal */
-  static async capture<T>(stream: Stream, body: (stream: Stream) => T, options: CaptureOptions): Promise<Graph<T>> {
+  static async capture<T>(
+    stream: Stream,
+    body: (stream: Stream) => T,
+    options: CaptureOptions,
+  ): Promise<Graph<T>> {
     const { runtime, device } = stream;
-    if (typeof body !== 'function') throw invalid('body', 'a function that queues work on the stream', body);
+    if (typeof body !== 'function')
+      throw invalid('body', 'a function that queues work on the stream', body);
     checkOptions('options', options, ['unjoined', 'allocate']);
     const { unjoined = 'refuse', allocate = 'refuse' } = options;
-    if (unjoined !== 'refuse' && unjoined !== 'run') throw invalid('options.unjoined', "'refuse' or 'run'", unjoined);
-    if (allocate !== 'refuse' && allocate !== 'nodes') throw invalid('options.allocate', "'refuse' or 'nodes'", allocate);
+    if (unjoined !== 'refuse' && unjoined !== 'run')
+      throw invalid('options.unjoined', "'refuse' or 'run'", unjoined);
+    if (allocate !== 'refuse' && allocate !== 'nodes')
+      throw invalid('options.allocate', "'refuse' or 'nodes'", allocate);
     if (allocate === 'nodes' && !runtime.info.pools) {
-      throw new CudaError('ERR_CUDA_UNSUPPORTED', `capture: nodes that allocate need stream-ordered memory pools, which ${device.name} does not have. Allocate before the capture.`);
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `capture: nodes that allocate need stream-ordered memory pools, which ${device.name} ` +
+          'does not have. Allocate before the capture.',
+      );
     }
-    if (stream.captureScope !== undefined) throw new CudaError('ERR_CUDA_CAPTURE', 'the stream is being captured already: captures do not nest');
+    if (stream.captureScope !== undefined)
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'the stream is being captured already: captures do not nest',
+      );
     const begun = performance.now();
     const root = captureRoot(runtime);
     runtime.name(root, 'capture');
@@ -126,7 +162,12 @@ export class Graph<T = unknown> implements AsyncDisposable {
       output = body(stream);
       if (isThenable(output) && !(output instanceof Pending)) {
         (output as unknown as Promise<unknown>).then(undefined, () => undefined);
-        throw invalid('body', 'a function that returns without waiting', output, 'Remove async and await: captured work is only recorded.');
+        throw invalid(
+          'body',
+          'a function that returns without waiting',
+          output,
+          'Remove async and await: captured work is only recorded.',
+        );
       }
     } catch (error) {
       thrown = { error };
@@ -134,7 +175,11 @@ export class Graph<T = unknown> implements AsyncDisposable {
     try {
       scope.end();
       if (scope.uses.size > MAX_BUFFERS) {
-        throw new CudaError('ERR_CUDA_CAPTURE', `capture: the graph uses ${scope.uses.size} buffers; at most ${MAX_BUFFERS} are possible. Make several graphs.`);
+        throw new CudaError(
+          'ERR_CUDA_CAPTURE',
+          `capture: the graph uses ${scope.uses.size} buffers; at most ${MAX_BUFFERS} are ` +
+            'possible. Make several graphs.',
+        );
       }
     } catch (error) {
       thrown ??= { error };
@@ -150,7 +195,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
       stream.commit();
       runtime.handles.give(condition);
     }
-    // Whoever queued the work may have forgotten the memory by now; nobody else does before the graph keeps it.
+    // Whoever queued the work may have forgotten the memory by now; nobody else does before the
+    // graph keeps it.
     const kept = [...scope.uses.keys()];
     for (const resource of kept) resource.keepForGraph();
     try {
@@ -163,7 +209,12 @@ export class Graph<T = unknown> implements AsyncDisposable {
 
   /** Waits for the captured graph and makes it executable. */
   private static async finish<T>(
-    device: Device, scope: CaptureScope, handle: number, output: T, thrown: { error: unknown } | undefined, begun: number,
+    device: Device,
+    scope: CaptureScope,
+    handle: number,
+    output: T,
+    thrown: { error: unknown } | undefined,
+    begun: number,
   ): Promise<Graph<T>> {
     const { runtime } = device;
     const { status, values } = runtime.shared;
@@ -172,7 +223,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     const graph = values[handle]!;
     runtime.handles.drop(handle);
     const failure = runtime.failureOf(scope.root);
-    // A command that the driver refused is missing from the graph, which may be as good as any other to the driver.
+    // A command that the driver refused is missing from the graph, which may be as good as any
+    // other to the driver.
     if (thrown !== undefined || failed || failure !== undefined) {
       for (const event of scope.events) destroyEvent(runtime, event);
       for (const memory of scope.nodeMemory) memory.release();
@@ -182,25 +234,39 @@ export class Graph<T = unknown> implements AsyncDisposable {
     }
     tellGraph(scope.origin, 'capture', begun);
     const captured = performance.now();
-    const exec = await runtime.call('instantiate', graph, scope.allocates ? AUTO_FREE_ON_LAUNCH : 0);
+    const exec = await runtime.call(
+      'instantiate',
+      graph,
+      scope.allocates ? AUTO_FREE_ON_LAUNCH : 0,
+    );
     tellGraph(scope.origin, 'instantiate', captured);
     return new Graph<T>(device, output, scope, graph, exec);
   }
 
   /**
-   * Queues the graph on a stream of the same device. A launch waits for the launch before it. cuGraphLaunch
+   * Queues the graph on a stream of the same device. A launch waits for the launch before it.
+   * cuGraphLaunch
    *
-   * @throws CudaDisposedError where a buffer, module, texture or surface of the graph has been closed. Rejects with ERR_CUDA_UNDEFINED_CONTENTS
-   * where an earlier failure left one undefined that the graph does not begin by writing whole. Where the launch fails,
-   * what the graph writes is undefined
+   * @throws CudaDisposedError where a buffer, module, texture or surface of the graph has been
+   *   closed. Rejects with ERR_CUDA_UNDEFINED_CONTENTS where an earlier failure left one undefined
+   *   that the graph does not begin by writing whole. Where the launch fails, what the graph writes
+   *   is undefined
    */
   launch(stream: Stream): Pending {
     this.check();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
     // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, of a GPU's driver.
-    stream.checkNotCaptured('launching a graph', 'capture the work that it consists of, or launch one graph behind the other');
-    if (this.updating) throw new CudaError('ERR_CUDA_CAPTURE', 'graph: an update of it is under way. Await graph.update() first.');
+    stream.checkNotCaptured(
+      'launching a graph',
+      'capture the work that it consists of, or launch one graph behind the other',
+    );
+    if (this.updating)
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'graph: an update of it is under way. Await graph.update() first.',
+      );
     const { uses, parts, nodeMemory } = this;
     for (const part of parts) if (part.isClosed) throw disposed(part.toString());
     if (nodeMemory.length !== 0) {
@@ -211,11 +277,13 @@ export class Graph<T = unknown> implements AsyncDisposable {
       if (resource.disposed) throw disposed();
       stream.order(resource, access);
     }
-    if (this.lastUse !== undefined && this.lastUse.stream !== stream) stream.waitFor(this.lastUse.stream, this.lastUse.mark);
+    if (this.lastUse !== undefined && this.lastUse.stream !== stream)
+      stream.waitFor(this.lastUse.stream, this.lastUse.mark);
     const root = stream.nextRoot();
     let at = beginGraphLaunch(stream, root, this.exec, this.short, uses.length);
     const { memory } = this.runtime.ring;
-    for (const { resource, access } of uses) memory[at++] = resource.handle | (access << ACCESS_SHIFT);
+    for (const { resource, access } of uses)
+      memory[at++] = resource.handle | (access << ACCESS_SHIFT);
     const mark = stream.commitGraph();
     for (const { resource, access } of uses) stream.used(resource, access, mark);
     for (const part of parts) part.launched?.(stream, mark);
@@ -225,17 +293,24 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Takes over the parameters of another graph of the same shape, for launches from when it resolves on. Waits until the
-   * launches before it have been passed to the driver; until it resolves, {@link launch} is refused. cuGraphExecUpdate
+   * Takes over the parameters of another graph of the same shape, for launches from when it
+   * resolves on. Waits until the launches before it have been passed to the driver; until it
+   * resolves, {@link launch} is refused. cuGraphExecUpdate
    *
    * @throws CudaError where the two differ in more than parameters; this graph is then as it was
    */
   async update(other: Graph): Promise<void> {
     this.check();
-    if (!(other instanceof Graph) || other.runtime !== this.runtime) throw invalid('other', `a graph of ${this.device.title}`, other);
+    if (!(other instanceof Graph) || other.runtime !== this.runtime)
+      throw invalid('other', `a graph of ${this.device.title}`, other);
     other.check();
     if (this.allocates || other.allocates) {
-      throw new CudaError('ERR_CUDA_CAPTURE', 'graph.update: graphs that allocate by nodes cannot be updated (cuGraphExecUpdate); use the other one itself, or capture both without { allocate: \'nodes\' }', { operation: 'cuGraphExecUpdate' });
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'graph.update: graphs that allocate by nodes cannot be updated (cuGraphExecUpdate); ' +
+          "use the other one itself, or capture both without { allocate: 'nodes' }",
+        { operation: 'cuGraphExecUpdate' },
+      );
     }
     this.updating = true;
     try {
@@ -246,14 +321,19 @@ export class Graph<T = unknown> implements AsyncDisposable {
     }
   }
 
-  /** Resolves when every launch so far has been passed to the driver: what is still with a parked stream would change. */
+  /**
+   * Resolves when every launch so far has been passed to the driver: what is still with a parked
+   * stream would change.
+   */
   private async issued(): Promise<void> {
     const { lastUse, runtime } = this;
     if (lastUse === undefined) return;
     lastUse.stream.passed(lastUse.mark).catch(() => undefined);
     const { control } = runtime.shared;
     await runtime.completion.until(
-      () => lastUse.stream.hasPassed(lastUse.mark) || (runtime.ring.drained && Atomics.load(control, WORD.parked) === 0),
+      () =>
+        lastUse.stream.hasPassed(lastUse.mark) ||
+        (runtime.ring.drained && Atomics.load(control, WORD.parked) === 0),
     );
   }
 
@@ -263,7 +343,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     if (result !== 0) {
       throw new CudaError(
         'ERR_CUDA_CAPTURE',
-        `graph.update: the other graph differs in more than parameters (CU_GRAPH_EXEC_UPDATE result ${result}); use it itself`,
+        'graph.update: the other graph differs in more than parameters (CU_GRAPH_EXEC_UPDATE ' +
+          `result ${result}); use it itself`,
         { operation: 'cuGraphExecUpdate' },
       );
     }
@@ -275,10 +356,13 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const { resource } of before) resource.letGoOfGraph();
   }
 
-  /** Prepares the first launch on `stream`, which is then as fast as the later ones. cuGraphUpload */
+  /**
+   * Prepares the first launch on `stream`, which is then as fast as the later ones. cuGraphUpload
+   */
   async upload(stream: Stream): Promise<void> {
     this.check();
-    if (!(stream instanceof Stream) || stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
     await this.whenNotCaptured(stream);
     const unmade = this.runtime.whyUnmade(stream.slot, 'graph.upload');
@@ -304,7 +388,8 @@ export class Graph<T = unknown> implements AsyncDisposable {
     this.check();
     checkOptions('options', options, ['verbose']);
     checkBoolean('options.verbose', options.verbose);
-    // In a folder of this user's alone: the driver would follow a link that another user had put there.
+    // In a folder of this user's alone: the driver would follow a link that another user had put
+    // there.
     const folder = await mkdtemp(join(tmpdir(), 'async-cuda-graph-'));
     const path = join(folder, 'graph.dot');
     try {
@@ -346,10 +431,20 @@ export class Graph<T = unknown> implements AsyncDisposable {
     for (const memory of nodeMemory) memory.release();
   }
 
-  /** A capture of the stream that is with the runtime thread still would be ended by a call about that stream. */
+  /**
+   * A capture of the stream that is with the runtime thread still would be ended by a call about
+   * that stream.
+   */
   private async whenNotCaptured({ slot }: Stream): Promise<void> {
-    const { ring, completion, shared: { issued } } = this.runtime;
-    await completion.until(() => ring.drained && Atomics.load(issued, slot.index * ISSUED_STRIDE + ISSUED_CAPTURING) !== 1);
+    const {
+      ring,
+      completion,
+      shared: { issued },
+    } = this.runtime;
+    await completion.until(
+      () =>
+        ring.drained && Atomics.load(issued, slot.index * ISSUED_STRIDE + ISSUED_CAPTURING) !== 1,
+    );
   }
 
   /** {@link close}, for `await using`. */
@@ -366,12 +461,16 @@ export class Graph<T = unknown> implements AsyncDisposable {
   }
 
   private check(): void {
-    if (this.closed) throw new CudaDisposedError('graph: used after it was closed. Capture it again.');
+    if (this.closed)
+      throw new CudaDisposedError('graph: used after it was closed. Capture it again.');
     this.device.check();
   }
 }
 
-/** A number for all that a capture records: negative, so that whoever has only that knows that it does not run by itself. */
+/**
+ * A number for all that a capture records: negative, so that whoever has only that knows that it
+ * does not run by itself.
+ */
 function captureRoot(runtime: Runtime): number {
   return -runtime.ownRoot();
 }

@@ -1,6 +1,7 @@
 /**
- * What values of the library that hold device memory have in common, by symbols: a class of the user's that happens to
- * have a property `memory` holds none. The symbols are registered, so that two copies of the package agree on them.
+ * What values of the library that hold device memory have in common, by symbols: a class of the
+ * user's that happens to have a property `memory` holds none. The symbols are registered, so that
+ * two copies of the package agree on them.
  */
 import type { DeviceBuffer } from './buffer.js';
 import type { Allocation } from './memory.js';
@@ -13,7 +14,9 @@ export const OWNS: unique symbol = Symbol.for('async-cuda.owns') as never;
 export const OWN: unique symbol = Symbol.for('async-cuda.own') as never;
 /** The buffer that the memory was allocated as. */
 export const OWNER: unique symbol = Symbol.for('async-cuda.owner') as never;
-/** What a value consists of that holds memory by its parts: a partition, a frame of several planes. */
+/**
+ * What a value consists of that holds memory by its parts: a partition, a frame of several planes.
+ */
 export const PARTS: unique symbol = Symbol.for('async-cuda.parts') as never;
 
 /** A tensor, or a buffer. */

@@ -1,6 +1,6 @@
 /**
- * Between a host array and the bytes that the device sees: which arrays a dtype takes, and how parts of one are copied
- * in and out.
+ * Between a host array and the bytes that the device sees: which arrays a dtype takes, and how
+ * parts of one are copied in and out.
  */
 import { types } from 'node:util';
 
@@ -11,13 +11,18 @@ import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
 import type { DType, DTypeName, HostView } from '../ground/dtype.js';
 import { isNarrow, narrow, widen } from '../ground/narrow-floats.js';
 
-/** Copies parts of a source into staging. Offsets and sizes in bytes of the device's representation. */
+/**
+ * Copies parts of a source into staging. Offsets and sizes in bytes of the device's representation.
+ */
 export interface Encoder {
   /** Bytes in all. */
   readonly bytes: number;
   /** How much longer a byte takes than plain copying. */
   readonly cost: number;
-  /** Copies `bytes` bytes from `offset` on into `target`. Throws where the source was detached or resized. */
+  /**
+   * Copies `bytes` bytes from `offset` on into `target`. Throws where the source was detached or
+   * resized.
+   */
   encode(offset: number, bytes: number, target: Uint8Array): void;
   /** The source's own bytes, where they go out as they are. Throws as {@link encode} does. */
   readonly plain?: (offset: number, bytes: number) => Uint8Array;
@@ -44,7 +49,9 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
   // Those of other realms, too.
   if (!ArrayBuffer.isView(source) && !types.isAnyArrayBuffer(source)) {
     const name = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name].name;
-    const fix = Array.isArray(source) ? `Write ${name}.from(values).` : `Pass a ${name}, a PinnedBuffer, or an ArrayBuffer of its bytes.`;
+    const fix = Array.isArray(source)
+      ? `Write ${name}.from(values).`
+      : `Pass a ${name}, a PinnedBuffer, or an ArrayBuffer of its bytes.`;
     throw invalid(argument, `a ${name}`, source, fix);
   }
   const wholeBytes = !ArrayBuffer.isView(source);
@@ -58,7 +65,9 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
     if (view.byteLength === length && view.buffer === buffer) return;
     throw new CudaError(
       'ERR_CUDA_SOURCE_DETACHED',
-      `${argument}: the array was ${view.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being copied. ` +
+      `${argument}: the array was ` +
+        `${view.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being ` +
+        'copied. ' +
         'Leave it alone until the write resolves, or write a copy of it.',
     );
   };
@@ -73,7 +82,10 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
         check();
         const first = offset / dtype.bytes;
         const count = bytes / dtype.bytes;
-        const out = dtype.bytes === 1 ? target.subarray(0, bytes) : new Uint16Array(target.buffer, target.byteOffset, count);
+        const out =
+          dtype.bytes === 1
+            ? target.subarray(0, bytes)
+            : new Uint16Array(target.buffer, target.byteOffset, count);
         narrow(name, values.subarray(first, first + count), out);
       },
     };
@@ -84,7 +96,10 @@ export function encoderFor(dtype: DType, source: unknown, raw: boolean, argument
       cost: TRUTH_COST,
       encode(offset, bytes, target) {
         check();
-        putTruth(new Uint8Array(buffer, view.byteOffset + offset, bytes), target.subarray(0, bytes));
+        putTruth(
+          new Uint8Array(buffer, view.byteOffset + offset, bytes),
+          target.subarray(0, bytes),
+        );
       },
     };
   }
@@ -106,7 +121,9 @@ function plainEncoder(view: HostView, check: () => void): Encoder {
   };
 }
 
-/** What `source` holds now, whatever becomes of it: a copy in memory of its own, converted already. */
+/**
+ * What `source` holds now, whatever becomes of it: a copy in memory of its own, converted already.
+ */
 export function ownCopy(source: Encoder): Encoder {
   const bytes = new Uint8Array(source.bytes);
   source.encode(0, bytes.length, bytes);
@@ -118,13 +135,21 @@ function ownCopyStays(): void {
 }
 
 /** The destination of a read. `fresh` says that it was made for this read. */
-export function decoderFor(dtype: DType, target: HostView, raw: boolean, argument: string, fresh = false): Decoder {
+export function decoderFor(
+  dtype: DType,
+  target: HostView,
+  raw: boolean,
+  argument: string,
+  fresh = false,
+): Decoder {
   const length = target.byteLength;
   const check = (): void => {
     if (target.byteLength === length) return;
     throw new CudaError(
       'ERR_CUDA_SOURCE_DETACHED',
-      `${argument}: the array was ${target.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being read into. ` +
+      `${argument}: the array was ` +
+        `${target.byteLength === 0 ? 'detached or transferred' : 'resized'} while it was being ` +
+        'read into. ' +
         'Leave it alone until the read resolves.',
     );
   };
@@ -138,7 +163,8 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
         check();
         const first = offset / dtype.bytes;
         const count = source.length / dtype.bytes;
-        const bits = dtype.bytes === 1 ? source : new Uint16Array(source.buffer, source.byteOffset, count);
+        const bits =
+          dtype.bytes === 1 ? source : new Uint16Array(source.buffer, source.byteOffset, count);
         widen(name, bits, values.subarray(first, first + count));
       },
     };
@@ -156,7 +182,8 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
   }
   return {
     cost: 1,
-    exclusive: () => (fresh ? new Uint8Array(target.buffer, target.byteOffset, target.byteLength) : undefined),
+    exclusive: () =>
+      fresh ? new Uint8Array(target.buffer, target.byteOffset, target.byteLength) : undefined,
     decode(offset, source) {
       check();
       new Uint8Array(target.buffer, target.byteOffset + offset, source.length).set(source);
@@ -168,23 +195,34 @@ export function decoderFor(dtype: DType, target: HostView, raw: boolean, argumen
   };
 }
 
-/** Bytes of bool as 0 and 1: on the device each but 0 is true, as files, other libraries and raw writes have brought it. */
+/**
+ * Bytes of bool as 0 and 1: on the device each but 0 is true, as files, other libraries and raw
+ * writes have brought it.
+ */
 function putTruth(source: Uint8Array, target: Uint8Array): void {
   target.set(source);
   const isAligned = target.byteOffset % 4 === 0;
-  const words = isAligned ? new Uint32Array(target.buffer, target.byteOffset, target.length >> 2) : undefined;
+  const words = isAligned
+    ? new Uint32Array(target.buffer, target.byteOffset, target.length >> 2)
+    : undefined;
   let word = 0;
   if (words !== undefined) while (word < words.length && (words[word]! & 0xfefefefe) === 0) word++;
   for (let i = word * 4; i < target.length; i++) if (target[i]! > 1) target[i] = 1;
 }
 
-/** What kind of view it is, whatever its class is called, whoever made it: subclasses, and arrays of other realms. */
+/**
+ * What kind of view it is, whatever its class is called, whoever made it: subclasses, and arrays of
+ * other realms.
+ */
 function arrayType(view: ArrayBufferView): string {
   return (typeOfArray.call(view) as string | undefined) ?? 'DataView';
 }
 
 // eslint-disable-next-line @typescript-eslint/unbound-method -- called with the array in question
-const typeOfArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!.get!;
+const typeOfArray = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+)!.get!;
 
 /** Elements of the dtype that a host array holds. */
 export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
@@ -196,20 +234,29 @@ export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
 export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostView {
   const constructor = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype];
   const fix = 'Read it in pieces: buffer.chunks(stream), or buffer.slice(from, to).read(stream).';
-  return allocateHost(`a ${constructor.name} to read into`, length * constructor.BYTES_PER_ELEMENT, fix, () => new constructor(length));
+  return allocateHost(
+    `a ${constructor.name} to read into`,
+    length * constructor.BYTES_PER_ELEMENT,
+    fix,
+    () => new constructor(length),
+  );
 }
 
 /**
- * Where a read goes: the caller's array `into`, which has to be the dtype's own and as long as what is read (`count` says
- * in words how long), or a new one.
+ * Where a read goes: the caller's array `into`, which has to be the dtype's own and as long as what
+ * is read (`count` says in words how long), or a new one.
  */
 export function readTarget(
-  dtype: DType, length: number, into: unknown, { raw = false, count = `${length} elements`, fix = '' } = {},
+  dtype: DType,
+  length: number,
+  into: unknown,
+  { raw = false, count = `${length} elements`, fix = '' } = {},
 ): { target: HostView; decoder: Decoder } {
   let target: HostView;
   if (into === undefined) target = hostArray(dtype.name, length, raw);
   else {
-    if (!ArrayBuffer.isView(into)) throw invalid('into', `a ${(raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name].name}`, into);
+    if (!ArrayBuffer.isView(into))
+      throw invalid('into', `a ${(raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name].name}`, into);
     checkArray(dtype, into, raw, 'into');
     if (elementsOf(dtype, into, raw) !== length) throw invalid('into', count, into, fix);
     target = into;
@@ -218,9 +265,18 @@ export function readTarget(
 }
 
 /** An array that was transferred to another thread, say, has no elements any more. */
-export function checkAttached(array: HostView | ArrayBufferLike, buffer: ArrayBufferLike, argument: string): void {
+export function checkAttached(
+  array: HostView | ArrayBufferLike,
+  buffer: ArrayBufferLike,
+  argument: string,
+): void {
   if (array.byteLength !== 0 || !isDetached(buffer)) return;
-  throw invalid(argument, 'an array that has its bytes', array, 'It was detached or transferred: pass it before that, or pass a copy.');
+  throw invalid(
+    argument,
+    'an array that has its bytes',
+    array,
+    'It was detached or transferred: pass it before that, or pass a copy.',
+  );
 }
 
 /** Node 20 has no property that says so. */
@@ -233,7 +289,10 @@ export function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/** The host array must be the dtype's own: writing words where values are meant is asked for by its name. */
+/**
+ * The host array must be the dtype's own: writing words where values are meant is asked for by its
+ * name.
+ */
 export function checkArray(dtype: DType, view: HostView, raw: boolean, argument: string): void {
   checkAttached(view, view.buffer, argument);
   const expected = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype.name];
@@ -243,10 +302,12 @@ export function checkArray(dtype: DType, view: HostView, raw: boolean, argument:
   if (dtype.name === 'u8' && actual === 'Uint8ClampedArray') return;
   const bits = BIT_ARRAYS[dtype.name].name;
   const fix =
-    !raw && actual === bits ? 'To copy raw words use writeBits and readBits.'
-    : actual === 'DataView' ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
-    : argument === 'into' ? `Pass a ${expected.name}, or leave it out: a new one is made.`
-    : `Pass ${expected.name}.from(array), or make the buffer with the array's dtype.`;
+    !raw && actual === bits
+      ? 'To copy raw words use writeBits and readBits.'
+      : actual === 'DataView'
+        ? `Pass new ${expected.name}(view.buffer, view.byteOffset, …).`
+        : argument === 'into'
+          ? `Pass a ${expected.name}, or leave it out: a new one is made.`
+          : `Pass ${expected.name}.from(array), or make the buffer with the array's dtype.`;
   throw invalid(argument, `a ${expected.name} for dtype ${dtype.name}`, view, fix);
 }
-

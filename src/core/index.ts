@@ -1,10 +1,18 @@
 /**
- * Level 3 of async-cuda: devices, streams, buffers, modules, kernels and graphs, eager and with the stream in hand.
+ * Level 3 of async-cuda: devices, streams, buffers, modules, kernels and graphs, eager and with the
+ * stream in hand.
  *
  * @packageDocumentation
  */
 export { Device } from './device.js';
-export type { AllocOptions, DeviceEvents, DeviceName, LimitName, OpenOptions, PlainAllocOptions } from './device.js';
+export type {
+  AllocOptions,
+  DeviceEvents,
+  DeviceName,
+  LimitName,
+  OpenOptions,
+  PlainAllocOptions,
+} from './device.js';
 export type { DeviceInfo } from './list-devices.js';
 export type { DeviceProperties } from './properties.js';
 export { explore } from './explore.js';
@@ -33,7 +41,13 @@ export type { PoolOptions, PoolReuse, PoolStatistics } from './pool.js';
 export { Module } from './module.js';
 export type { ModuleOptions } from './module-options.js';
 export { Kernel } from './kernel.js';
-export type { Dimensions, KernelArgument, KernelAttributes, KernelMemory, LaunchOptions } from './kernel.js';
+export type {
+  Dimensions,
+  KernelArgument,
+  KernelAttributes,
+  KernelMemory,
+  LaunchOptions,
+} from './kernel.js';
 export type { DeviceStats } from './stats.js';
 export type { CopyCount } from './counts.js';
 export { labelled } from './label.js';
@@ -42,14 +56,36 @@ export type { TraceOptions } from './recorder.js';
 export { Trace } from './trace.js';
 export type { TraceEvent, TraceJson } from './trace.js';
 export type {
-  ChannelMessage, CopyDirection, FenceMessage, GraphMessage, MemoryKind, MemoryMessage, OperationKind, OperationMessage,
+  ChannelMessage,
+  CopyDirection,
+  FenceMessage,
+  GraphMessage,
+  MemoryKind,
+  MemoryMessage,
+  OperationKind,
+  OperationMessage,
 } from './channels.js';
 export { Graph } from './graph.js';
 export type { CaptureOptions, GraphNodeType } from './graph.js';
 export { NativeLibrary } from './native-library.js';
 export type {
-  ArgumentType, FunctionRow, HostType, LibraryArgument, LibraryDeclaration, LibraryFile, LibraryMemory, LibraryRow, LibraryStatus, LibraryStatuses, MemoryPlace, MemoryUse,
-  PointersType, ReturnedType, ScalarArgument, ScalarType, StructType,
+  ArgumentType,
+  FunctionRow,
+  HostType,
+  LibraryArgument,
+  LibraryDeclaration,
+  LibraryFile,
+  LibraryMemory,
+  LibraryRow,
+  LibraryStatus,
+  LibraryStatuses,
+  MemoryPlace,
+  MemoryUse,
+  PointersType,
+  ReturnedType,
+  ScalarArgument,
+  ScalarType,
+  StructType,
 } from './native-library.js';
 export { NativeSteps } from './native-steps.js';
 export type { LibraryStep, StepArgument, StepsDeclaration } from './native-steps.js';
@@ -59,12 +95,44 @@ export { prepareConditions } from './condition-setter.js';
 export { GraphCondition } from './graph-condition.js';
 export { input, inout, output, struct } from './signature.js';
 export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
-export { DTYPES, bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, u16, u32, u64, u8 } from '../ground/dtype.js';
+export {
+  DTYPES,
+  bf16,
+  bool,
+  f16,
+  f32,
+  f64,
+  f8e4m3,
+  f8e5m2,
+  i16,
+  i32,
+  i64,
+  i8,
+  u16,
+  u32,
+  u64,
+  u8,
+} from '../ground/dtype.js';
 export type { BitArray, DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
 export {
-  CudaArgumentError, CudaCheckError, CudaCompileError, CudaDeviceLostError, CudaDisposedError, CudaError, CudaFormatError,
-  CudaLibraryError, CudaOutOfMemoryError, CudaQueueFullError, CudaScheduleError,
+  CudaArgumentError,
+  CudaCheckError,
+  CudaCompileError,
+  CudaDeviceLostError,
+  CudaDisposedError,
+  CudaError,
+  CudaFormatError,
+  CudaLibraryError,
+  CudaOutOfMemoryError,
+  CudaQueueFullError,
+  CudaScheduleError,
 } from '../ground/errors.js';
 export type { CudaErrorCode, SourcePlace } from '../ground/errors.js';
-export type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../ground/check-report.js';
+export type {
+  CheckKind,
+  CheckMemory,
+  CheckOptions,
+  CheckPlace,
+  CheckReport,
+} from '../ground/check-report.js';
 export type { InFlight } from '../ground/in-flight.js';

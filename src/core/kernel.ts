@@ -1,12 +1,31 @@
 /**
- * Kernels and their launch: the shortest way from a JavaScript call to a command in the ring, with every argument
- * checked on the way.
+ * Kernels and their launch: the shortest way from a JavaScript call to a command in the ring, with
+ * every argument checked on the way.
  */
 import { types } from 'node:util';
 
-import { ACCESS_SHIFT, ACCESS_WRITE, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC, LINE_ACCESS_SHIFT, LINE_MAX_WORD, LINE_WORD_SHIFT, OP } from '../runtime/commands.js';
+import {
+  ACCESS_SHIFT,
+  ACCESS_WRITE,
+  LAUNCH_CLUSTER,
+  LAUNCH_COOPERATIVE,
+  LAUNCH_EX,
+  LAUNCH_PRIORITY,
+  LAUNCH_PROGRAMMATIC,
+  LINE_ACCESS_SHIFT,
+  LINE_MAX_WORD,
+  LINE_WORD_SHIFT,
+  OP,
+} from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
-import { checkBoolean, checkInteger, checkOptions, insteadOfBigint, invalid, show } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkInteger,
+  checkOptions,
+  insteadOfBigint,
+  invalid,
+  show,
+} from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
@@ -31,7 +50,8 @@ import { TexelObject } from './texture.js';
 import type { Surface, Texture } from './texture.js';
 
 /** One number for x, or up to three for x, y and z. */
-export type Dimensions = number | readonly [number] | readonly [number, number] | readonly [number, number, number];
+export type Dimensions =
+  number | readonly [number] | readonly [number, number] | readonly [number, number, number];
 
 /** How {@link Kernel.launch} launches. The same object may be passed again and again. */
 export interface LaunchOptions {
@@ -41,11 +61,19 @@ export interface LaunchOptions {
   block: Dimensions;
   /** Dynamic shared memory, bytes. */
   sharedBytes?: number;
-  /** All blocks run at once and may synchronise with one another. CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
+  /**
+   * All blocks run at once and may synchronise with one another. CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+   */
   cooperative?: boolean;
-  /** Blocks of one cluster; compute capability 9.0 or later, or the CPU device. CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
+  /**
+   * Blocks of one cluster; compute capability 9.0 or later, or the CPU device.
+   * CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+   */
   cluster?: Dimensions;
-  /** May begin before the kernel in front of it ends. CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+  /**
+   * May begin before the kernel in front of it ends.
+   * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+   */
   programmatic?: boolean;
   /** CU_LAUNCH_ATTRIBUTE_PRIORITY */
   priority?: number;
@@ -54,10 +82,12 @@ export interface LaunchOptions {
 /** Memory whose address a kernel can be given, or a texture or surface of it. */
 export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Texture | Surface;
 /**
- * What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. A condition goes where the kernel
- * has a `cudaGraphConditionalHandle`, in the undeclared signature or as `input(u64)`.
+ * What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. A
+ * condition goes where the kernel has a `cudaGraphConditionalHandle`, in the undeclared signature
+ * or as `input(u64)`.
  */
-export type KernelArgument = KernelMemory | GraphCondition | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
+export type KernelArgument =
+  KernelMemory | GraphCondition | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
 
 /** cuFuncGetAttribute */
 export interface KernelAttributes {
@@ -79,7 +109,15 @@ export interface KernelAttributes {
   maxDynamicSharedBytes: number;
 }
 
-const LAUNCH_OPTIONS = ['grid', 'block', 'sharedBytes', 'cooperative', 'cluster', 'programmatic', 'priority'];
+const LAUNCH_OPTIONS = [
+  'grid',
+  'block',
+  'sharedBytes',
+  'cooperative',
+  'cluster',
+  'programmatic',
+  'priority',
+];
 const TWO32 = 4294967296;
 
 /** The usual arguments have a way of their own; {@link putArgument} takes any. */
@@ -91,7 +129,10 @@ const WAY_MASK = 3;
 const WAY_SHIFT = 2;
 /** By number. */
 const WAYS: readonly Way[] = ['other', 'pointer', 'f32', 'i32'];
-/** Launches of a kernel after which code is made for it. What is launched less often would not get back what that takes. */
+/**
+ * Launches of a kernel after which code is made for it. What is launched less often would not get
+ * back what that takes.
+ */
 const SPECIAL_AFTER = 500;
 
 interface PointerParam extends ParamLayout {
@@ -101,7 +142,10 @@ interface PointerParam extends ParamLayout {
 
 /** A grid and a block that were checked. */
 interface LaunchShape {
-  /** As they were given, where they are numbers and there are no attributes; else nothing that equals itself. */
+  /**
+   * As they were given, where they are numbers and there are no attributes; else nothing that
+   * equals itself.
+   */
   readonly grid: number;
   readonly block: number;
   /** As it was given. */
@@ -120,7 +164,19 @@ interface LaunchShape {
 }
 
 const NO_SHAPE: LaunchShape = {
-  grid: NaN, block: NaN, givenBytes: NaN, gridX: 0, gridY: 0, gridZ: 0, blockX: 0, blockY: 0, blockZ: 0, sharedBytes: 0, extended: false, line: false, simple: false,
+  grid: NaN,
+  block: NaN,
+  givenBytes: NaN,
+  gridX: 0,
+  gridY: 0,
+  gridZ: 0,
+  blockX: 0,
+  blockY: 0,
+  blockZ: 0,
+  sharedBytes: 0,
+  extended: false,
+  line: false,
+  simple: false,
 };
 
 const scratch = new ArrayBuffer(8);
@@ -149,21 +205,37 @@ export class Kernel {
   private readonly handle: number;
   /** Whether some word of the parameters is written in parts or not at all. */
   private readonly clears: boolean;
-  /** Options whose names have been checked: the usual launch passes the same object, or one written at the same place. */
+  /**
+   * Options whose names have been checked: the usual launch passes the same object, or one written
+   * at the same place.
+   */
   private checkedOptions: LaunchOptions | undefined = undefined;
   private readonly memories: (Resource | undefined)[];
-  /** How each argument is written where it is of the usual type, and the word that it goes to: way | word << WAY_SHIFT. */
+  /**
+   * How each argument is written where it is of the usual type, and the word that it goes to: way |
+   * word << WAY_SHIFT.
+   */
   private readonly ways: readonly number[];
   /** The last usual launch within the limits, and the last of another kind. */
   private shape: LaunchShape = NO_SHAPE;
   private wideShape: LaunchShape = NO_SHAPE;
   /** Those of lines of blocks, until the kernel has a launch of its own. */
   private launches = 0;
-  /** Whether arguments that overlap are refused here. Who knows the strides of what is passed does it himself. @internal */
+  /**
+   * Whether arguments that overlap are refused here. Who knows the strides of what is passed does
+   * it himself. @internal
+   */
   checksOverlap = true;
 
   /** @internal */
-  constructor(module: Module, name: string, func: number, handle: number, layout: readonly ParamLayout[], attributes: KernelAttributes) {
+  constructor(
+    module: Module,
+    name: string,
+    func: number,
+    handle: number,
+    layout: readonly ParamLayout[],
+    attributes: KernelAttributes,
+  ) {
     this.module = module;
     this.device = module.device;
     this.runtime = module.device.runtime;
@@ -173,13 +245,18 @@ export class Kernel {
     this.layout = layout;
     this.pointers = layout
       .filter((param) => param.kind === 'pointer')
-      .map((param) => ({ ...param, lineBits: (param.access << LINE_ACCESS_SHIFT) | ((param.offset >> 2) << LINE_WORD_SHIFT) }));
+      .map((param) => ({
+        ...param,
+        lineBits: (param.access << LINE_ACCESS_SHIFT) | ((param.offset >> 2) << LINE_WORD_SHIFT),
+      }));
     this.memories = this.pointers.map(() => undefined);
     this.ways = layout.map((param) => usualWay(param) | ((param.offset >> 2) << WAY_SHIFT));
     const last = layout[layout.length - 1];
     this.paramBytes = last === undefined ? 0 : last.offset + last.size;
     this.paramWords = Math.ceil(this.paramBytes / 4);
-    this.clears = layout.some((param) => param.size < 4 || param.kind === 'struct' || param.kind === 'word') || layout.reduce((sum, param) => sum + param.size, 0) !== this.paramWords * 4;
+    this.clears =
+      layout.some((param) => param.size < 4 || param.kind === 'struct' || param.kind === 'word') ||
+      layout.reduce((sum, param) => sum + param.size, 0) !== this.paramWords * 4;
     this.attributes = attributes;
   }
 
@@ -189,17 +266,24 @@ export class Kernel {
   }
 
   /**
-   * Queues the kernel, behind what `stream` has queued and, on the device, behind work of other streams that uses the same
-   * memory. Buffers whose access is not declared count as read and written. cuLaunchKernel, cuLaunchKernelEx
+   * Queues the kernel, behind what `stream` has queued and, on the device, behind work of other
+   * streams that uses the same memory. Buffers whose access is not declared count as read and
+   * written. cuLaunchKernel, cuLaunchKernelEx
    *
-   * @throws CudaArgumentError for a wrong number, type or size of arguments, or a launch beyond the device's limits;
-   * CudaDisposedError for a closed module, stream or buffer. Rejects with ERR_CUDA_UNDEFINED_CONTENTS where an earlier
-   * failure left one of the buffers undefined
+   * @throws CudaArgumentError for a wrong number, type or size of arguments, or a launch beyond the
+   *   device's limits; CudaDisposedError for a closed module, stream or buffer. Rejects with
+   *   ERR_CUDA_UNDEFINED_CONTENTS where an earlier failure left one of the buffers undefined
    */
   launch(stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]): Pending {
-    // Whatever is not usual has a function of its own, so that the rest of it is compiled as one piece.
+    // Whatever is not usual has a function of its own, so that the rest of it is compiled as one
+    // piece.
     const { layout, pointers, memories, paramWords } = this;
-    if (args.length !== layout.length || !(stream instanceof Stream) || stream.runtime !== this.runtime) throw this.wrongCall(stream, args);
+    if (
+      args.length !== layout.length ||
+      !(stream instanceof Stream) ||
+      stream.runtime !== this.runtime
+    )
+      throw this.wrongCall(stream, args);
     if (stream.isUnusable || this.module.isClosed) this.checkOpen(stream);
     if (options !== this.checkedOptions || options === undefined) {
       checkNames(options);
@@ -208,9 +292,15 @@ export class Kernel {
     const { grid, block, sharedBytes } = options;
     let { shape } = this;
     if (
-      grid !== shape.grid || block !== shape.block || sharedBytes !== shape.givenBytes || options.cooperative !== undefined ||
-      options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined
-    ) shape = this.shapeOf(options);
+      grid !== shape.grid ||
+      block !== shape.block ||
+      sharedBytes !== shape.givenBytes ||
+      options.cooperative !== undefined ||
+      options.cluster !== undefined ||
+      options.programmatic !== undefined ||
+      options.priority !== undefined
+    )
+      shape = this.shapeOf(options);
 
     let references = 0;
     for (let i = 0; i < pointers.length; i++) {
@@ -267,7 +357,11 @@ export class Kernel {
           }
           break;
         case WAY_I32:
-          if (typeof arg === 'number' && arg === (arg | 0) && (arg >= 0 || layout[i]!.exact !== 'u32')) {
+          if (
+            typeof arg === 'number' &&
+            arg === (arg | 0) &&
+            (arg >= 0 || layout[i]!.exact !== 'u32')
+          ) {
             memory[at] = arg;
             continue;
           }
@@ -288,7 +382,10 @@ export class Kernel {
     return new Pending(stream, root, mark);
   }
 
-  /** Blocks of `blockSize` threads that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor */
+  /**
+   * Blocks of `blockSize` threads that one multiprocessor runs at once.
+   * cuOccupancyMaxActiveBlocksPerMultiprocessor
+   */
   maxActiveBlocks(blockSize: number, sharedBytes = 0): Promise<number> {
     this.checkAlive();
     checkInteger('blockSize', blockSize, 1, 1024, 'threads');
@@ -296,8 +393,13 @@ export class Kernel {
     return this.device.runtime.call('maxActiveBlocks', this.func, blockSize, sharedBytes);
   }
 
-  /** The block size with the best occupancy, and the fewest blocks that fill the device with it. cuOccupancyMaxPotentialBlockSize */
-  suggestBlockSize(options: { sharedBytes?: number; limit?: number } = {}): Promise<{ minGridSize: number; blockSize: number }> {
+  /**
+   * The block size with the best occupancy, and the fewest blocks that fill the device with it.
+   * cuOccupancyMaxPotentialBlockSize
+   */
+  suggestBlockSize(
+    options: { sharedBytes?: number; limit?: number } = {},
+  ): Promise<{ minGridSize: number; blockSize: number }> {
     this.checkAlive();
     checkOptions('options', options, ['sharedBytes', 'limit']);
     const { sharedBytes = 0, limit = 0 } = options;
@@ -306,7 +408,10 @@ export class Kernel {
     return this.device.runtime.call('maxPotentialBlockSize', this.func, sharedBytes, limit);
   }
 
-  /** Dynamic shared memory left to each of `blocks` blocks on one multiprocessor, bytes. cuOccupancyAvailableDynamicSMemPerBlock */
+  /**
+   * Dynamic shared memory left to each of `blocks` blocks on one multiprocessor, bytes.
+   * cuOccupancyAvailableDynamicSMemPerBlock
+   */
   availableShared(blocks: number, blockSize: number): Promise<number> {
     this.checkAlive();
     checkInteger('blocks', blocks, 1, 0x7fffffff, 'blocks');
@@ -321,7 +426,10 @@ export class Kernel {
   }
 
   toString(): string {
-    return `Kernel ${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? param.pointee ?? ''}*` : param.scalar ?? `${param.size} bytes`)).join(', ')})`;
+    return (
+      'Kernel ' +
+      `${this.name}(${this.layout.map((param) => (param.kind === 'pointer' ? `${param.dtype ?? param.pointee ?? ''}*` : (param.scalar ?? `${param.size} bytes`))).join(', ')})`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -332,15 +440,19 @@ export class Kernel {
   private specialise(): void {
     const { layout, pointers, ways, paramWords, paramBytes, clears } = this;
     const params = layout.map((param, i) => ({
-      layout: param, way: WAYS[ways[i]! & WAY_MASK]!, lineBits: pointers.find(({ index }) => index === param.index)?.lineBits ?? 0,
+      layout: param,
+      way: WAYS[ways[i]! & WAY_MASK]!,
+      lineBits: pointers.find(({ index }) => index === param.index)?.lineBits ?? 0,
     }));
     // eslint-disable-next-line @typescript-eslint/unbound-method
-    const own = launchCode({ params, paramWords, paramBytes, clears }, Kernel.prototype.launch, putArgument);
+    const { launch } = Kernel.prototype;
+    const own = launchCode({ params, paramWords, paramBytes, clears }, launch, putArgument);
     if (own !== undefined) this.launch = own;
   }
 
   private checkAlive(): void {
-    if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
+    if (this.module.isClosed)
+      throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
     this.device.check();
   }
 
@@ -353,19 +465,42 @@ export class Kernel {
     const blockX = typeof block === 'number' ? block : dimension('block', block, 0);
     const blockY = typeof block === 'number' ? 1 : dimension('block', block, 1);
     const blockZ = typeof block === 'number' ? 1 : dimension('block', block, 2);
-    const extended = options.cooperative !== undefined || options.cluster !== undefined || options.programmatic !== undefined || options.priority !== undefined;
+    const extended =
+      options.cooperative !== undefined ||
+      options.cluster !== undefined ||
+      options.programmatic !== undefined ||
+      options.priority !== undefined;
     if (extended) checkAttributes(options);
     const usual = typeof grid === 'number' && typeof block === 'number' && !extended;
     const last = this.wideShape;
     if (
-      !usual && extended === last.extended && gridX === last.gridX && gridY === last.gridY && gridZ === last.gridZ &&
-      blockX === last.blockX && blockY === last.blockY && blockZ === last.blockZ && sharedBytes === last.sharedBytes
-    ) return last;
+      !usual &&
+      extended === last.extended &&
+      gridX === last.gridX &&
+      gridY === last.gridY &&
+      gridZ === last.gridZ &&
+      blockX === last.blockX &&
+      blockY === last.blockY &&
+      blockZ === last.blockZ &&
+      sharedBytes === last.sharedBytes
+    )
+      return last;
     this.checkLimits(gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes);
     const simple = !extended && this.paramWords <= LINE_MAX_WORD;
     const shape: LaunchShape = {
-      grid: usual ? grid : NaN, block: usual ? block : NaN, givenBytes, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, extended,
-      simple, line: simple && gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1,
+      grid: usual ? grid : NaN,
+      block: usual ? block : NaN,
+      givenBytes,
+      gridX,
+      gridY,
+      gridZ,
+      blockX,
+      blockY,
+      blockZ,
+      sharedBytes,
+      extended,
+      simple,
+      line: simple && gridY === 1 && gridZ === 1 && blockY === 1 && blockZ === 1,
     };
     if (usual) this.shape = shape;
     else this.wideShape = shape;
@@ -387,11 +522,24 @@ export class Kernel {
     return at;
   }
 
-  /** Begins a launch that neither OP.launchLine nor OP.launchGrid can say. Returns where its parameters go. */
-  private beginWide(stream: Stream, options: LaunchOptions, shape: LaunchShape, references: number, root: number): number {
+  /**
+   * Begins a launch that neither OP.launchLine nor OP.launchGrid can say. Returns where its
+   * parameters go.
+   */
+  private beginWide(
+    stream: Stream,
+    options: LaunchOptions,
+    shape: LaunchShape,
+    references: number,
+    root: number,
+  ): number {
     const { pointers, memories, paramWords } = this;
     const { extended } = shape;
-    const body = stream.begin(extended ? OP.launchEx : OP.launch, 13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords, root);
+    const body = stream.begin(
+      extended ? OP.launchEx : OP.launch,
+      13 + (extended ? LAUNCH_EX.words : 0) + references * 2 + paramWords,
+      root,
+    );
     const { memory } = this.runtime.ring;
     putShape(memory, body, this.handle, shape);
     let at = body + 8;
@@ -415,45 +563,101 @@ export class Kernel {
     const argument = `args[${param.index}]`;
     const memory = memoryFor(arg.memory, this.device.shared);
     if (!(memory instanceof ForeignMemory)) {
-      throw invalid(argument, `memory of ${this.device.title}`, arg, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+      throw invalid(
+        argument,
+        `memory of ${this.device.title}`,
+        arg,
+        'Copy it first: a buffer of this device .copyFrom(stream, other).',
+      );
     }
     memory.checkArgument(stream, argument);
     return memory;
   }
 
-  private memoryOf(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
+  private memoryOf(
+    stream: Stream,
+    param: ParamLayout,
+    arg: KernelArgument | undefined,
+  ): Resource | undefined {
     if (arg instanceof DeviceBuffer) {
       const { memory } = arg;
-      if (!memory.disposed && memory.device.runtime === this.runtime && (param.dtype === undefined || arg.dtype.name === param.dtype) && (param.pointee === undefined || arg.dtype.name === param.pointee)) return memory;
+      if (
+        !memory.disposed &&
+        memory.device.runtime === this.runtime &&
+        (param.dtype === undefined || arg.dtype.name === param.dtype) &&
+        (param.pointee === undefined || arg.dtype.name === param.pointee)
+      )
+        return memory;
     }
     return this.memoryOfAny(stream, param, arg);
   }
 
-  private memoryOfAny(stream: Stream, param: ParamLayout, arg: KernelArgument | undefined): Resource | undefined {
-    if (arg instanceof DeviceBuffer || arg instanceof DeviceBuffer2D || arg instanceof ManagedBuffer || arg instanceof TexelObject) {
+  private memoryOfAny(
+    stream: Stream,
+    param: ParamLayout,
+    arg: KernelArgument | undefined,
+  ): Resource | undefined {
+    if (
+      arg instanceof DeviceBuffer ||
+      arg instanceof DeviceBuffer2D ||
+      arg instanceof ManagedBuffer ||
+      arg instanceof TexelObject
+    ) {
       const { memory } = arg;
       if (arg instanceof TexelObject) arg.checkArgument(stream, `args[${param.index}]`, this.name);
       if (memory.disposed) {
-        throw new CudaDisposedError(`args[${param.index}] of kernel '${this.name}': ${arg.toString()}: used after it was closed.`);
+        throw new CudaDisposedError(
+          `args[${param.index}] of kernel '${this.name}': ${arg.toString()}: used after it ` +
+            'was closed.',
+        );
       }
       if (param.dtype !== undefined && arg.dtype.name !== param.dtype) {
-        throw invalid(`args[${param.index}]`, `a buffer of ${param.dtype} for parameter ${param.index} of kernel '${this.name}'`, arg, 'To pass the same bytes as another dtype use buffer.reinterpret(dtype).');
+        throw invalid(
+          `args[${param.index}]`,
+          `a buffer of ${param.dtype} for parameter ${param.index} of kernel '${this.name}'`,
+          arg,
+          'To pass the same bytes as another dtype use buffer.reinterpret(dtype).',
+        );
       }
-      if (param.pointee !== undefined && !(arg instanceof TexelObject) && !passesFor(arg.dtype, param.pointee)) {
-        const what = `memory of ${param.pointee}, which parameter ${param.index} of kernel '${this.name}' points to`;
-        throw invalid(`args[${param.index}]`, what, arg, 'Convert it, or pass the same bytes by reinterpret(dtype).');
+      if (
+        param.pointee !== undefined &&
+        !(arg instanceof TexelObject) &&
+        !passesFor(arg.dtype, param.pointee)
+      ) {
+        const what =
+          `memory of ${param.pointee}, which parameter ${param.index} of kernel '${this.name}' ` +
+          'points to';
+        throw invalid(
+          `args[${param.index}]`,
+          what,
+          arg,
+          'Convert it, or pass the same bytes by reinterpret(dtype).',
+        );
       }
-      return memory.device.runtime === this.device.runtime ? memory : this.foreignMemory(stream, param, arg);
+      return memory.device.runtime === this.device.runtime
+        ? memory
+        : this.foreignMemory(stream, param, arg);
     }
     if (arg === null) return undefined;
     if (arg instanceof GraphCondition && (param.dtype === undefined || param.dtype === 'u64')) {
       arg.checkArgument(stream, `args[${param.index}]`);
       return arg.resource;
     }
-    if (param.dtype === undefined && (typeof arg === 'bigint' || typeof arg === 'number' || (typeof arg === 'boolean' && param.scalar === 'i64'))) return undefined;
+    if (
+      param.dtype === undefined &&
+      (typeof arg === 'bigint' ||
+        typeof arg === 'number' ||
+        (typeof arg === 'boolean' && param.scalar === 'i64'))
+    )
+      return undefined;
     throw invalid(
-      `args[${param.index}]`, `a device buffer for parameter ${param.index} of kernel '${this.name}'`, arg,
-      ArrayBuffer.isView(arg) ? 'Copy the array to a device buffer first: device.alloc(…), then buffer.write(stream, array).' : '',
+      `args[${param.index}]`,
+      `a device buffer for parameter ${param.index} of kernel '${this.name}'`,
+      arg,
+      ArrayBuffer.isView(arg)
+        ? 'Copy the array to a device buffer first: device.alloc(…), then buffer.write(stream, ' +
+            'array).'
+        : '',
     );
   }
 
@@ -462,7 +666,8 @@ export class Kernel {
     if (!this.checksOverlap) return;
     for (let i = 0; i < pointers.length; i++) {
       const param = pointers[i]!;
-      if (!param.declared || (param.access & ACCESS_WRITE) === 0 || memories[i] === undefined) continue;
+      if (!param.declared || (param.access & ACCESS_WRITE) === 0 || memories[i] === undefined)
+        continue;
       for (let j = 0; j < pointers.length; j++) {
         if (j === i || memories[j] !== memories[i]) continue;
         const a = args[param.index] as KernelMemory;
@@ -472,25 +677,52 @@ export class Kernel {
         if (startA < endB && startB < endA) {
           throw new CudaArgumentError(
             `args[${param.index}]`,
-            `args[${param.index}] of kernel '${this.name}' is written and overlaps args[${pointers[j]!.index}]. Pass disjoint buffers, or leave the signature undeclared where the kernel allows for it.`,
+            `args[${param.index}] of kernel '${this.name}' is written and overlaps ` +
+              `args[${pointers[j]!.index}]. Pass disjoint buffers, or leave the signature ` +
+              'undeclared where the kernel allows for it.',
           );
         }
       }
     }
   }
 
-  private checkLimits(gridX: number, gridY: number, gridZ: number, blockX: number, blockY: number, blockZ: number, sharedBytes: number): void {
+  private checkLimits(
+    gridX: number,
+    gridY: number,
+    gridZ: number,
+    blockX: number,
+    blockY: number,
+    blockZ: number,
+    sharedBytes: number,
+  ): void {
     const limits = this.device.properties;
-    if (typeof sharedBytes !== 'number') throw invalid('options.sharedBytes', 'a number of bytes', sharedBytes);
+    if (typeof sharedBytes !== 'number')
+      throw invalid('options.sharedBytes', 'a number of bytes', sharedBytes);
     const threads = blockX * blockY * blockZ;
     // One comparison each in the usual case; what exactly is wrong is found out afterwards.
     if (
-      threads <= this.attributes.maxThreadsPerBlock && blockX >= 1 && blockY >= 1 && blockZ >= 1 && Number.isInteger(threads) &&
-      gridX >= 1 && gridY >= 1 && gridZ >= 1 && gridX <= limits.maxGrid[0] && gridY <= limits.maxGrid[1] && gridZ <= limits.maxGrid[2] &&
-      Number.isInteger(gridX) && Number.isInteger(gridY) && Number.isInteger(gridZ) &&
-      blockX <= limits.maxBlock[0] && blockY <= limits.maxBlock[1] && blockZ <= limits.maxBlock[2] &&
-      sharedBytes >= 0 && sharedBytes <= this.attributes.maxDynamicSharedBytes && Number.isInteger(sharedBytes)
-    ) return;
+      threads <= this.attributes.maxThreadsPerBlock &&
+      blockX >= 1 &&
+      blockY >= 1 &&
+      blockZ >= 1 &&
+      Number.isInteger(threads) &&
+      gridX >= 1 &&
+      gridY >= 1 &&
+      gridZ >= 1 &&
+      gridX <= limits.maxGrid[0] &&
+      gridY <= limits.maxGrid[1] &&
+      gridZ <= limits.maxGrid[2] &&
+      Number.isInteger(gridX) &&
+      Number.isInteger(gridY) &&
+      Number.isInteger(gridZ) &&
+      blockX <= limits.maxBlock[0] &&
+      blockY <= limits.maxBlock[1] &&
+      blockZ <= limits.maxBlock[2] &&
+      sharedBytes >= 0 &&
+      sharedBytes <= this.attributes.maxDynamicSharedBytes &&
+      Number.isInteger(sharedBytes)
+    )
+      return;
     const axes = ['x', 'y', 'z'] as const;
     const sizes = { grid: [gridX, gridY, gridZ], block: [blockX, blockY, blockZ] };
     axes.forEach((axis, i) => {
@@ -498,29 +730,54 @@ export class Kernel {
       checkInteger(`options.block (${axis})`, sizes.block[i], 1, limits.maxBlock[i]!, 'threads');
     });
     if (threads > this.attributes.maxThreadsPerBlock) {
-      throw invalid('options.block', `at most ${this.attributes.maxThreadsPerBlock} threads in a block of kernel '${this.name}'`, `${blockX}×${blockY}×${blockZ} = ${threads}`);
+      throw invalid(
+        'options.block',
+        `at most ${this.attributes.maxThreadsPerBlock} threads in a block of kernel '${this.name}'`,
+        `${blockX}×${blockY}×${blockZ} = ${threads}`,
+      );
     }
-    checkInteger('options.sharedBytes', sharedBytes, 0, this.attributes.maxDynamicSharedBytes, 'bytes of dynamic shared memory');
+    checkInteger(
+      'options.sharedBytes',
+      sharedBytes,
+      0,
+      this.attributes.maxDynamicSharedBytes,
+      'bytes of dynamic shared memory',
+    );
   }
 
   private checkOpen(stream: Stream): void {
     stream.check();
-    if (this.module.isClosed) throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
+    if (this.module.isClosed)
+      throw new CudaDisposedError(`kernel '${this.name}': its module was closed. Load it again.`);
   }
 
   private wrongCall(stream: unknown, args: readonly KernelArgument[]): CudaArgumentError {
     // Left out, everything behind it has moved up by one.
-    if (!(stream instanceof Stream) && args.length !== this.layout.length) return invalid('stream', `a stream of ${this.device.title}`, stream, 'Write kernel.launch(stream, { grid, block }, …arguments).');
-    if (args.length === this.layout.length) return invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (!(stream instanceof Stream) && args.length !== this.layout.length)
+      return invalid(
+        'stream',
+        `a stream of ${this.device.title}`,
+        stream,
+        'Write kernel.launch(stream, { grid, block }, …arguments).',
+      );
+    if (args.length === this.layout.length)
+      return invalid('stream', `a stream of ${this.device.title}`, stream);
     return new CudaArgumentError(
       'args',
-      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ${args.length}. It is ${this.toString()}.`,
+      `args: kernel '${this.name}' takes ${this.layout.length} arguments, got ` +
+        `${args.length}. It is ${this.toString()}.`,
     );
   }
 }
 
 function checkNames(options: LaunchOptions): void {
-  if (typeof options !== 'object' || options === null) throw invalid('options', 'an object with grid and block', options, 'Write { grid: 4, block: 256 }.');
+  if (typeof options !== 'object' || options === null)
+    throw invalid(
+      'options',
+      'an object with grid and block',
+      options,
+      'Write { grid: 4, block: 256 }.',
+    );
   for (const key in options) {
     if (!LAUNCH_OPTIONS.includes(key)) checkOptions('options', options, LAUNCH_OPTIONS);
   }
@@ -528,7 +785,12 @@ function checkNames(options: LaunchOptions): void {
 
 function dimension(argument: string, value: Exclude<Dimensions, number>, axis: number): number {
   if (!Array.isArray(value) || value.length < 1 || value.length > 3) {
-    throw invalid(`options.${argument}`, 'a number or an array of one to three numbers', value, `Write ${argument}: 256 or ${argument}: [16, 16].`);
+    throw invalid(
+      `options.${argument}`,
+      'a number or an array of one to three numbers',
+      value,
+      `Write ${argument}: 256 or ${argument}: [16, 16].`,
+    );
   }
   if (axis >= value.length) return 1;
   const size: unknown = value[axis];
@@ -567,7 +829,12 @@ function checkAttributes(options: LaunchOptions): void {
   if (priority !== undefined) checkInteger('options.priority', priority, -2147483648, 2147483647);
   if (cluster === undefined) return;
   for (let axis = 0; axis < 3; axis++) {
-    const blocks: unknown = typeof cluster === 'number' ? (axis === 0 ? cluster : 1) : dimension('cluster', cluster, axis);
+    const blocks: unknown =
+      typeof cluster === 'number'
+        ? axis === 0
+          ? cluster
+          : 1
+        : dimension('cluster', cluster, axis);
     checkInteger(`options.cluster (${'xyz'[axis]})`, blocks, 1, 2147483647, 'blocks');
   }
 }
@@ -580,16 +847,26 @@ function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): 
   if (options.cluster !== undefined) flags |= LAUNCH_CLUSTER;
   const { cluster = 1 } = options;
   memory[at + LAUNCH_EX.flags] = flags;
-  memory[at + LAUNCH_EX.clusterX] = typeof cluster === 'number' ? cluster : dimension('cluster', cluster, 0);
-  memory[at + LAUNCH_EX.clusterY] = typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 1);
-  memory[at + LAUNCH_EX.clusterZ] = typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 2);
+  memory[at + LAUNCH_EX.clusterX] =
+    typeof cluster === 'number' ? cluster : dimension('cluster', cluster, 0);
+  memory[at + LAUNCH_EX.clusterY] =
+    typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 1);
+  memory[at + LAUNCH_EX.clusterZ] =
+    typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 2);
   memory[at + LAUNCH_EX.priority] = options.priority ?? 0;
 }
 
 /** Writes one argument at its place. References have their address added by the decoder. */
-function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string): void {
+function putArgument(
+  memory: Int32Array,
+  params: number,
+  param: ParamLayout,
+  arg: KernelArgument,
+  kernel: string,
+): void {
   const at = params + (param.offset >> 2);
-  if (param.exact !== undefined && (typeof arg === 'number' || typeof arg === 'bigint')) checkExact(param, param.exact, arg, kernel);
+  if (param.exact !== undefined && (typeof arg === 'number' || typeof arg === 'bigint'))
+    checkExact(param, param.exact, arg, kernel);
   if (param.kind === 'pointer') {
     if (arg === null) {
       memory[at] = 0;
@@ -604,7 +881,12 @@ function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg
       return;
     }
     // nvcc writes a pointer and a `long long` alike, so negative numbers are taken, as bigints are.
-    const offset = typeof arg === 'boolean' ? Number(arg) : typeof arg === 'number' ? checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) : (arg as KernelMemory).byteOffset;
+    const offset =
+      typeof arg === 'boolean'
+        ? Number(arg)
+        : typeof arg === 'number'
+          ? checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+          : (arg as KernelMemory).byteOffset;
     memory[at] = offset | 0;
     memory[at + 1] = Math.floor(offset / TWO32);
     return;
@@ -615,14 +897,25 @@ function putArgument(memory: Int32Array, params: number, param: ParamLayout, arg
   }
   if (param.scalar === undefined) {
     throw invalid(
-      `args[${param.index}]`, `a declared signature: of parameter ${param.index} of kernel '${kernel}' only the size (${param.size} bytes) is known`, arg,
+      `args[${param.index}]`,
+      `a declared signature: of parameter ${param.index} of kernel '${kernel}' only the size ` +
+        `(${param.size} bytes) is known`,
+      arg,
       `Write module.kernel('${kernel}', [f32, i32, …]).`,
     );
   }
   putScalar(memory, params, at, param, param.scalar, arg, kernel);
 }
 
-function putScalar(memory: Int32Array, params: number, at: number, param: ParamLayout, scalar: DTypeName, arg: KernelArgument, kernel: string): void {
+function putScalar(
+  memory: Int32Array,
+  params: number,
+  at: number,
+  param: ParamLayout,
+  scalar: DTypeName,
+  arg: KernelArgument,
+  kernel: string,
+): void {
   if (typeof arg === 'number') {
     switch (scalar) {
       case 'f32':
@@ -631,10 +924,12 @@ function putScalar(memory: Int32Array, params: number, at: number, param: ParamL
         return;
       case 'i32':
         // nvcc writes signed and unsigned parameters alike, so both ranges are taken.
-        memory[at] = arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
+        memory[at] =
+          arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
         return;
       case 'u32':
-        memory[at] = arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
+        memory[at] =
+          arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
         return;
       case 'f64':
         scratchF64[0] = arg;
@@ -667,22 +962,56 @@ function putScalar(memory: Int32Array, params: number, at: number, param: ParamL
   throw wrongScalar(param, scalar, arg, kernel);
 }
 
-function wrongScalar(param: ParamLayout, scalar: DTypeName, arg: KernelArgument, kernel: string): CudaArgumentError {
+function wrongScalar(
+  param: ParamLayout,
+  scalar: DTypeName,
+  arg: KernelArgument,
+  kernel: string,
+): CudaArgumentError {
   const wanted = scalar === 'i64' || scalar === 'u64' ? 'a bigint or a whole number' : 'a number';
-  return invalid(`args[${param.index}]`, `${wanted} for parameter ${param.index} (${scalar}) of kernel '${kernel}'`, arg, insteadOfBigint(arg));
+  return invalid(
+    `args[${param.index}]`,
+    `${wanted} for parameter ${param.index} (${scalar}) of kernel '${kernel}'`,
+    arg,
+    insteadOfBigint(arg),
+  );
 }
 
-function checkedInteger(param: ParamLayout, arg: number, kernel: string, low: number, high: number): number {
+function checkedInteger(
+  param: ParamLayout,
+  arg: number,
+  kernel: string,
+  low: number,
+  high: number,
+): number {
   if (!Number.isInteger(arg) || arg < low || arg > high) {
-    throw invalid(`args[${param.index}]`, `a whole number from ${low} to ${high} for parameter ${param.index} (${param.scalar ?? 'pointer'}) of kernel '${kernel}'`, arg, insteadOfBigint(arg, low, high));
+    throw invalid(
+      `args[${param.index}]`,
+      `a whole number from ${low} to ${high} for parameter ${param.index} ` +
+        `(${param.scalar ?? 'pointer'}) of kernel '${kernel}'`,
+      arg,
+      insteadOfBigint(arg, low, high),
+    );
   }
   return arg;
 }
 
 /** Types of one and two bytes, at any place of their word. */
-function putNarrow(memory: Int32Array, params: number, param: ParamLayout, scalar: DTypeName, arg: number, kernel: string): void {
+function putNarrow(
+  memory: Int32Array,
+  params: number,
+  param: ParamLayout,
+  scalar: DTypeName,
+  arg: number,
+  kernel: string,
+): void {
   const dtype = DTYPES[scalar];
-  if (dtype.kind === 'float') narrow(scalar as NarrowName, [arg], dtype.bytes === 1 ? scratchU8.subarray(0, 1) : scratchU16.subarray(0, 1));
+  if (dtype.kind === 'float')
+    narrow(
+      scalar as NarrowName,
+      [arg],
+      dtype.bytes === 1 ? scratchU8.subarray(0, 1) : scratchU16.subarray(0, 1),
+    );
   else {
     const bits = dtype.bytes * 8;
     checkedInteger(param, arg, kernel, -(2 ** (bits - 1)), 2 ** bits - 1);
@@ -694,15 +1023,27 @@ function putNarrow(memory: Int32Array, params: number, param: ParamLayout, scala
   memory[word] = memory[word]! | (value << ((param.offset & 3) * 8));
 }
 
-function putBytes(memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string): void {
+function putBytes(
+  memory: Int32Array,
+  params: number,
+  param: ParamLayout,
+  arg: KernelArgument,
+  kernel: string,
+): void {
   // Asked for last, it finds those of other realms, too.
   const isBytes = ArrayBuffer.isView(arg) || arg instanceof ArrayBuffer || types.isArrayBuffer(arg);
   if (!isBytes || arg.byteLength !== param.size) {
     throw invalid(
-      `args[${param.index}]`, `${param.size} bytes for parameter ${param.index} of kernel '${kernel}', a structure`, isBytes ? `${arg.byteLength} bytes` : show(arg),
+      `args[${param.index}]`,
+      `${param.size} bytes for parameter ${param.index} of kernel '${kernel}', a structure`,
+      isBytes ? `${arg.byteLength} bytes` : show(arg),
       'Pass an ArrayBuffer, a DataView or a typed array of exactly that size.',
     );
   }
-  const source = ArrayBuffer.isView(arg) ? new Uint8Array(arg.buffer, arg.byteOffset, arg.byteLength) : new Uint8Array(arg);
-  new Uint8Array(memory.buffer, memory.byteOffset + params * 4 + param.offset, param.size).set(source);
+  const source = ArrayBuffer.isView(arg)
+    ? new Uint8Array(arg.buffer, arg.byteOffset, arg.byteLength)
+    : new Uint8Array(arg);
+  new Uint8Array(memory.buffer, memory.byteOffset + params * 4 + param.offset, param.size).set(
+    source,
+  );
 }

@@ -1,5 +1,6 @@
 /**
- * What the work that is being queued is called: by whoever describes it, for channels, traces and profilers.
+ * What the work that is being queued is called: by whoever describes it, for channels, traces and
+ * profilers.
  */
 import { ranges } from '../runtime/ranges.js';
 import { checkString, invalid } from '../ground/arguments.js';
@@ -12,8 +13,9 @@ export function currentLabel(): string | undefined {
 }
 
 /**
- * Calls `body`. What it queues before it returns is called `label` in diagnostics channels and in traces, and lies in an
- * NVTX range of that name on a device that was opened with `nvtx`. The innermost label counts. Gives what `body` gives.
+ * Calls `body`. What it queues before it returns is called `label` in diagnostics channels and in
+ * traces, and lies in an NVTX range of that name on a device that was opened with `nvtx`. The
+ * innermost label counts. Gives what `body` gives.
  *
  * @throws CudaArgumentError where `label` is no text, or `body` no function
  */

@@ -1,8 +1,9 @@
 /**
- * Launches as straight code: {@link Kernel.launch} goes through its parameters in loops, which costs as much as all the
- * rest; a kernel that is launched often gets a function in which they are unrolled. It takes what is usual (buffers of
- * this device, numbers, a line of blocks, the same options as before) and leaves everything else to `Kernel.launch`,
- * before it has done anything, so all errors are told there.
+ * Launches as straight code: {@link Kernel.launch} goes through its parameters in loops, which
+ * costs as much as all the rest; a kernel that is launched often gets a function in which they are
+ * unrolled. It takes what is usual (buffers of this device, numbers, a line of blocks, the same
+ * options as before) and leaves everything else to `Kernel.launch`, before it has done anything, so
+ * all errors are told there.
  */
 import { OP } from '../runtime/commands.js';
 import { DeviceBuffer } from './buffer.js';
@@ -11,14 +12,29 @@ import { Pending } from './pending.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
 
-export type Launch = (this: Kernel, stream: Stream, options: LaunchOptions, ...args: readonly KernelArgument[]) => Pending;
-export type PutArgument = (memory: Int32Array, params: number, param: ParamLayout, arg: KernelArgument, kernel: string) => void;
+export type Launch = (
+  this: Kernel,
+  stream: Stream,
+  options: LaunchOptions,
+  ...args: readonly KernelArgument[]
+) => Pending;
+export type PutArgument = (
+  memory: Int32Array,
+  params: number,
+  param: ParamLayout,
+  arg: KernelArgument,
+  kernel: string,
+) => void;
 
 /** How an argument is written where it is of the usual type. */
 export type Way = 'pointer' | 'f32' | 'i32' | 'other';
 
 export interface LaunchPlan {
-  readonly params: readonly { way: Way; layout: ParamLayout; /** What a reference of OP.launchLine says beside the handle. */ lineBits: number }[];
+  readonly params: readonly {
+    way: Way;
+    layout: ParamLayout;
+    /** What a reference of OP.launchLine says beside the handle. */ lineBits: number;
+  }[];
   readonly paramWords: number;
   readonly paramBytes: number;
   /** Whether some word of the parameters is written in parts or not at all. */
@@ -29,8 +45,15 @@ type Factory = (parts: readonly unknown[]) => Launch;
 
 const factories = new Map<string, Factory | undefined>();
 
-/** The plan's launch; undefined where Node was told to make no code from strings. Kernels with like parameters share one. */
-export function launchCode(plan: LaunchPlan, general: Launch, putArgument: PutArgument): Launch | undefined {
+/**
+ * The plan's launch; undefined where Node was told to make no code from strings. Kernels with like
+ * parameters share one.
+ */
+export function launchCode(
+  plan: LaunchPlan,
+  general: Launch,
+  putArgument: PutArgument,
+): Launch | undefined {
   const text = textOf(plan);
   if (!factories.has(text)) factories.set(text, compiled(text));
   return factories.get(text)?.([general, Stream, DeviceBuffer, Pending, putArgument]);
@@ -48,7 +71,9 @@ function compiled(text: string): Factory | undefined {
 }
 
 function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string {
-  const pointers = params.flatMap(({ way, layout, lineBits }, i) => (way === 'pointer' ? [{ i, layout, lineBits }] : []));
+  const pointers = params.flatMap(({ way, layout, lineBits }, i) =>
+    way === 'pointer' ? [{ i, layout, lineBits }] : [],
+  );
   const unusual = [
     `arguments.length !== ${params.length + 2}`,
     '!(stream instanceof Stream)',
@@ -60,11 +85,19 @@ function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string 
     '!shape.line',
     ...['grid', 'block'].map((name) => `options.${name} !== shape.${name}`),
     'options.sharedBytes !== shape.givenBytes',
-    ...['cooperative', 'cluster', 'programmatic', 'priority'].map((name) => `options.${name} !== undefined`),
+    ...['cooperative', 'cluster', 'programmatic', 'priority'].map(
+      (name) => `options.${name} !== undefined`,
+    ),
     ...params.flatMap(({ way, layout: { exact } }, i) => {
       if (way === 'pointer') return [`!(a${i} instanceof DeviceBuffer)`];
       if (way === 'f32') return [`typeof a${i} !== 'number'`];
-      return way === 'i32' ? [`typeof a${i} !== 'number'`, `a${i} !== (a${i} | 0)`, ...(exact === 'u32' ? [`a${i} < 0`] : [])] : [];
+      return way === 'i32'
+        ? [
+            `typeof a${i} !== 'number'`,
+            `a${i} !== (a${i} | 0)`,
+            ...(exact === 'u32' ? [`a${i} < 0`] : []),
+          ]
+        : [];
     }),
   ];
   const unusualMemory = pointers.flatMap(({ i, layout: { dtype } }) => [
@@ -80,7 +113,8 @@ function textOf({ params, paramWords, paramBytes, clears }: LaunchPlan): string 
   const words = params.flatMap(({ way, layout: { offset } }, i) => {
     const at = `body + ${begin + (offset >> 2)}`;
     if (way === 'pointer') return [`memory[${at}] = o${i};`, `memory[${at} + 1] = 0;`];
-    if (way === 'other') return [`putArgument(memory, body + ${begin}, this.layout[${i}], a${i}, this.name);`];
+    if (way === 'other')
+      return [`putArgument(memory, body + ${begin}, this.layout[${i}], a${i}, this.name);`];
     return [`${way === 'f32' ? 'floats' : 'memory'}[${at}] = a${i};`];
   });
   return `

@@ -22,6 +22,12 @@ export async function listDevices(): Promise<DeviceInfo[]> {
   const gpus = await enumerateCuda();
   return [
     ...gpus.map((gpu, ordinal): DeviceInfo => ({ kind: 'cuda', id: `cuda:${ordinal}`, ...gpu })),
-    { kind: 'cpu', id: 'cpu:0', name: 'async-cuda CPU device', computeCapability: [8, 0], totalMemory: 4294901760 },
+    {
+      kind: 'cpu',
+      id: 'cpu:0',
+      name: 'async-cuda CPU device',
+      computeCapability: [8, 0],
+      totalMemory: 4294901760,
+    },
   ];
 }

@@ -1,6 +1,7 @@
 /**
- * Events of one device that streams of others wait for. Until each of them has got past its wait, such an event is
- * neither recorded again nor destroyed: the wait would be for something later, which may itself wait for the waiter.
+ * Events of one device that streams of others wait for. Until each of them has got past its wait,
+ * such an event is neither recorded again nor destroyed: the wait would be for something later,
+ * which may itself wait for the waiter.
  */
 import type { CompletionSlot } from '../runtime/completion.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -22,8 +23,8 @@ export class Loans {
   private readonly loans = new Map<number, Loan>();
 
   /**
-   * `giveBack` is called, once, some time after the last of its borrowers has got past its wait. Call {@link settled} before
-   * the event is chosen: one that is given back is in use again.
+   * `giveBack` is called, once, some time after the last of its borrowers has got past its wait.
+   * Call {@link settled} before the event is chosen: one that is given back is in use again.
    */
   lend(event: number, borrower: Borrower, giveBack: () => void): void {
     const loan = this.loans.get(event);
@@ -49,7 +50,9 @@ export class Loans {
   }
 
   private over(event: number, loan: Loan): boolean {
-    loan.borrowers = loan.borrowers.filter(({ runtime, slot, value }) => !runtime.hasCrossed(slot, value));
+    loan.borrowers = loan.borrowers.filter(
+      ({ runtime, slot, value }) => !runtime.hasCrossed(slot, value),
+    );
     // Whoever works on this thread only works while somebody waits.
     for (const { runtime } of loan.borrowers) if (runtime.isInline) runtime.completion.kick();
     if (loan.borrowers.length > 0) return false;

@@ -1,6 +1,6 @@
 /**
- * What is done for an allocation that found too little memory, before it is tried again and fails; and what an idle
- * device gives back.
+ * What is done for an allocation that found too little memory, before it is tried again and fails;
+ * and what an idle device gives back.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -11,19 +11,39 @@ import type { Runtime } from '../runtime/runtime.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
-/** Milliseconds without one free coming to its turn after which memory is taken to be used up: a kernel may run for ever. */
+/**
+ * Milliseconds without one free coming to its turn after which memory is taken to be used up: a
+ * kernel may run for ever.
+ */
 const PATIENCE_MS = 1000;
 /** For an allocation that no stream waits for. */
 const NO_SLOT = -1;
 
 /** Takes one step. `slot` is the slot of the stream whose allocation waits. cuMemPoolTrimTo */
-export async function makeRoom(runtime: Runtime, devices: ReadonlySet<Device>, step: RoomStep, slot: number): Promise<void> {
-  if (step === 'trim') await runtime.call('trimPools', runtime.info.device, [...devices].flatMap((device) => device.poolHandles()));
+export async function makeRoom(
+  runtime: Runtime,
+  devices: ReadonlySet<Device>,
+  step: RoomStep,
+  slot: number,
+): Promise<void> {
+  if (step === 'trim')
+    await runtime.call(
+      'trimPools',
+      runtime.info.device,
+      [...devices].flatMap((device) => device.poolHandles()),
+    );
   else await frees([...devices], slot);
 }
 
-/** Allocates by a call that is in no stream's order; where that finds too little memory, once more after both steps. */
-export async function allocateByCall<T>(runtime: Runtime, devices: ReadonlySet<Device>, call: () => Promise<T>): Promise<T> {
+/**
+ * Allocates by a call that is in no stream's order; where that finds too little memory, once more
+ * after both steps.
+ */
+export async function allocateByCall<T>(
+  runtime: Runtime,
+  devices: ReadonlySet<Device>,
+  call: () => Promise<T>,
+): Promise<T> {
   try {
     return await call();
   } catch (error) {
@@ -37,25 +57,39 @@ export async function allocateByCall<T>(runtime: Runtime, devices: ReadonlySet<D
   return call();
 }
 
-/** Waits for frees that are queued or under way, as long as one after the other comes to its turn. */
+/**
+ * Waits for frees that are queued or under way, as long as one after the other comes to its turn.
+ */
 async function frees(devices: readonly Device[], slot: number): Promise<void> {
   const waits = new Set<Promise<unknown>>();
   for (const device of devices) device.makeRoomOfRecycled();
   for (const free of devices.flatMap((device) => device.callsThatFree())) {
-    const wait: Promise<unknown> = free.then(() => waits.delete(wait), () => waits.delete(wait));
+    const wait: Promise<unknown> = free.then(
+      () => waits.delete(wait),
+      () => waits.delete(wait),
+    );
     waits.add(wait);
   }
   for (const stream of devices.flatMap((device): readonly Stream[] => device.freeingStreams())) {
     const { runtime } = stream;
-    // What is queued behind the allocation that waits will not be done before it: only what is in front of it counts.
-    const passed = stream.slot.index === slot
-      ? runtime.completion.wait(stream.transferSlot, runtime.fence(stream.transferSlot, slot, FLAG_BYPASS), slot)
-      : stream.passed(stream.lastFree);
+    // What is queued behind the allocation that waits will not be done before it: only what is in
+    // front of it counts.
+    const passed =
+      stream.slot.index === slot
+        ? runtime.completion.wait(
+            stream.transferSlot,
+            runtime.fence(stream.transferSlot, slot, FLAG_BYPASS),
+            slot,
+          )
+        : stream.passed(stream.lastFree);
     runtime.completion.bystanders.add(passed);
-    const wait: Promise<unknown> = passed.then(() => waits.delete(wait), () => waits.delete(wait));
+    const wait: Promise<unknown> = passed.then(
+      () => waits.delete(wait),
+      () => waits.delete(wait),
+    );
     waits.add(wait);
   }
-  for (let patient = true; patient && waits.size > 0; ) {
+  for (let patient = true; patient && waits.size > 0;) {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const impatience = new Promise<false>((resolve) => {
       timer = setTimeout(resolve, PATIENCE_MS, false);

@@ -1,8 +1,8 @@
 /**
  * Managed memory: one address for kernels and host, moved between them by the driver.
  *
- * JavaScript may look at it only while no queued work uses it; `view()` checks that. Views end when the buffer is closed; where
- * it is forgotten instead, they keep its memory.
+ * JavaScript may look at it only while no queued work uses it; `view()` checks that. Views end when
+ * the buffer is closed; where it is forgotten instead, they keep its memory.
  */
 import { ACCESS_READ, OP, ACCESS_SHIFT } from '../runtime/commands.js';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
@@ -22,23 +22,38 @@ import { Stream } from './stream.js';
 export class ManagedMemory extends PlainMemory {
   /** The bytes as JavaScript sees them, where they are known before anybody asks. */
   private readonly given: Uint8Array | undefined;
-  /** What every view is of, and nothing else; made on first use, detached before the memory is freed. */
+  /**
+   * What every view is of, and nothing else; made on first use, detached before the memory is
+   * freed.
+   */
   private mapped: Uint8Array | undefined = undefined;
   /** The same, where the buffer was forgotten: views alone keep it. */
   private left: WeakRef<ArrayBufferLike> | undefined = undefined;
 
-  constructor(device: Device, address: number, bytes: number, given: Uint8Array | undefined, describe: () => string) {
+  constructor(
+    device: Device,
+    address: number,
+    bytes: number,
+    given: Uint8Array | undefined,
+    describe: () => string,
+  ) {
     super(device, address, bytes, undefined, describe);
     this.given = given;
   }
 
   /** The bytes, for a view of them. */
   look(): Uint8Array {
-    this.mapped ??= this.bytes === 0 ? new Uint8Array(0) : unshared(this.given ?? this.device.hostView(this.address, this.bytes));
+    this.mapped ??=
+      this.bytes === 0
+        ? new Uint8Array(0)
+        : unshared(this.given ?? this.device.hostView(this.address, this.bytes));
     return this.mapped;
   }
 
-  /** Nobody has the buffer any more, and so nobody can close it. The memory stays as long as somebody has a view. */
+  /**
+   * Nobody has the buffer any more, and so nobody can close it. The memory stays as long as
+   * somebody has a view.
+   */
   forget(): void {
     if (this.mapped === undefined) {
       this.leak();
@@ -52,7 +67,14 @@ export class ManagedMemory extends PlainMemory {
 
   /** Frees what was forgotten. */
   leak(): void {
-    if (this.disposed || this.device.isClosed || this.leftToGraphs(() => { this.leak(); })) return;
+    if (
+      this.disposed ||
+      this.device.isClosed ||
+      this.leftToGraphs(() => {
+        this.leak();
+      })
+    )
+      return;
     this.device.leaked(this.toString());
     this.dispose();
   }
@@ -71,11 +93,14 @@ export class ManagedMemory extends PlainMemory {
 }
 
 /**
- * The same bytes by a SharedArrayBuffer of their own, so that it lives as long as what is made of it: parts of views refer to
- * their buffer, not to the view. The CPU device's memory is one buffer, which its users keep for other reasons.
+ * The same bytes by a SharedArrayBuffer of their own, so that it lives as long as what is made of
+ * it: parts of views refer to their buffer, not to the view. The CPU device's memory is one buffer,
+ * which its users keep for other reasons.
  */
 function unshared(bytes: Uint8Array): Uint8Array {
-  return isSharedArrayBuffer(bytes.buffer) ? new Uint8Array(structuredClone(bytes.buffer), bytes.byteOffset, bytes.length) : bytes;
+  return isSharedArrayBuffer(bytes.buffer)
+    ? new Uint8Array(structuredClone(bytes.buffer), bytes.byteOffset, bytes.length)
+    : bytes;
 }
 
 /** The last view of a buffer that was forgotten is gone, too. */
@@ -138,7 +163,13 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
    * @throws CudaError while queued work uses the buffer: await it first
    */
   view(): HostArray<D> {
-    if (isNarrow(this.dtype.name)) throw invalid('view', 'a dtype with an array of its own', this.dtype.name, 'Use bits() for the raw words.');
+    if (isNarrow(this.dtype.name))
+      throw invalid(
+        'view',
+        'a dtype with an array of its own',
+        this.dtype.name,
+        'Use bits() for the raw words.',
+      );
     return this.look(HOST_ARRAYS[this.dtype.name]) as HostArray<D>;
   }
 
@@ -150,7 +181,8 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
   prefetch(stream: Stream, to: 'device' | 'host' = 'device'): Pending {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     stream.check();
     if (to !== 'device' && to !== 'host') throw invalid('to', "'device' or 'host'", to);
     const root = stream.nextRoot();
@@ -168,8 +200,8 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   }
 
   /**
-   * Frees the memory once all work on it is over; its views become empty. While a stream waits for a value, freeing is put
-   * off, and this does not wait for it. cuMemFree
+   * Frees the memory once all work on it is over; its views become empty. While a stream waits for
+   * a value, freeing is put off, and this does not wait for it. cuMemFree
    */
   async close(): Promise<void> {
     if (this.memory.disposed) return;
@@ -192,15 +224,25 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
 
   /** @internal */
   checkAlive(): void {
-    if (this.memory.disposed) throw new CudaDisposedError('managed buffer: used after it was closed. Make another with await device.managed(dtype, length).');
+    if (this.memory.disposed)
+      throw new CudaDisposedError(
+        'managed buffer: used after it was closed. Make another with await ' +
+          'device.managed(dtype, length).',
+      );
     this.device.check();
   }
 
-  private look(constructor: new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView): ArrayBufferView {
+  private look(
+    constructor: new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView,
+  ): ArrayBufferView {
     this.checkAlive();
     const { memory } = this;
     if (!memory.idle) {
-      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'managed buffer: queued work uses it. Await that work, or stream.sync(), before looking at it.');
+      throw new CudaError(
+        'ERR_CUDA_INVALID_ARGUMENT',
+        'managed buffer: queued work uses it. Await that work, or stream.sync(), before ' +
+          'looking at it.',
+      );
     }
     const { buffer, byteOffset } = memory.look();
     return new constructor(buffer, byteOffset, this.length);

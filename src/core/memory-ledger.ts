@@ -1,6 +1,6 @@
 /**
- * What memory a device's objects hold: told where it is made and given back, for {@link Device.stats} and the channels
- * `async-cuda:alloc` and `async-cuda:free`.
+ * What memory a device's objects hold: told where it is made and given back, for
+ * {@link Device.stats} and the channels `async-cuda:alloc` and `async-cuda:free`.
  */
 import type { Channel } from 'node:diagnostics_channel';
 
@@ -26,10 +26,15 @@ interface Entry {
 
 /** Entries that are kept before anybody looks which of them are settled. */
 const LOOK_AFTER = 256;
-/** Where a stream does not come to its allocations for long, the oldest of so many count as made. */
+/**
+ * Where a stream does not come to its allocations for long, the oldest of so many count as made.
+ */
 const MOST_ENTRIES = 8192;
 
-/** Allocations in stream order fail later than they are taken, and then have not been: the peak must not know of them either. */
+/**
+ * Allocations in stream order fail later than they are taken, and then have not been: the peak must
+ * not know of them either.
+ */
 export class MemoryLedger {
   /** Pieces that are held, the page-locked ones apart; those that could not be made, too. */
   held = 0;
@@ -64,7 +69,10 @@ export class MemoryLedger {
     if (freed.hasSubscribers) this.tell(freed, memory);
   }
 
-  /** As far as is known by now: bytes held and the most there were, and the pieces that were ever made; page-locked memory in these only. */
+  /**
+   * As far as is known by now: bytes held and the most there were, and the pieces that were ever
+   * made; page-locked memory in these only.
+   */
   numbers(): { bytes: number; peakBytes: number; made: number } {
     this.settle();
     let bytes = this.settledBytes;
@@ -91,7 +99,10 @@ export class MemoryLedger {
     this.lookAt = Math.min(MOST_ENTRIES, this.entries.length * 2 + LOOK_AFTER);
   }
 
-  /** Strikes out what failed, and puts together what comes before the first piece of which nothing is known. */
+  /**
+   * Strikes out what failed, and puts together what comes before the first piece of which nothing
+   * is known.
+   */
   private settle(): void {
     const { entries, failed } = this;
     const open: Entry[] = [];
@@ -105,7 +116,8 @@ export class MemoryLedger {
         if (sign < 0) continue;
         this.failures++;
         failed.add(piece);
-      } else if (open.length > 0 || (made === undefined && entries.length - i <= mostOpen)) open.push(entry);
+      } else if (open.length > 0 || (made === undefined && entries.length - i <= mostOpen))
+        open.push(entry);
       else {
         this.openBytes -= sign * piece.bytes;
         this.settledBytes += sign * piece.bytes;
@@ -118,7 +130,15 @@ export class MemoryLedger {
   private tell(channel: Channel, { kind, handle, bytes, label }: Piece): void {
     const { device } = this;
     const bytesInUse = kind === 'pinned' ? this.pinnedBytes : this.settledBytes + this.openBytes;
-    const message: MemoryMessage = { time: performance.now(), device: deviceName(device), kind, memory: handle, bytes, label, bytesInUse };
+    const message: MemoryMessage = {
+      time: performance.now(),
+      device: deviceName(device),
+      kind,
+      memory: handle,
+      bytes,
+      label,
+      bytesInUse,
+    };
     device.shared.recorder?.memory(message);
     channel.publish(message);
   }

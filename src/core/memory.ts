@@ -1,6 +1,7 @@
 /**
- * Allocations: what buffers and their views stand on. A buffer that is forgotten without being closed is freed when it
- * is collected, in stream order like any other, and a warning says once that it leaked.
+ * Allocations: what buffers and their views stand on. A buffer that is forgotten without being
+ * closed is freed when it is collected, in stream order like any other, and a warning says once
+ * that it leaked.
  */
 import { HANDLE } from '../runtime/layout.js';
 import type { CaptureScope } from './capture.js';
@@ -29,14 +30,23 @@ export class Allocation extends Resource {
   scoped = false;
   /** Whether a step of an operation has closed it, or would have if it were not recorded. */
   endedByStep = false;
-  /** Views that own it together, where its owner was not given on. The last one that is closed closes it. */
+  /**
+   * Views that own it together, where its owner was not given on. The last one that is closed
+   * closes it.
+   */
   shares = 0;
-  /** Number of the run that has kept it, and of a graph that has it: what closes its buffers leaves it to the graph. */
+  /**
+   * Number of the run that has kept it, and of a graph that has it: what closes its buffers leaves
+   * it to the graph.
+   */
   keptBy = 0;
   keptByGraph = false;
   /** Collected without a warning: memory of operations that run once. */
   collectable = false;
-  /** The last look of {@link giveOn} at a list that has it, at a value that holds it, and at an owner of it. */
+  /**
+   * The last look of {@link giveOn} at a list that has it, at a value that holds it, and at an
+   * owner of it.
+   */
   listedAt = 0;
   heldAt = 0;
   ownedAt = 0;
@@ -47,7 +57,15 @@ export class Allocation extends Resource {
   private borrowers = 0;
   private ended = false;
 
-  constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string, elsewhere = false) {
+  constructor(
+    device: Device,
+    stream: Stream,
+    handle: number,
+    bytes: number,
+    label: string | undefined,
+    describe: () => string,
+    elsewhere = false,
+  ) {
     super(handle, elsewhere);
     this.device = device;
     this.stream = stream;
@@ -92,10 +110,15 @@ export class Allocation extends Resource {
     const { status, failure } = runtime.shared;
     const now = Atomics.load(status, this.handle);
     const poisoned = Atomics.load(failure, this.handle) !== 0;
-    // Given back, the handle may be another's by now: all it says is that the allocation was carried out.
-    if (this.disposed) return now === HANDLE.pending || (now === HANDLE.failed && !poisoned) ? undefined : runtime.unclaimedFailureOf(this.root) === undefined;
+    // Given back, the handle may be another's by now: all it says is that the allocation was
+    // carried out.
+    if (this.disposed)
+      return now === HANDLE.pending || (now === HANDLE.failed && !poisoned)
+        ? undefined
+        : runtime.unclaimedFailureOf(this.root) === undefined;
     if (now === HANDLE.live) return true;
-    // Before it has failed for good it is tried again. What fails with the operation around it is not tried at all.
+    // Before it has failed for good it is tried again. What fails with the operation around it is
+    // not tried at all.
     return poisoned ? false : undefined;
   }
 
@@ -105,20 +128,29 @@ export class Allocation extends Resource {
     this.disposed = true;
     this.device.freed(this);
     this.forgetForeign();
-    if (this.foreign === NONE && this.scope === undefined && scopeOf(this.stream) === undefined && scopeOf(this.device.stream) === undefined) {
+    if (
+      this.foreign === NONE &&
+      this.scope === undefined &&
+      scopeOf(this.stream) === undefined &&
+      scopeOf(this.device.stream) === undefined
+    ) {
       this.finish();
       return;
     }
     // Within a capture the free would be recorded, or refused.
     const captured = [this, ...this.foreign.values()].map(({ scope }) => scope);
-    const scope = captured.find((each) => each?.ended === false) ?? scopeOf(this.stream) ?? scopeOf(this.device.stream);
+    const scope =
+      captured.find((each) => each?.ended === false) ??
+      scopeOf(this.stream) ??
+      scopeOf(this.device.stream);
     const scopes = scope === undefined ? captured : [scope, ...captured];
     if (!scopes.some((each) => each?.defer(() => this.finish()) === true)) this.finish();
   }
 
   /**
-   * Keeps the memory until the function that is returned is called, disposed of or not: somebody else has its address. The
-   * function does something once; where that is to free the memory, it is freed on the stream that it is given, if any.
+   * Keeps the memory until the function that is returned is called, disposed of or not: somebody
+   * else has its address. The function does something once; where that is to free the memory, it is
+   * freed on the stream that it is given, if any.
    */
   borrow(): (on?: Stream) => void {
     this.borrowers++;
@@ -131,14 +163,33 @@ export class Allocation extends Resource {
     };
   }
 
-  /** Whether its buffers are closed, and only one borrower has it: no graph, no other device, nobody outside of the library. */
+  /**
+   * Whether its buffers are closed, and only one borrower has it: no graph, no other device, nobody
+   * outside of the library.
+   */
   get isLeftToBorrower(): boolean {
-    return this.ended && this.borrowers === 1 && this.foreign === NONE && this.scope === undefined && !this.isUsedByGraphs;
+    return (
+      this.ended &&
+      this.borrowers === 1 &&
+      this.foreign === NONE &&
+      this.scope === undefined &&
+      !this.isUsedByGraphs
+    );
   }
 
-  /** The same memory for somebody new, in the order of that stream. The borrower, who has it to himself, forgets this one. */
+  /**
+   * The same memory for somebody new, in the order of that stream. The borrower, who has it to
+   * himself, forgets this one.
+   */
   again(stream: Stream, describe: () => string): Allocation {
-    const memory = new Allocation(this.device, stream, this.handle, this.bytes, undefined, describe);
+    const memory = new Allocation(
+      this.device,
+      stream,
+      this.handle,
+      this.bytes,
+      undefined,
+      describe,
+    );
     memory.takeUses(this);
     memory.root = this.root;
     return memory;
@@ -155,7 +206,10 @@ export class Allocation extends Resource {
     if (this.borrowers === 0) this.end();
   }
 
-  /** The handles that it has on other devices are theirs again once nothing there names them any more. */
+  /**
+   * The handles that it has on other devices are theirs again once nothing there names them any
+   * more.
+   */
   private forgetForeign(): void {
     if (this.foreign.size === 0) return;
     for (const foreign of this.foreign.values()) foreign.disposed = true;
@@ -193,8 +247,8 @@ function scopeOf({ capturing }: Stream): CaptureScope | undefined {
 }
 
 /**
- * Bytes from where `a` begins to where `b` does, of one memory or of one that has two names here; undefined where they have no
- * bytes in common.
+ * Bytes from where `a` begins to where `b` does, of one memory or of one that has two names here;
+ * undefined where they have no bytes in common.
  */
 export function bytesBetween(a: Allocation, b: Allocation): number | undefined {
   if (a === b) return 0;
@@ -211,7 +265,12 @@ export const leaks = new FinalizationRegistry<Allocation>(forgotten);
 
 function forgotten(allocation: Allocation): void {
   if (allocation.disposed || allocation.isKept || allocation.device.isClosed) return;
-  if (allocation.leftToGraphs(() => { forgotten(allocation); })) return;
+  if (
+    allocation.leftToGraphs(() => {
+      forgotten(allocation);
+    })
+  )
+    return;
   if (!allocation.collectable) allocation.device.leaked(allocation.toString());
   allocation.dispose();
 }

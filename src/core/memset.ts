@@ -1,6 +1,6 @@
 /**
- * The command that fills device memory: `width` words of `bits` bits in each of `height` rows, `pitch` bytes from one
- * row to the next; one row where `height` is 0.
+ * The command that fills device memory: `width` words of `bits` bits in each of `height` rows,
+ * `pitch` bytes from one row to the next; one row where `height` is 0.
  */
 import { ACCESS_SHIFT, OP } from '../runtime/commands.js';
 import { putInt64 } from '../runtime/ring-writer.js';
@@ -19,7 +19,13 @@ export interface Fill {
 }
 
 /** Writes the command; returns its number on the stream. Ordering is the caller's. */
-export function putMemset(stream: Stream, root: number, resource: Resource, access: number, fill: Fill): number {
+export function putMemset(
+  stream: Stream,
+  root: number,
+  resource: Resource,
+  access: number,
+  fill: Fill,
+): number {
   const body = stream.begin(OP.memset, 13, root);
   const { memory } = stream.runtime.ring;
   memory[body] = resource.handle | (access << ACCESS_SHIFT);

@@ -1,6 +1,7 @@
 /**
- * Module images on their way to the thread that loads them. Posting a text of several megabytes clones it in one go,
- * which holds up the event loop for milliseconds; so a large one is copied, slice by slice, into shared memory.
+ * Module images on their way to the thread that loads them. Posting a text of several megabytes
+ * clones it in one go, which holds up the event loop for milliseconds; so a large one is copied,
+ * slice by slice, into shared memory.
  */
 import { Buffer } from 'node:buffer';
 
@@ -21,28 +22,51 @@ const ENCODING_COST = 4;
  */
 export function checkText(image: string): void {
   if (image.length < 4096 && /^\S+\.(ptx|cubin|fatbin|cu)$/.test(image)) {
-    throw invalid('image', 'PTX text', image, 'That is the name of a file: pass what is in it, e.g. await readFile(name).');
+    throw invalid(
+      'image',
+      'PTX text',
+      image,
+      'That is the name of a file: pass what is in it, e.g. await readFile(name).',
+    );
   }
   // PTX begins with its version, behind comments at most.
   if (/\b__global__\b/.test(image.slice(0, 65536)) && !/^\s*\.version\b/m.test(image)) {
-    throw invalid('image', 'PTX text', image, "That is CUDA C++: load it with device.compile(source) of 'async-cuda', or compile it first, e.g. with nvcc --ptx.");
+    throw invalid(
+      'image',
+      'PTX text',
+      image,
+      "That is CUDA C++: load it with device.compile(source) of 'async-cuda', or compile it " +
+        'first, e.g. with nvcc --ptx.',
+    );
   }
 }
 
-export async function shareImage(given: string | Uint8Array, turns: TurnBudget): Promise<string | Uint8Array> {
+export async function shareImage(
+  given: string | Uint8Array,
+  turns: TurnBudget,
+): Promise<string | Uint8Array> {
   const image = withoutMark(given);
   if (image.length <= SMALL) return image;
   // A character takes at most three bytes of UTF-8; memory that is not touched costs nothing.
   const room = typeof image === 'string' ? image.length * 3 : image.length;
-  const shared = allocateHost('device.loadModule', room, '', () => new Uint8Array(new SharedArrayBuffer(room)));
+  const shared = allocateHost(
+    'device.loadModule',
+    room,
+    '',
+    () => new Uint8Array(new SharedArrayBuffer(room)),
+  );
   let written = 0;
-  for (let from = 0; from < image.length; ) {
+  for (let from = 0; from < image.length;) {
     let to = Math.min(image.length, from + SLICE);
-    if (typeof image === 'string' && to < image.length && isLeadSurrogate(image.charCodeAt(to - 1))) to++;
+    if (typeof image === 'string' && to < image.length && isLeadSurrogate(image.charCodeAt(to - 1)))
+      to++;
     const turn = turns.take((to - from) * ENCODING_COST);
     if (turn !== undefined) await turn;
     const start = performance.now();
-    const bytes = typeof image === 'string' ? Buffer.from(image.slice(from, to), 'utf8') : image.subarray(from, to);
+    const bytes =
+      typeof image === 'string'
+        ? Buffer.from(image.slice(from, to), 'utf8')
+        : image.subarray(from, to);
     shared.set(bytes, written);
     written += bytes.length;
     turns.took((to - from) * ENCODING_COST, performance.now() - start);

@@ -15,23 +15,38 @@ export interface ModuleOptions {
   /** CU_JIT_GENERATE_LINE_INFO */
   lineInfo?: boolean;
   /**
-   * Whether its kernels call `printf`. Default: whether the image mentions `vprintf`, which a compressed fatbin does not
-   * show. On a GPU the text of such kernels comes out by the time that a launch is seen to be over.
+   * Whether its kernels call `printf`. Default: whether the image mentions `vprintf`, which a
+   * compressed fatbin does not show. On a GPU the text of such kernels comes out by the time that a
+   * launch is seen to be over.
    */
   prints?: boolean;
 }
 
 /** @throws CudaArgumentError for an option that there is not, or a value of the wrong type */
 export function checkModuleOptions(options: ModuleOptions): void {
-  checkOptions('options', options, ['maxRegisters', 'optimizationLevel', 'debug', 'lineInfo', 'prints']);
+  checkOptions('options', options, [
+    'maxRegisters',
+    'optimizationLevel',
+    'debug',
+    'lineInfo',
+    'prints',
+  ]);
   const { maxRegisters, optimizationLevel } = options;
-  if (maxRegisters !== undefined) checkInteger('options.maxRegisters', maxRegisters, 1, 1024, 'registers');
-  if (optimizationLevel !== undefined) checkInteger('options.optimizationLevel', optimizationLevel, 0, 4);
-  for (const name of ['debug', 'lineInfo', 'prints'] as const) checkBoolean(`options.${name}`, options[name]);
+  if (maxRegisters !== undefined)
+    checkInteger('options.maxRegisters', maxRegisters, 1, 1024, 'registers');
+  if (optimizationLevel !== undefined)
+    checkInteger('options.optimizationLevel', optimizationLevel, 0, 4);
+  for (const name of ['debug', 'lineInfo', 'prints'] as const)
+    checkBoolean(`options.${name}`, options[name]);
 }
 
 /** As the driver takes them. */
-export function jitOptions({ maxRegisters, optimizationLevel, debug, lineInfo }: ModuleOptions): ProcedureArguments<'loadModule'>[1] {
+export function jitOptions({
+  maxRegisters,
+  optimizationLevel,
+  debug,
+  lineInfo,
+}: ModuleOptions): ProcedureArguments<'loadModule'>[1] {
   return {
     ...(maxRegisters === undefined ? {} : { CU_JIT_MAX_REGISTERS: maxRegisters }),
     ...(optimizationLevel === undefined ? {} : { CU_JIT_OPTIMIZATION_LEVEL: optimizationLevel }),

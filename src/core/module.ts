@@ -14,7 +14,12 @@ import type { KernelAttributes } from './kernel.js';
 import { Allocation } from './memory.js';
 import { Resource } from './resource.js';
 import type { Use } from './resource.js';
-import { layoutFromDeclaration, layoutFromDriver, layoutFromPtx, layoutOfSource } from './signature.js';
+import {
+  layoutFromDeclaration,
+  layoutFromDriver,
+  layoutFromPtx,
+  layoutOfSource,
+} from './signature.js';
 import type { ParamDeclaration, ParamLayout, SourceParameters } from './signature.js';
 import type { Stream } from './stream.js';
 
@@ -50,7 +55,13 @@ export class Module implements AsyncDisposable {
   private closed = false;
 
   /** @internal */
-  constructor(device: Device, library: number, kernels: readonly LoadedKernel[], failed: readonly FailedKernel[], prints: boolean) {
+  constructor(
+    device: Device,
+    library: number,
+    kernels: readonly LoadedKernel[],
+    failed: readonly FailedKernel[],
+    prints: boolean,
+  ) {
     this.device = device;
     this.library = library;
     this.prints = prints;
@@ -71,8 +82,8 @@ export class Module implements AsyncDisposable {
   }
 
   /**
-   * A kernel by its name. Parameters are known from the module (from PTX with their types, from machine code with their
-   * sizes); `signature` declares dtypes and access, which are then checked.
+   * A kernel by its name. Parameters are known from the module (from PTX with their types, from
+   * machine code with their sizes); `signature` declares dtypes and access, which are then checked.
    *
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such kernel
    */
@@ -80,8 +91,15 @@ export class Module implements AsyncDisposable {
     return this.kernelOfSource(name, signature, { pointers: new Map(), words: new Map() });
   }
 
-  /** As {@link kernel}; where nothing is declared, with what the source says of the parameters. @internal */
-  kernelOfSource(name: string, signature: readonly ParamDeclaration[] | undefined, source: SourceParameters): Kernel {
+  /**
+   * As {@link kernel}; where nothing is declared, with what the source says of the parameters.
+   * @internal
+   */
+  kernelOfSource(
+    name: string,
+    signature: readonly ParamDeclaration[] | undefined,
+    source: SourceParameters,
+  ): Kernel {
     this.check();
     checkText('name', name);
     const failed = this.failed.get(name);
@@ -90,18 +108,32 @@ export class Module implements AsyncDisposable {
     if (loaded === undefined) {
       throw new CudaError(
         'ERR_CUDA_NOT_FOUND',
-        `module: there is no kernel '${name}'. It has ${this.kernelNames.length === 0 ? 'none' : this.kernelNames.join(', ')}. ` +
+        `module: there is no kernel '${name}'. It has ` +
+          `${this.kernelNames.length === 0 ? 'none' : this.kernelNames.join(', ')}. ` +
           'Kernels in CUDA C++ need extern "C" to keep their names.',
       );
     }
-    if (signature !== undefined && !Array.isArray(signature)) throw invalid('signature', 'an array of dtypes and input(…), output(…), inout(…)', signature);
+    if (signature !== undefined && !Array.isArray(signature))
+      throw invalid('signature', 'an array of dtypes and input(…), output(…), inout(…)', signature);
     const own: ParamLayout[] | undefined =
-      loaded.signature !== undefined ? layoutFromPtx(loaded.signature) : loaded.params === undefined ? undefined : layoutFromDriver(loaded.params);
+      loaded.signature !== undefined
+        ? layoutFromPtx(loaded.signature)
+        : loaded.params === undefined
+          ? undefined
+          : layoutFromDriver(loaded.params);
     if (own === undefined && signature === undefined) {
-      throw new CudaError('ERR_CUDA_UNSUPPORTED', `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 cannot tell its kernels' parameters. ` +
-          `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), structures as struct(bytes, alignment); or load PTX, or update the driver.`);
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `module.kernel('${name}'): the module is machine code, and a driver before CUDA 12.4 ` +
+          `cannot tell its kernels' parameters. ` +
+          `Declare all of them, in order: module.kernel('${name}', [inout(f32), f32, …]), ` +
+          'structures as struct(bytes, alignment); or load PTX, or update the driver.',
+      );
     }
-    const layout = signature === undefined ? layoutOfSource(own!, source) : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
+    const layout =
+      signature === undefined
+        ? layoutOfSource(own!, source)
+        : layoutFromDeclaration(name, signature as readonly ParamDeclaration[], own);
     let handle = this.handles.get(name);
     if (handle === undefined) {
       handle = this.device.runtime.handles.adopt(loaded.function);
@@ -113,8 +145,9 @@ export class Module implements AsyncDisposable {
   }
 
   /**
-   * A `__device__` or `__constant__` variable, as its bytes; `reinterpret(dtype)` gives its elements. Work on the buffer is
-   * tracked; a kernel that uses the variable by its name is not. cuLibraryGetGlobal
+   * A `__device__` or `__constant__` variable, as its bytes; `reinterpret(dtype)` gives its
+   * elements. Work on the buffer is tracked; a kernel that uses the variable by its name is not.
+   * cuLibraryGetGlobal
    *
    * @throws CudaError with code ERR_CUDA_NOT_FOUND where there is no such variable
    */
@@ -126,7 +159,14 @@ export class Module implements AsyncDisposable {
     if (memory === undefined) {
       const { runtime } = this.device;
       const { dptr, bytes } = await runtime.call('getGlobal', this.library, name);
-      memory = new ModuleMemory(this.device, this.device.stream, runtime.handles.adopt(dptr), bytes, name, () => `global '${name}'`);
+      memory = new ModuleMemory(
+        this.device,
+        this.device.stream,
+        runtime.handles.adopt(dptr),
+        bytes,
+        name,
+        () => `global '${name}'`,
+      );
       this.globals.set(name, memory);
     }
     // A view: it frees nothing, and keeps its module.
@@ -147,7 +187,10 @@ export class Module implements AsyncDisposable {
     for (const memory of this.globals.values()) memory.dispose();
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    await Promise.all([this.uses.settled(), ...[...this.globals.values()].map((memory) => memory.settled())]);
+    await Promise.all([
+      this.uses.settled(),
+      ...[...this.globals.values()].map((memory) => memory.settled()),
+    ]);
     for (const handle of this.handles.values()) {
       runtime.kernelNames.delete(handle);
       runtime.handles.drop(handle);
@@ -179,9 +222,11 @@ export class Module implements AsyncDisposable {
     this.uses.used(stream, ACCESS_READ, mark);
     const { captureScope } = stream;
     captureScope?.parts.add(this);
-    // Left undefined for a module that prints and within a capture, so that each of its launches comes here.
+    // Left undefined for a module that prints and within a capture, so that each of its launches
+    // comes here.
     if (this.prints) stream.printed();
-    else if (captureScope === undefined) this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
+    else if (captureScope === undefined)
+      this.lastUse = this.uses.readers.find((reader) => reader.stream === stream);
   }
 
   /** A capture begins: its launches are to be told from those before. @internal */
@@ -195,7 +240,10 @@ export class Module implements AsyncDisposable {
   }
 
   private check(): void {
-    if (this.closed) throw new CudaDisposedError('module: used after it was closed. Load it again with device.loadModule().');
+    if (this.closed)
+      throw new CudaDisposedError(
+        'module: used after it was closed. Load it again with device.loadModule().',
+      );
     this.device.check();
   }
 }

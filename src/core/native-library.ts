@@ -1,13 +1,21 @@
 /**
- * NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) on a device: their functions are called in stream order, by the runtime thread,
- * with device memory that is tracked as a kernel's arguments are.
+ * NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) on a device: their functions are called in stream
+ * order, by the runtime thread, with device memory that is tracked as a kernel's arguments are.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError, CudaError } from '../ground/errors.js';
 import { MAX_RECORD_WORDS, putInt64 } from '../runtime/ring-writer.js';
 import type { Runtime } from '../runtime/runtime.js';
 import { layoutOf, leavesOf } from '../runtime/library-call.js';
-import type { ArgumentLayout, ArgumentType, LibraryFunction, LibraryRow, LibraryStatuses, ReturnedType, ScalarType } from '../runtime/library-call.js';
+import type {
+  ArgumentLayout,
+  ArgumentType,
+  LibraryFunction,
+  LibraryRow,
+  LibraryStatuses,
+  ReturnedType,
+  ScalarType,
+} from '../runtime/library-call.js';
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
@@ -18,7 +26,17 @@ import type { Resource } from './resource.js';
 import { captureError } from './stream.js';
 import type { Stream } from './stream.js';
 
-export type { ArgumentType, HostType, LibraryStatus, LibraryRow, LibraryStatuses, PointersType, ReturnedType, ScalarType, StructType } from '../runtime/library-call.js';
+export type {
+  ArgumentType,
+  HostType,
+  LibraryStatus,
+  LibraryRow,
+  LibraryStatuses,
+  PointersType,
+  ReturnedType,
+  ScalarType,
+  StructType,
+} from '../runtime/library-call.js';
 
 /** What a function takes. */
 export interface FunctionRow {
@@ -44,8 +62,8 @@ export interface LibraryFile {
 export interface LibraryDeclaration extends LibraryStatuses {
   readonly files: readonly LibraryFile[];
   /**
-   * Whether it can be called for a CPU device too, as that of a test that only looks at what it is called with: it could not
-   * reach the device's memory.
+   * Whether it can be called for a CPU device too, as that of a test that only looks at what it is
+   * called with: it could not reach the device's memory.
    */
   readonly anyDevice?: boolean;
 }
@@ -67,16 +85,24 @@ export type LibraryMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer;
 /** What goes where a function takes one number or address: `null` is the null pointer. */
 export type ScalarArgument = number | bigint | LibraryMemory | MemoryPlace | null;
 /**
- * What goes where it takes something: of a structure its fields' values in order (nothing for a stream's), of the host's bytes
- * an array of as many, of an array of addresses its elements.
+ * What goes where it takes something: of a structure its fields' values in order (nothing for a
+ * stream's), of the host's bytes an array of as many, of an array of addresses its elements.
  */
 export type LibraryArgument = ScalarArgument | readonly ScalarArgument[] | ArrayBufferView;
 
-/** The most that a call may queue: more would come near to what a stream takes before the driver blocks. */
+/**
+ * The most that a call may queue: more would come near to what a stream takes before the driver
+ * blocks.
+ */
 export const MOST_LAUNCHES = 64;
 const DEFAULT_LAUNCHES = 2;
-/** What a call does with memory of the device, by the type of its argument; other types are no memory. */
-export const ACCESSES: Readonly<Record<'in' | 'out' | 'inout', number> & Partial<Record<ScalarType, number>>> = { in: ACCESS_READ, out: ACCESS_WRITE, inout: ACCESS_READ | ACCESS_WRITE };
+/**
+ * What a call does with memory of the device, by the type of its argument; other types are no
+ * memory.
+ */
+export const ACCESSES: Readonly<
+  Record<'in' | 'out' | 'inout', number> & Partial<Record<ScalarType, number>>
+> = { in: ACCESS_READ, out: ACCESS_WRITE, inout: ACCESS_READ | ACCESS_WRITE };
 
 interface Known {
   readonly func: LibraryFunction;
@@ -116,29 +142,46 @@ export class NativeLibrary {
   }
 
   /**
-   * Loads the files, on the second worker, and looks up the functions. One that the version at hand has not is missed when
-   * it is called.
+   * Loads the files, on the second worker, and looks up the functions. One that the version at hand
+   * has not is missed when it is called.
    *
-   * @throws CudaError with code ERR_CUDA_UNSUPPORTED on a CPU device, ERR_CUDA_NO_LIBRARY where a file is not found or does not
-   * load; the message says every path tried and how to get it
+   * @throws CudaError with code ERR_CUDA_UNSUPPORTED on a CPU device, ERR_CUDA_NO_LIBRARY where a
+   *   file is not found or does not load; the message says every path tried and how to get it
    */
   static async open(device: Device, declaration: LibraryDeclaration): Promise<NativeLibrary> {
     device.check();
     if (device.kind === 'cpu' && declaration.anyDevice !== true) {
-      throw new CudaError('ERR_CUDA_UNSUPPORTED', `${declaration.name} works on NVIDIA GPUs only, and ${device.name} is a CPU device. Open one: Device.open('cuda').`);
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `${declaration.name} works on NVIDIA GPUs only, and ${device.name} is a CPU device. ` +
+          `Open one: Device.open('cuda').`,
+      );
     }
     const library = new NativeLibrary(device, declaration);
     const { runtime } = device;
     for (const { library: row, path: file, functions } of declaration.files) {
       const rows = Object.entries(functions);
-      const { path, addresses } = await runtime.call('findFunctions', runtime.config.koffiPath, row, file, rows.map(([name]) => name));
+      const { path, addresses } = await runtime.call(
+        'findFunctions',
+        runtime.config.koffiPath,
+        row,
+        file,
+        rows.map(([name]) => name),
+      );
       library.paths.push(path);
-      rows.forEach(([name, { args, returns = 'status', launches = DEFAULT_LAUNCHES, notCaptured }], i) => {
-        checkInteger(`${name}.launches`, launches, 0, MOST_LAUNCHES);
-        const address = addresses[i]!;
-        if (address === 0) return;
-        library.functions.set(name, { func: { name, address, args, launches, returns }, layout: layoutOf(args), notCaptured, number: undefined });
-      });
+      rows.forEach(
+        ([name, { args, returns = 'status', launches = DEFAULT_LAUNCHES, notCaptured }], i) => {
+          checkInteger(`${name}.launches`, launches, 0, MOST_LAUNCHES);
+          const address = addresses[i]!;
+          if (address === 0) return;
+          library.functions.set(name, {
+            func: { name, address, args, launches, returns },
+            layout: layoutOf(args),
+            notCaptured,
+            number: undefined,
+          });
+        },
+      );
     }
     return library;
   }
@@ -149,25 +192,42 @@ export class NativeLibrary {
   }
 
   /**
-   * Queues a call behind what `stream` has queued and, on the device, behind work of other streams that uses the same memory.
-   * Addresses of memory are known to the thread that makes the call. Rejects with a {@link CudaLibraryError} where the
-   * function says that it has failed; what it would have written is undefined then.
+   * Queues a call behind what `stream` has queued and, on the device, behind work of other streams
+   * that uses the same memory. Addresses of memory are known to the thread that makes the call.
+   * Rejects with a {@link CudaLibraryError} where the function says that it has failed; what it
+   * would have written is undefined then.
    *
-   * @param uses memory that it uses beside its arguments, by addresses that lie in memory of the device
-   * @throws CudaArgumentError for arguments that the function does not take; CudaError with code ERR_CUDA_UNSUPPORTED for a
-   * function that this version has not, ERR_CUDA_CAPTURE for one that cannot be recorded
+   * @param uses memory that it uses beside its arguments, by addresses that lie in memory of the
+   *   device
+   * @throws CudaArgumentError for arguments that the function does not take; CudaError with code
+   *   ERR_CUDA_UNSUPPORTED for a function that this version has not, ERR_CUDA_CAPTURE for one that
+   *   cannot be recorded
    */
-  call(stream: Stream, name: string, args: readonly LibraryArgument[], uses: readonly MemoryUse[] = []): Pending {
+  call(
+    stream: Stream,
+    name: string,
+    args: readonly LibraryArgument[],
+    uses: readonly MemoryUse[] = [],
+  ): Pending {
     stream.check();
-    if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (stream.runtime !== this.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     const known = this.known(name);
-    if (known.func.returns !== 'status') throw new CudaArgumentError('name', `name: ${name} returns no status: it is for ask(…).`);
+    if (known.func.returns !== 'status')
+      throw new CudaArgumentError('name', `name: ${name} returns no status: it is for ask(…).`);
     if (known.notCaptured !== undefined && stream.captureScope !== undefined) {
-      throw captureError(`${name} of ${this.name}`, `${known.notCaptured}. Call it before the capture, or behind the graph`);
+      throw captureError(
+        `${name} of ${this.name}`,
+        `${known.notCaptured}. Call it before the capture, or behind the graph`,
+      );
     }
     const { words, references } = this.encode(known, args, uses);
     const length = 6 + references.length * 2 + words.length;
-    if (length > MAX_RECORD_WORDS) throw new CudaArgumentError('args', `args of ${name}: ${words.length * 4} bytes are more than a call can have.`);
+    if (length > MAX_RECORD_WORDS)
+      throw new CudaArgumentError(
+        'args',
+        `args of ${name}: ${words.length * 4} bytes are more than a call can have.`,
+      );
     known.number ??= this.runtime.addLibrary(this.statuses, [known.func]);
     for (const { resource, access } of references) stream.order(resource, access);
     const root = stream.nextRoot();
@@ -187,15 +247,29 @@ export class NativeLibrary {
   }
 
   /**
-   * A call that is part of no stream's order, on the second worker: plans, workspaces, sizes. It takes no memory of the device.
-   * Gives what the function returns, a status of success as well, and what each argument of the host's bytes holds afterwards.
+   * A call that is part of no stream's order, on the second worker: plans, workspaces, sizes. It
+   * takes no memory of the device. Gives what the function returns, a status of success as well,
+   * and what each argument of the host's bytes holds afterwards.
    */
-  async ask(name: string, args: readonly LibraryArgument[]): Promise<{ value: number | Uint8Array; hosts: Uint8Array[] }> {
+  async ask(
+    name: string,
+    args: readonly LibraryArgument[],
+  ): Promise<{ value: number | Uint8Array; hosts: Uint8Array[] }> {
     const known = this.known(name);
     const { words, references } = this.encode(known, args, []);
-    if (references.length > 0) throw new CudaArgumentError('args', `args of ${name}: memory of the device is for calls in stream order.`);
+    if (references.length > 0)
+      throw new CudaArgumentError(
+        'args',
+        `args of ${name}: memory of the device is for calls in stream order.`,
+      );
     const { runtime } = this;
-    const { words: after, value } = await runtime.call('callLibrary', runtime.config.koffiPath, this.statuses, known.func, words);
+    const { words: after, value } = await runtime.call(
+      'callLibrary',
+      runtime.config.koffiPath,
+      this.statuses,
+      known.func,
+      words,
+    );
     const bytes = new Uint8Array(after.buffer, after.byteOffset, after.byteLength);
     const hosts = known.func.args.flatMap((type, i) => {
       if (typeof type === 'string' || !('host' in type)) return [];
@@ -212,14 +286,26 @@ export class NativeLibrary {
   private known(name: string): Known {
     const known = this.functions.get(name);
     if (known !== undefined) return known;
-    throw new CudaError('ERR_CUDA_UNSUPPORTED', `${this.name} has no function ${name}: install another version.`);
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `${this.name} has no function ${name}: install another version.`,
+    );
   }
 
-  private encode({ func, layout }: Known, args: readonly LibraryArgument[], uses: readonly MemoryUse[]): Encoded {
+  private encode(
+    { func, layout }: Known,
+    args: readonly LibraryArgument[],
+    uses: readonly MemoryUse[],
+  ): Encoded {
     const types = func.args;
     const taken = types.filter((type) => type !== 'stream').length;
-    if (args.length !== taken) throw new CudaArgumentError('args', `args of ${func.name}: expected ${taken}, got ${args.length}.`);
-    // What is used and is no argument has its address put behind the arguments, where nothing is read.
+    if (args.length !== taken)
+      throw new CudaArgumentError(
+        'args',
+        `args of ${func.name}: expected ${taken}, got ${args.length}.`,
+      );
+    // What is used and is no argument has its address put behind the arguments, where nothing is
+    // read.
     const words = new Int32Array(layout.words + 2 * uses.length);
     const references: Reference[] = [];
     let next = 0;
@@ -234,29 +320,54 @@ export class NativeLibrary {
       }
       const leaves = leavesOf(type, start).filter((leaf) => leaf.type !== 'stream');
       const values = typeof type === 'string' ? [arg as ScalarArgument] : arg;
-      if (!Array.isArray(values) || values.length !== leaves.length) throw invalid(argument, `a list of ${leaves.length} values`, arg);
+      if (!Array.isArray(values) || values.length !== leaves.length)
+        throw invalid(argument, `a list of ${leaves.length} values`, arg);
       leaves.forEach((leaf, j) => {
         const value = (values as readonly ScalarArgument[])[j]!;
         const access = ACCESSES[leaf.type];
         if (access === undefined) putScalar(words, leaf.word, leaf.type, argument, value);
-        else if (value !== null) references.push({ resource: this.place(words, leaf.word, argument, value), access, word: leaf.word });
+        else if (value !== null)
+          references.push({
+            resource: this.place(words, leaf.word, argument, value),
+            access,
+            word: leaf.word,
+          });
       });
     });
     uses.forEach(({ buffer, access }, i) => {
       const word = layout.words + 2 * i;
-      references.push({ resource: this.place(words, word, `uses[${i}] of ${func.name}`, buffer), access: ACCESSES[access], word });
+      references.push({
+        resource: this.place(words, word, `uses[${i}] of ${func.name}`, buffer),
+        access: ACCESSES[access],
+        word,
+      });
     });
     return { words, references };
   }
 
   /** Writes the offset of the memory, which the runtime thread adds its address to. */
-  private place(words: Int32Array, word: number, argument: string, value: ScalarArgument): Resource {
-    const { buffer, byteOffset = 0 } = isMemory(value) ? { buffer: value } : isPlace(value) ? value : { buffer: undefined };
+  private place(
+    words: Int32Array,
+    word: number,
+    argument: string,
+    value: ScalarArgument,
+  ): Resource {
+    const { buffer, byteOffset = 0 } = isMemory(value)
+      ? { buffer: value }
+      : isPlace(value)
+        ? value
+        : { buffer: undefined };
     if (buffer === undefined) throw invalid(argument, 'a device buffer', value);
     const { memory } = buffer;
-    if (memory.disposed) throw new CudaDisposedError(`${argument}: ${buffer.toString()}: used after it was closed.`);
+    if (memory.disposed)
+      throw new CudaDisposedError(`${argument}: ${buffer.toString()}: used after it was closed.`);
     if (memory.device.runtime !== this.runtime) {
-      throw invalid(argument, `memory of ${this.device.title}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+      throw invalid(
+        argument,
+        `memory of ${this.device.title}`,
+        buffer,
+        'Copy it first: a buffer of this device .copyFrom(stream, other).',
+      );
     }
     const offset = buffer.byteOffset + byteOffset;
     putInt64(words, word, offset);
@@ -265,16 +376,29 @@ export class NativeLibrary {
 }
 
 export function isMemory(value: unknown): value is LibraryMemory {
-  return value instanceof DeviceBuffer || value instanceof DeviceBuffer2D || value instanceof ManagedBuffer;
+  return (
+    value instanceof DeviceBuffer ||
+    value instanceof DeviceBuffer2D ||
+    value instanceof ManagedBuffer
+  );
 }
 
 function isPlace(value: unknown): value is MemoryPlace {
   return typeof value === 'object' && value !== null && 'buffer' in value && isMemory(value.buffer);
 }
 
-function putBytes(words: Int32Array, start: number, bytes: number, argument: string, arg: LibraryArgument): void {
-  if (!ArrayBuffer.isView(arg) || arg.byteLength !== bytes) throw invalid(argument, `an array of ${bytes} bytes`, arg);
-  new Uint8Array(words.buffer, start * 4, bytes).set(new Uint8Array(arg.buffer, arg.byteOffset, bytes));
+function putBytes(
+  words: Int32Array,
+  start: number,
+  bytes: number,
+  argument: string,
+  arg: LibraryArgument,
+): void {
+  if (!ArrayBuffer.isView(arg) || arg.byteLength !== bytes)
+    throw invalid(argument, `an array of ${bytes} bytes`, arg);
+  new Uint8Array(words.buffer, start * 4, bytes).set(
+    new Uint8Array(arg.buffer, arg.byteOffset, bytes),
+  );
 }
 
 const bits = new ArrayBuffer(8);
@@ -285,19 +409,32 @@ const bitsU64 = new BigUint64Array(bits);
 
 /** Whole numbers that a type holds. */
 const RANGES: Readonly<Partial<Record<ScalarType, readonly [bigint, bigint]>>> = {
-  i32: [-(1n << 31n), (1n << 31n) - 1n], u32: [0n, (1n << 32n) - 1n], i64: [-(1n << 63n), (1n << 63n) - 1n], u64: [0n, (1n << 64n) - 1n],
+  i32: [-(1n << 31n), (1n << 31n) - 1n],
+  u32: [0n, (1n << 32n) - 1n],
+  i64: [-(1n << 63n), (1n << 63n) - 1n],
+  u64: [0n, (1n << 64n) - 1n],
   object: [0n, (1n << 53n) - 1n],
 };
 
-function putScalar(words: Int32Array, word: number, type: ScalarType, argument: string, value: ScalarArgument): void {
+function putScalar(
+  words: Int32Array,
+  word: number,
+  type: ScalarType,
+  argument: string,
+  value: ScalarArgument,
+): void {
   const range = RANGES[type];
   if (range === undefined) {
     if (typeof value !== 'number') throw invalid(argument, 'a number', value);
     if (type === 'f32') bitsF32[0] = value;
     else bitsF64[0] = value;
   } else {
-    const whole = typeof value === 'bigint' || (typeof value === 'number' && Number.isSafeInteger(value)) ? BigInt(value) : undefined;
-    if (whole === undefined || whole < range[0] || whole > range[1]) throw invalid(argument, `a whole number from ${range[0]} to ${range[1]}`, value);
+    const whole =
+      typeof value === 'bigint' || (typeof value === 'number' && Number.isSafeInteger(value))
+        ? BigInt(value)
+        : undefined;
+    if (whole === undefined || whole < range[0] || whole > range[1])
+      throw invalid(argument, `a whole number from ${range[0]} to ${range[1]}`, value);
     bitsU64[0] = BigInt.asUintN(64, whole);
   }
   words[word] = bitsI32[0]!;

@@ -1,7 +1,8 @@
 /**
- * Several calls of a native library that belong together, as one command of a stream: what an object is told before it runs,
- * and the run. The functions are known by address, as those of C++ objects are, and take constants among their arguments.
- * Memory of the device is tracked as a kernel's arguments are.
+ * Several calls of a native library that belong together, as one command of a stream: what an
+ * object is told before it runs, and the run. The functions are known by address, as those of C++
+ * objects are, and take constants among their arguments. Memory of the device is tracked as a
+ * kernel's arguments are.
  */
 import { ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
@@ -39,8 +40,8 @@ interface Place {
 export class NativeSteps {
   readonly device: Device;
   /**
-   * Arguments that are no memory: every step's behind one another, of which a program sets what it wants changed before
-   * {@link call}. It is copied there.
+   * Arguments that are no memory: every step's behind one another, of which a program sets what it
+   * wants changed before {@link call}. It is copied there.
    */
   readonly words: Int32Array;
   /** For each step and each of its arguments the first word in {@link words}. */
@@ -49,7 +50,10 @@ export class NativeSteps {
   private readonly number: number;
   private readonly title: { toString(): string };
   private readonly places: readonly Place[];
-  /** Words of the arguments; those of memory that is used without being an argument come behind them. */
+  /**
+   * Words of the arguments; those of memory that is used without being an argument come behind
+   * them.
+   */
   private readonly length: number;
 
   constructor(device: Device, { name, library, steps, launches, said }: StepsDeclaration) {
@@ -60,37 +64,61 @@ export class NativeSteps {
     this.runtime = device.runtime;
     this.length = layout.words;
     this.words = new Int32Array(layout.words + 2);
-    this.places = args.flatMap((type, i) => leavesOf(type, layout.starts[i]!)).flatMap(({ type, word }) => {
-      const access = ACCESSES[type];
-      return access === undefined ? [] : [{ access, word }];
-    });
+    this.places = args
+      .flatMap((type, i) => leavesOf(type, layout.starts[i]!))
+      .flatMap(({ type, word }) => {
+        const access = ACCESSES[type];
+        return access === undefined ? [] : [{ access, word }];
+      });
     const starts: number[][] = [];
     let next = 0;
     for (const step of steps) starts.push(step.args.map(() => layout.starts[next++]!));
     this.starts = starts;
     this.title = { toString: () => name };
-    const func = { name, address: 0, args, launches: Math.min(launches, MOST_LAUNCHES), returns: 'status' as const, steps, ...(said === undefined ? {} : { said }) };
-    this.number = this.runtime.addLibrary({ name: library, statuses: { 0: { name: 'false' } } }, [func]);
+    const func = {
+      name,
+      address: 0,
+      args,
+      launches: Math.min(launches, MOST_LAUNCHES),
+      returns: 'status' as const,
+      steps,
+      ...(said === undefined ? {} : { said }),
+    };
+    this.number = this.runtime.addLibrary({ name: library, statuses: { 0: { name: 'false' } } }, [
+      func,
+    ]);
     const most = 6 + (this.places.length + 1) * 2 + this.words.length;
-    if (most > MAX_RECORD_WORDS) throw invalid('steps', `calls with at most ${MAX_RECORD_WORDS} words of arguments`, most);
+    if (most > MAX_RECORD_WORDS)
+      throw invalid('steps', `calls with at most ${MAX_RECORD_WORDS} words of arguments`, most);
   }
 
   /**
-   * Queues the calls behind what `stream` has queued, and behind work of other streams that uses the same memory. Whoever awaits them
-   * gets a {@link CudaLibraryError} where one of them returns false; those behind it are not made then.
+   * Queues the calls behind what `stream` has queued, and behind work of other streams that uses
+   * the same memory. Whoever awaits them gets a {@link CudaLibraryError} where one of them returns
+   * false; those behind it are not made then.
    *
    * @param memory one for each argument that is memory of the device, in their order
-   * @param uses what they all use besides, and write to: calls that have it in common are made one after the other, on
-   * whichever streams
-   * @param whole for each of `memory` whether the calls write to all of it, so that an earlier failure is of no matter
-   * @returns the operation's number: `new Pending(stream, root, stream.mark)` is its end, which most runs need no object for
+   * @param uses what they all use besides, and write to: calls that have it in common are made one
+   *   after the other, on whichever streams
+   * @param whole for each of `memory` whether the calls write to all of it, so that an earlier
+   *   failure is of no matter
+   * @returns the operation's number: `new Pending(stream, root, stream.mark)` is its end, which
+   *   most runs need no object for
    */
-  queue(stream: Stream, memory: readonly LibraryMemory[], uses: LibraryMemory, whole: readonly boolean[] = []): number {
+  queue(
+    stream: Stream,
+    memory: readonly LibraryMemory[],
+    uses: LibraryMemory,
+    whole: readonly boolean[] = [],
+  ): number {
     stream.check();
-    if (stream.runtime !== this.runtime) throw invalid('stream', `a stream of ${this.device.title}`, stream);
+    if (stream.runtime !== this.runtime)
+      throw invalid('stream', `a stream of ${this.device.title}`, stream);
     const { words, places, length } = this;
-    if (memory.length !== places.length) throw invalid('memory', `${places.length} buffers`, memory.length);
-    for (let i = 0; i < places.length; i++) this.place(stream, memory[i]!, places[i]!.access, places[i]!.word);
+    if (memory.length !== places.length)
+      throw invalid('memory', `${places.length} buffers`, memory.length);
+    for (let i = 0; i < places.length; i++)
+      this.place(stream, memory[i]!, places[i]!.access, places[i]!.word);
     this.place(stream, uses, ACCESS_WRITE, length);
     const count = places.length + 1;
     const root = stream.nextRoot();
@@ -101,7 +129,9 @@ export class NativeSteps {
     ring[at++] = count | (words.length << 16);
     for (let i = 0; i < places.length; i++) {
       const { access, word } = places[i]!;
-      ring[at++] = memory[i]!.memory.handle | ((whole[i] === true ? access | ACCESS_WHOLE : access) << ACCESS_SHIFT);
+      ring[at++] =
+        memory[i]!.memory.handle |
+        ((whole[i] === true ? access | ACCESS_WHOLE : access) << ACCESS_SHIFT);
       ring[at++] = word;
     }
     // Nothing is in it that a run which failed could have left undefined.
@@ -122,8 +152,15 @@ export class NativeSteps {
   /** Writes the offset of the memory, which the runtime thread adds its address to. */
   private place(stream: Stream, buffer: LibraryMemory, access: number, word: number): void {
     const { memory }: { memory: Resource & { device: Device } } = buffer;
-    if (memory.disposed) throw new CudaDisposedError(`${buffer.toString()}: used after it was closed.`);
-    if (memory.device.runtime !== this.runtime) throw invalid('memory', `memory of ${this.device.title}`, buffer, 'Copy it first: a buffer of this device .copyFrom(stream, other).');
+    if (memory.disposed)
+      throw new CudaDisposedError(`${buffer.toString()}: used after it was closed.`);
+    if (memory.device.runtime !== this.runtime)
+      throw invalid(
+        'memory',
+        `memory of ${this.device.title}`,
+        buffer,
+        'Copy it first: a buffer of this device .copyFrom(stream, other).',
+      );
     putInt64(this.words, word, buffer.byteOffset);
     stream.order(memory, access);
   }

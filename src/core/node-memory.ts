@@ -1,7 +1,8 @@
 /**
- * Memory that a graph allocates itself, by a node, at each launch: made by {@link Device.alloc} on a stream that is captured
- * with `allocate: 'nodes'`. Closed within the capture, it is freed by a node, and the driver may give later nodes the same
- * memory. What is not closed there stays from a launch to the next, which frees it and allocates it anew at the same address.
+ * Memory that a graph allocates itself, by a node, at each launch: made by {@link Device.alloc} on
+ * a stream that is captured with `allocate: 'nodes'`. Closed within the capture, it is freed by a
+ * node, and the driver may give later nodes the same memory. What is not closed there stays from a
+ * launch to the next, which frees it and allocates it anew at the same address.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -17,7 +18,14 @@ export class NodeMemory extends Allocation {
   /** The capture that it is part of. */
   private readonly home: CaptureScope;
 
-  constructor(device: Device, stream: Stream, handle: number, bytes: number, label: string | undefined, describe: () => string) {
+  constructor(
+    device: Device,
+    stream: Stream,
+    handle: number,
+    bytes: number,
+    label: string | undefined,
+    describe: () => string,
+  ) {
     super(device, stream, handle, bytes, label, describe, true);
     this.home = stream.captureScope!;
     this.home.nodeMemory.add(this);
@@ -35,17 +43,27 @@ export class NodeMemory extends Allocation {
 
   override order(stream: Stream, access: number): void {
     if (!this.allocated) {
-      throw new CudaError('ERR_CUDA_CAPTURE', `${this.toString()} is allocated by a node of a graph: it is there once the graph has been launched.`);
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        `${this.toString()} is allocated by a node of a graph: it is there once the graph ` +
+          'has been launched.',
+      );
     }
     super.order(stream, access);
   }
 
   override checkScope(scope: CaptureScope): void {
     if (scope.isWithin(this.home)) return;
-    throw new CudaError('ERR_CUDA_CAPTURE', `${this.toString()} is allocated by a node of another graph, whose launches decide whether it is there: copy it before the capture.`);
+    throw new CudaError(
+      'ERR_CUDA_CAPTURE',
+      `${this.toString()} is allocated by a node of another graph, whose launches decide ` +
+        'whether it is there: copy it before the capture.',
+    );
   }
 
-  /** Within the capture a node frees it; behind it the graph does, at its next launch or its end. */
+  /**
+   * Within the capture a node frees it; behind it the graph does, at its next launch or its end.
+   */
   override dispose(): void {
     if (this.disposed) return;
     const { home, stream } = this;
@@ -74,8 +92,14 @@ export class NodeMemory extends Allocation {
   }
 }
 
-/** Whether a value is memory of a node, a buffer or a tensor of it, which closing within a capture frees there. */
+/**
+ * Whether a value is memory of a node, a buffer or a tensor of it, which closing within a capture
+ * frees there.
+ */
 export function isNodeMemory(value: unknown): boolean {
-  const buffer = value instanceof DeviceBuffer ? value : (value as { buffer?: unknown } | null | undefined)?.buffer;
+  const buffer =
+    value instanceof DeviceBuffer
+      ? value
+      : (value as { buffer?: unknown } | null | undefined)?.buffer;
   return buffer instanceof DeviceBuffer && buffer.memory instanceof NodeMemory;
 }

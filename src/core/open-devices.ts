@@ -1,6 +1,6 @@
 /**
- * Which device a name means, and the runtimes that are open: one per device and JS thread, shared by everyone who opens
- * it.
+ * Which device a name means, and the runtimes that are open: one per device and JS thread, shared
+ * by everyone who opens it.
  */
 import { setImmediate } from 'node:timers';
 
@@ -29,11 +29,20 @@ export const LAST_SEED = 0xffffffff;
 
 const open = new Map<string, Promise<SharedDevice>>();
 
-/** Somebody who writes down what is done on a device: told of all that channels tell of it, and before operations. */
+/**
+ * Somebody who writes down what is done on a device: told of all that channels tell of it, and
+ * before operations.
+ */
 export interface Recorder {
-  /** Called before a command of a stream is begun, by its number among the commands. May write commands of its own. */
+  /**
+   * Called before a command of a stream is begun, by its number among the commands. May write
+   * commands of its own.
+   */
   before(stream: Stream, op: number): void;
-  /** A command was queued. What it holds its stream for, where it does, learns later when that began. */
+  /**
+   * A command was queued. What it holds its stream for, where it does, learns later when that
+   * began.
+   */
   operation(stream: Stream, message: OperationMessage, held: Held | undefined): void;
   memory(message: MemoryMessage): void;
   wait(message: FenceMessage): void;
@@ -62,7 +71,9 @@ export class SharedDevice {
   /** The driver's numbers of the devices whose kernels may use this one's memory. */
   readonly accessors = new Set<number>();
   private recording: Recorder | undefined = undefined;
-  /** Whether streams of other devices use this one's memory or wait for it, or the other way round. */
+  /**
+   * Whether streams of other devices use this one's memory or wait for it, or the other way round.
+   */
   private linked = false;
   private readonly key: string;
   private readonly forget: () => void;
@@ -139,8 +150,8 @@ export class SharedDevice {
   }
 
   /**
-   * The last one to release ends the runtime. `ended` says whether all work is over; where it is not, a GPU goes on with
-   * it, and the process leaves the device as it is when it ends.
+   * The last one to release ends the runtime. `ended` says whether all work is over; where it is
+   * not, a GPU goes on with it, and the process leaves the device as it is when it ends.
    */
   async release(error: CudaError, ended: boolean): Promise<void> {
     if (!ended) this.abandoned = true;
@@ -150,7 +161,13 @@ export class SharedDevice {
     const { runtime, abandoned } = this;
     if (!abandoned && runtime.lost === undefined) {
       try {
-        await runtime.call('closeContext', runtime.info.device, runtime.info.stagingAddress, runtime.info.registered, [...runtime.pinned.keys()]);
+        await runtime.call(
+          'closeContext',
+          runtime.info.device,
+          runtime.info.stagingAddress,
+          runtime.info.registered,
+          [...runtime.pinned.keys()],
+        );
       } catch {
         // The context ends with the process at the latest.
       }
@@ -166,10 +183,18 @@ export class SharedDevice {
   }
 }
 
-export async function openShared(name: string | undefined, inline: boolean, options: CpuDeviceOptions): Promise<SharedDevice> {
+export async function openShared(
+  name: string | undefined,
+  inline: boolean,
+  options: CpuDeviceOptions,
+): Promise<SharedDevice> {
   const wanted = name ?? process.env['ASYNC_CUDA_DEVICE'] ?? 'best';
-  const argument = name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined ? 'ASYNC_CUDA_DEVICE' : 'name';
-  const match = typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
+  const argument =
+    name === undefined && process.env['ASYNC_CUDA_DEVICE'] !== undefined
+      ? 'ASYNC_CUDA_DEVICE'
+      : 'name';
+  const match =
+    typeof wanted === 'string' ? /^(?:(best)|(cuda|cpu)(?::(\d{1,6}))?)$/.exec(wanted) : null;
   if (match === null) throw invalid(argument, "'best', 'cuda', 'cuda:1', 'cpu' or 'cpu:1'", wanted);
   if (match[1] === undefined) {
     const ordinal = Number(match[3] ?? 0);
@@ -180,7 +205,10 @@ export async function openShared(name: string | undefined, inline: boolean, opti
   try {
     return await openCuda(0, inline);
   } catch (error) {
-    if (error instanceof CudaError && (error.code === 'ERR_CUDA_NO_DRIVER' || error.code === 'ERR_CUDA_NO_DEVICE')) {
+    if (
+      error instanceof CudaError &&
+      (error.code === 'ERR_CUDA_NO_DRIVER' || error.code === 'ERR_CUDA_NO_DEVICE')
+    ) {
       return openCpu(0, inline, options);
     }
     throw error;
@@ -189,15 +217,30 @@ export async function openShared(name: string | undefined, inline: boolean, opti
 
 async function openCuda(ordinal: number, inline: boolean): Promise<SharedDevice> {
   try {
-    return await openOnce(`cuda:${ordinal}:${inline ? 'inline' : 'worker'}`, cudaConfig(ordinal), inline);
+    return await openOnce(
+      `cuda:${ordinal}:${inline ? 'inline' : 'worker'}`,
+      cudaConfig(ordinal),
+      inline,
+    );
   } catch (error) {
-    if (!(error instanceof CudaError) || error.driverCode === undefined || !isSticky(error.driverCode)) throw error;
+    if (
+      !(error instanceof CudaError) ||
+      error.driverCode === undefined ||
+      !isSticky(error.driverCode)
+    )
+      throw error;
     const { driverName, driverCode } = error;
-    throw new CudaDeviceLostError(`cuda:${ordinal}: an earlier fault (${driverName ?? driverCode}) has taken the GPU from this process, which cannot use it again. Start another process.`, { driverName, driverCode, cause: error });
+    throw new CudaDeviceLostError(
+      `cuda:${ordinal}: an earlier fault (${driverName ?? driverCode}) has taken the GPU ` +
+        'from this process, which cannot use it again. Start another process.',
+      { driverName, driverCode, cause: error },
+    );
   }
 }
 
-/** What a CPU device is given beside its number: devices that differ in it are different devices. */
+/**
+ * What a CPU device is given beside its number: devices that differ in it are different devices.
+ */
 interface CpuDeviceOptions {
   memoryBytes?: number | undefined;
   workers?: number | undefined;
@@ -207,16 +250,28 @@ interface CpuDeviceOptions {
 }
 
 function openCpu(
-  ordinal: number, inline: boolean, { memoryBytes, workers: asked, stallLimit, check: wanted = checkOfEnvironment(), schedule = scheduleOfEnvironment() }: CpuDeviceOptions,
+  ordinal: number,
+  inline: boolean,
+  {
+    memoryBytes,
+    workers: asked,
+    stallLimit,
+    check: wanted = checkOfEnvironment(),
+    schedule = scheduleOfEnvironment(),
+  }: CpuDeviceOptions,
 ): Promise<SharedDevice> {
   checkLanesOfEnvironment();
   const check = wanted === false ? undefined : wanted;
   // One thread follows what kernels do, and the order that a seed decides is one thread's.
   const alone = inline || schedule !== undefined || check !== undefined;
-  const workers = alone ? 1 : asked ?? workersOfEnvironment();
+  const workers = alone ? 1 : (asked ?? workersOfEnvironment());
   const own = [memoryBytes, workers, stallLimit].map((value) => value ?? '').join(':');
   const key = `cpu:${ordinal}:${inline ? 'inline' : 'worker'}:${own}:${JSON.stringify([check, schedule])}`;
-  return openOnce(key, { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit, check, schedule }, inline);
+  return openOnce(
+    key,
+    { provider: 'cpu', ordinal, memoryBytes, workers, stallLimit, check, schedule },
+    inline,
+  );
 }
 
 /** Any program is checked, or run in an order of a seed, without a change to it. */
@@ -236,7 +291,8 @@ function scheduleOfEnvironment(): { seed: number } | undefined {
 export function seedOfEnvironment(): number | undefined {
   const text = process.env['ASYNC_CUDA_SEED'];
   if (text === undefined || text === '') return undefined;
-  if (!/^\d+$/.test(text) || Number(text) > LAST_SEED) throw invalid('ASYNC_CUDA_SEED', `0 to ${LAST_SEED}`, text);
+  if (!/^\d+$/.test(text) || Number(text) > LAST_SEED)
+    throw invalid('ASYNC_CUDA_SEED', `0 to ${LAST_SEED}`, text);
   return Number(text);
 }
 
@@ -244,17 +300,26 @@ function workersOfEnvironment(): number | undefined {
   const text = process.env['ASYNC_CUDA_WORKERS'];
   if (text === undefined || text === '') return undefined;
   const workers = Number(text);
-  if (!/^\d+$/.test(text) || workers < 1 || workers > MAX_WORKERS) throw invalid('ASYNC_CUDA_WORKERS', `1 to ${MAX_WORKERS}`, text);
+  if (!/^\d+$/.test(text) || workers < 1 || workers > MAX_WORKERS)
+    throw invalid('ASYNC_CUDA_WORKERS', `1 to ${MAX_WORKERS}`, text);
   return workers;
 }
 
-/** What reads it is the device, on its own thread, where a mistake would look like one of the library's. */
+/**
+ * What reads it is the device, on its own thread, where a mistake would look like one of the
+ * library's.
+ */
 function checkLanesOfEnvironment(): void {
   const text = process.env['ASYNC_CUDA_CPU_LANES'];
-  if (text !== undefined && !['', 'many', 'all', 'none'].includes(text)) throw invalid('ASYNC_CUDA_CPU_LANES', 'many, all or none', text);
+  if (text !== undefined && !['', 'many', 'all', 'none'].includes(text))
+    throw invalid('ASYNC_CUDA_CPU_LANES', 'many, all or none', text);
 }
 
-async function openOnce(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
+async function openOnce(
+  key: string,
+  config: ProviderConfig,
+  inline: boolean,
+): Promise<SharedDevice> {
   let opening = open.get(key);
   if (opening === undefined) {
     opening = start(key, config, inline);
@@ -267,7 +332,10 @@ async function openOnce(key: string, config: ProviderConfig, inline: boolean): P
   return shared;
 }
 
-/** What a listener throws is an uncaught exception of its own: others are told all the same, and waits go on. */
+/**
+ * What a listener throws is an uncaught exception of its own: others are told all the same, and
+ * waits go on.
+ */
 function guarded(tell: () => unknown): void {
   try {
     tell();

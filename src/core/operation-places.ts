@@ -1,6 +1,6 @@
 /**
- * Where operations were made, for what devices that are checked say of memory: it is allocated when an operation is run,
- * and by then the call that made the operation is no longer on the stack.
+ * Where operations were made, for what devices that are checked say of memory: it is allocated when
+ * an operation is run, and by then the call that made the operation is no longer on the stack.
  */
 let wanted = false;
 let current: string | undefined = undefined;

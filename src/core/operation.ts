@@ -1,6 +1,7 @@
 /**
- * An operation of many parts: whatever is queued while it is held, on whichever stream. Its first failure ends it, and
- * what is left of it is not carried out; who waits for its end learns of that failure.
+ * An operation of many parts: whatever is queued while it is held, on whichever stream. Its first
+ * failure ends it, and what is left of it is not carried out; who waits for its end learns of that
+ * failure.
  */
 import { HeldOperation } from '../runtime/held-operation.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -33,7 +34,10 @@ export class Operation extends HeldOperation {
     this.runtime.label(this, label);
   }
 
-  /** Somebody waits for it, though not for all that it has queued yet: its failure is theirs. To be followed by {@link told}. */
+  /**
+   * Somebody waits for it, though not for all that it has queued yet: its failure is theirs. To be
+   * followed by {@link told}.
+   */
   expect(): void {
     this.runtime.expect(this.root);
   }
@@ -43,7 +47,10 @@ export class Operation extends HeldOperation {
     this.runtime.failureOf(this.root);
   }
 
-  /** Somebody has been told of the error. Where it is the operation's failure that needs no more telling. */
+  /**
+   * Somebody has been told of the error. Where it is the operation's failure that needs no more
+   * telling.
+   */
   heard(error: unknown): void {
     const { runtime, root } = this;
     if (runtime.unclaimedFailureOf(root) === error) runtime.failureOf(root, true);
@@ -54,7 +61,9 @@ export class Operation extends HeldOperation {
     return new Pending(stream, this.root, stream.mark);
   }
 
-  /** What {@link pending} is where that ends within a few microseconds; undefined where it does not. */
+  /**
+   * What {@link pending} is where that ends within a few microseconds; undefined where it does not.
+   */
   endsSoon(stream: Stream): Promise<void> | undefined {
     if (!stream.passesSoon(stream.mark)) return undefined;
     const failure = this.runtime.failureOf(this.root);

@@ -1,26 +1,34 @@
 /**
- * Peer access: kernels of one device use memory of another where it is. A property of the two contexts, so of all
- * Devices that are open on them.
+ * Peer access: kernels of one device use memory of another where it is. A property of the two
+ * contexts, so of all Devices that are open on them.
  *
- * Enabling it for a context reaches plain allocations only. Memory from pools, which is what `device.alloc` gives, is
- * reached by whom its pool names.
+ * Enabling it for a context reaches plain allocations only. Memory from pools, which is what
+ * `device.alloc` gives, is reached by whom its pool names.
  */
 import { CudaArgumentError, CudaError } from '../ground/errors.js';
 import type { SharedDevice } from './open-devices.js';
 
 export async function canAccessPeer(from: SharedDevice, to: SharedDevice): Promise<boolean> {
   // Kernels of a CPU device reach its own memory only.
-  if (from.runtime.config.provider !== 'libcuda' || to.runtime.config.provider !== 'libcuda') return false;
+  if (from.runtime.config.provider !== 'libcuda' || to.runtime.config.provider !== 'libcuda')
+    return false;
   if (from.runtime.info.device === to.runtime.info.device) return false;
   return from.runtime.call('canAccessPeer', from.runtime.info.device, to.runtime.info.device);
 }
 
 export async function enablePeerAccess(from: SharedDevice, to: SharedDevice): Promise<void> {
   if (from.runtime === to.runtime) {
-    throw new CudaArgumentError('other', `other: expected another device than ${from.name}, whose kernels use its own memory anyway.`);
+    throw new CudaArgumentError(
+      'other',
+      `other: expected another device than ${from.name}, whose kernels use its own memory anyway.`,
+    );
   }
   if (!(await canAccessPeer(from, to))) {
-    throw new CudaError('ERR_CUDA_UNSUPPORTED', `${from.name} has no way to the memory of ${to.name}. Copy between them: buffer.copyFrom(stream, other).`);
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `${from.name} has no way to the memory of ${to.name}. Copy between them: ` +
+        'buffer.copyFrom(stream, other).',
+    );
   }
   await from.runtime.call('enablePeerAccess', to.runtime.info.context);
   to.accessors.add(from.runtime.info.device);
@@ -49,6 +57,11 @@ async function poolsOf(shared: SharedDevice): Promise<number[]> {
   return [await shared.runtime.call('defaultPool', shared.runtime.info.device), ...made];
 }
 
-async function setAccess(to: SharedDevice, pools: readonly number[], device: number, access: 'none' | 'readwrite'): Promise<void> {
+async function setAccess(
+  to: SharedDevice,
+  pools: readonly number[],
+  device: number,
+  access: 'none' | 'readwrite',
+): Promise<void> {
   if (pools.length > 0) await to.runtime.call('setPoolAccess', pools, device, access);
 }

@@ -1,6 +1,6 @@
 /**
- * What an eager method returns: work that has been queued. Awaiting it makes a fence and waits for that; not awaiting
- * it costs nothing. A failure that nobody awaits goes to `device.on('error')`.
+ * What an eager method returns: work that has been queued. Awaiting it makes a fence and waits for
+ * that; not awaiting it costs nothing. A failure that nobody awaits goes to `device.on('error')`.
  */
 import { setImmediate } from 'node:timers';
 
@@ -41,7 +41,8 @@ export class Pending<T = void> implements PromiseLike<T> {
     this.stream = stream;
     this.root = root;
     this.mark = mark;
-    this.lasting = finish === undefined ? undefined : { finish, promise: undefined, claims: 0, settled: false };
+    this.lasting =
+      finish === undefined ? undefined : { finish, promise: undefined, claims: 0, settled: false };
   }
 
   private get wanted(): Wait<T> {
@@ -49,8 +50,9 @@ export class Pending<T = void> implements PromiseLike<T> {
   }
 
   /**
-   * Waits for the work, and for what its stream had queued before the call: a fence, cuStreamWriteValue32. Rejects with
-   * the operation's error; an error of other work on the stream is no reason to.
+   * Waits for the work, and for what its stream had queued before the call: a fence,
+   * cuStreamWriteValue32. Rejects with the operation's error; an error of other work on the stream
+   * is no reason to.
    */
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -68,13 +70,20 @@ export class Pending<T = void> implements PromiseLike<T> {
   }
 
   /** As {@link then}, where its end has been looked for already. @internal */
-  thenUnlooked<A, B>(onFulfilled: (value: T) => A | PromiseLike<A>, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
+  thenUnlooked<A, B>(
+    onFulfilled: (value: T) => A | PromiseLike<A>,
+    onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
+  ): Promise<A | B> {
     const wait = this.wanted;
     this.claim(wait);
     return this.chain(wait, onFulfilled, onRejected);
   }
 
-  private chain<A, B>(wait: Wait<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
+  private chain<A, B>(
+    wait: Wait<T>,
+    onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined,
+    onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
+  ): Promise<A | B> {
     wait.promise ??= this.settle(wait);
     if (typeof onRejected === 'function') return wait.promise.then(onFulfilled, onRejected);
     const chained: Promise<A | B> = wait.promise.then(onFulfilled, (error: unknown) => {
@@ -97,8 +106,8 @@ export class Pending<T = void> implements PromiseLike<T> {
   /**
    * As awaiting, with options.
    *
-   * @throws the signal's reason when it aborts. The work goes on all the same; its failure goes to the device's `error`
-   * event unless somebody else awaits it
+   * @throws the signal's reason when it aborts. The work goes on all the same; its failure goes to
+   *   the device's `error` event unless somebody else awaits it
    */
   wait(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
@@ -108,7 +117,9 @@ export class Pending<T = void> implements PromiseLike<T> {
     const wait = this.wanted;
     this.claim(wait);
     wait.promise ??= this.settle(wait);
-    return signal === undefined ? wait.promise : abortable(wait.promise, signal, () => this.abandon(wait));
+    return signal === undefined
+      ? wait.promise
+      : abortable(wait.promise, signal, () => this.abandon(wait));
   }
 
   /** Whether it gives something, which is there only at the end. @internal */
@@ -116,7 +127,7 @@ export class Pending<T = void> implements PromiseLike<T> {
     return this.lasting !== undefined;
   }
 
-    /** Whether it is work of this stream. @internal */
+  /** Whether it is work of this stream. @internal */
   isOf(stream: Stream): boolean {
     return this.stream === stream;
   }
@@ -126,9 +137,11 @@ export class Pending<T = void> implements PromiseLike<T> {
     const wait = this.wanted;
     wait.promise = promise;
     promise.catch((error: unknown) => {
-      setImmediate(() => setImmediate(() => {
-        if (wait.claims === 0) unclaimed(error);
-      }));
+      setImmediate(() =>
+        setImmediate(() => {
+          if (wait.claims === 0) unclaimed(error);
+        }),
+      );
     });
   }
 
@@ -155,7 +168,8 @@ export class Pending<T = void> implements PromiseLike<T> {
     const promise = passed.then(
       () => {
         wait.settled = true;
-        const failure = wait.claims > 0 ? runtime.failureOf(root) : runtime.unclaimedFailureOf(root);
+        const failure =
+          wait.claims > 0 ? runtime.failureOf(root) : runtime.unclaimedFailureOf(root);
         if (failure !== undefined) throw failure;
         return finish === undefined ? (undefined as T) : finish();
       },
@@ -168,7 +182,9 @@ export class Pending<T = void> implements PromiseLike<T> {
     return promise;
   }
 
-  /** When a device is lost everything in flight rejects, and one unhandled rejection says it all. */
+  /**
+   * When a device is lost everything in flight rejects, and one unhandled rejection says it all.
+   */
   private isQuiet(error: unknown): boolean {
     const { runtime } = this.stream;
     return error === runtime.lost && runtime.loud !== this;
@@ -176,8 +192,8 @@ export class Pending<T = void> implements PromiseLike<T> {
 }
 
 /**
- * A Pending of work that runs to its end whether it is awaited or not. An error that nobody claims within two turns of
- * the event loop goes to the device.
+ * A Pending of work that runs to its end whether it is awaited or not. An error that nobody claims
+ * within two turns of the event loop goes to the device.
  *
  * @internal
  */
@@ -187,8 +203,15 @@ export function pendingOf<T>(stream: Stream, promise: Promise<T>, mark = 0): Pen
   return pending;
 }
 
-/** `promise`, or the signal's reason where that comes first; then `aborted` is called. The promise itself is not affected. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal, aborted?: () => void): Promise<T> {
+/**
+ * `promise`, or the signal's reason where that comes first; then `aborted` is called. The promise
+ * itself is not affected.
+ */
+export function abortable<T>(
+  promise: Promise<T>,
+  signal: AbortSignal,
+  aborted?: () => void,
+): Promise<T> {
   if (signal.aborted) {
     promise.catch(() => undefined);
     return Promise.reject(reasonOf(signal));
@@ -214,7 +237,11 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal, aborted?:
 
 /** The error of whoever waits for what was only recorded. */
 export function recordedError(what: string): CudaError {
-  return new CudaError('ERR_CUDA_CAPTURE', `${what} was recorded in a capture, and has not run: it runs when the graph is launched. Await graph.launch(stream) instead.`);
+  return new CudaError(
+    'ERR_CUDA_CAPTURE',
+    `${what} was recorded in a capture, and has not run: it runs when the graph is launched. ` +
+      'Await graph.launch(stream) instead.',
+  );
 }
 
 function ignore(): void {

@@ -1,8 +1,8 @@
 /**
  * Page-locked host memory: JavaScript and the device's copy engines see the same bytes.
  *
- * It is a SharedArrayBuffer, registered with the driver, so its views stay valid as long as JavaScript can reach them,
- * also after `close()`; only the page lock ends there.
+ * It is a SharedArrayBuffer, registered with the driver, so its views stay valid as long as
+ * JavaScript can reach them, also after `close()`; only the page lock ends there.
  */
 import { ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
@@ -25,7 +25,14 @@ export class PinnedMemory extends Resource {
   readonly made = true;
   readonly bytes: number;
 
-  constructor(device: Device, handle: number, address: number, deviceOffset: number, buffer: SharedArrayBuffer, bytes: number) {
+  constructor(
+    device: Device,
+    handle: number,
+    address: number,
+    deviceOffset: number,
+    buffer: SharedArrayBuffer,
+    bytes: number,
+  ) {
     super(handle);
     this.device = device;
     this.address = address;
@@ -52,12 +59,21 @@ export class PinnedMemory extends Resource {
 const leaks = new FinalizationRegistry<PinnedMemory>(forgotten);
 
 function forgotten(memory: PinnedMemory): void {
-  if (memory.disposed || memory.device.isClosed || memory.leftToGraphs(() => { forgotten(memory); })) return;
+  if (
+    memory.disposed ||
+    memory.device.isClosed ||
+    memory.leftToGraphs(() => {
+      forgotten(memory);
+    })
+  )
+    return;
   memory.device.leaked('a PinnedBuffer');
   memory.dispose().catch(() => undefined);
 }
 
-/** `length` elements of page-locked host memory. Made by {@link Device.pinned}. cuMemHostRegister */
+/**
+ * `length` elements of page-locked host memory. Made by {@link Device.pinned}. cuMemHostRegister
+ */
 export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDisposable {
   readonly dtype: DType<D>;
   /** Elements. */
@@ -70,7 +86,14 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
   private readonly owner: PinnedBuffer | undefined;
 
   /** @internal */
-  constructor(memory: PinnedMemory, dtype: DType<D>, start: number, byteOffset: number, length: number, owner: PinnedBuffer | undefined) {
+  constructor(
+    memory: PinnedMemory,
+    dtype: DType<D>,
+    start: number,
+    byteOffset: number,
+    length: number,
+    owner: PinnedBuffer | undefined,
+  ) {
     this.memory = memory;
     this.dtype = dtype;
     this.start = start;
@@ -105,21 +128,35 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
   }
 
   /**
-   * The elements. Reading while the device writes them gives old or new values, as with any shared memory: await the
-   * copy first. For dtypes without an array of their own (f16, bf16, f8) use {@link bits}. The bytes are JavaScript's: they
-   * stay when the buffer is closed or its device is lost.
+   * The elements. Reading while the device writes them gives old or new values, as with any shared
+   * memory: await the copy first. For dtypes without an array of their own (f16, bf16, f8) use
+   * {@link bits}. The bytes are JavaScript's: they stay when the buffer is closed or its device is
+   * lost.
    */
   view(): HostArray<D> {
     if (isNarrow(this.dtype.name)) {
-      throw invalid('view', `a dtype with an array of its own`, this.dtype.name, 'Use bits() for the raw words.');
+      throw invalid(
+        'view',
+        `a dtype with an array of its own`,
+        this.dtype.name,
+        'Use bits() for the raw words.',
+      );
     }
-    const constructor = HOST_ARRAYS[this.dtype.name] as new (buffer: SharedArrayBuffer, offset: number, length: number) => unknown;
+    const constructor = HOST_ARRAYS[this.dtype.name] as new (
+      buffer: SharedArrayBuffer,
+      offset: number,
+      length: number,
+    ) => unknown;
     return new constructor(this.memory.buffer, this.bufferOffset, this.length) as HostArray<D>;
   }
 
   /** The raw words. */
   bits(): BitArray<D> {
-    const constructor = BIT_ARRAYS[this.dtype.name] as new (buffer: SharedArrayBuffer, offset: number, length: number) => unknown;
+    const constructor = BIT_ARRAYS[this.dtype.name] as new (
+      buffer: SharedArrayBuffer,
+      offset: number,
+      length: number,
+    ) => unknown;
     return new constructor(this.memory.buffer, this.bufferOffset, this.length) as BitArray<D>;
   }
 
@@ -131,13 +168,18 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     const first = from < 0 ? this.length + from : from;
     const last = Math.max(first, to < 0 ? this.length + to : to);
     return new PinnedBuffer(
-      this.memory, this.dtype, this.start, this.byteOffset + first * this.dtype.bytes, last - first, this.owner ?? this,
+      this.memory,
+      this.dtype,
+      this.start,
+      this.byteOffset + first * this.dtype.bytes,
+      last - first,
+      this.owner ?? this,
     );
   }
 
   /**
-   * Ends the page lock once every copy is over; while a stream waits for a value that is put off, and this does not wait
-   * for it. A view ends nothing. cuMemHostUnregister
+   * Ends the page lock once every copy is over; while a stream waits for a value that is put off,
+   * and this does not wait for it. A view ends nothing. cuMemHostUnregister
    */
   async close(): Promise<void> {
     if (this.owner !== undefined || this.memory.disposed) return;
@@ -153,22 +195,37 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
   /** @internal */
   checkAlive(): void {
     if (this.memory.disposed) {
-      throw new CudaDisposedError('pinned buffer: used after it was closed. Make another with await device.pinned(dtype, length).');
+      throw new CudaDisposedError(
+        'pinned buffer: used after it was closed. Make another with await ' +
+          'device.pinned(dtype, length).',
+      );
     }
     this.device.check();
   }
 
-  /** What a copy between it and memory on the device needs: the same device, dtype and length, `count` in words. @internal */
-  checkCopy(argument: string, other: { device: Device; dtype: DType<D>; length: number }, count: string, fix: string): void {
+  /**
+   * What a copy between it and memory on the device needs: the same device, dtype and length,
+   * `count` in words. @internal
+   */
+  checkCopy(
+    argument: string,
+    other: { device: Device; dtype: DType<D>; length: number },
+    count: string,
+    fix: string,
+  ): void {
     this.checkAlive();
-    if (this.device.runtime !== other.device.runtime) throw invalid(argument, `a pinned buffer of ${other.device.title}`, show(this));
-    if (this.dtype.name !== other.dtype.name) throw invalid(argument, `dtype ${other.dtype.name}`, this.dtype.name);
+    if (this.device.runtime !== other.device.runtime)
+      throw invalid(argument, `a pinned buffer of ${other.device.title}`, show(this));
+    if (this.dtype.name !== other.dtype.name)
+      throw invalid(argument, `dtype ${other.dtype.name}`, this.dtype.name);
     if (this.length !== other.length) throw invalid(argument, count, this.length, fix);
   }
 
   /** Access of a command that writes all of this view. @internal */
   wholeAccess(): number {
-    const whole = this.owner === undefined || (this.byteOffset === 0 && this.byteLength === this.owner.byteLength);
+    const whole =
+      this.owner === undefined ||
+      (this.byteOffset === 0 && this.byteLength === this.owner.byteLength);
     return whole ? ACCESS_WRITE | ACCESS_WHOLE : ACCESS_WRITE;
   }
 
@@ -180,4 +237,3 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
     return this.toString();
   }
 }
-

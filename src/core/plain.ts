@@ -1,5 +1,6 @@
 /**
- * Memory of one allocation of its own, from no pool: freed by a call when its uses are over, not in stream order.
+ * Memory of one allocation of its own, from no pool: freed by a call when its uses are over, not in
+ * stream order.
  */
 import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
@@ -12,7 +13,13 @@ export class PlainMemory extends Allocation {
   private readonly over: Promise<void>;
   private began!: (end: Promise<void>) => void;
 
-  constructor(device: Device, address: number, bytes: number, label: string | undefined, describe: () => string) {
+  constructor(
+    device: Device,
+    address: number,
+    bytes: number,
+    label: string | undefined,
+    describe: () => string,
+  ) {
     super(device, device.stream, device.runtime.handles.adopt(address), bytes, label, describe);
     this.address = address;
     this.over = new Promise((resolve) => (this.began = resolve));
@@ -33,7 +40,9 @@ export class PlainMemory extends Allocation {
     this.over.catch((error: unknown) => this.device.unclaimed(error));
   }
 
-  /** As {@link dispose}; resolves when that is done, or put off by a stream that waits for a value. */
+  /**
+   * As {@link dispose}; resolves when that is done, or put off by a stream that waits for a value.
+   */
   async free(): Promise<void> {
     super.dispose();
     await this.over;
@@ -48,7 +57,8 @@ export class PlainMemory extends Allocation {
   private async giveBack(): Promise<void> {
     const { runtime } = this.device;
     if (runtime.lost !== undefined) return;
-    // Where this is called by a function that is being captured, its streams cannot be waited for before it has returned.
+    // Where this is called by a function that is being captured, its streams cannot be waited for
+    // before it has returned.
     await Promise.resolve();
     await this.settled();
     runtime.handles.drop(this.handle);

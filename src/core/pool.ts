@@ -10,7 +10,10 @@ import type { Stream } from './stream.js';
 export interface PoolOptions {
   /** Upper bound of the pool's size, bytes. Default 0: none but the device's. */
   maxBytes?: number;
-  /** Bytes that the pool keeps when a stream synchronises instead of giving them back. Default: Infinity. */
+  /**
+   * Bytes that the pool keeps when a stream synchronises instead of giving them back. Default:
+   * Infinity.
+   */
   releaseThreshold?: number;
 }
 
@@ -33,15 +36,24 @@ const RESERVED_HIGH = 6;
 const USED = 7;
 const USED_HIGH = 8;
 /** What {@link MemoryPool.reuse} switches: CUmemPool_attribute. */
-const REUSE = { followEventDependencies: 1, allowOpportunistic: 2, allowInternalDependencies: 3 } as const;
+const REUSE = {
+  followEventDependencies: 1,
+  allowOpportunistic: 2,
+  allowInternalDependencies: 3,
+} as const;
 
 /** How memory that one stream has freed may be given to another. All are on at first. */
 export interface PoolReuse {
-  /** Where the other stream waits for an event behind the free. CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES */
+  /**
+   * Where the other stream waits for an event behind the free.
+   * CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES
+   */
   followEventDependencies?: boolean;
   /** Where the free happens to be over. CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC */
   allowOpportunistic?: boolean;
-  /** By making the other stream wait for the free. CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES */
+  /**
+   * By making the other stream wait for the free. CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+   */
   allowInternalDependencies?: boolean;
 }
 
@@ -52,7 +64,10 @@ export function checkedThreshold(argument: string, bytes: unknown): number {
   return bytes;
 }
 
-/** A pool of device memory. `device.pool` is the device's own; {@link Device.createPool} makes others. */
+/**
+ * A pool of device memory. `device.pool` is the device's own; {@link Device.createPool} makes
+ * others.
+ */
 export class MemoryPool implements AsyncDisposable {
   readonly device: Device;
   /** @internal */
@@ -80,16 +95,25 @@ export class MemoryPool implements AsyncDisposable {
     this.check();
     const { runtime } = this.device;
     const [reserved, reservedHigh, used, usedHigh] = await Promise.all(
-      [RESERVED, RESERVED_HIGH, USED, USED_HIGH].map((attribute) => runtime.call('poolAttribute', this.pool, attribute)),
+      [RESERVED, RESERVED_HIGH, USED, USED_HIGH].map((attribute) =>
+        runtime.call('poolAttribute', this.pool, attribute),
+      ),
     );
     return { reserved: reserved!, reservedHigh: reservedHigh!, used: used!, usedHigh: usedHigh! };
   }
 
-  /** Sets {@link PoolStatistics.reservedHigh} and {@link PoolStatistics.usedHigh} to what is held and used now. cuMemPoolSetAttribute */
+  /**
+   * Sets {@link PoolStatistics.reservedHigh} and {@link PoolStatistics.usedHigh} to what is held
+   * and used now. cuMemPoolSetAttribute
+   */
   async resetHigh(): Promise<void> {
     this.check();
     const { runtime } = this.device;
-    await Promise.all([RESERVED_HIGH, USED_HIGH].map((attribute) => runtime.call('setPoolAttribute', this.pool, attribute, 0)));
+    await Promise.all(
+      [RESERVED_HIGH, USED_HIGH].map((attribute) =>
+        runtime.call('setPoolAttribute', this.pool, attribute, 0),
+      ),
+    );
   }
 
   /** Gives memory that nobody uses back to the device until `keepBytes` remain. cuMemPoolTrimTo */
@@ -99,7 +123,9 @@ export class MemoryPool implements AsyncDisposable {
     await this.device.runtime.call('trimPool', this.pool, keepBytes, this.device.idleStreams());
   }
 
-  /** What {@link setReleaseThreshold} has set; Infinity for all. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+  /**
+   * What {@link setReleaseThreshold} has set; Infinity for all. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   */
   async releaseThreshold(): Promise<number> {
     this.check();
     const bytes = await this.device.runtime.call('poolAttribute', this.pool, RELEASE_THRESHOLD);
@@ -107,31 +133,51 @@ export class MemoryPool implements AsyncDisposable {
   }
 
   /**
-   * Bytes that the pool keeps when a stream synchronises, Infinity for all; of the device's own pool also those it keeps
-   * when the device is idle, where it otherwise keeps none. CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+   * Bytes that the pool keeps when a stream synchronises, Infinity for all; of the device's own
+   * pool also those it keeps when the device is idle, where it otherwise keeps none.
+   * CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
    */
   async setReleaseThreshold(bytes: number): Promise<void> {
     this.check();
-    await this.device.runtime.call('setPoolAttribute', this.pool, RELEASE_THRESHOLD, checkedThreshold('bytes', bytes));
+    await this.device.runtime.call(
+      'setPoolAttribute',
+      this.pool,
+      RELEASE_THRESHOLD,
+      checkedThreshold('bytes', bytes),
+    );
   }
 
   /** Which ways of reuse are on. cuMemPoolGetAttribute */
   async reuse(): Promise<Required<PoolReuse>> {
     this.check();
     const { runtime } = this.device;
-    const values = await Promise.all(Object.values(REUSE).map((attribute) => runtime.call('poolAttribute', this.pool, attribute)));
-    return Object.fromEntries(Object.keys(REUSE).map((name, i) => [name, values[i] !== 0])) as unknown as Required<PoolReuse>;
+    const values = await Promise.all(
+      Object.values(REUSE).map((attribute) => runtime.call('poolAttribute', this.pool, attribute)),
+    );
+    return Object.fromEntries(
+      Object.keys(REUSE).map((name, i) => [name, values[i] !== 0]),
+    ) as unknown as Required<PoolReuse>;
   }
 
   /** Switches ways of reuse on or off; those that are not named stay. cuMemPoolSetAttribute */
   async setReuse(switches: PoolReuse): Promise<void> {
     this.check();
-    if (switches === undefined) throw invalid('switches', `an object with ${Object.keys(REUSE).join(', ')}`, switches);
+    if (switches === undefined)
+      throw invalid('switches', `an object with ${Object.keys(REUSE).join(', ')}`, switches);
     checkOptions('switches', switches, Object.keys(REUSE));
     for (const [name, on] of Object.entries(switches)) checkBoolean(`switches.${name}`, on);
     const { runtime } = this.device;
     const named = Object.entries(switches).filter(([, on]) => on !== undefined);
-    await Promise.all(named.map(([name, on]) => runtime.call('setPoolAttribute', this.pool, REUSE[name as keyof PoolReuse], on === true ? 1 : 0)));
+    await Promise.all(
+      named.map(([name, on]) =>
+        runtime.call(
+          'setPoolAttribute',
+          this.pool,
+          REUSE[name as keyof PoolReuse],
+          on === true ? 1 : 0,
+        ),
+      ),
+    );
   }
 
   /** Ends the pool once its buffers are freed. The device's own pool stays. cuMemPoolDestroy */
@@ -166,7 +212,10 @@ export class MemoryPool implements AsyncDisposable {
   }
 
   toString(): string {
-    return `MemoryPool of ${this.device.name}${this.ownedByDevice ? ', its own' : ''}${this.closed ? ', closed' : ''}`;
+    return (
+      'MemoryPool of ' +
+      `${this.device.name}${this.ownedByDevice ? ', its own' : ''}${this.closed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -175,7 +224,10 @@ export class MemoryPool implements AsyncDisposable {
 
   /** @internal */
   check(): void {
-    if (this.closed) throw new CudaDisposedError('pool: used after it was closed. Make another with await device.createPool().');
+    if (this.closed)
+      throw new CudaDisposedError(
+        'pool: used after it was closed. Make another with await device.createPool().',
+      );
     this.device.check();
   }
 

@@ -1,6 +1,7 @@
 /**
- * Sees to it that what kernels print on a stream comes out though nobody awaits them, and before the process ends: waits
- * for the stream, one wait at a time. On a GPU the text comes out with the fence that the wait writes.
+ * Sees to it that what kernels print on a stream comes out though nobody awaits them, and before
+ * the process ends: waits for the stream, one wait at a time. On a GPU the text comes out with the
+ * fence that the wait writes.
  */
 import { setImmediate } from 'node:timers';
 
@@ -27,7 +28,8 @@ export class PrintWatch {
     this.mark = stream.mark;
     if (this.watching) return;
     this.watching = true;
-    // Not now: whoever awaits the launch writes the fence, and no time is lost here looking for its end.
+    // Not now: whoever awaits the launch writes the fence, and no time is lost here looking for its
+    // end.
     setImmediate(() => void this.watch());
   }
 
@@ -35,7 +37,7 @@ export class PrintWatch {
     const { stream } = this;
     try {
       // A closed stream waits for its own end.
-      for (let seen = -1; seen < this.mark && !stream.isClosed; ) {
+      for (let seen = -1; seen < this.mark && !stream.isClosed;) {
         seen = this.mark;
         const passed = stream.passed(seen);
         stream.runtime.completion.bystanders.add(passed);

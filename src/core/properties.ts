@@ -52,7 +52,10 @@ export interface DeviceProperties {
   managedMemory: boolean;
   /** Whether host and device may use managed memory at the same time. */
   concurrentManagedAccess: boolean;
-  /** Whether the device has stream-ordered memory pools of its own; where not, allocations are plain ones. */
+  /**
+   * Whether the device has stream-ordered memory pools of its own; where not, allocations are plain
+   * ones.
+   */
   memoryPools: boolean;
 }
 

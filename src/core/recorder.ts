@@ -1,8 +1,9 @@
 /**
  * Records what is done on a device, as a trace: which call queued what, and when the device did it.
  *
- * Around each operation that takes time two events are recorded, while somebody records and no longer; their times are
- * read when the stream has got past them. All else comes from what the channels tell.
+ * Around each operation that takes time two events are recorded, while somebody records and no
+ * longer; their times are read when the stream has got past them. All else comes from what the
+ * channels tell.
  */
 import { setImmediate } from 'node:timers';
 
@@ -24,8 +25,8 @@ import type { RecordedOperation, RecordedStream, RecordedWait } from './trace.js
 /** What {@link recordTrace} takes. */
 export interface TraceOptions {
   /**
-   * Entries that are kept: operations, waits, changes of memory. What comes after them is counted and dropped. An entry takes
-   * about half a kilobyte. Default 100,000.
+   * Entries that are kept: operations, waits, changes of memory. What comes after them is counted
+   * and dropped. An entry takes about half a kilobyte. Default 100,000.
    */
   limit?: number;
 }
@@ -47,8 +48,9 @@ interface Unread {
 }
 
 /**
- * Begins to record what is done on the device, by everybody who has it open, until {@link TraceRecording.stop}. Operations
- * cost about two microseconds more meanwhile, and events lie between them. cuEventRecord, cuEventElapsedTime
+ * Begins to record what is done on the device, by everybody who has it open, until
+ * {@link TraceRecording.stop}. Operations cost about two microseconds more meanwhile, and events
+ * lie between them. cuEventRecord, cuEventElapsedTime
  *
  * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the device is being recorded already
  */
@@ -59,7 +61,10 @@ export function recordTrace(device: Device, options: TraceOptions = {}): TraceRe
   const { limit = DEFAULT_LIMIT } = options;
   checkInteger('options.limit', limit, 1, MOST_ENTRIES, 'entries');
   if (device.shared.recorder !== undefined) {
-    throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', `recordTrace: ${device.toString()} is being recorded already. Stop that recording first.`);
+    throw new CudaError(
+      'ERR_CUDA_INVALID_ARGUMENT',
+      `recordTrace: ${device.toString()} is being recorded already. Stop that recording first.`,
+    );
   }
   return new TraceRecording(device, limit);
 }
@@ -78,8 +83,8 @@ export class TraceRecording implements AsyncDisposable {
   }
 
   /**
-   * Ends the recording; gives the trace once all that was recorded is done. A device that is closed meanwhile ends it
-   * itself; of one that is lost the trace has what was known by then.
+   * Ends the recording; gives the trace once all that was recorded is done. A device that is closed
+   * meanwhile ends it itself; of one that is lost the trace has what was known by then.
    */
   stop(): Promise<Trace> {
     if (this.stopping === undefined) {
@@ -161,7 +166,14 @@ class Recording implements Recorder {
       this.streams.set(stream, recorded);
     }
     const measured = started !== undefined && started.stream === stream && !message.captured;
-    const entry: RecordedOperation = { message, stream: recorded, begun: measured ? started.begun : message.time, start: NaN, end: NaN, held };
+    const entry: RecordedOperation = {
+      message,
+      stream: recorded,
+      begun: measured ? started.begun : message.time,
+      start: NaN,
+      end: NaN,
+      held,
+    };
     this.operations.push(entry);
     if (!measured) {
       if (started !== undefined) this.spare.push(started.event);
@@ -207,22 +219,37 @@ class Recording implements Recorder {
       // The device was lost or closed: what has no times goes without.
     }
     const { clock, device } = this;
-    const calls = this.operations.filter(({ start }) => !Number.isNaN(start)).map(({ start, begun }) => ({ device: start, js: begun }));
+    const calls = this.operations
+      .filter(({ start }) => !Number.isNaN(start))
+      .map(({ start, begun }) => ({ device: start, js: begun }));
     const { toJs, slack } = clock.alignment(calls);
     const ends = new Map<RecordedStream, number>();
     for (const operation of this.operations) {
       operation.start = toJs(operation.start);
       operation.end = toJs(operation.end);
       if (Number.isNaN(operation.end)) continue;
-      // Work of the host may have begun before the device came to what marks its beginning, and not before the work ahead was over.
-      const begun = Math.max(operation.held?.begun ?? Infinity, ends.get(operation.stream) ?? -Infinity);
+      // Work of the host may have begun before the device came to what marks its beginning, and not
+      // before the work ahead was over.
+      const begun = Math.max(
+        operation.held?.begun ?? Infinity,
+        ends.get(operation.stream) ?? -Infinity,
+      );
       if (begun < operation.start) operation.start = begun;
       ends.set(operation.stream, operation.end);
     }
     clock.close();
     return new Trace({
-      device: `${device.kind}:${device.ordinal} ${device.name}`, begun: this.begun, ended, slack, operations: this.operations, waits: [...this.waits.values()],
-      graphs: this.graphs, memories: this.memories, pools: this.pools, streams: [...this.streams.values()], dropped: this.dropped,
+      device: `${device.kind}:${device.ordinal} ${device.name}`,
+      begun: this.begun,
+      ended,
+      slack,
+      operations: this.operations,
+      waits: [...this.waits.values()],
+      graphs: this.graphs,
+      memories: this.memories,
+      pools: this.pools,
+      streams: [...this.streams.values()],
+      dropped: this.dropped,
     });
   }
 

@@ -1,9 +1,12 @@
 /**
- * Memory of buffers that were closed lately, for whoever wants as many bytes again: a loop that makes its results anew each time, and
- * closes them, gets them without a word to the runtime thread, and knows their addresses at once. (On two cores, where that thread had to
- * be woken for an allocation and had to wake this one for its end, it took a third to half of a millisecond between two runs of a model.)
+ * Memory of buffers that were closed lately, for whoever wants as many bytes again: a loop that
+ * makes its results anew each time, and closes them, gets them without a word to the runtime
+ * thread, and knows their addresses at once. (On two cores, where that thread had to be woken for
+ * an allocation and had to wake this one for its end, it took a third to half of a millisecond
+ * between two runs of a model.)
  *
- * What was closed is given back when nobody has wanted anything for a while, when memory is short, and with the device.
+ * What was closed is given back when nobody has wanted anything for a while, when memory is short,
+ * and with the device.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -14,7 +17,10 @@ import type { DType, DTypeName } from '../ground/dtype.js';
 import type { Allocation } from './memory.js';
 import type { Stream } from './stream.js';
 
-/** Pieces that are remembered, in use or not, and bytes of them: others than this library may want memory, too. */
+/**
+ * Pieces that are remembered, in use or not, and bytes of them: others than this library may want
+ * memory, too.
+ */
 const MOST = 64;
 const MOST_BYTES = 2 ** 29;
 const IDLE_MS = 1000;

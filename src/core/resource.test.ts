@@ -14,29 +14,39 @@ class Waits {
   }
 }
 
-test('an access waits for the last use of each stream that it conflicts with, and for nothing before the last write', () => {
-  const access = fc.record({ stream: fc.nat(3), write: fc.boolean() });
-  fc.assert(fc.property(fc.array(access, { maxLength: 60 }), (accesses) => {
-    const streams = Array.from({ length: 4 }, () => new Waits());
-    const resource = new Resource(1);
-    let writer: { stream: Waits; mark: number } | undefined;
-    let readers = new Map<Waits, number>();
-    accesses.forEach(({ stream: index, write }, at) => {
-      const stream = streams[index]!;
-      const expected = new Map<unknown, number>();
-      if (writer !== undefined && writer.stream !== stream) expected.set(writer.stream, writer.mark);
-      if (write) for (const [reader, mark] of readers) if (reader !== stream) expected.set(reader, mark);
-      stream.told.clear();
-      const kind = write ? ACCESS_WRITE : ACCESS_READ;
-      resource.order(stream as unknown as Stream, kind);
-      expect(stream.told).toEqual(expected);
-      resource.used(stream as unknown as Stream, kind, at + 1);
-      if (write) {
-        writer = { stream, mark: at + 1 };
-        readers = new Map();
-      } else readers.set(stream, at + 1);
-      // Its own stream's reads need not be looked at by the next write there.
-      expect(resource.readerCount).toBe([...readers.keys()].filter((reader) => reader !== writer?.stream).length);
-    });
-  }));
-});
+test(
+  'an access waits for the last use of each stream that it conflicts with, and for nothing ' +
+    'before the last write',
+  () => {
+    const access = fc.record({ stream: fc.nat(3), write: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(access, { maxLength: 60 }), (accesses) => {
+        const streams = Array.from({ length: 4 }, () => new Waits());
+        const resource = new Resource(1);
+        let writer: { stream: Waits; mark: number } | undefined;
+        let readers = new Map<Waits, number>();
+        accesses.forEach(({ stream: index, write }, at) => {
+          const stream = streams[index]!;
+          const expected = new Map<unknown, number>();
+          if (writer !== undefined && writer.stream !== stream)
+            expected.set(writer.stream, writer.mark);
+          if (write)
+            for (const [reader, mark] of readers) if (reader !== stream) expected.set(reader, mark);
+          stream.told.clear();
+          const kind = write ? ACCESS_WRITE : ACCESS_READ;
+          resource.order(stream as unknown as Stream, kind);
+          expect(stream.told).toEqual(expected);
+          resource.used(stream as unknown as Stream, kind, at + 1);
+          if (write) {
+            writer = { stream, mark: at + 1 };
+            readers = new Map();
+          } else readers.set(stream, at + 1);
+          // Its own stream's reads need not be looked at by the next write there.
+          expect(resource.readerCount).toBe(
+            [...readers.keys()].filter((reader) => reader !== writer?.stream).length,
+          );
+        });
+      }),
+    );
+  },
+);

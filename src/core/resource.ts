@@ -1,12 +1,16 @@
 /**
- * Memory that streams use, and who used it last. Every use on another stream waits for what it conflicts with: a read
- * for the last writer, a write for the last writer and for every reader since. All readers are kept, not only the last.
+ * Memory that streams use, and who used it last. Every use on another stream waits for what it
+ * conflicts with: a read for the last writer, a write for the last writer and for every reader
+ * since. All readers are kept, not only the last.
  */
 import { ACCESS_WRITE } from '../runtime/commands.js';
 import type { CaptureScope } from './capture.js';
 import type { Stream } from './stream.js';
 
-/** Readers from which on it is looked whether some are over: what a program only reads, on a stream for each request, would have all of them. */
+/**
+ * Readers from which on it is looked whether some are over: what a program only reads, on a stream
+ * for each request, would have all of them.
+ */
 const MOST_READERS = 16;
 
 /** One stream's latest use: all that it had queued up to operation `mark`. */
@@ -20,9 +24,15 @@ export class Resource {
   handle: number;
   writer: Stream | undefined = undefined;
   writerMark = 0;
-  /** The last read on the writer's own stream, which is no reader: where reads and writes of one stream alternate none is kept. */
+  /**
+   * The last read on the writer's own stream, which is no reader: where reads and writes of one
+   * stream alternate none is kept.
+   */
   private ownRead = 0;
-  /** Other streams that have read since the last write: so many of them. What is behind them is used again. */
+  /**
+   * Other streams that have read since the last write: so many of them. What is behind them is used
+   * again.
+   */
   readonly readers: Use[] = [];
   readerCount = 0;
   /** How many there may be before it is looked again. */
@@ -30,11 +40,17 @@ export class Resource {
   /** Uses that nothing is ordered with, for which the memory must be kept all the same. */
   private readonly kept: Use[] = [];
   disposed = false;
-  /** Whether each access asks it: who used it is kept by another resource, or it is not always there. */
+  /**
+   * Whether each access asks it: who used it is kept by another resource, or it is not always
+   * there.
+   */
   readonly elsewhere: boolean;
   /** The capture that used it last. */
   scope: CaptureScope | undefined = undefined;
-  /** Graphs that use it, and what frees it once there are none, where everybody else has forgotten it. */
+  /**
+   * Graphs that use it, and what frees it once there are none, where everybody else has forgotten
+   * it.
+   */
   private graphs = 0;
   private unused: (() => void) | undefined = undefined;
 
@@ -56,11 +72,14 @@ export class Resource {
   /** Throws where it cannot be part of a capture. */
   checkScope(_scope: CaptureScope, _access: number): void {}
 
-  /** Makes `stream` wait for what this access conflicts with. Called before the command is written. */
+  /**
+   * Makes `stream` wait for what this access conflicts with. Called before the command is written.
+   */
   order(stream: Stream, access: number): void {
     const { writer, readers, readerCount } = this;
     const writes = (access & ACCESS_WRITE) !== 0;
-    if (writer !== undefined && writer !== stream) stream.waitFor(writer, writes ? this.writersLast : this.writerMark);
+    if (writer !== undefined && writer !== stream)
+      stream.waitFor(writer, writes ? this.writersLast : this.writerMark);
     if (!writes) return;
     for (let i = 0; i < readerCount; i++) {
       const reader = readers[i]!;
@@ -81,7 +100,8 @@ export class Resource {
     this.writerMark = mark;
     if (this.readerCount === 0) return;
     this.readerCount = 0;
-    // The first one stays: where reads and writes alternate each would make an array's store and an object anew.
+    // The first one stays: where reads and writes alternate each would make an array's store and an
+    // object anew.
     if (this.readers.length > 1) this.readers.length = 1;
   }
 
@@ -115,7 +135,8 @@ export class Resource {
     for (let i = 0; i < readerCount; i++) {
       const reader = readers[i]!;
       // What a capture has recorded is not over by what its stream has done.
-      if (reader.stream.captureScope === undefined && reader.stream.hasPassed(reader.mark)) continue;
+      if (reader.stream.captureScope === undefined && reader.stream.hasPassed(reader.mark))
+        continue;
       readers[i] = readers[left]!;
       readers[left++] = reader;
     }
@@ -156,7 +177,10 @@ export class Resource {
     unused?.();
   }
 
-  /** Nobody but graphs can reach it any more: returns whether there are some, and calls `free` once there are none. */
+  /**
+   * Nobody but graphs can reach it any more: returns whether there are some, and calls `free` once
+   * there are none.
+   */
   leftToGraphs(free: () => void): boolean {
     if (this.graphs === 0) return false;
     this.unused = free;
@@ -165,21 +189,31 @@ export class Resource {
 
   /** Whether every use has been seen to be over. */
   get idle(): boolean {
-    return this.uses.every(({ stream, mark }) => stream.runtime.lost !== undefined || stream.hasPassed(mark));
+    return this.uses.every(
+      ({ stream, mark }) => stream.runtime.lost !== undefined || stream.hasPassed(mark),
+    );
   }
 
-  /** Resolves when every use so far is over, whether it succeeded or not. What a lost device did with it is over. */
+  /**
+   * Resolves when every use so far is over, whether it succeeded or not. What a lost device did
+   * with it is over.
+   */
   async settled(): Promise<void> {
-    await Promise.all(this.uses.map(async ({ stream, mark }) => {
-      try {
-        await stream.passed(mark);
-      } catch (error) {
-        if (stream.runtime.lost === undefined) throw error;
-      }
-    }));
+    await Promise.all(
+      this.uses.map(async ({ stream, mark }) => {
+        try {
+          await stream.passed(mark);
+        } catch (error) {
+          if (stream.runtime.lost === undefined) throw error;
+        }
+      }),
+    );
   }
 
-  /** Whoever uses it is ordered with what has used the other one, which is the same memory and is used no more. */
+  /**
+   * Whoever uses it is ordered with what has used the other one, which is the same memory and is
+   * used no more.
+   */
   protected takeUses(other: Resource): void {
     this.writer = other.writer;
     this.writerMark = other.writerMark;

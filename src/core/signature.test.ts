@@ -5,20 +5,43 @@ import { f32, f64, u8 } from '../ground/dtype.js';
 import { inout, layoutFromDeclaration, struct } from './signature.js';
 
 const places = (declarations: Parameters<typeof layoutFromDeclaration>[1]): number[][] =>
-  layoutFromDeclaration('kernel', declarations, undefined).map(({ offset, size }) => [offset, size]);
+  layoutFromDeclaration('kernel', declarations, undefined).map(({ offset, size }) => [
+    offset,
+    size,
+  ]);
 
 test('each parameter begins at a multiple of its size, and the last one ends where it ends', () => {
-  expect(places([inout(f32), u8, f32, f64, u8])).toEqual([[0, 8], [8, 1], [12, 4], [16, 8], [24, 1]]);
+  expect(places([inout(f32), u8, f32, f64, u8])).toEqual([
+    [0, 8],
+    [8, 1],
+    [12, 4],
+    [16, 8],
+    [24, 1],
+  ]);
 });
 
 test('a structure begins at a multiple of its alignment', () => {
-  expect(places([f32, struct(8, 4), u8])).toEqual([[0, 4], [4, 8], [12, 1]]);
-  expect(places([f32, struct(8, 8), u8])).toEqual([[0, 4], [8, 8], [16, 1]]);
+  expect(places([f32, struct(8, 4), u8])).toEqual([
+    [0, 4],
+    [4, 8],
+    [12, 1],
+  ]);
+  expect(places([f32, struct(8, 8), u8])).toEqual([
+    [0, 4],
+    [8, 8],
+    [16, 1],
+  ]);
 });
 
 test('a structure that may lie at several places needs its alignment', () => {
-  expect(() => places([f32, struct(8)])).toThrow("signature[1]: this driver cannot tell where parameter 1 of kernel 'kernel' lies. Give the structure's alignment");
-  expect(places([f64, struct(8)])).toEqual([[0, 8], [8, 8]]);
+  expect(() => places([f32, struct(8)])).toThrow(
+    "signature[1]: this driver cannot tell where parameter 1 of kernel 'kernel' lies. Give " +
+      "the structure's alignment",
+  );
+  expect(places([f64, struct(8)])).toEqual([
+    [0, 8],
+    [8, 8],
+  ]);
 });
 
 test('parameters beyond what CUDA allows are refused', () => {

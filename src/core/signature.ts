@@ -1,6 +1,6 @@
 /**
- * Kernel signatures: what each parameter takes. Read from the PTX, from the driver, or declared by the user; a
- * declaration is checked against what the kernel itself says.
+ * Kernel signatures: what each parameter takes. Read from the PTX, from the driver, or declared by
+ * the user; a declaration is checked against what the kernel itself says.
  */
 import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
@@ -28,7 +28,10 @@ export interface BytesParam {
   readonly align: number | undefined;
 }
 
-/** What a declared signature is made of: a dtype for a scalar, {@link input}, {@link output}, {@link inout}, {@link struct}. */
+/**
+ * What a declared signature is made of: a dtype for a scalar, {@link input}, {@link output},
+ * {@link inout}, {@link struct}.
+ */
 export type ParamDeclaration = DType | PointerParam | BytesParam;
 
 /** The kernel only reads through this pointer; readers on several streams may overlap. */
@@ -50,15 +53,16 @@ export function inout<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'in
 }
 
 /**
- * A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. Its alignment (1, 2, 4, 8 or 16 bytes,
- * that of its largest member) is needed for machine code on drivers before CUDA 12.4 only, which cannot tell where the
- * parameter lies.
+ * A structure passed by value: `bytes` bytes, given as an ArrayBuffer or a view. Its alignment (1,
+ * 2, 4, 8 or 16 bytes, that of its largest member) is needed for machine code on drivers before
+ * CUDA 12.4 only, which cannot tell where the parameter lies.
  *
  * @throws CudaArgumentError for sizes that no parameter has
  */
 export function struct(bytes: number, align?: number): BytesParam {
   checkInteger('bytes', bytes, 1, MAX_PARAMETER_BYTES, 'bytes');
-  if (align !== undefined && ![1, 2, 4, 8, 16].includes(align)) throw invalid('align', '1, 2, 4, 8 or 16', align);
+  if (align !== undefined && ![1, 2, 4, 8, 16].includes(align))
+    throw invalid('align', '1, 2, 4, 8 or 16', align);
   return { struct: true, bytes, align };
 }
 
@@ -72,19 +76,35 @@ export interface ParamLayout {
   readonly scalar: DTypeName | undefined;
   /** dtype that a pointer's buffer must have; undefined where any will do */
   readonly dtype: DTypeName | undefined;
-  /** What the source says that a pointer leads to: memory whose elements would be taken for others is refused. */
+  /**
+   * What the source says that a pointer leads to: memory whose elements would be taken for others
+   * is refused.
+   */
   readonly pointee: DTypeName | undefined;
   /** ACCESS_READ, ACCESS_WRITE or both */
   readonly access: number;
   /** Whether the access was declared rather than assumed. */
   readonly declared: boolean;
-  /** The type that the signature or the source gives a scalar. Undefined where only a word of PTX is known, which may have a sign or not. */
+  /**
+   * The type that the signature or the source gives a scalar. Undefined where only a word of PTX is
+   * known, which may have a sign or not.
+   */
   readonly exact: DTypeName | undefined;
 }
 
 const PTX_SCALARS: Partial<Record<string, DTypeName>> = {
-  u8: 'u8', u16: 'u16', u32: 'u32', u64: 'u64', s8: 'i8', s16: 'i16', s32: 'i32', s64: 'i64', f16: 'f16', bf16: 'bf16',
-  f32: 'f32', f64: 'f64',
+  u8: 'u8',
+  u16: 'u16',
+  u32: 'u32',
+  u64: 'u64',
+  s8: 'i8',
+  s16: 'i16',
+  s32: 'i32',
+  s64: 'i64',
+  f16: 'f16',
+  bf16: 'bf16',
+  f32: 'f32',
+  f64: 'f64',
 };
 
 /** Of all parameters of a kernel together (4,096 before sm_70 or CUDA 12.1). */
@@ -92,23 +112,46 @@ const MAX_PARAMETER_BYTES = 32764;
 
 const BOTH = ACCESS_READ | ACCESS_WRITE;
 
-/** Layout from the kernel's PTX: types of scalars; an integer of 64 bits, of whichever sign, may be a pointer. */
+/**
+ * Layout from the kernel's PTX: types of scalars; an integer of 64 bits, of whichever sign, may be
+ * a pointer.
+ */
 export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
   return signature.params.map((param, index) => {
-    const base = { index, offset: param.offset, size: param.size, dtype: undefined, pointee: undefined, access: BOTH, declared: false, exact: undefined };
+    const base = {
+      index,
+      offset: param.offset,
+      size: param.size,
+      dtype: undefined,
+      pointee: undefined,
+      access: BOTH,
+      declared: false,
+      exact: undefined,
+    };
     if (param.aggregate) return { ...base, kind: 'struct', scalar: undefined };
     const scalar = PTX_SCALARS[param.type];
-    if (param.pointer || ['u64', 's64', 'b64'].includes(param.type)) return { ...base, kind: 'pointer', scalar: scalar ?? 'u64' };
+    if (param.pointer || ['u64', 's64', 'b64'].includes(param.type))
+      return { ...base, kind: 'pointer', scalar: scalar ?? 'u64' };
     if (scalar === undefined) return { ...base, kind: 'word', scalar: undefined };
     return { ...base, kind: 'scalar', scalar };
   });
 }
 
 /** Layout from the driver, which knows offsets and sizes only. */
-export function layoutFromDriver(params: readonly { offset: number; size: number }[]): ParamLayout[] {
+export function layoutFromDriver(
+  params: readonly { offset: number; size: number }[],
+): ParamLayout[] {
   return params.map(({ offset, size }, index) => ({
-    index, offset, size, kind: size === 8 ? 'pointer' : size <= 4 ? 'word' : 'struct', scalar: undefined, dtype: undefined, pointee: undefined,
-    access: BOTH, declared: false, exact: undefined,
+    index,
+    offset,
+    size,
+    kind: size === 8 ? 'pointer' : size <= 4 ? 'word' : 'struct',
+    scalar: undefined,
+    dtype: undefined,
+    pointee: undefined,
+    access: BOTH,
+    declared: false,
+    exact: undefined,
   }));
 }
 
@@ -120,7 +163,10 @@ export interface SourcePointer {
   readonly pointee: DTypeName | undefined;
 }
 
-/** What the source of a kernel says of an integer. Of how many bits it is, the kernel itself says: `long` has 32 or 64. */
+/**
+ * What the source of a kernel says of an integer. Of how many bits it is, the kernel itself says:
+ * `long` has 32 or 64.
+ */
 export type SourceWord = 'signed' | 'unsigned' | 'bool';
 
 /** What the source of a kernel says of its parameters, at their places. */
@@ -130,28 +176,56 @@ export interface SourceParameters {
 }
 
 const WORDS: Readonly<Record<number, Readonly<Record<'signed' | 'unsigned', DTypeName>>>> = {
-  1: { signed: 'i8', unsigned: 'u8' }, 2: { signed: 'i16', unsigned: 'u16' }, 4: { signed: 'i32', unsigned: 'u32' }, 8: { signed: 'i64', unsigned: 'u64' },
+  1: { signed: 'i8', unsigned: 'u8' },
+  2: { signed: 'i16', unsigned: 'u16' },
+  4: { signed: 'i32', unsigned: 'u32' },
+  8: { signed: 'i64', unsigned: 'u64' },
 };
 
-/** The layout with what the source says of parameters at their places. An address may be passed as an integer of 64 bits still. */
-export function layoutOfSource(layout: readonly ParamLayout[], { pointers, words }: SourceParameters): ParamLayout[] {
+/**
+ * The layout with what the source says of parameters at their places. An address may be passed as
+ * an integer of 64 bits still.
+ */
+export function layoutOfSource(
+  layout: readonly ParamLayout[],
+  { pointers, words }: SourceParameters,
+): ParamLayout[] {
   return layout.map((param) => {
     const pointer = param.kind === 'pointer' ? pointers.get(param.index) : undefined;
-    if (pointer !== undefined) return { ...param, pointee: pointer.pointee, access: pointer.isRead ? ACCESS_READ : param.access };
-    const word = param.kind === 'struct' || (param.scalar !== undefined && DTYPES[param.scalar].kind === 'float') ? undefined : words.get(param.index);
-    const exact = word === 'bool' ? (param.size === 1 ? 'bool' : undefined) : word && WORDS[param.size]?.[word];
+    if (pointer !== undefined)
+      return {
+        ...param,
+        pointee: pointer.pointee,
+        access: pointer.isRead ? ACCESS_READ : param.access,
+      };
+    const word =
+      param.kind === 'struct' ||
+      (param.scalar !== undefined && DTYPES[param.scalar].kind === 'float')
+        ? undefined
+        : words.get(param.index);
+    const exact =
+      word === 'bool' ? (param.size === 1 ? 'bool' : undefined) : word && WORDS[param.size]?.[word];
     if (exact === undefined) return param;
-    return param.kind === 'pointer' ? { ...param, exact } : { ...param, kind: 'scalar', scalar: exact, exact };
+    return param.kind === 'pointer'
+      ? { ...param, exact }
+      : { ...param, kind: 'scalar', scalar: exact, exact };
   });
 }
 
-/** Whether elements of the one are as wide as the other's and of its kind: signed and unsigned integers are taken for each other. */
+/**
+ * Whether elements of the one are as wide as the other's and of its kind: signed and unsigned
+ * integers are taken for each other.
+ */
 export function passesFor(dtype: DType, pointee: DTypeName): boolean {
   const { name, bytes, kind } = DTYPES[pointee];
   return kind === 'float' || dtype.kind === 'float' ? dtype.name === name : dtype.bytes === bytes;
 }
 
-const ACCESSES: Readonly<Record<Access, number>> = { input: ACCESS_READ, output: ACCESS_WRITE, inout: BOTH };
+const ACCESSES: Readonly<Record<Access, number>> = {
+  input: ACCESS_READ,
+  output: ACCESS_WRITE,
+  inout: BOTH,
+};
 
 function isPointer(declaration: ParamDeclaration): declaration is PointerParam {
   return 'pointer' in declaration;
@@ -168,66 +242,115 @@ function describe(declaration: ParamDeclaration): string {
 }
 
 /**
- * The declared signature, checked against what the kernel says of itself; `own` is undefined where nothing is known.
+ * The declared signature, checked against what the kernel says of itself; `own` is undefined where
+ * nothing is known.
  *
  * @throws CudaArgumentError where the two do not agree
  */
 export function layoutFromDeclaration(
-  kernel: string, declarations: readonly ParamDeclaration[], own: readonly ParamLayout[] | undefined,
+  kernel: string,
+  declarations: readonly ParamDeclaration[],
+  own: readonly ParamLayout[] | undefined,
 ): ParamLayout[] {
   [...declarations].forEach(checkKind);
   if (own !== undefined && own.length !== declarations.length) {
     throw new CudaArgumentError(
       'signature',
-      `signature: kernel '${kernel}' has ${own.length} parameters, ${declarations.length} were declared (${declarations.map(describe).join(', ')}).`,
+      `signature: kernel '${kernel}' has ${own.length} parameters, ${declarations.length} ` +
+        `were declared (${declarations.map(describe).join(', ')}).`,
     );
   }
   let offset = 0;
   return declarations.map((declaration, index) => {
     const size = isPointer(declaration) ? 8 : declaration.bytes;
-    const align = isStruct(declaration) ? declaration.align ?? Math.min(16, size & -size || 1) : size;
-    if (own === undefined && isStruct(declaration) && declaration.align === undefined && offset % align !== 0) {
+    const align = isStruct(declaration)
+      ? (declaration.align ?? Math.min(16, size & -size || 1))
+      : size;
+    if (
+      own === undefined &&
+      isStruct(declaration) &&
+      declaration.align === undefined &&
+      offset % align !== 0
+    ) {
       throw new CudaArgumentError(
         `signature[${index}]`,
-        `signature[${index}]: this driver cannot tell where parameter ${index} of kernel '${kernel}' lies. Give the structure's alignment, that of its largest member: struct(${size}, 4).`,
+        `signature[${index}]: this driver cannot tell where parameter ${index} of kernel ` +
+          `'${kernel}' lies. Give the structure's alignment, that of its largest member: ` +
+          `struct(${size}, 4).`,
       );
     }
     offset = Math.ceil(offset / align) * align;
     const at = own?.[index]?.offset ?? offset;
     offset = at + size;
-    if (offset > MAX_PARAMETER_BYTES) throw invalid('signature', `at most ${MAX_PARAMETER_BYTES} bytes of parameters`, `${offset} bytes up to parameter ${index}`);
+    if (offset > MAX_PARAMETER_BYTES)
+      throw invalid(
+        'signature',
+        `at most ${MAX_PARAMETER_BYTES} bytes of parameters`,
+        `${offset} bytes up to parameter ${index}`,
+      );
     const actual = own?.[index];
     if (actual !== undefined) checkDeclaration(kernel, index, declaration, size, actual);
     const base = { index, offset: at, size, pointee: undefined, declared: true, exact: undefined };
     if (isPointer(declaration)) {
-      return { ...base, kind: 'pointer', scalar: undefined, dtype: declaration.dtype.name, access: ACCESSES[declaration.access] };
+      return {
+        ...base,
+        kind: 'pointer',
+        scalar: undefined,
+        dtype: declaration.dtype.name,
+        access: ACCESSES[declaration.access],
+      };
     }
-    if (isStruct(declaration)) return { ...base, kind: 'struct', scalar: undefined, dtype: undefined, access: 0 };
-    return { ...base, kind: 'scalar', scalar: declaration.name, dtype: undefined, access: 0, exact: declaration.name };
+    if (isStruct(declaration))
+      return { ...base, kind: 'struct', scalar: undefined, dtype: undefined, access: 0 };
+    return {
+      ...base,
+      kind: 'scalar',
+      scalar: declaration.name,
+      dtype: undefined,
+      access: 0,
+      exact: declaration.name,
+    };
   });
 }
 
 function checkKind(declaration: unknown, index: number): void {
   const kind = declaration as ParamDeclaration;
   if (typeof kind === 'object' && (kind as unknown) !== null) {
-    if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access)) return checkDType(kind.dtype, `signature[${index}].dtype`);
+    if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access))
+      return checkDType(kind.dtype, `signature[${index}].dtype`);
     if (isStruct(kind) && Number.isInteger(kind.bytes)) return;
     if ('name' in kind && Object.values(DTYPES).includes(kind)) return;
   }
-  throw invalid(`signature[${index}]`, 'a dtype, input(…), output(…), inout(…) or struct(…)', declaration);
+  throw invalid(
+    `signature[${index}]`,
+    'a dtype, input(…), output(…), inout(…) or struct(…)',
+    declaration,
+  );
 }
 
-function checkDeclaration(kernel: string, index: number, declaration: ParamDeclaration, size: number, actual: ParamLayout): void {
+function checkDeclaration(
+  kernel: string,
+  index: number,
+  declaration: ParamDeclaration,
+  size: number,
+  actual: ParamLayout,
+): void {
   const problem = (what: string): CudaArgumentError =>
-    new CudaArgumentError(`signature[${index}]`, `signature[${index}]: ${describe(declaration)} was declared, but parameter ${index} of kernel '${kernel}' ${what}.`);
+    new CudaArgumentError(
+      `signature[${index}]`,
+      `signature[${index}]: ${describe(declaration)} was declared, but parameter ${index} of ` +
+        `kernel '${kernel}' ${what}.`,
+    );
   if (size !== actual.size) throw problem(`has ${actual.size} bytes`);
   if (isPointer(declaration)) {
-    if (actual.kind !== 'pointer') throw problem(`is ${actual.scalar ?? actual.kind}, not a pointer`);
+    if (actual.kind !== 'pointer')
+      throw problem(`is ${actual.scalar ?? actual.kind}, not a pointer`);
     return;
   }
   if (isStruct(declaration) || actual.scalar === undefined) return;
   const declared = DTYPES[declaration.name].kind === 'float';
   const own = DTYPES[actual.scalar].kind === 'float';
-  // nvcc writes 64-bit integers and pointers alike, so an unsigned word may be anything but a float.
+  // nvcc writes 64-bit integers and pointers alike, so an unsigned word may be anything but a
+  // float.
   if (declared !== own) throw problem(`is ${actual.scalar}`);
 }

@@ -1,8 +1,10 @@
 /**
- * The staging area: page-locked segments that plain typed arrays are copied through. A typed array never reaches the
- * driver by its address, since it can be detached, resized or moved to another thread at any time.
+ * The staging area: page-locked segments that plain typed arrays are copied through. A typed array
+ * never reaches the driver by its address, since it can be detached, resized or moved to another
+ * thread at any time.
  *
- * Small copies share a segment and take their place at once; large ones take segments one by one, as they come free.
+ * Small copies share a segment and take their place at once; large ones take segments one by one,
+ * as they come free.
  */
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES } from '../runtime/layout.js';
 import { CopyCrew } from '../runtime/copy-crew.js';
@@ -14,7 +16,10 @@ import { TurnBudget } from './turn-budget.js';
 
 /** Places begin at multiples of this, so that every element type is aligned. */
 const ALIGN = 16;
-/** From this size on a copy goes to the crew; below it an array may lie where its address is no help. */
+/**
+ * From this size on a copy goes to the crew; below it an array may lie where its address is no
+ * help.
+ */
 const CREW_BYTES = 1 << 14;
 /** Copies of fewer say nothing of how fast memory is: the call takes longer than the copying. */
 const TIMED_BYTES = 1 << 14;
@@ -30,7 +35,10 @@ export interface Segment {
   readonly uses: SegmentUses;
 }
 
-/** Streams, and each one's last operation. Not a map: emptying one makes a new table, thousands of times a second. */
+/**
+ * Streams, and each one's last operation. Not a map: emptying one makes a new table, thousands of
+ * times a second.
+ */
 class SegmentUses {
   private readonly streams: (Stream | undefined)[] = [];
   private readonly marks: number[] = [];
@@ -50,7 +58,8 @@ class SegmentUses {
 
   /** Whether all of it has been seen to be over. */
   get over(): boolean {
-    for (let i = 0; i < this.count; i++) if (!this.streams[i]!.hasPassed(this.marks[i]!)) return false;
+    for (let i = 0; i < this.count; i++)
+      if (!this.streams[i]!.hasPassed(this.marks[i]!)) return false;
     return true;
   }
 
@@ -60,8 +69,9 @@ class SegmentUses {
 }
 
 /**
- * Reads of one device that JavaScript has not taken out of staging yet. The work of the device may be seen to be over before
- * them: they are told with the next look, and wait for a turn of the event loop. Staging memory outlasts all of them.
+ * Reads of one device that JavaScript has not taken out of staging yet. The work of the device may
+ * be seen to be over before them: they are told with the next look, and wait for a turn of the
+ * event loop. Staging memory outlasts all of them.
  */
 export class ReadsUnderway {
   private count = 0;
@@ -107,20 +117,34 @@ export class Staging {
   constructor(runtime: Runtime) {
     this.runtime = runtime;
     this.handle = runtime.handles.adopt(runtime.info.stagingAddress);
-    // V8 copies to and from shared memory word by word (9.5 GB/s on the host of an H200), and plain memory with
-    // memmove (13.5): so the same bytes, seen as plain memory, where there is a driver on this thread to ask for that.
+    // V8 copies to and from shared memory word by word (9.5 GB/s on the host of an H200), and plain
+    // memory with memmove (13.5): so the same bytes, seen as plain memory, where there is a driver
+    // on this thread to ask for that.
     const { staging } = runtime.shared;
-    this.bytes = runtime.config.provider === 'libcuda' && !runtime.isInline
-      ? runtime.driver?.hostView(runtime.info.stagingAddress, staging.length) ?? staging
-      : staging;
-    this.crew = runtime.config.provider === 'libcuda' && !runtime.isInline ? CopyCrew.share(runtime.config.koffiPath) : undefined;
-    this.copyOut = runtime.config.provider === 'libcuda' ? nativeCopy(runtime.config.koffiPath) : undefined;
+    this.bytes =
+      runtime.config.provider === 'libcuda' && !runtime.isInline
+        ? (runtime.driver?.hostView(runtime.info.stagingAddress, staging.length) ?? staging)
+        : staging;
+    this.crew =
+      runtime.config.provider === 'libcuda' && !runtime.isInline
+        ? CopyCrew.share(runtime.config.koffiPath)
+        : undefined;
+    this.copyOut =
+      runtime.config.provider === 'libcuda' ? nativeCopy(runtime.config.koffiPath) : undefined;
     for (let index = STAGING_SEGMENTS - 1; index >= 0; index--) {
-      this.free.push({ index, offset: index * STAGING_SEGMENT_BYTES, used: 0, readers: 0, uses: new SegmentUses() });
+      this.free.push({
+        index,
+        offset: index * STAGING_SEGMENT_BYTES,
+        used: 0,
+        readers: 0,
+        uses: new SegmentUses(),
+      });
     }
   }
 
-  /** Copies part of a host array into staging; at most a segment. Adds to what this turn has spent. */
+  /**
+   * Copies part of a host array into staging; at most a segment. Adds to what this turn has spent.
+   */
   encode(source: Encoder, from: number, bytes: number, at: number): void {
     const start = bytes >= TIMED_BYTES ? performance.now() : 0;
     if (this.crew !== undefined && source.plain !== undefined && bytes > CREW_BYTES) {
@@ -149,7 +173,8 @@ export class Staging {
       // What was used last may still be in the processor's caches.
       this.reclaim();
       if (this.free.length <= 2) this.fenceFull();
-      // Small copies may be queued behind a large one: were all segments theirs, it would wait for them, and they for it.
+      // Small copies may be queued behind a large one: were all segments theirs, it would wait for
+      // them, and they for it.
       if (this.free.length <= 2) return undefined;
       this.current = this.free.pop()!;
     }
@@ -199,7 +224,8 @@ export class Staging {
   private fenceFull(): void {
     for (const segment of this.full) {
       segment.uses.each((stream, mark) => {
-        if (!stream.isClosed && stream.capturing === undefined && !stream.hasPassed(mark)) stream.fenceAt(mark);
+        if (!stream.isClosed && stream.capturing === undefined && !stream.hasPassed(mark))
+          stream.fenceAt(mark);
       });
     }
   }
@@ -208,7 +234,10 @@ export class Staging {
   private watchFull(): void {
     for (const segment of this.full) {
       segment.uses.each((stream, mark) => {
-        stream.passed(mark).then(() => this.serve(), () => undefined);
+        stream.passed(mark).then(
+          () => this.serve(),
+          () => undefined,
+        );
       });
     }
   }

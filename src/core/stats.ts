@@ -14,7 +14,10 @@ export interface DeviceStats {
   readonly launches: number;
   /** Graphs that were launched. */
   readonly graphLaunches: number;
-  /** Copies that were queued, by direction: `peer` is from another device. Those recorded into graphs do not count. */
+  /**
+   * Copies that were queued, by direction: `peer` is from another device. Those recorded into
+   * graphs do not count.
+   */
   readonly copies: {
     readonly hostToDevice: CopyCount;
     readonly deviceToHost: CopyCount;
@@ -22,15 +25,15 @@ export interface DeviceStats {
     readonly peer: CopyCount;
   };
   /**
-   * Pieces of memory that were ever made: buffers, images, arrays, managed and page-locked memory. Allocations that failed
-   * are none, as soon as that is known.
+   * Pieces of memory that were ever made: buffers, images, arrays, managed and page-locked memory.
+   * Allocations that failed are none, as soon as that is known.
    */
   readonly allocations: number;
   /** Bytes. */
   readonly memory: {
     /**
-     * Held by what is not closed, page-locked memory apart; as asked for, before any rounding. What an allocation asked for
-     * that failed counts until that is known.
+     * Held by what is not closed, page-locked memory apart; as asked for, before any rounding. What
+     * an allocation asked for that failed counts until that is known.
      */
     readonly inUse: number;
     /** The most that {@link inUse} has been. */
@@ -38,8 +41,8 @@ export interface DeviceStats {
     /** Page-locked, by {@link Device.pinned}. */
     readonly pinned: number;
     /**
-     * Held and used by the device's pools, its own and those of {@link Device.createPool}; of all that are open on it.
-     * Undefined where the platform has no pools. cuMemPoolGetAttribute
+     * Held and used by the device's pools, its own and those of {@link Device.createPool}; of all
+     * that are open on it. Undefined where the platform has no pools. cuMemPoolGetAttribute
      */
     readonly poolReserved: number | undefined;
     readonly poolUsed: number | undefined;
@@ -62,7 +65,10 @@ export interface DeviceStats {
     readonly fences: number;
     /** Commands that did not fit into the ring and wait on the JavaScript side. */
     readonly spilled: number;
-    /** Streams that hold their commands back on the runtime thread: too much unfinished work, or a transfer under way. */
+    /**
+     * Streams that hold their commands back on the runtime thread: too much unfinished work, or a
+     * transfer under way.
+     */
     readonly parkedStreams: number;
   };
 }
@@ -97,7 +103,13 @@ export class StreamCounts {
 }
 
 /** The numbers as of now, but for the pools', which are asked for. */
-export async function statsOf({ streams, before, ledger, live, pools }: Counted): Promise<DeviceStats> {
+export async function statsOf({
+  streams,
+  before,
+  ledger,
+  live,
+  pools,
+}: Counted): Promise<DeviceStats> {
   const counts = new StreamCounts();
   counts.merge(before);
   for (const stream of streams) counts.add(stream);
@@ -120,9 +132,12 @@ export async function statsOf({ streams, before, ledger, live, pools }: Counted)
   const numbers = { launches, graphLaunches, copies: Object.freeze(copies), allocations };
   const open = { streams: streams.length, buffers, pinnedBuffers, ...live };
   const pooled = await Promise.all((await pools).map((pool) => pool.statistics()));
-  const sum = (of: 'reserved' | 'used'): number | undefined => (pooled.length === 0 ? undefined : pooled.reduce((total, each) => total + each[of], 0));
+  const sum = (of: 'reserved' | 'used'): number | undefined =>
+    pooled.length === 0 ? undefined : pooled.reduce((total, each) => total + each[of], 0);
   return Object.freeze({
-    ...numbers, memory: Object.freeze({ ...memory, poolReserved: sum('reserved'), poolUsed: sum('used') }), live: Object.freeze(open),
+    ...numbers,
+    memory: Object.freeze({ ...memory, poolReserved: sum('reserved'), poolUsed: sum('used') }),
+    live: Object.freeze(open),
     queue: Object.freeze(queue),
   });
 }

@@ -1,6 +1,7 @@
 /**
- * Stream memory operations: a stream writes a number into memory, or waits for one, between its other work. They are the
- * means of ordering where tracking must not step in: a write that releases a waiting stream cannot wait for it.
+ * Stream memory operations: a stream writes a number into memory, or waits for one, between its
+ * other work. They are the means of ordering where tracking must not step in: a write that releases
+ * a waiting stream cannot wait for it.
  */
 import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -16,7 +17,9 @@ import type { Stream } from './stream.js';
 
 /** The dtypes that stream memory operations know. */
 export type ValueType = 'u32' | 'u64';
-/** What they work on: buffers of `device.allocPlain` and `device.pinned`, and variables of modules. */
+/**
+ * What they work on: buffers of `device.allocPlain` and `device.pinned`, and variables of modules.
+ */
 export type ValueBuffer<D extends ValueType> = DeviceBuffer<D> | PinnedBuffer<D>;
 /** An element of such a buffer. */
 export type Value<D extends ValueType> = D extends 'u64' ? bigint | number : number;
@@ -27,43 +30,77 @@ export type ValueCondition = keyof typeof CONDITIONS;
 
 /** Queues a wait for `condition`, or a write where there is none. */
 export function streamValue(
-  stream: Stream, buffer: ValueBuffer<ValueType> | ManagedBuffer, index: number, value: number | bigint, condition: ValueCondition | undefined,
+  stream: Stream,
+  buffer: ValueBuffer<ValueType> | ManagedBuffer,
+  index: number,
+  value: number | bigint,
+  condition: ValueCondition | undefined,
 ): Pending {
   const { runtime } = stream;
   const call = condition === undefined ? 'writeValue' : 'waitValue';
   stream.check();
-  if (!(buffer instanceof DeviceBuffer || buffer instanceof PinnedBuffer || buffer instanceof ManagedBuffer)) {
+  if (!(
+    buffer instanceof DeviceBuffer ||
+    buffer instanceof PinnedBuffer ||
+    buffer instanceof ManagedBuffer
+  )) {
     throw invalid('buffer', 'a buffer of u32 or u64', buffer);
   }
   buffer.checkAlive();
-  if (buffer.device.runtime !== runtime) throw invalid('buffer', `a buffer of ${stream.device.title}`, buffer);
+  if (buffer.device.runtime !== runtime)
+    throw invalid('buffer', `a buffer of ${stream.device.title}`, buffer);
   const { dtype } = buffer;
   if (dtype.name !== 'u32' && dtype.name !== 'u64') {
-    const fix = buffer instanceof DeviceBuffer ? 'To see the same bytes as one of them use buffer.reinterpret(u32).' : `Write await device.pinned(u32, ${buffer.length}).`;
+    const fix =
+      buffer instanceof DeviceBuffer
+        ? 'To see the same bytes as one of them use buffer.reinterpret(u32).'
+        : `Write await device.pinned(u32, ${buffer.length}).`;
     throw invalid('buffer', 'a buffer of u32 or u64', buffer, fix);
   }
   if (buffer instanceof ManagedBuffer) throw refused(buffer, 'Managed memory does not serve');
-  if (buffer instanceof DeviceBuffer && buffer.memory.pooled) throw refused(buffer, 'Memory of device.alloc comes from a pool and does not serve');
+  if (buffer instanceof DeviceBuffer && buffer.memory.pooled)
+    throw refused(buffer, 'Memory of device.alloc comes from a pool and does not serve');
   const { memory } = buffer;
   checkInteger('index', index, 0, buffer.length - 1);
   const number = dtype.name === 'u32' ? checkedU32(value) : checkedU64(value);
-  if (condition !== undefined && !(typeof condition === 'string' && Object.hasOwn(CONDITIONS, condition))) {
+  if (
+    condition !== undefined &&
+    !(typeof condition === 'string' && Object.hasOwn(CONDITIONS, condition))
+  ) {
     throw invalid('condition', `one of ${Object.keys(CONDITIONS).join(', ')}`, condition);
   }
   stream.checkNotCaptured(`stream.${call}()`, 'call it before or after graph.launch()');
   if (!runtime.info.memoryOperations) {
-    throw new CudaError('ERR_CUDA_UNSUPPORTED', `stream.${call}: ${stream.device.name} has no stream memory operations here; order the work with events`);
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `stream.${call}: ${stream.device.name} has no stream memory operations here; order the ` +
+        'work with events',
+    );
   }
   const root = runtime.nextRoot();
-  runtime.name(root, { toString: () => `${call} ${String(value)} at ${index} of ${buffer.toString()}` });
+  runtime.name(root, {
+    toString: () => `${call} ${String(value)} at ${index} of ${buffer.toString()}`,
+  });
   // Only for the memory to be there.
-  if (memory instanceof Allocation && memory.stream !== stream) stream.waitFor(memory.stream, memory.mark);
+  if (memory instanceof Allocation && memory.stream !== stream)
+    stream.waitFor(memory.stream, memory.mark);
   const { freeGate } = stream.shared;
   if (condition !== undefined) freeGate.hold(stream);
-  const body = stream.begin(condition === undefined ? OP.writeValue : OP.waitValue, condition === undefined ? 10 : 11, root);
+  const body = stream.begin(
+    condition === undefined ? OP.writeValue : OP.waitValue,
+    condition === undefined ? 10 : 11,
+    root,
+  );
   const words = runtime.ring.memory;
-  words[body] = memory.handle | ((condition === undefined ? ACCESS_WRITE : ACCESS_READ) << ACCESS_SHIFT);
-  putInt64(words, body + 1, buffer.byteOffset + index * dtype.bytes + (buffer instanceof PinnedBuffer ? buffer.memory.deviceOffset : 0));
+  words[body] =
+    memory.handle | ((condition === undefined ? ACCESS_WRITE : ACCESS_READ) << ACCESS_SHIFT);
+  putInt64(
+    words,
+    body + 1,
+    buffer.byteOffset +
+      index * dtype.bytes +
+      (buffer instanceof PinnedBuffer ? buffer.memory.deviceOffset : 0),
+  );
   words[body + 3] = Number(number & 0xffffffffn) | 0;
   words[body + 4] = Number(number >> 32n) | 0;
   words[body + 5] = dtype.bytes * 8;
@@ -77,7 +114,12 @@ export function streamValue(
 /** The driver refuses such memory (CUDA_ERROR_INVALID_VALUE, driver 580). */
 function refused(buffer: DeviceBuffer | ManagedBuffer, why: string): CudaArgumentError {
   const make = `(${buffer.dtype.name}, ${buffer.length})`;
-  return invalid('buffer', 'memory of device.allocPlain or page-locked memory', buffer, `${why}: write await device.allocPlain${make} or await device.pinned${make}.`);
+  return invalid(
+    'buffer',
+    'memory of device.allocPlain or page-locked memory',
+    buffer,
+    `${why}: write await device.allocPlain${make} or await device.pinned${make}.`,
+  );
 }
 
 function checkedU32(value: unknown): bigint {
@@ -90,6 +132,7 @@ function checkedU64(value: unknown): bigint {
     checkInteger('value', value, 0, Number.MAX_SAFE_INTEGER);
     return BigInt(value);
   }
-  if (value < 0n || value >= 1n << 64n) throw invalid('value', 'a bigint from 0n to 2n ** 64n - 1n', value);
+  if (value < 0n || value >= 1n << 64n)
+    throw invalid('value', 'a bigint from 0n to 2n ** 64n - 1n', value);
   return value;
 }

@@ -1,18 +1,35 @@
 /**
  * Streams: queues of device work, each in order, all independent of one another.
  *
- * Same stream: in the order of the calls. Different streams: no guarantee but that of events, and of the tracking that
- * every buffer does: work that uses a buffer waits, on the device, for the work on other streams that it conflicts
- * with.
+ * Same stream: in the order of the calls. Different streams: no guarantee but that of events, and
+ * of the tracking that every buffer does: work that uses a buffer waits, on the device, for the
+ * work on other streams that it conflicts with.
  */
 import { ACCESS_WRITE, FLAG_BYPASS, OP } from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaDisposedError, CudaError } from '../ground/errors.js';
 import { HANDLE, SLOT_CROSSED, SLOT_WORDS } from '../runtime/layout.js';
 import type { Runtime } from '../runtime/runtime.js';
-import { checkBoolean, checkInteger, checkLabel, checkOptions, checkSignal, invalid, isThenable } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkInteger,
+  checkLabel,
+  checkOptions,
+  checkSignal,
+  invalid,
+  isThenable,
+} from '../ground/arguments.js';
 import type { CaptureScope, OutsideCapture } from './capture.js';
-import { copied, enqueued, fenced, graphed, launched, launchesHeard, operationsHeard, tellWait } from './channels.js';
+import {
+  copied,
+  enqueued,
+  fenced,
+  graphed,
+  launched,
+  launchesHeard,
+  operationsHeard,
+  tellWait,
+} from './channels.js';
 import { CopyCounts } from './counts.js';
 import type { Device } from './device.js';
 import { Event } from './event.js';
@@ -30,17 +47,28 @@ import type { Value, ValueBuffer, ValueCondition, ValueType } from './stream-val
 
 /** What {@link Device.createStream} takes. */
 export interface StreamOptions {
-  /** Lower numbers come first; `device.streamPriorities` gives the range. Default 0. cuStreamCreateWithPriority */
+  /**
+   * Lower numbers come first; `device.streamPriorities` gives the range. Default 0.
+   * cuStreamCreateWithPriority
+   */
   priority?: number;
-  /** Whether the stream orders itself with the legacy default stream (no CU_STREAM_NON_BLOCKING). Default false. */
+  /**
+   * Whether the stream orders itself with the legacy default stream (no CU_STREAM_NON_BLOCKING).
+   * Default false.
+   */
   blocking?: boolean;
   /** Shown in errors. */
   label?: string;
 }
 
-/** Events that each stream records after its operations, in turn, while several streams are in use. */
+/**
+ * Events that each stream records after its operations, in turn, while several streams are in use.
+ */
 const EVENTS = 32;
-/** After so many operations that were each awaited at once the next launch's fence is made ahead; and how many go without after one that was not. */
+/**
+ * After so many operations that were each awaited at once the next launch's fence is made ahead;
+ * and how many go without after one that was not.
+ */
 const FORESIGHT_AWAITS = 4;
 const FORESIGHT_PAUSE = 1000;
 /** In the place of an operation's number, so that one question covers both. */
@@ -71,7 +99,10 @@ export class Stream implements Disposable {
   readonly copies = new CopyCounts();
   /** Number of the last operation that frees memory. @internal */
   lastFree = 0;
-  /** The capture that this stream is part of, or that it is kept out of while its function runs. @internal */
+  /**
+   * The capture that this stream is part of, or that it is kept out of while its function runs.
+   * @internal
+   */
   capturing: CaptureScope | OutsideCapture | undefined = undefined;
   /** @internal */
   readonly shared: SharedDevice;
@@ -80,14 +111,18 @@ export class Stream implements Disposable {
   private done = 0;
   private readonly fences: { seq: number; mark: number }[] = [];
   /**
-   * Whether the next launch will be awaited, as so many operations before it were; and the fence that was made for the last
-   * one: its operation, 0 where there is none, or {@link NOTHING_QUEUED}.
+   * Whether the next launch will be awaited, as so many operations before it were; and the fence
+   * that was made for the last one: its operation, 0 where there is none, or
+   * {@link NOTHING_QUEUED}.
    */
   private foresees = false;
   private awaitedInRow = 0;
   private aheadMark = NOTHING_QUEUED;
   private aheadSeq = 0;
-  /** The operation up to which all is over once a thread of the host has come so far; see {@link endsWith}. */
+  /**
+   * The operation up to which all is over once a thread of the host has come so far; see
+   * {@link endsWith}.
+   */
   private hostMark = NOTHING_QUEUED;
   private hostWords: Int32Array | undefined = undefined;
   private hostAt = 0;
@@ -116,7 +151,10 @@ export class Stream implements Disposable {
     this.label = label;
     this.flags = blocking ? 0 : CU_STREAM_NON_BLOCKING;
     this.slot = this.runtime.takeSlot();
-    this.crossings = Atomics.load(this.runtime.shared.slots, this.slot.index * SLOT_WORDS + SLOT_CROSSED);
+    this.crossings = Atomics.load(
+      this.runtime.shared.slots,
+      this.slot.index * SLOT_WORDS + SLOT_CROSSED,
+    );
     const root = this.runtime.ownRoot();
     this.runtime.name(root, `createStream (${this.title})`);
     this.runtime.streamTitles.set(this.slot.index, this.title);
@@ -130,18 +168,19 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Waits, without blocking, until everything queued so far is done, whether it succeeded or not. A fence:
-   * cuStreamWriteValue32.
+   * Waits, without blocking, until everything queued so far is done, whether it succeeded or not. A
+   * fence: cuStreamWriteValue32.
    *
-   * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured. Rejects where the device is lost or closed,
-   * or with the signal's reason
+   * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured. Rejects where the
+   *   device is lost or closed, or with the signal's reason
    */
   sync(options: WaitOptions = {}): Promise<void> {
     this.check();
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
-    if (this.captureScope !== undefined) throw captureError('stream.sync()', 'await the graph\'s launch instead');
+    if (this.captureScope !== undefined)
+      throw captureError('stream.sync()', "await the graph's launch instead");
     const passed = this.passed(this.mark);
     return signal === undefined ? passed : abortable(passed, signal);
   }
@@ -156,7 +195,8 @@ export class Stream implements Disposable {
     if (event !== undefined && !(event instanceof Event)) throw invalid('event', 'an Event', event);
     const target = event ?? new Event(this.device, {});
     target.check();
-    if (target.device.runtime !== this.runtime) throw invalid('event', `an event of ${this.device.title}`, event);
+    if (target.device.runtime !== this.runtime)
+      throw invalid('event', `an event of ${this.device.title}`, event);
     target.renew(this);
     const body = this.begin(OP.record, 5, this.nextRoot());
     this.runtime.ring.memory[body] = target.handle;
@@ -166,12 +206,13 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Makes what is queued on this stream from here on wait for an event, or for everything queued so far on another
-   * stream. On the device: cuStreamWaitEvent; JavaScript does not wait. The other stream, or the event's, may be one of
-   * another device; work of a device that was lost or closed is not waited for.
+   * Makes what is queued on this stream from here on wait for an event, or for everything queued so
+   * far on another stream. On the device: cuStreamWaitEvent; JavaScript does not wait. The other
+   * stream, or the event's, may be one of another device; work of a device that was lost or closed
+   * is not waited for.
    *
-   * @throws CudaError with code ERR_CUDA_CAPTURE for another device while either stream is captured, and in a capture for a
-   * stream or an event that is no part of it
+   * @throws CudaError with code ERR_CUDA_CAPTURE for another device while either stream is
+   *   captured, and in a capture for a stream or an event that is no part of it
    */
   wait(on: Event | Stream): void {
     this.check();
@@ -179,13 +220,19 @@ export class Stream implements Disposable {
       if (on === this) return;
       if (on.runtime !== this.runtime) {
         on.check();
-        if (this.captureScope !== undefined || on.captureScope !== undefined) throw acrossInCapture();
+        if (this.captureScope !== undefined || on.captureScope !== undefined)
+          throw acrossInCapture();
         this.checkInside();
         this.waitFor(on, on.mark);
         return;
       }
-      if (on.captureScope !== undefined && this.captureScope === undefined) on.captureScope.join(this);
-      if (this.captureScope !== on.captureScope) throw captureError('waiting for a stream outside the capture', 'wait for it before the capture or before graph.launch()');
+      if (on.captureScope !== undefined && this.captureScope === undefined)
+        on.captureScope.join(this);
+      if (this.captureScope !== on.captureScope)
+        throw captureError(
+          'waiting for a stream outside the capture',
+          'wait for it before the capture or before graph.launch()',
+        );
       this.checkInside();
       this.waitFor(on, on.mark);
       return;
@@ -204,48 +251,61 @@ export class Stream implements Disposable {
     this.checkInside();
     if (this.captureScope !== undefined) {
       if (!on.isRecorded) return;
-      if (on.scope !== this.captureScope) throw captureError('waiting for an event that was recorded outside of the capture', 'wait for it before the capture or before graph.launch(), or record it again on a stream of the capture');
+      if (on.scope !== this.captureScope)
+        throw captureError(
+          'waiting for an event that was recorded outside of the capture',
+          'wait for it before the capture or before graph.launch(), or record it again on a ' +
+            'stream of the capture',
+        );
     }
     this.waitEvent(on.handle);
   }
 
   /**
-   * Writes a number into one element of a buffer, in stream order. With {@link waitValue} it orders work where there is no
-   * event to wait for: kernels that signal on their way, page-locked memory that JavaScript reads.
+   * Writes a number into one element of a buffer, in stream order. With {@link waitValue} it orders
+   * work where there is no event to wait for: kernels that signal on their way, page-locked memory
+   * that JavaScript reads.
    *
-   * Neither of the two is tracked: they do not wait for other work on the buffer, nor it for them; only the buffer's memory
-   * is kept. cuStreamWriteValue32, cuStreamWriteValue64
+   * Neither of the two is tracked: they do not wait for other work on the buffer, nor it for them;
+   * only the buffer's memory is kept. cuStreamWriteValue32, cuStreamWriteValue64
    *
-   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers), made by {@link Device.allocPlain} or
-   * {@link Device.pinned}, or a variable of a module: the driver takes no memory of pools, so none of {@link Device.alloc},
-   * and no managed memory
-   * @throws CudaArgumentError for other memory, another dtype, an index outside of the buffer, a value that the dtype cannot hold;
-   * CudaError with code ERR_CUDA_CAPTURE while the stream is captured, ERR_CUDA_UNSUPPORTED where the platform has no stream
-   * memory operations
+   * @param buffer of u32 (values are numbers) or u64 (bigints, or whole numbers), made by
+   *   {@link Device.allocPlain} or {@link Device.pinned}, or a variable of a module: the driver
+   *   takes no memory of pools, so none of {@link Device.alloc}, and no managed memory
+   * @throws CudaArgumentError for other memory, another dtype, an index outside of the buffer, a
+   *   value that the dtype cannot hold; CudaError with code ERR_CUDA_CAPTURE while the stream is
+   *   captured, ERR_CUDA_UNSUPPORTED where the platform has no stream memory operations
    */
   writeValue<D extends ValueType>(buffer: ValueBuffer<D>, index: number, value: Value<D>): Pending {
     return streamValue(this, buffer, index, value, undefined);
   }
 
   /**
-   * Makes what is queued behind wait, on the device, until one element of a buffer meets a condition. JavaScript does not
-   * wait, nor do other streams. As for {@link writeValue}, nothing is tracked: initialise the element, and wait for that,
-   * before. While a stream waits, no memory is freed that was not made by {@link Device.alloc}: it is when the stream has
-   * gone on. cuStreamWaitValue32, cuStreamWaitValue64
+   * Makes what is queued behind wait, on the device, until one element of a buffer meets a
+   * condition. JavaScript does not wait, nor do other streams. As for {@link writeValue}, nothing
+   * is tracked: initialise the element, and wait for that, before. While a stream waits, no memory
+   * is freed that was not made by {@link Device.alloc}: it is when the stream has gone on.
+   * cuStreamWaitValue32, cuStreamWaitValue64
    *
    * @param buffer as for {@link writeValue}
-   * @param condition `geq`, the default: element - value, as a signed number, is at least 0. `eq`: equal. `and`: some bit
-   * is set in both. `nor`: some bit is set in neither
+   * @param condition `geq`, the default: element - value, as a signed number, is at least 0. `eq`:
+   *   equal. `and`: some bit is set in both. `nor`: some bit is set in neither
    */
-  waitValue<D extends ValueType>(buffer: ValueBuffer<D>, index: number, value: Value<D>, condition: ValueCondition = 'geq'): Pending {
+  waitValue<D extends ValueType>(
+    buffer: ValueBuffer<D>,
+    index: number,
+    value: Value<D>,
+    condition: ValueCondition = 'geq',
+  ): Pending {
     return streamValue(this, buffer, index, value, condition);
   }
 
   /**
-   * Runs a function of the host in stream order: it starts when all work before it is done, and the work behind it
-   * waits until it has returned or its promise has settled. Gives what the function gives, or rejects with what it threw;
-   * the stream goes on either way. Rejects without waiting for it where the device is lost or closed meanwhile. The function must not
-   * wait for this stream, which waits for it.
+   * Runs a function of the host in stream order: it starts when all work before it is done, and the
+   * work behind it waits until it has returned or its promise has settled. Gives what the function
+   * gives, or rejects with what it threw; the stream goes on either way. Rejects without waiting
+   * for it where the device is lost or closed meanwhile. The function must not wait for this
+   * stream, which waits for it.
    *
    * @throws CudaError with code ERR_CUDA_CAPTURE while the stream is captured
    */
@@ -255,7 +315,10 @@ export class Stream implements Disposable {
     this.checkNotCaptured('stream.call()', 'call the function before or after graph.launch()');
     const { runtime, transferSlot } = this;
     // A fence in any case: behind it is known whether the stream could be made.
-    const before = this.mark === 0 ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index) : this.passed(this.mark);
+    const before =
+      this.mark === 0
+        ? runtime.wait(this.slot, this.fenceAt(0, true), this.slot.index)
+        : this.passed(this.mark);
     const held = runtime.nextHold(transferSlot);
     const work: Held = { kind: 'call', operation: 0, name: 'stream.call', memory: [] };
     this.hold(transferSlot, held, work);
@@ -268,7 +331,11 @@ export class Stream implements Disposable {
         const result = callback();
         if (result instanceof Pending && result.isOf(this)) {
           // Unclaimed: it goes on once this function has failed.
-          throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'stream.call: the function returned work of the stream that it holds, which waits for the function. Queue it behind the call, or on another stream.');
+          throw new CudaError(
+            'ERR_CUDA_INVALID_ARGUMENT',
+            'stream.call: the function returned work of the stream that it holds, which ' +
+              'waits for the function. Queue it behind the call, or on another stream.',
+          );
         }
         return isThenable(result) ? await runtime.completion.orEnd(result) : result;
       } finally {
@@ -279,8 +346,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Resolves when all that was queued on any stream is in the ring of the runtime thread, which has a fixed size:
-   * back-pressure for producers without awaits.
+   * Resolves when all that was queued on any stream is in the ring of the runtime thread, which has
+   * a fixed size: back-pressure for producers without awaits.
    */
   ready(): Promise<void> {
     this.check();
@@ -288,13 +355,14 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Records the work that `body` queues on this stream as a graph instead of running it. Another stream joins by waiting,
-   * with {@link wait}, for one that is captured or for an event recorded there; to queue something on one of the same
-   * device that has not joined is an error, unless `options.unjoined` says that it is meant to run at once. `body` is synchronous and only queues. cuStreamBeginCapture in relaxed mode, cuStreamEndCapture,
-   * cuGraphInstantiate
+   * Records the work that `body` queues on this stream as a graph instead of running it. Another
+   * stream joins by waiting, with {@link wait}, for one that is captured or for an event recorded
+   * there; to queue something on one of the same device that has not joined is an error, unless
+   * `options.unjoined` says that it is meant to run at once. `body` is synchronous and only queues.
+   * cuStreamBeginCapture in relaxed mode, cuStreamEndCapture, cuGraphInstantiate
    *
-   * Rejects with what `body` threw, or with code ERR_CUDA_CAPTURE where it did what cannot be recorded: allocation, copies
-   * from and to plain arrays, {@link call}, waiting.
+   * Rejects with what `body` threw, or with code ERR_CUDA_CAPTURE where it did what cannot be
+   * recorded: allocation, copies from and to plain arrays, {@link call}, waiting.
    */
   capture(body: (stream: Stream) => void, options: CaptureOptions = {}): Promise<Graph> {
     this.check();
@@ -305,9 +373,13 @@ export class Stream implements Disposable {
   close(): void {
     if (this.closed) return;
     if (this === this.device.stream && !this.device.closing) {
-      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'device.stream belongs to its device: close the device instead');
+      throw new CudaError(
+        'ERR_CUDA_INVALID_ARGUMENT',
+        'device.stream belongs to its device: close the device instead',
+      );
     }
-    if (this.captureScope !== undefined) throw captureError('stream.close()', 'close the stream after the capture');
+    if (this.captureScope !== undefined)
+      throw captureError('stream.close()', 'close the stream after the capture');
     // Later users of what this stream wrote wait for its last event.
     if (this.runtime.lost === undefined && this.mark > 0) this.recordAll();
     this.closed = true;
@@ -327,7 +399,10 @@ export class Stream implements Disposable {
 
   toString(): string {
     const { device, label, slot } = this;
-    return `Stream ${label === undefined ? slot.index : `'${label}'`} on ${device.kind}:${device.ordinal} ${device.name}${this.closed ? ', closed' : ''}`;
+    return (
+      `Stream ${label === undefined ? slot.index : `'${label}'`} on ` +
+      `${device.kind}:${device.ordinal} ${device.name}${this.closed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -352,7 +427,10 @@ export class Stream implements Disposable {
     if (this.capturing !== undefined) throw captureError(what, fix);
   }
 
-  /** Lets `queue` queue on this stream although a capture keeps it out: what runs at once, and is meant to. @internal */
+  /**
+   * Lets `queue` queue on this stream although a capture keeps it out: what runs at once, and is
+   * meant to. @internal
+   */
   besideCapture<T>(queue: () => T): T {
     const { capturing } = this;
     if (capturing?.outside !== true) return queue();
@@ -372,7 +450,11 @@ export class Stream implements Disposable {
   /** @internal */
   check(): void {
     // Without a label no number: another stream may have it by now.
-    if (this.closed) throw new CudaDisposedError(`${this.label === undefined ? 'stream' : this.title}: used after it was closed. Make another with device.createStream().`);
+    if (this.closed)
+      throw new CudaDisposedError(
+        `${this.label === undefined ? 'stream' : this.title}: used after it was closed. Make ` +
+          'another with device.createStream().',
+      );
     this.device.check();
   }
 
@@ -383,7 +465,10 @@ export class Stream implements Disposable {
 
   /** Begins a command of this stream. Returns where its own words begin. @internal */
   begin(op: number, words: number, root: number, flags = 0): number {
-    const event = this.shared.attentive && this.capturing === undefined && (flags & FLAG_BYPASS) === 0 ? this.eventBehind(op) : 0;
+    const event =
+      this.shared.attentive && this.capturing === undefined && (flags & FLAG_BYPASS) === 0
+        ? this.eventBehind(op)
+        : 0;
     return this.runtime.ring.begin(op, flags, words, root, this.slot.index, event);
   }
 
@@ -394,16 +479,21 @@ export class Stream implements Disposable {
     return this.end();
   }
 
-  /** {@link commit} of a kernel: kernels and graphs are what programs await one by one. @internal */
+  /**
+   * {@link commit} of a kernel: kernels and graphs are what programs await one by one. @internal
+   */
   commitLaunch(): number {
-    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined) return this.commitAhead();
+    if (this.foresees && this.aheadMark === 0 && this.capturing === undefined)
+      return this.commitAhead();
     return launchesHeard() ? this.endAloud(undefined) : this.endQuietly();
   }
 
   /** {@link commit} of a graph. @internal */
   commitGraph(): number {
     this.graphLaunches++;
-    return this.foresees && this.aheadMark === 0 && this.capturing === undefined ? this.commitAhead() : this.end();
+    return this.foresees && this.aheadMark === 0 && this.capturing === undefined
+      ? this.commitAhead()
+      : this.end();
   }
 
   private end(): number {
@@ -426,7 +516,10 @@ export class Stream implements Disposable {
     this.aheadMark = 0;
   }
 
-  /** Ends the command and tells of it. Read before, told after: a listener may queue something itself. */
+  /**
+   * Ends the command and tells of it. Read before, told after: a listener may queue something
+   * itself.
+   */
   private endAloud(held: Held | undefined): number {
     const message = queuedOperation(this, held);
     const mark = this.endQuietly();
@@ -439,7 +532,10 @@ export class Stream implements Disposable {
     return mark;
   }
 
-  /** Where each operation is awaited at once its fence goes right behind it, before other streams' commands come. */
+  /**
+   * Where each operation is awaited at once its fence goes right behind it, before other streams'
+   * commands come.
+   */
   private commitAhead(): number {
     if (operationsHeard()) return this.endAloud(undefined);
     const mark = ++this.mark;
@@ -448,12 +544,17 @@ export class Stream implements Disposable {
     return mark;
   }
 
-  /** Queues a wait on `other` for everything up to `mark`, where it is not known to be over. @internal */
+  /**
+   * Queues a wait on `other` for everything up to `mark`, where it is not known to be over.
+   * @internal
+   */
   waitFor(other: Stream, mark: number): void {
-    // A stream that is kept out of a capture of its own device can be waited for by those of others.
+    // A stream that is kept out of a capture of its own device can be waited for by those of
+    // others.
     const beside = other.capturing?.outside === true && other.runtime !== this.runtime;
     if (this.capturing !== undefined || (other.capturing !== undefined && !beside)) {
-      if (this.captureScope !== undefined && this.capturing === other.capturing) this.captureScope.depend(this, other);
+      if (this.captureScope !== undefined && this.capturing === other.capturing)
+        this.captureScope.depend(this, other);
       return;
     }
     // What is known to be over is not looked for among what was waited for.
@@ -496,8 +597,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Queues a wait for an event of another device, which says when the event's record has been issued. Until this stream
-   * has waited, the event stays as it is; then `giveBack` is called.
+   * Queues a wait for an event of another device, which says when the event's record has been
+   * issued. Until this stream has waited, the event stays as it is; then `giveBack` is called.
    */
   private waitAcross(from: SharedDevice, event: number, giveBack: () => void): void {
     const { runtime } = from;
@@ -505,7 +606,8 @@ export class Stream implements Disposable {
     const announced = runtime.ring.begin(OP.announce, 0, 6, 0, -1, 0);
     runtime.ring.memory[announced] = event;
     // The driver of a GPU waits for events of other GPUs itself.
-    runtime.ring.memory[announced + 1] = this.device.kind === 'cuda' && runtime.config.provider === 'libcuda' ? 0 : 1;
+    runtime.ring.memory[announced + 1] =
+      this.device.kind === 'cuda' && runtime.config.provider === 'libcuda' ? 0 : 1;
     runtime.ring.commit();
     this.crossings = (this.crossings + 1) | 0;
     const value = this.crossings;
@@ -520,12 +622,19 @@ export class Stream implements Disposable {
   }
 
   /**
-   * An operation of several parts comes next: what was queued before it gets an event of its own, unless it is known to be
-   * over, so that whoever waits for it later does not wait for what comes now. @internal
+   * An operation of several parts comes next: what was queued before it gets an event of its own,
+   * unless it is known to be over, so that whoever waits for it later does not wait for what comes
+   * now. @internal
    */
   separate(): void {
     const { mark } = this;
-    if (!this.shared.multi || this.capturing !== undefined || (this.eventMarks[mark % EVENTS] ?? 0) >= mark || this.hasPassed(mark)) return;
+    if (
+      !this.shared.multi ||
+      this.capturing !== undefined ||
+      (this.eventMarks[mark % EVENTS] ?? 0) >= mark ||
+      this.hasPassed(mark)
+    )
+      return;
     this.recordAll();
   }
 
@@ -566,14 +675,20 @@ export class Stream implements Disposable {
     if (mark <= this.done) return true;
     const { fences } = this;
     let passed = 0;
-    while (passed < fences.length && this.runtime.completion.passed(this.slot, fences[passed]!.seq)) {
+    while (
+      passed < fences.length &&
+      this.runtime.completion.passed(this.slot, fences[passed]!.seq)
+    ) {
       this.done = fences[passed++]!.mark;
     }
     if (passed > 0) fences.splice(0, passed);
     return mark <= this.done;
   }
 
-  /** Kernels that were launched: every operation but the others, so that launches need not count. @internal */
+  /**
+   * Kernels that were launched: every operation but the others, so that launches need not count.
+   * @internal
+   */
   get launches(): number {
     return this.mark - this.others - this.graphLaunches;
   }
@@ -588,12 +703,19 @@ export class Stream implements Disposable {
   passed(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
     if (this.capturing !== undefined && !this.capturing.outside) {
-      return Promise.reject(captureError('awaiting captured work', 'it runs when the graph is launched: await graph.launch(stream)'));
+      return Promise.reject(
+        captureError(
+          'awaiting captured work',
+          'it runs when the graph is launched: await graph.launch(stream)',
+        ),
+      );
     }
     return this.awaited(mark, true);
   }
 
-  /** As {@link passed}, for what nobody may ever await: does not look for the end at once. @internal */
+  /**
+   * As {@link passed}, for what nobody may ever await: does not look for the end at once. @internal
+   */
   passedLater(mark: number): Promise<void> {
     if (this.hasPassed(mark)) return this.runtime.completion.end();
     return this.awaited(mark, false);
@@ -610,7 +732,10 @@ export class Stream implements Disposable {
     return this.runtime.wait(this.slot, this.fenceAt(mark, true), this.slot.index, spin);
   }
 
-  /** Whether everything up to `mark` is over within a few microseconds; writes a fence to find out. @internal */
+  /**
+   * Whether everything up to `mark` is over within a few microseconds; writes a fence to find out.
+   * @internal
+   */
   passesSoon(mark: number): boolean {
     if (this.hasPassed(mark)) return this.runtime.completion.mayEndNow();
     if (this.capturing !== undefined || this.runtime.lost !== undefined) return false;
@@ -628,10 +753,14 @@ export class Stream implements Disposable {
   private seen(mark: number): boolean {
     if (this.fences.length === 0) {
       const last = this.mark;
-      const seq = this.aheadMark === last ? this.aheadSeq : this.runtime.fence(this.slot, this.slot.index, 0, true);
+      const seq =
+        this.aheadMark === last
+          ? this.aheadSeq
+          : this.runtime.fence(this.slot, this.slot.index, 0, true);
       this.aheadMark = 0;
       if (this.hostMark === last) this.foretell(seq);
-      if (mark === last && this.runtime.completion.hot) this.foresees = ++this.awaitedInRow >= FORESIGHT_AWAITS;
+      if (mark === last && this.runtime.completion.hot)
+        this.foresees = ++this.awaitedInRow >= FORESIGHT_AWAITS;
       if (this.runtime.passesSoon(this.slot, seq)) {
         this.done = last;
         return true;
@@ -642,9 +771,13 @@ export class Stream implements Disposable {
     return this.runtime.passesSoon(this.slot, this.fenceAt(mark, true)) && this.hasPassed(mark);
   }
 
-  /** Somebody awaits what waits for `mark` already: looks for a few microseconds whether it ends. @internal */
+  /**
+   * Somebody awaits what waits for `mark` already: looks for a few microseconds whether it ends.
+   * @internal
+   */
   lookFor(mark: number): void {
-    if (this.hasPassed(mark) || this.capturing !== undefined || this.runtime.lost !== undefined) return;
+    if (this.hasPassed(mark) || this.capturing !== undefined || this.runtime.lost !== undefined)
+      return;
     this.runtime.completion.spinFor(this.slot, this.fenceAt(mark, true));
   }
 
@@ -661,8 +794,9 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Everything queued so far is over once the word comes to the value, which some thread of the host stores when it is done: whoever waits
-   * for it need not hear of that by way of the device. @internal
+   * Everything queued so far is over once the word comes to the value, which some thread of the
+   * host stores when it is done: whoever waits for it need not hear of that by way of the device.
+   * @internal
    */
   endsWith(words: Int32Array, at: number, value: number): void {
     this.hostMark = this.mark;
@@ -686,8 +820,8 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Slot of the stream's transfers and calls. One is enough: each begins when the stream has come to its hold, so when
-   * the hold before it was released. @internal
+   * Slot of the stream's transfers and calls. One is enough: each begins when the stream has come
+   * to its hold, so when the hold before it was released. @internal
    */
   get transferSlot(): CompletionSlot {
     this.transfers ??= this.runtime.takeSlot();
@@ -695,8 +829,9 @@ export class Stream implements Disposable {
   }
 
   /**
-   * Holds what is queued behind until `slot` is released with `value`. Returns the number of an operation that is over
-   * when the hold is. `held` says what for; without it nobody is told. @internal
+   * Holds what is queued behind until `slot` is released with `value`. Returns the number of an
+   * operation that is over when the hold is. `held` says what for; without it nobody is told.
+   * @internal
    */
   hold(slot: CompletionSlot, value: number, held?: Held): number {
     if (held !== undefined) this.shared.recorder?.before(this, OP.hold);
@@ -711,7 +846,10 @@ export class Stream implements Disposable {
     return this.shared.multi ? this.recordAll() : mark;
   }
 
-  /** Work of the host that holds the stream begins: at once, where the runtime thread may not have come to its command. @internal */
+  /**
+   * Work of the host that holds the stream begins: at once, where the runtime thread may not have
+   * come to its command. @internal
+   */
   begins(work: Held): void {
     if (this.shared.recorder !== undefined) work.begun = performance.now();
   }
@@ -729,10 +867,18 @@ export class Stream implements Disposable {
   /** Whether {@link order} has something to do: in most programs it has not. */
   private mustOrder(resource: Resource, access: number): boolean {
     const { writer } = resource;
-    return this.capturing !== undefined || resource.elsewhere || (writer !== this && writer !== undefined) || (resource.readerCount !== 0 && (access & ACCESS_WRITE) !== 0);
+    return (
+      this.capturing !== undefined ||
+      resource.elsewhere ||
+      (writer !== this && writer !== undefined) ||
+      (resource.readerCount !== 0 && (access & ACCESS_WRITE) !== 0)
+    );
   }
 
-  /** Orders one access to `resource`. To be followed by the command and {@link Resource.used}. @internal */
+  /**
+   * Orders one access to `resource`. To be followed by the command and {@link Resource.used}.
+   * @internal
+   */
   order(resource: Resource, access: number): void {
     if (!this.mustOrder(resource, access)) return;
     if (this.capturing === undefined) resource.order(this, access);
@@ -767,9 +913,12 @@ export class Stream implements Disposable {
   /** What is recorded before a command, and the event to record behind it. */
   private eventBehind(op: number): number {
     this.shared.recorder?.before(this, op);
-    // The parts of an operation have one event for all of them, recorded in front of the next one. A graph and a library's calls are most
-    // often all of theirs, and the event comes with them.
-    return this.shared.multi && (this.runtime.held === undefined || op === OP.graphLaunch || op === OP.libraryCall) ? this.nextEvent() : 0;
+    // The parts of an operation have one event for all of them, recorded in front of the next one.
+    // A graph and a library's calls are most often all of theirs, and the event comes with them.
+    return this.shared.multi &&
+      (this.runtime.held === undefined || op === OP.graphLaunch || op === OP.libraryCall)
+      ? this.nextEvent()
+      : 0;
   }
 
   private nextEvent(): number {
@@ -798,7 +947,8 @@ export class Stream implements Disposable {
     } catch {
       return;
     }
-    // Not sooner: until the fence has passed, the runtime thread may ask the driver about the stream.
+    // Not sooner: until the fence has passed, the runtime thread may ask the driver about the
+    // stream.
     const root = runtime.nextRoot();
     const body = runtime.ring.begin(OP.streamDestroy, 0, 5, root, this.slot.index, 0);
     runtime.ring.memory[body] = this.slot.index;
@@ -829,7 +979,10 @@ export function recordEvent(stream: Stream, handle: number): void {
   runtime.ring.commit();
 }
 
-/** Queues the end of an event, at once or behind what the stream in a slot has queued. cuEventDestroy */
+/**
+ * Queues the end of an event, at once or behind what the stream in a slot has queued.
+ * cuEventDestroy
+ */
 export function destroyEvent(runtime: Runtime, handle: number, slot = -1): void {
   const body = runtime.ring.begin(OP.eventDestroy, 0, 5, 0, slot, 0);
   runtime.ring.memory[body] = handle;
@@ -837,17 +990,25 @@ export function destroyEvent(runtime: Runtime, handle: number, slot = -1): void 
   runtime.handles.give(handle);
 }
 
-/** The event is not announced any more: its next record will be another. One that could not be made stays what it is. */
+/**
+ * The event is not announced any more: its next record will be another. One that could not be made
+ * stays what it is.
+ */
 export function takenBack(runtime: Runtime, event: number): void {
   const { status } = runtime.shared;
   if (Atomics.load(status, event) !== HANDLE.failed) Atomics.store(status, event, HANDLE.live);
 }
 
 function acrossInCapture(): CudaError {
-  return captureError('waiting for another device', 'wait before the capture, or on the stream before graph.launch(stream)');
+  return captureError(
+    'waiting for another device',
+    'wait before the capture, or on the stream before graph.launch(stream)',
+  );
 }
 
 export function captureError(what: string, fix: string): CudaError {
-  return new CudaError('ERR_CUDA_CAPTURE', `${what} is not possible while the stream is being captured: ${fix}.`);
+  return new CudaError(
+    'ERR_CUDA_CAPTURE',
+    `${what} is not possible while the stream is being captured: ${fix}.`,
+  );
 }
-

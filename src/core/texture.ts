@@ -1,6 +1,7 @@
 /**
- * Textures and surfaces: objects through which kernels reach texels by coordinates. A kernel takes them as 64-bit
- * arguments; what they read or write is tracked as the memory that they were made of.
+ * Textures and surfaces: objects through which kernels reach texels by coordinates. A kernel takes
+ * them as 64-bit arguments; what they read or write is tracked as the memory that they were made
+ * of.
  */
 import { CudaDisposedError } from '../ground/errors.js';
 import type { ProcedureArguments } from '../runtime/procedures.js';
@@ -18,17 +19,26 @@ import { texelFormat } from './texel-format.js';
 export type AddressMode = 'wrap' | 'clamp' | 'mirror' | 'border';
 
 /** What a texture can be made of. */
-export type TextureSource<D extends DTypeName = DTypeName> = DeviceArray<D> | DeviceBuffer2D<D> | DeviceBuffer<D>;
+export type TextureSource<D extends DTypeName = DTypeName> =
+  DeviceArray<D> | DeviceBuffer2D<D> | DeviceBuffer<D>;
 
 /** How a texture reads. */
 export interface TextureOptions {
-  /** One for all dimensions, or one for each. `wrap` and `mirror` need normalized coordinates. Default `clamp`. */
+  /**
+   * One for all dimensions, or one for each. `wrap` and `mirror` need normalized coordinates.
+   * Default `clamp`.
+   */
   addressMode?: AddressMode | readonly AddressMode[];
   /** `linear` weighs the texels around, for texels that are read as floats. Default `point`. */
   filter?: 'point' | 'linear';
-  /** `normalized` coordinates go from 0 to 1, those in `texels` from 0 to the size. Default `texels`. */
+  /**
+   * `normalized` coordinates go from 0 to 1, those in `texels` from 0 to the size. Default
+   * `texels`.
+   */
   coordinates?: 'texels' | 'normalized';
-  /** `normalized` reads integers of 8 and 16 bits as floats of [0, 1] or [-1, 1]. Default `element`. */
+  /**
+   * `normalized` reads integers of 8 and 16 bits as floats of [0, 1] or [-1, 1]. Default `element`.
+   */
   read?: 'element' | 'normalized';
   /** Texels of u8 are sRGB, and read as linear. Default false. */
   srgb?: boolean;
@@ -42,7 +52,12 @@ type Description = ProcedureArguments<'createTexture'>[1];
 type Resource = ProcedureArguments<'createTexture'>[0];
 
 /** CUaddress_mode */
-const ADDRESS_MODES: Readonly<Record<AddressMode, number>> = { wrap: 0, clamp: 1, mirror: 2, border: 3 };
+const ADDRESS_MODES: Readonly<Record<AddressMode, number>> = {
+  wrap: 0,
+  clamp: 1,
+  mirror: 2,
+  border: 3,
+};
 /** CUfilter_mode */
 const FILTERS = { point: 0, linear: 1 } as const;
 /** CUresourcetype */
@@ -99,7 +114,10 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
   }
 
   toString(): string {
-    return `${this.constructor.name}<${this.dtype.name}> of ${this.memory.toString()}${this.isClosed ? ', closed' : ''}`;
+    return (
+      `${this.constructor.name}<${this.dtype.name}> of ` +
+      `${this.memory.toString()}${this.isClosed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -108,7 +126,10 @@ export abstract class TexelObject<D extends DTypeName = DTypeName> implements As
 
   /** @internal */
   checkArgument(stream: Stream, argument: string, kernel: string): void {
-    if (this.isClosed) throw new CudaDisposedError(`${argument} of kernel '${kernel}': ${this.toString()}: used after it was closed.`);
+    if (this.isClosed)
+      throw new CudaDisposedError(
+        `${argument} of kernel '${kernel}': ${this.toString()}: used after it was closed.`,
+      );
     stream.captureScope?.parts.add(this);
   }
 
@@ -130,7 +151,10 @@ export class Texture<D extends DTypeName = DTypeName> extends TexelObject<D> {
   }
 }
 
-/** A way for kernels to read and write the texels of an array. Made by {@link Device.createSurface}. cuSurfObjectCreate */
+/**
+ * A way for kernels to read and write the texels of an array. Made by {@link Device.createSurface}.
+ * cuSurfObjectCreate
+ */
 export class Surface<D extends DTypeName = DTypeName> extends TexelObject<D> {
   protected override async destroy(): Promise<void> {
     await this.device.runtime.call('destroySurface', Number(this.object));
@@ -138,8 +162,20 @@ export class Surface<D extends DTypeName = DTypeName> extends TexelObject<D> {
 }
 
 /** @internal */
-export async function createTexture<D extends DTypeName>(device: Device, source: TextureSource<D>, options: TextureOptions): Promise<Texture<D>> {
-  checkOptions('options', options, ['addressMode', 'filter', 'coordinates', 'read', 'srgb', 'border', 'channels']);
+export async function createTexture<D extends DTypeName>(
+  device: Device,
+  source: TextureSource<D>,
+  options: TextureOptions,
+): Promise<Texture<D>> {
+  checkOptions('options', options, [
+    'addressMode',
+    'filter',
+    'coordinates',
+    'read',
+    'srgb',
+    'border',
+    'channels',
+  ]);
   const isBuffer = source instanceof DeviceBuffer;
   if (!isBuffer && !(source instanceof DeviceBuffer2D) && !(source instanceof DeviceArray)) {
     throw invalid('source', 'a DeviceArray, a DeviceBuffer2D or a DeviceBuffer', source);
@@ -152,13 +188,26 @@ export async function createTexture<D extends DTypeName>(device: Device, source:
   checkSource(device, source);
   const address = device.runtime.shared.values[memory.handle]!;
   let resource: Resource;
-  if (source instanceof DeviceArray) resource = { resType: RESOURCE.array, array: { hArray: address } };
+  if (source instanceof DeviceArray)
+    resource = { resType: RESOURCE.array, array: { hArray: address } };
   else if (isBuffer) {
-    const linear = { devPtr: address + source.byteOffset, format, numChannels: channelsOf(source, options), sizeInBytes: source.byteLength };
+    const linear = {
+      devPtr: address + source.byteOffset,
+      format,
+      numChannels: channelsOf(source, options),
+      sizeInBytes: source.byteLength,
+    };
     resource = { resType: RESOURCE.linear, linear };
   } else {
     const { width, height, channels: numChannels, pitch: pitchInBytes } = source;
-    const pitch2D = { devPtr: address + source.byteOffset, format, numChannels, width, height, pitchInBytes };
+    const pitch2D = {
+      devPtr: address + source.byteOffset,
+      format,
+      numChannels,
+      width,
+      height,
+      pitchInBytes,
+    };
     resource = { resType: RESOURCE.pitch2D, pitch2D };
   }
   const object = await device.runtime.call('createTexture', resource, description);
@@ -166,38 +215,76 @@ export async function createTexture<D extends DTypeName>(device: Device, source:
 }
 
 /** @internal */
-export async function createSurface<D extends DTypeName>(device: Device, array: DeviceArray<D>): Promise<Surface<D>> {
-  if (!(array instanceof DeviceArray)) throw invalid('array', 'a DeviceArray', array, 'Make one with await device.allocArray(dtype, { width, height, surface: true }).');
+export async function createSurface<D extends DTypeName>(
+  device: Device,
+  array: DeviceArray<D>,
+): Promise<Surface<D>> {
+  if (!(array instanceof DeviceArray))
+    throw invalid(
+      'array',
+      'a DeviceArray',
+      array,
+      'Make one with await device.allocArray(dtype, { width, height, surface: true }).',
+    );
   checkSource(device, array);
-  if (!array.surface) throw invalid('array', 'an array for surfaces (CUDA_ARRAY3D_SURFACE_LDST)', array, 'Make it with surface: true.');
+  if (!array.surface)
+    throw invalid(
+      'array',
+      'an array for surfaces (CUDA_ARRAY3D_SURFACE_LDST)',
+      array,
+      'Make it with surface: true.',
+    );
   const { handle } = array.memory;
   const address = device.runtime.shared.values[handle]!;
-  const object = await device.runtime.call('createSurface', { resType: RESOURCE.array, array: { hArray: address } });
+  const object = await device.runtime.call('createSurface', {
+    resType: RESOURCE.array,
+    array: { hArray: address },
+  });
   return new Surface(array, object, address);
 }
 
 function checkSource(device: Device, source: TextureSource): void {
-  if (source.isClosed) throw new CudaDisposedError(`source: ${source.toString()}: used after it was closed.`);
-  if (source.device.runtime !== device.runtime) throw invalid('source', `memory of ${device.title}`, source);
+  if (source.isClosed)
+    throw new CudaDisposedError(`source: ${source.toString()}: used after it was closed.`);
+  if (source.device.runtime !== device.runtime)
+    throw invalid('source', `memory of ${device.title}`, source);
   if (source instanceof DeviceArray) return;
   if (source.byteOffset % ALIGNMENT !== 0) {
-    throw invalid('source', `memory that begins at a multiple of ${ALIGNMENT} bytes of its allocation`, `one at ${source.byteOffset}`, 'Texture the whole buffer and shift the coordinates.');
+    throw invalid(
+      'source',
+      `memory that begins at a multiple of ${ALIGNMENT} bytes of its allocation`,
+      `one at ${source.byteOffset}`,
+      'Texture the whole buffer and shift the coordinates.',
+    );
   }
   if (source.length === 0) throw invalid('source', 'at least one texel', source);
 }
 
 function channelsOf(source: TextureSource, options: TextureOptions): number {
-  const channels = source instanceof DeviceBuffer ? options.channels ?? 1 : source.channels;
+  const channels = source instanceof DeviceBuffer ? (options.channels ?? 1) : source.channels;
   if (channels !== 1 && channels !== 2 && channels !== 4) {
-    throw invalid(source instanceof DeviceBuffer ? 'options.channels' : 'source.channels', '1, 2 or 4', channels);
+    throw invalid(
+      source instanceof DeviceBuffer ? 'options.channels' : 'source.channels',
+      '1, 2 or 4',
+      channels,
+    );
   }
-  if (source instanceof DeviceBuffer) checkInteger('source.length', source.length % channels, 0, 0, `elements over after texels of ${channels}`);
-  else if (options.channels !== undefined && options.channels !== channels) throw invalid('options.channels', `the source's ${channels}`, options.channels);
+  if (source instanceof DeviceBuffer)
+    checkInteger(
+      'source.length',
+      source.length % channels,
+      0,
+      0,
+      `elements over after texels of ${channels}`,
+    );
+  else if (options.channels !== undefined && options.channels !== channels)
+    throw invalid('options.channels', `the source's ${channels}`, options.channels);
   return channels;
 }
 
 function oneOf<T extends string>(argument: string, value: unknown, known: readonly T[]): T {
-  if (!known.includes(value as T)) throw invalid(argument, known.map((name) => `'${name}'`).join(' or '), value);
+  if (!known.includes(value as T))
+    throw invalid(argument, known.map((name) => `'${name}'`).join(' or '), value);
   return value as T;
 }
 
@@ -206,19 +293,34 @@ function describe(source: TextureSource, options: TextureOptions): Description {
   channelsOf(source, options);
   const { dtype } = source;
   const filter = oneOf('options.filter', options.filter ?? 'point', ['point', 'linear']);
-  const coordinates = oneOf('options.coordinates', options.coordinates ?? 'texels', ['texels', 'normalized']);
+  const coordinates = oneOf('options.coordinates', options.coordinates ?? 'texels', [
+    'texels',
+    'normalized',
+  ]);
   const read = oneOf('options.read', options.read ?? 'element', ['element', 'normalized']);
   checkBoolean('options.srgb', options.srgb);
   const isFloat = dtype.kind === 'float';
-  if (read === 'normalized' && (isFloat || dtype.bytes > 2)) throw invalid('options.read', `'element' for texels of ${dtype.name}`, read);
+  if (read === 'normalized' && (isFloat || dtype.bytes > 2))
+    throw invalid('options.read', `'element' for texels of ${dtype.name}`, read);
   if (filter === 'linear' && !isFloat && read === 'element') {
-    throw invalid('options.filter', "'point' for texels that are read as integers", filter, "Write read: 'normalized' where they have 8 or 16 bits.");
+    throw invalid(
+      'options.filter',
+      "'point' for texels that are read as integers",
+      filter,
+      "Write read: 'normalized' where they have 8 or 16 bits.",
+    );
   }
-  if (options.srgb === true && (dtype.name !== 'u8' || read !== 'normalized')) throw invalid('options.srgb', "texels of u8 that are read: 'normalized'", dtype.name);
+  if (options.srgb === true && (dtype.name !== 'u8' || read !== 'normalized'))
+    throw invalid('options.srgb', "texels of u8 that are read: 'normalized'", dtype.name);
   if (source instanceof DeviceBuffer) {
     for (const name of ['filter', 'coordinates', 'addressMode', 'border'] as const) {
       if (options[name] !== undefined && options[name] !== 'point' && options[name] !== 'texels') {
-        throw invalid(`options.${name}`, 'nothing: a buffer is read by index', options[name], 'Use an array or an image.');
+        throw invalid(
+          `options.${name}`,
+          'nothing: a buffer is read by index',
+          options[name],
+          'Use an array or an image.',
+        );
       }
     }
   }
@@ -227,19 +329,33 @@ function describe(source: TextureSource, options: TextureOptions): Description {
   if (coordinates === 'normalized') flags |= FLAG.normalizedCoordinates;
   if (options.srgb === true) flags |= FLAG.srgb;
   const { border = [0, 0, 0, 0] } = options;
-  if (!Array.isArray(border) || border.length !== 4 || ![...border].every((value) => typeof value === 'number')) throw invalid('options.border', 'four numbers', border);
+  if (
+    !Array.isArray(border) ||
+    border.length !== 4 ||
+    ![...border].every((value) => typeof value === 'number')
+  )
+    throw invalid('options.border', 'four numbers', border);
   const addressMode = modes(options.addressMode ?? 'clamp', coordinates === 'normalized');
   return { addressMode, filterMode: FILTERS[filter], flags, borderColor: border };
 }
 
 /** CUaddress_mode of each dimension. */
-function modes(given: AddressMode | readonly AddressMode[], normalized: boolean): [number, number, number] {
+function modes(
+  given: AddressMode | readonly AddressMode[],
+  normalized: boolean,
+): [number, number, number] {
   const list: readonly unknown[] = Array.isArray(given) ? given : [given, given, given];
-  if (list.length < 1 || list.length > 3) throw invalid('options.addressMode', 'one to three modes', given);
+  if (list.length < 1 || list.length > 3)
+    throw invalid('options.addressMode', 'one to three modes', given);
   const numbers = list.map((mode) => {
     const name = oneOf('options.addressMode', mode, Object.keys(ADDRESS_MODES) as AddressMode[]);
     if (!normalized && (name === 'wrap' || name === 'mirror')) {
-      throw invalid('options.addressMode', "'clamp' or 'border' for coordinates in texels", name, "Write coordinates: 'normalized'.");
+      throw invalid(
+        'options.addressMode',
+        "'clamp' or 'border' for coordinates in texels",
+        name,
+        "Write coordinates: 'normalized'.",
+      );
     }
     return ADDRESS_MODES[name];
   });

@@ -1,9 +1,10 @@
 /**
- * What was recorded, as a file of Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing
- * open: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+ * What was recorded, as a file of Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and
+ * chrome://tracing open:
+ * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
  *
- * Process 1 is JavaScript: its calls on one track, its waits on others. Process 2 is the device: a track for each stream,
- * and its memory. An arrow leads from each call to what it queued.
+ * Process 1 is JavaScript: its calls on one track, its waits on others. Process 2 is the device: a
+ * track for each stream, and its memory. An arrow leads from each call to what it queued.
  */
 import { writeFile } from 'node:fs/promises';
 
@@ -15,12 +16,18 @@ import type { Held } from './queued-operation.js';
 
 /** A stream that was used while the trace was recorded. */
 export interface RecordedStream {
-  /** In the order of their first operations; unlike {@link OperationMessage.stream} no two have the same. */
+  /**
+   * In the order of their first operations; unlike {@link OperationMessage.stream} no two have the
+   * same.
+   */
   readonly number: number;
   readonly title: string;
 }
 
-/** An operation and its times, in milliseconds of `performance.now()`; those of the device NaN where it was not measured. */
+/**
+ * An operation and its times, in milliseconds of `performance.now()`; those of the device NaN where
+ * it was not measured.
+ */
 export interface RecordedOperation {
   readonly message: OperationMessage;
   readonly stream: RecordedStream;
@@ -57,7 +64,10 @@ export interface Recorded {
 
 /** One line of a trace. Times are microseconds from the beginning of the recording. */
 export interface TraceEvent {
-  /** `X`: a span. `i`: a moment. `b`, `e`: ends of a span that others may overlap. `s`, `f`: ends of an arrow. `C`: numbers. `M`: names. */
+  /**
+   * `X`: a span. `i`: a moment. `b`, `e`: ends of a span that others may overlap. `s`, `f`: ends of
+   * an arrow. `C`: numbers. `M`: names.
+   */
   readonly ph: 'X' | 'i' | 'b' | 'e' | 's' | 'f' | 'C' | 'M';
   readonly name: string;
   readonly cat?: string;
@@ -86,7 +96,10 @@ export interface TraceJson {
     readonly dropped: number;
     /** Operations without times of the device: it was lost, or too much was under way. */
     readonly unmeasured: number;
-    /** How far the device's times may be shifted against JavaScript's; null where the two could not be compared. */
+    /**
+     * How far the device's times may be shifted against JavaScript's; null where the two could not
+     * be compared.
+     */
     readonly clockSlackMicroseconds: number | null;
   };
 }
@@ -111,7 +124,10 @@ export class Trace {
     this.dropped = recorded.dropped;
   }
 
-  /** The trace as an object of Chrome's trace-event format: `JSON.stringify(trace)` is the file's text. */
+  /**
+   * The trace as an object of Chrome's trace-event format: `JSON.stringify(trace)` is the file's
+   * text.
+   */
   toJSON(): TraceJson {
     return { traceEvents: this.events(), ...this.rest() };
   }
@@ -124,7 +140,10 @@ export class Trace {
 
   toString(): string {
     const { operations, streams, device } = this.recorded;
-    return `Trace(${operations.length} operations on ${streams.length} streams of ${device}${this.dropped === 0 ? '' : `, ${this.dropped} dropped`})`;
+    return (
+      `Trace(${operations.length} operations on ${streams.length} streams of ` +
+      `${device}${this.dropped === 0 ? '' : `, ${this.dropped} dropped`})`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -136,7 +155,10 @@ export class Trace {
     yield '{"traceEvents":[\n';
     for (let at = 0; at < events.length; at += CHUNK) {
       const last = at + CHUNK >= events.length;
-      yield `${events.slice(at, at + CHUNK).map((event) => JSON.stringify(event)).join(',\n')}${last ? '\n' : ',\n'}`;
+      yield `${events
+        .slice(at, at + CHUNK)
+        .map((event) => JSON.stringify(event))
+        .join(',\n')}${last ? '\n' : ',\n'}`;
     }
     yield `],${JSON.stringify(this.rest()).slice(1)}\n`;
   }
@@ -146,8 +168,12 @@ export class Trace {
     return {
       displayTimeUnit: 'ns',
       otherData: {
-        recorder: `async-cuda ${VERSION}`, device, begun: new Date(performance.timeOrigin + begun).toISOString(),
-        durationMicroseconds: microseconds(ended - begun), dropped, unmeasured: operations.filter(isUnmeasured).length,
+        recorder: `async-cuda ${VERSION}`,
+        device,
+        begun: new Date(performance.timeOrigin + begun).toISOString(),
+        durationMicroseconds: microseconds(ended - begun),
+        dropped,
+        unmeasured: operations.filter(isUnmeasured).length,
         clockSlackMicroseconds: Number.isFinite(slack) ? microseconds(slack / 2) : null,
       },
     };
@@ -155,7 +181,12 @@ export class Trace {
 
   private events(): TraceEvent[] {
     const { recorded } = this;
-    const timed = [...operationEvents(recorded), ...waitEvents(recorded), ...graphEvents(recorded), ...memoryEvents(recorded)];
+    const timed = [
+      ...operationEvents(recorded),
+      ...waitEvents(recorded),
+      ...graphEvents(recorded),
+      ...memoryEvents(recorded),
+    ];
     timed.sort((a, b) => a.ts! - b.ts!);
     return [...nameEvents(recorded), ...timed];
   }
@@ -163,14 +194,23 @@ export class Trace {
 
 /** What processes and tracks are called, and their order. */
 function nameEvents({ device, streams }: Recorded): TraceEvent[] {
-  const name = (ph: string, pid: number, tid: number, args: Record<string, unknown>): TraceEvent => ({ ph: 'M', name: ph, pid, tid, args });
+  const name = (
+    ph: string,
+    pid: number,
+    tid: number,
+    args: Record<string, unknown>,
+  ): TraceEvent => ({ ph: 'M', name: ph, pid, tid, args });
   const track = (pid: number, tid: number, title: string): TraceEvent[] => [
-    name('thread_name', pid, tid, { name: title }), name('thread_sort_index', pid, tid, { sort_index: tid }),
+    name('thread_name', pid, tid, { name: title }),
+    name('thread_sort_index', pid, tid, { sort_index: tid }),
   ];
   return [
-    name('process_name', JAVASCRIPT, CALLS, { name: 'JavaScript' }), name('process_sort_index', JAVASCRIPT, CALLS, { sort_index: JAVASCRIPT }),
-    name('process_name', DEVICE, WHOLE_DEVICE, { name: device }), name('process_sort_index', DEVICE, WHOLE_DEVICE, { sort_index: DEVICE }),
-    ...track(JAVASCRIPT, CALLS, 'calls'), ...track(DEVICE, WHOLE_DEVICE, 'memory'),
+    name('process_name', JAVASCRIPT, CALLS, { name: 'JavaScript' }),
+    name('process_sort_index', JAVASCRIPT, CALLS, { sort_index: JAVASCRIPT }),
+    name('process_name', DEVICE, WHOLE_DEVICE, { name: device }),
+    name('process_sort_index', DEVICE, WHOLE_DEVICE, { sort_index: DEVICE }),
+    ...track(JAVASCRIPT, CALLS, 'calls'),
+    ...track(DEVICE, WHOLE_DEVICE, 'memory'),
     ...streams.flatMap(({ number, title }) => track(DEVICE, number, title)),
   ];
 }
@@ -194,9 +234,27 @@ function operationEvents({ operations, begun }: Recorded): TraceEvent[] {
     ends.set(stream.number, end);
     const arrow = { name: 'queued', cat: 'queued', id: i + 1 } as const;
     events.push(
-      { ph: 'X', name, cat, pid: JAVASCRIPT, tid: CALLS, ts: called, dur: microseconds(operation.ended - operation.begun), args },
+      {
+        ph: 'X',
+        name,
+        cat,
+        pid: JAVASCRIPT,
+        tid: CALLS,
+        ts: called,
+        dur: microseconds(operation.ended - operation.begun),
+        args,
+      },
       { ph: 's', ...arrow, pid: JAVASCRIPT, tid: CALLS, ts: called },
-      { ph: 'X', name, cat, pid: DEVICE, tid: stream.number, ts: start, dur: rounded(end - start), args },
+      {
+        ph: 'X',
+        name,
+        cat,
+        pid: DEVICE,
+        tid: stream.number,
+        ts: start,
+        dur: rounded(end - start),
+        args,
+      },
       { ph: 'f', bp: 'e', ...arrow, pid: DEVICE, tid: stream.number, ts: start },
     );
   });
@@ -206,35 +264,76 @@ function operationEvents({ operations, begun }: Recorded): TraceEvent[] {
 /** Those that go on end with the recording. */
 function waitEvents({ waits, begun, ended }: Recorded): TraceEvent[] {
   return waits.flatMap(({ begin, end }): TraceEvent[] => {
-    const about = { name: `wait for ${begin.streamLabel ?? `stream ${begin.stream}`}`, cat: 'wait', id: begin.fence, pid: JAVASCRIPT, tid: CALLS };
+    const about = {
+      name: `wait for ${begin.streamLabel ?? `stream ${begin.stream}`}`,
+      cat: 'wait',
+      id: begin.fence,
+      pid: JAVASCRIPT,
+      tid: CALLS,
+    };
     const from = microseconds(begin.time - begun);
     const to = Math.max(from, microseconds((end?.time ?? ended) - begun));
-    return [{ ph: 'b', ...about, ts: from, args: { failed: end?.phase === 'failed' } }, { ph: 'e', ...about, ts: to }];
+    return [
+      { ph: 'b', ...about, ts: from, args: { failed: end?.phase === 'failed' } },
+      { ph: 'e', ...about, ts: to },
+    ];
   });
 }
 
 function graphEvents({ graphs, begun }: Recorded): TraceEvent[] {
   return graphs.flatMap(({ phase, time, duration }, i): TraceEvent[] => {
     const about = { name: `${phase} graph`, cat: 'graph', id: i + 1, pid: JAVASCRIPT, tid: CALLS };
-    return [{ ph: 'b', ...about, ts: microseconds(time - begun) }, { ph: 'e', ...about, ts: microseconds(time + duration - begun) }];
+    return [
+      { ph: 'b', ...about, ts: microseconds(time - begun) },
+      { ph: 'e', ...about, ts: microseconds(time + duration - begun) },
+    ];
   });
 }
 
 function memoryEvents({ memories, pools, begun }: Recorded): TraceEvent[] {
-  const count = (name: string, time: number, args: Record<string, number>): TraceEvent =>
-    ({ ph: 'C', name, pid: DEVICE, tid: WHOLE_DEVICE, ts: microseconds(time - begun), args });
+  const count = (name: string, time: number, args: Record<string, number>): TraceEvent => ({
+    ph: 'C',
+    name,
+    pid: DEVICE,
+    tid: WHOLE_DEVICE,
+    ts: microseconds(time - begun),
+    args,
+  });
   return [
-    ...memories.map(({ kind, time, bytesInUse }) => count(kind === 'pinned' ? 'page-locked memory' : 'memory in use', time, { bytes: bytesInUse })),
+    ...memories.map(({ kind, time, bytesInUse }) =>
+      count(kind === 'pinned' ? 'page-locked memory' : 'memory in use', time, {
+        bytes: bytesInUse,
+      }),
+    ),
     ...pools.map(({ time, used, reserved }) => count('memory pool', time, { used, reserved })),
   ];
 }
 
-function argumentsOf({ name, operation, streamLabel, captured, memory, grid, block, sharedBytes, bytes, direction, graph }: OperationMessage): Record<string, unknown> {
+function argumentsOf({
+  name,
+  operation,
+  streamLabel,
+  captured,
+  memory,
+  grid,
+  block,
+  sharedBytes,
+  bytes,
+  direction,
+  graph,
+}: OperationMessage): Record<string, unknown> {
   return {
-    name, operation, ...(streamLabel === undefined ? {} : { stream: streamLabel }), ...(captured ? { captured } : {}),
-    ...(grid === undefined ? {} : { grid: grid.join('×') }), ...(block === undefined ? {} : { block: block.join('×') }),
-    ...(sharedBytes === undefined || sharedBytes === 0 ? {} : { sharedBytes }), ...(bytes === undefined ? {} : { bytes }),
-    ...(direction === undefined ? {} : { direction }), ...(graph === undefined ? {} : { graph }), ...(memory.length === 0 ? {} : { memory: memory.join(' ') }),
+    name,
+    operation,
+    ...(streamLabel === undefined ? {} : { stream: streamLabel }),
+    ...(captured ? { captured } : {}),
+    ...(grid === undefined ? {} : { grid: grid.join('×') }),
+    ...(block === undefined ? {} : { block: block.join('×') }),
+    ...(sharedBytes === undefined || sharedBytes === 0 ? {} : { sharedBytes }),
+    ...(bytes === undefined ? {} : { bytes }),
+    ...(direction === undefined ? {} : { direction }),
+    ...(graph === undefined ? {} : { graph }),
+    ...(memory.length === 0 ? {} : { memory: memory.join(' ') }),
   };
 }
 

@@ -1,10 +1,21 @@
 /**
  * Copies between plain host arrays and device memory, through staging.
  *
- * A small one is copied at the call. A large one holds its stream, goes through staging slice by slice (each short
- * enough for the event loop), and then lets the stream go on; so the order of the calls is the order on the device.
+ * A small one is copied at the call. A large one holds its stream, goes through staging slice by
+ * slice (each short enough for the event loop), and then lets the stream go on; so the order of the
+ * calls is the order on the device.
  */
-import { ACCESS_READ, ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_FROM_ARRAY, COPY_HOST_TO_DEVICE, COPY_TO_ARRAY, OP } from '../runtime/commands.js';
+import {
+  ACCESS_READ,
+  ACCESS_SHIFT,
+  ACCESS_WHOLE,
+  ACCESS_WRITE,
+  COPY_DEVICE_TO_HOST,
+  COPY_FROM_ARRAY,
+  COPY_HOST_TO_DEVICE,
+  COPY_TO_ARRAY,
+  OP,
+} from '../runtime/commands.js';
 import type { CompletionSlot } from '../runtime/completion.js';
 import { CudaError } from '../ground/errors.js';
 import { STAGING_SEGMENTS, STAGING_SEGMENT_BYTES, WORD } from '../runtime/layout.js';
@@ -18,26 +29,33 @@ import type { Place, Segment, Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
 /**
- * Up to this size a write is copied at the call: 16 KiB take under 2 µs. A read that takes no longer than to copy so many bytes
- * is taken out at once; those that convert more, some hundred of them that end together, would stall the event loop.
+ * Up to this size a write is copied at the call: 16 KiB take under 2 µs. A read that takes no
+ * longer than to copy so many bytes is taken out at once; those that convert more, some hundred of
+ * them that end together, would stall the event loop.
  */
 const SMALL_BYTES = 1 << 16;
 /**
- * Up to this size it is copied at the call too, where this turn of the event loop has not copied much, part by part: the
- * device fetches the first part while the second is copied.
+ * Up to this size it is copied at the call too, where this turn of the event loop has not copied
+ * much, part by part: the device fetches the first part while the second is copied.
  */
 const MEDIUM_BYTES = STAGING_SEGMENT_BYTES;
 const MEDIUM_PART_BYTES = MEDIUM_BYTES / 4;
-/** Slices that JavaScript converts element by element are an eighth of a segment, since that takes so much longer. */
+/**
+ * Slices that JavaScript converts element by element are an eighth of a segment, since that takes
+ * so much longer.
+ */
 const CONVERTED_BYTES = STAGING_SEGMENT_BYTES / 8;
 
 /**
- * Segments that one transfer has on their way at a time. Work on a stream may take for ever, and the transfers behind
- * it must leave segments to those of other streams.
+ * Segments that one transfer has on their way at a time. Work on a stream may take for ever, and
+ * the transfers behind it must leave segments to those of other streams.
  */
 const SEGMENTS_UNDERWAY = STAGING_SEGMENTS / 4;
 
-/** A part of device memory, as slices of rows of equal length. One row of everything where it is one-dimensional. */
+/**
+ * A part of device memory, as slices of rows of equal length. One row of everything where it is
+ * one-dimensional.
+ */
 export interface Region {
   readonly resource: Resource;
   /** Byte offset of the first row. */
@@ -52,7 +70,10 @@ export interface Region {
   readonly slicePitch?: number;
   /** Whether the region is all of its resource. */
   readonly whole: boolean;
-  /** Whether the resource is an array, which is reached by coordinates: offsets then count as if it were dense. */
+  /**
+   * Whether the resource is an array, which is reached by coordinates: offsets then count as if it
+   * were dense.
+   */
   readonly array?: boolean;
 }
 
@@ -79,7 +100,13 @@ function* slices(region: Region, limit = STAGING_SEGMENT_BYTES): Generator<Slice
   if (depth > 1 && plane <= limit) {
     const step = Math.floor(limit / plane);
     for (let z = 0; z < depth; z += step) {
-      yield { host: z * plane, device: offset + z * slicePitch, line, rows, depth: Math.min(step, depth - z) };
+      yield {
+        host: z * plane,
+        device: offset + z * slicePitch,
+        line,
+        rows,
+        depth: Math.min(step, depth - z),
+      };
     }
     return;
   }
@@ -91,37 +118,85 @@ function wholeOf({ line, rows, offset, depth = 1 }: Region): Slice {
   return { host: 0, device: offset, line, rows, depth };
 }
 
-/** Cuts one slice of a region, which begins at `offset` on the device and at `host` in the host's representation. */
-function* rowsOf({ line, rows, pitch }: Region, offset: number, host: number, limit: number): Generator<Slice> {
+/**
+ * Cuts one slice of a region, which begins at `offset` on the device and at `host` in the host's
+ * representation.
+ */
+function* rowsOf(
+  { line, rows, pitch }: Region,
+  offset: number,
+  host: number,
+  limit: number,
+): Generator<Slice> {
   if (line > limit) {
     for (let row = 0; row < rows; row++) {
       for (let at = 0; at < line; at += limit) {
         const bytes = Math.min(limit, line - at);
-        yield { host: host + row * line + at, device: offset + row * pitch + at, line: bytes, rows: 1, depth: 1 };
+        yield {
+          host: host + row * line + at,
+          device: offset + row * pitch + at,
+          line: bytes,
+          rows: 1,
+          depth: 1,
+        };
       }
     }
     return;
   }
   const step = Math.max(1, Math.floor(limit / line));
   for (let row = 0; row < rows; row += step) {
-    yield { host: host + row * line, device: offset + row * pitch, line, rows: Math.min(step, rows - row), depth: 1 };
+    yield {
+      host: host + row * line,
+      device: offset + row * pitch,
+      line,
+      rows: Math.min(step, rows - row),
+      depth: 1,
+    };
   }
 }
 
 /** Writes one copy between staging and device memory into the ring. */
 function putCopy(
-  stream: Stream, root: number, bypass: boolean, toDevice: boolean, access: number, region: Region, slice: Slice,
-  staging: Staging, stagingOffset: number,
+  stream: Stream,
+  root: number,
+  bypass: boolean,
+  toDevice: boolean,
+  access: number,
+  region: Region,
+  slice: Slice,
+  staging: Staging,
+  stagingOffset: number,
 ): void {
   const { ring } = stream.runtime;
   const device = region.resource.handle | (access << ACCESS_SHIFT);
   if (slice.depth > 1 || region.array === true) {
-    const body = bypass ? stream.beginBypass(OP.copy3D, 18, root) : stream.begin(OP.copy3D, 18, root);
-    const dense = { handle: staging.handle, offset: stagingOffset, pitch: slice.line, rows: slice.rows };
-    const there = { handle: device, offset: slice.device, pitch: region.pitch, rows: region.slicePitch! / region.pitch };
+    const body = bypass
+      ? stream.beginBypass(OP.copy3D, 18, root)
+      : stream.begin(OP.copy3D, 18, root);
+    const dense = {
+      handle: staging.handle,
+      offset: stagingOffset,
+      pitch: slice.line,
+      rows: slice.rows,
+    };
+    const there = {
+      handle: device,
+      offset: slice.device,
+      pitch: region.pitch,
+      rows: region.slicePitch! / region.pitch,
+    };
     let kind = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
     if (region.array === true) kind |= toDevice ? COPY_TO_ARRAY : COPY_FROM_ARRAY;
-    putBox(ring.memory, body, toDevice ? there : dense, toDevice ? dense : there, slice.line, slice.rows, slice.depth, kind);
+    putBox(
+      ring.memory,
+      body,
+      toDevice ? there : dense,
+      toDevice ? dense : there,
+      slice.line,
+      slice.rows,
+      slice.depth,
+      kind,
+    );
   } else if (slice.rows === 1) {
     const body = bypass ? stream.beginBypass(OP.copy, 13, root) : stream.begin(OP.copy, 13, root);
     const { memory } = ring;
@@ -132,7 +207,9 @@ function putCopy(
     putInt64(memory, body + 6, slice.line);
     memory[body + 8] = toDevice ? COPY_HOST_TO_DEVICE : COPY_DEVICE_TO_HOST;
   } else {
-    const body = bypass ? stream.beginBypass(OP.copy2D, 15, root) : stream.begin(OP.copy2D, 15, root);
+    const body = bypass
+      ? stream.beginBypass(OP.copy2D, 15, root)
+      : stream.begin(OP.copy2D, 15, root);
     const { memory } = ring;
     memory[body] = toDevice ? device : staging.handle;
     putInt64(memory, body + 1, toDevice ? slice.device : stagingOffset);
@@ -157,7 +234,14 @@ export interface BoxEnd {
 
 /** The words of {@link OP.copy3D}: 14. `width` in bytes. */
 export function putBox(
-  memory: Int32Array, body: number, to: BoxEnd, from: BoxEnd, width: number, height: number, depth: number, kind: number,
+  memory: Int32Array,
+  body: number,
+  to: BoxEnd,
+  from: BoxEnd,
+  width: number,
+  height: number,
+  depth: number,
+  kind: number,
 ): void {
   memory[body] = to.handle;
   putInt64(memory, body + 1, to.offset);
@@ -174,8 +258,17 @@ export function putBox(
 }
 
 /** Queues the copy of a host array into a region of `what`. */
-export function writeRegion(stream: Stream, staging: Staging, region: Region, source: Encoder, what: string): Pending {
-  stream.checkNotCaptured(`${what}.write`, 'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch');
+export function writeRegion(
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  source: Encoder,
+  what: string,
+): Pending {
+  stream.checkNotCaptured(
+    `${what}.write`,
+    'write before the capture, or copy from a PinnedBuffer, which the graph reads at each launch',
+  );
   const { runtime } = stream;
   const bytes = regionBytes(region);
   const access = ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0);
@@ -194,7 +287,17 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
       const at = place.offset + slice.host;
       staging.encode(source, slice.host, slice.line * slice.rows * slice.depth, at);
       // Only the whole of the region forgives an earlier failure, so only its first slice does.
-      putCopy(stream, root, false, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, at);
+      putCopy(
+        stream,
+        root,
+        false,
+        true,
+        slice.host === 0 ? access : ACCESS_WRITE,
+        region,
+        slice,
+        staging,
+        at,
+      );
       mark = stream.commit();
       if (bytes > MEDIUM_PART_BYTES) runtime.hurry();
     }
@@ -203,7 +306,14 @@ export function writeRegion(stream: Stream, staging: Staging, region: Region, so
     return new Pending(stream, root, mark);
   }
   // A small source is the caller's again when this returns, though there is no room in staging.
-  return pumpBehindHold(stream, staging, region, bytes <= SMALL_BYTES ? ownCopy(source) : source, root, access);
+  return pumpBehindHold(
+    stream,
+    staging,
+    region,
+    bytes <= SMALL_BYTES ? ownCopy(source) : source,
+    root,
+    access,
+  );
 }
 
 /** Whether a copy may be made at the call, or in one go when its turn comes. */
@@ -212,29 +322,59 @@ function mayCopyNow(staging: Staging, bytes: number, cost: number): boolean {
 }
 
 /** As {@link writeRegion}, where the bytes are yet to come: the stream is held until they have. */
-export function writeRegionLater(stream: Stream, staging: Staging, region: Region, source: Promise<Encoder>, label: string): Pending {
+export function writeRegionLater(
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  source: Promise<Encoder>,
+  label: string,
+): Pending {
   stream.checkNotCaptured(label, 'copy before the capture');
   const root = stream.runtime.nextRoot();
   stream.runtime.name(root, label);
   stream.order(region.resource, ACCESS_WRITE);
-  return pumpBehindHold(stream, staging, region, source, root, ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0));
+  return pumpBehindHold(
+    stream,
+    staging,
+    region,
+    source,
+    root,
+    ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0),
+  );
 }
 
 function pumpBehindHold(
-  stream: Stream, staging: Staging, region: Region, source: Encoder | Promise<Encoder>, root: number, access: number,
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  source: Encoder | Promise<Encoder>,
+  root: number,
+  access: number,
 ): Pending {
   const { runtime } = stream;
   const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);
   const memory = [region.resource.handle];
-  const mark = stream.hold(slot, release, { kind: 'copy', operation: root, memory, bytes: regionBytes(region), direction: 'hostToDevice' });
+  const mark = stream.hold(slot, release, {
+    kind: 'copy',
+    operation: root,
+    memory,
+    bytes: regionBytes(region),
+    direction: 'hostToDevice',
+  });
   stream.used(region.resource, ACCESS_WRITE, mark);
   return pendingOf(stream, pumpIn(stream, staging, region, source, root, access, slot, release));
 }
 
 async function pumpIn(
-  stream: Stream, staging: Staging, region: Region, origin: Encoder | Promise<Encoder>, root: number, access: number,
-  slot: CompletionSlot, release: number,
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  origin: Encoder | Promise<Encoder>,
+  root: number,
+  access: number,
+  slot: CompletionSlot,
+  release: number,
 ): Promise<void> {
   const { runtime } = stream;
   const underway: Promise<void>[] = [];
@@ -259,7 +399,17 @@ async function pumpIn(
         throw error;
       }
       // Only the whole of the region forgives an earlier failure, so only its first slice does.
-      putCopy(stream, root, true, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, segment.offset);
+      putCopy(
+        stream,
+        root,
+        true,
+        true,
+        slice.host === 0 ? access : ACCESS_WRITE,
+        region,
+        slice,
+        staging,
+        segment.offset,
+      );
       runtime.ring.commit();
       const returned = returnSegment(runtime, stream, staging, segment, slot);
       returned.catch(ignore);
@@ -277,9 +427,17 @@ async function pumpIn(
   }
 }
 
-/** Copies part by part, each in a turn of the event loop that has room for it. What has to be converted goes in one part. */
-async function inTurns(staging: Staging, bytes: number, cost: number, copy: (from: number, bytes: number) => void): Promise<void> {
-  for (let from = 0; from < bytes; ) {
+/**
+ * Copies part by part, each in a turn of the event loop that has room for it. What has to be
+ * converted goes in one part.
+ */
+async function inTurns(
+  staging: Staging,
+  bytes: number,
+  cost: number,
+  copy: (from: number, bytes: number) => void,
+): Promise<void> {
+  for (let from = 0; from < bytes;) {
     const part = cost === 1 ? staging.turns.part(bytes - from) : bytes;
     const turn = staging.turns.take(part * cost);
     if (turn !== undefined) await turn;
@@ -296,7 +454,12 @@ function ignore(): void {
 function poison(stream: Stream, region: Region, error: unknown): void {
   const { runtime } = stream;
   const id = Atomics.add(runtime.shared.control, WORD.failures, 1) + 1;
-  runtime.rememberFailure(id, error instanceof CudaError ? error : new CudaError('ERR_CUDA_INTERNAL', String(error), { cause: error }));
+  runtime.rememberFailure(
+    id,
+    error instanceof CudaError
+      ? error
+      : new CudaError('ERR_CUDA_INTERNAL', String(error), { cause: error }),
+  );
   const body = stream.beginBypass(OP.poison, 6, 0);
   const { memory } = runtime.ring;
   memory[body] = region.resource.handle;
@@ -304,17 +467,35 @@ function poison(stream: Stream, region: Region, error: unknown): void {
   runtime.ring.commit();
 }
 
-async function returnSegment(runtime: Runtime, stream: Stream, staging: Staging, segment: Segment, slot: CompletionSlot): Promise<void> {
+async function returnSegment(
+  runtime: Runtime,
+  stream: Stream,
+  staging: Staging,
+  segment: Segment,
+  slot: CompletionSlot,
+): Promise<void> {
   const seq = runtime.fence(slot, stream.slot.index, 1);
   await runtime.completion.wait(slot, seq, stream.slot.index);
   staging.release(segment);
 }
 
-/** Queues the copy of a region of `what` into a host array; `finish` gives the value once it is there. */
+/**
+ * Queues the copy of a region of `what` into a host array; `finish` gives the value once it is
+ * there.
+ */
 export function readRegion<T>(
-  stream: Stream, staging: Staging, region: Region, target: Decoder, what: string, finish: () => T, method = '.read',
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  target: Decoder,
+  what: string,
+  finish: () => T,
+  method = '.read',
 ): Pending<T> {
-  stream.checkNotCaptured(`${what}${method}`, 'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch');
+  stream.checkNotCaptured(
+    `${what}${method}`,
+    'read after the launch, or copy to a PinnedBuffer, which the graph writes at each launch',
+  );
   const { runtime } = stream;
   const { reads } = stream.device;
   const bytes = regionBytes(region);
@@ -322,9 +503,22 @@ export function readRegion<T>(
   runtime.name(root, what, method);
   if (bytes === 0) return new Pending(stream, root, stream.mark, finish);
   stream.order(region.resource, ACCESS_READ);
-  const place = bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && target.cost === 1) ? staging.place(bytes) : undefined;
+  const place =
+    bytes <= SMALL_BYTES || (bytes <= MEDIUM_BYTES && target.cost === 1)
+      ? staging.place(bytes)
+      : undefined;
   if (place !== undefined) {
-    putCopy(stream, root, false, false, ACCESS_READ, region, wholeOf(region), staging, place.offset);
+    putCopy(
+      stream,
+      root,
+      false,
+      false,
+      ACCESS_READ,
+      region,
+      wholeOf(region),
+      staging,
+      place.offset,
+    );
     const mark = stream.commit();
     const { segment } = place;
     runtime.expect(root);
@@ -353,21 +547,38 @@ export function readRegion<T>(
     const passed = stream.passedLater(mark);
     const cost = bytes * target.cost;
     const copied =
-      cost <= SMALL_BYTES ? passed.then(take, lost) : passed.then(() => {
-        const turn = staging.turns.take(cost);
-        return turn === undefined ? take() : turn.then(take);
-      }, lost);
+      cost <= SMALL_BYTES
+        ? passed.then(take, lost)
+        : passed.then(() => {
+            const turn = staging.turns.take(cost);
+            return turn === undefined ? take() : turn.then(take);
+          }, lost);
     return pendingOf(stream, copied, mark);
   }
   const slot = stream.transferSlot;
   const release = runtime.nextHold(slot);
-  const mark = stream.hold(slot, release, { kind: 'copy', operation: root, memory: [region.resource.handle], bytes, direction: 'deviceToHost' });
+  const mark = stream.hold(slot, release, {
+    kind: 'copy',
+    operation: root,
+    memory: [region.resource.handle],
+    bytes,
+    direction: 'deviceToHost',
+  });
   stream.used(region.resource, ACCESS_READ, mark);
-  return pendingOf(stream, pumpOut(stream, staging, region, target, root, slot, release).then(finish));
+  return pendingOf(
+    stream,
+    pumpOut(stream, staging, region, target, root, slot, release).then(finish),
+  );
 }
 
 async function pumpOut(
-  stream: Stream, staging: Staging, region: Region, target: Decoder, root: number, slot: CompletionSlot, release: number,
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  target: Decoder,
+  root: number,
+  slot: CompletionSlot,
+  release: number,
 ): Promise<void> {
   const { runtime } = stream;
   const { reads } = stream.device;
@@ -390,7 +601,8 @@ async function pumpOut(
       copy.catch(ignore);
       copies.push(copy);
     }
-    // The stream may go on as soon as the last copy is queued; taking the bytes out is JavaScript's affair.
+    // The stream may go on as soon as the last copy is queued; taking the bytes out is JavaScript's
+    // affair.
     runtime.release(slot, release);
     released = true;
     await Promise.all(copies);
@@ -403,8 +615,15 @@ async function pumpOut(
 }
 
 async function takeOut(
-  runtime: Runtime, stream: Stream, staging: Staging, segment: Segment, slot: CompletionSlot, seq: number, slice: Slice,
-  target: Decoder, root: number,
+  runtime: Runtime,
+  stream: Stream,
+  staging: Staging,
+  segment: Segment,
+  slot: CompletionSlot,
+  seq: number,
+  slice: Slice,
+  target: Decoder,
+  root: number,
 ): Promise<void> {
   await runtime.completion.wait(slot, seq, stream.slot.index);
   try {
@@ -417,7 +636,9 @@ async function takeOut(
       await staging.copyOut(exclusive.subarray(slice.host, slice.host + bytes), address, bytes);
       return;
     }
-    await inTurns(staging, bytes, target.cost, (from, part) => staging.decode(target, slice.host + from, part, segment.offset + from));
+    await inTurns(staging, bytes, target.cost, (from, part) =>
+      staging.decode(target, slice.host + from, part, segment.offset + from),
+    );
   } finally {
     staging.release(segment);
   }
@@ -426,8 +647,17 @@ async function takeOut(
 /** Bytes that a thread which blocks copies at a time. */
 const BLOCKING_BYTES = STAGING_SEGMENT_BYTES / 2;
 
-/** As {@link writeRegion}, on a thread that blocks where staging is full: everything has been copied when it returns. */
-export function writeRegionBlocking(stream: Stream, staging: Staging, region: Region, source: Encoder, what: string): void {
+/**
+ * As {@link writeRegion}, on a thread that blocks where staging is full: everything has been copied
+ * when it returns.
+ */
+export function writeRegionBlocking(
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  source: Encoder,
+  what: string,
+): void {
   const { runtime } = stream;
   const root = runtime.nextRoot();
   runtime.name(root, what, '.write');
@@ -437,15 +667,34 @@ export function writeRegionBlocking(stream: Stream, staging: Staging, region: Re
     const bytes = slice.line * slice.rows * slice.depth;
     const { segment, offset } = placeBlocking(stream, staging, bytes);
     staging.encode(source, slice.host, bytes, offset);
-    putCopy(stream, root, false, true, slice.host === 0 ? access : ACCESS_WRITE, region, slice, staging, offset);
+    putCopy(
+      stream,
+      root,
+      false,
+      true,
+      slice.host === 0 ? access : ACCESS_WRITE,
+      region,
+      slice,
+      staging,
+      offset,
+    );
     const mark = stream.commit();
     segment.uses.set(stream, mark);
     stream.used(region.resource, ACCESS_WRITE, mark);
   }
 }
 
-/** As {@link readRegion}, on a thread that blocks until the copy is there. Failures are those of the operation that is held. */
-export function readRegionBlocking(stream: Stream, staging: Staging, region: Region, target: Decoder, what: string): void {
+/**
+ * As {@link readRegion}, on a thread that blocks until the copy is there. Failures are those of the
+ * operation that is held.
+ */
+export function readRegionBlocking(
+  stream: Stream,
+  staging: Staging,
+  region: Region,
+  target: Decoder,
+  what: string,
+): void {
   const { runtime } = stream;
   const root = runtime.nextRoot();
   runtime.name(root, what, '.read');
@@ -469,5 +718,9 @@ function placeBlocking(stream: Stream, staging: Staging, bytes: number): Place {
   stream.block(stream.mark);
   const again = staging.place(bytes);
   if (again !== undefined) return again;
-  throw new CudaError('ERR_CUDA_OUT_OF_MEMORY', 'all staging memory is taken by transfers that are under way, and a thread that blocks cannot let them go on: await them first.');
+  throw new CudaError(
+    'ERR_CUDA_OUT_OF_MEMORY',
+    'all staging memory is taken by transfers that are under way, and a thread that blocks ' +
+      'cannot let them go on: await them first.',
+  );
 }

@@ -74,13 +74,18 @@ test('of a turn in which nothing was copied nobody knows how long it has been', 
   expect(budget.take(1)).toBe(undefined);
 });
 
-/** Turns that pass until as many copies have gone as take 2.4 ms, where other work takes so many milliseconds of each turn. */
+/**
+ * Turns that pass until as many copies have gone as take 2.4 ms, where other work takes so many
+ * milliseconds of each turn.
+ */
 async function turnsBeside(ms: number): Promise<number> {
   const budget = new TurnBudget();
   const cost = budget.part(1e12) / 2;
   let left = 40;
   void budget.take(cost);
-  const copies = Array.from({ length: left }, () => Promise.resolve(budget.take(cost)).then(() => left--));
+  const copies = Array.from({ length: left }, () =>
+    Promise.resolve(budget.take(cost)).then(() => left--),
+  );
   let turns = 0;
   for (; left > 0; turns++) {
     await setImmediate();

@@ -1,15 +1,19 @@
 /**
- * How much JavaScript copies in one turn of the event loop. Whoever would go past it waits for a later turn, in the
- * order of asking, so that many transfers at once stall the loop no longer than one.
+ * How much JavaScript copies in one turn of the event loop. Whoever would go past it waits for a
+ * later turn, in the order of asking, so that many transfers at once stall the loop no longer than
+ * one.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers';
 
-/** Milliseconds of copying in one turn. A collection of young garbage takes 0.3 to 0.7 besides, and a millisecond is to be enough. */
+/**
+ * Milliseconds of copying in one turn. A collection of young garbage takes 0.3 to 0.7 besides, and
+ * a millisecond is to be enough.
+ */
 const TURN_MS = 0.12;
 /**
- * Where turns take longer, with work that has nothing to do with copies, so great a part of one: a busy server would copy less a
- * second the busier it is. And never more than that, in milliseconds.
+ * Where turns take longer, with work that has nothing to do with copies, so great a part of one: a
+ * busy server would copy less a second the busier it is. And never more than that, in milliseconds.
  */
 const TURN_SHARE = 1 / 8;
 const MOST_MS = 0.5;
@@ -19,7 +23,10 @@ const FIRST_SHARE = 2;
 const PART_BYTES = 1 << 16;
 /** Bytes of plain copying a millisecond, until it is known: 10 GB/s. */
 const FIRST_RATE = 1e7;
-/** How far the rate is believed: memory that has to be mapped first is slow, and what lies in a cache is fast. */
+/**
+ * How far the rate is believed: memory that has to be mapped first is slow, and what lies in a
+ * cache is fast.
+ */
 const MIN_RATE = 2e6;
 const MAX_RATE = 6e7;
 
@@ -38,15 +45,25 @@ export class TurnBudget {
     return this.rate * this.allowed;
   }
 
-  /** How many of `bytes` that are left of a plain copy to copy in one turn. A little more than its share, where that is the rest. */
+  /**
+   * How many of `bytes` that are left of a plain copy to copy in one turn. A little more than its
+   * share, where that is the rest.
+   */
   part(bytes: number): number {
     const share = Math.max(PART_BYTES, Math.floor(this.limit / PART_BYTES) * PART_BYTES);
     return bytes <= share * 1.25 ? bytes : share;
   }
 
-  /** Whether a copy of this cost would fit into this turn, made at once. The first may take a little longer than its share. */
+  /**
+   * Whether a copy of this cost would fit into this turn, made at once. The first may take a little
+   * longer than its share.
+   */
   fits(cost: number): boolean {
-    return this.waiting.length === 0 && this.spent + cost <= (this.spent === 0 ? this.limit * FIRST_SHARE : this.limit) && !this.isLate;
+    return (
+      this.waiting.length === 0 &&
+      this.spent + cost <= (this.spent === 0 ? this.limit * FIRST_SHARE : this.limit) &&
+      !this.isLate
+    );
   }
 
   /** Whether this turn has taken its time without a copy: other work, or a collection. */
@@ -71,7 +88,11 @@ export class TurnBudget {
   /** Undefined where the copy may be made now; else resolves when it may. */
   take(cost: number): Promise<void> | undefined {
     this.schedule();
-    if (this.waiting.length === 0 && (this.spent === 0 || this.spent + cost <= this.limit) && !this.isLate) {
+    if (
+      this.waiting.length === 0 &&
+      (this.spent === 0 || this.spent + cost <= this.limit) &&
+      !this.isLate
+    ) {
       this.spent += cost;
       return undefined;
     }
@@ -95,7 +116,8 @@ export class TurnBudget {
       this.spent = 0;
       const now = performance.now();
       // Where it is known when the last turn began, this one followed it without a pause.
-      if (this.began !== 0) this.allowed = Math.min(MOST_MS, Math.max(TURN_MS, (now - this.began) * TURN_SHARE));
+      if (this.began !== 0)
+        this.allowed = Math.min(MOST_MS, Math.max(TURN_MS, (now - this.began) * TURN_SHARE));
       this.began = now;
       setImmediate(this.ended);
       let next = this.waiting[0];

@@ -1,11 +1,14 @@
 /**
- * Work of the host in the order of one stream, of which threads are told in shared memory (in `host-work.ts`: whom the caller tells).
- * Each piece holds its stream until it is over; a thread is told of it through shared memory once all before it is over, and lets the
- * stream go on. What directly follows other work of the line is told together with it.
+ * Work of the host in the order of one stream, of which threads are told in shared memory (in
+ * `host-work.ts`: whom the caller tells). Each piece holds its stream until it is over; a thread is
+ * told of it through shared memory once all before it is over, and lets the stream go on. What
+ * directly follows other work of the line is told together with it.
  *
- * Threads are not the streams' own: a program that awaits one piece after the other goes from stream to stream, and all of it goes to
- * the thread that has just been at work. Four that take turns would each have to be woken, and where there are no more processors
- * than the work wants they wait for one another's time to be up (a model's run of 6.5 ms took 10 in one of ten cases, measured).
+ * Threads are not the streams' own: a program that awaits one piece after the other goes from
+ * stream to stream, and all of it goes to the thread that has just been at work. Four that take
+ * turns would each have to be woken, and where there are no more processors than the work wants
+ * they wait for one another's time to be up (a model's run of 6.5 ms took 10 in one of ten cases,
+ * measured).
  */
 import { FLAG_BYPASS } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
@@ -31,8 +34,8 @@ export interface LineWork {
   /** What the hold is told to be for. */
   readonly held: Held;
   /**
-   * The numbers that its thread is told, when its turn has come; undefined where {@link prepare} has to be awaited first. `number`: what
-   * {@link WorkLine.queue} has returned for it.
+   * The numbers that its thread is told, when its turn has come; undefined where {@link prepare}
+   * has to be awaited first. `number`: what {@link WorkLine.queue} has returned for it.
    */
   ready(line: WorkLine, number: number): Float64Array | undefined;
   /** Is given the device's addresses of the memory, in the order of the uses. */
@@ -41,7 +44,10 @@ export interface LineWork {
   refusal?(error: unknown): unknown;
 }
 
-/** Has a thread see to the memory: resolves when it has left, rejects with why what it was at has failed. */
+/**
+ * Has a thread see to the memory: resolves when it has left, rejects with why what it was at has
+ * failed.
+ */
 export type SeeTo = (memory: LineMemory) => Promise<unknown>;
 
 interface Entry {
@@ -50,7 +56,9 @@ interface Entry {
   /** The operation that it is part of. */
   readonly root: number;
   readonly hold: number;
-  /** The fence behind which it may begin; 0 where nothing was queued between it and the one before. */
+  /**
+   * The fence behind which it may begin; 0 where nothing was queued between it and the one before.
+   */
   readonly fence: number;
   /** Why it was given up before it began. */
   failure: unknown;
@@ -65,7 +73,9 @@ class Post {
   private readonly memory: LineMemory;
   private readonly seeTo: SeeTo;
   /** By their place. */
-  private readonly told: (Entry | undefined)[] = new Array<undefined>(LINE_CAPACITY).fill(undefined);
+  private readonly told: (Entry | undefined)[] = new Array<undefined>(LINE_CAPACITY).fill(
+    undefined,
+  );
   /** Those that the thread is known to be done with. */
   private seen = 0;
   private watching = false;
@@ -76,8 +86,12 @@ class Post {
     const { buffers, slots } = runtime.shared;
     const { pinned } = buffers;
     this.memory = {
-      line: this.writer.memory, control: buffers.control,
-      slots: isSharedArrayBuffer(pinned) && !runtime.isInline ? { buffer: pinned, offset: slots.byteOffset } : undefined,
+      line: this.writer.memory,
+      control: buffers.control,
+      slots:
+        isSharedArrayBuffer(pinned) && !runtime.isInline
+          ? { buffer: pinned, offset: slots.byteOffset }
+          : undefined,
     };
   }
 
@@ -99,9 +113,13 @@ class Post {
     if (alone) this.begin();
   }
 
-  /** All that its line's stream has queued is over when the thread is done with what it was told last, where it lets the stream go on itself. */
+  /**
+   * All that its line's stream has queued is over when the thread is done with what it was told
+   * last, where it lets the stream go on itself.
+   */
   foretell(): void {
-    if (this.memory.slots !== undefined) this.line?.stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
+    if (this.memory.slots !== undefined)
+      this.line?.stream.endsWith(this.writer.progress, LineWriter.progressAt, this.writer.written);
   }
 
   /** Takes note of what the thread has done, and releases what it could not. */
@@ -110,7 +128,8 @@ class Post {
     const { done } = this.writer;
     while (this.seen !== done) {
       const at = this.seen & (LINE_CAPACITY - 1);
-      if (this.memory.slots === undefined && runtime.lost === undefined) runtime.release(line!.stream.transferSlot, this.told[at]!.hold);
+      if (this.memory.slots === undefined && runtime.lost === undefined)
+        runtime.release(line!.stream.transferSlot, this.told[at]!.hold);
       this.told[at] = undefined;
       this.seen = (this.seen + 1) | 0;
       line!.countOver();
@@ -118,18 +137,22 @@ class Post {
   }
 
   private begin(): void {
-    this.seeTo(this.memory).then(() => {
-      this.look();
-      if (this.writer.isLeft()) this.begin();
-    }, (error: unknown) => {
-      // The thread has left at the one that failed; those behind it were told too soon.
-      this.line?.stream.endsWithNothing();
-      this.look();
-      const left: Entry[] = [];
-      for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0) left.push(this.told[at & (LINE_CAPACITY - 1)]!);
-      this.writer.takeBack();
-      this.line?.failed(left, error);
-    });
+    this.seeTo(this.memory).then(
+      () => {
+        this.look();
+        if (this.writer.isLeft()) this.begin();
+      },
+      (error: unknown) => {
+        // The thread has left at the one that failed; those behind it were told too soon.
+        this.line?.stream.endsWithNothing();
+        this.look();
+        const left: Entry[] = [];
+        for (let at = this.writer.done; at !== this.writer.written; at = (at + 1) | 0)
+          left.push(this.told[at & (LINE_CAPACITY - 1)]!);
+        this.writer.takeBack();
+        this.line?.failed(left, error);
+      },
+    );
   }
 
   /** Releases what is over, where the thread cannot do that itself. */
@@ -185,7 +208,9 @@ export class WorkLine {
   /** Not told to a thread yet; those before `next` are. */
   private waiting: Entry[] = [];
   private next = 0;
-  /** Whether something is waited for before the next may be told; and how often there was something. */
+  /**
+   * Whether something is waited for before the next may be told; and how often there was something.
+   */
   private stopped = false;
   private stops = 0;
   private queued = 0;
@@ -205,15 +230,20 @@ export class WorkLine {
     stream.checkNotCaptured(work.name, 'run it before the capture, or behind graph.launch()');
     const { runtime, transferSlot } = stream;
     const { uses } = work;
-    for (let i = 0; i < uses.length; i++) stream.order(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access]);
+    for (let i = 0; i < uses.length; i++)
+      stream.order(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access]);
     const before = stream.mark;
     // Of a stream on which nothing was queued it is not known either whether it could be made.
-    const fence = before === this.mark || (before !== 0 && stream.hasPassed(before)) ? 0 : stream.fenceAt(before);
+    const fence =
+      before === this.mark || (before !== 0 && stream.hasPassed(before))
+        ? 0
+        : stream.fenceAt(before);
     const hold = runtime.nextHold(transferSlot);
     const root = stream.nextRoot();
     const mark = stream.hold(transferSlot, hold, work.held);
     this.mark = stream.mark;
-    for (let i = 0; i < uses.length; i++) stream.used(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access], mark);
+    for (let i = 0; i < uses.length; i++)
+      stream.used(uses[i]!.buffer.memory, ACCESSES[uses[i]!.access], mark);
     const number = ++this.queued;
     this.waiting.push({ work, number, root, hold, fence, failure: undefined });
     if (!this.stopped) {
@@ -272,8 +302,14 @@ export class WorkLine {
       const args = entry.work.ready(this, entry.number);
       if (args === undefined) {
         const { values } = runtime.shared;
-        const addresses = entry.work.uses.map(({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset);
-        this.goOnBehind(entry.work.prepare(addresses).catch((error: unknown) => { entry.failure = error; }));
+        const addresses = entry.work.uses.map(
+          ({ buffer }) => values[buffer.memory.handle]! + buffer.byteOffset,
+        );
+        this.goOnBehind(
+          entry.work.prepare(addresses).catch((error: unknown) => {
+            entry.failure = error;
+          }),
+        );
         return;
       }
       const post = this.postForNext();
@@ -324,16 +360,30 @@ export class WorkLine {
     const { stream } = this;
     const { runtime } = stream;
     // What comes behind the failure of an operation is not carried out, and fails with it.
-    return runtime.whyUnmade(stream.slot, name) ?? runtime.unclaimedFailureOf(root) ?? whyUndefined(stream, name, uses);
+    return (
+      runtime.whyUnmade(stream.slot, name) ??
+      runtime.unclaimedFailureOf(root) ??
+      whyUndefined(stream, name, uses)
+    );
   }
 
-  /** What it writes all of is good again where an earlier failure left it undefined. Returns whether that has to be waited for. */
+  /**
+   * What it writes all of is good again where an earlier failure left it undefined. Returns whether
+   * that has to be waited for.
+   */
   private mend({ work: { uses } }: Entry): boolean {
     const { stream } = this;
     if (!mend(stream, uses)) return false;
     const { runtime, transferSlot } = stream;
     // What comes behind must not meet the failure any more when the thread lets the stream go on.
-    this.goOnBehind(runtime.wait(transferSlot, runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS), stream.slot.index, false));
+    this.goOnBehind(
+      runtime.wait(
+        transferSlot,
+        runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS),
+        stream.slot.index,
+        false,
+      ),
+    );
     return true;
   }
 
@@ -343,7 +393,10 @@ export class WorkLine {
     const { runtime, transferSlot } = stream;
     this.over++;
     if (runtime.lost !== undefined) return;
-    const error = reason instanceof CudaError ? reason : new CudaError('ERR_CUDA_INTERNAL', String(reason), { cause: reason });
+    const error =
+      reason instanceof CudaError
+        ? reason
+        : new CudaError('ERR_CUDA_INTERNAL', String(reason), { cause: reason });
     leaveUndefined(stream, work.uses, runtime.fail(root, error));
     // Those behind it look at what is undefined.
     const fence = runtime.fence(transferSlot, stream.slot.index, FLAG_BYPASS);

@@ -1,4 +1,6 @@
-/** A signature that was read from the source, held against what the compiled kernel says of itself. */
+/**
+ * A signature that was read from the source, held against what the compiled kernel says of itself.
+ */
 import { CudaError, DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import type { KernelParam, KernelSignature } from '../ptx/index.js';
@@ -6,7 +8,8 @@ import type { SourceSignature, SourceType } from '../nvrtc/source-signatures.js'
 import { sizeOf } from '../nvrtc/structure-bytes.js';
 
 /**
- * Nothing where they agree. What the source was read wrong in would be passed wrong, so that it is an error.
+ * Nothing where they agree. What the source was read wrong in would be passed wrong, so that it is
+ * an error.
  *
  * @throws CudaError with code ERR_CUDA_INTERNAL that names the kernel, the parameter, and both
  */
@@ -14,27 +17,43 @@ export function checkSignature(source: SourceSignature, compiled: KernelSignatur
   const { name, parameters } = source;
   if (parameters === undefined) return;
   if (parameters.length !== compiled.params.length) {
-    throw mismatch(`kernel '${name}' has ${parameters.length} parameters in its source and ${compiled.params.length} when compiled`);
+    throw mismatch(
+      `kernel '${name}' has ${parameters.length} parameters in its source and ` +
+        `${compiled.params.length} when compiled`,
+    );
   }
   parameters.forEach(({ name: parameter, type }, i) => {
     const param = compiled.params[i]!;
-    if (!agrees(type, param)) throw mismatch(`parameter ${i} (${parameter}) of kernel '${name}' is ${show(type)} in its source and ${describe(param)} when compiled`);
+    if (!agrees(type, param))
+      throw mismatch(
+        `parameter ${i} (${parameter}) of kernel '${name}' is ${show(type)} in its source ` +
+          `and ${describe(param)} when compiled`,
+      );
   });
 }
 
 function mismatch(what: string): CudaError {
-  return new CudaError('ERR_CUDA_INTERNAL', `${what}. The source was read wrong, as a macro of an option or a header may cause. Declare the signature: module.kernel(name, [inout(f32), …]).`);
+  return new CudaError(
+    'ERR_CUDA_INTERNAL',
+    `${what}. The source was read wrong, as a macro of an option or a header may cause. ` +
+      'Declare the signature: module.kernel(name, [inout(f32), …]).',
+  );
 }
 
 function agrees(type: SourceType, param: KernelParam): boolean {
   if (type === 'unknown') return true;
-  if (typeof type === 'string' && type.includes(' ')) return param.size === 8 && !param.aggregate && !param.type.startsWith('f');
+  if (typeof type === 'string' && type.includes(' '))
+    return param.size === 8 && !param.aggregate && !param.type.startsWith('f');
   const size = sizeOf(type);
   if (size === undefined || size.bytes !== param.size) return false;
-  if (param.aggregate) return typeof type !== 'string' ? size.align === param.align : isNarrowFloat(type);
+  if (param.aggregate)
+    return typeof type !== 'string' ? size.align === param.align : isNarrowFloat(type);
   if (typeof type !== 'string') return false;
   // PTX does not tell signed integers from unsigned ones, nor 16-bit floats from words.
-  return isNarrowFloat(type) || DTYPES[type as DTypeName].kind === 'float' === param.type.startsWith('f');
+  return (
+    isNarrowFloat(type) ||
+    (DTYPES[type as DTypeName].kind === 'float') === param.type.startsWith('f')
+  );
 }
 
 /** Types that are classes in C++ and lie in their parameters as bytes. */

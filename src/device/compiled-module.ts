@@ -1,6 +1,11 @@
 /** Modules of CUDA C++ that was compiled at run time: their kernels are properties. */
 import { CudaError, DTYPES } from '../core/index.js';
-import type { DTypeName, Device as CoreDevice, Module as CoreModule, ParamDeclaration } from '../core/index.js';
+import type {
+  DTypeName,
+  Device as CoreDevice,
+  Module as CoreModule,
+  ParamDeclaration,
+} from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import type { SourcePointer, SourceWord } from '../core/signature.js';
 import { checkSignature } from './checked-signature.js';
@@ -22,14 +27,25 @@ export type DeviceCompileOptions = Omit<CompileOptions, 'outputs'>;
 /** A kernel whose parameters are known to the type checker. */
 export interface CompiledKernel<A extends readonly unknown[]> extends Omit<Kernel, 'launch'> {
   /** As {@link Kernel.launch}; arguments may be operations that give what the parameters take. */
-  launch<const Args extends { readonly [I in keyof A]: A[I] | DeviceOp<A[I]> }>(options: OpLaunchOptions, ...args: Args): DeviceOp<GivenAll<Args>>;
+  launch<const Args extends { readonly [I in keyof A]: A[I] | DeviceOp<A[I]> }>(
+    options: OpLaunchOptions,
+    ...args: Args
+  ): DeviceOp<GivenAll<Args>>;
 }
 
-/** Its kernels by name: `extern "C"` ones, others that are not overloaded, and what `nameExpressions` name. */
-export type CompiledModule<Source extends string = string> = LoadedProgram & CompiledKernels<KernelsOf<Source>>;
+/**
+ * Its kernels by name: `extern "C"` ones, others that are not overloaded, and what
+ * `nameExpressions` name.
+ */
+export type CompiledModule<Source extends string = string> = LoadedProgram &
+  CompiledKernels<KernelsOf<Source>>;
 
 // The names are kept by `as`: beside a signature for any name, `keyof` would forget them.
-type CompiledKernels<Kernels> = { readonly [K in keyof Kernels as Exclude<K, Taken>]: CompiledKernel<Extract<Kernels[K], readonly unknown[]>> };
+type CompiledKernels<Kernels> = {
+  readonly [K in keyof Kernels as Exclude<K, Taken>]: CompiledKernel<
+    Extract<Kernels[K], readonly unknown[]>
+  >;
+};
 
 /** Names that a module has itself; a kernel of such a name is `module.kernel('close')`. */
 type Taken = keyof LoadedProgram | 'then';
@@ -56,7 +72,10 @@ export class LoadedProgram extends Module {
     for (const name of this.kernelNames) this.define(name);
   }
 
-  /** Names of its kernels: as the source and `nameExpressions` have them, mangled where neither does. */
+  /**
+   * Names of its kernels: as the source and `nameExpressions` have them, mangled where neither
+   * does.
+   */
   get kernelNames(): readonly string[] {
     const named = new Set(this.#names.values());
     return [...this.#names.keys(), ...this.core.kernelNames.filter((symbol) => !named.has(symbol))];
@@ -80,40 +99,73 @@ export class LoadedProgram extends Module {
 
   /** The kernel with what its source says of its parameters, held against what was compiled. */
   #withSource(kernel: Kernel): Kernel {
-    this.#signatures ??= new Map(sourceSignatures(this.#source).kernels.map((each) => [each.name, each]));
+    this.#signatures ??= new Map(
+      sourceSignatures(this.#source).kernels.map((each) => [each.name, each]),
+    );
     const signature = this.#signatures.get(kernel.name);
     const compiled = signature === undefined ? undefined : this.#compiledOf(kernel.name);
     if (signature?.parameters === undefined) {
       // A list that a macro of an option changes has another length, or may have.
-      const isWhole = signature?.words !== undefined && signature.words.length === compiled?.params.length;
+      const isWhole =
+        signature?.words !== undefined && signature.words.length === compiled?.params.length;
       const words = isWhole ? wordsOf(signature) : mangledWords(kernel.name);
-      return words.size === 0 ? kernel : new Kernel(this.core.kernelOfSource(kernel.name, undefined, { pointers: new Map(), words }));
+      return words.size === 0
+        ? kernel
+        : new Kernel(
+            this.core.kernelOfSource(kernel.name, undefined, { pointers: new Map(), words }),
+          );
     }
     if (compiled !== undefined) checkSignature(signature, compiled);
-    const core = this.core.kernelOfSource(kernel.name, undefined, { pointers: pointersOf(signature.parameters), words: wordsOf(signature) });
-    return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type)) ? new SourceKernel(core, signature.parameters) : new Kernel(core);
+    const core = this.core.kernelOfSource(kernel.name, undefined, {
+      pointers: pointersOf(signature.parameters),
+      words: wordsOf(signature),
+    });
+    return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type))
+      ? new SourceKernel(core, signature.parameters)
+      : new Kernel(core);
   }
 
   #compiledOf(name: string): KernelSignature | undefined {
-    this.#compiled ??= new Map((this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [each.name, each]));
+    this.#compiled ??= new Map(
+      (this.program.has('ptx') ? kernelSignatures(this.program.ptx) : []).map((each) => [
+        each.name,
+        each,
+      ]),
+    );
     return this.#compiled.get(name);
   }
 
-  /** A property that is made when it is asked for: a kernel that this device cannot run fails then, and alone. */
+  /**
+   * A property that is made when it is asked for: a kernel that this device cannot run fails then,
+   * and alone.
+   */
   private define(name: string): void {
     if (name in this || name === 'then') return;
     let kernel: Kernel | undefined;
-    Object.defineProperty(this, name, { get: () => (kernel ??= this.kernel(name)), enumerable: true, configurable: true });
+    Object.defineProperty(this, name, {
+      get: () => (kernel ??= this.kernel(name)),
+      enumerable: true,
+      configurable: true,
+    });
   }
 
   private notFound(name: string, cause: CudaError): CudaError {
     const identifier = /^\w+/.exec(name)?.[0] ?? '';
-    const template = identifier !== '' && new RegExp(`template\\s*<[^;{}]*__global__[^;{}(]*\\b${identifier}\\s*\\(`).test(this.#source);
+    const template =
+      identifier !== '' &&
+      new RegExp(`template\\s*<[^;{}]*__global__[^;{}(]*\\b${identifier}\\s*\\(`).test(
+        this.#source,
+      );
     const known = this.kernelNames;
     const fix = template
-      ? `It is a template, and no instance of it was asked for. Compile with nameExpressions: ['${identifier === name ? `${name}<float>` : name}'].`
+      ? 'It is a template, and no instance of it was asked for. Compile with nameExpressions: ' +
+        `['${identifier === name ? `${name}<float>` : name}'].`
       : `It has ${known.length === 0 ? 'none' : known.join(', ')}.`;
-    return new CudaError('ERR_CUDA_NOT_FOUND', `${this.program.name}: there is no kernel '${name}'. ${fix}`, { cause });
+    return new CudaError(
+      'ERR_CUDA_NOT_FOUND',
+      `${this.program.name}: there is no kernel '${name}'. ${fix}`,
+      { cause },
+    );
   }
 }
 
@@ -124,7 +176,7 @@ function pointersOf(parameters: readonly SourceParameter[]): Map<number, SourceP
     const [access, name = ''] = typeof type === 'string' ? type.split(' ') : [];
     if (access !== 'input' && access !== 'inout') return;
     // A char is a byte of either sign.
-    const pointee = name === 'char' ? 'i8' : name in DTYPES ? name as DTypeName : undefined;
+    const pointee = name === 'char' ? 'i8' : name in DTYPES ? (name as DTypeName) : undefined;
     pointers.set(index, { isRead: access === 'input', pointee });
   });
   return pointers;
@@ -135,13 +187,18 @@ function wordsOf({ parameters, words: found = [] }: SourceSignature): Map<number
   const words = new Map<number, SourceWord>();
   (parameters ?? found).forEach((_, index) => {
     const type = parameters?.[index]?.type;
-    const kind = typeof type === 'string' && Object.hasOwn(DTYPES, type) ? DTYPES[type as DTypeName].kind : found[index];
+    const kind =
+      typeof type === 'string' && Object.hasOwn(DTYPES, type)
+        ? DTYPES[type as DTypeName].kind
+        : found[index];
     if (kind !== undefined && kind !== 'float') words.set(index, kind);
   });
   return words;
 }
 
-/** `scale` of `_Z5scalePfi`: a function outside of all namespaces that is no template's instance. */
+/**
+ * `scale` of `_Z5scalePfi`: a function outside of all namespaces that is no template's instance.
+ */
 const PLAIN = /^_Z(\d+)(\w+)$/;
 
 function namesOf(mangled: readonly string[], program: Program): Map<string, string> {
@@ -164,12 +221,30 @@ function namesOf(mangled: readonly string[], program: Program): Map<string, stri
 }
 
 /** @internal */
-export async function compileModule<const Source extends string>(device: CoreDevice, source: Source, options: DeviceCompileOptions = {}): Promise<CompiledModule<Source>> {
+export async function compileModule<const Source extends string>(
+  device: CoreDevice,
+  source: Source,
+  options: DeviceCompileOptions = {},
+): Promise<CompiledModule<Source>> {
   device.check();
-  if (options !== null && typeof options === 'object' && 'outputs' in options) throw invalid('options.outputs', 'nothing: a device takes what it runs', options.outputs, "For other outputs use compile() of 'async-cuda/nvrtc'.");
+  if (options !== null && typeof options === 'object' && 'outputs' in options)
+    throw invalid(
+      'options.outputs',
+      'nothing: a device takes what it runs',
+      options.outputs,
+      "For other outputs use compile() of 'async-cuda/nvrtc'.",
+    );
   // Machine code where it can be: the driver may be older than NVRTC and not know its PTX.
-  const outputs = device.kind === 'cuda' && options.architecture?.startsWith('compute_') !== true ? ['ptx', 'cubin'] as const : ['ptx'] as const;
-  const program = await compileFor(device.properties.computeCapability, source, { ...options, outputs });
-  const module = program.has('cubin') ? await device.loadMachineCode(program.cubin, program.ptx) : await device.loadModule(program.ptx);
+  const outputs =
+    device.kind === 'cuda' && options.architecture?.startsWith('compute_') !== true
+      ? (['ptx', 'cubin'] as const)
+      : (['ptx'] as const);
+  const program = await compileFor(device.properties.computeCapability, source, {
+    ...options,
+    outputs,
+  });
+  const module = program.has('cubin')
+    ? await device.loadMachineCode(program.cubin, program.ptx)
+    : await device.loadModule(program.ptx);
   return new LoadedProgram(module, program, source) as CompiledModule<Source>;
 }

@@ -1,16 +1,46 @@
 /**
- * The device that users hold: what it makes are operations, which run when they are awaited. Everything eager is in
- * {@link Device.core}.
+ * The device that users hold: what it makes are operations, which run when they are awaited.
+ * Everything eager is in {@link Device.core}.
  */
 import { Device as CoreDevice, recordTrace } from '../core/index.js';
 import type {
-  DType, DTypeName, DeviceEvents, DeviceInfo, DeviceName, DeviceProperties, DeviceStats, HostArray, MemoryPool, ModuleOptions, OpenOptions, PinnedBuffer, Pending, Scalar, Stream,
-  StreamOptions, TraceOptions, TraceRecording, WaitOptions,
+  DType,
+  DTypeName,
+  DeviceEvents,
+  DeviceInfo,
+  DeviceName,
+  DeviceProperties,
+  DeviceStats,
+  HostArray,
+  MemoryPool,
+  ModuleOptions,
+  OpenOptions,
+  PinnedBuffer,
+  Pending,
+  Scalar,
+  Stream,
+  StreamOptions,
+  TraceOptions,
+  TraceRecording,
+  WaitOptions,
 } from '../core/index.js';
 import { enqueue, policyOf, poolOf, setPolicy, setPool, value, withContext } from '../ops/index.js';
 import type { DeviceOp, OpContext, SchedulingPolicy } from '../ops/index.js';
 import * as make from '../tensor/index.js';
-import type { ArangeOptions, DLTensor, Dims, EyeOptions, HostList, RandOptions, RandnOptions, RealName, Shape, TakeOverOptions, Tensor, TensorOptions } from '../tensor/index.js';
+import type {
+  ArangeOptions,
+  DLTensor,
+  Dims,
+  EyeOptions,
+  HostList,
+  RandOptions,
+  RandnOptions,
+  RealName,
+  Shape,
+  TakeOverOptions,
+  Tensor,
+  TensorOptions,
+} from '../tensor/index.js';
 import type { CompiledModule, DeviceCompileOptions } from './compiled-module.js';
 import { Module } from './module.js';
 
@@ -29,8 +59,8 @@ export class Device implements AsyncDisposable {
   }
 
   /**
-   * Opens a device: `cuda:0`, `cpu:0` and so on. Without a name the first GPU, and the CPU device where there is no driver or
-   * no GPU; the environment variable ASYNC_CUDA_DEVICE says otherwise.
+   * Opens a device: `cuda:0`, `cpu:0` and so on. Without a name the first GPU, and the CPU device
+   * where there is no driver or no GPU; the environment variable ASYNC_CUDA_DEVICE says otherwise.
    *
    * @throws CudaError with code ERR_CUDA_NO_DRIVER or ERR_CUDA_NO_DEVICE
    */
@@ -67,7 +97,10 @@ export class Device implements AsyncDisposable {
     return this.core.isClosed;
   }
 
-  /** Which stream an operation runs on that was given none. Default: four streams in turn, and the same again where it is idle. */
+  /**
+   * Which stream an operation runs on that was given none. Default: four streams in turn, and the
+   * same again where it is idle.
+   */
   get policy(): SchedulingPolicy {
     return policyOf(this.core);
   }
@@ -88,58 +121,119 @@ export class Device implements AsyncDisposable {
   // Tensors
 
   /** Uninitialised memory. cuMemAllocAsync */
-  uninitialized<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+  uninitialized<D extends DTypeName, const S extends Shape>(
+    dtype: DType<D>,
+    shape: S,
+    options?: TensorOptions,
+  ): DeviceOp<Tensor<D, Dims<S>>> {
     return make.uninitialized(this.core, dtype, shape, options);
   }
 
   /** All elements 0. */
-  zeros<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+  zeros<D extends DTypeName, const S extends Shape>(
+    dtype: DType<D>,
+    shape: S,
+    options?: TensorOptions,
+  ): DeviceOp<Tensor<D, Dims<S>>> {
     return make.zeros(this.core, dtype, shape, options);
   }
 
   /** All elements 1. */
-  ones<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+  ones<D extends DTypeName, const S extends Shape>(
+    dtype: DType<D>,
+    shape: S,
+    options?: TensorOptions,
+  ): DeviceOp<Tensor<D, Dims<S>>> {
     return make.ones(this.core, dtype, shape, options);
   }
 
   /** All elements the same. */
-  full<D extends DTypeName, const S extends Shape>(dtype: DType<D>, shape: S, element: Scalar<D>, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>> {
+  full<D extends DTypeName, const S extends Shape>(
+    dtype: DType<D>,
+    shape: S,
+    element: Scalar<D>,
+    options?: TensorOptions,
+  ): DeviceOp<Tensor<D, Dims<S>>> {
     return make.full(this.core, dtype, shape, element, options);
   }
 
   /** start, start + step, … */
-  arange<D extends DTypeName, const N extends number>(dtype: DType<D>, length: N, options?: ArangeOptions): DeviceOp<Tensor<D, [N]>> {
+  arange<D extends DTypeName, const N extends number>(
+    dtype: DType<D>,
+    length: N,
+    options?: ArangeOptions,
+  ): DeviceOp<Tensor<D, [N]>> {
     return make.arange(this.core, dtype, length, options);
   }
 
   /** Numbers at equal distances, both ends included. */
-  linspace<D extends RealName, const N extends number>(dtype: DType<D>, from: number, to: number, length: N, options?: TensorOptions): DeviceOp<Tensor<D, [N]>> {
+  linspace<D extends RealName, const N extends number>(
+    dtype: DType<D>,
+    from: number,
+    to: number,
+    length: N,
+    options?: TensorOptions,
+  ): DeviceOp<Tensor<D, [N]>> {
     return make.linspace(this.core, dtype, from, to, length, options);
   }
 
   /** 1 on a diagonal, 0 elsewhere. */
-  eye<D extends DTypeName, const R extends number, const C extends number = R>(dtype: DType<D>, rows: R, columns?: C, options?: EyeOptions): DeviceOp<Tensor<D, [R, C]>> {
+  eye<D extends DTypeName, const R extends number, const C extends number = R>(
+    dtype: DType<D>,
+    rows: R,
+    columns?: C,
+    options?: EyeOptions,
+  ): DeviceOp<Tensor<D, [R, C]>> {
     return make.eye(this.core, dtype, rows, columns, options);
   }
 
   /** Uniform random numbers: the same for the same seed, others in each run without one. */
-  rand<D extends RealName, const S extends Shape>(dtype: DType<D>, shape: S, options?: RandOptions): DeviceOp<Tensor<D, Dims<S>>> {
+  rand<D extends RealName, const S extends Shape>(
+    dtype: DType<D>,
+    shape: S,
+    options?: RandOptions,
+  ): DeviceOp<Tensor<D, Dims<S>>> {
     return make.rand(this.core, dtype, shape, options);
   }
 
   /** Normal random numbers: the same for the same seed, others in each run without one. */
-  randn<D extends RealName, const S extends Shape>(dtype: DType<D>, shape: S, options?: RandnOptions): DeviceOp<Tensor<D, Dims<S>>> {
+  randn<D extends RealName, const S extends Shape>(
+    dtype: DType<D>,
+    shape: S,
+    options?: RandnOptions,
+  ): DeviceOp<Tensor<D, Dims<S>>> {
     return make.randn(this.core, dtype, shape, options);
   }
 
-  /** A tensor with the elements of a host array, in row-major order; one axis where no shape is given. Elements of a plain list are checked; an ArrayBuffer has the elements' bytes. */
-  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer): DeviceOp<Tensor<D, [number]>>;
-  tensor<D extends DTypeName, const S extends Shape>(dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
-  tensor<D extends DTypeName>(dtype: DType<D>, source: HostArray<D>, shape?: Shape, options?: TensorOptions): DeviceOp<Tensor<D, number[]>> {
-    return shape === undefined ? make.tensor(this.core, dtype, source) : make.tensor(this.core, dtype, source, shape, options);
+  /**
+   * A tensor with the elements of a host array, in row-major order; one axis where no shape is
+   * given. Elements of a plain list are checked; an ArrayBuffer has the elements' bytes.
+   */
+  tensor<D extends DTypeName>(
+    dtype: DType<D>,
+    source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer,
+  ): DeviceOp<Tensor<D, [number]>>;
+  tensor<D extends DTypeName, const S extends Shape>(
+    dtype: DType<D>,
+    source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer,
+    shape: S,
+    options?: TensorOptions,
+  ): DeviceOp<Tensor<D, Dims<S>>>;
+  tensor<D extends DTypeName>(
+    dtype: DType<D>,
+    source: HostArray<D>,
+    shape?: Shape,
+    options?: TensorOptions,
+  ): DeviceOp<Tensor<D, number[]>> {
+    return shape === undefined
+      ? make.tensor(this.core, dtype, source)
+      : make.tensor(this.core, dtype, source, shape, options);
   }
 
-  /** A tensor in memory of somebody else, taken over as DLPack describes it: see {@link Tensor.fromDLPack}. */
+  /**
+   * A tensor in memory of somebody else, taken over as DLPack describes it: see
+   * {@link Tensor.fromDLPack}.
+   */
   fromDLPack(descriptor: DLTensor, options?: TakeOverOptions): Promise<Tensor> {
     return make.Tensor.fromDLPack(this.core, descriptor, options);
   }
@@ -157,7 +251,10 @@ export class Device implements AsyncDisposable {
     return withContext(callback, this.core);
   }
 
-  /** Work of level 3 as an operation: the callback queues it on `context.stream` when the operation is run. */
+  /**
+   * Work of level 3 as an operation: the callback queues it on `context.stream` when the operation
+   * is run.
+   */
   enqueue<T>(queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
     return enqueue(this.core, queue);
   }
@@ -170,19 +267,28 @@ export class Device implements AsyncDisposable {
   }
 
   /**
-   * Compiles CUDA C++ by NVIDIA's NVRTC for this device, off the JavaScript thread, and loads it. Its kernels are properties:
-   * `const { scale } = await device.compile('extern "C" __global__ void scale(…) { … }')`, with parameters typed from the text
-   * where it is a literal, and `module['tile<float>']` for each of `nameExpressions`. What was compiled before comes from disk.
+   * Compiles CUDA C++ by NVIDIA's NVRTC for this device, off the JavaScript thread, and loads it.
+   * Its kernels are properties: `const { scale } = await device.compile('extern "C" __global__ void
+   * scale(…) { … }')`, with parameters typed from the text where it is a literal, and
+   * `module['tile<float>']` for each of `nameExpressions`. What was compiled before comes from
+   * disk.
    *
-   * Throws and rejects as {@link loadModule} and `compile` of `async-cuda/nvrtc` do: NvrtcCompileError, with the lines shown,
-   * where the source is wrong; CudaError with code ERR_CUDA_NO_LIBRARY where there is no NVRTC. nvrtcCompileProgram
+   * Throws and rejects as {@link loadModule} and `compile` of `async-cuda/nvrtc` do:
+   * NvrtcCompileError, with the lines shown, where the source is wrong; CudaError with code
+   * ERR_CUDA_NO_LIBRARY where there is no NVRTC. nvrtcCompileProgram
    */
-  async compile<const Source extends string>(source: Source, options?: DeviceCompileOptions): Promise<CompiledModule<Source>> {
+  async compile<const Source extends string>(
+    source: Source,
+    options?: DeviceCompileOptions,
+  ): Promise<CompiledModule<Source>> {
     const { compileModule } = await import('./compiled-module.js');
     return compileModule(this.core, source, options);
   }
 
-  /** Loads the kernels that tensors of these dtypes need, so that their first use need not wait for it. */
+  /**
+   * Loads the kernels that tensors of these dtypes need, so that their first use need not wait for
+   * it.
+   */
   prepare(...dtypes: readonly DType[]): Promise<void> {
     return make.prepare(this.core, ...dtypes);
   }
@@ -192,7 +298,10 @@ export class Device implements AsyncDisposable {
     return this.core.pinned(dtype, length);
   }
 
-  /** A stream, for `op.runOn(stream)`, `op.on(stream)` and `op.capture(stream)`. cuStreamCreateWithPriority */
+  /**
+   * A stream, for `op.runOn(stream)`, `op.on(stream)` and `op.capture(stream)`.
+   * cuStreamCreateWithPriority
+   */
   createStream(options?: StreamOptions): Stream {
     return this.core.createStream(options);
   }
@@ -202,7 +311,9 @@ export class Device implements AsyncDisposable {
     return this.core.synchronize(options);
   }
 
-  /** Records all that is done on the device, for a picture of it in Perfetto, until its `stop()`. */
+  /**
+   * Records all that is done on the device, for a picture of it in Perfetto, until its `stop()`.
+   */
   recordTrace(options?: TraceOptions): TraceRecording {
     return recordTrace(this.core, options);
   }

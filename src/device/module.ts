@@ -1,5 +1,10 @@
 /** Modules and kernels whose launches are operations. */
-import type { Kernel as CoreKernel, KernelAttributes, Module as CoreModule, ParamDeclaration } from '../core/index.js';
+import type {
+  Kernel as CoreKernel,
+  KernelAttributes,
+  Module as CoreModule,
+  ParamDeclaration,
+} from '../core/index.js';
 import type { DeviceOp, GivenAll } from '../ops/index.js';
 import { launch } from '../tensor/index.js';
 import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
@@ -17,8 +22,8 @@ export class Module implements AsyncDisposable {
   /**
    * A kernel of the module.
    *
-   * @param signature what its parameters are: `[inout(f32), f32, i32]`. Without one, buffers count as read and written, and
-   * numbers are taken by the parameters' sizes
+   * @param signature what its parameters are: `[inout(f32), f32, i32]`. Without one, buffers count
+   *   as read and written, and numbers are taken by the parameters' sizes
    * @throws CudaError with code ERR_CUDA_NOT_FOUND
    */
   kernel(name: string, signature?: readonly ParamDeclaration[]): Kernel {
@@ -56,10 +61,14 @@ export class Kernel {
   }
 
   /**
-   * Its launch as an operation, which gives what the arguments were, as a list. Arguments may be operations themselves: they
-   * run before it. The grid may be left out where an argument is a partition. cuLaunchKernel
+   * Its launch as an operation, which gives what the arguments were, as a list. Arguments may be
+   * operations themselves: they run before it. The grid may be left out where an argument is a
+   * partition. cuLaunchKernel
    */
-  launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(options: OpLaunchOptions, ...args: A): DeviceOp<GivenAll<A>> {
+  launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
+    options: OpLaunchOptions,
+    ...args: A
+  ): DeviceOp<GivenAll<A>> {
     return launch(this.core, options, ...args);
   }
 

@@ -8,7 +8,8 @@ import type { LaunchArgument, OpLaunchOptions } from '../tensor/index.js';
 import { Kernel } from './module.js';
 
 /** Types that a parameter holds as bytes, though they are numbers to JavaScript. */
-const isBytes = ({ type }: SourceParameter): boolean => typeof type !== 'string' || /^b?f(?:16|8e\dm\d)$/.test(type);
+const isBytes = ({ type }: SourceParameter): boolean =>
+  typeof type !== 'string' || /^b?f(?:16|8e\dm\d)$/.test(type);
 
 /** @internal */
 export class SourceKernel extends Kernel {
@@ -19,16 +20,32 @@ export class SourceKernel extends Kernel {
     this.#parameters = parameters;
   }
 
-  override launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(options: OpLaunchOptions, ...args: A): DeviceOp<GivenAll<A>> {
+  override launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
+    options: OpLaunchOptions,
+    ...args: A
+  ): DeviceOp<GivenAll<A>> {
     const packed = args.map((arg, i) => this.#packed(arg, i));
     // What the launch gives is what was passed, not its bytes.
-    return super.launch(options, ...packed).map<unknown>((given) => (given as readonly unknown[]).map((value, i) => (packed[i] === args[i] ? value : args[i]))) as DeviceOp<GivenAll<A>>;
+    return super
+      .launch(options, ...packed)
+      .map<unknown>((given) =>
+        (given as readonly unknown[]).map((value, i) => (packed[i] === args[i] ? value : args[i])),
+      ) as DeviceOp<GivenAll<A>>;
   }
 
-  #packed(arg: LaunchArgument | DeviceOp<LaunchArgument>, i: number): LaunchArgument | DeviceOp<LaunchArgument> {
+  #packed(
+    arg: LaunchArgument | DeviceOp<LaunchArgument>,
+    i: number,
+  ): LaunchArgument | DeviceOp<LaunchArgument> {
     const parameter = this.#parameters[i];
     if (parameter === undefined || !isBytes(parameter)) return arg;
     const isObject = isPlainObject(arg);
-    return isObject || typeof arg === 'number' ? bytesOf(`args[${i}]${parameter.name === '' ? '' : ` (${parameter.name})`}`, parameter.type, arg) : arg;
+    return isObject || typeof arg === 'number'
+      ? bytesOf(
+          `args[${i}]${parameter.name === '' ? '' : ` (${parameter.name})`}`,
+          parameter.type,
+          arg,
+        )
+      : arg;
   }
 }

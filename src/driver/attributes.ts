@@ -1,7 +1,7 @@
 /**
- * What can be asked of a device, a function, a pointer, a context and a memory pool: the driver's attribute numbers, by
- * NVIDIA's names, as CUDA 13.0 has them. The numbers never change once given, so an older driver answers
- * CUDA_ERROR_INVALID_VALUE for those that it does not know.
+ * What can be asked of a device, a function, a pointer, a context and a memory pool: the driver's
+ * attribute numbers, by NVIDIA's names, as CUDA 13.0 has them. The numbers never change once given,
+ * so an older driver answers CUDA_ERROR_INVALID_VALUE for those that it does not know.
  *
  * The enumerations that are arguments (flags, modes, kinds) are in `flags.ts`.
  */
@@ -164,7 +164,10 @@ export const CUdevice_attribute = {
 } as const;
 export type CUdevice_attribute = (typeof CUdevice_attribute)[keyof typeof CUdevice_attribute];
 
-/** What cuFuncGetAttribute answers; those with a REQUIRED, PREFERRED, MAX_DYNAMIC or NON_PORTABLE name can be set. */
+/**
+ * What cuFuncGetAttribute answers; those with a REQUIRED, PREFERRED, MAX_DYNAMIC or NON_PORTABLE
+ * name can be set.
+ */
 export const CUfunction_attribute = {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: 0,
   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: 1,
@@ -226,7 +229,9 @@ export const CUlimit = {
 } as const;
 export type CUlimit = (typeof CUlimit)[keyof typeof CUlimit];
 
-/** What cuMemPoolGetAttribute and cuMemPoolSetAttribute take. REUSE_* are 0 or 1, the others bytes. */
+/**
+ * What cuMemPoolGetAttribute and cuMemPoolSetAttribute take. REUSE_* are 0 or 1, the others bytes.
+ */
 export const CUmemPool_attribute = {
   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: 1,
   CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: 2,

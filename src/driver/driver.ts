@@ -1,17 +1,20 @@
 /**
- * The CUDA driver API as one TypeScript interface: the door between the library and its two devices.
+ * The CUDA driver API as one TypeScript interface: the door between the library and its two
+ * devices.
  *
- * Two providers implement it: `libcuda` (the real driver) and `cpu` (the embedded device). Names, arguments and
- * their order are NVIDIA's, with three rules that make them TypeScript:
+ * Two providers implement it: `libcuda` (the real driver) and `cpu` (the embedded device). Names,
+ * arguments and their order are NVIDIA's, with three rules that make them TypeScript:
  *
- * - a call returns what C returns through its pointers, and throws {@link DriverError} for any result but
- *   CUDA_SUCCESS. The two queries whose "not ready" is an answer return the `CUresult` itself;
- * - handles and addresses are numbers (all of them fit 53 bits), `0` is the null handle. A host address comes from
- *   {@link Driver.cuMemHostRegister} or {@link Driver.cuMemHostAlloc} and is valid in every thread of the process;
+ * - a call returns what C returns through its pointers, and throws {@link DriverError} for any
+ *   result but CUDA_SUCCESS. The two queries whose "not ready" is an answer return the `CUresult`
+ *   itself;
+ * - handles and addresses are numbers (all of them fit 53 bits), `0` is the null handle. A host
+ *   address comes from {@link Driver.cuMemHostRegister} or {@link Driver.cuMemHostAlloc} and is
+ *   valid in every thread of the process;
  * - a structure that C takes by pointer is a plain object whose fields carry C's names.
  *
- * `_v2`/`_v3` and the like are chosen by the provider: the newest the driver has is called.
- * Every call acts on the context that is current on the calling thread, as in C.
+ * `_v2`/`_v3` and the like are chosen by the provider: the newest the driver has is called. Every
+ * call acts on the context that is current on the calling thread, as in C.
  */
 import type { LaunchBatch } from './launch-batch.js';
 import type { CUresult } from '../ground/result.js';
@@ -96,19 +99,32 @@ export interface CUDA_ARRAY_DESCRIPTOR {
   NumChannels: number;
 }
 
-/** An array of up to three dimensions, or of layers: `Depth` then counts them. Dimensions that are not there are 0. */
+/**
+ * An array of up to three dimensions, or of layers: `Depth` then counts them. Dimensions that are
+ * not there are 0.
+ */
 export interface CUDA_ARRAY3D_DESCRIPTOR extends CUDA_ARRAY_DESCRIPTOR {
   Depth: number;
   /** CUDA_ARRAY3D_* */
   Flags: number;
 }
 
-/** What a texture or surface reads: the fields of the union's part that `resType` (CUresourcetype) names. */
+/**
+ * What a texture or surface reads: the fields of the union's part that `resType` (CUresourcetype)
+ * names.
+ */
 export interface CUDA_RESOURCE_DESC {
   resType: number;
   array?: { hArray: CUarray };
   linear?: { devPtr: CUdeviceptr; format: number; numChannels: number; sizeInBytes: number };
-  pitch2D?: { devPtr: CUdeviceptr; format: number; numChannels: number; width: number; height: number; pitchInBytes: number };
+  pitch2D?: {
+    devPtr: CUdeviceptr;
+    format: number;
+    numChannels: number;
+    width: number;
+    height: number;
+    pitchInBytes: number;
+  };
 }
 
 /** How a texture reads. */
@@ -155,7 +171,9 @@ export interface LaunchAttributes {
   cooperative?: boolean;
   /** CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, in blocks */
   clusterDim?: readonly [number, number, number];
-  /** CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: 0 default, 1 spread, 2 load balancing */
+  /**
+   * CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: 0 default, 1 spread, 2 load balancing
+   */
   clusterSchedulingPolicyPreference?: number;
   /** CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION (programmatic dependent launch) */
   programmaticStreamSerialization?: boolean;
@@ -183,7 +201,10 @@ export interface JitOptions {
   CU_JIT_CACHE_MODE?: number;
 }
 
-/** What the JIT wrote; also on the {@link DriverError} of a failed load, as its `infoLog` and `errorLog`. */
+/**
+ * What the JIT wrote; also on the {@link DriverError} of a failed load, as its `infoLog` and
+ * `errorLog`.
+ */
 export interface JitLogs {
   infoLog: string;
   errorLog: string;
@@ -260,7 +281,10 @@ export interface Driver {
   cuCtxSetLimit(limit: number, value: number): void;
   cuCtxEnablePeerAccess(peerContext: CUcontext, flags: number): void;
   cuCtxDisablePeerAccess(peerContext: CUcontext): void;
-  /** On a CPU device that is checked: reports call the allocation by these numbers, since one operation may make several. */
+  /**
+   * On a CPU device that is checked: reports call the allocation by these numbers, since one
+   * operation may make several.
+   */
   nameAllocation?: ((dptr: CUdeviceptr, root: number, handle: number) => void) | undefined;
   /** What another thread's provider needs to copy from and to this context. */
   shareContext(ctx: CUcontext): SharedContext;
@@ -290,10 +314,22 @@ export interface Driver {
   /** The graph, 0 where the capture was invalidated without an error. */
   cuStreamEndCapture(stream: CUstream): CUgraph;
   cuStreamGetCaptureInfo(stream: CUstream): CaptureInfo;
-  /** Captures into a graph that is there already, behind the nodes named. `mode` as for {@link cuStreamBeginCapture}. CUDA 12.3 */
-  cuStreamBeginCaptureToGraph(stream: CUstream, graph: CUgraph, dependencies: readonly CUgraphNode[], mode: number): void;
+  /**
+   * Captures into a graph that is there already, behind the nodes named. `mode` as for
+   * {@link cuStreamBeginCapture}. CUDA 12.3
+   */
+  cuStreamBeginCaptureToGraph(
+    stream: CUstream,
+    graph: CUgraph,
+    dependencies: readonly CUgraphNode[],
+    mode: number,
+  ): void;
   /** `flags`: CU_STREAM_ADD_CAPTURE_DEPENDENCIES 0, SET 1. CUDA 12.3 */
-  cuStreamUpdateCaptureDependencies(stream: CUstream, dependencies: readonly CUgraphNode[], flags: number): void;
+  cuStreamUpdateCaptureDependencies(
+    stream: CUstream,
+    dependencies: readonly CUgraphNode[],
+    flags: number,
+  ): void;
 
   // Events
   cuEventCreate(flags: number): CUevent;
@@ -309,7 +345,11 @@ export interface Driver {
   // Memory; sizes in bytes
   cuMemGetInfo(): { free: number; total: number };
   cuMemAlloc(bytesize: number): CUdeviceptr;
-  cuMemAllocPitch(widthInBytes: number, height: number, elementSizeBytes: number): { dptr: CUdeviceptr; pitch: number };
+  cuMemAllocPitch(
+    widthInBytes: number,
+    height: number,
+    elementSizeBytes: number,
+  ): { dptr: CUdeviceptr; pitch: number };
   cuMemFree(dptr: CUdeviceptr): void;
   cuMemAllocAsync(bytesize: number, stream: CUstream): CUdeviceptr;
   cuMemAllocFromPoolAsync(bytesize: number, pool: CUmemoryPool, stream: CUstream): CUdeviceptr;
@@ -320,17 +360,26 @@ export interface Driver {
   cuMemHostAlloc(bytesize: number, flags: number): HostAddress;
   cuMemFreeHost(p: HostAddress): void;
   /**
-   * Page-locks `bytesize` bytes of `buffer` from `byteOffset` on and returns their address. The caller keeps `buffer`
-   * referenced until cuMemHostUnregister. `flags`: CU_MEMHOSTREGISTER_PORTABLE 1, DEVICEMAP 2.
+   * Page-locks `bytesize` bytes of `buffer` from `byteOffset` on and returns their address. The
+   * caller keeps `buffer` referenced until cuMemHostUnregister. `flags`:
+   * CU_MEMHOSTREGISTER_PORTABLE 1, DEVICEMAP 2.
    */
-  cuMemHostRegister(buffer: SharedArrayBuffer, byteOffset: number, bytesize: number, flags: number): HostAddress;
+  cuMemHostRegister(
+    buffer: SharedArrayBuffer,
+    byteOffset: number,
+    bytesize: number,
+    flags: number,
+  ): HostAddress;
   cuMemHostUnregister(p: HostAddress): void;
-  /** Where `buffer` begins, to find a page boundary in it; no address for the driver until it is registered. */
+  /**
+   * Where `buffer` begins, to find a page boundary in it; no address for the driver until it is
+   * registered.
+   */
   hostAddress(buffer: SharedArrayBuffer): HostAddress;
   cuMemHostGetDevicePointer(p: HostAddress, flags: number): CUdeviceptr;
   /**
-   * The bytes of host memory that the driver knows, or of managed memory; their lifetime is that memory's. Read and
-   * write through a view of `.buffer` from `.byteOffset` on.
+   * The bytes of host memory that the driver knows, or of managed memory; their lifetime is that
+   * memory's. Read and write through a view of `.buffer` from `.byteOffset` on.
    */
   hostView(p: HostAddress, bytesize: number): Uint8Array;
   cuMemPrefetchAsync(dptr: CUdeviceptr, count: number, dstDevice: CUdevice, stream: CUstream): void;
@@ -349,12 +398,31 @@ export interface Driver {
   cuMemPoolSetAccess(pool: CUmemoryPool, device: CUdevice, access: 'none' | 'readwrite'): void;
 
   // Copies and fills: all of them asynchronous, host ends page-locked. Sizes in bytes.
-  cuMemcpyHtoDAsync(dstDevice: CUdeviceptr, srcHost: HostAddress, byteCount: number, stream: CUstream): void;
-  cuMemcpyDtoHAsync(dstHost: HostAddress, srcDevice: CUdeviceptr, byteCount: number, stream: CUstream): void;
-  cuMemcpyDtoDAsync(dstDevice: CUdeviceptr, srcDevice: CUdeviceptr, byteCount: number, stream: CUstream): void;
+  cuMemcpyHtoDAsync(
+    dstDevice: CUdeviceptr,
+    srcHost: HostAddress,
+    byteCount: number,
+    stream: CUstream,
+  ): void;
+  cuMemcpyDtoHAsync(
+    dstHost: HostAddress,
+    srcDevice: CUdeviceptr,
+    byteCount: number,
+    stream: CUstream,
+  ): void;
+  cuMemcpyDtoDAsync(
+    dstDevice: CUdeviceptr,
+    srcDevice: CUdeviceptr,
+    byteCount: number,
+    stream: CUstream,
+  ): void;
   cuMemcpyPeerAsync(
-    dstDevice: CUdeviceptr, dstContext: CUcontext, srcDevice: CUdeviceptr, srcContext: CUcontext,
-    byteCount: number, stream: CUstream,
+    dstDevice: CUdeviceptr,
+    dstContext: CUcontext,
+    srcDevice: CUdeviceptr,
+    srcContext: CUcontext,
+    byteCount: number,
+    stream: CUstream,
   ): void;
   cuMemcpy2DAsync(copy: CUDA_MEMCPY2D, stream: CUstream): void;
   cuMemcpy3DAsync(copy: CUDA_MEMCPY3D, stream: CUstream): void;
@@ -364,9 +432,30 @@ export interface Driver {
   cuMemsetD16Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
   cuMemsetD32Async(dstDevice: CUdeviceptr, value: number, n: number, stream: CUstream): void;
   /** `width` elements a row, `height` rows, `dstPitch` in bytes */
-  cuMemsetD2D8Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
-  cuMemsetD2D16Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
-  cuMemsetD2D32Async(dstDevice: CUdeviceptr, dstPitch: number, value: number, width: number, height: number, stream: CUstream): void;
+  cuMemsetD2D8Async(
+    dstDevice: CUdeviceptr,
+    dstPitch: number,
+    value: number,
+    width: number,
+    height: number,
+    stream: CUstream,
+  ): void;
+  cuMemsetD2D16Async(
+    dstDevice: CUdeviceptr,
+    dstPitch: number,
+    value: number,
+    width: number,
+    height: number,
+    stream: CUstream,
+  ): void;
+  cuMemsetD2D32Async(
+    dstDevice: CUdeviceptr,
+    dstPitch: number,
+    value: number,
+    width: number,
+    height: number,
+    stream: CUstream,
+  ): void;
 
   // Arrays, textures and surfaces
   cuArrayCreate(desc: CUDA_ARRAY_DESCRIPTOR): CUarray;
@@ -377,7 +466,8 @@ export interface Driver {
   cuSurfObjectCreate(resDesc: CUDA_RESOURCE_DESC): CUsurfObject;
   cuSurfObjectDestroy(surfObject: CUsurfObject): void;
 
-  // Modules, libraries, linker. `image` is PTX text (no terminating zero needed), cubin or fatbin bytes.
+  // Modules, libraries, linker. `image` is PTX text (no terminating zero needed), cubin or fatbin
+  // bytes.
   cuModuleLoadDataEx(image: string | Uint8Array, options: JitOptions): CUmodule;
   cuModuleUnload(mod: CUmodule): void;
   cuModuleGetFunction(mod: CUmodule, name: string): CUfunction;
@@ -392,50 +482,101 @@ export interface Driver {
   cuLibraryGetGlobal(library: CUlibrary, name: string): { dptr: CUdeviceptr; bytes: number };
   cuLibraryGetModule(library: CUlibrary): CUmodule;
   cuKernelGetFunction(kernel: CUkernel): CUfunction;
-  /** cuLinkCreate, cuLinkAddData for each input, cuLinkComplete, cuLinkDestroy: the finished cubin and the logs. */
-  cuLink(inputs: readonly { type: number; data: string | Uint8Array; name: string }[], options: JitOptions): { cubin: Uint8Array } & JitLogs;
+  /**
+   * cuLinkCreate, cuLinkAddData for each input, cuLinkComplete, cuLinkDestroy: the finished cubin
+   * and the logs.
+   */
+  cuLink(
+    inputs: readonly { type: number; data: string | Uint8Array; name: string }[],
+    options: JitOptions,
+  ): { cubin: Uint8Array } & JitLogs;
 
   // Functions; `attrib` is a value of `CUfunction_attribute`
   cuFuncGetAttribute(attrib: number, func: CUfunction): number;
   cuFuncSetAttribute(func: CUfunction, attrib: number, value: number): void;
   cuFuncSetCacheConfig(func: CUfunction, config: number): void;
-  /** Loads the function now, so that no first launch loads it. CUDA 12.4 or later; nothing on older ones. */
+  /**
+   * Loads the function now, so that no first launch loads it. CUDA 12.4 or later; nothing on older
+   * ones.
+   */
   cuFuncLoad(func: CUfunction): void;
   /** Undefined past the last parameter. CUDA 12.4 or later. */
   cuFuncGetParamInfo(func: CUfunction, paramIndex: number): ParamInfo | undefined;
 
   // Occupancy
-  cuOccupancyMaxActiveBlocksPerMultiprocessor(func: CUfunction, blockSize: number, dynamicSMemSize: number): number;
-  cuOccupancyMaxPotentialBlockSize(func: CUfunction, dynamicSMemSize: number, blockSizeLimit: number): { minGridSize: number; blockSize: number };
-  cuOccupancyAvailableDynamicSMemPerBlock(func: CUfunction, numBlocks: number, blockSize: number): number;
+  cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    func: CUfunction,
+    blockSize: number,
+    dynamicSMemSize: number,
+  ): number;
+  cuOccupancyMaxPotentialBlockSize(
+    func: CUfunction,
+    dynamicSMemSize: number,
+    blockSizeLimit: number,
+  ): { minGridSize: number; blockSize: number };
+  cuOccupancyAvailableDynamicSMemPerBlock(
+    func: CUfunction,
+    numBlocks: number,
+    blockSize: number,
+  ): number;
   cuOccupancyMaxActiveClusters(func: CUfunction, config: LaunchConfig): number;
 
-  // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramBytes` bytes of
-  // `params` from word `paramStart` on. The bytes end exactly where the last parameter does: a driver that is told of more
-  // (rounded up to words, say) refuses the launch with CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.
+  // Launch. The kernel's parameters are packed as its parameter space lays them out: `paramBytes`
+  // bytes of `params` from word `paramStart` on. The bytes end exactly where the last parameter
+  // does: a driver that is told of more (rounded up to words, say) refuses the launch with
+  // CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.
   cuLaunchKernel(
     func: CUfunction,
-    gridDimX: number, gridDimY: number, gridDimZ: number,
-    blockDimX: number, blockDimY: number, blockDimZ: number,
-    sharedMemBytes: number, stream: CUstream,
-    params: Int32Array, paramStart: number, paramBytes: number,
+    gridDimX: number,
+    gridDimY: number,
+    gridDimZ: number,
+    blockDimX: number,
+    blockDimY: number,
+    blockDimZ: number,
+    sharedMemBytes: number,
+    stream: CUstream,
+    params: Int32Array,
+    paramStart: number,
+    paramBytes: number,
   ): void;
-  cuLaunchKernelEx(config: LaunchConfig, func: CUfunction, params: Int32Array, paramStart: number, paramBytes: number): void;
+  cuLaunchKernelEx(
+    config: LaunchConfig,
+    func: CUfunction,
+    params: Int32Array,
+    paramStart: number,
+    paramBytes: number,
+  ): void;
 
   // Graphs
   cuGraphCreate(): CUgraph;
   cuGraphDestroy(graph: CUgraph): void;
   cuGraphClone(graph: CUgraph): CUgraph;
   cuGraphGetNodes(graph: CUgraph): CUgraphNode[];
-  /** CUgraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, 6 wait event, 7 event record, … */
+  /**
+   * CUgraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host, 4 graph, 5 empty, 6 wait event, 7 event
+   * record, …
+   */
   cuGraphNodeGetType(node: CUgraphNode): number;
   /**
-   * What decides a conditional node of the graph; kernels of the same context set it with cudaGraphSetConditional.
-   * `flags`: CU_GRAPH_COND_ASSIGN_DEFAULT 1: each launch begins with `defaultLaunchValue`. CUDA 12.3
+   * What decides a conditional node of the graph; kernels of the same context set it with
+   * cudaGraphSetConditional. `flags`: CU_GRAPH_COND_ASSIGN_DEFAULT 1: each launch begins with
+   * `defaultLaunchValue`. CUDA 12.3
    */
-  cuGraphConditionalHandleCreate(graph: CUgraph, ctx: CUcontext, defaultLaunchValue: number, flags: number): CUgraphConditionalHandle;
-  /** Adds a conditional node, the only kind that is not made by capture; gives its bodies, which are the graph's. CUDA 12.3 */
-  cuGraphAddNode(graph: CUgraph, dependencies: readonly CUgraphNode[], conditional: ConditionalNodeParams): { node: CUgraphNode; bodies: CUgraph[] };
+  cuGraphConditionalHandleCreate(
+    graph: CUgraph,
+    ctx: CUcontext,
+    defaultLaunchValue: number,
+    flags: number,
+  ): CUgraphConditionalHandle;
+  /**
+   * Adds a conditional node, the only kind that is not made by capture; gives its bodies, which are
+   * the graph's. CUDA 12.3
+   */
+  cuGraphAddNode(
+    graph: CUgraph,
+    dependencies: readonly CUgraphNode[],
+    conditional: ConditionalNodeParams,
+  ): { node: CUgraphNode; bodies: CUgraph[] };
   /** Writes DOT text to `path`. `flags`: CU_GRAPH_DEBUG_DOT_FLAGS_* */
   cuGraphDebugDotPrint(graph: CUgraph, path: string, flags: number): void;
   cuGraphInstantiate(graph: CUgraph, flags: number): CUgraphExec;
@@ -448,7 +589,10 @@ export interface Driver {
   launchBatch?(): LaunchBatch | undefined;
 }
 
-/** CUlaunchConfig, with its attributes as one object. Dimensions in blocks and threads, shared memory in bytes. */
+/**
+ * CUlaunchConfig, with its attributes as one object. Dimensions in blocks and threads, shared
+ * memory in bytes.
+ */
 export interface LaunchConfig {
   gridDimX: number;
   gridDimY: number;
@@ -462,16 +606,20 @@ export interface LaunchConfig {
 }
 
 /**
- * A provider whose device runs on the calling thread. The runtime thread calls `poll` whenever it has no command to
- * decode; a real GPU needs nobody's help and has none.
+ * A provider whose device runs on the calling thread. The runtime thread calls `poll` whenever it
+ * has no command to decode; a real GPU needs nobody's help and has none.
  */
 export interface PolledDriver extends Driver {
   /**
-   * Does the device's work for about `budgetMicroseconds`. Returns true while some could still be done at once, false
-   * when every stream is empty or waits for something that only the host can bring about.
+   * Does the device's work for about `budgetMicroseconds`. Returns true while some could still be
+   * done at once, false when every stream is empty or waits for something that only the host can
+   * bring about.
    */
   poll(budgetMicroseconds: number): boolean;
-  /** Whether there are streams with work, where {@link poll} has just returned false: all of them wait for the host. */
+  /**
+   * Whether there are streams with work, where {@link poll} has just returned false: all of them
+   * wait for the host.
+   */
   waits?(): boolean;
 }
 

@@ -55,7 +55,10 @@ export class MissingSymbolError extends Error {
   override readonly name = 'MissingSymbolError';
   readonly symbol: string;
   constructor(symbol: string, since: string, have: string) {
-    super(`${symbol} needs an NVIDIA driver for CUDA ${since} or later; this one supports CUDA ${have}. Update the driver.`);
+    super(
+      `${symbol} needs an NVIDIA driver for CUDA ${since} or later; this one supports CUDA ` +
+        `${have}. Update the driver.`,
+    );
     this.symbol = symbol;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The driver's flags, modes and kinds: what its calls take or answer as small numbers, by NVIDIA's names, as CUDA 13.0
- * has them. Attribute numbers are in `attributes.ts`.
+ * The driver's flags, modes and kinds: what its calls take or answer as small numbers, by NVIDIA's
+ * names, as CUDA 13.0 has them. Attribute numbers are in `attributes.ts`.
  */
 
 /** In the place of a device ordinal: the host (cuMemPrefetchAsync, cuMemAdvise). */
@@ -57,8 +57,8 @@ export const CUevent_wait_flags = {
 export type CUevent_wait_flags = (typeof CUevent_wait_flags)[keyof typeof CUevent_wait_flags];
 
 /**
- * cuStreamWaitValue32: the stream goes on once `(int)(*addr - value) >= 0` (GEQ), `*addr == value` (EQ), `*addr &
- * value` (AND) or `~(*addr | value)` (NOR).
+ * cuStreamWaitValue32: the stream goes on once `(int)(*addr - value) >= 0` (GEQ), `*addr == value`
+ * (EQ), `*addr & value` (AND) or `~(*addr | value)` (NOR).
  */
 export const CUstreamWaitValue_flags = {
   CU_STREAM_WAIT_VALUE_GEQ: 0,
@@ -67,14 +67,16 @@ export const CUstreamWaitValue_flags = {
   CU_STREAM_WAIT_VALUE_NOR: 3,
   CU_STREAM_WAIT_VALUE_FLUSH: 0x40000000,
 } as const;
-export type CUstreamWaitValue_flags = (typeof CUstreamWaitValue_flags)[keyof typeof CUstreamWaitValue_flags];
+export type CUstreamWaitValue_flags =
+  (typeof CUstreamWaitValue_flags)[keyof typeof CUstreamWaitValue_flags];
 
 /** cuStreamWriteValue32. The default orders the write after all work before it in the stream. */
 export const CUstreamWriteValue_flags = {
   CU_STREAM_WRITE_VALUE_DEFAULT: 0,
   CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER: 1,
 } as const;
-export type CUstreamWriteValue_flags = (typeof CUstreamWriteValue_flags)[keyof typeof CUstreamWriteValue_flags];
+export type CUstreamWriteValue_flags =
+  (typeof CUstreamWriteValue_flags)[keyof typeof CUstreamWriteValue_flags];
 
 /** cuStreamBeginCapture. */
 export const CUstreamCaptureMode = {
@@ -90,7 +92,8 @@ export const CUstreamCaptureStatus = {
   CU_STREAM_CAPTURE_STATUS_ACTIVE: 1,
   CU_STREAM_CAPTURE_STATUS_INVALIDATED: 2,
 } as const;
-export type CUstreamCaptureStatus = (typeof CUstreamCaptureStatus)[keyof typeof CUstreamCaptureStatus];
+export type CUstreamCaptureStatus =
+  (typeof CUstreamCaptureStatus)[keyof typeof CUstreamCaptureStatus];
 
 /** cuMemAllocManaged. */
 export const CUmemAttach_flags = {
@@ -321,7 +324,8 @@ export const CUstreamUpdateCaptureDependencies_flags = {
   CU_STREAM_ADD_CAPTURE_DEPENDENCIES: 0,
   CU_STREAM_SET_CAPTURE_DEPENDENCIES: 1,
 } as const;
-export type CUstreamUpdateCaptureDependencies_flags = (typeof CUstreamUpdateCaptureDependencies_flags)[keyof typeof CUstreamUpdateCaptureDependencies_flags];
+export type CUstreamUpdateCaptureDependencies_flags =
+  (typeof CUstreamUpdateCaptureDependencies_flags)[keyof typeof CUstreamUpdateCaptureDependencies_flags];
 
 /** Kinds of conditional nodes. */
 export const CUgraphConditionalNodeType = {
@@ -329,7 +333,8 @@ export const CUgraphConditionalNodeType = {
   CU_GRAPH_COND_TYPE_WHILE: 1,
   CU_GRAPH_COND_TYPE_SWITCH: 2,
 } as const;
-export type CUgraphConditionalNodeType = (typeof CUgraphConditionalNodeType)[keyof typeof CUgraphConditionalNodeType];
+export type CUgraphConditionalNodeType =
+  (typeof CUgraphConditionalNodeType)[keyof typeof CUgraphConditionalNodeType];
 
 /** cuGraphConditionalHandleCreate: each launch of the graph begins with the default value. */
 export const CU_GRAPH_COND_ASSIGN_DEFAULT = 1;
@@ -360,7 +365,8 @@ export const CUgraphInstantiate_flags = {
   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH: 4,
   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY: 8,
 } as const;
-export type CUgraphInstantiate_flags = (typeof CUgraphInstantiate_flags)[keyof typeof CUgraphInstantiate_flags];
+export type CUgraphInstantiate_flags =
+  (typeof CUgraphInstantiate_flags)[keyof typeof CUgraphInstantiate_flags];
 
 /** Why an instantiation failed. */
 export const CUgraphInstantiateResult = {
@@ -371,7 +377,8 @@ export const CUgraphInstantiateResult = {
   CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED: 4,
   CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED: 5,
 } as const;
-export type CUgraphInstantiateResult = (typeof CUgraphInstantiateResult)[keyof typeof CUgraphInstantiateResult];
+export type CUgraphInstantiateResult =
+  (typeof CUgraphInstantiateResult)[keyof typeof CUgraphInstantiateResult];
 
 /** Why cuGraphExecUpdate could not apply a graph. */
 export const CUgraphExecUpdateResult = {
@@ -385,7 +392,8 @@ export const CUgraphExecUpdateResult = {
   CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE: 7,
   CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED: 8,
 } as const;
-export type CUgraphExecUpdateResult = (typeof CUgraphExecUpdateResult)[keyof typeof CUgraphExecUpdateResult];
+export type CUgraphExecUpdateResult =
+  (typeof CUgraphExecUpdateResult)[keyof typeof CUgraphExecUpdateResult];
 
 /** cuGraphDebugDotPrint. */
 export const CUgraphDebugDot_flags = {
@@ -406,7 +414,8 @@ export const CUgraphDebugDot_flags = {
   CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO: 16384,
   CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS: 32768,
 } as const;
-export type CUgraphDebugDot_flags = (typeof CUgraphDebugDot_flags)[keyof typeof CUgraphDebugDot_flags];
+export type CUgraphDebugDot_flags =
+  (typeof CUgraphDebugDot_flags)[keyof typeof CUgraphDebugDot_flags];
 
 /** Attributes of cuLaunchKernelEx. */
 export const CUlaunchAttributeID = {
@@ -435,7 +444,8 @@ export const CUclusterSchedulingPolicy = {
   CU_CLUSTER_SCHEDULING_POLICY_SPREAD: 1,
   CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING: 2,
 } as const;
-export type CUclusterSchedulingPolicy = (typeof CUclusterSchedulingPolicy)[keyof typeof CUclusterSchedulingPolicy];
+export type CUclusterSchedulingPolicy =
+  (typeof CUclusterSchedulingPolicy)[keyof typeof CUclusterSchedulingPolicy];
 
 /** CU_DEVICE_ATTRIBUTE_COMPUTE_MODE. */
 export const CUcomputemode = {

@@ -1,7 +1,9 @@
 /**
- * Level 1 of async-cuda: the CUDA driver API as one TypeScript interface, with NVIDIA's names, and its two providers.
+ * Level 1 of async-cuda: the CUDA driver API as one TypeScript interface, with NVIDIA's names, and
+ * its two providers.
  *
- * Calls run on the calling thread and nothing is checked for them: for lifetimes and ordering use `async-cuda/core`.
+ * Calls run on the calling thread and nothing is checked for them: for lifetimes and ordering use
+ * `async-cuda/core`.
  *
  * @packageDocumentation
  */

@@ -1,4 +1,7 @@
-/** How far somebody's runs have been queued: whoever may run one at a time, or gives back what they use, looks for the end of the last. */
+/**
+ * How far somebody's runs have been queued: whoever may run one at a time, or gives back what they
+ * use, looks for the end of the last.
+ */
 import type { Stream } from '../core/index.js';
 
 /** What was queued on a stream, as whoever waits for its end has it. */
@@ -14,7 +17,10 @@ export class LastRun implements QueuedRun {
   readonly stream: Stream;
   private upTo: number;
 
-  /** `last`, which is nobody else's, moved on to a later run; or another one where that was on another stream. */
+  /**
+   * `last`, which is nobody else's, moved on to a later run; or another one where that was on
+   * another stream.
+   */
   static latest(last: QueuedRun | undefined, stream: Stream, mark: number): LastRun {
     if (!(last instanceof LastRun) || last.stream !== stream) return new LastRun(stream, mark);
     last.upTo = mark;

@@ -1,4 +1,7 @@
-/** The last operations of an engine's runs, by the tensors that they were made of: whoever makes one for each run has what is kept for it at hand. */
+/**
+ * The last operations of an engine's runs, by the tensors that they were made of: whoever makes one
+ * for each run has what is kept for it at hand.
+ */
 import { Applied } from '../ops/collect.js';
 import type { AnyTensor } from '../tensor/index.js';
 import type { NamedTensors } from './engine.js';
@@ -13,14 +16,21 @@ export class RunOfTensors extends Applied<NamedTensors> {
   readonly from: Named;
   readonly to: Named;
 
-  constructor(from: Readonly<Record<string, unknown>>, to: Readonly<Record<string, unknown>>, ...rest: ConstructorParameters<typeof Applied<NamedTensors>>) {
+  constructor(
+    from: Readonly<Record<string, unknown>>,
+    to: Readonly<Record<string, unknown>>,
+    ...rest: ConstructorParameters<typeof Applied<NamedTensors>>
+  ) {
     super(...rest);
     this.from = new Named(from);
     this.to = new Named(to);
   }
 }
 
-/** An object's own names and values, in its order: a program writes them in the same order each time. */
+/**
+ * An object's own names and values, in its order: a program writes them in the same order each
+ * time.
+ */
 class Named {
   private readonly names: readonly string[];
   private readonly values: readonly unknown[];
@@ -38,7 +48,10 @@ class Named {
     return this.names[0] ?? '';
   }
 
-  /** Whether the object has exactly these, in this order, and all of them are open. One that inherits any names is none of the usual. */
+  /**
+   * Whether the object has exactly these, in this order, and all of them are open. One that
+   * inherits any names is none of the usual.
+   */
   isLike(given: Readonly<Record<string, unknown>>): boolean {
     const { names, values } = this;
     let i = 0;
@@ -53,8 +66,9 @@ class Named {
 }
 
 /**
- * Operations by the first tensor that they were made of, which is what keeps them. No WeakRef: what it gives is kept to the end of the
- * turn, and noting that took an eighth of the time in which a run is queued.
+ * Operations by the first tensor that they were made of, which is what keeps them. No WeakRef: what
+ * it gives is kept to the end of the turn, and noting that took an eighth of the time in which a
+ * run is queued.
  */
 type ByFirst = WeakMap<object, readonly RunOfTensors[]>;
 
@@ -79,7 +93,10 @@ export class RecentOps {
     this.recent.set(first, [op, ...before.slice(0, MOST_OF_ONE - 1)]);
   }
 
-  /** One of open tensors, these, by options that have nothing but outputs. Whatever is given: it has not been checked. */
+  /**
+   * One of open tensors, these, by options that have nothing but outputs. Whatever is given: it has
+   * not been checked.
+   */
   find(from: unknown, options: unknown): RunOfTensors | undefined {
     const to = options === undefined ? NONE : outputsOf(options);
     if (to === undefined || !isRecord(from)) return undefined;
@@ -93,7 +110,11 @@ export class RecentOps {
   }
 }
 
-function among(ops: readonly RunOfTensors[] | undefined, from: Readonly<Record<string, unknown>>, to: Readonly<Record<string, unknown>>): RunOfTensors | undefined {
+function among(
+  ops: readonly RunOfTensors[] | undefined,
+  from: Readonly<Record<string, unknown>>,
+  to: Readonly<Record<string, unknown>>,
+): RunOfTensors | undefined {
   if (ops === undefined) return undefined;
   for (let i = 0; i < ops.length; i++) {
     const op = ops[i]!;
@@ -119,4 +140,5 @@ function outputsOf(options: unknown): Readonly<Record<string, unknown>> | undefi
   return isRecord(outputs) ? outputs : undefined;
 }
 
-const isRecord = (given: unknown): given is Readonly<Record<string, unknown>> => typeof given === 'object' && given !== null;
+const isRecord = (given: unknown): given is Readonly<Record<string, unknown>> =>
+  typeof given === 'object' && given !== null;

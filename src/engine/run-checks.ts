@@ -1,6 +1,6 @@
 /**
- * Whether tensors are what a model takes and gives: names, dtypes, ranks and extents, those that are named alike against each
- * other. The same for every library, and so are the errors.
+ * Whether tensors are what a model takes and gives: names, dtypes, ranks and extents, those that
+ * are named alike against each other. The same for every library, and so are the errors.
  */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid, valueNamed } from '../ground/arguments.js';
@@ -46,25 +46,50 @@ interface Rules {
   readonly advice?: string;
 }
 
-/** @throws CudaArgumentError unless exactly the model's inputs are given, and of outputs only those that it has */
-export function checkNames({ inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>, given: unknown, givenOutputs: unknown): void {
+/**
+ * @throws CudaArgumentError unless exactly the model's inputs are given, and of outputs only those
+ *   that it has
+ */
+export function checkNames(
+  { inputs, outputs }: Pick<Engine, 'inputs' | 'outputs'>,
+  given: unknown,
+  givenOutputs: unknown,
+): void {
   checkInputNames(inputs, given);
-  if (typeof givenOutputs !== 'object' || givenOutputs === null) throw invalid('options.outputs', 'an object of tensors', givenOutputs);
+  if (typeof givenOutputs !== 'object' || givenOutputs === null)
+    throw invalid('options.outputs', 'an object of tensors', givenOutputs);
   const names = outputs.map(({ name }) => name);
   for (const name of Object.keys(givenOutputs)) {
-    if (!names.includes(name)) throw new CudaArgumentError('options.outputs', `options.outputs: the model has no output '${name}'; it has ${list(names)}.`);
+    if (!names.includes(name))
+      throw new CudaArgumentError(
+        'options.outputs',
+        `options.outputs: the model has no output '${name}'; it has ${list(names)}.`,
+      );
   }
 }
 
 /** @throws CudaArgumentError unless exactly the model's inputs are given */
-export function checkInputNames(inputs: readonly TensorInfo[], given: unknown): asserts given is Readonly<Record<string, unknown>> {
+export function checkInputNames(
+  inputs: readonly TensorInfo[],
+  given: unknown,
+): asserts given is Readonly<Record<string, unknown>> {
   const names = inputs.map(({ name }) => name);
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('inputs', `an object of tensors: { ${names.join(', ')} }`, given);
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw invalid('inputs', `an object of tensors: { ${names.join(', ')} }`, given);
   for (const name of Object.keys(given)) {
-    if (!names.includes(name)) throw new CudaArgumentError('inputs', `inputs: the model has no input '${name}'; it has ${list(names)}.`);
+    if (!names.includes(name))
+      throw new CudaArgumentError(
+        'inputs',
+        `inputs: the model has no input '${name}'; it has ${list(names)}.`,
+      );
   }
   for (const { name, dtype, ...shape } of inputs) {
-    if (valueNamed(given, name) === undefined && !Object.hasOwn(given, name)) throw new CudaArgumentError('inputs', `inputs: expected ${list(names)}, got ${list(Object.keys(given))}. Add ${name}: a tensor of ${dtype}${showShape(shape)}.`);
+    if (valueNamed(given, name) === undefined && !Object.hasOwn(given, name))
+      throw new CudaArgumentError(
+        'inputs',
+        `inputs: expected ${list(names)}, got ${list(Object.keys(given))}. Add ${name}: a ` +
+          `tensor of ${dtype}${showShape(shape)}.`,
+      );
   }
 }
 
@@ -76,12 +101,22 @@ export function checkInputNames(inputs: readonly TensorInfo[], given: unknown): 
  * that one which was given is held to where the engine's shapes are not strict
  * @throws CudaArgumentError, CudaDisposedError for tensors that the model does not take
  */
-export function planOutputs(engine: Signature, tensors: readonly unknown[], given: Readonly<Record<string, AnyTensor>>, range?: (input: number) => ExtentRange | undefined, seen?: (output: number) => readonly number[] | undefined): PlannedOutput[] {
+export function planOutputs(
+  engine: Signature,
+  tensors: readonly unknown[],
+  given: Readonly<Record<string, AnyTensor>>,
+  range?: (input: number) => ExtentRange | undefined,
+  seen?: (output: number) => readonly number[] | undefined,
+): PlannedOutput[] {
   const extents: Extents = new Map();
   const strict = engine.strictShapes !== false;
   engine.inputs.forEach((info, i) => {
     const argument = `inputs.${info.name}`;
-    checkTensor(argument, info, checkOwn(engine, argument, tensors[i]), { extents, range: range?.(i), strict });
+    checkTensor(argument, info, checkOwn(engine, argument, tensors[i]), {
+      extents,
+      range: range?.(i),
+      strict,
+    });
   });
   return engine.outputs.map((info, i) => {
     const tensor = valueNamed(given, info.name) as AnyTensor | undefined;
@@ -90,11 +125,33 @@ export function planOutputs(engine: Signature, tensors: readonly unknown[], give
     const argument = `options.outputs.${info.name}`;
     checkOwn(engine, argument, tensor);
     const held = strict ? shape : seen?.(i);
-    if (strict || held !== undefined) checkTensor(argument, held === undefined ? info : { ...info, shape: held }, tensor, { extents: new Map(extents), strict: true });
-    else if (tensor.dtype.name !== info.dtype) checkTensor(argument, shape === undefined ? info : { ...info, shape }, tensor, { extents: new Map(), strict: false });
-    if (!tensor.isContiguous) throw invalid(argument, 'a contiguous tensor', tensor, 'Leave it out, and copy what the run gives.');
-    const shared = tensors.findIndex((input) => (input as AnyTensor).buffer.memory === tensor.buffer.memory);
-    if (shared !== -1) throw invalid(argument, 'memory of its own', tensor, `It shares it with inputs.${engine.inputs[shared]!.name}.`);
+    if (strict || held !== undefined)
+      checkTensor(argument, held === undefined ? info : { ...info, shape: held }, tensor, {
+        extents: new Map(extents),
+        strict: true,
+      });
+    else if (tensor.dtype.name !== info.dtype)
+      checkTensor(argument, shape === undefined ? info : { ...info, shape }, tensor, {
+        extents: new Map(),
+        strict: false,
+      });
+    if (!tensor.isContiguous)
+      throw invalid(
+        argument,
+        'a contiguous tensor',
+        tensor,
+        'Leave it out, and copy what the run gives.',
+      );
+    const shared = tensors.findIndex(
+      (input) => (input as AnyTensor).buffer.memory === tensor.buffer.memory,
+    );
+    if (shared !== -1)
+      throw invalid(
+        argument,
+        'memory of its own',
+        tensor,
+        `It shares it with inputs.${engine.inputs[shared]!.name}.`,
+      );
     return { info, given: tensor, shape };
   });
 }
@@ -109,42 +166,89 @@ function showShape({ shape, dimensions }: Pick<TensorInfo, 'shape' | 'dimensions
  *
  * @throws CudaArgumentError that names the argument
  */
-export function checkShapes(argument: string, { inputs, strictShapes = true }: Pick<Engine, 'inputs' | 'strictShapes'>, given: unknown): asserts given is Readonly<Record<string, readonly number[]>> {
-  const example = `{ ${inputs.map(({ name, shape }) => `${name}: [${shape.map((extent) => Math.max(1, extent)).join(', ')}]`).join(', ')} }`;
+export function checkShapes(
+  argument: string,
+  { inputs, strictShapes = true }: Pick<Engine, 'inputs' | 'strictShapes'>,
+  given: unknown,
+): asserts given is Readonly<Record<string, readonly number[]>> {
+  const example =
+    '{ ' +
+    `${inputs.map(({ name, shape }) => `${name}: [${shape.map((extent) => Math.max(1, extent)).join(', ')}]`).join(', ')} }`;
   const names = inputs.map(({ name }) => name);
-  if (typeof given !== 'object' || given === null || Object.keys(given).length !== names.length || names.some((name) => valueNamed(given, name) === undefined)) {
+  if (
+    typeof given !== 'object' ||
+    given === null ||
+    Object.keys(given).length !== names.length ||
+    names.some((name) => valueNamed(given, name) === undefined)
+  ) {
     throw invalid(argument, `a shape for each of ${list(names)}: ${example}`, given);
   }
   const extents: Extents = new Map();
   for (const info of inputs) {
     const shape = valueNamed(given, info.name);
     const own = `${argument}.${info.name}`;
-    if (!Array.isArray(shape) || ![...(shape as number[])].every((extent) => Number.isSafeInteger(extent) && extent >= 0)) throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
-    checkShape(own, info, { dtype: info.dtype, shape: shape as number[] }, { extents, strict: strictShapes, advice: `For example ${example}.` });
+    if (
+      !Array.isArray(shape) ||
+      ![...(shape as number[])].every((extent) => Number.isSafeInteger(extent) && extent >= 0)
+    )
+      throw invalid(own, 'a list of extents', shape, `For example ${example}.`);
+    checkShape(
+      own,
+      info,
+      { dtype: info.dtype, shape: shape as number[] },
+      { extents, strict: strictShapes, advice: `For example ${example}.` },
+    );
   }
 }
 
 /** Dtype, rank and extents. @throws CudaArgumentError */
-export function checkTensor(argument: string, info: TensorInfo, { dtype, shape }: AnyTensor, rules: Rules = { extents: new Map(), strict: true }): void {
+export function checkTensor(
+  argument: string,
+  info: TensorInfo,
+  { dtype, shape }: AnyTensor,
+  rules: Rules = { extents: new Map(), strict: true },
+): void {
   checkShape(argument, info, { dtype: dtype.name, shape }, rules);
 }
 
-function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 'dtype' | 'shape'>, { extents, range, strict, advice }: Rules): void {
+function checkShape(
+  argument: string,
+  info: TensorInfo,
+  given: Pick<TensorInfo, 'dtype' | 'shape'>,
+  { extents, range, strict, advice }: Rules,
+): void {
   const expected = `${info.dtype}${showShape(info)}`;
   const got = `${given.dtype}[${given.shape.join(', ')}]`;
-  const wrong = (why: string, fix: string): CudaArgumentError => new CudaArgumentError(argument, `${argument}: expected ${expected}, got ${got}: ${why}. ${advice ?? fix}`);
-  if (given.dtype !== info.dtype) throw wrong('another dtype', `Write tensor.convert(${info.dtype}).`);
+  const wrong = (why: string, fix: string): CudaArgumentError =>
+    new CudaArgumentError(
+      argument,
+      `${argument}: expected ${expected}, got ${got}: ${why}. ${advice ?? fix}`,
+    );
+  if (given.dtype !== info.dtype)
+    throw wrong('another dtype', `Write tensor.convert(${info.dtype}).`);
   const rank = given.shape.length;
   if (!strict && info.shape.length === 0) return;
-  if (rank !== info.shape.length) throw wrong(`rank ${rank} for ${info.shape.length}`, 'Write tensor.reshape([…]), unsqueeze(axis) or squeeze(axis).');
+  if (rank !== info.shape.length)
+    throw wrong(
+      `rank ${rank} for ${info.shape.length}`,
+      'Write tensor.reshape([…]), unsqueeze(axis) or squeeze(axis).',
+    );
   info.shape.forEach((extent, axis) => {
     const found = given.shape[axis]!;
     if (extent >= 0) {
-      if (found !== extent) throw wrong(`axis ${axis} has ${found} elements for ${extent}`, `Give a tensor of ${expected}.`);
+      if (found !== extent)
+        throw wrong(
+          `axis ${axis} has ${found} elements for ${extent}`,
+          `Give a tensor of ${expected}.`,
+        );
       return;
     }
     if (range !== undefined && (found < range.min[axis]! || found > range.max[axis]!)) {
-      throw wrong(`axis ${axis} has ${found} elements for ${range.min[axis]} to ${range.max[axis]}, as ${range.of} says`, 'Keep to that, or build the engine with a wider profile.');
+      throw wrong(
+        `axis ${axis} has ${found} elements for ${range.min[axis]} to ${range.max[axis]}, as ` +
+          `${range.of} says`,
+        'Keep to that, or build the engine with a wider profile.',
+      );
     }
     const name = info.dimensions?.[axis];
     if (name === undefined) return;
@@ -152,7 +256,11 @@ function checkShape(argument: string, info: TensorInfo, given: Pick<TensorInfo, 
     if (before === undefined) extents.set(name, { extent: found, of: argument });
     else if (before.extent === found) return;
     else if (!strict) extents.set(name, { ...before, extent: -1 });
-    else throw wrong(`'${name}' is ${before.extent} by ${before.of}, and axis ${axis} has ${found}`, 'Make them equal.');
+    else
+      throw wrong(
+        `'${name}' is ${before.extent} by ${before.of}, and axis ${axis} has ${found}`,
+        'Make them equal.',
+      );
   });
 }
 
@@ -162,12 +270,20 @@ function knownShape({ shape, dimensions }: TensorInfo, extents: Extents): number
     const name = dimensions?.[axis];
     return extent >= 0 ? extent : name === undefined ? undefined : extents.get(name)?.extent;
   });
-  return known.every((extent) => extent !== undefined && extent >= 0) ? known as number[] : undefined;
+  return known.every((extent) => extent !== undefined && extent >= 0)
+    ? (known as number[])
+    : undefined;
 }
 
 function checkOwn({ device }: Signature, argument: string, tensor: unknown): AnyTensor {
   checkTensorValue('engine.run', argument, tensor);
-  if (tensor.device.runtime !== device.runtime) throw invalid(argument, `a tensor of ${device.name}`, tensor, 'Copy it first: tensor.to(device).');
+  if (tensor.device.runtime !== device.runtime)
+    throw invalid(
+      argument,
+      `a tensor of ${device.name}`,
+      tensor,
+      'Copy it first: tensor.to(device).',
+    );
   return tensor;
 }
 

@@ -1,4 +1,7 @@
-/** The outputs of a run: tensors that are made for it, and what it gives. The same for every library. */
+/**
+ * The outputs of a run: tensors that are made for it, and what it gives. The same for every
+ * library.
+ */
 import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import type { Run } from '../ops/run.js';
@@ -11,14 +14,25 @@ export function madeTensor(run: Run, dtype: DTypeName, shape: readonly number[])
   return new Tensor(run.alloc(DTYPES[dtype], numel(shape)), contiguous([...shape]), true);
 }
 
-/** As {@link madeTensor}, of a contiguous layout; its memory may be that of an earlier one that was closed, whose address is known. */
+/**
+ * As {@link madeTensor}, of a contiguous layout; its memory may be that of an earlier one that was
+ * closed, whose address is known.
+ */
 export function recycledTensor(run: Run, dtype: DTypeName, layout: Layout): AnyTensor {
   const { recycled } = run.device;
-  if (recycled === undefined || run.recording || run.pool !== undefined) return madeTensor(run, dtype, layout.shape);
-  return new Tensor(run.own(recycled.alloc(DTYPES[dtype], numel(layout.shape), run.stream)), layout, true);
+  if (recycled === undefined || run.recording || run.pool !== undefined)
+    return madeTensor(run, dtype, layout.shape);
+  return new Tensor(
+    run.own(recycled.alloc(DTYPES[dtype], numel(layout.shape), run.stream)),
+    layout,
+    true,
+  );
 }
 
 /** The tensors of a model's outputs by their names, in the same order. */
-export function namedTensors(outputs: readonly { readonly name: string }[], tensors: readonly AnyTensor[]): NamedTensors {
+export function namedTensors(
+  outputs: readonly { readonly name: string }[],
+  tensors: readonly AnyTensor[],
+): NamedTensors {
   return Object.fromEntries(outputs.map(({ name }, i) => [name, tensors[i]!]));
 }

@@ -1,21 +1,30 @@
 /**
- * What the checking CPU device finds: plain data, which travels between threads and stands in errors.
+ * What the checking CPU device finds: plain data, which travels between threads and stands in
+ * errors.
  */
 
-/** What to look for. Everything that is not switched off is on but `sameValue` and `keepGoing`; so it is with `true` in place of the object. */
+/**
+ * What to look for. Everything that is not switched off is on but `sameValue` and `keepGoing`; so
+ * it is with `true` in place of the object.
+ */
 export interface CheckOptions {
-  /** Accesses outside of allocations and variables, after a free, misaligned, in the wrong space; wrong frees. */
+  /**
+   * Accesses outside of allocations and variables, after a free, misaligned, in the wrong space;
+   * wrong frees.
+   */
   memory?: boolean;
   /** Reads of bytes that nothing has written. */
   uninitialised?: boolean;
   /** Conflicting accesses that nothing orders: of threads, blocks and streams. */
   races?: boolean;
   /**
-   * Fails the launch, too, where two threads store the same value to the same place and nothing orders the two. Otherwise that is
-   * reported, as `same-value`, and fails nothing. Off by default.
+   * Fails the launch, too, where two threads store the same value to the same place and nothing
+   * orders the two. Otherwise that is reported, as `same-value`, and fails nothing. Off by default.
    */
   sameValue?: boolean;
-  /** Barriers that part of a block or warp does not reach, and warp operations whose masks disagree. */
+  /**
+   * Barriers that part of a block or warp does not reach, and warp operations whose masks disagree.
+   */
   sync?: boolean;
   /** Memory that is still allocated when the device is closed. */
   leaks?: boolean;
@@ -24,8 +33,21 @@ export interface CheckOptions {
 }
 
 export type CheckKind =
-  | 'out-of-bounds' | 'use-after-free' | 'misaligned' | 'wrong-space' | 'read-only' | 'uninitialised' | 'invalid-free' | 'double-free'
-  | 'race' | 'same-value' | 'divergent-barrier' | 'barrier-count' | 'warp-mask' | 'deadlock' | 'leak';
+  | 'out-of-bounds'
+  | 'use-after-free'
+  | 'misaligned'
+  | 'wrong-space'
+  | 'read-only'
+  | 'uninitialised'
+  | 'invalid-free'
+  | 'double-free'
+  | 'race'
+  | 'same-value'
+  | 'divergent-barrier'
+  | 'barrier-count'
+  | 'warp-mask'
+  | 'deadlock'
+  | 'leak';
 
 /** Who did something, and where. */
 export interface CheckPlace {
@@ -59,7 +81,10 @@ export interface CheckMemory {
   stack?: string;
   /** Number of the operation that allocated it. */
   root?: number;
-  /** Number that the allocation had while it lived; 0 for some. Others of other operations may have the same. */
+  /**
+   * Number that the allocation had while it lived; 0 for some. Others of other operations may have
+   * the same.
+   */
   handle?: number;
 }
 

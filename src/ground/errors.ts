@@ -104,11 +104,16 @@ export class CudaOutOfMemoryError extends CudaError {
 export class CudaDeviceLostError extends CudaError {
   override name = 'CudaDeviceLostError';
   /**
-   * What had been issued and was not seen to end when the fault was found, for each stream that had any: one of these
-   * operations met it.
+   * What had been issued and was not seen to end when the fault was found, for each stream that had
+   * any: one of these operations met it.
    */
   readonly inFlight: readonly InFlight[];
-  constructor(message: string, options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = [], code: CudaErrorCode = 'ERR_CUDA_DEVICE_LOST') {
+  constructor(
+    message: string,
+    options: CudaErrorOptions = {},
+    inFlight: readonly InFlight[] = [],
+    code: CudaErrorCode = 'ERR_CUDA_DEVICE_LOST',
+  ) {
     super(code, message, options);
     this.inFlight = inFlight;
   }
@@ -119,13 +124,21 @@ export class CudaCheckError extends CudaDeviceLostError {
   override name = 'CudaCheckError';
   /** All that the launch was found with. */
   readonly reports: readonly CheckReport[];
-  constructor(message: string, reports: readonly CheckReport[], options: CudaErrorOptions = {}, inFlight: readonly InFlight[] = []) {
+  constructor(
+    message: string,
+    reports: readonly CheckReport[],
+    options: CudaErrorOptions = {},
+    inFlight: readonly InFlight[] = [],
+  ) {
     super(message, options, inFlight, 'ERR_CUDA_CHECK');
     this.reports = reports;
   }
 }
 
-/** A program fails in an order of work that a device may choose; `cause` is what it failed with, if it did not just give another result. */
+/**
+ * A program fails in an order of work that a device may choose; `cause` is what it failed with, if
+ * it did not just give another result.
+ */
 export class CudaScheduleError extends CudaError {
   override name = 'CudaScheduleError';
   /** Decides that order. */
@@ -152,7 +165,12 @@ export class CudaCompileError extends CudaError {
   readonly infoLog: string;
   /** Where in the user's file, of a kernel in TypeScript; undefined where that is not known. */
   readonly place: SourcePlace | undefined;
-  constructor(message: string, log: string, infoLog: string, options: CudaErrorOptions & { place?: SourcePlace } = {}) {
+  constructor(
+    message: string,
+    log: string,
+    infoLog: string,
+    options: CudaErrorOptions & { place?: SourcePlace } = {},
+  ) {
     super('ERR_CUDA_COMPILE', message, options);
     this.log = log;
     this.infoLog = infoLog;
@@ -160,14 +178,22 @@ export class CudaCompileError extends CudaError {
   }
 }
 
-/** A file, or a stream of bytes, is not what its format says, or holds what this library has no type for. */
+/**
+ * A file, or a stream of bytes, is not what its format says, or holds what this library has no type
+ * for.
+ */
 export class CudaFormatError extends CudaError {
   override name = 'CudaFormatError';
   /** Which format it was read as. */
   readonly format: 'npy' | 'safetensors' | 'image' | 'frames';
   /** Where in the file, bytes; undefined where it is no one place. */
   readonly offset: number | undefined;
-  constructor(format: CudaFormatError['format'], message: string, offset?: number, options: CudaErrorOptions = {}) {
+  constructor(
+    format: CudaFormatError['format'],
+    message: string,
+    offset?: number,
+    options: CudaErrorOptions = {},
+  ) {
     super('ERR_CUDA_FORMAT', `${format}: ${message}`, options);
     this.format = format;
     this.offset = offset;
@@ -185,7 +211,12 @@ export class CudaLibraryError extends CudaError {
   readonly status: number;
   /** The library's own name for that, e.g. `NPP_STEP_ERROR`. */
   readonly statusName: string;
-  constructor(message: string, failure: { library: string; call: string; status: number; statusName: string }, code: CudaErrorCode = 'ERR_CUDA_LIBRARY', options: CudaErrorOptions = {}) {
+  constructor(
+    message: string,
+    failure: { library: string; call: string; status: number; statusName: string },
+    code: CudaErrorCode = 'ERR_CUDA_LIBRARY',
+    options: CudaErrorOptions = {},
+  ) {
     super(code, message, options);
     this.library = failure.library;
     this.call = failure.call;

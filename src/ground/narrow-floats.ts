@@ -1,11 +1,12 @@
 /**
- * f16, bf16 and the two f8 formats to f32, and from doubles. Widening is exact. Narrowing rounds once, to nearest, ties to
- * even; f16, bf16 and f8e5m2 overflow to infinity as IEEE conversion does, f8e4m3, which has no infinity, to NaN.
+ * f16, bf16 and the two f8 formats to f32, and from doubles. Widening is exact. Narrowing rounds
+ * once, to nearest, ties to even; f16, bf16 and f8e5m2 overflow to infinity as IEEE conversion
+ * does, f8e4m3, which has no infinity, to NaN.
  *
- * For f8 that is `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what ml_dtypes and PyTorch do: an overflow stays to be
- * seen. `__NV_SATFINITE`, which is what the instruction `cvt.rn.satfinite.e4m3x2.f32` has, would give ±448 and ±57344;
- * who wants that clamps before. A NaN keeps its sign and no payload: 0x7f in f8e4m3, 0x7e in f8e5m2, where CUDA's has
- * 0x7f.
+ * For f8 that is `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what ml_dtypes and PyTorch do: an
+ * overflow stays to be seen. `__NV_SATFINITE`, which is what the instruction
+ * `cvt.rn.satfinite.e4m3x2.f32` has, would give ±448 and ±57344; who wants that clamps before. A
+ * NaN keeps its sign and no payload: 0x7f in f8e4m3, 0x7e in f8e5m2, where CUDA's has 0x7f.
  */
 import type { DTypeName } from './dtype.js';
 
@@ -47,8 +48,9 @@ function widenOne(bits: number, { exponentBits, fractionBits, infinity }: Format
 }
 
 /**
- * The value's f32, rounded to odd where it has none: towards zero, with the last bit set. Rounding that to 22 bits or fewer
- * gives what rounding the value itself gives (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+ * The value's f32, rounded to odd where it has none: towards zero, with the last bit set. Rounding
+ * that to 22 bits or fewer gives what rounding the value itself gives (Boldo and Melquiond,
+ * "Emulation of a FMA and correctly rounded sums", 2008).
  */
 function oddBits(value: number): number {
   float[0] = value;
@@ -67,7 +69,8 @@ function narrowOne(value: number, { exponentBits, fractionBits, infinity }: Form
   const bias = (1 << (exponentBits - 1)) - 1;
   const top = (1 << exponentBits) - 1;
   const allOnes = (1 << (exponentBits + fractionBits)) - 1;
-  if (magnitude > 0x7f800000) return sign | (infinity ? (top << fractionBits) | (1 << (fractionBits - 1)) : allOnes);
+  if (magnitude > 0x7f800000)
+    return sign | (infinity ? (top << fractionBits) | (1 << (fractionBits - 1)) : allOnes);
   const overflow = infinity ? top << fractionBits : allOnes;
   if (magnitude === 0x7f800000) return sign | overflow;
   const exponent = (magnitude >>> 23) - 127 + bias;
@@ -80,7 +83,8 @@ function narrowOne(value: number, { exponentBits, fractionBits, infinity }: Form
     const limit = infinity ? top << fractionBits : allOnes;
     return sign | (result >= limit ? overflow : result);
   }
-  // Subnormal: the fraction counts units of 2^(1 - bias - fractionBits), and such a quotient is exact in f64.
+  // Subnormal: the fraction counts units of 2^(1 - bias - fractionBits), and such a quotient is
+  // exact in f64.
   const units = Math.abs(value) / 2 ** (1 - bias - fractionBits);
   const floor = Math.floor(units);
   const rest = units - floor;
@@ -108,7 +112,11 @@ export function widen(name: NarrowName, bits: Uint8Array | Uint16Array, out: Flo
 }
 
 /** Narrows `values` into `out`, element by element. */
-export function narrow(name: NarrowName, values: ArrayLike<number>, out: Uint8Array | Uint16Array): void {
+export function narrow(
+  name: NarrowName,
+  values: ArrayLike<number>,
+  out: Uint8Array | Uint16Array,
+): void {
   const format = FORMATS[name];
   for (let i = 0; i < out.length; i++) out[i] = narrowOne(values[i]!, format);
 }

@@ -108,9 +108,13 @@ export const CUresult = {
 /** A result code of the driver; a newer driver may return one that has no name here. */
 export type CUresult = number;
 
-const names = new Map<number, string>(Object.entries(CUresult).map(([name, value]) => [value, name]));
+const names = new Map<number, string>(
+  Object.entries(CUresult).map(([name, value]) => [value, name]),
+);
 
-/** NVIDIA's name of a result code, or `CUDA_ERROR_<number>` for one that this version does not know. */
+/**
+ * NVIDIA's name of a result code, or `CUDA_ERROR_<number>` for one that this version does not know.
+ */
 export function resultName(code: CUresult): string {
   return names.get(code) ?? `CUDA_ERROR_${code}`;
 }

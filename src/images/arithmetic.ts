@@ -27,28 +27,50 @@ export interface MultiplyOptions<D extends ImageName = ImageName> extends Arithm
   readonly scale?: number;
 }
 
-/** What an engine is told. Where there is one image, the other operand is a number for each channel. */
+/**
+ * What an engine is told. Where there is one image, the other operand is a number for each channel.
+ */
 export interface Arithmetic {
   readonly constants: readonly number[] | undefined;
   readonly scale: number;
 }
 
 /** The same size, number, dtype and channels. @throws CudaArgumentError */
-export function checkAlike(operation: string, argument: string, image: Image, like: Image, likeArgument: string): void {
+export function checkAlike(
+  operation: string,
+  argument: string,
+  image: Image,
+  like: Image,
+  likeArgument: string,
+): void {
   checkSameForm(operation, argument, image, like, likeArgument);
   checkSameSize(operation, argument, image, like, likeArgument);
 }
 
 /** The same size and number. @throws CudaArgumentError */
-export function checkSameSize(operation: string, argument: string, image: Image, like: Image, likeArgument: string): void {
-  if (image.batch === like.batch && image.height === like.height && image.width === like.width) return;
-  const size = ({ batch, batched, height, width }: Image): string => `${batched ? `${batch} of ` : ''}${width} × ${height}`;
-  throw new CudaArgumentError(argument, `${argument}: expected ${like.batched ? 'images' : 'an image'} of the size of ${likeArgument}, ${size(like)} pixels, for ${operation}(…), got ${size(image)}.`);
+export function checkSameSize(
+  operation: string,
+  argument: string,
+  image: Image,
+  like: Image,
+  likeArgument: string,
+): void {
+  if (image.batch === like.batch && image.height === like.height && image.width === like.width)
+    return;
+  const size = ({ batch, batched, height, width }: Image): string =>
+    `${batched ? `${batch} of ` : ''}${width} × ${height}`;
+  throw new CudaArgumentError(
+    argument,
+    `${argument}: expected ${like.batched ? 'images' : 'an image'} of the size of ` +
+      `${likeArgument}, ${size(like)} pixels, for ${operation}(…), got ${size(image)}.`,
+  );
 }
 
 type Name = 'add' | 'subtract' | 'multiply' | 'difference';
 
-const FUNCTIONS: Readonly<Record<Name, readonly [image: ElementFunction, constant: ElementFunction]>> = {
+const FUNCTIONS: Readonly<
+  Record<Name, readonly [image: ElementFunction, constant: ElementFunction]>
+> = {
   add: [(x, y, _a, _b) => x + y, (x, _y, a, _b) => x + a],
   subtract: [(x, y, _a, _b) => x - y, (x, _y, a, _b) => x - a],
   multiply: [(x, y, a, _b) => x * y * a, (x, _y, a, _b) => x * a],
@@ -56,45 +78,86 @@ const FUNCTIONS: Readonly<Record<Name, readonly [image: ElementFunction, constan
 };
 
 function operationOf(name: Name): ImageOperation<Arithmetic> {
-  const [ofImages, ofConstants] = FUNCTIONS[name].map((f) => eachChannel(f)) as [ReturnType<typeof eachChannel>, ReturnType<typeof eachChannel>];
+  const [ofImages, ofConstants] = FUNCTIONS[name].map((f) => eachChannel(f)) as [
+    ReturnType<typeof eachChannel>,
+    ReturnType<typeof eachChannel>,
+  ];
   return {
     name,
     own: {
       queue(work, { images: [x, y], results: [out], parameters: { constants, scale } }) {
         const into = packed(imageOfResult(out!));
-        if (y === undefined) addPixels(work, { key: `${name}_constant`, f: ofConstants, numbers: channelNumbers(constants!.map((each) => each * scale)) }, [packed(x!)], into);
-        else addPixels(work, { key: name, f: ofImages, numbers: channelNumbers([scale, scale, scale, scale]) }, [packed(x!), packed(y)], into);
+        if (y === undefined)
+          addPixels(
+            work,
+            {
+              key: `${name}_constant`,
+              f: ofConstants,
+              numbers: channelNumbers(constants!.map((each) => each * scale)),
+            },
+            [packed(x!)],
+            into,
+          );
+        else
+          addPixels(
+            work,
+            { key: name, f: ofImages, numbers: channelNumbers([scale, scale, scale, scale]) },
+            [packed(x!), packed(y)],
+            into,
+          );
       },
     },
   };
 }
 
-function arithmetic(definition: ImageOperation<Arithmetic>, image: unknown, other: unknown, options: MultiplyOptions): DeviceOp<unknown> {
+function arithmetic(
+  definition: ImageOperation<Arithmetic>,
+  image: unknown,
+  other: unknown,
+  options: MultiplyOptions,
+): DeviceOp<unknown> {
   const { name } = definition;
   const { scale = 1, out } = options;
-  if (typeof scale !== 'number' || !Number.isFinite(scale)) throw invalid('options.scale', 'a number that is finite', scale);
+  if (typeof scale !== 'number' || !Number.isFinite(scale))
+    throw invalid('options.scale', 'a number that is finite', scale);
   const isImage = other instanceof Tensor || other instanceof DeviceOp;
   if (!isImage) {
-    if (typeof other !== 'number' && !Array.isArray(other)) throw invalid('other', 'an image, a number or a list of one for each channel', other);
+    if (typeof other !== 'number' && !Array.isArray(other))
+      throw invalid('other', 'an image, a number or a list of one for each channel', other);
     checkChannelNumbers('other', other);
   }
-  return imageOperation(definition, [image, isImage ? other : undefined, out], options, ([given, second, into]) => {
-    const x = imageOf(name, 'image', given);
-    const y = isImage ? imageOf(name, 'other', second) : undefined;
-    if (y !== undefined) checkAlike(name, 'other', y, x, 'image');
-    const constants = isImage ? undefined : forChannels('other', other, x.channels);
-    return { images: y === undefined ? [x] : [x, y], results: [resultFor(name, x, {}, into)], parameters: { constants, scale } };
-  }, ([result]) => result);
+  return imageOperation(
+    definition,
+    [image, isImage ? other : undefined, out],
+    options,
+    ([given, second, into]) => {
+      const x = imageOf(name, 'image', given);
+      const y = isImage ? imageOf(name, 'other', second) : undefined;
+      if (y !== undefined) checkAlike(name, 'other', y, x, 'image');
+      const constants = isImage ? undefined : forChannels('other', other, x.channels);
+      return {
+        images: y === undefined ? [x] : [x, y],
+        results: [resultFor(name, x, {}, into)],
+        parameters: { constants, scale },
+      };
+    },
+    ([result]) => result,
+  );
 }
 
 /**
- * A function of two images of one size, dtype and number of channels, or of an image and a number for all channels or one for each: an
- * image like the first. Computed in f32 and rounded once; integers to the nearest, ties to even, saturated.
+ * A function of two images of one size, dtype and number of channels, or of an image and a number
+ * for all channels or one for each: an image like the first. Computed in f32 and rounded once;
+ * integers to the nearest, ties to even, saturated.
  *
- * @throws CudaArgumentError for images that differ, as many numbers as there are not channels; at the call, or when it is run where
- * operations give the images
+ * @throws CudaArgumentError for images that differ, as many numbers as there are not channels; at
+ *   the call, or when it is run where operations give the images
  */
-export type ImageArithmetic = <D extends ImageName>(image: OrOp<Tensor<D>>, other: OrOp<Tensor<NoInfer<D>>> | ChannelNumbers, options?: ArithmeticOptions<NoInfer<D>>) => DeviceOp<Tensor<D, number[]>>;
+export type ImageArithmetic = <D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  other: OrOp<Tensor<NoInfer<D>>> | ChannelNumbers,
+  options?: ArithmeticOptions<NoInfer<D>>,
+) => DeviceOp<Tensor<D, number[]>>;
 
 function plain(name: Exclude<Name, 'multiply'>): ImageArithmetic {
   const definition = operationOf(name);
@@ -114,7 +177,11 @@ export const difference = plain('difference');
 const products = operationOf('multiply');
 
 /** image · other · scale. The rest is as of {@link ImageArithmetic}. */
-export function multiply<D extends ImageName>(image: OrOp<Tensor<D>>, other: OrOp<Tensor<NoInfer<D>>> | ChannelNumbers, options: MultiplyOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function multiply<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  other: OrOp<Tensor<NoInfer<D>>> | ChannelNumbers,
+  options: MultiplyOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['scale', 'engine', 'out']);
   return arithmetic(products, image, other, options) as never;
 }

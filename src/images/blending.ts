@@ -31,25 +31,45 @@ export interface Blending {
   readonly opacity: number;
 }
 
-function blendOf(frontAlpha: boolean, backAlpha: boolean, premultiplied: boolean, white: number): DeviceFunction {
-  const uses = { FRONT_ALPHA: frontAlpha, BACK_ALPHA: backAlpha, PREMULTIPLIED: premultiplied, WHITE: white, SHARE: 1 / white };
-  return deviceFunction((made: KernelArray<number>, front: KernelArray<number>, back: KernelArray<number>, p: KernelArray<number>, gpu: GpuWith<typeof uses>) => {
-    const opacity = p[0]!;
-    const above = gpu.FRONT_ALPHA ? front[3]! * gpu.f32(gpu.SHARE) * opacity : opacity;
-    const through = 1 - above;
-    if (gpu.PREMULTIPLIED) {
-      gpu.unroll(4);
-      for (let c = 0; c < 4; c++) made[c] = front[c]! * opacity + back[c]! * through;
-      if (!gpu.FRONT_ALPHA) made[3] = gpu.f32(gpu.WHITE) * opacity + back[3]! * through;
-    } else {
-      const below = gpu.BACK_ALPHA ? back[3]! * gpu.f32(gpu.SHARE) * through : through;
-      const alpha = above + below;
-      const share = gpu.BACK_ALPHA ? (alpha > 0 ? 1 / alpha : 0) : 1;
-      gpu.unroll(4);
-      for (let c = 0; c < 4; c++) made[c] = (front[c]! * above + back[c]! * below) * share;
-      if (gpu.BACK_ALPHA) made[3] = alpha * gpu.f32(gpu.WHITE);
-    }
-  }, { uses });
+function blendOf(
+  frontAlpha: boolean,
+  backAlpha: boolean,
+  premultiplied: boolean,
+  white: number,
+): DeviceFunction {
+  const uses = {
+    FRONT_ALPHA: frontAlpha,
+    BACK_ALPHA: backAlpha,
+    PREMULTIPLIED: premultiplied,
+    WHITE: white,
+    SHARE: 1 / white,
+  };
+  return deviceFunction(
+    (
+      made: KernelArray<number>,
+      front: KernelArray<number>,
+      back: KernelArray<number>,
+      p: KernelArray<number>,
+      gpu: GpuWith<typeof uses>,
+    ) => {
+      const opacity = p[0]!;
+      const above = gpu.FRONT_ALPHA ? front[3]! * gpu.f32(gpu.SHARE) * opacity : opacity;
+      const through = 1 - above;
+      if (gpu.PREMULTIPLIED) {
+        gpu.unroll(4);
+        for (let c = 0; c < 4; c++) made[c] = front[c]! * opacity + back[c]! * through;
+        if (!gpu.FRONT_ALPHA) made[3] = gpu.f32(gpu.WHITE) * opacity + back[3]! * through;
+      } else {
+        const below = gpu.BACK_ALPHA ? back[3]! * gpu.f32(gpu.SHARE) * through : through;
+        const alpha = above + below;
+        const share = gpu.BACK_ALPHA ? (alpha > 0 ? 1 / alpha : 0) : 1;
+        gpu.unroll(4);
+        for (let c = 0; c < 4; c++) made[c] = (front[c]! * above + back[c]! * below) * share;
+        if (gpu.BACK_ALPHA) made[3] = alpha * gpu.f32(gpu.WHITE);
+      }
+    },
+    { uses },
+  );
 }
 
 const functions = new Map<string, DeviceFunction>();
@@ -61,38 +81,77 @@ const blends: ImageOperation<Blending> = {
       const white = WHITE[back!.dtype.name];
       const key = `blend_${front!.channels}${back!.channels}${premultiplied ? '_premultiplied' : ''}_${white}`;
       let f = functions.get(key);
-      if (f === undefined) functions.set(key, f = blendOf(front!.channels === 4, back!.channels === 4, premultiplied, white));
-      addPixels(work, { key, f, numbers: [opacity] }, [packed(front!), packed(back!)], packed(imageOfResult(out!)));
+      if (f === undefined)
+        functions.set(
+          key,
+          (f = blendOf(front!.channels === 4, back!.channels === 4, premultiplied, white)),
+        );
+      addPixels(
+        work,
+        { key, f, numbers: [opacity] },
+        [packed(front!), packed(back!)],
+        packed(imageOfResult(out!)),
+      );
     },
   },
 };
 
 /**
- * The front over the back: an image with the channels of the back. An image of 4 channels has alpha as its last. Either may have 3 or 4
- * channels, or both have 1. With M as white (255 of u8, 65535 of u16, 1 of floats), a = front alpha / M · opacity (opacity alone where the front has none) and b = back alpha / M · (1 - a) (1 - a where
- * it has none):
+ * The front over the back: an image with the channels of the back. An image of 4 channels has alpha
+ * as its last. Either may have 3 or 4 channels, or both have 1. With M as white (255 of u8, 65535
+ * of u16, 1 of floats), a = front alpha / M · opacity (opacity alone where the front has none) and
+ * b = back alpha / M · (1 - a) (1 - a where it has none):
  *
  * - straight: colour (F · a + B · b) / (a + b), 0 where a + b is 0; alpha M · (a + b)
- * - premultiplied: every channel F · opacity + B · (1 - a), with M as the alpha of a front that has none
+ * - premultiplied: every channel F · opacity + B · (1 - a), with M as the alpha of a front that has
+ *   none
  *
  * Computed in f32 and rounded once; integers to the nearest, ties to even, saturated.
  *
- * @throws CudaArgumentError for images of different sizes or dtypes, for channels that do not go together, an opacity outside of 0 to 1; at the
- * call, or when it is run where operations give the images
+ * @throws CudaArgumentError for images of different sizes or dtypes, for channels that do not go
+ *   together, an opacity outside of 0 to 1; at the call, or when it is run where operations give
+ *   the images
  */
-export function blend<D extends ImageName>(front: OrOp<Tensor<D>>, back: OrOp<Tensor<NoInfer<D>>>, options: BlendOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function blend<D extends ImageName>(
+  front: OrOp<Tensor<D>>,
+  back: OrOp<Tensor<NoInfer<D>>>,
+  options: BlendOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['premultiplied', 'opacity', 'engine', 'out']);
   const { premultiplied = false, opacity = 1, out } = options;
   checkBoolean('options.premultiplied', premultiplied);
-  if (typeof opacity !== 'number' || !(opacity >= 0 && opacity <= 1)) throw invalid('options.opacity', 'a number from 0 to 1', opacity);
-  return imageOperation(blends, [front, back, out], options, ([first, second, into]) => {
-    const above = imageOf('blend', 'front', first);
-    const below = imageOf('blend', 'back', second);
-    if (above.dtype !== below.dtype) throw invalid('back', `an image of ${above.dtype.name}, as front is`, below.tensor, `Convert it with rescale(back, ${above.dtype.name}).`);
-    checkSameSize('blend', 'back', below, above, 'front');
-    if (below.channels !== above.channels && (above.channels === 1 || below.channels === 1)) {
-      throw new CudaArgumentError('back', `back: expected an image of ${above.channels === 1 ? '1 channel' : '3 or 4 channels'}, beside a front of ${above.channels}, got ${below.channels}. Convert one of them with convertColor(…).`);
-    }
-    return { images: [above, below], results: [resultFor('blend', below, {}, into)], parameters: { premultiplied, opacity } };
-  }, ([result]) => result) as never;
+  if (typeof opacity !== 'number' || !(opacity >= 0 && opacity <= 1))
+    throw invalid('options.opacity', 'a number from 0 to 1', opacity);
+  return imageOperation(
+    blends,
+    [front, back, out],
+    options,
+    ([first, second, into]) => {
+      const above = imageOf('blend', 'front', first);
+      const below = imageOf('blend', 'back', second);
+      if (above.dtype !== below.dtype)
+        throw invalid(
+          'back',
+          `an image of ${above.dtype.name}, as front is`,
+          below.tensor,
+          `Convert it with rescale(back, ${above.dtype.name}).`,
+        );
+      checkSameSize('blend', 'back', below, above, 'front');
+      if (below.channels !== above.channels && (above.channels === 1 || below.channels === 1)) {
+        throw new CudaArgumentError(
+          'back',
+          'back: expected an image of ' +
+            `${above.channels === 1 ? '1 channel' : '3 or 4 channels'}, beside a front of ` +
+            `${above.channels}, got ${below.channels}. Convert one of them with ` +
+            'convertColor(…).',
+        );
+      }
+      return {
+        images: [above, below],
+        results: [resultFor('blend', below, {}, into)],
+        parameters: { premultiplied, opacity },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }

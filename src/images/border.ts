@@ -4,14 +4,24 @@ import type { Usable } from '../kernels/index.js';
 import type { Gpu } from '../library/kernel-family.js';
 
 /**
- * Beyond the edges, of the row `a b c d`: `constant` a colour; `replicate` `a a | a b c d | d d`; `reflect` `b a | a b c d | d c`; `reflect101`
- * `c b | a b c d | c b`; `wrap` `c d | a b c d | a b`.
+ * Beyond the edges, of the row `a b c d`: `constant` a colour; `replicate` `a a | a b c d | d d`;
+ * `reflect` `b a | a b c d | d c`; `reflect101` `c b | a b c d | c b`; `wrap` `c d | a b c d | a
+ * b`.
  */
 export type Border = 'constant' | 'replicate' | 'reflect' | 'reflect101' | 'wrap';
 
-export const BORDERS: readonly Border[] = ['constant', 'replicate', 'reflect', 'reflect101', 'wrap'];
+export const BORDERS: readonly Border[] = [
+  'constant',
+  'replicate',
+  'reflect',
+  'reflect101',
+  'wrap',
+];
 
-/** The index that is read for one that may be outside of 0 to extent - 1; of constant any that there is. */
+/**
+ * The index that is read for one that may be outside of 0 to extent - 1; of constant any that there
+ * is.
+ */
 export const INDICES: Readonly<Record<Border, Usable>> = {
   constant: (index: number, extent: number): number => Math.min(Math.max(index, 0), extent - 1),
   replicate: (index: number, extent: number): number => Math.min(Math.max(index, 0), extent - 1),
@@ -77,7 +87,8 @@ const remainder = (place: number, extent: number, gpu: FarGpu): number => {
   }
   return near;
 };
-const repeated = (period: (extent: number) => number): Usable => deviceFunction(remainder as never, { uses: { WHOLE_FROM, period } });
+const repeated = (period: (extent: number) => number): Usable =>
+  deviceFunction(remainder as never, { uses: { WHOLE_FROM, period } });
 
 /** Pixels after which an image repeats itself beyond its edges. */
 export const PERIODS: Readonly<Partial<Record<Border, (extent: number) => number>>> = {

@@ -16,7 +16,15 @@ import type { Region } from './crop.js';
 import { imageOperation } from './engine.js';
 import type { EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, separate } from './image-launch.js';
-import { MOST_EXTENT, checkExtent, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
+import {
+  MOST_EXTENT,
+  checkExtent,
+  flat,
+  imageOf,
+  imageOfResult,
+  isWideSpan,
+  resultFor,
+} from './image.js';
 import type { Image, ImageName } from './image.js';
 import { letterboxPlacement } from './letterbox-placement.js';
 import { borders, paints } from './move-kernels.js';
@@ -26,7 +34,9 @@ import type { ResizeFilter } from './sampling.js';
 
 /** What {@link copyBorder} takes. */
 export interface BorderOptions<D extends ImageName = ImageName> extends EngineOptions {
-  /** Columns and rows of border. Default: 0; with `out` what is left right of and below the image. */
+  /**
+   * Columns and rows of border. Default: 0; with `out` what is left right of and below the image.
+   */
   readonly left?: number;
   readonly top?: number;
   readonly right?: number;
@@ -48,8 +58,10 @@ export interface BorderParameters {
 }
 
 const COLORS: Readonly<Record<ImageName, Usable>> = {
-  u8: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(value)), u16: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(value)),
-  f16: (value: number): number => value, f32: (value: number): number => value,
+  u8: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(value)),
+  u16: deviceFunction((value: number, gpu: Gpu): number => gpu.i32(value)),
+  f16: (value: number): number => value,
+  f32: (value: number): number => value,
 };
 
 const bordering: ImageOperation<BorderParameters> = {
@@ -60,58 +72,149 @@ const bordering: ImageOperation<BorderParameters> = {
       const image = separate(work, images[0]!, out);
       const { dtype, channels } = image;
       const wide = isWideSpan([image, out]);
-      const launch = borders.member(`${border}_${dtype.name}_${channels}${wide ? '_wide' : ''}`, () => {
-        const whole = wide ? i64 : i32;
-        return {
-          signature: {
-            out: output(dtype), x: input(dtype), width: i32, outRow: whole, outImage: whole, columns: i32, rows: i32, inRow: whole, inImage: whole, left: i32, top: i32,
-            f0: f32, f1: f32, f2: f32, f3: f32,
-          },
-          uses: { C: channels, CONSTANT: border === 'constant', at: INDICES[border], color: COLORS[dtype.name] }, block: BLOCK,
-        };
-      });
+      const launch = borders.member(
+        `${border}_${dtype.name}_${channels}${wide ? '_wide' : ''}`,
+        () => {
+          const whole = wide ? i64 : i32;
+          return {
+            signature: {
+              out: output(dtype),
+              x: input(dtype),
+              width: i32,
+              outRow: whole,
+              outImage: whole,
+              columns: i32,
+              rows: i32,
+              inRow: whole,
+              inImage: whole,
+              left: i32,
+              top: i32,
+              f0: f32,
+              f1: f32,
+              f2: f32,
+              f3: f32,
+            },
+            uses: {
+              C: channels,
+              CONSTANT: border === 'constant',
+              at: INDICES[border],
+              color: COLORS[dtype.name],
+            },
+            block: BLOCK,
+          };
+        },
+      );
       inLaunches([image, out], ([x, to]) => {
-        work.add(launch({
-          out: flat(to!), x: flat(x!), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, columns: image.width, rows: image.height, inRow: image.rowPitch,
-          inImage: image.imagePitch, left, top, ...numbersOf(color),
-        }, { grid: [Math.ceil(out.width / BLOCK), out.height, x!.batch], ...(wide ? { index: 'i64' } : {}) }));
+        work.add(
+          launch(
+            {
+              out: flat(to!),
+              x: flat(x!),
+              width: out.width,
+              outRow: out.rowPitch,
+              outImage: out.imagePitch,
+              columns: image.width,
+              rows: image.height,
+              inRow: image.rowPitch,
+              inImage: image.imagePitch,
+              left,
+              top,
+              ...numbersOf(color),
+            },
+            {
+              grid: [Math.ceil(out.width / BLOCK), out.height, x!.batch],
+              ...(wide ? { index: 'i64' } : {}),
+            },
+          ),
+        );
       });
     },
   },
 };
 
-function numbersOf([f0 = 0, f1 = 0, f2 = 0, f3 = 0]: readonly number[]): Readonly<Record<string, number>> {
+function numbersOf([f0 = 0, f1 = 0, f2 = 0, f3 = 0]: readonly number[]): Readonly<
+  Record<string, number>
+> {
   return { f0, f1, f2, f3 };
 }
 
 /**
- * The image with a border around it: a new contiguous tensor that is `left` + `right` columns wider and `top` + `bottom` rows higher, or `out`, whose
- * size says what is right and below. Pixels of the image are as they were.
+ * The image with a border around it: a new contiguous tensor that is `left` + `right` columns wider
+ * and `top` + `bottom` rows higher, or `out`, whose size says what is right and below. Pixels of
+ * the image are as they were.
  *
- * @throws CudaArgumentError where `out` has no room for the image at `left` and `top`, for a border that is none or a colour that the dtype does
- * not have, and as {@link resize} does
+ * @throws CudaArgumentError where `out` has no room for the image at `left` and `top`, for a border
+ *   that is none or a colour that the dtype does not have, and as {@link resize} does
  */
-export function copyBorder<D extends ImageName>(image: OrOp<Tensor<D>>, options: BorderOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
-  if (options === undefined) throw invalid('options', 'an object with left, top, right and bottom, or out', options);
-  checkOptions('options', options, ['left', 'top', 'right', 'bottom', 'border', 'color', 'out', 'engine']);
+export function copyBorder<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: BorderOptions<NoInfer<D>>,
+): DeviceOp<Tensor<D, number[]>> {
+  if (options === undefined)
+    throw invalid('options', 'an object with left, top, right and bottom, or out', options);
+  checkOptions('options', options, [
+    'left',
+    'top',
+    'right',
+    'bottom',
+    'border',
+    'color',
+    'out',
+    'engine',
+  ]);
   const { left = 0, top = 0, right, bottom, border = 'constant', color = 0 } = options;
-  for (const [name, value] of Object.entries({ left, top, right: right ?? 0, bottom: bottom ?? 0 })) checkInteger(`options.${name}`, value, 0, MOST_EXTENT, 'pixels');
+  for (const [name, value] of Object.entries({ left, top, right: right ?? 0, bottom: bottom ?? 0 }))
+    checkInteger(`options.${name}`, value, 0, MOST_EXTENT, 'pixels');
   checkFilter('options.border', border, BORDERS);
-  return imageOperation(bordering, [image, options.out], options, ([given, out]) => {
-    const read = imageOf('copyBorder', 'image', given);
-    const like = out === undefined ? undefined : imageOf('copyBorder', 'options.out', out);
-    const width = like === undefined || right !== undefined ? left + read.width + (right ?? 0) : like.width;
-    const height = like === undefined || bottom !== undefined ? top + read.height + (bottom ?? 0) : like.height;
-    if (width < left + read.width) throw invalid('options.out', `at least ${left + read.width} columns, for an image of ${read.width} at options.left ${left}`, width);
-    if (height < top + read.height) throw invalid('options.out', `at least ${top + read.height} rows, for an image of ${read.height} at options.top ${top}`, height);
-    checkExtent('options.width', width);
-    checkExtent('options.height', height);
-    return { images: [read], results: [resultFor('copyBorder', read, { width, height }, out)], parameters: { left, top, border, color: checkColor('options.color', color, read.dtype.name, read.channels) } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    bordering,
+    [image, options.out],
+    options,
+    ([given, out]) => {
+      const read = imageOf('copyBorder', 'image', given);
+      const like = out === undefined ? undefined : imageOf('copyBorder', 'options.out', out);
+      const width =
+        like === undefined || right !== undefined ? left + read.width + (right ?? 0) : like.width;
+      const height =
+        like === undefined || bottom !== undefined
+          ? top + read.height + (bottom ?? 0)
+          : like.height;
+      if (width < left + read.width)
+        throw invalid(
+          'options.out',
+          `at least ${left + read.width} columns, for an image of ${read.width} at ` +
+            `options.left ${left}`,
+          width,
+        );
+      if (height < top + read.height)
+        throw invalid(
+          'options.out',
+          `at least ${top + read.height} rows, for an image of ${read.height} at options.top ` +
+            `${top}`,
+          height,
+        );
+      checkExtent('options.width', width);
+      checkExtent('options.height', height);
+      return {
+        images: [read],
+        results: [resultFor('copyBorder', read, { width, height }, out)],
+        parameters: {
+          left,
+          top,
+          border,
+          color: checkColor('options.color', color, read.dtype.name, read.channels),
+        },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 /** {@link copyBorder} with a border of one colour. */
-export function copyConstantBorder<D extends ImageName>(image: OrOp<Tensor<D>>, options: Omit<BorderOptions<NoInfer<D>>, 'border'>): DeviceOp<Tensor<D, number[]>> {
+export function copyConstantBorder<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: Omit<BorderOptions<NoInfer<D>>, 'border'>,
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['left', 'top', 'right', 'bottom', 'color', 'out', 'engine']);
   return copyBorder(image, { ...options, border: 'constant' });
 }
@@ -134,7 +237,10 @@ export interface Letterboxed<D extends ImageName = ImageName> extends Closing {
   readonly image: Tensor<D, number[]>;
   /** Where in the frame the image lies. */
   readonly region: Region;
-  /** Columns and rows of the frame for one of the image: a place at column x of the image is at `region.x + x * scaleX`. */
+  /**
+   * Columns and rows of the frame for one of the image: a place at column x of the image is at
+   * `region.x + x * scaleX`.
+   */
   readonly scaleX: number;
   readonly scaleY: number;
 }
@@ -151,10 +257,18 @@ const letterboxes: ImageOperation<LetterboxParameters> = {
   own: {
     queue(work, { images, results, parameters: { region, filter, color } }) {
       const out = imageOfResult(results[0]!);
-      const part = (x: number, y: number, width: number, height: number): Image | undefined => (width === 0 || height === 0 ? undefined : imageOfResult(crop(out.tensor as never, { x, y, width, height })));
+      const part = (x: number, y: number, width: number, height: number): Image | undefined =>
+        width === 0 || height === 0
+          ? undefined
+          : imageOfResult(crop(out.tensor as never, { x, y, width, height }));
       const right = region.x + region.width;
       const below = region.y + region.height;
-      const bars = [part(0, 0, out.width, region.y), part(0, below, out.width, out.height - below), part(0, region.y, region.x, region.height), part(right, region.y, out.width - right, region.height)];
+      const bars = [
+        part(0, 0, out.width, region.y),
+        part(0, below, out.width, out.height - below),
+        part(0, region.y, region.x, region.height),
+        part(right, region.y, out.width - right, region.height),
+      ];
       for (const bar of bars) if (bar !== undefined) queuePaint(work, bar, color);
       queueResize(work, images[0]!, part(region.x, region.y, region.width, region.height)!, filter);
     },
@@ -167,35 +281,84 @@ function queuePaint(work: Work, out: Image, color: readonly number[]): void {
   const wide = isWideSpan([out]);
   const launch = paints.member(`${dtype.name}_${channels}${wide ? '_wide' : ''}`, () => {
     const whole = wide ? i64 : i32;
-    return { signature: { out: output(dtype), width: i32, outRow: whole, outImage: whole, f0: f32, f1: f32, f2: f32, f3: f32 }, uses: { C: channels, color: COLORS[dtype.name] }, block: BLOCK };
+    return {
+      signature: {
+        out: output(dtype),
+        width: i32,
+        outRow: whole,
+        outImage: whole,
+        f0: f32,
+        f1: f32,
+        f2: f32,
+        f3: f32,
+      },
+      uses: { C: channels, color: COLORS[dtype.name] },
+      block: BLOCK,
+    };
   });
   inLaunches([out], ([to]) => {
-    work.add(launch({ out: flat(to!), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, ...numbersOf(color) }, { grid: [Math.ceil(out.width / BLOCK), out.height, to!.batch], ...(wide ? { index: 'i64' } : {}) }));
+    work.add(
+      launch(
+        {
+          out: flat(to!),
+          width: out.width,
+          outRow: out.rowPitch,
+          outImage: out.imagePitch,
+          ...numbersOf(color),
+        },
+        {
+          grid: [Math.ceil(out.width / BLOCK), out.height, to!.batch],
+          ...(wide ? { index: 'i64' } : {}),
+        },
+      ),
+    );
   });
 }
 
 /**
- * The image, or each of a batch, as large as it fits into a frame with its aspect kept, in the middle, and a colour around it. It gives the frame
- * with where the image lies in it, at {@link letterboxPlacement}, so that boxes can be taken back to the image:
- * x = (frame's x - region.x) / scaleX.
+ * The image, or each of a batch, as large as it fits into a frame with its aspect kept, in the
+ * middle, and a colour around it. It gives the frame with where the image lies in it, at
+ * {@link letterboxPlacement}, so that boxes can be taken back to the image: x = (frame's x -
+ * region.x) / scaleX.
  *
  * @throws CudaArgumentError as {@link resize} and {@link copyBorder} do
  */
-export function letterbox<D extends ImageName>(image: OrOp<Tensor<D>>, options: LetterboxOptions<NoInfer<D>>): DeviceOp<Letterboxed<D>> {
-  if (options === undefined) throw invalid('options', 'an object with width and height, or out', options);
+export function letterbox<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: LetterboxOptions<NoInfer<D>>,
+): DeviceOp<Letterboxed<D>> {
+  if (options === undefined)
+    throw invalid('options', 'an object with width and height, or out', options);
   checkOptions('options', options, ['width', 'height', 'filter', 'color', 'out', 'engine']);
   const { filter = 'linear', color = 0 } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);
-  return imageOperation(letterboxes, [image, options.out], options, ([given, out]) => {
-    const read = imageOf('letterbox', 'image', given);
-    const like = out === undefined ? undefined : imageOf('letterbox', 'options.out', out);
-    const { width = like?.width, height = like?.height } = options;
-    checkExtent('options.width', width);
-    checkExtent('options.height', height);
-    const { left, top, width: inner, height: high } = letterboxPlacement(read, { width, height });
-    const region = { x: left, y: top, width: inner, height: high };
-    return { images: [read], results: [resultFor('letterbox', read, { width, height }, out)], parameters: { region, filter, color: checkColor('options.color', color, read.dtype.name, read.channels) } };
-  }, ([result], { images, parameters: { region } }) => new Results(
-    ['image', 'region', 'scaleX', 'scaleY'], [result, region, region.width / images[0]!.width, region.height / images[0]!.height], options.out === undefined ? ['image'] : [],
-  )) as never;
+  return imageOperation(
+    letterboxes,
+    [image, options.out],
+    options,
+    ([given, out]) => {
+      const read = imageOf('letterbox', 'image', given);
+      const like = out === undefined ? undefined : imageOf('letterbox', 'options.out', out);
+      const { width = like?.width, height = like?.height } = options;
+      checkExtent('options.width', width);
+      checkExtent('options.height', height);
+      const { left, top, width: inner, height: high } = letterboxPlacement(read, { width, height });
+      const region = { x: left, y: top, width: inner, height: high };
+      return {
+        images: [read],
+        results: [resultFor('letterbox', read, { width, height }, out)],
+        parameters: {
+          region,
+          filter,
+          color: checkColor('options.color', color, read.dtype.name, read.channels),
+        },
+      };
+    },
+    ([result], { images, parameters: { region } }) =>
+      new Results(
+        ['image', 'region', 'scaleX', 'scaleY'],
+        [result, region, region.width / images[0]!.width, region.height / images[0]!.height],
+        options.out === undefined ? ['image'] : [],
+      ),
+  ) as never;
 }

@@ -33,18 +33,31 @@ function inOrder(order: readonly number[]): DeviceFunction {
   let f = functions.get(key);
   if (f === undefined) {
     const uses = { A: order[0]!, B: order[1] ?? 0, C: order[2] ?? 0, D: order[3] ?? 0 };
-    f = deviceFunction((made: KernelArray<number>, from: KernelArray<number>, _: KernelArray<number>, _p: KernelArray<number>, gpu: GpuWith<typeof uses>) => {
-      made[0] = from[gpu.A]!;
-      made[1] = from[gpu.B]!;
-      made[2] = from[gpu.C]!;
-      made[3] = from[gpu.D]!;
-    }, { uses });
+    f = deviceFunction(
+      (
+        made: KernelArray<number>,
+        from: KernelArray<number>,
+        _: KernelArray<number>,
+        _p: KernelArray<number>,
+        gpu: GpuWith<typeof uses>,
+      ) => {
+        made[0] = from[gpu.A]!;
+        made[1] = from[gpu.B]!;
+        made[2] = from[gpu.C]!;
+        made[3] = from[gpu.D]!;
+      },
+      { uses },
+    );
     functions.set(key, f);
   }
   return f;
 }
 
-const moving = (order: readonly number[]): { key: string; f: DeviceFunction; moves: true } => ({ key: `channels_${order.join('')}`, f: inOrder(order), moves: true });
+const moving = (order: readonly number[]): { key: string; f: DeviceFunction; moves: true } => ({
+  key: `channels_${order.join('')}`,
+  f: inOrder(order),
+  moves: true,
+});
 const AS_THEY_ARE = [0, 1, 2, 3];
 
 const orders: ImageOperation<ChannelOrder> = {
@@ -57,22 +70,47 @@ const orders: ImageOperation<ChannelOrder> = {
 };
 
 /**
- * Channels in another order: channel `order[c]` of the image becomes channel c. `[2, 1, 0]` exchanges red and blue, `[0, 1, 2]` of an
- * image with alpha leaves that out, `[0]` picks the first, `[0, 0, 0]` makes three of one. Elements are moved as they are.
+ * Channels in another order: channel `order[c]` of the image becomes channel c. `[2, 1, 0]`
+ * exchanges red and blue, `[0, 1, 2]` of an image with alpha leaves that out, `[0]` picks the
+ * first, `[0, 0, 0]` makes three of one. Elements are moved as they are.
  *
  * @param order 1, 3 or 4 numbers of channels, from 0 on
- * @throws CudaArgumentError for a channel that there is not, another length; at the call, or when it is run where an operation gives the image
+ * @throws CudaArgumentError for a channel that there is not, another length; at the call, or when
+ *   it is run where an operation gives the image
  */
-export function orderChannels<D extends ImageName>(image: OrOp<Tensor<D>>, order: readonly number[], options: ChannelOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function orderChannels<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  order: readonly number[],
+  options: ChannelOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['engine', 'out']);
-  if (!(Array.isArray as (value: unknown) => boolean)(order) || !(CHANNELS as readonly number[]).includes(order.length)) throw invalid('order', '1, 3 or 4 numbers of channels', order);
-  return imageOperation(orders, [image, options.out], options, ([given, into]) => {
-    const read = imageOf('orderChannels', 'image', given);
-    order.forEach((channel, index) => {
-      if (!Number.isInteger(channel) || channel < 0 || channel >= read.channels) throw invalid(`order[${index}]`, `a channel of the image, from 0 to ${read.channels - 1}`, channel);
-    });
-    return { images: [read], results: [resultFor('orderChannels', read, { channels: order.length as Channels }, into)], parameters: { order: [...order] } };
-  }, ([result]) => result) as never;
+  if (
+    !(Array.isArray as (value: unknown) => boolean)(order) ||
+    !(CHANNELS as readonly number[]).includes(order.length)
+  )
+    throw invalid('order', '1, 3 or 4 numbers of channels', order);
+  return imageOperation(
+    orders,
+    [image, options.out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('orderChannels', 'image', given);
+      order.forEach((channel, index) => {
+        if (!Number.isInteger(channel) || channel < 0 || channel >= read.channels)
+          throw invalid(
+            `order[${index}]`,
+            `a channel of the image, from 0 to ${read.channels - 1}`,
+            channel,
+          );
+      });
+      return {
+        images: [read],
+        results: [resultFor('orderChannels', read, { channels: order.length as Channels }, into)],
+        parameters: { order: [...order] },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 /** What {@link addAlpha} takes. */
@@ -81,19 +119,31 @@ export interface AddAlphaOptions<D extends ImageName = ImageName> extends Channe
   readonly alpha?: number;
 }
 
-const withAlpha = deviceFunction((made: KernelArray<number>, from: KernelArray<number>, _: KernelArray<number>, p: KernelArray<number>) => {
-  made[0] = from[0]!;
-  made[1] = from[1]!;
-  made[2] = from[2]!;
-  made[3] = p[0]!;
-});
+const withAlpha = deviceFunction(
+  (
+    made: KernelArray<number>,
+    from: KernelArray<number>,
+    _: KernelArray<number>,
+    p: KernelArray<number>,
+  ) => {
+    made[0] = from[0]!;
+    made[1] = from[1]!;
+    made[2] = from[2]!;
+    made[3] = p[0]!;
+  },
+);
 
 const alphas: ImageOperation<{ readonly alpha: number }> = {
   name: 'addAlpha',
   own: {
     takes: { u8: [3], u16: [3], f16: [3], f32: [3] },
     queue(work, { images: [image], results: [out], parameters: { alpha } }) {
-      addPixels(work, { key: 'alpha', f: withAlpha, numbers: [alpha] }, [packed(image!)], packed(imageOfResult(out!)));
+      addPixels(
+        work,
+        { key: 'alpha', f: withAlpha, numbers: [alpha] },
+        [packed(image!)],
+        packed(imageOfResult(out!)),
+      );
     },
   },
 };
@@ -101,52 +151,105 @@ const alphas: ImageOperation<{ readonly alpha: number }> = {
 /**
  * An image of three channels with a fourth that is the same everywhere.
  *
- * @throws CudaArgumentError for an image that has not 3 channels; at the call, or when it is run where an operation gives it
+ * @throws CudaArgumentError for an image that has not 3 channels; at the call, or when it is run
+ *   where an operation gives it
  */
-export function addAlpha<D extends ImageName>(image: OrOp<Tensor<D>>, options: AddAlphaOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function addAlpha<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: AddAlphaOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['alpha', 'engine', 'out']);
   const { alpha, out } = options;
-  if (alpha !== undefined && (typeof alpha !== 'number' || !Number.isFinite(alpha))) throw invalid('options.alpha', 'a number that is finite', alpha);
-  return imageOperation(alphas, [image, out], options, ([given, into]) => {
-    const read = imageOf('addAlpha', 'image', given);
-    if (read.channels !== 3) throw new CudaArgumentError('image', `image: expected an image of 3 channels, for addAlpha(…), got ${read.channels}.${read.channels === 1 ? " Write convertColor(image, { from: 'grey', to: 'rgba' })." : ''}`);
-    return { images: [read], results: [resultFor('addAlpha', read, { channels: 4 }, into)], parameters: { alpha: alpha ?? WHITE[read.dtype.name] } };
-  }, ([result]) => result) as never;
+  if (alpha !== undefined && (typeof alpha !== 'number' || !Number.isFinite(alpha)))
+    throw invalid('options.alpha', 'a number that is finite', alpha);
+  return imageOperation(
+    alphas,
+    [image, out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('addAlpha', 'image', given);
+      if (read.channels !== 3)
+        throw new CudaArgumentError(
+          'image',
+          'image: expected an image of 3 channels, for addAlpha(…), got ' +
+            `${read.channels}.${read.channels === 1 ? " Write convertColor(image, { from: 'grey', to: 'rgba' })." : ''}`,
+        );
+      return {
+        images: [read],
+        results: [resultFor('addAlpha', read, { channels: 4 }, into)],
+        parameters: { alpha: alpha ?? WHITE[read.dtype.name] },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 const toPlanes: ImageOperation<object> = {
   name: 'toPlanar',
-  own: { queue(work, { images: [image], results: [out] }) { addPixels(work, moving(AS_THEY_ARE), [packed(image!)], planes(out!)); } },
+  own: {
+    queue(work, { images: [image], results: [out] }) {
+      addPixels(work, moving(AS_THEY_ARE), [packed(image!)], planes(out!));
+    },
+  },
 };
 
 /**
- * The channels as planes: [H, W, C] becomes [C, H, W], [N, H, W, C] becomes [N, C, H, W]. Elements are moved as they are.
+ * The channels as planes: [H, W, C] becomes [C, H, W], [N, H, W, C] becomes [N, C, H, W]. Elements
+ * are moved as they are.
  *
- * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation gives it
+ * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
+ *   gives it
  */
-export function toPlanar<D extends ImageName>(image: OrOp<Tensor<D>>, options: ChannelOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function toPlanar<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: ChannelOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['engine', 'out']);
-  return imageOperation(toPlanes, [image, options.out], options, ([given, into]) => {
-    const read = imageOf('toPlanar', 'image', given);
-    return { images: [read], results: [planarResultFor('toPlanar', read, read.dtype.name, read.channels, into)], parameters: {} };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    toPlanes,
+    [image, options.out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('toPlanar', 'image', given);
+      return {
+        images: [read],
+        results: [planarResultFor('toPlanar', read, read.dtype.name, read.channels, into)],
+        parameters: {},
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 const ofPlanes: ImageOperation<object> = {
   name: 'toPacked',
-  own: { queue(work, { images: [image], results: [out] }) { addPixels(work, moving(AS_THEY_ARE), [planes(image!.tensor)], packed(imageOfResult(out!))); } },
+  own: {
+    queue(work, { images: [image], results: [out] }) {
+      addPixels(work, moving(AS_THEY_ARE), [planes(image!.tensor)], packed(imageOfResult(out!)));
+    },
+  },
 };
 
 /**
- * Planes as the channels of pixels: [C, H, W] becomes [H, W, C], [N, C, H, W] becomes [N, H, W, C]. Elements are moved as they are.
+ * Planes as the channels of pixels: [C, H, W] becomes [H, W, C], [N, C, H, W] becomes [N, H, W, C].
+ * Elements are moved as they are.
  *
- * @throws CudaArgumentError for a tensor that has not 1, 3 or 4 planes, or whose pixels of a row do not lie close; at the call, or when
- * it is run where an operation gives it
+ * @throws CudaArgumentError for a tensor that has not 1, 3 or 4 planes, or whose pixels of a row do
+ *   not lie close; at the call, or when it is run where an operation gives it
  */
-export function toPacked<D extends ImageName>(planar: OrOp<Tensor<D>>, options: ChannelOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function toPacked<D extends ImageName>(
+  planar: OrOp<Tensor<D>>,
+  options: ChannelOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['engine', 'out']);
-  return imageOperation(ofPlanes, [planar, options.out], options, ([given, into]) => {
-    const read = planarImageOf('toPacked', 'planar', given);
-    return { images: [read], results: [resultFor('toPacked', read, {}, into)], parameters: {} };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    ofPlanes,
+    [planar, options.out],
+    options,
+    ([given, into]) => {
+      const read = planarImageOf('toPacked', 'planar', given);
+      return { images: [read], results: [resultFor('toPacked', read, {}, into)], parameters: {} };
+    },
+    ([result]) => result,
+  ) as never;
 }

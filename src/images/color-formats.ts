@@ -1,4 +1,6 @@
-/** Conversions between formats whose pixels are whole: RGB and BGR, with alpha or not, grey, HSV. */
+/**
+ * Conversions between formats whose pixels are whole: RGB and BGR, with alpha or not, grey, HSV.
+ */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { GpuWith } from '../kernels/index.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -53,47 +55,75 @@ export interface ColorConversion {
   readonly matrix: LumaMatrix;
 }
 
-function colourOf(from: ColorFormat, to: ColorFormat, white: number): ReturnType<typeof deviceFunction> {
+function colourOf(
+  from: ColorFormat,
+  to: ColorFormat,
+  white: number,
+): ReturnType<typeof deviceFunction> {
   const [source, target] = [FORMATS[from], FORMATS[to]];
   const uses = {
-    R: source.at[0], G: source.at[1], B: source.at[2], TO_R: target.at[0], TO_B: target.at[2], FROM_HSV: from === 'hsv', TO_HSV: to === 'hsv', FROM_GREY: from === 'grey', TO_GREY: to === 'grey',
-    FROM_ALPHA: source.alpha, TO_ALPHA: target.alpha, WHITE: white,
+    R: source.at[0],
+    G: source.at[1],
+    B: source.at[2],
+    TO_R: target.at[0],
+    TO_B: target.at[2],
+    FROM_HSV: from === 'hsv',
+    TO_HSV: to === 'hsv',
+    FROM_GREY: from === 'grey',
+    TO_GREY: to === 'grey',
+    FROM_ALPHA: source.alpha,
+    TO_ALPHA: target.alpha,
+    WHITE: white,
   };
-  return deviceFunction((made: KernelArray<number>, from: KernelArray<number>, _: KernelArray<number>, p: KernelArray<number>, gpu: GpuWith<typeof uses>) => {
-    let r = from[gpu.R]!;
-    let g = from[gpu.G]!;
-    let b = from[gpu.B]!;
-    const white = gpu.f32(gpu.WHITE);
-    if (gpu.FROM_HSV) {
-      const turn = r / white;
-      const hue = (turn - Math.floor(turn)) * 6;
-      const saturation = g / white;
-      const value = b;
-      const red = hue >= 1 ? hue - 1 : hue + 5;
-      const green = hue >= 3 ? hue - 3 : hue + 3;
-      const blue = hue >= 5 ? hue - 5 : hue + 1;
-      const chroma = value * saturation;
-      r = value - chroma * Math.max(0, Math.min(red, 4 - red, 1));
-      g = value - chroma * Math.max(0, Math.min(green, 4 - green, 1));
-      b = value - chroma * Math.max(0, Math.min(blue, 4 - blue, 1));
-    }
-    if (gpu.TO_HSV) {
-      const value = Math.max(r, g, b);
-      const range = value - Math.min(r, g, b);
-      const share = 1 / (range === 0 ? 1 : range);
-      const sixths = value === r ? (g - b) * share + (g < b ? 6 : 0) : value === g ? (b - r) * share + 2 : (r - g) * share + 4;
-      made[0] = range === 0 ? 0 : sixths * (white / 6);
-      made[1] = value === 0 ? 0 : range / value * white;
-      made[2] = value;
-    } else if (gpu.TO_GREY) {
-      made[0] = gpu.FROM_GREY ? r : r * p[0]! + g * p[1]! + b * p[2]!;
-    } else {
-      made[gpu.TO_R] = r;
-      made[1] = g;
-      made[gpu.TO_B] = b;
-      if (gpu.TO_ALPHA) made[3] = gpu.FROM_ALPHA ? from[3]! : white;
-    }
-  }, { uses });
+  return deviceFunction(
+    (
+      made: KernelArray<number>,
+      from: KernelArray<number>,
+      _: KernelArray<number>,
+      p: KernelArray<number>,
+      gpu: GpuWith<typeof uses>,
+    ) => {
+      let r = from[gpu.R]!;
+      let g = from[gpu.G]!;
+      let b = from[gpu.B]!;
+      const white = gpu.f32(gpu.WHITE);
+      if (gpu.FROM_HSV) {
+        const turn = r / white;
+        const hue = (turn - Math.floor(turn)) * 6;
+        const saturation = g / white;
+        const value = b;
+        const red = hue >= 1 ? hue - 1 : hue + 5;
+        const green = hue >= 3 ? hue - 3 : hue + 3;
+        const blue = hue >= 5 ? hue - 5 : hue + 1;
+        const chroma = value * saturation;
+        r = value - chroma * Math.max(0, Math.min(red, 4 - red, 1));
+        g = value - chroma * Math.max(0, Math.min(green, 4 - green, 1));
+        b = value - chroma * Math.max(0, Math.min(blue, 4 - blue, 1));
+      }
+      if (gpu.TO_HSV) {
+        const value = Math.max(r, g, b);
+        const range = value - Math.min(r, g, b);
+        const share = 1 / (range === 0 ? 1 : range);
+        const sixths =
+          value === r
+            ? (g - b) * share + (g < b ? 6 : 0)
+            : value === g
+              ? (b - r) * share + 2
+              : (r - g) * share + 4;
+        made[0] = range === 0 ? 0 : sixths * (white / 6);
+        made[1] = value === 0 ? 0 : (range / value) * white;
+        made[2] = value;
+      } else if (gpu.TO_GREY) {
+        made[0] = gpu.FROM_GREY ? r : r * p[0]! + g * p[1]! + b * p[2]!;
+      } else {
+        made[gpu.TO_R] = r;
+        made[1] = g;
+        made[gpu.TO_B] = b;
+        if (gpu.TO_ALPHA) made[3] = gpu.FROM_ALPHA ? from[3]! : white;
+      }
+    },
+    { uses },
+  );
 }
 
 const functions = new Map<string, ReturnType<typeof deviceFunction>>();
@@ -106,38 +136,73 @@ const colours: ImageOperation<ColorConversion> = {
       const white = WHITE[dtype];
       const key = `${from}_${to}_${white}`;
       let f = functions.get(key);
-      if (f === undefined) functions.set(key, f = colourOf(from, to, white));
+      if (f === undefined) functions.set(key, (f = colourOf(from, to, white)));
       const [r, g, b] = LUMA[matrix];
-      addPixels(work, { key, f, numbers: [r, g, b] }, [packed(image!)], packed(imageOfResult(out!)));
+      addPixels(
+        work,
+        { key, f, numbers: [r, g, b] },
+        [packed(image!)],
+        packed(imageOfResult(out!)),
+      );
     },
   },
 };
 
 /**
- * The image in another format of colour: every pair of `rgb`, `bgr`, `rgba`, `bgra`, `grey` and `hsv`; the dtype stays. With M as white
- * (255 of u8, 65535 of u16, 1 of floats), computed in f32 and rounded once (integers: to the nearest, ties to even, saturated):
+ * The image in another format of colour: every pair of `rgb`, `bgr`, `rgba`, `bgra`, `grey` and
+ * `hsv`; the dtype stays. With M as white (255 of u8, 65535 of u16, 1 of floats), computed in f32
+ * and rounded once (integers: to the nearest, ties to even, saturated):
  *
- * - grey: kr · R + kg · G + kb · B, with 0.299, 0.587, 0.114 of BT.601, or 0.2126, 0.7152, 0.0722 of BT.709. From grey: R = G = B.
+ * - grey: kr · R + kg · G + kb · B, with 0.299, 0.587, 0.114 of BT.601, or 0.2126, 0.7152, 0.0722
+ *   of BT.709. From grey: R = G = B.
  * - alpha: kept where both formats have it, M where only the result has.
- * - hsv: V = max(R, G, B); S = M · (V - min) / V, 0 of black; H = M/6 · ((G - B) / (V - min), 2 + (B - R) / (V - min) or
- *   4 + (R - G) / (V - min)), where R, G or B is the greatest (the first of equal ones), a turn more where that is negative; 0 of grey.
- *   H thus counts a whole turn as M, as NPP does; OpenCV's H of u8 is half of the degrees.
- * - from hsv: channel n = 5, 3, 1 of R, G, B is V - V · S/M · max(0, min(k, 4 - k, 1)), with k = (n + 6 · H/M) modulo 6.
+ * - hsv: V = max(R, G, B); S = M · (V - min) / V, 0 of black; H = M/6 · ((G - B) / (V - min), 2 +
+ *   (B - R) / (V - min) or 4 + (R - G) / (V - min)), where R, G or B is the greatest (the first of
+ *   equal ones), a turn more where that is negative; 0 of grey. H thus counts a whole turn as M, as
+ *   NPP does; OpenCV's H of u8 is half of the degrees.
+ * - from hsv: channel n = 5, 3, 1 of R, G, B is V - V · S/M · max(0, min(k, 4 - k, 1)), with k = (n
+ *   + 6 · H/M) modulo 6.
  *
- * @throws CudaArgumentError for an image that has not the channels of `from`; at the call, or when it is run where an operation gives it
+ * @throws CudaArgumentError for an image that has not the channels of `from`; at the call, or when
+ *   it is run where an operation gives it
  */
-export function convertColor<D extends ImageName>(image: OrOp<Tensor<D>>, options: ConvertColorOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
+export function convertColor<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: ConvertColorOptions<NoInfer<D>>,
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['from', 'to', 'matrix', 'engine', 'out']);
-  if ((options as unknown) === undefined) throw invalid('options', 'an object with from and to', options);
+  if ((options as unknown) === undefined)
+    throw invalid('options', 'an object with from and to', options);
   const { from, to, matrix = 'bt601', out } = options;
-  for (const [name, format] of [['options.from', from], ['options.to', to]] as const) {
-    if (!Object.hasOwn(FORMATS, format)) throw invalid(name, `one of ${Object.keys(FORMATS).join(', ')}`, format);
+  for (const [name, format] of [
+    ['options.from', from],
+    ['options.to', to],
+  ] as const) {
+    if (!Object.hasOwn(FORMATS, format))
+      throw invalid(name, `one of ${Object.keys(FORMATS).join(', ')}`, format);
   }
-  if (!Object.hasOwn(LUMA, matrix)) throw invalid('options.matrix', `one of ${Object.keys(LUMA).join(', ')}`, matrix);
-  return imageOperation(colours, [image, out], options, ([given, into]) => {
-    const read = imageOf('convertColor', 'image', given);
-    const { channels } = FORMATS[from];
-    if (read.channels !== channels) throw invalid('image', `an image of ${channels} ${channels === 1 ? 'channel' : 'channels'}, which ${from} has`, read.tensor, `options.from is '${from}'.`);
-    return { images: [read], results: [resultFor('convertColor', read, { channels: FORMATS[to].channels }, into)], parameters: { from, to, matrix } };
-  }, ([result]) => result) as never;
+  if (!Object.hasOwn(LUMA, matrix))
+    throw invalid('options.matrix', `one of ${Object.keys(LUMA).join(', ')}`, matrix);
+  return imageOperation(
+    colours,
+    [image, out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('convertColor', 'image', given);
+      const { channels } = FORMATS[from];
+      if (read.channels !== channels)
+        throw invalid(
+          'image',
+          `an image of ${channels} ${channels === 1 ? 'channel' : 'channels'}, which ${from} has`,
+          read.tensor,
+          `options.from is '${from}'.`,
+        );
+      return {
+        images: [read],
+        results: [resultFor('convertColor', read, { channels: FORMATS[to].channels }, into)],
+        parameters: { from, to, matrix },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }

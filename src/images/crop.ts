@@ -13,8 +13,8 @@ export interface Region {
 }
 
 /**
- * The part of an image, or of each image of a batch, that lies in a rectangle: a view, which copies nothing and is closed with
- * its image. Operations take it as they take any image, as `out` too.
+ * The part of an image, or of each image of a batch, that lies in a rectangle: a view, which copies
+ * nothing and is closed with its image. Operations take it as they take any image, as `out` too.
  *
  * @throws CudaArgumentError where the region is empty or not wholly inside of the image
  */
@@ -24,16 +24,34 @@ export function crop<D extends ImageName>(image: Tensor<D>, region: Region): Ten
   const rows = [region.y, region.y + region.height] as const;
   const columns = [region.x, region.x + region.width] as const;
   const indices = batched ? [[null, null], rows, columns] : [rows, columns];
-  return (image as unknown as { slice(...indices: unknown[]): unknown }).slice(...indices) as Tensor<D, number[]>;
+  return (image as unknown as { slice(...indices: unknown[]): unknown }).slice(
+    ...indices,
+  ) as Tensor<D, number[]>;
 }
 
 /** @throws CudaArgumentError for a rectangle that is not wholly inside of an image of this size */
-export function checkRegion(argument: string, region: unknown, { width, height }: { readonly width: number; readonly height: number }): asserts region is Region {
+export function checkRegion(
+  argument: string,
+  region: unknown,
+  { width, height }: { readonly width: number; readonly height: number },
+): asserts region is Region {
   checkOptions(argument, region, ['x', 'y', 'width', 'height']);
   if (region === undefined) throw invalid(argument, 'a region { x, y, width, height }', region);
   const given = region as Region;
   checkInteger(`${argument}.x`, given.x, 0, width - 1, 'pixels');
   checkInteger(`${argument}.y`, given.y, 0, height - 1, 'pixels');
-  checkInteger(`${argument}.width`, given.width, 1, width - given.x, `pixels; the image has ${width} columns`);
-  checkInteger(`${argument}.height`, given.height, 1, height - given.y, `pixels; the image has ${height} rows`);
+  checkInteger(
+    `${argument}.width`,
+    given.width,
+    1,
+    width - given.x,
+    `pixels; the image has ${width} columns`,
+  );
+  checkInteger(
+    `${argument}.height`,
+    given.height,
+    1,
+    height - given.y,
+    `pixels; the image has ${height} rows`,
+  );
 }

@@ -1,7 +1,8 @@
 /**
- * Engines: who carries an operation out. `own` are our kernels, written in TypeScript, which are always there and run on every
- * device; `npp` is NVIDIA's library. An operation describes what is to be done (images, results, parameters); a table of each
- * engine says which dtypes and channels it takes and how it queues the work.
+ * Engines: who carries an operation out. `own` are our kernels, written in TypeScript, which are
+ * always there and run on every device; `npp` is NVIDIA's library. An operation describes what is
+ * to be done (images, results, parameters); a table of each engine says which dtypes and channels
+ * it takes and how it queues the work.
  */
 import { CudaArgumentError } from '../core/index.js';
 import type { Device } from '../core/index.js';
@@ -56,9 +57,15 @@ export interface Task<P> extends Description<P> {
 export interface Carrier<P> {
   /** Numbers of channels that it takes, for each dtype of the first image. Default: all of them. */
   readonly takes?: Partial<Readonly<Record<ImageName, readonly Channels[]>>>;
-  /** What of the description it does not have, though dtype and channels are right: 'no filter lanczos3'. Undefined where it can. */
+  /**
+   * What of the description it does not have, though dtype and channels are right: 'no filter
+   * lanczos3'. Undefined where it can.
+   */
   readonly lacks?: (description: Description<P>) => string | undefined;
-  /** Adds what is to be queued. Pixels of images and results are contiguous in rows; pitches are any. */
+  /**
+   * Adds what is to be queued. Pixels of images and results are contiguous in rows; pitches are
+   * any.
+   */
   readonly queue: (work: Work, task: Task<P>) => void;
 }
 
@@ -80,7 +87,8 @@ export function getDefaultEngine(): EngineName {
 }
 
 /**
- * Sets the engine of operations that name none, from the next call on. Nothing falls back silently: what the engine lacks throws.
+ * Sets the engine of operations that name none, from the next call on. Nothing falls back silently:
+ * what the engine lacks throws.
  *
  * @throws CudaArgumentError for a name that is none
  */
@@ -92,11 +100,15 @@ export function setDefaultEngine(name: EngineName): void {
 /** What there is on a device. `own` always is. */
 export async function engines(device: AnyDevice): Promise<readonly EngineInfo[]> {
   const core = coreOf(device);
-  return [{ name: 'own', available: true }, ...await Promise.all(Object.values(OTHERS).map((engine) => engine.look(core)))];
+  return [
+    { name: 'own', available: true },
+    ...(await Promise.all(Object.values(OTHERS).map((engine) => engine.look(core)))),
+  ];
 }
 
 function checkEngine(argument: string, name: unknown): asserts name is EngineName {
-  if (!(ENGINE_NAMES as readonly unknown[]).includes(name)) throw invalid(argument, `one of ${ENGINE_NAMES.join(', ')}`, name);
+  if (!(ENGINE_NAMES as readonly unknown[]).includes(name))
+    throw invalid(argument, `one of ${ENGINE_NAMES.join(', ')}`, name);
 }
 
 /** An operation: its name, and how our kernels carry it out. */
@@ -112,7 +124,13 @@ export interface ImageOperation<P> {
  * @param describe looks at the inputs, in their order, and throws for wrong ones
  * @param give what the operation gives, of its results
  */
-export function imageOperation<P, R>(definition: ImageOperation<P>, inputs: readonly unknown[], options: EngineOptions, describe: (values: readonly unknown[]) => Description<P>, give: (results: readonly AnyTensor[], description: Description<P>) => R): DeviceOp<R> {
+export function imageOperation<P, R>(
+  definition: ImageOperation<P>,
+  inputs: readonly unknown[],
+  options: EngineOptions,
+  describe: (values: readonly unknown[]) => Description<P>,
+  give: (results: readonly AnyTensor[], description: Description<P>) => R,
+): DeviceOp<R> {
   const { engine = defaultEngine } = options;
   checkEngine('options.engine', engine);
   return operation(definition.name, inputs, (values) => {
@@ -120,7 +138,11 @@ export function imageOperation<P, R>(definition: ImageOperation<P>, inputs: read
     const carrier = carrierFor(definition, engine, description);
     checkApart(definition.name, description);
     return (work) => {
-      const results = description.results.map((result) => (result instanceof Tensor ? result : work.result(result.dtype, [...result.shape]) as unknown as AnyTensor));
+      const results = description.results.map((result) =>
+        result instanceof Tensor
+          ? result
+          : (work.result(result.dtype, [...result.shape]) as unknown as AnyTensor),
+      );
       carrier.queue(work, { ...description, results });
       return give(results, description);
     };
@@ -128,26 +150,48 @@ export function imageOperation<P, R>(definition: ImageOperation<P>, inputs: read
 }
 
 /** The engine's row. @throws CudaArgumentError where it has none for this, naming one that has */
-function carrierFor<P>(definition: ImageOperation<P>, engine: EngineName, description: Description<P>): Carrier<P> {
+function carrierFor<P>(
+  definition: ImageOperation<P>,
+  engine: EngineName,
+  description: Description<P>,
+): Carrier<P> {
   const carrier = carrierOf(definition, engine);
   const lacking = lackOf(carrier, description);
   if (carrier !== undefined && lacking === undefined) return carrier;
   const { name } = definition;
-  const having = ENGINE_NAMES.find((other) => other !== engine && lackOf(carrierOf(definition, other), description) === undefined);
-  throw new CudaArgumentError('options.engine', `options.engine: '${engine}' has ${lacking ?? 'no'} for ${name}(…). ${having === undefined ? 'No engine has it.' : `'${having}' has it: write { engine: '${having}' }.`}`);
+  const having = ENGINE_NAMES.find(
+    (other) => other !== engine && lackOf(carrierOf(definition, other), description) === undefined,
+  );
+  throw new CudaArgumentError(
+    'options.engine',
+    `options.engine: '${engine}' has ${lacking ?? 'no'} for ${name}(…). ` +
+      `${having === undefined ? 'No engine has it.' : `'${having}' has it: write { engine: '${having}' }.`}`,
+  );
 }
 
-function carrierOf<P>({ name, own }: ImageOperation<P>, engine: EngineName): Carrier<P> | undefined {
-  return engine === 'own' ? own : OTHERS[engine].carriers[name] as Carrier<P> | undefined;
+function carrierOf<P>(
+  { name, own }: ImageOperation<P>,
+  engine: EngineName,
+): Carrier<P> | undefined {
+  return engine === 'own' ? own : (OTHERS[engine].carriers[name] as Carrier<P> | undefined);
 }
 
-function lackOf<P>(carrier: Carrier<P> | undefined, description: Description<P>): string | undefined {
+function lackOf<P>(
+  carrier: Carrier<P> | undefined,
+  description: Description<P>,
+): string | undefined {
   if (carrier === undefined) return 'nothing';
   const { dtype, channels } = description.images[0]!;
   const counts = carrier.takes === undefined ? CHANNELS : carrier.takes[dtype.name];
   if (counts?.includes(channels) !== true) {
-    const taken = IMAGE_NAMES.flatMap((name) => { const given = carrier.takes![name]; return given === undefined ? [] : [`${name} with ${given.join(', ')}`]; });
-    return `no ${dtype.name} with ${channels} ${channels === 1 ? 'channel' : 'channels'}, but ${taken.join('; ')},`;
+    const taken = IMAGE_NAMES.flatMap((name) => {
+      const given = carrier.takes![name];
+      return given === undefined ? [] : [`${name} with ${given.join(', ')}`];
+    });
+    return (
+      `no ${dtype.name} with ${channels} ${channels === 1 ? 'channel' : 'channels'}, but ` +
+      `${taken.join('; ')},`
+    );
   }
   return carrier.lacks?.(description);
 }
@@ -158,7 +202,12 @@ function checkApart<P>(name: string, { images, results }: Description<P>): void 
     if (!(result instanceof Tensor)) continue;
     for (const { tensor } of images) {
       if (tensor.buffer.memory === result.buffer.memory && shareElements(tensor, result)) {
-        throw invalid('options.out', `an image that shares no pixels with what ${name}(…) reads`, result, 'Leave it out, or copy the image with dup() first.');
+        throw invalid(
+          'options.out',
+          `an image that shares no pixels with what ${name}(…) reads`,
+          result,
+          'Leave it out, or copy the image with dup() first.',
+        );
       }
     }
   }

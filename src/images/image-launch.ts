@@ -15,14 +15,31 @@ export function rowsOfThread(height: number): number {
 }
 
 /** Launches for as many images of each batch as one takes. */
-export function inLaunches(images: readonly Image[], launch: (parts: readonly Image[]) => void): void {
+export function inLaunches(
+  images: readonly Image[],
+  launch: (parts: readonly Image[]) => void,
+): void {
   const { batch } = images[0]!;
   for (let first = 0; first < batch; first += MOST_IMAGES) {
-    launch(first === 0 && batch <= MOST_IMAGES ? images : images.map((image) => imageOfResult((image.tensor as { slice(...indices: unknown[]): unknown }).slice([first, Math.min(first + MOST_IMAGES, batch)]) as AnyTensor)));
+    launch(
+      first === 0 && batch <= MOST_IMAGES
+        ? images
+        : images.map((image) =>
+            imageOfResult(
+              (image.tensor as { slice(...indices: unknown[]): unknown }).slice([
+                first,
+                Math.min(first + MOST_IMAGES, batch),
+              ]) as AnyTensor,
+            ),
+          ),
+    );
   }
 }
 
-/** The image; a copy where its rows lie between those that are written, as of a region beside another: a launch looks at spans of memory. */
+/**
+ * The image; a copy where its rows lie between those that are written, as of a region beside
+ * another: a launch looks at spans of memory.
+ */
 export function separate(work: Work, image: Image, out: Image): Image {
   if (image.tensor.buffer.memory !== out.tensor.buffer.memory) return image;
   const [a, b] = [image, out].map((each) => {

@@ -9,12 +9,23 @@ import type { Image } from './image.js';
 /** Bytes of a word. */
 export const WORD = 4;
 
-/** The image's bytes as words of u32, where it is of u8, its rows begin at multiples of four bytes, and the word of its last bytes is within its buffer. */
+/**
+ * The image's bytes as words of u32, where it is of u8, its rows begin at multiples of four bytes,
+ * and the word of its last bytes is within its buffer.
+ */
 export function wordsOf(image: Image): AnyTensor | undefined {
   if (image.dtype.name !== 'u8') return undefined;
   const { buffer, layout } = image.tensor;
-  if (!buffer.memory.aligned || [buffer.byteOffset, layout.offset, image.rowPitch, image.imagePitch].some((each) => each % WORD !== 0)) return undefined;
+  if (
+    !buffer.memory.aligned ||
+    [buffer.byteOffset, layout.offset, image.rowPitch, image.imagePitch].some(
+      (each) => each % WORD !== 0,
+    )
+  )
+    return undefined;
   const length = Math.ceil(flat(image).size / WORD) * WORD;
   if (layout.offset + length > buffer.length) return undefined;
-  return (new Tensor(buffer, layoutOf([length], [1], layout.offset), false) as AnyTensor).reinterpret(u32);
+  return (
+    new Tensor(buffer, layoutOf([length], [1], layout.offset), false) as AnyTensor
+  ).reinterpret(u32);
 }

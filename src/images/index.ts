@@ -22,7 +22,12 @@ export type { ChannelNumbers } from './channel-numbers.js';
 export { addAlpha, orderChannels, toPacked, toPlanar } from './channel-order.js';
 export type { AddAlphaOptions, ChannelOptions } from './channel-order.js';
 export { normalise } from './normalising.js';
-export type { Normalisation, NormaliseOptions, NormalisedName, TensorOrder } from './normalising.js';
+export type {
+  Normalisation,
+  NormaliseOptions,
+  NormalisedName,
+  TensorOrder,
+} from './normalising.js';
 export { rescale } from './rescaling.js';
 export type { RescaleOptions } from './rescaling.js';
 export { threshold } from './thresholding.js';
@@ -43,14 +48,25 @@ export { letterboxPlacement } from './letterbox-placement.js';
 export type { LetterboxNormaliseOptions } from './letterboxing.js';
 export type { Placement } from './letterboxing-kernel.js';
 export { boxFilter, filter2d, gaussianFilter, sobel } from './filtering.js';
-export type { BoxOptions, Filter2dOptions, FilterOptions, GaussianOptions, SobelOptions } from './filtering.js';
+export type {
+  BoxOptions,
+  Filter2dOptions,
+  FilterOptions,
+  GaussianOptions,
+  SobelOptions,
+} from './filtering.js';
 export { channelExtremes, channelHistogram, channelMeans, channelSums } from './statistics.js';
 export type { ChannelExtremes, HistogramOptions } from './statistics.js';
 export { decodeImage, decodeImages } from './media/decoding.js';
 export { imageSize } from './media/image-size.js';
 export type { ImageSize, ImageSizeOptions } from './media/image-size.js';
 export type { DecodeImagesOptions } from './media/decoding.js';
-export type { DecodeImageOptions, PictureColor, PictureEngine, PictureFormat } from './media/decoding-options.js';
+export type {
+  DecodeImageOptions,
+  PictureColor,
+  PictureEngine,
+  PictureFormat,
+} from './media/decoding-options.js';
 export type { PictureSource } from './media/picture-source.js';
 export { encodeImage } from './media/encoding.js';
 export type { EncodeImageOptions, FileFormat } from './media/encoding.js';

@@ -3,21 +3,38 @@ import { checkInteger, invalid } from '../ground/arguments.js';
 import type { Placement } from './letterboxing-kernel.js';
 
 /**
- * Where an image lies in a letterbox: as large as fits with its proportions, in the middle. Of `width` / image width and `height` / image
- * height the smaller is the scale; sizes are rounded to the nearest pixel, and are at least 1; where the margins are not even, the one on the
- * left or at the top is a pixel smaller.
+ * Where an image lies in a letterbox: as large as fits with its proportions, in the middle. Of
+ * `width` / image width and `height` / image height the smaller is the scale; sizes are rounded to
+ * the nearest pixel, and are at least 1; where the margins are not even, the one on the left or at
+ * the top is a pixel smaller.
  *
  * @throws CudaArgumentError for a width or a height that is no whole number of at least 1
  */
-export function letterboxPlacement(image: { readonly width: number; readonly height: number }, box: { readonly width: number; readonly height: number }): Placement {
-  for (const [argument, size] of [['image', image], ['box', box]] as const) {
-    if (typeof size !== 'object' || (size as unknown) === null) throw invalid(argument, 'an object with width and height', size);
+export function letterboxPlacement(
+  image: { readonly width: number; readonly height: number },
+  box: { readonly width: number; readonly height: number },
+): Placement {
+  for (const [argument, size] of [
+    ['image', image],
+    ['box', box],
+  ] as const) {
+    if (typeof size !== 'object' || (size as unknown) === null)
+      throw invalid(argument, 'an object with width and height', size);
     checkInteger(`${argument}.width`, size.width, 1, Number.MAX_SAFE_INTEGER, 'pixels');
     checkInteger(`${argument}.height`, size.height, 1, Number.MAX_SAFE_INTEGER, 'pixels');
   }
   // Products of integers: a quotient would be rounded.
   const wide = image.width * box.height >= image.height * box.width;
-  const width = wide ? box.width : Math.max(1, Math.round((image.width * box.height) / image.height));
-  const height = wide ? Math.max(1, Math.round((image.height * box.width) / image.width)) : box.height;
-  return { left: Math.floor((box.width - width) / 2), top: Math.floor((box.height - height) / 2), width, height };
+  const width = wide
+    ? box.width
+    : Math.max(1, Math.round((image.width * box.height) / image.height));
+  const height = wide
+    ? Math.max(1, Math.round((image.height * box.width) / image.width))
+    : box.height;
+  return {
+    left: Math.floor((box.width - width) / 2),
+    top: Math.floor((box.height - height) / 2),
+    width,
+    height,
+  };
 }

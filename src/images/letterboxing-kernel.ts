@@ -1,8 +1,10 @@
 /**
- * The kernels that resize with a letterbox, normalise and put channels into planes at once. A thread has one column of the result
- * and a few rows: neighbouring threads read neighbouring pixels, and where the column comes from is worked out once. Reading is what it
- * is bound by (twelve bytes of an RGB image for a pixel, in 3 times as many lines of the cache as the six that are written), so that two
- * neighbours of u8 are read as words where the image lies at multiples of four bytes: 3 loads for 6.
+ * The kernels that resize with a letterbox, normalise and put channels into planes at once. A
+ * thread has one column of the result and a few rows: neighbouring threads read neighbouring
+ * pixels, and where the column comes from is worked out once. Reading is what it is bound by
+ * (twelve bytes of an RGB image for a pixel, in 3 times as many lines of the cache as the six that
+ * are written), so that two neighbours of u8 are read as words where the image lies at multiples of
+ * four bytes: 3 loads for 6.
  */
 import { f32, i32, i64, u32 } from '../core/index.js';
 import type { DType } from '../core/index.js';
@@ -33,7 +35,10 @@ export interface Placement {
   readonly height: number;
 }
 
-/** Where pixels of the result come from: the source, where it lies in the result, and how the sizes stand to one another. */
+/**
+ * Where pixels of the result come from: the source, where it lies in the result, and how the sizes
+ * stand to one another.
+ */
 interface Source extends Proportions {
   readonly columns: number;
   readonly rows: number;
@@ -73,12 +78,43 @@ interface Result {
 /** What kernels of an image and of several use. */
 interface LetterboxGpu extends Gpu {
   readonly ROWS: number;
-  /** Writes the pixels of one column, from row `firstRow` on, of images that begin at `to` and `from`. */
+  /**
+   * Writes the pixels of one column, from row `firstRow` on, of images that begin at `to` and
+   * `from`.
+   */
   pixels(
-    out: Output, to: number, oRow: number, oPlane: number, height: number, x: Input, from: number, column: number, firstRow: number,
-    columns: number, rows: number, xRow: number, left: number, top: number, innerWidth: number, innerHeight: number, fromX: number, toX: number, fromY: number, toY: number,
-    factor0: number, factor1: number, factor2: number, factor3: number, summand0: number, summand1: number, summand2: number, summand3: number,
-    pad0: number, pad1: number, pad2: number, pad3: number,
+    out: Output,
+    to: number,
+    oRow: number,
+    oPlane: number,
+    height: number,
+    x: Input,
+    from: number,
+    column: number,
+    firstRow: number,
+    columns: number,
+    rows: number,
+    xRow: number,
+    left: number,
+    top: number,
+    innerWidth: number,
+    innerHeight: number,
+    fromX: number,
+    toX: number,
+    fromY: number,
+    toY: number,
+    factor0: number,
+    factor1: number,
+    factor2: number,
+    factor3: number,
+    summand0: number,
+    summand1: number,
+    summand2: number,
+    summand3: number,
+    pad0: number,
+    pad1: number,
+    pad2: number,
+    pad3: number,
   ): void;
 }
 
@@ -93,9 +129,39 @@ interface FilterGpu extends Gpu {
 }
 
 const pixels: (...args: [...Parameters<LetterboxGpu['pixels']>, gpu: FilterGpu]) => void = (
-  out, to, oRow, oPlane, height, x, from, column, firstRow,
-  columns, rows, xRow, left, top, innerWidth, innerHeight, fromX, toX, fromY, toY,
-  factor0, factor1, factor2, factor3, summand0, summand1, summand2, summand3, pad0, pad1, pad2, pad3, gpu,
+  out,
+  to,
+  oRow,
+  oPlane,
+  height,
+  x,
+  from,
+  column,
+  firstRow,
+  columns,
+  rows,
+  xRow,
+  left,
+  top,
+  innerWidth,
+  innerHeight,
+  fromX,
+  toX,
+  fromY,
+  toY,
+  factor0,
+  factor1,
+  factor2,
+  factor3,
+  summand0,
+  summand1,
+  summand2,
+  summand3,
+  pad0,
+  pad1,
+  pad2,
+  pad3,
+  gpu,
 ) => {
   const begin = to + column * gpu.STEP;
   const inside = column >= left && column < left + innerWidth;
@@ -114,12 +180,18 @@ const pixels: (...args: [...Parameters<LetterboxGpu['pixels']>, gpu: FilterGpu])
   pad[1] = pad1;
   pad[2] = pad2;
   pad[3] = pad3;
-  // The source column is wholeX and a fraction: of what is beyond an edge, the pixel there and nothing of its neighbour.
+  // The source column is wholeX and a fraction: of what is beyond an edge, the pixel there and
+  // nothing of its neighbour.
   const overX = (2 * (column - left) + 1) * fromX - toX;
   const wholeX = (overX + 2 * toX) / (2 * toX) - 1;
   const first = Math.min(Math.max(wholeX, 0), Math.max(columns - 2, 0));
   const second = Math.min(first + 1, columns - 1);
-  const fx = wholeX < 0 ? gpu.f32(0) : wholeX > first ? gpu.f32(1) : gpu.f32(overX - wholeX * 2 * toX) / gpu.f32(2 * toX);
+  const fx =
+    wholeX < 0
+      ? gpu.f32(0)
+      : wholeX > first
+        ? gpu.f32(1)
+        : gpu.f32(overX - wholeX * 2 * toX) / gpu.f32(2 * toX);
   gpu.unroll(gpu.ROWS);
   for (let r = 0; r < gpu.ROWS; r++) {
     const row = firstRow + r;
@@ -183,36 +255,370 @@ const pixels: (...args: [...Parameters<LetterboxGpu['pixels']>, gpu: FilterGpu])
 };
 
 /** An image, or each of a batch, of blockIdx.z. */
-const letterboxes = new KernelFamily('letterbox_normalise', (args: Result & Source & Numbers & { readonly x: Input; readonly xImage: number }, gpu: LetterboxGpu) => {
-  const column = gpu.globalId.x;
-  if (column >= args.width) return;
-  const z = gpu.blockIdx.z;
-  gpu.pixels(
-    args.out, z * args.oImage, args.oRow, args.oPlane, args.height, args.x, z * args.xImage, column, gpu.blockIdx.y * gpu.ROWS,
-    args.columns, args.rows, args.xRow, args.left, args.top, args.innerWidth, args.innerHeight, args.fromX, args.toX, args.fromY, args.toY,
-    args.factor0, args.factor1, args.factor2, args.factor3, args.summand0, args.summand1, args.summand2, args.summand3,
-    args.pad0, args.pad1, args.pad2, args.pad3,
-  );
-});
+const letterboxes = new KernelFamily(
+  'letterbox_normalise',
+  (
+    args: Result & Source & Numbers & { readonly x: Input; readonly xImage: number },
+    gpu: LetterboxGpu,
+  ) => {
+    const column = gpu.globalId.x;
+    if (column >= args.width) return;
+    const z = gpu.blockIdx.z;
+    gpu.pixels(
+      args.out,
+      z * args.oImage,
+      args.oRow,
+      args.oPlane,
+      args.height,
+      args.x,
+      z * args.xImage,
+      column,
+      gpu.blockIdx.y * gpu.ROWS,
+      args.columns,
+      args.rows,
+      args.xRow,
+      args.left,
+      args.top,
+      args.innerWidth,
+      args.innerHeight,
+      args.fromX,
+      args.toX,
+      args.fromY,
+      args.toY,
+      args.factor0,
+      args.factor1,
+      args.factor2,
+      args.factor3,
+      args.summand0,
+      args.summand1,
+      args.summand2,
+      args.summand3,
+      args.pad0,
+      args.pad1,
+      args.pad2,
+      args.pad3,
+    );
+  },
+);
 
 /** Images of several sizes to one batch: blocks of one z have one source. */
-const severals = new KernelFamily('letterbox_normalise_batch', (
-  { out, width, height, oImage, oRow, oPlane, x0, x1, x2, x3, x4, x5, x6, x7, s0, s1, s2, s3, s4, s5, s6, s7, n }: Result & Sources<Source> & { readonly n: Numbers }, gpu: LetterboxGpu,
-) => {
-  const column = gpu.globalId.x;
-  if (column >= width) return;
-  const z = gpu.blockIdx.z;
-  const to = z * oImage;
-  const row = gpu.blockIdx.y * gpu.ROWS;
-  if (z === 0) gpu.pixels(out, to, oRow, oPlane, height, x0, 0, column, row, s0.columns, s0.rows, s0.xRow, s0.left, s0.top, s0.innerWidth, s0.innerHeight, s0.fromX, s0.toX, s0.fromY, s0.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-  else if (z === 1) gpu.pixels(out, to, oRow, oPlane, height, x1, 0, column, row, s1.columns, s1.rows, s1.xRow, s1.left, s1.top, s1.innerWidth, s1.innerHeight, s1.fromX, s1.toX, s1.fromY, s1.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-  else if (z === 2) gpu.pixels(out, to, oRow, oPlane, height, x2, 0, column, row, s2.columns, s2.rows, s2.xRow, s2.left, s2.top, s2.innerWidth, s2.innerHeight, s2.fromX, s2.toX, s2.fromY, s2.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-  else if (z === 3) gpu.pixels(out, to, oRow, oPlane, height, x3, 0, column, row, s3.columns, s3.rows, s3.xRow, s3.left, s3.top, s3.innerWidth, s3.innerHeight, s3.fromX, s3.toX, s3.fromY, s3.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-  else if (z === 4) gpu.pixels(out, to, oRow, oPlane, height, x4, 0, column, row, s4.columns, s4.rows, s4.xRow, s4.left, s4.top, s4.innerWidth, s4.innerHeight, s4.fromX, s4.toX, s4.fromY, s4.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-  else if (z === 5) gpu.pixels(out, to, oRow, oPlane, height, x5, 0, column, row, s5.columns, s5.rows, s5.xRow, s5.left, s5.top, s5.innerWidth, s5.innerHeight, s5.fromX, s5.toX, s5.fromY, s5.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-  else if (z === 6) gpu.pixels(out, to, oRow, oPlane, height, x6, 0, column, row, s6.columns, s6.rows, s6.xRow, s6.left, s6.top, s6.innerWidth, s6.innerHeight, s6.fromX, s6.toX, s6.fromY, s6.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-  else gpu.pixels(out, to, oRow, oPlane, height, x7, 0, column, row, s7.columns, s7.rows, s7.xRow, s7.left, s7.top, s7.innerWidth, s7.innerHeight, s7.fromX, s7.toX, s7.fromY, s7.toY, n.factor0, n.factor1, n.factor2, n.factor3, n.summand0, n.summand1, n.summand2, n.summand3, n.pad0, n.pad1, n.pad2, n.pad3);
-});
+const severals = new KernelFamily(
+  'letterbox_normalise_batch',
+  (
+    {
+      out,
+      width,
+      height,
+      oImage,
+      oRow,
+      oPlane,
+      x0,
+      x1,
+      x2,
+      x3,
+      x4,
+      x5,
+      x6,
+      x7,
+      s0,
+      s1,
+      s2,
+      s3,
+      s4,
+      s5,
+      s6,
+      s7,
+      n,
+    }: Result & Sources<Source> & { readonly n: Numbers },
+    gpu: LetterboxGpu,
+  ) => {
+    const column = gpu.globalId.x;
+    if (column >= width) return;
+    const z = gpu.blockIdx.z;
+    const to = z * oImage;
+    const row = gpu.blockIdx.y * gpu.ROWS;
+    if (z === 0)
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x0,
+        0,
+        column,
+        row,
+        s0.columns,
+        s0.rows,
+        s0.xRow,
+        s0.left,
+        s0.top,
+        s0.innerWidth,
+        s0.innerHeight,
+        s0.fromX,
+        s0.toX,
+        s0.fromY,
+        s0.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+    else if (z === 1)
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x1,
+        0,
+        column,
+        row,
+        s1.columns,
+        s1.rows,
+        s1.xRow,
+        s1.left,
+        s1.top,
+        s1.innerWidth,
+        s1.innerHeight,
+        s1.fromX,
+        s1.toX,
+        s1.fromY,
+        s1.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+    else if (z === 2)
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x2,
+        0,
+        column,
+        row,
+        s2.columns,
+        s2.rows,
+        s2.xRow,
+        s2.left,
+        s2.top,
+        s2.innerWidth,
+        s2.innerHeight,
+        s2.fromX,
+        s2.toX,
+        s2.fromY,
+        s2.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+    else if (z === 3)
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x3,
+        0,
+        column,
+        row,
+        s3.columns,
+        s3.rows,
+        s3.xRow,
+        s3.left,
+        s3.top,
+        s3.innerWidth,
+        s3.innerHeight,
+        s3.fromX,
+        s3.toX,
+        s3.fromY,
+        s3.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+    else if (z === 4)
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x4,
+        0,
+        column,
+        row,
+        s4.columns,
+        s4.rows,
+        s4.xRow,
+        s4.left,
+        s4.top,
+        s4.innerWidth,
+        s4.innerHeight,
+        s4.fromX,
+        s4.toX,
+        s4.fromY,
+        s4.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+    else if (z === 5)
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x5,
+        0,
+        column,
+        row,
+        s5.columns,
+        s5.rows,
+        s5.xRow,
+        s5.left,
+        s5.top,
+        s5.innerWidth,
+        s5.innerHeight,
+        s5.fromX,
+        s5.toX,
+        s5.fromY,
+        s5.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+    else if (z === 6)
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x6,
+        0,
+        column,
+        row,
+        s6.columns,
+        s6.rows,
+        s6.xRow,
+        s6.left,
+        s6.top,
+        s6.innerWidth,
+        s6.innerHeight,
+        s6.fromX,
+        s6.toX,
+        s6.fromY,
+        s6.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+    else
+      gpu.pixels(
+        out,
+        to,
+        oRow,
+        oPlane,
+        height,
+        x7,
+        0,
+        column,
+        row,
+        s7.columns,
+        s7.rows,
+        s7.xRow,
+        s7.left,
+        s7.top,
+        s7.innerWidth,
+        s7.innerHeight,
+        s7.fromX,
+        s7.toX,
+        s7.fromY,
+        s7.toY,
+        n.factor0,
+        n.factor1,
+        n.factor2,
+        n.factor3,
+        n.summand0,
+        n.summand1,
+        n.summand2,
+        n.summand3,
+        n.pad0,
+        n.pad1,
+        n.pad2,
+        n.pad3,
+      );
+  },
+);
 
 /** Numbers of each channel. */
 export interface LetterboxNumbers {
@@ -221,18 +627,64 @@ export interface LetterboxNumbers {
   readonly pads: readonly number[];
 }
 
-const NUMBERS = { factor0: f32, factor1: f32, factor2: f32, factor3: f32, summand0: f32, summand1: f32, summand2: f32, summand3: f32, pad0: f32, pad1: f32, pad2: f32, pad3: f32 };
-const PLACED = { left: i32, top: i32, innerWidth: i32, innerHeight: i32, fromX: i32, toX: i32, fromY: i32, toY: i32 };
+const NUMBERS = {
+  factor0: f32,
+  factor1: f32,
+  factor2: f32,
+  factor3: f32,
+  summand0: f32,
+  summand1: f32,
+  summand2: f32,
+  summand3: f32,
+  pad0: f32,
+  pad1: f32,
+  pad2: f32,
+  pad3: f32,
+};
+const PLACED = {
+  left: i32,
+  top: i32,
+  innerWidth: i32,
+  innerHeight: i32,
+  fromX: i32,
+  toX: i32,
+  fromY: i32,
+  toY: i32,
+};
 const SOURCE = struct({ columns: i32, rows: i32, xRow: i32, ...PLACED });
 const NUMBERS_OF_ALL = struct(NUMBERS);
 
-/** What a kernel is compiled for: images of one form, as `words` or as they are, into a result of one form. */
-function memberOf(image: Image, out: PixelLayout, words: boolean, wide: boolean): { readonly key: string; readonly element: DType; readonly uses: () => NonNullable<Member['uses']> } {
-  const uses = (): NonNullable<Member['uses']> => ({ ROWS, pixels: deviceFunction(pixels as never, { uses: { C: image.channels, STEP: out.planar ? 1 : image.channels, ROWS, WORDS: words } }) });
-  return { key: `${words ? 'words' : image.dtype.name}_${out.tensor.dtype.name}_${image.channels}${out.planar ? '_planes' : ''}${wide ? '_wide' : ''}`, element: words ? u32 : image.dtype, uses };
+/**
+ * What a kernel is compiled for: images of one form, as `words` or as they are, into a result of
+ * one form.
+ */
+function memberOf(
+  image: Image,
+  out: PixelLayout,
+  words: boolean,
+  wide: boolean,
+): {
+  readonly key: string;
+  readonly element: DType;
+  readonly uses: () => NonNullable<Member['uses']>;
+} {
+  const uses = (): NonNullable<Member['uses']> => ({
+    ROWS,
+    pixels: deviceFunction(pixels as never, {
+      uses: { C: image.channels, STEP: out.planar ? 1 : image.channels, ROWS, WORDS: words },
+    }),
+  });
+  return {
+    key: `${words ? 'words' : image.dtype.name}_${out.tensor.dtype.name}_${image.channels}${out.planar ? '_planes' : ''}${wide ? '_wide' : ''}`,
+    element: words ? u32 : image.dtype,
+    uses,
+  };
 }
 
-/** The image's words, where reading those is quicker: of one channel there is nothing to gain, and two neighbours take two columns. */
+/**
+ * The image's words, where reading those is quicker: of one channel there is nothing to gain, and
+ * two neighbours take two columns.
+ */
 function wordsToRead(image: Image): AnyTensor | undefined {
   return image.channels === 1 || image.width < 2 ? undefined : wordsOf(image);
 }
@@ -240,28 +692,57 @@ function wordsToRead(image: Image): AnyTensor | undefined {
 /** As the kernels take it; pitches are in elements as `unit` of the image's has them. */
 function sourceOf(image: Image, placement: Placement, unit: number): Source {
   return {
-    columns: image.width, rows: image.height, xRow: image.rowPitch / unit, left: placement.left, top: placement.top, innerWidth: placement.width, innerHeight: placement.height,
+    columns: image.width,
+    rows: image.height,
+    xRow: image.rowPitch / unit,
+    left: placement.left,
+    top: placement.top,
+    innerWidth: placement.width,
+    innerHeight: placement.height,
     ...proportionsOf(image, placement),
   };
 }
 
 /** What both kernels are passed of the result. */
 function resultOf(out: PixelLayout): Omit<Result, 'out'> & { readonly out: AnyTensor } {
-  return { out: elementsOf(out), width: out.width, height: out.height, oImage: out.imagePitch, oRow: out.rowPitch, oPlane: out.planar ? out.planePitch : 1 };
+  return {
+    out: elementsOf(out),
+    width: out.width,
+    height: out.height,
+    oImage: out.imagePitch,
+    oRow: out.rowPitch,
+    oPlane: out.planar ? out.planePitch : 1,
+  };
 }
 
 function numbersOf({ factors, summands, pads }: LetterboxNumbers): Numbers {
   return {
-    factor0: at(factors, 0), factor1: at(factors, 1), factor2: at(factors, 2), factor3: at(factors, 3),
-    summand0: at(summands, 0), summand1: at(summands, 1), summand2: at(summands, 2), summand3: at(summands, 3),
-    pad0: at(pads, 0), pad1: at(pads, 1), pad2: at(pads, 2), pad3: at(pads, 3),
+    factor0: at(factors, 0),
+    factor1: at(factors, 1),
+    factor2: at(factors, 2),
+    factor3: at(factors, 3),
+    summand0: at(summands, 0),
+    summand1: at(summands, 1),
+    summand2: at(summands, 2),
+    summand3: at(summands, 3),
+    pad0: at(pads, 0),
+    pad1: at(pads, 1),
+    pad2: at(pads, 2),
+    pad3: at(pads, 3),
   };
 }
 
-const isWide = (images: readonly Image[], out: PixelLayout): boolean => isWideSpan(images) || elementsOf(out).size >= WIDE_FROM;
+const isWide = (images: readonly Image[], out: PixelLayout): boolean =>
+  isWideSpan(images) || elementsOf(out).size >= WIDE_FROM;
 
 /** Adds the launch for an image, or a batch. */
-export function addLetterbox(work: Work, image: Image, out: PixelLayout, placement: Placement, numbers: LetterboxNumbers): void {
+export function addLetterbox(
+  work: Work,
+  image: Image,
+  out: PixelLayout,
+  placement: Placement,
+  numbers: LetterboxNumbers,
+): void {
   const wide = isWide([image], out);
   const words = wide ? undefined : wordsToRead(image);
   const unit = words === undefined ? 1 : WORD;
@@ -270,25 +751,60 @@ export function addLetterbox(work: Work, image: Image, out: PixelLayout, placeme
     const whole = wide ? i64 : i32;
     return {
       signature: {
-        out: output(out.tensor.dtype), x: input(element), width: i32, height: i32, oImage: whole, oRow: whole, oPlane: whole, columns: i32, rows: i32, xImage: whole, xRow: whole,
-        ...PLACED, ...NUMBERS,
+        out: output(out.tensor.dtype),
+        x: input(element),
+        width: i32,
+        height: i32,
+        oImage: whole,
+        oRow: whole,
+        oPlane: whole,
+        columns: i32,
+        rows: i32,
+        xImage: whole,
+        xRow: whole,
+        ...PLACED,
+        ...NUMBERS,
       },
-      uses: uses(), block: BLOCK,
+      uses: uses(),
+      block: BLOCK,
     };
   });
-  work.add(launch({
-    ...resultOf(out), x: words ?? flat(image), xImage: image.imagePitch / unit, ...sourceOf(image, placement, unit), ...numbersOf(numbers),
-  }, { grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), image.batch], ...(wide ? { index: 'i64' } : {}) }));
+  work.add(
+    launch(
+      {
+        ...resultOf(out),
+        x: words ?? flat(image),
+        xImage: image.imagePitch / unit,
+        ...sourceOf(image, placement, unit),
+        ...numbersOf(numbers),
+      },
+      {
+        grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), image.batch],
+        ...(wide ? { index: 'i64' } : {}),
+      },
+    ),
+  );
 }
 
 /** Adds the launches for images of one form into a batch, of several images each. */
-export function addLetterboxes(work: Work, images: readonly Image[], out: PixelLayout, placements: readonly Placement[], numbers: LetterboxNumbers): void {
+export function addLetterboxes(
+  work: Work,
+  images: readonly Image[],
+  out: PixelLayout,
+  placements: readonly Placement[],
+  numbers: LetterboxNumbers,
+): void {
   const part = (first: number, count: number): PixelLayout => {
-    const tensor = (out.tensor as { slice(...indices: unknown[]): unknown }).slice([first, first + count]) as AnyTensor;
+    const tensor = (out.tensor as { slice(...indices: unknown[]): unknown }).slice([
+      first,
+      first + count,
+    ]) as AnyTensor;
     return { ...out, tensor, batch: count };
   };
   if (isWide(images, out)) {
-    images.forEach((image, i) => { addLetterbox(work, image, part(i, 1), placements[i]!, numbers); });
+    images.forEach((image, i) => {
+      addLetterbox(work, image, part(i, 1), placements[i]!, numbers);
+    });
     return;
   }
   const words = images.map(wordsToRead);
@@ -297,16 +813,33 @@ export function addLetterboxes(work: Work, images: readonly Image[], out: PixelL
   const { key, element, uses } = memberOf(images[0]!, out, readWords, false);
   const launch = severals.member(key, () => ({
     signature: {
-      out: output(out.tensor.dtype), width: i32, height: i32, oImage: i32, oRow: i32, oPlane: i32, n: NUMBERS_OF_ALL,
+      out: output(out.tensor.dtype),
+      width: i32,
+      height: i32,
+      oImage: i32,
+      oRow: i32,
+      oPlane: i32,
+      n: NUMBERS_OF_ALL,
       ...sourceParams(element, SOURCE),
     },
-    uses: uses(), block: BLOCK,
+    uses: uses(),
+    block: BLOCK,
   }));
   const n = numbersOf(numbers);
-  inGroups(images.map((image, i) => (readWords ? words[i]! : flat(image))), images.map((image, i) => sourceOf(image, placements[i]!, unit)), (args, first, count) => {
-    work.add(launch({ ...resultOf(part(first, count)), n, ...args }, { grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), count] }));
-  });
+  inGroups(
+    images.map((image, i) => (readWords ? words[i]! : flat(image))),
+    images.map((image, i) => sourceOf(image, placements[i]!, unit)),
+    (args, first, count) => {
+      work.add(
+        launch(
+          { ...resultOf(part(first, count)), n, ...args },
+          { grid: [Math.ceil(out.width / BLOCK), Math.ceil(out.height / ROWS), count] },
+        ),
+      );
+    },
+  );
 }
 
 /** The number of a channel, as the kernel is passed it. */
-const at = (numbers: readonly number[], channel: number): number => Math.fround(numbers[channel] ?? 0);
+const at = (numbers: readonly number[], channel: number): number =>
+  Math.fround(numbers[channel] ?? 0);

@@ -1,4 +1,7 @@
-/** What a network takes of photographs, in one pass: resized with a letterbox, normalised, in planes. */
+/**
+ * What a network takes of photographs, in one pass: resized with a letterbox, normalised, in
+ * planes.
+ */
 import { CudaArgumentError, f16 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions } from '../ground/arguments.js';
@@ -8,13 +11,26 @@ import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
 import type { EngineOptions, ImageOperation } from './engine.js';
-import { checkExtent, checkImageList, imageOf, imageOfResult, imagesOf, resultFor } from './image.js';
+import {
+  checkExtent,
+  checkImageList,
+  imageOf,
+  imageOfResult,
+  imagesOf,
+  resultFor,
+} from './image.js';
 import type { Image, ImageName, NewTensor } from './image.js';
 import { MOST_IMAGES } from './image-launch.js';
 import { letterboxPlacement } from './letterbox-placement.js';
 import { addLetterbox, addLetterboxes } from './letterboxing-kernel.js';
 import type { LetterboxNumbers, Placement } from './letterboxing-kernel.js';
-import { NORMALISATION, NORMALISED, checkNormalisation, checkOrder, factorsOf } from './normalising.js';
+import {
+  NORMALISATION,
+  NORMALISED,
+  checkNormalisation,
+  checkOrder,
+  factorsOf,
+} from './normalising.js';
 import type { Normalisation, NormalisedName, Normalising, TensorOrder } from './normalising.js';
 import { packed, planes } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
@@ -22,11 +38,15 @@ import { planarResultFor } from './planar-image.js';
 import { checkImageDType } from './rescaling.js';
 
 /** What {@link letterboxNormalise} and {@link letterboxNormaliseBatch} take. */
-export interface LetterboxNormaliseOptions<E extends NormalisedName = NormalisedName> extends Normalisation, EngineOptions {
+export interface LetterboxNormaliseOptions<E extends NormalisedName = NormalisedName>
+  extends Normalisation, EngineOptions {
   /** Columns and rows of the result. */
   readonly width: number;
   readonly height: number;
-  /** What is around the image, in the image's numbers: it is normalised as pixels are. One for all channels, or one for each. Default: 0. */
+  /**
+   * What is around the image, in the image's numbers: it is normalised as pixels are. One for all
+   * channels, or one for each. Default: 0.
+   */
   readonly color?: ChannelNumbers;
   /** f16 or f32. Default: f16. */
   readonly dtype?: DType<E>;
@@ -67,9 +87,20 @@ function layoutOf(out: AnyTensor, { order }: Normalising): PixelLayout {
 }
 
 /** Options of both, looked at but for what depends on the images. */
-function checked<E extends NormalisedName>(options: LetterboxNormaliseOptions<E>): Required<Pick<LetterboxNormaliseOptions<E>, 'width' | 'height' | 'color' | 'dtype' | 'order'>> {
-  checkOptions('options', options, ['width', 'height', 'color', ...NORMALISATION, 'dtype', 'order', 'engine', 'out']);
-  const { width, height, color = 0, dtype = f16 as never, order = 'nchw' } = (options ?? {});
+function checked<E extends NormalisedName>(
+  options: LetterboxNormaliseOptions<E>,
+): Required<Pick<LetterboxNormaliseOptions<E>, 'width' | 'height' | 'color' | 'dtype' | 'order'>> {
+  checkOptions('options', options, [
+    'width',
+    'height',
+    'color',
+    ...NORMALISATION,
+    'dtype',
+    'order',
+    'engine',
+    'out',
+  ]);
+  const { width, height, color = 0, dtype = f16 as never, order = 'nchw' } = options ?? {};
   checkExtent('options.width', width);
   checkExtent('options.height', height);
   checkImageDType('options.dtype', dtype, NORMALISED);
@@ -79,47 +110,122 @@ function checked<E extends NormalisedName>(options: LetterboxNormaliseOptions<E>
   return { width, height, color, dtype, order };
 }
 
-/** What is done to images of the form of `image`, which `batch` describes: as many as it has, or as will be in one tensor. */
-function describe(name: string, options: LetterboxNormaliseOptions, { width, height, color, dtype, order }: ReturnType<typeof checked>, image: Image, batch: Image, into: unknown): { readonly result: NewTensor | AnyTensor; readonly numbers: LetterboxNumbers } {
+/**
+ * What is done to images of the form of `image`, which `batch` describes: as many as it has, or as
+ * will be in one tensor.
+ */
+function describe(
+  name: string,
+  options: LetterboxNormaliseOptions,
+  { width, height, color, dtype, order }: ReturnType<typeof checked>,
+  image: Image,
+  batch: Image,
+  into: unknown,
+): { readonly result: NewTensor | AnyTensor; readonly numbers: LetterboxNumbers } {
   const box = { batch: batch.batch, batched: batch.batched, height, width };
-  const result = order === 'nchw' ? planarResultFor(name, box, dtype.name, image.channels, into) : resultFor(name, batch, { height, width, dtype: dtype.name }, into);
+  const result =
+    order === 'nchw'
+      ? planarResultFor(name, box, dtype.name, image.channels, into)
+      : resultFor(name, batch, { height, width, dtype: dtype.name }, into);
   const { factors, summands } = factorsOf(options, image);
-  return { result, numbers: { factors, summands, pads: forChannels('options.color', color, image.channels).map((each, c) => each * factors[c]! + summands[c]!) } };
+  return {
+    result,
+    numbers: {
+      factors,
+      summands,
+      pads: forChannels('options.color', color, image.channels).map(
+        (each, c) => each * factors[c]! + summands[c]!,
+      ),
+    },
+  };
 }
 
 /**
- * An image, or each of a batch, resized with its proportions into the middle of `width` × `height`, normalised, as [C, H, W] or
- * [N, C, H, W] of f16: one launch for the batch, each pixel written once. Where it lies is said at {@link letterboxPlacement}; pixels
- * are weighed linearly, at the positions of `resize(image, { width, height })` of the size that it has there (half-pixel centres; beyond
- * the edges the outermost pixels count on), without rounding between the steps: Σ weight · x, then as {@link normalise}. Around it is
- * `color`, normalised too.
+ * An image, or each of a batch, resized with its proportions into the middle of `width` × `height`,
+ * normalised, as [C, H, W] or [N, C, H, W] of f16: one launch for the batch, each pixel written
+ * once. Where it lies is said at {@link letterboxPlacement}; pixels are weighed linearly, at the
+ * positions of `resize(image, { width, height })` of the size that it has there (half-pixel
+ * centres; beyond the edges the outermost pixels count on), without rounding between the steps: Σ
+ * weight · x, then as {@link normalise}. Around it is `color`, normalised too.
  *
- * @throws CudaArgumentError for sizes and numbers that are outside of their range, another dtype; at the call, or when it is run where an
- * operation gives the image
+ * @throws CudaArgumentError for sizes and numbers that are outside of their range, another dtype;
+ *   at the call, or when it is run where an operation gives the image
  */
-export function letterboxNormalise<E extends NormalisedName = 'f16'>(image: OrOp<Tensor<ImageName>>, options: LetterboxNormaliseOptions<E>): DeviceOp<Tensor<E, number[]>> {
+export function letterboxNormalise<E extends NormalisedName = 'f16'>(
+  image: OrOp<Tensor<ImageName>>,
+  options: LetterboxNormaliseOptions<E>,
+): DeviceOp<Tensor<E, number[]>> {
   const known = checked(options);
-  return imageOperation(letterboxes, [image, options.out], options, ([given, into]) => {
-    const read = imageOf('letterboxNormalise', 'image', given);
-    const { result, numbers } = describe('letterboxNormalise', options, known, read, read, into);
-    if (read.batch > MOST_IMAGES) throw new CudaArgumentError('image', `image: expected at most ${MOST_IMAGES} images in a batch, for letterboxNormalise(…), got ${read.batch}.`);
-    return { images: [read], results: [result], parameters: { ...numbers, order: known.order, placements: [letterboxPlacement(read, known)] } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    letterboxes,
+    [image, options.out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('letterboxNormalise', 'image', given);
+      const { result, numbers } = describe('letterboxNormalise', options, known, read, read, into);
+      if (read.batch > MOST_IMAGES)
+        throw new CudaArgumentError(
+          'image',
+          `image: expected at most ${MOST_IMAGES} images in a batch, for ` +
+            `letterboxNormalise(…), got ${read.batch}.`,
+        );
+      return {
+        images: [read],
+        results: [result],
+        parameters: {
+          ...numbers,
+          order: known.order,
+          placements: [letterboxPlacement(read, known)],
+        },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 /**
- * Images of whichever sizes, of one dtype and number of channels, as a batch: a tensor of [images, C, H, W] (or [images, H, W, C]), each of them
- * as {@link letterboxNormalise} makes it, in one launch for each eight of them.
+ * Images of whichever sizes, of one dtype and number of channels, as a batch: a tensor of [images,
+ * C, H, W] (or [images, H, W, C]), each of them as {@link letterboxNormalise} makes it, in one
+ * launch for each eight of them.
  *
- * @throws CudaArgumentError for an empty list, batches in it, images of different dtypes or channels, and as {@link letterboxNormalise} does
+ * @throws CudaArgumentError for an empty list, batches in it, images of different dtypes or
+ *   channels, and as {@link letterboxNormalise} does
  */
-export function letterboxNormaliseBatch<E extends NormalisedName = 'f16'>(images: readonly OrOp<Tensor<ImageName>>[], options: LetterboxNormaliseOptions<E>): DeviceOp<Tensor<E, number[]>> {
+export function letterboxNormaliseBatch<E extends NormalisedName = 'f16'>(
+  images: readonly OrOp<Tensor<ImageName>>[],
+  options: LetterboxNormaliseOptions<E>,
+): DeviceOp<Tensor<E, number[]>> {
   const known = checked(options);
   checkImageList('letterboxNormaliseBatch', images);
   const count = images.length;
-  return imageOperation(batches, [...images, options.out], options, (values) => {
-    const read = imagesOf('letterboxNormaliseBatch', 'letterboxNormalise', values.slice(0, count));
-    const { result, numbers } = describe('letterboxNormaliseBatch', options, known, read[0]!, { ...read[0]!, batch: count, batched: true }, values[count]);
-    return { images: read, results: [result], parameters: { ...numbers, order: known.order, placements: read.map((image) => letterboxPlacement(image, known)) } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    batches,
+    [...images, options.out],
+    options,
+    (values) => {
+      const read = imagesOf(
+        'letterboxNormaliseBatch',
+        'letterboxNormalise',
+        values.slice(0, count),
+      );
+      const { result, numbers } = describe(
+        'letterboxNormaliseBatch',
+        options,
+        known,
+        read[0]!,
+        { ...read[0]!, batch: count, batched: true },
+        values[count],
+      );
+      return {
+        images: read,
+        results: [result],
+        parameters: {
+          ...numbers,
+          order: known.order,
+          placements: read.map((image) => letterboxPlacement(image, known)),
+        },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }

@@ -13,7 +13,10 @@ import { flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js'
 import type { Image, ImageName } from './image.js';
 import { turns } from './move-kernels.js';
 
-/** `horizontal`: left and right are exchanged; `vertical`: top and bottom; `both`: both, which is half a turn. */
+/**
+ * `horizontal`: left and right are exchanged; `vertical`: top and bottom; `both`: both, which is
+ * half a turn.
+ */
 export type Flip = 'horizontal' | 'vertical' | 'both';
 const FLIPS: readonly Flip[] = ['horizontal', 'vertical', 'both'];
 
@@ -33,7 +36,10 @@ export interface QuarterParameters {
   readonly quarters: number;
 }
 
-/** Where a pixel of the result comes from: the corner that its first pixel is, and whether its columns run along rows. */
+/**
+ * Where a pixel of the result comes from: the corner that its first pixel is, and whether its
+ * columns run along rows.
+ */
 interface Turning {
   readonly bottom: boolean;
   readonly right: boolean;
@@ -41,7 +47,10 @@ interface Turning {
 }
 
 const QUARTERS: readonly Turning[] = [
-  { bottom: false, right: false, turned: false }, { bottom: false, right: true, turned: true }, { bottom: true, right: true, turned: false }, { bottom: true, right: false, turned: true },
+  { bottom: false, right: false, turned: false },
+  { bottom: false, right: true, turned: true },
+  { bottom: true, right: true, turned: false },
+  { bottom: true, right: false, turned: true },
 ];
 
 /** Tiles whose reads of columns come back to the same sectors. */
@@ -52,64 +61,136 @@ function queueTurn(work: Work, given: Image, out: Image, { bottom, right, turned
   const { channels, rowPitch } = image;
   const wide = isWideSpan([image, out]);
   const element = wordOf(image.dtype);
-  const block = turned ? TILE : [BLOCK, 1] as const;
-  const launch = turns.member(`${element.name}_${channels}${turned ? '_tiles' : ''}${wide ? '_wide' : ''}`, () => {
-    const whole = wide ? i64 : i32;
-    return {
-      signature: { out: output(element), x: input(element), width: i32, height: i32, outRow: whole, outImage: whole, inImage: whole, first: whole, stepRow: whole, stepColumn: whole },
-      uses: { C: channels }, block,
-    };
-  });
+  const block = turned ? TILE : ([BLOCK, 1] as const);
+  const launch = turns.member(
+    `${element.name}_${channels}${turned ? '_tiles' : ''}${wide ? '_wide' : ''}`,
+    () => {
+      const whole = wide ? i64 : i32;
+      return {
+        signature: {
+          out: output(element),
+          x: input(element),
+          width: i32,
+          height: i32,
+          outRow: whole,
+          outImage: whole,
+          inImage: whole,
+          first: whole,
+          stepRow: whole,
+          stepColumn: whole,
+        },
+        uses: { C: channels },
+        block,
+      };
+    },
+  );
   const down = bottom ? -rowPitch : rowPitch;
   const across = right ? -channels : channels;
-  const first = (bottom ? (image.height - 1) * rowPitch : 0) + (right ? (image.width - 1) * channels : 0);
+  const first =
+    (bottom ? (image.height - 1) * rowPitch : 0) + (right ? (image.width - 1) * channels : 0);
   const seen = (each: Image): unknown => flat(each).reinterpret(element);
   inLaunches([image, out], ([x, to]) => {
-    work.add(launch({
-      out: seen(to!), x: seen(x!), width: out.width, height: out.height, outRow: out.rowPitch, outImage: out.imagePitch, inImage: image.imagePitch, first,
-      stepRow: turned ? across : down, stepColumn: turned ? down : across,
-    }, { grid: [Math.ceil(out.width / block[0]), Math.ceil(out.height / block[1]), x!.batch], ...(wide ? { index: 'i64' } : {}) }));
+    work.add(
+      launch(
+        {
+          out: seen(to!),
+          x: seen(x!),
+          width: out.width,
+          height: out.height,
+          outRow: out.rowPitch,
+          outImage: out.imagePitch,
+          inImage: image.imagePitch,
+          first,
+          stepRow: turned ? across : down,
+          stepColumn: turned ? down : across,
+        },
+        {
+          grid: [Math.ceil(out.width / block[0]), Math.ceil(out.height / block[1]), x!.batch],
+          ...(wide ? { index: 'i64' } : {}),
+        },
+      ),
+    );
   });
 }
 
 const mirrors: ImageOperation<MirrorParameters> = {
   name: 'mirror',
-  own: { queue(work, { images, results, parameters: { flip } }) { queueTurn(work, images[0]!, imageOfResult(results[0]!), { bottom: flip !== 'horizontal', right: flip !== 'vertical', turned: false }); } },
+  own: {
+    queue(work, { images, results, parameters: { flip } }) {
+      queueTurn(work, images[0]!, imageOfResult(results[0]!), {
+        bottom: flip !== 'horizontal',
+        right: flip !== 'vertical',
+        turned: false,
+      });
+    },
+  },
 };
 
 const quarterTurns: ImageOperation<QuarterParameters> = {
   name: 'rotateQuarters',
-  own: { queue(work, { images, results, parameters: { quarters } }) { queueTurn(work, images[0]!, imageOfResult(results[0]!), QUARTERS[quarters]!); } },
+  own: {
+    queue(work, { images, results, parameters: { quarters } }) {
+      queueTurn(work, images[0]!, imageOfResult(results[0]!), QUARTERS[quarters]!);
+    },
+  },
 };
 
 /**
  * The image mirrored: a new contiguous tensor, or `out`.
  *
- * @throws CudaArgumentError for what is no image, an `out` of another form, and an engine that lacks it; at the call, or when it is run
- * where operations give the operands
+ * @throws CudaArgumentError for what is no image, an `out` of another form, and an engine that
+ *   lacks it; at the call, or when it is run where operations give the operands
  */
-export function mirror<D extends ImageName>(image: OrOp<Tensor<D>>, flip: Flip, options: MoveOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function mirror<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  flip: Flip,
+  options: MoveOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['out', 'engine']);
   if (!FLIPS.includes(flip)) throw invalid('flip', `one of ${FLIPS.join(', ')}`, flip);
-  return imageOperation(mirrors, [image, options.out], options, ([given, out]) => {
-    const read = imageOf('mirror', 'image', given);
-    return { images: [read], results: [resultFor('mirror', read, {}, out)], parameters: { flip } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    mirrors,
+    [image, options.out],
+    options,
+    ([given, out]) => {
+      const read = imageOf('mirror', 'image', given);
+      return {
+        images: [read],
+        results: [resultFor('mirror', read, {}, out)],
+        parameters: { flip },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 /**
- * The image turned by quarters of a turn, counter-clockwise, negative ones clockwise: every pixel as it is. Of an odd number of quarters the
- * result has as many columns as the image has rows.
+ * The image turned by quarters of a turn, counter-clockwise, negative ones clockwise: every pixel
+ * as it is. Of an odd number of quarters the result has as many columns as the image has rows.
  *
  * @throws CudaArgumentError as {@link mirror}
  */
-export function rotateQuarters<D extends ImageName>(image: OrOp<Tensor<D>>, quarters: number, options: MoveOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function rotateQuarters<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  quarters: number,
+  options: MoveOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['out', 'engine']);
   checkInteger('quarters', quarters, -1e6, 1e6, 'quarters of a turn');
   const turned = ((quarters % 4) + 4) % 4;
-  return imageOperation(quarterTurns, [image, options.out], options, ([given, out]) => {
-    const read = imageOf('rotateQuarters', 'image', given);
-    const size = turned % 2 === 0 ? {} : { width: read.height, height: read.width };
-    return { images: [read], results: [resultFor('rotateQuarters', read, size, out)], parameters: { quarters: turned } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    quarterTurns,
+    [image, options.out],
+    options,
+    ([given, out]) => {
+      const read = imageOf('rotateQuarters', 'image', given);
+      const size = turned % 2 === 0 ? {} : { width: read.height, height: read.width };
+      return {
+        images: [read],
+        results: [resultFor('rotateQuarters', read, size, out)],
+        parameters: { quarters: turned },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }

@@ -33,7 +33,8 @@ export interface Normalisation {
 }
 
 /** What {@link normalise} takes. */
-export interface NormaliseOptions<E extends NormalisedName = NormalisedName> extends Normalisation, EngineOptions {
+export interface NormaliseOptions<E extends NormalisedName = NormalisedName>
+  extends Normalisation, EngineOptions {
   /** f16 or f32. Default: f32. */
   readonly dtype?: DType<E>;
   /** Default: nchw. */
@@ -57,20 +58,34 @@ const ORDERS: readonly TensorOrder[] = ['nchw', 'nhwc'];
 export function checkNormalisation({ scale, mean, deviation }: Normalisation): void {
   if (scale !== undefined) checkChannelNumbers('options.scale', scale);
   if (mean !== undefined) checkChannelNumbers('options.mean', mean);
-  if (deviation !== undefined) checkChannelNumbers('options.deviation', deviation, { what: 'not 0', test: (value) => value !== 0 });
+  if (deviation !== undefined)
+    checkChannelNumbers('options.deviation', deviation, {
+      what: 'not 0',
+      test: (value) => value !== 0,
+    });
 }
 
-/** Factors and summands for each channel. @throws CudaArgumentError for as many numbers as there are not channels */
-export function factorsOf({ scale, mean = 0, deviation = 1 }: Normalisation, { channels, dtype }: Image): { readonly factors: readonly number[]; readonly summands: readonly number[] } {
+/**
+ * Factors and summands for each channel. @throws CudaArgumentError for as many numbers as there are
+ * not channels
+ */
+export function factorsOf(
+  { scale, mean = 0, deviation = 1 }: Normalisation,
+  { channels, dtype }: Image,
+): { readonly factors: readonly number[]; readonly summands: readonly number[] } {
   const scales = forChannels('options.scale', scale ?? 1 / WHITE[dtype.name], channels);
   const means = forChannels('options.mean', mean, channels);
   const deviations = forChannels('options.deviation', deviation, channels);
-  return { factors: scales.map((each, c) => each / deviations[c]!), summands: means.map((each, c) => -each / deviations[c]! + 0) };
+  return {
+    factors: scales.map((each, c) => each / deviations[c]!),
+    summands: means.map((each, c) => -each / deviations[c]! + 0),
+  };
 }
 
 /** @throws CudaArgumentError */
 export function checkOrder(argument: string, order: unknown): asserts order is TensorOrder {
-  if (!(ORDERS as readonly unknown[]).includes(order)) throw invalid(argument, `one of ${ORDERS.join(', ')}`, order);
+  if (!(ORDERS as readonly unknown[]).includes(order))
+    throw invalid(argument, `one of ${ORDERS.join(', ')}`, order);
 }
 
 const scaled = eachChannel((x, _y, factor, summand) => x * factor + summand);
@@ -79,31 +94,53 @@ const normalisations: ImageOperation<Normalising> = {
   name: 'normalise',
   own: {
     queue(work, { images: [image], results: [out], parameters: { factors, summands, order } }) {
-      addPixels(work, { key: 'normalise', f: scaled, numbers: channelNumbers(factors, summands) }, [packed(image!)], order === 'nchw' ? planes(out!) : packed(imageOfResult(out!)));
+      addPixels(
+        work,
+        { key: 'normalise', f: scaled, numbers: channelNumbers(factors, summands) },
+        [packed(image!)],
+        order === 'nchw' ? planes(out!) : packed(imageOfResult(out!)),
+      );
     },
   },
 };
 
 /**
- * (x · scale - mean) / deviation of each element, as a tensor of f16 or f32: [N, C, H, W] of a batch and [C, H, W] of an image, or as the
- * image lies with `order: 'nhwc'`. One pass over the image. Computed as x · f + s with one rounding in f32, where f = scale / deviation
- * and s = -mean / deviation are rounded to f32; f16 is then rounded to the nearest, ties to even.
+ * (x · scale - mean) / deviation of each element, as a tensor of f16 or f32: [N, C, H, W] of a
+ * batch and [C, H, W] of an image, or as the image lies with `order: 'nhwc'`. One pass over the
+ * image. Computed as x · f + s with one rounding in f32, where f = scale / deviation and s = -mean
+ * / deviation are rounded to f32; f16 is then rounded to the nearest, ties to even.
  *
- * @throws CudaArgumentError for another dtype, a deviation of 0, as many numbers as there are not channels; at the call, or when it is run
- * where an operation gives the image
+ * @throws CudaArgumentError for another dtype, a deviation of 0, as many numbers as there are not
+ *   channels; at the call, or when it is run where an operation gives the image
  */
-export function normalise<E extends NormalisedName = 'f32'>(image: OrOp<Tensor<ImageName>>, options: NormaliseOptions<E> = {}): DeviceOp<Tensor<E, number[]>> {
+export function normalise<E extends NormalisedName = 'f32'>(
+  image: OrOp<Tensor<ImageName>>,
+  options: NormaliseOptions<E> = {},
+): DeviceOp<Tensor<E, number[]>> {
   checkOptions('options', options, [...NORMALISATION, 'dtype', 'order', 'engine', 'out']);
   const { dtype = f32, order = 'nchw', out } = options;
   checkImageDType('options.dtype', dtype, NORMALISED);
   checkOrder('options.order', order);
   checkNormalisation(options);
-  return imageOperation(normalisations, [image, out], options, ([given, into]) => {
-    const read = imageOf('normalise', 'image', given);
-    const { name } = dtype;
-    const result = order === 'nchw' ? planarResultFor('normalise', read, name, read.channels, into) : resultFor('normalise', read, { dtype: name }, into);
-    const parameters = { ...factorsOf(options, read), order };
-    if (parameters.factors.some((each) => !Number.isFinite(Math.fround(each)))) throw new CudaArgumentError('options.scale', 'options.scale: expected numbers whose quotients with options.deviation f32 has.');
-    return { images: [read], results: [result], parameters };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    normalisations,
+    [image, out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('normalise', 'image', given);
+      const { name } = dtype;
+      const result =
+        order === 'nchw'
+          ? planarResultFor('normalise', read, name, read.channels, into)
+          : resultFor('normalise', read, { dtype: name }, into);
+      const parameters = { ...factorsOf(options, read), order };
+      if (parameters.factors.some((each) => !Number.isFinite(Math.fround(each))))
+        throw new CudaArgumentError(
+          'options.scale',
+          'options.scale: expected numbers whose quotients with options.deviation f32 has.',
+        );
+      return { images: [read], results: [result], parameters };
+    },
+    ([result]) => result,
+  ) as never;
 }

@@ -1,21 +1,70 @@
 /** NVIDIA's NPP as an engine: its rows, and whether it is there. */
 import type { Engine } from './engine.js';
-import { nppAddAlpha, nppConvertColor, nppOrderChannels, nppRgbToYuv, nppToPacked, nppToPlanar, nppYuvToRgb } from './nvidia/channels.js';
+import {
+  nppAddAlpha,
+  nppConvertColor,
+  nppOrderChannels,
+  nppRgbToYuv,
+  nppToPacked,
+  nppToPlanar,
+  nppYuvToRgb,
+} from './nvidia/channels.js';
 import { nppBoxFilter, nppGaussianFilter } from './nvidia/filters.js';
-import { nppCopyBorder, nppLetterbox, nppMirror, nppRemap, nppResize, nppResizeBatch, nppRotateQuarters, nppWarpAffine, nppWarpPerspective } from './nvidia/geometry.js';
+import {
+  nppCopyBorder,
+  nppLetterbox,
+  nppMirror,
+  nppRemap,
+  nppResize,
+  nppResizeBatch,
+  nppRotateQuarters,
+  nppWarpAffine,
+  nppWarpPerspective,
+} from './nvidia/geometry.js';
 import { openNpp } from './nvidia/library.js';
-import { nppArithmetic, nppBlend, nppDifference, nppNormalise, nppRescale, nppThreshold } from './nvidia/pixelwise.js';
+import {
+  nppArithmetic,
+  nppBlend,
+  nppDifference,
+  nppNormalise,
+  nppRescale,
+  nppThreshold,
+} from './nvidia/pixelwise.js';
 import { nppExtremes, nppHistogram, nppMeans, nppSums } from './nvidia/statistics.js';
 
 export const nppEngine: Engine = {
   carriers: {
-    resize: nppResize, resizeBatch: nppResizeBatch, letterbox: nppLetterbox, copyBorder: nppCopyBorder, mirror: nppMirror, rotateQuarters: nppRotateQuarters, remap: nppRemap, warpAffine: nppWarpAffine, warpPerspective: nppWarpPerspective, rotate: nppWarpAffine,
-    add: nppArithmetic('add'), subtract: nppArithmetic('subtract'), multiply: nppArithmetic('multiply'), difference: nppDifference,
-    rescale: nppRescale, threshold: nppThreshold, normalise: nppNormalise, blend: nppBlend,
-    orderChannels: nppOrderChannels, addAlpha: nppAddAlpha, toPlanar: nppToPlanar, toPacked: nppToPacked, convertColor: nppConvertColor,
-    gaussianFilter: nppGaussianFilter, boxFilter: nppBoxFilter,
-    channelSums: nppSums, channelMeans: nppMeans, channelExtremes: nppExtremes, channelHistogram: nppHistogram,
-    yuvToRgb: nppYuvToRgb, rgbToYuv: nppRgbToYuv,
+    resize: nppResize,
+    resizeBatch: nppResizeBatch,
+    letterbox: nppLetterbox,
+    copyBorder: nppCopyBorder,
+    mirror: nppMirror,
+    rotateQuarters: nppRotateQuarters,
+    remap: nppRemap,
+    warpAffine: nppWarpAffine,
+    warpPerspective: nppWarpPerspective,
+    rotate: nppWarpAffine,
+    add: nppArithmetic('add'),
+    subtract: nppArithmetic('subtract'),
+    multiply: nppArithmetic('multiply'),
+    difference: nppDifference,
+    rescale: nppRescale,
+    threshold: nppThreshold,
+    normalise: nppNormalise,
+    blend: nppBlend,
+    orderChannels: nppOrderChannels,
+    addAlpha: nppAddAlpha,
+    toPlanar: nppToPlanar,
+    toPacked: nppToPacked,
+    convertColor: nppConvertColor,
+    gaussianFilter: nppGaussianFilter,
+    boxFilter: nppBoxFilter,
+    channelSums: nppSums,
+    channelMeans: nppMeans,
+    channelExtremes: nppExtremes,
+    channelHistogram: nppHistogram,
+    yuvToRgb: nppYuvToRgb,
+    rgbToYuv: nppRgbToYuv,
   },
   async look(device) {
     try {

@@ -1,6 +1,6 @@
 /**
- * Images as kernels of single pixels walk them: runs of pixels, as long as they are in all images of an operation. Those that
- * have no gaps are one run; rows with a pitch are a run each.
+ * Images as kernels of single pixels walk them: runs of pixels, as long as they are in all images
+ * of an operation. Those that have no gaps are one run; rows with a pitch are a run each.
  */
 import type { Work } from '../library/operation.js';
 import { Tensor } from '../tensor/index.js';
@@ -15,7 +15,10 @@ export interface PixelLayout {
   readonly height: number;
   readonly width: number;
   readonly channels: number;
-  /** Whether each channel is a plane of its own, `planePitch` from the one before. Else the channels of a pixel are neighbours. */
+  /**
+   * Whether each channel is a plane of its own, `planePitch` from the one before. Else the channels
+   * of a pixel are neighbours.
+   */
   readonly planar: boolean;
   readonly rowPitch: number;
   readonly planePitch: number;
@@ -32,7 +35,17 @@ export function planes(tensor: AnyTensor): PixelLayout {
   const [channels, height, width] = tensor.shape.slice(-3) as [number, number, number];
   const [planePitch, rowPitch] = tensor.strides.slice(-3) as [number, number];
   const batched = tensor.rank === 4;
-  return { tensor, batch: batched ? tensor.shape[0]! : 1, height, width, channels, planar: true, rowPitch, planePitch, imagePitch: batched ? tensor.strides[0]! : 0 };
+  return {
+    tensor,
+    batch: batched ? tensor.shape[0]! : 1,
+    height,
+    width,
+    channels,
+    planar: true,
+    rowPitch,
+    planePitch,
+    imagePitch: batched ? tensor.strides[0]! : 0,
+  };
 }
 
 /** Runs of pixels that several images have in common. */
@@ -49,42 +62,86 @@ export interface PixelRun {
   /** Of one axis, as kernels index it. */
   readonly elements: AnyTensor;
   readonly planar: boolean;
-  /** Whether pitches are counted in {@link QUAD} elements, which are then read and written at once. */
+  /**
+   * Whether pitches are counted in {@link QUAD} elements, which are then read and written at once.
+   */
   readonly quads: boolean;
   readonly rowPitch: number;
   readonly planePitch: number;
   readonly imagePitch: number;
 }
 
-/** Elements from which on 32 bits do not count them, with what threads behind their end would count. */
+/**
+ * Elements from which on 32 bits do not count them, with what threads behind their end would count.
+ */
 export const WIDE_FROM = 2 ** 31 - 2 ** 17;
 /** Elements that one instruction reads or writes. */
 export const QUAD = 4;
 
-/** As few runs as all of the images allow, which have the same number of images, rows and columns. */
+/**
+ * As few runs as all of the images allow, which have the same number of images, rows and columns.
+ */
 export function pixelRuns(layouts: readonly PixelLayout[]): PixelRuns {
   let { batch: images, height: rows, width } = layouts[0]!;
   const step = ({ planar, channels }: PixelLayout): number => (planar ? 1 : channels);
-  if (layouts.every((each) => rows === 1 || each.rowPitch === width * step(each))) [rows, width] = [1, rows * width];
-  if (rows === 1 && layouts.every((each) => images === 1 || (!each.planar && each.imagePitch === width * each.channels))) [images, width] = [1, images * width];
+  if (layouts.every((each) => rows === 1 || each.rowPitch === width * step(each)))
+    [rows, width] = [1, rows * width];
+  if (
+    rows === 1 &&
+    layouts.every(
+      (each) => images === 1 || (!each.planar && each.imagePitch === width * each.channels),
+    )
+  )
+    [images, width] = [1, images * width];
   return {
-    images, rows, width,
+    images,
+    rows,
+    width,
     each: layouts.map((layout) => {
-      const pitches = [images === 1 ? 0 : layout.imagePitch, rows === 1 ? 0 : layout.rowPitch, layout.planar ? layout.planePitch : 0] as const;
+      const pitches = [
+        images === 1 ? 0 : layout.imagePitch,
+        rows === 1 ? 0 : layout.rowPitch,
+        layout.planar ? layout.planePitch : 0,
+      ] as const;
       const quads = pitches.every((pitch) => pitch % QUAD === 0);
-      const [imagePitch, rowPitch, planePitch] = pitches.map((pitch) => (quads ? pitch / QUAD : pitch)) as [number, number, number];
-      return { elements: elementsOf(layout), planar: layout.planar, quads, imagePitch, rowPitch, planePitch };
+      const [imagePitch, rowPitch, planePitch] = pitches.map((pitch) =>
+        quads ? pitch / QUAD : pitch,
+      ) as [number, number, number];
+      return {
+        elements: elementsOf(layout),
+        planar: layout.planar,
+        quads,
+        imagePitch,
+        rowPitch,
+        planePitch,
+      };
     }),
   };
 }
 
 /** The elements from the first to the last, with what lies between. */
-export function elementsOf({ tensor, batch, height, width, channels, planar, rowPitch, planePitch, imagePitch }: PixelLayout): AnyTensor {
-  const length = (batch - 1) * imagePitch + (height - 1) * rowPitch + (planar ? (channels - 1) * planePitch + width : width * channels);
+export function elementsOf({
+  tensor,
+  batch,
+  height,
+  width,
+  channels,
+  planar,
+  rowPitch,
+  planePitch,
+  imagePitch,
+}: PixelLayout): AnyTensor {
+  const length =
+    (batch - 1) * imagePitch +
+    (height - 1) * rowPitch +
+    (planar ? (channels - 1) * planePitch + width : width * channels);
   return new Tensor(tensor.buffer, layoutOf([length], [1], tensor.layout.offset), false);
 }
 
-/** The layout; that of a copy where its rows lie between those that are written, as of a region beside another: a launch looks at spans of memory. */
+/**
+ * The layout; that of a copy where its rows lie between those that are written, as of a region
+ * beside another: a launch looks at spans of memory.
+ */
 export function apart(work: Work, layout: PixelLayout, out: PixelLayout): PixelLayout {
   const { tensor } = layout;
   if (tensor.buffer.memory !== out.tensor.buffer.memory) return layout;

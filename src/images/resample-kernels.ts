@@ -1,17 +1,20 @@
 /**
- * Kernels that make images of another size where a pixel is a weighted sum of many: along rows first, into lines of f32, then along
- * columns. Which pixels a column or a row of the result reads, and their weights, is in tables that a kernel of one thread for each of
- * them makes first: a Lanczos weight takes two sines, which would otherwise be taken for every pixel.
+ * Kernels that make images of another size where a pixel is a weighted sum of many: along rows
+ * first, into lines of f32, then along columns. Which pixels a column or a row of the result reads,
+ * and their weights, is in tables that a kernel of one thread for each of them makes first: a
+ * Lanczos weight takes two sines, which would otherwise be taken for every pixel.
  *
- * A window never leaves the image. What pixels beyond an edge would weigh is added to the outermost one, so that the loops have no
- * comparisons: the threads of a unit of the CPU device stay together, and a GPU's unrolled loads have constant distances.
+ * A window never leaves the image. What pixels beyond an edge would weigh is added to the outermost
+ * one, so that the loops have no comparisons: the threads of a unit of the CPU device stay
+ * together, and a GPU's unrolled loads have constant distances.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
 
 /**
- * Tables of both axes: entries of the result's columns, then those of its rows. `starts` has the first pixel of each window. `weights` has
- * [tapsX][width] for columns, [height][tapsY] for rows: as threads read them.
+ * Tables of both axes: entries of the result's columns, then those of its rows. `starts` has the
+ * first pixel of each window. `weights` has [tapsX][width] for columns, [height][tapsY] for rows:
+ * as threads read them.
  */
 interface TableArgs {
   readonly starts: Output;
@@ -33,17 +36,58 @@ interface TableArgs {
 
 interface TableGpu extends Gpu {
   /** Writes one entry: its window's start at `entry`, weights from `base` on, `step` apart. */
-  window(starts: Output, weights: Output, entry: number, base: number, step: number, index: number, extent: number, from: number, to: number, taps: number): void;
+  window(
+    starts: Output,
+    weights: Output,
+    entry: number,
+    base: number,
+    step: number,
+    index: number,
+    extent: number,
+    from: number,
+    to: number,
+    taps: number,
+  ): void;
 }
 
-export const tables = new KernelFamily('resize_weights', ({ starts, weights, width, height, columns, rows, fromX, toX, fromY, toY, tapsX, tapsY }: TableArgs, gpu: TableGpu) => {
-  const entry = gpu.globalId.x;
-  if (entry >= width + height) return;
-  const down = entry >= width;
-  const index = down ? entry - width : entry;
-  const base = down ? tapsX * width + index * tapsY : index;
-  gpu.window(starts, weights, entry, base, down ? 1 : width, index, down ? rows : columns, down ? fromY : fromX, down ? toY : toX, down ? tapsY : tapsX);
-});
+export const tables = new KernelFamily(
+  'resize_weights',
+  (
+    {
+      starts,
+      weights,
+      width,
+      height,
+      columns,
+      rows,
+      fromX,
+      toX,
+      fromY,
+      toY,
+      tapsX,
+      tapsY,
+    }: TableArgs,
+    gpu: TableGpu,
+  ) => {
+    const entry = gpu.globalId.x;
+    if (entry >= width + height) return;
+    const down = entry >= width;
+    const index = down ? entry - width : entry;
+    const base = down ? tapsX * width + index * tapsY : index;
+    gpu.window(
+      starts,
+      weights,
+      entry,
+      base,
+      down ? 1 : width,
+      index,
+      down ? rows : columns,
+      down ? fromY : fromX,
+      down ? toY : toX,
+      down ? tapsY : tapsX,
+    );
+  },
+);
 
 type Window<G> = (...args: [...Parameters<TableGpu['window']>, gpu: G]) => void;
 
@@ -57,10 +101,22 @@ interface FilterGpu extends Gpu {
 }
 
 /**
- * Cubic and Lanczos. Positions are exact: the place (index + ½) · from / to - ½ is a whole number and a fraction of two integers,
- * which is rounded once, to f32.
+ * Cubic and Lanczos. Positions are exact: the place (index + ½) · from / to - ½ is a whole number
+ * and a fraction of two integers, which is rounded once, to f32.
  */
-export const filtered: Window<FilterGpu> = (starts, weights, entry, base, step, index, extent, from, to, taps, gpu) => {
+export const filtered: Window<FilterGpu> = (
+  starts,
+  weights,
+  entry,
+  base,
+  step,
+  index,
+  extent,
+  from,
+  to,
+  taps,
+  gpu,
+) => {
   const over = (2 * index + 1) * from - to;
   const whole = (over + 2 * to) / (2 * to) - 1;
   const fraction = gpu.f32(over - whole * 2 * to) / gpu.f32(2 * to);
@@ -77,22 +133,38 @@ export const filtered: Window<FilterGpu> = (starts, weights, entry, base, step, 
   for (let k = 0; k < taps; k++) {
     let weight = gpu.f32(0);
     gpu.unroll(gpu.TAPS);
-    for (let j = 0; j < gpu.TAPS; j++) weight += Math.max(Math.min(first + j, extent - 1), 0) === start + k ? each[j]! : 0;
+    for (let j = 0; j < gpu.TAPS; j++)
+      weight += Math.max(Math.min(first + j, extent - 1), 0) === start + k ? each[j]! : 0;
     weights[base + k * step] = gpu.NORMALISED ? weight / all : weight;
   }
 };
 
 /**
- * Area: an entry covers [index · from, (index + 1) · from) of a source whose pixels are `to` long, and weights are lengths: whole
- * numbers, by whose sum the result is divided at the end. Those that it does not cover weigh nothing.
+ * Area: an entry covers [index · from, (index + 1) · from) of a source whose pixels are `to` long,
+ * and weights are lengths: whole numbers, by whose sum the result is divided at the end. Those that
+ * it does not cover weigh nothing.
  */
-export const covered: Window<Gpu> = (starts, weights, entry, base, step, index, extent, from, to, taps, gpu) => {
+export const covered: Window<Gpu> = (
+  starts,
+  weights,
+  entry,
+  base,
+  step,
+  index,
+  extent,
+  from,
+  to,
+  taps,
+  gpu,
+) => {
   const begin = index * from;
   const start = Math.max(Math.min(begin / to, extent - taps), 0);
   starts[entry] = start;
   for (let k = 0; k < taps; k++) {
     const at = start + k;
-    weights[base + k * step] = gpu.f32(Math.max(Math.min((at + 1) * to, begin + from) - Math.max(at * to, begin), 0));
+    weights[base + k * step] = gpu.f32(
+      Math.max(Math.min((at + 1) * to, begin + from) - Math.max(at * to, begin), 0),
+    );
   }
 };
 
@@ -123,42 +195,72 @@ interface StripGpu extends Gpu {
   readonly C: number;
   /** Lines or rows of one thread. */
   readonly ROWS: number;
-  /** Pixels of a window where it is worth a kernel of its own; 0 where the arguments say how many. */
+  /**
+   * Pixels of a window where it is worth a kernel of its own; 0 where the arguments say how many.
+   */
   readonly TAPS: number;
-  /** Whether lines are only those that are read, a window for each row; otherwise rows of the source one after another. */
+  /**
+   * Whether lines are only those that are read, a window for each row; otherwise rows of the source
+   * one after another.
+   */
   readonly PICKED: boolean;
 }
 
-/** Along rows: a thread has one element of a row and a few lines. Products are rounded by themselves, as everywhere in resizing. */
-export const across = new KernelFamily('resize_across', ({ lines, x, starts, weights, width, elements, count, firstLine, firstRow, tapsX, tapsY, inRow, inImage }: AcrossArgs, gpu: StripGpu & { weightsOfColumn(): KernelArray<number> }) => {
-  const element = gpu.globalId.x;
-  if (element >= elements) return;
-  const z = gpu.blockIdx.z;
-  const column = element / gpu.C;
-  const from = z * inImage + (starts[column]! - column) * gpu.C + element;
-  const kept = gpu.weightsOfColumn();
-  for (let k = 0; k < gpu.TAPS; k++) kept[k] = weights[k * width + column]!;
-  const top = gpu.blockIdx.y * gpu.ROWS;
-  const end = Math.min(top + gpu.ROWS, count);
-  for (let line = top; line < end; line++) {
-    const row = gpu.PICKED ? starts[width + firstRow + line / tapsY]! + line % tapsY : firstLine + line;
-    const at = from + row * inRow;
-    let sum = (gpu.TAPS > 0 ? kept[0]! : weights[column]!) * gpu.f32(x[at]!);
-    if (gpu.TAPS > 0) {
-      gpu.unroll(gpu.TAPS);
-      for (let k = 1; k < gpu.TAPS; k++) {
-        const product = kept[k]! * gpu.f32(x[at + k * gpu.C]!);
-        sum += product;
+/**
+ * Along rows: a thread has one element of a row and a few lines. Products are rounded by
+ * themselves, as everywhere in resizing.
+ */
+export const across = new KernelFamily(
+  'resize_across',
+  (
+    {
+      lines,
+      x,
+      starts,
+      weights,
+      width,
+      elements,
+      count,
+      firstLine,
+      firstRow,
+      tapsX,
+      tapsY,
+      inRow,
+      inImage,
+    }: AcrossArgs,
+    gpu: StripGpu & { weightsOfColumn(): KernelArray<number> },
+  ) => {
+    const element = gpu.globalId.x;
+    if (element >= elements) return;
+    const z = gpu.blockIdx.z;
+    const column = element / gpu.C;
+    const from = z * inImage + (starts[column]! - column) * gpu.C + element;
+    const kept = gpu.weightsOfColumn();
+    for (let k = 0; k < gpu.TAPS; k++) kept[k] = weights[k * width + column]!;
+    const top = gpu.blockIdx.y * gpu.ROWS;
+    const end = Math.min(top + gpu.ROWS, count);
+    for (let line = top; line < end; line++) {
+      const row = gpu.PICKED
+        ? starts[width + firstRow + line / tapsY]! + (line % tapsY)
+        : firstLine + line;
+      const at = from + row * inRow;
+      let sum = (gpu.TAPS > 0 ? kept[0]! : weights[column]!) * gpu.f32(x[at]!);
+      if (gpu.TAPS > 0) {
+        gpu.unroll(gpu.TAPS);
+        for (let k = 1; k < gpu.TAPS; k++) {
+          const product = kept[k]! * gpu.f32(x[at + k * gpu.C]!);
+          sum += product;
+        }
+      } else {
+        for (let k = 1; k < tapsX; k++) {
+          const product = weights[k * width + column]! * gpu.f32(x[at + k * gpu.C]!);
+          sum += product;
+        }
       }
-    } else {
-      for (let k = 1; k < tapsX; k++) {
-        const product = weights[k * width + column]! * gpu.f32(x[at + k * gpu.C]!);
-        sum += product;
-      }
+      lines[(z * count + line) * elements + element] = sum;
     }
-    lines[(z * count + line) * elements + element] = sum;
-  }
-});
+  },
+);
 
 export interface DownArgs extends StripArgs {
   readonly out: Output;
@@ -170,25 +272,50 @@ export interface DownArgs extends StripArgs {
   readonly whole: number;
 }
 
-/** Along columns: a thread has one element of a row and a few rows. Weights are the same for all threads of a block. */
-export const down = new KernelFamily('resize_down', ({ out, lines, starts, weights, width, elements, count, firstLine, firstRow, rows, tapsX, tapsY, outRow, outImage, whole }: DownArgs, gpu: StripGpu & { readonly DIVIDED: boolean; store(value: number): number }) => {
-  const element = gpu.globalId.x;
-  if (element >= elements) return;
-  const z = gpu.blockIdx.z;
-  const taps = gpu.TAPS > 0 ? gpu.TAPS : tapsY;
-  const top = gpu.blockIdx.y * gpu.ROWS;
-  const end = Math.min(top + gpu.ROWS, rows);
-  for (let r = top; r < end; r++) {
-    const row = firstRow + r;
-    const line = gpu.PICKED ? r * taps : starts[width + row]! - firstLine;
-    const at = (z * count + line) * elements + element;
-    const base = tapsX * width + row * taps;
-    let sum = weights[base]! * lines[at]!;
-    if (gpu.TAPS > 0) gpu.unroll(gpu.TAPS);
-    for (let k = 1; k < taps; k++) {
-      const product = weights[base + k]! * lines[at + k * elements]!;
-      sum += product;
+/**
+ * Along columns: a thread has one element of a row and a few rows. Weights are the same for all
+ * threads of a block.
+ */
+export const down = new KernelFamily(
+  'resize_down',
+  (
+    {
+      out,
+      lines,
+      starts,
+      weights,
+      width,
+      elements,
+      count,
+      firstLine,
+      firstRow,
+      rows,
+      tapsX,
+      tapsY,
+      outRow,
+      outImage,
+      whole,
+    }: DownArgs,
+    gpu: StripGpu & { readonly DIVIDED: boolean; store(value: number): number },
+  ) => {
+    const element = gpu.globalId.x;
+    if (element >= elements) return;
+    const z = gpu.blockIdx.z;
+    const taps = gpu.TAPS > 0 ? gpu.TAPS : tapsY;
+    const top = gpu.blockIdx.y * gpu.ROWS;
+    const end = Math.min(top + gpu.ROWS, rows);
+    for (let r = top; r < end; r++) {
+      const row = firstRow + r;
+      const line = gpu.PICKED ? r * taps : starts[width + row]! - firstLine;
+      const at = (z * count + line) * elements + element;
+      const base = tapsX * width + row * taps;
+      let sum = weights[base]! * lines[at]!;
+      if (gpu.TAPS > 0) gpu.unroll(gpu.TAPS);
+      for (let k = 1; k < taps; k++) {
+        const product = weights[base + k]! * lines[at + k * elements]!;
+        sum += product;
+      }
+      out[z * outImage + row * outRow + element] = gpu.store(gpu.DIVIDED ? sum / whole : sum);
     }
-    out[z * outImage + row * outRow + element] = gpu.store(gpu.DIVIDED ? sum / whole : sum);
-  }
-});
+  },
+);

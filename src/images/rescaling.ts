@@ -35,34 +35,69 @@ const rescales: ImageOperation<Rescaling> = {
   name: 'rescale',
   own: {
     queue(work, { images: [image], results: [out], parameters: { scales, offsets } }) {
-      addPixels(work, { key: 'rescale', f: scaled, numbers: channelNumbers(scales, offsets) }, [packed(image!)], packed(imageOfResult(out!)));
+      addPixels(
+        work,
+        { key: 'rescale', f: scaled, numbers: channelNumbers(scales, offsets) },
+        [packed(image!)],
+        packed(imageOfResult(out!)),
+      );
     },
   },
 };
 
 /** @throws CudaArgumentError for a dtype that images do not have */
-export function checkImageDType(argument: string, dtype: unknown, names: readonly ImageName[] = IMAGE_NAMES): asserts dtype is DType<ImageName> {
+export function checkImageDType(
+  argument: string,
+  dtype: unknown,
+  names: readonly ImageName[] = IMAGE_NAMES,
+): asserts dtype is DType<ImageName> {
   const name = (dtype as { name?: unknown } | undefined)?.name;
-  if (typeof name !== 'string' || !(names as readonly string[]).includes(name)) throw invalid(argument, `one of ${names.join(', ')}`, dtype, typeof dtype === 'string' ? `Import ${dtype} from 'async-cuda' and pass it without quotes.` : '');
+  if (typeof name !== 'string' || !(names as readonly string[]).includes(name))
+    throw invalid(
+      argument,
+      `one of ${names.join(', ')}`,
+      dtype,
+      typeof dtype === 'string'
+        ? `Import ${dtype} from 'async-cuda' and pass it without quotes.`
+        : '',
+    );
 }
 
 /**
- * The image in another dtype: x · scale + offset, in f32 with one rounding, then rounded to the dtype; to integers to the nearest, ties
- * to even, saturated, NaN as 0. `rescale(image, u8, { scale: 255 })` makes bytes of floats from 0 to 1.
+ * The image in another dtype: x · scale + offset, in f32 with one rounding, then rounded to the
+ * dtype; to integers to the nearest, ties to even, saturated, NaN as 0. `rescale(image, u8, {
+ * scale: 255 })` makes bytes of floats from 0 to 1.
  *
  * @param dtype of the result: u8, u16, f16 or f32
- * @throws CudaArgumentError for a dtype that images do not have, as many numbers as there are not channels; at the call, or when it is
- * run where an operation gives the image
+ * @throws CudaArgumentError for a dtype that images do not have, as many numbers as there are not
+ *   channels; at the call, or when it is run where an operation gives the image
  */
-export function rescale<E extends ImageName>(image: OrOp<Tensor<ImageName>>, dtype: DType<E>, options: RescaleOptions<NoInfer<E>> = {}): DeviceOp<Tensor<E, number[]>> {
+export function rescale<E extends ImageName>(
+  image: OrOp<Tensor<ImageName>>,
+  dtype: DType<E>,
+  options: RescaleOptions<NoInfer<E>> = {},
+): DeviceOp<Tensor<E, number[]>> {
   checkImageDType('dtype', dtype);
   checkOptions('options', options, ['scale', 'offset', 'engine', 'out']);
   const { scale = 1, offset = 0, out } = options;
   checkChannelNumbers('options.scale', scale);
   checkChannelNumbers('options.offset', offset);
-  return imageOperation(rescales, [image, out], options, ([given, into]) => {
-    const read = imageOf('rescale', 'image', given);
-    const parameters = { scales: forChannels('options.scale', scale, read.channels), offsets: forChannels('options.offset', offset, read.channels) };
-    return { images: [read], results: [resultFor('rescale', read, { dtype: dtype.name }, into)], parameters };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    rescales,
+    [image, out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('rescale', 'image', given);
+      const parameters = {
+        scales: forChannels('options.scale', scale, read.channels),
+        offsets: forChannels('options.offset', offset, read.channels),
+      };
+      return {
+        images: [read],
+        results: [resultFor('rescale', read, { dtype: dtype.name }, into)],
+        parameters,
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }

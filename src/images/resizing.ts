@@ -11,7 +11,16 @@ import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
 import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
-import { checkExtent, checkImageList, flat, imageOf, imageOfResult, imagesOf, isWideSpan, resultFor } from './image.js';
+import {
+  checkExtent,
+  checkImageList,
+  flat,
+  imageOf,
+  imageOfResult,
+  imagesOf,
+  isWideSpan,
+  resultFor,
+} from './image.js';
 import type { Image, ImageName } from './image.js';
 import { proportionsOf } from './proportions.js';
 import { queueResample } from './resampling.js';
@@ -40,34 +49,53 @@ export interface ResizeParameters {
 
 /** Our kernels' row. */
 export const ownResize: Carrier<ResizeParameters> = {
-  queue(work, { images, results, parameters }) { queueResize(work, images[0]!, imageOfResult(results[0]!), parameters.filter); },
+  queue(work, { images, results, parameters }) {
+    queueResize(work, images[0]!, imageOfResult(results[0]!), parameters.filter);
+  },
 };
 
 const resizes: ImageOperation<ResizeParameters> = { name: 'resize', own: ownResize };
 
 /**
- * The image, or each of a batch, in another size: a new contiguous tensor of the same dtype, or `out`. Pixels are areas: the middle of
- * column d of the result lies at (d + 0.5) · from / to - 0.5 of the source, and so with rows, exactly; beyond the edges the outermost pixels
- * count on. `linear` (the default), `cubic` and `lanczos3` weigh the 2, 4 and 6 pixels about it along each axis; `nearest` takes the one
- * it lies in; `area` takes the mean of what the pixel covers, each pixel of the source by its share. Sums are in f32; integers are
- * rounded to nearest, ties to even, and kept in range.
+ * The image, or each of a batch, in another size: a new contiguous tensor of the same dtype, or
+ * `out`. Pixels are areas: the middle of column d of the result lies at (d + 0.5) · from / to - 0.5
+ * of the source, and so with rows, exactly; beyond the edges the outermost pixels count on.
+ * `linear` (the default), `cubic` and `lanczos3` weigh the 2, 4 and 6 pixels about it along each
+ * axis; `nearest` takes the one it lies in; `area` takes the mean of what the pixel covers, each
+ * pixel of the source by its share. Sums are in f32; integers are rounded to nearest, ties to even,
+ * and kept in range.
  *
- * @throws CudaArgumentError for what is no image, a size that is missing or outside of 1 to 32768, an `out` of another form, and an engine
- * that lacks it; at the call, or when it is run where operations give the operands
+ * @throws CudaArgumentError for what is no image, a size that is missing or outside of 1 to 32768,
+ *   an `out` of another form, and an engine that lacks it; at the call, or when it is run where
+ *   operations give the operands
  */
-export function resize<D extends ImageName>(image: OrOp<Tensor<D>>, options: ResizeOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>> {
-  if (options === undefined) throw invalid('options', 'an object with width and height, or out', options);
+export function resize<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: ResizeOptions<NoInfer<D>>,
+): DeviceOp<Tensor<D, number[]>> {
+  if (options === undefined)
+    throw invalid('options', 'an object with width and height, or out', options);
   checkOptions('options', options, ['width', 'height', 'filter', 'out', 'engine']);
   const { filter = 'linear' } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);
-  return imageOperation(resizes, [image, options.out], options, ([given, out]) => {
-    const read = imageOf('resize', 'image', given);
-    const like = out === undefined ? undefined : imageOf('resize', 'options.out', out);
-    const { width = like?.width, height = like?.height } = options;
-    checkExtent('options.width', width);
-    checkExtent('options.height', height);
-    return { images: [read], results: [resultFor('resize', read, { width, height }, out)], parameters: { filter } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    resizes,
+    [image, options.out],
+    options,
+    ([given, out]) => {
+      const read = imageOf('resize', 'image', given);
+      const like = out === undefined ? undefined : imageOf('resize', 'options.out', out);
+      const { width = like?.width, height = like?.height } = options;
+      checkExtent('options.width', width);
+      checkExtent('options.height', height);
+      return {
+        images: [read],
+        results: [resultFor('resize', read, { width, height }, out)],
+        parameters: { filter },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 /** Filters of one launch; the others are done in passes. */
@@ -92,8 +120,19 @@ function madeFor(filter: PlainFilter, { dtype, channels, height }: Image): Made 
   const rows = rowsOfThread(height);
   const element = filter === 'nearest' ? wordOf(dtype) : dtype;
   return {
-    key: `${filter}_${element.name}_${channels}_${rows}`, element, rows,
-    uses: { ROWS: rows, pixels: deviceFunction(kernels[filter] as never, { uses: { C: channels, ROWS: rows, ...(filter === 'nearest' ? {} : { store: STORES_OF_MEANS[dtype.name] }) } }) },
+    key: `${filter}_${element.name}_${channels}_${rows}`,
+    element,
+    rows,
+    uses: {
+      ROWS: rows,
+      pixels: deviceFunction(kernels[filter] as never, {
+        uses: {
+          C: channels,
+          ROWS: rows,
+          ...(filter === 'nearest' ? {} : { store: STORES_OF_MEANS[dtype.name] }),
+        },
+      }),
+    },
     seen: filter === 'nearest' ? (image) => flat(image).reinterpret(element) : flat,
   };
 }
@@ -103,15 +142,27 @@ type Extents = Pick<Image, 'width' | 'height'>;
 
 /** Of a source, as the kernels take it. */
 function sizesOf(image: Image, out: Extents): Readonly<Record<string, number>> {
-  return { columns: image.width, rows: image.height, inRow: image.rowPitch, ...proportionsOf(image, out) };
+  return {
+    columns: image.width,
+    rows: image.height,
+    inRow: image.rowPitch,
+    ...proportionsOf(image, out),
+  };
 }
 
 /**
  * Queues the kernel for one image or a batch of one size.
  *
- * @param byFours whether `linear` goes by four pixels at a time where the images allow it: see resize-fours.ts, which says why on GPUs only
+ * @param byFours whether `linear` goes by four pixels at a time where the images allow it: see
+ *   resize-fours.ts, which says why on GPUs only
  */
-export function queueResize(work: Work, given: Image, out: Image, filter: ResizeFilter, byFours = out.tensor.device.kind === 'cuda'): void {
+export function queueResize(
+  work: Work,
+  given: Image,
+  out: Image,
+  filter: ResizeFilter,
+  byFours = out.tensor.device.kind === 'cuda',
+): void {
   const image = separate(work, given, out);
   if (!isPlain(filter)) {
     queueResample(work, image, out, filter);
@@ -127,21 +178,50 @@ export function queueResize(work: Work, given: Image, out: Image, filter: Resize
     const whole = wide ? i64 : i32;
     return {
       signature: {
-        out: output(element), x: input(element), width: i32, outRow: whole, outImage: whole, columns: i32, rows: i32, inRow: whole, inImage: whole,
-        fromX: i32, toX: i32, fromY: i32, toY: i32,
+        out: output(element),
+        x: input(element),
+        width: i32,
+        outRow: whole,
+        outImage: whole,
+        columns: i32,
+        rows: i32,
+        inRow: whole,
+        inImage: whole,
+        fromX: i32,
+        toX: i32,
+        fromY: i32,
+        toY: i32,
       },
-      uses, block: BLOCK,
+      uses,
+      block: BLOCK,
     };
   });
-  const sizes = { width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, inImage: image.imagePitch, ...sizesOf(image, out) };
+  const sizes = {
+    width: out.width,
+    outRow: out.rowPitch,
+    outImage: out.imagePitch,
+    inImage: image.imagePitch,
+    ...sizesOf(image, out),
+  };
   inLaunches([image, out], ([x, to]) => {
-    work.add(launch({ out: seen(to!), x: seen(x!), ...sizes }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, x!.batch], ...(wide ? { index: 'i64' } : {}) }));
+    work.add(
+      launch(
+        { out: seen(to!), x: seen(x!), ...sizes },
+        {
+          grid: [Math.ceil(out.width / BLOCK), out.height / rows, x!.batch],
+          ...(wide ? { index: 'i64' } : {}),
+        },
+      ),
+    );
   });
 }
 
 /** What {@link resizeBatch} takes. */
 export interface ResizeBatchOptions<D extends ImageName = ImageName> extends ResizeOptions<D> {
-  /** A size for each image, in place of `width` and `height`: the results are then tensors of their own. */
+  /**
+   * A size for each image, in place of `width` and `height`: the results are then tensors of their
+   * own.
+   */
   readonly sizes?: readonly { readonly width: number; readonly height: number }[];
 }
 
@@ -150,23 +230,38 @@ const batches: ImageOperation<ResizeParameters> = {
   own: {
     queue(work, { images, results, parameters: { filter } }) {
       const outs = results.map(imageOfResult);
-      if (outs.length === 1 && outs[0]!.batched && isPlain(filter)) queueSeveral(work, images, outs[0]!, filter);
-      else images.forEach((image, n) => { queueResize(work, image, outs.length === 1 ? imageAt(outs[0]!, n) : outs[n]!, filter); });
+      if (outs.length === 1 && outs[0]!.batched && isPlain(filter))
+        queueSeveral(work, images, outs[0]!, filter);
+      else
+        images.forEach((image, n) => {
+          queueResize(work, image, outs.length === 1 ? imageAt(outs[0]!, n) : outs[n]!, filter);
+        });
     },
   },
 };
 
 /**
- * Images of whichever sizes, of one dtype and number of channels, resized as {@link resize} does it. To one size (`width` and `height`) they
- * become a batch, a tensor of [images, height, width, channels], in one launch for each eight of them (cubic, lanczos3 and area: in three or more for each one);
- * with `sizes` a list of tensors.
+ * Images of whichever sizes, of one dtype and number of channels, resized as {@link resize} does
+ * it. To one size (`width` and `height`) they become a batch, a tensor of [images, height, width,
+ * channels], in one launch for each eight of them (cubic, lanczos3 and area: in three or more for
+ * each one); with `sizes` a list of tensors.
  *
- * @throws CudaArgumentError for an empty list, images of different dtypes or channels, another number of sizes, and as {@link resize} does
+ * @throws CudaArgumentError for an empty list, images of different dtypes or channels, another
+ *   number of sizes, and as {@link resize} does
  */
-export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>> & { readonly sizes: readonly { readonly width: number; readonly height: number }[] }): DeviceOp<Tensor<D, number[]>[]>;
-export function resizeBatch<D extends ImageName>(images: readonly OrOp<Tensor<D>>[], options: ResizeBatchOptions<NoInfer<D>>): DeviceOp<Tensor<D, number[]>>;
+export function resizeBatch<D extends ImageName>(
+  images: readonly OrOp<Tensor<D>>[],
+  options: ResizeBatchOptions<NoInfer<D>> & {
+    readonly sizes: readonly { readonly width: number; readonly height: number }[];
+  },
+): DeviceOp<Tensor<D, number[]>[]>;
+export function resizeBatch<D extends ImageName>(
+  images: readonly OrOp<Tensor<D>>[],
+  options: ResizeBatchOptions<NoInfer<D>>,
+): DeviceOp<Tensor<D, number[]>>;
 export function resizeBatch(images: readonly unknown[], options: ResizeBatchOptions): never {
-  if (options === undefined) throw invalid('options', 'an object with width and height, sizes, or out', options);
+  if (options === undefined)
+    throw invalid('options', 'an object with width and height, sizes, or out', options);
   checkOptions('options', options, ['width', 'height', 'sizes', 'filter', 'out', 'engine']);
   const { filter = 'linear', sizes } = options;
   checkFilter('options.filter', filter, RESIZE_FILTERS);
@@ -174,49 +269,118 @@ export function resizeBatch(images: readonly unknown[], options: ResizeBatchOpti
   const count = images.length;
   if (sizes !== undefined) {
     const list: unknown = sizes;
-    if (!Array.isArray(list) || list.length !== count) throw invalid('options.sizes', `${count} sizes { width, height }, one for each image`, sizes);
-    if (options.width !== undefined || options.height !== undefined || options.out !== undefined) throw invalid('options.sizes', 'sizes, or width, height and out', options, 'Leave one of them out.');
+    if (!Array.isArray(list) || list.length !== count)
+      throw invalid('options.sizes', `${count} sizes { width, height }, one for each image`, sizes);
+    if (options.width !== undefined || options.height !== undefined || options.out !== undefined)
+      throw invalid(
+        'options.sizes',
+        'sizes, or width, height and out',
+        options,
+        'Leave one of them out.',
+      );
     list.forEach((size: { width: unknown; height: unknown } | undefined, n) => {
       checkExtent(`options.sizes[${n}].width`, size?.width);
       checkExtent(`options.sizes[${n}].height`, size?.height);
     });
   }
-  return imageOperation(batches, [...images, options.out], options, (values) => {
-    const read = imagesOf('resizeBatch', 'resize', values.slice(0, count));
-    if (sizes !== undefined) return { images: read, results: sizes.map(({ width, height }, n) => resultFor('resizeBatch', read[n]!, { width, height }, undefined)), parameters: { filter } };
-    const out = values[count];
-    const like = out === undefined ? undefined : imageOf('resizeBatch', 'options.out', out);
-    const { width = like?.width, height = like?.height } = options;
-    checkExtent('options.width', width);
-    checkExtent('options.height', height);
-    return { images: read, results: [resultFor('resizeBatch', { ...read[0]!, batch: count, batched: true }, { width, height }, out)], parameters: { filter } };
-  }, (results) => (sizes === undefined ? results[0] : results)) as never;
+  return imageOperation(
+    batches,
+    [...images, options.out],
+    options,
+    (values) => {
+      const read = imagesOf('resizeBatch', 'resize', values.slice(0, count));
+      if (sizes !== undefined)
+        return {
+          images: read,
+          results: sizes.map(({ width, height }, n) =>
+            resultFor('resizeBatch', read[n]!, { width, height }, undefined),
+          ),
+          parameters: { filter },
+        };
+      const out = values[count];
+      const like = out === undefined ? undefined : imageOf('resizeBatch', 'options.out', out);
+      const { width = like?.width, height = like?.height } = options;
+      checkExtent('options.width', width);
+      checkExtent('options.height', height);
+      return {
+        images: read,
+        results: [
+          resultFor(
+            'resizeBatch',
+            { ...read[0]!, batch: count, batched: true },
+            { width, height },
+            out,
+          ),
+        ],
+        parameters: { filter },
+      };
+    },
+    (results) => (sizes === undefined ? results[0] : results),
+  ) as never;
 }
 
 /** One image of a batch. */
 function imageAt(batch: Image, n: number): Image {
-  return batch.batched ? imageOfResult((batch.tensor as { slice(...indices: unknown[]): unknown }).slice(n) as AnyTensor) : batch;
+  return batch.batched
+    ? imageOfResult(
+        (batch.tensor as { slice(...indices: unknown[]): unknown }).slice(n) as AnyTensor,
+      )
+    : batch;
 }
 
-const SOURCE = struct({ columns: i32, rows: i32, inRow: i32, fromX: i32, toX: i32, fromY: i32, toY: i32 });
+const SOURCE = struct({
+  columns: i32,
+  rows: i32,
+  inRow: i32,
+  fromX: i32,
+  toX: i32,
+  fromY: i32,
+  toY: i32,
+});
 
 /** Queues kernels that read several images each. */
 function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: PlainFilter): void {
   const images = given.map((image) => separate(work, image, out));
   const { key, element, rows, uses, seen } = madeFor(filter, out);
   if (isWideSpan([...images, out])) {
-    images.forEach((image, n) => { queueResize(work, image, imageAt(out, n), filter); });
+    images.forEach((image, n) => {
+      queueResize(work, image, imageAt(out, n), filter);
+    });
     return;
   }
   const launch = kernels.severals.member(key, () => ({
     signature: {
-      out: output(element), width: i32, outRow: i32, outImage: i32,
+      out: output(element),
+      width: i32,
+      outRow: i32,
+      outImage: i32,
       ...sourceParams(element, SOURCE),
     },
-    uses, block: BLOCK,
+    uses,
+    block: BLOCK,
   }));
-  inGroups(images.map(seen), images.map((image) => sizesOf(image, out)), (args, first, count) => {
-    const to = imageOfResult((out.tensor as { slice(...indices: unknown[]): unknown }).slice([first, first + count]) as AnyTensor);
-    work.add(launch({ out: seen(to), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, ...args }, { grid: [Math.ceil(out.width / BLOCK), out.height / rows, count] }));
-  });
+  inGroups(
+    images.map(seen),
+    images.map((image) => sizesOf(image, out)),
+    (args, first, count) => {
+      const to = imageOfResult(
+        (out.tensor as { slice(...indices: unknown[]): unknown }).slice([
+          first,
+          first + count,
+        ]) as AnyTensor,
+      );
+      work.add(
+        launch(
+          {
+            out: seen(to),
+            width: out.width,
+            outRow: out.rowPitch,
+            outImage: out.imagePitch,
+            ...args,
+          },
+          { grid: [Math.ceil(out.width / BLOCK), out.height / rows, count] },
+        ),
+      );
+    },
+  );
 }

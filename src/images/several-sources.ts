@@ -1,4 +1,7 @@
-/** Kernels that read several images in one launch, whose sizes may differ: blocks of one z have one of them. */
+/**
+ * Kernels that read several images in one launch, whose sizes may differ: blocks of one z have one
+ * of them.
+ */
 import type { DType } from '../core/index.js';
 import { input } from '../kernels/index.js';
 import type { KernelParam } from '../kernels/index.js';
@@ -14,8 +17,16 @@ const SLOTS = Array.from({ length: SOURCES }, (_, slot) => slot as Slot);
 export type Sources<S> = Readonly<Record<`x${Slot}`, Input>> & Readonly<Record<`s${Slot}`, S>>;
 
 /** Their part of the kernel's signature. */
-export function sourceParams(element: DType, source: KernelParam): Readonly<Record<string, KernelParam>> {
-  return Object.fromEntries<KernelParam>(SLOTS.flatMap<[string, KernelParam]>((slot) => [[`x${slot}`, input(element)], [`s${slot}`, source]]));
+export function sourceParams(
+  element: DType,
+  source: KernelParam,
+): Readonly<Record<string, KernelParam>> {
+  return Object.fromEntries<KernelParam>(
+    SLOTS.flatMap<[string, KernelParam]>((slot) => [
+      [`x${slot}`, input(element)],
+      [`s${slot}`, source],
+    ]),
+  );
 }
 
 /**
@@ -24,7 +35,11 @@ export function sourceParams(element: DType, source: KernelParam): Readonly<Reco
  * @param elements of each image
  * @param sources how they lie
  */
-export function inGroups(elements: readonly AnyTensor[], sources: readonly object[], launch: (args: Readonly<Record<string, unknown>>, first: number, count: number) => void): void {
+export function inGroups(
+  elements: readonly AnyTensor[],
+  sources: readonly object[],
+  launch: (args: Readonly<Record<string, unknown>>, first: number, count: number) => void,
+): void {
   for (let first = 0; first < elements.length; first += SOURCES) {
     const count = Math.min(SOURCES, elements.length - first);
     const args: Record<string, unknown> = {};

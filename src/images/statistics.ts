@@ -17,69 +17,145 @@ import { BEATS, BLOCK, extremes, histograms, looked, sums, totals } from './stat
 
 /** Blocks that fill a large GPU, four for each of its multiprocessors. */
 const BLOCKS = 528;
-/** Pixels of a block: no fewer are worth one, and of no more the sums of a thread's u16 fit in u32. */
+/**
+ * Pixels of a block: no fewer are worth one, and of no more the sums of a thread's u16 fit in u32.
+ */
 const [FEWEST, MOST] = [4096, 2 ** 23];
 /** Counts that a block keeps in shared memory. */
 const MOST_COUNTS = 12288;
 
 /** How an image is cut: from its size alone. */
-function cut(image: Image): { readonly parts: number; readonly key: string; readonly wide: boolean; readonly signature: Record<string, never>; readonly uses: Record<string, Usable>; readonly args: Record<string, unknown>; readonly options: { index?: 'i64' } } {
+function cut(image: Image): {
+  readonly parts: number;
+  readonly key: string;
+  readonly wide: boolean;
+  readonly signature: Record<string, never>;
+  readonly uses: Record<string, Usable>;
+  readonly args: Record<string, unknown>;
+  readonly options: { index?: 'i64' };
+} {
   const pixels = image.height * image.width;
-  const part = Math.min(MOST, Math.max(FEWEST, Math.ceil(pixels / Math.max(1, Math.ceil(BLOCKS / image.batch)) / BLOCK) * BLOCK));
+  const part = Math.min(
+    MOST,
+    Math.max(
+      FEWEST,
+      Math.ceil(pixels / Math.max(1, Math.ceil(BLOCKS / image.batch)) / BLOCK) * BLOCK,
+    ),
+  );
   const parts = Math.ceil(pixels / part);
   const gapless = image.rowPitch === image.width * image.channels;
   const wide = isWideSpan([image]);
   const whole = wide ? i64 : i32;
   return {
-    parts, wide, key: `${image.dtype.name}_${image.channels}${gapless ? '_flat' : ''}${wide ? '_wide' : ''}`,
-    signature: { x: input(image.dtype), width: i32, pixels: i32, xRow: whole, xImage: whole, part: i32 } as never,
+    parts,
+    wide,
+    key: `${image.dtype.name}_${image.channels}${gapless ? '_flat' : ''}${wide ? '_wide' : ''}`,
+    signature: {
+      x: input(image.dtype),
+      width: i32,
+      pixels: i32,
+      xRow: whole,
+      xImage: whole,
+      part: i32,
+    } as never,
     uses: { C: image.channels, FLAT: gapless },
-    args: { x: flat(image), width: image.width, pixels, xRow: image.rowPitch, xImage: image.imagePitch, part },
+    args: {
+      x: flat(image),
+      width: image.width,
+      pixels,
+      xRow: image.rowPitch,
+      xImage: image.imagePitch,
+      part,
+    },
     options: wide ? { index: 'i64' } : {},
   };
 }
 
 /** [N, C] or [C], and what follows. */
-function perChannel(dtype: NewTensor['dtype'], { batch, batched, channels }: Image, ...rest: number[]): NewTensor {
+function perChannel(
+  dtype: NewTensor['dtype'],
+  { batch, batched, channels }: Image,
+  ...rest: number[]
+): NewTensor {
   return { dtype, shape: [...(batched ? [batch] : []), channels, ...rest] };
 }
 
 const flatly = (tensor: AnyTensor): AnyTensor => tensor.reshape([tensor.size] as never);
 
 const ARRAYS = {
-  u32: { 1: (gpu: Gpu): KernelArray<number> => gpu.local.u32(1), 3: (gpu: Gpu): KernelArray<number> => gpu.local.u32(3), 4: (gpu: Gpu): KernelArray<number> => gpu.local.u32(4) },
-  f64: { 1: (gpu: Gpu): KernelArray<number> => gpu.local.f64(1), 3: (gpu: Gpu): KernelArray<number> => gpu.local.f64(3), 4: (gpu: Gpu): KernelArray<number> => gpu.local.f64(4) },
+  u32: {
+    1: (gpu: Gpu): KernelArray<number> => gpu.local.u32(1),
+    3: (gpu: Gpu): KernelArray<number> => gpu.local.u32(3),
+    4: (gpu: Gpu): KernelArray<number> => gpu.local.u32(4),
+  },
+  f64: {
+    1: (gpu: Gpu): KernelArray<number> => gpu.local.f64(1),
+    3: (gpu: Gpu): KernelArray<number> => gpu.local.f64(3),
+    4: (gpu: Gpu): KernelArray<number> => gpu.local.f64(4),
+  },
 } as const;
-const CASTS = { u32: (value: number, gpu: Gpu): number => gpu.u32(value), f64: (value: number, gpu: Gpu): number => gpu.f64(value) } as const;
+const CASTS = {
+  u32: (value: number, gpu: Gpu): number => gpu.u32(value),
+  f64: (value: number, gpu: Gpu): number => gpu.f64(value),
+} as const;
 
 function queueSums(work: Work, image: Image, out: AnyTensor, divisor: number): void {
   const { parts, key, signature, uses, args, options } = cut(image);
   const kept = image.dtype.name === 'u8' || image.dtype.name === 'u16' ? 'u32' : 'f64';
-  const launch = sums.member(key, () => ({ signature: { ...signature, out: output(f64) }, uses: { ...uses, sums: ARRAYS[kept][image.channels], cast: CASTS[kept] }, block: BLOCK }));
-  const between = work.temporary(f64, [image.batch * parts * image.channels]) as unknown as AnyTensor;
+  const launch = sums.member(key, () => ({
+    signature: { ...signature, out: output(f64) },
+    uses: { ...uses, sums: ARRAYS[kept][image.channels], cast: CASTS[kept] },
+    block: BLOCK,
+  }));
+  const between = work.temporary(f64, [
+    image.batch * parts * image.channels,
+  ]) as unknown as AnyTensor;
   work.add(launch({ ...args, out: between }, { grid: [parts, image.batch], ...options }));
-  const last = totals.member('f64', () => ({ signature: { out: output(f64), x: input(f64), parts: i32, channels: i32, divisor: f64 }, block: BLOCK }));
-  work.add(last({ out: flatly(out), x: between, parts, channels: image.channels, divisor }, { grid: image.batch * image.channels }));
+  const last = totals.member('f64', () => ({
+    signature: { out: output(f64), x: input(f64), parts: i32, channels: i32, divisor: f64 },
+    block: BLOCK,
+  }));
+  work.add(
+    last(
+      { out: flatly(out), x: between, parts, channels: image.channels, divisor },
+      { grid: image.batch * image.channels },
+    ),
+  );
 }
 
-function sumsOf(name: 'channelSums' | 'channelMeans'): (image: OrOp<Tensor<ImageName>>, options?: EngineOptions) => DeviceOp<Tensor<'f64', number[]>> {
+function sumsOf(
+  name: 'channelSums' | 'channelMeans',
+): (image: OrOp<Tensor<ImageName>>, options?: EngineOptions) => DeviceOp<Tensor<'f64', number[]>> {
   const definition: ImageOperation<object> = {
-    name, own: { queue(work, { images: [image], results: [out] }) { queueSums(work, image!, out!, name === 'channelSums' ? 1 : image!.height * image!.width); } },
+    name,
+    own: {
+      queue(work, { images: [image], results: [out] }) {
+        queueSums(work, image!, out!, name === 'channelSums' ? 1 : image!.height * image!.width);
+      },
+    },
   };
   return (image, options = {}) => {
     checkOptions('options', options, ['engine']);
-    return imageOperation(definition, [image], options, ([given]) => {
-      const read = imageOf(name, 'image', given);
-      return { images: [read], results: [perChannel(f64, read)], parameters: {} };
-    }, ([result]) => result) as never;
+    return imageOperation(
+      definition,
+      [image],
+      options,
+      ([given]) => {
+        const read = imageOf(name, 'image', given);
+        return { images: [read], results: [perChannel(f64, read)], parameters: {} };
+      },
+      ([result]) => result,
+    ) as never;
   };
 }
 
 /**
- * The sum of each channel: f64 of [C], of a batch [N, C]. Exact for integers; floats are added as f64, in an order that the size of the
- * image gives, so that results are the same bits in each run and on each device.
+ * The sum of each channel: f64 of [C], of a batch [N, C]. Exact for integers; floats are added as
+ * f64, in an order that the size of the image gives, so that results are the same bits in each run
+ * and on each device.
  *
- * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation gives it
+ * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
+ *   gives it
  */
 export const channelSums = sumsOf('channelSums');
 
@@ -107,49 +183,126 @@ const extremeValues: ImageOperation<object> = {
       const { parts, key, signature, uses, args, options } = cut(image);
       const positions = (length: number): AnyTensor => work.temporary(i32, [length]);
       const none = positions(1);
-      const of = (PARTS: boolean): ReturnType<typeof extremes.member> => extremes.member(`${key}${PARTS ? '_parts' : ''}`, () => ({
-        signature: { ...signature, leastAt: output(i32), mostAt: output(i32), from: input(i32), fromMost: input(i32) }, uses: { ...uses, ...BEATS, scratch, PARTS }, block: BLOCK,
-      }));
+      const of = (PARTS: boolean): ReturnType<typeof extremes.member> =>
+        extremes.member(`${key}${PARTS ? '_parts' : ''}`, () => ({
+          signature: {
+            ...signature,
+            leastAt: output(i32),
+            mostAt: output(i32),
+            from: input(i32),
+            fromMost: input(i32),
+          },
+          uses: { ...uses, ...BEATS, scratch, PARTS },
+          block: BLOCK,
+        }));
       const each = image.batch * image.channels;
       let [least, most] = [positions(each * parts), positions(each * parts)];
-      work.add(of(false)({ ...args, leastAt: least, mostAt: most, from: none, fromMost: none }, { grid: [parts, image.batch], ...options }));
+      work.add(
+        of(false)(
+          { ...args, leastAt: least, mostAt: most, from: none, fromMost: none },
+          { grid: [parts, image.batch], ...options },
+        ),
+      );
       if (parts > 1) {
         const [first, second] = [positions(each), positions(each)];
         // Parts stand in the place of pixels.
-        work.add(of(true)({ ...args, pixels: parts, part: parts, leastAt: first, mostAt: second, from: least, fromMost: most }, { grid: [1, image.batch], ...options }));
+        work.add(
+          of(true)(
+            {
+              ...args,
+              pixels: parts,
+              part: parts,
+              leastAt: first,
+              mostAt: second,
+              from: least,
+              fromMost: most,
+            },
+            { grid: [1, image.batch], ...options },
+          ),
+        );
         [least, most] = [first, second];
       }
       const { x, width, xRow, xImage } = args;
       const look = looked.member(key, () => ({
         signature: {
-          least: output(image.dtype), most: output(image.dtype), leastAt: output(i32), mostAt: output(i32), x: input(image.dtype), from: input(i32), fromMost: input(i32), width: i32, xRow: signature['xRow']!,
-          xImage: signature['xImage']!, channels: i32,
-        }, block: BLOCK,
+          least: output(image.dtype),
+          most: output(image.dtype),
+          leastAt: output(i32),
+          mostAt: output(i32),
+          x: input(image.dtype),
+          from: input(i32),
+          fromMost: input(i32),
+          width: i32,
+          xRow: signature['xRow']!,
+          xImage: signature['xImage']!,
+          channels: i32,
+        },
+        block: BLOCK,
       }));
-      work.add(look({ least: min, most: max, leastAt: minAt, mostAt: maxAt, x, from: least, fromMost: most, width, xRow, xImage, channels: image.channels }, { grid: Math.ceil(each / BLOCK), ...options }));
+      work.add(
+        look(
+          {
+            least: min,
+            most: max,
+            leastAt: minAt,
+            mostAt: maxAt,
+            x,
+            from: least,
+            fromMost: most,
+            width,
+            xRow,
+            xImage,
+            channels: image.channels,
+          },
+          { grid: Math.ceil(each / BLOCK), ...options },
+        ),
+      );
     },
   },
 };
 
 /**
- * The least and the greatest element of each channel, and where the first of each lies. NaN counts as the least and as the greatest, as
- * argmin and argmax of the library have it.
+ * The least and the greatest element of each channel, and where the first of each lies. NaN counts
+ * as the least and as the greatest, as argmin and argmax of the library have it.
  *
- * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation gives it
+ * @throws CudaArgumentError for what is no image; at the call, or when it is run where an operation
+ *   gives it
  */
-export function channelExtremes<D extends ImageName>(image: OrOp<Tensor<D>>, options: EngineOptions = {}): DeviceOp<ChannelExtremes<D>> {
+export function channelExtremes<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  options: EngineOptions = {},
+): DeviceOp<ChannelExtremes<D>> {
   checkOptions('options', options, ['engine']);
-  return imageOperation(extremeValues, [image], options, ([given]) => {
-    const read = imageOf('channelExtremes', 'image', given);
-    return { images: [read], results: [perChannel(read.dtype, read), perChannel(read.dtype, read), perChannel(i32, read, 2), perChannel(i32, read, 2)], parameters: {} };
-  }, (results) => new Results(['min', 'max', 'minAt', 'maxAt'], results)) as never;
+  return imageOperation(
+    extremeValues,
+    [image],
+    options,
+    ([given]) => {
+      const read = imageOf('channelExtremes', 'image', given);
+      return {
+        images: [read],
+        results: [
+          perChannel(read.dtype, read),
+          perChannel(read.dtype, read),
+          perChannel(i32, read, 2),
+          perChannel(i32, read, 2),
+        ],
+        parameters: {},
+      };
+    },
+    (results) => new Results(['min', 'max', 'minAt', 'maxAt'], results),
+  ) as never;
 }
 
 /** What {@link channelHistogram} takes. */
 export interface HistogramOptions extends EngineOptions {
   /** Equal parts of the range. Default: 256. */
   readonly bins?: number;
-  /** Where the first bin begins and the last one ends; what equals the end is in the last. Default: of u8 and 256 bins, one for each value; else 0 to 65536 for u16, 0 to 256 for u8, 0 to 1 for floats. */
+  /**
+   * Where the first bin begins and the last one ends; what equals the end is in the last. Default:
+   * of u8 and 256 bins, one for each value; else 0 to 65536 for u16, 0 to 256 for u8, 0 to 1 for
+   * floats.
+   */
   readonly from?: number;
   readonly to?: number;
 }
@@ -171,7 +324,10 @@ const ENDS: Readonly<Record<ImageName, number>> = { u8: 256, u16: 65536, f16: 1,
 
 function countsOf(LENGTH: number): DeviceFunction {
   const uses = { LENGTH };
-  return deviceFunction((gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.shared.u32(gpu.LENGTH), { uses });
+  return deviceFunction(
+    (gpu: GpuWith<typeof uses>): KernelArray<number> => gpu.shared.u32(gpu.LENGTH),
+    { uses },
+  );
 }
 
 const counts: ImageOperation<Counting> = {
@@ -183,36 +339,84 @@ const counts: ImageOperation<Counting> = {
       const { parts, key, signature, uses, args, options } = cut(image);
       work.add(out.fill(0));
       const launch = histograms.member(`${key}_${bins}${bytes ? '_bytes' : ''}`, () => ({
-        signature: { ...signature, out: inout(u32), low: f32, high: f32, scale: f32 }, uses: { ...uses, BINS: bins, BYTES: bytes, counts: countsOf(bins * image.channels) }, block: BLOCK,
+        signature: { ...signature, out: inout(u32), low: f32, high: f32, scale: f32 },
+        uses: { ...uses, BINS: bins, BYTES: bytes, counts: countsOf(bins * image.channels) },
+        block: BLOCK,
       }));
-      work.add(launch({ ...args, out, low: Math.fround(from), high: Math.fround(to), scale: Math.fround(bins / (to - from)) }, { grid: [parts, image.batch], ...options }));
+      work.add(
+        launch(
+          {
+            ...args,
+            out,
+            low: Math.fround(from),
+            high: Math.fround(to),
+            scale: Math.fround(bins / (to - from)),
+          },
+          { grid: [parts, image.batch], ...options },
+        ),
+      );
     },
   },
 };
 
 /**
- * How many elements of each channel lie in each bin: u32 of [C, bins], of a batch [N, C, bins]. Bin of x: (x - from) · (bins / (to - from))
- * without its fraction, in f32; what is outside of the range, and NaN, is not counted. Of u8, 256 bins from 0 to 256 are one for each value.
+ * How many elements of each channel lie in each bin: u32 of [C, bins], of a batch [N, C, bins]. Bin
+ * of x: (x - from) · (bins / (to - from)) without its fraction, in f32; what is outside of the
+ * range, and NaN, is not counted. Of u8, 256 bins from 0 to 256 are one for each value.
  *
- * @throws CudaArgumentError for what is no image, an empty range, more than 12288 bins of all channels; at the call, or when it is run where
- * an operation gives it
+ * @throws CudaArgumentError for what is no image, an empty range, more than 12288 bins of all
+ *   channels; at the call, or when it is run where an operation gives it
  */
-export function channelHistogram(image: OrOp<Tensor<ImageName>>, options: HistogramOptions = {}): DeviceOp<Tensor<'u32', number[]>> {
+export function channelHistogram(
+  image: OrOp<Tensor<ImageName>>,
+  options: HistogramOptions = {},
+): DeviceOp<Tensor<'u32', number[]>> {
   checkOptions('options', options, ['bins', 'from', 'to', 'engine']);
   const { bins = 256 } = options;
   checkInteger('options.bins', bins, 1, MOST_COUNTS, 'bins');
-  return imageOperation(counts, [image], options, ([given]) => {
-    const read = imageOf('channelHistogram', 'image', given);
-    const { from = 0, to = ENDS[read.dtype.name] } = options;
-    checkInteger('options.bins', bins, 1, MOST_COUNTS / read.channels, `bins of each of ${read.channels} channels`);
-    if (typeof from !== 'number' || !Number.isFinite(from)) throw invalid('options.from', 'a number that is finite', from);
-    if (typeof to !== 'number' || !Number.isFinite(to) || to <= from) throw invalid('options.to', `a number above options.from, ${from}`, to);
-    // Computed in f32: beyond it everything would lie in one bin.
-    const [low, high, scale] = [from, to, bins / (to - from)].map(Math.fround) as [number, number, number];
-    if (!(high > low && high - low <= MOST_FLOAT && scale >= LEAST_FLOAT && scale <= MOST_FLOAT)) {
-      throw invalid('options.to', `a number above options.from, ${from}, by a width that f32 has, as well as that of a bin`, to);
-    }
-    const bytes = read.dtype.name === u8.name && bins === 256 && from === 0 && to === 256;
-    return { images: [read], results: [perChannel(u32, read, bins)], parameters: { bins, from, to, bytes } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    counts,
+    [image],
+    options,
+    ([given]) => {
+      const read = imageOf('channelHistogram', 'image', given);
+      const { from = 0, to = ENDS[read.dtype.name] } = options;
+      checkInteger(
+        'options.bins',
+        bins,
+        1,
+        MOST_COUNTS / read.channels,
+        `bins of each of ${read.channels} channels`,
+      );
+      if (typeof from !== 'number' || !Number.isFinite(from))
+        throw invalid('options.from', 'a number that is finite', from);
+      if (typeof to !== 'number' || !Number.isFinite(to) || to <= from)
+        throw invalid('options.to', `a number above options.from, ${from}`, to);
+      // Computed in f32: beyond it everything would lie in one bin.
+      const [low, high, scale] = [from, to, bins / (to - from)].map(Math.fround) as [
+        number,
+        number,
+        number,
+      ];
+      if (!(
+        high > low &&
+        high - low <= MOST_FLOAT &&
+        scale >= LEAST_FLOAT &&
+        scale <= MOST_FLOAT
+      )) {
+        throw invalid(
+          'options.to',
+          `a number above options.from, ${from}, by a width that f32 has, as well as that of a bin`,
+          to,
+        );
+      }
+      const bytes = read.dtype.name === u8.name && bins === 256 && from === 0 && to === 256;
+      return {
+        images: [read],
+        results: [perChannel(u32, read, bins)],
+        parameters: { bins, from, to, bytes },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }

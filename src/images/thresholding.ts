@@ -21,7 +21,10 @@ export type ThresholdKind = 'binary' | 'binaryInverse' | 'toZero' | 'toZeroInver
 export interface ThresholdOptions<D extends ImageName = ImageName> extends EngineOptions {
   /** Default: binary. */
   readonly kind?: ThresholdKind;
-  /** What binary kinds write beside 0. Default: white, which is 255 of u8, 65535 of u16, 1 of floats. */
+  /**
+   * What binary kinds write beside 0. Default: white, which is 255 of u8, 65535 of u16, 1 of
+   * floats.
+   */
   readonly value?: ChannelNumbers;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
@@ -42,39 +45,62 @@ const FUNCTIONS: Readonly<Record<ThresholdKind, ElementFunction>> = {
   truncate: (x, _y, limit, _value) => (x > limit ? limit : x),
 };
 const KINDS = Object.keys(FUNCTIONS) as ThresholdKind[];
-const ofPixels = Object.fromEntries(KINDS.map((kind) => [kind, eachChannel(FUNCTIONS[kind])])) as Record<ThresholdKind, ReturnType<typeof eachChannel>>;
+const ofPixels = Object.fromEntries(
+  KINDS.map((kind) => [kind, eachChannel(FUNCTIONS[kind])]),
+) as Record<ThresholdKind, ReturnType<typeof eachChannel>>;
 
 const thresholds: ImageOperation<Thresholding> = {
   name: 'threshold',
   own: {
     queue(work, { images: [image], results: [out], parameters: { kind, limits, values } }) {
-      addPixels(work, { key: `threshold_${kind}`, f: ofPixels[kind], numbers: channelNumbers(limits, values) }, [packed(image!)], packed(imageOfResult(out!)));
+      addPixels(
+        work,
+        { key: `threshold_${kind}`, f: ofPixels[kind], numbers: channelNumbers(limits, values) },
+        [packed(image!)],
+        packed(imageOfResult(out!)),
+      );
     },
   },
 };
 
 /**
- * Elements compared with a limit, which is one for all channels or one for each. Where x is an element:
+ * Elements compared with a limit, which is one for all channels or one for each. Where x is an
+ * element:
  *
  * - binary: `value` where x > limit, else 0; binaryInverse: 0 and `value`
  * - toZero: x where x > limit, else 0; toZeroInverse: 0 and x
  * - truncate: limit where x > limit, else x
  *
- * Limits and values are taken as f32; written to integers they are rounded to the nearest, ties to even, and saturated.
+ * Limits and values are taken as f32; written to integers they are rounded to the nearest, ties to
+ * even, and saturated.
  *
- * @throws CudaArgumentError for a kind that there is not, as many numbers as there are not channels; at the call, or when it is run
- * where an operation gives the image
+ * @throws CudaArgumentError for a kind that there is not, as many numbers as there are not
+ *   channels; at the call, or when it is run where an operation gives the image
  */
-export function threshold<D extends ImageName>(image: OrOp<Tensor<D>>, limit: ChannelNumbers, options: ThresholdOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function threshold<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  limit: ChannelNumbers,
+  options: ThresholdOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['kind', 'value', 'engine', 'out']);
   const { kind = 'binary', value, out } = options;
   checkChannelNumbers('limit', limit);
   if (!KINDS.includes(kind)) throw invalid('options.kind', `one of ${KINDS.join(', ')}`, kind);
   if (value !== undefined) checkChannelNumbers('options.value', value);
-  return imageOperation(thresholds, [image, out], options, ([given, into]) => {
-    const read = imageOf('threshold', 'image', given);
-    const limits = forChannels('limit', limit, read.channels);
-    const values = forChannels('options.value', value ?? WHITE[read.dtype.name], read.channels);
-    return { images: [read], results: [resultFor('threshold', read, {}, into)], parameters: { kind, limits, values } };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    thresholds,
+    [image, out],
+    options,
+    ([given, into]) => {
+      const read = imageOf('threshold', 'image', given);
+      const limits = forChannels('limit', limit, read.channels);
+      const values = forChannels('options.value', value ?? WHITE[read.dtype.name], read.channels);
+      return {
+        images: [read],
+        results: [resultFor('threshold', read, {}, into)],
+        parameters: { kind, limits, values },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }

@@ -1,6 +1,6 @@
 /**
- * Kernels whose pixels come from anywhere in the source: of maps, or of a matrix. A thread has one pixel of the result. Columns and rows of
- * the source are counted at the middles of pixels.
+ * Kernels whose pixels come from anywhere in the source: of maps, or of a matrix. A thread has one
+ * pixel of the result. Columns and rows of the source are counted at the middles of pixels.
  */
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from '../library/kernel-family.js';
@@ -26,9 +26,15 @@ export interface RemapArgs extends WarpArgs {
 
 /** The matrix from the result to the source, by rows. */
 export interface ProjectArgs extends WarpArgs {
-  readonly m0: number; readonly m1: number; readonly m2: number;
-  readonly m3: number; readonly m4: number; readonly m5: number;
-  readonly m6: number; readonly m7: number; readonly m8: number;
+  readonly m0: number;
+  readonly m1: number;
+  readonly m2: number;
+  readonly m3: number;
+  readonly m4: number;
+  readonly m5: number;
+  readonly m6: number;
+  readonly m7: number;
+  readonly m8: number;
 }
 
 export interface WarpGpu extends Gpu {
@@ -47,10 +53,39 @@ export interface WarpGpu extends Gpu {
   weights(): KernelArray<number>;
   places(): KernelArray<number>;
   /** Writes the pixel at `to` of what lies about (u, v) of the image that begins at `from`. */
-  sample(out: Output, to: number, x: Input, from: number, u: number, v: number, columns: number, rows: number, inRow: number, f0: number, f1: number, f2: number, f3: number): void;
+  sample(
+    out: Output,
+    to: number,
+    x: Input,
+    from: number,
+    u: number,
+    v: number,
+    columns: number,
+    rows: number,
+    inRow: number,
+    f0: number,
+    f1: number,
+    f2: number,
+    f3: number,
+  ): void;
 }
 
-export const sample = (out: Output, to: number, x: Input, from: number, u: number, v: number, columns: number, rows: number, inRow: number, f0: number, f1: number, f2: number, f3: number, gpu: WarpGpu): void => {
+export const sample = (
+  out: Output,
+  to: number,
+  x: Input,
+  from: number,
+  u: number,
+  v: number,
+  columns: number,
+  rows: number,
+  inRow: number,
+  f0: number,
+  f1: number,
+  f2: number,
+  f3: number,
+  gpu: WarpGpu,
+): void => {
   const px = gpu.place(u, columns);
   const py = gpu.place(v, rows);
   const floorX = Math.floor(px);
@@ -86,7 +121,8 @@ export const sample = (out: Output, to: number, x: Input, from: number, u: numbe
       gpu.unroll(gpu.TAPS);
       for (let i = 0; i < gpu.TAPS; i++) {
         const value = gpu.f32(x[line + places[i]!]!);
-        const outside = gpu.CONSTANT && (row < 0 || row >= rows || firstX + i < 0 || firstX + i >= columns);
+        const outside =
+          gpu.CONSTANT && (row < 0 || row >= rows || firstX + i < 0 || firstX + i >= columns);
         const product = wx[i]! * (outside ? color : value);
         part += product;
       }
@@ -97,27 +133,110 @@ export const sample = (out: Output, to: number, x: Input, from: number, u: numbe
   }
 };
 
-export const remaps = new KernelFamily('remap', ({ out, x, mapX, mapY, width, outRow, outImage, columns, rows, inRow, inImage, rowX, rowY, imageX, imageY, f0, f1, f2, f3 }: RemapArgs, gpu: WarpGpu) => {
-  const column = gpu.globalId.x;
-  if (column >= width) return;
-  const row = gpu.blockIdx.y;
-  const n = gpu.blockIdx.z;
-  const u = mapX[n * imageX + row * rowX + column]!;
-  const v = mapY[n * imageY + row * rowY + column]!;
-  gpu.sample(out, n * outImage + row * outRow + column * gpu.C, x, n * inImage, u, v, columns, rows, inRow, f0, f1, f2, f3);
-});
+export const remaps = new KernelFamily(
+  'remap',
+  (
+    {
+      out,
+      x,
+      mapX,
+      mapY,
+      width,
+      outRow,
+      outImage,
+      columns,
+      rows,
+      inRow,
+      inImage,
+      rowX,
+      rowY,
+      imageX,
+      imageY,
+      f0,
+      f1,
+      f2,
+      f3,
+    }: RemapArgs,
+    gpu: WarpGpu,
+  ) => {
+    const column = gpu.globalId.x;
+    if (column >= width) return;
+    const row = gpu.blockIdx.y;
+    const n = gpu.blockIdx.z;
+    const u = mapX[n * imageX + row * rowX + column]!;
+    const v = mapY[n * imageY + row * rowY + column]!;
+    gpu.sample(
+      out,
+      n * outImage + row * outRow + column * gpu.C,
+      x,
+      n * inImage,
+      u,
+      v,
+      columns,
+      rows,
+      inRow,
+      f0,
+      f1,
+      f2,
+      f3,
+    );
+  },
+);
 
-export const projections = new KernelFamily('warp', ({ out, x, width, outRow, outImage, columns, rows, inRow, inImage, m0, m1, m2, m3, m4, m5, m6, m7, m8, f0, f1, f2, f3 }: ProjectArgs, gpu: WarpGpu) => {
-  const column = gpu.globalId.x;
-  if (column >= width) return;
-  const row = gpu.blockIdx.y;
-  const n = gpu.blockIdx.z;
-  const px = gpu.f32(column);
-  const py = gpu.f32(row);
-  const a = m0 * px + (m1 * py + m2);
-  const b = m3 * px + (m4 * py + m5);
-  const w = m6 * px + (m7 * py + m8);
-  const u = gpu.AFFINE ? a : a / w;
-  const v = gpu.AFFINE ? b : b / w;
-  gpu.sample(out, n * outImage + row * outRow + column * gpu.C, x, n * inImage, u, v, columns, rows, inRow, f0, f1, f2, f3);
-});
+export const projections = new KernelFamily(
+  'warp',
+  (
+    {
+      out,
+      x,
+      width,
+      outRow,
+      outImage,
+      columns,
+      rows,
+      inRow,
+      inImage,
+      m0,
+      m1,
+      m2,
+      m3,
+      m4,
+      m5,
+      m6,
+      m7,
+      m8,
+      f0,
+      f1,
+      f2,
+      f3,
+    }: ProjectArgs,
+    gpu: WarpGpu,
+  ) => {
+    const column = gpu.globalId.x;
+    if (column >= width) return;
+    const row = gpu.blockIdx.y;
+    const n = gpu.blockIdx.z;
+    const px = gpu.f32(column);
+    const py = gpu.f32(row);
+    const a = m0 * px + (m1 * py + m2);
+    const b = m3 * px + (m4 * py + m5);
+    const w = m6 * px + (m7 * py + m8);
+    const u = gpu.AFFINE ? a : a / w;
+    const v = gpu.AFFINE ? b : b / w;
+    gpu.sample(
+      out,
+      n * outImage + row * outRow + column * gpu.C,
+      x,
+      n * inImage,
+      u,
+      v,
+      columns,
+      rows,
+      inRow,
+      f0,
+      f1,
+      f2,
+      f3,
+    );
+  },
+);

@@ -15,7 +15,15 @@ import type { Description, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, separate } from './image-launch.js';
 import { checkExtent, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
-import { FILTERS, STORES, STORES_OF_MEANS, TAPS, WEIGHTS, checkFilter, checkColor } from './sampling.js';
+import {
+  FILTERS,
+  STORES,
+  STORES_OF_MEANS,
+  TAPS,
+  WEIGHTS,
+  checkFilter,
+  checkColor,
+} from './sampling.js';
 import type { Filter } from './sampling.js';
 import { projections, remaps, sample } from './warp-kernels.js';
 import type { WarpGpu } from './warp-kernels.js';
@@ -37,7 +45,10 @@ export interface WarpOptions<D extends ImageName = ImageName> extends RemapOptio
   /** Columns and rows of the result. Default: those of `out`, else of the image. */
   readonly width?: number;
   readonly height?: number;
-  /** Whether the matrix leads from the result to the image already. Default: false, from the image to the result. */
+  /**
+   * Whether the matrix leads from the result to the image already. Default: false, from the image
+   * to the result.
+   */
   readonly inverse?: boolean;
 }
 
@@ -48,13 +59,19 @@ export interface SamplingParameters {
   readonly color: readonly number[];
 }
 
-/** Of remap: images of one channel and f32, of the result's size, one for all images or one for each. */
+/**
+ * Of remap: images of one channel and f32, of the result's size, one for all images or one for
+ * each.
+ */
 export interface RemapParameters extends SamplingParameters {
   readonly mapX: Image;
   readonly mapY: Image;
 }
 
-/** Of warps: from the result to the image, nine numbers by rows; of an affine one the last three are 0, 0, 1. */
+/**
+ * Of warps: from the result to the image, nine numbers by rows; of an affine one the last three are
+ * 0, 0, 1.
+ */
 export interface WarpParameters extends SamplingParameters {
   readonly matrix: readonly number[];
 }
@@ -64,10 +81,31 @@ const remapping: ImageOperation<RemapParameters> = {
   own: {
     queue(work, { images, results, parameters }) {
       const { mapX, mapY } = parameters;
-      const more = { mapX: input(f32), mapY: input(f32), rowX: i32, rowY: i32, imageX: i32, imageY: i32 };
-      queueWarp(work, images[0]!, imageOfResult(results[0]!), parameters, 'remap', more, [mapX, mapY], ([x, y]) => ({
-        mapX: flat(x!), mapY: flat(y!), rowX: x!.rowPitch, rowY: y!.rowPitch, imageX: mapX.imagePitch, imageY: mapY.imagePitch,
-      }));
+      const more = {
+        mapX: input(f32),
+        mapY: input(f32),
+        rowX: i32,
+        rowY: i32,
+        imageX: i32,
+        imageY: i32,
+      };
+      queueWarp(
+        work,
+        images[0]!,
+        imageOfResult(results[0]!),
+        parameters,
+        'remap',
+        more,
+        [mapX, mapY],
+        ([x, y]) => ({
+          mapX: flat(x!),
+          mapY: flat(y!),
+          rowX: x!.rowPitch,
+          rowY: y!.rowPitch,
+          imageX: mapX.imagePitch,
+          imageY: mapY.imagePitch,
+        }),
+      );
     },
   },
 };
@@ -78,8 +116,19 @@ function warps(name: string): ImageOperation<WarpParameters> {
     own: {
       queue(work, { images, results, parameters }) {
         const affine = isAffine(parameters.matrix);
-        const matrix = affine ? movedNear(parameters.matrix, images[0]!, parameters.border) : parameters.matrix;
-        queueWarp(work, images[0]!, imageOfResult(results[0]!), parameters, affine ? 'affine' : 'perspective', Object.fromEntries(matrix.map((_, k) => [`m${k}`, f32])), [], () => Object.fromEntries(matrix.map((value, k) => [`m${k}`, value])));
+        const matrix = affine
+          ? movedNear(parameters.matrix, images[0]!, parameters.border)
+          : parameters.matrix;
+        queueWarp(
+          work,
+          images[0]!,
+          imageOfResult(results[0]!),
+          parameters,
+          affine ? 'affine' : 'perspective',
+          Object.fromEntries(matrix.map((_, k) => [`m${k}`, f32])),
+          [],
+          () => Object.fromEntries(matrix.map((value, k) => [`m${k}`, value])),
+        );
       },
     },
   };
@@ -93,10 +142,16 @@ function isAffine(matrix: readonly number[]): boolean {
  * Moved by whole periods where the border repeats the image: the same pixels, from places of which
  * f32 have more digits.
  */
-function movedNear(matrix: readonly number[], { width, height }: Image, border: Border): readonly number[] {
+function movedNear(
+  matrix: readonly number[],
+  { width, height }: Image,
+  border: Border,
+): readonly number[] {
   const period = PERIODS[border];
   if (period === undefined) return matrix;
-  return matrix.map((value, k) => (k === 2 ? value % period(width) : k === 5 ? value % period(height) : value));
+  return matrix.map((value, k) =>
+    k === 2 ? value % period(width) : k === 5 ? value % period(height) : value,
+  );
 }
 
 const affine = warps('warpAffine');
@@ -104,52 +159,117 @@ const perspective = warps('warpPerspective');
 const rotation = warps('rotate');
 
 const arrays = {
-  1: { weights: (gpu: WarpGpu) => gpu.local.f32(1), places: (gpu: WarpGpu) => gpu.local.i32(1) }, 2: { weights: (gpu: WarpGpu) => gpu.local.f32(2), places: (gpu: WarpGpu) => gpu.local.i32(2) },
-  4: { weights: (gpu: WarpGpu) => gpu.local.f32(4), places: (gpu: WarpGpu) => gpu.local.i32(4) }, 6: { weights: (gpu: WarpGpu) => gpu.local.f32(6), places: (gpu: WarpGpu) => gpu.local.i32(6) },
+  1: { weights: (gpu: WarpGpu) => gpu.local.f32(1), places: (gpu: WarpGpu) => gpu.local.i32(1) },
+  2: { weights: (gpu: WarpGpu) => gpu.local.f32(2), places: (gpu: WarpGpu) => gpu.local.i32(2) },
+  4: { weights: (gpu: WarpGpu) => gpu.local.f32(4), places: (gpu: WarpGpu) => gpu.local.i32(4) },
+  6: { weights: (gpu: WarpGpu) => gpu.local.f32(6), places: (gpu: WarpGpu) => gpu.local.i32(6) },
 } as const;
 
 const ONE: Usable = (distance: number): number => 1 - 0 * distance;
 
 /** `more`, `maps`, `args`: what the kind of warp takes beside images. */
 function queueWarp(
-  work: Work, given: Image, out: Image, { filter, border, color }: SamplingParameters, kind: 'remap' | 'affine' | 'perspective',
-  more: Readonly<Record<string, KernelParam>>, maps: readonly Image[], args: (maps: readonly Image[]) => Readonly<Record<string, unknown>>,
+  work: Work,
+  given: Image,
+  out: Image,
+  { filter, border, color }: SamplingParameters,
+  kind: 'remap' | 'affine' | 'perspective',
+  more: Readonly<Record<string, KernelParam>>,
+  maps: readonly Image[],
+  args: (maps: readonly Image[]) => Readonly<Record<string, unknown>>,
 ): void {
   const image = separate(work, given, out);
   const { dtype, channels } = image;
   const wide = isWideSpan([image, out]);
   const taps = TAPS[filter] as 1 | 2 | 4 | 6;
   const family = kind === 'remap' ? remaps : projections;
-  const launch: Launchable = family.member(`${kind}_${filter}_${border}_${dtype.name}_${channels}${wide ? '_wide' : ''}`, () => {
-    const whole = wide ? i64 : i32;
-    return {
-      signature: { out: output(dtype), x: input(dtype), width: i32, outRow: whole, outImage: whole, columns: i32, rows: i32, inRow: whole, inImage: whole, ...more, f0: f32, f1: f32, f2: f32, f3: f32 },
-      uses: {
-        C: channels, ...(kind === 'remap' ? {} : { AFFINE: kind === 'affine' }),
-        sample: deviceFunction(sample as never, { uses: {
-          C: channels, TAPS: taps, BEFORE: Math.floor((taps - 1) / 2), NORMALISED: filter === 'lanczos3', CONSTANT: border === 'constant', at: INDICES[border], place: PLACES[border],
-          weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
-          store: (filter === 'nearest' || filter === 'linear' ? STORES_OF_MEANS : STORES)[dtype.name], ...arrays[taps],
-        } }),
-      },
-      block: BLOCK,
-    };
-  });
+  const launch: Launchable = family.member(
+    `${kind}_${filter}_${border}_${dtype.name}_${channels}${wide ? '_wide' : ''}`,
+    () => {
+      const whole = wide ? i64 : i32;
+      return {
+        signature: {
+          out: output(dtype),
+          x: input(dtype),
+          width: i32,
+          outRow: whole,
+          outImage: whole,
+          columns: i32,
+          rows: i32,
+          inRow: whole,
+          inImage: whole,
+          ...more,
+          f0: f32,
+          f1: f32,
+          f2: f32,
+          f3: f32,
+        },
+        uses: {
+          C: channels,
+          ...(kind === 'remap' ? {} : { AFFINE: kind === 'affine' }),
+          sample: deviceFunction(sample as never, {
+            uses: {
+              C: channels,
+              TAPS: taps,
+              BEFORE: Math.floor((taps - 1) / 2),
+              NORMALISED: filter === 'lanczos3',
+              CONSTANT: border === 'constant',
+              at: INDICES[border],
+              place: PLACES[border],
+              weight: filter === 'nearest' ? ONE : WEIGHTS[filter],
+              store: (filter === 'nearest' || filter === 'linear' ? STORES_OF_MEANS : STORES)[
+                dtype.name
+              ],
+              ...arrays[taps],
+            },
+          }),
+        },
+        block: BLOCK,
+      };
+    },
+  );
   const [f0 = 0, f1 = 0, f2 = 0, f3 = 0] = color;
   inLaunches([image, out, ...maps], ([x, to, ...parts]) => {
-    work.add(launch({
-      out: flat(to!), x: flat(x!), width: out.width, outRow: out.rowPitch, outImage: out.imagePitch, columns: image.width, rows: image.height, inRow: image.rowPitch, inImage: image.imagePitch,
-      ...args(parts), f0, f1, f2, f3,
-    }, { grid: [Math.ceil(out.width / BLOCK), out.height, x!.batch], ...(wide ? { index: 'i64' } : {}) }));
+    work.add(
+      launch(
+        {
+          out: flat(to!),
+          x: flat(x!),
+          width: out.width,
+          outRow: out.rowPitch,
+          outImage: out.imagePitch,
+          columns: image.width,
+          rows: image.height,
+          inRow: image.rowPitch,
+          inImage: image.imagePitch,
+          ...args(parts),
+          f0,
+          f1,
+          f2,
+          f3,
+        },
+        {
+          grid: [Math.ceil(out.width / BLOCK), out.height, x!.batch],
+          ...(wide ? { index: 'i64' } : {}),
+        },
+      ),
+    );
   });
 }
 
 const SAMPLING_OPTIONS = ['filter', 'border', 'color', 'out', 'engine'];
 
-function samplingOf(image: Image, { filter = 'linear', border = 'constant', color = 0 }: RemapOptions): SamplingParameters {
+function samplingOf(
+  image: Image,
+  { filter = 'linear', border = 'constant', color = 0 }: RemapOptions,
+): SamplingParameters {
   checkFilter('options.filter', filter, FILTERS);
   checkFilter('options.border', border, BORDERS);
-  return { filter, border, color: checkColor('options.color', color, image.dtype.name, image.channels) };
+  return {
+    filter,
+    border,
+    color: checkColor('options.color', color, image.dtype.name, image.channels),
+  };
 }
 
 /**
@@ -160,52 +280,113 @@ function samplingOf(image: Image, { filter = 'linear', border = 'constant', colo
  * other border the first column (of `mapY` the first row). An infinity is beyond the edge on its
  * side; with `reflect`, `reflect101` and `wrap`, which have no pixel for it, it is read as NaN is.
  *
- * @param mapX of f32 and [height, width], or [height, width, 1]; of a batch one for all images, or [images, height, width, 1]
+ * @param mapX of f32 and [height, width], or [height, width, 1]; of a batch one for all images, or
+ *   [images, height, width, 1]
  * @param mapY as mapX, of the same size
  * @throws CudaArgumentError for maps of another dtype or of two sizes, and as {@link resize} does
  */
-export function remap<D extends ImageName>(image: OrOp<Tensor<D>>, mapX: OrOp<Tensor<'f32'>>, mapY: OrOp<Tensor<'f32'>>, options: RemapOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function remap<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  mapX: OrOp<Tensor<'f32'>>,
+  mapY: OrOp<Tensor<'f32'>>,
+  options: RemapOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, SAMPLING_OPTIONS);
-  return imageOperation(remapping, [image, mapX, mapY, options.out], options, ([given, x, y, out]) => {
-    const read = imageOf('remap', 'image', given);
-    const [readX, readY] = [mapOf('mapX', x, read), mapOf('mapY', y, read)];
-    const { width, height } = readX;
-    if (readY.width !== width || readY.height !== height) throw invalid('mapY', `a map of [${height}, ${width}], as mapX is, for remap(…)`, readY.tensor);
-    return {
-      images: [read], results: [resultFor('remap', read, { width, height }, out)],
-      parameters: { ...samplingOf(read, options), mapX: readX, mapY: readY },
-    };
-  }, ([result]) => result) as never;
+  return imageOperation(
+    remapping,
+    [image, mapX, mapY, options.out],
+    options,
+    ([given, x, y, out]) => {
+      const read = imageOf('remap', 'image', given);
+      const [readX, readY] = [mapOf('mapX', x, read), mapOf('mapY', y, read)];
+      const { width, height } = readX;
+      if (readY.width !== width || readY.height !== height)
+        throw invalid(
+          'mapY',
+          `a map of [${height}, ${width}], as mapX is, for remap(…)`,
+          readY.tensor,
+        );
+      return {
+        images: [read],
+        results: [resultFor('remap', read, { width, height }, out)],
+        parameters: { ...samplingOf(read, options), mapX: readX, mapY: readY },
+      };
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 function mapOf(argument: string, value: unknown, { batch }: Image): Image {
   checkTensor('remap', argument, value);
-  if (value.dtype !== f32) throw invalid(argument, 'a Tensor of f32, for remap(…)', value, 'Convert it with convert(f32).');
+  if (value.dtype !== f32)
+    throw invalid(
+      argument,
+      'a Tensor of f32, for remap(…)',
+      value,
+      'Convert it with convert(f32).',
+    );
   const map = imageOf('remap', argument, value.rank === 2 ? value.unsqueeze(-1 as never) : value);
   if (map.channels !== 1) throw invalid(argument, 'a map of one channel, for remap(…)', value);
-  if (map.batch !== 1 && map.batch !== batch) throw invalid(argument, `one map, or one for each of the ${batch} images, for remap(…)`, value);
+  if (map.batch !== 1 && map.batch !== batch)
+    throw invalid(argument, `one map, or one for each of the ${batch} images, for remap(…)`, value);
   if (map.batch === batch) return map;
-  return imageOf('remap', argument, (map.tensor as { broadcastTo(shape: unknown): unknown }).broadcastTo([batch, map.height, map.width, 1]));
+  return imageOf(
+    'remap',
+    argument,
+    (map.tensor as { broadcastTo(shape: unknown): unknown }).broadcastTo([
+      batch,
+      map.height,
+      map.width,
+      1,
+    ]),
+  );
 }
 
-function warpDescription(name: string, read: Image, out: unknown, options: WarpOptions, matrix: readonly number[]): Description<WarpParameters> {
+function warpDescription(
+  name: string,
+  read: Image,
+  out: unknown,
+  options: WarpOptions,
+  matrix: readonly number[],
+): Description<WarpParameters> {
   const like = out === undefined ? read : imageOf(name, 'options.out', out);
   const { width = like.width, height = like.height } = options;
   checkExtent('options.width', width);
   checkExtent('options.height', height);
-  return { images: [read], results: [resultFor(name, read, { width, height }, out)], parameters: { ...samplingOf(read, options), matrix } };
+  return {
+    images: [read],
+    results: [resultFor(name, read, { width, height }, out)],
+    parameters: { ...samplingOf(read, options), matrix },
+  };
 }
 
 const WARP_OPTIONS = [...SAMPLING_OPTIONS, 'width', 'height', 'inverse'];
 
-function warp(operation: ImageOperation<WarpParameters>, image: unknown, matrix: unknown, rows: 2 | 3, options: WarpOptions): DeviceOp<unknown> {
+function warp(
+  operation: ImageOperation<WarpParameters>,
+  image: unknown,
+  matrix: unknown,
+  rows: 2 | 3,
+  options: WarpOptions,
+): DeviceOp<unknown> {
   const { name } = operation;
   checkOptions('options', options, WARP_OPTIONS);
   checkBoolean('options.inverse', options.inverse);
   const given = matrixOf(matrix, rows);
   const backward = options.inverse === true ? given : inverted(given);
-  if (!backward.every((value) => Number.isFinite(Math.fround(value)))) throw invalid('matrix', 'numbers that f32 can hold, in the matrix from the result to the image', backward);
-  return imageOperation(operation, [image, options.out], options, ([value, out]) => warpDescription(name, imageOf(name, 'image', value), out, options, backward), ([result]) => result);
+  if (!backward.every((value) => Number.isFinite(Math.fround(value))))
+    throw invalid(
+      'matrix',
+      'numbers that f32 can hold, in the matrix from the result to the image',
+      backward,
+    );
+  return imageOperation(
+    operation,
+    [image, options.out],
+    options,
+    ([value, out]) => warpDescription(name, imageOf(name, 'image', value), out, options, backward),
+    ([result]) => result,
+  );
 }
 
 /** Rows of three numbers. */
@@ -219,9 +400,14 @@ export type Matrix = readonly (readonly [number, number, number])[];
  * {@link remap} reads it.
  *
  * @param matrix two rows of three numbers
- * @throws CudaArgumentError for a matrix of another form or without an inverse, and as {@link resize} does
+ * @throws CudaArgumentError for a matrix of another form or without an inverse, and as
+ *   {@link resize} does
  */
-export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: Matrix, options: WarpOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function warpAffine<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  matrix: Matrix,
+  options: WarpOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   return warp(affine, image, matrix, 2, options) as never;
 }
 
@@ -232,56 +418,144 @@ export function warpAffine<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: 
  *
  * @param matrix three rows of three numbers
  */
-export function warpPerspective<D extends ImageName>(image: OrOp<Tensor<D>>, matrix: Matrix, options: WarpOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function warpPerspective<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  matrix: Matrix,
+  options: WarpOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   return warp(perspective, image, matrix, 3, options) as never;
 }
 
 /** What {@link rotate} takes. */
-export interface RotateOptions<D extends ImageName = ImageName> extends Omit<WarpOptions<D>, 'inverse'> {
-  /** Column and row that stays where it is. Default: the image's middle, which comes to the middle of the result. */
+export interface RotateOptions<D extends ImageName = ImageName> extends Omit<
+  WarpOptions<D>,
+  'inverse'
+> {
+  /**
+   * Column and row that stays where it is. Default: the image's middle, which comes to the middle
+   * of the result.
+   */
   readonly center?: readonly [number, number];
 }
 
 /**
- * The image turned by an angle in degrees, counter-clockwise as it is looked at. The result has the image's size where none is given: corners
- * are cut off. By quarters of a turn, exactly, it is {@link rotateQuarters}. The rest is as of {@link warpAffine}.
+ * The image turned by an angle in degrees, counter-clockwise as it is looked at. The result has the
+ * image's size where none is given: corners are cut off. By quarters of a turn, exactly, it is
+ * {@link rotateQuarters}. The rest is as of {@link warpAffine}.
  */
-export function rotate<D extends ImageName>(image: OrOp<Tensor<D>>, degrees: number, options: RotateOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, number[]>> {
+export function rotate<D extends ImageName>(
+  image: OrOp<Tensor<D>>,
+  degrees: number,
+  options: RotateOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, [...SAMPLING_OPTIONS, 'width', 'height', 'center']);
-  if (typeof degrees !== 'number' || !Number.isFinite(degrees)) throw invalid('degrees', 'a number that is finite', degrees);
+  if (typeof degrees !== 'number' || !Number.isFinite(degrees))
+    throw invalid('degrees', 'a number that is finite', degrees);
   const { center } = options;
-  if (center !== undefined && !(Array.isArray(center) && center.length === 2 && [...center].every((each) => Number.isFinite(each)))) throw invalid('options.center', 'a column and a row, [x, y]', center);
-  return imageOperation(rotation, [image, options.out], options, ([value, out]) => {
-    const read = imageOf('rotate', 'image', value);
-    const like = out === undefined ? read : imageOf('rotate', 'options.out', out);
-    const { width = like.width, height = like.height } = options;
-    const [x, y] = center ?? [(read.width - 1) / 2, (read.height - 1) / 2];
-    const [toX, toY] = center ?? [(width - 1) / 2, (height - 1) / 2];
-    const [cosine, sine] = circle(degrees);
-    return warpDescription('rotate', read, out, options, [cosine, -sine, x - cosine * toX + sine * toY, sine, cosine, y - sine * toX - cosine * toY, 0, 0, 1]);
-  }, ([result]) => result) as never;
+  if (
+    center !== undefined &&
+    !(
+      Array.isArray(center) &&
+      center.length === 2 &&
+      [...center].every((each) => Number.isFinite(each))
+    )
+  )
+    throw invalid('options.center', 'a column and a row, [x, y]', center);
+  return imageOperation(
+    rotation,
+    [image, options.out],
+    options,
+    ([value, out]) => {
+      const read = imageOf('rotate', 'image', value);
+      const like = out === undefined ? read : imageOf('rotate', 'options.out', out);
+      const { width = like.width, height = like.height } = options;
+      const [x, y] = center ?? [(read.width - 1) / 2, (read.height - 1) / 2];
+      const [toX, toY] = center ?? [(width - 1) / 2, (height - 1) / 2];
+      const [cosine, sine] = circle(degrees);
+      return warpDescription('rotate', read, out, options, [
+        cosine,
+        -sine,
+        x - cosine * toX + sine * toY,
+        sine,
+        cosine,
+        y - sine * toX - cosine * toY,
+        0,
+        0,
+        1,
+      ]);
+    },
+    ([result]) => result,
+  ) as never;
 }
 
 /** Exact at quarters of a turn. */
 function circle(degrees: number): readonly [number, number] {
   const turn = ((degrees % 360) + 360) % 360;
-  const quarters = ([[1, 0], [0, 1], [-1, 0], [0, -1]] as const)[turn / 90];
-  return quarters ?? [Math.cos(turn * Math.PI / 180), Math.sin(turn * Math.PI / 180)];
+  const quarters = (
+    [
+      [1, 0],
+      [0, 1],
+      [-1, 0],
+      [0, -1],
+    ] as const
+  )[turn / 90];
+  return quarters ?? [Math.cos((turn * Math.PI) / 180), Math.sin((turn * Math.PI) / 180)];
 }
 
 function matrixOf(matrix: unknown, rows: 2 | 3): number[] {
-  const good = Array.isArray(matrix) && matrix.length === rows && [...(matrix as unknown[])].every((row: unknown) => Array.isArray(row) && row.length === 3 && [...(row as unknown[])].every((each) => Number.isFinite(each)));
-  if (!good) throw invalid('matrix', `${rows} rows of three numbers that are finite`, matrix, rows === 2 && Array.isArray(matrix) && matrix.length === 3 ? 'A matrix of three rows takes warpPerspective(…).' : '');
+  const good =
+    Array.isArray(matrix) &&
+    matrix.length === rows &&
+    [...(matrix as unknown[])].every(
+      (row: unknown) =>
+        Array.isArray(row) &&
+        row.length === 3 &&
+        [...(row as unknown[])].every((each) => Number.isFinite(each)),
+    );
+  if (!good)
+    throw invalid(
+      'matrix',
+      `${rows} rows of three numbers that are finite`,
+      matrix,
+      rows === 2 && Array.isArray(matrix) && matrix.length === 3
+        ? 'A matrix of three rows takes warpPerspective(…).'
+        : '',
+    );
   return [...(matrix as number[][]).flat(), ...(rows === 2 ? [0, 0, 1] : [])];
 }
 
 function inverted(m: readonly number[]): number[] {
-  const [a, b, c, d, e, f, g, h, i] = m as readonly [number, number, number, number, number, number, number, number, number];
-  const adjoint = [e * i - f * h, c * h - b * i, b * f - c * e, f * g - d * i, a * i - c * g, c * d - a * f, d * h - e * g, b * g - a * h, a * e - b * d];
+  const [a, b, c, d, e, f, g, h, i] = m as readonly [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const adjoint = [
+    e * i - f * h,
+    c * h - b * i,
+    b * f - c * e,
+    f * g - d * i,
+    a * i - c * g,
+    c * d - a * f,
+    d * h - e * g,
+    b * g - a * h,
+    a * e - b * d,
+  ];
   const determinant = a * adjoint[0]! + b * adjoint[3]! + c * adjoint[6]!;
   const inverse = adjoint.map((each) => each / determinant);
-  if (!inverse.every((each) => Number.isFinite(each))) throw invalid('matrix', 'a matrix that has an inverse', m, 'Pass the matrix from the result to the image, with { inverse: true }.');
+  if (!inverse.every((each) => Number.isFinite(each)))
+    throw invalid(
+      'matrix',
+      'a matrix that has an inverse',
+      m,
+      'Pass the matrix from the result to the image, with { inverse: true }.',
+    );
   // Of an affine one exactly so.
   return g === 0 && h === 0 && i === 1 ? [...inverse.slice(0, 6), 0, 0, 1] : inverse;
 }
-

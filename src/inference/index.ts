@@ -1,11 +1,30 @@
 /**
- * Inference with one interface, on both devices: TensorRT where it is and takes the GPU, ONNX Runtime otherwise.
+ * Inference with one interface, on both devices: TensorRT where it is and takes the GPU, ONNX
+ * Runtime otherwise.
  *
  * @packageDocumentation
  */
 export { loadEngine } from './load-engine.js';
 export type { EngineKind, LoadEngineOptions } from './load-engine.js';
-export type { InputShapes, ModelSource, OnnxRuntimeOptions, OptimisationLevel, ProviderName } from '../onnxruntime/index.js';
-export type { Engine, EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+export type {
+  InputShapes,
+  ModelSource,
+  OnnxRuntimeOptions,
+  OptimisationLevel,
+  ProviderName,
+} from '../onnxruntime/index.js';
+export type {
+  Engine,
+  EngineContext,
+  EngineInputs,
+  EnqueueOptions,
+  NamedTensors,
+  TensorInfo,
+} from '../engine/engine.js';
 export { Batcher, EngineBatcher, ItemFailure } from '../engine/batching/index.js';
-export type { BatchRequestOptions, BatcherOptions, BatcherStatistics, RunBatch } from '../engine/batching/index.js';
+export type {
+  BatchRequestOptions,
+  BatcherOptions,
+  BatcherStatistics,
+  RunBatch,
+} from '../engine/batching/index.js';

@@ -6,7 +6,12 @@ import type { AnyTensor, Partitioned, Shape, Tensor } from '../tensor/index.js';
 import type { ClosingResults } from '../tensor/results.js';
 import type { DeviceFunction, DeviceSignature } from './device-function.js';
 import type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
-import type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
+import type {
+  HostValue,
+  StructDeclaration,
+  StructFields,
+  StructValue,
+} from './struct-declaration.js';
 import type { Uses } from './uses.js';
 
 /** An element in a body: every dtype but bool is a number to the type checker. */
@@ -35,46 +40,73 @@ interface Shapes {
 }
 
 /** Rows of rows of elements. Only what is innermost is written. */
-type Rows<T, A extends Access, R extends Rank> =
-  R extends 4 ? ReadElements<Rows<T, A, 3>> : R extends 3 ? ReadElements<Rows<T, A, 2>> : R extends 2 ? ReadElements<Rows<T, A, 1>>
-    : A extends 'input' ? ReadElements<T> : WrittenElements<T>;
+type Rows<T, A extends Access, R extends Rank> = R extends 4
+  ? ReadElements<Rows<T, A, 3>>
+  : R extends 3
+    ? ReadElements<Rows<T, A, 2>>
+    : R extends 2
+      ? ReadElements<Rows<T, A, 1>>
+      : A extends 'input'
+        ? ReadElements<T>
+        : WrittenElements<T>;
 
 /** A tensor in a body. */
-export type BodyTensor<T, A extends Access, R extends Rank> = Rows<T, A, R> & { readonly shape: Shapes[R] };
+export type BodyTensor<T, A extends Access, R extends Rank> = Rows<T, A, R> & {
+  readonly shape: Shapes[R];
+};
 
 type BodyArgument<P> =
-  P extends StructsParam<infer F, infer A> ? BodyTensor<A extends 'input' ? Readonly<Fields<F>> : Fields<F>, A, 1>
-    : P extends TensorParam<infer D, infer A, infer R> ? BodyTensor<Element<D>, A, R>
-      : P extends PointerParam<infer D, infer A> ? BodyTensor<Element<D>, A, 1>
-        : P extends StructDeclaration<infer F> ? Readonly<Fields<F>>
-          : P extends DType<infer D> ? Element<D> : never;
+  P extends StructsParam<infer F, infer A>
+    ? BodyTensor<A extends 'input' ? Readonly<Fields<F>> : Fields<F>, A, 1>
+    : P extends TensorParam<infer D, infer A, infer R>
+      ? BodyTensor<Element<D>, A, R>
+      : P extends PointerParam<infer D, infer A>
+        ? BodyTensor<Element<D>, A, 1>
+        : P extends StructDeclaration<infer F>
+          ? Readonly<Fields<F>>
+          : P extends DType<infer D>
+            ? Element<D>
+            : never;
 
 /** The first parameter of a body. */
 export type BodyArguments<S extends KernelParams> = { readonly [K in keyof S]: BodyArgument<S[K]> };
 
 type UsedValue<V> =
-  V extends DeviceFunction<infer F> ? DeviceSignature<F>
-    : V extends (...args: never[]) => unknown ? DeviceSignature<V>
-      : V extends boolean ? boolean
-        : V extends number | bigint ? number
-          : V extends readonly boolean[] ? readonly boolean[]
-            : V extends ArrayLike<unknown> ? readonly number[] : never;
+  V extends DeviceFunction<infer F>
+    ? DeviceSignature<F>
+    : V extends (...args: never[]) => unknown
+      ? DeviceSignature<V>
+      : V extends boolean
+        ? boolean
+        : V extends number | bigint
+          ? number
+          : V extends readonly boolean[]
+            ? readonly boolean[]
+            : V extends ArrayLike<unknown>
+              ? readonly number[]
+              : never;
 
 /** The second parameter of a body, with what it uses. */
 export type GpuWith<U extends Uses> = Gpu & { readonly [K in keyof U]: UsedValue<U[K]> };
 
-type CallArgument<P extends KernelParam> =
-  P extends StructsParam ? AnyTensor | Partitioned
-    : P extends PointerParam<infer D> ? Tensor<D, Shape> | Partitioned<D, Shape>
-      : P extends StructDeclaration<infer F> ? Readonly<StructValue<F>>
-        : P extends DType<infer D> ? HostValue<D> : never;
+type CallArgument<P extends KernelParam> = P extends StructsParam
+  ? AnyTensor | Partitioned
+  : P extends PointerParam<infer D>
+    ? Tensor<D, Shape> | Partitioned<D, Shape>
+    : P extends StructDeclaration<infer F>
+      ? Readonly<StructValue<F>>
+      : P extends DType<infer D>
+        ? HostValue<D>
+        : never;
 
 /** What a call takes: each argument, or an operation that gives it. */
-export type CallArguments<S extends KernelParams> = { readonly [K in keyof S]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
+export type CallArguments<S extends KernelParams> = {
+  readonly [K in keyof S]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>>;
+};
 
 /**
- * What a call gives: what was passed, by the same names; of operations what they gave. Closing it closes the
- * tensors among the latter.
+ * What a call gives: what was passed, by the same names; of operations what they gave. Closing it
+ * closes the tensors among the latter.
  */
 export type CallResult<A> = { -readonly [K in keyof A]: Given<A[K]> } & ClosingResults<keyof A>;
 

@@ -1,7 +1,7 @@
 /**
- * Compiled kernels, found again in memory and on disk: by text, signature, constants, target and the compiler's own
- * sources. A kernel that is on disk is taken as it is; one that is not is compiled and kept. What the disk refuses is
- * compiled each time, and nothing else comes of it.
+ * Compiled kernels, found again in memory and on disk: by text, signature, constants, target and
+ * the compiler's own sources. A kernel that is on disk is taken as it is; one that is not is
+ * compiled and kept. What the disk refuses is compiled each time, and nothing else comes of it.
  */
 import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { compile, compileNow } from './compiler.js';
@@ -12,9 +12,15 @@ import { LeastRecent } from './least-recent.js';
 import { keyOfForm } from './variant.js';
 import type { CodeForm, Variant } from './variant.js';
 
-/** PTX of a kernel is some kilobytes; a program that makes kernels without end goes through this. What devices have loaded is not kept here. */
+/**
+ * PTX of a kernel is some kilobytes; a program that makes kernels without end goes through this.
+ * What devices have loaded is not kept here.
+ */
 const ROOM = { entries: 1024, bytes: 64 << 20 };
-/** Of what is made, beside the text itself: two bytes for each of its characters, and those of the key. */
+/**
+ * Of what is made, beside the text itself: two bytes for each of its characters, and those of the
+ * key.
+ */
 const bytesOf = (key: string, { ptx }: CompiledKernel): number => 2 * (key.length + ptx.length);
 
 interface Kept {
@@ -28,30 +34,48 @@ const inMemory = new LeastRecent<Kept>(ROOM);
 type LinesWithKey = Lines & { readonly key: string };
 
 /** Rejects with CudaCompileError where the source is wrong. */
-export async function compiledKernel(variant: Variant, form: CodeForm, target: CompileTarget): Promise<CompiledKernel> {
+export async function compiledKernel(
+  variant: Variant,
+  form: CodeForm,
+  target: CompileTarget,
+): Promise<CompiledKernel> {
   // What finds places in files is not needed by programs whose kernels are right.
   const lines = form.lines ? linesOf(variant, await compilerPart('locateText')) : undefined;
   const key = keyOf(variant, form, target, lines);
   let kept = inMemory.get(key);
   if (kept === undefined) {
-    const made: Kept = { done: fromDiskOrCompiler(key, variant, form, target, lines), compiled: undefined };
+    const made: Kept = {
+      done: fromDiskOrCompiler(key, variant, form, target, lines),
+      compiled: undefined,
+    };
     kept = made;
     inMemory.set(key, made);
-    // The error names the place that this kernel was written at: another with the same text has its own.
-    made.done.then((compiled) => {
-      made.compiled = compiled;
-      inMemory.settle(key, made, bytesOf(key, compiled));
-    }, () => { inMemory.delete(key); });
+    // The error names the place that this kernel was written at: another with the same text has its
+    // own.
+    made.done.then(
+      (compiled) => {
+        made.compiled = compiled;
+        inMemory.settle(key, made, bytesOf(key, compiled));
+      },
+      () => {
+        inMemory.delete(key);
+      },
+    );
   }
   return kept.done;
 }
 
 /**
- * {@link compiledKernel} on a thread that blocks; undefined where it is not there, and the compiler cannot be had.
+ * {@link compiledKernel} on a thread that blocks; undefined where it is not there, and the compiler
+ * cannot be had.
  *
  * @throws CudaCompileError where the source is wrong
  */
-export function compiledKernelNow(variant: Variant, form: CodeForm, target: CompileTarget): CompiledKernel | undefined {
+export function compiledKernelNow(
+  variant: Variant,
+  form: CodeForm,
+  target: CompileTarget,
+): CompiledKernel | undefined {
   const locateText = form.lines ? compilerPartNow('locateText') : undefined;
   if (form.lines && locateText === undefined) return undefined;
   const lines = locateText === undefined ? undefined : linesOf(variant, locateText);
@@ -65,7 +89,13 @@ export function compiledKernelNow(variant: Variant, form: CodeForm, target: Comp
   let compiled = kept === undefined ? undefined : parsed(kept);
   if (compiled === undefined) {
     try {
-      compiled = compileNow(variant.source(form.index), form, target, lines, variant.definition.lowering);
+      compiled = compileNow(
+        variant.source(form.index),
+        form,
+        target,
+        lines,
+        variant.definition.lowering,
+      );
     } catch (error) {
       const compileError = compilerPartNow('compileError');
       // Compiled again by whoever waits for it, it is told as it should be.
@@ -80,16 +110,28 @@ export function compiledKernelNow(variant: Variant, form: CodeForm, target: Comp
   return compiled;
 }
 
-function keyOf(variant: Variant, form: CodeForm, target: CompileTarget, lines: LinesWithKey | undefined): string {
-  return `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')}${target.emulated === true ? ' emulated' : ''} ${keyOfForm(form)} ${variant.sourceKey}`;
+function keyOf(
+  variant: Variant,
+  form: CodeForm,
+  target: CompileTarget,
+  lines: LinesWithKey | undefined,
+): string {
+  return (
+    `${lines === undefined ? '' : `${lines.key} `}${target.capability.join('.')}${target.emulated === true ? ' emulated' : ''} ` +
+    `${keyOfForm(form)} ${variant.sourceKey}`
+  );
 }
 
 /** Lines of the user's file, which the code then depends on. */
-function linesOf({ definition: { text, site } }: Variant, locateText: CompilerParts['locateText']): LinesWithKey {
+function linesOf(
+  { definition: { text, site } }: Variant,
+  locateText: CompilerParts['locateText'],
+): LinesWithKey {
   const own = locateText(text, site);
   const { file, line, column } = own.at(0);
   return {
-    file, key: `${file}:${line}:${column}`,
+    file,
+    key: `${file}:${line}:${column}`,
     lineOf: (source, offset) => {
       const place = (source === text ? own : locateText(source, site)).at(offset);
       // PTX names one file.
@@ -98,14 +140,26 @@ function linesOf({ definition: { text, site } }: Variant, locateText: CompilerPa
   };
 }
 
-async function fromDiskOrCompiler(key: string, variant: Variant, form: CodeForm, target: CompileTarget, lines: Lines | undefined): Promise<CompiledKernel> {
+async function fromDiskOrCompiler(
+  key: string,
+  variant: Variant,
+  form: CodeForm,
+  target: CompileTarget,
+  lines: Lines | undefined,
+): Promise<CompiledKernel> {
   const cache = openDiskCache();
   const entry = kernelEntry('kernel', [key]);
   const kept = await cache?.read(entry);
   const known = kept === undefined ? undefined : parsed(kept);
   if (known !== undefined) return known;
   try {
-    const compiled = await compile(variant.source(form.index), form, target, lines, variant.definition.lowering);
+    const compiled = await compile(
+      variant.source(form.index),
+      form,
+      target,
+      lines,
+      variant.definition.lowering,
+    );
     // Nobody waits for it.
     void cache?.write(entry, contentsOf(compiled));
     return compiled;
@@ -122,7 +176,14 @@ function contentsOf(compiled: CompiledKernel): Uint8Array {
 function parsed(bytes: Uint8Array): CompiledKernel | undefined {
   try {
     const kept = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<CompiledKernel> | null;
-    if (typeof kept?.ptx === 'string' && typeof kept.entry === 'string' && Array.isArray(kept.abi) && typeof kept.cooperative === 'boolean' && typeof kept.dynamicShared === 'boolean') return kept as CompiledKernel;
+    if (
+      typeof kept?.ptx === 'string' &&
+      typeof kept.entry === 'string' &&
+      Array.isArray(kept.abi) &&
+      typeof kept.cooperative === 'boolean' &&
+      typeof kept.dynamicShared === 'boolean'
+    )
+      return kept as CompiledKernel;
   } catch {
     // As if it were not there.
   }

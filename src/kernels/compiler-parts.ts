@@ -1,8 +1,9 @@
 /**
- * The compiler, in parts that are loaded when they are first needed: a program that finds all of its kernels on disk does
- * without. They come by `import()`, so a thread that blocks has what was loaded before. What was not, it requires: Node loads a
- * module of ESM that way since 20.19. That works where this file lies beside whole-compiler.js, as in the package; a bundler's
- * output has no such file.
+ * The compiler, in parts that are loaded when they are first needed: a program that finds all of
+ * its kernels on disk does without. They come by `import()`, so a thread that blocks has what was
+ * loaded before. What was not, it requires: Node loads a module of ESM that way since 20.19. That
+ * works where this file lies beside whole-compiler.js, as in the package; a bundler's output has no
+ * such file.
  */
 import { createRequire } from 'node:module';
 

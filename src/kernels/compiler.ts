@@ -1,6 +1,6 @@
 /**
- * The way from a kernel's source to PTX. The compiler is loaded when the first kernel is compiled: a program that finds all
- * of its kernels on disk does without.
+ * The way from a kernel's source to PTX. The compiler is loaded when the first kernel is compiled:
+ * a program that finds all of its kernels on disk does without.
  */
 import type { Lowering } from '../compiler/lowering.js';
 import type { KernelSource } from '../compiler/signature.js';
@@ -35,35 +35,88 @@ export interface CompiledKernel {
 export interface Lines {
   readonly file: string;
   /** Line and column, from 1, of a character of the kernel's text or of a device function's. */
-  lineOf(text: string, offset: number): { readonly line: number; readonly column: number } | undefined;
+  lineOf(
+    text: string,
+    offset: number,
+  ): { readonly line: number; readonly column: number } | undefined;
 }
 
 /** What compiling takes. */
-type Compiler = Pick<CompilerParts, 'readKernel' | 'emitKernel'> & { readonly lowered: CompilerParts['lowered'] | undefined };
+type Compiler = Pick<CompilerParts, 'readKernel' | 'emitKernel'> & {
+  readonly lowered: CompilerParts['lowered'] | undefined;
+};
 
 /** @throws KernelSourceError */
-export async function compile(source: KernelSource, form: CodeForm, target: CompileTarget, lines?: Lines, lowering?: Lowering): Promise<CompiledKernel> {
-  const [readKernel, emitKernel, lowered] = await Promise.all([compilerPart('readKernel'), compilerPart('emitKernel'), lowering === undefined ? undefined : compilerPart('lowered')]);
+export async function compile(
+  source: KernelSource,
+  form: CodeForm,
+  target: CompileTarget,
+  lines?: Lines,
+  lowering?: Lowering,
+): Promise<CompiledKernel> {
+  const [readKernel, emitKernel, lowered] = await Promise.all([
+    compilerPart('readKernel'),
+    compilerPart('emitKernel'),
+    lowering === undefined ? undefined : compilerPart('lowered'),
+  ]);
   return compileWith({ readKernel, emitKernel, lowered }, source, form, target, lines, lowering);
 }
 
-/** {@link compile} on a thread that blocks; undefined where the compiler cannot be had there. @throws KernelSourceError */
-export function compileNow(source: KernelSource, form: CodeForm, target: CompileTarget, lines?: Lines, lowering?: Lowering): CompiledKernel | undefined {
+/**
+ * {@link compile} on a thread that blocks; undefined where the compiler cannot be had there.
+ * @throws KernelSourceError
+ */
+export function compileNow(
+  source: KernelSource,
+  form: CodeForm,
+  target: CompileTarget,
+  lines?: Lines,
+  lowering?: Lowering,
+): CompiledKernel | undefined {
   const readKernel = compilerPartNow('readKernel');
   const emitKernel = compilerPartNow('emitKernel');
   const lowered = lowering === undefined ? undefined : compilerPartNow('lowered');
-  if (readKernel === undefined || emitKernel === undefined || (lowering !== undefined && lowered === undefined)) return undefined;
+  if (
+    readKernel === undefined ||
+    emitKernel === undefined ||
+    (lowering !== undefined && lowered === undefined)
+  )
+    return undefined;
   return compileWith({ readKernel, emitKernel, lowered }, source, form, target, lines, lowering);
 }
 
-function compileWith({ readKernel, emitKernel, lowered }: Compiler, source: KernelSource, form: CodeForm, { capability, emulated }: CompileTarget, lines?: Lines, lowering?: Lowering): CompiledKernel {
+function compileWith(
+  { readKernel, emitKernel, lowered }: Compiler,
+  source: KernelSource,
+  form: CodeForm,
+  { capability, emulated }: CompileTarget,
+  lines?: Lines,
+  lowering?: Lowering,
+): CompiledKernel {
   const tree = readKernel(lowering === undefined ? source : lowered!(source, lowering));
-  const tensors = tree.params.flatMap(({ kind }, index) => (kind === 'tensor' ? [[index, ALIGNMENT]] : []));
+  const tensors = tree.params.flatMap(({ kind }, index) =>
+    kind === 'tensor' ? [[index, ALIGNMENT]] : [],
+  );
   const { ptx, entry, abi } = emitKernel(tree, {
-    capability: capability.join('.'), checks: form.checks, emulated: emulated === true,
+    capability: capability.join('.'),
+    checks: form.checks,
+    emulated: emulated === true,
     ...(form.block === undefined ? {} : { block: form.block }),
-    ...(lines === undefined ? {} : { lines: { file: lines.file, lineOf: ({ text, start }: Span) => lines.lineOf(tree.texts[text]!, start) } }),
+    ...(lines === undefined
+      ? {}
+      : {
+          lines: {
+            file: lines.file,
+            lineOf: ({ text, start }: Span) => lines.lineOf(tree.texts[text]!, start),
+          },
+        }),
     ...(form.aligned ? { alignment: Object.fromEntries(tensors) as Record<number, number> } : {}),
   });
-  return { ptx, entry, abi, cooperative: tree.cooperative, dynamicShared: tree.arrays.some(({ space }) => space === 'dynamic') };
+  return {
+    ptx,
+    entry,
+    abi,
+    cooperative: tree.cooperative,
+    dynamicShared: tree.arrays.some(({ space }) => space === 'dynamic'),
+  };
 }

@@ -6,7 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { disassemble } from './disassembler.js';
 
 let folder: string;
-beforeAll(async () => { folder = await mkdtemp(join(tmpdir(), 'async-cuda-tools-')); });
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'async-cuda-tools-'));
+});
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** A program that says how it was called, in a toolkit's folder. */
@@ -20,20 +22,36 @@ async function tool(name: string, script: string): Promise<string> {
 test('is looked for in the toolkit, and given the cubin', async () => {
   const home = await tool('nvdisasm', 'echo "$1"; cat "$2"');
   expect(await disassemble(Buffer.from('a cubin'), { CUDA_HOME: home })).toBe('-c\na cubin');
-  expect(await disassemble(Buffer.from('a cubin'), { PATH: join(home, 'bin') })).toBe('-c\na cubin');
+  expect(await disassemble(Buffer.from('a cubin'), { PATH: join(home, 'bin') })).toBe(
+    '-c\na cubin',
+  );
 });
 
 test('cuobjdump will do', async () => {
-  expect(await disassemble(Buffer.from('a cubin'), { CUDA_PATH: await tool('cuobjdump', 'echo "$1"') })).toBe('-sass\n');
+  expect(
+    await disassemble(Buffer.from('a cubin'), { CUDA_PATH: await tool('cuobjdump', 'echo "$1"') }),
+  ).toBe('-sass\n');
 });
 
 test('one that fails says how', async () => {
   const home = await tool('nvdisasm', 'echo "not for this GPU" >&2; exit 3');
-  await expect(disassemble(Buffer.from(''), { CUDA_HOME: home })).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringContaining('not for this GPU') as string });
+  await expect(disassemble(Buffer.from(''), { CUDA_HOME: home })).rejects.toMatchObject({
+    code: 'ERR_CUDA_UNSUPPORTED',
+    message: expect.stringContaining('not for this GPU') as string,
+  });
 });
 
 test('without one the error says where it was looked for, and where it comes from', async () => {
-  await expect(disassemble(Buffer.from(''), { PATH: join(folder, 'empty'), CUDA_HOME: folder }, join(folder, 'toolkit'))).rejects.toMatchObject({
-    code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringMatching(/found neither nvdisasm nor cuobjdump in .*empty, .*bin, .*toolkit\/bin\. They come with the CUDA toolkit/) as string,
+  await expect(
+    disassemble(
+      Buffer.from(''),
+      { PATH: join(folder, 'empty'), CUDA_HOME: folder },
+      join(folder, 'toolkit'),
+    ),
+  ).rejects.toMatchObject({
+    code: 'ERR_CUDA_UNSUPPORTED',
+    message: expect.stringMatching(
+      /found neither nvdisasm nor cuobjdump in .*empty, .*bin, .*toolkit\/bin\. They come with the CUDA toolkit/,
+    ) as string,
   });
 });

@@ -1,4 +1,7 @@
-/** Machine code as text, by NVIDIA's disassemblers, which come with the CUDA toolkit and not with the driver. */
+/**
+ * Machine code as text, by NVIDIA's disassemblers, which come with the CUDA toolkit and not with
+ * the driver.
+ */
 import { execFile } from 'node:child_process';
 import { access, constants, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,8 +10,14 @@ import { promisify } from 'node:util';
 
 import { CudaError } from '../core/index.js';
 
-/** What prints the instructions of a cubin, and with which arguments. The first that is found, in the first folder. */
-const TOOLS = [['nvdisasm', ['-c']], ['cuobjdump', ['-sass']]] as const;
+/**
+ * What prints the instructions of a cubin, and with which arguments. The first that is found, in
+ * the first folder.
+ */
+const TOOLS = [
+  ['nvdisasm', ['-c']],
+  ['cuobjdump', ['-sass']],
+] as const;
 
 /** Where NVIDIA's installers put the toolkit. */
 const TOOLKIT = '/usr/local/cuda';
@@ -21,7 +30,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Where tools are looked for: on the path, then in the toolkit's folders. */
 function folders(env: Environment, toolkit: string): string[] {
   const { PATH: path = '', CUDA_HOME: home = '', CUDA_PATH: other = '' } = env;
-  return [...path.split(delimiter), ...[home, other, toolkit].filter((folder) => folder !== '').map((folder) => join(folder, 'bin'))].filter((folder) => folder !== '');
+  return [
+    ...path.split(delimiter),
+    ...[home, other, toolkit]
+      .filter((folder) => folder !== '')
+      .map((folder) => join(folder, 'bin')),
+  ].filter((folder) => folder !== '');
 }
 
 /**
@@ -29,7 +43,11 @@ function folders(env: Environment, toolkit: string): string[] {
  *
  * Rejects with ERR_CUDA_UNSUPPORTED where there is no disassembler.
  */
-export async function disassemble(cubin: Uint8Array, env: Environment = process.env, toolkit = TOOLKIT): Promise<string> {
+export async function disassemble(
+  cubin: Uint8Array,
+  env: Environment = process.env,
+  toolkit = TOOLKIT,
+): Promise<string> {
   const places = folders(env, toolkit);
   for (const folder of places) {
     for (const [tool, args] of TOOLS) {
@@ -40,8 +58,10 @@ export async function disassemble(cubin: Uint8Array, env: Environment = process.
   }
   throw new CudaError(
     'ERR_CUDA_UNSUPPORTED',
-    `kernel.sass(): found neither ${TOOLS.map(([tool]) => tool).join(' nor ')} in ${places.join(', ')}. ` +
-      'They come with the CUDA toolkit, or alone: pip install nvidia-cuda-nvdisasm puts nvdisasm in a bin folder, which PATH has to name. kernel.ptx(device) needs neither.',
+    `kernel.sass(): found neither ${TOOLS.map(([tool]) => tool).join(' nor ')} in ` +
+      `${places.join(', ')}. ` +
+      'They come with the CUDA toolkit, or alone: pip install nvidia-cuda-nvdisasm puts ' +
+      'nvdisasm in a bin folder, which PATH has to name. kernel.ptx(device) needs neither.',
   );
 }
 
@@ -50,10 +70,16 @@ async function run(program: string, args: readonly string[], cubin: Uint8Array):
   try {
     const file = join(folder, 'kernel.cubin');
     await writeFile(file, cubin);
-    const { stdout } = await promisify(execFile)(program, [...args, file], { maxBuffer: MOST_BYTES });
+    const { stdout } = await promisify(execFile)(program, [...args, file], {
+      maxBuffer: MOST_BYTES,
+    });
     return stdout;
   } catch (error) {
-    throw new CudaError('ERR_CUDA_UNSUPPORTED', `kernel.sass(): ${program} failed: ${(error as Error).message}`, { cause: error });
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `kernel.sass(): ${program} failed: ${(error as Error).message}`,
+      { cause: error },
+    );
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

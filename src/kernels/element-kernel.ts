@@ -1,6 +1,7 @@
 /**
- * Element kernels: the body gives one element of the output from the inputs' elements at its index. Which thread does it, where
- * it is read and written, and what happens at the end are the library's: there is no index to get wrong.
+ * Element kernels: the body gives one element of the output from the inputs' elements at its index.
+ * Which thread does it, where it is read and written, and what happens at the end are the
+ * library's: there is no index to get wrong.
  */
 import { inspect } from 'node:util';
 
@@ -15,7 +16,15 @@ import type { NoOthers } from './body-types.js';
 import { captureStack } from '../core/call-stack.js';
 import { textOfFunction } from './device-function.js';
 import { outputShape, walkOf } from './element-layouts.js';
-import type { BodyElements, ElementArguments, ElementCallResult, ElementGpuWith, ElementParams, ElementResult, TensorShapes } from './element-types.js';
+import type {
+  BodyElements,
+  ElementArguments,
+  ElementCallResult,
+  ElementGpuWith,
+  ElementParams,
+  ElementResult,
+  TensorShapes,
+} from './element-types.js';
 import { Defined, checkedCode } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
 import { LeastRecent } from './least-recent.js';
@@ -24,7 +33,13 @@ import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
 import { FORMS, ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
-import type { GivenTensor, ShapedCallOptions, ShapedLaunch, ShapedTensor, ShapesTogether } from './shaped-kernel.js';
+import type {
+  GivenTensor,
+  ShapedCallOptions,
+  ShapedLaunch,
+  ShapedTensor,
+  ShapesTogether,
+} from './shaped-kernel.js';
 import type { SimulatedArguments } from './simulation.js';
 import { tune } from './tuning.js';
 import type { ShapedTuneOptions, ShapedTuning, Tunable } from './tuning.js';
@@ -35,7 +50,9 @@ import type { Definition } from './variant.js';
 
 /** What {@link elementKernel} takes beside the body. */
 export interface ElementKernelOptions<U extends Uses = Uses> {
-  /** Constants, lists of them and device functions, which the body finds in its second parameter. */
+  /**
+   * Constants, lists of them and device functions, which the body finds in its second parameter.
+   */
   readonly uses?: U;
 }
 
@@ -47,21 +64,26 @@ export interface ElementKernelChanges<U extends Uses = Uses> {
 /** An element kernel. Made by {@link elementKernel}. */
 export interface ElementKernel<S extends ElementParams = ElementParams, U extends Uses = Uses> {
   /**
-   * Its launch as an operation: arguments by name, each a value or an operation that gives it. Inputs broadcast to the shape of
-   * the outputs, as in NumPy; any views may be passed. An `output` that is left out is a new tensor, of the shape that the
-   * others broadcast to. It gives what was passed and what is new, by the same names. cuLaunchKernel
+   * Its launch as an operation: arguments by name, each a value or an operation that gives it.
+   * Inputs broadcast to the shape of the outputs, as in NumPy; any views may be passed. An `output`
+   * that is left out is a new tensor, of the shape that the others broadcast to. It gives what was
+   * passed and what is new, by the same names. cuLaunchKernel
    *
-   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take, and outputs that share elements
-   * with another argument; when run, for what operations gave, and CudaCompileError where the body is not one
+   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take, and
+   *   outputs that share elements with another argument; when run, for what operations gave, and
+   *   CudaCompileError where the body is not one
    */
-  <A extends ElementArguments<S>>(args: A & NoOthers<S, A>, options?: ShapedCallOptions): DeviceOp<ElementCallResult<S, A>>;
+  <A extends ElementArguments<S>>(
+    args: A & NoOthers<S, A>,
+    options?: ShapedCallOptions,
+  ): DeviceOp<ElementCallResult<S, A>>;
 
   readonly name: string;
   /** The same kernel with other constants. */
   with(changes: ElementKernelChanges<U>): ElementKernel<S, U>;
   /**
-   * Compiles and loads the code for contiguous tensors, so that the first launch need not: of one shape, or of these
-   * shapes by name. Rejects with CudaCompileError
+   * Compiles and loads the code for contiguous tensors, so that the first launch need not: of one
+   * shape, or of these shapes by name. Rejects with CudaCompileError
    */
   prepare(device: AnyDevice, shapes?: TensorShapes<S>): Promise<void>;
   /** The PTX for contiguous tensors of one shape. Rejects with CudaCompileError */
@@ -70,34 +92,46 @@ export interface ElementKernel<S extends ElementParams = ElementParams, U extend
   sass(device: AnyDevice, options?: CodeOptions): Promise<string>;
   /** Registers, memory and occupancy of the form for contiguous tensors of one shape. */
   report(device: AnyDevice): Promise<KernelReport>;
-  /** The fastest of several sets of constants, measured as {@link KernelFunction.tune} does it. Outputs have to be passed. */
-  tune<A extends ElementArguments<S>>(args: A & NoOthers<S, A>, options: ShapedTuneOptions<ElementKernelChanges<U>>): Promise<ShapedTuning<ElementKernel<S, U>, ElementKernelChanges<U>>>;
   /**
-   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays without a shape have one
-   * axis. Gives what was passed. Rejects with CudaCompileError, CudaArgumentError, SimulationError
+   * The fastest of several sets of constants, measured as {@link KernelFunction.tune} does it.
+   * Outputs have to be passed.
+   */
+  tune<A extends ElementArguments<S>>(
+    args: A & NoOthers<S, A>,
+    options: ShapedTuneOptions<ElementKernelChanges<U>>,
+  ): Promise<ShapedTuning<ElementKernel<S, U>, ElementKernelChanges<U>>>;
+  /**
+   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays
+   * without a shape have one axis. Gives what was passed. Rejects with CudaCompileError,
+   * CudaArgumentError, SimulationError
    */
   simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>): Promise<A>;
 }
 
 /**
- * A kernel that computes each output element from the inputs' elements at the same index. The body is called for one element:
- * it finds each tensor's element as a plain number and scalars as they are, and gives the output's element, or with
- * several outputs an object of them. Inputs of other shapes broadcast as in NumPy.
+ * A kernel that computes each output element from the inputs' elements at the same index. The body
+ * is called for one element: it finds each tensor's element as a plain number and scalars as they
+ * are, and gives the output's element, or with several outputs an object of them. Inputs of other
+ * shapes broadcast as in NumPy.
  *
  * ```ts
  * const saxpy = elementKernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }) => a * x + y);
  * await saxpy({ y, a: 2, x });
  * ```
  *
- * There is no store whose index could be wrong, and no other thread: `gpu` has arithmetic, `gpu.index` and
- * `gpu.coordinates`. Contiguous tensors are read and written 16 bytes at a time.
+ * There is no store whose index could be wrong, and no other thread: `gpu` has arithmetic,
+ * `gpu.index` and `gpu.coordinates`. Contiguous tensors are read and written 16 bytes at a time.
  *
  * @param name of the kernel in PTX, errors and traces
- * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read, written or both
+ * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,
+ *   written or both
  * @throws CudaArgumentError for what is no signature, and functions without a text
  */
 export function elementKernel<const S extends ElementParams, U extends Uses = Record<never, never>>(
-  name: string, signature: S, body: (elements: BodyElements<S>, gpu: ElementGpuWith<U>) => ElementResult<S>, options: ElementKernelOptions<U> = {},
+  name: string,
+  signature: S,
+  body: (elements: BodyElements<S>, gpu: ElementGpuWith<U>) => ElementResult<S>,
+  options: ElementKernelOptions<U> = {},
 ): ElementKernel<S, U> {
   checkName('name', name, 'a kernel');
   const parameters = parametersOf(signature);
@@ -105,7 +139,11 @@ export function elementKernel<const S extends ElementParams, U extends Uses = Re
   checkOptions('options', options, ['uses']);
   checkUses(options.uses ?? {}, ['index', 'coordinates']);
   const text = textOfFunction('body', body);
-  return new DefinedElements(parameters, { name, text, signature: signatureOf(parameters), site: captureStack(elementKernel) }, usedOf('options.uses', options.uses)).callable() as unknown as ElementKernel<S, U>;
+  return new DefinedElements(
+    parameters,
+    { name, text, signature: signatureOf(parameters), site: captureStack(elementKernel) },
+    usedOf('options.uses', options.uses),
+  ).callable() as unknown as ElementKernel<S, U>;
 }
 
 /** Bytes that one instruction reads or writes at most. */
@@ -118,7 +156,10 @@ interface OutputShape extends ShapesTogether {
 }
 
 /** An element kernel behind the function that users call. */
-class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ readonly uses?: Uses }> {
+class DefinedElements
+  extends ShapedKernel<OutputShape>
+  implements Tunable<{ readonly uses?: Uses }>
+{
   private readonly definition: Definition;
   private readonly uses: UsedByName;
   private readonly forms = new LeastRecent<Defined>(FORMS);
@@ -130,7 +171,11 @@ class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ rea
     super(parameters);
     this.definition = definition;
     this.uses = uses;
-    const bytes = parameters.flatMap(({ entry }) => (entry.kind === 'tensor' && 'storage' in entry.element ? [DTYPES[entry.element.storage].bytes] : []));
+    const bytes = parameters.flatMap(({ entry }) =>
+      entry.kind === 'tensor' && 'storage' in entry.element
+        ? [DTYPES[entry.element.storage].bytes]
+        : [],
+    );
     this.width = Math.max(4, WIDEST / Math.max(...bytes));
     this.asksForCoordinates = /\bcoordinates\b/.test(definition.text);
   }
@@ -148,11 +193,32 @@ class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ rea
     const key = JSON.stringify([index, form]);
     let found = this.forms.get(key);
     if (found === undefined) {
-      const own = this.parameters.map((parameter) => ({ ...parameter, entry: parameter.entry.kind === 'tensor' ? { ...parameter.entry, rank: form.axes } : parameter.entry }));
-      const extents = Array.from({ length: form.coordinates }, (_, axis): Parameter => ({ name: extentName(axis), entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
-      const rows = form.access === undefined ? [] : ROW_NAMES.map((name): Parameter => ({ name, entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
+      const own = this.parameters.map((parameter) => ({
+        ...parameter,
+        entry:
+          parameter.entry.kind === 'tensor'
+            ? { ...parameter.entry, rank: form.axes }
+            : parameter.entry,
+      }));
+      const extents = Array.from({ length: form.coordinates }, (_, axis): Parameter => ({
+        name: extentName(axis),
+        entry: { kind: 'scalar', storage: index },
+        declared: DTYPES[index],
+      }));
+      const rows =
+        form.access === undefined
+          ? []
+          : ROW_NAMES.map((name): Parameter => ({
+              name,
+              entry: { kind: 'scalar', storage: index },
+              declared: DTYPES[index],
+            }));
       const block = form.access === undefined ? {} : { block: PLANE };
-      found = new Defined([...own, ...extents, ...rows], new Variant({ ...this.definition, lowering: { to: 'elements', form } }, this.uses), { index, ...block });
+      found = new Defined(
+        [...own, ...extents, ...rows],
+        new Variant({ ...this.definition, lowering: { to: 'elements', form } }, this.uses),
+        { index, ...block },
+      );
       this.forms.set(key, found, 0);
     }
     return found;
@@ -160,7 +226,10 @@ class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ rea
 
   /** For contiguous tensors of one shape. */
   private usual(): Defined {
-    return this.formed({ width: this.width, axes: 1, single: [], coordinates: this.asksForCoordinates ? 1 : 0 }, 'i32');
+    return this.formed(
+      { width: this.width, axes: 1, single: [], coordinates: this.asksForCoordinates ? 1 : 0 },
+      'i32',
+    );
   }
 
   protected together(tensors: readonly ShapedTensor[]): OutputShape {
@@ -168,52 +237,102 @@ class DefinedElements extends ShapedKernel<OutputShape> implements Tunable<{ rea
     return { shape, isEmpty: numel(shape) === 0, shapeOf: () => shape };
   }
 
-  protected launchOf({ shape }: OutputShape, tensors: readonly GivenTensor[], maxGrid: readonly number[]): ShapedLaunch {
+  protected launchOf(
+    { shape }: OutputShape,
+    tensors: readonly GivenTensor[],
+    maxGrid: readonly number[],
+  ): ShapedLaunch {
     const { layouts, axes, single, rows } = walkOf(this.name, shape, tensors, this.width);
     const extents = !this.asksForCoordinates ? [] : shape.length === 0 ? [1] : [...shape];
     const width = axes === 1 ? this.width : 1;
     const index = indexTypeOf(layouts, shape);
     const [walked] = layouts.values();
-    const grid = rows !== undefined ? gridOver([rows.extents[0], rows.extents[1] / width], maxGrid) : axes === 1 ? [Math.ceil(numel(shape) / (256 * width)), 1, 1] as const : gridOver(walked!.shape, maxGrid);
+    const grid =
+      rows !== undefined
+        ? gridOver([rows.extents[0], rows.extents[1] / width], maxGrid)
+        : axes === 1
+          ? ([Math.ceil(numel(shape) / (256 * width)), 1, 1] as const)
+          : gridOver(walked!.shape, maxGrid);
     return {
-      defined: this.formed({ width, axes, single, coordinates: extents.length, ...(rows === undefined ? {} : { access: rows.access }) }, index), options: { grid, index }, layouts,
+      defined: this.formed(
+        {
+          width,
+          axes,
+          single,
+          coordinates: extents.length,
+          ...(rows === undefined ? {} : { access: rows.access }),
+        },
+        index,
+      ),
+      options: { grid, index },
+      layouts,
       extra: {
         ...Object.fromEntries(extents.map((extent, axis) => [extentName(axis), extent])),
-        ...(rows === undefined ? {} : { rows$: rows.extents[0], groups$: rows.extents[1] / width } satisfies Record<(typeof ROW_NAMES)[number], number>),
+        ...(rows === undefined
+          ? {}
+          : ({ rows$: rows.extents[0], groups$: rows.extents[1] / width } satisfies Record<
+              (typeof ROW_NAMES)[number],
+              number
+            >)),
       },
     };
   }
 
   with(changes: { readonly uses?: Uses }): DefinedElements {
     checkOptions('changes', changes, ['uses']);
-    return new DefinedElements(this.parameters, this.definition, otherUses(this.name, this.uses, changes.uses));
+    return new DefinedElements(
+      this.parameters,
+      this.definition,
+      otherUses(this.name, this.uses, changes.uses),
+    );
   }
 
   callable(): ElementKernel {
-    const call = (args: unknown, options?: ShapedCallOptions): DeviceOp<unknown> => this.call(args, options);
+    const call = (args: unknown, options?: ShapedCallOptions): DeviceOp<unknown> =>
+      this.call(args, options);
     const methods = {
       name: this.name,
       with: (changes: { readonly uses?: Uses }) => this.with(changes).callable(),
-      prepare: async (device: AnyDevice, shapes?: Readonly<Record<string, Shape>>) => (shapes === undefined ? this.usual() : this.ofShapes(shapes)).prepare(device),
-      tune: async (args: Readonly<Record<string, unknown>>, options: ShapedTuneOptions<{ readonly uses?: Uses }>) => tune(this, args, options),
-      ptx: async (target: KernelTarget, options?: CodeOptions) => this.usual().ptx(target, checkedCode(options)),
-      sass: async (device: AnyDevice, options?: CodeOptions) => this.usual().sass(device, checkedCode(options)),
+      prepare: async (device: AnyDevice, shapes?: Readonly<Record<string, Shape>>) =>
+        (shapes === undefined ? this.usual() : this.ofShapes(shapes)).prepare(device),
+      tune: async (
+        args: Readonly<Record<string, unknown>>,
+        options: ShapedTuneOptions<{ readonly uses?: Uses }>,
+      ) => tune(this, args, options),
+      ptx: async (target: KernelTarget, options?: CodeOptions) =>
+        this.usual().ptx(target, checkedCode(options)),
+      sass: async (device: AnyDevice, options?: CodeOptions) =>
+        this.usual().sass(device, checkedCode(options)),
       report: (device: AnyDevice) => this.usual().report(device),
       simulate: (args: Readonly<Record<string, unknown>>) => this.simulate(args),
       toString: () => this.toString(),
       [inspect.custom]: () => this.toString(),
     };
-    for (const key of Reflect.ownKeys(methods)) Object.defineProperty(call, key, { value: methods[key as keyof typeof methods], configurable: true });
+    for (const key of Reflect.ownKeys(methods))
+      Object.defineProperty(call, key, {
+        value: methods[key as keyof typeof methods],
+        configurable: true,
+      });
     return call as unknown as ElementKernel;
   }
 
   override toString(): string {
-    return `element kernel ${this.name}({ ${this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ')} })`;
+    return (
+      `element kernel ${this.name}({ ` +
+      `${this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ')} })`
+    );
   }
 }
 
 /** Blocks of 32 × 8 threads, as many as the device takes. */
 function gridOver(shape: Shape, maxGrid: readonly number[]): readonly [number, number, number] {
   const [columns = 1, rows = 1, ...outer] = [...shape].reverse();
-  return [Math.ceil(columns / 32), Math.min(maxGrid[1]!, Math.ceil(rows / 8)), Math.min(maxGrid[2]!, outer.reduce((product, extent) => product * extent, 1))];
+  return [
+    Math.ceil(columns / 32),
+    Math.min(maxGrid[1]!, Math.ceil(rows / 8)),
+    Math.min(
+      maxGrid[2]!,
+      outer.reduce((product, extent) => product * extent, 1),
+    ),
+  ];
 }

@@ -1,4 +1,7 @@
-/** How the tensors of an element kernel's call are walked together: broadcast to one shape, with as few axes as that takes. */
+/**
+ * How the tensors of an element kernel's call are walked together: broadcast to one shape, with as
+ * few axes as that takes.
+ */
 import { invalid } from '../ground/arguments.js';
 import type { ElementForm } from '../compiler/element/element-form.js';
 import { broadcastAll, broadcastTo } from '../tensor/index.js';
@@ -15,7 +18,10 @@ export interface Walk {
   readonly axes: number;
   readonly single: readonly string[];
   /** Of two axes without strides: rows and columns, and how each tensor lies in them. */
-  readonly rows?: { readonly extents: readonly [rows: number, columns: number]; readonly access: NonNullable<ElementForm['access']> };
+  readonly rows?: {
+    readonly extents: readonly [rows: number, columns: number];
+    readonly access: NonNullable<ElementForm['access']>;
+  };
 }
 
 const MOST_AXES = 4;
@@ -33,48 +39,102 @@ export function outputShape(kernel: string, tensors: readonly ShapedTensor[]): S
     const [one] = given;
     if (one === undefined) {
       const { name } = tensors.find(({ written }) => written)!;
-      throw invalid(argument(name), 'a Tensor to write to', undefined, 'It can be left out where another tensor tells its shape.');
+      throw invalid(
+        argument(name),
+        'a Tensor to write to',
+        undefined,
+        'It can be left out where another tensor tells its shape.',
+      );
     }
     return broadcastAll(given.map(({ layout }) => layout!.shape));
   }
   const { shape } = first.layout!;
   for (const { name, written, layout } of given) {
-    if (written && !sameShape(layout!.shape, shape)) throw invalid(argument(name), `a Tensor of shape ${showShape(shape)}, that of ${first.name}: outputs have one shape`, layout!.shape);
+    if (written && !sameShape(layout!.shape, shape))
+      throw invalid(
+        argument(name),
+        `a Tensor of shape ${showShape(shape)}, that of ${first.name}: outputs have one shape`,
+        layout!.shape,
+      );
   }
   return shape;
 }
 
-/** `width`: elements that one thread may have side by side. @throws CudaArgumentError where a tensor does not broadcast to the shape, or there are too many axes */
-export function walkOf(kernel: string, shape: Shape, tensors: readonly { readonly name: string; readonly layout: Layout }[], width: number): Walk {
+/**
+ * `width`: elements that one thread may have side by side. @throws CudaArgumentError where a tensor
+ * does not broadcast to the shape, or there are too many axes
+ */
+export function walkOf(
+  kernel: string,
+  shape: Shape,
+  tensors: readonly { readonly name: string; readonly layout: Layout }[],
+  width: number,
+): Walk {
   const names = tensors.map(({ name }) => name);
-  const merged = coalesceTogether(tensors.map(({ name, layout }) => stretched(kernel, name, layout, shape)));
+  const merged = coalesceTogether(
+    tensors.map(({ name, layout }) => stretched(kernel, name, layout, shape)),
+  );
   const [first] = merged;
   const axes = first!.shape.length;
   if (axes > MOST_AXES) {
-    throw invalid(`args of kernel '${kernel}'`, `tensors that are walked by at most ${MOST_AXES} axes together`, `${axes} that cannot be merged`, 'Make views contiguous() first.');
+    throw invalid(
+      `args of kernel '${kernel}'`,
+      `tensors that are walked by at most ${MOST_AXES} axes together`,
+      `${axes} that cannot be merged`,
+      'Make views contiguous() first.',
+    );
   }
   if (axes <= 1 && merged.every(({ strides: [stride = 0] }) => stride === 1 || stride === 0)) {
     const isSingle = ({ strides: [stride = 0] }: Layout): boolean => stride === 0;
-    const single = axes === 0 || first!.shape[0] === 1 ? [] : names.filter((_, at) => isSingle(merged[at]!));
-    const run = (layout: Layout, name: string): Layout => layoutOf([single.includes(name) ? 1 : (layout.shape[0] ?? 1)], [1], layout.offset);
-    return { layouts: new Map(names.map((name, at) => [name, run(merged[at]!, name)])), axes: 1, single };
+    const single =
+      axes === 0 || first!.shape[0] === 1 ? [] : names.filter((_, at) => isSingle(merged[at]!));
+    const run = (layout: Layout, name: string): Layout =>
+      layoutOf([single.includes(name) ? 1 : (layout.shape[0] ?? 1)], [1], layout.offset);
+    return {
+      layouts: new Map(names.map((name, at) => [name, run(merged[at]!, name)])),
+      axes: 1,
+      single,
+    };
   }
   if (axes === 2) {
     const extents = first!.shape as unknown as readonly [number, number];
-    const access = Object.fromEntries(names.map((name, at) => [name, rowAccessOf(extents, merged[at]!.strides[0]!, merged[at]!.strides[1]!)]));
+    const access = Object.fromEntries(
+      names.map((name, at) => [
+        name,
+        rowAccessOf(extents, merged[at]!.strides[0]!, merged[at]!.strides[1]!),
+      ]),
+    );
     if (extents[1] % width === 0 && !Object.values(access).includes('strided')) {
       const known = access as NonNullable<ElementForm['access']>;
-      return { layouts: new Map(names.map((name, at) => [name, runOf(known[name]!, extents, merged[at]!.offset)])), axes: 1, single: [], rows: { extents, access: known } };
+      return {
+        layouts: new Map(
+          names.map((name, at) => [name, runOf(known[name]!, extents, merged[at]!.offset)]),
+        ),
+        axes: 1,
+        single: [],
+        rows: { extents, access: known },
+      };
     }
   }
-  const layouts = merged.map((layout) => (axes > 1 ? layout : layoutOf([1, layout.shape[0]!], [0, layout.strides[0]!], layout.offset)));
-  return { layouts: new Map(names.map((name, at) => [name, layouts[at]!])), axes: Math.max(2, axes), single: [] };
+  const layouts = merged.map((layout) =>
+    axes > 1 ? layout : layoutOf([1, layout.shape[0]!], [0, layout.strides[0]!], layout.offset),
+  );
+  return {
+    layouts: new Map(names.map((name, at) => [name, layouts[at]!])),
+    axes: Math.max(2, axes),
+    single: [],
+  };
 }
 
 function stretched(kernel: string, name: string, layout: Layout, shape: Shape): Layout {
   try {
     return broadcastTo(layout, shape as never);
   } catch (error) {
-    throw invalid(`args.${name} of kernel '${kernel}'`, `a Tensor that broadcasts to ${showShape(shape)}, the shape of the outputs`, layout.shape, (error as Error).message);
+    throw invalid(
+      `args.${name} of kernel '${kernel}'`,
+      `a Tensor that broadcasts to ${showShape(shape)}, the shape of the outputs`,
+      layout.shape,
+      (error as Error).message,
+    );
   }
 }

@@ -6,10 +6,18 @@ import type { DeviceOp, Given } from '../ops/index.js';
 import type { Shape, Tensor } from '../tensor/index.js';
 import type { ClosingResults } from '../tensor/results.js';
 import type { GpuWith } from './body-types.js';
-import type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
+import type {
+  HostValue,
+  StructDeclaration,
+  StructFields,
+  StructValue,
+} from './struct-declaration.js';
 import type { Uses } from './uses.js';
 
-/** What a parameter of an element kernel is declared as: a dtype or struct for a scalar, or a tensor of a dtype. */
+/**
+ * What a parameter of an element kernel is declared as: a dtype or struct for a scalar, or a tensor
+ * of a dtype.
+ */
 export type ElementParam = DType | PointerParam | StructDeclaration;
 
 /** Parameters by name. */
@@ -17,26 +25,49 @@ export type ElementParams = Readonly<Record<string, ElementParam>>;
 
 type Element<D extends DTypeName> = D extends 'bool' ? boolean : number;
 
-type NamesOf<S extends ElementParams, A extends Access> = { [K in keyof S]: S[K] extends PointerParam<DTypeName, infer B> ? (B extends A ? K : never) : never }[keyof S];
+type NamesOf<S extends ElementParams, A extends Access> = {
+  [K in keyof S]: S[K] extends PointerParam<DTypeName, infer B> ? (B extends A ? K : never) : never;
+}[keyof S];
 
 /** Names of the tensors that are written. */
 export type OutputNames<S extends ElementParams> = NamesOf<S, 'output' | 'inout'>;
 
 type Fields<F extends StructFields> = { readonly [K in keyof F]: Element<F[K]['name']> };
 
-type ElementOf<P> = P extends PointerParam<infer D> ? Element<D> : P extends StructDeclaration<infer F> ? Fields<F> : P extends DType<infer D> ? Element<D> : never;
+type ElementOf<P> =
+  P extends PointerParam<infer D>
+    ? Element<D>
+    : P extends StructDeclaration<infer F>
+      ? Fields<F>
+      : P extends DType<infer D>
+        ? Element<D>
+        : never;
 
-/** The first parameter of a body: each tensor's element, and scalars. What is only written has none. */
-export type BodyElements<S extends ElementParams> = { readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]: ElementOf<S[K]> };
+/**
+ * The first parameter of a body: each tensor's element, and scalars. What is only written has none.
+ */
+export type BodyElements<S extends ElementParams> = {
+  readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]: ElementOf<S[K]>;
+};
 
 /** A shape for each tensor. */
-export type TensorShapes<S extends ElementParams> = { readonly [K in keyof S as S[K] extends PointerParam ? K : never]: readonly number[] };
+export type TensorShapes<S extends ElementParams> = {
+  readonly [K in keyof S as S[K] extends PointerParam ? K : never]: readonly number[];
+};
 
-type IsOne<T, U = T> = [T] extends [never] ? false : T extends unknown ? ([U] extends [T] ? true : false) : never;
+type IsOne<T, U = T> = [T] extends [never]
+  ? false
+  : T extends unknown
+    ? [U] extends [T]
+      ? true
+      : false
+    : never;
 
 /** What a body gives: the output's element; of several outputs an object of them. */
 export type ElementResult<S extends ElementParams> =
-  IsOne<OutputNames<S>> extends true ? ElementOf<S[OutputNames<S>]> : { readonly [K in OutputNames<S>]: ElementOf<S[K]> };
+  IsOne<OutputNames<S>> extends true
+    ? ElementOf<S[OutputNames<S>]>
+    : { readonly [K in OutputNames<S>]: ElementOf<S[K]> };
 
 /** What a body that does not know of threads finds of `gpu`. */
 export type ArithmeticGpu = Pick<Gpu, (typeof ARITHMETIC_NAMES)[number]>;
@@ -45,7 +76,10 @@ export type ArithmeticGpu = Pick<Gpu, (typeof ARITHMETIC_NAMES)[number]>;
 export interface ElementGpu extends ArithmeticGpu {
   /** Number of the element in row-major order of the outputs' shape. */
   readonly index: number;
-  /** Index along each axis of the outputs' shape. The axis has to be known when the kernel is compiled. */
+  /**
+   * Index along each axis of the outputs' shape. The axis has to be known when the kernel is
+   * compiled.
+   */
   readonly coordinates: readonly number[];
 }
 
@@ -53,15 +87,31 @@ export interface ElementGpu extends ArithmeticGpu {
 export type ElementGpuWith<U extends Uses> = ElementGpu & Omit<GpuWith<U>, keyof Gpu>;
 
 type CallArgument<P extends ElementParam> =
-  P extends PointerParam<infer D> ? Tensor<D, Shape>
-    : P extends StructDeclaration<infer F> ? Readonly<StructValue<F>>
-      : P extends DType<infer D> ? HostValue<D> : never;
+  P extends PointerParam<infer D>
+    ? Tensor<D, Shape>
+    : P extends StructDeclaration<infer F>
+      ? Readonly<StructValue<F>>
+      : P extends DType<infer D>
+        ? HostValue<D>
+        : never;
 
-/** What a call takes: each argument, or an operation that gives it. What is only written may be left out. */
-export type ElementArguments<S extends ElementParams> =
-  & { readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> }
-  & { readonly [K in NamesOf<S, 'output'>]?: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
+/**
+ * What a call takes: each argument, or an operation that gives it. What is only written may be left
+ * out.
+ */
+export type ElementArguments<S extends ElementParams> = {
+  readonly [K in Exclude<keyof S, NamesOf<S, 'output'>>]:
+    CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>>;
+} & { readonly [K in NamesOf<S, 'output'>]?: CallArgument<S[K]> | DeviceOp<CallArgument<S[K]>> };
 
-/** What a call gives: what was passed, and new tensors for what was left out. Closing it closes what the call and its operations made. */
-export type ElementCallResult<S extends ElementParams, A> =
-  { -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A ? Given<A[K]> : S[K & keyof S] extends PointerParam<infer D> ? Tensor<D, Shape> : never } & ClosingResults<keyof A | NamesOf<S, 'output'>>;
+/**
+ * What a call gives: what was passed, and new tensors for what was left out. Closing it closes what
+ * the call and its operations made.
+ */
+export type ElementCallResult<S extends ElementParams, A> = {
+  -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A
+    ? Given<A[K]>
+    : S[K & keyof S] extends PointerParam<infer D>
+      ? Tensor<D, Shape>
+      : never;
+} & ClosingResults<keyof A | NamesOf<S, 'output'>>;

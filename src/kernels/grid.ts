@@ -1,4 +1,7 @@
-/** Grid and block of a launch: as they were given, as partitions say, or one thread for each element of the largest output. */
+/**
+ * Grid and block of a launch: as they were given, as partitions say, or one thread for each element
+ * of the largest output.
+ */
 import { CudaArgumentError } from '../core/index.js';
 import type { DeviceProperties, Dimensions } from '../core/index.js';
 import { checkInteger, invalid, isList } from '../ground/arguments.js';
@@ -25,21 +28,36 @@ export interface GivenShape {
   readonly block: Dimensions;
 }
 
-/** Threads of a block where nobody said it: known before the arguments are, so that code can be made for it. */
+/**
+ * Threads of a block where nobody said it: known before the arguments are, so that code can be made
+ * for it.
+ */
 export function usualBlock(parameters: readonly Parameter[]): Dimensions {
-  const ranks = parameters.flatMap(({ entry }) => (entry.kind === 'tensor' && entry.access !== 'input' ? [entry.rank] : []));
+  const ranks = parameters.flatMap(({ entry }) =>
+    entry.kind === 'tensor' && entry.access !== 'input' ? [entry.rank] : [],
+  );
   return ranks.length === 0 || ranks.includes(1) ? LINE : PLANE;
 }
 
 /**
  * Undefined where there is nothing to do: all outputs are empty, and no grid was given.
  *
- * @throws CudaArgumentError where there are no outputs to infer the grid from, or it is beyond the device's limits
+ * @throws CudaArgumentError where there are no outputs to infer the grid from, or it is beyond the
+ *   device's limits
  */
 export function launchShape(
-  kernel: string, parameters: readonly Parameter[], args: readonly unknown[], values: readonly PassedValue[], given: GivenShape, limits: DeviceProperties,
+  kernel: string,
+  parameters: readonly Parameter[],
+  args: readonly unknown[],
+  values: readonly PassedValue[],
+  given: GivenShape,
+  limits: DeviceProperties,
 ): LaunchShape | undefined {
-  const grid = gridOfPartitions(kernel, given.grid, args.filter((arg) => arg instanceof Partitioned));
+  const grid = gridOfPartitions(
+    kernel,
+    given.grid,
+    args.filter((arg) => arg instanceof Partitioned),
+  );
   const { block } = given;
   if (grid !== undefined) return { grid, block };
   const largest = largestOutput(parameters, values);
@@ -48,23 +66,42 @@ export function launchShape(
   const over = blocks.findIndex((count, axis) => count > limits.maxGrid[axis]!);
   if (over >= 0) {
     throw invalid(
-      'options.grid', `at most ${limits.maxGrid[over]} blocks along ${'xyz'[over]!}`, `${blocks.join(' × ')}, one thread for each element of the largest output`,
+      'options.grid',
+      `at most ${limits.maxGrid[over]} blocks along ${'xyz'[over]!}`,
+      `${blocks.join(' × ')}, one thread for each element of the largest output`,
       'Give { grid } and let each thread do several elements in a loop over gpu.globalSize.',
     );
   }
   return blocks[1] === 1 && blocks[2] === 1 ? { grid: blocks[0], block } : { grid: blocks, block };
 }
 
-/** Blocks with one thread for each element of a shape. @throws CudaArgumentError where there is none */
-export function gridOver(kernel: string, shape: readonly number[] | undefined, block: Dimensions): Three {
+/**
+ * Blocks with one thread for each element of a shape. @throws CudaArgumentError where there is none
+ */
+export function gridOver(
+  kernel: string,
+  shape: readonly number[] | undefined,
+  block: Dimensions,
+): Three {
   if (shape === undefined) {
-    throw invalid('options.grid', `the number of blocks of kernel '${kernel}'`, undefined, 'It is inferred from the outputs only, and this kernel has none: write kernel(args, { grid }).');
+    throw invalid(
+      'options.grid',
+      `the number of blocks of kernel '${kernel}'`,
+      undefined,
+      'It is inferred from the outputs only, and this kernel has none: write kernel(args, { ' +
+        'grid }).',
+    );
   }
   const threads = three(block);
-  return extentsOf(shape).map((extent, axis) => Math.ceil(extent / threads[axis]!)) as unknown as Three;
+  return extentsOf(shape).map((extent, axis) =>
+    Math.ceil(extent / threads[axis]!),
+  ) as unknown as Three;
 }
 
-function largestOutput(parameters: readonly Parameter[], values: readonly PassedValue[]): PassedTensor | undefined {
+function largestOutput(
+  parameters: readonly Parameter[],
+  values: readonly PassedValue[],
+): PassedTensor | undefined {
   let largest: PassedTensor | undefined;
   values.forEach((value, index) => {
     const { entry } = parameters[index]!;
@@ -92,23 +129,50 @@ export function threadsOf({ grid, block }: LaunchShape): number {
 }
 
 /** What a launch, or a simulation, was told of its shape. @throws CudaArgumentError */
-export function checkShapeOptions({ grid, block, sharedBytes }: { readonly grid?: unknown; readonly block?: unknown; readonly sharedBytes?: unknown }): void {
+export function checkShapeOptions({
+  grid,
+  block,
+  sharedBytes,
+}: {
+  readonly grid?: unknown;
+  readonly block?: unknown;
+  readonly sharedBytes?: unknown;
+}): void {
   checkDimensions('options.grid', grid, 'blocks');
   checkDimensions('options.block', block, 'threads');
-  if (sharedBytes !== undefined) checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
+  if (sharedBytes !== undefined)
+    checkInteger('options.sharedBytes', sharedBytes, 0, 2 ** 31 - 1, 'bytes');
 }
 
 /** @throws CudaArgumentError where the kernel has shared memory whose bytes nobody gives */
-export function checkDynamicShared(kernel: string, dynamicShared: boolean, sharedBytes: number | undefined): void {
+export function checkDynamicShared(
+  kernel: string,
+  dynamicShared: boolean,
+  sharedBytes: number | undefined,
+): void {
   if (!dynamicShared || sharedBytes !== undefined) return;
-  throw new CudaArgumentError('options.sharedBytes', `options.sharedBytes: kernel '${kernel}' has gpu.dynamicShared, whose bytes the launch gives. Write ${kernel}(args, { sharedBytes }).`);
+  throw new CudaArgumentError(
+    'options.sharedBytes',
+    `options.sharedBytes: kernel '${kernel}' has gpu.dynamicShared, whose bytes the launch ` +
+      `gives. Write ${kernel}(args, { sharedBytes }).`,
+  );
 }
 
-/** A number, or one to three. How many a device allows is looked at when it is launched there. @throws CudaArgumentError */
-export function checkDimensions(argument: string, value: unknown, unit: 'blocks' | 'threads'): asserts value is Dimensions | undefined {
+/**
+ * A number, or one to three. How many a device allows is looked at when it is launched there.
+ * @throws CudaArgumentError
+ */
+export function checkDimensions(
+  argument: string,
+  value: unknown,
+  unit: 'blocks' | 'threads',
+): asserts value is Dimensions | undefined {
   if (value === undefined) return;
   const most = unit === 'blocks' ? 2 ** 31 - 1 : Number.MAX_SAFE_INTEGER;
-  if (isList(value) && value.length >= 1 && value.length <= 3) [...value].forEach((each, axis) => { checkInteger(`${argument}[${axis}]`, each, 1, most, unit); });
+  if (isList(value) && value.length >= 1 && value.length <= 3)
+    [...value].forEach((each, axis) => {
+      checkInteger(`${argument}[${axis}]`, each, 1, most, unit);
+    });
   else if (typeof value === 'number') checkInteger(argument, value, 1, most, unit);
   else throw invalid(argument, 'a number or an array of one to three numbers', value);
 }

@@ -1,4 +1,7 @@
-/** Arrays of the host, which simulations take where calls take tensors: how they lie, and whether two share elements. */
+/**
+ * Arrays of the host, which simulations take where calls take tensors: how they lie, and whether
+ * two share elements.
+ */
 import { CudaArgumentError } from '../core/index.js';
 import { invalid, show, valueNamed } from '../ground/arguments.js';
 import { isArrayBuffer, isSharedArrayBuffer } from '../ground/other-realms.js';
@@ -13,7 +16,8 @@ type HostMemory = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 const isMemory = (value: unknown): value is HostMemory =>
   ArrayBuffer.isView(value) || isArrayBuffer(value) || isSharedArrayBuffer(value);
 
-const hasShape = (value: unknown): value is SimulatedTensor => typeof value === 'object' && value !== null && 'data' in value && 'shape' in value;
+const hasShape = (value: unknown): value is SimulatedTensor =>
+  typeof value === 'object' && value !== null && 'data' in value && 'shape' in value;
 
 const dataOf = (value: unknown): unknown => (hasShape(value) ? value.data : value);
 
@@ -30,26 +34,64 @@ function elementBytes(data: HostMemory, { entry }: Parameter): number {
  */
 export function hostLayout(kernel: string, parameter: Parameter, value: unknown): Layout {
   const argument = `args.${parameter.name} of kernel '${kernel}'`;
-  if (isMemory(value)) return contiguous([Math.floor(value.byteLength / elementBytes(value, parameter))]);
+  if (isMemory(value))
+    return contiguous([Math.floor(value.byteLength / elementBytes(value, parameter))]);
   if (!hasShape(value)) throw invalid(argument, 'a typed array, or { data, shape }', value);
-  const { shape, strides, offset = 0 }: { readonly shape: unknown; readonly strides?: unknown; readonly offset?: unknown } = value;
+  const {
+    shape,
+    strides,
+    offset = 0,
+  }: { readonly shape: unknown; readonly strides?: unknown; readonly offset?: unknown } = value;
   const isWhole = (each: unknown): boolean => Number.isInteger(each);
-  if (!Array.isArray(shape) || ![...(shape as number[])].every((extent) => isWhole(extent) && extent >= 0)) throw invalid(`${argument}: shape`, 'a list of whole numbers from 0, the length of each axis', shape);
-  if (!isWhole(offset) || (offset as number) < 0) throw invalid(`${argument}: offset`, 'a whole number from 0, of the element that the tensor begins at', offset);
+  if (
+    !Array.isArray(shape) ||
+    ![...(shape as number[])].every((extent) => isWhole(extent) && extent >= 0)
+  )
+    throw invalid(
+      `${argument}: shape`,
+      'a list of whole numbers from 0, the length of each axis',
+      shape,
+    );
+  if (!isWhole(offset) || (offset as number) < 0)
+    throw invalid(
+      `${argument}: offset`,
+      'a whole number from 0, of the element that the tensor begins at',
+      offset,
+    );
   const dense = contiguous(shape as number[], offset as number);
   if (strides === undefined) return dense;
-  if (!Array.isArray(strides) || strides.length !== shape.length || ![...(strides as unknown[])].every(isWhole)) throw invalid(`${argument}: strides`, 'a whole number for each axis, in elements', strides);
+  if (
+    !Array.isArray(strides) ||
+    strides.length !== shape.length ||
+    ![...(strides as unknown[])].every(isWhole)
+  )
+    throw invalid(`${argument}: strides`, 'a whole number for each axis, in elements', strides);
   return { ...dense, strides: strides as number[] };
 }
 
 /** Where an argument's bytes are. What is no memory is refused where the kernel is given it. */
-function bytesOf(kernel: string, parameter: Parameter, value: unknown): { readonly memory: ArrayBufferLike; readonly layout: Layout } | undefined {
+function bytesOf(
+  kernel: string,
+  parameter: Parameter,
+  value: unknown,
+): { readonly memory: ArrayBufferLike; readonly layout: Layout } | undefined {
   const data = dataOf(value);
   if (!isMemory(data)) return undefined;
   const { shape, strides, offset } = hostLayout(kernel, parameter, value);
   const bytes = elementBytes(data, parameter);
-  const [memory, first] = ArrayBuffer.isView(data) ? [data.buffer, data.byteOffset] as const : [data, 0] as const;
-  return { memory, layout: coalesce(layoutOf([...shape, bytes], [...strides.map((stride) => stride * bytes), 1], first + offset * bytes)) };
+  const [memory, first] = ArrayBuffer.isView(data)
+    ? ([data.buffer, data.byteOffset] as const)
+    : ([data, 0] as const);
+  return {
+    memory,
+    layout: coalesce(
+      layoutOf(
+        [...shape, bytes],
+        [...strides.map((stride) => stride * bytes), 1],
+        first + offset * bytes,
+      ),
+    ),
+  };
 }
 
 /**
@@ -57,16 +99,31 @@ function bytesOf(kernel: string, parameter: Parameter, value: unknown): { readon
  *
  * @throws CudaArgumentError
  */
-export function checkArraysTogether(kernel: string, parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): void {
-  const places = parameters.map((parameter) => (parameter.entry.kind === 'tensor' ? bytesOf(kernel, parameter, valueNamed(args, parameter.name)) : undefined));
+export function checkArraysTogether(
+  kernel: string,
+  parameters: readonly Parameter[],
+  args: Readonly<Record<string, unknown>>,
+): void {
+  const places = parameters.map((parameter) =>
+    parameter.entry.kind === 'tensor'
+      ? bytesOf(kernel, parameter, valueNamed(args, parameter.name))
+      : undefined,
+  );
   for (const [at, { name, entry }] of parameters.entries()) {
     const own = places[at];
     if (own === undefined || entry.kind !== 'tensor' || entry.access === 'input') continue;
-    const other = parameters.find((_, index) => index !== at && places[index]?.memory === own.memory && overlaps(own.layout, places[index].layout));
+    const other = parameters.find(
+      (_, index) =>
+        index !== at &&
+        places[index]?.memory === own.memory &&
+        overlaps(own.layout, places[index].layout),
+    );
     if (other === undefined) continue;
     throw new CudaArgumentError(
       `args.${name}`,
-      `args.${name} of kernel '${kernel}' is written and overlaps args.${other.name}: ${show(dataOf(args[name]))} and ${show(dataOf(args[other.name]))}. Pass arrays that share no elements; copy one with slice() where they have to.`,
+      `args.${name} of kernel '${kernel}' is written and overlaps args.${other.name}: ` +
+        `${show(dataOf(args[name]))} and ${show(dataOf(args[other.name]))}. Pass arrays that ` +
+        'share no elements; copy one with slice() where they have to.',
     );
   }
 }

@@ -1,29 +1,89 @@
 /**
- * Kernels written in TypeScript: what they are declared by, how they are compiled, kept and launched.
+ * Kernels written in TypeScript: what they are declared by, how they are compiled, kept and
+ * launched.
  *
  * @packageDocumentation
  */
-export type { BodyArguments, BodyTensor, CallArguments, CallResult, GpuWith, ReadElements, WrittenElements } from './body-types.js';
+export type {
+  BodyArguments,
+  BodyTensor,
+  CallArguments,
+  CallResult,
+  GpuWith,
+  ReadElements,
+  WrittenElements,
+} from './body-types.js';
 export type { CompileTarget } from './compiler.js';
 export { DeviceFunction, deviceFunction } from './device-function.js';
 export type { DeviceSignature } from './device-function.js';
 export { elementKernel } from './element-kernel.js';
-export type { ElementKernel, ElementKernelChanges, ElementKernelOptions } from './element-kernel.js';
-export type { ArithmeticGpu, BodyElements, ElementArguments, ElementCallResult, ElementGpu, ElementGpuWith, ElementParam, ElementParams, ElementResult, TensorShapes } from './element-types.js';
+export type {
+  ElementKernel,
+  ElementKernelChanges,
+  ElementKernelOptions,
+} from './element-kernel.js';
+export type {
+  ArithmeticGpu,
+  BodyElements,
+  ElementArguments,
+  ElementCallResult,
+  ElementGpu,
+  ElementGpuWith,
+  ElementParam,
+  ElementParams,
+  ElementResult,
+  TensorShapes,
+} from './element-types.js';
 export { kernel } from './kernel.js';
-export type { CallOptions, CodeOptions, KernelChanges, KernelCodeOptions, KernelFunction, KernelOptions, KernelTarget, LaunchDefaults, OtherUses } from './kernel.js';
+export type {
+  CallOptions,
+  CodeOptions,
+  KernelChanges,
+  KernelCodeOptions,
+  KernelFunction,
+  KernelOptions,
+  KernelTarget,
+  LaunchDefaults,
+  OtherUses,
+} from './kernel.js';
 export { inout, input, output } from './parameters.js';
 export type { KernelParam, KernelParams, Rank, StructsParam, TensorParam } from './parameters.js';
 export type { KernelReport } from './report.js';
-export type { Candidate, Comparison, ShapedTuneOptions, ShapedTuning, TuneOptions, TuneSettings, TunedCandidate, Tuning } from './tuning.js';
+export type {
+  Candidate,
+  Comparison,
+  ShapedTuneOptions,
+  ShapedTuning,
+  TuneOptions,
+  TuneSettings,
+  TunedCandidate,
+  Tuning,
+} from './tuning.js';
 export type { SimulatedArguments, SimulatedTensor, SimulationOptions } from './simulation.js';
 export { SimulationError } from '../compiler/simulate/failure.js';
 export type { ShapedCallOptions } from './shaped-kernel.js';
 export { struct } from './struct-declaration.js';
-export type { HostValue, StructDeclaration, StructFields, StructValue } from './struct-declaration.js';
+export type {
+  HostValue,
+  StructDeclaration,
+  StructFields,
+  StructValue,
+} from './struct-declaration.js';
 export { tileKernel } from './tile-kernel.js';
 export type { TensorAxes, TileExtent, TileSize } from './tile-cuts.js';
 export type { TileKernel, TileKernelChanges, TileKernelOptions } from './tile-kernel.js';
-export type { LoadedTile, OtherTile, StoredTile, Tile, TileArguments, TileAxesOption, TileExtents, TileLoops, TileStep, TileWith, WalkedAxis } from './tile-types.js';
+export type {
+  LoadedTile,
+  OtherTile,
+  StoredTile,
+  Tile,
+  TileArguments,
+  TileAxesOption,
+  TileExtents,
+  TileLoops,
+  TileStep,
+  TileWith,
+  WalkedAxis,
+} from './tile-types.js';
 export type { Usable, Uses } from './uses.js';
 export type { Gpu, KernelArray } from '../compiler/gpu.js';

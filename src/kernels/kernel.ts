@@ -1,5 +1,6 @@
 /**
- * Kernels written in TypeScript: a function's text, compiled to PTX when it is first launched, and launched by calling it.
+ * Kernels written in TypeScript: a function's text, compiled to PTX when it is first launched, and
+ * launched by calling it.
  */
 import { inspect } from 'node:util';
 
@@ -16,13 +17,28 @@ import { Partitioned } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { whenLoaded } from '../tensor/loaded-kernels.js';
 import { captureStack } from '../core/call-stack.js';
-import { alignedTensors, argumentsInOrder, checkTogether, deviceAmong, indexTypeFor, isStill, passed } from './call-arguments.js';
+import {
+  alignedTensors,
+  argumentsInOrder,
+  checkTogether,
+  deviceAmong,
+  indexTypeFor,
+  isStill,
+  passed,
+} from './call-arguments.js';
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
 import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget } from './compiler.js';
 import { textOfFunction } from './device-function.js';
 import { disassemble } from './disassembler.js';
-import { checkDynamicShared, checkShapeOptions, launchShape, three, threadsOf, usualBlock } from './grid.js';
+import {
+  checkDynamicShared,
+  checkShapeOptions,
+  launchShape,
+  three,
+  threadsOf,
+  usualBlock,
+} from './grid.js';
 import type { LaunchShape } from './grid.js';
 import { loadKernel, loadKernelNow, targetOf } from './loaded-kernel.js';
 import type { LoadedKernel, PassedValue } from './loaded-kernel.js';
@@ -45,31 +61,52 @@ const MOST_THREADS = 2 ** 31;
 
 /** How a kernel is launched where the call does not say it. */
 export interface LaunchDefaults {
-  /** Blocks. Default: one thread for each element of the largest output, with x along its last axis; one block for each tile of a partition. */
+  /**
+   * Blocks. Default: one thread for each element of the largest output, with x along its last axis;
+   * one block for each tile of a partition.
+   */
   readonly grid?: Dimensions;
-  /** Threads of one block. Default: 256, and 32 × 8 where the largest output is indexed by several axes. */
+  /**
+   * Threads of one block. Default: 256, and 32 × 8 where the largest output is indexed by several
+   * axes.
+   */
   readonly block?: Dimensions;
   /** Bytes of `gpu.dynamicShared`. */
   readonly sharedBytes?: number;
-  /** Type of lengths, strides and global indices. Default: i64 where a tensor has 2^31 elements or more, else i32. */
+  /**
+   * Type of lengths, strides and global indices. Default: i64 where a tensor has 2^31 elements or
+   * more, else i32.
+   */
   readonly index?: IndexType;
-  /** Whether each index into a tensor is looked at: one outside of it fails the launch as an assertion does. Default: false. */
+  /**
+   * Whether each index into a tensor is looked at: one outside of it fails the launch as an
+   * assertion does. Default: false.
+   */
   readonly checks?: boolean;
   /**
-   * Whether the code says which line of your file each instruction comes from, for profilers, assertions and the checks of the CPU
-   * device. Default: with `checks`, where there is a `console.assert`, and on a device that checks. CU_JIT_GENERATE_LINE_INFO
+   * Whether the code says which line of your file each instruction comes from, for profilers,
+   * assertions and the checks of the CPU device. Default: with `checks`, where there is a
+   * `console.assert`, and on a device that checks. CU_JIT_GENERATE_LINE_INFO
    */
   readonly lineInfo?: boolean;
 }
 
 /** What {@link kernel} takes beside the body. */
 export interface KernelOptions<U extends Uses = Uses> extends LaunchDefaults {
-  /** Constants, lists of them and device functions, which the body finds in its second parameter. */
+  /**
+   * Constants, lists of them and device functions, which the body finds in its second parameter.
+   */
   readonly uses?: U;
 }
 
 /** Other values for what a kernel uses. */
-export type OtherUses<U extends Uses> = { readonly [K in keyof U]?: U[K] extends number | bigint ? number | bigint : U[K] extends boolean ? boolean : U[K] };
+export type OtherUses<U extends Uses> = {
+  readonly [K in keyof U]?: U[K] extends number | bigint
+    ? number | bigint
+    : U[K] extends boolean
+      ? boolean
+      : U[K];
+};
 
 /** What {@link KernelFunction.with} changes. */
 export interface KernelChanges<U extends Uses = Uses> extends LaunchDefaults {
@@ -77,7 +114,8 @@ export interface KernelChanges<U extends Uses = Uses> extends LaunchDefaults {
 }
 
 /** How one launch differs. */
-export interface CallOptions extends LaunchDefaults, Pick<LaunchOptions, 'cluster' | 'programmatic' | 'priority'> {
+export interface CallOptions
+  extends LaunchDefaults, Pick<LaunchOptions, 'cluster' | 'programmatic' | 'priority'> {
   /** Where it runs, if no argument says it: a kernel of numbers only. */
   readonly device?: AnyDevice;
 }
@@ -94,51 +132,75 @@ export type KernelCodeOptions = CodeOptions & Pick<LaunchDefaults, 'block'>;
 /** A kernel written in TypeScript. Made by {@link kernel}. */
 export interface KernelFunction<S extends KernelParams = KernelParams, U extends Uses = Uses> {
   /**
-   * Its launch as an operation: arguments by name, each a value or an operation that gives it. It gives what was passed, by
-   * the same names. cuLaunchKernel
+   * Its launch as an operation: arguments by name, each a value or an operation that gives it. It
+   * gives what was passed, by the same names. cuLaunchKernel
    *
-   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take; when run, for what operations gave,
-   * and CudaCompileError where the body is no kernel
+   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take; when
+   *   run, for what operations gave, and CudaCompileError where the body is no kernel
    */
-  <A extends CallArguments<S>>(args: A & NoOthers<S, A>, options?: CallOptions): DeviceOp<CallResult<A>>;
+  <A extends CallArguments<S>>(
+    args: A & NoOthers<S, A>,
+    options?: CallOptions,
+  ): DeviceOp<CallResult<A>>;
 
   readonly name: string;
-  /** The same kernel with other constants or launched in another way. Each set of constants is compiled by itself. */
+  /**
+   * The same kernel with other constants or launched in another way. Each set of constants is
+   * compiled by itself.
+   */
   with(changes: KernelChanges<U>): KernelFunction<S, U>;
-  /** Compiles and loads it, so that the first launch need not. Rejects with CudaCompileError where the body is no kernel */
+  /**
+   * Compiles and loads it, so that the first launch need not. Rejects with CudaCompileError where
+   * the body is no kernel
+   */
   prepare(device: AnyDevice, options?: KernelCodeOptions): Promise<void>;
-  /** The PTX that it is compiled to, for a device or a compute capability. Rejects with CudaCompileError where the body is no kernel */
+  /**
+   * The PTX that it is compiled to, for a device or a compute capability. Rejects with
+   * CudaCompileError where the body is no kernel
+   */
   ptx(target: KernelTarget, options?: KernelCodeOptions): Promise<string>;
   /**
-   * Machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. It comes from the driver's linker, the
-   * one compiler that gives its code away; what is launched is compiled as a whole program, and differs in details. Rejects with
-   * ERR_CUDA_UNSUPPORTED where there is no disassembler, and on the CPU device
+   * Machine code that the GPU's driver makes of it, as text: by nvdisasm or cuobjdump. It comes
+   * from the driver's linker, the one compiler that gives its code away; what is launched is
+   * compiled as a whole program, and differs in details. Rejects with ERR_CUDA_UNSUPPORTED where
+   * there is no disassembler, and on the CPU device
    */
   sass(device: AnyDevice, options?: KernelCodeOptions): Promise<string>;
-  /** Registers, memory and occupancy on a device. cuFuncGetAttribute, cuOccupancyMaxActiveBlocksPerMultiprocessor */
+  /**
+   * Registers, memory and occupancy on a device. cuFuncGetAttribute,
+   * cuOccupancyMaxActiveBlocksPerMultiprocessor
+   */
   report(device: AnyDevice, options?: LaunchDefaults): Promise<KernelReport>;
   /**
-   * The fastest of several sets of constants and blocks, measured on the arguments' device with these arguments. What the
-   * kernel writes is copied first, so that the arguments stay as they are. The choice is kept on disk, for the device, its
-   * driver, the kernel's source and the arguments' shapes; before it is used again its results are compared with the first
-   * candidate's. Rejects where the first candidate cannot be run
+   * The fastest of several sets of constants and blocks, measured on the arguments' device with
+   * these arguments. What the kernel writes is copied first, so that the arguments stay as they
+   * are. The choice is kept on disk, for the device, its driver, the kernel's source and the
+   * arguments' shapes; before it is used again its results are compared with the first candidate's.
+   * Rejects where the first candidate cannot be run
    */
-  tune<A extends CallArguments<S>>(args: A & NoOthers<S, A>, options: TuneOptions<U>): Promise<Tuning<S, U>>;
+  tune<A extends CallArguments<S>>(
+    args: A & NoOthers<S, A>,
+    options: TuneOptions<U>,
+  ): Promise<Tuning<S, U>>;
   /**
-   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit: breakpoints and errors are in your own file. What a
-   * device would do without a word is an error: an index outside of an array, a barrier that a thread does not come to. For
-   * small grids: a thread takes microseconds. Gives what was passed
+   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit:
+   * breakpoints and errors are in your own file. What a device would do without a word is an error:
+   * an index outside of an array, a barrier that a thread does not come to. For small grids: a
+   * thread takes microseconds. Gives what was passed
    *
    * Rejects with CudaCompileError, CudaArgumentError, SimulationError
    */
-  simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>, options?: SimulationOptions): Promise<A>;
+  simulate<A extends SimulatedArguments<S>>(
+    args: A & NoOthers<S, A>,
+    options?: SimulationOptions,
+  ): Promise<A>;
 }
 
 /**
- * A kernel in TypeScript. The body runs once for each thread, on the device: its text is compiled to PTX when the kernel is
- * first launched there, and kept in memory and on disk. Everything that it uses comes from its two parameters: the arguments,
- * and `gpu` with indices, casts, shared memory, barriers and what `options.uses` lists; beside them there is only `Math`,
- * and `console`.
+ * A kernel in TypeScript. The body runs once for each thread, on the device: its text is compiled
+ * to PTX when the kernel is first launched there, and kept in memory and on disk. Everything that
+ * it uses comes from its two parameters: the arguments, and `gpu` with indices, casts, shared
+ * memory, barriers and what `options.uses` lists; beside them there is only `Math`, and `console`.
  *
  * ```ts
  * const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
@@ -149,11 +211,15 @@ export interface KernelFunction<S extends KernelParams = KernelParams, U extends
  * ```
  *
  * @param name of the kernel in PTX, errors and traces
- * @param signature what each parameter is: a dtype, a struct, a tensor that is read, written or both
+ * @param signature what each parameter is: a dtype, a struct, a tensor that is read, written or
+ *   both
  * @throws CudaArgumentError for what is no signature, and functions without a text
  */
 export function kernel<const S extends KernelParams, U extends Uses = Record<never, never>>(
-  name: string, signature: S, body: (args: BodyArguments<S>, gpu: GpuWith<U>) => void, options: KernelOptions<U> = {},
+  name: string,
+  signature: S,
+  body: (args: BodyArguments<S>, gpu: GpuWith<U>) => void,
+  options: KernelOptions<U> = {},
 ): KernelFunction<S, U> {
   checkName('name', name, 'a kernel');
   const parameters = parametersOf(signature);
@@ -161,11 +227,22 @@ export function kernel<const S extends KernelParams, U extends Uses = Record<nev
   checkOptions('options', options, ['uses', ...DEFAULTS]);
   const definition = { name, text, signature: signatureOf(parameters), site: captureStack(kernel) };
   const { uses, ...defaults } = options;
-  return new Defined(parameters, new Variant(definition, usedOf('options.uses', uses)), checkedDefaults(defaults)).callable() as unknown as KernelFunction<S, U>;
+  return new Defined(
+    parameters,
+    new Variant(definition, usedOf('options.uses', uses)),
+    checkedDefaults(defaults),
+  ).callable() as unknown as KernelFunction<S, U>;
 }
 
 const NONE: readonly string[] = [];
-const DEFAULTS = ['grid', 'block', 'sharedBytes', 'index', 'checks', 'lineInfo'] as const satisfies (keyof LaunchDefaults)[];
+const DEFAULTS = [
+  'grid',
+  'block',
+  'sharedBytes',
+  'index',
+  'checks',
+  'lineInfo',
+] as const satisfies (keyof LaunchDefaults)[];
 const CODE_OPTIONS = ['index', 'checks', 'lineInfo'] as const satisfies (keyof CodeOptions)[];
 const KERNEL_CODE_OPTIONS = ['block', ...CODE_OPTIONS];
 const CALL_OPTIONS = [...DEFAULTS, 'cluster', 'programmatic', 'priority', 'device'];
@@ -175,7 +252,8 @@ function checkedDefaults(given: LaunchDefaults): LaunchDefaults {
   checkShapeOptions(given);
   checkBoolean('options.checks', checks);
   checkBoolean('options.lineInfo', lineInfo);
-  if (index !== undefined && index !== 'i32' && index !== 'i64') throw invalid('options.index', "'i32' or 'i64'", index);
+  if (index !== undefined && index !== 'i32' && index !== 'i64')
+    throw invalid('options.index', "'i32' or 'i64'", index);
   return given;
 }
 
@@ -201,7 +279,10 @@ export class Defined implements Tunable<KernelChanges> {
   /** What of the parameters is written. */
   private readonly writes: readonly { readonly index: number; readonly name: string }[];
   /** What the last launch on a device has found loaded, without options of its code. */
-  private readonly latest = new WeakMap<Device, { readonly index: IndexType; readonly aligned: boolean; readonly loaded: LoadedKernel }>();
+  private readonly latest = new WeakMap<
+    Device,
+    { readonly index: IndexType; readonly aligned: boolean; readonly loaded: LoadedKernel }
+  >();
 
   constructor(parameters: readonly Parameter[], variant: Variant, defaults: LaunchDefaults) {
     this.parameters = parameters;
@@ -209,9 +290,11 @@ export class Defined implements Tunable<KernelChanges> {
     this.defaults = defaults;
     this.block = defaults.block ?? usualBlock(parameters);
     this.names = parameters.map(({ name }) => name);
-    this.writes = parameters.flatMap(({ name, entry }, index) => (
-      entry.kind === 'tensor' && entry.access !== 'input' ? [{ index, name: `args.${name} of kernel '${this.name}' is written` }] : []
-    ));
+    this.writes = parameters.flatMap(({ name, entry }, index) =>
+      entry.kind === 'tensor' && entry.access !== 'input'
+        ? [{ index, name: `args.${name} of kernel '${this.name}' is written` }]
+        : [],
+    );
   }
 
   get name(): string {
@@ -228,52 +311,89 @@ export class Defined implements Tunable<KernelChanges> {
     checkedDefaults(options);
     const { name, parameters } = this;
     const given = argumentsInOrder(name, parameters, args);
-    const known = given.map((value, index) => (value instanceof DeviceOp ? undefined : passed(name, parameters[index]!, value)));
+    const known = given.map((value, index) =>
+      value instanceof DeviceOp ? undefined : passed(name, parameters[index]!, value),
+    );
     const device = options.device === undefined ? deviceAmong(given) : coreOf(options.device);
     if (device !== undefined) {
       checkTogether(name, parameters, known, device);
-      // Nearly every call is run, and the thread that loads takes longer to start than all that comes before it is needed.
+      // Nearly every call is run, and the thread that loads takes longer to start than all that
+      // comes before it is needed.
       if (!this.variant.loaded.has(device)) device.expectModule();
     }
-    const made = known.includes(undefined) ? this.names.filter((_, index) => given[index] instanceof DeviceOp) : NONE;
-    const inputs = made.length === 0 ? new Ready(given) : new Collected(given.map((value) => nodeOf(value)), name);
+    const made = known.includes(undefined)
+      ? this.names.filter((_, index) => given[index] instanceof DeviceOp)
+      : NONE;
+    const inputs =
+      made.length === 0
+        ? new Ready(given)
+        : new Collected(
+            given.map((value) => nodeOf(value)),
+            name,
+          );
     // Looked at, where it was known of what device they are. Partitions may end.
-    const looked = made.length === 0 && device !== undefined && !given.some((value) => value instanceof Partitioned) ? known as PassedValue[] : undefined;
+    const looked =
+      made.length === 0 &&
+      device !== undefined &&
+      !given.some((value) => value instanceof Partitioned)
+        ? (known as PassedValue[])
+        : undefined;
     // Awaited again, it most often has the same arguments.
     let last: PlannedLaunch | undefined;
-    return new DeviceOp(new Applied(inputs, device, `${name}(…)`, (run, values) => {
-      const plan = last?.isFor(run.device, values) === true ? last : this.plan(run, values, options, made, 'to be looked at', looked);
-      if (plan instanceof Later) return plan;
-      last = plan;
-      return plan.queue(run);
-    }));
+    return new DeviceOp(
+      new Applied(inputs, device, `${name}(…)`, (run, values) => {
+        const plan =
+          last?.isFor(run.device, values) === true
+            ? last
+            : this.plan(run, values, options, made, 'to be looked at', looked);
+        if (plan instanceof Later) return plan;
+        last = plan;
+        return plan.queue(run);
+      }),
+    );
   }
 
   /**
-   * What a run with these arguments queues. Later, where the kernel has to be loaded first: it is then queued at once.
-   * `together`: whether some share elements was looked at before, on tensors that these are views of. `looked`: what the call has found of
-   * them.
+   * What a run with these arguments queues. Later, where the kernel has to be loaded first: it is
+   * then queued at once. `together`: whether some share elements was looked at before, on tensors
+   * that these are views of. `looked`: what the call has found of them.
    */
-  plan(run: Run, args: readonly unknown[], options: CallOptions, made: readonly string[] = NONE, together: 'to be looked at' | 'looked at' = 'to be looked at', looked?: readonly PassedValue[]): PlannedLaunch | Later<unknown> {
+  plan(
+    run: Run,
+    args: readonly unknown[],
+    options: CallOptions,
+    made: readonly string[] = NONE,
+    together: 'to be looked at' | 'looked at' = 'to be looked at',
+    looked?: readonly PassedValue[],
+  ): PlannedLaunch | Later<unknown> {
     const { name, parameters, defaults } = this;
     const { device } = run;
     const still = looked?.every(isStill) === true ? looked : undefined;
-    const values = still ?? parameters.map((parameter, index) => passed(name, parameter, args[index]));
-    if (still === undefined && together === 'to be looked at') checkTogether(name, parameters, values, device);
+    const values =
+      still ?? parameters.map((parameter, index) => passed(name, parameter, args[index]));
+    if (still === undefined && together === 'to be looked at')
+      checkTogether(name, parameters, values, device);
     const result = { names: this.names, values: args, made };
     const given = { grid: options.grid ?? defaults.grid, block: options.block ?? this.block };
     const shape = launchShape(name, parameters, args, values, given, device.properties);
-    if (shape === undefined) return new PlannedLaunch(device, args, result, this.written(args), undefined);
+    if (shape === undefined)
+      return new PlannedLaunch(device, args, result, this.written(args), undefined);
     const index = this.indexType(values, shape, options.index ?? defaults.index);
     const aligned = alignedTensors(values);
-    const planned = (there: LoadedKernel): PlannedLaunch => new PlannedLaunch(device, args, result, this.written(args), {
-      kernel: there.kernel, options: this.launchOptions(there, shape, options), args: there.argumentsOf(values),
-    });
+    const planned = (there: LoadedKernel): PlannedLaunch =>
+      new PlannedLaunch(device, args, result, this.written(args), {
+        kernel: there.kernel,
+        options: this.launchOptions(there, shape, options),
+        args: there.argumentsOf(values),
+      });
     const latest = this.latest.get(device);
-    const usual = options.block === undefined && options.checks === undefined && options.lineInfo === undefined;
-    if (usual && latest?.index === index && latest.aligned === aligned) return planned(latest.loaded);
+    const usual =
+      options.block === undefined && options.checks === undefined && options.lineInfo === undefined;
+    if (usual && latest?.index === index && latest.aligned === aligned)
+      return planned(latest.loaded);
     const form = this.form(device, { ...options, index }, aligned);
-    const now = run.mode === 'block' ? loadKernelNow(device, parameters, this.variant, form) : undefined;
+    const now =
+      run.mode === 'block' ? loadKernelNow(device, parameters, this.variant, form) : undefined;
     if (now !== undefined) return planned(now);
     const { loaded, done } = loadKernel(device, parameters, this.variant, form);
     if (loaded !== undefined) {
@@ -281,25 +401,45 @@ export class Defined implements Tunable<KernelChanges> {
       return planned(loaded);
     }
     const named = { what: `kernel '${name}'`, fix: `await ${name}.prepare(device) before` };
-    return whenLoaded(run, undefined, done, named, (there) => planned(there).queue(run)) as Later<unknown>;
+    return whenLoaded(run, undefined, done, named, (there) =>
+      planned(there).queue(run),
+    ) as Later<unknown>;
   }
 
   /** Tensors and partitions that it writes: whether they may be is looked at again in each run. */
   private written(args: readonly unknown[]): { name: string; value: AnyTensor | Partitioned }[] {
-    return this.writes.map(({ index, name }) => ({ name, value: args[index] as AnyTensor | Partitioned }));
+    return this.writes.map(({ index, name }) => ({
+      name,
+      value: args[index] as AnyTensor | Partitioned,
+    }));
   }
 
-  private indexType(values: readonly PassedValue[], shape: LaunchShape, given: IndexType | undefined): IndexType {
+  private indexType(
+    values: readonly PassedValue[],
+    shape: LaunchShape,
+    given: IndexType | undefined,
+  ): IndexType {
     const needed = indexTypeFor(values);
-    if (given === 'i32' && needed === 'i64') throw invalid('options.index', "'i64', or nothing", given, `A tensor of kernel '${this.name}' has 2^31 elements or more.`);
+    if (given === 'i32' && needed === 'i64')
+      throw invalid(
+        'options.index',
+        "'i64', or nothing",
+        given,
+        `A tensor of kernel '${this.name}' has 2^31 elements or more.`,
+      );
     return given ?? (threadsOf(shape) >= MOST_THREADS ? 'i64' : needed);
   }
 
-  private launchOptions({ compiled }: LoadedKernel, { grid, block }: LaunchShape, options: CallOptions): LaunchOptions {
+  private launchOptions(
+    { compiled }: LoadedKernel,
+    { grid, block }: LaunchShape,
+    options: CallOptions,
+  ): LaunchOptions {
     const { cluster, programmatic, priority, sharedBytes = this.defaults.sharedBytes } = options;
     checkDynamicShared(this.name, compiled.dynamicShared, sharedBytes);
     return {
-      grid, block,
+      grid,
+      block,
       ...(sharedBytes === undefined ? {} : { sharedBytes }),
       ...(compiled.cooperative ? { cooperative: true } : {}),
       ...(cluster === undefined ? {} : { cluster }),
@@ -309,25 +449,45 @@ export class Defined implements Tunable<KernelChanges> {
   }
 
   with(changes: KernelChanges): Defined {
-    if ((changes as unknown) === undefined) throw invalid('changes', 'an object of uses and options', changes);
+    if ((changes as unknown) === undefined)
+      throw invalid('changes', 'an object of uses and options', changes);
     checkOptions('changes', changes, ['uses', ...DEFAULTS]);
     const { uses, ...defaults } = changes;
     const { variant } = this;
     let other = variant;
     if (uses !== undefined) {
       const names = Object.keys(variant.uses);
-      for (const name of Object.keys(uses)) if (!names.includes(name)) throw unknownName(`changes.uses.${name}`, `kernel '${this.name}' does not use`, name, names);
-      const given = Object.fromEntries(Object.entries(uses).filter(([, value]) => value !== undefined)) as Record<string, Usable>;
-      other = new Variant(variant.definition, { ...variant.uses, ...usedOf('changes.uses', given) });
+      for (const name of Object.keys(uses))
+        if (!names.includes(name))
+          throw unknownName(
+            `changes.uses.${name}`,
+            `kernel '${this.name}' does not use`,
+            name,
+            names,
+          );
+      const given = Object.fromEntries(
+        Object.entries(uses).filter(([, value]) => value !== undefined),
+      ) as Record<string, Usable>;
+      other = new Variant(variant.definition, {
+        ...variant.uses,
+        ...usedOf('changes.uses', given),
+      });
     }
     return new Defined(this.parameters, other, { ...this.defaults, ...checkedDefaults(defaults) });
   }
 
   /** The code of a launch: by default of the usual one. */
   private form(device: Device | undefined, options: KernelCodeOptions, aligned = true): CodeForm {
-    const { index = 'i32', checks = false, lineInfo = checks || this.variant.asserts || device?.isChecked === true } = { ...this.defaults, ...options };
+    const {
+      index = 'i32',
+      checks = false,
+      lineInfo = checks || this.variant.asserts || device?.isChecked === true,
+    } = { ...this.defaults, ...options };
     const block = three(options.block ?? this.block);
-    const known = options.block === undefined || block.join() === three(this.block).join() || this.variant.hasCodeFor(block);
+    const known =
+      options.block === undefined ||
+      block.join() === three(this.block).join() ||
+      this.variant.hasCodeFor(block);
     return { index, aligned, checks, lines: lineInfo, block: known ? block : undefined };
   }
 
@@ -340,16 +500,26 @@ export class Defined implements Tunable<KernelChanges> {
 
   async ptx(target: KernelTarget, options: KernelCodeOptions = {}): Promise<string> {
     checkKernelCode(options);
-    if (typeof target !== 'object') throw invalid('target', 'a Device, or { capability: [9, 0] }', target);
+    if (typeof target !== 'object')
+      throw invalid('target', 'a Device, or { capability: [9, 0] }', target);
     const device = capabilityOf(target) === undefined ? coreOf(target) : undefined;
-    const { ptx } = await compiledKernel(this.variant, this.form(device, options), device === undefined ? compileTarget(target as CompileTarget) : targetOf(device));
+    const { ptx } = await compiledKernel(
+      this.variant,
+      this.form(device, options),
+      device === undefined ? compileTarget(target as CompileTarget) : targetOf(device),
+    );
     return ptx;
   }
 
   async sass(given: AnyDevice, options: KernelCodeOptions = {}): Promise<string> {
     const device = coreOf(given);
     const ptx = await this.ptx(device, options);
-    if (device.kind !== 'cuda') throw new CudaError('ERR_CUDA_UNSUPPORTED', `kernel.sass(): ${device.name} runs PTX, and has no machine code of NVIDIA's. Pass a GPU, or look at kernel.ptx(device).`);
+    if (device.kind !== 'cuda')
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `kernel.sass(): ${device.name} runs PTX, and has no machine code of NVIDIA's. Pass a ` +
+          'GPU, or look at kernel.ptx(device).',
+      );
     return disassemble((await device.machineCode(ptx)).cubin);
   }
 
@@ -359,19 +529,30 @@ export class Defined implements Tunable<KernelChanges> {
     const { sharedBytes = this.defaults.sharedBytes ?? 0 } = checkedDefaults(options);
     const form = this.form(device, options);
     const loaded = await loadKernel(device, this.parameters, this.variant, form).done;
-    return reportOf(device, loaded, options.block ?? this.block, sharedBytes, async () => (await compiledKernel(this.variant, form, targetOf(device))).ptx);
+    return reportOf(
+      device,
+      loaded,
+      options.block ?? this.block,
+      sharedBytes,
+      async () => (await compiledKernel(this.variant, form, targetOf(device))).ptx,
+    );
   }
 
   /** Where it runs with these arguments. */
   deviceOf(args: Readonly<Record<string, unknown>>, options: CallOptions): Device {
-    const device = options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
+    const device =
+      options.device === undefined ? deviceAmong(Object.values(args)) : coreOf(options.device);
     if (device !== undefined) return device;
-    throw new CudaArgumentError('options.device', `options.device: no argument of kernel '${this.name}' says where it runs. Write { device }.`);
+    throw new CudaArgumentError(
+      'options.device',
+      `options.device: no argument of kernel '${this.name}' says where it runs. Write { device }.`,
+    );
   }
 
   /** The function that users call, with the methods on it. */
   callable(): KernelFunction {
-    const call = (args: unknown, options?: CallOptions): DeviceOp<unknown> => this.call(args, options);
+    const call = (args: unknown, options?: CallOptions): DeviceOp<unknown> =>
+      this.call(args, options);
     const methods = {
       name: this.name,
       with: (changes: KernelChanges) => this.with(changes).callable(),
@@ -379,8 +560,12 @@ export class Defined implements Tunable<KernelChanges> {
       ptx: (target: KernelTarget, options?: CodeOptions) => this.ptx(target, options),
       sass: (device: AnyDevice, options?: CodeOptions) => this.sass(device, options),
       report: (device: AnyDevice, options?: LaunchDefaults) => this.report(device, options),
-      tune: (args: Readonly<Record<string, unknown>>, options: TuneOptions) => tune(this, args, options),
-      simulate: async (args: Readonly<Record<string, unknown>>, options: SimulationOptions = {}): Promise<unknown> => {
+      tune: (args: Readonly<Record<string, unknown>>, options: TuneOptions) =>
+        tune(this, args, options),
+      simulate: async (
+        args: Readonly<Record<string, unknown>>,
+        options: SimulationOptions = {},
+      ): Promise<unknown> => {
         // Simulating is for debugging: whoever does not do it does not load it.
         const { simulate } = await import('./simulation.js');
         simulate(this.variant, this.parameters, this.defaults, args, options);
@@ -389,14 +574,23 @@ export class Defined implements Tunable<KernelChanges> {
       toString: () => this.toString(),
       [inspect.custom]: () => this.toString(),
     };
-    for (const key of Reflect.ownKeys(methods)) Object.defineProperty(call, key, { value: methods[key as keyof typeof methods], configurable: true });
+    for (const key of Reflect.ownKeys(methods))
+      Object.defineProperty(call, key, {
+        value: methods[key as keyof typeof methods],
+        configurable: true,
+      });
     return call as unknown as KernelFunction;
   }
 
   toString(): string {
     const { uses } = this.variant;
-    const parameters = this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ');
-    return `kernel ${this.name}({ ${parameters} })${Object.keys(uses).length === 0 ? '' : ` with { ${describeUses(uses)} }`}`;
+    const parameters = this.parameters
+      .map(({ name, entry }) => `${name}: ${describeEntry(entry)}`)
+      .join(', ');
+    return (
+      `kernel ${this.name}({ ${parameters} ` +
+      `})${Object.keys(uses).length === 0 ? '' : ` with { ${describeUses(uses)} }`}`
+    );
   }
 }
 
@@ -406,6 +600,16 @@ function capabilityOf(target: unknown): unknown {
 
 function compileTarget({ capability, emulated }: CompileTarget): CompileTarget {
   const given: unknown = capability;
-  if (Array.isArray(given) && given.length === 2 && [...(given as number[])].every((part) => Number.isInteger(part) && part >= 0)) return { capability, emulated: emulated === true };
-  throw invalid('target.capability', 'a compute capability', given, 'Write { capability: [9, 0] }.');
+  if (
+    Array.isArray(given) &&
+    given.length === 2 &&
+    [...(given as number[])].every((part) => Number.isInteger(part) && part >= 0)
+  )
+    return { capability, emulated: emulated === true };
+  throw invalid(
+    'target.capability',
+    'a compute capability',
+    given,
+    'Write { capability: [9, 0] }.',
+  );
 }

@@ -11,9 +11,21 @@ test('what was used longest ago goes first', () => {
   map.set('4', 4, 10);
   expect([map.get('1'), map.get('2'), map.get('3'), map.get('4')]).toEqual([1, undefined, 3, 4]);
   map.set('5', 5, 80);
-  expect([map.get('1'), map.get('3'), map.get('4'), map.get('5'), map.bytes]).toEqual([undefined, 3, 4, 5, 100]);
+  expect([map.get('1'), map.get('3'), map.get('4'), map.get('5'), map.bytes]).toEqual([
+    undefined,
+    3,
+    4,
+    5,
+    100,
+  ]);
   map.set('6', 6, 20);
-  expect([map.get('3'), map.get('4'), map.get('5'), map.get('6'), map.bytes]).toEqual([undefined, undefined, 5, 6, 100]);
+  expect([map.get('3'), map.get('4'), map.get('5'), map.get('6'), map.bytes]).toEqual([
+    undefined,
+    undefined,
+    5,
+    6,
+    100,
+  ]);
 });
 
 test('what is larger than all room is kept alone, until something else comes', () => {
@@ -43,22 +55,28 @@ test('what is being made is not let go, and counts once it is there', () => {
 
 test('bytes are those of what is there, and room is kept', () => {
   const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
-  const step = fc.oneof(fc.record({ do: fc.constant('set' as const), key, bytes: fc.nat(60) }), fc.record({ do: fc.constant('get' as const), key }), fc.record({ do: fc.constant('delete' as const), key }));
-  fc.assert(fc.property(fc.array(step), (steps) => {
-    const map = new LeastRecent<number>({ entries: 4, bytes: 100 });
-    const sizes = new Map<string, number>();
-    for (const each of steps) {
-      if (each.do === 'set') {
-        map.set(each.key, each.bytes, each.bytes);
-        sizes.set(each.key, each.bytes);
-        expect(map.get(each.key)).toBe(each.bytes);
-      } else if (each.do === 'get') map.get(each.key);
-      else map.delete(each.key);
-      const there = [...sizes].filter(([name]) => map.get(name) !== undefined);
-      expect(there.length).toBe(map.size);
-      expect(map.bytes).toBe(there.reduce((sum, [, bytes]) => sum + bytes, 0));
-      expect(map.size).toBeLessThanOrEqual(4);
-      if (map.size > 1) expect(map.bytes).toBeLessThanOrEqual(100);
-    }
-  }));
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('set' as const), key, bytes: fc.nat(60) }),
+    fc.record({ do: fc.constant('get' as const), key }),
+    fc.record({ do: fc.constant('delete' as const), key }),
+  );
+  fc.assert(
+    fc.property(fc.array(step), (steps) => {
+      const map = new LeastRecent<number>({ entries: 4, bytes: 100 });
+      const sizes = new Map<string, number>();
+      for (const each of steps) {
+        if (each.do === 'set') {
+          map.set(each.key, each.bytes, each.bytes);
+          sizes.set(each.key, each.bytes);
+          expect(map.get(each.key)).toBe(each.bytes);
+        } else if (each.do === 'get') map.get(each.key);
+        else map.delete(each.key);
+        const there = [...sizes].filter(([name]) => map.get(name) !== undefined);
+        expect(there.length).toBe(map.size);
+        expect(map.bytes).toBe(there.reduce((sum, [, bytes]) => sum + bytes, 0));
+        expect(map.size).toBeLessThanOrEqual(4);
+        if (map.size > 1) expect(map.bytes).toBeLessThanOrEqual(100);
+      }
+    }),
+  );
 });

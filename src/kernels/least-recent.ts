@@ -1,4 +1,7 @@
-/** A map with room for so many entries and bytes, from which those go first that were used longest ago. */
+/**
+ * A map with room for so many entries and bytes, from which those go first that were used longest
+ * ago.
+ */
 
 export interface Room {
   readonly entries: number;
@@ -7,7 +10,10 @@ export interface Room {
 
 interface Entry<V> {
   readonly value: V;
-  /** Undefined while it is being made: it is not let go, since whoever asks next would make it again beside it. */
+  /**
+   * Undefined while it is being made: it is not let go, since whoever asks next would make it again
+   * beside it.
+   */
   bytes: number | undefined;
 }
 

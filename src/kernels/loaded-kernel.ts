@@ -1,6 +1,17 @@
-/** Kernels on devices: compiled for the device, loaded once, and how an argument's values become the PTX's parameters. */
+/**
+ * Kernels on devices: compiled for the device, loaded once, and how an argument's values become the
+ * PTX's parameters.
+ */
 import { DTYPES, inout, input, output, u8 } from '../core/index.js';
-import type { Device, DeviceBuffer, Kernel, KernelArgument, Module, ModuleOptions, ParamDeclaration } from '../core/index.js';
+import type {
+  Device,
+  DeviceBuffer,
+  Kernel,
+  KernelArgument,
+  Module,
+  ModuleOptions,
+  ParamDeclaration,
+} from '../core/index.js';
 import type { AbiParam } from '../compiler/tree.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { compiledKernel, compiledKernelNow } from './compiled-kernels.js';
@@ -21,7 +32,8 @@ export interface PassedTensor {
 }
 
 /** The value of one parameter: of a tensor what is passed of it, else a number or a structure. */
-export type PassedValue = PassedTensor | number | bigint | boolean | Readonly<Record<string, number | bigint | boolean>>;
+export type PassedValue =
+  PassedTensor | number | bigint | boolean | Readonly<Record<string, number | bigint | boolean>>;
 
 /** A kernel that is ready to be launched. */
 export interface LoadedKernel {
@@ -45,8 +57,14 @@ export function targetOf(device: Device): CompileTarget {
   return { capability: device.properties.computeCapability, emulated: device.kind === 'cpu' };
 }
 
-/** What is loaded on a device of a variant, by {@link keyOfForm}; and of all of them, by their sources as well. */
-function loadedOn(device: Device, variant: Variant): { own: Map<string, Loading>; known: Map<string, Loading> } {
+/**
+ * What is loaded on a device of a variant, by {@link keyOfForm}; and of all of them, by their
+ * sources as well.
+ */
+function loadedOn(
+  device: Device,
+  variant: Variant,
+): { own: Map<string, Loading>; known: Map<string, Loading> } {
   const own = variant.loaded.get(device) ?? new Map<string, Loading>();
   variant.loaded.set(device, own);
   const known = devices.get(device) ?? new Map<string, Loading>();
@@ -61,7 +79,12 @@ function keyOf(formKey: string, variant: Variant, form: CodeForm): string {
 }
 
 /** Begins to compile and load where that was not done before. */
-export function loadKernel(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Loading {
+export function loadKernel(
+  device: Device,
+  parameters: readonly Parameter[],
+  variant: Variant,
+  form: CodeForm,
+): Loading {
   const formKey = keyOfForm(form);
   const { own, known } = loadedOn(device, variant);
   const found = own.get(formKey);
@@ -71,72 +94,124 @@ export function loadKernel(device: Device, parameters: readonly Parameter[], var
   if (loading === undefined) {
     const done = load(device, parameters, variant, form);
     const begun: Loading = { loaded: undefined, done };
-    done.then((loaded) => { begun.loaded = loaded; }, () => { known.delete(key); });
+    done.then(
+      (loaded) => {
+        begun.loaded = loaded;
+      },
+      () => {
+        known.delete(key);
+      },
+    );
     known.set(key, begun);
     loading = begun;
   }
   own.set(formKey, loading);
-  loading.done.catch(() => { own.delete(formKey); });
+  loading.done.catch(() => {
+    own.delete(formKey);
+  });
   return loading;
 }
 
 /**
- * Loads it on a thread that blocks; undefined where it has to be compiled and the compiler cannot be had.
+ * Loads it on a thread that blocks; undefined where it has to be compiled and the compiler cannot
+ * be had.
  *
  * @throws CudaCompileError where the source is wrong
  */
-export function loadKernelNow(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): LoadedKernel | undefined {
+export function loadKernelNow(
+  device: Device,
+  parameters: readonly Parameter[],
+  variant: Variant,
+  form: CodeForm,
+): LoadedKernel | undefined {
   const formKey = keyOfForm(form);
   const { own, known } = loadedOn(device, variant);
   const found = own.get(formKey)?.loaded ?? known.get(keyOf(formKey, variant, form))?.loaded;
   if (found !== undefined) return found;
   const compiled = compiledKernelNow(variant, form, targetOf(device));
   if (compiled === undefined) return undefined;
-  const loaded = ready(device.loadKnownNow(compiled.ptx, [compiled.entry], moduleOptions(form)), compiled, parameters, form);
+  const loaded = ready(
+    device.loadKnownNow(compiled.ptx, [compiled.entry], moduleOptions(form)),
+    compiled,
+    parameters,
+    form,
+  );
   const loading: Loading = { loaded, done: Promise.resolve(loaded) };
   own.set(formKey, loading);
   known.set(keyOf(formKey, variant, form), loading);
   return loaded;
 }
 
-async function load(device: Device, parameters: readonly Parameter[], variant: Variant, form: CodeForm): Promise<LoadedKernel> {
+async function load(
+  device: Device,
+  parameters: readonly Parameter[],
+  variant: Variant,
+  form: CodeForm,
+): Promise<LoadedKernel> {
   device.expectModule();
   const compiled = await compiledKernel(variant, form, targetOf(device));
-  return ready(await device.loadKnown(compiled.ptx, [compiled.entry], moduleOptions(form)), compiled, parameters, form);
+  return ready(
+    await device.loadKnown(compiled.ptx, [compiled.entry], moduleOptions(form)),
+    compiled,
+    parameters,
+    form,
+  );
 }
 
 function moduleOptions(form: CodeForm): ModuleOptions {
   return form.lines ? { lineInfo: true } : {};
 }
 
-function ready(module: Module, compiled: CompiledKernel, parameters: readonly Parameter[], form: CodeForm): LoadedKernel {
-  const kernel = module.kernel(compiled.entry, compiled.abi.map((param) => declarationOf(param, parameters, form.index)));
-  // Two views of one memory may lie between each other's elements: that is looked at with their strides.
+function ready(
+  module: Module,
+  compiled: CompiledKernel,
+  parameters: readonly Parameter[],
+  form: CodeForm,
+): LoadedKernel {
+  const kernel = module.kernel(
+    compiled.entry,
+    compiled.abi.map((param) => declarationOf(param, parameters, form.index)),
+  );
+  // Two views of one memory may lie between each other's elements: that is looked at with their
+  // strides.
   kernel.checksOverlap = false;
   const takes = compiled.abi.map((param) => taking(param, parameters));
   return { kernel, compiled, argumentsOf: (values) => takes.map((take) => take(values)) };
 }
 
-function declarationOf(param: AbiParam, parameters: readonly Parameter[], indexType: IndexType): ParamDeclaration {
+function declarationOf(
+  param: AbiParam,
+  parameters: readonly Parameter[],
+  indexType: IndexType,
+): ParamDeclaration {
   switch (param.kind) {
     case 'pointer': {
       const { entry } = parameters[param.param]!;
       if (entry.kind !== 'tensor') throw new TypeError('a pointer to what is no tensor');
       return WRAPPERS[entry.access]('struct' in entry.element ? u8 : DTYPES[entry.element.storage]);
     }
-    case 'scalar': return DTYPES[param.storage];
-    default: return DTYPES[indexType];
+    case 'scalar':
+      return DTYPES[param.storage];
+    default:
+      return DTYPES[indexType];
   }
 }
 
 /** How one of the PTX's parameters is taken from the kernel's. */
-function taking(param: AbiParam, parameters: readonly Parameter[]): (values: readonly PassedValue[]) => KernelArgument {
+function taking(
+  param: AbiParam,
+  parameters: readonly Parameter[],
+): (values: readonly PassedValue[]) => KernelArgument {
   const index = param.param;
   switch (param.kind) {
-    case 'pointer': return (values) => (values[index] as PassedTensor).buffer;
-    case 'length': return (values) => (values[index] as PassedTensor).length;
-    case 'extent': return (values) => (values[index] as PassedTensor).shape[param.axis]!;
-    case 'stride': return (values) => (values[index] as PassedTensor).strides[param.axis]!;
+    case 'pointer':
+      return (values) => (values[index] as PassedTensor).buffer;
+    case 'length':
+      return (values) => (values[index] as PassedTensor).length;
+    case 'extent':
+      return (values) => (values[index] as PassedTensor).shape[param.axis]!;
+    case 'stride':
+      return (values) => (values[index] as PassedTensor).strides[param.axis]!;
     case 'scalar': {
       const { field } = param;
       if (field === undefined) return (values) => values[index] as number;

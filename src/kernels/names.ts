@@ -1,4 +1,7 @@
-/** Names that kernels, parameters, fields and constants can have, and suggestions for those that there are not. */
+/**
+ * Names that kernels, parameters, fields and constants can have, and suggestions for those that
+ * there are not.
+ */
 import { CudaArgumentError } from '../core/index.js';
 import { distance, invalid } from '../ground/arguments.js';
 
@@ -11,7 +14,20 @@ export function checkName(argument: string, name: unknown, of: string): asserts 
 }
 
 /** There is no such name: says so, with the nearest that there is. */
-export function unknownName(argument: string, what: string, name: string, known: readonly string[]): CudaArgumentError {
-  const near = known.find((each) => each.toLowerCase() === name.toLowerCase() || distance(each, name) <= Math.min(2, name.length - 1));
-  return new CudaArgumentError(argument, `${argument}: ${what} '${name}'. ${near === undefined ? `There ${known.length === 0 ? 'are none' : `is ${known.join(', ')}`}.` : `Did you mean '${near}'?`}`);
+export function unknownName(
+  argument: string,
+  what: string,
+  name: string,
+  known: readonly string[],
+): CudaArgumentError {
+  const near = known.find(
+    (each) =>
+      each.toLowerCase() === name.toLowerCase() ||
+      distance(each, name) <= Math.min(2, name.length - 1),
+  );
+  return new CudaArgumentError(
+    argument,
+    `${argument}: ${what} '${name}'. ` +
+      `${near === undefined ? `There ${known.length === 0 ? 'are none' : `is ${known.join(', ')}`}.` : `Did you mean '${near}'?`}`,
+  );
 }

@@ -12,7 +12,11 @@ export type Rank = 1 | 2 | 3 | 4;
 const MOST_AXES = 4;
 
 /** A tensor of a dtype. Also a parameter of a loaded module's kernel. */
-export interface TensorParam<D extends DTypeName = DTypeName, A extends Access = Access, R extends Rank = Rank> extends PointerParam<D, A> {
+export interface TensorParam<
+  D extends DTypeName = DTypeName,
+  A extends Access = Access,
+  R extends Rank = Rank,
+> extends PointerParam<D, A> {
   readonly rank: R;
 }
 
@@ -24,14 +28,18 @@ export interface StructsParam<F extends StructFields = StructFields, A extends A
   readonly rank: 1;
 }
 
-/** What a parameter is declared as: a dtype for a scalar, {@link input}, {@link output}, {@link inout}, {@link struct}. */
+/**
+ * What a parameter is declared as: a dtype for a scalar, {@link input}, {@link output},
+ * {@link inout}, {@link struct}.
+ */
 export type KernelParam = DType | PointerParam | TensorParam | StructsParam | StructDeclaration;
 
 /** Parameters by name. */
 export type KernelParams = Readonly<Record<string, KernelParam>>;
 
 interface Declare<A extends Access> {
-  // Two signatures: with one, a rank that is left out would be inferred from where the declaration stands.
+  // Two signatures: with one, a rank that is left out would be inferred from where the declaration
+  // stands.
   /** A tensor as one run of elements, whatever its shape: `x[i]`. It has to be contiguous. */
   <D extends DTypeName>(dtype: DType<D>): TensorParam<D, A, 1>;
   /** A tensor of so many axes: `x[row]![column]`. Any view of that many axes can be passed. */
@@ -42,12 +50,20 @@ interface Declare<A extends Access> {
 
 function declare<A extends Access>(access: A): Declare<A> {
   return ((given: DType | StructDeclaration, rank: Rank = 1): TensorParam | StructsParam => {
-    if (!Number.isInteger(rank) || rank < 1 || rank > MOST_AXES) throw invalid('rank', `a number of axes from 1 to ${MOST_AXES}`, rank);
+    if (!Number.isInteger(rank) || rank < 1 || rank > MOST_AXES)
+      throw invalid('rank', `a number of axes from 1 to ${MOST_AXES}`, rank);
     if (hasFields(given)) {
-      if (rank !== 1) throw invalid('rank', '1 for a tensor of structures', rank, 'Index it by row · columns + column.');
+      if (rank !== 1)
+        throw invalid(
+          'rank',
+          '1 for a tensor of structures',
+          rank,
+          'Index it by row · columns + column.',
+        );
       return { pointer: true, element: given, access, rank };
     }
-    if (typeof given === 'object' && (given as unknown) !== null && 'struct' in given) throw withoutFields('element');
+    if (typeof given === 'object' && (given as unknown) !== null && 'struct' in given)
+      throw withoutFields('element');
     checkDType(given);
     return { pointer: true, dtype: given, access, rank };
   }) as Declare<A>;
@@ -70,7 +86,12 @@ export interface Parameter {
 /** @throws CudaArgumentError for what is no signature */
 export function parametersOf(signature: unknown): Parameter[] {
   if (typeof signature !== 'object' || signature === null || Array.isArray(signature)) {
-    throw invalid('signature', 'an object of parameters by name', signature, 'Write { y: inout(f32), a: f32, x: input(f32) }.');
+    throw invalid(
+      'signature',
+      'an object of parameters by name',
+      signature,
+      'Write { y: inout(f32), a: f32, x: input(f32) }.',
+    );
   }
   return Object.entries(signature).map(([name, declared]: [string, unknown]) => {
     checkName('signature', name, 'a parameter');
@@ -87,13 +108,15 @@ function entryOf(name: string, declared: unknown): SignatureEntry {
     if ('pointer' in declared) {
       const { access, dtype, element, rank = 1 } = declared as Partial<TensorParam & StructsParam>;
       if (access !== undefined && ACCESSES.includes(access)) {
-        if (hasFields(element)) return { kind: 'tensor', element: { struct: element.layout }, access, rank: 1 };
+        if (hasFields(element))
+          return { kind: 'tensor', element: { struct: element.layout }, access, rank: 1 };
         checkDType(dtype, `${argument}.dtype`);
         return { kind: 'tensor', element: { storage: dtype.name }, access, rank };
       }
     }
     if ('struct' in declared) throw withoutFields(argument);
-    if (Object.values(DTYPES).includes(declared as DType)) return { kind: 'scalar', storage: (declared as DType).name };
+    if (Object.values(DTYPES).includes(declared as DType))
+      return { kind: 'scalar', storage: (declared as DType).name };
   }
   throw invalid(argument, 'a dtype, input(…), output(…), inout(…) or struct({…})', declared);
 }
@@ -107,7 +130,8 @@ export function signatureOf(parameters: readonly Parameter[]): Signature {
 export function describeEntry(entry: SignatureEntry): string {
   if (entry.kind === 'scalar') return entry.storage;
   if (entry.kind === 'struct') return describeStruct(entry.struct.fields);
-  const element = 'struct' in entry.element ? describeStruct(entry.element.struct.fields) : entry.element.storage;
+  const element =
+    'struct' in entry.element ? describeStruct(entry.element.struct.fields) : entry.element.storage;
   return `${entry.access}(${element}${entry.rank === 1 ? '' : `, ${entry.rank}`})`;
 }
 

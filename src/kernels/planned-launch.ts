@@ -12,7 +12,10 @@ interface Prepared {
   readonly args: readonly KernelArgument[];
 }
 
-/** What a call gives: its arguments by their names, and which of them operations have made for the call. */
+/**
+ * What a call gives: its arguments by their names, and which of them operations have made for the
+ * call.
+ */
 interface Result {
   readonly names: readonly string[];
   readonly values: readonly unknown[];
@@ -27,7 +30,13 @@ export class PlannedLaunch {
   /** Undefined where there is nothing to launch. */
   private readonly prepared: Prepared | undefined;
 
-  constructor(device: Device, given: readonly unknown[], result: Result, written: PlannedLaunch['written'], prepared: Prepared | undefined) {
+  constructor(
+    device: Device,
+    given: readonly unknown[],
+    result: Result,
+    written: PlannedLaunch['written'],
+    prepared: Prepared | undefined,
+  ) {
     this.device = device;
     this.given = given;
     this.result = result;
@@ -35,10 +44,14 @@ export class PlannedLaunch {
     this.prepared = prepared;
   }
 
-  /** Whether it is what a run with these arguments would queue. Tensors do not change; only whether they may be used does. */
+  /**
+   * Whether it is what a run with these arguments would queue. Tensors do not change; only whether
+   * they may be used does.
+   */
   isFor(device: Device, given: readonly unknown[]): boolean {
     if (device !== this.device) return false;
-    for (let i = 0; i < given.length; i++) if (given[i] !== this.given[i] || isMutable(given[i])) return false;
+    for (let i = 0; i < given.length; i++)
+      if (given[i] !== this.given[i] || isMutable(given[i])) return false;
     return true;
   }
 

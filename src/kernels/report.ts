@@ -9,13 +9,16 @@ export interface KernelReport extends Readonly<KernelAttributes> {
   readonly device: string;
   /** The block that occupancy is told for. */
   readonly block: Dimensions;
-  /** Such blocks that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor */
+  /**
+   * Such blocks that one multiprocessor runs at once. cuOccupancyMaxActiveBlocksPerMultiprocessor
+   */
   readonly blocksPerMultiprocessor: number;
   /** Their threads, as a share of those that a multiprocessor has room for: 0 to 1. */
   readonly occupancy: number;
   /**
-   * Bytes of local memory that a thread writes and reads for want of registers. As the driver's compiler says it, which compiles the
-   * kernel once more for that; undefined where it says nothing. The CPU device has as many registers as a kernel takes.
+   * Bytes of local memory that a thread writes and reads for want of registers. As the driver's
+   * compiler says it, which compiles the kernel once more for that; undefined where it says
+   * nothing. The CPU device has as many registers as a kernel takes.
    */
   readonly spillStoreBytes: number | undefined;
   readonly spillLoadBytes: number | undefined;
@@ -33,7 +36,8 @@ const SPILLS = /(\d+) bytes spill stores, (\d+) bytes spill loads/g;
 export function spillsIn(log: string): Spills {
   const found = [...log.matchAll(SPILLS)];
   if (found.length === 0) return { spillStoreBytes: undefined, spillLoadBytes: undefined };
-  const sum = (group: number): number => found.reduce((bytes, match) => bytes + Number(match[group]), 0);
+  const sum = (group: number): number =>
+    found.reduce((bytes, match) => bytes + Number(match[group]), 0);
   return { spillStoreBytes: sum(1), spillLoadBytes: sum(2) };
 }
 
@@ -43,14 +47,31 @@ async function spillsOf(device: Device, ptx: () => Promise<string>): Promise<Spi
   return spillsIn(infoLog);
 }
 
-export async function reportOf(device: Device, { kernel }: LoadedKernel, block: Dimensions, sharedBytes: number, ptx: () => Promise<string>): Promise<KernelReport> {
-  const threads = typeof block === 'number' ? block : (block as readonly number[]).reduce((product, extent) => product * extent, 1);
+export async function reportOf(
+  device: Device,
+  { kernel }: LoadedKernel,
+  block: Dimensions,
+  sharedBytes: number,
+  ptx: () => Promise<string>,
+): Promise<KernelReport> {
+  const threads =
+    typeof block === 'number'
+      ? block
+      : (block as readonly number[]).reduce((product, extent) => product * extent, 1);
   const { maxThreadsPerBlock } = device.properties;
-  if (threads > maxThreadsPerBlock) throw invalid('options.block', `at most ${maxThreadsPerBlock} threads, of ${device.name}`, block);
+  if (threads > maxThreadsPerBlock)
+    throw invalid(
+      'options.block',
+      `at most ${maxThreadsPerBlock} threads, of ${device.name}`,
+      block,
+    );
   const blocksPerMultiprocessor = await kernel.maxActiveBlocks(threads, sharedBytes);
   return {
-    device: device.name, ...kernel.attributes, block, blocksPerMultiprocessor,
-    occupancy: blocksPerMultiprocessor * threads / device.properties.maxThreadsPerMultiprocessor,
-    ...await spillsOf(device, ptx),
+    device: device.name,
+    ...kernel.attributes,
+    block,
+    blocksPerMultiprocessor,
+    occupancy: (blocksPerMultiprocessor * threads) / device.properties.maxThreadsPerMultiprocessor,
+    ...(await spillsOf(device, ptx)),
   };
 }

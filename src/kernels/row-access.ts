@@ -4,7 +4,11 @@ import type { Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 
 /** `down`, `right`: strides. Where an axis has one element, its stride says nothing, and is 0. */
-export function rowAccessOf([rows, columns]: readonly [number, number], down: number, right: number): RowAccess {
+export function rowAccessOf(
+  [rows, columns]: readonly [number, number],
+  down: number,
+  right: number,
+): RowAccess {
   if ((columns === 1 || right === 1) && (rows === 1 || down === columns)) return 'dense';
   if (down === 0 && right === 1) return 'row';
   if (right === 0 && down === 1) return 'column';
@@ -12,7 +16,11 @@ export function rowAccessOf([rows, columns]: readonly [number, number], down: nu
 }
 
 /** The elements that it has, one behind the other. */
-export function runOf(access: Exclude<RowAccess, 'strided'>, [rows, columns]: readonly [number, number], offset: number): Layout {
+export function runOf(
+  access: Exclude<RowAccess, 'strided'>,
+  [rows, columns]: readonly [number, number],
+  offset: number,
+): Layout {
   const lengths = { dense: rows * columns, row: columns, column: rows, one: 1 };
   return layoutOf([lengths[access]], [1], offset);
 }

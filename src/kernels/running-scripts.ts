@@ -1,6 +1,7 @@
 /**
- * The text of scripts as they run, from V8's own debugger interface: what tsx, vitest and webpack's eval modules made
- * is in no file. It is asked only when a place has to be shown that the files do not tell.
+ * The text of scripts as they run, from V8's own debugger interface: what tsx, vitest and webpack's
+ * eval modules made is in no file. It is asked only when a place has to be shown that the files do
+ * not tell.
  */
 import { pathToFileURL } from 'node:url';
 
@@ -16,9 +17,11 @@ export interface RunningScript {
 type Inspector = typeof import('node:inspector');
 
 /** As scripts are named in V8: paths are file: URLs there. */
-const asUrl = (file: string): string => file.startsWith('/') || /^[A-Za-z]:[\\/]/.test(file) ? pathToFileURL(file).href : file;
+const asUrl = (file: string): string =>
+  file.startsWith('/') || /^[A-Za-z]:[\\/]/.test(file) ? pathToFileURL(file).href : file;
 
-const withoutQuery = (url: string): string => url.startsWith('file:') ? url.replace(/[?#].*$/, '') : url;
+const withoutQuery = (url: string): string =>
+  url.startsWith('file:') ? url.replace(/[?#].*$/, '') : url;
 
 type Parsed = import('node:inspector').Debugger.ScriptParsedEventDataType;
 
@@ -31,8 +34,8 @@ interface Listed {
 let listed: Listed | undefined;
 
 /**
- * Listed once for all that one turn of the event loop asks: a list takes V8 a tenth of a second where a thousand modules are
- * loaded, and a kernel has a text for each of its functions.
+ * Listed once for all that one turn of the event loop asks: a list takes V8 a tenth of a second
+ * where a thousand modules are loaded, and a kernel has a text for each of its functions.
  */
 function listScripts(): Listed | undefined {
   if (listed !== undefined) return listed;
@@ -62,7 +65,9 @@ function listScripts(): Listed | undefined {
 export function runningScripts(file: string): readonly RunningScript[] {
   try {
     const list = listScripts();
-    return list === undefined ? [] : textsOf(list, list.scripts.get(withoutQuery(asUrl(file))) ?? []);
+    return list === undefined
+      ? []
+      : textsOf(list, list.scripts.get(withoutQuery(asUrl(file))) ?? []);
   } catch {
     // A Node that was built without it, or that does not permit it.
     return [];
@@ -70,7 +75,9 @@ export function runningScripts(file: string): readonly RunningScript[] {
 }
 
 /** The script that has this text, and its name, where one of all has. */
-export function onlyScriptWith(text: string): { readonly file: string; readonly script: RunningScript } | undefined {
+export function onlyScriptWith(
+  text: string,
+): { readonly file: string; readonly script: RunningScript } | undefined {
   let only: { readonly file: string; readonly script: RunningScript } | undefined;
   try {
     const list = listScripts();
@@ -92,7 +99,8 @@ function textsOf({ session }: Listed, parsed: readonly Parsed[]): RunningScript[
   const texts: RunningScript[] = [];
   for (const { scriptId, sourceMapURL = '', startLine, startColumn } of [...parsed].reverse()) {
     session.post('Debugger.getScriptSource', { scriptId }, (error, result) => {
-      if (error === null) texts.push({ text: result.scriptSource, mapUrl: sourceMapURL, startLine, startColumn });
+      if (error === null)
+        texts.push({ text: result.scriptSource, mapUrl: sourceMapURL, startLine, startColumn });
     });
   }
   return texts;

@@ -1,4 +1,6 @@
-/** An error in a kernel's source, as the user reads it: file, line, code and what to write instead. */
+/**
+ * An error in a kernel's source, as the user reads it: file, line, code and what to write instead.
+ */
 import { codeFrame } from '../compiler/code-frame.js';
 import type { Locate } from '../compiler/simulate/failure.js';
 import type { KernelSourceError } from '../compiler/source-error.js';
@@ -6,9 +8,13 @@ import { locateText } from './source-location.js';
 import type { Locator } from './source-location.js';
 
 /** What is said in place of a file. */
-const RUNNING_TEXT = 'the kernel\'s function as it runs (its own file could not be found, or has no source map)';
+const RUNNING_TEXT =
+  "the kernel's function as it runs (its own file could not be found, or has no source map)";
 
-/** The message: `file:line:column: what is wrong`, the line of code with carets under it, what to write instead. */
+/**
+ * The message: `file:line:column: what is wrong`, the line of code with carets under it, what to
+ * write instead.
+ */
 export function showSource(error: KernelSourceError, locator: Locator): string {
   const { span, what, fix } = error;
   if (span === undefined) return `${what}\n\n${fix}`;
@@ -16,9 +22,17 @@ export function showSource(error: KernelSourceError, locator: Locator): string {
   const own = error.text === locator.text ? locator : locateText(error.text, []);
   const start = own.at(span.start);
   const end = own.at(span.end);
-  const length = end.file === start.file && end.line === start.line && end.column > start.column ? end.column - start.column : span.end - span.start;
-  const place = start.original ? `${start.file}:${start.line}:${start.column}` : `line ${start.line}, column ${start.column} of ${RUNNING_TEXT}`;
-  return `${place}: ${what}\n\n${codeFrame(start.codeLine, start.line, start.column, length)}\n\n${fix}`;
+  const length =
+    end.file === start.file && end.line === start.line && end.column > start.column
+      ? end.column - start.column
+      : span.end - span.start;
+  const place = start.original
+    ? `${start.file}:${start.line}:${start.column}`
+    : `line ${start.line}, column ${start.column} of ${RUNNING_TEXT}`;
+  return (
+    `${place}: ` +
+    `${what}\n\n${codeFrame(start.codeLine, start.line, start.column, length)}\n\n${fix}`
+  );
 }
 
 /** Places of spans for the simulation, by the locators of the tree's texts. */

@@ -1,6 +1,16 @@
-/** Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with every index checked. */
+/**
+ * Kernels run as JavaScript: on arrays of the host, thread by thread, to be stepped through, with
+ * every index checked.
+ */
 import { CudaArgumentError } from '../core/index.js';
-import type { BitArray, DType, DTypeName, Dimensions, HostArray, PointerParam } from '../core/index.js';
+import type {
+  BitArray,
+  DType,
+  DTypeName,
+  Dimensions,
+  HostArray,
+  PointerParam,
+} from '../core/index.js';
 import { checkBoolean, checkOptions, invalid, valueNamed } from '../ground/arguments.js';
 import { isStackOverflow } from '../compiler/read/too-deep.js';
 import { simulateKernel } from '../compiler/simulate/simulate.js';
@@ -21,9 +31,13 @@ import type { HostValue, StructDeclaration, StructValue } from './struct-declara
 import type { Variant } from './variant.js';
 
 /** Typed arrays that hold a dtype's elements. Narrow floats: their values, or their bits. */
-type Elements<D extends DTypeName> = HostArray<D> | (D extends 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' ? BitArray<D> : never);
+type Elements<D extends DTypeName> =
+  HostArray<D> | (D extends 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' ? BitArray<D> : never);
 
-/** A tensor of the host that has several axes. Strides count elements; without them the last axis is dense. */
+/**
+ * A tensor of the host that has several axes. Strides count elements; without them the last axis is
+ * dense.
+ */
 export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
   readonly data: A;
   readonly shape: readonly number[];
@@ -32,14 +46,20 @@ export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
   readonly offset?: number;
 }
 
-type SimulatedArgument<P extends KernelParam> =
-  P extends StructsParam ? ArrayBufferView
-    : P extends PointerParam<infer D> ? Elements<D & DTypeName> | SimulatedTensor<Elements<D & DTypeName>>
-      : P extends StructDeclaration<infer F> ? Readonly<StructValue<F>>
-        : P extends DType<infer D> ? HostValue<D> : never;
+type SimulatedArgument<P extends KernelParam> = P extends StructsParam
+  ? ArrayBufferView
+  : P extends PointerParam<infer D>
+    ? Elements<D & DTypeName> | SimulatedTensor<Elements<D & DTypeName>>
+    : P extends StructDeclaration<infer F>
+      ? Readonly<StructValue<F>>
+      : P extends DType<infer D>
+        ? HostValue<D>
+        : never;
 
 /** What {@link KernelFunction.simulate} takes: typed arrays where a call takes tensors. */
-export type SimulatedArguments<S extends KernelParams> = { readonly [K in keyof S]: SimulatedArgument<S[K]> };
+export type SimulatedArguments<S extends KernelParams> = {
+  readonly [K in keyof S]: SimulatedArgument<S[K]>;
+};
 
 /** How {@link KernelFunction.simulate} runs. */
 export interface SimulationOptions {
@@ -64,7 +84,13 @@ interface Simulated {
 const known = new WeakMap<Variant, Simulated>();
 
 /** @throws CudaCompileError, CudaArgumentError, SimulationError */
-export function simulate(variant: Variant, parameters: readonly Parameter[], defaults: Pick<SimulationOptions, 'grid' | 'block' | 'sharedBytes'>, args: Readonly<Record<string, unknown>>, options: SimulationOptions): void {
+export function simulate(
+  variant: Variant,
+  parameters: readonly Parameter[],
+  defaults: Pick<SimulationOptions, 'grid' | 'block' | 'sharedBytes'>,
+  args: Readonly<Record<string, unknown>>,
+  options: SimulationOptions,
+): void {
   const { name } = variant.definition;
   checkSimulation(options);
   checkArguments(name, parameters, args);
@@ -72,20 +98,31 @@ export function simulate(variant: Variant, parameters: readonly Parameter[], def
   const block = options.block ?? defaults.block ?? usualBlock(parameters);
   checkThreads(block);
   const sharedBytes = options.sharedBytes ?? defaults.sharedBytes;
-  checkDynamicShared(name, tree.arrays.some(({ space }) => space === 'dynamic'), sharedBytes);
+  checkDynamicShared(
+    name,
+    tree.arrays.some(({ space }) => space === 'dynamic'),
+    sharedBytes,
+  );
   try {
     const grid = options.grid ?? defaults.grid ?? inferredGrid(name, tree, parameters, args, block);
     // All outputs are empty.
     if (three(grid).includes(0)) return;
     simulateKernel(tree, {
-      grid, block, args: args as never, locate, sourceURL: `async-cuda/${name}.js`,
+      grid,
+      block,
+      args: args as never,
+      locate,
+      sourceURL: `async-cuda/${name}.js`,
       ...(sharedBytes === undefined ? {} : { sharedBytes }),
       ...(options.print === undefined ? {} : { print: options.print }),
-      ...(options.checkUninitialized === undefined ? {} : { checkUninitialized: options.checkUninitialized }),
+      ...(options.checkUninitialized === undefined
+        ? {}
+        : { checkUninitialized: options.checkUninitialized }),
     });
   } catch (error) {
     // What the arguments are refused with, by a compiler that knows none of our errors.
-    if (error instanceof UnfitArgument) throw new CudaArgumentError(`args.${error.argument}`, error.message, { cause: error });
+    if (error instanceof UnfitArgument)
+      throw new CudaArgumentError(`args.${error.argument}`, error.message, { cause: error });
     throw isStackOverflow(error) ? compileError(error, variant.definition) : error;
   }
 }
@@ -95,12 +132,23 @@ function checkSimulation(options: SimulationOptions): void {
   checkShapeOptions(options);
   checkBoolean('options.checkUninitialized', options.checkUninitialized);
   const print: unknown = options.print;
-  if (print !== undefined && typeof print !== 'function') throw invalid('options.print', 'a function that takes what the kernel prints', print);
+  if (print !== undefined && typeof print !== 'function')
+    throw invalid('options.print', 'a function that takes what the kernel prints', print);
 }
 
 /** What a call looks at, too. What an array has to be is looked at where the kernel is given it. */
-function checkArguments(kernel: string, parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): void {
-  if (typeof (args as unknown) !== 'object' || args === null || Array.isArray(args)) throw invalid('args', `what the kernel takes, by name: ${parameters.map(({ name }) => name).join(', ') || 'nothing'}`, args);
+function checkArguments(
+  kernel: string,
+  parameters: readonly Parameter[],
+  args: Readonly<Record<string, unknown>>,
+): void {
+  if (typeof (args as unknown) !== 'object' || args === null || Array.isArray(args))
+    throw invalid(
+      'args',
+      'what the kernel takes, by name: ' +
+        `${parameters.map(({ name }) => name).join(', ') || 'nothing'}`,
+      args,
+    );
   for (const parameter of parameters) {
     const value = valueNamed(args, parameter.name);
     if (parameter.entry.kind !== 'tensor' && value !== undefined) passed(kernel, parameter, value);
@@ -113,10 +161,22 @@ const MOST_THREADS = 1024;
 
 function checkThreads(block: Dimensions): void {
   const threads = three(block).reduce((product, count) => product * count, 1);
-  if (threads > MOST_THREADS) throw invalid('options.block', `at most ${MOST_THREADS} threads in a block`, threads, 'Give a smaller block and a larger grid.');
+  if (threads > MOST_THREADS)
+    throw invalid(
+      'options.block',
+      `at most ${MOST_THREADS} threads in a block`,
+      threads,
+      'Give a smaller block and a larger grid.',
+    );
 }
 
-function inferredGrid(kernel: string, tree: KernelTree, parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>, block: Dimensions): Dimensions {
+function inferredGrid(
+  kernel: string,
+  tree: KernelTree,
+  parameters: readonly Parameter[],
+  args: Readonly<Record<string, unknown>>,
+  block: Dimensions,
+): Dimensions {
   // Whichever argument is wrong is what is refused, and not the grid that cannot be told from it.
   bindArguments(tree, args as HostArguments);
   return gridOver(kernel, largestShape(parameters, args), block);
@@ -127,7 +187,9 @@ function simulated(variant: Variant): Simulated {
   if (found === undefined) {
     const { site, lowering } = variant.definition;
     try {
-      const tree = readKernel(lowering === undefined ? variant.source('i32') : lowered(variant.source('i32'), lowering));
+      const tree = readKernel(
+        lowering === undefined ? variant.source('i32') : lowered(variant.source('i32'), lowering),
+      );
       found = { tree, locate: locateSpans(tree.texts.map((text) => locateText(text, site))) };
     } catch (error) {
       throw compileError(error, variant.definition);
@@ -138,13 +200,20 @@ function simulated(variant: Variant): Simulated {
 }
 
 /** Of the largest output, in elements. */
-function largestShape(parameters: readonly Parameter[], args: Readonly<Record<string, unknown>>): readonly number[] | undefined {
+function largestShape(
+  parameters: readonly Parameter[],
+  args: Readonly<Record<string, unknown>>,
+): readonly number[] | undefined {
   let largest: readonly number[] | undefined;
-  const count = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1);
+  const count = (shape: readonly number[]): number =>
+    shape.reduce((product, extent) => product * extent, 1);
   for (const { name, entry } of parameters) {
     const value = valueNamed(args, name);
     if (entry.kind !== 'tensor' || entry.access === 'input') continue;
-    const shape = shapeOf(value, 'struct' in entry.element ? entry.element.struct.bytes : undefined);
+    const shape = shapeOf(
+      value,
+      'struct' in entry.element ? entry.element.struct.bytes : undefined,
+    );
     if (shape === undefined) continue;
     const seen = entry.rank === 1 ? [count(shape)] : shape;
     if (largest === undefined || count(seen) > count(largest)) largest = seen;
@@ -153,6 +222,9 @@ function largestShape(parameters: readonly Parameter[], args: Readonly<Record<st
 }
 
 function shapeOf(value: unknown, structBytes: number | undefined): readonly number[] | undefined {
-  if (ArrayBuffer.isView(value)) return [structBytes === undefined ? (value as Uint8Array).length : value.byteLength / structBytes];
+  if (ArrayBuffer.isView(value))
+    return [
+      structBytes === undefined ? (value as Uint8Array).length : value.byteLength / structBytes,
+    ];
   return (value as Partial<HostTensor> | undefined)?.shape;
 }

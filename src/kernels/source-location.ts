@@ -1,7 +1,7 @@
 /**
- * Where a kernel's function stands in the user's own file. What is known is the function's text and the call of
- * `kernel()`: the text is looked for in the script of that call, and a source map leads from there to the file that the
- * user wrote.
+ * Where a kernel's function stands in the user's own file. What is known is the function's text and
+ * the call of `kernel()`: the text is looked for in the script of that call, and a source map leads
+ * from there to the file that the user wrote.
  */
 import { parseStack } from '../core/call-stack.js';
 import type { StackFrame } from '../core/call-stack.js';
@@ -19,7 +19,10 @@ export interface SourceLocation {
   readonly column: number;
   /** The whole line of code. */
   readonly codeLine: string;
-  /** The place is in a file that has this line. Otherwise line and column count within the function's own text, as it runs. */
+  /**
+   * The place is in a file that has this line. Otherwise line and column count within the
+   * function's own text, as it runs.
+   */
   readonly original: boolean;
 }
 
@@ -60,7 +63,8 @@ function placeOf(starts: readonly number[], offset: number): { line: number; col
   return { line: low, column: offset - starts[low]! };
 }
 
-const lineOf = (text: string, line: number): string | undefined => text.split('\n')[line]?.replace(/\r$/, '');
+const lineOf = (text: string, line: number): string | undefined =>
+  text.split('\n')[line]?.replace(/\r$/, '');
 
 function occurrences(text: string, wanted: string): number[] {
   const found: number[] = [];
@@ -68,18 +72,28 @@ function occurrences(text: string, wanted: string): number[] {
   return found;
 }
 
-/** Of several, the first after the call; a function that was written before it, the last one before. */
+/**
+ * Of several, the first after the call; a function that was written before it, the last one before.
+ */
 function nearest(offsets: readonly number[], call: number): number {
-  return offsets.find(offset => offset >= call) ?? offsets.at(-1)!;
+  return offsets.find((offset) => offset >= call) ?? offsets.at(-1)!;
 }
 
-function offsetOf(text: string, { line, column }: StackFrame, startLine: number, startColumn: number): number {
+function offsetOf(
+  text: string,
+  { line, column }: StackFrame,
+  startLine: number,
+  startColumn: number,
+): number {
   const within = line - 1 - startLine;
   const start = lineStarts(text)[within] ?? 0;
   return start + column - 1 - (within === 0 ? startColumn : 0);
 }
 
-/** Whether `running` is the beginning of the file but for types, which Node strips by writing spaces, or a semicolon, over them: then every place is the file's. */
+/**
+ * Whether `running` is the beginning of the file but for types, which Node strips by writing
+ * spaces, or a semicolon, over them: then every place is the file's.
+ */
 function isStripped(running: string, disk: string): boolean {
   for (let at = 0; at < running.length; at++) {
     const character = running[at];
@@ -94,13 +108,27 @@ function find(text: string, frames: readonly StackFrame[]): Found | undefined {
     const path = pathOf(file);
     const disk = path === undefined ? undefined : readText(path);
     const offsets = disk === undefined ? [] : occurrences(disk, text);
-    const inFile = (): Found => ({ file: path!, text: disk!, offset: nearest(offsets, offsetOf(disk!, frame, 0, 0)), mapUrl: mapUrlIn(disk!), startLine: 0, startColumn: 0, disk });
+    const inFile = (): Found => ({
+      file: path!,
+      text: disk!,
+      offset: nearest(offsets, offsetOf(disk!, frame, 0, 0)),
+      mapUrl: mapUrlIn(disk!),
+      startLine: 0,
+      startColumn: 0,
+      disk,
+    });
     if (offsets.length === 1) return inFile();
     // Of several the call's position decides, which counts in the text that runs.
     for (const script of runningScripts(file)) {
       const candidates = occurrences(script.text, text);
       if (candidates.length === 0) continue;
-      return inScript(text, file, script, nearest(candidates, offsetOf(script.text, frame, script.startLine, script.startColumn)), disk);
+      return inScript(
+        text,
+        file,
+        script,
+        nearest(candidates, offsetOf(script.text, frame, script.startLine, script.startColumn)),
+        disk,
+      );
     }
     if (offsets.length > 0) return inFile();
   }
@@ -108,18 +136,38 @@ function find(text: string, frames: readonly StackFrame[]): Found | undefined {
   const only = onlyScriptWith(text);
   if (only === undefined) return undefined;
   const path = pathOf(only.file);
-  return inScript(text, only.file, only.script, only.script.text.indexOf(text), path === undefined ? undefined : readText(path));
+  return inScript(
+    text,
+    only.file,
+    only.script,
+    only.script.text.indexOf(text),
+    path === undefined ? undefined : readText(path),
+  );
 }
 
-function inScript(text: string, file: string, { text: running, mapUrl, startLine, startColumn }: RunningScript, offset: number, disk: string | undefined): Found {
+function inScript(
+  text: string,
+  file: string,
+  { text: running, mapUrl, startLine, startColumn }: RunningScript,
+  offset: number,
+  disk: string | undefined,
+): Found {
   const same = disk !== undefined && isStripped(running.slice(0, offset + text.length), disk);
-  return { file, text: running, offset, mapUrl, startLine, startColumn, disk: same ? disk : undefined };
+  return {
+    file,
+    text: running,
+    offset,
+    mapUrl,
+    startLine,
+    startColumn,
+    disk: same ? disk : undefined,
+  };
 }
 
 /**
- * Where the function whose text is `text` stands. `stack`: the calls at `kernel()`, from `captureStack`, or an `Error.stack`.
- * Where no file can be found (a bundle without maps that is gone, a function from `eval`) places are within `text`
- * itself, and say so (`original: false`).
+ * Where the function whose text is `text` stands. `stack`: the calls at `kernel()`, from
+ * `captureStack`, or an `Error.stack`. Where no file can be found (a bundle without maps that is
+ * gone, a function from `eval`) places are within `text` itself, and say so (`original: false`).
  */
 export function locateText(text: string, stack: string | readonly StackFrame[]): Locator {
   let located: ((offset: number) => SourceLocation) | undefined;
@@ -137,23 +185,43 @@ function locate(text: string, frames: readonly StackFrame[]): (offset: number) =
   const own = lineStarts(text);
   const within = (offset: number): SourceLocation => {
     const { line, column } = placeOf(own, offset);
-    return { file: '<kernel>', line: line + 1, column: column + 1, codeLine: lineOf(text, line)!, original: false };
+    return {
+      file: '<kernel>',
+      line: line + 1,
+      column: column + 1,
+      codeLine: lineOf(text, line)!,
+      original: false,
+    };
   };
   if (found === undefined) return within;
   const starts = lineStarts(found.text);
   const map: TextMap | undefined = sourceMapOf(found.file, found.mapUrl);
-  return offset => {
+  return (offset) => {
     const { line, column } = placeOf(starts, found.offset + offset);
     const place = map?.at(line + found.startLine, column + (line === 0 ? found.startColumn : 0));
     if (place !== undefined) {
       const codeLine = place.content === undefined ? undefined : lineOf(place.content, place.line);
       const running = lineOf(found.text, line)!;
-      // A map may tell no more than where a line or statement begins: what follows there in both texts alike is mapped, too.
-      const same = codeLine?.startsWith(running.slice(column - place.behind, column), place.column) === true;
+      // A map may tell no more than where a line or statement begins: what follows there in both
+      // texts alike is mapped, too.
+      const same =
+        codeLine?.startsWith(running.slice(column - place.behind, column), place.column) === true;
       // A map of a file that is gone still names it; the code is then the running one.
-      return { file: place.file, line: place.line + 1, column: place.column + 1 + (same ? place.behind : 0), codeLine: codeLine ?? running, original: codeLine !== undefined };
+      return {
+        file: place.file,
+        line: place.line + 1,
+        column: place.column + 1 + (same ? place.behind : 0),
+        codeLine: codeLine ?? running,
+        original: codeLine !== undefined,
+      };
     }
     if (found.disk === undefined) return within(offset);
-    return { file: pathOf(found.file) ?? found.file, line: line + 1, column: column + 1, codeLine: lineOf(found.disk, line)!, original: true };
+    return {
+      file: pathOf(found.file) ?? found.file,
+      line: line + 1,
+      column: column + 1,
+      codeLine: lineOf(found.disk, line)!,
+      original: true,
+    };
   };
 }

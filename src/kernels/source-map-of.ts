@@ -46,21 +46,37 @@ export function readText(path: string): string | undefined {
 
 /** The last comment of its kind in the text. */
 export function mapUrlIn(text: string): string {
-  return [...text.matchAll(/^[ \t]*(?:\/\/|\/\*)[#@][ \t]*sourceMappingURL=([^\s'"*]+)/gm)].at(-1)?.[1] ?? '';
+  return (
+    [...text.matchAll(/^[ \t]*(?:\/\/|\/\*)[#@][ \t]*sourceMappingURL=([^\s'"*]+)/gm)].at(
+      -1,
+    )?.[1] ?? ''
+  );
 }
 
-function payloadOf(mapUrl: string, folder: string | undefined): { payload: Payload; folder: string | undefined } | undefined {
+function payloadOf(
+  mapUrl: string,
+  folder: string | undefined,
+): { payload: Payload; folder: string | undefined } | undefined {
   const data = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(mapUrl);
   if (data !== null) {
-    const json = data[1] === undefined ? decodeURIComponent(data[2]!) : Buffer.from(data[2]!, 'base64').toString();
+    const json =
+      data[1] === undefined
+        ? decodeURIComponent(data[2]!)
+        : Buffer.from(data[2]!, 'base64').toString();
     return { payload: JSON.parse(json) as Payload, folder };
   }
-  const path = pathOf(mapUrl) ?? (folder === undefined ? undefined : resolve(folder, decodeURIComponent(mapUrl)));
+  const path =
+    pathOf(mapUrl) ??
+    (folder === undefined ? undefined : resolve(folder, decodeURIComponent(mapUrl)));
   const json = path === undefined ? undefined : readText(path);
-  return json === undefined ? undefined : { payload: JSON.parse(json) as Payload, folder: dirname(path!) };
+  return json === undefined
+    ? undefined
+    : { payload: JSON.parse(json) as Payload, folder: dirname(path!) };
 }
 
-/** As a path, where the source's name leads to one: webpack names sources by their project and path. */
+/**
+ * As a path, where the source's name leads to one: webpack names sources by their project and path.
+ */
 function sourcePath(source: string, sourceRoot: string, folder: string | undefined): string {
   const path = pathOf(source);
   if (path !== undefined) return path;
@@ -71,16 +87,25 @@ function sourcePath(source: string, sourceRoot: string, folder: string | undefin
 }
 
 /**
- * The map that belongs to a running text: what its comment names, inline or beside the file, or else the one that Node
- * itself knows. `file` is the text's name, a path or URL. Undefined where there is none, or none that can be read.
+ * The map that belongs to a running text: what its comment names, inline or beside the file, or
+ * else the one that Node itself knows. `file` is the text's name, a path or URL. Undefined where
+ * there is none, or none that can be read.
  */
 export function sourceMapOf(file: string, mapUrl: string): TextMap | undefined {
   const path = pathOf(file);
   try {
-    const found = mapUrl === '' ? undefined : payloadOf(mapUrl, path === undefined ? undefined : dirname(path));
-    if (found !== undefined) return textMap(new SourceMap(found.payload as ConstructorParameters<typeof SourceMap>[0]), found.payload, found.folder);
+    const found =
+      mapUrl === '' ? undefined : payloadOf(mapUrl, path === undefined ? undefined : dirname(path));
+    if (found !== undefined)
+      return textMap(
+        new SourceMap(found.payload as ConstructorParameters<typeof SourceMap>[0]),
+        found.payload,
+        found.folder,
+      );
     const known = findSourceMap(file) ?? (path === undefined ? undefined : findSourceMap(path));
-    return known === undefined ? undefined : textMap(known, known.payload, path === undefined ? undefined : dirname(path));
+    return known === undefined
+      ? undefined
+      : textMap(known, known.payload, path === undefined ? undefined : dirname(path));
   } catch {
     // A broken map is as good as none: what is shown then is the running text.
     return undefined;
@@ -91,11 +116,18 @@ function textMap(map: SourceMap, payload: Payload, folder: string | undefined): 
   return {
     at(line, column) {
       const entry = map.findEntry(line, column);
-      if (!('originalSource' in entry) || typeof entry.originalSource !== 'string') return undefined;
+      if (!('originalSource' in entry) || typeof entry.originalSource !== 'string')
+        return undefined;
       const file = sourcePath(entry.originalSource, payload.sourceRoot ?? '', folder);
       const index = payload.sources?.indexOf(entry.originalSource) ?? -1;
       const behind = entry.generatedLine === line ? column - entry.generatedColumn : 0;
-      return { file, line: entry.originalLine, column: entry.originalColumn, behind, content: payload.sourcesContent?.[index] ?? readText(file) };
+      return {
+        file,
+        line: entry.originalLine,
+        column: entry.originalColumn,
+        behind,
+        content: payload.sourcesContent?.[index] ?? readText(file),
+      };
     },
   };
 }

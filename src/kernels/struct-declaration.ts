@@ -1,6 +1,7 @@
 /**
- * Structures of scalars, laid out as C lays them out: each field at a multiple of its own size, the whole a multiple of its
- * largest field's. So a struct of CUDA C++ with the same fields has the same bytes.
+ * Structures of scalars, laid out as C lays them out: each field at a multiple of its own size, the
+ * whole a multiple of its largest field's. So a struct of CUDA C++ with the same fields has the
+ * same bytes.
  */
 import { CudaArgumentError, struct as bytesStruct } from '../core/index.js';
 import type { BytesParam, DType, DTypeName } from '../core/index.js';
@@ -14,12 +15,21 @@ import { checkName } from './names.js';
 export type StructFields = Readonly<Record<string, DType>>;
 
 /** One structure on the host. */
-export type StructValue<F extends StructFields> = { -readonly [K in keyof F]: HostValue<F[K]['name']> };
+export type StructValue<F extends StructFields> = {
+  -readonly [K in keyof F]: HostValue<F[K]['name']>;
+};
 
 /** One scalar on the host. */
-export type HostValue<D extends DTypeName> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? number | bigint : number;
+export type HostValue<D extends DTypeName> = D extends 'bool'
+  ? boolean
+  : D extends 'i64' | 'u64'
+    ? number | bigint
+    : number;
 
-/** A structure: a parameter that is passed by value, or the elements of a tensor of bytes. Made by {@link struct}. */
+/**
+ * A structure: a parameter that is passed by value, or the elements of a tensor of bytes. Made by
+ * {@link struct}.
+ */
 export interface StructDeclaration<F extends StructFields = StructFields> extends BytesParam {
   readonly fields: F;
   readonly align: number;
@@ -37,7 +47,13 @@ export function struct<const F extends StructFields>(fields: F): StructDeclarati
 export function struct(bytes: number, align?: number): BytesParam;
 export function struct(given: number | StructFields, align?: number): BytesParam {
   if (typeof given === 'number') return bytesStruct(given, align);
-  if (typeof given !== 'object' || (given as unknown) === null) throw invalid('fields', 'an object of dtypes, or a number of bytes', given, 'Write struct({ x: f32, y: f32 }).');
+  if (typeof given !== 'object' || (given as unknown) === null)
+    throw invalid(
+      'fields',
+      'an object of dtypes, or a number of bytes',
+      given,
+      'Write struct({ x: f32, y: f32 }).',
+    );
   return new Declared(given);
 }
 
@@ -50,13 +66,20 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
 
   constructor(fields: F) {
     const names = Object.keys(fields);
-    if (names.length === 0) throw invalid('fields', 'at least one field', fields, 'Write struct({ x: f32, y: f32 }).');
+    if (names.length === 0)
+      throw invalid('fields', 'at least one field', fields, 'Write struct({ x: f32, y: f32 }).');
     let end = 0;
     let largest = 1;
     const laidOut = names.map((name): StructField => {
       checkName('fields', name, 'a field');
       const dtype: unknown = fields[name];
-      if (dtype instanceof Declared) throw invalid(`fields.${name}`, 'a dtype', dtype, `Structures have no structures in them: list the fields of '${name}' among the others.`);
+      if (dtype instanceof Declared)
+        throw invalid(
+          `fields.${name}`,
+          'a dtype',
+          dtype,
+          `Structures have no structures in them: list the fields of '${name}' among the others.`,
+        );
       checkDType(dtype, `fields.${name}`);
       const offset = Math.ceil(end / dtype.bytes) * dtype.bytes;
       end = offset + dtype.bytes;
@@ -72,28 +95,45 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
   }
 
   pack(values: readonly Readonly<StructValue<F>>[]): Uint8Array {
-    if (!Array.isArray(values)) throw invalid('values', 'a list of structures', values, 'Write pack([{ … }, { … }]).');
+    if (!Array.isArray(values))
+      throw invalid('values', 'a list of structures', values, 'Write pack([{ … }, { … }]).');
     const bytes = new Uint8Array(values.length * this.bytes);
     const view = new DataView(bytes.buffer);
     values.forEach((each: unknown, index) => {
       checkStruct(`values[${index}]`, this.layout.fields, each);
-      for (const { name, storage, offset } of this.layout.fields) put(view, index * this.bytes + offset, storage, each[name] as never);
+      for (const { name, storage, offset } of this.layout.fields)
+        put(view, index * this.bytes + offset, storage, each[name] as never);
     });
     return bytes;
   }
 
   unpack(bytes: ArrayBufferView): StructValue<F>[] {
     if (!ArrayBuffer.isView(bytes) || bytes.byteLength % this.bytes !== 0) {
-      throw invalid('bytes', `an array of a multiple of ${this.bytes} bytes`, ArrayBuffer.isView(bytes) ? `${bytes.byteLength} bytes` : bytes, `It is ${this.toString()}.`);
+      throw invalid(
+        'bytes',
+        `an array of a multiple of ${this.bytes} bytes`,
+        ArrayBuffer.isView(bytes) ? `${bytes.byteLength} bytes` : bytes,
+        `It is ${this.toString()}.`,
+      );
     }
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    return Array.from({ length: bytes.byteLength / this.bytes }, (_, index) => Object.fromEntries(
-      this.layout.fields.map(({ name, storage, offset }) => [name, GET[storage](view, index * this.bytes + offset)]),
-    ) as StructValue<F>);
+    return Array.from(
+      { length: bytes.byteLength / this.bytes },
+      (_, index) =>
+        Object.fromEntries(
+          this.layout.fields.map(({ name, storage, offset }) => [
+            name,
+            GET[storage](view, index * this.bytes + offset),
+          ]),
+        ) as StructValue<F>,
+    );
   }
 
   toString(): string {
-    return `struct({ ${this.layout.fields.map(({ name, storage }) => `${name}: ${storage}`).join(', ')} })`;
+    return (
+      'struct({ ' +
+      `${this.layout.fields.map(({ name, storage }) => `${name}: ${storage}`).join(', ')} })`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -107,26 +147,57 @@ export function hasFields(declaration: unknown): declaration is StructDeclaratio
 }
 
 /** The fields of the structure, each of its type, and no others. */
-export function checkStruct(argument: string, fields: readonly StructField[], value: unknown): asserts value is Record<string, unknown> {
+export function checkStruct(
+  argument: string,
+  fields: readonly StructField[],
+  value: unknown,
+): asserts value is Record<string, unknown> {
   if (isStruct(fields, value)) return;
   const names = fields.map(({ name }) => name);
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) throw invalid(argument, `an object with ${names.join(', ')}`, value);
-  for (const key of Object.keys(value)) if (!names.includes(key)) throw invalid(`${argument}.${key}`, `no other fields than ${names.join(', ')}`, (value as Record<string, unknown>)[key]);
-  for (const { name, storage } of fields) checkScalar(`${argument}.${name}`, storage, valueNamed(value, name));
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value))
+    throw invalid(argument, `an object with ${names.join(', ')}`, value);
+  for (const key of Object.keys(value))
+    if (!names.includes(key))
+      throw invalid(
+        `${argument}.${key}`,
+        `no other fields than ${names.join(', ')}`,
+        (value as Record<string, unknown>)[key],
+      );
+  for (const { name, storage } of fields)
+    checkScalar(`${argument}.${name}`, storage, valueNamed(value, name));
 }
 
-/** Whether it has all of the fields of its own, each of its type, and no others: as most do that {@link checkStruct} takes. */
+/**
+ * Whether it has all of the fields of its own, each of its type, and no others: as most do that
+ * {@link checkStruct} takes.
+ */
 export function isStruct(fields: readonly StructField[], value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || Object.keys(value).length !== fields.length) return false;
-  for (const { name, storage } of fields) if (!Object.hasOwn(value, name) || !isScalar(storage, (value as Record<string, unknown>)[name])) return false;
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    ArrayBuffer.isView(value) ||
+    Object.keys(value).length !== fields.length
+  )
+    return false;
+  for (const { name, storage } of fields)
+    if (!Object.hasOwn(value, name) || !isScalar(storage, (value as Record<string, unknown>)[name]))
+      return false;
   return true;
 }
 
 /** Bounds of the integers that are numbers on the host. */
 const BOUNDS: Partial<Record<DTypeName, readonly [number, number]>> = {
-  i8: [-128, 127], u8: [0, 255], i16: [-32768, 32767], u16: [0, 65535], i32: [-2147483648, 2147483647], u32: [0, 4294967295],
+  i8: [-128, 127],
+  u8: [0, 255],
+  i16: [-32768, 32767],
+  u16: [0, 65535],
+  i32: [-2147483648, 2147483647],
+  u32: [0, 4294967295],
 };
-const WIDE_BOUNDS: Partial<Record<DTypeName, readonly [bigint, bigint]>> = { i64: [-(1n << 63n), (1n << 63n) - 1n], u64: [0n, (1n << 64n) - 1n] };
+const WIDE_BOUNDS: Partial<Record<DTypeName, readonly [bigint, bigint]>> = {
+  i64: [-(1n << 63n), (1n << 63n) - 1n],
+  u64: [0n, (1n << 64n) - 1n],
+};
 
 /**
  * A value that a scalar of the dtype can be.
@@ -135,23 +206,46 @@ const WIDE_BOUNDS: Partial<Record<DTypeName, readonly [bigint, bigint]>> = { i64
  */
 export function checkScalar(argument: string, dtype: DTypeName, value: unknown): void {
   if (isScalar(dtype, value)) return;
-  if (dtype === 'bool') throw invalid(argument, 'true or false', value, typeof value === 'number' ? `Write ${value !== 0}.` : '');
+  if (dtype === 'bool')
+    throw invalid(
+      argument,
+      'true or false',
+      value,
+      typeof value === 'number' ? `Write ${value !== 0}.` : '',
+    );
   const wide = WIDE_BOUNDS[dtype];
   if (wide !== undefined) {
-    throw invalid(argument, `a whole number for ${dtype}, from ${wide[0]} to ${wide[1]}`, value, typeof value === 'number' && Number.isInteger(value) ? 'Beyond 2^53 pass a bigint.' : '');
+    throw invalid(
+      argument,
+      `a whole number for ${dtype}, from ${wide[0]} to ${wide[1]}`,
+      value,
+      typeof value === 'number' && Number.isInteger(value) ? 'Beyond 2^53 pass a bigint.' : '',
+    );
   }
   const bounds = BOUNDS[dtype];
-  throw invalid(argument, bounds === undefined ? `a number for ${dtype}` : `a whole number for ${dtype}, from ${bounds[0]} to ${bounds[1]}`, value, insteadOfBigint(value, ...bounds ?? []));
+  throw invalid(
+    argument,
+    bounds === undefined
+      ? `a number for ${dtype}`
+      : `a whole number for ${dtype}, from ${bounds[0]} to ${bounds[1]}`,
+    value,
+    insteadOfBigint(value, ...(bounds ?? [])),
+  );
 }
 
 /** Whether it is a value of the dtype. */
 export function isScalar(dtype: DTypeName, value: unknown): boolean {
   if (dtype === 'bool') return typeof value === 'boolean';
   const bounds = BOUNDS[dtype];
-  if (bounds !== undefined) return Number.isInteger(value) && (value as number) >= bounds[0] && (value as number) <= bounds[1];
+  if (bounds !== undefined)
+    return (
+      Number.isInteger(value) && (value as number) >= bounds[0] && (value as number) <= bounds[1]
+    );
   const wide = WIDE_BOUNDS[dtype];
   if (wide === undefined) return typeof value === 'number';
-  return typeof value === 'bigint' ? value >= wide[0] && value <= wide[1] : Number.isSafeInteger(value) && (value as number) >= Number(wide[0]);
+  return typeof value === 'bigint'
+    ? value >= wide[0] && value <= wide[1]
+    : Number.isSafeInteger(value) && (value as number) >= Number(wide[0]);
 }
 
 type Put = (view: DataView, at: number, value: never) => void;
@@ -169,53 +263,81 @@ function putNarrow(name: NarrowName): (view: DataView, at: number, value: number
 function getNarrow(name: NarrowName): (view: DataView, at: number) => number {
   return (view, at) => {
     const target = new Float32Array(1);
-    if (name === 'f16' || name === 'bf16') widen(name, Uint16Array.of(view.getUint16(at, true)), target);
+    if (name === 'f16' || name === 'bf16')
+      widen(name, Uint16Array.of(view.getUint16(at, true)), target);
     else widen(name, Uint8Array.of(view.getUint8(at)), target);
     return target[0]!;
   };
 }
 
 const PUT = {
-  i8: (view, at, value: number) => { view.setInt8(at, value); },
-  u8: (view, at, value: number) => { view.setUint8(at, value); },
-  i16: (view, at, value: number) => { view.setInt16(at, value, true); },
-  u16: (view, at, value: number) => { view.setUint16(at, value, true); },
-  i32: (view, at, value: number) => { view.setInt32(at, value, true); },
-  u32: (view, at, value: number) => { view.setUint32(at, value, true); },
-  i64: (view, at, value: number | bigint) => { view.setBigInt64(at, BigInt(value), true); },
-  u64: (view, at, value: number | bigint) => { view.setBigUint64(at, BigInt(value), true); },
+  i8: (view, at, value: number) => {
+    view.setInt8(at, value);
+  },
+  u8: (view, at, value: number) => {
+    view.setUint8(at, value);
+  },
+  i16: (view, at, value: number) => {
+    view.setInt16(at, value, true);
+  },
+  u16: (view, at, value: number) => {
+    view.setUint16(at, value, true);
+  },
+  i32: (view, at, value: number) => {
+    view.setInt32(at, value, true);
+  },
+  u32: (view, at, value: number) => {
+    view.setUint32(at, value, true);
+  },
+  i64: (view, at, value: number | bigint) => {
+    view.setBigInt64(at, BigInt(value), true);
+  },
+  u64: (view, at, value: number | bigint) => {
+    view.setBigUint64(at, BigInt(value), true);
+  },
   f16: putNarrow('f16'),
   bf16: putNarrow('bf16'),
   f8e4m3: putNarrow('f8e4m3'),
   f8e5m2: putNarrow('f8e5m2'),
-  f32: (view, at, value: number) => { view.setFloat32(at, value, true); },
-  f64: (view, at, value: number) => { view.setFloat64(at, value, true); },
-  bool: (view, at, value: boolean) => { view.setUint8(at, value ? 1 : 0); },
+  f32: (view, at, value: number) => {
+    view.setFloat32(at, value, true);
+  },
+  f64: (view, at, value: number) => {
+    view.setFloat64(at, value, true);
+  },
+  bool: (view, at, value: boolean) => {
+    view.setUint8(at, value ? 1 : 0);
+  },
 } satisfies Record<DTypeName, Put>;
 
 function put(view: DataView, at: number, dtype: DTypeName, value: never): void {
   PUT[dtype](view, at, value);
 }
 
-const GET: Readonly<Record<DTypeName, (view: DataView, at: number) => number | bigint | boolean>> = {
-  i8: (view, at) => view.getInt8(at),
-  u8: (view, at) => view.getUint8(at),
-  i16: (view, at) => view.getInt16(at, true),
-  u16: (view, at) => view.getUint16(at, true),
-  i32: (view, at) => view.getInt32(at, true),
-  u32: (view, at) => view.getUint32(at, true),
-  i64: (view, at) => view.getBigInt64(at, true),
-  u64: (view, at) => view.getBigUint64(at, true),
-  f16: getNarrow('f16'),
-  bf16: getNarrow('bf16'),
-  f8e4m3: getNarrow('f8e4m3'),
-  f8e5m2: getNarrow('f8e5m2'),
-  f32: (view, at) => view.getFloat32(at, true),
-  f64: (view, at) => view.getFloat64(at, true),
-  bool: (view, at) => view.getUint8(at) !== 0,
-};
+const GET: Readonly<Record<DTypeName, (view: DataView, at: number) => number | bigint | boolean>> =
+  {
+    i8: (view, at) => view.getInt8(at),
+    u8: (view, at) => view.getUint8(at),
+    i16: (view, at) => view.getInt16(at, true),
+    u16: (view, at) => view.getUint16(at, true),
+    i32: (view, at) => view.getInt32(at, true),
+    u32: (view, at) => view.getUint32(at, true),
+    i64: (view, at) => view.getBigInt64(at, true),
+    u64: (view, at) => view.getBigUint64(at, true),
+    f16: getNarrow('f16'),
+    bf16: getNarrow('bf16'),
+    f8e4m3: getNarrow('f8e4m3'),
+    f8e5m2: getNarrow('f8e5m2'),
+    f32: (view, at) => view.getFloat32(at, true),
+    f64: (view, at) => view.getFloat64(at, true),
+    bool: (view, at) => view.getUint8(at) !== 0,
+  };
 
 /** For those who need to say that a declaration has no fields. @internal */
 export function withoutFields(argument: string): CudaArgumentError {
-  return new CudaArgumentError(argument, `${argument}: a structure of a kernel in TypeScript has to say its fields. Write struct({ x: f32, y: f32 }).`);
+  return new CudaArgumentError(
+    argument,
+    `${argument}: a structure of a kernel in TypeScript has to say its fields. Write ` +
+      'struct({ x: f32, y: f32 }).',
+  );
 }

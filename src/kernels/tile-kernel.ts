@@ -1,12 +1,21 @@
 /**
- * Tile kernels: the body says what happens to one tile of the tensors, and each block does it for its own. Loads and stores are
- * those of the block's tile, clipped at the edge: there is no index to get wrong, and no two blocks write one element.
+ * Tile kernels: the body says what happens to one tile of the tensors, and each block does it for
+ * its own. Loads and stores are those of the block's tile, clipped at the edge: there is no index
+ * to get wrong, and no two blocks write one element.
  */
 import { inspect } from 'node:util';
 
 import { DTYPES } from '../core/index.js';
 import { checkOptions, invalid, valueNamed } from '../ground/arguments.js';
-import { TILE_NAMES, blockAxes, extentName, extraNames, threadsFor, threadsForAxes, tilesName } from '../compiler/tiles/tile-form.js';
+import {
+  TILE_NAMES,
+  blockAxes,
+  extentName,
+  extraNames,
+  threadsFor,
+  threadsForAxes,
+  tilesName,
+} from '../compiler/tiles/tile-form.js';
 import type { TileForm } from '../compiler/tiles/tile-form.js';
 import { tensorEntry } from '../compiler/tiles/tensor-entry.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
@@ -24,14 +33,26 @@ import { describeEntry, parametersOf, signatureOf } from './parameters.js';
 import type { Parameter } from './parameters.js';
 import type { KernelReport } from './report.js';
 import { FORMS, ShapedKernel, checkShaped, checkUses, indexTypeOf } from './shaped-kernel.js';
-import type { GivenTensor, ShapedCallOptions, ShapedLaunch, ShapedTensor, ShapesTogether } from './shaped-kernel.js';
+import type {
+  GivenTensor,
+  ShapedCallOptions,
+  ShapedLaunch,
+  ShapedTensor,
+  ShapesTogether,
+} from './shaped-kernel.js';
 import type { SimulatedArguments } from './simulation.js';
 import { namedShapes, namedWalk } from './tile-axes.js';
 import type { NamedShapes } from './tile-axes.js';
 import { cutsOf } from './tile-cuts.js';
 import type { TensorAxes, TileCuts, TileSize } from './tile-cuts.js';
 import { broadcastWalk, tiledShape } from './tile-layouts.js';
-import type { OtherTile, TileArguments, TileAxesOption, TileExtents, TileWith } from './tile-types.js';
+import type {
+  OtherTile,
+  TileArguments,
+  TileAxesOption,
+  TileExtents,
+  TileWith,
+} from './tile-types.js';
 import type { TileWalk } from './tile-walk.js';
 import { tune } from './tuning.js';
 import type { ShapedTuneOptions, ShapedTuning, Tunable } from './tuning.js';
@@ -41,33 +62,52 @@ import { Variant } from './variant.js';
 import type { Definition } from './variant.js';
 
 /** What {@link tileKernel} takes beside the body. */
-export type TileKernelOptions<S extends ElementParams = ElementParams, U extends Uses = Uses, T extends TileSize = TileSize> = {
+export type TileKernelOptions<
+  S extends ElementParams = ElementParams,
+  U extends Uses = Uses,
+  T extends TileSize = TileSize,
+> = {
   /**
-   * How each axis is cut: a number of elements, one tile for each block; `null`, one tile of all; `{ walk }`, tiles that each block
-   * goes through in a loop. Of rows and columns, or by the names of `axes`.
+   * How each axis is cut: a number of elements, one tile for each block; `null`, one tile of all;
+   * `{ walk }`, tiles that each block goes through in a loop. Of rows and columns, or by the names
+   * of `axes`.
    */
   readonly tile: T;
-  /** Constants, lists of them and device functions, which the body finds in its second parameter. */
+  /**
+   * Constants, lists of them and device functions, which the body finds in its second parameter.
+   */
   readonly uses?: U;
 } & TileAxesOption<S, T>;
 
 /** A tile kernel. Made by {@link tileKernel}. */
-export interface TileKernel<S extends ElementParams = ElementParams, U extends Uses = Uses, T extends TileSize = TileSize> {
+export interface TileKernel<
+  S extends ElementParams = ElementParams,
+  U extends Uses = Uses,
+  T extends TileSize = TileSize,
+> {
   /**
-   * Its launch as an operation: arguments by name, each a value or an operation that gives it. Without `axes` all tensors are
-   * broadcast to one shape, as in NumPy; its last axis are the columns, those before it the rows. An `output` that is left out is a new
-   * tensor of that shape, or of the lengths of its axes. One that has a single element along an axis takes results of reductions
-   * along it, and the tile has to be whole there. cuLaunchKernel
+   * Its launch as an operation: arguments by name, each a value or an operation that gives it.
+   * Without `axes` all tensors are broadcast to one shape, as in NumPy; its last axis are the
+   * columns, those before it the rows. An `output` that is left out is a new tensor of that shape,
+   * or of the lengths of its axes. One that has a single element along an axis takes results of
+   * reductions along it, and the tile has to be whole there. cuLaunchKernel
    *
-   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take, and outputs that share elements
-   * with another argument; when run, for what operations gave, and CudaCompileError where the body is not one
+   * @throws CudaArgumentError, CudaDisposedError for values that the kernel does not take, and
+   *   outputs that share elements with another argument; when run, for what operations gave, and
+   *   CudaCompileError where the body is not one
    */
-  <A extends ElementArguments<S>>(args: A & NoOthers<S, A>, options?: ShapedCallOptions): DeviceOp<ElementCallResult<S, A>>;
+  <A extends ElementArguments<S>>(
+    args: A & NoOthers<S, A>,
+    options?: ShapedCallOptions,
+  ): DeviceOp<ElementCallResult<S, A>>;
 
   readonly name: string;
   /** The same kernel with other constants, or another tile. */
   with(changes: TileKernelChanges<U, T>): TileKernel<S, U, T>;
-  /** Compiles and loads the code for contiguous tensors of these extents, so that the first launch need not. Rejects with CudaCompileError */
+  /**
+   * Compiles and loads the code for contiguous tensors of these extents, so that the first launch
+   * need not. Rejects with CudaCompileError
+   */
   prepare(device: AnyDevice, shape: TileExtents<S, T>): Promise<void>;
   /** The PTX for contiguous tensors of these extents. Rejects with CudaCompileError */
   ptx(target: KernelTarget, shape: TileExtents<S, T>, options?: CodeOptions): Promise<string>;
@@ -76,12 +116,17 @@ export interface TileKernel<S extends ElementParams = ElementParams, U extends U
   /** Registers, memory and occupancy for contiguous tensors of these extents. */
   report(device: AnyDevice, shape: TileExtents<S, T>): Promise<KernelReport>;
   /**
-   * The fastest of several sets of constants and tiles, measured as {@link KernelFunction.tune} does it. Outputs have to be passed.
+   * The fastest of several sets of constants and tiles, measured as {@link KernelFunction.tune}
+   * does it. Outputs have to be passed.
    */
-  tune<A extends ElementArguments<S>>(args: A & NoOthers<S, A>, options: ShapedTuneOptions<TileKernelChanges<U, T>>): Promise<ShapedTuning<TileKernel<S, U, T>, TileKernelChanges<U, T>>>;
+  tune<A extends ElementArguments<S>>(
+    args: A & NoOthers<S, A>,
+    options: ShapedTuneOptions<TileKernelChanges<U, T>>,
+  ): Promise<ShapedTuning<TileKernel<S, U, T>, TileKernelChanges<U, T>>>;
   /**
-   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays without a shape have one
-   * axis. Gives what was passed. Rejects with CudaCompileError, CudaArgumentError, SimulationError
+   * Runs it as JavaScript on typed arrays, in place, with the device's results to the bit. Arrays
+   * without a shape have one axis. Gives what was passed. Rejects with CudaCompileError,
+   * CudaArgumentError, SimulationError
    */
   simulate<A extends SimulatedArguments<S>>(args: A & NoOthers<S, A>): Promise<A>;
 }
@@ -94,9 +139,10 @@ export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = T
 }
 
 /**
- * A kernel whose body computes one tile of the outputs. `x.load()` gives the tile of an input, on which arithmetic and Math are done
- * for each element; `tile.sum(v, 1)` and its like reduce it along an axis, and what has one element along an axis goes with
- * what has more; `y.store(v)` writes it. The body consists of variables, stores, and loops over the tiles of an axis.
+ * A kernel whose body computes one tile of the outputs. `x.load()` gives the tile of an input, on
+ * which arithmetic and Math are done for each element; `tile.sum(v, 1)` and its like reduce it
+ * along an axis, and what has one element along an axis goes with what has more; `y.store(v)`
+ * writes it. The body consists of variables, stores, and loops over the tiles of an axis.
  *
  * ```ts
  * const softmax = tileKernel('softmax', { y: output(f32), x: input(f32) }, ({ y, x }, tile) => {
@@ -113,17 +159,26 @@ export interface TileKernelChanges<U extends Uses = Uses, T extends TileSize = T
  * }, { axes: { c: ['m', 'n'], a: ['m', 'k'], b: ['k', 'n'] }, tile: { m: 64, n: 64, k: { walk: 32 } } });
  * ```
  *
- * With `axes` each tensor says what its axes are: those of one name have one length, and only tiles of the same axes go
- * together. Its last two axes are a tile's rows and columns; along those before them a tile has one element.
+ * With `axes` each tensor says what its axes are: those of one name have one length, and only tiles
+ * of the same axes go together. Its last two axes are a tile's rows and columns; along those before
+ * them a tile has one element.
  *
  * A tile lies in the registers of its block's threads, so it has some 100,000 elements at most.
  *
  * @param name of the kernel in PTX, errors and traces
- * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read, written or both
+ * @param signature what each parameter is: a dtype or a struct for a scalar, a tensor that is read,
+ *   written or both
  * @throws CudaArgumentError for what is no signature or no tile, and functions without a text
  */
-export function tileKernel<const S extends ElementParams, const T extends TileSize, U extends Uses = Record<never, never>>(
-  name: string, signature: S, body: (args: TileArguments<S, T>, tile: TileWith<U, T>) => void, options: TileKernelOptions<S, U, T>,
+export function tileKernel<
+  const S extends ElementParams,
+  const T extends TileSize,
+  U extends Uses = Record<never, never>,
+>(
+  name: string,
+  signature: S,
+  body: (args: TileArguments<S, T>, tile: TileWith<U, T>) => void,
+  options: TileKernelOptions<S, U, T>,
 ): TileKernel<S, U, T> {
   checkName('name', name, 'a kernel');
   const parameters = parametersOf(signature);
@@ -133,8 +188,17 @@ export function tileKernel<const S extends ElementParams, const T extends TileSi
   const cuts = cutsOf(parameters, 'options', tile, axes);
   checkUses(options.uses ?? {}, TILE_NAMES);
   const text = textOfFunction('body', body);
-  const definition = { name, text, signature: signatureOf(parameters), site: captureStack(tileKernel) };
-  return new DefinedTiles(parameters, definition, usedOf('options.uses', options.uses), { tile, axes, cuts }).callable() as unknown as TileKernel<S, U, T>;
+  const definition = {
+    name,
+    text,
+    signature: signatureOf(parameters),
+    site: captureStack(tileKernel),
+  };
+  return new DefinedTiles(parameters, definition, usedOf('options.uses', options.uses), {
+    tile,
+    axes,
+    cuts,
+  }).callable() as unknown as TileKernel<S, U, T>;
 }
 
 /** What the options say of axes, as they were given and as they were understood. */
@@ -152,13 +216,21 @@ interface BroadcastShapes extends ShapesTogether {
 }
 
 /** A tile kernel behind the function that users call. */
-class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly uses?: Uses; readonly tile?: TileSize }> {
+class DefinedTiles
+  extends ShapedKernel<Together>
+  implements Tunable<{ readonly uses?: Uses; readonly tile?: TileSize }>
+{
   private readonly definition: Definition;
   private readonly uses: UsedByName;
   private readonly cutting: Cutting;
   private readonly forms = new LeastRecent<Defined>(FORMS);
 
-  constructor(parameters: readonly Parameter[], definition: Definition, uses: UsedByName, cutting: Cutting) {
+  constructor(
+    parameters: readonly Parameter[],
+    definition: Definition,
+    uses: UsedByName,
+    cutting: Cutting,
+  ) {
     super(parameters);
     this.definition = definition;
     this.uses = uses;
@@ -170,7 +242,10 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
   }
 
   get sourceKey(): string {
-    return `${new Variant(this.definition, this.uses).sourceKey} ${JSON.stringify([this.cutting.tile, this.cutting.axes])}`;
+    return (
+      `${new Variant(this.definition, this.uses).sourceKey} ` +
+      `${JSON.stringify([this.cutting.tile, this.cutting.axes])}`
+    );
   }
 
   /** The kernel of a form. */
@@ -178,9 +253,23 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
     const key = JSON.stringify([index, form]);
     let found = this.forms.get(key);
     if (found === undefined) {
-      const own = this.parameters.map((parameter) => ({ ...parameter, entry: parameter.entry.kind === 'tensor' ? tensorEntry(parameter.entry, form.tensors[parameter.name]!) : parameter.entry }));
-      const extra = extraNames(form).map((name): Parameter => ({ name, entry: { kind: 'scalar', storage: index }, declared: DTYPES[index] }));
-      found = new Defined([...own, ...extra], new Variant({ ...this.definition, lowering: { to: 'tiles', form } }, this.uses), { index, block: form.across * form.down });
+      const own = this.parameters.map((parameter) => ({
+        ...parameter,
+        entry:
+          parameter.entry.kind === 'tensor'
+            ? tensorEntry(parameter.entry, form.tensors[parameter.name]!)
+            : parameter.entry,
+      }));
+      const extra = extraNames(form).map((name): Parameter => ({
+        name,
+        entry: { kind: 'scalar', storage: index },
+        declared: DTYPES[index],
+      }));
+      found = new Defined(
+        [...own, ...extra],
+        new Variant({ ...this.definition, lowering: { to: 'tiles', form } }, this.uses),
+        { index, block: form.across * form.down },
+      );
       this.forms.set(key, found, 0);
     }
     return found;
@@ -193,74 +282,172 @@ class DefinedTiles extends ShapedKernel<Together> implements Tunable<{ readonly 
     return { named: false, shape, isEmpty: numel(shape) === 0, shapeOf: () => shape };
   }
 
-  protected launchOf(shapes: Together, tensors: readonly GivenTensor[], maxGrid: readonly number[]): ShapedLaunch {
-    const { name, cutting: { cuts } } = this;
-    const walk = shapes.named ? namedWalk(name, cuts as NamedCuts, shapes, tensors) : broadcastWalk(name, cuts, shapes.shape, tensors);
-    const threads = shapes.named ? threadsForAxes(walk.axes, this.tilesOf(walk, tensors)) : threadsFor(walk.axes[0]!, walk.axes[1]!);
+  protected launchOf(
+    shapes: Together,
+    tensors: readonly GivenTensor[],
+    maxGrid: readonly number[],
+  ): ShapedLaunch {
+    const {
+      name,
+      cutting: { cuts },
+    } = this;
+    const walk = shapes.named
+      ? namedWalk(name, cuts as NamedCuts, shapes, tensors)
+      : broadcastWalk(name, cuts, shapes.shape, tensors);
+    const threads = shapes.named
+      ? threadsForAxes(walk.axes, this.tilesOf(walk, tensors))
+      : threadsFor(walk.axes[0]!, walk.axes[1]!);
     if (threads === undefined) {
-      throw invalid(`args of kernel '${name}'`, 'tensors whose tiles fit in the registers of a block', `tiles of ${walk.axes.map(({ tile }) => tile).join(' × ')} elements`, 'Take smaller tiles, or write it with kernel(…).');
+      throw invalid(
+        `args of kernel '${name}'`,
+        'tensors whose tiles fit in the registers of a block',
+        `tiles of ${walk.axes.map(({ tile }) => tile).join(' × ')} elements`,
+        'Take smaller tiles, or write it with kernel(…).',
+      );
     }
     const form: TileForm = { ...threads, tensors: walk.tensors, broadcast: !shapes.named };
     const numbered = blockAxes(form);
-    const counts = numbered.map((axis) => Math.ceil(walk.axes[axis]!.extent / walk.axes[axis]!.tile));
+    const counts = numbered.map((axis) =>
+      Math.ceil(walk.axes[axis]!.extent / walk.axes[axis]!.tile),
+    );
     const blocks = counts.reduce((product, count) => product * count, 1);
-    if (blocks > maxGrid[0]!) throw invalid(`args of kernel '${name}'`, `tensors of at most ${maxGrid[0]} tiles`, `${blocks}`, 'Take larger tiles.');
-    const index = indexTypeOf(walk.layouts, walk.axes.some(({ extent, tile }) => extent + tile >= 2 ** 31) ? [2 ** 31] : shapes.named ? [] : walk.axes.map(({ extent }) => extent));
+    if (blocks > maxGrid[0]!)
+      throw invalid(
+        `args of kernel '${name}'`,
+        `tensors of at most ${maxGrid[0]} tiles`,
+        `${blocks}`,
+        'Take larger tiles.',
+      );
+    const index = indexTypeOf(
+      walk.layouts,
+      walk.axes.some(({ extent, tile }) => extent + tile >= 2 ** 31)
+        ? [2 ** 31]
+        : shapes.named
+          ? []
+          : walk.axes.map(({ extent }) => extent),
+    );
     const known: Record<string, number> = {
-      ...Object.fromEntries(form.axes.map(({ width }, axis) => [extentName(axis), walk.axes[axis]!.extent / width])),
+      ...Object.fromEntries(
+        form.axes.map(({ width }, axis) => [extentName(axis), walk.axes[axis]!.extent / width]),
+      ),
       ...Object.fromEntries(numbered.map((axis, at) => [tilesName(axis), counts[at]!])),
       ...walk.strides((axis) => (axis === undefined ? 1 : form.axes[axis]!.width)),
     };
-    return { defined: this.formed(form, index), options: { grid: blocks, index }, layouts: walk.layouts, extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])) };
+    return {
+      defined: this.formed(form, index),
+      options: { grid: blocks, index },
+      layouts: walk.layouts,
+      extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])),
+    };
   }
 
   /** Rows and columns of all tensors' tiles, those of the largest output first. */
-  private tilesOf({ axes, tensors }: TileWalk, given: readonly GivenTensor[]): (readonly [number | undefined, number | undefined])[] {
-    const sizeOf = ({ name, written }: GivenTensor): number => (written ? [tensors[name]!.row, tensors[name]!.column].reduce<number>((size, axis) => size * (axis === undefined ? 1 : axes[axis]!.tile), 1) : 0);
-    return [...given].sort((a, b) => sizeOf(b) - sizeOf(a)).map(({ name }) => [tensors[name]!.row, tensors[name]!.column] as const);
+  private tilesOf(
+    { axes, tensors }: TileWalk,
+    given: readonly GivenTensor[],
+  ): (readonly [number | undefined, number | undefined])[] {
+    const sizeOf = ({ name, written }: GivenTensor): number =>
+      written
+        ? [tensors[name]!.row, tensors[name]!.column].reduce<number>(
+            (size, axis) => size * (axis === undefined ? 1 : axes[axis]!.tile),
+            1,
+          )
+        : 0;
+    return [...given]
+      .sort((a, b) => sizeOf(b) - sizeOf(a))
+      .map(({ name }) => [tensors[name]!.row, tensors[name]!.column] as const);
   }
 
   /** For contiguous tensors of these extents. */
   private usual(shape: unknown): Defined {
     const { cuts } = this.cutting;
-    if (!isNamed(cuts) && !Array.isArray(shape)) return this.ofShapes(shape as Readonly<Record<string, Shape>>);
-    const lengths = isNamed(cuts) ? cuts.names.map((name) => (typeof shape === 'object' && shape !== null ? valueNamed(shape, name) : undefined)) : shape as unknown[];
-    const isExtent = (extent: unknown): boolean => typeof extent === 'number' && Number.isInteger(extent) && extent >= 1;
+    if (!isNamed(cuts) && !Array.isArray(shape))
+      return this.ofShapes(shape as Readonly<Record<string, Shape>>);
+    const lengths = isNamed(cuts)
+      ? cuts.names.map((name) =>
+          typeof shape === 'object' && shape !== null ? valueNamed(shape, name) : undefined,
+        )
+      : (shape as unknown[]);
+    const isExtent = (extent: unknown): boolean =>
+      typeof extent === 'number' && Number.isInteger(extent) && extent >= 1;
     if (lengths.length !== cuts.names.length || !lengths.every(isExtent)) {
-      throw invalid('shape', isNamed(cuts) ? 'the length of each axis by name' : 'rows and columns', shape, isNamed(cuts) ? `Write { ${cuts.names.map((name) => `${name}: 1024`).join(', ')} }.` : 'Write [rows, columns].');
+      throw invalid(
+        'shape',
+        isNamed(cuts) ? 'the length of each axis by name' : 'rows and columns',
+        shape,
+        isNamed(cuts)
+          ? `Write { ${cuts.names.map((name) => `${name}: 1024`).join(', ')} }.`
+          : 'Write [rows, columns].',
+      );
     }
-    const shapeOf = (name: string): number[] => (isNamed(cuts) ? cuts.tensors[name]! : [0, 1]).map((axis) => (axis === undefined ? 1 : lengths[axis] as number));
-    return this.ofShapes(Object.fromEntries(this.parameters.map(({ name, entry }) => [name, entry.kind === 'tensor' ? shapeOf(name) : []])));
+    const shapeOf = (name: string): number[] =>
+      (isNamed(cuts) ? cuts.tensors[name]! : [0, 1]).map((axis) =>
+        axis === undefined ? 1 : (lengths[axis] as number),
+      );
+    return this.ofShapes(
+      Object.fromEntries(
+        this.parameters.map(({ name, entry }) => [
+          name,
+          entry.kind === 'tensor' ? shapeOf(name) : [],
+        ]),
+      ),
+    );
   }
 
   with(changes: { readonly uses?: Uses; readonly tile?: TileSize }): DefinedTiles {
     checkOptions('changes', changes, ['uses', 'tile']);
-    const { tile, axes } = { ...this.cutting, ...(changes.tile === undefined ? {} : { tile: changes.tile }) };
-    return new DefinedTiles(this.parameters, this.definition, otherUses(this.name, this.uses, changes.uses), { tile, axes, cuts: cutsOf(this.parameters, 'changes', tile, axes) });
+    const { tile, axes } = {
+      ...this.cutting,
+      ...(changes.tile === undefined ? {} : { tile: changes.tile }),
+    };
+    return new DefinedTiles(
+      this.parameters,
+      this.definition,
+      otherUses(this.name, this.uses, changes.uses),
+      { tile, axes, cuts: cutsOf(this.parameters, 'changes', tile, axes) },
+    );
   }
 
   callable(): TileKernel {
-    const call = (args: unknown, options?: ShapedCallOptions): DeviceOp<unknown> => this.call(args, options);
+    const call = (args: unknown, options?: ShapedCallOptions): DeviceOp<unknown> =>
+      this.call(args, options);
     const methods = {
       name: this.name,
-      with: (changes: { readonly uses?: Uses; readonly tile?: TileSize }) => this.with(changes).callable(),
+      with: (changes: { readonly uses?: Uses; readonly tile?: TileSize }) =>
+        this.with(changes).callable(),
       prepare: async (device: AnyDevice, shape: unknown) => this.usual(shape).prepare(device),
-      ptx: async (target: KernelTarget, shape: unknown, options?: CodeOptions) => this.usual(shape).ptx(target, checkedCode(options)),
-      sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) => this.usual(shape).sass(device, checkedCode(options)),
+      ptx: async (target: KernelTarget, shape: unknown, options?: CodeOptions) =>
+        this.usual(shape).ptx(target, checkedCode(options)),
+      sass: async (device: AnyDevice, shape: unknown, options?: CodeOptions) =>
+        this.usual(shape).sass(device, checkedCode(options)),
       report: async (device: AnyDevice, shape: unknown) => this.usual(shape).report(device),
-      tune: async (args: Readonly<Record<string, unknown>>, options: ShapedTuneOptions<{ readonly uses?: Uses; readonly tile?: TileSize }>) => tune(this, args, options),
+      tune: async (
+        args: Readonly<Record<string, unknown>>,
+        options: ShapedTuneOptions<{ readonly uses?: Uses; readonly tile?: TileSize }>,
+      ) => tune(this, args, options),
       simulate: (args: Readonly<Record<string, unknown>>) => this.simulate(args),
       toString: () => this.toString(),
       [inspect.custom]: () => this.toString(),
     };
-    for (const key of Reflect.ownKeys(methods)) Object.defineProperty(call, key, { value: methods[key as keyof typeof methods], configurable: true });
+    for (const key of Reflect.ownKeys(methods))
+      Object.defineProperty(call, key, {
+        value: methods[key as keyof typeof methods],
+        configurable: true,
+      });
     return call as unknown as TileKernel;
   }
 
   override toString(): string {
     const { names, cuts, tensors } = this.cutting.cuts;
-    const extents = cuts.map((cut, axis) => `${tensors === undefined ? '' : `${names[axis]!} `}${cut === null ? 'all' : typeof cut === 'number' ? cut : `${cut.walk} of all`}`);
-    return `tile kernel ${this.name}({ ${this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ')} }) of ${extents.join(' × ')}`;
+    const extents = cuts.map(
+      (cut, axis) =>
+        `${tensors === undefined ? '' : `${names[axis]!} `}${cut === null ? 'all' : typeof cut === 'number' ? cut : `${cut.walk} of all`}`,
+    );
+    return (
+      `tile kernel ${this.name}({ ` +
+      `${this.parameters.map(({ name, entry }) => `${name}: ${describeEntry(entry)}`).join(', ')} ` +
+      `}) of ${extents.join(' × ')}`
+    );
   }
 }
 

@@ -1,4 +1,7 @@
-/** How the tensors of a tile kernel's call are walked: broadcast to one shape, of which the last axis are columns and all others rows. */
+/**
+ * How the tensors of a tile kernel's call are walked: broadcast to one shape, of which the last
+ * axis are columns and all others rows.
+ */
 import { invalid } from '../ground/arguments.js';
 import { DTYPES } from '../core/index.js';
 import type { RowAccess } from '../compiler/element/element-form.js';
@@ -14,24 +17,38 @@ import type { TileCuts } from './tile-cuts.js';
 import { SIDE_BY_SIDE, WIDEST, cutAxis } from './tile-walk.js';
 import type { TileWalk } from './tile-walk.js';
 
-/** The shape that all tensors broadcast to. @throws CudaArgumentError where they do not, or there is none */
+/**
+ * The shape that all tensors broadcast to. @throws CudaArgumentError where they do not, or there is
+ * none
+ */
 export function tiledShape(kernel: string, tensors: readonly ShapedTensor[]): Shape {
   const given = tensors.filter(({ layout }) => layout !== undefined);
-  if (given.length === 0) throw invalid(`args.${tensors[0]!.name} of kernel '${kernel}'`, 'a Tensor', undefined, 'An output can be left out where another tensor tells its shape.');
+  if (given.length === 0)
+    throw invalid(
+      `args.${tensors[0]!.name} of kernel '${kernel}'`,
+      'a Tensor',
+      undefined,
+      'An output can be left out where another tensor tells its shape.',
+    );
   let shape: Shape = [];
   for (const { name, layout } of given) {
     try {
       shape = broadcastAll([shape, layout!.shape]);
     } catch (error) {
-      throw invalid(`args.${name} of kernel '${kernel}'`, `a Tensor whose shape goes with ${showShape(shape)}`, layout!.shape, (error as Error).message);
+      throw invalid(
+        `args.${name} of kernel '${kernel}'`,
+        `a Tensor whose shape goes with ${showShape(shape)}`,
+        layout!.shape,
+        (error as Error).message,
+      );
     }
   }
   return shape;
 }
 
 /**
- * Of one element along both axes, where one axis has no more for anybody: it has an element for each of them, too. The sums of the rows of
- * a single row are its column.
+ * Of one element along both axes, where one axis has no more for anybody: it has an element for
+ * each of them, too. The sums of the rows of a single row are its column.
  */
 function tileAccessOf(rows: number, columns: number, down: number, right: number): RowAccess {
   const access = rowAccessOf([rows, columns], down, right);
@@ -40,14 +57,26 @@ function tileAccessOf(rows: number, columns: number, down: number, right: number
 }
 
 /** @throws CudaArgumentError where the rows of a tensor cannot be walked by one stride */
-export function broadcastWalk(kernel: string, cuts: TileCuts, shape: Shape, tensors: readonly GivenTensor[]): TileWalk {
+export function broadcastWalk(
+  kernel: string,
+  cuts: TileCuts,
+  shape: Shape,
+  tensors: readonly GivenTensor[],
+): TileWalk {
   const wide = tensors.map(({ layout }) => broadcastTo(layout, shape as never) as Layout);
   const outer = shape.slice(0, -1);
-  const merged = coalesceTogether(wide.map(({ strides, offset }) => layoutOf([...outer], strides.slice(0, -1), offset)));
+  const merged = coalesceTogether(
+    wide.map(({ strides, offset }) => layoutOf([...outer], strides.slice(0, -1), offset)),
+  );
   const rows = outer.reduce((product, extent) => product * extent, 1);
   const columns = shape.at(-1) ?? 1;
   if (merged[0]!.shape.length > 1) {
-    throw invalid(`args of kernel '${kernel}'`, 'tensors whose axes before the last lie one behind the other, as rows', tensors.map(({ layout }) => showShape(layout.shape)).join(', '), 'Make views contiguous() first, and broadcast inputs by copies.');
+    throw invalid(
+      `args of kernel '${kernel}'`,
+      'tensors whose axes before the last lie one behind the other, as rows',
+      tensors.map(({ layout }) => showShape(layout.shape)).join(', '),
+      'Make views contiguous() first, and broadcast inputs by copies.',
+    );
   }
   const forms = new Map<string, TensorForm>();
   const layouts = new Map<string, Layout>();
@@ -57,20 +86,42 @@ export function broadcastWalk(kernel: string, cuts: TileCuts, shape: Shape, tens
     const right = columns === 1 ? 0 : (strides.at(-1) ?? 0);
     const found = tileAccessOf(rows, columns, down, right);
     if (written && found === 'strided' && (down === 0 || right === 0) && rows > 1 && columns > 1) {
-      throw invalid(`args.${name} of kernel '${kernel}'`, 'a contiguous Tensor, as an output that is smaller than the others', tensors[at]!.layout.shape, 'Make it contiguous() first.');
+      throw invalid(
+        `args.${name} of kernel '${kernel}'`,
+        'a contiguous Tensor, as an output that is smaller than the others',
+        tensors[at]!.layout.shape,
+        'Make it contiguous() first.',
+      );
     }
     forms.set(name, { access: found, outer: [], row: 0, column: 1, rank: 2 });
-    layouts.set(name, found === 'strided' ? layoutOf([rows, columns], [down, right], offset) : runOf(found, [rows, columns], offset));
+    layouts.set(
+      name,
+      found === 'strided'
+        ? layoutOf([rows, columns], [down, right], offset)
+        : runOf(found, [rows, columns], offset),
+    );
   });
-  const widest = Math.min(SIDE_BY_SIDE, WIDEST / Math.max(...tensors.map(({ dtype }) => DTYPES[dtype].bytes)));
+  const widest = Math.min(
+    SIDE_BY_SIDE,
+    WIDEST / Math.max(...tensors.map(({ dtype }) => DTYPES[dtype].bytes)),
+  );
   const axes = [cutAxis(kernel, cuts, 0, rows, 1), cutAxis(kernel, cuts, 1, columns, widest)];
   for (const { name, written, layout } of tensors) {
     if (!written) continue;
     const { access } = forms.get(name)!;
     const single = [access === 'row' || access === 'one', access === 'column' || access === 'one'];
-    const cut = axes.findIndex(({ cut: how, extent, tile }, axis) => single[axis] && how === 'blocks' && extent > tile);
+    const cut = axes.findIndex(
+      ({ cut: how, extent, tile }, axis) => single[axis] && how === 'blocks' && extent > tile,
+    );
     if (cut < 0) continue;
-    throw invalid(`args.${name} of kernel '${kernel}'`, `a Tensor of ${axes[cut]!.extent} elements along axis ${cut - 2}, where it is cut into tiles of ${axes[cut]!.tile}`, layout.shape, 'Every tile would write the same elements. Write null for the tile\'s extent there, so that reductions are of all elements, or { walk }.');
+    throw invalid(
+      `args.${name} of kernel '${kernel}'`,
+      `a Tensor of ${axes[cut]!.extent} elements along axis ${cut - 2}, where it is cut into ` +
+        `tiles of ${axes[cut]!.tile}`,
+      layout.shape,
+      "Every tile would write the same elements. Write null for the tile's extent there, so " +
+        'that reductions are of all elements, or { walk }.',
+    );
   }
   return { axes, tensors: Object.fromEntries(forms), layouts, strides: () => ({}) };
 }

@@ -11,7 +11,9 @@ type Value<D extends DTypeName> = D extends 'bool' ? boolean : number;
 
 declare const axisOfStep: unique symbol;
 
-/** A tile of a loop over an axis: what `load` and `store` take to know which it is. It is no number. */
+/**
+ * A tile of a loop over an axis: what `load` and `store` take to know which it is. It is no number.
+ */
 export interface TileStep<A extends string = string> {
   readonly [axisOfStep]: A;
 }
@@ -19,8 +21,8 @@ export interface TileStep<A extends string = string> {
 /** A tensor whose tile is read. */
 export interface LoadedTile<T, W extends string = never> {
   /**
-   * The tile of this block, as a number to the type checker: arithmetic on it is done for each element. Along axes that the block
-   * walks, the tile of `steps`.
+   * The tile of this block, as a number to the type checker: arithmetic on it is done for each
+   * element. Along axes that the block walks, the tile of `steps`.
    */
   load(...steps: readonly TileStep<W>[]): T;
 }
@@ -28,48 +30,73 @@ export interface LoadedTile<T, W extends string = never> {
 /** A tensor whose tile is written. */
 export interface StoredTile<T, W extends string = never> {
   /**
-   * Writes the tile of this block, clipped at the edge; along axes that the block walks, the tile of `steps`. A value that is the
-   * same along an axis is repeated along it.
+   * Writes the tile of this block, clipped at the edge; along axes that the block walks, the tile
+   * of `steps`. A value that is the same along an axis is repeated along it.
    */
   store(value: T, ...steps: readonly TileStep<W>[]): void;
 }
 
-type TileOf<T, A extends Access, W extends string> = A extends 'input' ? LoadedTile<T, W> : A extends 'output' ? StoredTile<T, W> : LoadedTile<T, W> & StoredTile<T, W>;
+type TileOf<T, A extends Access, W extends string> = A extends 'input'
+  ? LoadedTile<T, W>
+  : A extends 'output'
+    ? StoredTile<T, W>
+    : LoadedTile<T, W> & StoredTile<T, W>;
 
 type Fields<F extends StructFields> = { readonly [K in keyof F]: Value<F[K]['name']> };
 
 type TileArgument<P, W extends string> =
-  P extends PointerParam<infer D, infer A> ? TileOf<Value<D>, A, W> : P extends StructDeclaration<infer F> ? Fields<F> : P extends DType<infer D> ? Value<D> : never;
+  P extends PointerParam<infer D, infer A>
+    ? TileOf<Value<D>, A, W>
+    : P extends StructDeclaration<infer F>
+      ? Fields<F>
+      : P extends DType<infer D>
+        ? Value<D>
+        : never;
 
 /** The first parameter of a body. */
-export type TileArguments<S extends ElementParams, T extends TileSize = TileSize> = { readonly [K in keyof S]: TileArgument<S[K], WalkedAxis<T>> };
+export type TileArguments<S extends ElementParams, T extends TileSize = TileSize> = {
+  readonly [K in keyof S]: TileArgument<S[K], WalkedAxis<T>>;
+};
 
 /** Names of the axes of which each block has all tiles. */
-export type WalkedAxis<T extends TileSize> =
-  T extends readonly [infer R, infer C] ? (R extends number ? never : 'rows') | (C extends number ? never : 'columns')
-    : { [K in keyof T]: T[K] extends number ? never : K & string }[keyof T];
+export type WalkedAxis<T extends TileSize> = T extends readonly [infer R, infer C]
+  ? (R extends number ? never : 'rows') | (C extends number ? never : 'columns')
+  : { [K in keyof T]: T[K] extends number ? never : K & string }[keyof T];
 
 /** Lengths of all axes by name; else rows and columns of all tensors, or the shape of each. */
-export type TileExtents<S extends ElementParams, T extends TileSize> =
-  T extends readonly unknown[] ? readonly [rows: number, columns: number] | TensorShapes<S> : { readonly [K in keyof T]: number };
+export type TileExtents<S extends ElementParams, T extends TileSize> = T extends readonly unknown[]
+  ? readonly [rows: number, columns: number] | TensorShapes<S>
+  : { readonly [K in keyof T]: number };
 
 /** Another tile of the same axes. */
-export type OtherTile<T extends TileSize> = T extends readonly unknown[] ? readonly [rows: TileExtent, columns: TileExtent] : { readonly [K in keyof T]: TileExtent };
+export type OtherTile<T extends TileSize> = T extends readonly unknown[]
+  ? readonly [rows: TileExtent, columns: TileExtent]
+  : { readonly [K in keyof T]: TileExtent };
 
 /** Names of axes for each tensor, where the tile's axes have names. */
-export type TileAxesOption<S extends ElementParams, T extends TileSize> =
-  T extends readonly unknown[] ? { readonly axes?: undefined }
-    : { readonly axes: { readonly [K in keyof S as S[K] extends PointerParam ? K : never]: readonly ((keyof T & string) | 1)[] } };
+export type TileAxesOption<
+  S extends ElementParams,
+  T extends TileSize,
+> = T extends readonly unknown[]
+  ? { readonly axes?: undefined }
+  : {
+      readonly axes: {
+        readonly [K in keyof S as S[K] extends PointerParam ? K : never]: readonly (
+          (keyof T & string) | 1
+        )[];
+      };
+    };
 
 /**
- * The second parameter of a body. Reductions are of the tile's elements that are in the tensor: along axis 1 one result for
- * each row, along axis 0 one for each column, without an axis one in all. They are the same on every device, to the bit.
+ * The second parameter of a body. Reductions are of the tile's elements that are in the tensor:
+ * along axis 1 one result for each row, along axis 0 one for each column, without an axis one in
+ * all. They are the same on every device, to the bit.
  */
 export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
   /**
-   * The product of two tiles, where the columns of `a` are the rows of `b`, by axis; added to `sum` where that is given. It is
-   * computed in f32, term by term in the order of that axis and rounded once for each: the same bits on every device.
-   * Tiles of tensors with named axes only.
+   * The product of two tiles, where the columns of `a` are the rows of `b`, by axis; added to `sum`
+   * where that is given. It is computed in f32, term by term in the order of that axis and rounded
+   * once for each: the same bits on every device. Tiles of tensors with named axes only.
    */
   dot(a: number, b: number, sum?: number): number;
   /** The tile with rows and columns exchanged. Of tensors with named axes only. */
@@ -79,15 +106,23 @@ export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
   max(value: number, axis?: 0 | 1): number;
   /** NaN wins. */
   min(value: number, axis?: 0 | 1): number;
-  /** The sum divided by the number of elements. Of integers it is f32, and their sum is kept in 64 bits. */
+  /**
+   * The sum divided by the number of elements. Of integers it is f32, and their sum is kept in 64
+   * bits.
+   */
   mean(value: number, axis?: 0 | 1): number;
 }
 
 /** Loops of a body. `W`: the axes of which each block has all tiles. */
 export interface TileLoops<W extends string = never> {
-  /** The tiles of an axis that is cut by `{ walk }`, or the one tile of `null`, to loop over: `for (const part of tile.over('k')) … x.load(part)`. */
+  /**
+   * The tiles of an axis that is cut by `{ walk }`, or the one tile of `null`, to loop over: `for
+   * (const part of tile.over('k')) … x.load(part)`.
+   */
   over<A extends W>(axis: A): Iterable<TileStep<A>>;
 }
 
 /** The second parameter of a body, with what it uses. */
-export type TileWith<U extends Uses, T extends TileSize = TileSize> = Tile & TileLoops<WalkedAxis<T>> & Omit<GpuWith<U>, keyof Gpu>;
+export type TileWith<U extends Uses, T extends TileSize = TileSize> = Tile &
+  TileLoops<WalkedAxis<T>> &
+  Omit<GpuWith<U>, keyof Gpu>;

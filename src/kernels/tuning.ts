@@ -1,13 +1,20 @@
 /**
- * Choosing among constants and blocks by measuring: each candidate runs on copies of what the kernel writes, between two
- * events of the device; the fastest whose results are those of the first one is taken, and kept on disk for the device, its
- * driver, the kernel's source and the arguments' shapes.
+ * Choosing among constants and blocks by measuring: each candidate runs on copies of what the
+ * kernel writes, between two events of the device; the fastest whose results are those of the first
+ * one is taken, and kept on disk for the device, its driver, the kernel's source and the arguments'
+ * shapes.
  */
 import { Buffer } from 'node:buffer';
 
 import { CudaArgumentError, CudaDeviceLostError, CudaError } from '../core/index.js';
 import type { Device, Stream } from '../core/index.js';
-import { checkBoolean, checkInteger, checkOptions, invalid, valueNamed } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkInteger,
+  checkOptions,
+  invalid,
+  valueNamed,
+} from '../ground/arguments.js';
 import { kernelEntry, openDiskCache } from '../core/kept.js';
 import { DeviceOp } from '../ops/index.js';
 import type { AnyDevice } from '../ops/index.js';
@@ -20,13 +27,20 @@ import type { Uses } from './uses.js';
 import { keyOfUses, usedOf } from './uses.js';
 
 /** Two results of one output: host arrays as `tensor.read()` gives them. */
-export type Comparison = (expected: ArrayLike<number | bigint>, actual: ArrayLike<number | bigint>, name: string) => boolean;
+export type Comparison = (
+  expected: ArrayLike<number | bigint>,
+  actual: ArrayLike<number | bigint>,
+  name: string,
+) => boolean;
 
 /** What every kind of kernel's `tune` takes. */
 export interface TuneSettings<C> {
   /** What to choose among; the results of the first are the right ones. */
   readonly candidates: readonly C[];
-  /** Whether results have to be equal to the first candidate's, to the bit; or what tells whether they are. Default: true. */
+  /**
+   * Whether results have to be equal to the first candidate's, to the bit; or what tells whether
+   * they are. Default: true.
+   */
   readonly verify?: boolean | Comparison;
   /** Measurements of each candidate, of which the shortest counts. Default: 5. */
   readonly rounds?: number;
@@ -69,14 +83,18 @@ export interface ShapedTuning<K, C> {
 }
 
 /** What {@link KernelFunction.tune} gives. */
-export type Tuning<S extends KernelParams = KernelParams, U extends Uses = Uses> = ShapedTuning<KernelFunction<S, U>, KernelChanges<U>>;
+export type Tuning<S extends KernelParams = KernelParams, U extends Uses = Uses> = ShapedTuning<
+  KernelFunction<S, U>,
+  KernelChanges<U>
+>;
 
 /** Options of a launch, of which tuning knows only one. */
 interface LaunchedOn {
   readonly device?: AnyDevice;
 }
 
-const EXAMPLE = 'Write { candidates: [{ uses: { TILE: 16 } }, { uses: { TILE: 32 }, block: 128 }] }.';
+const EXAMPLE =
+  'Write { candidates: [{ uses: { TILE: 16 } }, { uses: { TILE: 32 }, block: 128 }] }.';
 
 /** A kernel of any kind, as it is tuned. `C`: what its candidates change. */
 export interface Tunable<C> {
@@ -93,7 +111,10 @@ export interface Tunable<C> {
 type AnyTunable = Pick<Tunable<never>, 'call' | 'parameters'>;
 
 const ROUNDS = 5;
-/** Launches are repeated until they take about so long together: an event's clock ticks in half microseconds. */
+/**
+ * Launches are repeated until they take about so long together: an event's clock ticks in half
+ * microseconds.
+ */
 const ROUND_MS = 2;
 const MOST_LAUNCHES = 200;
 
@@ -103,8 +124,13 @@ interface Recorded {
 }
 
 /** @throws CudaArgumentError. Rejects where no candidate can be run */
-export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(defined: Tunable<C>, args: Readonly<Record<string, unknown>>, options: TuneSettings<C> & { readonly launch?: LaunchedOn }): Promise<ShapedTuning<unknown, C>> {
-  if ((options as unknown) === undefined) throw invalid('options', 'what to choose among', options, EXAMPLE);
+export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(
+  defined: Tunable<C>,
+  args: Readonly<Record<string, unknown>>,
+  options: TuneSettings<C> & { readonly launch?: LaunchedOn },
+): Promise<ShapedTuning<unknown, C>> {
+  if ((options as unknown) === undefined)
+    throw invalid('options', 'what to choose among', options, EXAMPLE);
   checkOptions('options', options, ['candidates', 'verify', 'rounds', 'anew', 'launch']);
   const { candidates, verify = true, rounds = ROUNDS, anew = false, launch = {} } = options;
   if (!Array.isArray(candidates) || candidates.length === 0) {
@@ -119,16 +145,28 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(define
 
   const cache = openDiskCache();
   const entry = kernelEntry('tuning', [
-    device.name, device.properties.computeCapability, device.properties.driverVersion, defined.sourceKey,
-    candidates.map(({ uses = {}, ...rest }: C) => [keyOfUses(usedOf('uses', uses)), rest]), Object.entries(values).map(([name, value]) => [name, keyOfArgument(value)]),
+    device.name,
+    device.properties.computeCapability,
+    device.properties.driverVersion,
+    defined.sourceKey,
+    candidates.map(({ uses = {}, ...rest }: C) => [keyOfUses(usedOf('uses', uses)), rest]),
+    Object.entries(values).map(([name, value]) => [name, keyOfArgument(value)]),
     { ...launch, device: undefined },
   ]);
   using trial = await Trial.of(defined, values, device, launch);
-  const compare: Comparison | undefined = verify === true ? sameBits : verify === false ? undefined : verify;
+  const compare: Comparison | undefined =
+    verify === true ? sameBits : verify === false ? undefined : verify;
 
   const kept = anew ? undefined : recordedIn(await cache?.read(entry), candidates.length);
   if (kept !== undefined && (await stillHolds(trial, variants, kept.chosen, compare))) {
-    return told(variants, candidates, kept.chosen, kept.milliseconds.map((each) => each ?? undefined), [], true);
+    return told(
+      variants,
+      candidates,
+      kept.chosen,
+      kept.milliseconds.map((each) => each ?? undefined),
+      [],
+      true,
+    );
   }
 
   const errors: unknown[] = [];
@@ -138,32 +176,61 @@ export async function tune<C extends { readonly uses?: OtherUses<Uses> }>(define
       const results = await trial.results(variant, compare !== undefined);
       expected ??= results;
       const wrong = differing(expected, results, compare);
-      if (wrong !== undefined) errors[index] = new CudaError('ERR_CUDA_INVALID_ARGUMENT', `tune: output '${wrong}' of candidate ${index} is not that of the first. Pass { verify: false } or a comparison where it may differ.`);
+      if (wrong !== undefined)
+        errors[index] = new CudaError(
+          'ERR_CUDA_INVALID_ARGUMENT',
+          `tune: output '${wrong}' of candidate ${index} is not that of the first. Pass { ` +
+            'verify: false } or a comparison where it may differ.',
+        );
     } catch (error) {
       if (error instanceof CudaDeviceLostError || index === 0) throw error;
       errors[index] = error;
     }
   }
   const milliseconds = await trial.measure(variants, errors, rounds);
-  const chosen = milliseconds.reduce<number>((best, each, index) => (each !== undefined && each < (milliseconds[best] ?? Infinity) ? index : best), 0);
+  const chosen = milliseconds.reduce<number>(
+    (best, each, index) =>
+      each !== undefined && each < (milliseconds[best] ?? Infinity) ? index : best,
+    0,
+  );
   const record: Recorded = { chosen, milliseconds: milliseconds.map((each) => each ?? null) };
   // A process that ends behind this has recorded it. What cannot be written is measured again.
   await cache?.write(entry, Buffer.from(JSON.stringify(record))).catch(() => undefined);
   return told(variants, candidates, chosen, milliseconds, errors, false);
 }
 
-function told<C>(variants: readonly Tunable<C>[], candidates: readonly C[], chosen: number, milliseconds: readonly (number | undefined)[], errors: readonly unknown[], recorded: boolean): ShapedTuning<unknown, C> {
+function told<C>(
+  variants: readonly Tunable<C>[],
+  candidates: readonly C[],
+  chosen: number,
+  milliseconds: readonly (number | undefined)[],
+  errors: readonly unknown[],
+  recorded: boolean,
+): ShapedTuning<unknown, C> {
   return {
-    kernel: variants[chosen]!.callable(), chosen: candidates[chosen]!, recorded,
-    candidates: candidates.map((candidate, index) => ({ candidate, milliseconds: milliseconds[index], ...(errors[index] === undefined ? {} : { error: errors[index] }) })),
+    kernel: variants[chosen]!.callable(),
+    chosen: candidates[chosen]!,
+    recorded,
+    candidates: candidates.map((candidate, index) => ({
+      candidate,
+      milliseconds: milliseconds[index],
+      ...(errors[index] === undefined ? {} : { error: errors[index] }),
+    })),
   };
 }
 
 /** Operations among the arguments are run, once for all. */
 async function givenBy(args: unknown): Promise<Record<string, unknown>> {
-  if (typeof args !== 'object' || args === null) throw invalid('args', 'the arguments by name', args);
+  if (typeof args !== 'object' || args === null)
+    throw invalid('args', 'the arguments by name', args);
   const entries = Object.entries(args as Record<string, unknown>);
-  return Object.fromEntries(await Promise.all(entries.map(async ([name, value]) => [name, value instanceof DeviceOp ? await value : value] as const)));
+  return Object.fromEntries(
+    await Promise.all(
+      entries.map(
+        async ([name, value]) => [name, value instanceof DeviceOp ? await value : value] as const,
+      ),
+    ),
+  );
 }
 
 /** What a measurement depends on. */
@@ -177,7 +244,12 @@ function recordedIn(bytes: Uint8Array | undefined, candidates: number): Recorded
   if (bytes === undefined) return undefined;
   try {
     const found = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Recorded> | null;
-    if (found?.milliseconds?.length === candidates && Number.isInteger(found.chosen) && found.milliseconds[found.chosen!] !== undefined) return found as Recorded;
+    if (
+      found?.milliseconds?.length === candidates &&
+      Number.isInteger(found.chosen) &&
+      found.milliseconds[found.chosen!] !== undefined
+    )
+      return found as Recorded;
   } catch {
     // As if it were not there.
   }
@@ -185,13 +257,24 @@ function recordedIn(bytes: Uint8Array | undefined, candidates: number): Recorded
 }
 
 /** Whether what was recorded gives the right results here and now. */
-async function stillHolds(trial: Trial, variants: readonly AnyTunable[], chosen: number, compare: Comparison | undefined): Promise<boolean> {
+async function stillHolds(
+  trial: Trial,
+  variants: readonly AnyTunable[],
+  chosen: number,
+  compare: Comparison | undefined,
+): Promise<boolean> {
   try {
     if (compare === undefined || chosen === 0) {
       await trial.results(variants[chosen]!, false);
       return true;
     }
-    return differing(await trial.results(variants[0]!, true), await trial.results(variants[chosen]!, true), compare) === undefined;
+    return (
+      differing(
+        await trial.results(variants[0]!, true),
+        await trial.results(variants[chosen]!, true),
+        compare,
+      ) === undefined
+    );
   } catch (error) {
     if (error instanceof CudaDeviceLostError) throw error;
     return false;
@@ -201,13 +284,20 @@ async function stillHolds(trial: Trial, variants: readonly AnyTunable[], chosen:
 type Results = ReadonlyMap<string, ArrayLike<number | bigint>>;
 
 /** The name of an output that is not as it should be. */
-function differing(expected: Results, actual: Results, compare: Comparison | undefined): string | undefined {
+function differing(
+  expected: Results,
+  actual: Results,
+  compare: Comparison | undefined,
+): string | undefined {
   if (compare === undefined) return undefined;
   for (const [name, values] of expected) if (!compare(values, actual.get(name)!, name)) return name;
   return undefined;
 }
 
-function sameBits(expected: ArrayLike<number | bigint>, actual: ArrayLike<number | bigint>): boolean {
+function sameBits(
+  expected: ArrayLike<number | bigint>,
+  actual: ArrayLike<number | bigint>,
+): boolean {
   const [a, b] = [expected, actual].map((array) => {
     const { buffer, byteOffset, byteLength } = array as Uint8Array;
     return Buffer.from(buffer, byteOffset, byteLength);
@@ -223,7 +313,12 @@ class Trial implements Disposable {
   private readonly written: readonly { name: string; original: AnyTensor; copy: AnyTensor }[];
   private readonly launch: LaunchedOn;
 
-  private constructor(device: Device, args: Readonly<Record<string, unknown>>, written: Trial['written'], launch: LaunchedOn) {
+  private constructor(
+    device: Device,
+    args: Readonly<Record<string, unknown>>,
+    written: Trial['written'],
+    launch: LaunchedOn,
+  ) {
     this.device = device;
     this.stream = device.createStream({ label: 'tuning' });
     this.args = args;
@@ -231,14 +326,32 @@ class Trial implements Disposable {
     this.launch = launch;
   }
 
-  static async of(defined: AnyTunable, values: Readonly<Record<string, unknown>>, device: Device, launch: LaunchedOn): Promise<Trial> {
+  static async of(
+    defined: AnyTunable,
+    values: Readonly<Record<string, unknown>>,
+    device: Device,
+    launch: LaunchedOn,
+  ): Promise<Trial> {
     const written: { name: string; original: AnyTensor; copy: AnyTensor }[] = [];
     const args: Record<string, unknown> = { ...values };
     for (const { name, entry } of defined.parameters) {
       const value = valueNamed(values, name);
       if (entry.kind !== 'tensor' || entry.access === 'input') continue;
-      if (value instanceof Partitioned) throw new CudaArgumentError(`args.${name}`, `args.${name}: tune works on copies of what is written, and a partition has none. Pass the tensor.`);
-      if (!(value instanceof Tensor)) throw invalid(`args.${name}`, 'a Tensor', value, value === undefined ? 'An output that is left out would be made in each launch: pass one to measure with.' : '');
+      if (value instanceof Partitioned)
+        throw new CudaArgumentError(
+          `args.${name}`,
+          `args.${name}: tune works on copies of what is written, and a partition has none. ` +
+            'Pass the tensor.',
+        );
+      if (!(value instanceof Tensor))
+        throw invalid(
+          `args.${name}`,
+          'a Tensor',
+          value,
+          value === undefined
+            ? 'An output that is left out would be made in each launch: pass one to measure with.'
+            : '',
+        );
       const original = value as AnyTensor;
       const copy = await original.dup();
       written.push({ name, original, copy });
@@ -252,12 +365,21 @@ class Trial implements Disposable {
     for (const { original, copy } of this.written) await copy.copyFrom(original).runOn(this.stream);
     await variant.call(this.args, this.launch).runOn(this.stream);
     const results = new Map<string, ArrayLike<number | bigint>>();
-    if (read) for (const { name, copy } of this.written) results.set(name, await copy.read().runOn(this.stream));
+    if (read)
+      for (const { name, copy } of this.written)
+        results.set(name, await copy.read().runOn(this.stream));
     return results;
   }
 
-  /** Milliseconds of one launch of each candidate that has no error. Rounds go through all of them, so that none has the coolest clock. */
-  async measure(variants: readonly AnyTunable[], errors: readonly unknown[], rounds: number): Promise<(number | undefined)[]> {
+  /**
+   * Milliseconds of one launch of each candidate that has no error. Rounds go through all of them,
+   * so that none has the coolest clock.
+   */
+  async measure(
+    variants: readonly AnyTunable[],
+    errors: readonly unknown[],
+    rounds: number,
+  ): Promise<(number | undefined)[]> {
     const shortest = variants.map((): number | undefined => undefined);
     const launches = variants.map(() => 1);
     for (let round = 0; round <= rounds; round++) {
@@ -265,7 +387,11 @@ class Trial implements Disposable {
         if (errors[index] !== undefined) continue;
         const took = await this.time(variant, launches[index]!);
         // The first round only says how many launches are worth looking at.
-        if (round === 0) launches[index] = Math.min(MOST_LAUNCHES, Math.max(1, Math.ceil(ROUND_MS / Math.max(took, 1e-3))));
+        if (round === 0)
+          launches[index] = Math.min(
+            MOST_LAUNCHES,
+            Math.max(1, Math.ceil(ROUND_MS / Math.max(took, 1e-3))),
+          );
         else shortest[index] = Math.min(took, shortest[index] ?? Infinity);
       }
     }

@@ -15,12 +15,18 @@ test.each(gpuNamesIn(''))('what gpu has is not replaced: %s', (name) => {
 });
 
 test('the error names it, and another name', () => {
-  expect(() => usedOf('options.uses', { lane: 3 })).toThrow('options.uses.lane: expected another name, as gpu.lane is there already, got 3. Name it ownLane, say, and write gpu.ownLane.');
+  expect(() => usedOf('options.uses', { lane: 3 })).toThrow(
+    'options.uses.lane: expected another name, as gpu.lane is there already, got 3. Name it ' +
+      'ownLane, say, and write gpu.ownLane.',
+  );
 });
 
-test.each(['Math', 'PI', 'toString', 'min', 'ownLane', 'threads', 'sync'])('what gpu has not is free: %s', (name) => {
-  expect(usedOf('options.uses', { [name]: 3 })).toEqual({ [name]: 3 });
-});
+test.each(['Math', 'PI', 'toString', 'min', 'ownLane', 'threads', 'sync'])(
+  'what gpu has not is free: %s',
+  (name) => {
+    expect(usedOf('options.uses', { [name]: 3 })).toEqual({ [name]: 3 });
+  },
+);
 
 const uses: Uses = { clamp: (x: number) => x };
 
@@ -28,7 +34,18 @@ test.each<[string, () => unknown]>([
   ['kernel', () => kernel('k', { y: output(f32) }, () => undefined, { uses })],
   ['elementKernel', () => elementKernel('k', { y: output(f32) }, () => 1, { uses })],
   ['deviceFunction', () => deviceFunction((x: number) => x, { uses })],
-  ['tileKernel', () => tileKernel('k', { y: output(f32) }, ({ y }) => { y.store(1); }, { uses, tile: [1, null] })],
+  [
+    'tileKernel',
+    () =>
+      tileKernel(
+        'k',
+        { y: output(f32) },
+        ({ y }) => {
+          y.store(1);
+        },
+        { uses, tile: [1, null] },
+      ),
+  ],
 ])('%s refuses it where it is defined', (_, define) => {
   expect(define).toThrow('options.uses.clamp: expected another name');
 });

@@ -1,4 +1,7 @@
-/** What a kernel's body finds by name beside its arguments: constants that are compiled in, and device functions. */
+/**
+ * What a kernel's body finds by name beside its arguments: constants that are compiled in, and
+ * device functions.
+ */
 import { types } from 'node:util';
 
 import { invalid, isList } from '../ground/arguments.js';
@@ -9,7 +12,13 @@ import { DeviceFunction, textOfFunction } from './device-function.js';
 import { checkName, unknownName } from './names.js';
 
 /** A constant, a list of them, or a function that runs on the device. */
-export type Usable = number | bigint | boolean | ArrayLike<number | bigint | boolean> | DeviceFunction | ((...args: never[]) => unknown);
+export type Usable =
+  | number
+  | bigint
+  | boolean
+  | ArrayLike<number | bigint | boolean>
+  | DeviceFunction
+  | ((...args: never[]) => unknown);
 
 /** Constants and functions by name. */
 export type Uses = Readonly<Record<string, Usable>>;
@@ -17,38 +26,117 @@ export type Uses = Readonly<Record<string, Usable>>;
 export type UsedByName = Readonly<Record<string, Used>>;
 
 /**
- * What gpu has by itself; bool too, which TypeScript is not told of. The type checker keeps it as kernel/gpu.ts is, so that the
- * compiler, which has the table of what they do, need not be loaded for it.
+ * What gpu has by itself; bool too, which TypeScript is not told of. The type checker keeps it as
+ * kernel/gpu.ts is, so that the compiler, which has the table of what they do, need not be loaded
+ * for it.
  */
 const GPU_NAMES: Readonly<Record<keyof Gpu | 'bool', true>> = {
-  threadIdx: true, blockIdx: true, blockDim: true, gridDim: true, globalId: true, globalSize: true, lane: true, warpIdx: true, warpSize: true,
-  shared: true, dynamicShared: true, local: true, warp: true, block: true, grid: true, fence: true, async: true, fast: true,
-  bool: true, i8: true, u8: true, i16: true, u16: true, i32: true, u32: true, i64: true, u64: true, f16: true, bf16: true, f32: true, f64: true, bits: true, fromBits: true,
-  fma: true, rsqrt: true, rint: true, erf: true, mulhi: true, popcount: true, clz: true, reverseBits: true, copysign: true, clamp: true,
-  atomicAdd: true, atomicMin: true, atomicMax: true, atomicAnd: true, atomicOr: true, atomicXor: true, atomicExchange: true, atomicCompareExchange: true,
-  volatileLoad: true, volatileStore: true, streamingLoad: true, streamingStore: true, unroll: true, clock: true, globalTimer: true, trap: true,
+  threadIdx: true,
+  blockIdx: true,
+  blockDim: true,
+  gridDim: true,
+  globalId: true,
+  globalSize: true,
+  lane: true,
+  warpIdx: true,
+  warpSize: true,
+  shared: true,
+  dynamicShared: true,
+  local: true,
+  warp: true,
+  block: true,
+  grid: true,
+  fence: true,
+  async: true,
+  fast: true,
+  bool: true,
+  i8: true,
+  u8: true,
+  i16: true,
+  u16: true,
+  i32: true,
+  u32: true,
+  i64: true,
+  u64: true,
+  f16: true,
+  bf16: true,
+  f32: true,
+  f64: true,
+  bits: true,
+  fromBits: true,
+  fma: true,
+  rsqrt: true,
+  rint: true,
+  erf: true,
+  mulhi: true,
+  popcount: true,
+  clz: true,
+  reverseBits: true,
+  copysign: true,
+  clamp: true,
+  atomicAdd: true,
+  atomicMin: true,
+  atomicMax: true,
+  atomicAnd: true,
+  atomicOr: true,
+  atomicXor: true,
+  atomicExchange: true,
+  atomicCompareExchange: true,
+  volatileLoad: true,
+  volatileStore: true,
+  streamingLoad: true,
+  streamingStore: true,
+  unroll: true,
+  clock: true,
+  globalTimer: true,
+  trap: true,
 };
 
-/** Copies, so that what is compiled is what was given. @throws CudaArgumentError for what cannot be compiled in */
+/**
+ * Copies, so that what is compiled is what was given. @throws CudaArgumentError for what cannot be
+ * compiled in
+ */
 export function usedOf(argument: string, uses: unknown): UsedByName {
   if (uses === undefined) return {};
-  if (typeof uses !== 'object' || uses === null || Array.isArray(uses)) throw invalid(argument, 'an object of constants and functions by name', uses, 'Write { uses: { TILE: 16, gelu } }.');
-  return Object.freeze(Object.fromEntries(Object.entries(uses).map(([name, value]: [string, unknown]) => {
-    checkName(argument, name, 'a constant or a function');
-    if (Object.hasOwn(GPU_NAMES, name)) {
-      const other = `own${name[0]!.toUpperCase()}${name.slice(1)}`;
-      throw invalid(`${argument}.${name}`, `another name, as gpu.${name} is there already`, value, `Name it ${other}, say, and write gpu.${other}.`);
-    }
-    return [name, usedValue(`${argument}.${name}`, value)];
-  })));
+  if (typeof uses !== 'object' || uses === null || Array.isArray(uses))
+    throw invalid(
+      argument,
+      'an object of constants and functions by name',
+      uses,
+      'Write { uses: { TILE: 16, gelu } }.',
+    );
+  return Object.freeze(
+    Object.fromEntries(
+      Object.entries(uses).map(([name, value]: [string, unknown]) => {
+        checkName(argument, name, 'a constant or a function');
+        if (Object.hasOwn(GPU_NAMES, name)) {
+          const other = `own${name[0]!.toUpperCase()}${name.slice(1)}`;
+          throw invalid(
+            `${argument}.${name}`,
+            `another name, as gpu.${name} is there already`,
+            value,
+            `Name it ${other}, say, and write gpu.${other}.`,
+          );
+        }
+        return [name, usedValue(`${argument}.${name}`, value)];
+      }),
+    ),
+  );
 }
 
-/** What a kernel uses, with other values for some of it. @throws CudaArgumentError for names that it does not use */
+/**
+ * What a kernel uses, with other values for some of it. @throws CudaArgumentError for names that it
+ * does not use
+ */
 export function otherUses(kernel: string, uses: UsedByName, changes: unknown): UsedByName {
   if (changes === undefined) return uses;
   const names = Object.keys(uses);
-  const given = Object.fromEntries(Object.entries(changes as object).filter(([, value]) => (value as unknown) !== undefined));
-  for (const name of Object.keys(given)) if (!names.includes(name)) throw unknownName(`changes.uses.${name}`, `kernel '${kernel}' does not use`, name, names);
+  const given = Object.fromEntries(
+    Object.entries(changes as object).filter(([, value]) => (value as unknown) !== undefined),
+  );
+  for (const name of Object.keys(given))
+    if (!names.includes(name))
+      throw unknownName(`changes.uses.${name}`, `kernel '${kernel}' does not use`, name, names);
   return { ...uses, ...usedOf('changes.uses', given) };
 }
 
@@ -56,19 +144,42 @@ function usedValue(argument: string, value: unknown): Used {
   if (isConstant(value)) return value;
   if (typeof value === 'function') return { text: textOfFunction(argument, value), uses: {} };
   const isArray = ArrayBuffer.isView(value) && !types.isDataView(value);
-  if (isArray && value.byteLength === 0 && isDetached(value.buffer)) throw invalid(argument, 'an array that has its bytes', value, 'It was detached or transferred: pass it before that, or pass a copy.');
+  if (isArray && value.byteLength === 0 && isDetached(value.buffer))
+    throw invalid(
+      argument,
+      'an array that has its bytes',
+      value,
+      'It was detached or transferred: pass it before that, or pass a copy.',
+    );
   if (isArray || isList(value)) {
     const list = value as unknown as readonly unknown[];
-    if (list.length > MOST_CONSTANTS) throw invalid(argument, `a list of at most ${MOST_CONSTANTS} constants`, `one of ${list.length}`, 'Pass it as a tensor.');
+    if (list.length > MOST_CONSTANTS)
+      throw invalid(
+        argument,
+        `a list of at most ${MOST_CONSTANTS} constants`,
+        `one of ${list.length}`,
+        'Pass it as a tensor.',
+      );
     if (list.length === 0) throw invalid(argument, 'a list of at least one constant', value);
     // A copy has undefined where the list has a hole, which find() and every() would pass over.
     const copy: unknown[] = [...list];
     const wrong = copy.findIndex((each) => !isConstant(each));
-    if (wrong !== -1) throw invalid(`${argument}[${wrong}]`, 'a number, a bigint or a boolean', copy[wrong], wrong in list ? '' : 'The list has a hole there: write a constant for each element.');
+    if (wrong !== -1)
+      throw invalid(
+        `${argument}[${wrong}]`,
+        'a number, a bigint or a boolean',
+        copy[wrong],
+        wrong in list ? '' : 'The list has a hole there: write a constant for each element.',
+      );
     return Object.freeze(copy as number[]);
   }
   if (isDeviceFunction(value)) return value.source;
-  throw invalid(argument, 'a number, a bigint, a boolean, a list of them, or a function', value, 'Anything else is passed as an argument of the kernel.');
+  throw invalid(
+    argument,
+    'a number, a bigint, a boolean, a list of them, or a function',
+    value,
+    'Anything else is passed as an argument of the kernel.',
+  );
 }
 
 /** Of a Proxy that was revoked nothing can be asked. */
@@ -89,7 +200,9 @@ function isConstant(value: unknown): value is number | bigint | boolean {
 
 /** Different for what compiles to something different. */
 export function keyOfUses(uses: UsedByName): unknown {
-  return Object.entries(uses).map(([name, value]) => [name, keyOfUsed(value)]).sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
+  return Object.entries(uses)
+    .map(([name, value]) => [name, keyOfUsed(value)])
+    .sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1));
 }
 
 function keyOfUsed(value: Used): unknown {
@@ -107,5 +220,11 @@ function isConstants(value: Used): value is readonly (number | bigint | boolean)
 
 /** As `util.inspect` shows it. */
 export function describeUses(uses: UsedByName): string {
-  return Object.entries(uses).map(([name, value]) => (typeof value === 'object' && !isConstants(value) ? name : `${name}: ${isConstants(value) ? `[${value.length}]` : String(value)}`)).join(', ');
+  return Object.entries(uses)
+    .map(([name, value]) =>
+      typeof value === 'object' && !isConstants(value)
+        ? name
+        : `${name}: ${isConstants(value) ? `[${value.length}]` : String(value)}`,
+    )
+    .join(', ');
 }

@@ -1,4 +1,7 @@
-/** One kernel to be compiled: a definition with its constants, and the forms that its code has for different launches. */
+/**
+ * One kernel to be compiled: a definition with its constants, and the forms that its code has for
+ * different launches.
+ */
 import type { Lowering } from '../compiler/lowering.js';
 import type { KernelSource, Signature } from '../compiler/signature.js';
 import { keyOfUses } from './uses.js';
@@ -37,7 +40,10 @@ export interface CodeForm {
 /** Bytes: what the widest access of one thread takes. */
 export const ALIGNMENT = 16;
 
-/** Blocks, beside its own, that a kernel has code of their own for: whoever has more of them does not compile for each. */
+/**
+ * Blocks, beside its own, that a kernel has code of their own for: whoever has more of them does
+ * not compile for each.
+ */
 const MOST_BLOCKS = 8;
 
 /** Threads that every device's blocks may have: what has more is told of when it is launched. */
@@ -63,14 +69,21 @@ export class Variant {
     return { name, signature, text, uses: this.uses, indexType };
   }
 
-  /** Whether launches with this block, which is not the kernel's own, have code in which it is known: the first few. */
+  /**
+   * Whether launches with this block, which is not the kernel's own, have code in which it is
+   * known: the first few.
+   */
   hasCodeFor(block: readonly [number, number, number]): boolean {
     const key = block.join();
-    if (this.blocks.size < MOST_BLOCKS && block[0] * block[1] * block[2] <= MOST_THREADS) this.blocks.add(key);
+    if (this.blocks.size < MOST_BLOCKS && block[0] * block[1] * block[2] <= MOST_THREADS)
+      this.blocks.add(key);
     return this.blocks.has(key);
   }
 
-  /** Whether the kernel, or a function that it uses, may have an assertion: it says the line on which it stands. */
+  /**
+   * Whether the kernel, or a function that it uses, may have an assertion: it says the line on
+   * which it stands.
+   */
   get asserts(): boolean {
     this.ownAsserts ??= mayAssert(this.definition.text, this.uses);
     return this.ownAsserts;
@@ -80,7 +93,14 @@ export class Variant {
   get sourceKey(): string {
     if (this.ownKey === undefined) {
       const { name, signature, text, lowering } = this.definition;
-      this.ownKey = JSON.stringify([compilerDigest, name, Object.entries(signature), text, keyOfUses(this.uses), lowering]);
+      this.ownKey = JSON.stringify([
+        compilerDigest,
+        name,
+        Object.entries(signature),
+        text,
+        keyOfUses(this.uses),
+        lowering,
+      ]);
     }
     return this.ownKey;
   }
@@ -88,7 +108,9 @@ export class Variant {
 
 function mayAssert(text: string, uses: UsedByName): boolean {
   if (/\bassert\b/.test(text)) return true;
-  return Object.values(uses).some((used) => typeof used === 'object' && 'text' in used && mayAssert(used.text, used.uses));
+  return Object.values(uses).some(
+    (used) => typeof used === 'object' && 'text' in used && mayAssert(used.text, used.uses),
+  );
 }
 
 /** Different for forms whose code differs. */

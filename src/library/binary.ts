@@ -1,4 +1,7 @@
-/** Functions of two numbers for each element of tensors that broadcast to one shape; where() of three. */
+/**
+ * Functions of two numbers for each element of tensors that broadcast to one shape; where() of
+ * three.
+ */
 import { bool } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
@@ -9,27 +12,48 @@ import type { FloatName, Group, IntegerName, NumberName } from './element-types.
 import { checkNoOptions } from './operation.js';
 
 /** A number beside a tensor: true or false beside one of bool, whole numbers beside integers. */
-export type Beside<D extends DTypeName> = D extends 'bool' ? boolean : D extends 'i64' | 'u64' ? number | bigint : number;
+export type Beside<D extends DTypeName> = D extends 'bool'
+  ? boolean
+  : D extends 'i64' | 'u64'
+    ? number | bigint
+    : number;
 
 /**
- * A function of two operands, element by element: a new contiguous tensor of the shape that both broadcast to, as NumPy has
- * it. Operands are any views, operations that give them, and one of them may be a number.
+ * A function of two operands, element by element: a new contiguous tensor of the shape that both
+ * broadcast to, as NumPy has it. Operands are any views, operations that give them, and one of them
+ * may be a number.
  *
- * Both tensors are of one dtype; nothing is converted silently. A number is taken in the type that is computed with: f32 for f16,
- * bf16 and f8, whose results are rounded once to nearest even. Integers wrap.
+ * Both tensors are of one dtype; nothing is converted silently. A number is taken in the type that
+ * is computed with: f32 for f16, bf16 and f8, whose results are rounded once to nearest even.
+ * Integers wrap.
  *
- * @throws CudaArgumentError for a dtype that it does not take, dtypes that differ, shapes that do not broadcast, a number
- * that the dtype does not have; at the call, or when it is run where operations give the operands
+ * @throws CudaArgumentError for a dtype that it does not take, dtypes that differ, shapes that do
+ *   not broadcast, a number that the dtype does not have; at the call, or when it is run where
+ *   operations give the operands
  */
 export interface Binary<N extends DTypeName, R extends DTypeName | 'same' = 'same'> {
-  <D extends N, S extends Shape, T extends Shape>(x: OrOp<Tensor<D, S>>, y: OrOp<Tensor<NoInfer<D>, T>>): DeviceOp<Tensor<Result<D, R>, Known<Broadcast<S, T>>>>;
-  <D extends N, S extends Shape>(x: OrOp<Tensor<D, S>>, y: Beside<D>): DeviceOp<Tensor<Result<D, R>, S>>;
-  <D extends N, S extends Shape>(x: Beside<D>, y: OrOp<Tensor<D, S>>): DeviceOp<Tensor<Result<D, R>, S>>;
+  <D extends N, S extends Shape, T extends Shape>(
+    x: OrOp<Tensor<D, S>>,
+    y: OrOp<Tensor<NoInfer<D>, T>>,
+  ): DeviceOp<Tensor<Result<D, R>, Known<Broadcast<S, T>>>>;
+  <D extends N, S extends Shape>(
+    x: OrOp<Tensor<D, S>>,
+    y: Beside<D>,
+  ): DeviceOp<Tensor<Result<D, R>, S>>;
+  <D extends N, S extends Shape>(
+    x: Beside<D>,
+    y: OrOp<Tensor<D, S>>,
+  ): DeviceOp<Tensor<Result<D, R>, S>>;
 }
 
 type Result<D extends DTypeName, R> = R extends DTypeName ? R : D;
 
-function binary<N extends DTypeName, R extends DTypeName | 'same' = 'same'>(name: string, group: Group, f: Usable, gives?: DType): Binary<N, R> {
+function binary<N extends DTypeName, R extends DTypeName | 'same' = 'same'>(
+  name: string,
+  group: Group,
+  f: Usable,
+  gives?: DType,
+): Binary<N, R> {
   return ((x: unknown, y: unknown, more: unknown, further: unknown) => {
     checkNoOptions(name, more, further);
     return elementwise({ name, group, f, ...(gives === undefined ? {} : { gives }) }, [x, y]);
@@ -42,63 +66,151 @@ export const add = binary<NumberName>('add', 'numbers', (x: number, y: number): 
 export const sub = binary<NumberName>('sub', 'numbers', (x: number, y: number): number => x - y);
 /** x · y. */
 export const mul = binary<NumberName>('mul', 'numbers', (x: number, y: number): number => x * y);
-/** x / y: of floats rounded correctly; of integers without the fraction, towards 0. What an integer divided by 0 gives is the device's affair. */
+/**
+ * x / y: of floats rounded correctly; of integers without the fraction, towards 0. What an integer
+ * divided by 0 gives is the device's affair.
+ */
 export const div = binary<NumberName>('div', 'numbers', (x: number, y: number): number => x / y);
 /** What is left of x / y, with the sign of x. */
 export const rem = binary<NumberName>('rem', 'numbers', (x: number, y: number): number => x % y);
-/** x to the power of y, with IEEE 754's special cases: 1 to any power is 1, that of NaN too, as is -1 to an infinite one. JavaScript has NaN there. */
+/**
+ * x to the power of y, with IEEE 754's special cases: 1 to any power is 1, that of NaN too, as is
+ * -1 to an infinite one. JavaScript has NaN there.
+ */
 export const pow = binary<FloatName>('pow', 'floats', (x: number, y: number): number => x ** y);
 /** The angle of the point (y, x) in radians: first operand y, second x. */
-export const atan2 = binary<FloatName>('atan2', 'floats', (x: number, y: number): number => Math.atan2(x, y));
+export const atan2 = binary<FloatName>('atan2', 'floats', (x: number, y: number): number =>
+  Math.atan2(x, y),
+);
 /** The smaller of both; NaN where one of them is. */
-export const minimum = binary<NumberName>('minimum', 'numbers', (x: number, y: number): number => Math.min(x, y));
+export const minimum = binary<NumberName>('minimum', 'numbers', (x: number, y: number): number =>
+  Math.min(x, y),
+);
 /** The larger of both; NaN where one of them is. */
-export const maximum = binary<NumberName>('maximum', 'numbers', (x: number, y: number): number => Math.max(x, y));
+export const maximum = binary<NumberName>('maximum', 'numbers', (x: number, y: number): number =>
+  Math.max(x, y),
+);
 
 /** Whether x equals y. */
-export const equal = binary<NumberName, 'bool'>('equal', 'numbers', (x: number, y: number): boolean => x === y, bool);
+export const equal = binary<NumberName, 'bool'>(
+  'equal',
+  'numbers',
+  (x: number, y: number): boolean => x === y,
+  bool,
+);
 /** Whether x differs from y; NaN does from everything. */
-export const notEqual = binary<NumberName, 'bool'>('not_equal', 'numbers', (x: number, y: number): boolean => x !== y, bool);
+export const notEqual = binary<NumberName, 'bool'>(
+  'not_equal',
+  'numbers',
+  (x: number, y: number): boolean => x !== y,
+  bool,
+);
 /** Whether x < y. */
-export const less = binary<NumberName, 'bool'>('less', 'numbers', (x: number, y: number): boolean => x < y, bool);
+export const less = binary<NumberName, 'bool'>(
+  'less',
+  'numbers',
+  (x: number, y: number): boolean => x < y,
+  bool,
+);
 /** Whether x <= y. */
-export const lessEqual = binary<NumberName, 'bool'>('less_equal', 'numbers', (x: number, y: number): boolean => x <= y, bool);
+export const lessEqual = binary<NumberName, 'bool'>(
+  'less_equal',
+  'numbers',
+  (x: number, y: number): boolean => x <= y,
+  bool,
+);
 /** Whether x > y. */
-export const greater = binary<NumberName, 'bool'>('greater', 'numbers', (x: number, y: number): boolean => x > y, bool);
+export const greater = binary<NumberName, 'bool'>(
+  'greater',
+  'numbers',
+  (x: number, y: number): boolean => x > y,
+  bool,
+);
 /** Whether x >= y. */
-export const greaterEqual = binary<NumberName, 'bool'>('greater_equal', 'numbers', (x: number, y: number): boolean => x >= y, bool);
+export const greaterEqual = binary<NumberName, 'bool'>(
+  'greater_equal',
+  'numbers',
+  (x: number, y: number): boolean => x >= y,
+  bool,
+);
 
 /** Whether both are true. */
-export const logicalAnd = binary<'bool'>('logical_and', 'bool', (x: boolean, y: boolean): boolean => x && y);
+export const logicalAnd = binary<'bool'>(
+  'logical_and',
+  'bool',
+  (x: boolean, y: boolean): boolean => x && y,
+);
 /** Whether one is true, or both. */
-export const logicalOr = binary<'bool'>('logical_or', 'bool', (x: boolean, y: boolean): boolean => x || y);
+export const logicalOr = binary<'bool'>(
+  'logical_or',
+  'bool',
+  (x: boolean, y: boolean): boolean => x || y,
+);
 /** Whether one is true, and not both. */
-export const logicalXor = binary<'bool'>('logical_xor', 'bool', (x: boolean, y: boolean): boolean => x !== y);
+export const logicalXor = binary<'bool'>(
+  'logical_xor',
+  'bool',
+  (x: boolean, y: boolean): boolean => x !== y,
+);
 
 /** x & y. */
-export const bitwiseAnd = binary<IntegerName>('bitwise_and', 'integers', (x: number, y: number): number => x & y);
+export const bitwiseAnd = binary<IntegerName>(
+  'bitwise_and',
+  'integers',
+  (x: number, y: number): number => x & y,
+);
 /** x | y. */
-export const bitwiseOr = binary<IntegerName>('bitwise_or', 'integers', (x: number, y: number): number => x | y);
+export const bitwiseOr = binary<IntegerName>(
+  'bitwise_or',
+  'integers',
+  (x: number, y: number): number => x | y,
+);
 /** x ^ y. */
-export const bitwiseXor = binary<IntegerName>('bitwise_xor', 'integers', (x: number, y: number): number => x ^ y);
+export const bitwiseXor = binary<IntegerName>(
+  'bitwise_xor',
+  'integers',
+  (x: number, y: number): number => x ^ y,
+);
 
 type Wide<S extends Shape, T extends Shape> = Known<Broadcast<S, T>>;
 
 /**
- * x where the condition is true, else y: element by element of what broadcasts to one shape. x and y are tensors of one dtype,
- * whichever, and one of them may be a number.
+ * x where the condition is true, else y: element by element of what broadcasts to one shape. x and
+ * y are tensors of one dtype, whichever, and one of them may be a number.
  *
  * @param condition of bool
  * @throws as {@link Binary}
  */
-export function where<D extends DTypeName, C extends Shape, S extends Shape, T extends Shape>(condition: OrOp<Tensor<'bool', C>>, x: OrOp<Tensor<D, S>>, y: OrOp<Tensor<NoInfer<D>, T>>): DeviceOp<Tensor<D, Wide<C, Wide<S, T>>>>;
-export function where<D extends DTypeName, C extends Shape, S extends Shape>(condition: OrOp<Tensor<'bool', C>>, x: OrOp<Tensor<D, S>>, y: Beside<D>): DeviceOp<Tensor<D, Wide<C, S>>>;
-export function where<D extends DTypeName, C extends Shape, S extends Shape>(condition: OrOp<Tensor<'bool', C>>, x: Beside<D>, y: OrOp<Tensor<D, S>>): DeviceOp<Tensor<D, Wide<C, S>>>;
-export function where(condition: unknown, x: unknown, y: unknown, more?: unknown, further?: unknown): unknown {
+export function where<D extends DTypeName, C extends Shape, S extends Shape, T extends Shape>(
+  condition: OrOp<Tensor<'bool', C>>,
+  x: OrOp<Tensor<D, S>>,
+  y: OrOp<Tensor<NoInfer<D>, T>>,
+): DeviceOp<Tensor<D, Wide<C, Wide<S, T>>>>;
+export function where<D extends DTypeName, C extends Shape, S extends Shape>(
+  condition: OrOp<Tensor<'bool', C>>,
+  x: OrOp<Tensor<D, S>>,
+  y: Beside<D>,
+): DeviceOp<Tensor<D, Wide<C, S>>>;
+export function where<D extends DTypeName, C extends Shape, S extends Shape>(
+  condition: OrOp<Tensor<'bool', C>>,
+  x: Beside<D>,
+  y: OrOp<Tensor<D, S>>,
+): DeviceOp<Tensor<D, Wide<C, S>>>;
+export function where(
+  condition: unknown,
+  x: unknown,
+  y: unknown,
+  more?: unknown,
+  further?: unknown,
+): unknown {
   checkNoOptions('where', more, further);
   return elementwise(choice, [condition, x, y]);
 }
 
 const choice = {
-  name: 'where', group: 'any', f: (condition: boolean, x: number, y: number): number => (condition ? x : y), own: { 0: bool }, names: ['condition', 'x', 'y'],
+  name: 'where',
+  group: 'any',
+  f: (condition: boolean, x: number, y: number): number => (condition ? x : y),
+  own: { 0: bool },
+  names: ['condition', 'x', 'y'],
 } as const;

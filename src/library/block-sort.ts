@@ -1,6 +1,7 @@
 /**
- * Short rows, sorted by a block in shared memory: as many rows at once as it holds, by a bitonic network. An element is compared by its
- * key, then by its position, so that the order of equal ones is kept.
+ * Short rows, sorted by a block in shared memory: as many rows at once as it holds, by a bitonic
+ * network. An element is compared by its key, then by its position, so that the order of equal ones
+ * is kept.
  */
 import { i32, i64, input, output } from '../core/index.js';
 import type { DType } from '../core/index.js';
@@ -33,7 +34,10 @@ interface BlockSortArgs {
   readonly positions: Output;
   readonly x: Input;
   readonly from: Input;
-  /** Parts that rows are cut into, of `part` elements each but for the last, of which `keep` are written. */
+  /**
+   * Parts that rows are cut into, of `part` elements each but for the last, of which `keep` are
+   * written.
+   */
   readonly parts: number;
   readonly chunks: number;
   readonly part: number;
@@ -43,63 +47,73 @@ interface BlockSortArgs {
   readonly sorted: number;
 }
 
-const blockSorts = new KernelFamily('block_sort', ({ out, positions, x, from, parts, chunks, part, keep, count, sorted }: BlockSortArgs, gpu: BlockSortGpu) => {
-  const keys = gpu.keys();
-  const at = gpu.shared.i32(2048);
-  const t = gpu.threadIdx.x;
-  const firstPart = gpu.blockIdx.x * (2048 / gpu.PADDED);
-  for (let i = t; i < 2048; i += 256) {
-    const which = firstPart + i / gpu.PADDED;
-    const row = which / chunks;
-    const inRow = (which % chunks) * part + i % gpu.PADDED;
-    let key = gpu.last();
-    let position = gpu.i32(0x7fffffff);
-    if (which < parts && i % gpu.PADDED < part && inRow < sorted) {
-      position = gpu.PICKED ? gpu.i32(from[row * sorted + inRow]!) : gpu.i32(inRow);
-      key = gpu.key(x[row * count + position]!);
-    }
-    keys[i] = key;
-    at[i] = position;
-  }
-  gpu.block.sync();
-  for (let size = 2; size <= gpu.PADDED; size <<= 1) {
-    for (let step = size >> 1; step > 0; step >>= 1) {
-      for (let pair = t; pair < 1024; pair += 256) {
-        const low = ((pair & ~(step - 1)) << 1) | (pair & (step - 1));
-        const high = low | step;
-        const keyLow = keys[low]!;
-        const keyHigh = keys[high]!;
-        const atLow = at[low]!;
-        const atHigh = at[high]!;
-        const after = keyLow > keyHigh || (keyLow === keyHigh && atLow > atHigh);
-        // Rows lie at multiples of PADDED: in the last round all of them go upwards.
-        const upwards = size === gpu.PADDED || (low & size) === 0;
-        if (after === upwards) {
-          keys[low] = keyHigh;
-          keys[high] = keyLow;
-          at[low] = atHigh;
-          at[high] = atLow;
-        }
+const blockSorts = new KernelFamily(
+  'block_sort',
+  (
+    { out, positions, x, from, parts, chunks, part, keep, count, sorted }: BlockSortArgs,
+    gpu: BlockSortGpu,
+  ) => {
+    const keys = gpu.keys();
+    const at = gpu.shared.i32(2048);
+    const t = gpu.threadIdx.x;
+    const firstPart = gpu.blockIdx.x * (2048 / gpu.PADDED);
+    for (let i = t; i < 2048; i += 256) {
+      const which = firstPart + i / gpu.PADDED;
+      const row = which / chunks;
+      const inRow = (which % chunks) * part + (i % gpu.PADDED);
+      let key = gpu.last();
+      let position = gpu.i32(0x7fffffff);
+      if (which < parts && i % gpu.PADDED < part && inRow < sorted) {
+        position = gpu.PICKED ? gpu.i32(from[row * sorted + inRow]!) : gpu.i32(inRow);
+        key = gpu.key(x[row * count + position]!);
       }
-      gpu.block.sync();
+      keys[i] = key;
+      at[i] = position;
     }
-  }
-  for (let i = t; i < 2048; i += 256) {
-    const which = firstPart + i / gpu.PADDED;
-    const row = which / chunks;
-    const inPart = i % gpu.PADDED;
-    const to = (which % chunks) * keep + inPart;
-    const written = Math.min(keep, part);
-    // The last part of a row may have fewer than are kept of the others; what remains of them is left out.
-    if (which < parts && inPart < written && (which % chunks) * part + inPart < sorted) {
-      const rowLength = (chunks - 1) * keep + Math.min(keep, sorted - (chunks - 1) * part);
-      if (gpu.POSITIONS) positions[row * rowLength + to] = at[i]!;
-      if (gpu.WORDS) out[row * rowLength + to] = x[row * count + at[i]!]!;
+    gpu.block.sync();
+    for (let size = 2; size <= gpu.PADDED; size <<= 1) {
+      for (let step = size >> 1; step > 0; step >>= 1) {
+        for (let pair = t; pair < 1024; pair += 256) {
+          const low = ((pair & ~(step - 1)) << 1) | (pair & (step - 1));
+          const high = low | step;
+          const keyLow = keys[low]!;
+          const keyHigh = keys[high]!;
+          const atLow = at[low]!;
+          const atHigh = at[high]!;
+          const after = keyLow > keyHigh || (keyLow === keyHigh && atLow > atHigh);
+          // Rows lie at multiples of PADDED: in the last round all of them go upwards.
+          const upwards = size === gpu.PADDED || (low & size) === 0;
+          if (after === upwards) {
+            keys[low] = keyHigh;
+            keys[high] = keyLow;
+            at[low] = atHigh;
+            at[high] = atLow;
+          }
+        }
+        gpu.block.sync();
+      }
     }
-  }
-});
+    for (let i = t; i < 2048; i += 256) {
+      const which = firstPart + i / gpu.PADDED;
+      const row = which / chunks;
+      const inPart = i % gpu.PADDED;
+      const to = (which % chunks) * keep + inPart;
+      const written = Math.min(keep, part);
+      // The last part of a row may have fewer than are kept of the others; what remains of them is
+      // left out.
+      if (which < parts && inPart < written && (which % chunks) * part + inPart < sorted) {
+        const rowLength = (chunks - 1) * keep + Math.min(keep, sorted - (chunks - 1) * part);
+        if (gpu.POSITIONS) positions[row * rowLength + to] = at[i]!;
+        if (gpu.WORDS) out[row * rowLength + to] = x[row * count + at[i]!]!;
+      }
+    }
+  },
+);
 
-const KEYS = { u32: (gpu: Gpu): KernelArray<number> => gpu.shared.u32(2048), u64: (gpu: Gpu): KernelArray<number> => gpu.shared.u64(2048) } as const;
+const KEYS = {
+  u32: (gpu: Gpu): KernelArray<number> => gpu.shared.u32(2048),
+  u64: (gpu: Gpu): KernelArray<number> => gpu.shared.u64(2048),
+} as const;
 
 /** What is sorted of rows, and what is written. */
 export interface BlockSort {
@@ -109,7 +123,10 @@ export interface BlockSort {
   /** Positions in rows of x of what is sorted, `[rows][sorted]` of i32; default, all elements. */
   readonly from?: AnyTensor;
   readonly sorted: number;
-  /** Elements that are sorted together: at most {@link LONGEST_SHORT_ROW}. Rows are cut into as many. */
+  /**
+   * Elements that are sorted together: at most {@link LONGEST_SHORT_ROW}. Rows are cut into as
+   * many.
+   */
   readonly part: number;
   /** The first ones of each part, which are written. */
   readonly keep: number;
@@ -119,26 +136,68 @@ export interface BlockSort {
   readonly positions?: AnyTensor;
 }
 
-export function addBlockSort(work: Work, x: AnyTensor, { rows, count, from, sorted, part, keep, descending, out, positions }: BlockSort): void {
+export function addBlockSort(
+  work: Work,
+  x: AnyTensor,
+  { rows, count, from, sorted, part, keep, descending, out, positions }: BlockSort,
+): void {
   const chunks = Math.ceil(sorted / part);
   const PADDED = 2 ** Math.ceil(Math.log2(Math.max(2, Math.min(part, sorted))));
   const word: DType = wordOf(x.dtype);
   const type = keyTypeOf(x.dtype);
   const wide = isWide(x);
-  const [PICKED, WORDS, POSITIONS] = [from !== undefined, out !== undefined, positions !== undefined];
+  const [PICKED, WORDS, POSITIONS] = [
+    from !== undefined,
+    out !== undefined,
+    positions !== undefined,
+  ];
   const key = `${x.dtype.name}_${PADDED}${descending ? '_descending' : ''}${PICKED ? '_picked' : ''}${WORDS ? '_words' : ''}${POSITIONS ? '_positions' : ''}${wide ? '_wide' : ''}`;
   const launch = blockSorts.member(key, () => {
     const whole = wide ? i64 : i32;
     return {
       signature: {
-        out: output(word), positions: output(i32), x: input(word), from: input(i32), parts: whole, chunks: whole, part: whole, keep: whole, count: whole, sorted: whole,
+        out: output(word),
+        positions: output(i32),
+        x: input(word),
+        from: input(i32),
+        parts: whole,
+        chunks: whole,
+        part: whole,
+        keep: whole,
+        count: whole,
+        sorted: whole,
       },
-      uses: { PADDED, PICKED, WORDS, POSITIONS, key: keyOf(x.dtype, descending), last: LAST_KEY[type], keys: KEYS[type] }, block: BLOCK,
+      uses: {
+        PADDED,
+        PICKED,
+        WORDS,
+        POSITIONS,
+        key: keyOf(x.dtype, descending),
+        last: LAST_KEY[type],
+        keys: KEYS[type],
+      },
+      block: BLOCK,
     };
   });
   const none = (dtype: DType): AnyTensor => work.temporary(dtype, [1]);
-  work.add(launch(
-    { out: out === undefined ? none(word) : words(out), positions: positions ?? none(i32), x: words(x), from: from ?? none(i32), parts: rows * chunks, chunks, part, keep, count, sorted },
-    { grid: Math.ceil((rows * chunks) / (LONGEST_SHORT_ROW / PADDED)), ...(wide ? { index: 'i64' } : {}) },
-  ));
+  work.add(
+    launch(
+      {
+        out: out === undefined ? none(word) : words(out),
+        positions: positions ?? none(i32),
+        x: words(x),
+        from: from ?? none(i32),
+        parts: rows * chunks,
+        chunks,
+        part,
+        keep,
+        count,
+        sorted,
+      },
+      {
+        grid: Math.ceil((rows * chunks) / (LONGEST_SHORT_ROW / PADDED)),
+        ...(wide ? { index: 'i64' } : {}),
+      },
+    ),
+  );
 }

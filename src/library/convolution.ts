@@ -1,7 +1,9 @@
 /**
- * Two-dimensional convolution, computed directly. For groups with several results a block has a tile of results by pixels: inputs and
- * weights of a few channels at a time go through shared memory, from where each is used for the whole tile. Groups with few
- * results, depthwise convolution above all, have nothing to share: there a thread has four pixels of up to eight of them.
+ * Two-dimensional convolution, computed directly. For groups with several results a block has a
+ * tile of results by pixels: inputs and weights of a few channels at a time go through shared
+ * memory, from where each is used for the whole tile. Groups with few results, depthwise
+ * convolution above all, have nothing to share: there a thread has four pixels of up to eight of
+ * them.
  */
 import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
@@ -43,7 +45,10 @@ interface ConvolutionArgs {
   readonly left: number;
   readonly dilationDown: number;
   readonly dilationAcross: number;
-  /** Tiles of the pixels, or pixels between those of a thread; tiles of a group's results; groups with all their tiles. */
+  /**
+   * Tiles of the pixels, or pixels between those of a thread; tiles of a group's results; groups
+   * with all their tiles.
+   */
   readonly tiles: number;
   readonly parts: number;
   readonly allParts: number;
@@ -63,180 +68,277 @@ interface TiledGpu extends ConvolutionGpu {
   readonly OWN_PIXELS: number;
   /** Channels in shared memory. */
   readonly CHANNELS: number;
-  /** Accesses of a thread that bring inputs and weights there, and how many pixels a thread reads at. */
+  /**
+   * Accesses of a thread that bring inputs and weights there, and how many pixels a thread reads
+   * at.
+   */
   readonly INPUTS: number;
   readonly WEIGHTS: number;
   readonly PLACES: number;
 }
 
-const tiled = new KernelFamily('convolution', (
-  { out, x, weights, bias, channels, results, height, width, rows, columns, outHeight, outWidth, pixels, down, across, top, left, dilationDown, dilationAcross, tiles, parts }: ConvolutionArgs, gpu: TiledGpu,
-) => {
-  // Four more in a row: channels that are neighbours are written to different banks.
-  const inputs = gpu.shared.f32(gpu.CHANNELS * (gpu.PIXELS + 4));
-  const factors = gpu.shared.f32(gpu.CHANNELS * gpu.RESULTS);
-  const sums = gpu.local.f32(gpu.OWN_RESULTS * gpu.OWN_PIXELS);
-  const read = gpu.local.f32(gpu.INPUTS);
-  const readFactors = gpu.local.f32(gpu.WEIGHTS);
-  const own = gpu.local.f32(gpu.OWN_PIXELS);
-  const ownFactors = gpu.local.f32(gpu.OWN_RESULTS);
-  const images = gpu.local.i32(gpu.PLACES);
-  const firstRows = gpu.local.i32(gpu.PLACES);
-  const firstColumns = gpu.local.i32(gpu.PLACES);
-  const offsets = gpu.local.i32(gpu.PLACES);
-  const t = gpu.threadIdx.x;
-  const part = gpu.blockIdx.x / tiles;
-  const group = part / parts;
-  const firstPixel = (gpu.blockIdx.x % tiles) * gpu.PIXELS;
-  const firstResult = (part % parts) * gpu.RESULTS;
-  // Neighbouring threads read what lies side by side.
-  const channelAt = gpu.CHANNELS_LAST ? t % gpu.CHANNELS : t / gpu.PIXELS;
-  const pixelAt = gpu.CHANNELS_LAST ? t / gpu.CHANNELS : t % gpu.PIXELS;
-  gpu.unroll(16);
-  for (let j = 0; j < gpu.PLACES; j++) {
-    const pixel = Math.min(firstPixel + pixelAt + j * (256 / gpu.CHANNELS), pixels - 1);
-    const line = pixel / outWidth;
-    images[j] = gpu.i32(line / outHeight);
-    firstRows[j] = gpu.i32((line % outHeight) * down - top);
-    firstColumns[j] = gpu.i32((pixel % outWidth) * across - left);
-  }
-  const weightAt = firstResult + t % gpu.RESULTS;
-  const weightChannel = t / gpu.RESULTS;
-  const threadResult = gpu.CHANNELS_LAST ? t % (gpu.RESULTS / gpu.OWN_RESULTS) : t / (gpu.PIXELS / gpu.OWN_PIXELS);
-  const threadPixel = gpu.CHANNELS_LAST ? t / (gpu.RESULTS / gpu.OWN_RESULTS) : t % (gpu.PIXELS / gpu.OWN_PIXELS);
-  gpu.unroll(1);
-  for (let row = 0; row < rows; row++) {
+const tiled = new KernelFamily(
+  'convolution',
+  (
+    {
+      out,
+      x,
+      weights,
+      bias,
+      channels,
+      results,
+      height,
+      width,
+      rows,
+      columns,
+      outHeight,
+      outWidth,
+      pixels,
+      down,
+      across,
+      top,
+      left,
+      dilationDown,
+      dilationAcross,
+      tiles,
+      parts,
+    }: ConvolutionArgs,
+    gpu: TiledGpu,
+  ) => {
+    // Four more in a row: channels that are neighbours are written to different banks.
+    const inputs = gpu.shared.f32(gpu.CHANNELS * (gpu.PIXELS + 4));
+    const factors = gpu.shared.f32(gpu.CHANNELS * gpu.RESULTS);
+    const sums = gpu.local.f32(gpu.OWN_RESULTS * gpu.OWN_PIXELS);
+    const read = gpu.local.f32(gpu.INPUTS);
+    const readFactors = gpu.local.f32(gpu.WEIGHTS);
+    const own = gpu.local.f32(gpu.OWN_PIXELS);
+    const ownFactors = gpu.local.f32(gpu.OWN_RESULTS);
+    const images = gpu.local.i32(gpu.PLACES);
+    const firstRows = gpu.local.i32(gpu.PLACES);
+    const firstColumns = gpu.local.i32(gpu.PLACES);
+    const offsets = gpu.local.i32(gpu.PLACES);
+    const t = gpu.threadIdx.x;
+    const part = gpu.blockIdx.x / tiles;
+    const group = part / parts;
+    const firstPixel = (gpu.blockIdx.x % tiles) * gpu.PIXELS;
+    const firstResult = (part % parts) * gpu.RESULTS;
+    // Neighbouring threads read what lies side by side.
+    const channelAt = gpu.CHANNELS_LAST ? t % gpu.CHANNELS : t / gpu.PIXELS;
+    const pixelAt = gpu.CHANNELS_LAST ? t / gpu.CHANNELS : t % gpu.PIXELS;
+    gpu.unroll(16);
+    for (let j = 0; j < gpu.PLACES; j++) {
+      const pixel = Math.min(firstPixel + pixelAt + j * (256 / gpu.CHANNELS), pixels - 1);
+      const line = pixel / outWidth;
+      images[j] = gpu.i32(line / outHeight);
+      firstRows[j] = gpu.i32((line % outHeight) * down - top);
+      firstColumns[j] = gpu.i32((pixel % outWidth) * across - left);
+    }
+    const weightAt = firstResult + (t % gpu.RESULTS);
+    const weightChannel = t / gpu.RESULTS;
+    const threadResult = gpu.CHANNELS_LAST
+      ? t % (gpu.RESULTS / gpu.OWN_RESULTS)
+      : t / (gpu.PIXELS / gpu.OWN_PIXELS);
+    const threadPixel = gpu.CHANNELS_LAST
+      ? t / (gpu.RESULTS / gpu.OWN_RESULTS)
+      : t % (gpu.PIXELS / gpu.OWN_PIXELS);
     gpu.unroll(1);
-    for (let column = 0; column < columns; column++) {
-      gpu.unroll(16);
-      for (let j = 0; j < gpu.PLACES; j++) {
-        const y = firstRows[j]! + row * dilationDown;
-        const z = firstColumns[j]! + column * dilationAcross;
-        offsets[j] = y >= 0 && y < height && z >= 0 && z < width ? 1 : 0;
-      }
+    for (let row = 0; row < rows; row++) {
       gpu.unroll(1);
-      for (let first = 0; first < channels; first += gpu.CHANNELS) {
+      for (let column = 0; column < columns; column++) {
         gpu.unroll(16);
-        for (let j = 0; j < gpu.INPUTS; j++) {
-          const place = gpu.CHANNELS_LAST ? j : 0;
-          const channel = first + channelAt + (gpu.CHANNELS_LAST ? 0 : j * (256 / gpu.PIXELS));
-          read[j] = offsets[place]! !== 0 && channel < channels
-            ? x[images[place]!]![group * channels + channel]![firstRows[place]! + row * dilationDown]![firstColumns[place]! + column * dilationAcross]! : 0;
+        for (let j = 0; j < gpu.PLACES; j++) {
+          const y = firstRows[j]! + row * dilationDown;
+          const z = firstColumns[j]! + column * dilationAcross;
+          offsets[j] = y >= 0 && y < height && z >= 0 && z < width ? 1 : 0;
         }
-        gpu.unroll(16);
-        for (let j = 0; j < gpu.WEIGHTS; j++) {
-          const channel = first + weightChannel + j * (256 / gpu.RESULTS);
-          readFactors[j] = weightAt < results && channel < channels ? weights[row]![column]![channel]![group * results + weightAt]! : 0;
-        }
-        // The tile before has been used up.
-        gpu.block.sync();
-        gpu.unroll(16);
-        for (let j = 0; j < gpu.INPUTS; j++) {
-          const channel = channelAt + (gpu.CHANNELS_LAST ? 0 : j * (256 / gpu.PIXELS));
-          const pixel = pixelAt + (gpu.CHANNELS_LAST ? j * (256 / gpu.CHANNELS) : 0);
-          inputs[channel * (gpu.PIXELS + 4) + pixel] = read[j]!;
-        }
-        gpu.unroll(16);
-        for (let j = 0; j < gpu.WEIGHTS; j++) factors[(weightChannel + j * (256 / gpu.RESULTS)) * gpu.RESULTS + t % gpu.RESULTS] = readFactors[j]!;
-        gpu.block.sync();
-        const here = Math.min(channels - first, gpu.CHANNELS);
         gpu.unroll(1);
-        for (let c = 0; c < here; c++) {
-          gpu.unroll(8);
-          for (let k = 0; k < gpu.OWN_PIXELS; k++) own[k] = inputs[c * (gpu.PIXELS + 4) + (k / 4) * (gpu.PIXELS / gpu.OWN_PIXELS * 4) + threadPixel * 4 + k % 4]!;
-          gpu.unroll(8);
-          for (let m = 0; m < gpu.OWN_RESULTS; m++) ownFactors[m] = factors[c * gpu.RESULTS + (m / 4) * (gpu.RESULTS / gpu.OWN_RESULTS * 4) + threadResult * 4 + m % 4]!;
-          gpu.unroll(8);
-          for (let m = 0; m < gpu.OWN_RESULTS; m++) {
+        for (let first = 0; first < channels; first += gpu.CHANNELS) {
+          gpu.unroll(16);
+          for (let j = 0; j < gpu.INPUTS; j++) {
+            const place = gpu.CHANNELS_LAST ? j : 0;
+            const channel = first + channelAt + (gpu.CHANNELS_LAST ? 0 : j * (256 / gpu.PIXELS));
+            read[j] =
+              offsets[place]! !== 0 && channel < channels
+                ? x[images[place]!]![group * channels + channel]![
+                    firstRows[place]! + row * dilationDown
+                  ]![firstColumns[place]! + column * dilationAcross]!
+                : 0;
+          }
+          gpu.unroll(16);
+          for (let j = 0; j < gpu.WEIGHTS; j++) {
+            const channel = first + weightChannel + j * (256 / gpu.RESULTS);
+            readFactors[j] =
+              weightAt < results && channel < channels
+                ? weights[row]![column]![channel]![group * results + weightAt]!
+                : 0;
+          }
+          // The tile before has been used up.
+          gpu.block.sync();
+          gpu.unroll(16);
+          for (let j = 0; j < gpu.INPUTS; j++) {
+            const channel = channelAt + (gpu.CHANNELS_LAST ? 0 : j * (256 / gpu.PIXELS));
+            const pixel = pixelAt + (gpu.CHANNELS_LAST ? j * (256 / gpu.CHANNELS) : 0);
+            inputs[channel * (gpu.PIXELS + 4) + pixel] = read[j]!;
+          }
+          gpu.unroll(16);
+          for (let j = 0; j < gpu.WEIGHTS; j++)
+            factors[(weightChannel + j * (256 / gpu.RESULTS)) * gpu.RESULTS + (t % gpu.RESULTS)] =
+              readFactors[j]!;
+          gpu.block.sync();
+          const here = Math.min(channels - first, gpu.CHANNELS);
+          gpu.unroll(1);
+          for (let c = 0; c < here; c++) {
             gpu.unroll(8);
-            for (let k = 0; k < gpu.OWN_PIXELS; k++) sums[m * gpu.OWN_PIXELS + k] = own[k]! * ownFactors[m]! + sums[m * gpu.OWN_PIXELS + k]!;
+            for (let k = 0; k < gpu.OWN_PIXELS; k++)
+              own[k] =
+                inputs[
+                  c * (gpu.PIXELS + 4) +
+                    (k / 4) * ((gpu.PIXELS / gpu.OWN_PIXELS) * 4) +
+                    threadPixel * 4 +
+                    (k % 4)
+                ]!;
+            gpu.unroll(8);
+            for (let m = 0; m < gpu.OWN_RESULTS; m++)
+              ownFactors[m] =
+                factors[
+                  c * gpu.RESULTS +
+                    (m / 4) * ((gpu.RESULTS / gpu.OWN_RESULTS) * 4) +
+                    threadResult * 4 +
+                    (m % 4)
+                ]!;
+            gpu.unroll(8);
+            for (let m = 0; m < gpu.OWN_RESULTS; m++) {
+              gpu.unroll(8);
+              for (let k = 0; k < gpu.OWN_PIXELS; k++)
+                sums[m * gpu.OWN_PIXELS + k] =
+                  own[k]! * ownFactors[m]! + sums[m * gpu.OWN_PIXELS + k]!;
+            }
           }
         }
       }
     }
-  }
-  gpu.unroll(8);
-  for (let k = 0; k < gpu.OWN_PIXELS; k++) {
-    const pixel = firstPixel + (k / 4) * (gpu.PIXELS / gpu.OWN_PIXELS * 4) + threadPixel * 4 + k % 4;
-    const line = pixel / outWidth;
-    if (pixel < pixels) {
-      gpu.unroll(8);
-      for (let m = 0; m < gpu.OWN_RESULTS; m++) {
-        const result = firstResult + (m / 4) * (gpu.RESULTS / gpu.OWN_RESULTS * 4) + threadResult * 4 + m % 4;
-        if (result < results) {
-          const of = group * results + result;
-          const sum = sums[m * gpu.OWN_PIXELS + k]!;
-          out[line / outHeight]![of]![line % outHeight]![pixel % outWidth] = gpu.BIAS ? sum + bias[of]! : sum;
+    gpu.unroll(8);
+    for (let k = 0; k < gpu.OWN_PIXELS; k++) {
+      const pixel =
+        firstPixel + (k / 4) * ((gpu.PIXELS / gpu.OWN_PIXELS) * 4) + threadPixel * 4 + (k % 4);
+      const line = pixel / outWidth;
+      if (pixel < pixels) {
+        gpu.unroll(8);
+        for (let m = 0; m < gpu.OWN_RESULTS; m++) {
+          const result =
+            firstResult +
+            (m / 4) * ((gpu.RESULTS / gpu.OWN_RESULTS) * 4) +
+            threadResult * 4 +
+            (m % 4);
+          if (result < results) {
+            const of = group * results + result;
+            const sum = sums[m * gpu.OWN_PIXELS + k]!;
+            out[line / outHeight]![of]![line % outHeight]![pixel % outWidth] = gpu.BIAS
+              ? sum + bias[of]!
+              : sum;
+          }
         }
       }
     }
-  }
-});
+  },
+);
 
 interface NarrowGpu extends ConvolutionGpu {
   /** Results of a thread. */
   readonly OWN_RESULTS: number;
 }
 
-const narrow = new KernelFamily('convolution_narrow', (
-  { out, x, weights, bias, channels, results, height, width, rows, columns, outHeight, outWidth, pixels, down, across, top, left, dilationDown, dilationAcross, tiles, parts, allParts }: ConvolutionArgs,
-  gpu: NarrowGpu,
-) => {
-  const sums = gpu.local.f32(4 * gpu.OWN_RESULTS);
-  const images = gpu.local.i32(4);
-  const firstRows = gpu.local.i32(4);
-  const firstColumns = gpu.local.i32(4);
-  const part = gpu.CHANNELS_LAST ? gpu.globalId.x % allParts : gpu.globalId.x / tiles;
-  const unit = gpu.CHANNELS_LAST ? gpu.globalId.x / allParts : gpu.globalId.x % tiles;
-  if (part >= allParts || unit >= tiles) return;
-  const group = part / parts;
-  const firstResult = (part % parts) * gpu.OWN_RESULTS;
-  gpu.unroll(4);
-  for (let j = 0; j < 4; j++) {
-    const pixel = Math.min(unit + j * tiles, pixels - 1);
-    const line = pixel / outWidth;
-    images[j] = gpu.i32(line / outHeight);
-    firstRows[j] = gpu.i32((line % outHeight) * down - top);
-    firstColumns[j] = gpu.i32((pixel % outWidth) * across - left);
-  }
-  gpu.unroll(1);
-  for (let row = 0; row < rows; row++) {
+const narrow = new KernelFamily(
+  'convolution_narrow',
+  (
+    {
+      out,
+      x,
+      weights,
+      bias,
+      channels,
+      results,
+      height,
+      width,
+      rows,
+      columns,
+      outHeight,
+      outWidth,
+      pixels,
+      down,
+      across,
+      top,
+      left,
+      dilationDown,
+      dilationAcross,
+      tiles,
+      parts,
+      allParts,
+    }: ConvolutionArgs,
+    gpu: NarrowGpu,
+  ) => {
+    const sums = gpu.local.f32(4 * gpu.OWN_RESULTS);
+    const images = gpu.local.i32(4);
+    const firstRows = gpu.local.i32(4);
+    const firstColumns = gpu.local.i32(4);
+    const part = gpu.CHANNELS_LAST ? gpu.globalId.x % allParts : gpu.globalId.x / tiles;
+    const unit = gpu.CHANNELS_LAST ? gpu.globalId.x / allParts : gpu.globalId.x % tiles;
+    if (part >= allParts || unit >= tiles) return;
+    const group = part / parts;
+    const firstResult = (part % parts) * gpu.OWN_RESULTS;
+    gpu.unroll(4);
+    for (let j = 0; j < 4; j++) {
+      const pixel = Math.min(unit + j * tiles, pixels - 1);
+      const line = pixel / outWidth;
+      images[j] = gpu.i32(line / outHeight);
+      firstRows[j] = gpu.i32((line % outHeight) * down - top);
+      firstColumns[j] = gpu.i32((pixel % outWidth) * across - left);
+    }
     gpu.unroll(1);
-    for (let column = 0; column < columns; column++) {
+    for (let row = 0; row < rows; row++) {
       gpu.unroll(1);
-      for (let channel = 0; channel < channels; channel++) {
-        const of = group * channels + channel;
-        gpu.unroll(4);
-        for (let j = 0; j < 4; j++) {
-          const y = firstRows[j]! + row * dilationDown;
-          const z = firstColumns[j]! + column * dilationAcross;
-          const value = y >= 0 && y < height && z >= 0 && z < width ? x[images[j]!]![of]![y]![z]! : 0;
-          gpu.unroll(8);
-          for (let m = 0; m < gpu.OWN_RESULTS; m++) {
-            // Beyond the last result its weight is taken again: what comes of it is not written.
-            const factor = weights[group * results + Math.min(firstResult + m, results - 1)]![channel]![row]![column]!;
-            sums[j * gpu.OWN_RESULTS + m] = value * factor + sums[j * gpu.OWN_RESULTS + m]!;
+      for (let column = 0; column < columns; column++) {
+        gpu.unroll(1);
+        for (let channel = 0; channel < channels; channel++) {
+          const of = group * channels + channel;
+          gpu.unroll(4);
+          for (let j = 0; j < 4; j++) {
+            const y = firstRows[j]! + row * dilationDown;
+            const z = firstColumns[j]! + column * dilationAcross;
+            const value =
+              y >= 0 && y < height && z >= 0 && z < width ? x[images[j]!]![of]![y]![z]! : 0;
+            gpu.unroll(8);
+            for (let m = 0; m < gpu.OWN_RESULTS; m++) {
+              // Beyond the last result its weight is taken again: what comes of it is not written.
+              const factor =
+                weights[group * results + Math.min(firstResult + m, results - 1)]![channel]![row]![
+                  column
+                ]!;
+              sums[j * gpu.OWN_RESULTS + m] = value * factor + sums[j * gpu.OWN_RESULTS + m]!;
+            }
           }
         }
       }
     }
-  }
-  gpu.unroll(4);
-  for (let j = 0; j < 4; j++) {
-    const pixel = unit + j * tiles;
-    const line = pixel / outWidth;
-    if (pixel < pixels) {
-      gpu.unroll(8);
-      for (let m = 0; m < gpu.OWN_RESULTS; m++) {
-        if (firstResult + m < results) {
-          const of = group * results + firstResult + m;
-          const sum = sums[j * gpu.OWN_RESULTS + m]!;
-          out[line / outHeight]![of]![line % outHeight]![pixel % outWidth] = gpu.BIAS ? sum + bias[of]! : sum;
+    gpu.unroll(4);
+    for (let j = 0; j < 4; j++) {
+      const pixel = unit + j * tiles;
+      const line = pixel / outWidth;
+      if (pixel < pixels) {
+        gpu.unroll(8);
+        for (let m = 0; m < gpu.OWN_RESULTS; m++) {
+          if (firstResult + m < results) {
+            const of = group * results + firstResult + m;
+            const sum = sums[j * gpu.OWN_RESULTS + m]!;
+            out[line / outHeight]![of]![line % outHeight]![pixel % outWidth] = gpu.BIAS
+              ? sum + bias[of]!
+              : sum;
+          }
         }
       }
     }
-  }
-});
+  },
+);
 
 const BLOCK = 256;
 /** Results of a group up to which threads have pixels of their own. */
@@ -272,13 +374,23 @@ export type ImageLayout = 'NCHW' | 'NHWC';
 export interface Convolution2dOptions<D extends ConvolutionName> {
   /** Axes of the operand and of the result. Default: NCHW. */
   readonly layout?: ImageLayout;
-  /** Pixels from one result to the next: downwards and across, or one number for both. Default: 1. */
+  /**
+   * Pixels from one result to the next: downwards and across, or one number for both. Default: 1.
+   */
   readonly stride?: number | readonly [down: number, across: number];
-  /** Zeros around the image: one number, two for rows and columns, or one for each side. Default: 0. */
-  readonly padding?: number | readonly [vertical: number, horizontal: number] | readonly [top: number, bottom: number, left: number, right: number];
+  /**
+   * Zeros around the image: one number, two for rows and columns, or one for each side. Default: 0.
+   */
+  readonly padding?:
+    | number
+    | readonly [vertical: number, horizontal: number]
+    | readonly [top: number, bottom: number, left: number, right: number];
   /** Pixels from one weight to the next. Default: 1. */
   readonly dilation?: number | readonly [down: number, across: number];
-  /** Parts of the channels that are convolved each for themselves; as many as channels: depthwise. Default: 1. */
+  /**
+   * Parts of the channels that are convolved each for themselves; as many as channels: depthwise.
+   * Default: 1.
+   */
   readonly groups?: number;
   /** Added at the end, one for each result channel; the operand's dtype. Default: 0. */
   readonly bias?: OrOp<Tensor<D>>;
@@ -287,12 +399,22 @@ export interface Convolution2dOptions<D extends ConvolutionName> {
 const MOST = 2 ** 31 - 1;
 
 /** One number for all, or a list of one of the lengths; spread to the greatest of them. */
-function sides(argument: string, given: unknown, lengths: readonly (2 | 4)[], least: number): number[] {
+function sides(
+  argument: string,
+  given: unknown,
+  lengths: readonly (2 | 4)[],
+  least: number,
+): number[] {
   if (Array.isArray(given)) {
-    if (!(lengths as readonly number[]).includes(given.length)) throw invalid(argument, `a whole number or a list of ${lengths.join(' or ')}`, given);
-    Array.from(given as unknown[]).forEach((each, index) => { checkInteger(`${argument}[${index}]`, each, least, MOST, 'pixels'); });
+    if (!(lengths as readonly number[]).includes(given.length))
+      throw invalid(argument, `a whole number or a list of ${lengths.join(' or ')}`, given);
+    Array.from(given as unknown[]).forEach((each, index) => {
+      checkInteger(`${argument}[${index}]`, each, least, MOST, 'pixels');
+    });
     const [first, second] = given as [number, number];
-    return given.length === 2 && lengths.includes(4) ? [first, first, second, second] : given as number[];
+    return given.length === 2 && lengths.includes(4)
+      ? [first, first, second, second]
+      : (given as number[]);
   }
   checkInteger(argument, given, least, MOST, 'pixels');
   return new Array<number>(Math.max(...lengths)).fill(given);
@@ -314,37 +436,96 @@ interface Settings {
 function settingsOf(options: Convolution2dOptions<ConvolutionName>): Settings {
   checkOptions('options', options, ['layout', 'stride', 'padding', 'dilation', 'groups', 'bias']);
   const { layout = 'NCHW', stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
-  if (layout !== 'NCHW' && layout !== 'NHWC') throw invalid('options.layout', `'NCHW' or 'NHWC'`, layout);
+  if (layout !== 'NCHW' && layout !== 'NHWC')
+    throw invalid('options.layout', `'NCHW' or 'NHWC'`, layout);
   checkInteger('options.groups', groups, 1, MOST);
   const [down, across] = sides('options.stride', stride, [2], 1) as [number, number];
-  const [top, bottom, left, right] = sides('options.padding', padding, [2, 4], 0) as [number, number, number, number];
-  const [dilationDown, dilationAcross] = sides('options.dilation', dilation, [2], 1) as [number, number];
+  const [top, bottom, left, right] = sides('options.padding', padding, [2, 4], 0) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const [dilationDown, dilationAcross] = sides('options.dilation', dilation, [2], 1) as [
+    number,
+    number,
+  ];
   return { layout, down, across, top, bottom, left, right, dilationDown, dilationAcross, groups };
 }
 
 const TAKEN: readonly string[] = ['f16', 'bf16', 'f32'];
 
-function checkOperand(argument: string, value: unknown, rank: number, axes: string, dtype?: DType): asserts value is AnyTensor {
+function checkOperand(
+  argument: string,
+  value: unknown,
+  rank: number,
+  axes: string,
+  dtype?: DType,
+): asserts value is AnyTensor {
   checkTensor('convolution2d', argument, value);
-  if (!TAKEN.includes(value.dtype.name)) throw invalid(argument, 'a Tensor of f16, bf16 or f32, for convolution2d(…)', value.dtype.name, 'Convert it with convert(f32).');
-  if (dtype !== undefined && value.dtype !== dtype) throw invalid(argument, `a Tensor of ${dtype.name}, as x is`, value, `Convert it with convert(${dtype.name}).`);
-  if (value.rank !== rank) throw invalid(argument, `${rank === 1 ? 'one axis' : `${rank} axes`}, ${axes}, for convolution2d(…)`, value, rank === 4 && value.rank === 3 ? 'Give it one with unsqueeze(0).' : '');
+  if (!TAKEN.includes(value.dtype.name))
+    throw invalid(
+      argument,
+      'a Tensor of f16, bf16 or f32, for convolution2d(…)',
+      value.dtype.name,
+      'Convert it with convert(f32).',
+    );
+  if (dtype !== undefined && value.dtype !== dtype)
+    throw invalid(
+      argument,
+      `a Tensor of ${dtype.name}, as x is`,
+      value,
+      `Convert it with convert(${dtype.name}).`,
+    );
+  if (value.rank !== rank)
+    throw invalid(
+      argument,
+      `${rank === 1 ? 'one axis' : `${rank} axes`}, ${axes}, for convolution2d(…)`,
+      value,
+      rank === 4 && value.rank === 3 ? 'Give it one with unsqueeze(0).' : '',
+    );
 }
 
 /** Results along an axis. */
-function extentOf(axis: string, extent: number, before: number, after: number, weights: number, dilation: number, stride: number): number {
+function extentOf(
+  axis: string,
+  extent: number,
+  before: number,
+  after: number,
+  weights: number,
+  dilation: number,
+  stride: number,
+): number {
   const padded = extent + before + after;
   const reach = (weights - 1) * dilation + 1;
   if (padded > MOST) throw invalid('options.padding', `images of at most ${MOST} ${axis}`, padded);
   if (weights === 0) throw invalid('weights', `at least one of ${axis}`, weights);
-  if (reach > padded) throw invalid('weights', `at most the ${padded} ${axis} that images have with their padding`, reach, dilation > 1 ? `${weights} weights reach over so many with a dilation of ${dilation}.` : '');
+  if (reach > padded)
+    throw invalid(
+      'weights',
+      `at most the ${padded} ${axis} that images have with their padding`,
+      reach,
+      dilation > 1 ? `${weights} weights reach over so many with a dilation of ${dilation}.` : '',
+    );
   return Math.floor((padded - reach) / stride) + 1;
 }
 
 /** Adds the launch. Tensors are NCHW views. */
-function addConvolution(work: Work, x: AnyTensor, weights: AnyTensor, bias: AnyTensor | undefined, out: AnyTensor, settings: Settings): void {
+function addConvolution(
+  work: Work,
+  x: AnyTensor,
+  weights: AnyTensor,
+  bias: AnyTensor | undefined,
+  out: AnyTensor,
+  settings: Settings,
+): void {
   const { layout, down, across, top, left, dilationDown, dilationAcross, groups } = settings;
-  const [images, allResults, outHeight, outWidth] = out.shape as readonly [number, number, number, number];
+  const [images, allResults, outHeight, outWidth] = out.shape as readonly [
+    number,
+    number,
+    number,
+    number,
+  ];
   const [, channels, rows, columns] = weights.shape as readonly [number, number, number, number];
   const [results, pixels] = [allResults / groups, images * outHeight * outWidth];
   const few = results <= MOST_NARROW;
@@ -353,65 +534,186 @@ function addConvolution(work: Work, x: AnyTensor, weights: AnyTensor, bias: AnyT
   const [tile, OWN_RESULTS] = [tileOf(results, groups, pixels), 2 ** Math.ceil(Math.log2(results))];
   const parts = Math.ceil(results / (few ? OWN_RESULTS : tile.RESULTS));
   const tiles = Math.ceil(pixels / (few ? 4 : tile.PIXELS));
-  const wide = isWide(x) || isWide(out) || isWide(weights) || tiles * parts * groups >= MOST - BLOCK;
+  const wide =
+    isWide(x) || isWide(out) || isWide(weights) || tiles * parts * groups >= MOST - BLOCK;
   const whole = wide ? i64 : i32;
   const of = x.dtype;
   const flags = `${CHANNELS_LAST ? '_nhwc' : ''}${BIAS ? '_bias' : ''}${wide ? '_wide' : ''}`;
-  const rest = Object.fromEntries([
-    'channels', 'results', 'height', 'width', 'rows', 'columns', 'outHeight', 'outWidth', 'pixels', 'down', 'across', 'top', 'left', 'dilationDown', 'dilationAcross', 'tiles', 'parts', 'allParts',
-  ].map((name) => [name, whole]));
-  const signature = { out: output(of, 4), x: input(of, 4), weights: input(of, 4), bias: input(of), ...rest };
+  const rest = Object.fromEntries(
+    [
+      'channels',
+      'results',
+      'height',
+      'width',
+      'rows',
+      'columns',
+      'outHeight',
+      'outWidth',
+      'pixels',
+      'down',
+      'across',
+      'top',
+      'left',
+      'dilationDown',
+      'dilationAcross',
+      'tiles',
+      'parts',
+      'allParts',
+    ].map((name) => [name, whole]),
+  );
+  const signature = {
+    out: output(of, 4),
+    x: input(of, 4),
+    weights: input(of, 4),
+    bias: input(of),
+    ...rest,
+  };
   const launch = few
-    ? narrow.member(`${of.name}_${OWN_RESULTS}${flags}`, () => ({ signature, uses: { CHANNELS_LAST, BIAS, OWN_RESULTS }, block: BLOCK }))
+    ? narrow.member(`${of.name}_${OWN_RESULTS}${flags}`, () => ({
+        signature,
+        uses: { CHANNELS_LAST, BIAS, OWN_RESULTS },
+        block: BLOCK,
+      }))
     : tiled.member(`${of.name}_${tile.RESULTS}x${tile.PIXELS}${flags}`, () => {
-      const INPUTS = (tile.PIXELS * tile.CHANNELS) / BLOCK;
-      return { signature, uses: { CHANNELS_LAST, BIAS, ...tile, INPUTS, WEIGHTS: (tile.RESULTS * tile.CHANNELS) / BLOCK, PLACES: CHANNELS_LAST ? INPUTS : 1 }, block: BLOCK };
-    });
+        const INPUTS = (tile.PIXELS * tile.CHANNELS) / BLOCK;
+        return {
+          signature,
+          uses: {
+            CHANNELS_LAST,
+            BIAS,
+            ...tile,
+            INPUTS,
+            WEIGHTS: (tile.RESULTS * tile.CHANNELS) / BLOCK,
+            PLACES: CHANNELS_LAST ? INPUTS : 1,
+          },
+          block: BLOCK,
+        };
+      });
   const args = {
-    out, x, bias: bias === undefined ? work.temporary(of, [1]) : work.dense(bias),
+    out,
+    x,
+    bias: bias === undefined ? work.temporary(of, [1]) : work.dense(bias),
     // A tile takes neighbouring results of one channel.
     weights: few ? weights : work.dense(weights.permute([2, 3, 1, 0] as never)),
-    channels, results, height: x.shape[2], width: x.shape[3], rows, columns, outHeight, outWidth, pixels, down, across, top, left, dilationDown, dilationAcross, tiles, parts, allParts: parts * groups,
+    channels,
+    results,
+    height: x.shape[2],
+    width: x.shape[3],
+    rows,
+    columns,
+    outHeight,
+    outWidth,
+    pixels,
+    down,
+    across,
+    top,
+    left,
+    dilationDown,
+    dilationAcross,
+    tiles,
+    parts,
+    allParts: parts * groups,
   };
-  work.add(launch(args, { grid: few ? Math.ceil((tiles * parts * groups) / BLOCK) : tiles * parts * groups, ...(wide ? { index: 'i64' } : {}) }));
+  work.add(
+    launch(args, {
+      grid: few ? Math.ceil((tiles * parts * groups) / BLOCK) : tiles * parts * groups,
+      ...(wide ? { index: 'i64' } : {}),
+    }),
+  );
 }
 
 /**
- * Convolution of images, as neural networks have it (weights are not turned around): a new contiguous tensor,
- * `out[n, o, y, x] = bias[o] + Σ x[n, g·C/groups + c, y·stride - top + row·dilation, x·stride - left + column·dilation] · weights[o, c, row, column]`,
- * where g is the group of o and what lies beside the image is 0. Computed in f32 and rounded once. Products are added one after the
- * other, each by a fused multiply-add, by row of the weights, then column, then channel, the bias at the end: the same bits in
- * either layout, in each run and on each device.
+ * Convolution of images, as neural networks have it (weights are not turned around): a new
+ * contiguous tensor, `out[n, o, y, x] = bias[o] + Σ x[n, g·C/groups + c, y·stride - top +
+ * row·dilation, x·stride - left + column·dilation] · weights[o, c, row, column]`, where g is the
+ * group of o and what lies beside the image is 0. Computed in f32 and rounded once. Products are
+ * added one after the other, each by a fused multiply-add, by row of the weights, then column, then
+ * channel, the bias at the end: the same bits in either layout, in each run and on each device.
  *
  * @param x `[N, C, H, W]`, or `[N, H, W, C]` with `layout: 'NHWC'`
  * @param weights `[results, C / groups, rows, columns]` in either layout
- * @throws CudaArgumentError for another dtype or number of axes, channels that do not fit the groups, weights that reach beyond the
- * padded image; at the call, or when it is run where operations give the operands
+ * @throws CudaArgumentError for another dtype or number of axes, channels that do not fit the
+ *   groups, weights that reach beyond the padded image; at the call, or when it is run where
+ *   operations give the operands
  */
-export function convolution2d<D extends ConvolutionName>(x: OrOp<Tensor<D>>, weights: OrOp<Tensor<NoInfer<D>>>, options: Convolution2dOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, [number, number, number, number]>> {
+export function convolution2d<D extends ConvolutionName>(
+  x: OrOp<Tensor<D>>,
+  weights: OrOp<Tensor<NoInfer<D>>>,
+  options: Convolution2dOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, [number, number, number, number]>> {
   const settings = settingsOf(options);
   const { groups } = settings;
   const last = settings.layout === 'NHWC';
   return operation('convolution2d', [x, weights, options.bias], ([given, factors, bias]) => {
     checkOperand('x', given, 4, settings.layout);
     checkOperand('weights', factors, 4, 'OIHW', given.dtype);
-    const images = last ? given.permute([0, 3, 1, 2] as never) as unknown as AnyTensor : given;
-    const [count, channels, height, width] = images.shape as readonly [number, number, number, number];
-    const [results, ofGroup, rows, columns] = factors.shape as readonly [number, number, number, number];
-    if (channels % groups !== 0) throw invalid('options.groups', `a divisor of the ${channels} channels of x`, groups);
-    if (results % groups !== 0) throw invalid('options.groups', `a divisor of the ${results} results of weights`, groups);
+    const images = last ? (given.permute([0, 3, 1, 2] as never) as unknown as AnyTensor) : given;
+    const [count, channels, height, width] = images.shape as readonly [
+      number,
+      number,
+      number,
+      number,
+    ];
+    const [results, ofGroup, rows, columns] = factors.shape as readonly [
+      number,
+      number,
+      number,
+      number,
+    ];
+    if (channels % groups !== 0)
+      throw invalid('options.groups', `a divisor of the ${channels} channels of x`, groups);
+    if (results % groups !== 0)
+      throw invalid('options.groups', `a divisor of the ${results} results of weights`, groups);
     if (ofGroup !== channels / groups) {
-      throw invalid('weights', `${channels / groups} channels on axis 1: those of x, ${channels}, in ${groups} group${groups === 1 ? '' : 's'}`, ofGroup, `x is ${showShape(given.shape)} in ${settings.layout}.`);
+      throw invalid(
+        'weights',
+        `${channels / groups} channels on axis 1: those of x, ${channels}, in ${groups} ` +
+          `group${groups === 1 ? '' : 's'}`,
+        ofGroup,
+        `x is ${showShape(given.shape)} in ${settings.layout}.`,
+      );
     }
     if (bias !== undefined) {
       checkOperand('options.bias', bias, 1, 'one element for each result', given.dtype);
-      if (bias.shape[0] !== results) throw invalid('options.bias', `${results} elements, one for each result of weights`, bias.shape[0]);
+      if (bias.shape[0] !== results)
+        throw invalid(
+          'options.bias',
+          `${results} elements, one for each result of weights`,
+          bias.shape[0],
+        );
     }
-    const outHeight = extentOf('rows', height, settings.top, settings.bottom, rows, settings.dilationDown, settings.down);
-    const outWidth = extentOf('columns', width, settings.left, settings.right, columns, settings.dilationAcross, settings.across);
+    const outHeight = extentOf(
+      'rows',
+      height,
+      settings.top,
+      settings.bottom,
+      rows,
+      settings.dilationDown,
+      settings.down,
+    );
+    const outWidth = extentOf(
+      'columns',
+      width,
+      settings.left,
+      settings.right,
+      columns,
+      settings.dilationAcross,
+      settings.across,
+    );
     return (work) => {
-      const out = work.result(given.dtype, last ? [count, outHeight, outWidth, results] : [count, results, outHeight, outWidth]) as unknown as AnyTensor;
-      if (out.size > 0) addConvolution(work, images, factors, bias, last ? out.permute([0, 3, 1, 2] as never) : out, settings);
+      const out = work.result(
+        given.dtype,
+        last ? [count, outHeight, outWidth, results] : [count, results, outHeight, outWidth],
+      ) as unknown as AnyTensor;
+      if (out.size > 0)
+        addConvolution(
+          work,
+          images,
+          factors,
+          bias,
+          last ? out.permute([0, 3, 1, 2] as never) : out,
+          settings,
+        );
       return out as unknown as Tensor<D, [number, number, number, number]>;
     };
   });

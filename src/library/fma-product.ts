@@ -1,7 +1,9 @@
 /**
- * Products of matrices by fused multiply-adds, in f32 or f64: of any strides, on any device. A block computes a tile of the result, and
- * each thread a square of it, whose rows and columns lie apart so that neighbouring threads read neighbours in shared memory. While one pair of tiles is
- * multiplied, the next one is read into registers. Each element is one chain of multiply-adds along the common dimension: the same bits everywhere.
+ * Products of matrices by fused multiply-adds, in f32 or f64: of any strides, on any device. A
+ * block computes a tile of the result, and each thread a square of it, whose rows and columns lie
+ * apart so that neighbouring threads read neighbours in shared memory. While one pair of tiles is
+ * multiplied, the next one is read into registers. Each element is one chain of multiply-adds along
+ * the common dimension: the same bits everywhere.
  */
 import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
@@ -66,127 +68,206 @@ interface ProductGpu extends Gpu {
   readonly RIGHT_BY_DEPTH: boolean;
   /** Tiles of 16 rows of SIDE: of a one that is read and one that is written, then of b. */
   tiles(): Tile;
-  /** Zeros: a thread's part of the result; what it reads of a tile; its rows, or columns, at one place of the common dimension. */
+  /**
+   * Zeros: a thread's part of the result; what it reads of a tile; its rows, or columns, at one
+   * place of the common dimension.
+   */
   sums(): KernelArray<number>;
   read(): KernelArray<number>;
   line(): KernelArray<number>;
   cast(value: number): number;
 }
 
-const products = new KernelFamily('fma_product', ({ out, a, b, m, n, k, rowA, columnA, rowB, columnB, pitch, down, across, inner, outerA, innerA, outerB, innerB }: Args, gpu: ProductGpu) => {
-  const { SIDE, EACH, WIDTH, READ, LEFT_BY_DEPTH, RIGHT_BY_DEPTH } = gpu;
-  const tiles = gpu.tiles();
-  const sums = gpu.sums();
-  const nextLeft = gpu.read();
-  const nextRight = gpu.read();
-  const fromLeft = gpu.line();
-  const fromRight = gpu.line();
+const products = new KernelFamily(
+  'fma_product',
+  (
+    {
+      out,
+      a,
+      b,
+      m,
+      n,
+      k,
+      rowA,
+      columnA,
+      rowB,
+      columnB,
+      pitch,
+      down,
+      across,
+      inner,
+      outerA,
+      innerA,
+      outerB,
+      innerB,
+    }: Args,
+    gpu: ProductGpu,
+  ) => {
+    const { SIDE, EACH, WIDTH, READ, LEFT_BY_DEPTH, RIGHT_BY_DEPTH } = gpu;
+    const tiles = gpu.tiles();
+    const sums = gpu.sums();
+    const nextLeft = gpu.read();
+    const nextRight = gpu.read();
+    const fromLeft = gpu.line();
+    const fromRight = gpu.line();
 
-  const t = gpu.threadIdx.x;
-  const matrix = gpu.blockIdx.x / (down * across);
-  const number = gpu.blockIdx.x % (down * across);
-  const top = number / across * SIDE;
-  const side = number % across * SIDE;
-  const firstA = matrix / inner * outerA + matrix % inner * innerA;
-  const firstB = matrix / inner * outerB + matrix % inner * innerB;
-  // Neighbouring threads read what lies side by side.
-  const lineLeft = LEFT_BY_DEPTH ? t / 16 : t % SIDE;
-  const depthLeft = LEFT_BY_DEPTH ? t % 16 : t / SIDE;
-  const lineRight = RIGHT_BY_DEPTH ? t / 16 : t % SIDE;
-  const depthRight = RIGHT_BY_DEPTH ? t % 16 : t / SIDE;
-  const x = t % 16;
-  const y = t / 16;
+    const t = gpu.threadIdx.x;
+    const matrix = gpu.blockIdx.x / (down * across);
+    const number = gpu.blockIdx.x % (down * across);
+    const top = (number / across) * SIDE;
+    const side = (number % across) * SIDE;
+    const firstA = (matrix / inner) * outerA + (matrix % inner) * innerA;
+    const firstB = (matrix / inner) * outerB + (matrix % inner) * innerB;
+    // Neighbouring threads read what lies side by side.
+    const lineLeft = LEFT_BY_DEPTH ? t / 16 : t % SIDE;
+    const depthLeft = LEFT_BY_DEPTH ? t % 16 : t / SIDE;
+    const lineRight = RIGHT_BY_DEPTH ? t / 16 : t % SIDE;
+    const depthRight = RIGHT_BY_DEPTH ? t % 16 : t / SIDE;
+    const x = t % 16;
+    const y = t / 16;
 
-  let buffer = 0;
-  gpu.unroll(1);
-  for (let at = -16; at < k; at += 16) {
-    // The tiles of the step after this one; before the first step there is nothing else to do.
-    gpu.unroll();
-    for (let i = 0; i < READ; i++) {
-      const line = top + lineLeft + (LEFT_BY_DEPTH ? i * 16 : 0);
-      const depth = at + 16 + depthLeft + (LEFT_BY_DEPTH ? 0 : i * (256 / SIDE));
-      nextLeft[i] = line < m && depth < k ? gpu.cast(a[firstA + line * rowA + depth * columnA]!) : 0;
-    }
-    gpu.unroll();
-    for (let i = 0; i < READ; i++) {
-      const line = side + lineRight + (RIGHT_BY_DEPTH ? i * 16 : 0);
-      const depth = at + 16 + depthRight + (RIGHT_BY_DEPTH ? 0 : i * (256 / SIDE));
-      nextRight[i] = line < n && depth < k ? gpu.cast(b[firstB + depth * rowB + line * columnB]!) : 0;
-    }
-    if (at >= 0) {
+    let buffer = 0;
+    gpu.unroll(1);
+    for (let at = -16; at < k; at += 16) {
+      // The tiles of the step after this one; before the first step there is nothing else to do.
       gpu.unroll();
-      for (let depth = 0; depth < 16; depth++) {
+      for (let i = 0; i < READ; i++) {
+        const line = top + lineLeft + (LEFT_BY_DEPTH ? i * 16 : 0);
+        const depth = at + 16 + depthLeft + (LEFT_BY_DEPTH ? 0 : i * (256 / SIDE));
+        nextLeft[i] =
+          line < m && depth < k ? gpu.cast(a[firstA + line * rowA + depth * columnA]!) : 0;
+      }
+      gpu.unroll();
+      for (let i = 0; i < READ; i++) {
+        const line = side + lineRight + (RIGHT_BY_DEPTH ? i * 16 : 0);
+        const depth = at + 16 + depthRight + (RIGHT_BY_DEPTH ? 0 : i * (256 / SIDE));
+        nextRight[i] =
+          line < n && depth < k ? gpu.cast(b[firstB + depth * rowB + line * columnB]!) : 0;
+      }
+      if (at >= 0) {
         gpu.unroll();
-        for (let i = 0; i < EACH; i++) {
-          fromLeft[i] = tiles[buffer]![depth]![y * WIDTH + i % WIDTH + i / WIDTH * 64]!;
-          fromRight[i] = tiles[2 + buffer]![depth]![x * WIDTH + i % WIDTH + i / WIDTH * 64]!;
-        }
-        gpu.unroll();
-        for (let i = 0; i < EACH; i++) {
+        for (let depth = 0; depth < 16; depth++) {
           gpu.unroll();
-          for (let j = 0; j < EACH; j++) sums[i * EACH + j] = fromLeft[i]! * fromRight[j]! + sums[i * EACH + j]!;
+          for (let i = 0; i < EACH; i++) {
+            fromLeft[i] = tiles[buffer]![depth]![y * WIDTH + (i % WIDTH) + (i / WIDTH) * 64]!;
+            fromRight[i] = tiles[2 + buffer]![depth]![x * WIDTH + (i % WIDTH) + (i / WIDTH) * 64]!;
+          }
+          gpu.unroll();
+          for (let i = 0; i < EACH; i++) {
+            gpu.unroll();
+            for (let j = 0; j < EACH; j++)
+              sums[i * EACH + j] = fromLeft[i]! * fromRight[j]! + sums[i * EACH + j]!;
+          }
         }
       }
+      buffer = 1 - buffer;
+      gpu.unroll();
+      for (let i = 0; i < READ; i++) {
+        tiles[buffer]![depthLeft + (LEFT_BY_DEPTH ? 0 : i * (256 / SIDE))]![
+          lineLeft + (LEFT_BY_DEPTH ? i * 16 : 0)
+        ] = nextLeft[i]!;
+        tiles[2 + buffer]![depthRight + (RIGHT_BY_DEPTH ? 0 : i * (256 / SIDE))]![
+          lineRight + (RIGHT_BY_DEPTH ? i * 16 : 0)
+        ] = nextRight[i]!;
+      }
+      gpu.block.sync();
     }
-    buffer = 1 - buffer;
     gpu.unroll();
-    for (let i = 0; i < READ; i++) {
-      tiles[buffer]![depthLeft + (LEFT_BY_DEPTH ? 0 : i * (256 / SIDE))]![lineLeft + (LEFT_BY_DEPTH ? i * 16 : 0)] = nextLeft[i]!;
-      tiles[2 + buffer]![depthRight + (RIGHT_BY_DEPTH ? 0 : i * (256 / SIDE))]![lineRight + (RIGHT_BY_DEPTH ? i * 16 : 0)] = nextRight[i]!;
+    for (let i = 0; i < EACH; i++) {
+      const row = top + y * WIDTH + (i % WIDTH) + (i / WIDTH) * 64;
+      gpu.unroll();
+      for (let j = 0; j < EACH; j++) {
+        const column = side + x * WIDTH + (j % WIDTH) + (j / WIDTH) * 64;
+        if (row < m && column < n)
+          out[matrix * (m * pitch) + row * pitch + column] = sums[i * EACH + j]!;
+      }
     }
-    gpu.block.sync();
-  }
-  gpu.unroll();
-  for (let i = 0; i < EACH; i++) {
-    const row = top + y * WIDTH + i % WIDTH + i / WIDTH * 64;
-    gpu.unroll();
-    for (let j = 0; j < EACH; j++) {
-      const column = side + x * WIDTH + j % WIDTH + j / WIDTH * 64;
-      if (row < m && column < n) out[matrix * (m * pitch) + row * pitch + column] = sums[i * EACH + j]!;
-    }
-  }
-});
+  },
+);
 
 /** Tiles whose rows begin at multiples of 16 bytes, in other banks than those of the row before. */
 const SPARE = 4;
 const TILES = {
   f32: (SIDE: number): DeviceFunction => {
     const uses = { ROW: SIDE + SPARE };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.f32(4, 16, gpu.ROW), { uses }) as DeviceFunction;
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.f32(4, 16, gpu.ROW), {
+      uses,
+    }) as DeviceFunction;
   },
   f64: (SIDE: number): DeviceFunction => {
     const uses = { ROW: SIDE + SPARE };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.f64(4, 16, gpu.ROW), { uses }) as DeviceFunction;
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.shared.f64(4, 16, gpu.ROW), {
+      uses,
+    }) as DeviceFunction;
   },
 } as const;
 const VALUES = {
   f32: (LENGTH: number): DeviceFunction => {
     const uses = { LENGTH };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f32(gpu.LENGTH), { uses }) as DeviceFunction;
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f32(gpu.LENGTH), {
+      uses,
+    }) as DeviceFunction;
   },
   f64: (LENGTH: number): DeviceFunction => {
     const uses = { LENGTH };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f64(gpu.LENGTH), { uses }) as DeviceFunction;
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f64(gpu.LENGTH), {
+      uses,
+    }) as DeviceFunction;
   },
 } as const;
 
 /** The kernel for a form. Scalars are i32; strides, where `wide`, i64. */
-export function fmaProduct({ dtype, out, accumulator, side, leftByDepth, rightByDepth, wide }: FmaForm): Launchable {
+export function fmaProduct({
+  dtype,
+  out,
+  accumulator,
+  side,
+  leftByDepth,
+  rightByDepth,
+  wide,
+}: FmaForm): Launchable {
   const each = side / ACROSS;
   const read = (side * DEPTH) / FMA_THREADS;
-  return products.member(`${dtype.name}_${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}`, () => {
-    const whole = wide ? i64 : i32;
-    return {
-      signature: {
-        out: output(out), a: input(dtype), b: input(dtype), m: i32, n: i32, k: i32, rowA: whole, columnA: whole, rowB: whole, columnB: whole, pitch: whole, down: i32, across: i32,
-        inner: i32, outerA: whole, innerA: whole, outerB: whole, innerB: whole,
-      },
-      uses: {
-        SIDE: side, EACH: each, WIDTH: Math.min(each, 4), READ: read, LEFT_BY_DEPTH: leftByDepth, RIGHT_BY_DEPTH: rightByDepth,
-        tiles: TILES[accumulator](side),
-        sums: VALUES[accumulator](each * each), read: VALUES[accumulator](read), line: VALUES[accumulator](each), cast: CASTS[accumulator],
-      },
-      block: FMA_THREADS,
-    };
-  });
+  return products.member(
+    `${dtype.name}_${out.name}_${side}_${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}`,
+    () => {
+      const whole = wide ? i64 : i32;
+      return {
+        signature: {
+          out: output(out),
+          a: input(dtype),
+          b: input(dtype),
+          m: i32,
+          n: i32,
+          k: i32,
+          rowA: whole,
+          columnA: whole,
+          rowB: whole,
+          columnB: whole,
+          pitch: whole,
+          down: i32,
+          across: i32,
+          inner: i32,
+          outerA: whole,
+          innerA: whole,
+          outerB: whole,
+          innerB: whole,
+        },
+        uses: {
+          SIDE: side,
+          EACH: each,
+          WIDTH: Math.min(each, 4),
+          READ: read,
+          LEFT_BY_DEPTH: leftByDepth,
+          RIGHT_BY_DEPTH: rightByDepth,
+          tiles: TILES[accumulator](side),
+          sums: VALUES[accumulator](each * each),
+          read: VALUES[accumulator](read),
+          line: VALUES[accumulator](each),
+          cast: CASTS[accumulator],
+        },
+        block: FMA_THREADS,
+      };
+    },
+  );
 }

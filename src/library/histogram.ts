@@ -1,4 +1,7 @@
-/** How many elements lie in each of equal bins: blocks count in shared memory, then add to the result. */
+/**
+ * How many elements lie in each of equal bins: blocks count in shared memory, then add to the
+ * result.
+ */
 import { f32, f64, u32 } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { inout, input } from '../kernels/index.js';
@@ -23,26 +26,33 @@ interface HistogramGpu extends Gpu {
   cast(value: number): number;
 }
 
-const histograms = new KernelFamily('histogram', ({ out, x, from, to, scale }: { out: Output; x: Input; from: number; to: number; scale: number }, gpu: HistogramGpu) => {
-  const counts = gpu.shared.u32(4096);
-  if (gpu.SHARED) {
-    for (let bin = gpu.threadIdx.x; bin < out.length; bin += gpu.blockDim.x) counts[bin] = 0;
-    gpu.block.sync();
-  }
-  for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) {
-    const value = gpu.cast(x[i]!);
-    if (value >= from && value <= to) {
-      const distance = gpu.HALVED ? value * 0.5 - from * 0.5 : value - from;
-      const bin = Math.min(gpu.i32(distance * scale), gpu.i32(out.length) - 1);
-      if (gpu.SHARED) gpu.atomicAdd(counts, bin, 1);
-      else gpu.atomicAdd(out, bin, 1);
+const histograms = new KernelFamily(
+  'histogram',
+  (
+    { out, x, from, to, scale }: { out: Output; x: Input; from: number; to: number; scale: number },
+    gpu: HistogramGpu,
+  ) => {
+    const counts = gpu.shared.u32(4096);
+    if (gpu.SHARED) {
+      for (let bin = gpu.threadIdx.x; bin < out.length; bin += gpu.blockDim.x) counts[bin] = 0;
+      gpu.block.sync();
     }
-  }
-  if (gpu.SHARED) {
-    gpu.block.sync();
-    for (let bin = gpu.threadIdx.x; bin < out.length; bin += gpu.blockDim.x) if (counts[bin]! > 0) gpu.atomicAdd(out, bin, counts[bin]!);
-  }
-});
+    for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) {
+      const value = gpu.cast(x[i]!);
+      if (value >= from && value <= to) {
+        const distance = gpu.HALVED ? value * 0.5 - from * 0.5 : value - from;
+        const bin = Math.min(gpu.i32(distance * scale), gpu.i32(out.length) - 1);
+        if (gpu.SHARED) gpu.atomicAdd(counts, bin, 1);
+        else gpu.atomicAdd(out, bin, 1);
+      }
+    }
+    if (gpu.SHARED) {
+      gpu.block.sync();
+      for (let bin = gpu.threadIdx.x; bin < out.length; bin += gpu.blockDim.x)
+        if (counts[bin]! > 0) gpu.atomicAdd(out, bin, counts[bin]!);
+    }
+  },
+);
 
 /** What the products in f32 stay below, and above. */
 const MOST_FLOAT = 2 ** 127;
@@ -53,7 +63,13 @@ const MOST_FLOAT_BINS = 2 ** 23;
 /** Whether f32 has the range and all that is computed of it, without losing bits at its ends. */
 function fitsFloat(from: number, to: number, bins: number, scale: number): boolean {
   const widest = Math.max(Math.abs(from), Math.abs(to), to - from);
-  return bins <= MOST_FLOAT_BINS && widest <= MOST_FLOAT && scale <= MOST_FLOAT && scale >= LEAST_FLOAT && Math.fround(to) > Math.fround(from);
+  return (
+    bins <= MOST_FLOAT_BINS &&
+    widest <= MOST_FLOAT &&
+    scale <= MOST_FLOAT &&
+    scale >= LEAST_FLOAT &&
+    Math.fround(to) > Math.fround(from)
+  );
 }
 
 /** The range that the bins cover. */
@@ -65,38 +81,79 @@ export interface HistogramOptions {
 }
 
 /**
- * How many elements lie in each of `bins` equal parts of a range: a new tensor of u32. What is outside, and NaN, is not counted.
- * Bin of x: (x - from) · (bins / (to - from)) without its fraction, in f32; of f64 and of integers of 32 and 64 bits, and where f32 has
- * not the range, its width or that many bins, in f64.
+ * How many elements lie in each of `bins` equal parts of a range: a new tensor of u32. What is
+ * outside, and NaN, is not counted. Bin of x: (x - from) · (bins / (to - from)) without its
+ * fraction, in f32; of f64 and of integers of 32 and 64 bits, and where f32 has not the range, its
+ * width or that many bins, in f64.
  *
- * @throws CudaArgumentError for another dtype, an empty range, one too narrow for so many bins, no bins; at the call, or when it is run where an operation gives
- * the operand
+ * @throws CudaArgumentError for another dtype, an empty range, one too narrow for so many bins, no
+ *   bins; at the call, or when it is run where an operation gives the operand
  */
-export function histogram<D extends NumberName, const B extends number>(x: OrOp<Tensor<D>>, bins: B, options: HistogramOptions): DeviceOp<Tensor<'u32', [B]>> {
+export function histogram<D extends NumberName, const B extends number>(
+  x: OrOp<Tensor<D>>,
+  bins: B,
+  options: HistogramOptions,
+): DeviceOp<Tensor<'u32', [B]>> {
   checkInteger('bins', bins, 1, 2 ** 30, 'bins');
   checkOptions('options', options, ['from', 'to']);
-  const { from, to } = (options) ?? {} as Partial<HistogramOptions>;
-  if (typeof from !== 'number' || !Number.isFinite(from)) throw invalid('options.from', 'a number that is finite', from);
-  if (typeof to !== 'number' || !Number.isFinite(to) || to <= from) throw invalid('options.to', `a number above options.from, ${from}`, to);
+  const { from, to } = options ?? ({} as Partial<HistogramOptions>);
+  if (typeof from !== 'number' || !Number.isFinite(from))
+    throw invalid('options.from', 'a number that is finite', from);
+  if (typeof to !== 'number' || !Number.isFinite(to) || to <= from)
+    throw invalid('options.to', `a number above options.from, ${from}`, to);
   const halved = to - from === Infinity;
   const scale = bins / (halved ? to * 0.5 - from * 0.5 : to - from);
-  if (scale === Infinity) throw invalid('options.to', `further above options.from, ${from}: ${bins} bins have no width that a number holds`, to, 'Take fewer bins, or a wider range.');
+  if (scale === Infinity)
+    throw invalid(
+      'options.to',
+      `further above options.from, ${from}: ${bins} bins have no width that a number holds`,
+      to,
+      'Take fewer bins, or a wider range.',
+    );
   return operation('histogram', [x], ([given]) => {
     checkTensor('histogram', 'x', given);
     checkGroup('histogram', 'x', given, 'numbers');
-    if (given.size >= 2 ** 32) throw invalid('x', 'fewer than 2^32 elements, whose counts u32 has, for histogram(…)', given, 'Count it in parts, and add them as i64.');
+    if (given.size >= 2 ** 32)
+      throw invalid(
+        'x',
+        'fewer than 2^32 elements, whose counts u32 has, for histogram(…)',
+        given,
+        'Count it in parts, and add them as i64.',
+      );
     return (work) => {
       const out = work.result(u32, [bins]) as unknown as AnyTensor;
       work.add(out.fill(0));
       if (given.size === 0) return out;
       const arithmetic = arithmeticOf(given.dtype);
-      const inside = (arithmetic === 'f32' || given.dtype.bytes < 4) && fitsFloat(from, to, bins, scale) ? f32 : f64;
+      const inside =
+        (arithmetic === 'f32' || given.dtype.bytes < 4) && fitsFloat(from, to, bins, scale)
+          ? f32
+          : f64;
       const shared = bins <= MOST_SHARED;
       const wide = isWide(given);
-      const launch = histograms.member(`${given.dtype.name}_${inside.name}${halved ? '_halved' : ''}${shared ? '' : '_global'}${wide ? '_wide' : ''}`, () => ({
-        signature: { out: inout(u32), x: input(given.dtype), from: inside, to: inside, scale: inside }, uses: { SHARED: shared, HALVED: halved, cast: CASTS[inside.name] }, block: BLOCK,
-      }));
-      work.add(launch({ out, x: work.dense(given), from, to, scale }, { grid: Math.min(BLOCKS, Math.ceil(given.size / (4 * BLOCK))), ...(wide ? { index: 'i64' } : {}) }));
+      const launch = histograms.member(
+        `${given.dtype.name}_${inside.name}${halved ? '_halved' : ''}${shared ? '' : '_global'}${wide ? '_wide' : ''}`,
+        () => ({
+          signature: {
+            out: inout(u32),
+            x: input(given.dtype),
+            from: inside,
+            to: inside,
+            scale: inside,
+          },
+          uses: { SHARED: shared, HALVED: halved, cast: CASTS[inside.name] },
+          block: BLOCK,
+        }),
+      );
+      work.add(
+        launch(
+          { out, x: work.dense(given), from, to, scale },
+          {
+            grid: Math.min(BLOCKS, Math.ceil(given.size / (4 * BLOCK))),
+            ...(wide ? { index: 'i64' } : {}),
+          },
+        ),
+      );
       return out;
     };
   }) as never;

@@ -29,28 +29,35 @@ interface IndexingArgs {
   readonly inner: number;
 }
 
-const gathers = new KernelFamily('gather', ({ out, x, indices, count, inner }: IndexingArgs, gpu: Gpu) => {
-  const i = gpu.globalId.x;
-  if (i >= out.length) return;
-  const row = i / inner;
-  const given = indices[row % indices.length]!;
-  const at = given < 0 ? given + count : given;
-  if (at >= 0 && at < count) out[i] = x[(row / indices.length * count + at) * inner + i % inner]!;
-  else out[i] = 0;
-});
+const gathers = new KernelFamily(
+  'gather',
+  ({ out, x, indices, count, inner }: IndexingArgs, gpu: Gpu) => {
+    const i = gpu.globalId.x;
+    if (i >= out.length) return;
+    const row = i / inner;
+    const given = indices[row % indices.length]!;
+    const at = given < 0 ? given + count : given;
+    if (at >= 0 && at < count)
+      out[i] = x[((row / indices.length) * count + at) * inner + (i % inner)]!;
+    else out[i] = 0;
+  },
+);
 
-const scatters = new KernelFamily('scatter', ({ out, x, indices, count, inner }: IndexingArgs, gpu: IndexingGpu) => {
-  const i = gpu.globalId.x;
-  if (i >= x.length) return;
-  const row = i / inner;
-  const given = indices[row % indices.length]!;
-  const at = given < 0 ? given + count : given;
-  if (at >= 0 && at < count) {
-    const to = (row / indices.length * count + at) * inner + i % inner;
-    if (gpu.ADD) gpu.atomicAdd(out, to, x[i]!);
-    else out[to] = x[i]!;
-  }
-});
+const scatters = new KernelFamily(
+  'scatter',
+  ({ out, x, indices, count, inner }: IndexingArgs, gpu: IndexingGpu) => {
+    const i = gpu.globalId.x;
+    if (i >= x.length) return;
+    const row = i / inner;
+    const given = indices[row % indices.length]!;
+    const at = given < 0 ? given + count : given;
+    if (at >= 0 && at < count) {
+      const to = ((row / indices.length) * count + at) * inner + (i % inner);
+      if (gpu.ADD) gpu.atomicAdd(out, to, x[i]!);
+      else out[to] = x[i]!;
+    }
+  },
+);
 
 /** Along which axis. */
 export interface IndexingOptions {
@@ -74,19 +81,29 @@ function placeOf(x: AnyTensor, axis: number): Place {
 
 function checkIndices(name: string, indices: unknown): asserts indices is AnyTensor {
   checkTensor(name, 'indices', indices);
-  if (indices.dtype !== i32 && indices.dtype !== i64) throw invalid('indices', `a Tensor of i32 or i64, for ${name}(…)`, indices, 'Convert it with convert(i32).');
+  if (indices.dtype !== i32 && indices.dtype !== i64)
+    throw invalid(
+      'indices',
+      `a Tensor of i32 or i64, for ${name}(…)`,
+      indices,
+      'Convert it with convert(i32).',
+    );
 }
 
 /**
- * The parts of `x` along an axis that indices name, in their order: `x[indices]` of NumPy for axis 0. A new contiguous tensor of
- * x's dtype, whose shape has that of the indices in place of the axis. Negative indices count from the end; for one that is
- * outside of the axis the part is 0.
+ * The parts of `x` along an axis that indices name, in their order: `x[indices]` of NumPy for axis
+ * 0. A new contiguous tensor of x's dtype, whose shape has that of the indices in place of the
+ * axis. Negative indices count from the end; for one that is outside of the axis the part is 0.
  *
  * @param indices of i32 or i64, of any shape
- * @throws CudaArgumentError for indices of another dtype, an axis that there is not; at the call, or when it is run where
- * operations give the operands
+ * @throws CudaArgumentError for indices of another dtype, an axis that there is not; at the call,
+ *   or when it is run where operations give the operands
  */
-export function gather<D extends DTypeName>(x: OrOp<Tensor<D>>, indices: OrOp<Tensor<'i32' | 'i64'>>, options: IndexingOptions = {}): DeviceOp<Tensor<D, number[]>> {
+export function gather<D extends DTypeName>(
+  x: OrOp<Tensor<D>>,
+  indices: OrOp<Tensor<'i32' | 'i64'>>,
+  options: IndexingOptions = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkOptions('options', options, ['axis']);
   const { axis = 0 } = options;
   return operation('gather', [x, indices], ([from, which]) => {
@@ -94,15 +111,34 @@ export function gather<D extends DTypeName>(x: OrOp<Tensor<D>>, indices: OrOp<Te
     checkIndices('gather', which);
     const { before, count, behind, inner } = placeOf(from, axis);
     return (work) => {
-      const out = work.result(from.dtype, [...before, ...which.shape, ...behind]) as unknown as AnyTensor;
+      const out = work.result(from.dtype, [
+        ...before,
+        ...which.shape,
+        ...behind,
+      ]) as unknown as AnyTensor;
       if (out.size === 0) return out;
       const dtype = wordOf(from.dtype);
       const wide = isWide(from) || isWide(out);
       const whole = wide ? i64 : i32;
-      const launch = gathers.member(`${dtype.name}_${which.dtype.name}${wide ? '_wide' : ''}`, () => ({
-        signature: { out: output(dtype), x: input(dtype), indices: input(which.dtype), count: whole, inner: whole }, block: BLOCK,
-      }));
-      work.add(launch({ out: words(out), x: words(work.dense(from)), indices: work.dense(which), count, inner }, { grid: Math.ceil(out.size / BLOCK), ...(wide ? { index: 'i64' } : {}) }));
+      const launch = gathers.member(
+        `${dtype.name}_${which.dtype.name}${wide ? '_wide' : ''}`,
+        () => ({
+          signature: {
+            out: output(dtype),
+            x: input(dtype),
+            indices: input(which.dtype),
+            count: whole,
+            inner: whole,
+          },
+          block: BLOCK,
+        }),
+      );
+      work.add(
+        launch(
+          { out: words(out), x: words(work.dense(from)), indices: work.dense(which), count, inner },
+          { grid: Math.ceil(out.size / BLOCK), ...(wide ? { index: 'i64' } : {}) },
+        ),
+      );
       return out;
     };
   }) as never;
@@ -113,39 +149,69 @@ export type AtomicName = 'i32' | 'u32' | 'u64' | 'f32' | 'f64';
 const ATOMIC: readonly DTypeName[] = ['i32', 'u32', 'u64', 'f32', 'f64'] satisfies AtomicName[];
 
 /**
- * A copy of `x` in which the parts along an axis that indices name are replaced by those of `source`. Of indices that are equal one
- * wins, and which one is not said; those that are outside of the axis are passed over, and negative ones count from the end.
+ * A copy of `x` in which the parts along an axis that indices name are replaced by those of
+ * `source`. Of indices that are equal one wins, and which one is not said; those that are outside
+ * of the axis are passed over, and negative ones count from the end.
  *
  * @param indices of i32 or i64
  * @param source of x's dtype and the shape that `gather(x, indices, options)` has
- * @throws CudaArgumentError for other dtypes or shapes, an axis that there is not; at the call, or when it is run where operations
- * give the operands
+ * @throws CudaArgumentError for other dtypes or shapes, an axis that there is not; at the call, or
+ *   when it is run where operations give the operands
  */
-export function scatter<D extends DTypeName, S extends Shape>(x: OrOp<Tensor<D, S>>, indices: OrOp<Tensor<'i32' | 'i64'>>, source: OrOp<Tensor<NoInfer<D>>>, options: IndexingOptions = {}): DeviceOp<Tensor<D, S>> {
+export function scatter<D extends DTypeName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+  indices: OrOp<Tensor<'i32' | 'i64'>>,
+  source: OrOp<Tensor<NoInfer<D>>>,
+  options: IndexingOptions = {},
+): DeviceOp<Tensor<D, S>> {
   return scattered('scatter', false, x, indices, source, options) as never;
 }
 
 /**
- * As {@link scatter}, but the parts of `source` are added to what is there, all of them where indices are equal. Integers wrap; the
- * order in which floats are added is not fixed, so that their last bits may differ from run to run.
+ * As {@link scatter}, but the parts of `source` are added to what is there, all of them where
+ * indices are equal. Integers wrap; the order in which floats are added is not fixed, so that their
+ * last bits may differ from run to run.
  *
  * @param x of i32, u32, u64, f32 or f64
  */
-export function scatterAdd<D extends AtomicName, S extends Shape>(x: OrOp<Tensor<D, S>>, indices: OrOp<Tensor<'i32' | 'i64'>>, source: OrOp<Tensor<NoInfer<D>>>, options: IndexingOptions = {}): DeviceOp<Tensor<D, S>> {
+export function scatterAdd<D extends AtomicName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+  indices: OrOp<Tensor<'i32' | 'i64'>>,
+  source: OrOp<Tensor<NoInfer<D>>>,
+  options: IndexingOptions = {},
+): DeviceOp<Tensor<D, S>> {
   return scattered('scatterAdd', true, x, indices, source, options) as never;
 }
 
-function scattered(name: string, ADD: boolean, given: unknown, indices: unknown, source: unknown, options: IndexingOptions): DeviceOp<AnyTensor> {
+function scattered(
+  name: string,
+  ADD: boolean,
+  given: unknown,
+  indices: unknown,
+  source: unknown,
+  options: IndexingOptions,
+): DeviceOp<AnyTensor> {
   checkOptions('options', options, ['axis']);
   const { axis = 0 } = options;
   return operation(name, [given, indices, source], ([x, which, from]) => {
     checkTensor(name, 'x', x);
     checkIndices(name, which);
     checkTensor(name, 'source', from);
-    if (ADD && !ATOMIC.includes(x.dtype.name)) throw invalid('x', `a Tensor of ${ATOMIC.join(', ')}, for ${name}(…)`, x, 'Convert it with convert(…).');
+    if (ADD && !ATOMIC.includes(x.dtype.name))
+      throw invalid(
+        'x',
+        `a Tensor of ${ATOMIC.join(', ')}, for ${name}(…)`,
+        x,
+        'Convert it with convert(…).',
+      );
     const { before, count, behind, inner } = placeOf(x, axis);
     const shape = [...before, ...which.shape, ...behind];
-    if (from.dtype !== x.dtype || !sameShape(from.shape, shape)) throw invalid('source', `a Tensor of ${x.dtype.name} and [${shape.join(', ')}], for ${name}(…)`, from);
+    if (from.dtype !== x.dtype || !sameShape(from.shape, shape))
+      throw invalid(
+        'source',
+        `a Tensor of ${x.dtype.name} and [${shape.join(', ')}], for ${name}(…)`,
+        from,
+      );
     return (work) => {
       const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
       if (out.size === 0) return out;
@@ -156,13 +222,37 @@ function scattered(name: string, ADD: boolean, given: unknown, indices: unknown,
   });
 }
 
-function addScatter(work: Work, ADD: boolean, out: AnyTensor, from: AnyTensor, which: AnyTensor, count: number, inner: number): void {
+function addScatter(
+  work: Work,
+  ADD: boolean,
+  out: AnyTensor,
+  from: AnyTensor,
+  which: AnyTensor,
+  count: number,
+  inner: number,
+): void {
   const seen = ADD ? (tensor: AnyTensor): AnyTensor => tensor : words;
   const dtype = ADD ? out.dtype : wordOf(out.dtype);
   const wide = isWide(from) || isWide(out);
   const whole = wide ? i64 : i32;
-  const launch = scatters.member(`${ADD ? 'add_' : ''}${dtype.name}_${which.dtype.name}${wide ? '_wide' : ''}`, () => ({
-    signature: { out: inout(dtype), x: input(dtype), indices: input(which.dtype), count: whole, inner: whole }, uses: { ADD }, block: BLOCK,
-  }));
-  work.add(launch({ out: seen(out), x: seen(work.dense(from)), indices: work.dense(which), count, inner }, { grid: Math.ceil(from.size / BLOCK), ...(wide ? { index: 'i64' } : {}) }));
+  const launch = scatters.member(
+    `${ADD ? 'add_' : ''}${dtype.name}_${which.dtype.name}${wide ? '_wide' : ''}`,
+    () => ({
+      signature: {
+        out: inout(dtype),
+        x: input(dtype),
+        indices: input(which.dtype),
+        count: whole,
+        inner: whole,
+      },
+      uses: { ADD },
+      block: BLOCK,
+    }),
+  );
+  work.add(
+    launch(
+      { out: seen(out), x: seen(work.dense(from)), indices: work.dense(which), count, inner },
+      { grid: Math.ceil(from.size / BLOCK), ...(wide ? { index: 'i64' } : {}) },
+    ),
+  );
 }

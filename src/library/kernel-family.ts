@@ -1,11 +1,22 @@
 /** Kernels of one body for many dtypes and constants, each defined when it is first needed. */
 import type { Dimensions } from '../core/index.js';
 import { kernel } from '../kernels/index.js';
-import type { CallOptions, Gpu, KernelArray, KernelParam, ReadElements, Usable, WrittenElements } from '../kernels/index.js';
+import type {
+  CallOptions,
+  Gpu,
+  KernelArray,
+  KernelParam,
+  ReadElements,
+  Usable,
+  WrittenElements,
+} from '../kernels/index.js';
 import type { DeviceOp } from '../ops/index.js';
 
 /** A kernel whose parameters the type checker does not know: they depend on dtypes. */
-export type Launchable = (args: Readonly<Record<string, unknown>>, options?: CallOptions) => DeviceOp<unknown>;
+export type Launchable = (
+  args: Readonly<Record<string, unknown>>,
+  options?: CallOptions,
+) => DeviceOp<unknown>;
 
 /** What a kernel of a family is made of, beside the body. */
 export interface Member {
@@ -37,14 +48,18 @@ export class KernelFamily<Args, G extends Gpu> {
   /**
    * The kernel for what `key` stands for.
    *
-   * @param key different for members that differ; letters, digits and _ only, since it is part of the kernel's name
+   * @param key different for members that differ; letters, digits and _ only, since it is part of
+   *   the kernel's name
    */
   member(key: string, make: () => Member): Launchable {
     let found = this.members.get(key);
     if (found === undefined) {
       const { signature, uses = {}, block } = make();
       // What the types of such a signature are is not known before it is there.
-      found = kernel(`${this.name}_${key}`, signature as never, this.body as never, { uses, ...(block === undefined ? {} : { block }) }) as unknown as Launchable;
+      found = kernel(`${this.name}_${key}`, signature as never, this.body as never, {
+        uses,
+        ...(block === undefined ? {} : { block }),
+      }) as unknown as Launchable;
       this.members.set(key, found);
     }
     return found;

@@ -19,12 +19,22 @@ export type FactorName = 'f16' | 'bf16' | 'f32' | 'f64';
 
 /** How {@link matmul} differs. */
 export interface MatmulOptions<R extends FactorName = FactorName> {
-  /** dtype of the result: f16, bf16 or f32 of factors of these, rounded once. Default: that of the factors. */
+  /**
+   * dtype of the result: f16, bf16 or f32 of factors of these, rounded once. Default: that of the
+   * factors.
+   */
   readonly dtype?: DType<R>;
 }
 
 /** The shape of a product of matrices of these shapes; any where there are more axes. */
-export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [infer M extends number, number] ? (T extends readonly [number, infer N extends number] ? [M, N] : number[]) : number[];
+export type Multiplied<S extends Shape, T extends Shape> = S extends readonly [
+  infer M extends number,
+  number,
+]
+  ? T extends readonly [number, infer N extends number]
+    ? [M, N]
+    : number[]
+  : number[];
 
 /** Axes before the last two that the kernels go through. */
 const AXES = 2;
@@ -37,26 +47,42 @@ const ALIGNMENT = 16;
 const MOST_BLOCKS = 2 ** 31 - 1;
 
 /**
- * The product of matrices: of a `[…, M, K]` and b `[…, K, N]` a new contiguous tensor `[…, M, N]`. Axes before the last two count
- * matrices, and broadcast. Factors are any views of one dtype; of f16 and bf16 those whose rows or columns lie at multiples of 16 bytes
- * are read as they are, transposed ones too, others are copied first.
+ * The product of matrices: of a `[…, M, K]` and b `[…, K, N]` a new contiguous tensor `[…, M, N]`.
+ * Axes before the last two count matrices, and broadcast. Factors are any views of one dtype; of
+ * f16 and bf16 those whose rows or columns lie at multiples of 16 bytes are read as they are,
+ * transposed ones too, others are copied first.
  *
- * f16 and bf16 are multiplied on the tensor cores where there are (compute capability 8.0) and summed in f32, 16 products at a time; a
- * GPU and the CPU device give results that differ by the rounding of these sums: within `K · 2^-22` of the sum of the products' magnitudes. f32 and f64
- * are one chain of fused multiply-adds for each element, in the order of K: the same bits everywhere.
+ * f16 and bf16 are multiplied on the tensor cores where there are (compute capability 8.0) and
+ * summed in f32, 16 products at a time; a GPU and the CPU device give results that differ by the
+ * rounding of these sums: within `K · 2^-22` of the sum of the products' magnitudes. f32 and f64
+ * are one chain of fused multiply-adds for each element, in the order of K: the same bits
+ * everywhere.
  *
- * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes differ or whose K do, axes that do not
- * broadcast; at the call, or when it is run where operations give the factors
+ * @throws CudaArgumentError for fewer than two axes, another dtype, factors whose dtypes differ or
+ *   whose K do, axes that do not broadcast; at the call, or when it is run where operations give
+ *   the factors
  */
-export function matmul<D extends FactorName, S extends Shape, T extends Shape, R extends FactorName = D>(
-  a: OrOp<Tensor<D, S>>, b: OrOp<Tensor<NoInfer<D>, T>>, options?: MatmulOptions<R>,
+export function matmul<
+  D extends FactorName,
+  S extends Shape,
+  T extends Shape,
+  R extends FactorName = D,
+>(
+  a: OrOp<Tensor<D, S>>,
+  b: OrOp<Tensor<NoInfer<D>, T>>,
+  options?: MatmulOptions<R>,
 ): DeviceOp<Tensor<R, Multiplied<S, T>>>;
 export function matmul(a: unknown, b: unknown, options: MatmulOptions = {}): unknown {
   return planned(a, b, options, undefined);
 }
 
 /** {@link matmul} by one plan, for measurements and tests. @internal */
-export function matmulBy(plan: TilePlan, a: OrOp<AnyTensor>, b: OrOp<AnyTensor>, options: MatmulOptions = {}): DeviceOp<AnyTensor> {
+export function matmulBy(
+  plan: TilePlan,
+  a: OrOp<AnyTensor>,
+  b: OrOp<AnyTensor>,
+  options: MatmulOptions = {},
+): DeviceOp<AnyTensor> {
   return planned(a, b, options, plan) as DeviceOp<AnyTensor>;
 }
 
@@ -64,17 +90,33 @@ const FACTORS: readonly DTypeName[] = ['f16', 'bf16', 'f32', 'f64'];
 /** dtypes of results, where sums are f32. */
 const NARROWER: readonly DType[] = [f16, bf16, f32];
 
-function planned(given: unknown, other: unknown, options: MatmulOptions, plan: TilePlan | undefined): unknown {
+function planned(
+  given: unknown,
+  other: unknown,
+  options: MatmulOptions,
+  plan: TilePlan | undefined,
+): unknown {
   checkOptions('options', options, ['dtype']);
   return operation('matmul', [given, other], ([a, b]) => {
     checkFactor('a', a);
     checkFactor('b', b);
-    if (a.dtype !== b.dtype) throw invalid('b', `a Tensor of ${a.dtype.name}, as a is, for matmul(…)`, b, `Convert it with convert(${a.dtype.name}).`);
+    if (a.dtype !== b.dtype)
+      throw invalid(
+        'b',
+        `a Tensor of ${a.dtype.name}, as a is, for matmul(…)`,
+        b,
+        `Convert it with convert(${a.dtype.name}).`,
+      );
     const dtype = resultDtype(a.dtype, options.dtype);
     const [m, depth] = a.shape.slice(-2) as [number, number];
     const [k, n] = b.shape.slice(-2) as [number, number];
     if (depth !== k) {
-      throw new CudaArgumentError('b', `matmul: a has ${depth} columns and b ${k} rows (${showShape(a.shape)}, ${showShape(b.shape)}). They have to be as many${depth === n ? ': write matmul(a, b.transpose())' : m === k ? ': write matmul(a.transpose(), b)' : ''}.`);
+      throw new CudaArgumentError(
+        'b',
+        `matmul: a has ${depth} columns and b ${k} rows (${showShape(a.shape)}, ` +
+          `${showShape(b.shape)}). They have to be as ` +
+          `many${depth === n ? ': write matmul(a, b.transpose())' : m === k ? ': write matmul(a.transpose(), b)' : ''}.`,
+      );
     }
     const batch = batchOf(a, b);
     return (work) => {
@@ -89,15 +131,39 @@ function planned(given: unknown, other: unknown, options: MatmulOptions, plan: T
 
 function checkFactor(argument: string, value: unknown): asserts value is AnyTensor {
   checkTensor('matmul', argument, value);
-  if (!FACTORS.includes(value.dtype.name)) throw invalid(argument, `a Tensor of ${FACTORS.join(', ')}, for matmul(…)`, value.dtype.name, 'Convert it with convert(f32).');
-  if (value.rank < 2) throw invalid(argument, 'at least two axes, for matmul(…)', value, 'Make a row of it with unsqueeze(0), or a column with unsqueeze(1).');
-  if (value.shape.some((extent) => extent >= WIDE_FROM)) throw invalid(argument, `axes of fewer than ${WIDE_FROM} elements, for matmul(…)`, value, 'Multiply parts of it.');
+  if (!FACTORS.includes(value.dtype.name))
+    throw invalid(
+      argument,
+      `a Tensor of ${FACTORS.join(', ')}, for matmul(…)`,
+      value.dtype.name,
+      'Convert it with convert(f32).',
+    );
+  if (value.rank < 2)
+    throw invalid(
+      argument,
+      'at least two axes, for matmul(…)',
+      value,
+      'Make a row of it with unsqueeze(0), or a column with unsqueeze(1).',
+    );
+  if (value.shape.some((extent) => extent >= WIDE_FROM))
+    throw invalid(
+      argument,
+      `axes of fewer than ${WIDE_FROM} elements, for matmul(…)`,
+      value,
+      'Multiply parts of it.',
+    );
 }
 
 function resultDtype(factors: DType, wanted: DType | undefined): DType {
   if (wanted === undefined || wanted === factors) return factors;
   const allowed = factors === f64 ? [f64] : NARROWER;
-  if (!allowed.includes(wanted)) throw invalid('options.dtype', `${allowed.map(({ name }) => name).join(', ')}, for factors of ${factors.name}`, (wanted as DType | null)?.name ?? wanted, 'Convert the result with convert(…).');
+  if (!allowed.includes(wanted))
+    throw invalid(
+      'options.dtype',
+      `${allowed.map(({ name }) => name).join(', ')}, for factors of ${factors.name}`,
+      (wanted as DType | null)?.name ?? wanted,
+      'Convert the result with convert(…).',
+    );
   return wanted;
 }
 
@@ -106,7 +172,11 @@ function batchOf(a: AnyTensor, b: AnyTensor): number[] {
   try {
     return broadcastAll(shapes);
   } catch {
-    throw new CudaArgumentError('b', `matmul: axes before the last two that do not broadcast: a: ${showShape(a.shape)}, b: ${showShape(b.shape)}. From the end each of them has to be the same, or 1.`);
+    throw new CudaArgumentError(
+      'b',
+      `matmul: axes before the last two that do not broadcast: a: ${showShape(a.shape)}, b: ` +
+        `${showShape(b.shape)}. From the end each of them has to be the same, or 1.`,
+    );
   }
 }
 
@@ -122,20 +192,41 @@ interface Factor {
 
 /** The layout of a factor's axes before the last two, in the batch's shape. */
 const leading = ({ layout }: AnyTensor, batch: readonly number[]): Layout =>
-  broadcastTo(layoutOf(layout.shape.slice(0, -2), layout.strides.slice(0, -2), layout.offset), batch as never);
+  broadcastTo(
+    layoutOf(layout.shape.slice(0, -2), layout.strides.slice(0, -2), layout.offset),
+    batch as never,
+  );
 
-function multiply(work: Work, out: AnyTensor, givenA: AnyTensor, givenB: AnyTensor, given: TilePlan | undefined): void {
+function multiply(
+  work: Work,
+  out: AnyTensor,
+  givenA: AnyTensor,
+  givenB: AnyTensor,
+  given: TilePlan | undefined,
+): void {
   const batch = out.shape.slice(0, -2);
   const [m, n] = out.shape.slice(-2) as [number, number];
   const k = givenA.shape.at(-1)!;
   const { dtype } = givenA;
-  const { computeCapability: [major], multiprocessorCount, sharedMemoryPerBlockOptin } = out.device.properties;
+  const {
+    computeCapability: [major],
+    multiprocessorCount,
+    sharedMemoryPerBlockOptin,
+  } = out.device.properties;
   const halves = (dtype === f16 || dtype === bf16) && major >= 8;
-  let [a, b] = halves ? [inRuns(work, givenA), inRuns(work, givenB)] : [forward(work, givenA), forward(work, givenB)];
+  let [a, b] = halves
+    ? [inRuns(work, givenA), inRuns(work, givenB)]
+    : [forward(work, givenA), forward(work, givenB)];
   let axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
   if (axes[0]!.shape.length > AXES) {
     // Axes that do not merge: each matrix of the batch is written out.
-    [a, b] = [a, b].map((factor) => written(work, factor.broadcastTo([...batch, ...factor.shape.slice(-2)] as never) as unknown as AnyTensor, halves)) as [AnyTensor, AnyTensor];
+    [a, b] = [a, b].map((factor) =>
+      written(
+        work,
+        factor.broadcastTo([...batch, ...factor.shape.slice(-2)] as never) as unknown as AnyTensor,
+        halves,
+      ),
+    ) as [AnyTensor, AnyTensor];
     axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
   }
   const [outerA = 0, innerA = 0] = twoOf(axes[0]!.strides);
@@ -145,28 +236,93 @@ function multiply(work: Work, out: AnyTensor, givenA: AnyTensor, givenB: AnyTens
   const right = factorOf(b, -1, -2, halves);
   const wide = [left.tensor, right.tensor, out].some(({ size }) => size >= WIDE_FROM);
   const matrices = out.size / (m * n);
-  const common = { out: out.reshape([out.size] as never), a: left.tensor, b: right.tensor, m, n, k, inner, outerA, innerA, outerB, innerB };
+  const common = {
+    out: out.reshape([out.size] as never),
+    a: left.tensor,
+    b: right.tensor,
+    m,
+    n,
+    k,
+    inner,
+    outerA,
+    innerA,
+    outerB,
+    innerB,
+  };
   const index = wide ? { index: 'i64' as const } : {};
   const blocks = (rows: number, columns: number) => {
     const [down, across] = [Math.ceil(m / rows), Math.ceil(n / columns)];
     const grid = down * across * matrices;
-    if (grid > MOST_BLOCKS) throw invalid('a', `at most ${MOST_BLOCKS} tiles of ${rows} × ${columns}, for matmul(…)`, grid, 'Multiply parts of it.');
+    if (grid > MOST_BLOCKS)
+      throw invalid(
+        'a',
+        `at most ${MOST_BLOCKS} tiles of ${rows} × ${columns}, for matmul(…)`,
+        grid,
+        'Multiply parts of it.',
+      );
     return { down, across, grid };
   };
   if (halves) {
-    const plan = given ?? planFor(m, n, k, matrices, multiprocessorCount, sharedMemoryPerBlockOptin);
+    const plan =
+      given ?? planFor(m, n, k, matrices, multiprocessorCount, sharedMemoryPerBlockOptin);
     const { down, across, grid } = blocks(plan.rows, plan.columns);
     const edges = m % plan.rows !== 0 || n % plan.columns !== 0 || k % plan.depth !== 0;
     const pairs = n % 2 === 0;
-    const launch = tensorCoreProduct({ plan, dtype, out: out.dtype, leftByDepth: left.byDepth, rightByDepth: right.byDepth, edges, pairs, wide });
-    work.add(launch({ ...common, strideA: left.byDepth ? left.across : left.along, strideB: right.byDepth ? right.across : right.along, pitch: pairs ? n / 2 : n, down, across }, { grid, sharedBytes: sharedBytesOf(plan), ...index }));
+    const launch = tensorCoreProduct({
+      plan,
+      dtype,
+      out: out.dtype,
+      leftByDepth: left.byDepth,
+      rightByDepth: right.byDepth,
+      edges,
+      pairs,
+      wide,
+    });
+    work.add(
+      launch(
+        {
+          ...common,
+          strideA: left.byDepth ? left.across : left.along,
+          strideB: right.byDepth ? right.across : right.along,
+          pitch: pairs ? n / 2 : n,
+          down,
+          across,
+        },
+        { grid, sharedBytes: sharedBytesOf(plan), ...index },
+      ),
+    );
     return;
   }
   const accumulator = dtype === f64 ? 'f64' : 'f32';
-  const side = accumulator === 'f64' ? sideFor([64, 32], m, n, matrices, multiprocessorCount) : sideFor([128, 64, 32], m, n, matrices, multiprocessorCount);
+  const side =
+    accumulator === 'f64'
+      ? sideFor([64, 32], m, n, matrices, multiprocessorCount)
+      : sideFor([128, 64, 32], m, n, matrices, multiprocessorCount);
   const { down, across, grid } = blocks(side, side);
-  const launch = fmaProduct({ dtype, out: out.dtype, accumulator, side, leftByDepth: left.byDepth, rightByDepth: right.byDepth, wide });
-  work.add(launch({ ...common, rowA: left.across, columnA: left.along, rowB: right.along, columnB: right.across, pitch: n, down, across }, { grid, ...index }));
+  const launch = fmaProduct({
+    dtype,
+    out: out.dtype,
+    accumulator,
+    side,
+    leftByDepth: left.byDepth,
+    rightByDepth: right.byDepth,
+    wide,
+  });
+  work.add(
+    launch(
+      {
+        ...common,
+        rowA: left.across,
+        columnA: left.along,
+        rowB: right.along,
+        columnB: right.across,
+        pitch: n,
+        down,
+        across,
+      },
+      { grid, ...index },
+    ),
+  );
 }
 
 /** Two axes, of 0, 1 or 2; those that are missing come first. */
@@ -174,7 +330,10 @@ function twoOf(values: readonly number[], missing = 0): number[] {
   return [...new Array<number>(AXES - values.length).fill(missing), ...values];
 }
 
-/** `line` and `depth`: the axes of rows (of b: columns) and of the common dimension. `runs`: whether the inner one is one of runs of 16 bytes. */
+/**
+ * `line` and `depth`: the axes of rows (of b: columns) and of the common dimension. `runs`: whether
+ * the inner one is one of runs of 16 bytes.
+ */
 function factorOf(tensor: AnyTensor, line: -1 | -2, depth: -1 | -2, runs: boolean): Factor {
   const { shape, strides, offset } = tensor.layout;
   const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
@@ -184,7 +343,12 @@ function factorOf(tensor: AnyTensor, line: -1 | -2, depth: -1 | -2, runs: boolea
   const [across, along] = [step(line), step(depth)];
   // One element for all depths is no run of them.
   const isRun = shape.at(depth) === 1 || strides.at(depth) === 1;
-  return { tensor: all, byDepth: runs ? isRun && across % RUN === 0 : along <= across || across === 0, across, along };
+  return {
+    tensor: all,
+    byDepth: runs ? isRun && across % RUN === 0 : along <= across || across === 0,
+    across,
+    along,
+  };
 }
 
 /** The tensor, or a copy, whose strides do not lead back. */
@@ -195,51 +359,141 @@ function forward(work: Work, tensor: AnyTensor): AnyTensor {
 /** The tensor, or a copy, in which rows or columns are runs of 16 bytes. */
 function inRuns(work: Work, tensor: AnyTensor): AnyTensor {
   const { shape, strides, offset } = tensor.layout;
-  const begins = tensor.buffer.memory.aligned && (tensor.buffer.byteOffset + offset * tensor.dtype.bytes) % ALIGNMENT === 0;
-  const apart = (axis: number): boolean => shape[axis] === 1 || (strides[axis]! >= 0 && strides[axis]! % RUN === 0);
+  const begins =
+    tensor.buffer.memory.aligned &&
+    (tensor.buffer.byteOffset + offset * tensor.dtype.bytes) % ALIGNMENT === 0;
+  const apart = (axis: number): boolean =>
+    shape[axis] === 1 || (strides[axis]! >= 0 && strides[axis]! % RUN === 0);
   const last = shape.length - 1;
-  const inner = (axis: number): boolean => (shape[axis] === 1 || strides[axis] === 1) && shape.every((_, other) => other === axis || apart(other));
+  const inner = (axis: number): boolean =>
+    (shape[axis] === 1 || strides[axis] === 1) &&
+    shape.every((_, other) => other === axis || apart(other));
   return begins && (inner(last) || inner(last - 1)) ? tensor : written(work, tensor, true);
 }
 
-/** A copy, whose rows, or columns where these lie closer together, begin at multiples of 16 bytes. */
+/**
+ * A copy, whose rows, or columns where these lie closer together, begin at multiples of 16 bytes.
+ */
 function written(work: Work, tensor: AnyTensor, runs: boolean): AnyTensor {
   const columns = Math.abs(tensor.layout.strides.at(-2)!) < Math.abs(tensor.layout.strides.at(-1)!);
-  const from = columns ? tensor.transpose() as unknown as AnyTensor : tensor;
+  const from = columns ? (tensor.transpose() as unknown as AnyTensor) : tensor;
   const extent = from.shape.at(-1)!;
   const row = runs ? Math.ceil(extent / RUN) * RUN : extent;
-  const memory = work.temporary(from.dtype, [...from.shape.slice(0, -1), row]) as unknown as AnyTensor;
-  const copy = row === extent ? memory : new Tensor(memory.buffer, layoutOf([...from.shape], memory.layout.strides, memory.layout.offset), false) as AnyTensor;
+  const memory = work.temporary(from.dtype, [
+    ...from.shape.slice(0, -1),
+    row,
+  ]) as unknown as AnyTensor;
+  const copy =
+    row === extent
+      ? memory
+      : (new Tensor(
+          memory.buffer,
+          layoutOf([...from.shape], memory.layout.strides, memory.layout.offset),
+          false,
+        ) as AnyTensor);
   work.add(copy.copyFrom(from));
   return columns ? copy.transpose() : copy;
 }
 
 /**
- * Tiles for products of many and of few elements, largest first, and what each is worth beside the first where all multiprocessors are
- * busy (H200, 4096³ of f16: 464, 446, 449, 424 TFLOPS; the last by its size).
+ * Tiles for products of many and of few elements, largest first, and what each is worth beside the
+ * first where all multiprocessors are busy (H200, 4096³ of f16: 464, 446, 449, 424 TFLOPS; the last
+ * by its size).
  */
 export const PLANS: readonly (TilePlan & { readonly blocks: number; readonly worth: number })[] = [
-  { rows: 128, columns: 256, depth: 64, stages: 3, warpRows: 64, warpColumns: 64, group: 8, blocks: 1, worth: 1 },
-  { rows: 128, columns: 128, depth: 64, stages: 3, warpRows: 64, warpColumns: 64, group: 8, blocks: 2, worth: 0.96 },
+  {
+    rows: 128,
+    columns: 256,
+    depth: 64,
+    stages: 3,
+    warpRows: 64,
+    warpColumns: 64,
+    group: 8,
+    blocks: 1,
+    worth: 1,
+  },
+  {
+    rows: 128,
+    columns: 128,
+    depth: 64,
+    stages: 3,
+    warpRows: 64,
+    warpColumns: 64,
+    group: 8,
+    blocks: 2,
+    worth: 0.96,
+  },
   // Of GPUs with 100 KB of shared memory, and of depths that are multiples of 32 alone.
-  { rows: 128, columns: 256, depth: 32, stages: 4, warpRows: 64, warpColumns: 64, group: 8, blocks: 1, worth: 0.95 },
-  { rows: 128, columns: 128, depth: 32, stages: 4, warpRows: 64, warpColumns: 64, group: 8, blocks: 2, worth: 0.9 },
-  { rows: 64, columns: 64, depth: 32, stages: 4, warpRows: 32, warpColumns: 32, group: 8, blocks: 5, worth: 0.5 },
+  {
+    rows: 128,
+    columns: 256,
+    depth: 32,
+    stages: 4,
+    warpRows: 64,
+    warpColumns: 64,
+    group: 8,
+    blocks: 1,
+    worth: 0.95,
+  },
+  {
+    rows: 128,
+    columns: 128,
+    depth: 32,
+    stages: 4,
+    warpRows: 64,
+    warpColumns: 64,
+    group: 8,
+    blocks: 2,
+    worth: 0.9,
+  },
+  {
+    rows: 64,
+    columns: 64,
+    depth: 32,
+    stages: 4,
+    warpRows: 32,
+    warpColumns: 32,
+    group: 8,
+    blocks: 5,
+    worth: 0.5,
+  },
 ];
 
-/** The plan that is done first: rounds of blocks, as many at a time as the multiprocessors hold, each as long as its tile is large. */
-function planFor(m: number, n: number, k: number, matrices: number, multiprocessors: number, sharedBytes: number): TilePlan {
+/**
+ * The plan that is done first: rounds of blocks, as many at a time as the multiprocessors hold,
+ * each as long as its tile is large.
+ */
+function planFor(
+  m: number,
+  n: number,
+  k: number,
+  matrices: number,
+  multiprocessors: number,
+  sharedBytes: number,
+): TilePlan {
   const time = ({ rows, columns, blocks, worth, depth }: (typeof PLANS)[number]): number => {
     const tiles = Math.ceil(m / rows) * Math.ceil(n / columns) * matrices;
     const together = multiprocessors * blocks;
     // The last round may have fewer blocks to each multiprocessor, which then get on faster.
-    const rounds = Math.floor(tiles / together) + Math.ceil((tiles % together) / multiprocessors) / blocks;
+    const rounds =
+      Math.floor(tiles / together) + Math.ceil((tiles % together) / multiprocessors) / blocks;
     return (rounds * rows * columns * blocks * Math.ceil(k / depth) * depth) / worth;
   };
-  return PLANS.filter((plan) => sharedBytesOf(plan) <= sharedBytes).reduce((best, plan) => (time(plan) < time(best) ? plan : best));
+  return PLANS.filter((plan) => sharedBytesOf(plan) <= sharedBytes).reduce((best, plan) =>
+    time(plan) < time(best) ? plan : best,
+  );
 }
 
 /** The largest of the sides with which every multiprocessor has work, else the smallest. */
-function sideFor<S extends number>(sides: readonly S[], m: number, n: number, matrices: number, multiprocessors: number): S {
-  return sides.find((side) => Math.ceil(m / side) * Math.ceil(n / side) * matrices >= multiprocessors) ?? sides.at(-1)!;
+function sideFor<S extends number>(
+  sides: readonly S[],
+  m: number,
+  n: number,
+  matrices: number,
+  multiprocessors: number,
+): S {
+  return (
+    sides.find((side) => Math.ceil(m / side) * Math.ceil(n / side) * matrices >= multiprocessors) ??
+    sides.at(-1)!
+  );
 }

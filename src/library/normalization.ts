@@ -22,28 +22,59 @@ interface NormGpu extends RowGpu {
   readonly BIAS: boolean;
   /** Whether elements are f64. */
   readonly DOUBLE: boolean;
-  /** Between these the mean of squares and eps together is as exact as its sum: no square has left the range. */
+  /**
+   * Between these the mean of squares and eps together is as exact as its sum: no square has left
+   * the range.
+   */
   readonly LEAST: number;
-  /** The largest ratio of the mean's square and that sum at which the mean's own rounding is among the last bits of the result. */
+  /**
+   * The largest ratio of the mean's square and that sum at which the mean's own rounding is among
+   * the last bits of the result.
+   */
   readonly FAR: number;
-  exactRow(out: Output, x: Input, weight: Input, bias: Input, eps: number, first: number, length: number, t: number): void;
+  exactRow(
+    out: Output,
+    x: Input,
+    weight: Input,
+    bias: Input,
+    eps: number,
+    first: number,
+    length: number,
+    t: number,
+  ): void;
 }
 
-interface ExactGpu extends Pick<NormGpu, 'CENTRED' | 'WEIGHT' | 'BIAS' | 'DOUBLE' | 'THREADS' | 'total' | 'greatest'>, Gpu {}
+interface ExactGpu
+  extends
+    Pick<NormGpu, 'CENTRED' | 'WEIGHT' | 'BIAS' | 'DOUBLE' | 'THREADS' | 'total' | 'greatest'>,
+    Gpu {}
 
 /**
- * A row whose squares leave the range of what is accumulated in, or whose mean is large beside its spread: in f64, read again. Rows of
- * f64 are scaled by a power of two, so that squares neither overflow nor vanish, and their mean is taken in two parts.
+ * A row whose squares leave the range of what is accumulated in, or whose mean is large beside its
+ * spread: in f64, read again. Rows of f64 are scaled by a power of two, so that squares neither
+ * overflow nor vanish, and their mean is taken in two parts.
  */
-const exactRow = (out: Output, x: Input, weight: Input, bias: Input, eps: number, first: number, length: number, t: number, gpu: ExactGpu): void => {
+const exactRow = (
+  out: Output,
+  x: Input,
+  weight: Input,
+  bias: Input,
+  eps: number,
+  first: number,
+  length: number,
+  t: number,
+  gpu: ExactGpu,
+): void => {
   let scale = gpu.f64(1);
   if (gpu.DOUBLE) {
     let greatest = gpu.f64(0);
-    for (let i = t; i < length; i += gpu.THREADS) greatest = Math.max(greatest, Math.abs(x[first + i]!));
+    for (let i = t; i < length; i += gpu.THREADS)
+      greatest = Math.max(greatest, Math.abs(x[first + i]!));
     greatest = gpu.greatest(greatest);
     const exponent = Math.min(Math.max(gpu.i32(gpu.bits(greatest) >>> 52), 1), 2045);
     scale = gpu.fromBits(gpu.u64(2046 - exponent) << 52);
-    // Beside eps, squares of what is smaller count for nothing, and that of the scale has to stay finite.
+    // Beside eps, squares of what is smaller count for nothing, and that of the scale has to stay
+    // finite.
     if (eps > 0) scale = Math.min(scale, gpu.f64(3.273390607896142e150));
   }
   const count = gpu.f64(length);
@@ -82,80 +113,108 @@ interface NormArgs {
   readonly units: number;
 }
 
-const inRegisters = new KernelFamily('norm', ({ out, x, weight, bias, eps, rows, units }: NormArgs, gpu: NormGpu) => {
-  const t = gpu.threadIdx.x % gpu.THREADS;
-  const row = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
-  const values = gpu.values();
-  const count = gpu.cast(units * gpu.WIDTH);
-  let mean = gpu.cast(0);
-  gpu.unroll(gpu.TIMES);
-  for (let k = 0; k < gpu.TIMES; k++) {
-    const unit = t + k * gpu.THREADS;
-    if (row < rows && unit < units) {
-      gpu.unroll(gpu.WIDTH);
-      for (let w = 0; w < gpu.WIDTH; w++) {
-        const value = gpu.cast(x[(row * units + unit) * gpu.WIDTH + w]!);
-        values[k * gpu.WIDTH + w] = value;
-        mean += value;
-      }
-    }
-  }
-  mean = gpu.CENTRED ? gpu.total(mean) / count : gpu.cast(0);
-  let squares = gpu.cast(0);
-  gpu.unroll(gpu.TIMES);
-  for (let k = 0; k < gpu.TIMES; k++) {
-    const unit = t + k * gpu.THREADS;
-    if (row < rows && unit < units) {
-      gpu.unroll(gpu.WIDTH);
-      for (let w = 0; w < gpu.WIDTH; w++) {
-        const value = values[k * gpu.WIDTH + w]! - mean;
-        values[k * gpu.WIDTH + w] = value;
-        squares += value * value;
-      }
-    }
-  }
-  const spread = gpu.total(squares) / count + gpu.cast(eps);
-  // The same for all threads of the row.
-  if (spread >= gpu.cast(gpu.LEAST) && spread < Infinity && mean * mean <= spread * gpu.cast(gpu.FAR)) {
-    const scale = 1 / Math.sqrt(spread);
+const inRegisters = new KernelFamily(
+  'norm',
+  ({ out, x, weight, bias, eps, rows, units }: NormArgs, gpu: NormGpu) => {
+    const t = gpu.threadIdx.x % gpu.THREADS;
+    const row = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
+    const values = gpu.values();
+    const count = gpu.cast(units * gpu.WIDTH);
+    let mean = gpu.cast(0);
     gpu.unroll(gpu.TIMES);
     for (let k = 0; k < gpu.TIMES; k++) {
       const unit = t + k * gpu.THREADS;
       if (row < rows && unit < units) {
         gpu.unroll(gpu.WIDTH);
         for (let w = 0; w < gpu.WIDTH; w++) {
-          const column = unit * gpu.WIDTH + w;
-          const value = values[k * gpu.WIDTH + w]! * scale * (gpu.WEIGHT ? gpu.cast(weight[column]!) : 1);
-          out[(row * units + unit) * gpu.WIDTH + w] = gpu.BIAS ? value + gpu.cast(bias[column]!) : value;
+          const value = gpu.cast(x[(row * units + unit) * gpu.WIDTH + w]!);
+          values[k * gpu.WIDTH + w] = value;
+          mean += value;
         }
       }
     }
-  } else gpu.exactRow(out, x, weight, bias, eps, row * units * gpu.WIDTH, row < rows ? units * gpu.WIDTH : 0, t);
-});
+    mean = gpu.CENTRED ? gpu.total(mean) / count : gpu.cast(0);
+    let squares = gpu.cast(0);
+    gpu.unroll(gpu.TIMES);
+    for (let k = 0; k < gpu.TIMES; k++) {
+      const unit = t + k * gpu.THREADS;
+      if (row < rows && unit < units) {
+        gpu.unroll(gpu.WIDTH);
+        for (let w = 0; w < gpu.WIDTH; w++) {
+          const value = values[k * gpu.WIDTH + w]! - mean;
+          values[k * gpu.WIDTH + w] = value;
+          squares += value * value;
+        }
+      }
+    }
+    const spread = gpu.total(squares) / count + gpu.cast(eps);
+    // The same for all threads of the row.
+    if (
+      spread >= gpu.cast(gpu.LEAST) &&
+      spread < Infinity &&
+      mean * mean <= spread * gpu.cast(gpu.FAR)
+    ) {
+      const scale = 1 / Math.sqrt(spread);
+      gpu.unroll(gpu.TIMES);
+      for (let k = 0; k < gpu.TIMES; k++) {
+        const unit = t + k * gpu.THREADS;
+        if (row < rows && unit < units) {
+          gpu.unroll(gpu.WIDTH);
+          for (let w = 0; w < gpu.WIDTH; w++) {
+            const column = unit * gpu.WIDTH + w;
+            const value =
+              values[k * gpu.WIDTH + w]! * scale * (gpu.WEIGHT ? gpu.cast(weight[column]!) : 1);
+            out[(row * units + unit) * gpu.WIDTH + w] = gpu.BIAS
+              ? value + gpu.cast(bias[column]!)
+              : value;
+          }
+        }
+      }
+    } else
+      gpu.exactRow(
+        out,
+        x,
+        weight,
+        bias,
+        eps,
+        row * units * gpu.WIDTH,
+        row < rows ? units * gpu.WIDTH : 0,
+        t,
+      );
+  },
+);
 
 /** Of rows that registers do not hold: they are read three times. */
-const reading = new KernelFamily('norm_long', ({ out, x, weight, bias, eps, units }: NormArgs, gpu: NormGpu) => {
-  const first = gpu.blockIdx.x * units;
-  const count = gpu.cast(units);
-  let mean = gpu.cast(0);
-  if (gpu.CENTRED) {
-    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) mean += gpu.cast(x[first + i]!);
-    mean = gpu.total(mean) / count;
-  }
-  let squares = gpu.cast(0);
-  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
-    const value = gpu.cast(x[first + i]!) - mean;
-    squares += value * value;
-  }
-  const spread = gpu.total(squares) / count + gpu.cast(eps);
-  if (spread >= gpu.cast(gpu.LEAST) && spread < Infinity && mean * mean <= spread * gpu.cast(gpu.FAR)) {
-    const scale = 1 / Math.sqrt(spread);
-    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
-      const value = (gpu.cast(x[first + i]!) - mean) * scale * (gpu.WEIGHT ? gpu.cast(weight[i]!) : 1);
-      out[first + i] = gpu.BIAS ? value + gpu.cast(bias[i]!) : value;
+const reading = new KernelFamily(
+  'norm_long',
+  ({ out, x, weight, bias, eps, units }: NormArgs, gpu: NormGpu) => {
+    const first = gpu.blockIdx.x * units;
+    const count = gpu.cast(units);
+    let mean = gpu.cast(0);
+    if (gpu.CENTRED) {
+      for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) mean += gpu.cast(x[first + i]!);
+      mean = gpu.total(mean) / count;
     }
-  } else gpu.exactRow(out, x, weight, bias, eps, first, units, gpu.threadIdx.x);
-});
+    let squares = gpu.cast(0);
+    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
+      const value = gpu.cast(x[first + i]!) - mean;
+      squares += value * value;
+    }
+    const spread = gpu.total(squares) / count + gpu.cast(eps);
+    if (
+      spread >= gpu.cast(gpu.LEAST) &&
+      spread < Infinity &&
+      mean * mean <= spread * gpu.cast(gpu.FAR)
+    ) {
+      const scale = 1 / Math.sqrt(spread);
+      for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
+        const value =
+          (gpu.cast(x[first + i]!) - mean) * scale * (gpu.WEIGHT ? gpu.cast(weight[i]!) : 1);
+        out[first + i] = gpu.BIAS ? value + gpu.cast(bias[i]!) : value;
+      }
+    } else gpu.exactRow(out, x, weight, bias, eps, first, units, gpu.threadIdx.x);
+  },
+);
 
 /** Far above where squares lose bits: f32's least numbers are 2^-149, f64's 2^-1074. */
 const LEAST = { f32: 2 ** -80, f64: 2 ** -900 } as const;
@@ -163,7 +222,11 @@ const LEAST = { f32: 2 ** -80, f64: 2 ** -900 } as const;
 const FAR = 16;
 
 /** How the threads of a row work together. */
-const sharing = ({ THREADS, total, greatest }: RowPlan['uses']): RowPlan['uses'] => ({ THREADS: THREADS!, total: total!, greatest: greatest! });
+const sharing = ({ THREADS, total, greatest }: RowPlan['uses']): RowPlan['uses'] => ({
+  THREADS: THREADS!,
+  total: total!,
+  greatest: greatest!,
+});
 
 /** What {@link rmsNorm} takes. */
 export interface RmsNormOptions<D extends FloatName> {
@@ -179,63 +242,127 @@ export interface LayerNormOptions<D extends FloatName> extends RmsNormOptions<D>
   readonly bias?: OrOp<Tensor<D>>;
 }
 
-function norm(name: string, CENTRED: boolean, given: unknown, options: LayerNormOptions<FloatName>, defaultEps: number): DeviceOp<AnyTensor> {
+function norm(
+  name: string,
+  CENTRED: boolean,
+  given: unknown,
+  options: LayerNormOptions<FloatName>,
+  defaultEps: number,
+): DeviceOp<AnyTensor> {
   checkOptions('options', options, CENTRED ? ['weight', 'bias', 'eps'] : ['weight', 'eps']);
   const { eps = defaultEps } = options;
-  if (!(typeof eps === 'number' && eps >= 0)) throw invalid('options.eps', 'a number of at least 0', eps);
+  if (!(typeof eps === 'number' && eps >= 0))
+    throw invalid('options.eps', 'a number of at least 0', eps);
   return operation(name, [given, options.weight, options.bias], ([x, weight, bias]) => {
     checkTensor(name, 'x', x);
     checkGroup(name, 'x', x, 'floats');
     const count = lastExtent(name, x);
-    for (const [argument, each] of [['options.weight', weight], ['options.bias', bias]] as const) {
+    for (const [argument, each] of [
+      ['options.weight', weight],
+      ['options.bias', bias],
+    ] as const) {
       if (each === undefined) continue;
       checkTensor(name, argument, each);
-      if (each.dtype !== x.dtype || each.rank !== 1 || each.shape[0] !== count) throw invalid(argument, `a Tensor of ${x.dtype.name} and [${count}], the last axis of x`, each);
+      if (each.dtype !== x.dtype || each.rank !== 1 || each.shape[0] !== count)
+        throw invalid(
+          argument,
+          `a Tensor of ${x.dtype.name} and [${count}], the last axis of x`,
+          each,
+        );
     }
     return (work) => {
       const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
       if (out.size === 0) return out;
       const dense = work.dense(x);
-      const [weights, biases] = [weight, bias].map((each) => (each === undefined ? undefined : work.dense(each as AnyTensor)));
+      const [weights, biases] = [weight, bias].map((each) =>
+        each === undefined ? undefined : work.dense(each as AnyTensor),
+      );
       const rows = x.size / count;
       const accumulator = accumulatorOf(x.dtype);
       const long = count > longestRow(accumulator);
-      const plan = long ? longRowPlan(rows, count, accumulator) : rowPlan(rows, count, x.dtype.bytes, accumulator);
+      const plan = long
+        ? longRowPlan(rows, count, accumulator)
+        : rowPlan(rows, count, x.dtype.bytes, accumulator);
       const wide = isWide(x);
       const key = `${name}_${x.dtype.name}_${plan.key}${weights === undefined ? '' : '_w'}${biases === undefined ? '' : '_b'}${wide ? '_wide' : ''}`;
       const launch = (long ? reading : inRegisters).member(key, () => {
         const whole = wide ? i64 : i32;
         const of = input(x.dtype);
         return {
-          signature: { out: output(x.dtype), x: of, weight: of, bias: of, eps: f64, rows: whole, units: whole },
+          signature: {
+            out: output(x.dtype),
+            x: of,
+            weight: of,
+            bias: of,
+            eps: f64,
+            rows: whole,
+            units: whole,
+          },
           uses: {
-            CENTRED, WEIGHT: weights !== undefined, BIAS: biases !== undefined, ...plan.uses, DOUBLE: accumulator === 'f64', LEAST: LEAST[accumulator], FAR,
-            exactRow: deviceFunction(exactRow as never, { uses: { CENTRED, WEIGHT: weights !== undefined, BIAS: biases !== undefined, DOUBLE: accumulator === 'f64', ...sharing(plan.uses) } }) as DeviceFunction,
+            CENTRED,
+            WEIGHT: weights !== undefined,
+            BIAS: biases !== undefined,
+            ...plan.uses,
+            DOUBLE: accumulator === 'f64',
+            LEAST: LEAST[accumulator],
+            FAR,
+            exactRow: deviceFunction(exactRow as never, {
+              uses: {
+                CENTRED,
+                WEIGHT: weights !== undefined,
+                BIAS: biases !== undefined,
+                DOUBLE: accumulator === 'f64',
+                ...sharing(plan.uses),
+              },
+            }) as DeviceFunction,
           },
           block: plan.block,
         };
       });
       // What is left out is not read: x stands in its place.
-      work.add(launch({ out, x: dense, weight: weights ?? dense, bias: biases ?? dense, eps, rows, units: plan.units }, { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) }));
+      work.add(
+        launch(
+          {
+            out,
+            x: dense,
+            weight: weights ?? dense,
+            bias: biases ?? dense,
+            eps,
+            rows,
+            units: plan.units,
+          },
+          { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) },
+        ),
+      );
       return out;
     };
   });
 }
 
 /**
- * Layer norm: (x - mean) / sqrt(variance + eps) · weight + bias, with mean and variance of each row of the last axis; a new
- * contiguous tensor of x's shape and dtype. Computed in f32, of f64 in f64, and rounded once. A row of up to 32768 elements
- * (f64: 16384) is read once. Rows whose squares would leave the range, and those whose mean is more than 4 deviations from 0, are computed
- * in f64, and read several times.
+ * Layer norm: (x - mean) / sqrt(variance + eps) · weight + bias, with mean and variance of each row
+ * of the last axis; a new contiguous tensor of x's shape and dtype. Computed in f32, of f64 in f64,
+ * and rounded once. A row of up to 32768 elements (f64: 16384) is read once. Rows whose squares
+ * would leave the range, and those whose mean is more than 4 deviations from 0, are computed in
+ * f64, and read several times.
  *
- * @throws CudaArgumentError for another dtype than a float's, for a scalar, for weight or bias of another dtype or length; at the
- * call, or when it is run where operations give the operands
+ * @throws CudaArgumentError for another dtype than a float's, for a scalar, for weight or bias of
+ *   another dtype or length; at the call, or when it is run where operations give the operands
  */
-export function layerNorm<D extends FloatName, S extends Shape>(x: OrOp<Tensor<D, S>>, options: LayerNormOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, S>> {
+export function layerNorm<D extends FloatName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+  options: LayerNormOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, S>> {
   return norm('layer_norm', true, x, options, 1e-5) as never;
 }
 
-/** RMS norm: x / sqrt(mean of squares + eps) · weight, of each row of the last axis. The rest is as of {@link layerNorm}. */
-export function rmsNorm<D extends FloatName, S extends Shape>(x: OrOp<Tensor<D, S>>, options: RmsNormOptions<NoInfer<D>> = {}): DeviceOp<Tensor<D, S>> {
+/**
+ * RMS norm: x / sqrt(mean of squares + eps) · weight, of each row of the last axis. The rest is as
+ * of {@link layerNorm}.
+ */
+export function rmsNorm<D extends FloatName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+  options: RmsNormOptions<NoInfer<D>> = {},
+): DeviceOp<Tensor<D, S>> {
   return norm('rms_norm', false, x, options, 1e-6) as never;
 }

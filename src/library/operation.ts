@@ -1,7 +1,8 @@
 /**
- * How an operation of the library is made: its arguments are looked at at the call where they are values, and when it is run
- * where operations give them; then it queues its kernels in order on the run's stream. What was only needed in between is closed
- * behind them, as everything that a step makes and does not give on.
+ * How an operation of the library is made: its arguments are looked at at the call where they are
+ * values, and when it is run where operations give them; then it queues its kernels in order on the
+ * run's stream. What was only needed in between is closed behind them, as everything that a step
+ * makes and does not give on.
  */
 import type { DType, DTypeName, Device } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
@@ -47,14 +48,20 @@ export class Work {
     this.steps.push(step);
   }
 
-  /** Whether another run may queue the same steps: none of them works on what was allocated for this one. */
+  /**
+   * Whether another run may queue the same steps: none of them works on what was allocated for this
+   * one.
+   */
   get isRepeatable(): boolean {
     return !this.allocates;
   }
 
   /** What was added, in order. */
   collected(name: string): Collected {
-    return new Collected(this.steps.map((step) => nodeOf(step)), name);
+    return new Collected(
+      this.steps.map((step) => nodeOf(step)),
+      name,
+    );
   }
 
   /** Queues what was added. */
@@ -72,25 +79,46 @@ export class Work {
 export type Plan<T> = (work: Work) => T;
 
 /**
- * An operation of tensors and numbers. `plan` looks at the arguments, in their order, and throws for wrong ones: at the
- * call where all of them are values.
+ * An operation of tensors and numbers. `plan` looks at the arguments, in their order, and throws
+ * for wrong ones: at the call where all of them are values.
  */
-export function operation<T>(name: string, inputs: readonly unknown[], plan: (values: readonly unknown[]) => Plan<T>): DeviceOp<T> {
+export function operation<T>(
+  name: string,
+  inputs: readonly unknown[],
+  plan: (values: readonly unknown[]) => Plan<T>,
+): DeviceOp<T> {
   const device = inputs.find((input) => input instanceof Tensor)?.device;
-  const collected = new Collected(inputs.map((input) => nodeOf(input)), name);
+  const collected = new Collected(
+    inputs.map((input) => nodeOf(input)),
+    name,
+  );
   const title = `${name}(…)`;
   if (inputs.some((input) => input instanceof DeviceOp)) {
-    return new DeviceOp(new Applied<T>(collected, device, title, (run, values) => queued(name, run, () => plan(values))));
+    return new DeviceOp(
+      new Applied<T>(collected, device, title, (run, values) =>
+        queued(name, run, () => plan(values)),
+      ),
+    );
   }
   const whole = plan(inputs);
   const tensors = inputs.filter((input) => input instanceof Tensor);
   // Run again, it does the same to the same tensors: their launches are ready.
   let kept: { readonly steps: Collected; readonly result: T } | undefined;
-  return new DeviceOp(new Applied<T>(collected, device, title, (run) => {
-    if (kept !== undefined && !tensors.some((tensor) => tensor.isClosed)) return after(run, kept.steps.submit(run), kept.result);
-    kept = undefined;
-    return queued(name, run, () => whole, (steps, result) => { kept = { steps, result }; });
-  }));
+  return new DeviceOp(
+    new Applied<T>(collected, device, title, (run) => {
+      if (kept !== undefined && !tensors.some((tensor) => tensor.isClosed))
+        return after(run, kept.steps.submit(run), kept.result);
+      kept = undefined;
+      return queued(
+        name,
+        run,
+        () => whole,
+        (steps, result) => {
+          kept = { steps, result };
+        },
+      );
+    }),
+  );
 }
 
 /** An operation without operands, on a device. */
@@ -99,7 +127,12 @@ export function making<T>(name: string, device: Device, plan: Plan<T>): DeviceOp
 }
 
 /** @param keep receives what another run may queue again */
-function queued<T>(name: string, run: Run, planned: () => Plan<T>, keep?: (steps: Collected, result: T) => void): Submitted<T> {
+function queued<T>(
+  name: string,
+  run: Run,
+  planned: () => Plan<T>,
+  keep?: (steps: Collected, result: T) => void,
+): Submitted<T> {
   const work = new Work(run);
   const result = planned()(work);
   const steps = work.collected(name);
@@ -108,19 +141,31 @@ function queued<T>(name: string, run: Run, planned: () => Plan<T>, keep?: (steps
 }
 
 /**
- * Refuses the one argument more of a function that takes no options, which would be passed over without a word. Methods of lists
- * give two more: `tensors.map(exp)`.
+ * Refuses the one argument more of a function that takes no options, which would be passed over
+ * without a word. Methods of lists give two more: `tensors.map(exp)`.
  *
  * @param further the argument behind it
  */
 export function checkNoOptions(name: string, more: unknown, further: unknown, fix = ''): void {
-  if (more !== undefined && further === undefined) throw invalid('options', `nothing, since ${name}(…) takes no options`, more, fix);
+  if (more !== undefined && further === undefined)
+    throw invalid('options', `nothing, since ${name}(…) takes no options`, more, fix);
 }
 
 /** @throws CudaArgumentError, CudaDisposedError for what is no tensor that is open */
-export function checkTensor(name: string, argument: string, value: unknown): asserts value is AnyTensor {
+export function checkTensor(
+  name: string,
+  argument: string,
+  value: unknown,
+): asserts value is AnyTensor {
   if (!(value instanceof Tensor)) {
-    throw invalid(argument, `a Tensor, for ${name}(…)`, value, ArrayBuffer.isView(value) || Array.isArray(value) ? 'Copy it to the device first: device.tensor(dtype, array).' : '');
+    throw invalid(
+      argument,
+      `a Tensor, for ${name}(…)`,
+      value,
+      ArrayBuffer.isView(value) || Array.isArray(value)
+        ? 'Copy it to the device first: device.tensor(dtype, array).'
+        : '',
+    );
   }
   value.checkAlive();
 }

@@ -1,6 +1,7 @@
 /**
- * Elements as unsigned integers in whose order they are sorted. What is sorted are the words of elements, which keep their bits; keys are computed
- * where words are compared. -0 and +0 have one key, so has every NaN, which comes last in either direction.
+ * Elements as unsigned integers in whose order they are sorted. What is sorted are the words of
+ * elements, which keep their bits; keys are computed where words are compared. -0 and +0 have one
+ * key, so has every NaN, which comes last in either direction.
  */
 import type { DType } from '../core/index.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -8,7 +9,14 @@ import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import { CASTS } from './reduction-kernels.js';
 
 /** Bits of infinity; of f8e4m3, which has none, of its greatest number. */
-const GREATEST: Readonly<Record<string, number | bigint>> = { f8e5m2: 0x7c, f8e4m3: 0x7e, f16: 0x7c00, bf16: 0x7f80, f32: 0x7f800000, f64: 0x7ff0000000000000n };
+const GREATEST: Readonly<Record<string, number | bigint>> = {
+  f8e5m2: 0x7c,
+  f8e4m3: 0x7e,
+  f16: 0x7c00,
+  bf16: 0x7f80,
+  f32: 0x7f800000,
+  f64: 0x7ff0000000000000n,
+};
 
 /** What keys are in a kernel. */
 export type KeyType = 'u32' | 'u64';
@@ -17,7 +25,9 @@ export function keyTypeOf({ bytes }: DType): KeyType {
   return bytes === 8 ? 'u64' : 'u32';
 }
 
-/** A device function from the word of an element, as `wordOf` has it, to its key of as many bits. */
+/**
+ * A device function from the word of an element, as `wordOf` has it, to its key of as many bits.
+ */
 export function keyOf(dtype: DType, descending: boolean): DeviceFunction {
   const wide = dtype.bytes === 8;
   const constant = (value: bigint): number | bigint => (wide ? value : Number(value));
@@ -27,24 +37,43 @@ export function keyOf(dtype: DType, descending: boolean): DeviceFunction {
   if (dtype.kind === 'bool') {
     // Every byte but 0 is true.
     const uses = { cast, TURNED: descending ? 1 : 0 };
-    return deviceFunction((word: number, gpu: GpuWith<typeof uses>): number => (gpu.cast(word) === gpu.cast(0) ? gpu.cast(gpu.TURNED) : gpu.cast(1 - gpu.TURNED)), { uses }) as DeviceFunction;
+    return deviceFunction(
+      (word: number, gpu: GpuWith<typeof uses>): number =>
+        gpu.cast(word) === gpu.cast(0) ? gpu.cast(gpu.TURNED) : gpu.cast(1 - gpu.TURNED),
+      { uses },
+    ) as DeviceFunction;
   }
   if (dtype.kind !== 'float') {
     // Of signed ones the sign's bit is turned.
-    const TURNED = constant((dtype.kind === 'signed' ? 2n ** (bits - 1n) : 0n) ^ (descending ? 2n ** bits - 1n : 0n));
+    const TURNED = constant(
+      (dtype.kind === 'signed' ? 2n ** (bits - 1n) : 0n) ^ (descending ? 2n ** bits - 1n : 0n),
+    );
     const uses = { cast, TURNED };
-    return deviceFunction((word: number, gpu: GpuWith<typeof uses>): number => gpu.cast(word) ^ gpu.cast(gpu.TURNED), { uses }) as DeviceFunction;
+    return deviceFunction(
+      (word: number, gpu: GpuWith<typeof uses>): number => gpu.cast(word) ^ gpu.cast(gpu.TURNED),
+      { uses },
+    ) as DeviceFunction;
   }
-  const uses = { cast, ALL, SIGN, MAGNITUDE: constant(2n ** (bits - 1n) - 1n), GREATEST: GREATEST[dtype.name]!, DESCENDING: descending };
-  return deviceFunction((word: number, gpu: GpuWith<typeof uses>): number => {
-    const all = gpu.cast(gpu.ALL);
-    const sign = gpu.cast(gpu.SIGN);
-    const given = gpu.cast(word);
-    const magnitude = given & gpu.cast(gpu.MAGNITUDE);
-    const signed = magnitude === 0 ? magnitude : given;
-    const key = (signed & sign) !== 0 ? signed ^ all : signed | sign;
-    return magnitude > gpu.cast(gpu.GREATEST) ? all : gpu.DESCENDING ? key ^ all : key;
-  }, { uses }) as DeviceFunction;
+  const uses = {
+    cast,
+    ALL,
+    SIGN,
+    MAGNITUDE: constant(2n ** (bits - 1n) - 1n),
+    GREATEST: GREATEST[dtype.name]!,
+    DESCENDING: descending,
+  };
+  return deviceFunction(
+    (word: number, gpu: GpuWith<typeof uses>): number => {
+      const all = gpu.cast(gpu.ALL);
+      const sign = gpu.cast(gpu.SIGN);
+      const given = gpu.cast(word);
+      const magnitude = given & gpu.cast(gpu.MAGNITUDE);
+      const signed = magnitude === 0 ? magnitude : given;
+      const key = (signed & sign) !== 0 ? signed ^ all : signed | sign;
+      return magnitude > gpu.cast(gpu.GREATEST) ? all : gpu.DESCENDING ? key ^ all : key;
+    },
+    { uses },
+  ) as DeviceFunction;
 }
 
 /** The greatest key, of what stands behind the end. */

@@ -28,84 +28,100 @@ interface PositionGpu extends Gpu {
 interface PositionArgs {
   readonly out: Output;
   readonly x: Input3;
-  readonly from: ReadElements<ReadElements<ReadElements<number>>> & { readonly shape: readonly [number, number, number] };
+  readonly from: ReadElements<ReadElements<ReadElements<number>>> & {
+    readonly shape: readonly [number, number, number];
+  };
   readonly chunks: number;
   readonly chunk: number;
 }
 
-// A position of -1 stands for nothing yet. Of equal values the first counts; NaN, which differs from itself, counts most.
+// A position of -1 stands for nothing yet. Of equal values the first counts; NaN, which differs
+// from itself, counts most.
 
-const rows = new KernelFamily('position_rows', ({ out, x, from, chunks, chunk }: PositionArgs, gpu: PositionGpu) => {
-  const t = gpu.threadIdx.x % gpu.THREADS;
-  const part = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
-  const row = part / chunks;
-  const outer = row / x.shape[2];
-  const inner = row % x.shape[2];
-  const first = (part % chunks) * chunk;
-  const last = part < out.length ? Math.min(first + chunk, gpu.ALL ? x.shape[1] : from.shape[1]) : first;
-  let best = gpu.i32(-1);
-  let value = x[0]![0]![0]!;
-  for (let i = first + t; i < last; i += gpu.THREADS) {
-    const at = gpu.ALL ? gpu.i32(i) : from[outer]![i]![inner]!;
-    const other = x[outer]![at]![inner]!;
-    if (best < 0 || gpu.beats(other, value) || (!gpu.beats(value, other) && at < best)) {
-      best = at;
-      value = other;
+const rows = new KernelFamily(
+  'position_rows',
+  ({ out, x, from, chunks, chunk }: PositionArgs, gpu: PositionGpu) => {
+    const t = gpu.threadIdx.x % gpu.THREADS;
+    const part = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
+    const row = part / chunks;
+    const outer = row / x.shape[2];
+    const inner = row % x.shape[2];
+    const first = (part % chunks) * chunk;
+    const last =
+      part < out.length ? Math.min(first + chunk, gpu.ALL ? x.shape[1] : from.shape[1]) : first;
+    let best = gpu.i32(-1);
+    let value = x[0]![0]![0]!;
+    for (let i = first + t; i < last; i += gpu.THREADS) {
+      const at = gpu.ALL ? gpu.i32(i) : from[outer]![i]![inner]!;
+      const other = x[outer]![at]![inner]!;
+      if (best < 0 || gpu.beats(other, value) || (!gpu.beats(value, other) && at < best)) {
+        best = at;
+        value = other;
+      }
     }
-  }
-  for (let bits = 16; bits > 0; bits >>= 1) {
-    const at = gpu.warp.shuffleXor(best, bits);
-    const other = gpu.warp.shuffleXor(value, bits);
-    if (at >= 0 && (best < 0 || gpu.beats(other, value) || (!gpu.beats(value, other) && at < best))) {
-      best = at;
-      value = other;
+    for (let bits = 16; bits > 0; bits >>= 1) {
+      const at = gpu.warp.shuffleXor(best, bits);
+      const other = gpu.warp.shuffleXor(value, bits);
+      if (
+        at >= 0 &&
+        (best < 0 || gpu.beats(other, value) || (!gpu.beats(value, other) && at < best))
+      ) {
+        best = at;
+        value = other;
+      }
     }
-  }
-  if (gpu.THREADS > 32) {
-    const positions = gpu.scratch();
-    if (gpu.lane === 0) positions[gpu.warpIdx] = best;
-    gpu.block.sync();
-    for (let warp = 0; warp < gpu.THREADS / 32; warp++) {
-      const at = positions[warp]!;
-      if (at >= 0) {
-        const other = x[outer]![at]![inner]!;
-        if (best < 0 || gpu.beats(other, value) || (!gpu.beats(value, other) && at < best)) {
-          best = at;
-          value = other;
+    if (gpu.THREADS > 32) {
+      const positions = gpu.scratch();
+      if (gpu.lane === 0) positions[gpu.warpIdx] = best;
+      gpu.block.sync();
+      for (let warp = 0; warp < gpu.THREADS / 32; warp++) {
+        const at = positions[warp]!;
+        if (at >= 0) {
+          const other = x[outer]![at]![inner]!;
+          if (best < 0 || gpu.beats(other, value) || (!gpu.beats(value, other) && at < best)) {
+            best = at;
+            value = other;
+          }
         }
       }
     }
-  }
-  if (t === 0 && part < out.length) out[(outer * chunks + (part % chunks)) * x.shape[2] + inner] = best;
-});
+    if (t === 0 && part < out.length)
+      out[(outer * chunks + (part % chunks)) * x.shape[2] + inner] = best;
+  },
+);
 
-const columns = new KernelFamily('position_columns', ({ out, x, from, chunks, chunk }: PositionArgs, gpu: PositionGpu) => {
-  const part = gpu.globalId.x;
-  if (part >= out.length) return;
-  const inner = part % x.shape[2];
-  const rest = part / x.shape[2];
-  const outer = rest / chunks;
-  const first = (rest % chunks) * chunk;
-  const last = Math.min(first + chunk, gpu.ALL ? x.shape[1] : from.shape[1]);
-  let best = gpu.ALL ? gpu.i32(first) : from[outer]![first]![inner]!;
-  let value = x[outer]![best]![inner]!;
-  for (let i = first + 1; i < last; i++) {
-    const at = gpu.ALL ? gpu.i32(i) : from[outer]![i]![inner]!;
-    const other = x[outer]![at]![inner]!;
-    // Positions only grow.
-    if (gpu.beats(other, value)) {
-      best = at;
-      value = other;
+const columns = new KernelFamily(
+  'position_columns',
+  ({ out, x, from, chunks, chunk }: PositionArgs, gpu: PositionGpu) => {
+    const part = gpu.globalId.x;
+    if (part >= out.length) return;
+    const inner = part % x.shape[2];
+    const rest = part / x.shape[2];
+    const outer = rest / chunks;
+    const first = (rest % chunks) * chunk;
+    const last = Math.min(first + chunk, gpu.ALL ? x.shape[1] : from.shape[1]);
+    let best = gpu.ALL ? gpu.i32(first) : from[outer]![first]![inner]!;
+    let value = x[outer]![best]![inner]!;
+    for (let i = first + 1; i < last; i++) {
+      const at = gpu.ALL ? gpu.i32(i) : from[outer]![i]![inner]!;
+      const other = x[outer]![at]![inner]!;
+      // Positions only grow.
+      if (gpu.beats(other, value)) {
+        best = at;
+        value = other;
+      }
     }
-  }
-  out[part] = best;
-});
+    out[part] = best;
+  },
+);
 
 // In a kernel NaN is known by differing from itself.
 /* eslint-disable no-self-compare */
 const BEATS = {
-  argmax: (value: number, other: number): boolean => value > other || (value !== value && other === other),
-  argmin: (value: number, other: number): boolean => value < other || (value !== value && other === other),
+  argmax: (value: number, other: number): boolean =>
+    value > other || (value !== value && other === other),
+  argmin: (value: number, other: number): boolean =>
+    value < other || (value !== value && other === other),
 } as const;
 /* eslint-enable no-self-compare */
 
@@ -118,53 +134,87 @@ export interface PositionOptions {
 }
 
 /**
- * The position of an extreme element along an axis, or among all elements in row-major order: i32, from 0 on. Of equal ones the
- * first; NaN counts as the most extreme, as NumPy has it.
+ * The position of an extreme element along an axis, or among all elements in row-major order: i32,
+ * from 0 on. Of equal ones the first; NaN counts as the most extreme, as NumPy has it.
  *
- * @throws CudaArgumentError for another dtype, an axis that there is not, no elements or 2^31 and more; at the call, or when it
- * is run where an operation gives the operand
+ * @throws CudaArgumentError for another dtype, an axis that there is not, no elements or 2^31 and
+ *   more; at the call, or when it is run where an operation gives the operand
  */
 export interface Positions {
   <D extends NumberName>(x: OrOp<Tensor<D>>): DeviceOp<Tensor<'i32', []>>;
-  <D extends NumberName>(x: OrOp<Tensor<D>>, options: PositionOptions): DeviceOp<Tensor<'i32', number[]>>;
+  <D extends NumberName>(
+    x: OrOp<Tensor<D>>,
+    options: PositionOptions,
+  ): DeviceOp<Tensor<'i32', number[]>>;
 }
 
 function positions(name: keyof typeof BEATS): Positions {
-  return ((x: unknown, options: PositionOptions = {}) => operation(name, [x], ([given]) => {
-    checkTensor(name, 'x', given);
-    checkGroup(name, 'x', given, 'numbers');
-    checkOptions('options', options, ['axis', 'keepDims']);
-    if (options.axis !== undefined && typeof options.axis !== 'number') throw invalid('options.axis', 'one axis', options.axis);
-    const axes = reducedAxes(name, given, options);
-    if (axes.count >= 2 ** 31) throw invalid('x', `fewer than 2^31 elements along the axis, for ${name}(…)`, given);
-    if (axes.count === 0 && axes.shape.every((extent) => extent > 0)) throw new CudaArgumentError('x', `x: ${name}(…) of no elements has no value, got ${given.toString()}.`);
-    return (work) => {
-      const out = work.result(i32, axes.shape) as unknown as AnyTensor;
-      if (out.size > 0) addPositions(work, name, asThreeAxes(work, given, axes), undefined, out);
-      return out;
-    };
-  })) as Positions;
+  return ((x: unknown, options: PositionOptions = {}) =>
+    operation(name, [x], ([given]) => {
+      checkTensor(name, 'x', given);
+      checkGroup(name, 'x', given, 'numbers');
+      checkOptions('options', options, ['axis', 'keepDims']);
+      if (options.axis !== undefined && typeof options.axis !== 'number')
+        throw invalid('options.axis', 'one axis', options.axis);
+      const axes = reducedAxes(name, given, options);
+      if (axes.count >= 2 ** 31)
+        throw invalid('x', `fewer than 2^31 elements along the axis, for ${name}(…)`, given);
+      if (axes.count === 0 && axes.shape.every((extent) => extent > 0))
+        throw new CudaArgumentError(
+          'x',
+          `x: ${name}(…) of no elements has no value, got ${given.toString()}.`,
+        );
+      return (work) => {
+        const out = work.result(i32, axes.shape) as unknown as AnyTensor;
+        if (out.size > 0) addPositions(work, name, asThreeAxes(work, given, axes), undefined, out);
+        return out;
+      };
+    })) as Positions;
 }
 
-function addPositions(work: Work, name: keyof typeof BEATS, x: AnyTensor, from: AnyTensor | undefined, out: AnyTensor): void {
+function addPositions(
+  work: Work,
+  name: keyof typeof BEATS,
+  x: AnyTensor,
+  from: AnyTensor | undefined,
+  out: AnyTensor,
+): void {
   const [outer, , inner] = x.shape as readonly [number, number, number];
   const dtype: DTypeName = x.dtype.name;
-  const { chunks, chunk, threads, shared, grid } = cutOf(from === undefined ? x : { shape: [outer, from.shape[1]!, inner], strides: x.strides });
+  const { chunks, chunk, threads, shared, grid } = cutOf(
+    from === undefined ? x : { shape: [outer, from.shape[1]!, inner], strides: x.strides },
+  );
   const last = chunks === 1;
   const wide = isWide(x);
-  const into = last ? out : work.temporary(i32, [outer, chunks, inner]) as unknown as AnyTensor;
+  const into = last ? out : (work.temporary(i32, [outer, chunks, inner]) as unknown as AnyTensor);
   const key = `${name}_${dtype}${from === undefined ? '' : '_from'}${shared ? `_${threads}` : ''}${wide ? '_wide' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
     return {
-      signature: { out: output(i32), x: input(x.dtype, 3), from: input(i32, 3), chunks: whole, chunk: whole },
-      uses: { ALL: from === undefined, beats: BEATS[name], ...(shared ? { THREADS: threads, scratch: SCRATCH.i32 } : {}) },
+      signature: {
+        out: output(i32),
+        x: input(x.dtype, 3),
+        from: input(i32, 3),
+        chunks: whole,
+        chunk: whole,
+      },
+      uses: {
+        ALL: from === undefined,
+        beats: BEATS[name],
+        ...(shared ? { THREADS: threads, scratch: SCRATCH.i32 } : {}),
+      },
       block: BLOCK,
     };
   });
-  // Where every element is looked at there are no positions to start from: what stands in their place is not read.
+  // Where every element is looked at there are no positions to start from: what stands in their
+  // place is not read.
   const given = from ?? work.temporary(i32, [1, 1, 1]);
-  work.add(launch({ out: into.reshape([into.size] as never), x, from: given, chunks, chunk }, { grid, ...(wide ? { index: 'i64' } : {}) }));
+  work.add(
+    launch(
+      { out: into.reshape([into.size] as never), x, from: given, chunks, chunk },
+      { grid, ...(wide ? { index: 'i64' } : {}) },
+    ),
+  );
   if (!last) addPositions(work, name, x, into, out);
 }
 

@@ -1,6 +1,7 @@
 /**
- * Random numbers by Philox4x32-10, the generator of `device.rand` and `device.randn`: four words of each counter. Element i is made
- * of word i mod 4 of counter ⌊i/4⌋ with the seed as key, whatever the shape and the device.
+ * Random numbers by Philox4x32-10, the generator of `device.rand` and `device.randn`: four words of
+ * each counter. Element i is made of word i mod 4 of counter ⌊i/4⌋ with the seed as key, whatever
+ * the shape and the device.
  */
 import { DTYPES, u32 } from '../core/index.js';
 import type { DType, DTypeName } from '../core/index.js';
@@ -11,7 +12,15 @@ import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { checkRange, checkedSeed, freshSeed } from '../tensor/random-options.js';
 import { checkShape, showShape } from '../tensor/shape.js';
-import type { AnyTensor, Dims, RandOptions, RandnOptions, RealName, Shape, Tensor } from '../tensor/index.js';
+import type {
+  AnyTensor,
+  Dims,
+  RandOptions,
+  RandnOptions,
+  RealName,
+  Shape,
+  Tensor,
+} from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
 import type { IntegerName } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
@@ -25,7 +34,12 @@ interface RandomGpu extends Gpu {
   /** Whether counters are beyond 32 bits. */
   readonly WIDE: boolean;
   /** Makes four elements of four words, in their place. */
-  shape(words: KernelArray<number>, elements: KernelArray<number>, first: number, second: number): void;
+  shape(
+    words: KernelArray<number>,
+    elements: KernelArray<number>,
+    first: number,
+    second: number,
+  ): void;
   elements(): KernelArray<number>;
 }
 
@@ -38,43 +52,46 @@ interface RandomArgs {
   readonly second: number;
 }
 
-const randoms = new KernelFamily('random', ({ out, seedLow, seedHigh, first, second }: RandomArgs, gpu: RandomGpu) => {
-  const counter = gpu.globalId.x;
-  const at = counter * 4;
-  if (at >= out.length) return;
-  let a = gpu.u32(counter);
-  let b = gpu.WIDE ? gpu.u32(gpu.i64(counter) >> 32) : gpu.u32(0);
-  let c = gpu.u32(0);
-  let d = gpu.u32(0);
-  let k0 = gpu.u32(seedLow);
-  let k1 = gpu.u32(seedHigh);
-  gpu.unroll(10);
-  for (let round = 0; round < 10; round++) {
-    const h0 = gpu.mulhi(0xd2511f53, a);
-    const l0 = 0xd2511f53 * a;
-    const h1 = gpu.mulhi(0xcd9e8d57, c);
-    const l1 = 0xcd9e8d57 * c;
-    a = h1 ^ b ^ k0;
-    b = l1;
-    c = h0 ^ d ^ k1;
-    d = l0;
-    k0 += 0x9e3779b9;
-    k1 += 0xbb67ae85;
-  }
-  const words = gpu.local.u32(4);
-  words[0] = a;
-  words[1] = b;
-  words[2] = c;
-  words[3] = d;
-  const elements = gpu.elements();
-  gpu.shape(words, elements, first, second);
-  if (at <= out.length - 4) {
-    for (let k = 0; k < 4; k++) out[at + k] = elements[k]!;
-  } else {
-    gpu.unroll(4);
-    for (let k = 0; k < 4; k++) if (at + k < out.length) out[at + k] = elements[k]!;
-  }
-});
+const randoms = new KernelFamily(
+  'random',
+  ({ out, seedLow, seedHigh, first, second }: RandomArgs, gpu: RandomGpu) => {
+    const counter = gpu.globalId.x;
+    const at = counter * 4;
+    if (at >= out.length) return;
+    let a = gpu.u32(counter);
+    let b = gpu.WIDE ? gpu.u32(gpu.i64(counter) >> 32) : gpu.u32(0);
+    let c = gpu.u32(0);
+    let d = gpu.u32(0);
+    let k0 = gpu.u32(seedLow);
+    let k1 = gpu.u32(seedHigh);
+    gpu.unroll(10);
+    for (let round = 0; round < 10; round++) {
+      const h0 = gpu.mulhi(0xd2511f53, a);
+      const l0 = 0xd2511f53 * a;
+      const h1 = gpu.mulhi(0xcd9e8d57, c);
+      const l1 = 0xcd9e8d57 * c;
+      a = h1 ^ b ^ k0;
+      b = l1;
+      c = h0 ^ d ^ k1;
+      d = l0;
+      k0 += 0x9e3779b9;
+      k1 += 0xbb67ae85;
+    }
+    const words = gpu.local.u32(4);
+    words[0] = a;
+    words[1] = b;
+    words[2] = c;
+    words[3] = d;
+    const elements = gpu.elements();
+    gpu.shape(words, elements, first, second);
+    if (at <= out.length - 4) {
+      for (let k = 0; k < 4; k++) out[at + k] = elements[k]!;
+    } else {
+      gpu.unroll(4);
+      for (let k = 0; k < 4; k++) if (at + k < out.length) out[at + k] = elements[k]!;
+    }
+  },
+);
 
 type Words = KernelArray<number>;
 
@@ -87,7 +104,13 @@ const uniform = (words: Words, elements: Words, from: number, width: number, gpu
   }
 };
 
-const uniformDouble = (words: Words, elements: Words, from: number, width: number, gpu: Gpu): void => {
+const uniformDouble = (
+  words: Words,
+  elements: Words,
+  from: number,
+  width: number,
+  gpu: Gpu,
+): void => {
   gpu.unroll(4);
   for (let k = 0; k < 4; k++) {
     const unit = gpu.f64(words[k]!) * 2.3283064365386963e-10;
@@ -109,7 +132,13 @@ const normal = (words: Words, elements: Words, mean: number, deviation: number, 
   }
 };
 
-const normalDouble = (words: Words, elements: Words, mean: number, deviation: number, gpu: Gpu): void => {
+const normalDouble = (
+  words: Words,
+  elements: Words,
+  mean: number,
+  deviation: number,
+  gpu: Gpu,
+): void => {
   gpu.unroll(2);
   for (let k = 0; k < 4; k += 2) {
     const u = gpu.f64((words[k]! >>> 8) + 1) * 5.960464477539063e-8;
@@ -125,11 +154,14 @@ const normalDouble = (words: Words, elements: Words, mean: number, deviation: nu
 /** The upper word of the product of a word and the width, which is 2^32 at most. */
 const whole = (words: Words, elements: Words, from: number, width: number, gpu: Gpu): void => {
   gpu.unroll(4);
-  for (let k = 0; k < 4; k++) elements[k] = from + gpu.i64((gpu.u64(words[k]!) * gpu.u64(width)) >> 32);
+  for (let k = 0; k < 4; k++)
+    elements[k] = from + gpu.i64((gpu.u64(words[k]!) * gpu.u64(width)) >> 32);
 };
 
 const ELEMENTS = {
-  f32: (gpu: Gpu): Words => gpu.local.f32(4), f64: (gpu: Gpu): Words => gpu.local.f64(4), i64: (gpu: Gpu): Words => gpu.local.i64(4),
+  f32: (gpu: Gpu): Words => gpu.local.f32(4),
+  f64: (gpu: Gpu): Words => gpu.local.f64(4),
+  i64: (gpu: Gpu): Words => gpu.local.i64(4),
 } as const;
 
 /** One of the ways to make elements. */
@@ -150,7 +182,14 @@ const DISTRIBUTIONS = {
 } as const satisfies Readonly<Record<string, Distribution>>;
 
 function random<D extends DTypeName, S extends Shape>(
-  name: string, given: AnyDevice, dtype: DType<D>, shape: S, seed: unknown, distribution: Distribution, first: number | bigint, second: number | bigint,
+  name: string,
+  given: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  seed: unknown,
+  distribution: Distribution,
+  first: number | bigint,
+  second: number | bigint,
 ): DeviceOp<Tensor<D, Dims<S>>> {
   const device = coreOf(given);
   checkShape('shape', shape);
@@ -160,12 +199,33 @@ function random<D extends DTypeName, S extends Shape>(
     const key = fixed ?? freshSeed();
     if (out.size > 0) {
       const wide = isWide(out);
-      const launch = randoms.member(`${distribution.name}_${dtype.name}${wide ? '_wide' : ''}`, () => ({
-        signature: { out: output(dtype), seedLow: u32, seedHigh: u32, first: distribution.scalar, second: distribution.scalar },
-        uses: { WIDE: wide, shape: distribution.shape, elements: ELEMENTS[distribution.type] }, block: BLOCK,
-      }));
-      const args = { out: out.reshape([out.size] as never), seedLow: Number(key & 0xffffffffn), seedHigh: Number(key >> 32n), first, second };
-      work.add(launch(args, { grid: Math.ceil(out.size / (4 * BLOCK)), ...(wide ? { index: 'i64' } : {}) }));
+      const launch = randoms.member(
+        `${distribution.name}_${dtype.name}${wide ? '_wide' : ''}`,
+        () => ({
+          signature: {
+            out: output(dtype),
+            seedLow: u32,
+            seedHigh: u32,
+            first: distribution.scalar,
+            second: distribution.scalar,
+          },
+          uses: { WIDE: wide, shape: distribution.shape, elements: ELEMENTS[distribution.type] },
+          block: BLOCK,
+        }),
+      );
+      const args = {
+        out: out.reshape([out.size] as never),
+        seedLow: Number(key & 0xffffffffn),
+        seedHigh: Number(key >> 32n),
+        first,
+        second,
+      };
+      work.add(
+        launch(args, {
+          grid: Math.ceil(out.size / (4 * BLOCK)),
+          ...(wide ? { index: 'i64' } : {}),
+        }),
+      );
     }
     return out as unknown as Tensor<D, Dims<S>>;
   });
@@ -175,11 +235,20 @@ const REALS: readonly string[] = ['f16', 'bf16', 'f32', 'f64'];
 
 function checkReal(name: string, dtype: DType): void {
   checkDType(dtype);
-  if (!REALS.includes(dtype.name)) throw invalid('dtype', `f16, bf16, f32 or f64, for ${name}(…)`, dtype.name, dtype.kind === 'float' ? 'Convert them with convert(…).' : 'Whole numbers are made by randomIntegers(…).');
+  if (!REALS.includes(dtype.name))
+    throw invalid(
+      'dtype',
+      `f16, bf16, f32 or f64, for ${name}(…)`,
+      dtype.name,
+      dtype.kind === 'float'
+        ? 'Convert them with convert(…).'
+        : 'Whole numbers are made by randomIntegers(…).',
+    );
 }
 
 function checkFinite(argument: string, value: unknown): asserts value is number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw invalid(argument, 'a finite number', value);
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw invalid(argument, 'a finite number', value);
 }
 
 /** What {@link randomUniform} takes: as `device.rand`. */
@@ -193,48 +262,89 @@ export interface RandomIntegersOptions {
   readonly from?: number | bigint;
   /** One beyond the greatest, which is not; at most 2^32 above `from`. */
   readonly to: number | bigint;
-  /** The same seed gives the same numbers. A whole number below 2^64. Left out, each run has other numbers, as of `device.rand`. */
+  /**
+   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run has other
+   * numbers, as of `device.rand`.
+   */
   readonly seed?: number | bigint;
 }
 
 /**
- * Uniform random numbers, of 24 random bits each (f64: 32): a new contiguous tensor. The same bits as those of `device.rand` with the
- * same seed, on every device, in whichever shape, in row-major order.
+ * Uniform random numbers, of 24 random bits each (f64: 32): a new contiguous tensor. The same bits
+ * as those of `device.rand` with the same seed, on every device, in whichever shape, in row-major
+ * order.
  *
  * @throws CudaArgumentError for another dtype, a shape that is none, bounds in the wrong order
  */
-export function randomUniform<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandomUniformOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function randomUniform<D extends RealName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: RandomUniformOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   checkReal('randomUniform', dtype);
   checkOptions('options', options, ['seed', 'from', 'to']);
   const { seed, from = 0, to = 1 } = options;
   checkRange(dtype, from, to);
-  return random('randomUniform', device, dtype, shape, seed, dtype.name === 'f64' ? DISTRIBUTIONS.uniformDouble : DISTRIBUTIONS.uniform, from, to - from);
+  return random(
+    'randomUniform',
+    device,
+    dtype,
+    shape,
+    seed,
+    dtype.name === 'f64' ? DISTRIBUTIONS.uniformDouble : DISTRIBUTIONS.uniform,
+    from,
+    to - from,
+  );
 }
 
 /**
- * Normal random numbers, by Box and Muller's method of the uniform ones: a new contiguous tensor, the same bits on every device, in
- * whichever shape. Of f64 they are computed in double precision. They are those of `device.randn`, which takes the device's
- * approximate logarithm and sines, but for less than 0.001 deviations (for 0.00002 where the number is above 0.1).
+ * Normal random numbers, by Box and Muller's method of the uniform ones: a new contiguous tensor,
+ * the same bits on every device, in whichever shape. Of f64 they are computed in double precision.
+ * They are those of `device.randn`, which takes the device's approximate logarithm and sines, but
+ * for less than 0.001 deviations (for 0.00002 where the number is above 0.1).
  *
  * @throws CudaArgumentError for another dtype, a shape that is none, numbers that are not finite
  */
-export function randomNormal<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandomNormalOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function randomNormal<D extends RealName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: RandomNormalOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   checkReal('randomNormal', dtype);
   checkOptions('options', options, ['seed', 'mean', 'deviation']);
   const { seed, mean = 0, deviation = 1 } = options;
-  if (typeof deviation !== 'number' || !(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
+  if (typeof deviation !== 'number' || !(deviation >= 0))
+    throw invalid('options.deviation', 'a number of at least 0', deviation);
   checkFinite('options.mean', mean);
   checkFinite('options.deviation', deviation);
-  return random('randomNormal', device, dtype, shape, seed, dtype.name === 'f64' ? DISTRIBUTIONS.normalDouble : DISTRIBUTIONS.normal, mean, deviation);
+  return random(
+    'randomNormal',
+    device,
+    dtype,
+    shape,
+    seed,
+    dtype.name === 'f64' ? DISTRIBUTIONS.normalDouble : DISTRIBUTIONS.normal,
+    mean,
+    deviation,
+  );
 }
 
 /**
- * Random whole numbers from `from` to `to`, which is left out: a new contiguous tensor. Each is `from + ⌊word · (to - from) / 2^32⌋`, so that how
- * often two numbers come up differs by no more than (to - from) / 2^32 of it; not at all where their count is a power of two.
+ * Random whole numbers from `from` to `to`, which is left out: a new contiguous tensor. Each is
+ * `from + ⌊word · (to - from) / 2^32⌋`, so that how often two numbers come up differs by no more
+ * than (to - from) / 2^32 of it; not at all where their count is a power of two.
  *
- * @throws CudaArgumentError for another dtype, a shape that is none, bounds that the dtype does not have or that are too far apart
+ * @throws CudaArgumentError for another dtype, a shape that is none, bounds that the dtype does not
+ *   have or that are too far apart
  */
-export function randomIntegers<D extends IntegerName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandomIntegersOptions): DeviceOp<Tensor<D, Dims<S>>> {
+export function randomIntegers<D extends IntegerName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: RandomIntegersOptions,
+): DeviceOp<Tensor<D, Dims<S>>> {
   checkDType(dtype);
   checkGroup('randomIntegers', 'dtype', { dtype }, 'integers');
   checkOptions('options', options, ['seed', 'from', 'to']);
@@ -242,11 +352,31 @@ export function randomIntegers<D extends IntegerName, const S extends Shape>(dev
   const bits = BigInt(dtype.bytes * 8);
   const least = dtype.kind === 'signed' ? -(1n << (bits - 1n)) : 0n;
   const beyond = least + (1n << bits);
-  for (const [argument, bound] of [['options.from', from], ['options.to', to]] as const) {
-    if (typeof bound !== 'bigint' && !Number.isSafeInteger(bound)) throw invalid(argument, 'a whole number', bound, typeof bound === 'number' ? 'Beyond 2^53 write a bigint: 2n ** 60n.' : '');
-    if (BigInt(bound) < least || BigInt(bound) > beyond) throw invalid(argument, `from ${least} to ${beyond}, for ${dtype.name}`, bound);
+  for (const [argument, bound] of [
+    ['options.from', from],
+    ['options.to', to],
+  ] as const) {
+    if (typeof bound !== 'bigint' && !Number.isSafeInteger(bound))
+      throw invalid(
+        argument,
+        'a whole number',
+        bound,
+        typeof bound === 'number' ? 'Beyond 2^53 write a bigint: 2n ** 60n.' : '',
+      );
+    if (BigInt(bound) < least || BigInt(bound) > beyond)
+      throw invalid(argument, `from ${least} to ${beyond}, for ${dtype.name}`, bound);
   }
   const width = BigInt(to) - BigInt(from);
-  if (width < 1n || width > 1n << 32n) throw invalid('options.to', `above options.from, ${from}, by 1 to 2^32`, to);
-  return random('randomIntegers', device, dtype, shape, seed, DISTRIBUTIONS.whole, BigInt.asIntN(64, BigInt(from)), width);
+  if (width < 1n || width > 1n << 32n)
+    throw invalid('options.to', `above options.from, ${from}, by 1 to 2^32`, to);
+  return random(
+    'randomIntegers',
+    device,
+    dtype,
+    shape,
+    seed,
+    DISTRIBUTIONS.whole,
+    BigInt.asIntN(64, BigInt(from)),
+    width,
+  );
 }

@@ -25,30 +25,52 @@ export interface ReducedAxes {
 }
 
 /** @throws CudaArgumentError for axes that there are not, or that are named twice */
-export function reducedAxes(name: string, tensor: AnyTensor, options: AxisOptions = {}): ReducedAxes {
+export function reducedAxes(
+  name: string,
+  tensor: AnyTensor,
+  options: AxisOptions = {},
+): ReducedAxes {
   checkOptions('options', options, ['axis', 'keepDims']);
   const { axis, keepDims } = options;
   checkBoolean('options.keepDims', keepDims);
   const { rank, shape } = tensor;
   const all = shape.map((_, at) => at);
   const list = axis === undefined ? all : typeof axis === 'number' ? [axis] : axis;
-  if (!isList(list) || list.length > rank) throw invalid('options.axis', `an axis or a list of axes, for ${name}(…)`, axis);
+  if (!isList(list) || list.length > rank)
+    throw invalid('options.axis', `an axis or a list of axes, for ${name}(…)`, axis);
   const reduced = [...list].map((each: unknown) => checkAxis('options.axis', each, rank));
-  if (new Set(reduced).size !== reduced.length) throw invalid('options.axis', 'axes that are named once', axis);
+  if (new Set(reduced).size !== reduced.length)
+    throw invalid('options.axis', 'axes that are named once', axis);
   const kept = all.filter((each) => !reduced.includes(each));
   return {
-    shape: keepDims === true ? shape.map((extent, each) => (reduced.includes(each) ? 1 : extent)) : kept.map((each) => shape[each]!),
-    kept, reduced: all.filter((each) => reduced.includes(each)), count: numel(list.map((_, index) => shape[reduced[index]!]!)),
+    shape:
+      keepDims === true
+        ? shape.map((extent, each) => (reduced.includes(each) ? 1 : extent))
+        : kept.map((each) => shape[each]!),
+    kept,
+    reduced: all.filter((each) => reduced.includes(each)),
+    count: numel(list.map((_, index) => shape[reduced[index]!]!)),
   };
 }
 
 /**
- * The tensor as `[outer][reduced][inner]`, where row-major order of outer and inner is that of the result; by strides where
- * they can say it, else copied.
+ * The tensor as `[outer][reduced][inner]`, where row-major order of outer and inner is that of the
+ * result; by strides where they can say it, else copied.
  */
-export function asThreeAxes(work: Work, tensor: AnyTensor, { kept, reduced, count }: ReducedAxes): AnyTensor {
+export function asThreeAxes(
+  work: Work,
+  tensor: AnyTensor,
+  { kept, reduced, count }: ReducedAxes,
+): AnyTensor {
   const { shape, strides, offset } = tensor.layout;
-  const part = (axes: readonly number[]): Layout => coalesce(layoutOf(axes.map((axis) => shape[axis]!), axes.map((axis) => strides[axis]!), offset));
+  const part = (axes: readonly number[]): Layout =>
+    coalesce(
+      layoutOf(
+        axes.map((axis) => shape[axis]!),
+        axes.map((axis) => strides[axis]!),
+        offset,
+      ),
+    );
   const [outside, along] = [part(kept), part(reduced)];
   if (tensor.size > 0 && outside.shape.length <= 2 && along.shape.length <= 1) {
     const [step = 0] = along.strides;
@@ -56,7 +78,9 @@ export function asThreeAxes(work: Work, tensor: AnyTensor, { kept, reduced, coun
     const [firstStep = 0, secondStep = 0] = outside.strides;
     // A single axis that stays lies inside where its elements are closer together.
     const inside = outside.shape.length === 1 && Math.abs(firstStep) < Math.abs(step);
-    const layout = inside ? layoutOf([1, count, first], [0, step, firstStep], offset) : layoutOf([first, count, second], [firstStep, step, secondStep], offset);
+    const layout = inside
+      ? layoutOf([1, count, first], [0, step, firstStep], offset)
+      : layoutOf([first, count, second], [firstStep, step, secondStep], offset);
     return new Tensor(tensor.buffer, layout, false);
   }
   const rows = work.dense(tensor.permute([...kept, ...reduced] as never));

@@ -1,10 +1,11 @@
 /**
- * Kernels that make one element of many, in an order that follows from sizes alone: results are the same in each run and on
- * each device. Long axes are cut into chunks that are reduced first; then their results are.
+ * Kernels that make one element of many, in an order that follows from sizes alone: results are the
+ * same in each run and on each device. Long axes are cut into chunks that are reduced first; then
+ * their results are.
  *
- * There are two kernels. In one the threads of a warp or a block share a row and combine what each has by butterfly and through
- * shared memory: for elements that lie close along the axis. In the other each thread has a column of its own: for elements that
- * lie close across it.
+ * There are two kernels. In one the threads of a warp or a block share a row and combine what each
+ * has by butterfly and through shared memory: for elements that lie close along the axis. In the
+ * other each thread has a column of its own: for elements that lie close across it.
  */
 import { DTYPES, i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
@@ -15,7 +16,9 @@ import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
 import type { Work } from './operation.js';
 
-export type Input3 = ReadElements<ReadElements<Input>> & { readonly shape: readonly [number, number, number] };
+export type Input3 = ReadElements<ReadElements<Input>> & {
+  readonly shape: readonly [number, number, number];
+};
 
 /** What sums are kept in. */
 export type Accumulator = 'f32' | 'f64' | 'i32' | 'u32' | 'i64' | 'u64';
@@ -26,7 +29,10 @@ export interface Reduction {
   readonly accumulator: Accumulator;
   /** What nothing gives: a constant. */
   readonly start: number | bigint;
-  /** An element that is no bool, as it is combined; of what it gives it makes the same. Default: the element. */
+  /**
+   * An element that is no bool, as it is combined; of what it gives it makes the same. Default: the
+   * element.
+   */
   readonly load?: Usable;
   readonly combine: Usable;
   /** The result, of what was combined and the number of elements; default, what was combined. */
@@ -60,40 +66,49 @@ interface ReduceArgs {
   readonly count: number;
 }
 
-const rows = new KernelFamily('reduce_rows', ({ out, x, chunks, chunk, count }: ReduceArgs, gpu: ReduceGpu) => {
-  const t = gpu.threadIdx.x % gpu.THREADS;
-  const part = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
-  const row = part / chunks;
-  const outer = row / x.shape[2];
-  const inner = row % x.shape[2];
-  const first = (part % chunks) * chunk;
-  // All threads come to the barrier, those behind the last row too.
-  const last = part < out.length ? Math.min(first + chunk, x.shape[1]) : first;
-  let value = gpu.start();
-  for (let i = first + t; i < last; i += gpu.THREADS) value = gpu.combine(value, gpu.load(x[outer]![i]![inner]!));
-  for (let bits = 16; bits > 0; bits >>= 1) value = gpu.combine(value, gpu.warp.shuffleXor(value, bits));
-  if (gpu.THREADS > 32) {
-    const parts = gpu.scratch();
-    if (gpu.lane === 0) parts[gpu.warpIdx] = value;
-    gpu.block.sync();
-    value = parts[0]!;
-    for (let warp = 1; warp < gpu.THREADS / 32; warp++) value = gpu.combine(value, parts[warp]!);
-  }
-  if (t === 0 && part < out.length) out[(outer * chunks + (part % chunks)) * x.shape[2] + inner] = gpu.finish(value, count);
-});
+const rows = new KernelFamily(
+  'reduce_rows',
+  ({ out, x, chunks, chunk, count }: ReduceArgs, gpu: ReduceGpu) => {
+    const t = gpu.threadIdx.x % gpu.THREADS;
+    const part = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
+    const row = part / chunks;
+    const outer = row / x.shape[2];
+    const inner = row % x.shape[2];
+    const first = (part % chunks) * chunk;
+    // All threads come to the barrier, those behind the last row too.
+    const last = part < out.length ? Math.min(first + chunk, x.shape[1]) : first;
+    let value = gpu.start();
+    for (let i = first + t; i < last; i += gpu.THREADS)
+      value = gpu.combine(value, gpu.load(x[outer]![i]![inner]!));
+    for (let bits = 16; bits > 0; bits >>= 1)
+      value = gpu.combine(value, gpu.warp.shuffleXor(value, bits));
+    if (gpu.THREADS > 32) {
+      const parts = gpu.scratch();
+      if (gpu.lane === 0) parts[gpu.warpIdx] = value;
+      gpu.block.sync();
+      value = parts[0]!;
+      for (let warp = 1; warp < gpu.THREADS / 32; warp++) value = gpu.combine(value, parts[warp]!);
+    }
+    if (t === 0 && part < out.length)
+      out[(outer * chunks + (part % chunks)) * x.shape[2] + inner] = gpu.finish(value, count);
+  },
+);
 
-const columns = new KernelFamily('reduce_columns', ({ out, x, chunks, chunk, count }: ReduceArgs, gpu: ReduceGpu) => {
-  const part = gpu.globalId.x;
-  if (part >= out.length) return;
-  const inner = part % x.shape[2];
-  const rest = part / x.shape[2];
-  const outer = rest / chunks;
-  const first = (rest % chunks) * chunk;
-  const last = Math.min(first + chunk, x.shape[1]);
-  let value = gpu.start();
-  for (let i = first; i < last; i++) value = gpu.combine(value, gpu.load(x[outer]![i]![inner]!));
-  out[part] = gpu.finish(value, count);
-});
+const columns = new KernelFamily(
+  'reduce_columns',
+  ({ out, x, chunks, chunk, count }: ReduceArgs, gpu: ReduceGpu) => {
+    const part = gpu.globalId.x;
+    if (part >= out.length) return;
+    const inner = part % x.shape[2];
+    const rest = part / x.shape[2];
+    const outer = rest / chunks;
+    const first = (rest % chunks) * chunk;
+    const last = Math.min(first + chunk, x.shape[1]);
+    let value = gpu.start();
+    for (let i = first; i < last; i++) value = gpu.combine(value, gpu.load(x[outer]![i]![inner]!));
+    out[part] = gpu.finish(value, count);
+  },
+);
 
 /** Casts to what is accumulated in. */
 export const CASTS = {
@@ -118,14 +133,18 @@ export const SCRATCH = {
 /** A constant as an accumulator. */
 export function constantOf(accumulator: Accumulator, value: number | bigint): DeviceFunction {
   const uses = { cast: CASTS[accumulator], VALUE: value };
-  return deviceFunction(({ cast, VALUE }: GpuWith<typeof uses>) => cast(VALUE), { uses }) as DeviceFunction;
+  return deviceFunction(({ cast, VALUE }: GpuWith<typeof uses>) => cast(VALUE), {
+    uses,
+  }) as DeviceFunction;
 }
 
 /** An element as an accumulator. */
 function loadOf({ accumulator, load }: Reduction, dtype: DType): Usable {
   if (load === undefined || dtype.name === 'bool') return CASTS[accumulator];
   const uses = { cast: CASTS[accumulator], load: load as (value: number) => number };
-  return deviceFunction((value: number, gpu: GpuWith<typeof uses>) => gpu.cast(gpu.load(value)), { uses }) as DeviceFunction;
+  return deviceFunction((value: number, gpu: GpuWith<typeof uses>) => gpu.cast(gpu.load(value)), {
+    uses,
+  }) as DeviceFunction;
 }
 
 /** What was combined, as it is. */
@@ -143,43 +162,89 @@ export interface Cut {
   readonly grid: number;
 }
 
-/** How `[outer][count][inner]` with these strides is cut: from sizes alone, so that the order of a sum is known. */
-export function cutOf({ shape, strides }: { readonly shape: readonly number[]; readonly strides: readonly number[] }): Cut {
+/**
+ * How `[outer][count][inner]` with these strides is cut: from sizes alone, so that the order of a
+ * sum is known.
+ */
+export function cutOf({
+  shape,
+  strides,
+}: {
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+}): Cut {
   const [outer, count, inner] = shape as readonly [number, number, number];
   const results = outer * inner;
   const shared = inner === 1 || Math.abs(strides[1]!) <= Math.abs(strides[2]!);
   const least = shared ? 4096 : 32;
-  const wanted = count <= 2 * least ? 1 : Math.min(Math.ceil(count / least), Math.ceil((shared ? BLOCKS : COLUMNS) / results));
+  const wanted =
+    count <= 2 * least
+      ? 1
+      : Math.min(Math.ceil(count / least), Math.ceil((shared ? BLOCKS : COLUMNS) / results));
   const threads = count <= BLOCK ? 32 : BLOCK;
   const chunk = wanted === 1 ? Math.max(1, count) : Math.ceil(count / wanted / threads) * threads;
   const chunks = Math.max(1, Math.ceil(count / chunk));
-  return { shared, threads, chunks, chunk, grid: shared ? Math.ceil((results * chunks * threads) / BLOCK) : Math.ceil((results * chunks) / BLOCK) };
+  return {
+    shared,
+    threads,
+    chunks,
+    chunk,
+    grid: shared
+      ? Math.ceil((results * chunks * threads) / BLOCK)
+      : Math.ceil((results * chunks) / BLOCK),
+  };
 }
 
-/** Adds the launches that reduce `[outer][count][inner]` along its middle axis into `out`, which has as many elements as the others. */
-export function addReduction(work: Work, reduction: Reduction, x: AnyTensor, out: AnyTensor, total = x.shape[1]!): void {
+/**
+ * Adds the launches that reduce `[outer][count][inner]` along its middle axis into `out`, which has
+ * as many elements as the others.
+ */
+export function addReduction(
+  work: Work,
+  reduction: Reduction,
+  x: AnyTensor,
+  out: AnyTensor,
+  total = x.shape[1]!,
+): void {
   const { name, accumulator, start, combine, finish = asItIs } = reduction;
   const { dtype } = x;
   const [outer, , inner] = x.shape as readonly [number, number, number];
   const { chunks, chunk, threads, shared, grid } = cutOf(x);
   const last = chunks === 1;
   const wide = isWide(x);
-  // The number of elements is that of the first pass: of 2^31 and more it takes 64 bits in the passes behind it, too.
+  // The number of elements is that of the first pass: of 2^31 and more it takes 64 bits in the
+  // passes behind it, too.
   const counted = wide || total >= 2 ** 31 ? i64 : i32;
-  const into = last ? out : work.temporary(DTYPES[accumulator], [outer, chunks, inner]) as unknown as AnyTensor;
+  const into = last
+    ? out
+    : (work.temporary(DTYPES[accumulator], [outer, chunks, inner]) as unknown as AnyTensor);
   const key = `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}${shared ? `_${threads}` : ''}${wide ? '_wide' : counted === i64 ? '_many' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
     return {
-      signature: { out: output(into.dtype), x: input(dtype, 3), chunks: whole, chunk: whole, count: counted },
+      signature: {
+        out: output(into.dtype),
+        x: input(dtype, 3),
+        chunks: whole,
+        chunk: whole,
+        count: counted,
+      },
       uses: {
-        start: constantOf(accumulator, start), load: loadOf(reduction, dtype), combine, finish: last ? finish : asItIs,
+        start: constantOf(accumulator, start),
+        load: loadOf(reduction, dtype),
+        combine,
+        finish: last ? finish : asItIs,
         ...(shared ? { THREADS: threads, scratch: SCRATCH[accumulator] } : {}),
       },
       block: BLOCK,
     };
   });
-  work.add(launch({ out: into.reshape([into.size] as never), x, chunks, chunk, count: total }, { grid, ...(wide ? { index: 'i64' } : {}) }));
+  work.add(
+    launch(
+      { out: into.reshape([into.size] as never), x, chunks, chunk, count: total },
+      { grid, ...(wide ? { index: 'i64' } : {}) },
+    ),
+  );
   if (!last) addReduction(work, reduction, into, out, total);
 }
 

@@ -13,25 +13,42 @@ import type { AxisOptions } from './reduced-axes.js';
 import { CASTS, addReduction } from './reduction-kernels.js';
 import type { Accumulator, Reduction } from './reduction-kernels.js';
 
-/** dtype of a sum or product: i64 of signed integers and bool, u64 of unsigned ones; floats keep theirs. */
-export type SumName<D extends DTypeName> = D extends FloatName ? D : D extends 'u8' | 'u16' | 'u32' | 'u64' ? 'u64' : 'i64';
+/**
+ * dtype of a sum or product: i64 of signed integers and bool, u64 of unsigned ones; floats keep
+ * theirs.
+ */
+export type SumName<D extends DTypeName> = D extends FloatName
+  ? D
+  : D extends 'u8' | 'u16' | 'u32' | 'u64'
+    ? 'u64'
+    : 'i64';
 
 /**
- * A reduction: of all elements, or along the axes of the options, into a new contiguous tensor without those axes (`keepDims`:
- * with one element each). The operand is any view, or an operation that gives one.
+ * A reduction: of all elements, or along the axes of the options, into a new contiguous tensor
+ * without those axes (`keepDims`: with one element each). The operand is any view, or an operation
+ * that gives one.
  *
- * The order in which elements are combined follows from shape and strides alone: the same in each run and on each device.
- * f16, bf16 and f8 are summed up in f32 and rounded once at the end.
+ * The order in which elements are combined follows from shape and strides alone: the same in each
+ * run and on each device. f16, bf16 and f8 are summed up in f32 and rounded once at the end.
  *
- * @throws CudaArgumentError for another dtype, for axes that there are not; at the call, or when it is run where an operation
- * gives the operand
+ * @throws CudaArgumentError for another dtype, for axes that there are not; at the call, or when it
+ *   is run where an operation gives the operand
  */
 export interface Reducing<N extends DTypeName, R extends DTypeName | 'same' | 'sum'> {
   <D extends N>(x: OrOp<Tensor<D>>): DeviceOp<Tensor<ReducedTo<D, R>, []>>;
-  <D extends N>(x: OrOp<Tensor<D>>, options: AxisOptions): DeviceOp<Tensor<ReducedTo<D, R>, number[]>>;
+  <D extends N>(
+    x: OrOp<Tensor<D>>,
+    options: AxisOptions,
+  ): DeviceOp<Tensor<ReducedTo<D, R>, number[]>>;
 }
 
-type ReducedTo<D extends DTypeName, R> = R extends 'same' ? D : R extends 'sum' ? SumName<D> : R extends DTypeName ? R : never;
+type ReducedTo<D extends DTypeName, R> = R extends 'same'
+  ? D
+  : R extends 'sum'
+    ? SumName<D>
+    : R extends DTypeName
+      ? R
+      : never;
 
 interface Declared {
   readonly name: string;
@@ -42,23 +59,38 @@ interface Declared {
   readonly how: (dtype: DType) => Reduction;
 }
 
-function reducing<N extends DTypeName, R extends DTypeName | 'same' | 'sum'>({ name, group, ofNone, gives, how }: Declared): Reducing<N, R> {
-  return ((x: unknown, options?: AxisOptions) => operation(name, [x], ([given]) => {
-    checkTensor(name, 'x', given);
-    checkGroup(name, 'x', given, group);
-    const axes = reducedAxes(name, given, options);
-    if (!ofNone && axes.count === 0 && axes.shape.every((extent) => extent > 0)) {
-      throw new CudaArgumentError('x', `x: ${name}(…) of no elements has no value, got ${given.toString()}.`);
-    }
-    return (work) => {
-      const out = work.result(gives(given.dtype), axes.shape) as unknown as AnyTensor;
-      if (out.size > 0) addReduction(work, how(given.dtype), asThreeAxes(work, given, axes), out);
-      return out;
-    };
-  })) as Reducing<N, R>;
+function reducing<N extends DTypeName, R extends DTypeName | 'same' | 'sum'>({
+  name,
+  group,
+  ofNone,
+  gives,
+  how,
+}: Declared): Reducing<N, R> {
+  return ((x: unknown, options?: AxisOptions) =>
+    operation(name, [x], ([given]) => {
+      checkTensor(name, 'x', given);
+      checkGroup(name, 'x', given, group);
+      const axes = reducedAxes(name, given, options);
+      if (!ofNone && axes.count === 0 && axes.shape.every((extent) => extent > 0)) {
+        throw new CudaArgumentError(
+          'x',
+          `x: ${name}(…) of no elements has no value, got ${given.toString()}.`,
+        );
+      }
+      return (work) => {
+        const out = work.result(gives(given.dtype), axes.shape) as unknown as AnyTensor;
+        if (out.size > 0) addReduction(work, how(given.dtype), asThreeAxes(work, given, axes), out);
+        return out;
+      };
+    })) as Reducing<N, R>;
 }
 
-const SUMS: Readonly<Record<DType['kind'], Accumulator | undefined>> = { bool: 'i64', signed: 'i64', unsigned: 'u64', float: undefined };
+const SUMS: Readonly<Record<DType['kind'], Accumulator | undefined>> = {
+  bool: 'i64',
+  signed: 'i64',
+  unsigned: 'u64',
+  float: undefined,
+};
 
 /** What sums of a dtype are kept in. @internal */
 export function sumAccumulator(dtype: DType): Accumulator {
@@ -73,19 +105,38 @@ export function sumOf(dtype: DType): DType {
 const same = (dtype: DType): DType => dtype;
 const plus = (a: number, b: number): number => a + b;
 
-/** The sum; 0 of no elements. Integers are summed up as i64 or u64, whose dtype the result has; of bool it is how many are true. */
+/**
+ * The sum; 0 of no elements. Integers are summed up as i64 or u64, whose dtype the result has; of
+ * bool it is how many are true.
+ */
 export const sum = reducing<DTypeName, 'sum'>({
-  name: 'sum', group: 'any', ofNone: true, gives: sumOf, how: (dtype) => ({ name: 'sum', accumulator: sumAccumulator(dtype), start: 0, combine: plus }),
+  name: 'sum',
+  group: 'any',
+  ofNone: true,
+  gives: sumOf,
+  how: (dtype) => ({ name: 'sum', accumulator: sumAccumulator(dtype), start: 0, combine: plus }),
 });
 
 /** The product; 1 of no elements. dtypes as of {@link sum}. */
 export const prod = reducing<NumberName, 'sum'>({
-  name: 'prod', group: 'numbers', ofNone: true, gives: sumOf, how: (dtype) => ({ name: 'prod', accumulator: sumAccumulator(dtype), start: 1, combine: (a: number, b: number): number => a * b }),
+  name: 'prod',
+  group: 'numbers',
+  ofNone: true,
+  gives: sumOf,
+  how: (dtype) => ({
+    name: 'prod',
+    accumulator: sumAccumulator(dtype),
+    start: 1,
+    combine: (a: number, b: number): number => a * b,
+  }),
 });
 
 /** The sum divided by the number of elements, in f32 or f64; NaN of no elements. Of floats. */
 export const mean = reducing<FloatName, 'same'>({
-  name: 'mean', group: 'floats', ofNone: true, gives: same,
+  name: 'mean',
+  group: 'floats',
+  ofNone: true,
+  gives: same,
   how: (dtype) => {
     const accumulator = sumAccumulator(dtype);
     return { name: 'mean', accumulator, start: 0, combine: plus, finish: quotient(accumulator) };
@@ -94,23 +145,56 @@ export const mean = reducing<FloatName, 'same'>({
 
 function quotient(accumulator: Accumulator): Usable {
   const uses = { cast: CASTS[accumulator] };
-  return deviceFunction((value: number, count: number, gpu: GpuWith<typeof uses>) => value / gpu.cast(count), { uses }) as DeviceFunction;
+  return deviceFunction(
+    (value: number, count: number, gpu: GpuWith<typeof uses>) => value / gpu.cast(count),
+    { uses },
+  ) as DeviceFunction;
 }
 
 /** What no integer of a dtype is below, or above; bits that a cast wraps. */
-const LEAST: Readonly<Record<Accumulator, number | bigint>> = { f32: -Infinity, f64: -Infinity, i32: -(2 ** 31), u32: 0, i64: -(2n ** 63n), u64: 0 };
-const MOST: Readonly<Record<Accumulator, number | bigint>> = { f32: Infinity, f64: Infinity, i32: 2 ** 31 - 1, u32: -1, i64: 2n ** 63n - 1n, u64: -1 };
+const LEAST: Readonly<Record<Accumulator, number | bigint>> = {
+  f32: -Infinity,
+  f64: -Infinity,
+  i32: -(2 ** 31),
+  u32: 0,
+  i64: -(2n ** 63n),
+  u64: 0,
+};
+const MOST: Readonly<Record<Accumulator, number | bigint>> = {
+  f32: Infinity,
+  f64: Infinity,
+  i32: 2 ** 31 - 1,
+  u32: -1,
+  i64: 2n ** 63n - 1n,
+  u64: -1,
+};
 
 /** The least element, whose dtype it has; NaN where one is. */
 export const min = reducing<NumberName, 'same'>({
-  name: 'min', group: 'numbers', ofNone: false, gives: same,
-  how: (dtype) => ({ name: 'min', accumulator: arithmeticOf(dtype) as Accumulator, start: MOST[arithmeticOf(dtype) as Accumulator], combine: (a: number, b: number): number => Math.min(a, b) }),
+  name: 'min',
+  group: 'numbers',
+  ofNone: false,
+  gives: same,
+  how: (dtype) => ({
+    name: 'min',
+    accumulator: arithmeticOf(dtype) as Accumulator,
+    start: MOST[arithmeticOf(dtype) as Accumulator],
+    combine: (a: number, b: number): number => Math.min(a, b),
+  }),
 });
 
 /** The greatest element, whose dtype it has; NaN where one is. */
 export const max = reducing<NumberName, 'same'>({
-  name: 'max', group: 'numbers', ofNone: false, gives: same,
-  how: (dtype) => ({ name: 'max', accumulator: arithmeticOf(dtype) as Accumulator, start: LEAST[arithmeticOf(dtype) as Accumulator], combine: (a: number, b: number): number => Math.max(a, b) }),
+  name: 'max',
+  group: 'numbers',
+  ofNone: false,
+  gives: same,
+  how: (dtype) => ({
+    name: 'max',
+    accumulator: arithmeticOf(dtype) as Accumulator,
+    start: LEAST[arithmeticOf(dtype) as Accumulator],
+    combine: (a: number, b: number): number => Math.max(a, b),
+  }),
 });
 
 const toBool = (): DType => bool;
@@ -119,12 +203,32 @@ const whether = (value: number, _count: number): boolean => value !== 0;
 
 /** Whether any element is true, or not 0; false of no elements. */
 export const any = reducing<DTypeName, 'bool'>({
-  name: 'any', group: 'any', ofNone: true, gives: toBool,
-  how: () => ({ name: 'any', accumulator: 'i32', start: 0, load: truth, combine: (a: number, b: number): number => a | b, finish: whether }),
+  name: 'any',
+  group: 'any',
+  ofNone: true,
+  gives: toBool,
+  how: () => ({
+    name: 'any',
+    accumulator: 'i32',
+    start: 0,
+    load: truth,
+    combine: (a: number, b: number): number => a | b,
+    finish: whether,
+  }),
 });
 
 /** Whether all elements are true, or not 0; true of no elements. */
 export const all = reducing<DTypeName, 'bool'>({
-  name: 'all', group: 'any', ofNone: true, gives: toBool,
-  how: () => ({ name: 'all', accumulator: 'i32', start: 1, load: truth, combine: (a: number, b: number): number => a & b, finish: whether }),
+  name: 'all',
+  group: 'any',
+  ofNone: true,
+  gives: toBool,
+  how: () => ({
+    name: 'all',
+    accumulator: 'i32',
+    start: 1,
+    load: truth,
+    combine: (a: number, b: number): number => a & b,
+    finish: whether,
+  }),
 });

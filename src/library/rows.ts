@@ -1,6 +1,7 @@
 /**
- * How the threads of a block share the rows of a matrix where each row is kept in registers, so that memory is read once: so
- * many threads for a row, so many elements of it for each thread, in accesses that are as wide as the row's length allows.
+ * How the threads of a block share the rows of a matrix where each row is kept in registers, so
+ * that memory is read once: so many threads for a row, so many elements of it for each thread, in
+ * accesses that are as wide as the row's length allows.
  */
 import type { DType } from '../core/index.js';
 import { deviceFunction } from '../kernels/index.js';
@@ -58,28 +59,51 @@ const blockGreatest = (value: number, gpu: Gpu): number => gpu.block.max(value);
 const ARRAYS = {
   f32: (LENGTH: number): DeviceFunction => {
     const uses = { LENGTH };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f32(gpu.LENGTH), { uses }) as DeviceFunction;
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f32(gpu.LENGTH), {
+      uses,
+    }) as DeviceFunction;
   },
   f64: (LENGTH: number): DeviceFunction => {
     const uses = { LENGTH };
-    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f64(gpu.LENGTH), { uses }) as DeviceFunction;
+    return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f64(gpu.LENGTH), {
+      uses,
+    }) as DeviceFunction;
   },
 } as const;
 
-/** How rows of `count` elements are shared. @param bytes of the widest element that is read or written */
-export function rowPlan(rows: number, count: number, bytes: number, accumulator: RowAccumulator): RowPlan {
+/**
+ * How rows of `count` elements are shared. @param bytes of the widest element that is read or
+ * written
+ */
+export function rowPlan(
+  rows: number,
+  count: number,
+  bytes: number,
+  accumulator: RowAccumulator,
+): RowPlan {
   const warps = count <= WARP_ROW;
   const threads = warps ? 32 : count <= BLOCKS[0] * 16 ? BLOCKS[0] : BLOCKS[1];
   const widest = Math.min(4, 16 / bytes);
-  // A row begins at a multiple of the access where its length is one; short rows spread over all threads.
-  const width = [4, 2].find((each) => each <= widest && count % each === 0 && count >= each * threads / 2) ?? 1;
+  // A row begins at a multiple of the access where its length is one; short rows spread over all
+  // threads.
+  const width =
+    [4, 2].find((each) => each <= widest && count % each === 0 && count >= (each * threads) / 2) ??
+    1;
   const times = powerOfTwo(Math.ceil(count / (threads * width)));
   const block = warps ? WARPS : threads;
   return {
-    key: `${threads}x${width}x${times}`, block, grid: Math.ceil((rows * threads) / block), units: count / width,
+    key: `${threads}x${width}x${times}`,
+    block,
+    grid: Math.ceil((rows * threads) / block),
+    units: count / width,
     uses: {
-      THREADS: threads, WIDTH: width, TIMES: times, values: ARRAYS[accumulator](width * times), cast: CASTS[accumulator],
-      total: warps ? warpTotal : blockTotal, greatest: warps ? warpGreatest : blockGreatest,
+      THREADS: threads,
+      WIDTH: width,
+      TIMES: times,
+      values: ARRAYS[accumulator](width * times),
+      cast: CASTS[accumulator],
+      total: warps ? warpTotal : blockTotal,
+      greatest: warps ? warpGreatest : blockGreatest,
     },
   };
 }
@@ -91,7 +115,13 @@ function powerOfTwo(least: number): number {
 /** How rows that registers do not hold are shared: a block for each, an element in each access. */
 export function longRowPlan(rows: number, count: number, accumulator: RowAccumulator): RowPlan {
   const [, block] = BLOCKS;
-  return { key: 'long', block, grid: rows, units: count, uses: { THREADS: block, cast: CASTS[accumulator], total: blockTotal, greatest: blockGreatest } };
+  return {
+    key: 'long',
+    block,
+    grid: rows,
+    units: count,
+    uses: { THREADS: block, cast: CASTS[accumulator], total: blockTotal, greatest: blockGreatest },
+  };
 }
 
 export function accumulatorOf({ name }: DType): RowAccumulator {

@@ -1,7 +1,8 @@
 /**
- * Sums up to each element: each read once, and written once. Threads of a warp have neighbouring units of four elements, and
- * several such runs; their sums are joined by shuffles, those of warps through shared memory. A row that is longer than a block's
- * chunk takes what is before it from the blocks before (`preceding-chunks.ts`).
+ * Sums up to each element: each read once, and written once. Threads of a warp have neighbouring
+ * units of four elements, and several such runs; their sums are joined by shuffles, those of warps
+ * through shared memory. A row that is longer than a block's chunk takes what is before it from the
+ * blocks before (`preceding-chunks.ts`).
  */
 import { i32, i64, u64 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
@@ -57,133 +58,204 @@ interface ScanArgs {
   readonly units: number;
 }
 
-const scans = new KernelFamily('scan', ({ out, x, state, rows, chunks, count, units }: ScanArgs, gpu: ScanGpu) => {
-  const shared = gpu.scratch();
-  const t = gpu.threadIdx.x % gpu.THREADS;
-  let part = gpu.globalId.x / gpu.THREADS;
-  if (gpu.MANY) {
-    // A block waits only for blocks that began before it.
-    const next = gpu.shared.u32(1);
-    if (t === 0) next[0] = gpu.u32(gpu.atomicAdd(state, 0, 1));
-    gpu.block.sync();
-    part = gpu.i32(next[0]!);
-  }
-  const row = part / chunks;
-  const chunk = part % chunks;
-  const first = chunk * (gpu.THREADS * gpu.TIMES) + (t / 32) * (32 * gpu.TIMES) + gpu.lane;
-  const whole = row < rows && (chunk + 1) * (gpu.THREADS * 4 * gpu.TIMES) <= count;
-  const at = gpu.ALIGNED ? (row * units + first) * 4 : row * count + first * 4;
-  /** Elements from the thread's first one on. */
-  const left = row < rows ? count - first * 4 : 0;
-  const values = gpu.values();
-  const starts = gpu.starts();
-  if (whole) {
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) values[j * 4 + k] = gpu.cast(x[at + (j * 128 + k)]!);
-    }
-  } else {
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      for (let k = 0; k < 4; k++) values[j * 4 + k] = j * 128 + k < left ? gpu.cast(x[at + (j * 128 + k)]!) : gpu.cast(0);
-    }
-  }
-  let sum = gpu.cast(0);
-  gpu.unroll(gpu.TIMES);
-  for (let j = 0; j < gpu.TIMES; j++) {
-    for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
-    let upTo = values[j * 4 + 3]!;
-    gpu.unroll(5);
-    for (let step = 1; step < 32; step <<= 1) {
-      const below = gpu.warp.shuffleUp(upTo, step);
-      if (gpu.lane >= step) upTo += below;
-    }
-    const below = gpu.warp.shuffleUp(upTo, 1);
-    starts[j] = gpu.lane > 0 ? sum + below : sum;
-    sum += gpu.warp.shuffle(upTo, 31);
-  }
-  let start = gpu.cast(0);
-  if (gpu.THREADS > 32) {
-    if (gpu.lane === 0) shared[gpu.warpIdx] = sum;
-    gpu.block.sync();
-    let total = gpu.cast(0);
-    gpu.unroll(gpu.THREADS / 32);
-    for (let warp = 0; warp < gpu.THREADS / 32; warp++) {
-      if (warp < gpu.warpIdx) start += shared[warp]!;
-      total += shared[warp]!;
-    }
+const scans = new KernelFamily(
+  'scan',
+  ({ out, x, state, rows, chunks, count, units }: ScanArgs, gpu: ScanGpu) => {
+    const shared = gpu.scratch();
+    const t = gpu.threadIdx.x % gpu.THREADS;
+    let part = gpu.globalId.x / gpu.THREADS;
     if (gpu.MANY) {
-      if (gpu.warpIdx === 0) {
-        const before = gpu.preceding(state, row, chunk, chunks, total);
-        if (gpu.lane === 0) shared[31] = before;
-      }
+      // A block waits only for blocks that began before it.
+      const next = gpu.shared.u32(1);
+      if (t === 0) next[0] = gpu.u32(gpu.atomicAdd(state, 0, 1));
       gpu.block.sync();
-      start += shared[31]!;
+      part = gpu.i32(next[0]!);
     }
-  }
-  if (whole) {
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      const before = start + starts[j]!;
-      for (let k = 0; k < 4; k++) out[at + (j * 128 + k)] = gpu.EXCLUSIVE ? (k === 0 ? before : before + values[j * 4 + k - 1]!) : before + values[j * 4 + k]!;
-    }
-  } else {
-    gpu.unroll(gpu.TIMES);
-    for (let j = 0; j < gpu.TIMES; j++) {
-      const before = start + starts[j]!;
-      for (let k = 0; k < 4; k++) {
-        if (j * 128 + k < left) out[at + (j * 128 + k)] = gpu.EXCLUSIVE ? (k === 0 ? before : before + values[j * 4 + k - 1]!) : before + values[j * 4 + k]!;
+    const row = part / chunks;
+    const chunk = part % chunks;
+    const first = chunk * (gpu.THREADS * gpu.TIMES) + (t / 32) * (32 * gpu.TIMES) + gpu.lane;
+    const whole = row < rows && (chunk + 1) * (gpu.THREADS * 4 * gpu.TIMES) <= count;
+    const at = gpu.ALIGNED ? (row * units + first) * 4 : row * count + first * 4;
+    /** Elements from the thread's first one on. */
+    const left = row < rows ? count - first * 4 : 0;
+    const values = gpu.values();
+    const starts = gpu.starts();
+    if (whole) {
+      gpu.unroll(gpu.TIMES);
+      for (let j = 0; j < gpu.TIMES; j++) {
+        for (let k = 0; k < 4; k++) values[j * 4 + k] = gpu.cast(x[at + (j * 128 + k)]!);
+      }
+    } else {
+      gpu.unroll(gpu.TIMES);
+      for (let j = 0; j < gpu.TIMES; j++) {
+        for (let k = 0; k < 4; k++)
+          values[j * 4 + k] = j * 128 + k < left ? gpu.cast(x[at + (j * 128 + k)]!) : gpu.cast(0);
       }
     }
-  }
-});
+    let sum = gpu.cast(0);
+    gpu.unroll(gpu.TIMES);
+    for (let j = 0; j < gpu.TIMES; j++) {
+      for (let k = 1; k < 4; k++) values[j * 4 + k] = values[j * 4 + k - 1]! + values[j * 4 + k]!;
+      let upTo = values[j * 4 + 3]!;
+      gpu.unroll(5);
+      for (let step = 1; step < 32; step <<= 1) {
+        const below = gpu.warp.shuffleUp(upTo, step);
+        if (gpu.lane >= step) upTo += below;
+      }
+      const below = gpu.warp.shuffleUp(upTo, 1);
+      starts[j] = gpu.lane > 0 ? sum + below : sum;
+      sum += gpu.warp.shuffle(upTo, 31);
+    }
+    let start = gpu.cast(0);
+    if (gpu.THREADS > 32) {
+      if (gpu.lane === 0) shared[gpu.warpIdx] = sum;
+      gpu.block.sync();
+      let total = gpu.cast(0);
+      gpu.unroll(gpu.THREADS / 32);
+      for (let warp = 0; warp < gpu.THREADS / 32; warp++) {
+        if (warp < gpu.warpIdx) start += shared[warp]!;
+        total += shared[warp]!;
+      }
+      if (gpu.MANY) {
+        if (gpu.warpIdx === 0) {
+          const before = gpu.preceding(state, row, chunk, chunks, total);
+          if (gpu.lane === 0) shared[31] = before;
+        }
+        gpu.block.sync();
+        start += shared[31]!;
+      }
+    }
+    if (whole) {
+      gpu.unroll(gpu.TIMES);
+      for (let j = 0; j < gpu.TIMES; j++) {
+        const before = start + starts[j]!;
+        for (let k = 0; k < 4; k++)
+          out[at + (j * 128 + k)] = gpu.EXCLUSIVE
+            ? k === 0
+              ? before
+              : before + values[j * 4 + k - 1]!
+            : before + values[j * 4 + k]!;
+      }
+    } else {
+      gpu.unroll(gpu.TIMES);
+      for (let j = 0; j < gpu.TIMES; j++) {
+        const before = start + starts[j]!;
+        for (let k = 0; k < 4; k++) {
+          if (j * 128 + k < left)
+            out[at + (j * 128 + k)] = gpu.EXCLUSIVE
+              ? k === 0
+                ? before
+                : before + values[j * 4 + k - 1]!
+              : before + values[j * 4 + k]!;
+        }
+      }
+    }
+  },
+);
 
 const ARRAYS: Readonly<Record<Accumulator, (LENGTH: number) => DeviceFunction>> = {
-  f32: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.f32(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
-  f64: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.f64(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
-  i32: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.i32(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
-  u32: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.u32(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
-  i64: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.i64(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
-  u64: (LENGTH) => deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.u64(gpu.LENGTH), { uses: { LENGTH } }) as DeviceFunction,
+  f32: (LENGTH) =>
+    deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.f32(gpu.LENGTH), {
+      uses: { LENGTH },
+    }) as DeviceFunction,
+  f64: (LENGTH) =>
+    deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.f64(gpu.LENGTH), {
+      uses: { LENGTH },
+    }) as DeviceFunction,
+  i32: (LENGTH) =>
+    deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.i32(gpu.LENGTH), {
+      uses: { LENGTH },
+    }) as DeviceFunction,
+  u32: (LENGTH) =>
+    deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.u32(gpu.LENGTH), {
+      uses: { LENGTH },
+    }) as DeviceFunction,
+  i64: (LENGTH) =>
+    deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.i64(gpu.LENGTH), {
+      uses: { LENGTH },
+    }) as DeviceFunction,
+  u64: (LENGTH) =>
+    deviceFunction((gpu: GpuWith<{ LENGTH: number }>) => gpu.local.u64(gpu.LENGTH), {
+      uses: { LENGTH },
+    }) as DeviceFunction,
 };
 
 /** What {@link cumsum} takes. */
 export interface ScanOptions {
-  /** The last axis, as -1 or by its number. Default: all elements in row-major order, and the result has one axis. */
+  /**
+   * The last axis, as -1 or by its number. Default: all elements in row-major order, and the result
+   * has one axis.
+   */
   readonly axis?: number;
   /** Whether an element itself is left out of its sum, so that the first is 0. Default: false. */
   readonly exclusive?: boolean;
 }
 
 /**
- * The sum of all elements up to each one, itself included unless `exclusive`: a new contiguous tensor. Integers and bool are
- * summed up as i64 or u64, whose dtype the result has; f16, bf16 and f8 in f32, each sum being rounded once. The order follows from
- * the shape alone: the same bits in each run and on each device.
+ * The sum of all elements up to each one, itself included unless `exclusive`: a new contiguous
+ * tensor. Integers and bool are summed up as i64 or u64, whose dtype the result has; f16, bf16 and
+ * f8 in f32, each sum being rounded once. The order follows from the shape alone: the same bits in
+ * each run and on each device.
  *
- * @throws CudaArgumentError for an axis that is not the last; at the call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for an axis that is not the last; at the call, or when it is run where
+ *   an operation gives the operand
  */
-export function cumsum<D extends DTypeName>(x: OrOp<Tensor<D>>, options?: { readonly axis?: undefined; readonly exclusive?: boolean }): DeviceOp<Tensor<SumName<D>, [number]>>;
-export function cumsum<D extends DTypeName, S extends Shape>(x: OrOp<Tensor<D, S>>, options: ScanOptions): DeviceOp<Tensor<SumName<D>, S>>;
-export function cumsum(given: unknown, options: { readonly axis?: number | undefined; readonly exclusive?: boolean | undefined } = {}): unknown {
+export function cumsum<D extends DTypeName>(
+  x: OrOp<Tensor<D>>,
+  options?: { readonly axis?: undefined; readonly exclusive?: boolean },
+): DeviceOp<Tensor<SumName<D>, [number]>>;
+export function cumsum<D extends DTypeName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+  options: ScanOptions,
+): DeviceOp<Tensor<SumName<D>, S>>;
+export function cumsum(
+  given: unknown,
+  options: { readonly axis?: number | undefined; readonly exclusive?: boolean | undefined } = {},
+): unknown {
   checkOptions('options', options, ['axis', 'exclusive']);
   const { axis, exclusive = false } = options;
   checkBoolean('options.exclusive', exclusive);
   return operation('cumsum', [given], ([x]) => {
     checkTensor('cumsum', 'x', x);
     if (axis !== undefined && checkAxis('options.axis', axis, x.rank) !== x.rank - 1) {
-      throw invalid('options.axis', `-1: the last axis, for cumsum(…)`, axis, 'Sum up x.transpose(axis, -1).');
+      throw invalid(
+        'options.axis',
+        `-1: the last axis, for cumsum(…)`,
+        axis,
+        'Sum up x.transpose(axis, -1).',
+      );
     }
     const count = axis === undefined ? x.size : x.shape.at(-1)!;
     return (work) => {
-      const out = work.result(sumOf(x.dtype), axis === undefined ? [x.size] : [...x.shape]) as unknown as AnyTensor;
-      if (out.size > 0) addScan(work, work.dense(x), out, x.size / count, count, exclusive, sumAccumulator(x.dtype));
+      const out = work.result(
+        sumOf(x.dtype),
+        axis === undefined ? [x.size] : [...x.shape],
+      ) as unknown as AnyTensor;
+      if (out.size > 0)
+        addScan(
+          work,
+          work.dense(x),
+          out,
+          x.size / count,
+          count,
+          exclusive,
+          sumAccumulator(x.dtype),
+        );
       return out;
     };
   });
 }
 
 /** Adds the launch that scans each of so many rows. @internal */
-export function addScan(work: Work, x: AnyTensor, out: AnyTensor, rows: number, count: number, EXCLUSIVE: boolean, accumulator: Accumulator): void {
+export function addScan(
+  work: Work,
+  x: AnyTensor,
+  out: AnyTensor,
+  rows: number,
+  count: number,
+  EXCLUSIVE: boolean,
+  accumulator: Accumulator,
+): void {
   const THREADS = count <= WARP_ROW ? 32 : BLOCK;
   const TIMES = count <= 32 * WIDTH ? 1 : MOST_TIMES;
   const chunks = Math.ceil(count / (THREADS * WIDTH * TIMES));
@@ -194,15 +266,36 @@ export function addScan(work: Work, x: AnyTensor, out: AnyTensor, rows: number, 
   const launch = scans.member(key, () => {
     const whole = wide ? i64 : i32;
     return {
-      signature: { out: output(out.dtype), x: input(x.dtype), state: inout(u64), rows: whole, chunks: whole, count: whole, units: whole },
+      signature: {
+        out: output(out.dtype),
+        x: input(x.dtype),
+        state: inout(u64),
+        rows: whole,
+        chunks: whole,
+        count: whole,
+        units: whole,
+      },
       uses: {
-        THREADS, TIMES, EXCLUSIVE, MANY, ALIGNED, cast: CASTS[accumulator], scratch: SCRATCH[accumulator],
-        values: ARRAYS[accumulator](WIDTH * TIMES), starts: ARRAYS[accumulator](TIMES), preceding: precedingChunks(accumulator),
+        THREADS,
+        TIMES,
+        EXCLUSIVE,
+        MANY,
+        ALIGNED,
+        cast: CASTS[accumulator],
+        scratch: SCRATCH[accumulator],
+        values: ARRAYS[accumulator](WIDTH * TIMES),
+        starts: ARRAYS[accumulator](TIMES),
+        preceding: precedingChunks(accumulator),
       },
       block: BLOCK,
     };
   });
   const state = work.temporary(u64, [MANY ? wordsOfChunks(rows, chunks, accumulator) : 1]);
   if (MANY) work.add(state.fill(0n));
-  work.add(launch({ out, x, state, rows, chunks, count, units: Math.floor(count / WIDTH) }, { grid: Math.ceil((rows * chunks * THREADS) / BLOCK), ...(wide ? { index: 'i64' } : {}) }));
+  work.add(
+    launch(
+      { out, x, state, rows, chunks, count, units: Math.floor(count / WIDTH) },
+      { grid: Math.ceil((rows * chunks * THREADS) / BLOCK), ...(wide ? { index: 'i64' } : {}) },
+    ),
+  );
 }

@@ -26,67 +26,83 @@ interface SoftmaxArgs {
   readonly units: number;
 }
 
-const inRegisters = new KernelFamily('softmax', ({ out, x, rows, units }: SoftmaxArgs, gpu: SoftmaxGpu) => {
-  const t = gpu.threadIdx.x % gpu.THREADS;
-  const row = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
-  const values = gpu.values();
-  gpu.unroll(gpu.TIMES);
-  for (let k = 0; k < gpu.TIMES; k++) {
-    const unit = t + k * gpu.THREADS;
-    gpu.unroll(gpu.WIDTH);
-    for (let w = 0; w < gpu.WIDTH; w++) values[k * gpu.WIDTH + w] = -Infinity;
-    if (row < rows && unit < units) {
+const inRegisters = new KernelFamily(
+  'softmax',
+  ({ out, x, rows, units }: SoftmaxArgs, gpu: SoftmaxGpu) => {
+    const t = gpu.threadIdx.x % gpu.THREADS;
+    const row = gpu.blockIdx.x * (gpu.blockDim.x / gpu.THREADS) + gpu.threadIdx.x / gpu.THREADS;
+    const values = gpu.values();
+    gpu.unroll(gpu.TIMES);
+    for (let k = 0; k < gpu.TIMES; k++) {
+      const unit = t + k * gpu.THREADS;
       gpu.unroll(gpu.WIDTH);
-      for (let w = 0; w < gpu.WIDTH; w++) values[k * gpu.WIDTH + w] = gpu.cast(x[(row * units + unit) * gpu.WIDTH + w]!);
-    }
-  }
-  let greatest = gpu.cast(-Infinity);
-  gpu.unroll(gpu.TIMES * gpu.WIDTH);
-  for (let k = 0; k < gpu.TIMES * gpu.WIDTH; k++) greatest = Math.max(greatest, values[k]!);
-  greatest = gpu.greatest(greatest);
-  let sum = gpu.cast(0);
-  gpu.unroll(gpu.TIMES * gpu.WIDTH);
-  for (let k = 0; k < gpu.TIMES * gpu.WIDTH; k++) {
-    const power = Math.exp(values[k]! - greatest);
-    sum += power;
-    values[k] = gpu.LOGARITHM ? values[k]! - greatest : power;
-  }
-  sum = gpu.total(sum);
-  const last = gpu.LOGARITHM ? Math.log(sum) : 1 / sum;
-  gpu.unroll(gpu.TIMES);
-  for (let k = 0; k < gpu.TIMES; k++) {
-    const unit = t + k * gpu.THREADS;
-    if (row < rows && unit < units) {
-      gpu.unroll(gpu.WIDTH);
-      for (let w = 0; w < gpu.WIDTH; w++) {
-        const value = values[k * gpu.WIDTH + w]!;
-        out[(row * units + unit) * gpu.WIDTH + w] = gpu.LOGARITHM ? value - last : value * last;
+      for (let w = 0; w < gpu.WIDTH; w++) values[k * gpu.WIDTH + w] = -Infinity;
+      if (row < rows && unit < units) {
+        gpu.unroll(gpu.WIDTH);
+        for (let w = 0; w < gpu.WIDTH; w++)
+          values[k * gpu.WIDTH + w] = gpu.cast(x[(row * units + unit) * gpu.WIDTH + w]!);
       }
     }
-  }
-});
+    let greatest = gpu.cast(-Infinity);
+    gpu.unroll(gpu.TIMES * gpu.WIDTH);
+    for (let k = 0; k < gpu.TIMES * gpu.WIDTH; k++) greatest = Math.max(greatest, values[k]!);
+    greatest = gpu.greatest(greatest);
+    let sum = gpu.cast(0);
+    gpu.unroll(gpu.TIMES * gpu.WIDTH);
+    for (let k = 0; k < gpu.TIMES * gpu.WIDTH; k++) {
+      const power = Math.exp(values[k]! - greatest);
+      sum += power;
+      values[k] = gpu.LOGARITHM ? values[k]! - greatest : power;
+    }
+    sum = gpu.total(sum);
+    const last = gpu.LOGARITHM ? Math.log(sum) : 1 / sum;
+    gpu.unroll(gpu.TIMES);
+    for (let k = 0; k < gpu.TIMES; k++) {
+      const unit = t + k * gpu.THREADS;
+      if (row < rows && unit < units) {
+        gpu.unroll(gpu.WIDTH);
+        for (let w = 0; w < gpu.WIDTH; w++) {
+          const value = values[k * gpu.WIDTH + w]!;
+          out[(row * units + unit) * gpu.WIDTH + w] = gpu.LOGARITHM ? value - last : value * last;
+        }
+      }
+    }
+  },
+);
 
 /** Of rows that registers do not hold: they are read three times. */
-const reading = new KernelFamily('softmax_long', ({ out, x, units }: SoftmaxArgs, gpu: SoftmaxGpu) => {
-  const first = gpu.blockIdx.x * units;
-  let greatest = gpu.cast(-Infinity);
-  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) greatest = Math.max(greatest, gpu.cast(x[first + i]!));
-  greatest = gpu.greatest(greatest);
-  let sum = gpu.cast(0);
-  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) sum += Math.exp(gpu.cast(x[first + i]!) - greatest);
-  sum = gpu.total(sum);
-  const last = gpu.LOGARITHM ? Math.log(sum) : 1 / sum;
-  for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
-    const value = gpu.cast(x[first + i]!) - greatest;
-    out[first + i] = gpu.LOGARITHM ? value - last : Math.exp(value) * last;
-  }
-});
+const reading = new KernelFamily(
+  'softmax_long',
+  ({ out, x, units }: SoftmaxArgs, gpu: SoftmaxGpu) => {
+    const first = gpu.blockIdx.x * units;
+    let greatest = gpu.cast(-Infinity);
+    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS)
+      greatest = Math.max(greatest, gpu.cast(x[first + i]!));
+    greatest = gpu.greatest(greatest);
+    let sum = gpu.cast(0);
+    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS)
+      sum += Math.exp(gpu.cast(x[first + i]!) - greatest);
+    sum = gpu.total(sum);
+    const last = gpu.LOGARITHM ? Math.log(sum) : 1 / sum;
+    for (let i = gpu.threadIdx.x; i < units; i += gpu.THREADS) {
+      const value = gpu.cast(x[first + i]!) - greatest;
+      out[first + i] = gpu.LOGARITHM ? value - last : Math.exp(value) * last;
+    }
+  },
+);
 
-type OfRows = <D extends FloatName, S extends Shape>(x: OrOp<Tensor<D, S>>) => DeviceOp<Tensor<D, S>>;
+type OfRows = <D extends FloatName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+) => DeviceOp<Tensor<D, S>>;
 
 function softmaxes(name: string, LOGARITHM: boolean): OfRows {
   return ((given: unknown, more: unknown, further: unknown) => {
-    checkNoOptions(name, more, further, 'It is along the last axis: for another one give it x.transpose(axis, -1).');
+    checkNoOptions(
+      name,
+      more,
+      further,
+      'It is along the last axis: for another one give it x.transpose(axis, -1).',
+    );
     return operation(name, [given], ([x]) => {
       checkTensor(name, 'x', x);
       checkGroup(name, 'x', x, 'floats');
@@ -98,14 +114,28 @@ function softmaxes(name: string, LOGARITHM: boolean): OfRows {
         const rows = x.size / count;
         const accumulator = accumulatorOf(x.dtype);
         const long = count > longestRow(accumulator);
-        const plan = long ? longRowPlan(rows, count, accumulator) : rowPlan(rows, count, x.dtype.bytes, accumulator);
+        const plan = long
+          ? longRowPlan(rows, count, accumulator)
+          : rowPlan(rows, count, x.dtype.bytes, accumulator);
         const wide = isWide(x);
         const dtype: DTypeName = x.dtype.name;
-        const launch = (long ? reading : inRegisters).member(`${name}_${dtype}_${plan.key}${wide ? '_wide' : ''}`, () => {
-          const whole = wide ? i64 : i32;
-          return { signature: { out: output(x.dtype), x: input(x.dtype), rows: whole, units: whole }, uses: { LOGARITHM, ...plan.uses }, block: plan.block };
-        });
-        work.add(launch({ out, x: dense, rows, units: plan.units }, { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) }));
+        const launch = (long ? reading : inRegisters).member(
+          `${name}_${dtype}_${plan.key}${wide ? '_wide' : ''}`,
+          () => {
+            const whole = wide ? i64 : i32;
+            return {
+              signature: { out: output(x.dtype), x: input(x.dtype), rows: whole, units: whole },
+              uses: { LOGARITHM, ...plan.uses },
+              block: plan.block,
+            };
+          },
+        );
+        work.add(
+          launch(
+            { out, x: dense, rows, units: plan.units },
+            { grid: plan.grid, ...(wide ? { index: 'i64' } : {}) },
+          ),
+        );
         return out;
       };
     });
@@ -120,14 +150,17 @@ export function lastExtent(name: string, x: AnyTensor): number {
 }
 
 /**
- * exp(x) divided by its sum over the last axis, without overflow: a new contiguous tensor of x's shape and dtype. Computed in
- * f32, of f64 in f64, and rounded once. A row of up to 32768 elements (f64: 16384) is read once. For another axis: of
- * `x.transpose(axis, -1)`.
+ * exp(x) divided by its sum over the last axis, without overflow: a new contiguous tensor of x's
+ * shape and dtype. Computed in f32, of f64 in f64, and rounded once. A row of up to 32768 elements
+ * (f64: 16384) is read once. For another axis: of `x.transpose(axis, -1)`.
  *
- * @throws CudaArgumentError for another dtype than a float's, for a scalar; at the call, or when it is run where an operation
- * gives the operand
+ * @throws CudaArgumentError for another dtype than a float's, for a scalar; at the call, or when it
+ *   is run where an operation gives the operand
  */
 export const softmax = softmaxes('softmax', false);
 
-/** The logarithm of {@link softmax}, computed as x less the logarithm of the sum: small probabilities keep their digits. */
+/**
+ * The logarithm of {@link softmax}, computed as x less the logarithm of the sum: small
+ * probabilities keep their digits.
+ */
 export const logSoftmax = softmaxes('log_softmax', true);

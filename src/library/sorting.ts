@@ -41,19 +41,29 @@ const MOST_SELECTED = 256;
 
 /** Rows along the axis: a dense copy or view with that axis last. */
 function rowsAlong(work: Work, x: AnyTensor, axis: number): AnyTensor {
-  return work.dense(axis === x.rank - 1 ? x : x.transpose(axis, -1) as AnyTensor);
+  return work.dense(axis === x.rank - 1 ? x : (x.transpose(axis, -1) as AnyTensor));
 }
 
 /** Where rows are written that become a result with the axis in its place. */
-function resultOf(work: Work, out: AnyTensor, axis: number): { readonly rows: AnyTensor; readonly finish: () => void } {
+function resultOf(
+  work: Work,
+  out: AnyTensor,
+  axis: number,
+): { readonly rows: AnyTensor; readonly finish: () => void } {
   if (axis === out.rank - 1) return { rows: out, finish: () => undefined };
   const turned = out.transpose(axis, -1) as AnyTensor;
   const rows = work.temporary(out.dtype, [...turned.shape]) as unknown as AnyTensor;
-  return { rows, finish: () => { work.add(turned.copyFrom(rows)); } };
+  return {
+    rows,
+    finish: () => {
+      work.add(turned.copyFrom(rows));
+    },
+  };
 }
 
 function checkLength(name: string, x: AnyTensor, axis: number): void {
-  if (x.shape[axis]! >= 2 ** 31 - 1) throw invalid('x', `fewer than 2^31 - 1 elements along the axis, for ${name}(…)`, x);
+  if (x.shape[axis]! >= 2 ** 31 - 1)
+    throw invalid('x', `fewer than 2^31 - 1 elements along the axis, for ${name}(…)`, x);
 }
 
 function sorting(name: 'sort' | 'argSort', given: unknown, options: SortOptions): unknown {
@@ -73,10 +83,18 @@ function sorting(name: 'sort' | 'argSort', given: unknown, options: SortOptions)
       const count = x.shape[axis]!;
       const rows = x.size / count;
       const [elements, positions] = values ? [to, undefined] : [undefined, to];
-      if (count > LONGEST_SHORT_ROW) addRadixSort(work, from, rows, count, descending, elements, positions);
+      if (count > LONGEST_SHORT_ROW)
+        addRadixSort(work, from, rows, count, descending, elements, positions);
       else {
         addBlockSort(work, from, {
-          rows, count, sorted: count, part: count, keep: count, descending, ...(elements === undefined ? {} : { out: elements }), ...(positions === undefined ? {} : { positions }),
+          rows,
+          count,
+          sorted: count,
+          part: count,
+          keep: count,
+          descending,
+          ...(elements === undefined ? {} : { out: elements }),
+          ...(positions === undefined ? {} : { positions }),
         });
       }
       finish();
@@ -86,33 +104,46 @@ function sorting(name: 'sort' | 'argSort', given: unknown, options: SortOptions)
 }
 
 /**
- * The elements in order along an axis: a new contiguous tensor. The order of equal ones is kept, of -0 and +0 too; NaN comes last, in
- * either direction; false before true. Rows of up to 2048 elements are sorted in shared memory, longer ones by digits of 8 bits.
+ * The elements in order along an axis: a new contiguous tensor. The order of equal ones is kept, of
+ * -0 and +0 too; NaN comes last, in either direction; false before true. Rows of up to 2048
+ * elements are sorted in shared memory, longer ones by digits of 8 bits.
  *
- * @throws CudaArgumentError for an axis that there is not; at the call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for an axis that there is not; at the call, or when it is run where an
+ *   operation gives the operand
  */
-export function sort<D extends DTypeName, S extends Shape>(x: OrOp<Tensor<D, S>>, options: SortOptions = {}): DeviceOp<Tensor<D, S>> {
+export function sort<D extends DTypeName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+  options: SortOptions = {},
+): DeviceOp<Tensor<D, S>> {
   return sorting('sort', x, options) as never;
 }
 
 /**
- * Where the elements of {@link sort} come from: positions along the axis, i32, from 0 on; of equal elements the first one first. So
- * `gather(x, indices)` of a tensor with one axis is sorted.
+ * Where the elements of {@link sort} come from: positions along the axis, i32, from 0 on; of equal
+ * elements the first one first. So `gather(x, indices)` of a tensor with one axis is sorted.
  *
  * @throws CudaArgumentError as {@link sort}
  */
-export function argSort<D extends DTypeName, S extends Shape>(x: OrOp<Tensor<D, S>>, options: SortOptions = {}): DeviceOp<Tensor<'i32', S>> {
+export function argSort<D extends DTypeName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+  options: SortOptions = {},
+): DeviceOp<Tensor<'i32', S>> {
   return sorting('argSort', x, options) as never;
 }
 
 /**
- * The greatest `k` elements along an axis, or the least, in order, and where they lie: new contiguous tensors with `k` elements along
- * it, both their receiver's to close. Of equal elements those with the lowest index are taken, and come first; NaN is taken last.
+ * The greatest `k` elements along an axis, or the least, in order, and where they lie: new
+ * contiguous tensors with `k` elements along it, both their receiver's to close. Of equal elements
+ * those with the lowest index are taken, and come first; NaN is taken last.
  *
- * @throws CudaArgumentError for more elements than there are, an axis that there is not; at the call, or when it is run where an
- * operation gives the operand
+ * @throws CudaArgumentError for more elements than there are, an axis that there is not; at the
+ *   call, or when it is run where an operation gives the operand
  */
-export function topK<D extends DTypeName>(x: OrOp<Tensor<D>>, k: number, options: TopKOptions = {}): DeviceOp<TopK<D> & Closing> {
+export function topK<D extends DTypeName>(
+  x: OrOp<Tensor<D>>,
+  k: number,
+  options: TopKOptions = {},
+): DeviceOp<TopK<D> & Closing> {
   checkInteger('k', k, 0, 2 ** 31 - 2, 'elements');
   checkOptions('options', options, ['axis', 'largest']);
   const { axis: wanted = -1, largest = true } = options;
@@ -122,19 +153,35 @@ export function topK<D extends DTypeName>(x: OrOp<Tensor<D>>, k: number, options
     const axis = checkAxis('options.axis', wanted, given.rank);
     checkLength('topK', given, axis);
     const count = given.shape[axis]!;
-    if (k > count) throw invalid('k', `at most ${count}, the elements along axis ${axis}, for topK(…)`, k);
+    if (k > count)
+      throw invalid('k', `at most ${count}, the elements along axis ${axis}, for topK(…)`, k);
     return (work) => {
       const shape = given.shape.map((extent, each) => (each === axis ? k : extent));
       const values = work.result(given.dtype, shape) as unknown as AnyTensor;
       const indices = work.result(i32, shape) as unknown as AnyTensor;
       const result = new Results(['values', 'indices'], [values, indices]);
-      if (values.size > 0) addTopK(work, rowsAlong(work, given, axis), k, largest, resultOf(work, values, axis), resultOf(work, indices, axis));
+      if (values.size > 0)
+        addTopK(
+          work,
+          rowsAlong(work, given, axis),
+          k,
+          largest,
+          resultOf(work, values, axis),
+          resultOf(work, indices, axis),
+        );
       return result;
     };
   }) as never;
 }
 
-function addTopK(work: Work, x: AnyTensor, k: number, descending: boolean, values: ReturnType<typeof resultOf>, indices: ReturnType<typeof resultOf>): void {
+function addTopK(
+  work: Work,
+  x: AnyTensor,
+  k: number,
+  descending: boolean,
+  values: ReturnType<typeof resultOf>,
+  indices: ReturnType<typeof resultOf>,
+): void {
   const count = x.shape.at(-1)!;
   const rows = x.size / count;
   let sorted = count;
@@ -152,12 +199,31 @@ function addTopK(work: Work, x: AnyTensor, k: number, descending: boolean, value
     const parts = Math.ceil(sorted / PART);
     const left = (parts - 1) * k + Math.min(k, sorted - (parts - 1) * PART);
     const positions = work.temporary(i32, [rows, left]) as unknown as AnyTensor;
-    addBlockSort(work, x, { rows, count, sorted, part: PART, keep: k, descending, positions, ...(from === undefined ? {} : { from }) });
+    addBlockSort(work, x, {
+      rows,
+      count,
+      sorted,
+      part: PART,
+      keep: k,
+      descending,
+      positions,
+      ...(from === undefined ? {} : { from }),
+    });
     [from, sorted] = [positions, left];
   }
   // What is in order already keeps it, part by part.
   const part = Math.min(sorted, PART);
-  addBlockSort(work, x, { rows, count, sorted, part, keep: Math.min(k, part), descending, out: values.rows, positions: indices.rows, ...(from === undefined ? {} : { from }) });
+  addBlockSort(work, x, {
+    rows,
+    count,
+    sorted,
+    part,
+    keep: Math.min(k, part),
+    descending,
+    out: values.rows,
+    positions: indices.rows,
+    ...(from === undefined ? {} : { from }),
+  });
   values.finish();
   indices.finish();
 }

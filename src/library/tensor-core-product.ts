@@ -1,8 +1,9 @@
 /**
- * Products of matrices of f16 and bf16 on the tensor cores, summed in f32. A block computes a tile of the result: tiles of both
- * factors come to shared memory by asynchronous copies, several steps of the common dimension ahead; each warp reads its fragments
- * of the next 16 of them while it multiplies those of the last. Factors may lie by rows or by columns: where the
- * common dimension is not the inner one, fragments are transposed as they are read.
+ * Products of matrices of f16 and bf16 on the tensor cores, summed in f32. A block computes a tile
+ * of the result: tiles of both factors come to shared memory by asynchronous copies, several steps
+ * of the common dimension ahead; each warp reads its fragments of the next 16 of them while it
+ * multiplies those of the last. Factors may lie by rows or by columns: where the common dimension
+ * is not the inner one, fragments are transposed as they are read.
  */
 import { i32, i64 } from '../core/index.js';
 import type { DType } from '../core/index.js';
@@ -11,7 +12,9 @@ import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 
-/** How a product is cut. Lengths in elements; all are powers of two, tiles of at least 32 each way. */
+/**
+ * How a product is cut. Lengths in elements; all are powers of two, tiles of at least 32 each way.
+ */
 export interface TilePlan {
   /** Of the result, for each block. */
   readonly rows: number;
@@ -23,7 +26,10 @@ export interface TilePlan {
   /** Of the result, for each warp: multiples of 16. */
   readonly warpRows: number;
   readonly warpColumns: number;
-  /** Rows of tiles that blocks which run together work on, so that what they read is in the second-level cache. */
+  /**
+   * Rows of tiles that blocks which run together work on, so that what they read is in the
+   * second-level cache.
+   */
   readonly group: number;
 }
 
@@ -57,10 +63,11 @@ export interface TensorCoreForm {
 type Fragments = KernelArray<KernelArray<KernelArray<number>>>;
 
 /**
- * Where a run of 8 elements of a row of `runs` lies in it: exchanged so that runs of one number of eight rows in a row lie in
- * different banks. Rows of four runs take half of all banks.
+ * Where a run of 8 elements of a row of `runs` lies in it: exchanged so that runs of one number of
+ * eight rows in a row lie in different banks. Rows of four runs take half of all banks.
  */
-const exchanged = (run: number, row: number, runs: number): number => run ^ (runs === 4 ? (row >> 1) & 3 : row & 7);
+const exchanged = (run: number, row: number, runs: number): number =>
+  run ^ (runs === 4 ? (row >> 1) & 3 : row & 7);
 
 interface Exchanging {
   exchanged(run: number, row: number, runs: number): number;
@@ -75,10 +82,22 @@ interface TileUses extends Exchanging {
 }
 
 /**
- * Begins to copy a tile of one factor: EXTENT rows (of b: columns) by DEPTH. In shared memory it lies as in the factor, by runs of 8
- * elements (16 bytes) that are exchanged within each row, since ldmatrix reads one run of eight rows at once.
+ * Begins to copy a tile of one factor: EXTENT rows (of b: columns) by DEPTH. In shared memory it
+ * lies as in the factor, by runs of 8 elements (16 bytes) that are exchanged within each row, since
+ * ldmatrix reads one run of eight rows at once.
  */
-const copyTile = (tiles: KernelArray<number>, to: number, x: Input, first: number, stride: number, from: number, extent: number, at: number, depth: number, gpu: Gpu & TileUses): void => {
+const copyTile = (
+  tiles: KernelArray<number>,
+  to: number,
+  x: Input,
+  first: number,
+  stride: number,
+  from: number,
+  extent: number,
+  at: number,
+  depth: number,
+  gpu: Gpu & TileUses,
+): void => {
   const { BY_DEPTH, EXTENT, DEPTH, THREADS, EDGES } = gpu;
   const t = gpu.threadIdx.x;
   const inner = BY_DEPTH ? DEPTH : EXTENT;
@@ -86,7 +105,7 @@ const copyTile = (tiles: KernelArray<number>, to: number, x: Input, first: numbe
   const rowsAtOnce = THREADS / runs;
   const run = t % runs;
   const row = t / runs;
-  for (let i = 0; i < EXTENT * DEPTH / 8 / THREADS; i++) {
+  for (let i = 0; i < (EXTENT * DEPTH) / 8 / THREADS; i++) {
     const line = row + i * rowsAtOnce;
     // Of rows that are a multiple of 8 apart the exchange is the same.
     const like = rowsAtOnce % 8 === 0 ? row : line;
@@ -94,11 +113,13 @@ const copyTile = (tiles: KernelArray<number>, to: number, x: Input, first: numbe
     const place = to + swapped * 8 + row * inner + i * rowsAtOnce * inner;
     if (BY_DEPTH) {
       const index = first + (from + line) * stride + run * 8 + at;
-      if (EDGES) gpu.async.copy(tiles, place, x, index, 8, from + line < extent ? depth - at - run * 8 : 0);
+      if (EDGES)
+        gpu.async.copy(tiles, place, x, index, 8, from + line < extent ? depth - at - run * 8 : 0);
       else gpu.async.copy(tiles, place, x, index, 8, at < depth ? 8 : 0);
     } else {
       const index = first + from + run * 8 + (at + line) * stride;
-      if (EDGES) gpu.async.copy(tiles, place, x, index, 8, at + line < depth ? extent - from - run * 8 : 0);
+      if (EDGES)
+        gpu.async.copy(tiles, place, x, index, 8, at + line < depth ? extent - from - run * 8 : 0);
       else gpu.async.copy(tiles, place, x, index, 8, at < depth ? 8 : 0);
     }
   }
@@ -113,35 +134,67 @@ interface FragmentUses extends Exchanging {
 }
 
 /** A warp's fragments of a, from row `first` of the tile on, of 16 of the common dimension. */
-const loadLeft = (fragments: Fragments, buffer: number, tiles: KernelArray<number>, tile: number, first: number, step: number, gpu: Gpu & FragmentUses): void => {
+const loadLeft = (
+  fragments: Fragments,
+  buffer: number,
+  tiles: KernelArray<number>,
+  tile: number,
+  first: number,
+  step: number,
+  gpu: Gpu & FragmentUses,
+): void => {
   const { BY_DEPTH, EXTENT, DEPTH, COUNT } = gpu;
   const { lane } = gpu;
   for (let i = 0; i < COUNT; i++) {
     if (BY_DEPTH) {
       const row = lane & 15;
       const run = gpu.exchanged(step * 2 + (lane >> 4), row, DEPTH / 8);
-      gpu.warp.loadMatrices(fragments[buffer]![i]!, tiles, tile + ((first + row) * DEPTH + run * 8) + i * 16 * DEPTH);
+      gpu.warp.loadMatrices(
+        fragments[buffer]![i]!,
+        tiles,
+        tile + ((first + row) * DEPTH + run * 8) + i * 16 * DEPTH,
+      );
     } else {
       const row = (lane & 7) + (lane >> 4) * 8;
       const run = gpu.exchanged((first + i * 16) / 8 + ((lane >> 3) & 1), row, EXTENT / 8);
-      gpu.warp.loadMatricesTransposed(fragments[buffer]![i]!, tiles, tile + (row * EXTENT + run * 8) + step * 16 * EXTENT);
+      gpu.warp.loadMatricesTransposed(
+        fragments[buffer]![i]!,
+        tiles,
+        tile + (row * EXTENT + run * 8) + step * 16 * EXTENT,
+      );
     }
   }
 };
 
 /** A warp's fragments of b, two for each 16 columns from column `first` of the tile on. */
-const loadRight = (fragments: Fragments, buffer: number, tiles: KernelArray<number>, tile: number, first: number, step: number, gpu: Gpu & FragmentUses): void => {
+const loadRight = (
+  fragments: Fragments,
+  buffer: number,
+  tiles: KernelArray<number>,
+  tile: number,
+  first: number,
+  step: number,
+  gpu: Gpu & FragmentUses,
+): void => {
   const { BY_DEPTH, EXTENT, DEPTH, COUNT } = gpu;
   const { lane } = gpu;
   for (let i = 0; i < COUNT; i++) {
     if (BY_DEPTH) {
       const column = (lane & 7) + (lane >> 4) * 8;
       const run = gpu.exchanged(step * 2 + ((lane >> 3) & 1), column, DEPTH / 8);
-      gpu.warp.loadMatrices(fragments[buffer * COUNT + i]!, tiles, tile + ((first + column) * DEPTH + run * 8) + i * 16 * DEPTH);
+      gpu.warp.loadMatrices(
+        fragments[buffer * COUNT + i]!,
+        tiles,
+        tile + ((first + column) * DEPTH + run * 8) + i * 16 * DEPTH,
+      );
     } else {
       const row = lane & 15;
       const run = gpu.exchanged((first + i * 16) / 8 + (lane >> 4), row, EXTENT / 8);
-      gpu.warp.loadMatricesTransposed(fragments[buffer * COUNT + i]!, tiles, tile + (row * EXTENT + run * 8) + step * 16 * EXTENT);
+      gpu.warp.loadMatricesTransposed(
+        fragments[buffer * COUNT + i]!,
+        tiles,
+        tile + (row * EXTENT + run * 8) + step * 16 * EXTENT,
+      );
     }
   }
 };
@@ -184,148 +237,284 @@ interface ProductGpu extends Gpu {
   left(): Fragments;
   right(): Fragments;
   sums(): Fragments;
-  copyLeft(tiles: KernelArray<number>, to: number, x: Input, first: number, stride: number, from: number, extent: number, at: number, depth: number): void;
-  copyRight(tiles: KernelArray<number>, to: number, x: Input, first: number, stride: number, from: number, extent: number, at: number, depth: number): void;
-  loadLeft(fragments: Fragments, buffer: number, tiles: KernelArray<number>, tile: number, first: number, step: number): void;
-  loadRight(fragments: Fragments, buffer: number, tiles: KernelArray<number>, tile: number, first: number, step: number): void;
+  copyLeft(
+    tiles: KernelArray<number>,
+    to: number,
+    x: Input,
+    first: number,
+    stride: number,
+    from: number,
+    extent: number,
+    at: number,
+    depth: number,
+  ): void;
+  copyRight(
+    tiles: KernelArray<number>,
+    to: number,
+    x: Input,
+    first: number,
+    stride: number,
+    from: number,
+    extent: number,
+    at: number,
+    depth: number,
+  ): void;
+  loadLeft(
+    fragments: Fragments,
+    buffer: number,
+    tiles: KernelArray<number>,
+    tile: number,
+    first: number,
+    step: number,
+  ): void;
+  loadRight(
+    fragments: Fragments,
+    buffer: number,
+    tiles: KernelArray<number>,
+    tile: number,
+    first: number,
+    step: number,
+  ): void;
 }
 
-const products = new KernelFamily('tensor_core_product', ({ out, a, b, m, n, k, strideA, strideB, pitch, down, across, inner, outerA, innerA, outerB, innerB }: Args, gpu: ProductGpu) => {
-  const { ROWS, COLUMNS, DEPTH, STAGES, WARP_ROWS, WARP_COLUMNS, GROUP, EDGES, PAIRS } = gpu;
-  const tiles = gpu.tiles();
-  const left = gpu.left();
-  const right = gpu.right();
-  const sums = gpu.sums();
+const products = new KernelFamily(
+  'tensor_core_product',
+  (
+    {
+      out,
+      a,
+      b,
+      m,
+      n,
+      k,
+      strideA,
+      strideB,
+      pitch,
+      down,
+      across,
+      inner,
+      outerA,
+      innerA,
+      outerB,
+      innerB,
+    }: Args,
+    gpu: ProductGpu,
+  ) => {
+    const { ROWS, COLUMNS, DEPTH, STAGES, WARP_ROWS, WARP_COLUMNS, GROUP, EDGES, PAIRS } = gpu;
+    const tiles = gpu.tiles();
+    const left = gpu.left();
+    const right = gpu.right();
+    const sums = gpu.sums();
 
-  // Which matrices, and which tile of the result: GROUP rows of tiles are gone through column by column.
-  const matrix = gpu.blockIdx.x / (down * across);
-  const number = gpu.blockIdx.x % (down * across);
-  const firstDown = number / (GROUP * across) * GROUP;
-  const rowsHere = Math.min(down - firstDown, GROUP);
-  const within = number % (GROUP * across);
-  const top = (firstDown + within % rowsHere) * ROWS;
-  const side = within / rowsHere * COLUMNS;
-  const firstA = matrix / inner * outerA + matrix % inner * innerA;
-  const firstB = matrix / inner * outerB + matrix % inner * innerB;
+    // Which matrices, and which tile of the result: GROUP rows of tiles are gone through column by
+    // column.
+    const matrix = gpu.blockIdx.x / (down * across);
+    const number = gpu.blockIdx.x % (down * across);
+    const firstDown = (number / (GROUP * across)) * GROUP;
+    const rowsHere = Math.min(down - firstDown, GROUP);
+    const within = number % (GROUP * across);
+    const top = (firstDown + (within % rowsHere)) * ROWS;
+    const side = (within / rowsHere) * COLUMNS;
+    const firstA = (matrix / inner) * outerA + (matrix % inner) * innerA;
+    const firstB = (matrix / inner) * outerB + (matrix % inner) * innerB;
 
-  const warpTop = gpu.warpIdx / (COLUMNS / WARP_COLUMNS) * WARP_ROWS;
-  const warpSide = gpu.warpIdx % (COLUMNS / WARP_COLUMNS) * WARP_COLUMNS;
+    const warpTop = (gpu.warpIdx / (COLUMNS / WARP_COLUMNS)) * WARP_ROWS;
+    const warpSide = (gpu.warpIdx % (COLUMNS / WARP_COLUMNS)) * WARP_COLUMNS;
 
-  let ahead = 0;
-  gpu.unroll();
-  for (let stage = 0; stage < STAGES - 1; stage++) {
-    gpu.copyLeft(tiles, stage * (ROWS + COLUMNS) * DEPTH, a, firstA, strideA, top, m, ahead, k);
-    gpu.copyRight(tiles, stage * (ROWS + COLUMNS) * DEPTH + ROWS * DEPTH, b, firstB, strideB, side, n, ahead, k);
-    gpu.async.commit();
-    ahead += DEPTH;
-  }
-  gpu.async.wait(STAGES - 2);
-  gpu.block.sync();
-  gpu.loadLeft(left, 0, tiles, 0, warpTop, 0);
-  gpu.loadRight(right, 0, tiles, ROWS * DEPTH, warpSide, 0);
-
-  let reading = 0;
-  let writing = (STAGES - 1) * (ROWS + COLUMNS) * DEPTH;
-  gpu.unroll(1);
-  for (let at = 0; at < k; at += DEPTH) {
+    let ahead = 0;
     gpu.unroll();
-    for (let step = 0; step < DEPTH / 16; step++) {
-      if (step === DEPTH / 16 - 1) {
-        gpu.async.wait(STAGES - 2);
-        gpu.block.sync();
-        reading = reading === (STAGES - 1) * (ROWS + COLUMNS) * DEPTH ? 0 : reading + (ROWS + COLUMNS) * DEPTH;
-      }
-      gpu.loadLeft(left, (step + 1) % 2, tiles, reading, warpTop, (step + 1) % (DEPTH / 16));
-      gpu.loadRight(right, (step + 1) % 2, tiles, reading + ROWS * DEPTH, warpSide, (step + 1) % (DEPTH / 16));
-      if (step === 0) {
-        // Zeros behind the end: each step waits for as many groups.
-        gpu.copyLeft(tiles, writing, a, firstA, strideA, top, m, ahead, k);
-        gpu.copyRight(tiles, writing + ROWS * DEPTH, b, firstB, strideB, side, n, ahead, k);
-        gpu.async.commit();
-        ahead += DEPTH;
-        writing = writing === (STAGES - 1) * (ROWS + COLUMNS) * DEPTH ? 0 : writing + (ROWS + COLUMNS) * DEPTH;
-      }
-      gpu.unroll();
-      for (let i = 0; i < WARP_ROWS / 16; i++) {
-        gpu.unroll();
-        for (let j = 0; j < WARP_COLUMNS / 8; j++) {
-          // To and fro: of two products in a row one factor stays.
-          const column = i % 2 === 0 ? j : WARP_COLUMNS / 8 - 1 - j;
-          gpu.warp.mma(sums[i]![column]!, left[step % 2]![i]!, right[step % 2 * (WARP_COLUMNS / 16) + column / 2]![column % 2]!);
-        }
-      }
+    for (let stage = 0; stage < STAGES - 1; stage++) {
+      gpu.copyLeft(tiles, stage * (ROWS + COLUMNS) * DEPTH, a, firstA, strideA, top, m, ahead, k);
+      gpu.copyRight(
+        tiles,
+        stage * (ROWS + COLUMNS) * DEPTH + ROWS * DEPTH,
+        b,
+        firstB,
+        strideB,
+        side,
+        n,
+        ahead,
+        k,
+      );
+      gpu.async.commit();
+      ahead += DEPTH;
     }
-  }
+    gpu.async.wait(STAGES - 2);
+    gpu.block.sync();
+    gpu.loadLeft(left, 0, tiles, 0, warpTop, 0);
+    gpu.loadRight(right, 0, tiles, ROWS * DEPTH, warpSide, 0);
 
-  const row = top + warpTop + gpu.lane / 4;
-  const column = side + warpSide + gpu.lane % 4 * 2;
-  gpu.unroll();
-  for (let i = 0; i < WARP_ROWS / 16; i++) {
-    gpu.unroll();
-    for (let half = 0; half < 2; half++) {
-      const line = row + i * 16 + half * 8;
+    let reading = 0;
+    let writing = (STAGES - 1) * (ROWS + COLUMNS) * DEPTH;
+    gpu.unroll(1);
+    for (let at = 0; at < k; at += DEPTH) {
       gpu.unroll();
-      for (let j = 0; j < WARP_COLUMNS / 8; j++) {
-        if (!EDGES || (line < m && column + j * 8 < n)) {
-          if (PAIRS) {
-            const pair = (matrix * (m * pitch) + line * pitch + column / 2 + j * 4) * 2;
-            out[pair] = sums[i]![j]![half * 2]!;
-            out[pair + 1] = sums[i]![j]![half * 2 + 1]!;
-          } else {
-            const place = matrix * (m * pitch) + line * pitch + column + j * 8;
-            out[place] = sums[i]![j]![half * 2]!;
-            if (column + j * 8 + 1 < n) out[place + 1] = sums[i]![j]![half * 2 + 1]!;
+      for (let step = 0; step < DEPTH / 16; step++) {
+        if (step === DEPTH / 16 - 1) {
+          gpu.async.wait(STAGES - 2);
+          gpu.block.sync();
+          reading =
+            reading === (STAGES - 1) * (ROWS + COLUMNS) * DEPTH
+              ? 0
+              : reading + (ROWS + COLUMNS) * DEPTH;
+        }
+        gpu.loadLeft(left, (step + 1) % 2, tiles, reading, warpTop, (step + 1) % (DEPTH / 16));
+        gpu.loadRight(
+          right,
+          (step + 1) % 2,
+          tiles,
+          reading + ROWS * DEPTH,
+          warpSide,
+          (step + 1) % (DEPTH / 16),
+        );
+        if (step === 0) {
+          // Zeros behind the end: each step waits for as many groups.
+          gpu.copyLeft(tiles, writing, a, firstA, strideA, top, m, ahead, k);
+          gpu.copyRight(tiles, writing + ROWS * DEPTH, b, firstB, strideB, side, n, ahead, k);
+          gpu.async.commit();
+          ahead += DEPTH;
+          writing =
+            writing === (STAGES - 1) * (ROWS + COLUMNS) * DEPTH
+              ? 0
+              : writing + (ROWS + COLUMNS) * DEPTH;
+        }
+        gpu.unroll();
+        for (let i = 0; i < WARP_ROWS / 16; i++) {
+          gpu.unroll();
+          for (let j = 0; j < WARP_COLUMNS / 8; j++) {
+            // To and fro: of two products in a row one factor stays.
+            const column = i % 2 === 0 ? j : WARP_COLUMNS / 8 - 1 - j;
+            gpu.warp.mma(
+              sums[i]![column]!,
+              left[step % 2]![i]!,
+              right[(step % 2) * (WARP_COLUMNS / 16) + column / 2]![column % 2]!,
+            );
           }
         }
       }
     }
-  }
-});
+
+    const row = top + warpTop + gpu.lane / 4;
+    const column = side + warpSide + (gpu.lane % 4) * 2;
+    gpu.unroll();
+    for (let i = 0; i < WARP_ROWS / 16; i++) {
+      gpu.unroll();
+      for (let half = 0; half < 2; half++) {
+        const line = row + i * 16 + half * 8;
+        gpu.unroll();
+        for (let j = 0; j < WARP_COLUMNS / 8; j++) {
+          if (!EDGES || (line < m && column + j * 8 < n)) {
+            if (PAIRS) {
+              const pair = (matrix * (m * pitch) + line * pitch + column / 2 + j * 4) * 2;
+              out[pair] = sums[i]![j]![half * 2]!;
+              out[pair + 1] = sums[i]![j]![half * 2 + 1]!;
+            } else {
+              const place = matrix * (m * pitch) + line * pitch + column + j * 8;
+              out[place] = sums[i]![j]![half * 2]!;
+              if (column + j * 8 + 1 < n) out[place + 1] = sums[i]![j]![half * 2 + 1]!;
+            }
+          }
+        }
+      }
+    }
+  },
+);
 
 const ARRAYS = {
   f16: {
     tiles: (gpu: Gpu): KernelArray<number> => gpu.dynamicShared.f16(),
     local: (A: number, B: number, C: number): DeviceFunction => {
       const uses = { A, B, C };
-      return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f16(gpu.A, gpu.B, gpu.C), { uses }) as DeviceFunction;
+      return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f16(gpu.A, gpu.B, gpu.C), {
+        uses,
+      }) as DeviceFunction;
     },
   },
   bf16: {
     tiles: (gpu: Gpu): KernelArray<number> => gpu.dynamicShared.bf16(),
     local: (A: number, B: number, C: number): DeviceFunction => {
       const uses = { A, B, C };
-      return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.bf16(gpu.A, gpu.B, gpu.C), { uses }) as DeviceFunction;
+      return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.bf16(gpu.A, gpu.B, gpu.C), {
+        uses,
+      }) as DeviceFunction;
     },
   },
 } as const;
 
 const sumsOf = (A: number, B: number): DeviceFunction => {
   const uses = { A, B };
-  return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f32(gpu.A, gpu.B, 4), { uses }) as DeviceFunction;
+  return deviceFunction((gpu: GpuWith<typeof uses>) => gpu.local.f32(gpu.A, gpu.B, 4), {
+    uses,
+  }) as DeviceFunction;
 };
 
 /** The kernel for a form. Scalars are i32, where `wide` i64. */
-export function tensorCoreProduct({ plan, dtype, out, leftByDepth, rightByDepth, edges, pairs, wide }: TensorCoreForm): Launchable {
+export function tensorCoreProduct({
+  plan,
+  dtype,
+  out,
+  leftByDepth,
+  rightByDepth,
+  edges,
+  pairs,
+  wide,
+}: TensorCoreForm): Launchable {
   const { rows, columns, depth, stages, warpRows, warpColumns, group } = plan;
   const flags = `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${edges ? '_edges' : ''}${pairs ? '' : '_odd'}${wide ? '_wide' : ''}`;
-  return products.member(`${dtype.name}_${out.name}_${rows}x${columns}x${depth}_${stages}_${warpRows}x${warpColumns}_${group}_${flags}`, () => {
-    const threads = threadsOf(plan);
-    const whole = wide ? i64 : i32;
-    const arrays = ARRAYS[dtype.name as 'f16'];
-    const tile = (BY_DEPTH: boolean, EXTENT: number) => deviceFunction(copyTile as never, { uses: { BY_DEPTH, EXTENT, DEPTH: depth, THREADS: threads, EDGES: edges, exchanged } }) as DeviceFunction;
-    const fragments = (load: unknown, BY_DEPTH: boolean, EXTENT: number, COUNT: number) => deviceFunction(load as never, { uses: { BY_DEPTH, EXTENT, DEPTH: depth, COUNT, exchanged } }) as DeviceFunction;
-    return {
-      signature: {
-        out: output(out), a: input(dtype), b: input(dtype), m: i32, n: i32, k: i32, strideA: whole, strideB: whole, down: i32, across: i32, pitch: whole,
-        inner: i32, outerA: whole, innerA: whole, outerB: whole, innerB: whole,
-      },
-      uses: {
-        ROWS: rows, COLUMNS: columns, DEPTH: depth, STAGES: stages, WARP_ROWS: warpRows, WARP_COLUMNS: warpColumns, GROUP: group, EDGES: edges, PAIRS: pairs,
-        tiles: arrays.tiles, left: arrays.local(2, warpRows / 16, 8), right: arrays.local(warpColumns / 8, 2, 4), sums: sumsOf(warpRows / 16, warpColumns / 8),
-        copyLeft: tile(leftByDepth, rows), copyRight: tile(rightByDepth, columns),
-        loadLeft: fragments(loadLeft, leftByDepth, rows, warpRows / 16), loadRight: fragments(loadRight, rightByDepth, columns, warpColumns / 16),
-      },
-      block: threads,
-    };
-  });
+  return products.member(
+    `${dtype.name}_${out.name}_${rows}x${columns}x${depth}_${stages}_${warpRows}x${warpColumns}_${group}_${flags}`,
+    () => {
+      const threads = threadsOf(plan);
+      const whole = wide ? i64 : i32;
+      const arrays = ARRAYS[dtype.name as 'f16'];
+      const tile = (BY_DEPTH: boolean, EXTENT: number) =>
+        deviceFunction(copyTile as never, {
+          uses: { BY_DEPTH, EXTENT, DEPTH: depth, THREADS: threads, EDGES: edges, exchanged },
+        }) as DeviceFunction;
+      const fragments = (load: unknown, BY_DEPTH: boolean, EXTENT: number, COUNT: number) =>
+        deviceFunction(load as never, {
+          uses: { BY_DEPTH, EXTENT, DEPTH: depth, COUNT, exchanged },
+        }) as DeviceFunction;
+      return {
+        signature: {
+          out: output(out),
+          a: input(dtype),
+          b: input(dtype),
+          m: i32,
+          n: i32,
+          k: i32,
+          strideA: whole,
+          strideB: whole,
+          down: i32,
+          across: i32,
+          pitch: whole,
+          inner: i32,
+          outerA: whole,
+          innerA: whole,
+          outerB: whole,
+          innerB: whole,
+        },
+        uses: {
+          ROWS: rows,
+          COLUMNS: columns,
+          DEPTH: depth,
+          STAGES: stages,
+          WARP_ROWS: warpRows,
+          WARP_COLUMNS: warpColumns,
+          GROUP: group,
+          EDGES: edges,
+          PAIRS: pairs,
+          tiles: arrays.tiles,
+          left: arrays.local(2, warpRows / 16, 8),
+          right: arrays.local(warpColumns / 8, 2, 4),
+          sums: sumsOf(warpRows / 16, warpColumns / 8),
+          copyLeft: tile(leftByDepth, rows),
+          copyRight: tile(rightByDepth, columns),
+          loadLeft: fragments(loadLeft, leftByDepth, rows, warpRows / 16),
+          loadRight: fragments(loadRight, rightByDepth, columns, warpColumns / 16),
+        },
+        block: threads,
+      };
+    },
+  );
 }

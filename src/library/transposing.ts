@@ -1,4 +1,6 @@
-/** Transposed copies of matrices, by tiles: read and written along rows, turned in shared memory. */
+/**
+ * Transposed copies of matrices, by tiles: read and written along rows, turned in shared memory.
+ */
 import { i32, i64 } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
@@ -11,7 +13,10 @@ import { checkNoOptions, checkTensor, operation } from './operation.js';
 import { isWide } from './reduction-kernels.js';
 import { wordOf, words } from './words.js';
 
-/** Rows and columns of a tile, which a block turns: 16 elements in a thread, all of them read before the first is needed. */
+/**
+ * Rows and columns of a tile, which a block turns: 16 elements in a thread, all of them read before
+ * the first is needed.
+ */
 const TILE = 64;
 const BLOCK = 256;
 /** Elements of an access, where rows begin at multiples of as many. */
@@ -41,67 +46,92 @@ interface TransposeArgs {
   readonly unitsOut: number;
 }
 
-const transposes = new KernelFamily('transpose', ({ out, x, rows, columns, across, down, unitsIn, unitsOut }: TransposeArgs, gpu: TransposeGpu) => {
-  const tile = gpu.tile();
-  const values = gpu.values();
-  const t = gpu.threadIdx.x;
-  const at = gpu.blockIdx.x % (across * down);
-  const matrix = gpu.blockIdx.x / (across * down);
-  const left = (at % across) * 64;
-  const top = (at / across) * 64;
-  const column = t % (64 / gpu.IN);
-  const row = t / (64 / gpu.IN);
-  // What lies beyond the edge is read from it, and not written: no access waits for a comparison.
-  const unit = Math.min(left / gpu.IN + column, unitsIn - 1);
-  gpu.unroll(16);
-  for (let p = 0; p < 16 / gpu.IN; p++) {
-    const from = Math.min(top + row + p * 4 * gpu.IN, rows - 1);
-    for (let k = 0; k < gpu.IN; k++) values[p * gpu.IN + k] = x[((matrix * rows + from) * unitsIn + unit) * gpu.IN + k]!;
-  }
-  gpu.unroll(16);
-  for (let p = 0; p < 16 / gpu.IN; p++) {
-    for (let k = 0; k < gpu.IN; k++) tile[row + p * 4 * gpu.IN]![column * gpu.IN + k] = values[p * gpu.IN + k]!;
-  }
-  gpu.block.sync();
-  const below = t % (64 / gpu.OUT);
-  const beside = t / (64 / gpu.OUT);
-  gpu.unroll(16);
-  for (let p = 0; p < 16 / gpu.OUT; p++) {
-    const to = beside + p * 4 * gpu.OUT;
-    for (let k = 0; k < gpu.OUT; k++) values[p * gpu.OUT + k] = tile[below * gpu.OUT + k]![to]!;
-  }
-  gpu.unroll(16);
-  for (let p = 0; p < 16 / gpu.OUT; p++) {
-    const to = left + beside + p * 4 * gpu.OUT;
-    if (to < columns && top / gpu.OUT + below < unitsOut) {
-      for (let k = 0; k < gpu.OUT; k++) out[((matrix * columns + to) * unitsOut + top / gpu.OUT + below) * gpu.OUT + k] = values[p * gpu.OUT + k]!;
+const transposes = new KernelFamily(
+  'transpose',
+  (
+    { out, x, rows, columns, across, down, unitsIn, unitsOut }: TransposeArgs,
+    gpu: TransposeGpu,
+  ) => {
+    const tile = gpu.tile();
+    const values = gpu.values();
+    const t = gpu.threadIdx.x;
+    const at = gpu.blockIdx.x % (across * down);
+    const matrix = gpu.blockIdx.x / (across * down);
+    const left = (at % across) * 64;
+    const top = (at / across) * 64;
+    const column = t % (64 / gpu.IN);
+    const row = t / (64 / gpu.IN);
+    // What lies beyond the edge is read from it, and not written: no access waits for a comparison.
+    const unit = Math.min(left / gpu.IN + column, unitsIn - 1);
+    gpu.unroll(16);
+    for (let p = 0; p < 16 / gpu.IN; p++) {
+      const from = Math.min(top + row + p * 4 * gpu.IN, rows - 1);
+      for (let k = 0; k < gpu.IN; k++)
+        values[p * gpu.IN + k] = x[((matrix * rows + from) * unitsIn + unit) * gpu.IN + k]!;
     }
-  }
-});
+    gpu.unroll(16);
+    for (let p = 0; p < 16 / gpu.IN; p++) {
+      for (let k = 0; k < gpu.IN; k++)
+        tile[row + p * 4 * gpu.IN]![column * gpu.IN + k] = values[p * gpu.IN + k]!;
+    }
+    gpu.block.sync();
+    const below = t % (64 / gpu.OUT);
+    const beside = t / (64 / gpu.OUT);
+    gpu.unroll(16);
+    for (let p = 0; p < 16 / gpu.OUT; p++) {
+      const to = beside + p * 4 * gpu.OUT;
+      for (let k = 0; k < gpu.OUT; k++) values[p * gpu.OUT + k] = tile[below * gpu.OUT + k]![to]!;
+    }
+    gpu.unroll(16);
+    for (let p = 0; p < 16 / gpu.OUT; p++) {
+      const to = left + beside + p * 4 * gpu.OUT;
+      if (to < columns && top / gpu.OUT + below < unitsOut) {
+        for (let k = 0; k < gpu.OUT; k++)
+          out[((matrix * columns + to) * unitsOut + top / gpu.OUT + below) * gpu.OUT + k] =
+            values[p * gpu.OUT + k]!;
+      }
+    }
+  },
+);
 
 const TILES = {
-  u8: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u8(64, 65), u16: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u16(64, 65),
-  u32: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u32(64, 65), u64: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u64(64, 65),
+  u8: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u8(64, 65),
+  u16: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u16(64, 65),
+  u32: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u32(64, 65),
+  u64: (gpu: Gpu): KernelArray<KernelArray<number>> => gpu.shared.u64(64, 65),
 } as const;
 
 const narrowValues = (gpu: Gpu): KernelArray<number> => gpu.local.u32(16);
 const wideValues = (gpu: Gpu): KernelArray<number> => gpu.local.u64(16);
 
 /**
- * A contiguous copy with the last two axes exchanged; axes before them count matrices. Words are moved as they are, of
- * whichever dtype. The view `x.transpose()` costs nothing: this is for what then reads it often.
+ * A contiguous copy with the last two axes exchanged; axes before them count matrices. Words are
+ * moved as they are, of whichever dtype. The view `x.transpose()` costs nothing: this is for what
+ * then reads it often.
  *
- * @throws CudaArgumentError for fewer than two axes; at the call, or when it is run where an operation gives the operand
+ * @throws CudaArgumentError for fewer than two axes; at the call, or when it is run where an
+ *   operation gives the operand
  */
-export function transpose<D extends DTypeName, S extends Shape>(x: OrOp<Tensor<D, S>>): DeviceOp<Tensor<D, Known<Transposed<S, -2, -1>>>>;
+export function transpose<D extends DTypeName, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+): DeviceOp<Tensor<D, Known<Transposed<S, -2, -1>>>>;
 export function transpose(given: unknown, more?: unknown, further?: unknown): unknown {
-  checkNoOptions('transpose', more, further, 'It exchanges the last two axes: for others take x.transpose(a, b).contiguous().');
+  checkNoOptions(
+    'transpose',
+    more,
+    further,
+    'It exchanges the last two axes: for others take x.transpose(a, b).contiguous().',
+  );
   return operation('transpose', [given], ([x]) => {
     checkTensor('transpose', 'x', x);
     if (x.rank < 2) throw invalid('x', 'at least two axes, for transpose(…)', x);
     const [rows, columns] = x.shape.slice(-2) as [number, number];
     return (work) => {
-      const out = work.result(x.dtype, [...x.shape.slice(0, -2), columns, rows]) as unknown as AnyTensor;
+      const out = work.result(x.dtype, [
+        ...x.shape.slice(0, -2),
+        columns,
+        rows,
+      ]) as unknown as AnyTensor;
       if (out.size === 0) return out;
       if (Math.min(rows, columns) < NARROW) {
         work.add(out.copyFrom(x.transpose()));
@@ -109,17 +139,49 @@ export function transpose(given: unknown, more?: unknown, further?: unknown): un
       }
       const dtype = wordOf(x.dtype);
       const [across, down] = [Math.ceil(columns / TILE), Math.ceil(rows / TILE)];
-      const [IN, OUT] = [columns, rows].map((length) => (length % WIDTH === 0 ? WIDTH : 1)) as [number, number];
+      const [IN, OUT] = [columns, rows].map((length) => (length % WIDTH === 0 ? WIDTH : 1)) as [
+        number,
+        number,
+      ];
       const wide = isWide(x);
       const launch = transposes.member(`${dtype.name}_${IN}_${OUT}${wide ? '_wide' : ''}`, () => {
         const whole = wide ? i64 : i32;
         return {
-          signature: { out: output(dtype), x: input(dtype), rows: whole, columns: whole, across: whole, down: whole, unitsIn: whole, unitsOut: whole },
-          uses: { IN, OUT, tile: TILES[dtype.name as keyof typeof TILES], values: dtype.bytes === 8 ? wideValues : narrowValues }, block: BLOCK,
+          signature: {
+            out: output(dtype),
+            x: input(dtype),
+            rows: whole,
+            columns: whole,
+            across: whole,
+            down: whole,
+            unitsIn: whole,
+            unitsOut: whole,
+          },
+          uses: {
+            IN,
+            OUT,
+            tile: TILES[dtype.name as keyof typeof TILES],
+            values: dtype.bytes === 8 ? wideValues : narrowValues,
+          },
+          block: BLOCK,
         };
       });
       const grid = (x.size / (rows * columns)) * across * down;
-      work.add(launch({ out: words(out), x: words(work.dense(x)), rows, columns, across, down, unitsIn: columns / IN, unitsOut: rows / OUT }, { grid, ...(wide ? { index: 'i64' } : {}) }));
+      work.add(
+        launch(
+          {
+            out: words(out),
+            x: words(work.dense(x)),
+            rows,
+            columns,
+            across,
+            down,
+            unitsIn: columns / IN,
+            unitsOut: rows / OUT,
+          },
+          { grid, ...(wide ? { index: 'i64' } : {}) },
+        ),
+      );
       return out;
     };
   });

@@ -10,13 +10,16 @@ import type { Gpu } from './kernel-family.js';
 import { checkNoOptions } from './operation.js';
 
 /**
- * A function of each element: a new contiguous tensor of the operand's shape and dtype. The operand is any view, or an
- * operation that gives one. f16, bf16 and f8 are computed with in f32 and rounded once to nearest even; integers wrap.
+ * A function of each element: a new contiguous tensor of the operand's shape and dtype. The operand
+ * is any view, or an operation that gives one. f16, bf16 and f8 are computed with in f32 and
+ * rounded once to nearest even; integers wrap.
  *
- * @throws CudaArgumentError for another dtype, CudaDisposedError for a tensor that was closed: at the call, or when it is run
- * where an operation gives the operand
+ * @throws CudaArgumentError for another dtype, CudaDisposedError for a tensor that was closed: at
+ *   the call, or when it is run where an operation gives the operand
  */
-export type Unary<N extends DTypeName> = <D extends N, S extends Shape>(x: OrOp<Tensor<D, S>>) => DeviceOp<Tensor<D, S>>;
+export type Unary<N extends DTypeName> = <D extends N, S extends Shape>(
+  x: OrOp<Tensor<D, S>>,
+) => DeviceOp<Tensor<D, S>>;
 
 function unary<N extends DTypeName>(name: string, group: Group, f: Usable): Unary<N> {
   return ((x: unknown, more: unknown, further: unknown) => {
@@ -40,7 +43,9 @@ export const log10 = unary<FloatName>('log10', 'floats', (x: number): number => 
 /** The square root, rounded correctly. */
 export const sqrt = unary<FloatName>('sqrt', 'floats', (x: number): number => Math.sqrt(x));
 /** 1 / sqrt(x), each rounded correctly. */
-export const rsqrt = unary<FloatName>('rsqrt', 'floats', (x: number, gpu: Gpu): number => gpu.rsqrt(x));
+export const rsqrt = unary<FloatName>('rsqrt', 'floats', (x: number, gpu: Gpu): number =>
+  gpu.rsqrt(x),
+);
 /** 1 / x, rounded correctly. */
 export const reciprocal = unary<FloatName>('reciprocal', 'floats', (x: number): number => 1 / x);
 /** x · x. */
@@ -70,17 +75,37 @@ export const trunc = unary<FloatName>('trunc', 'floats', (x: number): number => 
 /** The nearest whole number; halves go up, as Math.round has it. */
 export const round = unary<FloatName>('round', 'floats', (x: number): number => Math.round(x));
 /** 1 / (1 + exp(-x)). */
-export const sigmoid = unary<FloatName>('sigmoid', 'floats', (x: number): number => 1 / (1 + Math.exp(-x)));
+export const sigmoid = unary<FloatName>(
+  'sigmoid',
+  'floats',
+  (x: number): number => 1 / (1 + Math.exp(-x)),
+);
 /** max(x, 0); NaN stays. */
 export const relu = unary<NumberName>('relu', 'numbers', (x: number): number => Math.max(x, 0));
 /** x · sigmoid(x), as x / (1 + exp(-x)). */
-export const silu = unary<FloatName>('silu', 'floats', (x: number): number => x / (1 + Math.exp(-x)));
+export const silu = unary<FloatName>(
+  'silu',
+  'floats',
+  (x: number): number => x / (1 + Math.exp(-x)),
+);
 /** x / 2 · (1 + erf(x / sqrt(2))): the exact form. */
-export const gelu = unary<FloatName>('gelu', 'floats', (x: number, gpu: Gpu): number => 0.5 * x * (1 + gpu.erf(x * 0.7071067811865476)));
+export const gelu = unary<FloatName>(
+  'gelu',
+  'floats',
+  (x: number, gpu: Gpu): number => 0.5 * x * (1 + gpu.erf(x * 0.7071067811865476)),
+);
 /** GELU by its usual approximation with tanh. */
-export const geluTanh = unary<FloatName>('gelu_tanh', 'floats', (x: number): number => 0.5 * x * (1 + Math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))));
+export const geluTanh = unary<FloatName>(
+  'gelu_tanh',
+  'floats',
+  (x: number): number => 0.5 * x * (1 + Math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
+);
 /** log(1 + exp(x)), without overflow. */
-export const softplus = unary<FloatName>('softplus', 'floats', (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))));
+export const softplus = unary<FloatName>(
+  'softplus',
+  'floats',
+  (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
+);
 /** Every bit the other way. */
 export const bitwiseNot = unary<IntegerName>('bitwise_not', 'integers', (x: number): number => ~x);
 /** Whether x is false. */

@@ -1,4 +1,6 @@
-/** Elements as words of their bytes: what only moves them is one kernel for all dtypes of a size. */
+/**
+ * Elements as words of their bytes: what only moves them is one kernel for all dtypes of a size.
+ */
 import { u16, u32, u64, u8 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import type { AnyTensor } from '../tensor/index.js';

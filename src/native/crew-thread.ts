@@ -23,8 +23,14 @@ export function whileLoading<T>(load: () => T): T {
   }
 }
 
-/** Answers one request after the other. `tell` says something before the answer; what is thrown is shown as `refusalOf` has it. */
-export function answerRequests<R, F>(answer: (request: R, tell: (message: unknown) => void) => unknown, refusalOf: (error: unknown) => F): void {
+/**
+ * Answers one request after the other. `tell` says something before the answer; what is thrown is
+ * shown as `refusalOf` has it.
+ */
+export function answerRequests<R, F>(
+  answer: (request: R, tell: (message: unknown) => void) => unknown,
+  refusalOf: (error: unknown) => F,
+): void {
   const port = parentPort!;
   port.on('message', (message: ToCrew<R>) => {
     if ('end' in message) {
@@ -35,7 +41,12 @@ export function answerRequests<R, F>(answer: (request: R, tell: (message: unknow
     const { id, request } = message;
     let reply: FromCrew<F>;
     try {
-      reply = { id, answer: answer(request, (told) => { port.postMessage({ id, told } satisfies FromCrew<F>); }) };
+      reply = {
+        id,
+        answer: answer(request, (told) => {
+          port.postMessage({ id, told } satisfies FromCrew<F>);
+        }),
+      };
     } catch (error) {
       reply = { id, refusal: refusalOf(error) };
     }

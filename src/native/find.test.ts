@@ -7,7 +7,8 @@ import { findLibrary } from './find.js';
 import type { FindResult, Machine } from './find.js';
 import { KNOWN_LIBRARIES, LIBCUDA, fileNames } from './libraries.js';
 
-const { nvrtc, nvinfer, nvonnxparser, tensorrtRtx, tensorrtRtxParser, cudnn, onnxruntime } = KNOWN_LIBRARIES;
+const { nvrtc, nvinfer, nvonnxparser, tensorrtRtx, tensorrtRtxParser, cudnn, onnxruntime } =
+  KNOWN_LIBRARIES;
 
 let root: string;
 beforeEach(() => {
@@ -25,12 +26,17 @@ function file(path: string, content = ''): string {
   writeFileSync(full, content);
   return full;
 }
-const paths = (result: FindResult): string[] => ('tried' in result ? result.tried.map((entry) => entry.path) : []);
+const paths = (result: FindResult): string[] =>
+  'tried' in result ? result.tried.map((entry) => entry.path) : [];
 
 describe('a library is found', () => {
   test.each([
-    ['usr/lib/x86_64-linux-gnu/libcuda.so.1'], ['usr/lib64/libcuda.so.1'], ['usr/lib/wsl/lib/libcuda.so.1'],
-    ['usr/local/nvidia/lib64/libcuda.so.1'], ['usr/local/cuda/compat/libcuda.so.1'], ['usr/lib/x86_64-linux-gnu/libcuda.so'],
+    ['usr/lib/x86_64-linux-gnu/libcuda.so.1'],
+    ['usr/lib64/libcuda.so.1'],
+    ['usr/lib/wsl/lib/libcuda.so.1'],
+    ['usr/local/nvidia/lib64/libcuda.so.1'],
+    ['usr/local/cuda/compat/libcuda.so.1'],
+    ['usr/lib/x86_64-linux-gnu/libcuda.so'],
     ['run/opengl-driver/lib/libcuda.so.1'],
   ])('libcuda at /%s', (path) => {
     const expected = file(path);
@@ -44,23 +50,40 @@ describe('a library is found', () => {
   });
 
   test.each([
-    ['ASYNC_CUDA_TENSORRT_RTX', tensorrtRtx, 'libtensorrt_rtx.so.1', tensorrtRtxParser, 'libtensorrt_onnxparser_rtx.so.1'],
+    [
+      'ASYNC_CUDA_TENSORRT_RTX',
+      tensorrtRtx,
+      'libtensorrt_rtx.so.1',
+      tensorrtRtxParser,
+      'libtensorrt_onnxparser_rtx.so.1',
+    ],
     ['ASYNC_CUDA_TENSORRT', nvinfer, 'libnvinfer.so.10', nvonnxparser, 'libnvonnxparser.so.10'],
-  ] as const)("a parser in the folder, or beside the file, that %s names", (variable, row, name, parserRow, parserName) => {
-    const [library, parser, other] = [file(`opt/own/${name}`), file(`opt/own/${parserName}`), file(`usr/lib/x86_64-linux-gnu/${parserName}`)];
-    for (const named of [join(root, 'opt/own'), library]) {
-      expect(findLibrary(row, machine({ [variable]: named }))).toEqual({ path: library });
-      expect(findLibrary(parserRow, machine({ [variable]: named }))).toEqual({ path: parser });
-    }
-    // Where it has none the others are looked for, and its own variable comes first.
-    rmSync(parser);
-    expect(findLibrary(parserRow, machine({ [variable]: library }))).toEqual({ path: other });
-    expect(findLibrary(parserRow, machine({ [variable]: library, [parserRow.environment[0]]: other }))).toEqual({ path: other });
-  });
+  ] as const)(
+    'a parser in the folder, or beside the file, that %s names',
+    (variable, row, name, parserRow, parserName) => {
+      const [library, parser, other] = [
+        file(`opt/own/${name}`),
+        file(`opt/own/${parserName}`),
+        file(`usr/lib/x86_64-linux-gnu/${parserName}`),
+      ];
+      for (const named of [join(root, 'opt/own'), library]) {
+        expect(findLibrary(row, machine({ [variable]: named }))).toEqual({ path: library });
+        expect(findLibrary(parserRow, machine({ [variable]: named }))).toEqual({ path: parser });
+      }
+      // Where it has none the others are looked for, and its own variable comes first.
+      rmSync(parser);
+      expect(findLibrary(parserRow, machine({ [variable]: library }))).toEqual({ path: other });
+      expect(
+        findLibrary(parserRow, machine({ [variable]: library, [parserRow.environment[0]]: other })),
+      ).toEqual({ path: other });
+    },
+  );
 
   test.each([
-    ['usr/local/cuda/lib64/libnvrtc.so.12'], ['usr/local/cuda-12.4/targets/x86_64-linux/lib/libnvrtc.so.12'],
-    ['opt/cuda/lib64/libnvrtc.so.13'], ['usr/lib/python3/dist-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12'],
+    ['usr/local/cuda/lib64/libnvrtc.so.12'],
+    ['usr/local/cuda-12.4/targets/x86_64-linux/lib/libnvrtc.so.12'],
+    ['opt/cuda/lib64/libnvrtc.so.13'],
+    ['usr/lib/python3/dist-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12'],
     ['usr/local/lib/python3.12/dist-packages/nvidia/cu13/lib/libnvrtc.so.13'],
     ['usr/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13'],
     ['home/ada/.local/lib/python3.10/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2'],
@@ -72,25 +95,42 @@ describe('a library is found', () => {
   test('in the toolkit that CUDA_HOME or CUDA_PATH names', () => {
     const expected = file('apps/cuda/lib64/libnvrtc.so.13');
     for (const variable of ['CUDA_HOME', 'CUDA_PATH']) {
-      expect(findLibrary(nvrtc, machine({ [variable]: join(root, 'apps/cuda') }))).toEqual({ path: expected });
+      expect(findLibrary(nvrtc, machine({ [variable]: join(root, 'apps/cuda') }))).toEqual({
+        path: expected,
+      });
     }
   });
 
   test('in wheels of the active Python environment', () => {
     const wheel = file('venv/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13');
-    expect(findLibrary(nvrtc, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({ path: wheel });
+    expect(findLibrary(nvrtc, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({
+      path: wheel,
+    });
     const conda = file('conda/lib/libnvrtc.so.12');
-    expect(findLibrary(nvrtc, machine({ CONDA_PREFIX: join(root, 'conda') }))).toEqual({ path: conda });
+    expect(findLibrary(nvrtc, machine({ CONDA_PREFIX: join(root, 'conda') }))).toEqual({
+      path: conda,
+    });
     const tensorrt = file('venv/lib/python3.12/site-packages/tensorrt_libs/libnvinfer.so.10');
-    expect(findLibrary(nvinfer, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({ path: tensorrt });
+    expect(findLibrary(nvinfer, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({
+      path: tensorrt,
+    });
   });
 
   test('in wheels of a Python that is on the PATH, and of folders that PYTHONPATH names', () => {
-    const wheel = file('elsewhere/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12');
+    const wheel = file(
+      'elsewhere/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12',
+    );
     file('elsewhere/bin/python3');
-    expect(findLibrary(nvrtc, machine({ PATH: `${join(root, 'usr/bin')}:${join(root, 'elsewhere/bin')}` }))).toEqual({ path: wheel });
+    expect(
+      findLibrary(
+        nvrtc,
+        machine({ PATH: `${join(root, 'usr/bin')}:${join(root, 'elsewhere/bin')}` }),
+      ),
+    ).toEqual({ path: wheel });
     const target = file('target/nvidia/cu13/lib/libnvrtc.so.13');
-    expect(findLibrary(nvrtc, machine({ PYTHONPATH: join(root, 'target') }))).toEqual({ path: target });
+    expect(findLibrary(nvrtc, machine({ PYTHONPATH: join(root, 'target') }))).toEqual({
+      path: target,
+    });
   });
 
   test('ONNX Runtime in a wheel, by its whole version, the newest first', () => {
@@ -98,15 +138,24 @@ describe('a library is found', () => {
     file(`${wheel}/libonnxruntime.so.1.9.0`);
     const newest = file(`${wheel}/libonnxruntime.so.1.23.2`);
     file(`${wheel}/libonnxruntime_providers_cuda.so`);
-    expect(findLibrary(onnxruntime, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({ path: newest });
-    expect(findLibrary(onnxruntime, machine({ ASYNC_CUDA_ONNXRUNTIME: join(root, wheel) }))).toEqual({ path: newest });
+    expect(findLibrary(onnxruntime, machine({ VIRTUAL_ENV: join(root, 'venv') }))).toEqual({
+      path: newest,
+    });
+    expect(
+      findLibrary(onnxruntime, machine({ ASYNC_CUDA_ONNXRUNTIME: join(root, wheel) })),
+    ).toEqual({ path: newest });
   });
 
   test('ONNX Runtime in an npm package, before wheels', () => {
     file('venv/lib/python3.12/site-packages/onnxruntime/capi/libonnxruntime.so.1.23.2');
     file('app/node_modules/onnxruntime-node/package.json', '{}');
-    const expected = file('app/node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1');
-    const found = findLibrary(onnxruntime, { ...machine({ VIRTUAL_ENV: join(root, 'venv') }), modules: [join(root, 'elsewhere/'), join(root, 'app/')] });
+    const expected = file(
+      'app/node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1',
+    );
+    const found = findLibrary(onnxruntime, {
+      ...machine({ VIRTUAL_ENV: join(root, 'venv') }),
+      modules: [join(root, 'elsewhere/'), join(root, 'app/')],
+    });
     expect(found).toEqual({ path: expected });
   });
 
@@ -127,8 +176,15 @@ describe('a library is found', () => {
     const listed = file('listed/libnvrtc.so.12');
     const env = { VIRTUAL_ENV: join(root, 'venv') };
     expect(findLibrary(nvrtc, machine(env))).toEqual({ path: wheel });
-    expect(findLibrary(nvrtc, machine({ ...env, CUDA_HOME: join(root, 'apps/cuda') }))).toEqual({ path: toolkit });
-    expect(findLibrary(nvrtc, machine({ ...env, LD_LIBRARY_PATH: `${join(root, 'nowhere')}:${join(root, 'listed')}` }))).toEqual({ path: listed });
+    expect(findLibrary(nvrtc, machine({ ...env, CUDA_HOME: join(root, 'apps/cuda') }))).toEqual({
+      path: toolkit,
+    });
+    expect(
+      findLibrary(
+        nvrtc,
+        machine({ ...env, LD_LIBRARY_PATH: `${join(root, 'nowhere')}:${join(root, 'listed')}` }),
+      ),
+    ).toEqual({ path: listed });
   });
 
   test('the newest of several versions and toolkits', () => {
@@ -142,7 +198,9 @@ describe('a library is found', () => {
   test("through the library's own variable, a file or a folder", () => {
     const expected = file('mine/libnvrtc.so.12');
     const renamed = file('mine/nvrtc-copy');
-    expect(findLibrary(nvrtc, machine({ ASYNC_CUDA_NVRTC: join(root, 'mine') }))).toEqual({ path: expected });
+    expect(findLibrary(nvrtc, machine({ ASYNC_CUDA_NVRTC: join(root, 'mine') }))).toEqual({
+      path: expected,
+    });
     expect(findLibrary(nvrtc, machine({ ASYNC_CUDA_NVRTC: renamed }))).toEqual({ path: renamed });
   });
 });
@@ -151,22 +209,35 @@ describe('a library is not found', () => {
   test('every path is listed, with why', () => {
     mkdirSync(join(root, 'usr/lib64'), { recursive: true });
     const result = findLibrary(LIBCUDA, machine()) as { tried: { path: string; reason: string }[] };
-    expect(result.tried).toContainEqual({ path: join(root, 'usr/lib64/libcuda.so.1'), reason: 'no such file' });
-    expect(result.tried).toContainEqual({ path: join(root, 'usr/lib64/libcuda.so'), reason: 'no such file' });
-    expect(result.tried).toContainEqual({ path: join(root, 'usr/lib/wsl/lib/libcuda.so.1'), reason: 'no such folder' });
+    expect(result.tried).toContainEqual({
+      path: join(root, 'usr/lib64/libcuda.so.1'),
+      reason: 'no such file',
+    });
+    expect(result.tried).toContainEqual({
+      path: join(root, 'usr/lib64/libcuda.so'),
+      reason: 'no such file',
+    });
+    expect(result.tried).toContainEqual({
+      path: join(root, 'usr/lib/wsl/lib/libcuda.so.1'),
+      reason: 'no such folder',
+    });
     expect(new Set(paths(result)).size).toBe(result.tried.length);
   });
 
   test("nothing replaces what the library's own variable names", () => {
     file('usr/lib64/libcuda.so.1');
     const named = join(root, 'gone/libcuda.so.1');
-    expect(findLibrary(LIBCUDA, machine({ ASYNC_CUDA_LIBCUDA: named }))).toEqual({ tried: [{ path: named, reason: 'no such file' }] });
+    expect(findLibrary(LIBCUDA, machine({ ASYNC_CUDA_LIBCUDA: named }))).toEqual({
+      tried: [{ path: named, reason: 'no such file' }],
+    });
   });
 
   test('the driver is not looked for in toolkits and wheels: theirs are stubs', () => {
     file('usr/local/cuda/lib64/libcuda.so.1');
     file('usr/local/cuda/lib64/stubs/libcuda.so');
-    expect(findLibrary(LIBCUDA, machine({ CUDA_HOME: join(root, 'usr/local/cuda') }))).toHaveProperty('tried');
+    expect(
+      findLibrary(LIBCUDA, machine({ CUDA_HOME: join(root, 'usr/local/cuda') })),
+    ).toHaveProperty('tried');
   });
 });
 
@@ -174,11 +245,19 @@ describe('the known libraries', () => {
   test.each(Object.entries(KNOWN_LIBRARIES))('%s has a name for each platform', (_, row) => {
     expect(fileNames(row, 'linux')[0]).toBe(`lib${row.base}.so.${row.versions[0]}`);
     expect(fileNames(row, 'win32').every((name) => name.endsWith('.dll'))).toBe(true);
-    expect(row.environment.every((name) => /^ASYNC_CUDA_[A-Z]+(?:_[A-Z]+)*$/.test(name))).toBe(true);
+    expect(row.environment.every((name) => /^ASYNC_CUDA_[A-Z]+(?:_[A-Z]+)*$/.test(name))).toBe(
+      true,
+    );
   });
 
   test('on Windows (names only, untested there): the toolkit and the system folder', () => {
-    const windows: Machine = { platform: 'win32', arch: 'x64', env: { CUDA_PATH: join(root, 'CUDA'), SystemRoot: join(root, 'Windows') }, home: root, root: '' };
+    const windows: Machine = {
+      platform: 'win32',
+      arch: 'x64',
+      env: { CUDA_PATH: join(root, 'CUDA'), SystemRoot: join(root, 'Windows') },
+      home: root,
+      root: '',
+    };
     const dll = file('CUDA/bin/nvrtc64_120_0.dll');
     expect(findLibrary(nvrtc, windows)).toEqual({ path: dll });
     const driver = file('Windows/System32/nvcuda.dll');

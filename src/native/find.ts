@@ -1,10 +1,11 @@
 /**
- * Looks for NVIDIA's libraries on disk: by versioned names, in the folders that the loader, the toolkit, the driver's
- * packages and Python wheels use. Nothing is loaded and no program is started.
+ * Looks for NVIDIA's libraries on disk: by versioned names, in the folders that the loader, the
+ * toolkit, the driver's packages and Python wheels use. Nothing is loaded and no program is
+ * started.
  *
- * Folders are searched in the order in which a user would expect to be obeyed: the library's own environment variable,
- * LD_LIBRARY_PATH, the toolkit and the Python environment that variables name, the driver's and the loader's folders,
- * then toolkits and wheels at their usual places.
+ * Folders are searched in the order in which a user would expect to be obeyed: the library's own
+ * environment variable, LD_LIBRARY_PATH, the toolkit and the Python environment that variables
+ * name, the driver's and the loader's folders, then toolkits and wheels at their usual places.
  */
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -35,17 +36,34 @@ export interface Tried {
 export type FindResult = { readonly path: string } | { readonly tried: readonly Tried[] };
 
 export function thisMachine(): Machine {
-  return { platform: process.platform, arch: process.arch, env: process.env, home: homedir(), root: '', modules: moduleBases() };
+  return {
+    platform: process.platform,
+    arch: process.arch,
+    env: process.env,
+    home: homedir(),
+    root: '',
+    modules: moduleBases(),
+  };
 }
 
-/** Where npm packages are resolved from: the working directory, the program, this file. In a Worker made from text only the first is known. */
+/**
+ * Where npm packages are resolved from: the working directory, the program, this file. In a Worker
+ * made from text only the first is known.
+ */
 function moduleBases(): string[] {
   const here: string | undefined = import.meta.url;
   const program = process.argv[1];
-  return [`${process.cwd()}/`, ...(program !== undefined && isAbsolute(program) ? [program] : []), ...(here === undefined ? [] : [here])];
+  return [
+    `${process.cwd()}/`,
+    ...(program !== undefined && isAbsolute(program) ? [program] : []),
+    ...(here === undefined ? [] : [here]),
+  ];
 }
 
-/** Finds a library on disk. The file found was not loaded: it may still be for another processor, or broken. */
+/**
+ * Finds a library on disk. The file found was not loaded: it may still be for another processor, or
+ * broken.
+ */
 export function findLibrary(row: LibraryRow, machine: Machine = thisMachine()): FindResult {
   const tried: Tried[] = [];
   for (const path of candidatePaths(row, machine, tried)) {
@@ -56,11 +74,17 @@ export function findLibrary(row: LibraryRow, machine: Machine = thisMachine()): 
 }
 
 /**
- * Every path where a library may lie, in order. Folders that do not exist give no paths and are noted in `tried`.
+ * Every path where a library may lie, in order. Folders that do not exist give no paths and are
+ * noted in `tried`.
  */
-export function* candidatePaths(row: LibraryRow, machine: Machine, tried: Tried[]): Generator<string> {
+export function* candidatePaths(
+  row: LibraryRow,
+  machine: Machine,
+  tried: Tried[],
+): Generator<string> {
   const names = fileNames(row, machine.platform);
-  const named = (variables: readonly string[]): string | undefined => variables.map((name) => machine.env[name]).find((value) => value !== undefined && value !== '');
+  const named = (variables: readonly string[]): string | undefined =>
+    variables.map((name) => machine.env[name]).find((value) => value !== undefined && value !== '');
   const override = named(row.environment);
   if (override !== undefined) {
     // What the user names is obeyed, or fails: nothing else is tried in its place.
@@ -86,19 +110,29 @@ export function* candidatePaths(row: LibraryRow, machine: Machine, tried: Tried[
   }
 }
 
-/** What the library may be called in a folder, the most specific first; by its whole version it is called only where it is. */
+/**
+ * What the library may be called in a folder, the most specific first; by its whole version it is
+ * called only where it is.
+ */
 function* filesIn(folder: string, names: readonly string[], row: LibraryRow): Generator<string> {
   for (const name of names) yield join(folder, name);
-  if (row.wholeVersion === true) yield* matching(folder, new RegExp(`^lib${row.base}\\.so\\.\\d+\\.\\d`));
+  if (row.wholeVersion === true)
+    yield* matching(folder, new RegExp(`^lib${row.base}\\.so\\.\\d+\\.\\d`));
 }
 
 /** The folder of the npm package that has the library. */
-function* packageFolders(row: LibraryRow, { modules = [], platform, arch }: Machine): Generator<string> {
+function* packageFolders(
+  row: LibraryRow,
+  { modules = [], platform, arch }: Machine,
+): Generator<string> {
   if (row.npm === undefined) return;
   for (const base of modules) {
     try {
       const manifest = createRequire(base).resolve(`${row.npm.name}/package.json`);
-      yield join(dirname(manifest), row.npm.folder.replace('{platform}', platform).replace('{arch}', arch));
+      yield join(
+        dirname(manifest),
+        row.npm.folder.replace('{platform}', platform).replace('{arch}', arch),
+      );
     } catch {
       // Not installed there.
     }
@@ -114,15 +148,18 @@ function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string>
   const { env, root } = machine;
   yield* pathList(env['LD_LIBRARY_PATH'], ':');
   if (row.from !== 'driver') {
-    for (const toolkit of [env['CUDA_HOME'], env['CUDA_PATH']]) if (toolkit) yield* toolkitFolders(toolkit, machine);
+    for (const toolkit of [env['CUDA_HOME'], env['CUDA_PATH']])
+      if (toolkit) yield* toolkitFolders(toolkit, machine);
     for (const prefix of [env['VIRTUAL_ENV'], env['CONDA_PREFIX']]) {
       if (!prefix) continue;
       yield join(prefix, 'lib');
-      for (const python of matching(join(prefix, 'lib'), /^python3/)) yield* wheelFolders(join(python, 'site-packages'), row);
+      for (const python of matching(join(prefix, 'lib'), /^python3/))
+        yield* wheelFolders(join(python, 'site-packages'), row);
     }
     for (const packages of pathList(env['PYTHONPATH'], ':')) yield* wheelFolders(packages, row);
     for (const prefix of pythonsOnPath(machine)) {
-      for (const python of matching(join(prefix, 'lib'), /^python3/)) yield* wheelFolders(join(python, 'site-packages'), row);
+      for (const python of matching(join(prefix, 'lib'), /^python3/))
+        yield* wheelFolders(join(python, 'site-packages'), row);
     }
   }
   yield* driverFolders(machine);
@@ -133,11 +170,17 @@ function* candidateFolders(row: LibraryRow, machine: Machine): Generator<string>
     return;
   }
   yield* toolkitFolders(`${root}/usr/local/cuda`, machine);
-  for (const toolkit of matching(`${root}/usr/local`, /^cuda-\d/)) yield* toolkitFolders(toolkit, machine);
+  for (const toolkit of matching(`${root}/usr/local`, /^cuda-\d/))
+    yield* toolkitFolders(toolkit, machine);
   yield* toolkitFolders(`${root}/opt/cuda`, machine);
-  for (const lib of [join(machine.home, '.local/lib'), `${root}/usr/local/lib`, `${root}/usr/lib`]) {
+  for (const lib of [
+    join(machine.home, '.local/lib'),
+    `${root}/usr/local/lib`,
+    `${root}/usr/lib`,
+  ]) {
     for (const python of matching(lib, /^python3/)) {
-      for (const packages of ['site-packages', 'dist-packages']) yield* wheelFolders(join(python, packages), row);
+      for (const packages of ['site-packages', 'dist-packages'])
+        yield* wheelFolders(join(python, packages), row);
     }
   }
 }
@@ -187,7 +230,8 @@ function* loaderConfiguration(file: string, root: string, depth: number): Genera
       // Only the last component may hold a wildcard, as in /etc/ld.so.conf.d/*.conf.
       const pattern = isAbsolute(include) ? root + include : join(dirname(file), include);
       const files = matching(dirname(pattern), wildcard(basename(pattern))).reverse();
-      if (depth < 8) for (const included of files) yield* loaderConfiguration(included, root, depth + 1);
+      if (depth < 8)
+        for (const included of files) yield* loaderConfiguration(included, root, depth + 1);
     } else if (line.startsWith('/')) {
       yield root + line;
     }
@@ -208,7 +252,10 @@ function* pythonsOnPath({ env }: Machine): Generator<string> {
   }
 }
 
-/** NVIDIA's wheels: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/cudnn/lib`, …, newest toolkit first. */
+/**
+ * NVIDIA's wheels: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/cudnn/lib`, …, newest
+ * toolkit first.
+ */
 function* wheelFolders(sitePackages: string, row: LibraryRow): Generator<string> {
   if (!isFolder(sitePackages)) return;
   for (const wheel of matching(join(sitePackages, 'nvidia'), /^/)) {
@@ -222,12 +269,14 @@ function* wheelFolders(sitePackages: string, row: LibraryRow): Generator<string>
 function* windowsFolders(row: LibraryRow, { env }: Machine): Generator<string> {
   if (row.from !== 'driver') {
     for (const [name, value] of Object.entries(env)) {
-      if (/^CUDA_PATH(_V\d+_\d+)?$/.test(name) && value) yield* [join(value, 'bin', 'x64'), join(value, 'bin')];
+      if (/^CUDA_PATH(_V\d+_\d+)?$/.test(name) && value)
+        yield* [join(value, 'bin', 'x64'), join(value, 'bin')];
     }
     for (const prefix of [env['VIRTUAL_ENV'], env['CONDA_PREFIX']]) {
       if (!prefix) continue;
       const sitePackages = join(prefix, 'Lib', 'site-packages');
-      for (const wheel of matching(join(sitePackages, 'nvidia'), /^/)) yield* [join(wheel, 'bin', 'x86_64'), join(wheel, 'bin')];
+      for (const wheel of matching(join(sitePackages, 'nvidia'), /^/))
+        yield* [join(wheel, 'bin', 'x86_64'), join(wheel, 'bin')];
       for (const folder of row.wheelFolders ?? []) yield join(sitePackages, folder);
     }
   }
@@ -254,7 +303,10 @@ export function matching(folder: string, pattern: RegExp): string[] {
 }
 
 function wildcard(text: string): RegExp {
-  const escaped = text.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*').replaceAll('?', '.');
+  const escaped = text
+    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.');
   return new RegExp(`^${escaped}$`);
 }
 

@@ -21,11 +21,15 @@ function file(path: string): string {
   writeFileSync(full, '');
   return full;
 }
-const found = (library: string, env?: Record<string, string>): string[] => headerFolders(join(root, library), machine(env)).map((path) => path.slice(root.length + 1));
+const found = (library: string, env?: Record<string, string>): string[] =>
+  headerFolders(join(root, library), machine(env)).map((path) => path.slice(root.length + 1));
 
 test.each([
   ['usr/local/cuda/lib64/libnvrtc.so.13', 'usr/local/cuda/include'],
-  ['usr/local/cuda-12.4/targets/x86_64-linux/lib/libnvrtc.so.12', 'usr/local/cuda-12.4/targets/x86_64-linux/include'],
+  [
+    'usr/local/cuda-12.4/targets/x86_64-linux/lib/libnvrtc.so.12',
+    'usr/local/cuda-12.4/targets/x86_64-linux/include',
+  ],
   ['site-packages/nvidia/cu13/lib/libnvrtc.so.13', 'site-packages/nvidia/cu13/include'],
 ])('headers beside %s', (library, folder) => {
   file(`${folder}/cuda_fp16.h`);
@@ -42,7 +46,11 @@ test('a wheel of CUDA 12 has its headers in wheels beside it', () => {
   file('nvidia/cuda_runtime/include/cuda_fp16.h');
   file('nvidia/cuda_cccl/include/nv/target');
   file('nvidia/cuda_nvrtc/include/nvrtc.h');
-  expect(found('nvidia/cuda_nvrtc/lib/libnvrtc.so.12')).toEqual(['nvidia/cuda_runtime/include', 'nvidia/cuda_nvrtc/include', 'nvidia/cuda_cccl/include']);
+  expect(found('nvidia/cuda_nvrtc/lib/libnvrtc.so.12')).toEqual([
+    'nvidia/cuda_runtime/include',
+    'nvidia/cuda_nvrtc/include',
+    'nvidia/cuda_cccl/include',
+  ]);
 });
 
 test('a library without headers takes those of the toolkit', () => {
@@ -62,7 +70,10 @@ describe('what wheels lack', () => {
   const wheels = 'site-packages/nvidia/cu13/include';
   const headers = (folder: string, version: number, ...files: string[]): void => {
     file(`${folder}/cuda_fp16.h`);
-    writeFileSync(join(root, folder, 'cuda.h'), `/* ${'*'.repeat(5000)} */\n#define CUDA_VERSION ${version}\n`);
+    writeFileSync(
+      join(root, folder, 'cuda.h'),
+      `/* ${'*'.repeat(5000)} */\n#define CUDA_VERSION ${version}\n`,
+    );
     for (const each of files) file(`${folder}/${each}`);
   };
 
@@ -70,7 +81,11 @@ describe('what wheels lack', () => {
     headers(wheels, 13000);
     headers('usr/local/cuda-12.9/include', 12090, 'crt/mma.h', 'nv/target');
     headers('usr/local/cuda-13.0/include', 13000, 'crt/mma.h', 'cccl/nv/target');
-    expect(found(library)).toEqual([wheels, 'usr/local/cuda-13.0/include', 'usr/local/cuda-13.0/include/cccl']);
+    expect(found(library)).toEqual([
+      wheels,
+      'usr/local/cuda-13.0/include',
+      'usr/local/cuda-13.0/include/cccl',
+    ]);
   });
 
   test('is, of another version, its C++ libraries, where they have a folder of their own', () => {
@@ -89,7 +104,7 @@ describe('what wheels lack', () => {
     expect(found(library)).toEqual([wheels, `${wheels}/cccl`]);
   });
 
-  test('is nobody else\'s where headers do not say their version', () => {
+  test("is nobody else's where headers do not say their version", () => {
     file(`${wheels}/cuda_fp16.h`);
     file('usr/local/cuda/include/cuda_fp16.h');
     file('usr/local/cuda/include/crt/mma.h');

@@ -1,6 +1,6 @@
 /**
- * Where the CUDA headers lie that belong to a library of the toolkit: beside it, in the toolkit's layout or in that of
- * Python wheels, else in a toolkit that the machine has.
+ * Where the CUDA headers lie that belong to a library of the toolkit: beside it, in the toolkit's
+ * layout or in that of Python wheels, else in a toolkit that the machine has.
  */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -10,7 +10,10 @@ import type { Machine } from './find.js';
 
 /** What a folder of CUDA headers has. */
 const MARKER = 'cuda_fp16.h';
-/** What headers of the toolkit include, and are packages of their own among NVIDIA's wheels: the compiler's part, and the C++ libraries (cuda/std, thrust, cub). */
+/**
+ * What headers of the toolkit include, and are packages of their own among NVIDIA's wheels: the
+ * compiler's part, and the C++ libraries (cuda/std, thrust, cub).
+ */
 const COMPILER = join('crt', 'mma.h');
 const CPP_LIBRARIES = join('nv', 'target');
 /** Since CUDA 13 the C++ libraries have a folder of their own. */
@@ -19,9 +22,10 @@ const CPP_FOLDER = 'cccl';
 const VERSION_BYTES = 1 << 16;
 
 /**
- * Folders to pass to a compiler, in order; none where there are no CUDA headers. Folders of one toolkit only: headers of
- * two versions do not go together. Where wheels bring a part of it, as PyTorch's do, what they lack is that of a toolkit of their version; or of its C++ libraries alone,
- * which go with toolkits of two major versions.
+ * Folders to pass to a compiler, in order; none where there are no CUDA headers. Folders of one
+ * toolkit only: headers of two versions do not go together. Where wheels bring a part of it, as
+ * PyTorch's do, what they lack is that of a toolkit of their version; or of its C++ libraries
+ * alone, which go with toolkits of two major versions.
  */
 export function headerFolders(library: string, machine: Machine = thisMachine()): string[] {
   const toolkits = withHeaders(library, machine);
@@ -31,17 +35,25 @@ export function headerFolders(library: string, machine: Machine = thisMachine())
   if (!lacks(COMPILER) && !lacks(CPP_LIBRARIES)) return own;
   const others = [...toolkits];
   const version = cudaVersion(own);
-  const same = version === undefined ? undefined : others.find((folders) => cudaVersion(folders) === version);
+  const same =
+    version === undefined ? undefined : others.find((folders) => cudaVersion(folders) === version);
   if (same !== undefined) return [...new Set([...own, ...same])];
   if (!lacks(CPP_LIBRARIES)) return own;
-  return [...own, ...others.flat().filter((folder) => basename(folder) === CPP_FOLDER && has([folder], CPP_LIBRARIES)).slice(0, 1)];
+  return [
+    ...own,
+    ...others
+      .flat()
+      .filter((folder) => basename(folder) === CPP_FOLDER && has([folder], CPP_LIBRARIES))
+      .slice(0, 1),
+  ];
 }
 
 /** Folders of each toolkit that has headers, looked for as they are asked for. */
 function* withHeaders(library: string, machine: Machine): Generator<string[], undefined> {
   for (const group of groups(library, machine)) {
     const folders = group.filter(isFolder);
-    if (has(folders, MARKER)) yield folders.flatMap((folder) => [folder, join(folder, CPP_FOLDER)].filter(isFolder));
+    if (has(folders, MARKER))
+      yield folders.flatMap((folder) => [folder, join(folder, CPP_FOLDER)].filter(isFolder));
   }
   return undefined;
 }
@@ -70,11 +82,18 @@ function* groups(library: string, { platform, env, root }: Machine): Generator<s
   // lib64, lib, or bin and bin/x64 on Windows.
   yield [join(lib, '..', 'include')];
   yield [join(lib, '..', '..', 'include')];
-  // Wheels until CUDA 12 have a folder each: nvidia/cuda_nvrtc/lib, nvidia/cuda_runtime/include, nvidia/cuda_cccl/include.
+  // Wheels until CUDA 12 have a folder each: nvidia/cuda_nvrtc/lib, nvidia/cuda_runtime/include,
+  // nvidia/cuda_cccl/include.
   yield matching(join(lib, '..', '..'), /^cuda_/).map((wheel) => join(wheel, 'include'));
-  for (const toolkit of [env['CUDA_HOME'], env['CUDA_PATH']]) if (toolkit) yield [join(toolkit, 'include')];
+  for (const toolkit of [env['CUDA_HOME'], env['CUDA_PATH']])
+    if (toolkit) yield [join(toolkit, 'include')];
   if (platform === 'win32') return;
-  for (const toolkit of [`${root}/usr/local/cuda`, ...matching(`${root}/usr/local`, /^cuda-\d/), `${root}/opt/cuda`]) yield [join(toolkit, 'include')];
+  for (const toolkit of [
+    `${root}/usr/local/cuda`,
+    ...matching(`${root}/usr/local`, /^cuda-\d/),
+    `${root}/opt/cuda`,
+  ])
+    yield [join(toolkit, 'include')];
   // Debian's package puts them among all others.
   yield [`${root}/usr/include`];
 }

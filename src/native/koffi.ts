@@ -1,9 +1,10 @@
 /**
- * Loads koffi, the foreign function interface under all native libraries, when the first of them is opened and not before: the
- * CPU device has to work where koffi is not installed or has no build for the platform.
+ * Loads koffi, the foreign function interface under all native libraries, when the first of them is
+ * opened and not before: the CPU device has to work where koffi is not installed or has no build
+ * for the platform.
  *
- * A Worker that was started from text cannot resolve packages, so the main thread finds koffi's file
- * ({@link koffiPath}) and passes it along.
+ * A Worker that was started from text cannot resolve packages, so the main thread finds koffi's
+ * file ({@link koffiPath}) and passes it along.
  */
 import { createRequire } from 'node:module';
 
@@ -14,7 +15,8 @@ export type KoffiLibrary = ReturnType<Koffi['load']>;
 
 /** Where koffi may be resolved from: this file, the program, the working directory. */
 function* resolutionBases(): Generator<string> {
-  // A bundler that emits CommonJS leaves import.meta.url undefined; in a Worker made from text argv[1] is no path.
+  // A bundler that emits CommonJS leaves import.meta.url undefined; in a Worker made from text
+  // argv[1] is no path.
   const here: string | undefined = import.meta.url;
   if (here !== undefined) yield here;
   const program = process.argv[1];
@@ -41,7 +43,8 @@ function resolveKoffi(tried: { path: string; reason: string }[]): string | undef
 /**
  * koffi itself.
  * @param path an absolute path, as {@link koffiPath} gives it; resolved here without one
- * @throws {LibraryNotFoundError} where koffi is not installed, or has no native build for this platform
+ * @throws {LibraryNotFoundError} where koffi is not installed, or has no native build for this
+ *   platform
  */
 export function loadKoffi(path?: string): Koffi {
   const tried: { path: string; reason: string }[] = [];
@@ -54,8 +57,10 @@ export function loadKoffi(path?: string): Koffi {
     }
   }
   throw new LibraryNotFoundError(
-    'koffi', tried,
-    'A real GPU is driven through it: run `npm install koffi` (without --omit=optional: its native code is an optional dependency). The CPU device does not need it.',
+    'koffi',
+    tried,
+    'A real GPU is driven through it: run `npm install koffi` (without --omit=optional: its ' +
+      'native code is an optional dependency). The CPU device does not need it.',
   );
 }
 

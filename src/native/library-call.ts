@@ -1,20 +1,25 @@
 /**
- * Calls of NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) as plain data: what a function takes, where each of its arguments
- * stands in a list of 32-bit words, and what the statuses that it returns mean.
+ * Calls of NVIDIA's libraries (NPP, cuBLAS, cuDNN, …) as plain data: what a function takes, where
+ * each of its arguments stands in a list of 32-bit words, and what the statuses that it returns
+ * mean.
  *
- * The words are what travels to the thread that makes the call. Numbers of 64 bits and addresses take two of them, low half
- * first; the bytes of what the host passes by pointer stand in the words too.
+ * The words are what travels to the thread that makes the call. Numbers of 64 bits and addresses
+ * take two of them, low half first; the bytes of what the host passes by pointer stand in the words
+ * too.
  */
 
 /** Numbers, and addresses of device memory by what the function does with it. */
-export type ScalarType = 'i32' | 'u32' | 'f32' | 'i64' | 'u64' | 'f64' | 'in' | 'out' | 'inout' | 'object' | 'stream';
+export type ScalarType =
+  'i32' | 'u32' | 'f32' | 'i64' | 'u64' | 'f64' | 'in' | 'out' | 'inout' | 'object' | 'stream';
 
 /** A structure that is passed by value: its fields in order, each by its name. */
 export interface StructType {
   readonly struct: Readonly<Record<string, ScalarType>>;
 }
 
-/** A pointer to so many bytes of the host, which the function reads, or writes, before it returns. */
+/**
+ * A pointer to so many bytes of the host, which the function reads, or writes, before it returns.
+ */
 export interface HostType {
   readonly host: number;
 }
@@ -31,8 +36,9 @@ export interface ConstantType {
 }
 
 /**
- * An argument. `in`, `out` and `inout` are addresses of device memory, by what the function does with it; `object` is a
- * handle that the library gave out; `stream` is the stream that the call is queued on, and is filled in there.
+ * An argument. `in`, `out` and `inout` are addresses of device memory, by what the function does
+ * with it; `object` is a handle that the library gave out; `stream` is the stream that the call is
+ * queued on, and is filled in there.
  */
 export type ArgumentType = ScalarType | StructType | HostType | PointersType;
 /** What a step of several calls takes. */
@@ -44,7 +50,10 @@ export interface ArgumentLeaf {
   readonly word: number;
 }
 
-/** What a function gives back: a status, which may say that it failed; a number; the address of so many bytes of the host. */
+/**
+ * What a function gives back: a status, which may say that it failed; a number; the address of so
+ * many bytes of the host.
+ */
 export type ReturnedType = 'status' | 'u64' | HostType;
 
 /** Where the arguments of a function stand. */
@@ -56,7 +65,16 @@ export interface ArgumentLayout {
   readonly streams: readonly number[];
 }
 
-const WIDE: ReadonlySet<ScalarType> = new Set(['i64', 'u64', 'f64', 'in', 'out', 'inout', 'object', 'stream']);
+const WIDE: ReadonlySet<ScalarType> = new Set([
+  'i64',
+  'u64',
+  'f64',
+  'in',
+  'out',
+  'inout',
+  'object',
+  'stream',
+]);
 
 export function wordsOfScalar(type: ScalarType): number {
   return WIDE.has(type) ? 2 : 1;
@@ -66,7 +84,11 @@ export function wordsOfScalar(type: ScalarType): number {
 export function leavesOf(type: StepArgument, start: number): ArgumentLeaf[] {
   if (typeof type === 'string') return [{ type, word: start }];
   if ('host' in type || 'constant' in type) return [];
-  if ('pointers' in type) return Array.from({ length: type.count }, (_, i) => ({ type: type.pointers, word: start + 2 * i }));
+  if ('pointers' in type)
+    return Array.from({ length: type.count }, (_, i) => ({
+      type: type.pointers,
+      word: start + 2 * i,
+    }));
   let word = start;
   return Object.values(type.struct).map((field) => {
     const leaf = { type: field, word };
@@ -99,7 +121,10 @@ export interface LibraryStatus {
   readonly name: string;
   /** One more sentence. */
   readonly text?: string;
-  /** A kind of failure that has an error of its own: too little memory, or what this device or version cannot do. */
+  /**
+   * A kind of failure that has an error of its own: too little memory, or what this device or
+   * version cannot do.
+   */
   readonly means?: 'memory' | 'unsupported';
   /** Whether the call has done what it was asked for all the same. */
   readonly harmless?: true;
@@ -151,11 +176,19 @@ export class LibraryCallError extends Error {
   readonly statusName: string;
   readonly means: LibraryStatus['means'];
 
-  constructor({ name: library, statuses }: LibraryStatuses, call: string, status: number, said?: string) {
+  constructor(
+    { name: library, statuses }: LibraryStatuses,
+    call: string,
+    status: number,
+    said?: string,
+  ) {
     const row = statuses[status];
     const statusName = row?.name ?? `status ${status}`;
     const text = said ?? row?.text;
-    super(`${call} of ${library} returned ${statusName}${row === undefined || said !== undefined ? '' : ` (${status})`}${text === undefined || text === '' ? '' : `: ${text}`}`);
+    super(
+      `${call} of ${library} returned ` +
+        `${statusName}${row === undefined || said !== undefined ? '' : ` (${status})`}${text === undefined || text === '' ? '' : `: ${text}`}`,
+    );
     this.library = library;
     this.call = call;
     this.status = status;
@@ -166,5 +199,6 @@ export class LibraryCallError extends Error {
 
 /** @throws LibraryCallError where the status is a failure */
 export function checkStatus(library: LibraryStatuses, call: string, status: number): void {
-  if (status !== 0 && library.statuses[status]?.harmless !== true) throw new LibraryCallError(library, call, status);
+  if (status !== 0 && library.statuses[status]?.harmless !== true)
+    throw new LibraryCallError(library, call, status);
 }

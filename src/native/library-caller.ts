@@ -1,8 +1,15 @@
 /**
- * Makes calls of NVIDIA's libraries: arguments come as words (see `library-call.ts`) and leave as C passes them. It also
- * loads the libraries and tells where their functions are, on whichever thread may wait for that.
+ * Makes calls of NVIDIA's libraries: arguments come as words (see `library-call.ts`) and leave as C
+ * passes them. It also loads the libraries and tells where their functions are, on whichever thread
+ * may wait for that.
  */
-import type { LibraryFunction, LibraryStatuses, LibraryStep, ScalarType, StepArgument } from './library-call.js';
+import type {
+  LibraryFunction,
+  LibraryStatuses,
+  LibraryStep,
+  ScalarType,
+  StepArgument,
+} from './library-call.js';
 import { LibraryCallError, checkStatus, layoutOf, leavesOf, wordsOf } from './library-call.js';
 import { firstLine, loadKoffi } from './koffi.js';
 import type { Koffi, KoffiLibrary } from './koffi.js';
@@ -42,8 +49,17 @@ interface Program {
 }
 
 const C_TYPES: Readonly<Record<ScalarType, string>> = {
-  i32: 'int32_t', u32: 'uint32_t', f32: 'float', i64: 'int64_t', u64: 'uint64_t', f64: 'double',
-  in: 'uintptr_t', out: 'uintptr_t', inout: 'uintptr_t', object: 'uintptr_t', stream: 'uintptr_t',
+  i32: 'int32_t',
+  u32: 'uint32_t',
+  f32: 'float',
+  i64: 'int64_t',
+  u64: 'uint64_t',
+  f64: 'double',
+  in: 'uintptr_t',
+  out: 'uintptr_t',
+  inout: 'uintptr_t',
+  object: 'uintptr_t',
+  stream: 'uintptr_t',
 };
 const TWO_32 = 4294967296;
 /** What the host passes by pointer begins at multiples of this. */
@@ -65,7 +81,12 @@ export interface FoundFunctions {
  * @param file the library's file where it is known; nothing else is tried then
  * @throws {LibraryNotFoundError}
  */
-export function findFunctions(koffiPath: string | undefined, row: LibraryRow, file: string | undefined, names: readonly string[]): FoundFunctions {
+export function findFunctions(
+  koffiPath: string | undefined,
+  row: LibraryRow,
+  file: string | undefined,
+  names: readonly string[],
+): FoundFunctions {
   const koffi = loadKoffi(koffiPath);
   const { library, path } = openLibrary(koffi, row, { path: file });
   loaded.push(library);
@@ -91,16 +112,29 @@ export class LibraryCaller {
 
   constructor(koffiPath: string | undefined) {
     this.koffi = loadKoffi(koffiPath);
-    // The process itself: a thread that has loaded no library has no memory for calls, and koffi 3.3.4 crashes at the first.
+    // The process itself: a thread that has loaded no library has no memory for calls, and koffi
+    // 3.3.4 crashes at the first.
     this.koffi.load(null);
   }
 
-  /** A call that belongs to no stream: what it gave, and the words as they are afterwards. @throws LibraryCallError */
-  ask(statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array): { words: Int32Array; value: number | Uint8Array } {
+  /**
+   * A call that belongs to no stream: what it gave, and the words as they are afterwards. @throws
+   * LibraryCallError
+   */
+  ask(
+    statuses: LibraryStatuses,
+    func: LibraryFunction,
+    words: Int32Array,
+  ): { words: Int32Array; value: number | Uint8Array } {
     const value = this.call(func, words, 0);
     if (func.returns === 'status') checkStatus(statuses, func.name, value);
     if (typeof func.returns === 'string') return { words, value };
-    return { words, value: Uint8Array.from(this.koffi.decode(BigInt(value), 'uint8_t', func.returns.host) as number[]) };
+    return {
+      words,
+      value: Uint8Array.from(
+        this.koffi.decode(BigInt(value), 'uint8_t', func.returns.host) as number[],
+      ),
+    };
   }
 
   /** A call in stream order. @throws LibraryCallError */
@@ -109,7 +143,13 @@ export class LibraryCaller {
     else this.runSteps(statuses, func, func.steps, memory, at);
   }
 
-  private runSteps(statuses: LibraryStatuses, func: LibraryFunction, steps: readonly LibraryStep[], memory: Int32Array, at: number): void {
+  private runSteps(
+    statuses: LibraryStatuses,
+    func: LibraryFunction,
+    steps: readonly LibraryStep[],
+    memory: Int32Array,
+    at: number,
+  ): void {
     let program = this.programs.get(func);
     if (program === undefined) {
       program = this.prepareSteps(steps, func.said);
@@ -140,13 +180,23 @@ export class LibraryCaller {
     }
   }
 
-  private prepareSteps(steps: readonly LibraryStep[], said: SharedArrayBuffer | undefined): Program {
+  private prepareSteps(
+    steps: readonly LibraryStep[],
+    said: SharedArrayBuffer | undefined,
+  ): Program {
     let first = 0;
     return {
       said: said === undefined ? undefined : new SaidText(said),
       steps: steps.map((step) => {
         const { words } = layoutOf(step.args);
-        const prepared = { step, call: this.prepare(step, step.returns === 'true' ? 'bool' : 'void'), first, words, last: new Int32Array(words), known: false };
+        const prepared = {
+          step,
+          call: this.prepare(step, step.returns === 'true' ? 'bool' : 'void'),
+          first,
+          words,
+          last: new Int32Array(words),
+          known: false,
+        };
         first += words;
         return prepared;
       }),
@@ -154,8 +204,8 @@ export class LibraryCaller {
   }
 
   /**
-   * Calls a function with the arguments that stand in `memory` from word `at` on; returns its status, or what else it gives.
-   * What it writes into the host's bytes is put back there.
+   * Calls a function with the arguments that stand in `memory` from word `at` on; returns its
+   * status, or what else it gives. What it writes into the host's bytes is put back there.
    */
   call(func: LibraryFunction, memory: Int32Array, at: number): number {
     let call = this.calls.get(func);
@@ -169,17 +219,25 @@ export class LibraryCaller {
   private make(call: Call, memory: Int32Array, at: number): number | bigint | boolean | undefined {
     const { hosts } = call;
     if (hosts.length !== 0) {
-      if (this.hosts === undefined || this.hosts.bytes.length < call.hostBytes) this.hosts = new NativeMemory(this.koffi, Math.max(256, call.hostBytes));
+      if (this.hosts === undefined || this.hosts.bytes.length < call.hostBytes)
+        this.hosts = new NativeMemory(this.koffi, Math.max(256, call.hostBytes));
       const { i32 } = this.hosts;
-      for (const host of hosts) for (let i = 0; i < host.words; i++) i32[(host.at >> 2) + i] = memory[at + host.word + i]!;
+      for (const host of hosts)
+        for (let i = 0; i < host.words; i++) i32[(host.at >> 2) + i] = memory[at + host.word + i]!;
     }
     const values = call.reads.map((read) => read(memory, at));
-    const given = this.koffi.call(call.address, call.prototype, ...values) as number | bigint | boolean | undefined;
-    for (const host of hosts) for (let i = 0; i < host.words; i++) memory[at + host.word + i] = this.hosts!.i32[(host.at >> 2) + i]!;
+    const given = this.koffi.call(call.address, call.prototype, ...values) as
+      number | bigint | boolean | undefined;
+    for (const host of hosts)
+      for (let i = 0; i < host.words; i++)
+        memory[at + host.word + i] = this.hosts!.i32[(host.at >> 2) + i]!;
     return given;
   }
 
-  private prepare({ address, args }: Pick<LibraryFunction, 'address' | 'args'>, returned: string): Call {
+  private prepare(
+    { address, args }: Pick<LibraryFunction, 'address' | 'args'>,
+    returned: string,
+  ): Call {
     const { starts } = layoutOf(args);
     const hosts: Call['hosts'][number][] = [];
     let hostBytes = 0;
@@ -195,21 +253,33 @@ export class LibraryCaller {
       hostBytes += Math.ceil((host.words * 4) / ALIGNMENT) * ALIGNMENT;
       return () => this.hosts!.address + host.at;
     });
-    return { address: BigInt(address), prototype: this.prototypeOf(returned, types), reads, hosts, hostBytes };
+    return {
+      address: BigInt(address),
+      prototype: this.prototypeOf(returned, types),
+      reads,
+      hosts,
+      hostBytes,
+    };
   }
 
   private prototypeOf(returned: string, types: readonly Type[]): ReturnType<Koffi['proto']> {
-    if (!types.every((type) => typeof type === 'string')) return this.koffi.proto(returned, [...types]);
+    if (!types.every((type) => typeof type === 'string'))
+      return this.koffi.proto(returned, [...types]);
     const text = `${returned}(${types.join()})`;
     let prototype = this.prototypes.get(text);
-    if (prototype === undefined) this.prototypes.set(text, prototype = this.koffi.proto(returned, [...types]));
+    if (prototype === undefined)
+      this.prototypes.set(text, (prototype = this.koffi.proto(returned, [...types])));
     return prototype;
   }
 
   private typeOf(type: StepArgument): Type {
     if (typeof type === 'string') return C_TYPES[type];
     if (!('struct' in type)) return 'uintptr_t';
-    return this.koffi.struct(Object.fromEntries(Object.entries(type.struct).map(([name, field]) => [name, C_TYPES[field]])));
+    return this.koffi.struct(
+      Object.fromEntries(
+        Object.entries(type.struct).map(([name, field]) => [name, C_TYPES[field]]),
+      ),
+    );
   }
 }
 
@@ -224,7 +294,8 @@ function structReader(fields: Readonly<Record<string, ScalarType>>, word: number
   const reads = leaves.map((leaf) => readerOf(leaf.type, leaf.word));
   return (memory, at) => {
     const value: Record<string, number | bigint> = {};
-    for (let i = 0; i < names.length; i++) value[names[i]!] = reads[i]!(memory, at) as number | bigint;
+    for (let i = 0; i < names.length; i++)
+      value[names[i]!] = reads[i]!(memory, at) as number | bigint;
     return value;
   };
 }

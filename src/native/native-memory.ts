@@ -1,9 +1,11 @@
 /**
- * Memory whose address C can be given: where the driver writes its answers and reads its structures.
+ * Memory whose address C can be given: where the driver writes its answers and reads its
+ * structures.
  *
- * It is a SharedArrayBuffer, not malloc: its bytes never move, JavaScript reads and writes them as fast as any typed
- * array, nothing has to be freed, and runtimes that forbid views of foreign memory (Electron) allow it. It lives as
- * long as this object is referenced. Addresses are plain numbers.
+ * It is a SharedArrayBuffer, not malloc: its bytes never move, JavaScript reads and writes them as
+ * fast as any typed array, nothing has to be freed, and runtimes that forbid views of foreign
+ * memory (Electron) allow it. It lives as long as this object is referenced. Addresses are plain
+ * numbers.
  */
 import type { Koffi } from './koffi.js';
 
@@ -42,7 +44,10 @@ export class NativeMemory {
     return BigInt(this.u32[word]!) | (BigInt(this.u32[word + 1]!) << 32n);
   }
 
-  /** Writes a 64-bit number at byte `offset` (a multiple of 4). From 2^64 on (Infinity too) all bits are set. */
+  /**
+   * Writes a 64-bit number at byte `offset` (a multiple of 4). From 2^64 on (Infinity too) all bits
+   * are set.
+   */
   setU64(offset: number, value: number): void {
     const word = offset >> 2;
     const full = value >= TWO_32 * TWO_32;
@@ -60,8 +65,8 @@ export class NativeMemory {
 }
 
 /**
- * The memory that one provider's calls share, for the length of one call each: answers in 8-byte slots from 0 on,
- * and a structure from {@link STRUCTURE} on.
+ * The memory that one provider's calls share, for the length of one call each: answers in 8-byte
+ * slots from 0 on, and a structure from {@link STRUCTURE} on.
  */
 export const SCRATCH_SIZE = 4096;
 /** Where a call's structure, name or text begins. */

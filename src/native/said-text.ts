@@ -1,7 +1,7 @@
 /**
- * What a library says while it is being called, for whoever made the call: its messages arrive on another thread than the
- * one that called, and are to be part of the error that the call ends with. The bytes lie in shared memory; a message counts
- * while it is open.
+ * What a library says while it is being called, for whoever made the call: its messages arrive on
+ * another thread than the one that called, and are to be part of the error that the call ends with.
+ * The bytes lie in shared memory; a message counts while it is open.
  */
 
 /** Of one call; what goes beyond is left out. */

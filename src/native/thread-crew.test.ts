@@ -25,10 +25,14 @@ parentPort.on('message', ({ id, request, end }) => {
 
 function crewOf(most: number): (request: Request) => Promise<Answer> {
   const crew = new ThreadCrew<Request, string>({
-    name: 'test crew', source: SOURCE, most,
-    subject: ({ kind, subject }, answer) => (kind === 'make' ? (answer as Answer | undefined)?.made : subject),
+    name: 'test crew',
+    source: SOURCE,
+    most,
+    subject: ({ kind, subject }, answer) =>
+      kind === 'make' ? (answer as Answer | undefined)?.made : subject,
     ends: ({ kind }) => kind === 'end',
-    refused: (refusal) => new Error(refusal), died: (reason) => new Error(String(reason)),
+    refused: (refusal) => new Error(refusal),
+    died: (reason) => new Error(String(reason)),
   });
   return (request) => crew.ask(request) as Promise<Answer>;
 }
@@ -36,14 +40,21 @@ function crewOf(most: number): (request: Request) => Promise<Answer> {
 test('of free threads the one that made a subject is asked, and then the one that was at it last', async () => {
   const ask = crewOf(2);
   // Both threads are at work; the second makes something.
-  const [first, second] = await Promise.all([ask({ kind: 'other', ms: 200 }), ask({ kind: 'make' })]);
+  const [first, second] = await Promise.all([
+    ask({ kind: 'other', ms: 200 }),
+    ask({ kind: 'make' }),
+  ]);
   expect(second.thread).not.toBe(first.thread);
   const subject = second.made!;
-  for (let i = 0; i < 3; i++) expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
+  for (let i = 0; i < 3; i++)
+    expect((await ask({ kind: 'use', subject })).thread).toBe(second.thread);
   // What has none goes to the first that is free.
   expect((await ask({ kind: 'other' })).thread).toBe(first.thread);
   // Two at once: the other thread is at it last.
-  const both = await Promise.all([ask({ kind: 'use', subject }), ask({ kind: 'use', subject, ms: 50 })]);
+  const both = await Promise.all([
+    ask({ kind: 'use', subject }),
+    ask({ kind: 'use', subject, ms: 50 }),
+  ]);
   expect(both.map(({ thread }) => thread)).toEqual([second.thread, first.thread]);
   expect((await ask({ kind: 'use', subject })).thread).toBe(first.thread);
   await Promise.all([ask({ kind: 'other', ms: 50 }), ask({ kind: 'use', subject })]);
@@ -57,6 +68,10 @@ test('of free threads the one that made a subject is asked, and then the one tha
 test('where no thread is free, whichever is free first is asked', async () => {
   const ask = crewOf(1);
   const { made, thread } = await ask({ kind: 'make' });
-  const answers = await Promise.all([ask({ kind: 'use', subject: made!, ms: 20 }), ask({ kind: 'use', subject: made! }), ask({ kind: 'other' })]);
+  const answers = await Promise.all([
+    ask({ kind: 'use', subject: made!, ms: 20 }),
+    ask({ kind: 'use', subject: made! }),
+    ask({ kind: 'other' }),
+  ]);
   expect(answers.map((answer) => answer.thread)).toEqual([thread, thread, thread]);
 });

@@ -1,7 +1,7 @@
 /**
- * Threads that call a native library for the JavaScript thread: Workers made from text, each of which does one thing at a time.
- * One more is started where all are busy, up to a limit, and they end when nothing came for a while. They keep the process alive
- * only while something is awaited.
+ * Threads that call a native library for the JavaScript thread: Workers made from text, each of
+ * which does one thing at a time. One more is started where all are busy, up to a limit, and they
+ * end when nothing came for a while. They keep the process alive only while something is awaited.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 import { Worker } from 'node:worker_threads';
@@ -23,7 +23,9 @@ export interface CrewStart {
 export type ToCrew<R> = { readonly id: number; readonly request: R } | { readonly end: true };
 
 /** What it answers, and what it tells before. */
-export type FromCrew<F> = { readonly id: number } & ({ readonly answer: unknown } | { readonly refusal: F } | { readonly told: unknown });
+export type FromCrew<F> = { readonly id: number } & (
+  { readonly answer: unknown } | { readonly refusal: F } | { readonly told: unknown }
+);
 
 export interface CrewDescription<R, F> {
   /** Of its threads, as debuggers show it. */
@@ -35,8 +37,9 @@ export interface CrewDescription<R, F> {
   /** What goes first, on one thread more where all are busy: it ends what they are doing. */
   readonly isUrgent?: (request: R) => boolean;
   /**
-   * What a thread has something of its own for once it was at it, such as handles for a session's runs: of free threads the one that was at it last is asked first.
-   * `answer`: what it has just made of the request, which may be such a thing.
+   * What a thread has something of its own for once it was at it, such as handles for a session's
+   * runs: of free threads the one that was at it last is asked first. `answer`: what it has just
+   * made of the request, which may be such a thing.
    */
   readonly subject?: (request: R, answer?: unknown) => number | undefined;
   /** Whether the request ends its subject. */
@@ -50,13 +53,17 @@ export interface CrewDescription<R, F> {
 export interface AskOptions {
   /** What is handed over. */
   readonly transfer?: readonly ArrayBuffer[];
-  /** Where it aborts nobody waits for the answer: what has not begun is dropped, what has goes on by itself, since a native call cannot be stopped, and others get another thread. */
+  /**
+   * Where it aborts nobody waits for the answer: what has not begun is dropped, what has goes on by
+   * itself, since a native call cannot be stopped, and others get another thread.
+   */
   readonly signal?: AbortSignal | undefined;
   /** Is given what the thread tells before its answer. */
   readonly hear?: (told: unknown) => void;
   /**
-   * What has the same one is carried out in the order of asking, by one thread, which is told of it at once: it need not wait for this thread to hear of the
-   * end of one before the next. Without a signal.
+   * What has the same one is carried out in the order of asking, by one thread, which is told of it
+   * at once: it need not wait for this thread to hear of the end of one before the next. Without a
+   * signal.
    */
   readonly line?: object;
 }
@@ -91,7 +98,9 @@ export class ThreadCrew<R, F> {
     this.description = description;
   }
 
-  /** Asks a thread, the first that is free. Rejects with the signal's reason where it aborts first. */
+  /**
+   * Asks a thread, the first that is free. Rejects with the signal's reason where it aborts first.
+   */
   ask(request: R, options: AskOptions = {}): Promise<unknown> {
     const { signal } = options;
     return new Promise((resolve, reject) => {
@@ -100,11 +109,19 @@ export class ThreadCrew<R, F> {
         this.giveUp(job);
         reject(signal!.reason as Error);
       };
-      const settled = <V>(settle: (value: V) => void) => (value: V): void => {
-        signal?.removeEventListener('abort', giveUp);
-        settle(value);
+      const settled =
+        <V>(settle: (value: V) => void) =>
+        (value: V): void => {
+          signal?.removeEventListener('abort', giveUp);
+          settle(value);
+        };
+      const job: Job<R> = {
+        id: this.nextId++,
+        request,
+        options,
+        resolve: settled(resolve),
+        reject: settled(reject),
       };
-      const job: Job<R> = { id: this.nextId++, request, options, resolve: settled(resolve), reject: settled(reject) };
       signal?.addEventListener('abort', giveUp, { once: true });
       if (this.isUrgent(job)) this.waiting.unshift(job);
       else this.waiting.push(job);
@@ -132,7 +149,10 @@ export class ThreadCrew<R, F> {
     if (job === undefined) return;
     clearTimeout(this.idle);
     let member = this.memberFor(job);
-    if (member === undefined && this.members.length < this.description.most + (this.isUrgent(job) ? 1 : 0)) {
+    if (
+      member === undefined &&
+      this.members.length < this.description.most + (this.isUrgent(job) ? 1 : 0)
+    ) {
       try {
         member = this.start();
       } catch (error) {
@@ -143,7 +163,10 @@ export class ThreadCrew<R, F> {
     if (member === undefined) return;
     this.waiting.shift();
     try {
-      member.worker.postMessage({ id: job.id, request: job.request } satisfies ToCrew<R>, job.options.transfer ?? []);
+      member.worker.postMessage(
+        { id: job.id, request: job.request } satisfies ToCrew<R>,
+        job.options.transfer ?? [],
+      );
     } catch (error) {
       // A buffer that cannot be handed over.
       job.reject(error);
@@ -156,17 +179,29 @@ export class ThreadCrew<R, F> {
   private memberFor({ request, options: { line } }: Job<R>): Member<R> | undefined {
     const subject = this.description.subject?.(request);
     const near = subject === undefined ? undefined : this.last.get(subject);
-    return (line === undefined ? undefined : this.members.find(({ jobs }) => jobs[0]?.options.line === line))
-      ?? (near?.jobs.length === 0 ? near : this.members.find(({ jobs }) => jobs.length === 0));
+    return (
+      (line === undefined
+        ? undefined
+        : this.members.find(({ jobs }) => jobs[0]?.options.line === line)) ??
+      (near?.jobs.length === 0 ? near : this.members.find(({ jobs }) => jobs.length === 0))
+    );
   }
 
   private start(): Member<R> {
     const { source, name, died } = this.description;
     const loading = new Int32Array(new SharedArrayBuffer(4));
-    const worker = new Worker(source, { eval: true, execArgv: [], env: process.env, name, workerData: { koffiPath: koffiPath(), loading } satisfies CrewStart });
+    const worker = new Worker(source, {
+      eval: true,
+      execArgv: [],
+      env: process.env,
+      name,
+      workerData: { koffiPath: koffiPath(), loading } satisfies CrewStart,
+    });
     const member: Member<R> = { worker, jobs: [] };
     worker.unref();
-    worker.on('message', (message: FromCrew<F>) => { this.hear(member, message); });
+    worker.on('message', (message: FromCrew<F>) => {
+      this.hear(member, message);
+    });
     const ended = (reason: unknown): void => {
       this.loading.delete(loading);
       if (this.loading.size === 0) process.off('exit', this.atExit);
@@ -175,7 +210,9 @@ export class ThreadCrew<R, F> {
       this.next();
     };
     worker.on('error', ended);
-    worker.on('exit', (code) => { ended(new Error(`it ended with code ${code}`)); });
+    worker.on('exit', (code) => {
+      ended(new Error(`it ended with code ${code}`));
+    });
     if (this.loading.size === 0) process.on('exit', this.atExit);
     this.loading.add(loading);
     this.members.push(member);
@@ -212,7 +249,8 @@ export class ThreadCrew<R, F> {
   private rest(): void {
     clearTimeout(this.idle);
     this.idle = setTimeout(() => {
-      for (const member of this.members.filter(({ jobs }) => jobs.length === 0)) this.dismiss(member);
+      for (const member of this.members.filter(({ jobs }) => jobs.length === 0))
+        this.dismiss(member);
     }, IDLE_MS);
     this.idle.unref();
   }
@@ -230,11 +268,18 @@ export class ThreadCrew<R, F> {
     for (const [subject, each] of this.last) if (each === member) this.last.delete(subject);
   }
 
-  /** koffi ends the process in an error where a thread is terminated that is loading a library: see src/runtime/workers.ts. */
+  /**
+   * koffi ends the process in an error where a thread is terminated that is loading a library: see
+   * src/runtime/workers.ts.
+   */
   private readonly atExit = (): void => {
     const deadline = performance.now() + LOADING_MS;
     for (const loading of this.loading) {
-      for (let depth = Atomics.load(loading, 0); depth !== 0 && performance.now() < deadline; depth = Atomics.load(loading, 0)) {
+      for (
+        let depth = Atomics.load(loading, 0);
+        depth !== 0 && performance.now() < deadline;
+        depth = Atomics.load(loading, 0)
+      ) {
         Atomics.wait(loading, 0, depth, deadline - performance.now());
       }
     }

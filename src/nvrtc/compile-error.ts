@@ -1,4 +1,6 @@
-/** Errors in CUDA C++, as users see them: the source's lines with carets, and what to write instead. */
+/**
+ * Errors in CUDA C++, as users see them: the source's lines with carets, and what to write instead.
+ */
 import { CudaArgumentError, CudaCompileError } from '../core/index.js';
 import { codeFrame } from '../compiler/code-frame.js';
 import type { CheckedOptions } from './compile-options.js';
@@ -12,51 +14,109 @@ const MOST_SHOWN = 5;
 const NAME_MAP = '__nv_name_map';
 
 /** Headers of CUDA that are not in the package of the others. */
-const PACKAGES: readonly (readonly [RegExp, string])[] = [[/^(cuda|cub|thrust|nv)\//, 'nvidia-cuda-cccl'], [/^crt\//, 'nvidia-cuda-crt'], [/^curand/, 'nvidia-curand']];
-const CUDAS_OWN = /^(cuda|cooperative_groups|cub\/|thrust\/|nv\/|crt\/|curand|mma\.h|math_constants\.h)/;
+const PACKAGES: readonly (readonly [RegExp, string])[] = [
+  [/^(cuda|cub|thrust|nv)\//, 'nvidia-cuda-cccl'],
+  [/^crt\//, 'nvidia-cuda-crt'],
+  [/^curand/, 'nvidia-curand'],
+];
+const CUDAS_OWN =
+  /^(cuda|cooperative_groups|cub\/|thrust\/|nv\/|crt\/|curand|mma\.h|math_constants\.h)/;
 
-/** CUDA C++ that does not compile. `log` is all that NVRTC said, `diagnostics` the same, message by message. */
+/**
+ * CUDA C++ that does not compile. `log` is all that NVRTC said, `diagnostics` the same, message by
+ * message.
+ */
 export class NvrtcCompileError extends CudaCompileError {
   override name = 'NvrtcCompileError';
   readonly diagnostics: readonly Diagnostic[];
 
   /** @internal */
   constructor(message: string, log: string, diagnostics: readonly Diagnostic[]) {
-    const first = diagnostics.find(({ severity, file, line, column }) => severity === 'error' && file !== undefined && line !== undefined && column !== undefined);
-    super(message, log, '', first === undefined ? {} : { place: { file: first.file!, line: first.line!, column: first.column! } });
+    const first = diagnostics.find(
+      ({ severity, file, line, column }) =>
+        severity === 'error' && file !== undefined && line !== undefined && column !== undefined,
+    );
+    super(
+      message,
+      log,
+      '',
+      first === undefined
+        ? {}
+        : { place: { file: first.file!, line: first.line!, column: first.column! } },
+    );
     this.diagnostics = diagnostics;
   }
 }
 
 /** The messages of a log about `source`. */
-export function diagnosticsOf(log: string, source: string, { name, headers }: Pick<CheckedOptions, 'name' | 'headers'>): Diagnostic[] {
+export function diagnosticsOf(
+  log: string,
+  source: string,
+  { name, headers }: Pick<CheckedOptions, 'name' | 'headers'>,
+): Diagnostic[] {
   const texts = new Map([...headers, [name, source] as const]);
   return readDiagnostics(log, (file) => texts.get(file));
 }
 
 /** The error for a log, an argument's where only name expressions are wrong. */
-export function compileError(log: string, source: string, options: CheckedOptions, cudaFolders: readonly string[]): CudaCompileError | CudaArgumentError {
+export function compileError(
+  log: string,
+  source: string,
+  options: CheckedOptions,
+  cudaFolders: readonly string[],
+): CudaCompileError | CudaArgumentError {
   const diagnostics = diagnosticsOf(log, source, options);
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
   const shown = errors.slice(0, MOST_SHOWN).map(showDiagnostic);
-  if (errors.length > MOST_SHOWN) shown.push(`… and ${errors.length - MOST_SHOWN} more: see the error's log`);
-  const missing = errors.flatMap(({ message }) => /(?:cannot|could not) open source file "([^"]+)"/.exec(message)?.[1] ?? []);
-  const marked = errors.find(({ line, code }) => line === 1 && code?.startsWith('\ufeff') === true)?.file;
-  if (marked !== undefined) shown.push(`${marked} begins with a byte order mark, which NVRTC takes for text. Save it as UTF-8 without one, or pass its text, headers: { … }.`);
+  if (errors.length > MOST_SHOWN)
+    shown.push(`… and ${errors.length - MOST_SHOWN} more: see the error's log`);
+  const missing = errors.flatMap(
+    ({ message }) => /(?:cannot|could not) open source file "([^"]+)"/.exec(message)?.[1] ?? [],
+  );
+  const marked = errors.find(
+    ({ line, code }) => line === 1 && code?.startsWith('\ufeff') === true,
+  )?.file;
+  if (marked !== undefined)
+    shown.push(
+      `${marked} begins with a byte order mark, which NVRTC takes for text. Save it as UTF-8 ` +
+        'without one, or pass its text, headers: { … }.',
+    );
   else if (missing.length > 0) shown.push(adviceForHeader(missing[0]!, options, cudaFolders));
   else {
     const lacking = new Set(errors.flatMap(({ message }) => headerFor(message) ?? []));
-    if (lacking.size > 0) shown.push(`Write ${[...lacking].map((header) => `#include <${header}>`).join(' and ')}, which comes with async-cuda.`);
+    if (lacking.size > 0)
+      shown.push(
+        `Write ${[...lacking].map((header) => `#include <${header}>`).join(' and ')}, which ` +
+          'comes with async-cuda.',
+      );
   }
   const said = shown.length === 0 ? log.trim() : shown.join('\n');
-  const error = new NvrtcCompileError(`${options.name} does not compile:\n${said}`, log, diagnostics);
+  const error = new NvrtcCompileError(
+    `${options.name} does not compile:\n${said}`,
+    log,
+    diagnostics,
+  );
   if (errors.length === 0 || errors.some(({ file }) => file !== NAME_MAP)) return error;
   return nameExpressionError(errors, options.nameExpressions, error);
 }
 
 /** `source.cu:5:66: error: identifier "foo" is undefined`, with the line below. */
-export function showDiagnostic({ severity, message, file, line, column, code }: Diagnostic): string {
-  const place = file === undefined ? '' : line === undefined ? `${file}: ` : column === undefined ? `${file}:${line}: ` : `${file}:${line}:${column}: `;
+export function showDiagnostic({
+  severity,
+  message,
+  file,
+  line,
+  column,
+  code,
+}: Diagnostic): string {
+  const place =
+    file === undefined
+      ? ''
+      : line === undefined
+        ? `${file}: `
+        : column === undefined
+          ? `${file}:${line}: `
+          : `${file}:${line}:${column}: `;
   const head = `${place}${severity}: ${message}`;
   if (code === undefined || line === undefined || code.trim() === '') return head;
   if (column === undefined) return `${head}\n  ${line} | ${code.trim()}`;
@@ -68,27 +128,64 @@ function lengthAt(code: string, column: number): number {
   return /^(\w+|"[^"]*"?)/.exec(code.slice(column - 1))?.[0].length ?? 1;
 }
 
-function adviceForHeader(header: string, { includeFolders, headers }: CheckedOptions, cudaFolders: readonly string[]): string {
+function adviceForHeader(
+  header: string,
+  { includeFolders, headers }: CheckedOptions,
+  cudaFolders: readonly string[],
+): string {
   const folders = [...includeFolders, ...cudaFolders];
-  const looked = [headers.length === 0 ? '' : `headers (${headers.map(([name]) => name).join(', ')})`, ...folders].filter((place) => place !== '');
-  const wheels = cudaFolders.length > 0 ? PACKAGES.find(([pattern]) => pattern.test(header))?.[1] : CUDAS_OWN.test(header) ? 'nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl' : undefined;
-  const cuda = wheels === undefined ? '' : ` It is CUDA's own: \`pip install ${wheels}\`, or the CUDA toolkit.`;
-  const host = /\.|\//.test(header) ? '' : ' NVRTC has no headers of the C++ library: take cuda/std/…, or guard it with #ifndef __CUDACC_RTC__.';
-  return `There is no ${header} in ${looked.length === 0 ? 'any folder: none was given' : looked.join(', ')}. ` +
-    `Pass its text, headers: { '${header}': … }, or its folder, includeFolders: ['…'].${cuda}${host}`;
+  const looked = [
+    headers.length === 0 ? '' : `headers (${headers.map(([name]) => name).join(', ')})`,
+    ...folders,
+  ].filter((place) => place !== '');
+  const wheels =
+    cudaFolders.length > 0
+      ? PACKAGES.find(([pattern]) => pattern.test(header))?.[1]
+      : CUDAS_OWN.test(header)
+        ? 'nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl'
+        : undefined;
+  const cuda =
+    wheels === undefined
+      ? ''
+      : ` It is CUDA's own: \`pip install ${wheels}\`, or the CUDA toolkit.`;
+  const host = /\.|\//.test(header)
+    ? ''
+    : ' NVRTC has no headers of the C++ library: take cuda/std/…, or guard it with #ifndef ' +
+      '__CUDACC_RTC__.';
+  return (
+    `There is no ${header} in ` +
+    `${looked.length === 0 ? 'any folder: none was given' : looked.join(', ')}. ` +
+    `Pass its text, headers: { '${header}': … }, or its folder, includeFolders: ` +
+    `['…'].${cuda}${host}`
+  );
 }
 
-function nameExpressionError(errors: readonly Diagnostic[], expressions: readonly string[], cause: NvrtcCompileError): CudaArgumentError {
+function nameExpressionError(
+  errors: readonly Diagnostic[],
+  expressions: readonly string[],
+  cause: NvrtcCompileError,
+): CudaArgumentError {
   const plain = (text: string): string => text.replace(/\s/g, '');
   const first = errors[0]!;
   // Each expression is a line of that file; the last message of a line quotes it.
-  const quoted = errors.filter(({ line }) => line === first.line).flatMap(({ message }) => /name expression was: "(.*)"$/.exec(message)?.[1] ?? [])[0];
-  const index = quoted === undefined ? -1 : expressions.findIndex((expression) => plain(expression) === plain(quoted));
+  const quoted = errors
+    .filter(({ line }) => line === first.line)
+    .flatMap(({ message }) => /name expression was: "(.*)"$/.exec(message)?.[1] ?? [])[0];
+  const index =
+    quoted === undefined
+      ? -1
+      : expressions.findIndex((expression) => plain(expression) === plain(quoted));
   const argument = index === -1 ? 'options.nameExpressions' : `options.nameExpressions[${index}]`;
-  const fix = /which instance of function template/.test(first.message) ? `Name an instance of the template: '${expressions[index] ?? 'scale'}<float>'.`
-    : /constant value/.test(first.message) ? `Of a variable write the address: '&${expressions[index] ?? 'counter'}'.` : '';
+  const fix = /which instance of function template/.test(first.message)
+    ? `Name an instance of the template: '${expressions[index] ?? 'scale'}<float>'.`
+    : /constant value/.test(first.message)
+      ? `Of a variable write the address: '&${expressions[index] ?? 'counter'}'.`
+      : '';
   return new CudaArgumentError(
-    argument, `${argument}: expected the name of a kernel or the address of a variable, got ${index === -1 ? expressions.join(', ') : `'${expressions[index]}'`}: ${first.message}.${fix === '' ? '' : ` ${fix}`}`,
+    argument,
+    `${argument}: expected the name of a kernel or the address of a variable, got ` +
+      `${index === -1 ? expressions.join(', ') : `'${expressions[index]}'`}: ` +
+      `${first.message}.${fix === '' ? '' : ` ${fix}`}`,
     { cause },
   );
 }

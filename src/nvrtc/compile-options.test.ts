@@ -10,32 +10,82 @@ test.each<[CompileOptions, string[]]>([
   [{ standard: 'c++20' }, ['--std=c++20']],
   [{ fastMath: true }, ['--use_fast_math']],
   [{ fastMath: false }, []],
-  [{ flushToZero: true, preciseDivision: false, preciseSquareRoot: true, fuseMultiplyAdd: false }, ['--ftz=true', '--prec-div=false', '--prec-sqrt=true', '--fmad=false']],
-  [{ debug: true, lineInfo: true, maxRegisters: 32 }, ['--device-debug', '--generate-line-info', '--maxrregcount=32']],
-  [{ restrict: true, deviceByDefault: true, int128: true, relocatable: true, warnings: false }, ['--restrict', '--device-as-default-execution-space', '--device-int128', '--relocatable-device-code=true', '--disable-warnings']],
-  [{ defines: { TILE: 16, ON: true, OFF: false, NAME: 'a b', 'F(x)': '(x)' } }, ['--define-macro=TILE=16', '--define-macro=ON=1', '--define-macro=NAME=a b', '--define-macro=F(x)=(x)']],
+  [
+    { flushToZero: true, preciseDivision: false, preciseSquareRoot: true, fuseMultiplyAdd: false },
+    ['--ftz=true', '--prec-div=false', '--prec-sqrt=true', '--fmad=false'],
+  ],
+  [
+    { debug: true, lineInfo: true, maxRegisters: 32 },
+    ['--device-debug', '--generate-line-info', '--maxrregcount=32'],
+  ],
+  [
+    { restrict: true, deviceByDefault: true, int128: true, relocatable: true, warnings: false },
+    [
+      '--restrict',
+      '--device-as-default-execution-space',
+      '--device-int128',
+      '--relocatable-device-code=true',
+      '--disable-warnings',
+    ],
+  ],
+  [
+    { defines: { TILE: 16, ON: true, OFF: false, NAME: 'a b', 'F(x)': '(x)' } },
+    [
+      '--define-macro=TILE=16',
+      '--define-macro=ON=1',
+      '--define-macro=NAME=a b',
+      '--define-macro=F(x)=(x)',
+    ],
+  ],
 ])('%j is spelled as NVRTC does', (options, flags) => {
   expect([...checkCompileOptions(options).flags].sort()).toEqual([...flags].sort());
 });
 
 test('defaults', () => {
-  expect(checkCompileOptions({})).toMatchObject({ outputs: ['ptx'], name: 'source.cu', architecture: undefined, cudaHeaders: true, cache: true, precompiledHeaders: false, needs: [] });
+  expect(checkCompileOptions({})).toMatchObject({
+    outputs: ['ptx'],
+    name: 'source.cu',
+    architecture: undefined,
+    cudaHeaders: true,
+    cache: true,
+    precompiledHeaders: false,
+    needs: [],
+  });
 });
 
 test('folders do not depend on where the process is later', () => {
-  expect(checkCompileOptions({ includeFolders: ['include', '/usr/x'] }).includeFolders).toEqual([resolve('include'), '/usr/x']);
-  expect(checkCompileOptions({ precompiledHeaders: { folder: 'pch' } }).precompiledHeaders).toBe(resolve('pch'));
+  expect(checkCompileOptions({ includeFolders: ['include', '/usr/x'] }).includeFolders).toEqual([
+    resolve('include'),
+    '/usr/x',
+  ]);
+  expect(checkCompileOptions({ precompiledHeaders: { folder: 'pch' } }).precompiledHeaders).toBe(
+    resolve('pch'),
+  );
 });
 
 test('what only newer versions take is known', () => {
-  expect(checkCompileOptions({ outputs: ['ltoir'], standard: 'c++20', precompiledHeaders: true }).needs.map(({ since }) => since)).toEqual([[12, 0], [12, 0], [12, 8]]);
+  expect(
+    checkCompileOptions({
+      outputs: ['ltoir'],
+      standard: 'c++20',
+      precompiledHeaders: true,
+    }).needs.map(({ since }) => since),
+  ).toEqual([
+    [12, 0],
+    [12, 0],
+    [12, 8],
+  ]);
 });
 
 test.each([
   [{ fastmath: true }, 'options.fastmath', "Did you mean 'fastMath'?"],
   [{ frobnicate: 1 }, 'options.frobnicate', 'Options are architecture'],
   [{ architecture: '90' }, 'options.architecture', "'sm_90'"],
-  [{ architecture: 'compute_90', outputs: ['cubin'] }, 'options.architecture', "Write architecture: 'sm_90'"],
+  [
+    { architecture: 'compute_90', outputs: ['cubin'] },
+    'options.architecture',
+    "Write architecture: 'sm_90'",
+  ],
   [{ outputs: [] }, 'options.outputs', 'ptx, cubin, ltoir'],
   [{ outputs: ['sass'] }, 'options.outputs[0]', 'ptx, cubin, ltoir'],
   [{ standard: 'c++03' }, 'options.standard', 'c++17'],

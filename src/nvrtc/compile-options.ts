@@ -1,9 +1,17 @@
 /**
- * What a compilation takes: typed options, each a row that says how it is checked and which of NVRTC's options it becomes.
+ * What a compilation takes: typed options, each a row that says how it is checked and which of
+ * NVRTC's options it becomes.
  */
 import { resolve } from 'node:path';
 
-import { checkBoolean, checkInteger, checkOptions, checkSignal, checkText, invalid } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkInteger,
+  checkOptions,
+  checkSignal,
+  checkText,
+  invalid,
+} from '../ground/arguments.js';
 import type { Need, Output, Version } from './thread/messages.js';
 
 export type { Output } from './thread/messages.js';
@@ -17,21 +25,27 @@ export type Architecture = `sm_${number}${'' | 'a' | 'f'}` | `compute_${number}$
 /** What {@link compile} takes. Everything has NVRTC's default unless it says another. */
 export interface CompileOptions {
   /**
-   * What to compile for: `'compute_80'` for PTX alone, `'sm_90'` for PTX and a cubin. Default: NVRTC's oldest; with
-   * `device.compile` the device's own. --gpu-architecture
+   * What to compile for: `'compute_80'` for PTX alone, `'sm_90'` for PTX and a cubin. Default:
+   * NVRTC's oldest; with `device.compile` the device's own. --gpu-architecture
    */
   architecture?: Architecture;
   /** What is to be made. Default `['ptx']`; `'ltoir'` needs NVRTC 12.0. */
   outputs?: readonly Output[];
   /** What the log and debuggers call the source. Default `'source.cu'`. */
   name?: string;
-  /** Instances of templates, and names whose mangled form is wanted: `'scale<float>'`, `'&counter'`. nvrtcAddNameExpression */
+  /**
+   * Instances of templates, and names whose mangled form is wanted: `'scale<float>'`, `'&counter'`.
+   * nvrtcAddNameExpression
+   */
   nameExpressions?: readonly string[];
   /** Headers by the name that they are included with; they come before all files. */
   headers?: Readonly<Record<string, string>>;
   /** Folders to look for headers in, in this order, before those of CUDA. --include-path */
   includeFolders?: readonly string[];
-  /** Whether CUDA's own headers are found, in the toolkit, in Python wheels or in NVRTC itself. Default true. */
+  /**
+   * Whether CUDA's own headers are found, in the toolkit, in Python wheels or in NVRTC itself.
+   * Default true.
+   */
   cudaHeaders?: boolean;
   /** Macros: `{ TILE: 16, DEBUG: true }`; false leaves one undefined. --define-macro */
   defines?: Readonly<Record<string, string | number | boolean>>;
@@ -64,11 +78,14 @@ export interface CompileOptions {
   /** Whether the log has warnings. Default true. --disable-warnings */
   warnings?: boolean;
   /**
-   * Headers at the start of the source are kept, compiled, for programs that begin the same way: in a folder of this process, or
-   * the one that is named. NVRTC 12.8. --pch
+   * Headers at the start of the source are kept, compiled, for programs that begin the same way: in
+   * a folder of this process, or the one that is named. NVRTC 12.8. --pch
    */
   precompiledHeaders?: boolean | { readonly folder: string };
-  /** Options as NVRTC spells them, behind all others. What they read from files makes the program one that is not kept. */
+  /**
+   * Options as NVRTC spells them, behind all others. What they read from files makes the program
+   * one that is not kept.
+   */
   options?: readonly string[];
   /** Whether the program is kept on disk, and taken from there. Default true. */
   cache?: boolean;
@@ -103,16 +120,29 @@ interface FlagRow {
   since?(value: never): Version | undefined;
 }
 
-const always = (flag: string): FlagRow => ({ check: checkBoolean, flags: (value: boolean) => (value ? [flag] : []) });
-const either = (flag: string): FlagRow => ({ check: checkBoolean, flags: (value: boolean) => [`${flag}=${value}`] });
+const always = (flag: string): FlagRow => ({
+  check: checkBoolean,
+  flags: (value: boolean) => (value ? [flag] : []),
+});
+const either = (flag: string): FlagRow => ({
+  check: checkBoolean,
+  flags: (value: boolean) => [`${flag}=${value}`],
+});
 
-const STANDARDS: readonly string[] = ['c++11', 'c++14', 'c++17', 'c++20', 'c++23'] satisfies LanguageStandard[];
+const STANDARDS: readonly string[] = [
+  'c++11',
+  'c++14',
+  'c++17',
+  'c++20',
+  'c++23',
+] satisfies LanguageStandard[];
 
 /** Options that are nothing but NVRTC's own. */
 const FLAGS = {
   standard: {
     check: (argument, value) => {
-      if (!STANDARDS.includes(value as string)) throw invalid(argument, `one of ${STANDARDS.join(', ')}`, value);
+      if (!STANDARDS.includes(value as string))
+        throw invalid(argument, `one of ${STANDARDS.join(', ')}`, value);
     },
     flags: (value: string) => [`--std=${value}`],
     since: (value: string) => (value === 'c++20' ? [12, 0] : undefined),
@@ -124,17 +154,37 @@ const FLAGS = {
   fuseMultiplyAdd: either('--fmad'),
   debug: always('--device-debug'),
   lineInfo: always('--generate-line-info'),
-  maxRegisters: { check: (argument, value) => checkInteger(argument, value, 1, 255, 'registers'), flags: (value: number) => [`--maxrregcount=${value}`] },
+  maxRegisters: {
+    check: (argument, value) => checkInteger(argument, value, 1, 255, 'registers'),
+    flags: (value: number) => [`--maxrregcount=${value}`],
+  },
   restrict: always('--restrict'),
   deviceByDefault: always('--device-as-default-execution-space'),
   int128: always('--device-int128'),
   relocatable: either('--relocatable-device-code'),
-  warnings: { check: checkBoolean, flags: (value: boolean) => (value ? [] : ['--disable-warnings']) },
-  defines: { check: checkDefines, flags: (value: Readonly<Record<string, string | number | boolean>>) => Object.entries(value).flatMap(defineFlag) },
+  warnings: {
+    check: checkBoolean,
+    flags: (value: boolean) => (value ? [] : ['--disable-warnings']),
+  },
+  defines: {
+    check: checkDefines,
+    flags: (value: Readonly<Record<string, string | number | boolean>>) =>
+      Object.entries(value).flatMap(defineFlag),
+  },
 } as const satisfies Partial<Record<keyof CompileOptions, FlagRow>>;
 
 const OTHERS = [
-  'architecture', 'outputs', 'name', 'nameExpressions', 'headers', 'includeFolders', 'cudaHeaders', 'precompiledHeaders', 'options', 'cache', 'signal',
+  'architecture',
+  'outputs',
+  'name',
+  'nameExpressions',
+  'headers',
+  'includeFolders',
+  'cudaHeaders',
+  'precompiledHeaders',
+  'options',
+  'cache',
+  'signal',
 ] as const satisfies readonly (keyof CompileOptions)[];
 
 const KNOWN: readonly string[] = [...OTHERS, ...Object.keys(FLAGS)];
@@ -145,13 +195,36 @@ const LTOIR: Version = [12, 0];
 /** @throws CudaArgumentError for an option that there is not, or a value that it does not take */
 export function checkCompileOptions(options: CompileOptions): CheckedOptions {
   checkOptions('options', options, KNOWN);
-  const { architecture, outputs = ['ptx'], name = 'source.cu', nameExpressions = [], headers = {}, includeFolders = [], cudaHeaders = true, options: raw = [], cache = true, signal } = options;
-  if (architecture !== undefined && (typeof architecture !== 'string' || !/^(sm|compute)_\d{2,3}[af]?$/.test(architecture))) {
-    throw invalid('options.architecture', "an architecture such as 'sm_90' or 'compute_80'", architecture);
+  const {
+    architecture,
+    outputs = ['ptx'],
+    name = 'source.cu',
+    nameExpressions = [],
+    headers = {},
+    includeFolders = [],
+    cudaHeaders = true,
+    options: raw = [],
+    cache = true,
+    signal,
+  } = options;
+  if (
+    architecture !== undefined &&
+    (typeof architecture !== 'string' || !/^(sm|compute)_\d{2,3}[af]?$/.test(architecture))
+  ) {
+    throw invalid(
+      'options.architecture',
+      "an architecture such as 'sm_90' or 'compute_80'",
+      architecture,
+    );
   }
   checkOutputs(outputs);
   if (outputs.includes('cubin') && architecture?.startsWith('compute_') === true) {
-    throw invalid('options.architecture', 'a real architecture for a cubin', architecture, `Write architecture: '${architecture.replace('compute', 'sm')}'.`);
+    throw invalid(
+      'options.architecture',
+      'a real architecture for a cubin',
+      architecture,
+      `Write architecture: '${architecture.replace('compute', 'sm')}'.`,
+    );
   }
   checkText('options.name', name);
   if (name === '') throw invalid('options.name', 'the name of a file', name);
@@ -164,7 +237,9 @@ export function checkCompileOptions(options: CompileOptions): CheckedOptions {
   checkSignal(signal);
 
   const flags: string[] = [];
-  const needs: Need[] = outputs.includes('ltoir') ? [{ what: "options.outputs: 'ltoir'", since: LTOIR }] : [];
+  const needs: Need[] = outputs.includes('ltoir')
+    ? [{ what: "options.outputs: 'ltoir'", since: LTOIR }]
+    : [];
   for (const [key, row] of Object.entries<FlagRow>(FLAGS)) {
     const value = options[key as keyof typeof FLAGS] as never;
     if (value === undefined) continue;
@@ -174,10 +249,22 @@ export function checkCompileOptions(options: CompileOptions): CheckedOptions {
     if (since !== undefined) needs.push({ what: `options.${key}: '${String(value)}'`, since });
   }
   const precompiledHeaders = checkPrecompiled(options.precompiledHeaders);
-  if (precompiledHeaders !== false) needs.push({ what: 'options.precompiledHeaders', since: PRECOMPILED_HEADERS });
+  if (precompiledHeaders !== false)
+    needs.push({ what: 'options.precompiledHeaders', since: PRECOMPILED_HEADERS });
   return {
-    architecture, outputs, name, nameExpressions, headers: Object.entries(headers).map(([header, text]) => [header, withoutMark(text)] as const), includeFolders: includeFolders.map((folder) => resolve(folder)), cudaHeaders, flags, needs,
-    precompiledHeaders, raw, cache, signal,
+    architecture,
+    outputs,
+    name,
+    nameExpressions,
+    headers: Object.entries(headers).map(([header, text]) => [header, withoutMark(text)] as const),
+    includeFolders: includeFolders.map((folder) => resolve(folder)),
+    cudaHeaders,
+    flags,
+    needs,
+    precompiledHeaders,
+    raw,
+    cache,
+    signal,
   };
 }
 
@@ -187,9 +274,11 @@ export function withoutMark(text: string): string {
 }
 
 function checkOutputs(outputs: readonly Output[]): void {
-  if (!Array.isArray(outputs) || outputs.length === 0) throw invalid('options.outputs', `a list of ${OUTPUTS.join(', ')}`, outputs);
+  if (!Array.isArray(outputs) || outputs.length === 0)
+    throw invalid('options.outputs', `a list of ${OUTPUTS.join(', ')}`, outputs);
   (outputs as readonly unknown[]).forEach((output, i) => {
-    if (!OUTPUTS.includes(output as string)) throw invalid(`options.outputs[${i}]`, `one of ${OUTPUTS.join(', ')}`, output);
+    if (!OUTPUTS.includes(output as string))
+      throw invalid(`options.outputs[${i}]`, `one of ${OUTPUTS.join(', ')}`, output);
   });
 }
 
@@ -202,7 +291,8 @@ function checkStrings(argument: string, values: readonly string[]): void {
 }
 
 function checkHeaders(headers: Readonly<Record<string, string>>): void {
-  if (typeof headers !== 'object' || (headers as unknown) === null || Array.isArray(headers)) throw invalid('options.headers', 'an object of texts by name', headers);
+  if (typeof headers !== 'object' || (headers as unknown) === null || Array.isArray(headers))
+    throw invalid('options.headers', 'an object of texts by name', headers);
   for (const [name, text] of Object.entries(headers)) {
     checkText('options.headers', name);
     checkText(`options.headers['${name}']`, text);
@@ -210,12 +300,16 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
 }
 
 function checkDefines(argument: string, defines: unknown): void {
-  if (typeof defines !== 'object' || defines === null || Array.isArray(defines)) throw invalid(argument, 'an object of macros by name', defines, 'Write defines: { TILE: 16 }.');
+  if (typeof defines !== 'object' || defines === null || Array.isArray(defines))
+    throw invalid(argument, 'an object of macros by name', defines, 'Write defines: { TILE: 16 }.');
   for (const [name, value] of Object.entries(defines)) {
-    if (!/^[A-Za-z_]\w*(\([\w, .]*\))?$/.test(name)) throw invalid(argument, 'names of macros', name);
-    if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') throw invalid(`${argument}.${name}`, 'a string, a number or a boolean', value);
+    if (!/^[A-Za-z_]\w*(\([\w, .]*\))?$/.test(name))
+      throw invalid(argument, 'names of macros', name);
+    if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')
+      throw invalid(`${argument}.${name}`, 'a string, a number or a boolean', value);
     // A definition ends with its line.
-    if (typeof value === 'string' && /[\n\r\0]/.test(value)) throw invalid(`${argument}.${name}`, 'one line', value);
+    if (typeof value === 'string' && /[\n\r\0]/.test(value))
+      throw invalid(`${argument}.${name}`, 'one line', value);
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * CUDA C++, compiled by NVIDIA's NVRTC: on a thread of its own, on any machine that has the library, with a GPU or without.
+ * CUDA C++, compiled by NVIDIA's NVRTC: on a thread of its own, on any machine that has the
+ * library, with a GPU or without.
  */
 import { checkText, invalid } from '../ground/arguments.js';
 import { headerFolders } from '../native/headers.js';
@@ -21,18 +22,24 @@ import type { CompileRequest, Compiled, Version } from './thread/messages.js';
 
 const BYTES = ['cubin', 'ltoir'] as const;
 
-/** Options that have NVRTC read or write files: what comes of them is not known by the options alone. */
-const USES_FILES = /^-{1,2}(I|include|pre-include|include-path|isystem|pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace|use-bundled-headers)/;
+/**
+ * Options that have NVRTC read or write files: what comes of them is not known by the options
+ * alone.
+ */
+const USES_FILES =
+  /^-{1,2}(I|include|pre-include|include-path|isystem|pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace|use-bundled-headers)/;
 
 /**
- * Compiles CUDA C++. No GPU is needed. The program is taken from disk where the same source was compiled before with the same
- * options, headers and NVRTC. nvrtcCompileProgram
+ * Compiles CUDA C++. No GPU is needed. The program is taken from disk where the same source was
+ * compiled before with the same options, headers and NVRTC. nvrtcCompileProgram
  *
  * @param source text of a `.cu` file without host code
- * @throws CudaArgumentError for an option that there is not, or that NVRTC does not take, and for a name expression that names nothing
+ * @throws CudaArgumentError for an option that there is not, or that NVRTC does not take, and for a
+ *   name expression that names nothing
  *
- * Rejects with {@link NvrtcCompileError} where the source is wrong; CudaError with code ERR_CUDA_NO_LIBRARY where there is no
- * NVRTC, ERR_CUDA_UNSUPPORTED where it is too old for an option; with the signal's reason where it aborts.
+ * Rejects with {@link NvrtcCompileError} where the source is wrong; CudaError with code
+ * ERR_CUDA_NO_LIBRARY where there is no NVRTC, ERR_CUDA_UNSUPPORTED where it is too old for an
+ * option; with the signal's reason where it aborts.
  */
 export async function compile(source: string, options: CompileOptions = {}): Promise<Program> {
   const checked = checkedSource(source, options);
@@ -42,64 +49,145 @@ export async function compile(source: string, options: CompileOptions = {}): Pro
 function checkedSource(source: string, options: CompileOptions): CheckedOptions {
   checkText('source', source);
   if (source.length < 4096 && /^\S+\.(cu|cuh|h|hpp|cpp)$/.test(source)) {
-    throw invalid('source', 'CUDA C++', source, 'That is the name of a file: pass what is in it, e.g. await readFile(name, \'utf8\').');
+    throw invalid(
+      'source',
+      'CUDA C++',
+      source,
+      "That is the name of a file: pass what is in it, e.g. await readFile(name, 'utf8').",
+    );
   }
   return checkCompileOptions(options);
 }
 
-/** For a device of this compute capability, where the options do not say what for; a cubin is made where NVRTC knows that architecture. @internal */
-export function compileFor(capability: Version, source: string, options: CompileOptions): Promise<Program> {
+/**
+ * For a device of this compute capability, where the options do not say what for; a cubin is made
+ * where NVRTC knows that architecture. @internal
+ */
+export function compileFor(
+  capability: Version,
+  source: string,
+  options: CompileOptions,
+): Promise<Program> {
   const checked = checkedSource(source, options);
   return compileChecked(withEscapedNewlines(withoutMark(source)), checked, capability);
 }
 
-async function compileChecked(source: string, options: CheckedOptions, capability?: Version): Promise<Program> {
+async function compileChecked(
+  source: string,
+  options: CheckedOptions,
+  capability?: Version,
+): Promise<Program> {
   const { name, signal } = options;
   signal?.throwIfAborted();
-  if (options.outputs.includes('cubin') && options.architecture === undefined && capability === undefined) {
-    throw invalid('options.architecture', "the architecture that the cubin is for, such as 'sm_90'", undefined);
+  if (
+    options.outputs.includes('cubin') &&
+    options.architecture === undefined &&
+    capability === undefined
+  ) {
+    throw invalid(
+      'options.architecture',
+      "the architecture that the cubin is for, such as 'sm_90'",
+      undefined,
+    );
   }
   const library = placeOf(KNOWN_LIBRARIES.nvrtc);
-  const cudaFolders = options.cudaHeaders && library.path !== undefined ? headerFolders(library.path) : [];
-  const dependencies = await dependenciesOf(source, { name, headers: options.headers, folders: options.includeFolders, cudaFolders });
+  const cudaFolders =
+    options.cudaHeaders && library.path !== undefined ? headerFolders(library.path) : [];
+  const dependencies = await dependenciesOf(source, {
+    name,
+    headers: options.headers,
+    folders: options.includeFolders,
+    cudaFolders,
+  });
   // What lies in a folder, or is given, comes first.
   const standard = standardHeaders(dependencies.unresolved);
   const headers = [...options.headers, ...standard];
-  const lacking = dependencies.unresolved.filter((header) => standard.every(([known]) => known !== header));
+  const lacking = dependencies.unresolved.filter((header) =>
+    standard.every(([known]) => known !== header),
+  );
   const flags = [
-    ...options.flags, ...precompiledFlags(options.precompiledHeaders), ...[...options.includeFolders, ...cudaFolders].map((folder) => `--include-path=${folder}`), ...options.raw,
+    ...options.flags,
+    ...precompiledFlags(options.precompiledHeaders),
+    ...[...options.includeFolders, ...cudaFolders].map((folder) => `--include-path=${folder}`),
+    ...options.raw,
   ];
   const identity = await identityOf(library);
-  const mayKeep = options.cache && identity !== undefined && dependencies.unknown === undefined && !options.raw.some((option) => USES_FILES.test(option));
+  const mayKeep =
+    options.cache &&
+    identity !== undefined &&
+    dependencies.unknown === undefined &&
+    !options.raw.some((option) => USES_FILES.test(option));
   const key = [
-    'nvrtc', identity, source, name, options.headers, options.flags, options.raw, options.precompiledHeaders, options.nameExpressions, options.outputs, options.architecture, capability,
-    options.cudaHeaders, dependencies.key, standard,
+    'nvrtc',
+    identity,
+    source,
+    name,
+    options.headers,
+    options.flags,
+    options.raw,
+    options.precompiledHeaders,
+    options.nameExpressions,
+    options.outputs,
+    options.architecture,
+    capability,
+    options.cudaHeaders,
+    dependencies.key,
+    standard,
   ];
   const known = mayKeep ? await keptProgram<Compiled>(key, BYTES) : undefined;
   signal?.throwIfAborted();
-  if (known !== undefined) return new Program(name, known, diagnosticsOf(known.log, source, options), true);
+  if (known !== undefined)
+    return new Program(name, known, diagnosticsOf(known.log, source, options), true);
 
   const request: CompileRequest = {
-    kind: 'compile', library, source, name, headers, flags, needs: options.needs, nameExpressions: options.nameExpressions, outputs: options.outputs,
-    architecture: options.architecture, capability,
-    bundledHeaders: options.cudaHeaders && cudaFolders.length === 0 && lacking.length > 0 ? bundledHeadersFolder() : undefined,
+    kind: 'compile',
+    library,
+    source,
+    name,
+    headers,
+    flags,
+    needs: options.needs,
+    nameExpressions: options.nameExpressions,
+    outputs: options.outputs,
+    architecture: options.architecture,
+    capability,
+    bundledHeaders:
+      options.cudaHeaders && cudaFolders.length === 0 && lacking.length > 0
+        ? bundledHeadersFolder()
+        : undefined,
   };
   let compiled = await compileOnThread(request, signal);
   // nvcc reads <math.h> before the source; here that is done for sources that need it.
-  if ('reason' in compiled && compiled.reason === 'source' && !headers.some(([header]) => header === CONSTANTS_HEADER) && lacksConstants(diagnosticsOf(compiled.log, source, options))) {
-    compiled = await compileOnThread({ ...request, headers: [...headers, ...standardHeaders([CONSTANTS_HEADER])], flags: [`--pre-include=${CONSTANTS_HEADER}`, ...flags] }, signal);
+  if (
+    'reason' in compiled &&
+    compiled.reason === 'source' &&
+    !headers.some(([header]) => header === CONSTANTS_HEADER) &&
+    lacksConstants(diagnosticsOf(compiled.log, source, options))
+  ) {
+    compiled = await compileOnThread(
+      {
+        ...request,
+        headers: [...headers, ...standardHeaders([CONSTANTS_HEADER])],
+        flags: [`--pre-include=${CONSTANTS_HEADER}`, ...flags],
+      },
+      signal,
+    );
   }
-  if ('reason' in compiled) throw compiled.reason === 'source' ? compileError(compiled.log, source, options, cudaFolders) : refusalError(name, compiled);
+  if ('reason' in compiled)
+    throw compiled.reason === 'source'
+      ? compileError(compiled.log, source, options, cudaFolders)
+      : refusalError(name, compiled);
   if (mayKeep) keepProgram<Compiled>(key, compiled, BYTES);
   return new Program(name, compiled, diagnosticsOf(compiled.log, source, options), false);
 }
 
 function lacksConstants(diagnostics: readonly Diagnostic[]): boolean {
-  return diagnostics.some(({ severity, message }) => severity === 'error' && headerFor(message) === CONSTANTS_HEADER);
+  return diagnostics.some(
+    ({ severity, message }) => severity === 'error' && headerFor(message) === CONSTANTS_HEADER,
+  );
 }
 
 function precompiledFlags(precompiled: boolean | string): string[] {
   if (precompiled === false) return [];
   return ['--pch', `--pch-dir=${precompiled === true ? precompiledHeadersFolder() : precompiled}`];
 }
-

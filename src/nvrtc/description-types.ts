@@ -1,44 +1,81 @@
 /**
- * What the type checker reads of a text of CUDA C++, before it is said in terms of arguments: each kernel's name with the
- * descriptions of its parameters, as parameter-types.ts has them.
+ * What the type checker reads of a text of CUDA C++, before it is said in terms of arguments: each
+ * kernel's name with the descriptions of its parameters, as parameter-types.ts has them.
  */
 import type { End, Entry, Notes, OutlineOf } from './outline-types.js';
 import type { Macro, ParametersOf } from './parameter-types.js';
 
 /** Kernels of a source that is not understood, or may have more than are seen. */
-export interface AnyKernels { readonly [name: string]: undefined }
+export interface AnyKernels {
+  readonly [name: string]: undefined;
+}
 
-/** Whether a type is one text, rather than any or a pattern: of a pattern's properties none has to be there. */
-type IsText<S extends string> = [S] extends [never] ? false : Record<never, never> extends Record<S, 1> ? false : true;
+/**
+ * Whether a type is one text, rather than any or a pattern: of a pattern's properties none has to
+ * be there.
+ */
+type IsText<S extends string> = [S] extends [never]
+  ? false
+  : Record<never, never> extends Record<S, 1>
+    ? false
+    : true;
 
-/** Each kernel with the descriptions of its parameters; undefined where nothing is known of them. */
-export type DescriptionsOf<Source extends string> = IsText<Source> extends true ? Described<OutlineOf<Source>> : AnyKernels;
+/**
+ * Each kernel with the descriptions of its parameters; undefined where nothing is known of them.
+ */
+export type DescriptionsOf<Source extends string> =
+  IsText<Source> extends true ? Described<OutlineOf<Source>> : AnyKernels;
 
-type Described<M> =
-  M extends Notes
-    ? KernelsIn<M, never, ''> extends infer K
-      // Each name is looked up among the macros only where there are some.
-      ? M extends `${string}${Entry}#${string}` ? Unhidden<K, M> extends infer U ? [K] extends [U] ? Whole<K, M> : Listed<U, M> & AnyKernels : never : Whole<K, M>
-      : never
-    : AnyKernels;
+type Described<M> = M extends Notes
+  ? KernelsIn<M, never, ''> extends infer K
+    ? // Each name is looked up among the macros only where there are some.
+      M extends `${string}${Entry}#${string}`
+      ? Unhidden<K, M> extends infer U
+        ? [K] extends [U]
+          ? Whole<K, M>
+          : Listed<U, M> & AnyKernels
+        : never
+      : Whole<K, M>
+    : never
+  : AnyKernels;
 
-type Whole<K, M extends Notes> = M extends `${string}${Entry}!open${string}` ? Listed<K, M> & AnyKernels : More extends K ? Listed<K, M> & AnyKernels : Listed<K, M>;
+type Whole<K, M extends Notes> = M extends `${string}${Entry}!open${string}`
+  ? Listed<K, M> & AnyKernels
+  : More extends K
+    ? Listed<K, M> & AnyKernels
+    : Listed<K, M>;
 
 /** Kernels behind the last one that is read. */
-interface More { readonly more: true }
+interface More {
+  readonly more: true;
+}
 
-/** The kernels that are noted, as `name(list`, or `name` alone. A type can call itself 1000 times: of more, those behind are any. */
-type KernelsIn<M extends Notes, K, Steps extends string> =
-  M extends `${string}${Entry}(${infer E}${End}${infer R}`
-    ? Steps extends MostKernels ? K | More : KernelsIn<R, K | E, `${Steps}.`>
-    : K;
+/**
+ * The kernels that are noted, as `name(list`, or `name` alone. A type can call itself 1000 times:
+ * of more, those behind are any.
+ */
+type KernelsIn<
+  M extends Notes,
+  K,
+  Steps extends string,
+> = M extends `${string}${Entry}(${infer E}${End}${infer R}`
+  ? Steps extends MostKernels
+    ? K | More
+    : KernelsIn<R, K | E, `${Steps}.`>
+  : K;
 
-type MostKernels = `${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}`;
-type Ninety = '..........................................................................................';
+type MostKernels =
+  `${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}${Ninety}`;
+type Ninety =
+  '..........................................................................................';
 
 type NameOf<E> = E extends `${infer N}(${string}` ? N : E;
 
 /** Without those whose name is a macro, so that they have another. */
-type Unhidden<K, M extends Notes> = K extends string ? M extends Macro<NameOf<K>> ? never : K : K;
+type Unhidden<K, M extends Notes> = K extends string ? (M extends Macro<NameOf<K>> ? never : K) : K;
 
-type Listed<K, M extends Notes> = { readonly [E in K as E extends string ? NameOf<E> : never]: E extends `${string}(${infer L}` ? ParametersOf<L, M> : undefined };
+type Listed<K, M extends Notes> = {
+  readonly [E in K as E extends string ? NameOf<E> : never]: E extends `${string}(${infer L}`
+    ? ParametersOf<L, M>
+    : undefined;
+};

@@ -12,25 +12,34 @@ export interface Diagnostic {
   readonly file: string | undefined;
   /** From 1. */
   readonly line: number | undefined;
-  /** From 1; undefined where the log does not show it (NVRTC before 12.3 or so) and it cannot be guessed. */
+  /**
+   * From 1; undefined where the log does not show it (NVRTC before 12.3 or so) and it cannot be
+   * guessed.
+   */
   readonly column: number | undefined;
   /** The line itself, where it is known. */
   readonly code: string | undefined;
 }
 
-const HEAD = /^(?:(.+?)\((\d+)\): )?(catastrophic error|internal error|error|warning|remark|note)(?: #(\d+)(?:-D)?)?: (.*)$/i;
+const HEAD =
+  /^(?:(.+?)\((\d+)\): )?(catastrophic error|internal error|error|warning|remark|note)(?: #(\d+)(?:-D)?)?: (.*)$/i;
 const CARET = /^\s*\^\s*$/;
 /** The log shows a line behind two spaces. */
 const INDENT = 2;
 /** The compiler's own bookkeeping at the end. */
-const SUMMARY = /^(\d+ (catastrophic )?errors? detected in|Compilation terminated|Remark: The warnings can be suppressed|Error limit reached)/;
+const SUMMARY =
+  /^(\d+ (catastrophic )?errors? detected in|Compilation terminated|Remark: The warnings can be suppressed|Error limit reached)/;
 
 /**
  * The messages of a log, in order.
  *
- * @param textOf the text of a file that the log names, if it is known: lines are then shown where the log does not
+ * @param textOf the text of a file that the log names, if it is known: lines are then shown where
+ *   the log does not
  */
-export function readDiagnostics(log: string, textOf: (file: string) => string | undefined): Diagnostic[] {
+export function readDiagnostics(
+  log: string,
+  textOf: (file: string) => string | undefined,
+): Diagnostic[] {
   const lines = log.split(/\r?\n/);
   const found: Diagnostic[] = [];
   for (let at = 0; at < lines.length; at++) {
@@ -53,11 +62,25 @@ export function readDiagnostics(log: string, textOf: (file: string) => string | 
       at++;
     }
     const line = lineNumber === undefined ? undefined : Number(lineNumber);
-    const code = shown ?? (file === undefined || line === undefined ? undefined : textOf(file)?.split(/\r?\n/)[line - 1]);
+    const code =
+      shown ??
+      (file === undefined || line === undefined
+        ? undefined
+        : textOf(file)?.split(/\r?\n/)[line - 1]);
     const message = said.join(' ');
     found.push({
-      severity: severityOf(kind!), message, number: number === undefined ? undefined : Number(number), file, line, code,
-      column: caret !== undefined ? caret + 1 : code === undefined ? undefined : columnOfName(code, message),
+      severity: severityOf(kind!),
+      message,
+      number: number === undefined ? undefined : Number(number),
+      file,
+      line,
+      code,
+      column:
+        caret !== undefined
+          ? caret + 1
+          : code === undefined
+            ? undefined
+            : columnOfName(code, message),
     });
   }
   return found;
@@ -65,7 +88,7 @@ export function readDiagnostics(log: string, textOf: (file: string) => string | 
 
 function severityOf(kind: string): Severity {
   const lower = kind.toLowerCase();
-  return lower.endsWith('error') ? 'error' : lower as Severity;
+  return lower.endsWith('error') ? 'error' : (lower as Severity);
 }
 
 /** Where the log has no caret: the place of what the message quotes, if the line has it once. */

@@ -12,7 +12,8 @@ test('so is one in a character', () => {
 });
 
 test('raw strings stay as they are', () => {
-  for (const text of ['R"(a\n")"', 'const char* s = u8R"x(a\n)" "\n)x";\n']) expect(withEscapedNewlines(text)).toBe(text);
+  for (const text of ['R"(a\n")"', 'const char* s = u8R"x(a\n)" "\n)x";\n'])
+    expect(withEscapedNewlines(text)).toBe(text);
 });
 
 test('quotes in comments are none', () => {
@@ -26,7 +27,9 @@ test('an escaped quote does not end a string', () => {
 
 test('a line that goes on stays one', () => {
   expect(withEscapedNewlines('f("a\\\nb\n");')).toBe('f("a\\\nb\\n");');
-  expect(withEscapedNewlines('#define F(x) \\\n  g("a\n")\n')).toBe('#define F(x) \\\n  g("a\\n")\n');
+  expect(withEscapedNewlines('#define F(x) \\\n  g("a\n")\n')).toBe(
+    '#define F(x) \\\n  g("a\\n")\n',
+  );
 });
 
 test('separators of digits and apostrophes in errors open no character', () => {
@@ -39,10 +42,24 @@ test('a carriage return goes with its newline', () => {
 });
 
 test('what was escaped stays, and no string has a newline', () => {
-  const piece = fc.constantFrom('"a\n"', "'\n'", '// "x\n', '/* \n" */', ' x ', '\n', '"\\""', 'R"(\n)"', '"b\\n"', '1\'0', '/');
-  fc.assert(fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
-    const escaped = withEscapedNewlines(pieces.join(' '));
-    expect(withEscapedNewlines(escaped)).toBe(escaped);
-    expect(escaped.match(/(?<=^|\s)"a\n"/)).toBeNull();
-  }));
+  const piece = fc.constantFrom(
+    '"a\n"',
+    "'\n'",
+    '// "x\n',
+    '/* \n" */',
+    ' x ',
+    '\n',
+    '"\\""',
+    'R"(\n)"',
+    '"b\\n"',
+    "1'0",
+    '/',
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      const escaped = withEscapedNewlines(pieces.join(' '));
+      expect(withEscapedNewlines(escaped)).toBe(escaped);
+      expect(escaped.match(/(?<=^|\s)"a\n"/)).toBeNull();
+    }),
+  );
 });

@@ -16,9 +16,17 @@ function file(path: string, text: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
   writeFileSync(join(root, path), text);
 }
-function search(source: string, { folders = [], cudaFolders = [], headers = [], name = 'source.cu' }: Partial<IncludeSearch> = {}): Promise<Dependencies> {
+function search(
+  source: string,
+  { folders = [], cudaFolders = [], headers = [], name = 'source.cu' }: Partial<IncludeSearch> = {},
+): Promise<Dependencies> {
   const inRoot = (folder: string): string => join(root, folder);
-  return dependenciesOf(source, { name: join(root, name), headers, folders: folders.map(inRoot), cudaFolders: cudaFolders.map(inRoot) });
+  return dependenciesOf(source, {
+    name: join(root, name),
+    headers,
+    folders: folders.map(inRoot),
+    cudaFolders: cudaFolders.map(inRoot),
+  });
 }
 
 describe('a key changes with', () => {
@@ -28,7 +36,11 @@ describe('a key changes with', () => {
     ['a file that is included behind a condition', '#if 0\n#  include "c.h"\n#endif', 'user/c.h'],
     ['a file whose presence is asked for', '#if __has_include("c.h")\n#endif', 'user/c.h'],
     ['a file beside the source', '#include "beside.h"', 'beside.h'],
-    ['a file whose line is spliced, with comments', '# /* why */ inc\\\nlude /* not */ <c.h>', 'user/c.h'],
+    [
+      'a file whose line is spliced, with comments',
+      '# /* why */ inc\\\nlude /* not */ <c.h>',
+      'user/c.h',
+    ],
     ['a header of CUDA', '#include <cuda_fp16.h>', 'cuda/cuda_fp16.h'],
   ])('%s', async (_, source, changing) => {
     file('user/a.h', '#include "deep/b.h"\n');
@@ -60,7 +72,9 @@ test('headers in memory are read for what they include', async () => {
   const before = await search('#include "memory.h"', { folders: ['user'], headers });
   expect(before.unresolved).toEqual([]);
   file('user/n.h', '2');
-  expect((await search('#include "memory.h"', { folders: ['user'], headers })).key).not.toEqual(before.key);
+  expect((await search('#include "memory.h"', { folders: ['user'], headers })).key).not.toEqual(
+    before.key,
+  );
 });
 
 test('what is in no folder is told', async () => {

@@ -1,6 +1,7 @@
 /**
- * What a source may include, found without compiling it, so that a program that is kept is known to be that of the files as
- * they are. NVRTC does not tell what it has read, so everything that an `#include` names counts, read or skipped.
+ * What a source may include, found without compiling it, so that a program that is kept is known to
+ * be that of the files as they are. NVRTC does not tell what it has read, so everything that an
+ * `#include` names counts, read or skipped.
  */
 import { createHash } from 'node:crypto';
 import { readFile, readdir, stat } from 'node:fs/promises';
@@ -31,8 +32,12 @@ interface Text {
   readonly from: readonly string[];
 }
 
-/** With and without angle brackets, or what only the preprocessor knows. Found in comments, too, which does no harm. */
-const INCLUDE = /(?:#|%:|\?\?=)(?:[ \t]|\/\*[^]*?\*\/)*(include_next|include|import|embed)\b(?:[ \t]|\/\*[^]*?\*\/)*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
+/**
+ * With and without angle brackets, or what only the preprocessor knows. Found in comments, too,
+ * which does no harm.
+ */
+const INCLUDE =
+  /(?:#|%:|\?\?=)(?:[ \t]|\/\*[^]*?\*\/)*(include_next|include|import|embed)\b(?:[ \t]|\/\*[^]*?\*\/)*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
 const HAS_INCLUDE = /__has_(include(?:_next)?|embed)\s*\(\s*(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))/g;
 /** What stands in the program is not in the source. */
 const CLOCK = /\b__(?:DATE|TIME|TIMESTAMP)__\b/;
@@ -47,7 +52,8 @@ export async function dependenciesOf(source: string, search: IncludeSearch): Pro
   let unknown: string | undefined;
   const beside = (name: string): string => dirname(resolve(name));
   const texts: Text[] = [{ text: source, from: [beside(search.name)] }];
-  for (const [name, text] of search.headers) texts.push({ text, from: [beside(name), beside(search.name)] });
+  for (const [name, text] of search.headers)
+    texts.push({ text, from: [beside(name), beside(search.name)] });
 
   for (let next = texts.pop(); next !== undefined; next = texts.pop()) {
     if (CLOCK.test(next.text)) unknown = 'it has the time of its compilation';
@@ -56,7 +62,8 @@ export async function dependenciesOf(source: string, search: IncludeSearch): Pro
         unknown = 'a macro says what it includes';
         continue;
       }
-      // Which of these two is taken depends on the brackets and on the version of NVRTC; both count.
+      // Which of these two is taken depends on the brackets and on the version of NVRTC; both
+      // count.
       const near = await firstFile(isAbsolute(name) ? [''] : next.from, name);
       const far = isAbsolute(name) ? undefined : await firstFile(search.folders, name);
       for (const found of [near, far]) {
@@ -76,13 +83,25 @@ export async function dependenciesOf(source: string, search: IncludeSearch): Pro
     }
   }
   // A header of CUDA's could find one of these in place of its own.
-  if (cudaFiles.size > 0 || unresolved.size > 0) unknown ??= await shadowed(search, unresolved.size > 0);
+  if (cudaFiles.size > 0 || unresolved.size > 0)
+    unknown ??= await shadowed(search, unresolved.size > 0);
   return {
     key: [
-      [...files].sort(byName), [...cudaFiles].sort(byName), search.folders,
-      cudaFiles.size === 0 ? [] : await Promise.all(search.cudaFolders.map(async (folder) => [folder, await stamp(join(folder, VERSION_HEADER))])), [...unresolved].sort(),
+      [...files].sort(byName),
+      [...cudaFiles].sort(byName),
+      search.folders,
+      cudaFiles.size === 0
+        ? []
+        : await Promise.all(
+            search.cudaFolders.map(async (folder) => [
+              folder,
+              await stamp(join(folder, VERSION_HEADER)),
+            ]),
+          ),
+      [...unresolved].sort(),
     ],
-    unknown, unresolved: [...unresolved],
+    unknown,
+    unresolved: [...unresolved],
   };
 }
 
@@ -92,7 +111,7 @@ function* includesIn(text: string): Generator<string | undefined> {
   for (const pattern of [INCLUDE, HAS_INCLUDE]) {
     for (const [, directive, quoted, angled] of spliced.matchAll(pattern)) {
       // The file behind the one that is found, and an embedded one, are not looked for.
-      yield directive === 'include' || directive === 'import' ? quoted ?? angled : undefined;
+      yield directive === 'include' || directive === 'import' ? (quoted ?? angled) : undefined;
     }
   }
 }
@@ -111,9 +130,13 @@ async function stamp(path: string): Promise<string> {
 }
 
 /** Why it cannot be known which files CUDA's headers include. */
-async function shadowed({ folders, cudaFolders }: IncludeSearch, bundled: boolean): Promise<string | undefined> {
+async function shadowed(
+  { folders, cudaFolders }: IncludeSearch,
+  bundled: boolean,
+): Promise<string | undefined> {
   if (folders.length === 0) return undefined;
-  if (bundled && cudaFolders.length === 0) return "it is not known which of the folders' headers CUDA's include";
+  if (bundled && cudaFolders.length === 0)
+    return "it is not known which of the folders' headers CUDA's include";
   const cuda = new Set((await Promise.all(cudaFolders.map(entries))).flat());
   const both = (await Promise.all(folders.map(entries))).flat().find((name) => cuda.has(name));
   return both === undefined ? undefined : `CUDA's headers may include the folders' ${both}`;

@@ -1,6 +1,6 @@
 /**
- * CUDA C++, compiled and linked at run time by NVIDIA's own libraries, off the JavaScript thread, on any machine that has
- * them: with a GPU or without.
+ * CUDA C++, compiled and linked at run time by NVIDIA's own libraries, off the JavaScript thread,
+ * on any machine that has them: with a GPU or without.
  *
  * @packageDocumentation
  */
@@ -15,5 +15,14 @@ export { link } from './link.js';
 export type { LinkedProgram } from './link.js';
 export type { LinkInput, LinkOptions } from './link-options.js';
 export type {
-  AnyMemory, ArgumentOf, FieldValues, KernelsOf, Readable, ScalarArgument, StructArgument, Untyped, UntypedParameters, Writable,
+  AnyMemory,
+  ArgumentOf,
+  FieldValues,
+  KernelsOf,
+  Readable,
+  ScalarArgument,
+  StructArgument,
+  Untyped,
+  UntypedParameters,
+  Writable,
 } from './source-types.js';

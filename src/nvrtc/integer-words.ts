@@ -1,9 +1,11 @@
 /**
- * Integers among the parameters of `extern "C"` kernels, which have no mangled name that tells them: whether the type is
- * signed, as far as the text shows what its names stand for. Its size is in what was compiled. It follows names where the
- * signature, which the type checker reads as well, has `'unknown'`: through namespaces, classes, enumerations and macros.
+ * Integers among the parameters of `extern "C"` kernels, which have no mangled name that tells
+ * them: whether the type is signed, as far as the text shows what its names stand for. Its size is
+ * in what was compiled. It follows names where the signature, which the type checker reads as well,
+ * has `'unknown'`: through namespaces, classes, enumerations and macros.
  *
- * A word has to be right, since numbers are refused by it: a name that the text may mean otherwise has none.
+ * A word has to be right, since numbers are refused by it: a name that the text may mean otherwise
+ * has none.
  */
 import { DTYPES } from '../core/index.js';
 import type { SourceWord } from '../core/signature.js';
@@ -17,11 +19,16 @@ type Words = readonly string[];
 /** One of the namespaces and classes around a declaration. */
 interface Scope {
   readonly name: string;
-  /** What it declares is found outside of it as well: an unnamed or inline namespace, an unscoped enumeration. */
+  /**
+   * What it declares is found outside of it as well: an unnamed or inline namespace, an unscoped
+   * enumeration.
+   */
   readonly isOpen: boolean;
 }
 
-/** A type's declaration: the words that its name stands for, or undefined where these are not known. */
+/**
+ * A type's declaration: the words that its name stands for, or undefined where these are not known.
+ */
 interface Declaration {
   readonly scopes: readonly Scope[];
   readonly words: Words | undefined;
@@ -29,18 +36,44 @@ interface Declaration {
 
 const CLASS_KEYS: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
 const QUALIFIERS: ReadonlySet<string> = new Set([
-  'const', 'volatile', '__grid_constant__', 'typename', 'enum', '__restrict__', '__restrict',
+  'const',
+  'volatile',
+  '__grid_constant__',
+  'typename',
+  'enum',
+  '__restrict__',
+  '__restrict',
 ]);
 const KEYWORDS: ReadonlySet<string> = new Set([
-  'bool', 'char', 'short', 'int', 'long', 'signed', 'unsigned', 'wchar_t', 'char8_t', 'char16_t', 'char32_t', 'float', 'double', 'void',
+  'bool',
+  'char',
+  'short',
+  'int',
+  'long',
+  'signed',
+  'unsigned',
+  'wchar_t',
+  'char8_t',
+  'char16_t',
+  'char32_t',
+  'float',
+  'double',
+  'void',
 ]);
 const UNSIGNED: ReadonlySet<string> = new Set(['unsigned', 'char8_t', 'char16_t', 'char32_t']);
 const MOST_STEPS = 16;
 
-const isWord = (text: string | undefined): text is string => text !== undefined && /^[A-Za-z_$]/.test(text);
+const isWord = (text: string | undefined): text is string =>
+  text !== undefined && /^[A-Za-z_$]/.test(text);
 
-/** Of `wchar_t`: 32 bits with a sign on Linux for x86, 16 without on Windows. The ABI of ARM has another. */
-export function wideCharacterWord(platform: string = process.platform, arch: string = process.arch): SourceWord | undefined {
+/**
+ * Of `wchar_t`: 32 bits with a sign on Linux for x86, 16 without on Windows. The ABI of ARM has
+ * another.
+ */
+export function wideCharacterWord(
+  platform: string = process.platform,
+  arch: string = process.arch,
+): SourceWord | undefined {
   return platform === 'win32' ? 'unsigned' : arch === 'x64' ? 'signed' : undefined;
 }
 
@@ -62,21 +95,23 @@ export class IntegerWords {
   }
 
   /**
-   * Of each parameter of a list, undefined of one that is no integer for sure. Undefined where it is not known which
-   * parameters there are.
+   * Of each parameter of a list, undefined of one that is no integer for sure. Undefined where it
+   * is not known which parameters there are.
    *
    * @param isGlobal whether the kernel is outside of all namespaces
    */
   of(list: readonly SourceToken[], isGlobal: boolean): (SourceWord | undefined)[] | undefined {
     const expanded = this.expanded(list.map(({ text }) => text));
-    if (expanded === undefined || expanded.some((text) => /^[()<>{}=]|^\.\.\.$/.test(text))) return undefined;
+    if (expanded === undefined || expanded.some((text) => /^[()<>{}=]|^\.\.\.$/.test(text)))
+      return undefined;
     return splitAt(expanded, ',').map((parameter) => {
       const type = typeOf(parameter);
       return type === undefined ? undefined : this.wordOf(type, isGlobal ? [] : undefined, 0);
     });
   }
 
-  // What the text declares ------------------------------------------------------------------------------------------
+  // What the text declares
+  // ------------------------------------------------------------------------------------------
 
   /** Declarations up to the brace that closes the scope. */
   private read(scopes: readonly Scope[]): void {
@@ -90,19 +125,29 @@ export class IntegerWords {
         head = [];
       } else if (text === '}') return;
       else if (text === '{') head = this.block(withoutAttributes(head), scopes);
-      else if (text === ':' && head.length === 1 && /^(?:public|private|protected)$/.test(head[0]!)) head = [];
+      else if (text === ':' && head.length === 1 && /^(?:public|private|protected)$/.test(head[0]!))
+        head = [];
       else head.push(text);
     }
   }
 
-  /** Of a brace: what it holds is read or passed over. Gives what stands for it in front of what follows. */
+  /**
+   * Of a brace: what it holds is read or passed over. Gives what stands for it in front of what
+   * follows.
+   */
   private block(head: Words, scopes: readonly Scope[]): string[] {
     this.at++;
-    const isType = head.some((word) => CLASS_KEYS.has(word)) && !head.includes('(') && !head.includes('=');
+    const isType =
+      head.some((word) => CLASS_KEYS.has(word)) && !head.includes('(') && !head.includes('=');
     if (head.includes('namespace') && !head.includes('(')) {
-      const names = head.slice(head.indexOf('namespace') + 1).filter((word) => isWord(word) && word !== 'inline');
+      const names = head
+        .slice(head.indexOf('namespace') + 1)
+        .filter((word) => isWord(word) && word !== 'inline');
       const isOpen = names.length === 0 || head[0] === 'inline' || head.includes('inline');
-      this.read([...scopes, ...(names.length === 0 ? [''] : names).map((name) => ({ name, isOpen }))]);
+      this.read([
+        ...scopes,
+        ...(names.length === 0 ? [''] : names).map((name) => ({ name, isOpen })),
+      ]);
     } else if (head[0] === 'extern' && head.length === 2) this.read(scopes);
     else if (head[0] === 'template' || !isType) {
       if (head[0] === 'template' && isType) this.declaration(head, scopes);
@@ -114,7 +159,8 @@ export class IntegerWords {
   private type(head: Words, scopes: readonly Scope[]): string[] {
     const key = head.findIndex((word) => CLASS_KEYS.has(word));
     const colon = head.indexOf(':');
-    const named = head.slice(key + 1, colon < 0 ? undefined : colon)
+    const named = head
+      .slice(key + 1, colon < 0 ? undefined : colon)
       .filter((word) => word !== 'class' && word !== 'struct' && word !== 'final');
     const name = named.length === 1 ? named[0] : undefined;
     // A name of several parts is of what was declared before.
@@ -149,9 +195,16 @@ export class IntegerWords {
       const macro = /^\w+/.exec(rest)?.[0];
       if (macro === undefined || (name !== 'define' && name !== 'undef')) return false;
       const body = rest.slice(macro.length);
-      const isOne = name === 'define' && this.conditions === 0 && !body.startsWith('(') && !this.macros.has(macro);
+      const isOne =
+        name === 'define' &&
+        this.conditions === 0 &&
+        !body.startsWith('(') &&
+        !this.macros.has(macro);
       const words = isOne ? sourceTokens(body).map((token) => token.text) : [''];
-      this.macros.set(macro, words.every((word) => isWord(word) || word === '::' || word === '*') ? words : undefined);
+      this.macros.set(
+        macro,
+        words.every((word) => isWord(word) || word === '::' || word === '*') ? words : undefined,
+      );
       return false;
     }
     return true;
@@ -162,7 +215,8 @@ export class IntegerWords {
     if (first === 'template') {
       // A use of it has arguments, but its name hides that of a library's type.
       const rest = head.slice(endOfTemplate(head));
-      if (CLASS_KEYS.has(rest[0] ?? '') || rest[0] === 'using') this.declare(rest[1] ?? '', undefined, scopes);
+      if (CLASS_KEYS.has(rest[0] ?? '') || rest[0] === 'using')
+        this.declare(rest[1] ?? '', undefined, scopes);
     } else if (first === 'using' && second === 'namespace') {
       if (this.conditions === 0 && scopes.length === 0) this.used.add(head.slice(2).join(''));
     } else if (first === 'using' && third === '=') this.declare(second!, head.slice(3), scopes);
@@ -170,25 +224,33 @@ export class IntegerWords {
       const words = head.slice(1).filter((word) => word !== 'typename');
       this.declare(head.at(-1)!, words.length > 1 ? words : undefined, scopes);
     } else if (first === 'namespace') this.declare(second ?? '', undefined, scopes);
-    else if (head.includes('typedef')) this.typedef(head.filter((word) => word !== 'typedef'), scopes);
+    else if (head.includes('typedef'))
+      this.typedef(
+        head.filter((word) => word !== 'typedef'),
+        scopes,
+      );
     else if (CLASS_KEYS.has(first ?? '')) {
       const name = head.slice(1).find((word) => word !== 'class' && word !== 'struct');
       const colon = head.indexOf(':');
       const isOpaque = first === 'enum' && colon > 0 && head[colon - 1] === name;
       // `struct A a;` declares no type that is not there already.
-      if (name !== undefined && (isOpaque || head.length === 2)) this.declare(name, isOpaque ? head.slice(colon + 1) : undefined, scopes);
+      if (name !== undefined && (isOpaque || head.length === 2))
+        this.declare(name, isOpaque ? head.slice(colon + 1) : undefined, scopes);
     }
   }
 
   private typedef(head: Words, scopes: readonly Scope[]): void {
     if (head.includes('(')) {
       const name = head[head.indexOf('(') + 2];
-      if (head[head.indexOf('(') + 1] === '*' && isWord(name)) this.declare(name, undefined, scopes);
+      if (head[head.indexOf('(') + 1] === '*' && isWord(name))
+        this.declare(name, undefined, scopes);
       else for (const word of head) if (isWord(word)) this.declare(word, undefined, scopes);
     } else if (head.includes('[') || head.includes('<')) {
       const end = head.includes('[') ? head.indexOf('[') : head.length;
       this.declare(head[end - 1] ?? '', undefined, scopes);
-      if (head.includes(',')) for (const word of head) if (isWord(word) && !KEYWORDS.has(word)) this.declare(word, undefined, scopes);
+      if (head.includes(','))
+        for (const word of head)
+          if (isWord(word) && !KEYWORDS.has(word)) this.declare(word, undefined, scopes);
     } else {
       const [start = [], ...others] = splitAt(head, ',');
       const type = start.slice(0, -1);
@@ -202,14 +264,21 @@ export class IntegerWords {
 
   private declare(name: string, words: Words | undefined, scopes: readonly Scope[]): void {
     // `typedef struct A A;` is the structure that is there.
-    if (words?.length === 2 && CLASS_KEYS.has(words[0]!) && words[1] === name && words[0] !== 'enum') return;
+    if (
+      words?.length === 2 &&
+      CLASS_KEYS.has(words[0]!) &&
+      words[1] === name &&
+      words[0] !== 'enum'
+    )
+      return;
     const declaration: Declaration = { scopes, words: this.conditions === 0 ? words : undefined };
     const known = this.types.get(name);
     if (known === undefined) this.types.set(name, [declaration]);
     else known.push(declaration);
   }
 
-  // What a name stands for ------------------------------------------------------------------------------------------
+  // What a name stands for
+  // ------------------------------------------------------------------------------------------
 
   /** Macros replaced by their types; undefined where one is anything else. */
   private expanded(words: Words, depth = 0): Words | undefined {
@@ -217,7 +286,12 @@ export class IntegerWords {
     const out: string[] = [];
     for (const word of words) {
       const body = this.macros.has(word) ? this.macros.get(word) : [word];
-      const all = body === undefined || depth > MOST_STEPS ? undefined : this.macros.has(word) ? this.expanded(body, depth + 1) : body;
+      const all =
+        body === undefined || depth > MOST_STEPS
+          ? undefined
+          : this.macros.has(word)
+            ? this.expanded(body, depth + 1)
+            : body;
       if (all === undefined) return undefined;
       out.push(...all);
     }
@@ -225,7 +299,11 @@ export class IntegerWords {
   }
 
   /** @param from the scopes from which the name is looked up; undefined where they are not known */
-  private wordOf(given: Words, from: readonly Scope[] | undefined, step: number): SourceWord | undefined {
+  private wordOf(
+    given: Words,
+    from: readonly Scope[] | undefined,
+    step: number,
+  ): SourceWord | undefined {
     const words = this.expanded(given)?.filter((word) => !QUALIFIERS.has(word));
     if (words === undefined || words.length === 0 || step > MOST_STEPS) return undefined;
     if (words.every((word) => KEYWORDS.has(word))) return keywordWord(words);
@@ -233,15 +311,20 @@ export class IntegerWords {
     const name = words.at(-1)!;
     const path = words.slice(0, -1).filter((word) => word !== '::');
     const declared = this.types.get(name) ?? [];
-    const found = declared.filter(({ scopes }) => from !== undefined && this.isMeant(path, scopes, from));
+    const found = declared.filter(
+      ({ scopes }) => from !== undefined && this.isMeant(path, scopes, from),
+    );
     if (found.length === 0) {
-      // `std::uint32_t` is the library's where the text has an alias of that name, and no namespace `std`.
-      const isOther = declared.some(({ scopes }) => path.length === 0 || scopes.some((scope) => path.includes(scope.name)));
+      // `std::uint32_t` is the library's where the text has an alias of that name, and no namespace
+      // `std`.
+      const isOther = declared.some(
+        ({ scopes }) => path.length === 0 || scopes.some((scope) => path.includes(scope.name)),
+      );
       return isLibrary(path) && !isOther ? libraryWord(name) : undefined;
     }
-    const [first, ...others] = found.map((each) => (
-      each.words === undefined ? undefined : this.wordOf(each.words, each.scopes, step + 1)
-    ));
+    const [first, ...others] = found.map((each) =>
+      each.words === undefined ? undefined : this.wordOf(each.words, each.scopes, step + 1),
+    );
     return others.every((word) => word === first) ? first : undefined;
   }
 
@@ -253,14 +336,19 @@ export class IntegerWords {
     return [closed, all].some((names) => {
       const before = names.slice(0, Math.max(0, names.length - path.length));
       const isWithin = before.every((part, at) => from[at]?.name === part);
-      return [...before, ...path].join('::') === names.join('::') && (isWithin || this.used.has(before.join('::')));
+      return (
+        [...before, ...path].join('::') === names.join('::') &&
+        (isWithin || this.used.has(before.join('::')))
+      );
     });
   }
 }
 
 /** Words and `::` by turns. */
 function isPath(words: Words): boolean {
-  return words.every((word, at) => (word === '::' ? words[at - 1] !== '::' : isWord(word) && (at === 0 || words[at - 1] === '::')));
+  return words.every((word, at) =>
+    word === '::' ? words[at - 1] !== '::' : isWord(word) && (at === 0 || words[at - 1] === '::'),
+  );
 }
 
 /** A parameter's type without its name; undefined for a pointer and the like. */
@@ -272,7 +360,8 @@ function typeOf(parameter: Words): Words | undefined {
 }
 
 function keywordWord(words: Words): SourceWord | undefined {
-  if (words.some((word) => word === 'float' || word === 'double' || word === 'void')) return undefined;
+  if (words.some((word) => word === 'float' || word === 'double' || word === 'void'))
+    return undefined;
   if (words.includes('bool')) return 'bool';
   if (words.includes('wchar_t')) return wideCharacterWord();
   return words.some((word) => UNSIGNED.has(word)) ? 'unsigned' : 'signed';
@@ -307,7 +396,8 @@ function endOfTemplate(head: Words): number {
 function withoutAttributes(words: Words): Words {
   const left: string[] = [];
   for (let at = 0; at < words.length; at++) {
-    const isCall = /^(?:alignas|__align__|__attribute__|__declspec)$/.test(words[at]!) && words[at + 1] === '(';
+    const isCall =
+      /^(?:alignas|__align__|__attribute__|__declspec)$/.test(words[at]!) && words[at + 1] === '(';
     if (!isCall && !(words[at] === '[' && words[at + 1] === '[')) {
       left.push(words[at]!);
       continue;

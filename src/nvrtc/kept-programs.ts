@@ -3,10 +3,19 @@ import { openDiskCache, programEntry } from '../core/kept.js';
 import { isBytes } from '../ground/other-realms.js';
 
 /** Of the fields of a program that is kept, those that are bytes. */
-type Bytes<T> = { [K in keyof T]: T[K] extends Uint8Array | undefined ? (Uint8Array extends Exclude<T[K], undefined> ? K : never) : never }[keyof T];
+type Bytes<T> = {
+  [K in keyof T]: T[K] extends Uint8Array | undefined
+    ? Uint8Array extends Exclude<T[K], undefined>
+      ? K
+      : never
+    : never;
+}[keyof T];
 
 /** The program that `key` says, if it was kept. */
-export async function keptProgram<T extends object>(key: readonly unknown[], bytesOf: readonly Bytes<T>[]): Promise<T | undefined> {
+export async function keptProgram<T extends object>(
+  key: readonly unknown[],
+  bytesOf: readonly Bytes<T>[],
+): Promise<T | undefined> {
   const kept = await openDiskCache()?.read(programEntry(key));
   if (kept === undefined) return undefined;
   try {
@@ -23,11 +32,18 @@ export async function keptProgram<T extends object>(key: readonly unknown[], byt
 }
 
 /** Keeps a program. Nobody waits for it. */
-export function keepProgram<T extends object>(key: readonly unknown[], program: T, bytesOf: readonly Bytes<T>[]): void {
+export function keepProgram<T extends object>(
+  key: readonly unknown[],
+  program: T,
+  bytesOf: readonly Bytes<T>[],
+): void {
   const fields: Record<PropertyKey, unknown> = { ...program } as Record<PropertyKey, unknown>;
   for (const field of bytesOf) {
     const bytes = fields[field];
-    if (isBytes(bytes)) fields[field] = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+    if (isBytes(bytes))
+      fields[field] = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(
+        'base64',
+      );
   }
   void openDiskCache()?.write(programEntry(key), Buffer.from(JSON.stringify(fields)));
 }

@@ -1,11 +1,16 @@
-/** Which file of a library is to be loaded, and what tells it from another that lies there later. */
+/**
+ * Which file of a library is to be loaded, and what tells it from another that lies there later.
+ */
 import { realpath, stat } from 'node:fs/promises';
 
 import { findLibrary } from '../native/find.js';
 import type { LibraryRow } from '../native/libraries.js';
 import type { LibraryPlace } from './thread/messages.js';
 
-/** Found anew each time, as variables may have been set; where nothing is found the compiler's thread asks the loader too. */
+/**
+ * Found anew each time, as variables may have been set; where nothing is found the compiler's
+ * thread asks the loader too.
+ */
 export function placeOf(row: LibraryRow): LibraryPlace {
   const found = findLibrary(row);
   return { path: 'path' in found ? found.path : undefined, env: { ...process.env } };

@@ -1,5 +1,13 @@
 /** What a link takes. */
-import { checkBoolean, checkInteger, checkOptions, checkSignal, checkString, checkText, invalid } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkInteger,
+  checkOptions,
+  checkSignal,
+  checkString,
+  checkText,
+  invalid,
+} from '../ground/arguments.js';
 import { isBytes } from '../ground/other-realms.js';
 import type { Architecture } from './compile-options.js';
 import { Program } from './program.js';
@@ -57,14 +65,18 @@ export interface CheckedLink {
 
 type Row = (argument: string, value: unknown) => readonly string[];
 
-const onOff = (flag: string): Row => (argument, value) => {
-  checkBoolean(argument, value);
-  return [`${flag}=${value === true ? 1 : 0}`];
-};
-const set = (flag: string): Row => (argument, value) => {
-  checkBoolean(argument, value);
-  return value === true ? [flag] : [];
-};
+const onOff =
+  (flag: string): Row =>
+  (argument, value) => {
+    checkBoolean(argument, value);
+    return [`${flag}=${value === true ? 1 : 0}`];
+  };
+const set =
+  (flag: string): Row =>
+  (argument, value) => {
+    checkBoolean(argument, value);
+    return value === true ? [flag] : [];
+  };
 
 const FLAGS = {
   optimizationLevel: (argument, value) => {
@@ -90,13 +102,25 @@ const KINDS: readonly string[] = ['ptx', 'cubin', 'ltoir', 'fatbin', 'object'] s
 
 /** @throws CudaArgumentError for what cannot be linked, and for an option that there is not */
 export function checkLink(inputs: readonly LinkInput[], options: LinkOptions): CheckedLink {
-  if (!Array.isArray(inputs) || inputs.length === 0) throw invalid('inputs', 'a list of programs, { ptx }, { cubin }, { ltoir }, { fatbin } or { object }', inputs);
+  if (!Array.isArray(inputs) || inputs.length === 0)
+    throw invalid(
+      'inputs',
+      'a list of programs, { ptx }, { cubin }, { ltoir }, { fatbin } or { object }',
+      inputs,
+    );
   const parts = (inputs as readonly LinkInput[]).map(partOf);
   checkOptions('options', options, KNOWN);
   const { output = 'cubin', cache = true, signal } = options;
-  if ((output as string) !== 'cubin' && (output as string) !== 'ptx') throw invalid('options.output', "'cubin' or 'ptx'", output);
+  if ((output as string) !== 'cubin' && (output as string) !== 'ptx')
+    throw invalid('options.output', "'cubin' or 'ptx'", output);
   const allLtoir = parts.every(({ kind }) => kind === 'ltoir');
-  if (output === 'ptx' && !allLtoir) throw invalid('options.output', "'cubin', since not all inputs are LTO-IR", output, "Compile them with outputs: ['ltoir'].");
+  if (output === 'ptx' && !allLtoir)
+    throw invalid(
+      'options.output',
+      "'cubin', since not all inputs are LTO-IR",
+      output,
+      "Compile them with outputs: ['ltoir'].",
+    );
   checkBoolean('options.cache', cache);
   checkSignal(signal);
   const architecture = architectureOf(inputs as readonly LinkInput[], options.architecture, output);
@@ -117,8 +141,16 @@ function partOf(input: LinkInput, index: number): LinkPart {
     const kind = (['ltoir', 'ptx', 'cubin'] as const).find((each) => input.has(each))!;
     return { kind, name: input.name, data: kind === 'ptx' ? ptxBytes(input.ptx) : input[kind] };
   }
-  const kinds = typeof input === 'object' && (input as unknown) !== null ? KINDS.filter((kind) => kind in input) : [];
-  if (kinds.length !== 1) throw invalid(argument, 'a program, { ptx }, { cubin }, { ltoir }, { fatbin } or { object }', input);
+  const kinds =
+    typeof input === 'object' && (input as unknown) !== null
+      ? KINDS.filter((kind) => kind in input)
+      : [];
+  if (kinds.length !== 1)
+    throw invalid(
+      argument,
+      'a program, { ptx }, { cubin }, { ltoir }, { fatbin } or { object }',
+      input,
+    );
   const kind = kinds[0] as LinkKind;
   const { name = `${argument}.${kind}` } = input;
   checkText(`${argument}.name`, name);
@@ -127,7 +159,8 @@ function partOf(input: LinkInput, index: number): LinkPart {
     checkString(`${argument}.ptx`, data);
     return { kind, name, data: ptxBytes(data) };
   }
-  if (!isBytes(data) || data.length === 0) throw invalid(`${argument}.${kind}`, 'a Uint8Array with bytes', data);
+  if (!isBytes(data) || data.length === 0)
+    throw invalid(`${argument}.${kind}`, 'a Uint8Array with bytes', data);
   return { kind, name, data };
 }
 
@@ -136,16 +169,34 @@ function ptxBytes(ptx: string): Uint8Array {
   return new TextEncoder().encode(ptx.endsWith('\0') ? ptx : `${ptx}\0`);
 }
 
-function architectureOf(inputs: readonly LinkInput[], given: Architecture | undefined, output: 'cubin' | 'ptx'): string {
+function architectureOf(
+  inputs: readonly LinkInput[],
+  given: Architecture | undefined,
+  output: 'cubin' | 'ptx',
+): string {
   if (given !== undefined) {
-    if (typeof given !== 'string' || !/^(sm|compute)_\d{2,3}[af]?$/.test(given)) throw invalid('options.architecture', "an architecture such as 'sm_90'", given);
-    if (output === 'cubin' && !given.startsWith('sm_')) throw invalid('options.architecture', 'a real architecture for a cubin', given, `Write architecture: '${given.replace('compute', 'sm')}'.`);
+    if (typeof given !== 'string' || !/^(sm|compute)_\d{2,3}[af]?$/.test(given))
+      throw invalid('options.architecture', "an architecture such as 'sm_90'", given);
+    if (output === 'cubin' && !given.startsWith('sm_'))
+      throw invalid(
+        'options.architecture',
+        'a real architecture for a cubin',
+        given,
+        `Write architecture: '${given.replace('compute', 'sm')}'.`,
+      );
     return given;
   }
-  const known = new Set(inputs.map((input) => (input instanceof Program ? input.architecture : undefined)));
+  const known = new Set(
+    inputs.map((input) => (input instanceof Program ? input.architecture : undefined)),
+  );
   const [only] = known;
   if (known.size === 1 && only?.startsWith('sm_') === true) return only;
-  throw invalid('options.architecture', "the architecture to link for, such as 'sm_90', where not all inputs are programs for the same one", undefined);
+  throw invalid(
+    'options.architecture',
+    "the architecture to link for, such as 'sm_90', where not all inputs are programs for " +
+      'the same one',
+    undefined,
+  );
 }
 
 function strings(argument: string, value: unknown): string[] {

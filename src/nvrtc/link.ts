@@ -1,4 +1,7 @@
-/** Linking by NVIDIA's nvJitLink (CUDA 12 and later): PTX, cubins and LTO-IR become one cubin, off the JavaScript thread. */
+/**
+ * Linking by NVIDIA's nvJitLink (CUDA 12 and later): PTX, cubins and LTO-IR become one cubin, off
+ * the JavaScript thread.
+ */
 import { createHash } from 'node:crypto';
 
 import { CudaCompileError } from '../core/index.js';
@@ -30,17 +33,32 @@ export interface LinkedProgram {
 /**
  * Links programs. LTO-IR is optimised across its parts. nvJitLinkComplete
  *
- * @throws CudaArgumentError for what cannot be linked, and for an option that there is not, or that nvJitLink does not take
+ * @throws CudaArgumentError for what cannot be linked, and for an option that there is not, or that
+ *   nvJitLink does not take
  *
- * Rejects with CudaCompileError where the parts do not go together, with the linker's `log`; CudaError with code
- * ERR_CUDA_NO_LIBRARY where there is no nvJitLink; with the signal's reason where it aborts.
+ * Rejects with CudaCompileError where the parts do not go together, with the linker's `log`;
+ * CudaError with code ERR_CUDA_NO_LIBRARY where there is no nvJitLink; with the signal's reason
+ * where it aborts.
  */
-export async function link(inputs: readonly LinkInput[], options: LinkOptions = {}): Promise<LinkedProgram> {
+export async function link(
+  inputs: readonly LinkInput[],
+  options: LinkOptions = {},
+): Promise<LinkedProgram> {
   const { architecture, parts, flags, output, cache, signal } = checkLink(inputs, options);
   signal?.throwIfAborted();
   const library = placeOf(KNOWN_LIBRARIES.nvJitLink);
   const identity = await identityOf(library);
-  const key = ['nvJitLink', identity, flags, output, parts.map(({ kind, name, data }) => [kind, name, createHash('sha256').update(data).digest('hex')])];
+  const key = [
+    'nvJitLink',
+    identity,
+    flags,
+    output,
+    parts.map(({ kind, name, data }) => [
+      kind,
+      name,
+      createHash('sha256').update(data).digest('hex'),
+    ]),
+  ];
   const mayKeep = cache && identity !== undefined;
   const known = mayKeep ? await keptProgram<Linked>(key, BYTES) : undefined;
   signal?.throwIfAborted();
@@ -48,7 +66,12 @@ export async function link(inputs: readonly LinkInput[], options: LinkOptions = 
   const linked = await linkOnThread({ kind: 'link', library, parts, flags, output }, signal);
   if ('reason' in linked) {
     if (linked.reason !== 'source') throw refusalError('link', linked);
-    throw new CudaCompileError(`link: ${parts.map(({ name }) => name).join(', ')} for ${architecture}:\n${linked.log.trim()}`, linked.log, '');
+    throw new CudaCompileError(
+      `link: ${parts.map(({ name }) => name).join(', ')} for ` +
+        `${architecture}:\n${linked.log.trim()}`,
+      linked.log,
+      '',
+    );
   }
   if (mayKeep) keepProgram<Linked>(key, linked, BYTES);
   return result(linked, architecture, false);

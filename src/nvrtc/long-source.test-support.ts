@@ -70,23 +70,38 @@ const HEAD = `#include <cuda_fp16.h>
 `;
 
 /** A text of at least so many lines, and how many kernels it has. */
-export function longSource(lines: number): { readonly text: string; readonly lines: number; readonly kernels: number } {
+export function longSource(lines: number): {
+  readonly text: string;
+  readonly lines: number;
+  readonly kernels: number;
+} {
   let text = HEAD;
   let kernels = 0;
   for (let i = 0; count(text) < lines; i++) {
-    if (i % 8 === 0) text += `struct Options${i / 8} {\n  float scale;  // of every element\n  int flags[4];\n};\n\n`;
+    if (i % 8 === 0)
+      text += `struct Options${i / 8} {\n  float scale;  // of every element\n  int flags[4];\n};\n\n`;
     text += `${DEVICE_FUNCTIONS[i % 2]!(i)}\n${KERNELS[0]!(i)}\n${KERNELS[1]!(i)}\n`;
     kernels += 2;
   }
   return { text, lines: count(text), kernels };
 }
 
-/** A text with so many comments, of both kinds and with quotes and braces in them, before, in and after a kernel. */
+/**
+ * A text with so many comments, of both kinds and with quotes and braces in them, before, in and
+ * after a kernel.
+ */
 export function manyComments(comments: number): string {
   const some = (n: number, indent: string): string =>
-    Array.from({ length: n }, (_, i) => `${indent}${i % 3 === 0 ? `/* { "${i}" */` : `// it's } number ${i} of extern "C" __global__ void no(int x) {`}\n`).join('');
+    Array.from(
+      { length: n },
+      (_, i) =>
+        `${indent}${i % 3 === 0 ? `/* { "${i}" */` : `// it's } number ${i} of extern "C" __global__ void no(int x) {`}\n`,
+    ).join('');
   const third = Math.ceil(comments / 3);
-  return `${some(third, '')}extern "C" __global__ void commented(float* y, int n) {\n${some(third, '  ')}  y[n] = 1;\n}\n${some(third, '')}`;
+  return (
+    `${some(third, '')}extern "C" __global__ void commented(float* y, int n) ` +
+    `{\n${some(third, '  ')}  y[n] = 1;\n}\n${some(third, '')}`
+  );
 }
 
 function count(text: string): number {

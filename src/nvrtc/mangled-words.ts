@@ -1,13 +1,32 @@
 /**
- * Integers among the parameters of a kernel, read from its mangled name (Itanium C++ ABI, 5.1), which is what there is of
- * kernels that are not `extern "C"`: of instances of templates, in namespaces, overloaded.
+ * Integers among the parameters of a kernel, read from its mangled name (Itanium C++ ABI, 5.1),
+ * which is what there is of kernels that are not `extern "C"`: of instances of templates, in
+ * namespaces, overloaded.
  */
 import type { SourceWord } from '../core/signature.js';
 import { wideCharacterWord } from './integer-words.js';
 
 const BUILTINS: Readonly<Record<string, SourceWord | 'other'>> = {
-  b: 'bool', a: 'signed', c: 'signed', s: 'signed', i: 'signed', l: 'signed', x: 'signed', h: 'unsigned', t: 'unsigned', j: 'unsigned', m: 'unsigned', y: 'unsigned',
-  v: 'other', n: 'other', o: 'other', f: 'other', d: 'other', e: 'other', g: 'other', z: 'other',
+  b: 'bool',
+  a: 'signed',
+  c: 'signed',
+  s: 'signed',
+  i: 'signed',
+  l: 'signed',
+  x: 'signed',
+  h: 'unsigned',
+  t: 'unsigned',
+  j: 'unsigned',
+  m: 'unsigned',
+  y: 'unsigned',
+  v: 'other',
+  n: 'other',
+  o: 'other',
+  f: 'other',
+  d: 'other',
+  e: 'other',
+  g: 'other',
+  z: 'other',
 };
 
 /** What a component of a name stands for. */
@@ -15,12 +34,17 @@ type Meaning = SourceWord | 'other';
 
 class NotRead extends Error {}
 
-/** Integers by the places of their parameters. Empty where the name is not mangled, or has something in it that is not read here. */
+/**
+ * Integers by the places of their parameters. Empty where the name is not mangled, or has something
+ * in it that is not read here.
+ */
 export function mangledWords(symbol: string): Map<number, SourceWord> {
   const words = new Map<number, SourceWord>();
   if (!symbol.startsWith('_Z')) return words;
   try {
-    new Mangled(symbol).parameters().forEach((meaning, index) => { if (meaning !== 'other') words.set(index, meaning); });
+    new Mangled(symbol).parameters().forEach((meaning, index) => {
+      if (meaning !== 'other') words.set(index, meaning);
+    });
   } catch (error) {
     if (!(error instanceof NotRead)) throw error;
     words.clear();
@@ -80,7 +104,10 @@ class Mangled {
     return true;
   }
 
-  /** `N5inner6hiddenE`; whether its last part has arguments. Each part but the last, of which a function's is none, can be named again. */
+  /**
+   * `N5inner6hiddenE`; whether its last part has arguments. Each part but the last, of which a
+   * function's is none, can be named again.
+   */
   private nested(isFunction: boolean): boolean {
     let hasArguments = false;
     let isFirst = true;
@@ -190,7 +217,8 @@ class Mangled {
     }
     if (letter === 'A') {
       this.at++;
-      if (!/^\d*$/.test(this.text.slice(this.at, this.text.indexOf('_', this.at)))) throw new NotRead();
+      if (!/^\d*$/.test(this.text.slice(this.at, this.text.indexOf('_', this.at))))
+        throw new NotRead();
       this.at = this.text.indexOf('_', this.at) + 1;
       this.type();
       return this.remember();

@@ -4,10 +4,19 @@ import ts from 'typescript';
 
 const FILE = fileURLToPath(new URL('./read-types.probe.ts', import.meta.url));
 const OPTIONS: ts.CompilerOptions = {
-  strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext, types: [], lib: ['lib.es2022.d.ts'], skipLibCheck: true,
+  strict: true,
+  noEmit: true,
+  target: ts.ScriptTarget.ES2022,
+  module: ts.ModuleKind.NodeNext,
+  types: [],
+  lib: ['lib.es2022.d.ts'],
+  skipLibCheck: true,
 };
 
-/** What the type checker read of a text: descriptions by kernel, undefined for a list that is not understood. */
+/**
+ * What the type checker read of a text: descriptions by kernel, undefined for a list that is not
+ * understood.
+ */
 export interface ReadByTypes {
   readonly kernels: Readonly<Record<string, readonly unknown[] | undefined>>;
   /** Whether other names may be asked for. */
@@ -38,19 +47,32 @@ host.getSourceFile = (name, ...rest) => {
 
 /** Reads each text by its type. */
 export function readByTypes(texts: readonly string[]): Reading {
-  probe = `import type { DescriptionsOf } from './description-types.js';\n${texts.map((text, i) => `export declare const k${i}: DescriptionsOf<${literal(text)}>;\n`).join('')}`;
+  probe =
+    'import type { DescriptionsOf } from ' +
+    `'./description-types.js';\n${texts.map((text, i) => `export declare const k${i}: DescriptionsOf<${literal(text)}>;\n`).join('')}`;
   // Not made from the program before it, which would keep that one's types.
   const program = ts.createProgram([FILE], OPTIONS, host);
   const file = program.getSourceFile(FILE)!;
   const checker = program.getTypeChecker();
-  const read = file.statements.filter(ts.isVariableStatement).map(({ declarationList }): ReadByTypes => {
-    const type = checker.getTypeAtLocation(declarationList.declarations[0]!.name);
-    return {
-      kernels: Object.fromEntries(checker.getPropertiesOfType(type).map((property) => [property.name, valueOf(checker, checker.getTypeOfSymbol(property)) as readonly unknown[] | undefined])),
-      open: checker.getIndexInfosOfType(type).length > 0,
-    };
-  });
-  const errors = program.getSemanticDiagnostics(file).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n').slice(0, 400));
+  const read = file.statements
+    .filter(ts.isVariableStatement)
+    .map(({ declarationList }): ReadByTypes => {
+      const type = checker.getTypeAtLocation(declarationList.declarations[0]!.name);
+      return {
+        kernels: Object.fromEntries(
+          checker
+            .getPropertiesOfType(type)
+            .map((property) => [
+              property.name,
+              valueOf(checker, checker.getTypeOfSymbol(property)) as readonly unknown[] | undefined,
+            ]),
+        ),
+        open: checker.getIndexInfosOfType(type).length > 0,
+      };
+    });
+  const errors = program
+    .getSemanticDiagnostics(file)
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n').slice(0, 400));
   return { read, errors, instantiations: program.getInstantiationCount() };
 }
 
@@ -58,7 +80,12 @@ export function readByTypes(texts: readonly string[]): Reading {
 function valueOf(checker: ts.TypeChecker, type: ts.Type): unknown {
   if (type.isStringLiteral() || type.isNumberLiteral()) return type.value;
   if ((type.flags & ts.TypeFlags.Undefined) !== 0) return undefined;
-  if (checker.isTupleType(type)) return checker.getTypeArguments(type as ts.TypeReference).map((each) => valueOf(checker, each));
+  if (checker.isTupleType(type))
+    return checker.getTypeArguments(type as ts.TypeReference).map((each) => valueOf(checker, each));
   if ((type.flags & ts.TypeFlags.Object) === 0) return `?${checker.typeToString(type)}`;
-  return Object.fromEntries(checker.getPropertiesOfType(type).map((property) => [property.name, valueOf(checker, checker.getTypeOfSymbol(property))]));
+  return Object.fromEntries(
+    checker
+      .getPropertiesOfType(type)
+      .map((property) => [property.name, valueOf(checker, checker.getTypeOfSymbol(property))]),
+  );
 }

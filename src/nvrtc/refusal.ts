@@ -4,10 +4,15 @@ import { LibraryNotFoundError } from '../native/library-not-found.js';
 import type { Refusal } from './thread/messages.js';
 
 /** The error for anything but an error in the source. */
-export function refusalError(what: string, refusal: Exclude<Refusal, { reason: 'source' }>): CudaError {
+export function refusalError(
+  what: string,
+  refusal: Exclude<Refusal, { reason: 'source' }>,
+): CudaError {
   switch (refusal.reason) {
     case 'no-library':
-      return new CudaError('ERR_CUDA_NO_LIBRARY', `${what}: ${refusal.message}`, { cause: LibraryNotFoundError.from(refusal.message, refusal.tried) });
+      return new CudaError('ERR_CUDA_NO_LIBRARY', `${what}: ${refusal.message}`, {
+        cause: LibraryNotFoundError.from(refusal.message, refusal.tried),
+      });
     case 'too-old':
     case 'unsupported':
       return new CudaError('ERR_CUDA_UNSUPPORTED', `${what}: ${refusal.message}.`);
@@ -21,9 +26,15 @@ export function refusalError(what: string, refusal: Exclude<Refusal, { reason: '
 }
 
 /** Which of our options became the one that the library does not take. */
-const ARGUMENTS: readonly (readonly [pattern: RegExp, argument: string])[] = [[/-arch\b|--gpu-architecture/, 'options.architecture'], [/-std\b/, 'options.standard']];
+const ARGUMENTS: readonly (readonly [pattern: RegExp, argument: string])[] = [
+  [/-arch\b|--gpu-architecture/, 'options.architecture'],
+  [/-std\b/, 'options.standard'],
+];
 
 function optionError(what: string, message: string): CudaArgumentError {
-  const [, argument] = ARGUMENTS.find(([pattern]) => pattern.test(message)) ?? [undefined, 'options.options'];
+  const [, argument] = ARGUMENTS.find(([pattern]) => pattern.test(message)) ?? [
+    undefined,
+    'options.options',
+  ];
   return new CudaArgumentError(argument, `${what}: ${argument}: ${message}.`);
 }

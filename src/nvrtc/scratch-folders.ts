@@ -17,15 +17,24 @@ function ownFolder(): string {
   return own;
 }
 
-/** Where the headers that NVRTC brings along are written once, for each version. They become code: a folder that others may write does not have them. */
+/**
+ * Where the headers that NVRTC brings along are written once, for each version. They become code: a
+ * folder that others may write does not have them.
+ */
 export function bundledHeadersFolder(): string {
   const kept = cacheFolder();
   const folder = kept === undefined ? undefined : join(kept, 'cuda-headers');
-  const isOwn = kept !== undefined && folder !== undefined && makeOwnFolderSync(kept) && makeOwnFolderSync(folder);
+  const isOwn =
+    kept !== undefined &&
+    folder !== undefined &&
+    makeOwnFolderSync(kept) &&
+    makeOwnFolderSync(folder);
   return isOwn ? folder : join(ownFolder(), 'cuda-headers');
 }
 
-/** Compiled headers: another process cannot use them, since they are images of memory at an address. */
+/**
+ * Compiled headers: another process cannot use them, since they are images of memory at an address.
+ */
 export function precompiledHeadersFolder(): string {
   return ownFolder();
 }

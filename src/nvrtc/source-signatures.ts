@@ -1,7 +1,8 @@
 /**
- * Signatures of the kernels of CUDA C++, read from its text at run time: what `outline-types.ts` and `parameter-types.ts`
- * do in the type checker, on tokens. It says the same of a parameter or more: dtypes, pointers with what they are for,
- * structures; `'unknown'` of what it does not understand, and no parameters at all of a list that it does not.
+ * Signatures of the kernels of CUDA C++, read from its text at run time: what `outline-types.ts`
+ * and `parameter-types.ts` do in the type checker, on tokens. It says the same of a parameter or
+ * more: dtypes, pointers with what they are for, structures; `'unknown'` of what it does not
+ * understand, and no parameters at all of a list that it does not.
  */
 import type { SourceWord } from '../core/signature.js';
 import { IntegerWords } from './integer-words.js';
@@ -17,7 +18,10 @@ export interface SourceStructure {
   readonly align?: number;
 }
 
-/** `'f32'`, `'input f32'` and `'inout f32'` for pointers (`any` for those to other types, `void` among them), a structure, in it `[element, length]`, or `'unknown'`. */
+/**
+ * `'f32'`, `'input f32'` and `'inout f32'` for pointers (`any` for those to other types, `void`
+ * among them), a structure, in it `[element, length]`, or `'unknown'`.
+ */
 export type SourceType = string | SourceStructure | readonly [SourceType, number];
 
 export interface SourceParameter {
@@ -32,7 +36,10 @@ export interface SourceSignature {
   readonly name: string;
   /** Undefined where they are not understood. */
   readonly parameters: readonly SourceParameter[] | undefined;
-  /** Of each parameter, where it is an integer for sure: of those, too, whose types are not understood. */
+  /**
+   * Of each parameter, where it is an integer for sure: of those, too, whose types are not
+   * understood.
+   */
   readonly words: readonly (SourceWord | undefined)[] | undefined;
 }
 
@@ -44,25 +51,93 @@ export interface SourceSignatures {
 
 /** Headers that declare no kernels and no macros that hide one. */
 const KNOWN_HEADERS: ReadonlySet<string> = new Set([
-  'cuda_fp16.h', 'cuda_bf16.h', 'cuda_fp8.h', 'cuda_runtime.h', 'cuda.h', 'cuda_runtime_api.h', 'device_launch_parameters.h', 'vector_types.h',
-  'cooperative_groups.h', 'cooperative_groups/reduce.h', 'cooperative_groups/memcpy_async.h', 'cuda_pipeline.h', 'mma.h', 'math_constants.h',
-  'curand_kernel.h', 'cuda/std/cstdint', 'cuda/std/cstddef', 'cuda/barrier', 'cuda/pipeline', 'cuda/atomic', 'cstdint', 'cstddef', 'stdint.h', 'stddef.h',
-  'stdio.h', 'cstdio', 'math.h', 'cmath', 'assert.h', 'cassert', 'float.h', 'cfloat', 'limits.h', 'climits', 'type_traits',
+  'cuda_fp16.h',
+  'cuda_bf16.h',
+  'cuda_fp8.h',
+  'cuda_runtime.h',
+  'cuda.h',
+  'cuda_runtime_api.h',
+  'device_launch_parameters.h',
+  'vector_types.h',
+  'cooperative_groups.h',
+  'cooperative_groups/reduce.h',
+  'cooperative_groups/memcpy_async.h',
+  'cuda_pipeline.h',
+  'mma.h',
+  'math_constants.h',
+  'curand_kernel.h',
+  'cuda/std/cstdint',
+  'cuda/std/cstddef',
+  'cuda/barrier',
+  'cuda/pipeline',
+  'cuda/atomic',
+  'cstdint',
+  'cstddef',
+  'stdint.h',
+  'stddef.h',
+  'stdio.h',
+  'cstdio',
+  'math.h',
+  'cmath',
+  'assert.h',
+  'cassert',
+  'float.h',
+  'cfloat',
+  'limits.h',
+  'climits',
+  'type_traits',
 ]);
 
 /** Words that the reading relies on: a macro of such a name leaves the text unread. */
 const GRAMMAR: ReadonlySet<string> = new Set([
-  'extern', 'struct', 'union', 'class', 'enum', 'typedef', 'using', 'namespace', 'template', 'const', 'volatile', 'void', 'long', 'signed',
-  '__global__', '__restrict__', '__restrict', '__launch_bounds__', '__grid_constant__', 'inline', 'static', 'std', 'public', 'private',
-  ...Object.keys(KEYWORD_TYPES), ...Object.keys(LIBRARY_TYPES),
+  'extern',
+  'struct',
+  'union',
+  'class',
+  'enum',
+  'typedef',
+  'using',
+  'namespace',
+  'template',
+  'const',
+  'volatile',
+  'void',
+  'long',
+  'signed',
+  '__global__',
+  '__restrict__',
+  '__restrict',
+  '__launch_bounds__',
+  '__grid_constant__',
+  'inline',
+  'static',
+  'std',
+  'public',
+  'private',
+  ...Object.keys(KEYWORD_TYPES),
+  ...Object.keys(LIBRARY_TYPES),
 ]);
 
 const TYPE_WORDS: ReadonlySet<string> = new Set(['struct', 'union', 'class', 'enum']);
-const INTEGER_WORDS: ReadonlySet<string> = new Set(['char', 'short', 'int', 'long', 'signed', 'unsigned', 'float', 'double', 'bool', 'void']);
+const INTEGER_WORDS: ReadonlySet<string> = new Set([
+  'char',
+  'short',
+  'int',
+  'long',
+  'signed',
+  'unsigned',
+  'float',
+  'double',
+  'bool',
+  'void',
+]);
 const RESTRICT: ReadonlySet<string> = new Set(['__restrict__', '__restrict']);
 
 /** What a name is declared as. */
-type Declared = { readonly alias: readonly SourceToken[] } | { readonly fields: readonly SourceToken[] } | 'unread';
+type Declared =
+  | { readonly alias: readonly SourceToken[] }
+  | { readonly fields: readonly SourceToken[] }
+  | 'unread';
 
 class Unread extends Error {}
 
@@ -80,12 +155,19 @@ class Reader {
   private readonly tokens: SourceToken[];
   private readonly types = new Map<string, Declared>();
   private readonly macros = new Set<string>();
-  private readonly heads: { name: string; list: readonly SourceToken[]; isTyped: boolean; isGlobal: boolean }[] = [];
+  private readonly heads: {
+    name: string;
+    list: readonly SourceToken[];
+    isTyped: boolean;
+    isGlobal: boolean;
+  }[] = [];
   private readonly packing: Packing;
   private open = false;
   /** Whether a name may be declared that was not seen. */
   private doubt = false;
-  /** Blocks and directives around what is read, the innermost last: `C`, `N` and `#`, `{` in bodies. */
+  /**
+   * Blocks and directives around what is read, the innermost last: `C`, `N` and `#`, `{` in bodies.
+   */
   private readonly around: string[] = [];
   private at = 0;
 
@@ -119,10 +201,13 @@ class Reader {
     if (this.around.length > 0) throw new Unread();
     const kernels = this.heads.filter(({ name }) => !this.macros.has(name));
     const words = kernels.length === 0 ? undefined : new IntegerWords(this.tokens);
-    const isOne = (name: string): boolean => kernels.filter((each) => each.name === name).length === 1;
+    const isOne = (name: string): boolean =>
+      kernels.filter((each) => each.name === name).length === 1;
     return {
       kernels: kernels.map(({ name, list, isTyped, isGlobal }) => ({
-        name, parameters: isTyped ? this.parameters(list) : undefined, words: isOne(name) ? words?.of(list, isGlobal) : undefined,
+        name,
+        parameters: isTyped ? this.parameters(list) : undefined,
+        words: isOne(name) ? words?.of(list, isGlobal) : undefined,
       })),
       open: this.open || kernels.length < this.heads.length,
     };
@@ -138,7 +223,8 @@ class Reader {
     } else {
       if (name === 'define') this.macro(rest);
       else if (name === 'pragma') this.packing.pragma(rest, this.around.includes('#'));
-      else if (name === 'include' && !KNOWN_HEADERS.has(/^<([^>]*)>/.exec(rest)?.[1] ?? '')) this.open = true;
+      else if (name === 'include' && !KNOWN_HEADERS.has(/^<([^>]*)>/.exec(rest)?.[1] ?? ''))
+        this.open = true;
       return false;
     }
     return true;
@@ -147,13 +233,18 @@ class Reader {
   private macro(text: string): void {
     const name = /^\w+/.exec(text)?.[0] ?? '';
     const body = sourceTokens(text.slice(name.length));
-    const depth = body.reduce((sum, token) => sum + Number(isSign(token, '{')) - Number(isSign(token, '}')), 0);
+    const depth = body.reduce(
+      (sum, token) => sum + Number(isSign(token, '{')) - Number(isSign(token, '}')),
+      0,
+    );
     if (GRAMMAR.has(name) || depth !== 0) throw new Unread();
     this.macros.add(name);
     if (body.some(({ text: word }) => word === '__global__' || word === 'extern')) this.open = true;
   }
 
-  /** Past the closing brace of a body whose opening brace is the token at hand. Gives what is in it. */
+  /**
+   * Past the closing brace of a body whose opening brace is the token at hand. Gives what is in it.
+   */
   private skip(): SourceToken[] {
     const start = this.at + 1;
     const depth = this.around.length;
@@ -179,20 +270,29 @@ class Reader {
       // What an unnamed or inline one declares is seen outside of it.
       if (first !== 'namespace' || words.length === 1) this.doubt = true;
       this.around.push('N');
-    } else if (words.some((word) => TYPE_WORDS.has(word)) && words.at(-1) !== ')' && !words.includes('=')) this.structure(head, words);
+    } else if (
+      words.some((word) => TYPE_WORDS.has(word)) &&
+      words.at(-1) !== ')' &&
+      !words.includes('=')
+    )
+      this.structure(head, words);
     else this.skip();
   }
 
   private kernel(head: readonly SourceToken[], words: readonly string[]): void {
     if (words.includes('template')) return;
-    const isC = this.around.includes('C') || words.some((word, i) => word === 'extern' && words[i + 1] === '"C"');
+    const isC =
+      this.around.includes('C') ||
+      words.some((word, i) => word === 'extern' && words[i + 1] === '"C"');
     if (!isC) {
       this.open = true;
       return;
     }
     // Its name is the word in front of the last parenthesis that is not an attribute's.
     const global = words.indexOf('__global__');
-    const paren = words.findIndex((word, i) => i > global && word === '(' && !/^__\w+__$/.test(words[i - 1] ?? ''));
+    const paren = words.findIndex(
+      (word, i) => i > global && word === '(' && !/^__\w+__$/.test(words[i - 1] ?? ''),
+    );
     const outside = words.slice(global + 1, paren);
     const attributes = withoutAttributes(outside);
     if (paren < 0 || attributes.length !== 2 || attributes[0] !== 'void' || words.at(-1) !== ')') {
@@ -200,13 +300,17 @@ class Reader {
       return;
     }
     const list = head.slice(paren + 1, -1);
-    const isTyped = !this.around.some((where) => where !== 'C') && !list.some((token) => isSign(token, '('));
+    const isTyped =
+      !this.around.some((where) => where !== 'C') && !list.some((token) => isSign(token, '('));
     this.heads.push({ name: attributes[1]!, list, isTyped, isGlobal: !this.around.includes('N') });
   }
 
   private structure(head: readonly SourceToken[], words: readonly string[]): void {
     const isTypedef = words[0] === 'typedef';
-    const isRead = words[isTypedef ? 1 : 0] === 'struct' && words.length <= (isTypedef ? 3 : 2) && !this.around.includes('#');
+    const isRead =
+      words[isTypedef ? 1 : 0] === 'struct' &&
+      words.length <= (isTypedef ? 3 : 2) &&
+      !this.around.includes('#');
     const tag = words[isTypedef ? 2 : 1];
     const inNamespace = this.around.includes('N');
     const { isPacked } = this.packing;
@@ -237,7 +341,8 @@ class Reader {
     if (this.around.includes('N')) return;
     const isConditional = this.around.includes('#');
     if (words[0] === 'using' && words[1] === 'namespace') this.doubt = true;
-    else if (words[0] === 'using' && words[2] === '=') this.alias(words[1]!, head.slice(3), isConditional);
+    else if (words[0] === 'using' && words[2] === '=')
+      this.alias(words[1]!, head.slice(3), isConditional);
     else if (words.includes('using')) this.declare(words.at(-1)!, 'unread');
     else if (words[0] === 'typedef') {
       const pointer = functionPointer(words);
@@ -250,7 +355,12 @@ class Reader {
   private alias(name: string, type: readonly SourceToken[], isConditional: boolean): void {
     const words = type.map(({ text }) => text).filter((word) => word !== 'struct');
     if (words.length === 1 && words[0] === name) return;
-    this.declare(name, isConditional || type.some(({ text }) => /^[([,<&=]$/.test(text)) ? 'unread' : { alias: type });
+    this.declare(
+      name,
+      isConditional || type.some(({ text }) => /^[([,<&=]$/.test(text))
+        ? 'unread'
+        : { alias: type },
+    );
   }
 
   private declare(name: string, declared: Declared): void {
@@ -258,7 +368,12 @@ class Reader {
   }
 
   private parameters(list: readonly SourceToken[]): readonly SourceParameter[] | undefined {
-    if (list.some(({ kind, text }) => kind !== 'word' && kind !== 'number' && !/^(?:[*,&[\]]|::)$/.test(text))) return undefined;
+    if (
+      list.some(
+        ({ kind, text }) => kind !== 'word' && kind !== 'number' && !/^(?:[*,&[\]]|::)$/.test(text),
+      )
+    )
+      return undefined;
     if (list.length === 0 || (list.length === 1 && list[0]!.text === 'void')) return [];
     const parameters: SourceParameter[] = [];
     for (const each of split(list, ',')) {
@@ -276,17 +391,30 @@ class Reader {
     const unknown = { name: '', type: 'unknown', isRestrict: false };
     if (words.some((word) => /^[&[\]]$/.test(word))) return unknown;
     const star = words.lastIndexOf('*');
-    const [base, tail] = star < 0 ? nameApart(words) : [words.slice(0, star), words.slice(star + 1)];
-    const names = tail.filter((word) => word !== 'const' && word !== 'volatile' && !RESTRICT.has(word));
+    const [base, tail] =
+      star < 0 ? nameApart(words) : [words.slice(0, star), words.slice(star + 1)];
+    const names = tail.filter(
+      (word) => word !== 'const' && word !== 'volatile' && !RESTRICT.has(word),
+    );
     if (names.length > 1) return undefined;
     const [name = ''] = names;
     if (star < 0) {
-      const type = base.includes('volatile') ? 'unknown' : this.named(base.filter((word) => word !== '__grid_constant__' && word !== 'const'), 0, false);
+      const type = base.includes('volatile')
+        ? 'unknown'
+        : this.named(
+            base.filter((word) => word !== '__grid_constant__' && word !== 'const'),
+            0,
+            false,
+          );
       if (type !== undefined && isLong(type)) return { name, type: 'unknown', isRestrict: false };
-      return type === undefined ? undefined : { name, type: type === 'char' ? 'i8' : type, isRestrict: false };
+      return type === undefined
+        ? undefined
+        : { name, type: type === 'char' ? 'i8' : type, isRestrict: false };
     }
     const type = this.pointer(base);
-    return type === undefined ? undefined : { name, type, isRestrict: tail.some((word) => RESTRICT.has(word)) };
+    return type === undefined
+      ? undefined
+      : { name, type, isRestrict: tail.some((word) => RESTRICT.has(word)) };
   }
 
   /** A pointer to what the words name. */
@@ -302,12 +430,23 @@ class Reader {
   }
 
   private value(words: readonly string[], depth = 0): SourceType | undefined {
-    const type = this.named(words.filter((word) => word !== 'const'), depth, false);
+    const type = this.named(
+      words.filter((word) => word !== 'const'),
+      depth,
+      false,
+    );
     return type === 'char' ? 'i8' : type !== undefined && isLong(type) ? 'unknown' : type;
   }
 
-  /** The type that words without qualifiers name, also `long` and `unsigned long`; of a vector, where it is pointed to, its elements. Undefined for what is no type. */
-  private named(words: readonly string[], depth: number, isPointee: boolean): SourceType | undefined {
+  /**
+   * The type that words without qualifiers name, also `long` and `unsigned long`; of a vector,
+   * where it is pointed to, its elements. Undefined for what is no type.
+   */
+  private named(
+    words: readonly string[],
+    depth: number,
+    isPointee: boolean,
+  ): SourceType | undefined {
     const keyword = canonical(words);
     if (keyword !== undefined) return keyword;
     if (words.every((word) => INTEGER_WORDS.has(word))) return longOf(words) ?? 'unknown';
@@ -316,8 +455,11 @@ class Reader {
     if (name === undefined || words.length === (isTag ? 1 : 0)) return undefined;
     if (words.length > (isTag ? 2 : 1)) {
       const path = words.join('');
-      if (words.some((word, i) => i > 0 && word !== '::' && words[i - 1] !== '::')) return undefined;
-      return /^(?:::)?(?:cuda::)?std::\w+$/.test(path) ? own(LIBRARY_TYPES, name) ?? 'unknown' : 'unknown';
+      if (words.some((word, i) => i > 0 && word !== '::' && words[i - 1] !== '::'))
+        return undefined;
+      return /^(?:::)?(?:cuda::)?std::\w+$/.test(path)
+        ? (own(LIBRARY_TYPES, name) ?? 'unknown')
+        : 'unknown';
     }
     if (words[0] === 'enum' || depth > 8 || this.doubt) return 'unknown';
     const declared = this.types.get(name);
@@ -325,7 +467,11 @@ class Reader {
     const library = own(LIBRARY_TYPES, name);
     if (library !== undefined) return library;
     const vector = own(VECTOR_TYPES, name);
-    return vector === undefined ? 'unknown' : isPointee ? vector[0] : vectorStructure(vector[0], vector[1]);
+    return vector === undefined
+      ? 'unknown'
+      : isPointee
+        ? vector[0]
+        : vectorStructure(vector[0], vector[1]);
   }
 
   private declared(declared: Declared, depth: number, isPointee: boolean): SourceType {
@@ -333,12 +479,19 @@ class Reader {
     if ('fields' in declared) return this.structureOf(declared.fields, depth) ?? 'unknown';
     const words = declared.alias.map(({ text }) => text);
     if (words.at(-1) === '*') return this.pointer(words.slice(0, -1), depth) ?? 'unknown';
-    if (words.includes('*') || words.includes('const') || words.includes('volatile')) return 'unknown';
+    if (words.includes('*') || words.includes('const') || words.includes('volatile'))
+      return 'unknown';
     return this.named(words, depth, isPointee) ?? 'unknown';
   }
 
   private structureOf(body: readonly SourceToken[], depth: number): SourceStructure | undefined {
-    if (body.some(({ kind, text }) => kind === 'directive' || (kind !== 'word' && kind !== 'number' && !/^[,;[\]]$/.test(text)))) return undefined;
+    if (
+      body.some(
+        ({ kind, text }) =>
+          kind === 'directive' || (kind !== 'word' && kind !== 'number' && !/^[,;[\]]$/.test(text)),
+      )
+    )
+      return undefined;
     const fields = new Map<string, SourceType>();
     for (const declaration of split(body, ';')) {
       if (declaration.length === 0) continue;
@@ -348,11 +501,21 @@ class Reader {
       const nameAt = (bracket < 0 ? start.length : bracket) - 1;
       const words = start.slice(0, Math.max(nameAt, 0)).map(({ text }) => text);
       const type = words.length === 0 ? undefined : this.value(words, depth);
-      if (type === undefined || words.includes('const') || type === 'unknown' || (typeof type === 'string' && type.includes(' '))) return undefined;
+      if (
+        type === undefined ||
+        words.includes('const') ||
+        type === 'unknown' ||
+        (typeof type === 'string' && type.includes(' '))
+      )
+        return undefined;
       for (const declarator of [start.slice(nameAt), ...declarators.slice(1)]) {
         const name = declarator[0]?.text ?? '';
-        const array = arrayOf(declarator.slice(1).map(({ text }) => text), type);
-        if (declarator[0]?.kind !== 'word' || array === undefined || this.macros.has(name)) return undefined;
+        const array = arrayOf(
+          declarator.slice(1).map(({ text }) => text),
+          type,
+        );
+        if (declarator[0]?.kind !== 'word' || array === undefined || this.macros.has(name))
+          return undefined;
         fields.set(name, array);
       }
     }
@@ -381,14 +544,30 @@ function split(tokens: readonly SourceToken[], sign: string): SourceToken[][] {
 function functionPointer(words: readonly string[]): string | undefined {
   const open = words.indexOf('(');
   const [star, name, close, list, ...rest] = words.slice(open + 1);
-  const isPlain = open > 0 && star === '*' && close === ')' && list === '(' && rest.findIndex((word) => word === '(' || word === ')') === rest.length - 1;
-  return isPlain && rest.at(-1) === ')' && !words.slice(0, open).some((word) => ['[', '<', ','].includes(word)) && /^[A-Za-z_]\w*$/.test(name ?? '') ? name : undefined;
+  const isPlain =
+    open > 0 &&
+    star === '*' &&
+    close === ')' &&
+    list === '(' &&
+    rest.findIndex((word) => word === '(' || word === ')') === rest.length - 1;
+  return isPlain &&
+    rest.at(-1) === ')' &&
+    !words.slice(0, open).some((word) => ['[', '<', ','].includes(word)) &&
+    /^[A-Za-z_]\w*$/.test(name ?? '')
+    ? name
+    : undefined;
 }
 
 /** The words of a parameter by value without its name. */
 function nameApart(words: readonly string[]): [string[], string[]] {
   const last = words.at(-1)!;
-  const isUnnamed = words.length === 1 || INTEGER_WORDS.has(last) || last === 'const' || last === 'volatile' || words.at(-2) === '::' || (words.length === 2 && ['struct', 'enum', 'const'].includes(words[0]!));
+  const isUnnamed =
+    words.length === 1 ||
+    INTEGER_WORDS.has(last) ||
+    last === 'const' ||
+    last === 'volatile' ||
+    words.at(-2) === '::' ||
+    (words.length === 2 && ['struct', 'enum', 'const'].includes(words[0]!));
   return isUnnamed ? [[...words], []] : [words.slice(0, -1), [last]];
 }
 
@@ -398,7 +577,10 @@ function canonical(words: readonly string[]): string | undefined {
   const known = own(KEYWORD_TYPES, joined);
   if (known !== undefined || words.length < 2) return known;
   const order = ['unsigned', 'signed', 'char', 'short', 'long', 'int'];
-  return own(KEYWORD_TYPES, [...words].sort((a, b) => order.indexOf(a) - order.indexOf(b)).join(' '));
+  return own(
+    KEYWORD_TYPES,
+    [...words].sort((a, b) => order.indexOf(a) - order.indexOf(b)).join(' '),
+  );
 }
 
 const isLong = (type: SourceType): boolean => type === 'long' || type === 'unsigned long';
@@ -406,8 +588,17 @@ const isLong = (type: SourceType): boolean => type === 'long' || type === 'unsig
 /** `long` and its other spellings. */
 function longOf(words: readonly string[]): 'long' | 'unsigned long' | undefined {
   const rest = words.filter((word) => word !== 'long' && word !== 'int');
-  if (words.length - rest.length > 2 || words.filter((word) => word === 'long').length !== 1 || rest.length > 1) return undefined;
-  return rest.length === 0 || rest[0] === 'signed' ? 'long' : rest[0] === 'unsigned' ? 'unsigned long' : undefined;
+  if (
+    words.length - rest.length > 2 ||
+    words.filter((word) => word === 'long').length !== 1 ||
+    rest.length > 1
+  )
+    return undefined;
+  return rest.length === 0 || rest[0] === 'signed'
+    ? 'long'
+    : rest[0] === 'unsigned'
+      ? 'unsigned long'
+      : undefined;
 }
 
 /** What stands between `__global__` and the parameters, without attributes and what they take. */
@@ -424,10 +615,26 @@ function withoutAttributes(words: readonly string[]): string[] {
 
 function vectorStructure(dtype: string, lanes: number): SourceStructure {
   const bytes = BYTES[dtype]!;
-  return { fields: Object.fromEntries(['x', 'y', 'z', 'w'].slice(0, lanes).map((name) => [name, dtype])), align: lanes === 3 ? bytes : Math.min(16, bytes * lanes) };
+  return {
+    fields: Object.fromEntries(['x', 'y', 'z', 'w'].slice(0, lanes).map((name) => [name, dtype])),
+    align: lanes === 3 ? bytes : Math.min(16, bytes * lanes),
+  };
 }
 
-const BYTES: Readonly<Record<string, number>> = { i8: 1, u8: 1, i16: 2, u16: 2, f16: 2, bf16: 2, i32: 4, u32: 4, f32: 4, i64: 8, u64: 8, f64: 8 };
+const BYTES: Readonly<Record<string, number>> = {
+  i8: 1,
+  u8: 1,
+  i16: 2,
+  u16: 2,
+  f16: 2,
+  bf16: 2,
+  i32: 4,
+  u32: 4,
+  f32: 4,
+  i64: 8,
+  u64: 8,
+  f64: 8,
+};
 
 /** `[3][4]` behind a name. */
 function arrayOf(words: readonly string[], type: SourceType): SourceType | undefined {

@@ -22,9 +22,13 @@ function match(pattern: RegExp, text: string, at: number): string | undefined {
   return pattern.exec(text)?.[0];
 }
 
-/** Where the literal that begins at a quote has ended; a newline in it is one that stood as \n in a template literal. */
+/**
+ * Where the literal that begins at a quote has ended; a newline in it is one that stood as \n in a
+ * template literal.
+ */
 function endOfLiteral(text: string, at: number, quote: string): number | undefined {
-  // A character has few letters; an apostrophe with none behind it, as in text that is left out, is no literal.
+  // A character has few letters; an apostrophe with none behind it, as in text that is left out, is
+  // no literal.
   const last = quote === "'" ? Math.min(text.length, at + 12) : text.length;
   for (let i = at + 1; i < last; i++) {
     if (text[i] === '\\') i++;
@@ -39,12 +43,14 @@ function endOfDirective(text: string, at: number): number {
   // What follows #error is not C.
   const isText = /^#\s*(?:error|warning)\b/.test(text.slice(at, at + 40));
   while (i < text.length && text[i] !== '\n') {
-    if (text[i] === '\\' && (text[i + 1] === '\n' || text.startsWith('\r\n', i + 1))) i += text[i + 1] === '\n' ? 2 : 3;
+    if (text[i] === '\\' && (text[i + 1] === '\n' || text.startsWith('\r\n', i + 1)))
+      i += text[i + 1] === '\n' ? 2 : 3;
     else if (text.startsWith('/*', i)) {
       const end = text.indexOf('*/', i + 2);
       i = end < 0 ? text.length : end + 2;
     } else if (text.startsWith('//', i)) i += match(BLANK, text, i)!.length;
-    else if (!isText && (text[i] === '"' || text[i] === "'")) i = endOfLiteral(text, i, text[i]!) ?? i + 1;
+    else if (!isText && (text[i] === '"' || text[i] === "'"))
+      i = endOfLiteral(text, i, text[i]!) ?? i + 1;
     else i++;
   }
   return i;
@@ -65,7 +71,8 @@ export function sourceTokens(text: string): SourceToken[] {
       at += text[at + 1] === '\n' ? 2 : 3;
       continue;
     }
-    const token: SourceToken = text[at] === '#' && !lineHasToken ? directiveAt(text, at) : tokenAt(text, at);
+    const token: SourceToken =
+      text[at] === '#' && !lineHasToken ? directiveAt(text, at) : tokenAt(text, at);
     lineHasToken = token.kind !== 'directive';
     tokens.push(token);
     at = token.end;
@@ -75,7 +82,10 @@ export function sourceTokens(text: string): SourceToken[] {
 
 function directiveAt(text: string, at: number): SourceToken {
   const end = endOfDirective(text, at);
-  const said = text.slice(at, end).replace(/\\\r?\n/g, '').replace(/\/\*[\s\S]*?\*\//g, ' ');
+  const said = text
+    .slice(at, end)
+    .replace(/\\\r?\n/g, '')
+    .replace(/\/\*[\s\S]*?\*\//g, ' ');
   return { kind: 'directive', text: said, at, end };
 }
 
@@ -88,7 +98,12 @@ function tokenAt(text: string, at: number): SourceToken {
     const isRaw = prefix.endsWith('R"');
     const end = isRaw ? endOfRaw(text, open) : endOfLiteral(text, open, text[open]!);
     if (end === undefined) return { kind: 'other', text: text[at]!, at, end: at + 1 };
-    return { kind: text[open] === '"' ? 'string' : 'character', text: text.slice(at, end), at, end };
+    return {
+      kind: text[open] === '"' ? 'string' : 'character',
+      text: text.slice(at, end),
+      at,
+      end,
+    };
   }
   const word = match(WORD, text, at);
   if (word !== undefined) return { kind: 'word', text: word, at, end: at + word.length };

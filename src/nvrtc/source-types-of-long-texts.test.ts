@@ -1,4 +1,7 @@
-/** Long texts of CUDA C++ are no error to the type checker. A file of its own, as that of what they cost. */
+/**
+ * Long texts of CUDA C++ are no error to the type checker. A file of its own, as that of what they
+ * cost.
+ */
 import { expect, test } from 'vitest';
 
 import { readByTypes } from './read-types.test-support.js';
@@ -10,10 +13,22 @@ test.each([
   ['20,000 empty lines', '\n'.repeat(20_000)],
   ['3,000 macros', Array.from({ length: 3000 }, (_, i) => `#define M${i} ${i}\n`).join('')],
   ['2,000 aliases', Array.from({ length: 2000 }, (_, i) => `typedef float T${i};\n`).join('')],
-  ['1,200 blocks in one body', `__device__ void f() {\n#if 1\n${'if (1) { g(); }\n'.repeat(1200)}#endif\n}`],
-  ['a body of 2,000 strings', `__device__ void f() {\n${'  printf("\\"%d\\"", 1); // }\n'.repeat(2000)}}\n`],
-])('%s are no error, and hide no kernel', (_, before) => {
-  const { read, errors } = readByTypes([`${before}\n${k('float* y, int n')}\n`]);
-  expect(errors).toEqual([]);
-  expect(read[0]!.open ? read[0]!.kernels['k'] ?? 'any' : read[0]!.kernels['k']).toEqual(read[0]!.open && read[0]!.kernels['k'] === undefined ? 'any' : ['inout f32', 'i32']);
-}, 120_000);
+  [
+    '1,200 blocks in one body',
+    `__device__ void f() {\n#if 1\n${'if (1) { g(); }\n'.repeat(1200)}#endif\n}`,
+  ],
+  [
+    'a body of 2,000 strings',
+    `__device__ void f() {\n${'  printf("\\"%d\\"", 1); // }\n'.repeat(2000)}}\n`,
+  ],
+])(
+  '%s are no error, and hide no kernel',
+  (_, before) => {
+    const { read, errors } = readByTypes([`${before}\n${k('float* y, int n')}\n`]);
+    expect(errors).toEqual([]);
+    expect(read[0]!.open ? (read[0]!.kernels['k'] ?? 'any') : read[0]!.kernels['k']).toEqual(
+      read[0]!.open && read[0]!.kernels['k'] === undefined ? 'any' : ['inout f32', 'i32'],
+    );
+  },
+  120_000,
+);

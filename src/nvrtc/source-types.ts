@@ -1,32 +1,67 @@
 /**
- * Types of kernels from the text of CUDA C++: what the type checker knows of what `device.compile(source)` gives.
+ * Types of kernels from the text of CUDA C++: what the type checker knows of what
+ * `device.compile(source)` gives.
  *
- * What is not fully understood is left untyped, never wrong: a parameter takes whatever a kernel takes, a whole list
- * likewise, and where kernels may be hidden (behind a header of one's own, or a macro) any name may be asked for.
+ * What is not fully understood is left untyped, never wrong: a parameter takes whatever a kernel
+ * takes, a whole list likewise, and where kernels may be hidden (behind a header of one's own, or a
+ * macro) any name may be asked for.
  */
-import type { DeviceBuffer, DeviceBuffer2D, DTypeName, KernelMemory, ManagedBuffer, Surface, Texture } from '../core/index.js';
+import type {
+  DeviceBuffer,
+  DeviceBuffer2D,
+  DTypeName,
+  KernelMemory,
+  ManagedBuffer,
+  Surface,
+  Texture,
+} from '../core/index.js';
 import type { GraphCondition } from '../core/graph-condition.js';
 import type { AnyTensor, LaunchArgument, Partitioned, Shape, Tensor } from '../tensor/index.js';
 import type { DescriptionsOf } from './description-types.js';
 import type { StructureType } from './parameter-types.js';
 
-// What is passed ---------------------------------------------------------------------------------------------------
+// What is passed
+// ---------------------------------------------------------------------------------------------------
 
 /** Memory whose elements are of a dtype, or the null pointer. */
-export type Readable<D extends DTypeName> = Tensor<D, Shape> | Partitioned<D, Shape> | DeviceBuffer<D> | DeviceBuffer2D<D> | ManagedBuffer<D> | null;
-/** Memory that a kernel may write. The same as {@link Readable} to the type checker; a launch checks that it may be written. */
-export type Writable<D extends DTypeName> = Tensor<D, Shape> | Partitioned<D, Shape> | DeviceBuffer<D> | DeviceBuffer2D<D> | ManagedBuffer<D> | null;
+export type Readable<D extends DTypeName> =
+  | Tensor<D, Shape>
+  | Partitioned<D, Shape>
+  | DeviceBuffer<D>
+  | DeviceBuffer2D<D>
+  | ManagedBuffer<D>
+  | null;
+/**
+ * Memory that a kernel may write. The same as {@link Readable} to the type checker; a launch checks
+ * that it may be written.
+ */
+export type Writable<D extends DTypeName> =
+  | Tensor<D, Shape>
+  | Partitioned<D, Shape>
+  | DeviceBuffer<D>
+  | DeviceBuffer2D<D>
+  | ManagedBuffer<D>
+  | null;
 /** Memory of any dtype, or an address. */
-export type AnyMemory = KernelMemory | AnyTensor | Partitioned | GraphCondition | number | bigint | null;
+export type AnyMemory =
+  KernelMemory | AnyTensor | Partitioned | GraphCondition | number | bigint | null;
 
 /** A parameter that nothing is known of. */
 export type Untyped = LaunchArgument;
 /** Parameters that nothing is known of. */
 export type UntypedParameters = readonly Untyped[];
 
-/** A scalar: 64-bit integers may be bigint, and an unsigned one may be the handle of a texture, surface or condition. */
-export type ScalarArgument<D extends DTypeName> =
-  D extends 'bool' ? boolean : D extends 'i64' ? number | bigint : D extends 'u64' ? number | bigint | Texture | Surface | GraphCondition : number;
+/**
+ * A scalar: 64-bit integers may be bigint, and an unsigned one may be the handle of a texture,
+ * surface or condition.
+ */
+export type ScalarArgument<D extends DTypeName> = D extends 'bool'
+  ? boolean
+  : D extends 'i64'
+    ? number | bigint
+    : D extends 'u64'
+      ? number | bigint | Texture | Surface | GraphCondition
+      : number;
 
 /** A structure by value: an object of its fields, or its bytes. */
 export type StructArgument<Fields> = FieldValues<Fields> | ArrayBuffer | ArrayBufferView;
@@ -35,34 +70,53 @@ export type StructArgument<Fields> = FieldValues<Fields> | ArrayBuffer | ArrayBu
 export type FieldValues<Fields> = { readonly [K in keyof Fields]: FieldValue<Fields[K]> };
 
 type FieldValue<T> =
-  T extends StructureType<infer F> ? FieldValues<F>
-    : T extends readonly [infer E, number] ? ArrayLike<FieldValue<E>>
-      : T extends 'bool' ? boolean : T extends 'i64' | 'u64' ? number | bigint : number;
+  T extends StructureType<infer F>
+    ? FieldValues<F>
+    : T extends readonly [infer E, number]
+      ? ArrayLike<FieldValue<E>>
+      : T extends 'bool'
+        ? boolean
+        : T extends 'i64' | 'u64'
+          ? number | bigint
+          : number;
 
 /** What a launch takes for a parameter of a description. */
-export type ArgumentOf<T> =
-  T extends `input ${infer D}` ? MemoryOf<D, 'input'>
-    : T extends `inout ${infer D}` ? MemoryOf<D, 'inout'>
-      : T extends DTypeName ? ScalarArgument<T>
-        : T extends StructureType<infer F> ? StructArgument<F> : Untyped;
+export type ArgumentOf<T> = T extends `input ${infer D}`
+  ? MemoryOf<D, 'input'>
+  : T extends `inout ${infer D}`
+    ? MemoryOf<D, 'inout'>
+    : T extends DTypeName
+      ? ScalarArgument<T>
+      : T extends StructureType<infer F>
+        ? StructArgument<F>
+        : Untyped;
 
 // char is signed where CUDA runs, and texts use it for bytes.
-type MemoryOf<D extends string, A extends 'input' | 'inout'> =
-  D extends 'char' ? A extends 'input' ? Readable<'i8' | 'u8'> : Writable<'i8' | 'u8'>
-    : D extends DTypeName ? A extends 'input' ? Readable<D> : Writable<D>
-      : AnyMemory;
+type MemoryOf<D extends string, A extends 'input' | 'inout'> = D extends 'char'
+  ? A extends 'input'
+    ? Readable<'i8' | 'u8'>
+    : Writable<'i8' | 'u8'>
+  : D extends DTypeName
+    ? A extends 'input'
+      ? Readable<D>
+      : Writable<D>
+    : AnyMemory;
 
-type ArgumentsOf<P> = P extends readonly unknown[] ? { readonly [K in keyof P]: ArgumentOf<P[K]> } : UntypedParameters;
+type ArgumentsOf<P> = P extends readonly unknown[]
+  ? { readonly [K in keyof P]: ArgumentOf<P[K]> }
+  : UntypedParameters;
 
-// Kernels ----------------------------------------------------------------------------------------------------------
+// Kernels
+// ----------------------------------------------------------------------------------------------------------
 
 /**
- * The kernels of a text of CUDA C++, each with the arguments that a launch of it takes: one property for each
- * `extern "C" __global__ void name(…)`. {@link UntypedParameters} where its list is not understood. Of a text that is no
- * literal, and of one that may have more kernels than can be seen, there is a property for every name.
+ * The kernels of a text of CUDA C++, each with the arguments that a launch of it takes: one
+ * property for each `extern "C" __global__ void name(…)`. {@link UntypedParameters} where its list
+ * is not understood. Of a text that is no literal, and of one that may have more kernels than can
+ * be seen, there is a property for every name.
  *
- * `KernelsOf<'extern "C" __global__ void scale(float* y, const float* x, float k, int n) { … }'>` is
- * `{ readonly scale: readonly [Writable<'f32'>, Readable<'f32'>, number, number] }`.
+ * `KernelsOf<'extern "C" __global__ void scale(float* y, const float* x, float k, int n) { … }'>`
+ * is `{ readonly scale: readonly [Writable<'f32'>, Readable<'f32'>, number, number] }`.
  */
 export type KernelsOf<Source extends string> = ArgumentsOfEach<DescriptionsOf<Source>>;
 

@@ -41,10 +41,12 @@ const SIZED = WIDTHS.flatMap((width) => [
 const WIDEST = ['intptr_t', 'uintptr_t', 'intmax_t', 'uintmax_t'];
 
 /**
- * The C++ libraries of CUDA define INT8_C and its kin, too, in other words from version to version: where they are there, theirs
- * come first. They refuse what is older than C++17.
+ * The C++ libraries of CUDA define INT8_C and its kin, too, in other words from version to version:
+ * where they are there, theirs come first. They refuse what is older than C++17.
  */
-const OTHERS_CONSTANTS = '#if defined(__has_include) && __cplusplus >= 201703L\n#if __has_include(<cuda/std/cstdint>)\n#include <cuda/std/cstdint>\n#endif\n#endif\n';
+const OTHERS_CONSTANTS =
+  '#if defined(__has_include) && __cplusplus >= 201703L\n#if ' +
+  '__has_include(<cuda/std/cstdint>)\n#include <cuda/std/cstdint>\n#endif\n#endif\n';
 
 function stdint(): string {
   const types = [
@@ -53,7 +55,9 @@ function stdint(): string {
   ]
     .map(
       ([name, width]) =>
-        `typedef ${name.startsWith('u') ? SIGNED[width]!.replace('signed', 'unsigned') : SIGNED[width]!} ${name};\n`,
+        'typedef ' +
+        `${name.startsWith('u') ? SIGNED[width]!.replace('signed', 'unsigned') : SIGNED[width]!} ` +
+        `${name};\n`,
     )
     .join('');
   const limits = WIDTHS.flatMap((width) =>
@@ -86,7 +90,8 @@ function stdint(): string {
   ]
     .map(
       ([name, unsigned, type]) =>
-        `#ifndef ${name}\n#define ${name}(X) ((::${type}) (X))\n#define ${unsigned}(X) ((::u${type}) (X))\n#endif\n`,
+        `#ifndef ${name}\n#define ${name}(X) ((::${type}) (X))\n#define ${unsigned}(X) ` +
+        `((::u${type}) (X))\n#endif\n`,
     )
     .join('')}`;
 }
@@ -249,7 +254,9 @@ const TEXTS: Readonly<Record<string, string>> = {
   climits: '#include <limits.h>\n',
   cfloat: '#include <float.h>\n',
   cmath: `#include <math.h>\n${inStd(MATH_FUNCTIONS)}`,
-  cstddef: `#include <stddef.h>\n${inStd(['size_t', 'ptrdiff_t'])}namespace std { typedef decltype(nullptr) nullptr_t; }\n`,
+  cstddef:
+    `#include <stddef.h>\n${inStd(['size_t', 'ptrdiff_t'])}namespace std { typedef ` +
+    `decltype(nullptr) nullptr_t; }\n`,
   cassert: '',
   cstdio: inStd(['printf']),
   cstdlib: inStd(['malloc', 'free', 'abs', 'size_t']),

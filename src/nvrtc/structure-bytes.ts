@@ -6,8 +6,13 @@ import { narrow } from '../ground/narrow-floats.js';
 import type { NarrowName } from '../ground/narrow-floats.js';
 import type { SourceType } from './source-signatures.js';
 
-/** Bytes and alignment of a type by value; undefined for what is none. C's rules: each field at a multiple of its alignment. */
-export function sizeOf(type: SourceType): { readonly bytes: number; readonly align: number } | undefined {
+/**
+ * Bytes and alignment of a type by value; undefined for what is none. C's rules: each field at a
+ * multiple of its alignment.
+ */
+export function sizeOf(
+  type: SourceType,
+): { readonly bytes: number; readonly align: number } | undefined {
   if (typeof type === 'string') {
     const dtype = DTYPES[type as DTypeName] as (typeof DTYPES)[DTypeName] | undefined;
     return dtype === undefined ? undefined : { bytes: dtype.bytes, align: dtype.bytes };
@@ -46,14 +51,23 @@ function put(view: DataView, at: number, argument: string, type: SourceType, val
   if (!('fields' in type)) {
     const [element, length] = type;
     const given = value as ArrayLike<unknown> | null | undefined;
-    if (typeof given !== 'object' || given?.length !== length) throw invalid(argument, `a list of ${length}`, value);
+    if (typeof given !== 'object' || given?.length !== length)
+      throw invalid(argument, `a list of ${length}`, value);
     const { bytes } = sizeOf(element)!;
-    for (let i = 0; i < length; i++) put(view, at + i * bytes, `${argument}[${i}]`, element, given[i]);
+    for (let i = 0; i < length; i++)
+      put(view, at + i * bytes, `${argument}[${i}]`, element, given[i]);
     return;
   }
   const names = Object.keys(type.fields);
-  if (typeof value !== 'object' || value === null) throw invalid(argument, `an object with ${names.join(', ')}, or its bytes`, value);
-  for (const key of Object.keys(value)) if (!names.includes(key)) throw invalid(`${argument}.${key}`, `no other fields than ${names.join(', ')}`, (value as Record<string, unknown>)[key]);
+  if (typeof value !== 'object' || value === null)
+    throw invalid(argument, `an object with ${names.join(', ')}, or its bytes`, value);
+  for (const key of Object.keys(value))
+    if (!names.includes(key))
+      throw invalid(
+        `${argument}.${key}`,
+        `no other fields than ${names.join(', ')}`,
+        (value as Record<string, unknown>)[key],
+      );
   let offset = at;
   for (const name of names) {
     const field = type.fields[name]!;
@@ -64,7 +78,13 @@ function put(view: DataView, at: number, argument: string, type: SourceType, val
   }
 }
 
-function putScalar(view: DataView, at: number, argument: string, dtype: DTypeName, value: unknown): void {
+function putScalar(
+  view: DataView,
+  at: number,
+  argument: string,
+  dtype: DTypeName,
+  value: unknown,
+): void {
   const { kind, bytes } = DTYPES[dtype];
   if (kind === 'bool') {
     if (typeof value !== 'boolean') throw invalid(argument, 'true or false', value);
@@ -81,11 +101,20 @@ function putScalar(view: DataView, at: number, argument: string, dtype: DTypeNam
     }
   } else {
     const bits = BigInt(bytes * 8);
-    const [low, high] = kind === 'signed' ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] : [0n, (1n << bits) - 1n];
+    const [low, high] =
+      kind === 'signed'
+        ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]
+        : [0n, (1n << bits) - 1n];
     const isWhole = typeof value === 'bigint' || Number.isSafeInteger(value);
-    if (!isWhole || BigInt(value as number | bigint) < low || BigInt(value as number | bigint) > high) throw invalid(argument, `a whole number for ${dtype}, from ${low} to ${high}`, value);
+    if (
+      !isWhole ||
+      BigInt(value as number | bigint) < low ||
+      BigInt(value as number | bigint) > high
+    )
+      throw invalid(argument, `a whole number for ${dtype}, from ${low} to ${high}`, value);
     const word = BigInt(value as number | bigint);
-    for (let i = 0; i < bytes; i++) view.setUint8(at + i, Number(BigInt.asUintN(8, word >> BigInt(i * 8))));
+    for (let i = 0; i < bytes; i++)
+      view.setUint8(at + i, Number(BigInt.asUintN(8, word >> BigInt(i * 8))));
   }
 }
 

@@ -1,9 +1,17 @@
-/** One run after the other of a model: what lies where, when it runs, and what becomes of its outputs. */
+/**
+ * One run after the other of a model: what lies where, when it runs, and what becomes of its
+ * outputs.
+ */
 import { CudaDisposedError, CudaError } from '../core/index.js';
 import type { DeviceBuffer, Stream } from '../core/index.js';
 import { queueHostWork } from '../core/host-work.js';
 import type { HostTurn, HostUse } from '../core/host-work.js';
-import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors } from '../engine/engine.js';
+import type {
+  EngineContext,
+  EngineInputs,
+  EnqueueOptions,
+  NamedTensors,
+} from '../engine/engine.js';
 import type { QueuedRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import { madeTensor, namedTensors } from '../engine/run-outputs.js';
@@ -67,7 +75,12 @@ export class OnnxContext implements EngineContext {
   contextFor(stream: Stream): this {
     this.checkOpen();
     if (!this.isFreeFor(stream)) {
-      throw new CudaError('ERR_CUDA_BUSY', `context.enqueue: another run of this context of ${this.engine.toString()} is under way on another stream. Make a context for each with engine.createContext(), or use engine.run(…), which does.`);
+      throw new CudaError(
+        'ERR_CUDA_BUSY',
+        `context.enqueue: another run of this context of ${this.engine.toString()} is under ` +
+          'way on another stream. Make a context for each with engine.createContext(), or use ' +
+          'engine.run(…), which does.',
+      );
     }
     return this;
   }
@@ -75,7 +88,10 @@ export class OnnxContext implements EngineContext {
   /** Whether a run on the stream would not be at once with another. @internal */
   isFreeFor(stream: Stream): boolean {
     const { lastInLine: last } = this;
-    return (this.underway === 0 || this.lastStream === stream) && (last === undefined || last.stream === stream || last.isOver);
+    return (
+      (this.underway === 0 || this.lastStream === stream) &&
+      (last === undefined || last.stream === stream || last.isOver)
+    );
   }
 
   /** Runs that have been queued and are not over. @internal */
@@ -93,12 +109,18 @@ export class OnnxContext implements EngineContext {
   }
 
   toString(): string {
-    return `EngineContext of ${this.engine.toString()}${this.closing === undefined ? '' : ', closed'}`;
+    return (
+      'EngineContext of ' +
+      `${this.engine.toString()}${this.closing === undefined ? '' : ', closed'}`
+    );
   }
 
   private checkOpen(): void {
     this.engine.checkOpen();
-    if (this.closing !== undefined) throw new CudaDisposedError('context: used after it was closed. Make another with engine.createContext().');
+    if (this.closing !== undefined)
+      throw new CudaDisposedError(
+        'context: used after it was closed. Make another with engine.createContext().',
+      );
   }
 
   private async end(): Promise<void> {
@@ -110,14 +132,16 @@ export class OnnxContext implements EngineContext {
       const made = await options?.catch(() => undefined);
       if (made !== undefined) runOptions.push(made);
     }
-    if (runOptions.length > 0) await ask({ kind: 'release', path: this.engine.library.path, session: 0, runOptions });
+    if (runOptions.length > 0)
+      await ask({ kind: 'release', path: this.engine.library.path, session: 0, runOptions });
     await this.staging.close();
     this.engine.forget(this);
   }
 
   /**
-   * Queues a run in the line of its stream, or as a graph; gives undefined where it could not: another of this context is under way on
-   * another stream, or the memory that it takes is not there yet. @internal
+   * Queues a run in the line of its stream, or as a graph; gives undefined where it could not:
+   * another of this context is under way on another stream, or the memory that it takes is not
+   * there yet. @internal
    */
   submitInLine(run: Run, given: LineRun): NamedTensors | undefined {
     if (!this.isFreeFor(run.stream) && !given.isGraphOn(run.stream)) return undefined;
@@ -140,8 +164,12 @@ export class OnnxContext implements EngineContext {
   /** Queues a run, behind the last one of this context. @internal */
   submit(run: Run, plan: PlannedRun): Submitted<NamedTensors> {
     let over = (): void => undefined;
-    const before = this.isFreeFor(run.stream) ? this.last : Promise.all([this.last, this.lineOver()]).then(() => undefined);
-    this.last = new Promise((resolve) => { over = resolve; });
+    const before = this.isFreeFor(run.stream)
+      ? this.last
+      : Promise.all([this.last, this.lineOver()]).then(() => undefined);
+    this.last = new Promise((resolve) => {
+      over = resolve;
+    });
     this.underway++;
     this.lastStream = run.stream;
     const end = (): void => {
@@ -162,7 +190,11 @@ export class OnnxContext implements EngineContext {
     }
   }
 
-  private queue(run: Run, plan: PlannedRun, before: Promise<void>): { done: Promise<void>; value: NamedTensors } | Later<NamedTensors> {
+  private queue(
+    run: Run,
+    plan: PlannedRun,
+    before: Promise<void>,
+  ): { done: Promise<void>; value: NamedTensors } | Later<NamedTensors> {
     const inputs = plan.inputs.map(placed);
     const outputs = plan.outputs.map(({ info, given, shape }) => {
       if (given !== undefined) return placed(given);
@@ -172,46 +204,85 @@ export class OnnxContext implements EngineContext {
     const { staged } = this.engine;
     const sizes = [...inputs, ...outputs].map((each) => each?.buffer.byteLength ?? 0);
     const { offsets, bytes } = placesOf(sizes);
-    // The run has its place in the stream now, also where page-locked memory has to be made for it first: then it copies in its turn.
+    // The run has its place in the stream now, also where page-locked memory has to be made for it
+    // first: then it copies in its turn.
     const ahead = staged ? this.staging.ready(bytes) : undefined;
     const later = staged && ahead === undefined ? this.staging.later(bytes) : undefined;
     let values: readonly (MadeValue | undefined)[] = [];
-    const uses = ahead === undefined ? [
-      ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
-      ...outputs.flatMap((output): HostUse[] => (output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }])),
-    ] : [useOf(ahead, plan.inputs)];
+    const uses =
+      ahead === undefined
+        ? [
+            ...inputs.map((input): HostUse => ({ buffer: input.buffer, access: 'in' })),
+            ...outputs.flatMap((output): HostUse[] =>
+              output === undefined ? [] : [{ buffer: output.buffer, access: 'out' }],
+            ),
+          ]
+        : [useOf(ahead, plan.inputs)];
     if (ahead !== undefined) stageIn(run.stream, ahead, plan.inputs, offsets);
     const begin = async (turn: HostTurn): Promise<void> => {
       await before;
-      const ready = ahead ?? await later;
+      const ready = ahead ?? (await later);
       if (later !== undefined) {
         turn.keep(ready!.buffer);
-        inputs.forEach((input, i) => { turn.copyIn(input.buffer, ready!.buffer, offsets[i]!); });
+        inputs.forEach((input, i) => {
+          turn.copyIn(input.buffer, ready!.buffer, offsets[i]!);
+        });
         await turn.copied();
       }
       const base = await this.engine.base;
       let next = 0;
       const place = (each: Placed | undefined, i: number): PlacedTensor | undefined => {
         if (each === undefined) return undefined;
-        const address = ready === undefined ? base + turn.addresses[next++]! : ready.address + offsets[i]!;
-        return { type: each.type, shape: [...each.tensor.shape], address, bytes: each.buffer.byteLength };
+        const address =
+          ready === undefined ? base + turn.addresses[next++]! : ready.address + offsets[i]!;
+        return {
+          type: each.type,
+          shape: [...each.tensor.shape],
+          address,
+          bytes: each.buffer.byteLength,
+        };
       };
       const given = inputs.map((input, i) => place(input, i)!);
-      values = await this.runOnThread(plan, given, outputs.map((output, i) => place(output, inputs.length + i)));
-      if (later !== undefined) outputs.forEach((output, i) => { if (output !== undefined) turn.copyOut(ready!.buffer, offsets[inputs.length + i]!, output.buffer); });
+      values = await this.runOnThread(
+        plan,
+        given,
+        outputs.map((output, i) => place(output, inputs.length + i)),
+      );
+      if (later !== undefined)
+        outputs.forEach((output, i) => {
+          if (output !== undefined)
+            turn.copyOut(ready!.buffer, offsets[inputs.length + i]!, output.buffer);
+        });
     };
     const done = queueHostWork(run.stream, this.engine.toString(), uses, begin);
-    if (ahead !== undefined) stageOut(run.stream, ahead, outputs.map((output) => output?.tensor), offsets.slice(inputs.length));
+    if (ahead !== undefined)
+      stageOut(
+        run.stream,
+        ahead,
+        outputs.map((output) => output?.tensor),
+        offsets.slice(inputs.length),
+      );
     if (later !== undefined) this.staging.usedUntil(done);
     if (all) {
       run.dependOn(done);
-      return { done, value: namedTensors(this.engine.outputs, outputs.map((output) => output.tensor)) };
+      return {
+        done,
+        value: namedTensors(
+          this.engine.outputs,
+          outputs.map((output) => output.tensor),
+        ),
+      };
     }
     return run.goOn(new Later(done, false), () => this.take(run, plan, outputs, values));
   }
 
   /** Outputs that the library has made become tensors, now that their shapes are known. */
-  private take(run: Run, plan: PlannedRun, outputs: readonly (Placed | undefined)[], values: readonly (MadeValue | undefined)[]): Submitted<NamedTensors> {
+  private take(
+    run: Run,
+    plan: PlannedRun,
+    outputs: readonly (Placed | undefined)[],
+    values: readonly (MadeValue | undefined)[],
+  ): Submitted<NamedTensors> {
     const { path } = this.engine.library;
     const found = values.flatMap((value) => (value === undefined ? [] : [value]));
     const made: AnyTensor[] = [];
@@ -219,7 +290,16 @@ export class OnnxContext implements EngineContext {
     /** Copies them where the function says, and gives them back in any case. */
     const takeTo = (to: (i: number) => number): Promise<undefined> => {
       taken = true;
-      return ask({ kind: 'take', path, values: found.map((value, i) => ({ value: value.value, data: value.data, bytes: value.bytes, to: to(i) })) });
+      return ask({
+        kind: 'take',
+        path,
+        values: found.map((value, i) => ({
+          value: value.value,
+          data: value.data,
+          bytes: value.bytes,
+          to: to(i),
+        })),
+      });
     };
     const giveBack = (): void => {
       if (!taken) takeTo(() => 0).catch(ignore);
@@ -236,15 +316,26 @@ export class OnnxContext implements EngineContext {
       });
       const targets = made.map((tensor) => tensor.dense());
       const { offsets, bytes } = placesOf(found.map((value) => value.bytes));
-      // The library leaves them in the process's memory, whoever computed them: only a device of this process is reached from there.
+      // The library leaves them in the process's memory, whoever computed them: only a device of
+      // this process is reached from there.
       const area = this.engine.inProcess ? undefined : this.staging.later(bytes);
-      const done = queueHostWork(run.stream, this.engine.toString(), targets.map((buffer): HostUse => ({ buffer, access: 'out' })), async (turn) => {
-        const ready = await area;
-        if (ready !== undefined) turn.keep(ready.buffer);
-        const base = await this.engine.base;
-        await takeTo((i) => (ready === undefined ? base + turn.addresses[i]! : ready.address + offsets[i]!));
-        if (ready !== undefined) targets.forEach((target, i) => { turn.copyOut(ready.buffer, offsets[i]!, target); });
-      });
+      const done = queueHostWork(
+        run.stream,
+        this.engine.toString(),
+        targets.map((buffer): HostUse => ({ buffer, access: 'out' })),
+        async (turn) => {
+          const ready = await area;
+          if (ready !== undefined) turn.keep(ready.buffer);
+          const base = await this.engine.base;
+          await takeTo((i) =>
+            ready === undefined ? base + turn.addresses[i]! : ready.address + offsets[i]!,
+          );
+          if (ready !== undefined)
+            targets.forEach((target, i) => {
+              turn.copyOut(ready.buffer, offsets[i]!, target);
+            });
+        },
+      );
       if (area !== undefined) this.staging.usedUntil(done);
       done.catch(giveBack);
       this.taken = Promise.allSettled([this.taken, done]);
@@ -256,7 +347,11 @@ export class OnnxContext implements EngineContext {
     }
   }
 
-  private async runOnThread(plan: PlannedRun, inputs: readonly PlacedTensor[], outputs: readonly (PlacedTensor | undefined)[]): Promise<readonly (MadeValue | undefined)[]> {
+  private async runOnThread(
+    plan: PlannedRun,
+    inputs: readonly PlacedTensor[],
+    outputs: readonly (PlacedTensor | undefined)[],
+  ): Promise<readonly (MadeValue | undefined)[]> {
     const { engine } = this;
     const { path } = engine.library;
     const { signal } = plan;
@@ -271,8 +366,18 @@ export class OnnxContext implements EngineContext {
     signal?.addEventListener('abort', terminate, { once: true });
     try {
       return await ask({
-        kind: 'run', path, session: engine.sessions.take(shapesOf(inputs)), runOptions, niceness: engine.niceness, unset, memory: engine.provider, ordinal: engine.device.ordinal,
-        inputNames: engine.inputs.map(({ name }) => name), inputs, outputNames: engine.outputs.map(({ name }) => name), outputs,
+        kind: 'run',
+        path,
+        session: engine.sessions.take(shapesOf(inputs)),
+        runOptions,
+        niceness: engine.niceness,
+        unset,
+        memory: engine.provider,
+        ordinal: engine.device.ordinal,
+        inputNames: engine.inputs.map(({ name }) => name),
+        inputs,
+        outputNames: engine.outputs.map(({ name }) => name),
+        outputs,
       });
     } catch (error) {
       signal?.throwIfAborted();

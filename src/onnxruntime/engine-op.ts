@@ -1,4 +1,7 @@
-/** A run of an engine as an operation: its arguments are looked at when it is made, as far as they are known, and when it runs. */
+/**
+ * A run of an engine as an operation: its arguments are looked at when it is made, as far as they
+ * are known, and when it runs.
+ */
 import { CudaError, bool, u8 } from '../core/index.js';
 import type { Stream } from '../core/index.js';
 import { checkOptions, checkSignal } from '../ground/arguments.js';
@@ -30,22 +33,40 @@ export interface Chooser {
   contextFor(stream: Stream): OnnxContext;
 }
 
-export function engineOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: EnqueueOptions | undefined, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {
+export function engineOp(
+  engine: OnnxEngine,
+  what: string,
+  inputs: EngineInputs,
+  options: EnqueueOptions | undefined,
+  recent: RecentOps,
+  chooser: Chooser,
+): DeviceOp<NamedTensors> {
   const known = recent.find(inputs, options);
-  // What makes one has functions within, so that its variables would be made anew for each call of it.
-  return known === undefined ? newOp(engine, what, inputs, options, recent, chooser) : new DeviceOp(known);
+  // What makes one has functions within, so that its variables would be made anew for each call of
+  // it.
+  return known === undefined
+    ? newOp(engine, what, inputs, options, recent, chooser)
+    : new DeviceOp(known);
 }
 
 /**
- * What the library can be given: without gaps, and of bool with bytes of 0 and 1, since it computes with the bytes. Every other
- * byte but 0 is true on the device too.
+ * What the library can be given: without gaps, and of bool with bytes of 0 and 1, since it computes
+ * with the bytes. Every other byte but 0 is true on the device too.
  */
 function placeable(tensor: AnyTensor): AnyTensor | DeviceOp<AnyTensor> {
-  if (tensor.dtype.name === 'bool') return (tensor.reinterpret(u8 as never) as AnyTensor).convert(bool);
+  if (tensor.dtype.name === 'bool')
+    return (tensor.reinterpret(u8 as never) as AnyTensor).convert(bool);
   return tensor.isContiguous ? tensor : tensor.contiguous();
 }
 
-function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: EnqueueOptions = {}, recent: RecentOps, chooser: Chooser): DeviceOp<NamedTensors> {
+function newOp(
+  engine: OnnxEngine,
+  what: string,
+  inputs: EngineInputs,
+  options: EnqueueOptions = {},
+  recent: RecentOps,
+  chooser: Chooser,
+): DeviceOp<NamedTensors> {
   checkOptions('options', options, ['outputs', 'signal']);
   const { outputs: given = {}, signal } = options;
   checkSignal(signal);
@@ -53,15 +74,24 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
   const values = engine.inputs.map(({ name }) => inputs[name]!);
   // What an operation makes is looked at when it is there.
   const known = values.every((each) => !(each instanceof DeviceOp));
-  if (known) planOutputs(engine, values, given, undefined, seenBy(engine, values as readonly AnyTensor[]));
+  if (known)
+    planOutputs(engine, values, given, undefined, seenBy(engine, values as readonly AnyTensor[]));
   // Nobody ends what is in a line.
   const inLine = signal === undefined;
   let kept: LineRun | undefined;
   let doubts = 0;
   const anew = (run: Run, tensors: readonly AnyTensor[]): Submitted<NamedTensors> => {
     const { outputShapes } = engine;
-    const planned = outputShapes.planned(shapesOf(tensors), planOutputs(engine, tensors, given, undefined, seenBy(engine, tensors)));
-    const dense = new Collected(tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> => nodeOf<unknown>(placeable(tensor))), what).submit(run);
+    const planned = outputShapes.planned(
+      shapesOf(tensors),
+      planOutputs(engine, tensors, given, undefined, seenBy(engine, tensors)),
+    );
+    const dense = new Collected(
+      tensors.map((tensor): ReturnType<typeof nodeOf<unknown>> =>
+        nodeOf<unknown>(placeable(tensor)),
+      ),
+      what,
+    ).submit(run);
     return whenKnown(run, dense, (all) => {
       const placed = all as readonly AnyTensor[];
       // Copies without gaps are closed behind the run, as what a step makes and does not give on.
@@ -73,12 +103,34 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
       return given ?? context.submit(run, { inputs: placed, outputs: planned, signal });
     });
   };
-  const args: ConstructorParameters<typeof Applied<NamedTensors>> = [known ? new Ready(values) : new Collected(values.map((each) => nodeOf(each)), what), engine.device, `${what}(…)`, (run, found) => {
-    run.checkNotRecording('a run of ONNX Runtime', 'run it before the capture, or behind graph.launch()');
-    if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${what}: a run of ONNX Runtime needs the event loop, which sync() holds up: await the operation.`);
-    const again = kept?.isThere === true && doubts === engine.outputShapes.doubts ? chooser.contextFor(run.stream).submitInLine(run, kept) : undefined;
-    return again ?? anew(run, found as readonly AnyTensor[]);
-  }, Object.values(given)];
+  const args: ConstructorParameters<typeof Applied<NamedTensors>> = [
+    known
+      ? new Ready(values)
+      : new Collected(
+          values.map((each) => nodeOf(each)),
+          what,
+        ),
+    engine.device,
+    `${what}(…)`,
+    (run, found) => {
+      run.checkNotRecording(
+        'a run of ONNX Runtime',
+        'run it before the capture, or behind graph.launch()',
+      );
+      if (run.mode === 'block')
+        throw new CudaError(
+          'ERR_CUDA_UNSUPPORTED',
+          `${what}: a run of ONNX Runtime needs the event loop, which sync() holds up: await ` +
+            'the operation.',
+        );
+      const again =
+        kept?.isThere === true && doubts === engine.outputShapes.doubts
+          ? chooser.contextFor(run.stream).submitInLine(run, kept)
+          : undefined;
+      return again ?? anew(run, found as readonly AnyTensor[]);
+    },
+    Object.values(given),
+  ];
   if (!known || !inLine) return new DeviceOp(new Applied<NamedTensors>(...args));
   const node = new RunOfTensors(inputs, given, ...args);
   recent.add(node);
@@ -89,7 +141,10 @@ function newOp(engine: OnnxEngine, what: string, inputs: EngineInputs, options: 
  * The shapes that outputs are known to have on these inputs, whatever they are: they have not been
  * checked.
  */
-function seenBy(engine: OnnxEngine, tensors: readonly AnyTensor[]): (output: number) => readonly number[] | undefined {
+function seenBy(
+  engine: OnnxEngine,
+  tensors: readonly AnyTensor[],
+): (output: number) => readonly number[] | undefined {
   let inputs: string | undefined;
   return (output) => engine.outputShapes.of((inputs ??= shapesOf(tensors)), output);
 }

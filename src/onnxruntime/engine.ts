@@ -5,7 +5,13 @@ import { CudaDisposedError, CudaError } from '../core/index.js';
 import type { Device, Stream } from '../core/index.js';
 import { checkOptions } from '../ground/arguments.js';
 import { hostBase } from '../core/host-work.js';
-import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import type {
+  Engine,
+  EngineInputs,
+  EnqueueOptions,
+  NamedTensors,
+  TensorInfo,
+} from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import { checkShapes } from '../engine/run-checks.js';
 import { koffiPath } from '../native/koffi.js';
@@ -24,9 +30,19 @@ import { RunGraphs } from './run-graphs.js';
 import { ShapeSessions } from './shape-sessions.js';
 import { ask } from './thread-crew.js';
 import { outputsByValue } from './value-shapes.js';
-import type { LibraryInfo, LoadUnderWay, Loaded, ModelSource as PlacedModel, ProviderName, ValueInfo } from './thread/messages.js';
+import type {
+  LibraryInfo,
+  LoadUnderWay,
+  Loaded,
+  ModelSource as PlacedModel,
+  ProviderName,
+  ValueInfo,
+} from './thread/messages.js';
 
-/** The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else tensors are copied. */
+/**
+ * The CPU's provider reaches the memory of a CPU device, the CUDA provider that of a GPU; else
+ * tensors are copied.
+ */
 const NAMES: Readonly<Record<ProviderName, string>> = { cpu: 'CPU', cuda: 'CUDA' };
 
 const NONE: ReadonlySet<string> = new Set();
@@ -37,17 +53,26 @@ const passedOver = new Set<string>();
 /**
  * Loads an ONNX model with ONNX Runtime, on a thread of its own.
  *
- * @param model a path, a `file:` URL, or the bytes, which are copied; data outside of the model is found by a path only
- * @returns rejects with `CudaLibraryError` of the code `ERR_CUDA_FORMAT` for what is no model or is cut short, `ERR_CUDA_UNSUPPORTED` for an
- * operator or an opset that this version has not (the message names it), `ERR_CUDA_NOT_FOUND` for a file that is not there; with
- * `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
+ * @param model a path, a `file:` URL, or the bytes, which are copied; data outside of the model is
+ *   found by a path only
+ * @returns rejects with `CudaLibraryError` of the code `ERR_CUDA_FORMAT` for what is no model or is
+ *   cut short, `ERR_CUDA_UNSUPPORTED` for an operator or an opset that this version has not (the
+ *   message names it), `ERR_CUDA_NOT_FOUND` for a file that is not there; with
+ *   `ERR_CUDA_NO_LIBRARY` where ONNX Runtime is not installed
  */
-export async function loadEngine(device: AnyDevice, model: ModelSource, options: OnnxRuntimeOptions = {}): Promise<OnnxEngine> {
+export async function loadEngine(
+  device: AnyDevice,
+  model: ModelSource,
+  options: OnnxRuntimeOptions = {},
+): Promise<OnnxEngine> {
   const core = coreOf(device);
   core.check();
   const checked = checkLoadOptions(core, options);
   checked.signal?.throwIfAborted();
-  const kept = (checked.shapes > 1 || checked.graphs) && checked.providers.includes('cuda') ? await KeptModel.of(model) : undefined;
+  const kept =
+    (checked.shapes > 1 || checked.graphs) && checked.providers.includes('cuda')
+      ? await KeptModel.of(model)
+      : undefined;
   try {
     const engine = await loadFirst(core, model, checked, kept);
     if (engine.sessions.most === 1 && engine.graphs === undefined) kept?.drop();
@@ -60,10 +85,19 @@ export async function loadEngine(device: AnyDevice, model: ModelSource, options:
 }
 
 /** With sessions for the shapes that were named. */
-async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOptions): Promise<void> {
+async function prepared(
+  engine: OnnxEngine,
+  { shapesAtOnce, signal }: CheckedOptions,
+): Promise<void> {
   try {
-    [...shapesAtOnce].forEach((shapes, i) => { checkShapes(`options.shapes[${i}]`, engine, shapes); });
-    await engine.sessions.prepare(shapesAtOnce.map((shapes) => shapesOf(engine.inputs.map(({ name }) => ({ shape: shapes[name]! })))));
+    [...shapesAtOnce].forEach((shapes, i) => {
+      checkShapes(`options.shapes[${i}]`, engine, shapes);
+    });
+    await engine.sessions.prepare(
+      shapesAtOnce.map((shapes) =>
+        shapesOf(engine.inputs.map(({ name }) => ({ shape: shapes[name]! }))),
+      ),
+    );
     signal?.throwIfAborted();
   } catch (error) {
     await engine.close();
@@ -71,23 +105,41 @@ async function prepared(engine: OnnxEngine, { shapesAtOnce, signal }: CheckedOpt
   }
 }
 
-async function loadFirst(core: Device, model: ModelSource, checked: CheckedOptions, kept: KeptModel | undefined): Promise<OnnxEngine> {
+async function loadFirst(
+  core: Device,
+  model: ModelSource,
+  checked: CheckedOptions,
+  kept: KeptModel | undefined,
+): Promise<OnnxEngine> {
   const { signal } = checked;
-  const placed = await kept?.place() ?? await placeModel(model);
+  const placed = (await kept?.place()) ?? (await placeModel(model));
   const byValue = checked.strictShapes ? NONE : await outputsByValue(placed);
   signal?.throwIfAborted();
   const loaded = await load(core, placed, checked);
   if (loaded.passedOver !== undefined && !passedOver.has(loaded.passedOver)) {
     passedOver.add(loaded.passedOver);
-    process.emitWarning(`ONNX Runtime's CUDA provider does not load, so the CPU computes: ${loaded.passedOver.trim()}`, { type: 'CUDA_FALLBACK' });
+    process.emitWarning(
+      `ONNX Runtime's CUDA provider does not load, so the CPU computes: ` +
+        `${loaded.passedOver.trim()}`,
+      { type: 'CUDA_FALLBACK' },
+    );
   }
-  const give = (): Promise<unknown> => ask({ kind: 'release', path: loaded.library.path, session: loaded.session, runOptions: [] });
+  const give = (): Promise<unknown> =>
+    ask({ kind: 'release', path: loaded.library.path, session: loaded.session, runOptions: [] });
   try {
     signal?.throwIfAborted();
     core.check();
     const base = loaded.provider === 'cpu' ? hostBase(core, koffiPath()) : undefined;
     await base;
-    return new OnnxEngine(core, loaded, checked, base, sessionsOf(core, loaded, kept, checked), kept, byValue);
+    return new OnnxEngine(
+      core,
+      loaded,
+      checked,
+      base,
+      sessionsOf(core, loaded, kept, checked),
+      kept,
+      byValue,
+    );
   } catch (error) {
     await give();
     throw error;
@@ -101,34 +153,98 @@ export function findOnnxRuntime(options: { readonly cuda?: boolean } = {}): Prom
 }
 
 /** A model whose inputs have one shape has one session. */
-function sessionsOf(device: Device, { session, provider, inputs }: Loaded, kept: KeptModel | undefined, options: CheckedOptions): ShapeSessions {
-  if (kept === undefined || provider !== 'cuda' || options.shapes === 1 || !inputs.some(({ shape }) => shape.includes(-1))) return new ShapeSessions(session);
-  return new ShapeSessions(session, { most: options.shapes, load: async () => (await loadAgain(device, kept, options))?.session, end: () => { kept.drop(); } });
+function sessionsOf(
+  device: Device,
+  { session, provider, inputs }: Loaded,
+  kept: KeptModel | undefined,
+  options: CheckedOptions,
+): ShapeSessions {
+  if (
+    kept === undefined ||
+    provider !== 'cuda' ||
+    options.shapes === 1 ||
+    !inputs.some(({ shape }) => shape.includes(-1))
+  )
+    return new ShapeSessions(session);
+  return new ShapeSessions(session, {
+    most: options.shapes,
+    load: async () => (await loadAgain(device, kept, options))?.session,
+    end: () => {
+      kept.drop();
+    },
+  });
 }
 
-/** Another session, while half of the device's memory is free and the model's file is the one that it was. */
-async function loadAgain(device: Device, kept: KeptModel, options: CheckedOptions, recorded = false): Promise<Loaded | undefined> {
+/**
+ * Another session, while half of the device's memory is free and the model's file is the one that
+ * it was.
+ */
+async function loadAgain(
+  device: Device,
+  kept: KeptModel,
+  options: CheckedOptions,
+  recorded = false,
+): Promise<Loaded | undefined> {
   const { free, total } = await device.memoryInfo();
   const placed = free < total / 2 ? undefined : await kept.place();
   if (placed === undefined) return undefined;
-  return load(device, placed, { ...options, providers: ['cuda'], lenient: false, signal: undefined }, recorded);
+  return load(
+    device,
+    placed,
+    { ...options, providers: ['cuda'], lenient: false, signal: undefined },
+    recorded,
+  );
 }
 
-async function load(device: Device, model: PlacedModel, options: CheckedOptions, recorded = false): Promise<Loaded> {
-  const { signal, providers, lenient, threads, spinning, restsBetween, niceness, interOpThreads, optimisation, cuda } = options;
+async function load(
+  device: Device,
+  model: PlacedModel,
+  options: CheckedOptions,
+  recorded = false,
+): Promise<Loaded> {
+  const {
+    signal,
+    providers,
+    lenient,
+    threads,
+    spinning,
+    restsBetween,
+    niceness,
+    interOpThreads,
+    optimisation,
+    cuda,
+  } = options;
   let cancelled: Promise<unknown> | undefined;
   let begun: LoadUnderWay | undefined;
   let giveUp = (): void => undefined;
   const cancel = (): void => {
     if (begun !== undefined) cancelled ??= ask({ kind: 'cancel', ...begun }).catch(() => undefined);
   };
-  const loading = ask({ kind: 'load', place: libraryPlace(providers.includes('cuda')), model, providers, lenient, ordinal: device.ordinal, threads, spinning, restsBetween, niceness, interOpThreads, optimisation, cuda, recorded }, {
-    transfer: transferOf(model),
-    hear: (told) => {
-      begun = told as LoadUnderWay;
-      if (signal?.aborted === true) cancel();
+  const loading = ask(
+    {
+      kind: 'load',
+      place: libraryPlace(providers.includes('cuda')),
+      model,
+      providers,
+      lenient,
+      ordinal: device.ordinal,
+      threads,
+      spinning,
+      restsBetween,
+      niceness,
+      interOpThreads,
+      optimisation,
+      cuda,
+      recorded,
     },
-  });
+    {
+      transfer: transferOf(model),
+      hear: (told) => {
+        begun = told as LoadUnderWay;
+        if (signal?.aborted === true) cancel();
+      },
+    },
+  );
   if (signal === undefined) return loading;
   const aborted = new Promise<never>((_, reject) => {
     giveUp = () => {
@@ -139,7 +255,13 @@ async function load(device: Device, model: PlacedModel, options: CheckedOptions,
   aborted.catch(() => undefined);
   signal.addEventListener('abort', giveUp, { once: true });
   // A load that cannot be called off gives what nobody wants any more.
-  loading.then(({ library, session }) => (signal.aborted ? ask({ kind: 'release', path: library.path, session, runOptions: [] }) : undefined)).catch(() => undefined);
+  loading
+    .then(({ library, session }) =>
+      signal.aborted
+        ? ask({ kind: 'release', path: library.path, session, runOptions: [] })
+        : undefined,
+    )
+    .catch(() => undefined);
   try {
     return await Promise.race([loading, aborted]);
   } finally {
@@ -184,7 +306,15 @@ export class OnnxEngine implements Engine {
   private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, loaded: Loaded, options: CheckedOptions, base: Promise<number> | undefined, sessions: ShapeSessions, kept: KeptModel | undefined, byValue: ReadonlySet<string>) {
+  constructor(
+    device: Device,
+    loaded: Loaded,
+    options: CheckedOptions,
+    base: Promise<number> | undefined,
+    sessions: ShapeSessions,
+    kept: KeptModel | undefined,
+    byValue: ReadonlySet<string>,
+  ) {
     const { library, provider, inputs, outputs } = loaded;
     const { contexts, niceness, graphs, strictShapes } = options;
     this.device = device;
@@ -195,14 +325,20 @@ export class OnnxEngine implements Engine {
     this.inputs = inputs.map((info) => infoOf('input', info));
     this.outputs = outputs.map((info) => infoOf('output', info));
     this.strictShapes = strictShapes;
-    this.outputShapes = new OutputShapes(outputs.map(({ name }) => byValue.has(name)), strictShapes);
+    this.outputShapes = new OutputShapes(
+      outputs.map(({ name }) => byValue.has(name)),
+      strictShapes,
+    );
     this.limit = contexts[provider];
     this.niceness = niceness;
     this.base = base ?? 0;
     this.inProcess = base !== undefined;
     this.staged = provider === 'cpu' && base === undefined;
     this.kept = kept;
-    if (graphs && provider === 'cuda' && kept !== undefined) this.graphs = new RunGraphs(device, loaded, niceness, this.toString(), () => loadAgain(device, kept, options, true));
+    if (graphs && provider === 'cuda' && kept !== undefined)
+      this.graphs = new RunGraphs(device, loaded, niceness, this.toString(), () =>
+        loadAgain(device, kept, options, true),
+      );
   }
 
   createContext(): Promise<OnnxContext> {
@@ -225,12 +361,18 @@ export class OnnxEngine implements Engine {
   }
 
   toString(): string {
-    return `OnnxEngine (${this.inputs.map(({ name }) => name).join(', ')}) => (${this.outputs.map(({ name }) => name).join(', ')})`;
+    return (
+      `OnnxEngine (${this.inputs.map(({ name }) => name).join(', ')}) => ` +
+      `(${this.outputs.map(({ name }) => name).join(', ')})`
+    );
   }
 
   /** @internal */
   checkOpen(): void {
-    if (this.closing !== undefined) throw new CudaDisposedError('engine: used after it was closed. Load it again with loadEngine(…).');
+    if (this.closing !== undefined)
+      throw new CudaDisposedError(
+        'engine: used after it was closed. Load it again with loadEngine(…).',
+      );
     this.device.check();
   }
 
@@ -267,14 +409,25 @@ export class OnnxEngine implements Engine {
     await this.bindings.close();
     await this.graphs?.close();
     const { path } = this.library;
-    for (const session of await this.sessions.end()) await ask({ kind: 'release', path, session, runOptions: [] });
+    for (const session of await this.sessions.end())
+      await ask({ kind: 'release', path, session, runOptions: [] });
     this.kept?.drop();
   }
 }
 
 function infoOf(side: string, { name, type, shape, dimensions }: ValueInfo): TensorInfo {
   const dtype = dtypeOf(type);
-  if (dtype === undefined) throw new CudaError('ERR_CUDA_UNSUPPORTED', `${side} '${name}' of the model has elements of type ${nameOfType(type)}, which devices have not. Convert it in the model: a Cast, or preprocessing outside of it.`);
+  if (dtype === undefined)
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `${side} '${name}' of the model has elements of type ${nameOfType(type)}, which ` +
+        'devices have not. Convert it in the model: a Cast, or preprocessing outside of it.',
+    );
   const names = dimensions.map((each) => (each === '' ? undefined : each));
-  return { name, dtype: dtype.name, shape, ...(names.some((each) => each !== undefined) ? { dimensions: names } : {}) };
+  return {
+    name,
+    dtype: dtype.name,
+    shape,
+    ...(names.some((each) => each !== undefined) ? { dimensions: names } : {}),
+  };
 }

@@ -1,6 +1,7 @@
 /**
- * Inference by ONNX Runtime, off the JavaScript thread, on both devices. It is found where `onnxruntime-node` is installed (its
- * JavaScript is not used, whose `run()` blocks the event loop), or the Python packages `onnxruntime` and `onnxruntime-gpu`.
+ * Inference by ONNX Runtime, off the JavaScript thread, on both devices. It is found where
+ * `onnxruntime-node` is installed (its JavaScript is not used, whose `run()` blocks the event
+ * loop), or the Python packages `onnxruntime` and `onnxruntime-gpu`.
  *
  * @packageDocumentation
  */
@@ -8,4 +9,11 @@ export { OnnxEngine, findOnnxRuntime, loadEngine } from './engine.js';
 export type { InputShapes, ModelSource, OnnxRuntimeOptions, OptimisationLevel } from './options.js';
 export type { OnnxContext } from './context.js';
 export type { LibraryInfo, ProviderName } from './thread/messages.js';
-export type { Engine, EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+export type {
+  Engine,
+  EngineContext,
+  EngineInputs,
+  EnqueueOptions,
+  NamedTensors,
+  TensorInfo,
+} from '../engine/engine.js';

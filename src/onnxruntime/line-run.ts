@@ -1,8 +1,9 @@
 /**
- * A run all of whose shapes are known before it: a thread is told numbers in shared memory, and no message goes to it or comes back.
- * What the library takes for tensors at these addresses is made once and kept: memory that was freed is given out again, so runs on
- * new tensors of the same shapes most often find theirs. Where the library does not reach the device's memory that is page-locked
- * memory, which tensors are copied to in front of the run and from behind it.
+ * A run all of whose shapes are known before it: a thread is told numbers in shared memory, and no
+ * message goes to it or comes back. What the library takes for tensors at these addresses is made
+ * once and kept: memory that was freed is given out again, so runs on new tensors of the same
+ * shapes most often find theirs. Where the library does not reach the device's memory that is
+ * page-locked memory, which tensors are copied to in front of the run and from behind it.
  */
 import { DTYPES } from '../core/index.js';
 import type { Stream } from '../core/index.js';
@@ -32,17 +33,34 @@ import { ask } from './thread-crew.js';
 import type { Bound, PlacedTensor } from './thread/messages.js';
 
 /** Places of an entry's numbers: Run's arguments, in their order. */
-const [SESSION, RUN_OPTIONS, INPUT_NAMES, INPUTS, INPUT_COUNT, OUTPUT_NAMES, OUTPUT_COUNT, OUTPUTS] = [0, 1, 2, 3, 4, 5, 6, 7];
+const [
+  SESSION,
+  RUN_OPTIONS,
+  INPUT_NAMES,
+  INPUTS,
+  INPUT_COUNT,
+  OUTPUT_NAMES,
+  OUTPUT_COUNT,
+  OUTPUTS,
+] = [0, 1, 2, 3, 4, 5, 6, 7];
 /** Of an engine: whoever has tensors at more addresses than these in turns has them bound anew. */
 const MOST_BOUND = 64;
-/** Lines whose last run with a binding is remembered, before it is looked which of those are over: a program may have a stream for each run. */
+/**
+ * Lines whose last run with a binding is remembered, before it is looked which of those are over: a
+ * program may have a stream for each run.
+ */
 const MOST_LINES = 16;
 
 const lines = new WeakMap<Stream, Map<string, WorkLine>>();
 const posts = new WeakMap<Stream['runtime'], Map<string, LinePosts>>();
 
 /** What is there for the key, or is made now. */
-function kept<K extends object, V>(all: WeakMap<K, Map<string, V>>, owner: K, key: string, make: () => V): V {
+function kept<K extends object, V>(
+  all: WeakMap<K, Map<string, V>>,
+  owner: K,
+  key: string,
+  make: () => V,
+): V {
   const its = all.get(owner) ?? new Map<string, V>();
   all.set(owner, its);
   const value = its.get(key) ?? make();
@@ -53,14 +71,33 @@ function kept<K extends object, V>(all: WeakMap<K, Map<string, V>>, owner: K, ke
 /** The line of a stream's runs by the library at the path, on threads of that niceness. */
 function lineOf(stream: Stream, { library: { path }, niceness }: OnnxEngine): WorkLine {
   const key = `${niceness} ${path}`;
-  return kept(lines, stream, key, () => (
-    new WorkLine(stream, kept(posts, stream.runtime, key, () => new LinePosts(stream.runtime, (memory) => ask({ kind: 'line', path, niceness, memory }))))));
+  return kept(
+    lines,
+    stream,
+    key,
+    () =>
+      new WorkLine(
+        stream,
+        kept(
+          posts,
+          stream.runtime,
+          key,
+          () =>
+            new LinePosts(stream.runtime, (memory) =>
+              ask({ kind: 'line', path, niceness, memory }),
+            ),
+        ),
+      ),
+  );
 }
 
 /** Bindings that a run has at hand by their addresses alone. */
 const MOST_AT_HAND = 4;
 
-/** What the library takes for tensors at certain addresses. It knows no tensor: whoever forgets them has them collected. */
+/**
+ * What the library takes for tensors at certain addresses. It knows no tensor: whoever forgets them
+ * has them collected.
+ */
 class Binding {
   readonly bound: Bound;
   isReleased = false;
@@ -93,7 +130,9 @@ class Binding {
 
   /** A run with it is being recorded. */
   recordedAs(recorded: Promise<RecordedRun | undefined>): void {
-    this.recording = recorded.then((graph) => { this.graph = graph; });
+    this.recording = recorded.then((graph) => {
+      this.graph = graph;
+    });
   }
 
   /** Gives it back behind its last runs. What is told from here on is bound anew. */
@@ -106,7 +145,10 @@ class Binding {
   }
 }
 
-/** What is bound for an engine's runs, by shapes and addresses: what has been there for long and was not used lately gives way. */
+/**
+ * What is bound for an engine's runs, by shapes and addresses: what has been there for long and was
+ * not used lately gives way.
+ */
 export class Bindings {
   private readonly kept = new Map<string, Binding>();
   private readonly making = new Map<string, Promise<Binding>>();
@@ -199,7 +241,10 @@ export class LineRun {
   private readonly outputs: readonly KnownOutput[];
   /** What it gives, where that is the same each time: all outputs were given. */
   private readonly value: NamedTensors | undefined;
-  /** What the library is told of the tensors, inputs first. Read now: they may be closed when it is their turn. */
+  /**
+   * What the library is told of the tensors, inputs first. Read now: they may be closed when it is
+   * their turn.
+   */
   private readonly placed: readonly Omit<PlacedTensor, 'address'>[];
   /** Where they begin in page-locked memory. */
   private readonly offsets: readonly number[];
@@ -213,12 +258,20 @@ export class LineRun {
   readonly family: RunsOfShapes | undefined;
   private readonly args = new Float64Array(LINE_ARGS);
   private line: WorkLine | undefined = undefined;
-  /** What it has found last, each with the addresses that it is of: a loop that makes its outputs anew has few of them in turns. */
-  private readonly atHand: { readonly addresses: readonly number[]; readonly binding: Binding }[] = [];
+  /**
+   * What it has found last, each with the addresses that it is of: a loop that makes its outputs
+   * anew has few of them in turns.
+   */
+  private readonly atHand: { readonly addresses: readonly number[]; readonly binding: Binding }[] =
+    [];
   private nextAtHand = 0;
 
   /** Of inputs without gaps; undefined where an output's shape is known only behind the run. */
-  static of(engine: OnnxEngine, inputs: readonly AnyTensor[], outputs: readonly PlannedOutput[]): LineRun | undefined {
+  static of(
+    engine: OnnxEngine,
+    inputs: readonly AnyTensor[],
+    outputs: readonly PlannedOutput[],
+  ): LineRun | undefined {
     const known = outputs.flatMap(({ info, given, shape: planned }): KnownOutput[] => {
       const shape = given?.shape ?? planned;
       return shape === undefined ? [] : [{ info, given, layout: contiguous(shape) }];
@@ -226,16 +279,33 @@ export class LineRun {
     return known.length === outputs.length ? new LineRun(engine, inputs, known) : undefined;
   }
 
-  private constructor(engine: OnnxEngine, inputs: readonly AnyTensor[], outputs: readonly KnownOutput[]) {
+  private constructor(
+    engine: OnnxEngine,
+    inputs: readonly AnyTensor[],
+    outputs: readonly KnownOutput[],
+  ) {
     this.engine = engine;
     this.name = engine.toString();
     this.inputs = inputs;
     this.outputs = outputs;
-    this.value = outputs.every(({ given }) => given !== undefined) ? namedTensors(engine.outputs, outputs.map(({ given }) => given!)) : undefined;
+    this.value = outputs.every(({ given }) => given !== undefined)
+      ? namedTensors(
+          engine.outputs,
+          outputs.map(({ given }) => given!),
+        )
+      : undefined;
     this.inputUses = inputs.map((tensor) => ({ buffer: tensor.dense(), access: 'in' }));
     this.placed = [
-      ...inputs.map((tensor, i) => ({ type: typeNumber(tensor.dtype.name), shape: [...tensor.shape], bytes: this.inputUses[i]!.buffer.byteLength })),
-      ...outputs.map(({ info, layout: { shape } }) => ({ type: typeNumber(info.dtype), shape: [...shape], bytes: DTYPES[info.dtype].bytes * numel(shape) })),
+      ...inputs.map((tensor, i) => ({
+        type: typeNumber(tensor.dtype.name),
+        shape: [...tensor.shape],
+        bytes: this.inputUses[i]!.buffer.byteLength,
+      })),
+      ...outputs.map(({ info, layout: { shape } }) => ({
+        type: typeNumber(info.dtype),
+        shape: [...shape],
+        bytes: DTYPES[info.dtype].bytes * numel(shape),
+      })),
     ];
     const { offsets, bytes } = placesOf(this.placed.map((tensor) => tensor.bytes));
     this.offsets = offsets;
@@ -253,7 +323,10 @@ export class LineRun {
     return true;
   }
 
-  /** `area`: page-locked memory of the context's where tensors go through that, at least {@link bytes}. */
+  /**
+   * `area`: page-locked memory of the context's where tensors go through that, at least
+   * {@link bytes}.
+   */
   queue(run: Run, context: OnnxContext, area: StagingArea | undefined): NamedTensors {
     const { value } = this;
     if (value !== undefined) {
@@ -264,7 +337,9 @@ export class LineRun {
   }
 
   private queueMaking(run: Run, context: OnnxContext, area: StagingArea | undefined): NamedTensors {
-    const outputs = this.outputs.map(({ given, info, layout }) => given ?? recycledTensor(run, info.dtype, layout));
+    const outputs = this.outputs.map(
+      ({ given, info, layout }) => given ?? recycledTensor(run, info.dtype, layout),
+    );
     this.queueOn(run.stream, new ContextRun(this, context, area, outputs), area);
     return namedTensors(this.engine.outputs, outputs);
   }
@@ -276,21 +351,29 @@ export class LineRun {
 
   private queueOn(stream: Stream, work: ContextRun, area: StagingArea | undefined): void {
     if (this.engine.graphs !== undefined && work.launch(stream)) return;
-    const line = this.line?.stream === stream ? this.line : (this.line = lineOf(stream, this.engine));
+    const line =
+      this.line?.stream === stream ? this.line : (this.line = lineOf(stream, this.engine));
     if (area !== undefined) stageIn(stream, area, this.inputs, this.offsets);
     const number = line.queue(work);
-    if (area !== undefined) stageOut(stream, area, work.outputs, this.offsets.slice(this.inputs.length));
+    if (area !== undefined)
+      stageOut(stream, area, work.outputs, this.offsets.slice(this.inputs.length));
     work.context.lastInLine = new InLine(line, number);
   }
 
   private workIn(context: OnnxContext, area: StagingArea | undefined): ContextRun {
     const { works } = this;
-    for (let i = 0; i < works.length; i++) if (works[i]!.context === context && works[i]!.area === area) return works[i]!;
+    for (let i = 0; i < works.length; i++)
+      if (works[i]!.context === context && works[i]!.area === area) return works[i]!;
     return this.newWorkIn(context, area);
   }
 
   private newWorkIn(context: OnnxContext, area: StagingArea | undefined): ContextRun {
-    const work = new ContextRun(this, context, area, this.outputs.map(({ given }) => given!));
+    const work = new ContextRun(
+      this,
+      context,
+      area,
+      this.outputs.map(({ given }) => given!),
+    );
     // Page-locked memory that was too small for another run has gone.
     this.works = [...this.works.filter((each) => each.context !== context), work];
     return work;
@@ -304,7 +387,10 @@ export class LineRun {
   }
 
   refusal(error: unknown): unknown {
-    return this.engine.outputShapes.refusal(error, this.outputs.map(({ info, given, layout: { shape } }) => ({ info, given, shape })));
+    return this.engine.outputShapes.refusal(
+      error,
+      this.outputs.map(({ info, given, layout: { shape } }) => ({ info, given, shape })),
+    );
   }
 
   /** Run's arguments, until the next call. The session is that for its shapes. */
@@ -327,13 +413,23 @@ export class LineRun {
     for (let i = 0; i < outputs.length; i++) {
       const tensor = outputs[i]!;
       // What is made has its memory to itself.
-      uses.push({ buffer: this.outputs[i]!.given === undefined ? tensor.buffer : tensor.dense(), access: 'out' });
+      uses.push({
+        buffer: this.outputs[i]!.given === undefined ? tensor.buffer : tensor.dense(),
+        access: 'out',
+      });
     }
     return uses;
   }
 
-  /** What is bound for the memory, if that is there. `values`: where the device's allocations are, by their handles. */
-  findBinding(values: Float64Array, uses: readonly HostUse[], area: StagingArea | undefined): Binding | undefined {
+  /**
+   * What is bound for the memory, if that is there. `values`: where the device's allocations are,
+   * by their handles.
+   */
+  findBinding(
+    values: Float64Array,
+    uses: readonly HostUse[],
+    area: StagingArea | undefined,
+  ): Binding | undefined {
     if (area !== undefined) return this.engine.bindings.find(this.keyOf([], area));
     const { atHand } = this;
     for (let i = 0; i < atHand.length; i++) {
@@ -351,35 +447,63 @@ export class LineRun {
     return binding;
   }
 
-  /** What tells its binding from others. `addresses`: the device's, where the library reaches that memory. */
+  /**
+   * What tells its binding from others. `addresses`: the device's, where the library reaches that
+   * memory.
+   */
   private keyOf(addresses: readonly number[], area: StagingArea | undefined): string {
     return `${this.shapes}|${area?.address ?? addresses.join()}`;
   }
 
   /** It has been told with this binding once more. */
   told(binding: Binding): void {
-    const { engine: { graphs }, family } = this;
+    const {
+      engine: { graphs },
+      family,
+    } = this;
     if (graphs === undefined || family === undefined) return;
     // Memory that has come often has a graph of its own, or will.
-    if (binding.runs < RUNS_BEFORE && family.isTold()) graphs.share(family, this.recordable, (addresses) => this.boundAt(addresses));
+    if (binding.runs < RUNS_BEFORE && family.isTold())
+      graphs.share(family, this.recordable, (addresses) => this.boundAt(addresses));
     if (!family.isShared && graphs.isWorthwhile(binding.runs)) this.record(binding);
   }
 
-  /** It is on this binding's memory once more, by the graph that runs of its shapes share: one that stays there needs none of the copies. */
+  /**
+   * It is on this binding's memory once more, by the graph that runs of its shapes share: one that
+   * stays there needs none of the copies.
+   */
   shared(binding: Binding): void {
-    const { engine: { graphs }, family } = this;
+    const {
+      engine: { graphs },
+      family,
+    } = this;
     if (graphs?.isWorthwhile(family!.inRowOn(binding)) === true) this.record(binding);
   }
 
   private record(binding: Binding): void {
-    binding.recordedAs(this.engine.graphs!.record({ ...this.recordable, bound: binding.bound, get isReleased() { return binding.isReleased; } }));
+    binding.recordedAs(
+      this.engine.graphs!.record({
+        ...this.recordable,
+        bound: binding.bound,
+        get isReleased() {
+          return binding.isReleased;
+        },
+      }),
+    );
   }
 
   private get recordable(): Shapes {
-    const { engine: { inputs, outputs }, inputShapes, placed } = this;
+    const {
+      engine: { inputs, outputs },
+      inputShapes,
+      placed,
+    } = this;
     return {
-      shapes: inputShapes, inputNames: inputs.map(({ name }) => name), inputs: placed.slice(0, inputs.length),
-      outputNames: outputs.map(({ name }) => name), outputs: placed.slice(inputs.length),
+      shapes: inputShapes,
+      inputNames: inputs.map(({ name }) => name),
+      inputs: placed.slice(0, inputs.length),
+      outputNames: outputs.map(({ name }) => name),
+      outputs: placed.slice(inputs.length),
     };
   }
 
@@ -387,18 +511,33 @@ export class LineRun {
     const { engine, offsets, placed } = this;
     return engine.bindings.bind(this.keyOf(addresses, area), async () => {
       const base = await engine.base;
-      return new Binding(await this.boundAt(placed.map((_, i) => (area === undefined ? base + addresses[i]! : area.address + offsets[i]!))), engine.library.path);
+      return new Binding(
+        await this.boundAt(
+          placed.map((_, i) =>
+            area === undefined ? base + addresses[i]! : area.address + offsets[i]!,
+          ),
+        ),
+        engine.library.path,
+      );
     });
   }
 
   /** `addresses`: of the process, or of the GPU. */
   private boundAt(addresses: readonly number[]): Promise<Bound> {
     const { engine, placed, inputs } = this;
-    const tensors = placed.map((tensor, i): PlacedTensor => ({ ...tensor, address: addresses[i]! }));
+    const tensors = placed.map((tensor, i): PlacedTensor => ({
+      ...tensor,
+      address: addresses[i]!,
+    }));
     return ask({
-      kind: 'bind', path: engine.library.path, memory: engine.provider, ordinal: engine.device.ordinal,
-      inputNames: engine.inputs.map(({ name }) => name), inputs: tensors.slice(0, inputs.length),
-      outputNames: engine.outputs.map(({ name }) => name), outputs: tensors.slice(inputs.length),
+      kind: 'bind',
+      path: engine.library.path,
+      memory: engine.provider,
+      ordinal: engine.device.ordinal,
+      inputNames: engine.inputs.map(({ name }) => name),
+      inputs: tensors.slice(0, inputs.length),
+      outputNames: engine.outputs.map(({ name }) => name),
+      outputs: tensors.slice(inputs.length),
     });
   }
 }
@@ -417,7 +556,12 @@ class ContextRun implements LineWork, Held {
   /** By the graph of its shapes, on memory for which nothing is bound. */
   private launches = 0;
 
-  constructor(run: LineRun, context: OnnxContext, area: StagingArea | undefined, outputs: readonly AnyTensor[]) {
+  constructor(
+    run: LineRun,
+    context: OnnxContext,
+    area: StagingArea | undefined,
+    outputs: readonly AnyTensor[],
+  ) {
     this.run = run;
     this.context = context;
     this.area = area;
@@ -443,8 +587,10 @@ class ContextRun implements LineWork, Held {
     const { context } = this;
     const mark = this.launchAlone(stream) ?? this.launchShared(stream);
     if (mark === undefined) return false;
-    // One that goes beside a run of the context is ordered by the device, and the context has to wait for the other all the same.
-    if (context.isFreeFor(stream)) context.lastInLine = LastRun.latest(context.lastInLine, stream, mark);
+    // One that goes beside a run of the context is ordered by the device, and the context has to
+    // wait for the other all the same.
+    if (context.isFreeFor(stream))
+      context.lastInLine = LastRun.latest(context.lastInLine, stream, mark);
     return true;
   }
 
@@ -467,7 +613,8 @@ class ContextRun implements LineWork, Held {
 
   private bindSoon({ runtime }: Stream): void {
     const addresses = this.uses.map((use) => addressOf(runtime.shared.values, use));
-    if (addresses.every((address, i) => address > this.uses[i]!.buffer.byteOffset)) this.prepare(addresses).catch(ignore);
+    if (addresses.every((address, i) => address > this.uses[i]!.buffer.byteOffset))
+      this.prepare(addresses).catch(ignore);
   }
 
   ready(line: WorkLine, number: number): Float64Array | undefined {
@@ -482,7 +629,8 @@ class ContextRun implements LineWork, Held {
   }
 
   private bindingThere({ runtime }: Stream): Binding | undefined {
-    if (this.binding?.isReleased !== false) this.binding = this.run.findBinding(runtime.shared.values, this.uses, this.area);
+    if (this.binding?.isReleased !== false)
+      this.binding = this.run.findBinding(runtime.shared.values, this.uses, this.area);
     return this.binding;
   }
 
@@ -491,7 +639,10 @@ class ContextRun implements LineWork, Held {
   }
 
   async prepare(addresses: readonly number[]): Promise<void> {
-    [this.binding] = await Promise.all([this.run.bind(addresses, this.area), this.context.lineOptions()]);
+    [this.binding] = await Promise.all([
+      this.run.bind(addresses, this.area),
+      this.context.lineOptions(),
+    ]);
   }
 }
 

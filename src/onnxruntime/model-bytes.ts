@@ -1,4 +1,7 @@
-/** A model's bytes where a thread can have them: the JavaScript thread copies them in parts, each short enough for the event loop. */
+/**
+ * A model's bytes where a thread can have them: the JavaScript thread copies them in parts, each
+ * short enough for the event loop.
+ */
 import { stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -12,8 +15,13 @@ import type { ModelSource as PlacedModel } from './thread/messages.js';
 /** One part takes some 0.3 ms. */
 const PART_BYTES = 4 << 20;
 
-/** One that can be made shorter, which gives its memory back at once. As of ES2024, and in Node 20. */
-const Resizable = ArrayBuffer as new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
+/**
+ * One that can be made shorter, which gives its memory back at once. As of ES2024, and in Node 20.
+ */
+const Resizable = ArrayBuffer as new (
+  bytes: number,
+  options: { maxByteLength: number },
+) => ArrayBuffer;
 
 /** Handed over where it was copied; what is shared stays its owner's. */
 export function transferOf(model: PlacedModel): ArrayBuffer[] {
@@ -26,16 +34,21 @@ export async function placeModel(model: ModelSource): Promise<PlacedModel> {
   return { bytes: await copyOf(model) };
 }
 
-/** A model that may be loaded again later: its file while that is the same one, or a copy of its bytes. */
+/**
+ * A model that may be loaded again later: its file while that is the same one, or a copy of its
+ * bytes.
+ */
 export class KeptModel {
-  private readonly source: { readonly path: string; readonly state: string | undefined } | { readonly bytes: ArrayBuffer };
+  private readonly source:
+    { readonly path: string; readonly state: string | undefined } | { readonly bytes: ArrayBuffer };
 
   private constructor(source: KeptModel['source']) {
     this.source = source;
   }
 
   static async of(model: ModelSource): Promise<KeptModel> {
-    if (typeof model !== 'string' && !isUrl(model)) return new KeptModel({ bytes: await copyOf(model) });
+    if (typeof model !== 'string' && !isUrl(model))
+      return new KeptModel({ bytes: await copyOf(model) });
     const path = modelPath(model);
     return new KeptModel({ path, state: await stateOf(path) });
   }
@@ -44,7 +57,7 @@ export class KeptModel {
   async place(): Promise<PlacedModel | undefined> {
     if ('bytes' in this.source) return { bytes: await copyOf(this.source.bytes) };
     const { path, state } = this.source;
-    return state !== undefined && await stateOf(path) === state ? { path } : undefined;
+    return state !== undefined && (await stateOf(path)) === state ? { path } : undefined;
   }
 
   /** Gives its memory back at once: V8 would be in no hurry. */
@@ -61,14 +74,27 @@ async function stateOf(path: string): Promise<string | undefined> {
 
 async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Promise<ArrayBuffer> {
   const source = isArrayBuffer(model) || isSharedArrayBuffer(model) ? new Uint8Array(model) : model;
-  if (!ArrayBuffer.isView(source)) throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
+  if (!ArrayBuffer.isView(source))
+    throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model);
   checkedBytes(source);
   const bytes = new Resizable(source.byteLength, { maxByteLength: source.byteLength });
   const target = new Uint8Array(bytes);
   for (let from = 0; from < target.length; from += PART_BYTES) {
     if (from > 0) await setImmediate();
-    if (source.byteLength !== target.length) throw new CudaArgumentError('model', 'model: its bytes were detached or resized before they were copied. Await loadEngine(…) first.');
-    target.set(new Uint8Array(source.buffer, source.byteOffset + from, Math.min(PART_BYTES, target.length - from)), from);
+    if (source.byteLength !== target.length)
+      throw new CudaArgumentError(
+        'model',
+        'model: its bytes were detached or resized before they were copied. Await ' +
+          'loadEngine(…) first.',
+      );
+    target.set(
+      new Uint8Array(
+        source.buffer,
+        source.byteOffset + from,
+        Math.min(PART_BYTES, target.length - from),
+      ),
+      from,
+    );
   }
   return bytes;
 }
@@ -76,7 +102,8 @@ async function copyOf(model: Uint8Array | ArrayBuffer | SharedArrayBuffer): Prom
 /** Where a model lies. @throws CudaArgumentError */
 export function modelPath(model: string | URL): string {
   if (isUrl(model)) {
-    if (model.protocol !== 'file:') throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model.href);
+    if (model.protocol !== 'file:')
+      throw invalid('model', 'a path, a file: URL, or the bytes of an ONNX model', model.href);
     return pathOfUrl('model', model);
   }
   checkPath('model', model, 'a path, a file: URL, or the bytes of an ONNX model');
@@ -84,6 +111,7 @@ export function modelPath(model: string | URL): string {
 }
 
 function checkedBytes<B extends { byteLength: number }>(bytes: B): B {
-  if (bytes.byteLength === 0) throw new CudaArgumentError('model', 'model: expected the bytes of an ONNX model, got none.');
+  if (bytes.byteLength === 0)
+    throw new CudaArgumentError('model', 'model: expected the bytes of an ONNX model, got none.');
   return bytes;
 }

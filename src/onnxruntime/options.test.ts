@@ -4,12 +4,23 @@ import type { Device } from '../core/index.js';
 import { checkLoadOptions } from './options.js';
 
 const machine = vi.hoisted(() => ({ cores: 1 }));
-vi.mock('node:os', async (original) => ({ ...await original<object>(), availableParallelism: () => machine.cores }));
+vi.mock('node:os', async (original) => ({
+  ...(await original<object>()),
+  availableParallelism: () => machine.cores,
+}));
 
 describe('threads of a run, where nobody says how many', () => {
   const device = { kind: 'cpu' } as Device;
 
-  test.each([[1, 0], [2, 0], [3, 3], [4, 3], [8, 6], [16, 12], [64, 48]])('on %i cores, awake: %i', (cores, threads) => {
+  test.each([
+    [1, 0],
+    [2, 0],
+    [3, 3],
+    [4, 3],
+    [8, 6],
+    [16, 12],
+    [64, 48],
+  ])('on %i cores, awake: %i', (cores, threads) => {
     machine.cores = cores;
     expect(checkLoadOptions(device, {}).threads).toBe(threads);
   });
@@ -20,7 +31,12 @@ describe('threads of a run, where nobody says how many', () => {
   });
 
   test.each([
-    [2, {}, true], [2, { threads: 1 }, false], [4, {}, false], [4, { threads: 4 }, true], [4, { threads: 3 }, false], [2, { spinning: false }, false],
+    [2, {}, true],
+    [2, { threads: 1 }, false],
+    [4, {}, false],
+    [4, { threads: 4 }, true],
+    [4, { threads: 3 }, false],
+    [2, { spinning: false }, false],
   ])('on %i cores, with %o, stop at the end of a run: %s', (cores, options, stop) => {
     machine.cores = cores;
     expect(checkLoadOptions(device, options).restsBetween).toBe(stop);

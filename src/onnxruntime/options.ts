@@ -3,7 +3,13 @@ import { availableParallelism } from 'node:os';
 
 import { CudaError } from '../core/index.js';
 import type { Device } from '../core/index.js';
-import { checkBoolean, checkInteger, checkOptions, checkSignal, invalid } from '../ground/arguments.js';
+import {
+  checkBoolean,
+  checkInteger,
+  checkOptions,
+  checkSignal,
+  invalid,
+} from '../ground/arguments.js';
 import type { CudaSettings, ProviderName } from './thread/messages.js';
 
 export type OptimisationLevel = 'none' | 'basic' | 'extended' | 'all';
@@ -21,72 +27,88 @@ export type InputShapes = Readonly<Record<string, readonly number[]>>;
 /** Options of {@link loadEngine}. */
 export interface OnnxRuntimeOptions {
   /**
-   * Who computes, the first that the library has. Default: on a GPU `['cuda', 'cpu']`, where a CUDA provider that does not load
-   * is passed over with a warning; on a CPU device `['cpu']`. A list that is given is obeyed: `['cuda']` fails where there is none.
+   * Who computes, the first that the library has. Default: on a GPU `['cuda', 'cpu']`, where a CUDA
+   * provider that does not load is passed over with a warning; on a CPU device `['cpu']`. A list
+   * that is given is obeyed: `['cuda']` fails where there is none.
    */
   readonly providers?: readonly ProviderName[];
   /**
-   * Threads that one run is spread over. Default: as many as there are cores where they sleep (`spinning: false`), and where they do not
-   * three for every four cores, but all of one or two. With a thread awake on each core the event loop, the device's thread and these take
-   * turns of 4 ms: on 16 cores a run took 12 to 20 ms instead of 4.5, and the event loop was held up for 10 to 22 ms instead of 2.
+   * Threads that one run is spread over. Default: as many as there are cores where they sleep
+   * (`spinning: false`), and where they do not three for every four cores, but all of one or two.
+   * With a thread awake on each core the event loop, the device's thread and these take turns of 4
+   * ms: on 16 cores a run took 12 to 20 ms instead of 4.5, and the event loop was held up for 10 to
+   * 22 ms instead of 2.
    */
   readonly threads?: number;
   /**
-   * Whether those threads wait for one another awake: session.intra_op.allow_spinning. Default true, which is quickest where nothing else
-   * runs. With `false` they sleep, and leave their cores to the event loop and to others: of a server on 16 cores whose model is small,
-   * 1.3 to 1.5 × the answers a second, and the slowest of them in half to three quarters of the time. Where there are threads for all
-   * cores they stop at the end of a run, session.force_spinning_stop: on two cores whoever awaited one had waited for a core, and a run of
-   * 6 ms took 5 % longer.
+   * Whether those threads wait for one another awake: session.intra_op.allow_spinning. Default
+   * true, which is quickest where nothing else runs. With `false` they sleep, and leave their cores
+   * to the event loop and to others: of a server on 16 cores whose model is small, 1.3 to 1.5 × the
+   * answers a second, and the slowest of them in half to three quarters of the time. Where there
+   * are threads for all cores they stop at the end of a run, session.force_spinning_stop: on two
+   * cores whoever awaited one had waited for a core, and a run of 6 ms took 5 % longer.
    */
   readonly spinning?: boolean;
   /**
-   * How far the library's threads give way to others of the process and of the machine: a niceness of Linux, 0 to 19. Default 10, so that the
-   * event loop comes first where cores are busy (the example server at 80 % of what it can do, 16 cores: held up for 2.9 ms at most,
-   * on average of five runs, and for 3.7 without). A thread that has computed for one engine keeps the greatest that it was given.
+   * How far the library's threads give way to others of the process and of the machine: a niceness
+   * of Linux, 0 to 19. Default 10, so that the event loop comes first where cores are busy (the
+   * example server at 80 % of what it can do, 16 cores: held up for 2.9 ms at most, on average of
+   * five runs, and for 3.7 without). A thread that has computed for one engine keeps the greatest
+   * that it was given.
    */
   readonly niceness?: number;
-  /** Threads for parts of a model that do not depend on one another. Default: the library's, which runs them one after the other. */
+  /**
+   * Threads for parts of a model that do not depend on one another. Default: the library's, which
+   * runs them one after the other.
+   */
   readonly interOpThreads?: number;
   /** What may be done to the graph: GraphOptimizationLevel. Default `all`. */
   readonly optimisation?: OptimisationLevel;
   /**
-   * What the CUDA provider does where a convolution has a new shape. `heuristic`, the default, asks cuDNN; `exhaustive` measures
-   * all algorithms, which took six times as long and found none that was faster; `default` takes the same one always.
+   * What the CUDA provider does where a convolution has a new shape. `heuristic`, the default, asks
+   * cuDNN; `exhaustive` measures all algorithms, which took six times as long and found none that
+   * was faster; `default` takes the same one always.
    */
   readonly convolutionSearch?: ConvolutionSearch;
   /**
-   * The order in which the CUDA provider computes. Default `nhwc`, as tensor cores have it, where the library is 1.20 or later; inputs
-   * and outputs stay as the model has them.
+   * The order in which the CUDA provider computes. Default `nhwc`, as tensor cores have it, where
+   * the library is 1.20 or later; inputs and outputs stay as the model has them.
    */
   readonly layout?: Layout;
   /**
-   * Whether the CUDA provider computes a convolution with its bias and activation in one kernel: fuse_conv_bias. Default true for `nhwc` where
-   * the library is 1.20 or later: on an H100 a run of ResNet-50 on 32 photographs took 3.7 ms, and 5.0 without; else false, with
-   * `nchw` it was slower (7.7 for 6.0).
+   * Whether the CUDA provider computes a convolution with its bias and activation in one kernel:
+   * fuse_conv_bias. Default true for `nhwc` where the library is 1.20 or later: on an H100 a run of
+   * ResNet-50 on 32 photographs took 3.7 ms, and 5.0 without; else false, with `nchw` it was slower
+   * (7.7 for 6.0).
    */
   readonly fuseConvolutions?: boolean;
   /**
-   * Shapes of inputs, 1 to 32, that the CUDA provider is ready for at once. Default 8. Its convolutions are planned for the shapes of
-   * the session's last run, and planned anew where these change, which takes far longer than a run. So shapes that come
-   * back get sessions of their own, each with the model's weights, while at least half of the device's memory is free. What is
+   * Shapes of inputs, 1 to 32, that the CUDA provider is ready for at once. Default 8. Its
+   * convolutions are planned for the shapes of the session's last run, and planned anew where these
+   * change, which takes far longer than a run. So shapes that come back get sessions of their own,
+   * each with the model's weights, while at least half of the device's memory is free. What is
    * given as bytes is kept until the engine is closed.
    *
-   * Where the shapes themselves are given, `[{ image: [1, 3, 224, 224] }, { image: [32, 3, 224, 224] }]`, their sessions are loaded with the
-   * engine, and no run is beside one that is being loaded; the first run of each still plans. Others than these plan each time.
+   * Where the shapes themselves are given, `[{ image: [1, 3, 224, 224] }, { image: [32, 3, 224,
+   * 224] }]`, their sessions are loaded with the engine, and no run is beside one that is being
+   * loaded; the first run of each still plans. Others than these plan each time.
    */
   readonly shapes?: number | readonly InputShapes[];
   /**
-   * Runs at once of {@link Engine.run}, 1 to 64. Default 4, by the CUDA provider 2: while one runs the next is queued, and more would only share
-   * the GPU and end together. (Six batches of photographs on their way to ResNet-50, H100: with two 8700 a second, with six 5400.) Runs that
+   * Runs at once of {@link Engine.run}, 1 to 64. Default 4, by the CUDA provider 2: while one runs
+   * the next is queued, and more would only share the GPU and end together. (Six batches of
+   * photographs on their way to ResNet-50, H100: with two 8700 a second, with six 5400.) Runs that
    * are {@link graphs} are queued at once, and run one after the other.
    */
   readonly contexts?: number;
   /**
-   * Whether runs by the CUDA provider that come again are recorded, and are one launch of a graph from then on: on the same memory,
-   * or of the same shapes, with copies on the device around it. Default true: on an H100 a run of a small detector takes 0.22 ms instead of 0.4,
-   * ResNet-50 on one photograph 0.54 instead of 1.0. It takes the model's weights once more for each shape of the inputs, up to eight, the
-   * inputs and outputs themselves, and only while half of the device's memory is free. A model of which the processor computes
-   * something, or that may draw random numbers, is run as with `false`.
+   * Whether runs by the CUDA provider that come again are recorded, and are one launch of a graph
+   * from then on: on the same memory, or of the same shapes, with copies on the device around it.
+   * Default true: on an H100 a run of a small detector takes 0.22 ms instead of 0.4, ResNet-50 on
+   * one photograph 0.54 instead of 1.0. It takes the model's weights once more for each shape of
+   * the inputs, up to eight, the inputs and outputs themselves, and only while half of the device's
+   * memory is free. A model of which the processor computes something, or that may draw random
+   * numbers, is run as with `false`.
    */
   readonly graphs?: boolean;
   /**
@@ -103,7 +125,12 @@ export interface OnnxRuntimeOptions {
 }
 
 /** As the library numbers them. */
-const LEVELS: Readonly<Record<OptimisationLevel, number>> = { none: 0, basic: 1, extended: 2, all: 99 };
+const LEVELS: Readonly<Record<OptimisationLevel, number>> = {
+  none: 0,
+  basic: 1,
+  extended: 2,
+  all: 99,
+};
 const MOST_CONTEXTS = 64;
 const MOST_NICENESS = 19;
 const DEFAULT_NICENESS = 10;
@@ -112,11 +139,28 @@ const MOST_LIBRARY_THREADS = 1024;
 const MOST_SHAPES = 32;
 const DEFAULT_SHAPES = 8;
 /** As the provider calls them. */
-const SEARCHES: Readonly<Record<ConvolutionSearch, string>> = { heuristic: 'HEURISTIC', exhaustive: 'EXHAUSTIVE', default: 'DEFAULT' };
+const SEARCHES: Readonly<Record<ConvolutionSearch, string>> = {
+  heuristic: 'HEURISTIC',
+  exhaustive: 'EXHAUSTIVE',
+  default: 'DEFAULT',
+};
 const LAYOUTS: readonly Layout[] = ['nchw', 'nhwc'];
 
 export const OPTION_NAMES: readonly string[] = [
-  'providers', 'threads', 'spinning', 'niceness', 'interOpThreads', 'optimisation', 'convolutionSearch', 'layout', 'fuseConvolutions', 'shapes', 'contexts', 'graphs', 'strictShapes', 'signal',
+  'providers',
+  'threads',
+  'spinning',
+  'niceness',
+  'interOpThreads',
+  'optimisation',
+  'convolutionSearch',
+  'layout',
+  'fuseConvolutions',
+  'shapes',
+  'contexts',
+  'graphs',
+  'strictShapes',
+  'signal',
 ];
 
 /** The options with their defaults. */
@@ -145,15 +189,33 @@ export interface CheckedOptions {
 
 export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): CheckedOptions {
   checkOptions('options', options, OPTION_NAMES);
-  const { providers, spinning = true, threads = defaultThreads(spinning), niceness = DEFAULT_NICENESS, interOpThreads, optimisation = 'all', convolutionSearch = 'heuristic', layout, fuseConvolutions, shapes = DEFAULT_SHAPES, contexts, graphs = true, strictShapes = false, signal } = options;
+  const {
+    providers,
+    spinning = true,
+    threads = defaultThreads(spinning),
+    niceness = DEFAULT_NICENESS,
+    interOpThreads,
+    optimisation = 'all',
+    convolutionSearch = 'heuristic',
+    layout,
+    fuseConvolutions,
+    shapes = DEFAULT_SHAPES,
+    contexts,
+    graphs = true,
+    strictShapes = false,
+    signal,
+  } = options;
   // The default may be 0, which nobody may give.
-  if (options.threads !== undefined) checkInteger('options.threads', options.threads, 1, MOST_LIBRARY_THREADS, 'threads');
-  if (interOpThreads !== undefined) checkInteger('options.interOpThreads', interOpThreads, 1, MOST_LIBRARY_THREADS, 'threads');
+  if (options.threads !== undefined)
+    checkInteger('options.threads', options.threads, 1, MOST_LIBRARY_THREADS, 'threads');
+  if (interOpThreads !== undefined)
+    checkInteger('options.interOpThreads', interOpThreads, 1, MOST_LIBRARY_THREADS, 'threads');
   checkInteger('options.niceness', niceness, 0, MOST_NICENESS);
   const shapesAtOnce = typeof shapes === 'number' ? [] : checkShapesAtOnce(shapes);
   const most = typeof shapes === 'number' ? shapes : shapes.length;
   checkInteger('options.shapes', most, 1, MOST_SHAPES, 'shapes');
-  if (contexts !== undefined) checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS, 'runs at once');
+  if (contexts !== undefined)
+    checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS, 'runs at once');
   checkBoolean('options.spinning', spinning);
   checkOneOf('options.optimisation', Object.keys(LEVELS), optimisation);
   checkOneOf('options.convolutionSearch', Object.keys(SEARCHES), convolutionSearch);
@@ -163,39 +225,74 @@ export function checkLoadOptions(device: Device, options: OnnxRuntimeOptions): C
   if (layout !== undefined) checkOneOf('options.layout', LAYOUTS, layout);
   checkSignal(signal);
   return {
-    providers: providers === undefined ? (device.kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']) : checkProviders(device, providers),
-    lenient: providers === undefined, threads, spinning, restsBetween: spinning && takesAllCores(threads), niceness, interOpThreads: interOpThreads ?? 0, optimisation: LEVELS[optimisation],
-    cuda: { search: SEARCHES[convolutionSearch], layout, fuse: fuseConvolutions }, shapes: most, shapesAtOnce, contexts: contexts === undefined ? DEFAULT_CONTEXTS : { cpu: contexts, cuda: contexts }, graphs, strictShapes, signal,
+    providers:
+      providers === undefined
+        ? device.kind === 'cuda'
+          ? ['cuda', 'cpu']
+          : ['cpu']
+        : checkProviders(device, providers),
+    lenient: providers === undefined,
+    threads,
+    spinning,
+    restsBetween: spinning && takesAllCores(threads),
+    niceness,
+    interOpThreads: interOpThreads ?? 0,
+    optimisation: LEVELS[optimisation],
+    cuda: { search: SEARCHES[convolutionSearch], layout, fuse: fuseConvolutions },
+    shapes: most,
+    shapesAtOnce,
+    contexts: contexts === undefined ? DEFAULT_CONTEXTS : { cpu: contexts, cuda: contexts },
+    graphs,
+    strictShapes,
+    signal,
   };
 }
 
 /** As far as they can be looked at without the model. */
 function checkShapesAtOnce(given: unknown): readonly InputShapes[] {
-  if (!Array.isArray(given) || given.length === 0) throw invalid('options.shapes', `a number from 1 to ${MOST_SHAPES}, or a list of shapes by the inputs' names: [{ image: [1, 3, 224, 224] }]`, given);
+  if (!Array.isArray(given) || given.length === 0)
+    throw invalid(
+      'options.shapes',
+      `a number from 1 to ${MOST_SHAPES}, or a list of shapes by the inputs' names: [{ ` +
+        'image: [1, 3, 224, 224] }]',
+      given,
+    );
   return given as readonly InputShapes[];
 }
 
 /** 0: the library's own number, one for each core. */
 function defaultThreads(spinning: boolean): number {
   const cores = availableParallelism();
-  return spinning && cores > 2 ? Math.ceil(cores * 3 / 4) : 0;
+  return spinning && cores > 2 ? Math.ceil((cores * 3) / 4) : 0;
 }
 
-/** Whoever goes on behind a run would wait for a core until its threads sleep, the JS thread and the device's. */
+/**
+ * Whoever goes on behind a run would wait for a core until its threads sleep, the JS thread and the
+ * device's.
+ */
 function takesAllCores(threads: number): boolean {
   return threads === 0 || threads >= availableParallelism();
 }
 
 function checkOneOf(argument: string, names: readonly string[], given: unknown): void {
-  if (!names.includes(given as string)) throw invalid(argument, `one of ${names.map((name) => `'${name}'`).join(', ')}`, given);
+  if (!names.includes(given as string))
+    throw invalid(argument, `one of ${names.map((name) => `'${name}'`).join(', ')}`, given);
 }
 
 function checkProviders(device: Device, providers: readonly unknown[]): readonly ProviderName[] {
-  if (!Array.isArray(providers) || providers.length === 0 || providers.some((name) => name !== 'cuda' && name !== 'cpu')) {
+  if (
+    !Array.isArray(providers) ||
+    providers.length === 0 ||
+    providers.some((name) => name !== 'cuda' && name !== 'cpu')
+  ) {
     throw invalid('options.providers', `a list of 'cuda' and 'cpu'`, providers);
   }
   if (device.kind === 'cpu' && providers.includes('cuda')) {
-    throw new CudaError('ERR_CUDA_UNSUPPORTED', `options.providers: the CUDA provider computes on NVIDIA GPUs, and ${device.name} is a CPU device. Open one, Device.open('cuda'), or leave the option out.`);
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `options.providers: the CUDA provider computes on NVIDIA GPUs, and ${device.name} is a ` +
+        `CPU device. Open one, Device.open('cuda'), or leave the option out.`,
+    );
   }
   return providers as ProviderName[];
 }

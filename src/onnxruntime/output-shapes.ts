@@ -100,7 +100,8 @@ export class OutputShapes {
       const { name, dtype } = given.info;
       return new CudaArgumentError(
         `options.outputs.${name}`,
-        `options.outputs.${name}: expected ${dtype}${came}, which the run gives, got ${given.given!.toString()}. Give a tensor of that shape, or leave it out.`,
+        `options.outputs.${name}: expected ${dtype}${came}, which the run gives, got ` +
+          `${given.given!.toString()}. Give a tensor of that shape, or leave it out.`,
         { cause: error },
       );
     }
@@ -108,10 +109,12 @@ export class OutputShapes {
     const names = suspects.map(({ info }) => `'${info.name}'`).join(', ');
     const fix = this.strict
       ? 'Load the model without strictShapes.'
-      : 'Its shape depends on what inputs hold. The engine takes it as it comes from now on: run it again.';
+      : 'Its shape depends on what inputs hold. The engine takes it as it comes from now on: ' +
+        'run it again.';
     return new CudaError(
       'ERR_CUDA_FORMAT',
-      `engine: the output ${names} is ${came}, and the model declares ${extents(said.given)}. ${fix}`,
+      `engine: the output ${names} is ${came}, and the model declares ` +
+        `${extents(said.given)}. ${fix}`,
       { cause: error },
     );
   }

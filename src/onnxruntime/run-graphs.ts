@@ -1,10 +1,12 @@
 /**
- * Runs of the CUDA provider that come again are recorded as graphs (`thread/recording.ts`), and are commands of their stream from then on, as
- * launches of kernels are: no thread has to be told. They are recorded behind the scenes, while runs go on as before, with a session that
- * nothing else runs: what a graph works on is that session's memory, so its graphs run one after the other.
+ * Runs of the CUDA provider that come again are recorded as graphs (`thread/recording.ts`), and are
+ * commands of their stream from then on, as launches of kernels are: no thread has to be told. They
+ * are recorded behind the scenes, while runs go on as before, with a session that nothing else
+ * runs: what a graph works on is that session's memory, so its graphs run one after the other.
  *
- * A graph is of certain memory. Runs on the same memory have their own; those of the same shapes on whichever memory share one that has
- * memory of its own, which inputs are copied to and outputs from, on the device.
+ * A graph is of certain memory. Runs on the same memory have their own; those of the same shapes on
+ * whichever memory share one that has memory of its own, which inputs are copied to and outputs
+ * from, on the device.
  */
 import type { Device, DeviceBuffer, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
@@ -18,13 +20,19 @@ import type { Bound, Loaded, RecordRequest, RecordedSession, Request } from './t
 
 /** Runs on the same memory before it is worth recording them. */
 export const RUNS_BEFORE = 16;
-/** Runs of the same shapes, on memory that has not come as often, before they share a graph: four pieces of memory in turns have graphs of their own by then. */
+/**
+ * Runs of the same shapes, on memory that has not come as often, before they share a graph: four
+ * pieces of memory in turns have graphs of their own by then.
+ */
 const RUNS_BEFORE_SHARED = 4 * RUNS_BEFORE;
 /** Of an engine, each with the model's weights; one for each shape of the inputs. */
 const MOST_SESSIONS = 8;
 /** Of an engine, on memory of others. */
 const MOST_GRAPHS = 32;
-/** Bytes of inputs and outputs that are copied for a run that shares its graph: some tenths of a millisecond. */
+/**
+ * Bytes of inputs and outputs that are copied for a run that shares its graph: some tenths of a
+ * millisecond.
+ */
 const MOST_COPIED = 2 ** 28;
 /** Of an engine, whose runs are counted. */
 const MOST_SHAPES = 256;
@@ -94,20 +102,26 @@ class SharedRun {
     this.run = run;
     this.buffers = buffers;
     this.inputs = inputs;
-    this.uses = buffers.map((buffer, index) => graphUse({ buffer, access: index < inputs ? 'in' : 'out' }));
+    this.uses = buffers.map((buffer, index) =>
+      graphUse({ buffer, access: index < inputs ? 'in' : 'out' }),
+    );
   }
 
   canLaunch(stream: Stream): boolean {
     return this.run.canLaunch(stream);
   }
 
-  /** As {@link RecordedRun.launch}, on other memory: the device's, of these dtypes and lengths, inputs first. */
+  /**
+   * As {@link RecordedRun.launch}, on other memory: the device's, of these dtypes and lengths,
+   * inputs first.
+   */
   launch(stream: Stream, uses: readonly HostUse[]): number | undefined {
     if (!this.canLaunch(stream)) return undefined;
     const { buffers, inputs } = this;
     for (let i = 0; i < inputs; i++) buffers[i]!.copyFrom(stream, uses[i]!.buffer as DeviceBuffer);
     this.run.launch(stream, this.uses);
-    for (let i = inputs; i < buffers.length; i++) (uses[i]!.buffer as DeviceBuffer).copyFrom(stream, buffers[i]!);
+    for (let i = inputs; i < buffers.length; i++)
+      (uses[i]!.buffer as DeviceBuffer).copyFrom(stream, buffers[i]!);
     return stream.mark;
   }
 
@@ -125,7 +139,10 @@ export class RunsOfShapes {
   isRefused = false;
   /** Those on memory that had not come often, of which a thread was told. */
   private told = 0;
-  /** The memory that the last one by the shared graph was on, and how many there were on it in a row. */
+  /**
+   * The memory that the last one by the shared graph was on, and how many there were on it in a
+   * row.
+   */
   private last: object | undefined = undefined;
   private inRow = 0;
 
@@ -139,7 +156,9 @@ export class RunsOfShapes {
     return ++this.told === RUNS_BEFORE_SHARED;
   }
 
-  /** How many runs in a row have been on this memory, with the one that the shared graph does now. */
+  /**
+   * How many runs in a row have been on this memory, with the one that the shared graph does now.
+   */
   inRowOn(memory: object): number {
     if (memory !== this.last) this.inRow = 0;
     this.last = memory;
@@ -148,7 +167,10 @@ export class RunsOfShapes {
 }
 
 /** What runs of the same shapes have in common. */
-export interface Shapes extends Pick<RecordRequest, 'inputNames' | 'inputs' | 'outputNames' | 'outputs'> {
+export interface Shapes extends Pick<
+  RecordRequest,
+  'inputNames' | 'inputs' | 'outputNames' | 'outputs'
+> {
   /** What tells the inputs' from others. */
   readonly shapes: string;
 }
@@ -180,7 +202,13 @@ export class RunGraphs {
   private isRefused = false;
   private closed = false;
 
-  constructor(device: Device, { library: { path } }: Loaded, niceness: number, title: string, load: () => Promise<Loaded | undefined>) {
+  constructor(
+    device: Device,
+    { library: { path } }: Loaded,
+    niceness: number,
+    title: string,
+    load: () => Promise<Loaded | undefined>,
+  ) {
     this.device = device;
     this.path = path;
     this.niceness = niceness;
@@ -197,7 +225,7 @@ export class RunGraphs {
   ofShapes(shapes: string): RunsOfShapes {
     let family = this.families.get(shapes);
     if (family === undefined) {
-      this.families.set(shapes, family = new RunsOfShapes());
+      this.families.set(shapes, (family = new RunsOfShapes()));
       if (this.families.size > MOST_SHAPES) this.forgetOne();
     }
     return family;
@@ -217,18 +245,26 @@ export class RunGraphs {
     return runs === RUNS_BEFORE && this.recorded < MOST_GRAPHS && !this.isRefused && !this.closed;
   }
 
-  /** Records a run, once none of its session's graphs runs; undefined where it cannot be recorded. */
+  /**
+   * Records a run, once none of its session's graphs runs; undefined where it cannot be recorded.
+   */
   record(run: Recordable): Promise<RecordedRun | undefined> {
     return this.inTurn(() => this.recordNow(run));
   }
 
   /** Records the graph that the runs of these shapes share. `bind`: tensors at such addresses. */
-  share(family: RunsOfShapes, run: Shapes, bind: (addresses: readonly number[]) => Promise<Bound>): void {
+  share(
+    family: RunsOfShapes,
+    run: Shapes,
+    bind: (addresses: readonly number[]) => Promise<Bound>,
+  ): void {
     const bytes = [...run.inputs, ...run.outputs].reduce((sum, tensor) => sum + tensor.bytes, 0);
     void this.inTurn(async () => {
       family.shared = bytes > MOST_COPIED ? undefined : await this.sharedNow(run, bind);
       if (family.shared !== undefined) this.shared.push(family.shared);
-    }).then(() => { family.isRefused = family.shared === undefined; });
+    }).then(() => {
+      family.isRefused = family.shared === undefined;
+    });
   }
 
   private inTurn<T>(work: () => Promise<T>): Promise<T | undefined> {
@@ -237,21 +273,31 @@ export class RunGraphs {
     return done;
   }
 
-  private async sharedNow(run: Shapes, bind: (addresses: readonly number[]) => Promise<Bound>): Promise<SharedRun | undefined> {
+  private async sharedNow(
+    run: Shapes,
+    bind: (addresses: readonly number[]) => Promise<Bound>,
+  ): Promise<SharedRun | undefined> {
     // Where there is no room for a session there is none for its memory.
-    if (this.closed || this.isRefused || await this.recorderFor(run.shapes) === undefined) return undefined;
+    if (this.closed || this.isRefused || (await this.recorderFor(run.shapes)) === undefined)
+      return undefined;
     const buffers: DeviceBuffer[] = [];
     let shared: SharedRun | undefined;
     try {
       for (const { type, bytes } of [...run.inputs, ...run.outputs]) {
         const dtype = dtypeOf(type)!;
-        buffers.push(this.device.alloc(dtype, bytes / dtype.bytes, { label: 'memory of recorded runs' }));
+        buffers.push(
+          this.device.alloc(dtype, bytes / dtype.bytes, { label: 'memory of recorded runs' }),
+        );
       }
       await Promise.all(buffers.map((buffer) => buffer.allocated()));
       const { values } = this.device.runtime.shared;
-      const bound = await bind(buffers.map(({ memory, byteOffset }) => values[memory.handle]! + byteOffset));
+      const bound = await bind(
+        buffers.map(({ memory, byteOffset }) => values[memory.handle]! + byteOffset),
+      );
       // The graph has the addresses alone.
-      const recorded = await this.recordNow({ ...run, bound, isReleased: false }).finally(() => ask(releaseOf(this.path, bound)));
+      const recorded = await this.recordNow({ ...run, bound, isReleased: false }).finally(() =>
+        ask(releaseOf(this.path, bound)),
+      );
       if (recorded !== undefined) shared = new SharedRun(recorded, buffers, run.inputs.length);
     } finally {
       if (shared === undefined) for (const buffer of buffers) buffer.close();
@@ -269,9 +315,22 @@ export class RunGraphs {
       await recorder.last?.ended();
       if (run.isReleased || this.closed) return undefined;
       const { device, path, niceness } = this;
-      const handles = await ask({ kind: 'record', path, niceness, ordinal: device.ordinal, session: recorder.session, inputNames, inputs, outputNames, outputs, bound });
+      const handles = await ask({
+        kind: 'record',
+        path,
+        niceness,
+        ordinal: device.ordinal,
+        session: recorder.session,
+        inputNames,
+        inputs,
+        outputNames,
+        outputs,
+        bound,
+      });
       this.recorded++;
-      return new RecordedRun(recorder, new ForeignGraph(device, this.title, handles), () => { this.recorded--; });
+      return new RecordedRun(recorder, new ForeignGraph(device, this.title, handles), () => {
+        this.recorded--;
+      });
     } catch {
       recorder.isUnfit = true;
       return undefined;
@@ -283,7 +342,8 @@ export class RunGraphs {
   private recorderFor(shapes: string): Promise<Recorder | undefined> {
     let recorder = this.recorders.get(shapes);
     if (recorder === undefined) {
-      recorder = this.recorders.size < MOST_SESSIONS ? this.newRecorder() : Promise.resolve(undefined);
+      recorder =
+        this.recorders.size < MOST_SESSIONS ? this.newRecorder() : Promise.resolve(undefined);
       this.recorders.set(shapes, recorder);
     }
     return recorder;
@@ -297,7 +357,9 @@ export class RunGraphs {
       // No failure: runs go on as they are.
       this.isRefused = true;
     }
-    return loaded === undefined ? undefined : new Recorder(this.device, { id: nextId++, session: loaded.session, stream: loaded.stream });
+    return loaded === undefined
+      ? undefined
+      : new Recorder(this.device, { id: nextId++, session: loaded.session, stream: loaded.stream });
   }
 
   /** Records no more: resolves when nothing is being recorded. */
@@ -315,12 +377,22 @@ export class RunGraphs {
       await recorder.last?.ended();
       recorder.turn.close();
       const { session, stream } = recorder.session;
-      await ask({ kind: 'releaseRecorded', path: this.path, ordinal: this.device.ordinal, session, stream });
+      await ask({
+        kind: 'releaseRecorded',
+        path: this.path,
+        ordinal: this.device.ordinal,
+        session,
+        stream,
+      });
     }
   }
 }
 
 /** Gives back what the library takes for tensors. */
 export function releaseOf(path: string, { values }: Bound): Request & { readonly kind: 'take' } {
-  return { kind: 'take', path, values: values.map((value) => ({ value, data: 0, bytes: 0, to: 0 })) };
+  return {
+    kind: 'take',
+    path,
+    values: values.map((value) => ({ value, data: 0, bytes: 0, to: 0 })),
+  };
 }

@@ -1,7 +1,8 @@
 /**
- * Sessions of one model on the CUDA provider. ONNX Runtime, from 1.20 on, has cuDNN plan a session's convolutions for the shapes of the
- * run before, and again where these change: of a detector that runs in 1 ms that took 30 ms, and 170 where all algorithms are
- * measured. So shapes that come in turns get sessions of their own.
+ * Sessions of one model on the CUDA provider. ONNX Runtime, from 1.20 on, has cuDNN plan a
+ * session's convolutions for the shapes of the run before, and again where these change: of a
+ * detector that runs in 1 ms that took 30 ms, and 170 where all algorithms are measured. So shapes
+ * that come in turns get sessions of their own.
  */
 
 interface Entry {
@@ -17,7 +18,10 @@ const MOST_KNOWN = 256;
 export interface More {
   /** At once, the first among them. */
   readonly most: number;
-  /** Another session of the model; undefined where there is no room for one. What it rejects with is nobody's: runs go on with those that are there. */
+  /**
+   * Another session of the model; undefined where there is no room for one. What it rejects with is
+   * nobody's: runs go on with those that are there.
+   */
   readonly load: () => Promise<number | undefined>;
   /** No more are loaded. */
   readonly end: () => void;
@@ -60,7 +64,10 @@ export class ShapeSessions {
     return entry!.session;
   }
 
-  /** Sessions of their own for these shapes, as far as there is room: none has to be loaded when they come. Before the first run. */
+  /**
+   * Sessions of their own for these shapes, as far as there is room: none has to be loaded when
+   * they come. Before the first run.
+   */
   async prepare(shapes: readonly string[]): Promise<void> {
     for (const each of new Set(shapes)) {
       let entry = this.entries.find((known) => known.shapes === undefined);
@@ -96,6 +103,8 @@ export class ShapeSessions {
       else this.entries.push({ session, shapes: undefined });
       if (this.entries.length >= this.most) this.full = true;
     };
-    this.loading = this.more!.load().then(add, () => { add(undefined); });
+    this.loading = this.more!.load().then(add, () => {
+      add(undefined);
+    });
   }
 }

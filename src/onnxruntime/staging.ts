@@ -1,4 +1,7 @@
-/** Page-locked memory between a context and the device, where the library cannot reach the device's own: grown when it is too small. */
+/**
+ * Page-locked memory between a context and the device, where the library cannot reach the device's
+ * own: grown when it is too small.
+ */
 import { u8 } from '../core/index.js';
 import type { Device, PinnedBuffer, Stream } from '../core/index.js';
 import { copyFromStaging, copyToStaging } from '../core/host-work.js';
@@ -24,14 +27,19 @@ export class Staging {
     this.device = device;
   }
 
-  /** At least so many bytes whose uses the streams can order: they are there, and nothing that was queued without them is under way. */
+  /**
+   * At least so many bytes whose uses the streams can order: they are there, and nothing that was
+   * queued without them is under way.
+   */
   ready(bytes: number): StagingArea | undefined {
-    return this.latecomers === 0 && this.area !== undefined && this.area.buffer.byteLength >= bytes ? this.area : undefined;
+    return this.latecomers === 0 && this.area !== undefined && this.area.buffer.byteLength >= bytes
+      ? this.area
+      : undefined;
   }
 
   /**
-   * At least so many bytes, for what takes its place in a stream before they are there: once all that came so before it is over.
-   * To be followed by {@link usedUntil}.
+   * At least so many bytes, for what takes its place in a stream before they are there: once all
+   * that came so before it is over. To be followed by {@link usedUntil}.
    */
   later(bytes: number): Promise<StagingArea> {
     // Waited for from here on: what is queued next on other streams may wait for this use of it.
@@ -45,7 +53,9 @@ export class Staging {
   /** The end of what was given {@link later}. */
   usedUntil(done: Promise<void>): void {
     this.latecomers++;
-    const end = (): void => { this.latecomers--; };
+    const end = (): void => {
+      this.latecomers--;
+    };
     const over = done.then(end, end);
     this.last = this.last.then(() => over);
   }
@@ -74,12 +84,23 @@ export class Staging {
 }
 
 /** Queues the copies of tensors to page-locked memory, in front of work on it. */
-export function stageIn(stream: Stream, { buffer }: StagingArea, tensors: readonly AnyTensor[], offsets: readonly number[]): void {
-  for (let i = 0; i < tensors.length; i++) copyToStaging(stream, tensors[i]!.dense(), buffer, offsets[i]!);
+export function stageIn(
+  stream: Stream,
+  { buffer }: StagingArea,
+  tensors: readonly AnyTensor[],
+  offsets: readonly number[],
+): void {
+  for (let i = 0; i < tensors.length; i++)
+    copyToStaging(stream, tensors[i]!.dense(), buffer, offsets[i]!);
 }
 
 /** Those from it, behind the work. */
-export function stageOut(stream: Stream, { buffer }: StagingArea, tensors: readonly (AnyTensor | undefined)[], offsets: readonly number[]): void {
+export function stageOut(
+  stream: Stream,
+  { buffer }: StagingArea,
+  tensors: readonly (AnyTensor | undefined)[],
+  offsets: readonly number[],
+): void {
   for (let i = 0; i < tensors.length; i++) {
     const tensor = tensors[i];
     if (tensor !== undefined) copyFromStaging(stream, buffer, offsets[i]!, tensor.dense());
@@ -87,11 +108,14 @@ export function stageOut(stream: Stream, { buffer }: StagingArea, tensors: reado
 }
 
 /**
- * What work between them uses. What an earlier failure has left there is nobody's; a copy that has just failed leaves it undefined for
- * the work and what comes of it.
+ * What work between them uses. What an earlier failure has left there is nobody's; a copy that has
+ * just failed leaves it undefined for the work and what comes of it.
  */
 export function useOf({ buffer }: StagingArea, inputs: readonly AnyTensor[]): HostUse {
-  return { buffer, access: inputs.some((tensor) => tensor.dense().byteLength > 0) ? 'inout' : 'out' };
+  return {
+    buffer,
+    access: inputs.some((tensor) => tensor.dense().byteLength > 0) ? 'inout' : 'out',
+  };
 }
 
 function ignore(): void {

@@ -1,6 +1,7 @@
 /**
- * From 1.29 on, builds of ONNX Runtime for Linux and macOS write an identifier to the user's cache and send what is run to their maker, unless the
- * environment says otherwise before the library is loaded. Whoever uses this package was not asked, so it says otherwise.
+ * From 1.29 on, builds of ONNX Runtime for Linux and macOS write an identifier to the user's cache
+ * and send what is run to their maker, unless the environment says otherwise before the library is
+ * loaded. Whoever uses this package was not asked, so it says otherwise.
  */
 
 /** One is what the builds read, the other what they were announced to read. */

@@ -8,17 +8,23 @@ import { optOut } from './telemetry.js';
 import { onnxThreadSource } from './thread-source.js';
 import type { Answers, Loaded, Refusal, Request } from './thread/messages.js';
 
-const died = (reason: unknown): CudaError => new CudaError('ERR_CUDA_INTERNAL', `a thread of ONNX Runtime died: ${messageOf(reason)}`, { cause: reason });
+const died = (reason: unknown): CudaError =>
+  new CudaError('ERR_CUDA_INTERNAL', `a thread of ONNX Runtime died: ${messageOf(reason)}`, {
+    cause: reason,
+  });
 
 const crew = new ThreadCrew<Request, Refusal>({
-  name: 'async-cuda onnxruntime', source: onnxThreadSource,
+  name: 'async-cuda onnxruntime',
+  source: onnxThreadSource,
   // Runs that are under way at once: more would only take the cores from each other.
   most: 8,
   isUrgent: ({ kind }) => kind === 'cancel' || kind === 'terminate',
-  // The CUDA provider makes handles of cuBLAS and cuDNN, and memory with them, for each thread that comes to a session.
+  // The CUDA provider makes handles of cuBLAS and cuDNN, and memory with them, for each thread that
+  // comes to a session.
   subject: sessionOf,
   ends: ({ kind }) => kind === 'release',
-  refused: errorOf, died,
+  refused: errorOf,
+  died,
 });
 
 /** Of a load it is the one that was made. */
@@ -28,18 +34,34 @@ function sessionOf(request: Request, answer?: unknown): number | undefined {
 }
 
 /**
- * One thread for all that is recorded: a session gives each thread that comes to it handles of cuBLAS and cuDNN, and memory with
- * them, for which it runs three times before it records (80 ms, H100; 2 ms where it has them).
+ * One thread for all that is recorded: a session gives each thread that comes to it handles of
+ * cuBLAS and cuDNN, and memory with them, for which it runs three times before it records (80 ms,
+ * H100; 2 ms where it has them).
  */
-const recorders = new ThreadCrew<Request, Refusal>({ name: 'async-cuda onnxruntime recorder', source: onnxThreadSource, most: 1, refused: errorOf, died });
+const recorders = new ThreadCrew<Request, Refusal>({
+  name: 'async-cuda onnxruntime recorder',
+  source: onnxThreadSource,
+  most: 1,
+  refused: errorOf,
+  died,
+});
 
 /** Asks a thread, the first that is free. Rejects with the error that its refusal is shown as. */
-export function ask<R extends Request>(request: R, options?: AskOptions): Promise<Answers[R['kind']]> {
+export function ask<R extends Request>(
+  request: R,
+  options?: AskOptions,
+): Promise<Answers[R['kind']]> {
   // Threads have the environment of when they are started, which may be now.
   optOut();
-  return (isOfRecorder(request) ? recorders : crew).ask(request, options) as Promise<Answers[R['kind']]>;
+  return (isOfRecorder(request) ? recorders : crew).ask(request, options) as Promise<
+    Answers[R['kind']]
+  >;
 }
 
 function isOfRecorder(request: Request): boolean {
-  return request.kind === 'record' || request.kind === 'releaseRecorded' || (request.kind === 'load' && request.recorded);
+  return (
+    request.kind === 'record' ||
+    request.kind === 'releaseRecorded' ||
+    (request.kind === 'load' && request.recorded)
+  );
 }

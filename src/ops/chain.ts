@@ -12,8 +12,8 @@ interface Step {
 }
 
 /**
- * A chain is written as nodes within nodes, the last step outermost. It is walked from the inside without recursion, so
- * that its length is not limited by the stack.
+ * A chain is written as nodes within nodes, the last step outermost. It is walked from the inside
+ * without recursion, so that its length is not limited by the stack.
  */
 export abstract class Link<T, U> implements Node<U>, Step {
   readonly before: Node<T>;
@@ -38,7 +38,13 @@ export abstract class Link<T, U> implements Node<U>, Step {
     const { first, steps } = (this.path ??= this.pathTo());
     const { mark } = run;
     const value = first.submit(run);
-    return follow(run, run.mark === mark ? value : run.endStep(value, mark), steps, 0, mark) as Submitted<U>;
+    return follow(
+      run,
+      run.mark === mark ? value : run.endStep(value, mark),
+      steps,
+      0,
+      mark,
+    ) as Submitted<U>;
   }
 
   private pathTo(): { first: Node<unknown>; steps: readonly Step[] } {
@@ -57,8 +63,16 @@ export abstract class Link<T, U> implements Node<U>, Step {
   }
 }
 
-/** The steps from number `from` on. What they receive and make begins at `mark` on the run's list. */
-function follow(run: Run, start: Submitted<unknown>, steps: readonly Step[], from: number, mark: number): Submitted<unknown> {
+/**
+ * The steps from number `from` on. What they receive and make begins at `mark` on the run's list.
+ */
+function follow(
+  run: Run,
+  start: Submitted<unknown>,
+  steps: readonly Step[],
+  from: number,
+  mark: number,
+): Submitted<unknown> {
   let value = start;
   let before = run.mark;
   for (let at = from; at < steps.length; at++) {
@@ -77,19 +91,33 @@ function follow(run: Run, start: Submitted<unknown>, steps: readonly Step[], fro
   return value;
 }
 
-function followLater(run: Run, value: Later<unknown>, steps: readonly Step[], from: number, received: readonly DeviceBuffer[]): Later<unknown> {
+function followLater(
+  run: Run,
+  value: Later<unknown>,
+  steps: readonly Step[],
+  from: number,
+  received: readonly DeviceBuffer[],
+): Later<unknown> {
   const queued = value.queued && steps.every((step, index) => index < from || step.quiet);
-  return run.goOn(value, (known) => {
-    run.checkAwaited();
-    return follow(run, known, steps, from, 0);
-  }, { queued, received });
+  return run.goOn(
+    value,
+    (known) => {
+      run.checkAwaited();
+      return follow(run, known, steps, from, 0);
+    },
+    { queued, received },
+  );
 }
 
 export class AndThen<T, U, R = unknown> extends Link<T, U> {
   private readonly callback: (value: T, run: Run) => R;
   private readonly nodeOf: (result: R) => Node<U>;
 
-  constructor(before: Node<T>, callback: (value: T, run: Run) => R, nodeOf: (result: R) => Node<U>) {
+  constructor(
+    before: Node<T>,
+    callback: (value: T, run: Run) => R,
+    nodeOf: (result: R) => Node<U>,
+  ) {
     super(before, 'andThen');
     this.callback = callback;
     this.nodeOf = nodeOf;

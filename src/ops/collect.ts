@@ -30,12 +30,17 @@ export class Collected implements Node<unknown[]> {
   readonly alone: boolean;
   private readonly nodes: readonly Node<unknown>[];
   private readonly name: string;
-  /** What there is to call, where all of them are work of level 3 of one device: the nodes between are looked for in memory one by one. */
+  /**
+   * What there is to call, where all of them are work of level 3 of one device: the nodes between
+   * are looked for in memory one by one.
+   */
   private readonly queues: readonly Enqueued<unknown>['queue'][] | undefined;
 
   constructor(nodes: readonly Node<unknown>[], name: string) {
     this.device = nodes.find((node) => node.device !== undefined)?.device;
-    this.queues = nodes.every((node) => node instanceof Enqueued && node.device === this.device) ? nodes.map((node) => (node as Enqueued<unknown>).queue) : undefined;
+    this.queues = nodes.every((node) => node instanceof Enqueued && node.device === this.device)
+      ? nodes.map((node) => (node as Enqueued<unknown>).queue)
+      : undefined;
     this.alone = nodes.every((node) => node instanceof Ready);
     this.nodes = nodes;
     this.name = name;
@@ -43,7 +48,8 @@ export class Collected implements Node<unknown[]> {
 
   submit(run: Run): Submitted<unknown[]> {
     const { queues, device } = this;
-    if (queues === undefined || (device !== undefined && device.runtime !== run.stream.runtime)) return this.from(run, 0, new Array<unknown>(this.nodes.length), false);
+    if (queues === undefined || (device !== undefined && device.runtime !== run.stream.runtime))
+      return this.from(run, 0, new Array<unknown>(this.nodes.length), false);
     const values = new Array<unknown>(queues.length);
     let later = false;
     let { mark } = run;
@@ -60,7 +66,12 @@ export class Collected implements Node<unknown[]> {
     return later ? allKnown(run, values) : values;
   }
 
-  private from(run: Run, first: number, values: unknown[], laterBefore: boolean): Submitted<unknown[]> {
+  private from(
+    run: Run,
+    first: number,
+    values: unknown[],
+    laterBefore: boolean,
+  ): Submitted<unknown[]> {
     const { nodes } = this;
     let later = laterBefore;
     for (let i = first; i < nodes.length; i++) {
@@ -74,7 +85,12 @@ export class Collected implements Node<unknown[]> {
       if (!value.queued && i < nodes.length - 1) {
         return run.goOn(value, (known) => {
           values[i] = known;
-          return this.from(run, i + 1, values, values.some((each) => each instanceof Later));
+          return this.from(
+            run,
+            i + 1,
+            values,
+            values.some((each) => each instanceof Later),
+          );
         });
       }
     }
@@ -82,7 +98,13 @@ export class Collected implements Node<unknown[]> {
   }
 
   describe(depth: number): string {
-    const shown = depth <= 0 ? '…' : this.nodes.slice(0, 4).map((node) => node.describe(depth - 1)).join(', ') + (this.nodes.length > 4 ? `, … (${this.nodes.length})` : '');
+    const shown =
+      depth <= 0
+        ? '…'
+        : this.nodes
+            .slice(0, 4)
+            .map((node) => node.describe(depth - 1))
+            .join(', ') + (this.nodes.length > 4 ? `, … (${this.nodes.length})` : '');
     return `${this.name}(${shown})`;
   }
 }
@@ -91,10 +113,18 @@ export class Collected implements Node<unknown[]> {
 export function allKnown(run: Run, values: readonly unknown[]): Later<unknown[]> {
   const laters = values.filter((value) => value instanceof Later);
   const queued = laters.every((later) => later.queued);
-  const known = Promise.all(values.map((value): unknown => (value instanceof Later ? value.promise : { value })))
-    .then((all) => all.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value)));
+  const known = Promise.all(
+    values.map((value): unknown => (value instanceof Later ? value.promise : { value })),
+  ).then((all) =>
+    all.map((each, i) => (values[i] instanceof Later ? each : (each as { value: unknown }).value)),
+  );
   // What is there already may hold memory.
-  if (laters.length === values.length && queued && laters.every((later) => later.holding === 'nothing')) return new Later(known, true, 'nothing');
+  if (
+    laters.length === values.length &&
+    queued &&
+    laters.every((later) => later.holding === 'nothing')
+  )
+    return new Later(known, true, 'nothing');
   const owned = run.newList();
   const all = known.then((each) => {
     for (const later of laters) owned.push(...run.adopt(later.owned));
@@ -112,7 +142,12 @@ export class Made<T> implements Node<T> {
   readonly alone: boolean;
 
   /** @param uses tensors whose memory it uses; without them what it uses is not known */
-  constructor(device: Node<T>['device'], name: string, make: (run: Run) => Submitted<T>, uses?: readonly unknown[]) {
+  constructor(
+    device: Node<T>['device'],
+    name: string,
+    make: (run: Run) => Submitted<T>,
+    uses?: readonly unknown[],
+  ) {
     this.device = device;
     this.name = name;
     this.make = make;
@@ -122,7 +157,8 @@ export class Made<T> implements Node<T> {
 
   submit(run: Run): Submitted<T> {
     const { make, device, uses } = this;
-    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
+    if (device !== undefined && device.runtime !== run.stream.runtime)
+      throw elsewhere(this.name, device, run.stream);
     return uses === undefined ? make(run) : inTurn(run, uses, () => make(run));
   }
 
@@ -142,7 +178,11 @@ export class Applied<T> implements Node<T> {
 
   /** @param uses tensors whose memory it uses beside that of its inputs */
   constructor(
-    inputs: Node<readonly unknown[]>, device: Node<T>['device'], name: string, apply: (run: Run, values: readonly unknown[]) => Submitted<T>, uses?: readonly unknown[],
+    inputs: Node<readonly unknown[]>,
+    device: Node<T>['device'],
+    name: string,
+    apply: (run: Run, values: readonly unknown[]) => Submitted<T>,
+    uses?: readonly unknown[],
   ) {
     this.device = device ?? inputs.device;
     this.alone = inputs.alone === true;
@@ -154,11 +194,14 @@ export class Applied<T> implements Node<T> {
 
   submit(run: Run): Submitted<T> {
     const { device } = this;
-    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere(this.name, device, run.stream);
+    if (device !== undefined && device.runtime !== run.stream.runtime)
+      throw elsewhere(this.name, device, run.stream);
     const { mark } = run;
     const values = this.inputs.submit(run);
-    // Nearly always they are there and nobody is ahead: functions are made elsewhere, since those who make some have their variables made anew each time.
-    const given = values instanceof Later ? this.applyLater(run, values) : this.applyTo(run, values);
+    // Nearly always they are there and nobody is ahead: functions are made elsewhere, since those
+    // who make some have their variables made anew each time.
+    const given =
+      values instanceof Later ? this.applyLater(run, values) : this.applyTo(run, values);
     // What operands have made is closed behind what was made of them.
     return run.mark === mark ? given : run.endStep(given, mark);
   }
@@ -184,6 +227,9 @@ export class Applied<T> implements Node<T> {
   }
 }
 
-function together(values: readonly unknown[], uses: readonly unknown[] | undefined): readonly unknown[] {
+function together(
+  values: readonly unknown[],
+  uses: readonly unknown[] | undefined,
+): readonly unknown[] {
   return uses === undefined ? values : [...values, ...uses];
 }

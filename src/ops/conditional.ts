@@ -1,6 +1,6 @@
 /**
- * Operations that run, or do not, as the device has computed. Where the work is recorded each is a conditional node of the
- * graph; elsewhere the host reads what decides and queues what is chosen.
+ * Operations that run, or do not, as the device has computed. Where the work is recorded each is a
+ * conditional node of the graph; elsewhere the host reads what decides and queues what is chosen.
  */
 import { CudaError, DeviceBuffer, graphIf, graphSwitch, graphWhile } from '../core/index.js';
 import type { ConditionName } from '../core/index.js';
@@ -12,7 +12,10 @@ import { Later, NotLoaded, after, whenKnown } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
 
-/** One element of a tensor of whole numbers or bool, as what decides. A tensor of one element is one. */
+/**
+ * One element of a tensor of whole numbers or bool, as what decides. A tensor of one element is
+ * one.
+ */
 export interface DecidingTensor {
   readonly buffer: DeviceBuffer<ConditionName>;
   readonly layout: { readonly offset: number };
@@ -30,25 +33,57 @@ type Choice<T> = (value: T) => Node<unknown>;
 function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
   const tensor = given as Partial<DecidingTensor> | null | undefined;
   const whole = given instanceof DeviceBuffer ? given : tensor?.buffer;
-  if (!(whole instanceof DeviceBuffer) || (!(given instanceof DeviceBuffer) && tensor?.layout === undefined)) {
-    throw invalid(`${what}(condition)`, 'a callback that gives a tensor of one element, or an operation that gives one', given);
+  if (
+    !(whole instanceof DeviceBuffer) ||
+    (!(given instanceof DeviceBuffer) && tensor?.layout === undefined)
+  ) {
+    throw invalid(
+      `${what}(condition)`,
+      'a callback that gives a tensor of one element, or an operation that gives one',
+      given,
+    );
   }
   const size = given instanceof DeviceBuffer ? given.length : tensor!.size;
-  if (size !== 1) throw invalid(`${what}(condition)`, 'a tensor of one element', given, 'Take one with slice(…).');
-  if (whole.dtype.kind === 'float') throw invalid(`${what}(condition)`, 'a tensor of whole numbers or bool', given, 'Compare in a kernel, and write whether it holds.');
+  if (size !== 1)
+    throw invalid(
+      `${what}(condition)`,
+      'a tensor of one element',
+      given,
+      'Take one with slice(…).',
+    );
+  if (whole.dtype.kind === 'float')
+    throw invalid(
+      `${what}(condition)`,
+      'a tensor of whole numbers or bool',
+      given,
+      'Compare in a kernel, and write whether it holds.',
+    );
   const offset = given instanceof DeviceBuffer ? 0 : tensor!.layout!.offset;
   return whole.slice(offset, offset + 1) as DeviceBuffer<ConditionName>;
 }
 
 /** The element's value, read back. */
 function valueOf(run: Run, element: DeviceBuffer<ConditionName>): Submitted<number> {
-  if (run.mode === 'block') return Number((element.readBlocking(run.stream) as ArrayLike<number>)[0]);
-  return new Later(element.read(run.stream).then((values) => Number((values as ArrayLike<number>)[0])), true, 'nothing');
+  if (run.mode === 'block')
+    return Number((element.readBlocking(run.stream) as ArrayLike<number>)[0]);
+  return new Later(
+    element.read(run.stream).then((values) => Number((values as ArrayLike<number>)[0])),
+    true,
+    'nothing',
+  );
 }
 
-/** What a choice or a body has queued. Its value, and the memory that it has made, are given on to no step. */
+/**
+ * What a choice or a body has queued. Its value, and the memory that it has made, are given on to
+ * no step.
+ */
 function dropped(run: Run, queued: Submitted<unknown>, mark: number): Submitted<undefined> {
-  return run.endStep(queued instanceof Later ? run.goOn(queued, () => undefined, { queued: queued.queued }) : undefined, mark);
+  return run.endStep(
+    queued instanceof Later
+      ? run.goOn(queued, () => undefined, { queued: queued.queued })
+      : undefined,
+    mark,
+  );
 }
 
 /** Before the first node is recorded: the kernel that reads elements has to be there. */
@@ -61,11 +96,18 @@ function checkReady(run: Run, what: string): void {
 /** Queues a body, in a graph. */
 function recordBody(run: Run, body: Node<unknown>): void {
   run.apart(() => {
-    if (body.submit(run) instanceof Later) throw new CudaError('ERR_CUDA_CAPTURE', 'a value of the host cannot be recorded in a graph: read it after graph.launch().');
+    if (body.submit(run) instanceof Later)
+      throw new CudaError(
+        'ERR_CUDA_CAPTURE',
+        'a value of the host cannot be recorded in a graph: read it after graph.launch().',
+      );
   });
 }
 
-/** One of the operations that the callbacks make of the value, or none: {@link DeviceOp.when}, {@link DeviceOp.choose}. */
+/**
+ * One of the operations that the callbacks make of the value, or none: {@link DeviceOp.when},
+ * {@link DeviceOp.choose}.
+ */
 abstract class Chosen<T> extends Link<T, T> {
   protected readonly what: string;
   protected readonly choices: readonly Choice<T>[];
@@ -79,7 +121,11 @@ abstract class Chosen<T> extends Link<T, T> {
   }
 
   protected abstract choiceOf(value: number): Choice<T> | undefined;
-  protected abstract record(run: Run, element: DeviceBuffer<ConditionName>, bodies: readonly (() => void)[]): void;
+  protected abstract record(
+    run: Run,
+    element: DeviceBuffer<ConditionName>,
+    bodies: readonly (() => void)[],
+  ): void;
 
   next(value: T, run: Run): Submitted<T> {
     const { choices, decide } = this;
@@ -87,11 +133,20 @@ abstract class Chosen<T> extends Link<T, T> {
     const { mark } = run;
     return whenKnown(run, decide(value).submit(run), (given) => {
       if (run.recording) {
-        this.record(run, elementOf(this.what, given), choices.map((choice) => (): void => { recordBody(run, choice(value)); }));
+        this.record(
+          run,
+          elementOf(this.what, given),
+          choices.map((choice) => (): void => {
+            recordBody(run, choice(value));
+          }),
+        );
         return value;
       }
       // A tensor that was made to decide is closed behind the copy of its element.
-      const element = run.endStep(valueOf(run, elementOf(this.what, given)), Math.min(mark, run.mark));
+      const element = run.endStep(
+        valueOf(run, elementOf(this.what, given)),
+        Math.min(mark, run.mark),
+      );
       return whenKnown(run, element, (decided) => {
         const choice = this.choiceOf(decided);
         if (choice === undefined) return value;
@@ -107,7 +162,11 @@ export class When<T> extends Chosen<T> {
     return this.choices[value !== 0 ? 0 : 1];
   }
 
-  protected record(run: Run, element: DeviceBuffer<ConditionName>, [then, otherwise]: readonly (() => void)[]): void {
+  protected record(
+    run: Run,
+    element: DeviceBuffer<ConditionName>,
+    [then, otherwise]: readonly (() => void)[],
+  ): void {
     graphIf(run.stream, element, then!, otherwise);
   }
 }
@@ -117,7 +176,11 @@ export class Choose<T> extends Chosen<T> {
     return this.choices[value];
   }
 
-  protected record(run: Run, element: DeviceBuffer<ConditionName>, bodies: readonly (() => void)[]): void {
+  protected record(
+    run: Run,
+    element: DeviceBuffer<ConditionName>,
+    bodies: readonly (() => void)[],
+  ): void {
     graphSwitch(run.stream, element, bodies);
   }
 }
@@ -137,7 +200,8 @@ export class RepeatWhile<T> extends Link<T, T> {
     if (run.recording) return this.record(run, value);
     for (;;) {
       const goesOn = this.turn(run, value);
-      if (goesOn instanceof Later) return run.goOn(new Later(this.rest(run, goesOn, value), false), () => value);
+      if (goesOn instanceof Later)
+        return run.goOn(new Later(this.rest(run, goesOn, value), false), () => value);
       if (!goesOn) return value;
     }
   }
@@ -147,7 +211,10 @@ export class RepeatWhile<T> extends Link<T, T> {
     const { decide, body } = this;
     const { mark } = run;
     return whenKnown(run, decide(value).submit(run), (given) => {
-      const element = run.endStep(valueOf(run, elementOf('repeatWhile', given)), Math.min(mark, run.mark));
+      const element = run.endStep(
+        valueOf(run, elementOf('repeatWhile', given)),
+        Math.min(mark, run.mark),
+      );
       return whenKnown(run, element, (decided): Submitted<boolean> => {
         if (decided === 0) return false;
         const { mark: begun } = run;
@@ -169,14 +236,20 @@ export class RepeatWhile<T> extends Link<T, T> {
   private record(run: Run, value: T): T {
     const { decide, body } = this;
     checkReady(run, 'repeatWhile');
-    const evaluate = (): DeviceBuffer<ConditionName> => elementOf('repeatWhile', decide(value).submit(run));
+    const evaluate = (): DeviceBuffer<ConditionName> =>
+      elementOf('repeatWhile', decide(value).submit(run));
     const element = evaluate();
     graphWhile(run.stream, element, () => {
       recordBody(run, body(value));
       run.apart(() => {
         const again = evaluate();
         // Memory that a graph allocates lies at another place for each time that it is asked for.
-        if (again.memory !== element.memory || again.byteOffset !== element.byteOffset || again.dtype.bytes !== element.dtype.bytes) element.copyFrom(run.stream, again);
+        if (
+          again.memory !== element.memory ||
+          again.byteOffset !== element.byteOffset ||
+          again.dtype.bytes !== element.dtype.bytes
+        )
+          element.copyFrom(run.stream, again);
       });
     });
     return value;

@@ -1,11 +1,11 @@
 /**
- * DeviceOp: device work as a value. Making one queues nothing; it runs when it is awaited, and again whenever it is
- * awaited again.
+ * DeviceOp: device work as a value. Making one queues nothing; it runs when it is awaited, and
+ * again whenever it is awaited again.
  *
- * What is chained, zipped or collected runs on one stream in the order in which it is written, with no event and no look
- * at the host in between; callbacks are called while it is queued, with values that stand for memory the device has yet to
- * write. Only what has to be known on the host ends such a segment: what `read()` gives, and what `orElse` and `ensure`
- * look at.
+ * What is chained, zipped or collected runs on one stream in the order in which it is written, with
+ * no event and no look at the host in between; callbacks are called while it is queued, with values
+ * that stand for memory the device has yet to write. Only what has to be known on the host ends
+ * such a segment: what `read()` gives, and what `orElse` and `ensure` look at.
  */
 import { inspect } from 'node:util';
 
@@ -29,7 +29,13 @@ import { Run, checkNotNested } from './run.js';
 import type { OpContext } from './run.js';
 import { Running } from './running.js';
 import { Scheduled } from './scheduled.js';
-import { checkPolicy, getDefaultDevice, policyOf, setDefaultDevice, SingleStream } from './scheduling.js';
+import {
+  checkPolicy,
+  getDefaultDevice,
+  policyOf,
+  setDefaultDevice,
+  SingleStream,
+} from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
 import { Part, Shared } from './run-once.js';
 
@@ -43,10 +49,21 @@ export type Given<T> = T extends DeviceOp<infer V> ? V : T;
 export type OrOp<T> = T | DeviceOp<T>;
 
 /** What a callback must not return: it would be waited for by nobody, or run by accident. */
-type Plain<U> = U extends PromiseLike<unknown> ? 'return a DeviceOp from andThen(), not from here; a Promise is awaited before the operation is made' : U;
+type Plain<U> =
+  U extends PromiseLike<unknown>
+    ? 'return a DeviceOp from andThen(), not from here; a Promise is awaited before the operation is made'
+    : U;
 
-/** The same where an operation may be returned as well. A string that says so would keep literals from being widened. */
-type PlainOrOp<U> = U extends DeviceOp<unknown> ? U : U extends PromiseLike<unknown> ? { error: 'return a value or a DeviceOp: nobody waits for a Promise' } : U;
+/**
+ * The same where an operation may be returned as well. A string that says so would keep literals
+ * from being widened.
+ */
+type PlainOrOp<U> =
+  U extends DeviceOp<unknown>
+    ? U
+    : U extends PromiseLike<unknown>
+      ? { error: 'return a value or a DeviceOp: nobody waits for a Promise' }
+      : U;
 
 export class DeviceOp<T> implements PromiseLike<T> {
   /** @internal */
@@ -66,7 +83,10 @@ export class DeviceOp<T> implements PromiseLike<T> {
     watchUnused(this);
   }
 
-  /** The device that it will run on unless told otherwise; undefined where it belongs to none, such as `value(1)`. */
+  /**
+   * The device that it will run on unless told otherwise; undefined where it belongs to none, such
+   * as `value(1)`.
+   */
   get device(): Device | undefined {
     return this.node.device;
   }
@@ -74,13 +94,14 @@ export class DeviceOp<T> implements PromiseLike<T> {
   // Composition
 
   /**
-   * Then the operation that the callback makes of the value, behind it on the same stream. The callback is called while the
-   * whole is being queued: the value's memory is written by then as far as the device is concerned, not as far as the host
-   * is. It is called again by every run.
+   * Then the operation that the callback makes of the value, behind it on the same stream. The
+   * callback is called while the whole is being queued: the value's memory is written by then as
+   * far as the device is concerned, not as far as the host is. It is called again by every run.
    *
-   * The value is valid in the callback and in the operation that it returns. Memory that the run has allocated and that the
-   * operation does not give on is closed in stream order once the operation has been queued; where it has to wait, after that.
-   * A value gives on the tensors, buffers and partitions that it holds itself, or in arrays, plain objects, Maps and Sets.
+   * The value is valid in the callback and in the operation that it returns. Memory that the run
+   * has allocated and that the operation does not give on is closed in stream order once the
+   * operation has been queued; where it has to wait, after that. A value gives on the tensors,
+   * buffers and partitions that it holds itself, or in arrays, plain objects, Maps and Sets.
    *
    * @example
    * ```ts
@@ -93,126 +114,215 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return new DeviceOp(new AndThen(this.part, callback, nodeOfResult));
   }
 
-  /** Another value made of this one on the host, while the work is being queued: it must not need what the device will write. */
+  /**
+   * Another value made of this one on the host, while the work is being queued: it must not need
+   * what the device will write.
+   */
   map<U>(callback: (value: T) => Plain<U>): DeviceOp<U> {
     checkCallback('map', callback);
-    return new DeviceOp(new Mapped<T, U>(this.part, (value) => plain('map', callback(value)) as U, 'map'));
+    return new DeviceOp(
+      new Mapped<T, U>(this.part, (value) => plain('map', callback(value)) as U, 'map'),
+    );
   }
 
   /** Looks at the value while the work is being queued, and passes it on. */
   tap<U>(callback: (value: T) => Plain<U>): DeviceOp<T> {
     checkCallback('tap', callback);
-    return new DeviceOp(new Mapped<T, T>(this.part, (value) => {
-      plain('tap', callback(value));
-      return value;
-    }, 'tap'));
+    return new DeviceOp(
+      new Mapped<T, T>(
+        this.part,
+        (value) => {
+          plain('tap', callback(value));
+          return value;
+        },
+        'tap',
+      ),
+    );
   }
 
-  /** As {@link andThen}; the callback is given the stream as well, and may queue work of level 3 on it. */
+  /**
+   * As {@link andThen}; the callback is given the stream as well, and may queue work of level 3 on
+   * it.
+   */
   withContext<U>(callback: (context: OpContext, value: T) => DeviceOp<U>): DeviceOp<U> {
     checkCallback('withContext', callback);
-    return new DeviceOp(new AndThen<T, U, DeviceOp<U>>(this.part, (value, run) => callback(run, value), nodeOfContext));
+    return new DeviceOp(
+      new AndThen<T, U, DeviceOp<U>>(
+        this.part,
+        (value, run) => callback(run, value),
+        nodeOfContext,
+      ),
+    );
   }
 
   /** The first of the values of an operation that gives several. */
   first<A>(this: DeviceOp<readonly [A, ...unknown[]]>): DeviceOp<A> {
-    return new DeviceOp(new Mapped<readonly [A, ...unknown[]], A>(this.part, (values) => valueAt(values, 0, 'first') as A, 'first'));
+    return new DeviceOp(
+      new Mapped<readonly [A, ...unknown[]], A>(
+        this.part,
+        (values) => valueAt(values, 0, 'first') as A,
+        'first',
+      ),
+    );
   }
 
   /** The last of the values of an operation that gives several. */
   last<A>(this: DeviceOp<readonly [...unknown[], A]>): DeviceOp<A> {
-    return new DeviceOp(new Mapped<readonly [...unknown[], A], A>(this.part, (values) => valueAt(values, -1, 'last') as A, 'last'));
+    return new DeviceOp(
+      new Mapped<readonly [...unknown[], A], A>(
+        this.part,
+        (values) => valueAt(values, -1, 'last') as A,
+        'last',
+      ),
+    );
   }
 
   /**
-   * One operation for each of so many values, in order. What gives them runs once, whichever of the operations runs first:
-   * they share it as by {@link shared}. Each part is given once: its memory belongs to the first run that takes it.
+   * One operation for each of so many values, in order. What gives them runs once, whichever of the
+   * operations runs first: they share it as by {@link shared}. Each part is given once: its memory
+   * belongs to the first run that takes it.
    */
-  unzip<A extends readonly unknown[]>(this: DeviceOp<A>, ...count: number extends A['length'] ? [count: number] : [count?: A['length']]): { -readonly [K in keyof A]: DeviceOp<A[K]> } {
+  unzip<A extends readonly unknown[]>(
+    this: DeviceOp<A>,
+    ...count: number extends A['length'] ? [count: number] : [count?: A['length']]
+  ): { -readonly [K in keyof A]: DeviceOp<A[K]> } {
     const shared = new Shared(this.part);
     const [given] = count;
-    if (given !== undefined && (!Number.isInteger(given) || given < 0)) throw invalid('count', 'a whole number of values', given);
+    if (given !== undefined && (!Number.isInteger(given) || given < 0))
+      throw invalid('count', 'a whole number of values', given);
     const taken = new Set<number>();
     const part = (index: number): DeviceOp<unknown> => new DeviceOp(new Part(shared, index, taken));
-    if (given !== undefined) return Array.from({ length: given }, (_, index) => part(index)) as never;
+    if (given !== undefined)
+      return Array.from({ length: given }, (_, index) => part(index)) as never;
     // How many there are is known to the type checker only: as many as are taken.
     return parts(part) as never;
   }
 
   /**
-   * An operation that runs once: the first run, of whichever operation it is part of, is that one run, and every other
-   * gets the same value, or fails with the same error. Other streams wait for it on the device.
+   * An operation that runs once: the first run, of whichever operation it is part of, is that one
+   * run, and every other gets the same value, or fails with the same error. Other streams wait for
+   * it on the device.
    *
-   * Its memory is outside of every run, which does not close it: {@link SharedOp.close} does, or the garbage collector, without
-   * a warning, once neither the operation nor its tensors can be reached.
+   * Its memory is outside of every run, which does not close it: {@link SharedOp.close} does, or
+   * the garbage collector, without a warning, once neither the operation nor its tensors can be
+   * reached.
    */
   shared(): SharedOp<T> {
-    return this instanceof SharedOp ? this as SharedOp<T> : new SharedOp(new Shared(this.part));
+    return this instanceof SharedOp ? (this as SharedOp<T>) : new SharedOp(new Shared(this.part));
   }
 
   /**
-   * Where this fails, what the callback makes of the error takes its place: an operation, or a value. To know whether it
-   * fails the host waits for the device at this point; then the rest goes on, on the same stream. This is an operation to
-   * itself: what stands before it in the same run, or beside it in `parallel`, does not fail with it, and it is carried
-   * out whether that fails or not. The callback is not called where what stands before it has failed.
+   * Where this fails, what the callback makes of the error takes its place: an operation, or a
+   * value. To know whether it fails the host waits for the device at this point; then the rest goes
+   * on, on the same stream. This is an operation to itself: what stands before it in the same run,
+   * or beside it in `parallel`, does not fail with it, and it is carried out whether that fails or
+   * not. The callback is not called where what stands before it has failed.
    */
   orElse<U>(callback: (error: unknown) => PlainOrOp<U>): DeviceOp<T | Given<U>> {
     checkCallback('orElse', callback);
-    return new DeviceOp(new Recovered<T, Given<U>>(this.part, callback, (result) => nodeOfPlain('orElse(callback)', result)));
+    return new DeviceOp(
+      new Recovered<T, Given<U>>(this.part, callback, (result) =>
+        nodeOfPlain('orElse(callback)', result),
+      ),
+    );
   }
 
   /**
-   * When this is over, whether it failed or not, runs what the callback makes, on the same stream; then gives the value or
-   * fails as it did. As in {@link orElse} the host waits for the device at this point. An error of the callback's own
-   * operation takes the place of the first one, which becomes its cause.
+   * When this is over, whether it failed or not, runs what the callback makes, on the same stream;
+   * then gives the value or fails as it did. As in {@link orElse} the host waits for the device at
+   * this point. An error of the callback's own operation takes the place of the first one, which
+   * becomes its cause.
    */
   ensure(callback: () => DeviceOp<unknown> | undefined | void): DeviceOp<T> {
     checkCallback('ensure', callback);
-    return new DeviceOp(new Ensured<T>(this.part, callback, (result) => nodeOfPlain('ensure(callback)', result)));
+    return new DeviceOp(
+      new Ensured<T>(this.part, callback, (result) => nodeOfPlain('ensure(callback)', result)),
+    );
   }
 
   /**
-   * Where the element that `condition` gives is not zero, runs what `then` makes of the value, else what `otherwise` makes;
-   * gives the value itself on. In a graph this is a conditional node, decided on the device at each launch
-   * (cuGraphAddNode); elsewhere the host reads the element, and waits for the device at this point.
+   * Where the element that `condition` gives is not zero, runs what `then` makes of the value, else
+   * what `otherwise` makes; gives the value itself on. In a graph this is a conditional node,
+   * decided on the device at each launch (cuGraphAddNode); elsewhere the host reads the element,
+   * and waits for the device at this point.
    *
-   * What the callbacks' operations make is closed behind them: they work on the memory of the value. Each callback is called where
-   * its operation is queued, in a graph while it is recorded.
+   * What the callbacks' operations make is closed behind them: they work on the memory of the
+   * value. Each callback is called where its operation is queued, in a graph while it is recorded.
    *
-   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that gives one
-   * @throws when run: CudaArgumentError for another condition; when captured: CudaError with code ERR_CUDA_UNSUPPORTED, and a
-   * message that names the version, where the driver has no conditional nodes (before CUDA 12.4)
+   * @param condition gives a tensor of one element, of whole numbers or bool, or an operation that
+   *   gives one
+   * @throws when run: CudaArgumentError for another condition; when captured: CudaError with code
+   *   ERR_CUDA_UNSUPPORTED, and a message that names the version, where the driver has no
+   *   conditional nodes (before CUDA 12.4)
    */
-  when(condition: (value: T) => OrOp<Decider>, then: (value: T) => DeviceOp<unknown>, otherwise?: (value: T) => DeviceOp<unknown>): DeviceOp<T> {
+  when(
+    condition: (value: T) => OrOp<Decider>,
+    then: (value: T) => DeviceOp<unknown>,
+    otherwise?: (value: T) => DeviceOp<unknown>,
+  ): DeviceOp<T> {
     checkCallback('when', condition, 'condition');
     checkCallback('when', then, 'then');
     if (otherwise !== undefined) checkCallback('when', otherwise, 'otherwise');
-    const choices = (otherwise === undefined ? [then] : [then, otherwise]).map((choice) => (value: T) => nodeOfResult(choice(value), 'when'));
-    return new DeviceOp(new When<T>(this.part, 'when', (value) => nodeOfPlain('when(condition)', condition(value)), choices));
+    const choices = (otherwise === undefined ? [then] : [then, otherwise]).map(
+      (choice) => (value: T) => nodeOfResult(choice(value), 'when'),
+    );
+    return new DeviceOp(
+      new When<T>(
+        this.part,
+        'when',
+        (value) => nodeOfPlain('when(condition)', condition(value)),
+        choices,
+      ),
+    );
   }
 
   /**
-   * Runs what `body` makes of the value again and again while the element that `condition` gives is not zero; gives the
-   * value itself on. As {@link when}: a while node in a graph, where the host has no part in it; elsewhere the host reads
-   * the element before each turn.
+   * Runs what `body` makes of the value again and again while the element that `condition` gives is
+   * not zero; gives the value itself on. As {@link when}: a while node in a graph, where the host
+   * has no part in it; elsewhere the host reads the element before each turn.
    */
-  repeatWhile(condition: (value: T) => OrOp<Decider>, body: (value: T) => DeviceOp<unknown>): DeviceOp<T> {
+  repeatWhile(
+    condition: (value: T) => OrOp<Decider>,
+    body: (value: T) => DeviceOp<unknown>,
+  ): DeviceOp<T> {
     checkCallback('repeatWhile', condition, 'condition');
     checkCallback('repeatWhile', body, 'body');
-    return new DeviceOp(new RepeatWhile<T>(this.part, (value) => nodeOfPlain('repeatWhile(condition)', condition(value)), (value) => nodeOfResult(body(value), 'repeatWhile')));
+    return new DeviceOp(
+      new RepeatWhile<T>(
+        this.part,
+        (value) => nodeOfPlain('repeatWhile(condition)', condition(value)),
+        (value) => nodeOfResult(body(value), 'repeatWhile'),
+      ),
+    );
   }
 
   /**
-   * Runs what one of the `choices` makes of the value: the one whose number the element that `index` gives is; none where
-   * there is no such. Gives the value itself on. As {@link when}: a switch node in a graph.
+   * Runs what one of the `choices` makes of the value: the one whose number the element that
+   * `index` gives is; none where there is no such. Gives the value itself on. As {@link when}: a
+   * switch node in a graph.
    *
    * @param choices at most 128
    */
-  choose(index: (value: T) => OrOp<Decider>, choices: readonly ((value: T) => DeviceOp<unknown>)[]): DeviceOp<T> {
+  choose(
+    index: (value: T) => OrOp<Decider>,
+    choices: readonly ((value: T) => DeviceOp<unknown>)[],
+  ): DeviceOp<T> {
     checkCallback('choose', index, 'index');
-    if (!(Array.isArray as (value: unknown) => boolean)(choices) || choices.length < 1 || choices.length > MOST_CHOICES) throw invalid('choices', `a list of 1 to ${MOST_CHOICES} functions`, choices);
+    if (
+      !(Array.isArray as (value: unknown) => boolean)(choices) ||
+      choices.length < 1 ||
+      choices.length > MOST_CHOICES
+    )
+      throw invalid('choices', `a list of 1 to ${MOST_CHOICES} functions`, choices);
     for (const choice of choices) checkCallback('choose', choice, 'choices');
-    return new DeviceOp(new Choose<T>(this.part, 'choose', (value) => nodeOfPlain('choose(index)', index(value)), choices.map((choice) => (value: T) => nodeOfResult(choice(value), 'choose'))));
+    return new DeviceOp(
+      new Choose<T>(
+        this.part,
+        'choose',
+        (value) => nodeOfPlain('choose(index)', index(value)),
+        choices.map((choice) => (value: T) => nodeOfResult(choice(value), 'choose')),
+      ),
+    );
   }
 
   /** Names it, for errors and traces. */
@@ -224,14 +334,15 @@ export class DeviceOp<T> implements PromiseLike<T> {
   // Running
 
   /**
-   * Runs it: queues all of it now, on the stream that the device's policy gives, and resolves when the device is done.
-   * This is what `await` calls.
+   * Runs it: queues all of it now, on the stream that the device's policy gives, and resolves when
+   * the device is done. This is what `await` calls.
    */
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    // A Running would be one object more for the garbage collector: nobody else will ask for the end.
+    // A Running would be one object more for the garbage collector: nobody else will ask for the
+    // end.
     let run: Run;
     let value: Submitted<T>;
     try {
@@ -258,8 +369,9 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /**
    * Runs it, as awaiting does, with options.
    *
-   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts later the wait ends, what
-   * has been queued goes on, later steps are not begun, and what was made is closed behind it
+   * @throws the signal's reason: where it has aborted already nothing is queued; where it aborts
+   *   later the wait ends, what has been queued goes on, later steps are not begun, and what was
+   *   made is closed behind it
    */
   run(options: WaitOptions = {}): Promise<T> {
     checkOptions('options', options, ['signal']);
@@ -285,18 +397,23 @@ export class DeviceOp<T> implements PromiseLike<T> {
     const chosen = this.policyFor(policy);
     const stream = nextOf(chosen);
     const pool = poolOf(stream.device);
-    return new Scheduled<T>(stream, () => this.begin(new SingleStream(stream), 'queue', chosen, { pool }));
+    return new Scheduled<T>(stream, () =>
+      this.begin(new SingleStream(stream), 'queue', chosen, { pool }),
+    );
   }
 
-  /** Queues it on the stream now; what it returns is awaited for the end, and has the value before that. */
+  /**
+   * Queues it on the stream now; what it returns is awaited for the end, and has the value before
+   * that.
+   */
   runOn(stream: Stream): Running<T> {
     checkStream(stream);
     return this.beginOn(stream, 'queue');
   }
 
   /**
-   * Runs it and blocks this thread until the device is done: nothing else happens in the program meanwhile. For scripts and
-   * tests; a server awaits.
+   * Runs it and blocks this thread until the device is done: nothing else happens in the program
+   * meanwhile. For scripts and tests; a server awaits.
    */
   sync(): T {
     return this.begin(undefined, 'block').result();
@@ -309,20 +426,24 @@ export class DeviceOp<T> implements PromiseLike<T> {
   }
 
   /**
-   * Records it as a graph, which can be launched again and again with one driver call. The operation must need no value of
-   * the host on its way. Its memory is allocated now, and is the graph's. cuStreamBeginCapture, cuStreamEndCapture,
-   * cuGraphInstantiate
+   * Records it as a graph, which can be launched again and again with one driver call. The
+   * operation must need no value of the host on its way. Its memory is allocated now, and is the
+   * graph's. cuStreamBeginCapture, cuStreamEndCapture, cuGraphInstantiate
    *
    * @param stream to record on. Default: the next of the device's policy
-   * @param options `{ allocate: 'nodes' }`: each launch allocates what the operation allocates, instead of the graph owning it
-   * Rejects with code ERR_CUDA_CAPTURE, and a message that names the call, where something cannot be recorded
+   * @param options `{ allocate: 'nodes' }`: each launch allocates what the operation allocates,
+   *   instead of the graph owning it Rejects with code ERR_CUDA_CAPTURE, and a message that names
+   *   the call, where something cannot be recorded
    */
   async capture(stream?: Stream, options?: OpCaptureOptions): Promise<OpGraph<T>> {
     if (stream !== undefined) checkStream(stream);
     return OpGraph.capture(this.part, stream ?? nextOf(this.policyFor(undefined)), options);
   }
 
-  /** The same operation on a stream of its own choice, wherever it is used. What is around it waits for it on the device, and it for that. */
+  /**
+   * The same operation on a stream of its own choice, wherever it is used. What is around it waits
+   * for it on the device, and it for that.
+   */
   on(stream: Stream): DeviceOp<T> {
     checkStream(stream);
     return new DeviceOp(new OnStream(this.part, stream));
@@ -344,21 +465,43 @@ export class DeviceOp<T> implements PromiseLike<T> {
     if (policy !== undefined) return policy;
     const device = this.node.device ?? getDefaultDevice();
     if (device === undefined) {
-      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'the operation belongs to no device: run it on a stream with runOn(stream), or call setDefaultDevice(device).');
+      throw new CudaError(
+        'ERR_CUDA_INVALID_ARGUMENT',
+        'the operation belongs to no device: run it on a stream with runOn(stream), or call ' +
+          'setDefaultDevice(device).',
+      );
     }
     return policyOf(device);
   }
 
   /** `forks`: where branches that run in parallel take their streams from. */
-  private newRun(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Run {
+  private newRun(
+    policy: SchedulingPolicy | undefined,
+    mode: 'queue' | 'block',
+    forks?: SchedulingPolicy,
+    frozen?: { pool: MemoryPool | undefined },
+  ): Run {
     const chosen = this.policyFor(policy);
     const stream = nextOf(chosen);
-    return this.newRunOn(stream, mode, forks ?? chosen, frozen === undefined ? poolOf(stream.device) : frozen.pool);
+    return this.newRunOn(
+      stream,
+      mode,
+      forks ?? chosen,
+      frozen === undefined ? poolOf(stream.device) : frozen.pool,
+    );
   }
 
-  private newRunOn(stream: Stream, mode: 'queue' | 'block', forks: SchedulingPolicy | undefined, pool: MemoryPool | undefined): Run {
+  private newRunOn(
+    stream: Stream,
+    mode: 'queue' | 'block',
+    forks: SchedulingPolicy | undefined,
+    pool: MemoryPool | undefined,
+  ): Run {
     if (getDefaultDevice() === undefined) setDefaultDevice(stream.device);
-    if (stream.device.closing) throw new CudaDisposedError(`${stream.device.name}: used after it was closed. Open it again with Device.open().`);
+    if (stream.device.closing)
+      throw new CudaDisposedError(
+        `${stream.device.name}: used after it was closed. Open it again with Device.open().`,
+      );
     this.runs++;
     used(this.node);
     const run = new Run(stream.device, stream, forks, mode, pool);
@@ -366,7 +509,12 @@ export class DeviceOp<T> implements PromiseLike<T> {
     return run;
   }
 
-  private begin(policy: SchedulingPolicy | undefined, mode: 'queue' | 'block', forks?: SchedulingPolicy, frozen?: { pool: MemoryPool | undefined }): Running<T> {
+  private begin(
+    policy: SchedulingPolicy | undefined,
+    mode: 'queue' | 'block',
+    forks?: SchedulingPolicy,
+    frozen?: { pool: MemoryPool | undefined },
+  ): Running<T> {
     return this.submitted(this.newRun(policy, mode, forks, frozen));
   }
 
@@ -388,14 +536,21 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /** Kind, what it is made of, device, and how often it ran by itself. */
   [inspect.custom](): string {
     const device = this.node.device;
-    const ran = this.runs === 0 ? 'not run yet' : `run ${this.runs === 1 ? 'once' : `${this.runs} times`}`;
-    return `${this.toString()}${device === undefined ? '' : ` on ${device.kind}:${device.ordinal}`}, ${ran}`;
+    const ran =
+      this.runs === 0 ? 'not run yet' : `run ${this.runs === 1 ? 'once' : `${this.runs} times`}`;
+    return (
+      `${this.toString()}${device === undefined ? '' : ` on ${device.kind}:${device.ordinal}`}, ` +
+      `${ran}`
+    );
   }
 }
 
 /** An operation that runs once. Made by {@link DeviceOp.shared}. */
 export class SharedOp<T> extends DeviceOp<T> implements Disposable {
-  /** Closes the memory that its run has made, behind what uses it. Later runs of the operation are refused. */
+  /**
+   * Closes the memory that its run has made, behind what uses it. Later runs of the operation are
+   * refused.
+   */
   close(): void {
     used(this.node);
     (this.node as Shared<T>).close();
@@ -417,7 +572,7 @@ function nextOf(policy: SchedulingPolicy): Stream {
 export function nodeOf<T>(value: OrOp<T>): Node<T> {
   if (!(value instanceof DeviceOp)) return new Ready(value);
   used(value.node);
-  return (value).node;
+  return value.node;
 }
 
 /** The node of what a callback of a method returned. */
@@ -427,7 +582,8 @@ export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U
     return result.node;
   }
   const fix = isThenable(result)
-    ? 'The callback is called while the work is being queued, and nothing is waited for: make it a synchronous function that returns a DeviceOp.'
+    ? 'The callback is called while the work is being queued, and nothing is waited for: make ' +
+      'it a synchronous function that returns a DeviceOp.'
     : 'To return a value use map(…), or wrap it in value(…).';
   if (isThenable(result)) (result as PromiseLike<unknown>).then(undefined, ignore);
   throw invalid(`${method}(callback)`, 'a callback that returns a DeviceOp', result, fix);
@@ -436,10 +592,21 @@ export function nodeOfResult<U>(result: DeviceOp<U>, method = 'andThen'): Node<U
 const nodeOfContext = <U>(result: DeviceOp<U>): Node<U> => nodeOfResult(result, 'withContext');
 
 /** The node of what a callback returned that may give a value or an operation. */
-const nodeOfPlain = (argument: string, result: unknown): Node<unknown> => nodeOf(result instanceof DeviceOp ? result as DeviceOp<unknown> : synchronous(argument, 'a value or a DeviceOp', result));
+const nodeOfPlain = (argument: string, result: unknown): Node<unknown> =>
+  nodeOf(
+    result instanceof DeviceOp
+      ? (result as DeviceOp<unknown>)
+      : synchronous(argument, 'a value or a DeviceOp', result),
+  );
 
 function plain<U>(method: string, result: U): U {
-  if (result instanceof DeviceOp) throw invalid(`${method}(callback)`, 'a callback that returns a value', result, 'To go on with an operation use andThen(…).');
+  if (result instanceof DeviceOp)
+    throw invalid(
+      `${method}(callback)`,
+      'a callback that returns a value',
+      result,
+      'To go on with an operation use andThen(…).',
+    );
   return synchronous(`${method}(callback)`, 'a value', result);
 }
 
@@ -447,13 +614,26 @@ function plain<U>(method: string, result: U): U {
 function synchronous<U>(argument: string, what: string, result: U): U {
   if (!isThenable(result)) return result;
   (result as PromiseLike<unknown>).then(undefined, ignore);
-  throw invalid(argument, `a callback that returns ${what}`, result, 'Callbacks are synchronous: the work is being queued, and nothing is waited for.');
+  throw invalid(
+    argument,
+    `a callback that returns ${what}`,
+    result,
+    'Callbacks are synchronous: the work is being queued, and nothing is waited for.',
+  );
 }
 
-/** What a method takes out of a list; types know that it is one where they know what the operation gives. */
+/**
+ * What a method takes out of a list; types know that it is one where they know what the operation
+ * gives.
+ */
 function valueAt(values: unknown, at: number, method: string): unknown {
   if (Array.isArray(values) && values.length > 0) return values.at(at);
-  throw new CudaArgumentError('values', `${method}: there is no value; the operation gives ${Array.isArray(values) ? 'an empty list' : 'none, being no list'}. Call it on one that gives a list: zip(a, b).${method}().`);
+  throw new CudaArgumentError(
+    'values',
+    `${method}: there is no value; the operation gives ` +
+      `${Array.isArray(values) ? 'an empty list' : 'none, being no list'}. Call it on one that ` +
+      `gives a list: zip(a, b).${method}().`,
+  );
 }
 
 function isThenable(value: unknown): boolean {
@@ -475,8 +655,13 @@ function parts(part: (index: number) => DeviceOp<unknown>): DeviceOp<unknown>[] 
   const at = (index: number): DeviceOp<unknown> => (made[index] ??= part(index));
   return new Proxy(made, {
     get(target, key, receiver): unknown {
-      if (key === Symbol.iterator) return function* every(): Generator<DeviceOp<unknown>> { for (let index = 0; ; index++) yield at(index); };
-      return typeof key === 'string' && /^\d+$/.test(key) ? at(Number(key)) : Reflect.get(target, key, receiver);
+      if (key === Symbol.iterator)
+        return function* every(): Generator<DeviceOp<unknown>> {
+          for (let index = 0; ; index++) yield at(index);
+        };
+      return typeof key === 'string' && /^\d+$/.test(key)
+        ? at(Number(key))
+        : Reflect.get(target, key, receiver);
     },
   });
 }

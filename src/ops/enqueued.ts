@@ -17,7 +17,8 @@ export class Enqueued<T> implements Node<T> {
 
   submit(run: Run): Submitted<T> {
     const { queue, device } = this;
-    if (device !== undefined && device.runtime !== run.stream.runtime) throw elsewhere('enqueue', device, run.stream);
+    if (device !== undefined && device.runtime !== run.stream.runtime)
+      throw elsewhere('enqueue', device, run.stream);
     return arrival(run, queue(run));
   }
 

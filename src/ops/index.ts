@@ -14,6 +14,16 @@ export type { GraphScope, OpCaptureOptions } from './op-graph.js';
 export { poolOf, setPool } from './pools.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';
-export { LeastLoaded, NextIdle, RoundRobin, SingleStream, byPriority, getDefaultDevice, policyOf, setDefaultDevice, setPolicy } from './scheduling.js';
+export {
+  LeastLoaded,
+  NextIdle,
+  RoundRobin,
+  SingleStream,
+  byPriority,
+  getDefaultDevice,
+  policyOf,
+  setDefaultDevice,
+  setPolicy,
+} from './scheduling.js';
 export type { AnyDevice, PriorityName, SchedulingPolicy } from './scheduling.js';
 export { setDevelopmentMode } from './development.js';

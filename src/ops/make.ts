@@ -13,8 +13,9 @@ import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 
 /**
- * Takes the memory that `given` holds out of the run that made it: it is the caller's, who closes it. For what a callback puts
- * where no run finds it: a class instance, a cache. Memory that is the caller's already stays so. Returns `given`.
+ * Takes the memory that `given` holds out of the run that made it: it is the caller's, who closes
+ * it. For what a callback puts where no run finds it: a class instance, a cache. Memory that is the
+ * caller's already stays so. Returns `given`.
  *
  * @example
  * ```ts
@@ -24,13 +25,21 @@ import type { AnyDevice } from './scheduling.js';
  *   return mul(weights, 2);
  * });
  * ```
- * @throws CudaArgumentError for a class instance: its tensors are passed themselves; CudaDisposedError for what is closed; CudaError with code ERR_CUDA_CAPTURE while an
- * operation is recorded, whose memory is the graph's
+ * @throws CudaArgumentError for a class instance: its tensors are passed themselves;
+ *   CudaDisposedError for what is closed; CudaError with code ERR_CUDA_CAPTURE while an operation
+ *   is recorded, whose memory is the graph's
  */
 export function keep<T>(given: T): T {
   const run = checkKeep();
-  if (given instanceof DeviceOp) throw invalid('given', 'a value', given, 'Keep what it gives: op.map((x) => keep(x)).');
-  if (!release(given, run)) throw invalid('given', 'a tensor, a buffer, or an array, plain object, Map or Set of them', given, 'Pass the tensors that it has.');
+  if (given instanceof DeviceOp)
+    throw invalid('given', 'a value', given, 'Keep what it gives: op.map((x) => keep(x)).');
+  if (!release(given, run))
+    throw invalid(
+      'given',
+      'a tensor, a buffer, or an array, plain object, Map or Set of them',
+      given,
+      'Pass the tensors that it has.',
+    );
   return given;
 }
 
@@ -39,7 +48,8 @@ export type GivenAll<A extends readonly unknown[]> = { -readonly [K in keyof A]:
 
 /** A value as an operation: it is there at once. */
 export function value<T>(given: T): DeviceOp<T> {
-  if (given instanceof DeviceOp) throw invalid('given', 'a value', given, 'It is an operation already.');
+  if (given instanceof DeviceOp)
+    throw invalid('given', 'a value', given, 'It is an operation already.');
   return new DeviceOp(new Ready(given));
 }
 
@@ -51,24 +61,40 @@ export function empty(make: () => unknown = () => undefined): DeviceOp<unknown> 
   return new DeviceOp(new Made(undefined, 'empty', make));
 }
 
-/** The operation that `make` returns when it is run, with the stream in hand: it may queue work of level 3 on it. */
-export function withContext<T>(make: (context: OpContext) => DeviceOp<T>, device?: AnyDevice): DeviceOp<T> {
+/**
+ * The operation that `make` returns when it is run, with the stream in hand: it may queue work of
+ * level 3 on it.
+ */
+export function withContext<T>(
+  make: (context: OpContext) => DeviceOp<T>,
+  device?: AnyDevice,
+): DeviceOp<T> {
   if (typeof make !== 'function') throw invalid('make', 'a function that returns a DeviceOp', make);
-  return new DeviceOp(new Made<T>(device === undefined ? undefined : coreOf(device), 'withContext', (run) => nodeOfResult(make(run), 'withContext').submit(run)));
+  return new DeviceOp(
+    new Made<T>(device === undefined ? undefined : coreOf(device), 'withContext', (run) =>
+      nodeOfResult(make(run), 'withContext').submit(run),
+    ),
+  );
 }
 
 /**
- * Work of level 3 as an operation: `queue` is called when it is run, and queues on `context.stream`. Where it returns a
- * Pending, `buffer.read(stream)` for one, the operation gives what that resolves to.
+ * Work of level 3 as an operation: `queue` is called when it is run, and queues on
+ * `context.stream`. Where it returns a Pending, `buffer.read(stream)` for one, the operation gives
+ * what that resolves to.
  */
-export function enqueue<T>(device: AnyDevice | undefined, queue: (context: OpContext) => T | Pending<T>): DeviceOp<T> {
-  if (typeof queue !== 'function') throw invalid('queue', 'a function that queues work on context.stream', queue);
+export function enqueue<T>(
+  device: AnyDevice | undefined,
+  queue: (context: OpContext) => T | Pending<T>,
+): DeviceOp<T> {
+  if (typeof queue !== 'function')
+    throw invalid('queue', 'a function that queues work on context.stream', queue);
   return new DeviceOp(new Enqueued<T>(device === undefined ? undefined : coreOf(device), queue));
 }
 
 /**
- * Several operations as one that gives all their values, one after the other on one stream, in the order in which they are
- * written. What is no operation counts as its own value. The first error ends it; later ones are not begun.
+ * Several operations as one that gives all their values, one after the other on one stream, in the
+ * order in which they are written. What is no operation counts as its own value. The first error
+ * ends it; later ones are not begun.
  */
 export function zip<const A extends readonly unknown[]>(...ops: A): DeviceOp<GivenAll<A>> {
   return new DeviceOp(new Collected(ops.map(nodeOf), 'zip')) as unknown as DeviceOp<GivenAll<A>>;
@@ -76,14 +102,21 @@ export function zip<const A extends readonly unknown[]>(...ops: A): DeviceOp<Giv
 
 /** As {@link zip}, of a list whose length is not known beforehand. */
 export function all<T>(ops: Iterable<T>): DeviceOp<Given<T>[]> {
-  if (typeof (ops as Partial<Iterable<T>> | null | undefined)?.[Symbol.iterator] !== 'function') throw invalid('ops', 'a list of operations', ops);
-  return new DeviceOp(new Collected([...ops].map((op) => nodeOf<unknown>(op)), 'all')) as unknown as DeviceOp<Given<T>[]>;
+  if (typeof (ops as Partial<Iterable<T>> | null | undefined)?.[Symbol.iterator] !== 'function')
+    throw invalid('ops', 'a list of operations', ops);
+  return new DeviceOp(
+    new Collected(
+      [...ops].map((op) => nodeOf<unknown>(op)),
+      'all',
+    ),
+  ) as unknown as DeviceOp<Given<T>[]>;
 }
 
 /**
- * As {@link zip}, but the operations may run at the same time: each has a stream of its own, as far as the policy has some.
- * The streams fork from the one of the run and join it again on the device; the host waits for nothing. In a graph they are
- * branches. Where an error is thrown later branches are not begun.
+ * As {@link zip}, but the operations may run at the same time: each has a stream of its own, as far
+ * as the policy has some. The streams fork from the one of the run and join it again on the device;
+ * the host waits for nothing. In a graph they are branches. Where an error is thrown later branches
+ * are not begun.
  */
 export function parallel<const A extends readonly unknown[]>(...ops: A): DeviceOp<GivenAll<A>> {
   return new DeviceOp(new Parallel(ops.map(nodeOf))) as unknown as DeviceOp<GivenAll<A>>;

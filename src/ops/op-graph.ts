@@ -1,8 +1,10 @@
 /**
  * Graphs of operations: an operation recorded once and launched again with one driver call.
  *
- * What the operation allocates while it is recorded is the graph's own and stays where it is: the launches write there. Its
- * callbacks are called while it is recorded, and again where a kernel had to be loaded first. Each launch is ordered with other work on the memory that the graph reads or writes.
+ * What the operation allocates while it is recorded is the graph's own and stays where it is: the
+ * launches write there. Its callbacks are called while it is recorded, and again where a kernel had
+ * to be loaded first. Each launch is ordered with other work on the memory that the graph reads or
+ * writes.
  */
 import { CudaDisposedError, CudaError, DeviceBuffer, Stream } from '../core/index.js';
 import type { Device, Graph, GraphNodeType } from '../core/index.js';
@@ -30,17 +32,22 @@ export interface GraphScope {
 /** What {@link DeviceOp.capture} and {@link OpGraph.scope} take. */
 export interface OpCaptureOptions {
   /**
-   * Where the operation's memory comes from. `graph`, the default: it is allocated once, before the first launch, and the
-   * graph owns it. `nodes`: each launch allocates it, and what a step closes on the way is freed by a node, whose memory later nodes
-   * get; what is left, {@link OpGraph.output} for one, is there from the first launch on, and until the next one.
-   * {@link OpGraph.reparam} is not possible then, and bodies of conditional nodes allocate as by default. cuMemAllocAsync
+   * Where the operation's memory comes from. `graph`, the default: it is allocated once, before the
+   * first launch, and the graph owns it. `nodes`: each launch allocates it, and what a step closes
+   * on the way is freed by a node, whose memory later nodes get; what is left,
+   * {@link OpGraph.output} for one, is there from the first launch on, and until the next one.
+   * {@link OpGraph.reparam} is not possible then, and bodies of conditional nodes allocate as by
+   * default. cuMemAllocAsync
    */
   allocate?: 'graph' | 'nodes';
 }
 
 /** A recorded operation. Made by {@link DeviceOp.capture} and {@link OpGraph.scope}. */
 export class OpGraph<T> implements AsyncDisposable {
-  /** What the operation gives: memory that each launch writes. Nothing has been computed before the first launch. */
+  /**
+   * What the operation gives: memory that each launch writes. Nothing has been computed before the
+   * first launch.
+   */
   readonly output: T;
   /** The stream that it was recorded on, and that {@link update} queues on. */
   readonly stream: Stream;
@@ -59,32 +66,48 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /** @internal */
-  static capture<T>(node: Node<T>, stream: Stream, options: OpCaptureOptions = {}): Promise<OpGraph<T>> {
+  static capture<T>(
+    node: Node<T>,
+    stream: Stream,
+    options: OpCaptureOptions = {},
+  ): Promise<OpGraph<T>> {
     return OpGraph.record(stream, options, (run) => known<T>(run.endStep(node.submit(run), 0)));
   }
 
   /**
-   * Records what `body` passes to `scope.record`, in order, on the stream. `body` is synchronous. Rejects with what it
-   * threw; the stream is then as usable as before.
+   * Records what `body` passes to `scope.record`, in order, on the stream. `body` is synchronous.
+   * Rejects with what it threw; the stream is then as usable as before.
    */
-  static scope<T>(stream: Stream, body: (scope: GraphScope) => T, options: OpCaptureOptions = {}): Promise<OpGraph<T>> {
+  static scope<T>(
+    stream: Stream,
+    body: (scope: GraphScope) => T,
+    options: OpCaptureOptions = {},
+  ): Promise<OpGraph<T>> {
     if (!(stream instanceof Stream)) return Promise.reject(invalid('stream', 'a Stream', stream));
-    if (typeof body !== 'function') return Promise.reject(invalid('body', 'a function that records operations', body));
-    return OpGraph.record(stream, options, (run) => body({
-      device: run.device,
-      stream,
-      record: <U>(op: DeviceOp<U>): U => {
-        if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
-        const { mark } = run;
-        return known<U>(run.endStep(nodeOf(op).submit(run), mark));
-      },
-    }));
+    if (typeof body !== 'function')
+      return Promise.reject(invalid('body', 'a function that records operations', body));
+    return OpGraph.record(stream, options, (run) =>
+      body({
+        device: run.device,
+        stream,
+        record: <U>(op: DeviceOp<U>): U => {
+          if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
+          const { mark } = run;
+          return known<U>(run.endStep(nodeOf(op).submit(run), mark));
+        },
+      }),
+    );
   }
 
-  private static async record<T>(stream: Stream, options: OpCaptureOptions, submit: (run: Run) => T): Promise<OpGraph<T>> {
+  private static async record<T>(
+    stream: Stream,
+    options: OpCaptureOptions,
+    submit: (run: Run) => T,
+  ): Promise<OpGraph<T>> {
     checkOptions('options', options, ['allocate']);
     const { allocate = 'graph' } = options;
-    if (allocate !== 'graph' && allocate !== 'nodes') throw invalid('options.allocate', "'graph' or 'nodes'", allocate);
+    if (allocate !== 'graph' && allocate !== 'nodes')
+      throw invalid('options.allocate', "'graph' or 'nodes'", allocate);
     for (;;) {
       try {
         return await OpGraph.recordOnce(stream, allocate === 'nodes', submit);
@@ -95,20 +118,38 @@ export class OpGraph<T> implements AsyncDisposable {
     }
   }
 
-  private static async recordOnce<T>(stream: Stream, nodes: boolean, submit: (run: Run) => T): Promise<OpGraph<T>> {
+  private static async recordOnce<T>(
+    stream: Stream,
+    nodes: boolean,
+    submit: (run: Run) => T,
+  ): Promise<OpGraph<T>> {
     checkNotNested('capture()');
     stream.check();
-    const run = new Run(stream.device, stream, policyOf(stream.device), 'record', poolOf(stream.device), nodes);
+    const run = new Run(
+      stream.device,
+      stream,
+      policyOf(stream.device),
+      'record',
+      poolOf(stream.device),
+      nodes,
+    );
     let output: T;
     let graph: Graph;
     let uses: Use[];
     try {
-      // A stream of the policy's that is not part of it may be used by others meanwhile; memory is allocated beside it.
-      graph = await stream.capture(() => {
-        output = run.resume(() => submit(run));
-        const scope = stream.captureScope!;
-        uses = Array.from(scope.uses.keys(), (memory) => ({ memory, isWritten: scope.writes(memory) }));
-      }, nodes ? { allocate: 'nodes' } : {});
+      // A stream of the policy's that is not part of it may be used by others meanwhile; memory is
+      // allocated beside it.
+      graph = await stream.capture(
+        () => {
+          output = run.resume(() => submit(run));
+          const scope = stream.captureScope!;
+          uses = Array.from(scope.uses.keys(), (memory) => ({
+            memory,
+            isWritten: scope.writes(memory),
+          }));
+        },
+        nodes ? { allocate: 'nodes' } : {},
+      );
       await run.prepared();
     } catch (error) {
       close(run.owned);
@@ -122,26 +163,35 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   /**
-   * An operation that launches the graph and gives {@link output}. It runs on whichever stream it is run on; launches of
-   * one graph are in order. cuGraphLaunch
+   * An operation that launches the graph and gives {@link output}. It runs on whichever stream it
+   * is run on; launches of one graph are in order. cuGraphLaunch
    */
   launch(): DeviceOp<T> {
-    return new DeviceOp(new Made<T>(this.device, 'graph.launch()', (run) => {
-      this.check();
-      run.checkNotRecording('graph.launch()', 'record the operation itself');
-      this.graph.launch(run.stream);
-      return this.output;
-    }, this.uses));
+    return new DeviceOp(
+      new Made<T>(
+        this.device,
+        'graph.launch()',
+        (run) => {
+          this.check();
+          run.checkNotRecording('graph.launch()', 'record the operation itself');
+          this.graph.launch(run.stream);
+          return this.output;
+        },
+        this.uses,
+      ),
+    );
   }
 
   /** The operation, on the graph's own stream: to write new inputs before the next launch. */
   update<U>(op: DeviceOp<U>): DeviceOp<U> {
     if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
     const node = nodeOf(op);
-    return new DeviceOp(new Made<U>(this.device, 'graph.update(…)', (run) => {
-      this.check();
-      return onOther(run, this.stream, () => node.submit(run));
-    }));
+    return new DeviceOp(
+      new Made<U>(this.device, 'graph.update(…)', (run) => {
+        this.check();
+        return onOther(run, this.stream, () => node.submit(run));
+      }),
+    );
   }
 
   /**
@@ -161,12 +211,14 @@ export class OpGraph<T> implements AsyncDisposable {
       this.checkWritten(other.uses);
       await this.graph.update(other.graph);
       this.uses.splice(0, this.uses.length, ...other.uses);
-      // Its memory is part of this graph from now on; of the memory before, only the output is used any more.
+      // Its memory is part of this graph from now on; of the memory before, only the output is used
+      // any more.
       const before = this.owned.splice(0, this.owned.length, ...other.owned.splice(0));
       const kept = before.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
       keepHeld(kept, this.output);
       for (const each of before) {
-        if (each instanceof DeviceBuffer && !kept.includes(each as DeviceBuffer)) each.closeMemory();
+        if (each instanceof DeviceBuffer && !kept.includes(each as DeviceBuffer))
+          each.closeMemory();
         else this.owned.push(each);
       }
     } finally {
@@ -189,7 +241,10 @@ export class OpGraph<T> implements AsyncDisposable {
     return this.graph.dot(options);
   }
 
-  /** Frees the graph and the memory that was allocated for it, {@link output} with it, behind its launches. cuGraphExecDestroy */
+  /**
+   * Frees the graph and the memory that was allocated for it, {@link output} with it, behind its
+   * launches. cuGraphExecDestroy
+   */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -203,7 +258,10 @@ export class OpGraph<T> implements AsyncDisposable {
   }
 
   toString(): string {
-    return `OpGraph of ${this.stream.title} on ${this.device.kind}:${this.device.ordinal}${this.closed ? ', closed' : ''}`;
+    return (
+      `OpGraph of ${this.stream.title} on ` +
+      `${this.device.kind}:${this.device.ordinal}${this.closed ? ', closed' : ''}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -214,12 +272,23 @@ export class OpGraph<T> implements AsyncDisposable {
   private checkWritten(uses: readonly Use[]): void {
     const outputs = this.owned.filter((each): each is DeviceBuffer => each instanceof DeviceBuffer);
     keepHeld(outputs, this.output);
-    if (outputs.every((output) => uses.some(({ memory, isWritten }) => isWritten && memory === output.memory))) return;
-    throw new CudaError('ERR_CUDA_CAPTURE', 'graph.reparam: op makes a result of its own, and does not write to graph.output, which launches give. Capture an operation that writes to a tensor of yours, out.copyFrom(op), and pass one that writes there too; or capture op as another graph.');
+    if (
+      outputs.every((output) =>
+        uses.some(({ memory, isWritten }) => isWritten && memory === output.memory),
+      )
+    )
+      return;
+    throw new CudaError(
+      'ERR_CUDA_CAPTURE',
+      'graph.reparam: op makes a result of its own, and does not write to graph.output, ' +
+        'which launches give. Capture an operation that writes to a tensor of yours, ' +
+        'out.copyFrom(op), and pass one that writes there too; or capture op as another graph.',
+    );
   }
 
   private check(): void {
-    if (this.closed) throw new CudaDisposedError('graph: used after it was closed. Capture the operation again.');
+    if (this.closed)
+      throw new CudaDisposedError('graph: used after it was closed. Capture the operation again.');
   }
 }
 
@@ -229,7 +298,11 @@ interface Use extends Placed {
 }
 
 function known<T>(value: T | Later<T>): T {
-  if (value instanceof Later) throw new CudaError('ERR_CUDA_CAPTURE', 'a value of the host cannot be recorded in a graph: read it after graph.launch().');
+  if (value instanceof Later)
+    throw new CudaError(
+      'ERR_CUDA_CAPTURE',
+      'a value of the host cannot be recorded in a graph: read it after graph.launch().',
+    );
   return value;
 }
 

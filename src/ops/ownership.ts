@@ -1,9 +1,10 @@
 /**
  * Who owns the memory that operations allocate.
  *
- * A run keeps a list of what its steps have received or made. A step remembers how long the list was when it began; when it
- * has queued its work, what was added since and is not held by its value is closed, in stream order. What is left belongs
- * to the step around it. A step that has to wait takes its part of the list along, since other steps use the list meanwhile.
+ * A run keeps a list of what its steps have received or made. A step remembers how long the list
+ * was when it began; when it has queued its work, what was added since and is not held by its value
+ * is closed, in stream order. What is left belongs to the step around it. A step that has to wait
+ * takes its part of the list along, since other steps use the list meanwhile.
  */
 import { types } from 'node:util';
 
@@ -15,17 +16,29 @@ import type { DeviceBuffer } from '../core/index.js';
 /** Longer lists may be mostly holes. */
 const MOST_DENSE = 2 ** 22;
 
-/** How often lists have been looked through: memory is marked with this number instead of being put in sets. */
+/**
+ * How often lists have been looked through: memory is marked with this number instead of being put
+ * in sets.
+ */
 let looks = 0;
 
 /**
- * Closes the memory of `owners`, from number `from` on, that `value` does not hold, and takes it off the list. Where the value
- * holds views of memory and not its owner, the views become its owners.
+ * Closes the memory of `owners`, from number `from` on, that `value` does not hold, and takes it
+ * off the list. Where the value holds views of memory and not its owner, the views become its
+ * owners.
  */
 export function giveOn(owners: DeviceBuffer[], from: number, value: unknown): void {
   const only = owners.length - from === 1 ? owners[from]! : undefined;
   // Most steps give on the one tensor that they have made.
-  if (only !== undefined && isHolder(value) && value[MEMORY] === only.memory && value[OWNS] && only.memory.scoped && !only.memory.disposed) return;
+  if (
+    only !== undefined &&
+    isHolder(value) &&
+    value[MEMORY] === only.memory &&
+    value[OWNS] &&
+    only.memory.scoped &&
+    !only.memory.disposed
+  )
+    return;
   const look = ++looks;
   let listed = 0;
   for (let i = from; i < owners.length; i++) {
@@ -65,13 +78,18 @@ export function giveOnly(owners: DeviceBuffer[], value: unknown, others: unknown
   for (const { memory } of owners) memory.heldAt = 0;
   const views = held(value, look) ?? [];
   const left = owners.filter((owner) => owner.memory.heldAt === look && !elsewhere.has(owner));
-  ownByViews(views.filter((view) => view[MEMORY].ownedAt !== look && left.some(({ memory }) => memory === view[MEMORY])));
+  ownByViews(
+    views.filter(
+      (view) => view[MEMORY].ownedAt !== look && left.some(({ memory }) => memory === view[MEMORY]),
+    ),
+  );
   owners.splice(0, owners.length, ...left);
 }
 
 /**
- * Marks the listed memory that a value holds; returns the views of it, each once, where it has some. `listed`: pieces of memory that are
- * looked for; once the owner of each is found the rest of a large value need not be looked through.
+ * Marks the listed memory that a value holds; returns the views of it, each once, where it has
+ * some. `listed`: pieces of memory that are looked for; once the owner of each is found the rest of
+ * a large value need not be looked through.
  */
 function held(value: unknown, look: number, listed = Infinity): MemoryHolder[] | undefined {
   let views: MemoryHolder[] | undefined;
@@ -120,14 +138,26 @@ export function handOut(owners: readonly DeviceBuffer[]): void {
   for (const owner of owners) if (owner.memory.scoped) owner.watch();
 }
 
-/** Takes the memory that a value holds out of a run. Returns whether it is a value that can hold some. */
+/**
+ * Takes the memory that a value holds out of a run. Returns whether it is a value that can hold
+ * some.
+ */
 export function release(value: unknown, run: number): boolean {
-  if (typeof value !== 'object' || value === null || !(isHolder(value) || partsOf(value) !== undefined)) return false;
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    !(isHolder(value) || partsOf(value) !== undefined)
+  )
+    return false;
   const look = ++looks;
   const found = new Set<MemoryHolder>();
   visit(value, (holder) => {
     const memory = holder[MEMORY];
-    if (holder.isClosed || memory.endedByStep) throw new CudaDisposedError(`keep: ${memory.toString()} was closed before. Keep it in the step that received or made it.`);
+    if (holder.isClosed || memory.endedByStep)
+      throw new CudaDisposedError(
+        `keep: ${memory.toString()} was closed before. Keep it in the step that received or ` +
+          'made it.',
+      );
     if (memory.scoped || memory.keptBy === run) found.add(holder);
     if (holder[OWNS]) memory.ownedAt = look;
     return true;
@@ -135,7 +165,8 @@ export function release(value: unknown, run: number): boolean {
   const views = [...found].filter((holder) => holder[MEMORY].ownedAt !== look);
   ownByViews(views.filter((view) => view[MEMORY].scoped));
   // Of memory that the same run has kept by another view this one is one more owner.
-  for (const view of views) if (!view[MEMORY].scoped && view[MEMORY].shares > 0 && view[OWN]()) view[MEMORY].shares++;
+  for (const view of views)
+    if (!view[MEMORY].scoped && view[MEMORY].shares > 0 && view[OWN]()) view[MEMORY].shares++;
   for (const holder of found) holder[MEMORY].keptBy = run;
   // Lists pass over what is not scoped.
   handOut([...found].map((holder) => holder[OWNER]));
@@ -144,12 +175,15 @@ export function release(value: unknown, run: number): boolean {
 
 function isHolder(value: unknown): value is MemoryHolder {
   // A Proxy may say that it has everything.
-  return typeof value === 'object' && value !== null && MEMORY in value && value[MEMORY] !== undefined;
+  return (
+    typeof value === 'object' && value !== null && MEMORY in value && value[MEMORY] !== undefined
+  );
 }
 
 /**
- * Calls `found` with each tensor and buffer that the value holds, until it returns false: itself, or within arrays, plain objects, Maps and Sets.
- * Class instances, functions and getters hold nothing.
+ * Calls `found` with each tensor and buffer that the value holds, until it returns false: itself,
+ * or within arrays, plain objects, Maps and Sets. Class instances, functions and getters hold
+ * nothing.
  */
 function visit(value: unknown, found: (holder: MemoryHolder) => boolean): void {
   if (typeof value !== 'object' || value === null) return;
@@ -181,10 +215,13 @@ function visit(value: unknown, found: (holder: MemoryHolder) => boolean): void {
   }
 }
 
-/** The parts of an array, a plain object, a Map, a Set, or what says its parts; undefined for any other object. */
+/**
+ * The parts of an array, a plain object, a Map, a Set, or what says its parts; undefined for any
+ * other object.
+ */
 function partsOf(value: object): Iterable<unknown> | undefined {
   // Of a list with few elements in a great length only those are looked at.
-  if (Array.isArray(value)) return value.length > MOST_DENSE ? dataOf(value) : value as unknown[];
+  if (Array.isArray(value)) return value.length > MOST_DENSE ? dataOf(value) : (value as unknown[]);
   if (PARTS in value) return value[PARTS] as Iterable<unknown>;
   const prototype: unknown = Object.getPrototypeOf(value);
   // Of whichever realm: the prototype of plain objects has none itself.

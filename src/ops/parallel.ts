@@ -1,4 +1,6 @@
-/** Branches that run beside one another: on streams of their own, which fork and join on the device. */
+/**
+ * Branches that run beside one another: on streams of their own, which fork and join on the device.
+ */
 import type { Stream } from '../core/index.js';
 import { allKnown } from './collect.js';
 import { Later } from './node.js';
@@ -67,7 +69,8 @@ export class Parallel implements Node<unknown[]> {
 /** A stream that no branch has yet; undefined where the policy seems to have no more. */
 function another(run: Run, taken: readonly Stream[]): Stream | undefined {
   for (let i = 0; i < TRIES; i++) {
-    const next = run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
+    const next =
+      run.policy instanceof NextIdle ? run.policy.otherStream() : run.policy.nextStream();
     // In the body of a conditional node: what the capture around it has cannot join it.
     if (next.device !== run.device || (run.recording && isElsewhere(next, run.stream))) continue;
     if (!taken.includes(next)) return next;

@@ -16,8 +16,8 @@ export function poolOf(device: AnyDevice): MemoryPool | undefined {
 }
 
 /**
- * Sets the pool that operations of the device allocate from; `undefined` brings back the device's own. An operation keeps
- * the pool that was set when it was run, or scheduled.
+ * Sets the pool that operations of the device allocate from; `undefined` brings back the device's
+ * own. An operation keeps the pool that was set when it was run, or scheduled.
  *
  * @throws CudaError with code ERR_CUDA_INVALID_ARGUMENT where the pool is another device's
  */
@@ -30,7 +30,10 @@ export function setPool(given: AnyDevice, pool: MemoryPool | undefined): void {
   if (!(pool instanceof MemoryPool)) throw invalid('pool', 'a MemoryPool, or undefined', pool);
   if (pool.device.runtime !== device.runtime) {
     const [of, on] = [pool.device, device].map(({ kind, ordinal }) => `${kind}:${ordinal}`);
-    throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', `pool: it is a pool of ${of}, and the device is ${on}. Make one with device.createPool().`);
+    throw new CudaError(
+      'ERR_CUDA_INVALID_ARGUMENT',
+      `pool: it is a pool of ${of}, and the device is ${on}. Make one with device.createPool().`,
+    );
   }
   anySet = true;
   pools.set(device, pool);

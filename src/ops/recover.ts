@@ -1,6 +1,7 @@
 /**
- * What looks at whether an operation failed. A failure on the device shows when the device has come to it, long after the
- * callbacks of the operation have run: so the host waits here. What may fail and leave the rest as it is, is queued aside.
+ * What looks at whether an operation failed. A failure on the device shows when the device has come
+ * to it, long after the callbacks of the operation have run: so the host waits here. What may fail
+ * and leave the rest as it is, is queued aside.
  */
 import type { DeviceBuffer } from '../core/index.js';
 import { Later } from './node.js';
@@ -13,7 +14,9 @@ type Outcome<T> = { value: T } | { error: unknown };
 
 type Queue<T> = (run: Run) => Submitted<T>;
 
-/** Queues on the run, and waits for the end. `owned` takes the memory of a value that is on its way. */
+/**
+ * Queues on the run, and waits for the end. `owned` takes the memory of a value that is on its way.
+ */
 function endOf<T>(run: Run, queue: Queue<T>, owned: DeviceBuffer[] = []): Promise<T> {
   let value: Submitted<T>;
   try {
@@ -45,7 +48,10 @@ function blockedEndOf<T>(run: Run, queue: Queue<T>): Outcome<T> {
 }
 
 function checkNotRecording(run: Run, what: string): void {
-  run.checkNotRecording(`${what}()`, 'whether something fails shows when the graph is launched. Put it around graph.launch()');
+  run.checkNotRecording(
+    `${what}()`,
+    'whether something fails shows when the graph is launched. Put it around graph.launch()',
+  );
 }
 
 export class Recovered<T, U> implements Node<T | U> {
@@ -54,7 +60,11 @@ export class Recovered<T, U> implements Node<T | U> {
   private readonly callback: (error: unknown) => unknown;
   private readonly nodeOf: (result: unknown) => Node<unknown>;
 
-  constructor(inner: Node<T>, callback: (error: unknown) => unknown, nodeOf: (result: unknown) => Node<unknown>) {
+  constructor(
+    inner: Node<T>,
+    callback: (error: unknown) => unknown,
+    nodeOf: (result: unknown) => Node<unknown>,
+  ) {
     this.device = inner.device;
     this.inner = inner;
     this.callback = callback;
@@ -80,13 +90,18 @@ export class Recovered<T, U> implements Node<T | U> {
     const before = run.over();
     before.catch(ignore);
     const owned = run.newList();
-    const ended = run.aside((aside) => endOf(aside, queue, owned).then((value) => {
-      run.takeOver(aside, owned);
-      return value;
-    }, (error: unknown) => {
-      aside.closeMade();
-      throw error;
-    }));
+    const ended = run.aside((aside) =>
+      endOf(aside, queue, owned).then(
+        (value) => {
+          run.takeOver(aside, owned);
+          return value;
+        },
+        (error: unknown) => {
+          aside.closeMade();
+          throw error;
+        },
+      ),
+    );
     const either: Promise<T | U> = ended.catch((error: unknown) => {
       const instead = run.goOn(new Later(before, true), () => this.instead(error, run));
       return instead.promise.then((value) => {
@@ -136,12 +151,28 @@ export class Ensured<T> implements Node<T> {
       return known(outcome);
     }
     const owned = run.newList();
-    const ended = endOf(run, queue, owned).then((value): Outcome<T> => ({ value }), (error: unknown): Outcome<T> => ({ error }))
-      .then((outcome) => run.resume(() => run.aside((aside) => {
-        const made = aside.newList();
-        return endOf(aside, last, made).finally(() => { aside.closeMade(); });
-      }))
-        .then(() => known(outcome), (error: unknown) => { throw causedBy(error, outcome); }));
+    const ended = endOf(run, queue, owned)
+      .then(
+        (value): Outcome<T> => ({ value }),
+        (error: unknown): Outcome<T> => ({ error }),
+      )
+      .then((outcome) =>
+        run
+          .resume(() =>
+            run.aside((aside) => {
+              const made = aside.newList();
+              return endOf(aside, last, made).finally(() => {
+                aside.closeMade();
+              });
+            }),
+          )
+          .then(
+            () => known(outcome),
+            (error: unknown) => {
+              throw causedBy(error, outcome);
+            },
+          ),
+      );
     return run.goOn(new Later(ended, false, 'unknown', owned), (value) => value);
   }
 
@@ -157,8 +188,19 @@ function known<T>(outcome: Outcome<T>): T {
 
 /** An error of the last step, which hides one before it. */
 function causedBy(error: unknown, before: Outcome<unknown>): unknown {
-  if (!('error' in before) || !isError(error) || error.cause !== undefined || !Object.isExtensible(error)) return error;
-  Object.defineProperty(error, 'cause', { value: before.error, configurable: true, writable: true, enumerable: false });
+  if (
+    !('error' in before) ||
+    !isError(error) ||
+    error.cause !== undefined ||
+    !Object.isExtensible(error)
+  )
+    return error;
+  Object.defineProperty(error, 'cause', {
+    value: before.error,
+    configurable: true,
+    writable: true,
+    enumerable: false,
+  });
   return error;
 }
 

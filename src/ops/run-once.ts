@@ -31,7 +31,10 @@ export class Shared<T> implements Node<T> {
   }
 
   submit(run: Run): Submitted<T> {
-    if (this.closed) throw new CudaDisposedError('shared operation: run after it was closed. Make it anew with shared().');
+    if (this.closed)
+      throw new CudaDisposedError(
+        'shared operation: run after it was closed. Make it anew with shared().',
+      );
     // What is recorded has not happened: it counts within its own graph only.
     const known = (run.remembered.get(this) as Ran<T> | undefined) ?? this.ran;
     const ran = known ?? this.runOnce(run);
@@ -72,12 +75,22 @@ export class Shared<T> implements Node<T> {
   }
 
   private runOnce(run: Run): Ran<T> {
-    if (this.running) throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'a shared operation needs its own result: there is a cycle.');
+    if (this.running)
+      throw new CudaError(
+        'ERR_CUDA_INVALID_ARGUMENT',
+        'a shared operation needs its own result: there is a cycle.',
+      );
     this.running = true;
     try {
       if (!run.recording) return run.aside((aside) => this.runAside(aside));
       const { mark } = run;
-      const ran: Ran<T> = { run, stream: run.stream, mark: run.stream.mark, outcome: outcomeOf(() => run.endStep(this.inner.submit(run), mark)), over: undefined };
+      const ran: Ran<T> = {
+        run,
+        stream: run.stream,
+        mark: run.stream.mark,
+        outcome: outcomeOf(() => run.endStep(this.inner.submit(run), mark)),
+        over: undefined,
+      };
       // It stays until the graph is closed.
       run.takeFrom(mark);
       run.remembered.set(this, ran);
@@ -87,10 +100,19 @@ export class Shared<T> implements Node<T> {
     }
   }
 
-  /** An operation to itself: neither does it fail with the run that needed it first, nor is its memory that run's. */
+  /**
+   * An operation to itself: neither does it fail with the run that needed it first, nor is its
+   * memory that run's.
+   */
   private runAside(aside: Run): Ran<T> {
     const outcome = outcomeOf(() => aside.endStep(this.inner.submit(aside), 0));
-    const ran: Ran<T> = { run: aside, stream: aside.stream, mark: aside.stream.mark, outcome, over: undefined };
+    const ran: Ran<T> = {
+      run: aside,
+      stream: aside.stream,
+      mark: aside.stream.mark,
+      outcome,
+      over: undefined,
+    };
     this.ran = ran;
     const fail = (error: unknown): void => {
       ran.outcome = { error };
@@ -112,7 +134,9 @@ export class Shared<T> implements Node<T> {
       return ran;
     }
     if (value instanceof Later) {
-      value.promise.then(() => { this.own(aside.adopt(value.owned)); }, ignore);
+      value.promise.then(() => {
+        this.own(aside.adopt(value.owned));
+      }, ignore);
       settle(ran, value);
     }
     // Before the value is known not all of it has been queued.
@@ -128,8 +152,10 @@ export class Shared<T> implements Node<T> {
 
 /** Work of this run comes behind the one run, which it fails with. */
 function join(run: Run, ran: Ran<unknown>): void {
-  if (!run.recording && ran.stream !== run.stream && !ran.stream.isClosed) run.stream.waitFor(ran.stream, ran.mark);
-  if (run.mode === 'queue' && ran.over !== undefined && !('error' in ran.outcome)) run.dependOn(ran.over);
+  if (!run.recording && ran.stream !== run.stream && !ran.stream.isClosed)
+    run.stream.waitFor(ran.stream, ran.mark);
+  if (run.mode === 'queue' && ran.over !== undefined && !('error' in ran.outcome))
+    run.dependOn(ran.over);
 }
 
 function outcomeOf<T>(queue: () => Submitted<T>): Ran<T>['outcome'] {
@@ -146,7 +172,14 @@ function ignore(): void {
 
 /** Once the value is known it is there at once, for a recording and a thread that blocks too. */
 function settle<T>(ran: Ran<T>, { promise }: Later<T>): void {
-  promise.then((value) => { ran.outcome = { value }; }, (error: unknown) => { ran.outcome = { error }; });
+  promise.then(
+    (value) => {
+      ran.outcome = { value };
+    },
+    (error: unknown) => {
+      ran.outcome = { error };
+    },
+  );
 }
 
 /** One value of an operation that gives several. */
@@ -168,21 +201,31 @@ export class Part<T> implements Node<T> {
 
   submit(run: Run): Submitted<T> {
     const values = this.whole.submit(run);
-    if (values instanceof Later) return run.goOn(values, (known) => this.givenTo(run, known), { queued: values.queued });
+    if (values instanceof Later)
+      return run.goOn(values, (known) => this.givenTo(run, known), { queued: values.queued });
     return this.givenTo(run, values);
   }
 
-  /** The first run that takes it has its memory; others find it there for as long as that has not closed it. */
+  /**
+   * The first run that takes it has its memory; others find it there for as long as that has not
+   * closed it.
+   */
   private givenTo(run: Run, values: readonly unknown[]): T {
     const value = this.of(values);
     if (run.recording) return value;
     const { given, index } = this;
     if (this.memory.some((owner) => owner.isClosed)) {
-      throw new CudaDisposedError(`unzip: part ${index} was given to an earlier run, which has closed it: each part is given once. Share the operation instead: op.shared(), and take parts with map(…).`);
+      throw new CudaDisposedError(
+        `unzip: part ${index} was given to an earlier run, which has closed it: each part is ` +
+          'given once. Share the operation instead: op.shared(), and take parts with map(…).',
+      );
     }
     if (given.has(index)) return value;
     given.add(index);
-    this.memory = this.whole.give(value, values.filter((_, other) => !given.has(other)));
+    this.memory = this.whole.give(
+      value,
+      values.filter((_, other) => !given.has(other)),
+    );
     for (const owner of this.memory) {
       owner.scope();
       run.own(owner);
@@ -192,7 +235,11 @@ export class Part<T> implements Node<T> {
 
   private of(values: readonly unknown[]): T {
     if (!Array.isArray(values) || this.index >= values.length) {
-      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', `unzip: there is no value ${this.index}; the operation gives ${Array.isArray(values) ? values.length : 'none, being no list'}.`);
+      throw new CudaError(
+        'ERR_CUDA_INVALID_ARGUMENT',
+        `unzip: there is no value ${this.index}; the operation gives ` +
+          `${Array.isArray(values) ? values.length : 'none, being no list'}.`,
+      );
     }
     return values[this.index] as T;
   }

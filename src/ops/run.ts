@@ -1,12 +1,21 @@
 /**
- * One run of an operation: on which stream it queues, and which of the library's operation numbers its commands carry.
+ * One run of an operation: on which stream it queues, and which of the library's operation numbers
+ * its commands carry.
  *
- * Everything that a run queues is one operation to the runtime thread: its first failure ends it, and later parts of it
- * are not carried out. While a run queues, no other can begin on this thread: a callback that ran another operation to its
- * end could see, or overtake, work of its own.
+ * Everything that a run queues is one operation to the runtime thread: its first failure ends it,
+ * and later parts of it are not carried out. While a run queues, no other can begin on this thread:
+ * a callback that ran another operation to its end could see, or overtake, work of its own.
  */
 import { CudaArgumentError, CudaDisposedError, CudaError } from '../core/index.js';
-import type { DType, DTypeName, Device, DeviceBuffer, MemoryPool, Pending, Stream } from '../core/index.js';
+import type {
+  DType,
+  DTypeName,
+  Device,
+  DeviceBuffer,
+  MemoryPool,
+  Pending,
+  Stream,
+} from '../core/index.js';
 import { Operation } from '../core/operation.js';
 import { isDevelopment } from './development.js';
 import { Later } from './node.js';
@@ -16,26 +25,34 @@ import { policyOf } from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
 
 /**
- * `queue`: values arrive when the device has come to them. `block`: the thread waits for them. `record`: the work is
- * recorded as a graph, so that nothing arrives.
+ * `queue`: values arrive when the device has come to them. `block`: the thread waits for them.
+ * `record`: the work is recorded as a graph, so that nothing arrives.
  */
 export type RunMode = 'queue' | 'block' | 'record';
 
 /** What callbacks are given that queue work themselves. */
 export interface OpContext {
   readonly device: Device;
-  /** The stream that the operation runs on. What is queued on it in the callback is part of the operation. */
+  /**
+   * The stream that the operation runs on. What is queued on it in the callback is part of the
+   * operation.
+   */
   readonly stream: Stream;
   /** The pool that the operation allocates from; undefined for the device's own. */
   readonly pool: MemoryPool | undefined;
   /** Whether the work is recorded as a graph instead of running. */
   readonly recording: boolean;
   /**
-   * Allocates in the order of the stream, from the pool of the operation, uninitialised. The memory is the operation's: it is
-   * closed behind the step that allocated it, unless the step gives it on. Where the work is recorded it is allocated beside the
-   * stream and is the graph's, which closes it, or a node of the graph allocates it where it was captured so. cuMemAllocAsync
+   * Allocates in the order of the stream, from the pool of the operation, uninitialised. The memory
+   * is the operation's: it is closed behind the step that allocated it, unless the step gives it
+   * on. Where the work is recorded it is allocated beside the stream and is the graph's, which
+   * closes it, or a node of the graph allocates it where it was captured so. cuMemAllocAsync
    */
-  alloc<D extends DTypeName>(dtype: DType<D>, length: number, options?: { label?: string }): DeviceBuffer<D>;
+  alloc<D extends DTypeName>(
+    dtype: DType<D>,
+    length: number,
+    options?: { label?: string },
+  ): DeviceBuffer<D>;
 }
 
 /** How many there were. */
@@ -49,14 +66,19 @@ export function checkNotNested(what: string): void {
   if (current === undefined) return;
   throw new CudaError(
     'ERR_CUDA_NESTED',
-    `${what} inside of a callback of another operation, which is being queued: its values are not there yet, and the two could not be told apart. ` +
+    `${what} inside of a callback of another operation, which is being queued: its values ` +
+      'are not there yet, and the two could not be told apart. ' +
       'Return the operation from andThen(…) instead, or run it before or after.',
   );
 }
 
 /** The number of the run that is queueing. Throws where its memory cannot be taken out of it. */
 export function checkKeep(): number {
-  current?.checkNotRecording('keep(…)', 'memory of a graph is closed with the graph. Keep what the operation gives before the capture, or read it behind graph.launch()');
+  current?.checkNotRecording(
+    'keep(…)',
+    'memory of a graph is closed with the graph. Keep what the operation gives before the ' +
+      'capture, or read it behind graph.launch()',
+  );
   return current?.number ?? -1;
 }
 
@@ -83,7 +105,10 @@ export class Run implements OpContext {
   private waiting = 0;
   /** Memory of steps that wait, and of values that are on their way. */
   private lists: Set<DeviceBuffer[]> | undefined = undefined;
-  /** Whether it has failed. What it has made is closed once no step waits: others of its branches may use it until then. */
+  /**
+   * Whether it has failed. What it has made is closed once no step waits: others of its branches
+   * may use it until then.
+   */
   private dead = false;
   /** Why it is awaited no more. */
   private abandoned: { readonly reason: unknown } | undefined = undefined;
@@ -105,8 +130,19 @@ export class Run implements OpContext {
   /** Whether what is recorded allocates by nodes of the graph. */
   readonly nodes: boolean;
 
-  /** @param forks where branches that run in parallel take their streams from. Default: the device's policy */
-  constructor(device: Device, stream: Stream, forks: SchedulingPolicy | undefined, mode: RunMode, pool: MemoryPool | undefined, nodes = false, whole?: Run) {
+  /**
+   * @param forks where branches that run in parallel take their streams from. Default: the device's
+   *   policy
+   */
+  constructor(
+    device: Device,
+    stream: Stream,
+    forks: SchedulingPolicy | undefined,
+    mode: RunMode,
+    pool: MemoryPool | undefined,
+    nodes = false,
+    whole?: Run,
+  ) {
     this.nodes = nodes;
     this.whole = whole ?? this;
     this.number = whole?.number ?? ++runs;
@@ -136,7 +172,10 @@ export class Run implements OpContext {
     return (this.rememberedMade ??= new Map());
   }
 
-  /** Records what a launch may leave out: what it shares, by {@link remembered}, is not there for what comes behind it. */
+  /**
+   * Records what a launch may leave out: what it shares, by {@link remembered}, is not there for
+   * what comes behind it.
+   */
   apart<T>(queue: () => T): T {
     const before = this.rememberedMade;
     this.rememberedMade = new Map(before);
@@ -147,29 +186,58 @@ export class Run implements OpContext {
     }
   }
 
-  alloc<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
-    if (current !== this) throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'context.alloc: called when the callback that received the context had returned. Allocate in the callback; device.alloc of async-cuda/core gives memory of the caller\'s.');
+  alloc<D extends DTypeName>(
+    dtype: DType<D>,
+    length: number,
+    options: { label?: string } = {},
+  ): DeviceBuffer<D> {
+    if (current !== this)
+      throw new CudaError(
+        'ERR_CUDA_INVALID_ARGUMENT',
+        'context.alloc: called when the callback that received the context had returned. ' +
+          'Allocate in the callback; device.alloc of async-cuda/core gives memory of the ' +
+          "caller's.",
+      );
     // The bodies of conditional nodes cannot allocate.
-    if (this.recording && !(this.nodes && this.stream.captureScope?.isBody === false)) return this.allocBeside(dtype, length, options);
+    if (this.recording && !(this.nodes && this.stream.captureScope?.isBody === false))
+      return this.allocBeside(dtype, length, options);
     const { device, pool, stream } = this;
-    return this.own(device.allocScoped(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool }));
+    return this.own(
+      device.allocScoped(
+        dtype,
+        length,
+        pool === undefined ? { ...options, stream } : { ...options, stream, pool },
+      ),
+    );
   }
 
-  /** Puts memory of {@link Device.allocScoped} on the list of the step that is being queued. @internal */
+  /**
+   * Puts memory of {@link Device.allocScoped} on the list of the step that is being queued.
+   * @internal
+   */
   own<D extends DTypeName>(buffer: DeviceBuffer<D>): DeviceBuffer<D> {
     (this.list ??= []).push(buffer);
     return buffer;
   }
 
   /** Memory beside what is recorded, there before the first launch; the graph owns it. @internal */
-  allocBeside<D extends DTypeName>(dtype: DType<D>, length: number, options: { label?: string } = {}): DeviceBuffer<D> {
+  allocBeside<D extends DTypeName>(
+    dtype: DType<D>,
+    length: number,
+    options: { label?: string } = {},
+  ): DeviceBuffer<D> {
     const { device, pool } = this;
     const stream = this.beside();
-    const buffer = device.alloc(dtype, length, pool === undefined ? { ...options, stream } : { ...options, stream, pool });
+    const buffer = device.alloc(
+      dtype,
+      length,
+      pool === undefined ? { ...options, stream } : { ...options, stream, pool },
+    );
     buffer.memory.keptByGraph = true;
     this.owned.push(buffer);
     if (isDevelopment() && this.recording) {
-      // The graph keeps it, so that its use by a later step would work; elsewhere that step would fail.
+      // The graph keeps it, so that its use by a later step would work; elsewhere that step would
+      // fail.
       buffer.memory.scoped = true;
       this.own(buffer);
     }
@@ -216,7 +284,7 @@ export class Run implements OpContext {
     this.list = received === undefined || received.length === 0 ? undefined : [...received];
     try {
       // What is recorded is the graph's: values of a scope may be used behind it.
-      const value = this.recording ? queue() : this.endStep(queue(), 0) as T;
+      const value = this.recording ? queue() : (this.endStep(queue(), 0) as T);
       const list = this.list;
       if (list !== undefined && list.length > 0) (into ?? (this.loose ??= [])).push(...list);
       return value;
@@ -232,15 +300,19 @@ export class Run implements OpContext {
 
   // Ownership
 
-  /** How long the list of what steps have received or made is: a step keeps it from its beginning for {@link endStep}. */
+  /**
+   * How long the list of what steps have received or made is: a step keeps it from its beginning
+   * for {@link endStep}.
+   */
   get mark(): number {
     const { list } = this;
     return list === undefined ? 0 : list.length;
   }
 
   /**
-   * Ends a step that began at `mark`: what it has received or made, and its value does not hold, is closed in stream order; where
-   * the value is on its way and may hold it, once that is there. Returns the value.
+   * Ends a step that began at `mark`: what it has received or made, and its value does not hold, is
+   * closed in stream order; where the value is on its way and may hold it, once that is there.
+   * Returns the value.
    */
   endStep<T>(value: Submitted<T>, mark: number): Submitted<T> {
     const { list } = this;
@@ -253,7 +325,10 @@ export class Run implements OpContext {
       giveOn(list, mark, undefined);
       return value;
     }
-    return this.goOn(value, (known) => known, { queued: value.queued, received: list.splice(mark) });
+    return this.goOn(value, (known) => known, {
+      queued: value.queued,
+      received: list.splice(mark),
+    });
   }
 
   /** Takes what a step has made since `mark` off the list: it is owned elsewhere. */
@@ -267,35 +342,54 @@ export class Run implements OpContext {
    * @param options.queued whether `next` queues nothing, and all before it has been queued
    * @param options.received memory that the step has, beside that of the value
    */
-  goOn<T, U>(value: Later<T>, next: (known: T) => Submitted<U>, { queued = false, received = [] }: { queued?: boolean; received?: readonly DeviceBuffer[] } = {}): Later<U> {
+  goOn<T, U>(
+    value: Later<T>,
+    next: (known: T) => Submitted<U>,
+    {
+      queued = false,
+      received = [],
+    }: { queued?: boolean; received?: readonly DeviceBuffer[] } = {},
+  ): Later<U> {
     const owned = this.newList();
     const carried = received.length === 0 ? received : this.newList(received);
     this.waiting++;
-    const promise = value.promise.then((known): U | Promise<U> => {
-      let given: Submitted<U>;
-      try {
-        given = this.resume(() => next(known), [...this.adopt(carried), ...this.adopt(value.owned)], owned);
-      } catch (error) {
+    const promise = value.promise.then(
+      (known): U | Promise<U> => {
+        let given: Submitted<U>;
+        try {
+          given = this.resume(
+            () => next(known),
+            [...this.adopt(carried), ...this.adopt(value.owned)],
+            owned,
+          );
+        } catch (error) {
+          this.wentOn();
+          throw error;
+        }
+        if (!(given instanceof Later)) {
+          this.wentOn(owned);
+          return given;
+        }
+        const later = given;
+        return later.promise.then(
+          (result) => {
+            owned.push(...this.adopt(later.owned));
+            this.wentOn(owned);
+            return result;
+          },
+          (error: unknown) => {
+            this.wentOn();
+            throw error;
+          },
+        );
+      },
+      (error: unknown) => {
         this.wentOn();
-        throw error;
-      }
-      if (!(given instanceof Later)) {
-        this.wentOn(owned);
-        return given;
-      }
-      const later = given;
-      return later.promise.then((result) => {
-        owned.push(...this.adopt(later.owned));
-        this.wentOn(owned);
-        return result;
-      }, (error: unknown) => {
-        this.wentOn();
-        throw error;
-      });
-    }, (error: unknown) => {
-      this.wentOn();
-      throw this.device.isOver && error instanceof CudaDisposedError ? closedUnderway(this.device, error) : error;
-    });
+        throw this.device.isOver && error instanceof CudaDisposedError
+          ? closedUnderway(this.device, error)
+          : error;
+      },
+    );
     return new Later(promise, queued, 'unknown', owned);
   }
 
@@ -322,7 +416,10 @@ export class Run implements OpContext {
     return list;
   }
 
-  /** A step that has waited waits no more. A loop has many of them: `given` is forgotten where nothing is on it. */
+  /**
+   * A step that has waited waits no more. A loop has many of them: `given` is forgotten where
+   * nothing is on it.
+   */
   private wentOn(given?: DeviceBuffer[]): void {
     this.waiting--;
     if (given?.length === 0) this.lists?.delete(given);
@@ -349,13 +446,16 @@ export class Run implements OpContext {
       return ended;
     }
     if (ended.holding === 'nothing') return ended;
-    return new Later(ended.promise.then((known) => {
-      const owned = [...this.adopt(ended.owned), ...(this.loose ?? [])];
-      this.loose = undefined;
-      giveOn(owned, 0, known);
-      this.give(owned);
-      return known;
-    }), ended.queued);
+    return new Later(
+      ended.promise.then((known) => {
+        const owned = [...this.adopt(ended.owned), ...(this.loose ?? [])];
+        this.loose = undefined;
+        giveOn(owned, 0, known);
+        this.give(owned);
+        return known;
+      }),
+      ended.queued,
+    );
   }
 
   private give(owned: readonly DeviceBuffer[]): void {
@@ -369,10 +469,16 @@ export class Run implements OpContext {
     this.given = undefined;
   }
 
-  /** The value is awaited no more: steps that have not been queued are not begun, and what was made is closed. */
+  /**
+   * The value is awaited no more: steps that have not been queued are not begun, and what was made
+   * is closed.
+   */
   abandon(value: Submitted<unknown>, reason: unknown): void {
     this.abandoned = { reason };
-    if (value instanceof Later) value.promise.then(() => { this.closeMade(); }, ignore);
+    if (value instanceof Later)
+      value.promise.then(() => {
+        this.closeMade();
+      }, ignore);
     else this.closeMade();
   }
 
@@ -398,8 +504,9 @@ export class Run implements OpContext {
   }
 
   /**
-   * Queues what is an operation to itself on the stream, while this run is queueing: this one fails where whoever waits for the
-   * other says so. It goes on as a run of its own, so that what it knows only later is its own as well.
+   * Queues what is an operation to itself on the stream, while this run is queueing: this one fails
+   * where whoever waits for the other says so. It goes on as a run of its own, so that what it
+   * knows only later is its own as well.
    */
   aside<T>(queue: (aside: Run) => T): T {
     const { device, stream, forks, mode, pool, operation } = this;
@@ -417,7 +524,9 @@ export class Run implements OpContext {
     }
   }
 
-  /** What a run aside has made, which it has queued without failing, is part of what this one makes. */
+  /**
+   * What a run aside has made, which it has queued without failing, is part of what this one makes.
+   */
   takeOver(aside: Run, into: DeviceBuffer[] = (this.list ??= [])): void {
     into.push(...aside.takeFrom(0), ...(aside.loose?.splice(0) ?? []));
   }
@@ -433,7 +542,10 @@ export class Run implements OpContext {
     this.operation?.name(label);
   }
 
-  /** What this run builds on, or what was queued beside it where it is recorded: it fails where the promise rejects. */
+  /**
+   * What this run builds on, or what was queued beside it where it is recorded: it fails where the
+   * promise rejects.
+   */
   dependOn(other: Promise<void>): void {
     other.catch(ignore);
     (this.others ??= []).push(other);
@@ -453,7 +565,9 @@ export class Run implements OpContext {
     if (value instanceof Later || this.given !== undefined) {
       const ended = this.reached(value, claim);
       // Not before what came behind it has been queued.
-      ended.catch(() => { this.closeMade(); });
+      ended.catch(() => {
+        this.closeMade();
+      });
       return ended;
     }
     const pending = claim === undefined && this.others === undefined ? this.pending : undefined;
@@ -463,39 +577,62 @@ export class Run implements OpContext {
 
   /** {@link ended}, without an end of what was made. */
   reached<T>(value: Submitted<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
-    return value instanceof Later ? this.endedLater(value, claim) : this.over(claim).then(() => value);
+    return value instanceof Later
+      ? this.endedLater(value, claim)
+      : this.over(claim).then(() => value);
   }
 
-  private endedLater<T>({ promise }: Later<T>, claim?: (pending: Pending) => Promise<void>): Promise<T> {
+  private endedLater<T>(
+    { promise }: Later<T>,
+    claim?: (pending: Pending) => Promise<void>,
+  ): Promise<T> {
     const { operation } = this;
-    // Until the value is there nobody waits for what was queued before it, and the failure of that is for whoever waits for the value.
+    // Until the value is there nobody waits for what was queued before it, and the failure of that
+    // is for whoever waits for the value.
     operation?.expect();
-    const ended = promise.then((known) => this.over(claim).then(() => known), (error: unknown) => {
-      this.over(claim).catch(ignore);
-      throw error;
-    });
+    const ended = promise.then(
+      (known) => this.over(claim).then(() => known),
+      (error: unknown) => {
+        this.over(claim).catch(ignore);
+        throw error;
+      },
+    );
     if (operation !== undefined) {
-      const told = (): void => { operation.told(); };
+      const told = (): void => {
+        operation.told();
+      };
       ended.then(told, told);
     }
     return ended;
   }
 
   /**
-   * {@link ended} and its `then`, as one promise in the usual case, and without an object for the end where it is near. For
-   * whoever asks but once.
+   * {@link ended} and its `then`, as one promise in the usual case, and without an object for the
+   * end where it is near. For whoever asks but once.
    */
-  whenEnded<T, A, B>(value: Submitted<T>, onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined, onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined): Promise<A | B> {
+  whenEnded<T, A, B>(
+    value: Submitted<T>,
+    onFulfilled: ((value: T) => A | PromiseLike<A>) | null | undefined,
+    onRejected: ((reason: unknown) => B | PromiseLike<B>) | null | undefined,
+  ): Promise<A | B> {
     const { operation, stream } = this;
     const closes = this.given !== undefined;
-    if (value instanceof Later || this.others !== undefined || typeof onFulfilled !== 'function' || operation === undefined || stream.mark === this.start
-      || (closes && typeof onRejected !== 'function')) {
+    if (
+      value instanceof Later ||
+      this.others !== undefined ||
+      typeof onFulfilled !== 'function' ||
+      operation === undefined ||
+      stream.mark === this.start ||
+      (closes && typeof onRejected !== 'function')
+    ) {
       return this.ended(value).then(onFulfilled, onRejected);
     }
-    const onFailure = !closes ? onRejected : (reason: unknown): B | PromiseLike<B> => {
-      this.closeMade();
-      return onRejected!(reason);
-    };
+    const onFailure = !closes
+      ? onRejected
+      : (reason: unknown): B | PromiseLike<B> => {
+          this.closeMade();
+          return onRejected!(reason);
+        };
     const soon = operation.endsSoon(stream);
     if (soon !== undefined) return soon.then(() => onFulfilled(value), onFailure);
     return operation.pending(stream).thenUnlooked(() => onFulfilled(value), onFailure);
@@ -504,7 +641,9 @@ export class Run implements OpContext {
   /** What it has queued so far; undefined where that is nothing. */
   private get pending(): Pending | undefined {
     const { operation, stream } = this;
-    return operation === undefined || stream.mark === this.start ? undefined : operation.pending(stream);
+    return operation === undefined || stream.mark === this.start
+      ? undefined
+      : operation.pending(stream);
   }
 
   /** Resolves when whatever this run has queued so far is over; rejects with its failure. */
@@ -532,24 +671,37 @@ export class Run implements OpContext {
 
   /** Refuses what a recorded run cannot have. */
   checkNotRecording(what: string, fix: string): void {
-    if (this.recording) throw new CudaError('ERR_CUDA_CAPTURE', `${what} cannot be recorded in a graph: ${fix}.`);
+    if (this.recording)
+      throw new CudaError('ERR_CUDA_CAPTURE', `${what} cannot be recorded in a graph: ${fix}.`);
   }
 }
 
-/** Whether the stack has come to its end: no failure of a part of the operation, and nothing can be done about it where it shows. */
+/**
+ * Whether the stack has come to its end: no failure of a part of the operation, and nothing can be
+ * done about it where it shows.
+ */
 export function isTooDeep(error: unknown): boolean {
   return error instanceof RangeError && error.message === 'Maximum call stack size exceeded';
 }
 
 function tooDeep(cause: unknown): CudaArgumentError {
-  return new CudaArgumentError('operation', 'operation: expected operations within operations (zip, all, parallel, label, orElse, ensure, and what callbacks return) about a'
-    + ' thousand levels deep at most, and callbacks whose recursion ends, but the stack is full. Write a long series as a chain, op.andThen(…).andThen(…), or as one list, all([…]): they have'
-    + ' no limit.', { cause });
+  return new CudaArgumentError(
+    'operation',
+    'operation: expected operations within operations (zip, all, parallel, label, orElse, ' +
+      'ensure, and what callbacks return) about a' +
+      ' thousand levels deep at most, and callbacks whose recursion ends, but the stack is ' +
+      'full. Write a long series as a chain, op.andThen(…).andThen(…), or as one list, ' +
+      'all([…]): they have' +
+      ' no limit.',
+    { cause },
+  );
 }
 
 /** A run that waited was not over when its device was closed. */
 function closedUnderway({ name }: Device, cause?: unknown): CudaError {
-  return new CudaError('ERR_CUDA_DEVICE_CLOSED', `${name} was closed while work was in flight.`, { cause });
+  return new CudaError('ERR_CUDA_DEVICE_CLOSED', `${name} was closed while work was in flight.`, {
+    cause,
+  });
 }
 
 const DONE: Promise<void> = Promise.resolve();

@@ -7,7 +7,10 @@ import { Later } from './node.js';
 import type { Submitted } from './node.js';
 import type { Run } from './run.js';
 
-/** An operation under way, made by {@link DeviceOp.runOn}. Awaiting it waits for the device; it runs once, whoever awaits it. */
+/**
+ * An operation under way, made by {@link DeviceOp.runOn}. Awaiting it waits for the device; it runs
+ * once, whoever awaits it.
+ */
 export class Running<T> implements PromiseLike<T> {
   private readonly run: Run;
   private readonly outcome: Submitted<T>;
@@ -19,15 +22,21 @@ export class Running<T> implements PromiseLike<T> {
   constructor(run: Run, outcome: Submitted<T>) {
     this.run = run;
     this.outcome = outcome;
-    // What arrives later is waited for by something already: its failure is the device's where nobody awaits this.
-    if (outcome instanceof Later) this.end().catch((error: unknown) => { this.tellUnclaimed(error); });
+    // What arrives later is waited for by something already: its failure is the device's where
+    // nobody awaits this.
+    if (outcome instanceof Later)
+      this.end().catch((error: unknown) => {
+        this.tellUnclaimed(error);
+      });
   }
 
   private tellUnclaimed(error: unknown): void {
     if (this.run.isAbandonedFor(error)) return;
-    setImmediate(() => setImmediate(() => {
-      if (this.claims === 0) this.run.device.unclaimed(error);
-    }));
+    setImmediate(() =>
+      setImmediate(() => {
+        if (this.claims === 0) this.run.device.unclaimed(error);
+      }),
+    );
   }
 
   /**
@@ -37,7 +46,10 @@ export class Running<T> implements PromiseLike<T> {
    */
   get value(): T {
     if (this.outcome instanceof Later) {
-      throw new CudaError('ERR_CUDA_INVALID_ARGUMENT', 'the value is read back from the device and not there yet: await the operation.');
+      throw new CudaError(
+        'ERR_CUDA_INVALID_ARGUMENT',
+        'the value is read back from the device and not there yet: await the operation.',
+      );
     }
     // The caller has it now: neither a failure nor an abort closes it.
     this.run.keepGiven();
@@ -59,7 +71,10 @@ export class Running<T> implements PromiseLike<T> {
     return this.wait().finally(onFinally);
   }
 
-  /** As awaiting, with options. Where the signal aborts, the wait ends and the work goes on; its failure is the device's where nobody else awaits this. */
+  /**
+   * As awaiting, with options. Where the signal aborts, the wait ends and the work goes on; its
+   * failure is the device's where nobody else awaits this.
+   */
   wait(options: WaitOptions = {}): Promise<T> {
     const { signal } = options;
     this.claims++;
@@ -87,7 +102,12 @@ export class Running<T> implements PromiseLike<T> {
   }
 }
 
-function abortable<T>(run: Run, outcome: Submitted<T>, options: WaitOptions, abandon: () => void): Promise<T> {
+function abortable<T>(
+  run: Run,
+  outcome: Submitted<T>,
+  options: WaitOptions,
+  abandon: () => void,
+): Promise<T> {
   const signal = options.signal!;
   if (!(outcome instanceof Later)) {
     const reached = run.reached(outcome, (pending: Pending) => pending.wait(options));
@@ -104,6 +124,11 @@ function abortable<T>(run: Run, outcome: Submitted<T>, options: WaitOptions, aba
       reject(signal.reason);
     };
     signal.addEventListener('abort', abort, { once: true });
-    run.ended(outcome).then(resolve, reject).finally(() => { signal.removeEventListener('abort', abort); });
+    run
+      .ended(outcome)
+      .then(resolve, reject)
+      .finally(() => {
+        signal.removeEventListener('abort', abort);
+      });
   });
 }

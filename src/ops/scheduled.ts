@@ -31,7 +31,13 @@ export class Scheduled<T> implements PromiseLike<T> {
     const { begin } = this;
     this.begin = undefined;
     if (begin === undefined) {
-      return Promise.reject(new CudaError('ERR_CUDA_DISPOSED', 'a scheduled operation was awaited twice: it runs once. Await the operation itself, which runs it again, or keep the promise of the first run.'));
+      return Promise.reject(
+        new CudaError(
+          'ERR_CUDA_DISPOSED',
+          'a scheduled operation was awaited twice: it runs once. Await the operation ' +
+            'itself, which runs it again, or keep the promise of the first run.',
+        ),
+      );
     }
     try {
       return begin().wait();

@@ -1,7 +1,7 @@
 /**
- * Which stream an operation runs on. Operations of one run share a stream and so are in order; two runs that a policy
- * puts on different streams may overlap, in whatever order, but for memory that both use: what writes it and what uses it
- * next are ordered on the device, whatever their streams.
+ * Which stream an operation runs on. Operations of one run share a stream and so are in order; two
+ * runs that a policy puts on different streams may overlap, in whatever order, but for memory that
+ * both use: what writes it and what uses it next are ordered on the device, whatever their streams.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { Device, Stream } from '../core/index.js';
@@ -17,7 +17,8 @@ export type AnyDevice = Device | { readonly core: Device };
 
 /** The device of level 3. @internal */
 export function coreOf(device: unknown): Device {
-  const core: unknown = device instanceof Device ? device : (device as { core?: unknown } | null | undefined)?.core;
+  const core: unknown =
+    device instanceof Device ? device : (device as { core?: unknown } | null | undefined)?.core;
   if (core instanceof Device) return core;
   throw invalid('device', 'a Device', device);
 }
@@ -48,7 +49,8 @@ class LazyStreams {
 
   /** Closes those that were made; they are made anew where one is needed again. */
   close(): void {
-    for (const stream of this.streams) if (stream?.isClosed === false && !stream.isUnusable) stream.close();
+    for (const stream of this.streams)
+      if (stream?.isClosed === false && !stream.isUnusable) stream.close();
   }
 
   /** The stream of the index, if it was ever needed. */
@@ -58,7 +60,10 @@ class LazyStreams {
   }
 }
 
-/** Each run goes to the next of so many streams (4 where not told), so that independent runs overlap. */
+/**
+ * Each run goes to the next of so many streams (4 where not told), so that independent runs
+ * overlap.
+ */
 export class RoundRobin implements SchedulingPolicy, Disposable {
   private readonly streams: LazyStreams;
   private next = 0;
@@ -86,9 +91,10 @@ export class RoundRobin implements SchedulingPolicy, Disposable {
 }
 
 /**
- * As {@link RoundRobin}, but a run stays on the stream of the run before it where that is over: the default. Independent
- * runs overlap for nothing, and runs that are awaited one by one do not pay for a change of streams, which costs a driver
- * more than a microsecond (H200: 8.9 µs from launch to await on one stream, 10.0 from stream to stream).
+ * As {@link RoundRobin}, but a run stays on the stream of the run before it where that is over: the
+ * default. Independent runs overlap for nothing, and runs that are awaited one by one do not pay
+ * for a change of streams, which costs a driver more than a microsecond (H200: 8.9 µs from launch
+ * to await on one stream, 10.0 from stream to stream).
  */
 export class NextIdle implements SchedulingPolicy, Disposable {
   private readonly turns: RoundRobin;
@@ -133,7 +139,10 @@ export class SingleStream implements SchedulingPolicy {
   }
 }
 
-/** Each run goes to the stream with the fewest operations that are not known to be over; an idle one is known to be best. */
+/**
+ * Each run goes to the stream with the fewest operations that are not known to be over; an idle one
+ * is known to be best.
+ */
 export class LeastLoaded implements SchedulingPolicy, Disposable {
   private readonly streams: LazyStreams;
 
@@ -173,11 +182,14 @@ export class LeastLoaded implements SchedulingPolicy, Disposable {
 export type PriorityName = 'high' | 'normal' | 'low';
 
 /**
- * Policies whose streams differ in priority: blocks of a stream of higher priority start before those of others that wait.
- * `byPriority(device).high` and so on; how many levels there are is the device's affair (`device.streamPriorities`).
- * cuStreamCreateWithPriority
+ * Policies whose streams differ in priority: blocks of a stream of higher priority start before
+ * those of others that wait. `byPriority(device).high` and so on; how many levels there are is the
+ * device's affair (`device.streamPriorities`). cuStreamCreateWithPriority
  */
-export function byPriority(device: AnyDevice, count = DEFAULT_STREAMS): Readonly<Record<PriorityName, SchedulingPolicy>> {
+export function byPriority(
+  device: AnyDevice,
+  count = DEFAULT_STREAMS,
+): Readonly<Record<PriorityName, SchedulingPolicy>> {
   const { least, greatest } = coreOf(device).streamPriorities;
   const normal = Math.max(greatest, Math.min(least, Math.trunc((least + greatest) / 2)));
   return {
@@ -189,7 +201,10 @@ export function byPriority(device: AnyDevice, count = DEFAULT_STREAMS): Readonly
 
 const policies = new WeakMap<Device, SchedulingPolicy>();
 
-/** The policy of operations that were given none: {@link NextIdle} over four streams unless {@link setPolicy} said otherwise. */
+/**
+ * The policy of operations that were given none: {@link NextIdle} over four streams unless
+ * {@link setPolicy} said otherwise.
+ */
 export function policyOf(device: AnyDevice): SchedulingPolicy {
   const core = coreOf(device);
   let policy = policies.get(core);
@@ -200,7 +215,10 @@ export function policyOf(device: AnyDevice): SchedulingPolicy {
   return policy;
 }
 
-/** Sets the policy of operations of a device that are given none; `undefined` brings back the default. */
+/**
+ * Sets the policy of operations of a device that are given none; `undefined` brings back the
+ * default.
+ */
 export function setPolicy(device: AnyDevice, policy: SchedulingPolicy | undefined): void {
   const core = coreOf(device);
   if (policy === undefined) policies.delete(core);
@@ -211,13 +229,23 @@ export function setPolicy(device: AnyDevice, policy: SchedulingPolicy | undefine
 }
 
 export function checkPolicy(policy: unknown): asserts policy is SchedulingPolicy {
-  if (typeof (policy as Partial<SchedulingPolicy> | null | undefined)?.nextStream === 'function') return;
-  throw invalid('policy', 'an object with nextStream()', policy, 'Write new RoundRobin(device), new SingleStream(stream) or a class of your own with that method.');
+  if (typeof (policy as Partial<SchedulingPolicy> | null | undefined)?.nextStream === 'function')
+    return;
+  throw invalid(
+    'policy',
+    'an object with nextStream()',
+    policy,
+    'Write new RoundRobin(device), new SingleStream(stream) or a class of your own with that ' +
+      'method.',
+  );
 }
 
 let defaultDevice: Device | undefined;
 
-/** The device of operations that belong to none, such as `value(1)`: the first one that ran an operation, or what {@link setDefaultDevice} said. */
+/**
+ * The device of operations that belong to none, such as `value(1)`: the first one that ran an
+ * operation, or what {@link setDefaultDevice} said.
+ */
 export function getDefaultDevice(): Device | undefined {
   return defaultDevice?.isClosed === true ? undefined : defaultDevice;
 }

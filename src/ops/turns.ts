@@ -1,7 +1,7 @@
 /**
- * Runs that wait for what is still being loaded, a kernel on its first use: what was run after them must not overtake them on the
- * memory that they share. Whatever was loaded by then is queued when it is run, and the device's tracking orders it; here is only what
- * came too early for that.
+ * Runs that wait for what is still being loaded, a kernel on its first use: what was run after them
+ * must not overtake them on the memory that they share. Whatever was loaded by then is queued when
+ * it is run, and the device's tracking orders it; here is only what came too early for that.
  */
 import { setImmediate } from 'node:timers';
 
@@ -12,7 +12,9 @@ import type { Run } from './run.js';
 
 interface Turn {
   readonly run: Run;
-  /** Resolves when it has been queued, with what its run queues behind it at once, or has failed. */
+  /**
+   * Resolves when it has been queued, with what its run queues behind it at once, or has failed.
+   */
   readonly over: Promise<void>;
 }
 
@@ -32,12 +34,16 @@ export function takeTurn(run: Run, values: readonly unknown[], given: unknown): 
 }
 
 /**
- * Queues, behind earlier runs that use the memory of one of the values and could not be queued yet. Where this one cannot be queued
- * at once either, later ones wait for it.
+ * Queues, behind earlier runs that use the memory of one of the values and could not be queued yet.
+ * Where this one cannot be queued at once either, later ones wait for it.
  *
  * @param values tensors, what stands for one, and whatever else: it has no memory
  */
-export function inTurn<T>(run: Run, values: readonly unknown[], queue: () => Submitted<T>): Submitted<T> {
+export function inTurn<T>(
+  run: Run,
+  values: readonly unknown[],
+  queue: () => Submitted<T>,
+): Submitted<T> {
   const memories = outstanding === 0 || run.mode !== 'queue' ? [] : memoriesOf(values);
   const before = memories.length === 0 ? undefined : earlier(run, memories);
   if (before === undefined) {
@@ -47,7 +53,11 @@ export function inTurn<T>(run: Run, values: readonly unknown[], queue: () => Sub
     return given;
   }
   const queued = before.then(() => onceFirst(run, memories, queue));
-  take(run, memories, queued.then(({ loading }) => loading));
+  take(
+    run,
+    memories,
+    queued.then(({ loading }) => loading),
+  );
   // A wait of its own: the memory that this step has is kept meanwhile.
   return run.goOn(new Later(queued, false), ({ given, owned }) => {
     for (const buffer of run.adopt(owned)) run.own(buffer);
@@ -64,13 +74,21 @@ interface Queued<T> {
 }
 
 /** Those before it may have had something else to load. */
-function onceFirst<T>(run: Run, memories: readonly object[], queue: () => Submitted<T>): Queued<T> | Promise<Queued<T>> {
+function onceFirst<T>(
+  run: Run,
+  memories: readonly object[],
+  queue: () => Submitted<T>,
+): Queued<T> | Promise<Queued<T>> {
   const before = earlier(run, memories);
   if (before !== undefined) return before.then(() => onceFirst(run, memories, queue));
   const { loads } = run;
   const owned = run.newList();
   const given = run.resume(queue, [], owned);
-  return { given, owned, loading: given instanceof Later && run.loads !== loads ? given.promise : undefined };
+  return {
+    given,
+    owned,
+    loading: given instanceof Later && run.loads !== loads ? given.promise : undefined,
+  };
 }
 
 /** What of earlier runs is to come first. */
@@ -109,11 +127,21 @@ function take(run: Run, known: readonly object[], until: Promise<unknown>): void
   });
 }
 
-/** Until what comes next in the same run has been queued as well: all of it, or what this turn of the event loop comes to. */
+/**
+ * Until what comes next in the same run has been queued as well: all of it, or what this turn of
+ * the event loop comes to.
+ */
 function settled({ whole }: Run): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
-    whole.known?.then(() => { resolve(); }, () => { resolve(); });
+    whole.known?.then(
+      () => {
+        resolve();
+      },
+      () => {
+        resolve();
+      },
+    );
   });
 }
 

@@ -1,7 +1,10 @@
-// The contract between code compiled with `check` and whoever watches it. Such code tells of every access, fence,
-// arrival and frame through imported functions; what these mean is not known here.
+// The contract between code compiled with `check` and whoever watches it. Such code tells of every
+// access, fence, arrival and frame through imported functions; what these mean is not known here.
 
-/** How an access is described in one word: what it does, how strong it is, and which space the instruction names. */
+/**
+ * How an access is described in one word: what it does, how strong it is, and which space the
+ * instruction names.
+ */
 export const ACCESS = {
   read: 1,
   write: 2,
@@ -21,13 +24,24 @@ export const ACCESS = {
 } as const;
 
 /** Spaces by their number above {@link ACCESS.spaceShift}. */
-export const ACCESS_SPACES = ['generic', 'global', 'shared', 'local', 'const', 'param', 'cluster'] as const;
+export const ACCESS_SPACES = [
+  'generic',
+  'global',
+  'shared',
+  'local',
+  'const',
+  'param',
+  'cluster',
+] as const;
 
 /** What a thread arrives at. */
 export const ARRIVAL = {
   /** barrier.cluster.wait, which those who have exited are not waited for at. */
   cluster: 0,
-  /** bar and barrier.aligned: all threads of a warp execute the same one. a: barrier, b: threads or 0 */
+  /**
+   * bar and barrier.aligned: all threads of a warp execute the same one. a: barrier, b: threads or
+   * 0
+   */
   alignedBarrier: 1,
   barrier: 2,
   /** bar.arrive, which does not wait. */
@@ -40,7 +54,10 @@ export const ARRIVAL = {
   gathering: 6,
 } as const;
 
-/** What a shuffle that names its source tells beside its mask: the lane in the low bits, and its control word. */
+/**
+ * What a shuffle that names its source tells beside its mask: the lane in the low bits, and its
+ * control word.
+ */
 export const SHUFFLE = {
   named: 2 ** 18,
   /** Where the control word begins. */
@@ -62,12 +79,18 @@ export interface SourceLine {
 
 /** What a watcher needs to know of a kernel compiled with `check`. */
 export interface KernelCheck {
-  /** Static shared bytes with the gaps between variables. `sharedBytes` of the kernel counts the variables only. */
+  /**
+   * Static shared bytes with the gaps between variables. `sharedBytes` of the kernel counts the
+   * variables only.
+   */
   sharedBytes: number;
   shared: PlacedVariable[];
   /** Where dynamic shared memory begins in the window. */
   dynamicShared: number;
-  /** Where frames begin in a block whose scratch memory begins at the address, one after the other, `frameBytes` each. */
+  /**
+   * Where frames begin in a block whose scratch memory begins at the address, one after the other,
+   * `frameBytes` each.
+   */
   frames(scratch: number, threads: number): number;
   frameBytes: number;
   frame: PlacedVariable[];

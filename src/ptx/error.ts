@@ -1,5 +1,6 @@
-// The one error type of the compiler. Every message reads like ptxas's: position first, then what is wrong,
-// then the offending source line, so that the same text serves a person and an editor's problem matcher.
+// The one error type of the compiler. Every message reads like ptxas's: position first, then what
+// is wrong, then the offending source line, so that the same text serves a person and an editor's
+// problem matcher.
 
 export type PtxErrorCode = 'syntax' | 'semantic' | 'unsupported';
 
@@ -25,7 +26,10 @@ export class PtxError extends Error {
   constructor(code: PtxErrorCode, message: string, place: PtxErrorPlace) {
     const where = `${place.fileName ?? 'ptx'}:${place.line}:${place.column}`;
     const excerpt = place.sourceLine === undefined ? '' : `\n  ${place.sourceLine.trim()}`;
-    super(`${where}: error: ${message.length > MOST_CHARACTERS ? `${message.slice(0, MOST_CHARACTERS)}…` : message}${excerpt}`);
+    super(
+      `${where}: error: ` +
+        `${message.length > MOST_CHARACTERS ? `${message.slice(0, MOST_CHARACTERS)}…` : message}${excerpt}`,
+    );
     this.name = 'PtxError';
     this.code = code;
     this.line = place.line;
@@ -43,7 +47,8 @@ export class SourceText {
   constructor(text: string, fileName?: string) {
     this.text = text;
     this.fileName = fileName;
-    for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) this.starts.push(at + 1);
+    for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1))
+      this.starts.push(at + 1);
   }
 
   /** 1-based line of an offset. */
@@ -65,7 +70,10 @@ export class SourceText {
   lineText(line: number): string {
     const start = this.starts[line - 1] ?? this.text.length;
     const end = this.starts[line] ?? this.text.length + 1;
-    return this.text.slice(start, end - 1).replace(/\r$/, '').slice(0, 400);
+    return this.text
+      .slice(start, end - 1)
+      .replace(/\r$/, '')
+      .slice(0, 400);
   }
 
   error(code: PtxErrorCode, message: string, offset: number, instruction?: string): PtxError {

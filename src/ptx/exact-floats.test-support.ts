@@ -1,6 +1,10 @@
 // Test only: floating-point formats and their arithmetic with exact integers, rounded once.
 
-export interface Format { bits: number; mantissa: number; bias: number }
+export interface Format {
+  bits: number;
+  mantissa: number;
+  bias: number;
+}
 export const F64: Format = { bits: 64, mantissa: 52, bias: 1023 };
 export const F32: Format = { bits: 32, mantissa: 23, bias: 127 };
 export const F16: Format = { bits: 16, mantissa: 10, bias: 15 };
@@ -8,8 +12,13 @@ export const BF16: Format = { bits: 16, mantissa: 7, bias: 127 };
 export type Mode = 'rn' | 'rz' | 'rm' | 'rp';
 
 /** value = m * 2^e, exactly; undefined for infinities and NaN */
-export function decode(bits: bigint, f: Format): { m: bigint; e: number; negative: boolean } | undefined {
-  const exponent = Number((bits >> BigInt(f.mantissa)) & ((1n << BigInt(f.bits - 1 - f.mantissa)) - 1n));
+export function decode(
+  bits: bigint,
+  f: Format,
+): { m: bigint; e: number; negative: boolean } | undefined {
+  const exponent = Number(
+    (bits >> BigInt(f.mantissa)) & ((1n << BigInt(f.bits - 1 - f.mantissa)) - 1n),
+  );
   const fraction = bits & ((1n << BigInt(f.mantissa)) - 1n);
   if (exponent === 2 * f.bias + 1) return undefined;
   const negative = bits >> BigInt(f.bits - 1) === 1n;

@@ -1,5 +1,6 @@
-// PTX on WebAssembly: a pure compiler from NVIDIA PTX text to a WebAssembly module, and the contract for running
-// what it makes. It knows nothing of devices, streams or Node. See README.md for the way through it.
+// PTX on WebAssembly: a pure compiler from NVIDIA PTX text to a WebAssembly module, and the
+// contract for running what it makes. It knows nothing of devices, streams or Node. See README.md
+// for the way through it.
 
 export { CTX, EXPLICIT_CLUSTER, FAULT, STATUS, TEAM } from './context.js';
 export { ACCESS, ACCESS_SPACES, ARRIVAL, CHECK_GAP, SHUFFLE } from './check.js';
@@ -8,7 +9,12 @@ export { RESERVED_SHARED } from './analysis/special-registers.js';
 export { relocate } from './analysis/data-layout.js';
 export type { DataVariable, Relocation } from './analysis/data-layout.js';
 export { compilePtx } from './compile.js';
-export type { ClusterDirectives, CompileOptions, CompiledKernel, CompiledModule } from './compile.js';
+export type {
+  ClusterDirectives,
+  CompileOptions,
+  CompiledKernel,
+  CompiledModule,
+} from './compile.js';
 export type { LaneCode } from './lanes/compile-lanes.js';
 export { ORDER_SEED, SCRATCH_STATES, THREAD_EXITED, TURN_BYTES } from './emit/waiting.js';
 export type { Waiting } from './emit/waiting.js';

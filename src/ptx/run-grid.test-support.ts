@@ -1,10 +1,16 @@
-// Test only: runs grids of compiled kernels on one thread, in a memory of its own, with a bump allocator.
+// Test only: runs grids of compiled kernels on one thread, in a memory of its own, with a bump
+// allocator.
 
 import { readFileSync } from 'node:fs';
 import { CTX, EXPLICIT_CLUSTER, STATUS, compilePtx, relocate } from './index.js';
 import type { CompileOptions, CompiledKernel, CompiledModule, LaneCode } from './index.js';
 
-export type Argument = { f32: number } | { f64: number } | { i32: number } | { i64: bigint | number } | { bytes: Uint8Array };
+export type Argument =
+  | { f32: number }
+  | { f64: number }
+  | { i32: number }
+  | { i64: bigint | number }
+  | { bytes: Uint8Array };
 export type Dimensions = readonly [number, number?, number?];
 
 export interface Launch {
@@ -47,7 +53,11 @@ export class Grid {
   constructor(source: string, options: CompileOptions & { pages?: number } = {}) {
     this.module = compilePtx(source, options);
     const pages = options.pages ?? 512;
-    this.memory = new WebAssembly.Memory({ initial: pages, maximum: Math.max(pages, 65536), shared: true });
+    this.memory = new WebAssembly.Memory({
+      initial: pages,
+      maximum: Math.max(pages, 65536),
+      shared: true,
+    });
     this.top = CONTEXT_AREA + 4096;
     this.dataBase = this.allocate(this.module.data.length, 256);
     this.bytes().set(this.module.data, this.dataBase);
@@ -55,16 +65,22 @@ export class Grid {
     const env: Record<string, WebAssembly.ExportValue> = {
       memory: this.memory,
       dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, this.dataBase),
-      host_vprintf: (format: number, args: number) => this.printed.push({ format: this.text(format), args }),
+      host_vprintf: (format: number, args: number) =>
+        this.printed.push({ format: this.text(format), args }),
       host_malloc: (size: bigint) => BigInt(this.allocate(Number(size))),
       host_free: () => undefined,
       host_set_conditional: () => undefined,
       probe: (rounds: number) => rounds + 1,
-      host_assert: (message: number) => { this.asserts.push(this.text(message)); },
+      host_assert: (message: number) => {
+        this.asserts.push(this.text(message));
+      },
     };
     this.env = env;
     this.simd = options.simd === true;
-    this.instance = new WebAssembly.Instance(new WebAssembly.Module(this.module.wasm as Uint8Array<ArrayBuffer>), { env });
+    this.instance = new WebAssembly.Instance(
+      new WebAssembly.Module(this.module.wasm as Uint8Array<ArrayBuffer>),
+      { env },
+    );
   }
 
   bytes(): Uint8Array {
@@ -90,30 +106,54 @@ export class Grid {
   }
 
   /** Copies an array into memory; the result is a view of the copy. */
-  put<T extends Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array>(values: T): { address: number; view: T } {
+  put<
+    T extends
+      | Float32Array
+      | Float64Array
+      | Int32Array
+      | Uint32Array
+      | Uint8Array
+      | Uint16Array
+      | BigInt64Array
+      | BigUint64Array,
+  >(values: T): { address: number; view: T } {
     const address = this.allocate(values.byteLength);
-    const View = values.constructor as new (buffer: ArrayBufferLike, offset: number, length: number) => T;
+    const View = values.constructor as new (
+      buffer: ArrayBufferLike,
+      offset: number,
+      length: number,
+    ) => T;
     const view = new View(this.memory.buffer, address, values.length);
     view.set(values as never);
     return { address, view };
   }
 
   kernel(name: string): CompiledKernel {
-    const kernel = this.module.kernels.find(candidate => candidate.name === name);
+    const kernel = this.module.kernels.find((candidate) => candidate.name === name);
     if (!kernel) throw new RangeError(`no kernel ${name}`);
     return kernel;
   }
 
   /** The kernel in lanes if that was asked for and there is such a thing, else thread by thread. */
-  private code(kernel: CompiledKernel, { block: [x, y = 1, z = 1] }: Launch): { call: (ctx: number, fuel: number) => number; blockBytes(threads: number): number } {
+  private code(
+    kernel: CompiledKernel,
+    { block: [x, y = 1, z = 1] }: Launch,
+  ): { call: (ctx: number, fuel: number) => number; blockBytes(threads: number): number } {
     const lanes = this.simd ? kernel.inLanes([x, y, z]) : 'not asked for';
     const code = typeof lanes === 'string' ? kernel : lanes;
     let { instance } = this;
     if (typeof lanes !== 'string') {
-      instance = this.laneInstances.get(lanes) ?? new WebAssembly.Instance(new WebAssembly.Module(lanes.wasm as Uint8Array<ArrayBuffer>), { env: this.env });
+      instance =
+        this.laneInstances.get(lanes) ??
+        new WebAssembly.Instance(new WebAssembly.Module(lanes.wasm as Uint8Array<ArrayBuffer>), {
+          env: this.env,
+        });
       this.laneInstances.set(lanes, instance);
     }
-    return { call: instance.exports[code.exportName] as (ctx: number, fuel: number) => number, blockBytes: threads => code.blockBytes(threads) };
+    return {
+      call: instance.exports[code.exportName] as (ctx: number, fuel: number) => number,
+      blockBytes: (threads) => code.blockBytes(threads),
+    };
   }
 
   /** Threads that run at once. */
@@ -122,7 +162,10 @@ export class Grid {
     return typeof lanes === 'string' ? 1 : lanes.width;
   }
 
-  /** Runs a grid whose blocks do not yield, with as little as possible between them, a row of blocks in one call where that may be: for timing. */
+  /**
+   * Runs a grid whose blocks do not yield, with as little as possible between them, a row of blocks
+   * in one call where that may be: for timing.
+   */
   repeat(name: string, args: readonly Argument[], launch: Launch): number {
     const first = this.run(name, args, { ...launch, grid: [1, 1, 1] });
     if (first.status !== STATUS.done) return first.status;
@@ -132,7 +175,9 @@ export class Grid {
     const words = new Uint32Array(this.memory.buffer);
     const [gx, gy = 1] = launch.grid;
     words.set([gx, gy, 1], (ctx + CTX.gridDim) >> 2);
-    const lanes = this.simd ? kernel.inLanes([launch.block[0], launch.block[1] ?? 1, launch.block[2] ?? 1]) : 'not asked for';
+    const lanes = this.simd
+      ? kernel.inLanes([launch.block[0], launch.block[1] ?? 1, launch.block[2] ?? 1])
+      : 'not asked for';
     const { runsOn } = typeof lanes === 'string' ? kernel : lanes;
     const scratch = words[(ctx + CTX.scratch) >> 2]! >> 2;
     const stateful = kernel.yields ? scratch + 36 + words[(ctx + CTX.threads) >> 2]! : scratch;
@@ -152,7 +197,10 @@ export class Grid {
   /** The block, along x, and the thread of the fault that `repeat` ended in. */
   lastFault(): { block: number; thread: number } {
     const view = this.view();
-    return { block: view.getUint32(this.lastContext + CTX.ctaid, true), thread: view.getUint32(this.lastContext + CTX.faultThread, true) };
+    return {
+      block: view.getUint32(this.lastContext + CTX.ctaid, true),
+      thread: view.getUint32(this.lastContext + CTX.faultThread, true),
+    };
   }
 
   run(name: string, args: readonly Argument[], launch: Launch): Outcome {
@@ -176,7 +224,8 @@ export class Grid {
       else this.bytes().set(arg.bytes, at);
     });
     const sharedBytes = kernel.sharedBytes + (launch.dynamicShared ?? 0);
-    const slotBytes = Math.ceil((512 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads)) / 256) * 256;
+    const slotBytes =
+      Math.ceil((512 + Math.ceil((sharedBytes + 1) / 128) * 128 + blockBytes(threads)) / 256) * 256;
     const blocks = gx * gy * gz;
     const workspace = this.allocate(64);
     const contexts: number[] = [];
@@ -188,12 +237,28 @@ export class Grid {
       const scratch = shared + Math.ceil((sharedBytes + 1) / 128) * 128;
       this.bytes().fill(0, ctx, scratch + blockBytes(threads));
       const fields: [number, number][] = [
-        [CTX.gridDim, toldX], [CTX.gridDim + 4, toldY], [CTX.gridDim + 8, toldZ], [CTX.blockDim, bx], [CTX.blockDim + 4, by], [CTX.blockDim + 8, bz],
-        [CTX.ctaid, block % gx], [CTX.ctaid + 4, Math.floor(block / gx) % gy], [CTX.ctaid + 8, Math.floor(block / (gx * gy))],
-        [CTX.params, params], [CTX.shared, shared], [CTX.sharedBytes, sharedBytes], [CTX.scratch, scratch], [CTX.threads, threads],
-        [CTX.memoryTop, this.memory.buffer.byteLength], [CTX.workspace, workspace],
-        [CTX.clusterRank, rank], [CTX.clusterStride, launch.cluster ? slotBytes : 0],
-        [CTX.cluster, launch.cluster ? EXPLICIT_CLUSTER | (cx - 1) | (cy - 1) << 8 | (cz - 1) << 16 : 0],
+        [CTX.gridDim, toldX],
+        [CTX.gridDim + 4, toldY],
+        [CTX.gridDim + 8, toldZ],
+        [CTX.blockDim, bx],
+        [CTX.blockDim + 4, by],
+        [CTX.blockDim + 8, bz],
+        [CTX.ctaid, block % gx],
+        [CTX.ctaid + 4, Math.floor(block / gx) % gy],
+        [CTX.ctaid + 8, Math.floor(block / (gx * gy))],
+        [CTX.params, params],
+        [CTX.shared, shared],
+        [CTX.sharedBytes, sharedBytes],
+        [CTX.scratch, scratch],
+        [CTX.threads, threads],
+        [CTX.memoryTop, this.memory.buffer.byteLength],
+        [CTX.workspace, workspace],
+        [CTX.clusterRank, rank],
+        [CTX.clusterStride, launch.cluster ? slotBytes : 0],
+        [
+          CTX.cluster,
+          launch.cluster ? EXPLICIT_CLUSTER | (cx - 1) | ((cy - 1) << 8) | ((cz - 1) << 16) : 0,
+        ],
       ];
       for (const [offset, value] of fields) view.setUint32(ctx + offset, value, true);
       return ctx;
@@ -203,13 +268,19 @@ export class Grid {
     /** A block some of whose threads have failed assertions comes to its end. */
     const run = (ctx: number): number => {
       const status = call(ctx, fuel);
-      return status === STATUS.done && view.getUint32(ctx + CTX.faultKind, true) !== 0 ? STATUS.fault : status;
+      return status === STATUS.done && view.getUint32(ctx + CTX.faultKind, true) !== 0
+        ? STATUS.fault
+        : status;
     };
     const fail = (ctx: number, block: number): Outcome => ({
-      status: STATUS.fault, calls,
+      status: STATUS.fault,
+      calls,
       fault: {
-        kind: view.getUint32(ctx + CTX.faultKind, true), address: view.getBigUint64(ctx + CTX.faultAddress, true),
-        thread: view.getUint32(ctx + CTX.faultThread, true), line: view.getUint32(ctx + CTX.faultLine, true), block,
+        kind: view.getUint32(ctx + CTX.faultKind, true),
+        address: view.getBigUint64(ctx + CTX.faultAddress, true),
+        thread: view.getUint32(ctx + CTX.faultThread, true),
+        line: view.getUint32(ctx + CTX.faultLine, true),
+        block,
       },
     });
     this.bytes().fill(0, workspace, workspace + 64);
@@ -218,9 +289,14 @@ export class Grid {
         // The blocks of a cluster lie one behind the other.
         const first = this.allocate(slotBytes * blocks);
         for (let block = 0; block < blocks; block++) {
-          const [x, y, z] = [block % gx, Math.floor(block / gx) % gy, Math.floor(block / (gx * gy))];
-          const cluster = Math.floor(x / cx) + gx / cx * (Math.floor(y / cy) + gy / cy * Math.floor(z / cz));
-          const rank = x % cx + cx * (y % cy + cy * (z % cz));
+          const [x, y, z] = [
+            block % gx,
+            Math.floor(block / gx) % gy,
+            Math.floor(block / (gx * gy)),
+          ];
+          const cluster =
+            Math.floor(x / cx) + (gx / cx) * (Math.floor(y / cy) + (gy / cy) * Math.floor(z / cz));
+          const rank = (x % cx) + cx * ((y % cy) + cy * (z % cz));
           contexts.push(prepare(block, first + (cluster * cx * cy * cz + rank) * slotBytes, rank));
         }
         const open = new Set(contexts.keys());
@@ -260,5 +336,8 @@ export function sample(name: string, target: 'sm_75' | 'sm_80' | 'sm_90' = 'sm_8
 /** A module around one kernel body. */
 export function kernelText(name: string, params: string, body: string, before = ''): string {
   // Matrices of few bits are there on sm_120a only.
-  return `.version 9.0\n.target ${/\bmma\./.test(body) ? 'sm_120a' : 'sm_100a'}\n.address_size 64\n${before}\n.visible .entry ${name}(${params})\n{\n${body}\n}\n`;
+  return (
+    `.version 9.0\n.target ${/\bmma\./.test(body) ? 'sm_120a' : 'sm_100a'}\n.address_size ` +
+    `64\n${before}\n.visible .entry ${name}(${params})\n{\n${body}\n}\n`
+  );
 }

@@ -1,5 +1,6 @@
-// The PTX fundamental types as data: width, class, and the WebAssembly type that holds a register of that type.
-// Half-precision values live in i32 as bits; values narrower than 32 bits are kept zero-extended in their i32.
+// The PTX fundamental types as data: width, class, and the WebAssembly type that holds a register
+// of that type. Half-precision values live in i32 as bits; values narrower than 32 bits are kept
+// zero-extended in their i32.
 
 export type WasmType = 'i32' | 'i64' | 'f32' | 'f64';
 /** What a local or a run-time function's value may be: the scalars, and four lanes. */
@@ -13,29 +14,60 @@ export interface ScalarType {
   readonly wasm: WasmType;
 }
 
-const row = (name: string, bits: number, kind: TypeClass, wasm: WasmType): [string, ScalarType] =>
-  [name, { name, bits, kind, wasm }];
+const row = (name: string, bits: number, kind: TypeClass, wasm: WasmType): [string, ScalarType] => [
+  name,
+  { name, bits, kind, wasm },
+];
 
 export const SCALAR_TYPES: ReadonlyMap<string, ScalarType> = new Map([
   row('pred', 1, 'predicate', 'i32'),
-  row('b8', 8, 'bits', 'i32'), row('u8', 8, 'unsigned', 'i32'), row('s8', 8, 'signed', 'i32'),
-  row('b16', 16, 'bits', 'i32'), row('u16', 16, 'unsigned', 'i32'), row('s16', 16, 'signed', 'i32'),
-  row('b32', 32, 'bits', 'i32'), row('u32', 32, 'unsigned', 'i32'), row('s32', 32, 'signed', 'i32'),
-  row('b64', 64, 'bits', 'i64'), row('u64', 64, 'unsigned', 'i64'), row('s64', 64, 'signed', 'i64'),
-  row('f16', 16, 'float', 'i32'), row('bf16', 16, 'float', 'i32'),
-  row('f16x2', 32, 'float', 'i32'), row('bf16x2', 32, 'float', 'i32'),
-  row('f32', 32, 'float', 'f32'), row('f64', 64, 'float', 'f64'),
-  row('tf32', 32, 'float', 'i32'), row('u16x2', 32, 'unsigned', 'i32'), row('s16x2', 32, 'signed', 'i32'),
-  row('e4m3', 8, 'float', 'i32'), row('e5m2', 8, 'float', 'i32'),
-  row('e4m3x2', 16, 'float', 'i32'), row('e5m2x2', 16, 'float', 'i32'),
-  row('e3m2x2', 16, 'float', 'i32'), row('e2m3x2', 16, 'float', 'i32'), row('e2m1x2', 8, 'float', 'i32'), row('ue8m0x2', 16, 'float', 'i32'),
-  row('e4m3x4', 32, 'float', 'i32'), row('e5m2x4', 32, 'float', 'i32'), row('e3m2x4', 32, 'float', 'i32'), row('e2m3x4', 32, 'float', 'i32'),
-  row('e2m1x4', 16, 'float', 'i32'), row('f32x2', 64, 'float', 'i64'),
-  row('b128', 128, 'bits', 'i64'), row('u128', 128, 'unsigned', 'i64'), row('s128', 128, 'signed', 'i64'),
-  row('texref', 64, 'bits', 'i64'), row('samplerref', 64, 'bits', 'i64'), row('surfref', 64, 'bits', 'i64'),
+  row('b8', 8, 'bits', 'i32'),
+  row('u8', 8, 'unsigned', 'i32'),
+  row('s8', 8, 'signed', 'i32'),
+  row('b16', 16, 'bits', 'i32'),
+  row('u16', 16, 'unsigned', 'i32'),
+  row('s16', 16, 'signed', 'i32'),
+  row('b32', 32, 'bits', 'i32'),
+  row('u32', 32, 'unsigned', 'i32'),
+  row('s32', 32, 'signed', 'i32'),
+  row('b64', 64, 'bits', 'i64'),
+  row('u64', 64, 'unsigned', 'i64'),
+  row('s64', 64, 'signed', 'i64'),
+  row('f16', 16, 'float', 'i32'),
+  row('bf16', 16, 'float', 'i32'),
+  row('f16x2', 32, 'float', 'i32'),
+  row('bf16x2', 32, 'float', 'i32'),
+  row('f32', 32, 'float', 'f32'),
+  row('f64', 64, 'float', 'f64'),
+  row('tf32', 32, 'float', 'i32'),
+  row('u16x2', 32, 'unsigned', 'i32'),
+  row('s16x2', 32, 'signed', 'i32'),
+  row('e4m3', 8, 'float', 'i32'),
+  row('e5m2', 8, 'float', 'i32'),
+  row('e4m3x2', 16, 'float', 'i32'),
+  row('e5m2x2', 16, 'float', 'i32'),
+  row('e3m2x2', 16, 'float', 'i32'),
+  row('e2m3x2', 16, 'float', 'i32'),
+  row('e2m1x2', 8, 'float', 'i32'),
+  row('ue8m0x2', 16, 'float', 'i32'),
+  row('e4m3x4', 32, 'float', 'i32'),
+  row('e5m2x4', 32, 'float', 'i32'),
+  row('e3m2x4', 32, 'float', 'i32'),
+  row('e2m3x4', 32, 'float', 'i32'),
+  row('e2m1x4', 16, 'float', 'i32'),
+  row('f32x2', 64, 'float', 'i64'),
+  row('b128', 128, 'bits', 'i64'),
+  row('u128', 128, 'unsigned', 'i64'),
+  row('s128', 128, 'signed', 'i64'),
+  row('texref', 64, 'bits', 'i64'),
+  row('samplerref', 64, 'bits', 'i64'),
+  row('surfref', 64, 'bits', 'i64'),
 ]);
 
-/** Thrown where a rule makes the name of a type that PTX does not have, as in the type twice as wide as .u128. */
+/**
+ * Thrown where a rule makes the name of a type that PTX does not have, as in the type twice as wide
+ * as .u128.
+ */
 export class NoSuchType extends RangeError {}
 
 export function scalarType(name: string): ScalarType {

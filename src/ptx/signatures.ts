@@ -6,7 +6,24 @@ import { parsePtx } from './syntax/parser.js';
 
 export interface KernelParam {
   name: string;
-  type: 'u8' | 'u16' | 'u32' | 'u64' | 's8' | 's16' | 's32' | 's64' | 'f16' | 'f16x2' | 'bf16' | 'f32' | 'f64' | 'b8' | 'b16' | 'b32' | 'b64';
+  type:
+    | 'u8'
+    | 'u16'
+    | 'u32'
+    | 'u64'
+    | 's8'
+    | 's16'
+    | 's32'
+    | 's64'
+    | 'f16'
+    | 'f16x2'
+    | 'bf16'
+    | 'f32'
+    | 'f64'
+    | 'b8'
+    | 'b16'
+    | 'b32'
+    | 'b64';
   /** bytes, whole parameter */
   size: number;
   align: number;
@@ -24,14 +41,24 @@ export interface KernelSignature {
 }
 
 export function signatureOf(fn: PtxFunction): KernelSignature {
-  const params = entryParameters(fn).map(({ variable, offset, size, align, aggregate }): KernelParam => ({
-    name: variable.name, type: variable.type as KernelParam['type'], size, align, offset, aggregate, pointer: variable.pointer,
-  }));
+  const params = entryParameters(fn).map(
+    ({ variable, offset, size, align, aggregate }): KernelParam => ({
+      name: variable.name,
+      type: variable.type as KernelParam['type'],
+      size,
+      align,
+      offset,
+      aggregate,
+      pointer: variable.pointer,
+    }),
+  );
   const last = params.at(-1);
   return { name: fn.name, params, paramBytes: last ? last.offset + last.size : 0 };
 }
 
 /** Names and parameter layouts of the kernels of a module, without compiling it. */
 export function kernelSignatures(source: string): KernelSignature[] {
-  return parsePtx(source).functions.filter(fn => fn.entry && fn.body).map(signatureOf);
+  return parsePtx(source)
+    .functions.filter((fn) => fn.entry && fn.body)
+    .map(signatureOf);
 }

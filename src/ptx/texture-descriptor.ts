@@ -1,6 +1,7 @@
-// Textures and surfaces as compiled kernels see them: a handle is the address of a descriptor in device memory, written
-// by whoever makes the object. Kernels check it, and every texel's address, so a bad one is a fault and never an
-// access outside the device's memory. Formats, flags and address modes are numbered as cuda.h numbers them.
+// Textures and surfaces as compiled kernels see them: a handle is the address of a descriptor in
+// device memory, written by whoever makes the object. Kernels check it, and every texel's address,
+// so a bad one is a fault and never an access outside the device's memory. Formats, flags and
+// address modes are numbered as cuda.h numbers them.
 
 /** Byte offsets of the 32-bit fields. */
 export const TEXTURE = {
@@ -11,7 +12,10 @@ export const TEXTURE = {
   kind: 4,
   /** Address of the first texel. */
   data: 8,
-  /** In texels; 1 where there is no such dimension. Depth is also the number of layers, faces counted. */
+  /**
+   * In texels; 1 where there is no such dimension. Depth is also the number of layers, faces
+   * counted.
+   */
   width: 12,
   height: 16,
   depth: 20,

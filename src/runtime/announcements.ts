@@ -1,7 +1,7 @@
 /**
- * Events of this device that streams of other devices wait for. They are told, in the event's status word, that the
- * record has been issued, from when on the driver can wait for it; and where their driver cannot, that the device has
- * reached it.
+ * Events of this device that streams of other devices wait for. They are told, in the event's
+ * status word, that the record has been issued, from when on the driver can wait for it; and where
+ * their driver cannot, that the device has reached it.
  *
  * An event that is announced is not recorded again until everyone who asked for it has waited.
  */
@@ -29,7 +29,8 @@ export class Announcements {
   }
 
   announce(event: number, mustBeReached: boolean, recordIsAside: boolean): void {
-    if (recordIsAside) this.unrecorded.set(event, mustBeReached || this.unrecorded.get(event) === true);
+    if (recordIsAside)
+      this.unrecorded.set(event, mustBeReached || this.unrecorded.get(event) === true);
     else this.tell(event, mustBeReached);
   }
 
@@ -47,7 +48,10 @@ export class Announcements {
     this.ahead.delete(event);
   }
 
-  /** Asks the device about the events that are ahead. A stream that met a fault never reaches them; the word `lost` tells that. */
+  /**
+   * Asks the device about the events that are ahead. A stream that met a fault never reaches them;
+   * the word `lost` tells that.
+   */
   poll(): void {
     const { control, values } = this.tables;
     if (Atomics.load(control, WORD.lost) !== 0) this.ahead.clear();
@@ -61,6 +65,7 @@ export class Announcements {
   private tell(event: number, mustBeReached: boolean): void {
     // Not where it was told already: "reached" says more.
     Atomics.compareExchange(this.tables.status, event, HANDLE.live, HANDLE.announced);
-    if (mustBeReached && Atomics.load(this.tables.status, event) === HANDLE.announced) this.ahead.add(event);
+    if (mustBeReached && Atomics.load(this.tables.status, event) === HANDLE.announced)
+      this.ahead.add(event);
   }
 }

@@ -6,7 +6,8 @@ import { expect, test } from 'vitest';
 import { cacheFolder, makeFolder } from './cache-folder.js';
 
 const home = (): string => '/home/ada';
-const on = (platform: NodeJS.Platform, env: Record<string, string> = {}): string | undefined => cacheFolder({ env, platform, home });
+const on = (platform: NodeJS.Platform, env: Record<string, string> = {}): string | undefined =>
+  cacheFolder({ env, platform, home });
 
 test.skipIf(process.platform === 'win32')('is where the platform keeps its caches', () => {
   expect(on('linux')).toBe('/home/ada/.cache/async-cuda');
@@ -17,11 +18,15 @@ test.skipIf(process.platform === 'win32')('is where the platform keeps its cache
 });
 
 test('is what ASYNC_CUDA_CACHE_DIR names', () => {
-  expect(on('linux', { ASYNC_CUDA_CACHE_DIR: '/kept', XDG_CACHE_HOME: '/scratch' })).toBe(resolve('/kept'));
+  expect(on('linux', { ASYNC_CUDA_CACHE_DIR: '/kept', XDG_CACHE_HOME: '/scratch' })).toBe(
+    resolve('/kept'),
+  );
 });
 
 test('is none where ASYNC_CUDA_CACHE_DISABLE says so', () => {
-  expect(on('linux', { ASYNC_CUDA_CACHE_DISABLE: '1', ASYNC_CUDA_CACHE_DIR: '/kept' })).toBeUndefined();
+  expect(
+    on('linux', { ASYNC_CUDA_CACHE_DISABLE: '1', ASYNC_CUDA_CACHE_DIR: '/kept' }),
+  ).toBeUndefined();
   for (const no of ['', '0']) expect(on('linux', { ASYNC_CUDA_CACHE_DISABLE: no })).toBeDefined();
 });
 
@@ -33,15 +38,18 @@ test('is none for a user without a home', () => {
   expect(cacheFolder({ env: {}, platform: 'linux', home: () => '' })).toBeUndefined();
 });
 
-test.runIf(process.platform === 'linux')('folders are made with those above them; where none can be made that ends, too', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'async-cuda-folder-'));
-  try {
-    await makeFolder(join(folder, 'a', 'b', 'c'), 0o700);
-    await makeFolder(join(folder, 'a', 'b', 'c'), 0o700);
-    expect(statSync(join(folder, 'a', 'b', 'c')).mode & 0o777).toBe(0o700);
-    await makeFolder('/proc/async-cuda/a/b', 0o700);
-    expect(existsSync('/proc/async-cuda')).toBe(false);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+test.runIf(process.platform === 'linux')(
+  'folders are made with those above them; where none can be made that ends, too',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'async-cuda-folder-'));
+    try {
+      await makeFolder(join(folder, 'a', 'b', 'c'), 0o700);
+      await makeFolder(join(folder, 'a', 'b', 'c'), 0o700);
+      expect(statSync(join(folder, 'a', 'b', 'c')).mode & 0o777).toBe(0o700);
+      await makeFolder('/proc/async-cuda/a/b', 0o700);
+      expect(existsSync('/proc/async-cuda')).toBe(false);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

@@ -1,6 +1,7 @@
 /**
- * Where the library keeps on disk what it need not compile twice: the platform's folder for caches, or the one that
- * `ASYNC_CUDA_CACHE_DIR` names. `ASYNC_CUDA_CACHE_DISABLE`, unless it is empty or 0, switches the cache off.
+ * Where the library keeps on disk what it need not compile twice: the platform's folder for caches,
+ * or the one that `ASYNC_CUDA_CACHE_DIR` names. `ASYNC_CUDA_CACHE_DISABLE`, unless it is empty or
+ * 0, switches the cache off.
  */
 import { mkdirSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -14,10 +15,16 @@ export interface CacheSurroundings {
   home: () => string;
 }
 
-const thisProcess = (): CacheSurroundings => ({ env: process.env, platform: process.platform, home: homedir });
+const thisProcess = (): CacheSurroundings => ({
+  env: process.env,
+  platform: process.platform,
+  home: homedir,
+});
 
 /** Undefined where the cache is switched off, or the user has no home. */
-export function cacheFolder({ env, platform, home }: CacheSurroundings = thisProcess()): string | undefined {
+export function cacheFolder(
+  { env, platform, home }: CacheSurroundings = thisProcess(),
+): string | undefined {
   const { ASYNC_CUDA_CACHE_DISABLE: disabled = '', ASYNC_CUDA_CACHE_DIR: named = '' } = env;
   if (disabled !== '' && disabled !== '0') return undefined;
   if (named !== '') return resolve(named);
@@ -25,7 +32,11 @@ export function cacheFolder({ env, platform, home }: CacheSurroundings = thisPro
   return parent === undefined ? undefined : join(parent, 'async-cuda');
 }
 
-function platformFolder(env: CacheSurroundings['env'], platform: NodeJS.Platform, home: () => string): string | undefined {
+function platformFolder(
+  env: CacheSurroundings['env'],
+  platform: NodeJS.Platform,
+  home: () => string,
+): string | undefined {
   if (platform === 'win32') {
     const { LOCALAPPDATA: local = '' } = env;
     if (local !== '') return local;
@@ -46,8 +57,9 @@ function platformFolder(env: CacheSurroundings['env'], platform: NodeJS.Platform
 }
 
 /**
- * Makes a folder of that mode, with those above it. Node's own `recursive` never ends where a folder that is there answers ENOENT, as /proc and
- * mounts made on demand do: it would keep the process from ending. That one could not be made shows when a file is written.
+ * Makes a folder of that mode, with those above it. Node's own `recursive` never ends where a
+ * folder that is there answers ENOENT, as /proc and mounts made on demand do: it would keep the
+ * process from ending. That one could not be made shows when a file is written.
  */
 export function makeFolderSync(path: string, mode: number, mayLackParent = true): void {
   try {
@@ -72,5 +84,7 @@ export async function makeFolder(path: string, mode: number, mayLackParent = tru
 
 /** Whether the folder above is what lacks. */
 function isMissing(error: unknown, path: string, mayLackParent: boolean): boolean {
-  return mayLackParent && (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(path) !== path;
+  return (
+    mayLackParent && (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(path) !== path
+  );
 }

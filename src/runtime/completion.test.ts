@@ -1,4 +1,7 @@
-/** When the JS thread looks for the end of what it waits for, when it goes round the event loop, and when it has it watched. */
+/**
+ * When the JS thread looks for the end of what it waits for, when it goes round the event loop, and
+ * when it has it watched.
+ */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -11,7 +14,9 @@ const MICROSECOND = 1e-3;
 
 /** A clock of which every look takes a microsecond, and a device that writes its fences by it. */
 class Simulation {
-  readonly shared: SharedState = viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
+  readonly shared: SharedState = viewShared(
+    createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }),
+  );
   readonly slot = new CompletionSlot(0, 0);
   readonly completion: Completion;
   private time = 1;
@@ -26,17 +31,27 @@ class Simulation {
       return this.time;
     });
     this.completion = new Completion(this.shared, {
-      crowded, turn: undefined, messages: () => undefined, flush: () => true, wake: () => undefined, lost: () => undefined,
+      crowded,
+      turn: undefined,
+      messages: () => undefined,
+      flush: () => true,
+      wake: () => undefined,
+      lost: () => undefined,
     });
   }
 
   pass(ms: number): void {
     this.time += ms;
-    for (const { at, seq } of this.due) if (at <= this.time) Atomics.store(this.shared.slots, this.slot.index * SLOT_WORDS, seq);
-    for (const { at, value } of this.doneAt) if (at <= this.time) Atomics.store(this.progress, 1, value);
+    for (const { at, seq } of this.due)
+      if (at <= this.time) Atomics.store(this.shared.slots, this.slot.index * SLOT_WORDS, seq);
+    for (const { at, value } of this.doneAt)
+      if (at <= this.time) Atomics.store(this.progress, 1, value);
   }
 
-  /** Work of a thread that ends after `ms`; the device comes to the fence behind it after `written`. Returns that. */
+  /**
+   * Work of a thread that ends after `ms`; the device comes to the fence behind it after `written`.
+   * Returns that.
+   */
   issueToThread(ms: number, written: number): number {
     const { slot } = this;
     const seq = this.issue(written);
@@ -79,20 +94,23 @@ afterEach(() => {
 });
 
 describe('work of a thread of the host', () => {
-  test.each([0.005, 0.05, 0.5])('that takes %d ms is over when the thread says so, before the device has come to its fence', async (ms) => {
-    const { completion, slot } = simulation;
-    for (let i = 0; i < 5; i++) {
-      const begun = simulation.now;
-      const seq = simulation.issueToThread(ms, 20);
-      await completion.wait(slot, seq, 0);
-      expect(simulation.now - begun).toBeGreaterThanOrEqual(ms);
-      expect(simulation.now - begun).toBeLessThan(20);
-      expect(completion.passed(slot, seq)).toBe(true);
-      expect(completion.isWritten(slot)).toBe(false);
-    }
-    simulation.pass(100);
-    expect(completion.isWritten(slot)).toBe(true);
-  });
+  test.each([0.005, 0.05, 0.5])(
+    'that takes %d ms is over when the thread says so, before the device has come to its fence',
+    async (ms) => {
+      const { completion, slot } = simulation;
+      for (let i = 0; i < 5; i++) {
+        const begun = simulation.now;
+        const seq = simulation.issueToThread(ms, 20);
+        await completion.wait(slot, seq, 0);
+        expect(simulation.now - begun).toBeGreaterThanOrEqual(ms);
+        expect(simulation.now - begun).toBeLessThan(20);
+        expect(completion.passed(slot, seq)).toBe(true);
+        expect(completion.isWritten(slot)).toBe(false);
+      }
+      simulation.pass(100);
+      expect(completion.isWritten(slot)).toBe(true);
+    },
+  );
 
   test('says nothing of what was queued behind it', async () => {
     const { completion, slot } = simulation;
@@ -127,8 +145,12 @@ describe('work of a thread of the host', () => {
   test('ends the waits before it, too, in their order', async () => {
     const { completion, slot } = simulation;
     const ended: string[] = [];
-    const before = completion.wait(slot, simulation.issue(30), 0, false).then(() => ended.push('before'));
-    const own = completion.wait(slot, simulation.issueToThread(0.2, 40), 0, false).then(() => ended.push('own'));
+    const before = completion
+      .wait(slot, simulation.issue(30), 0, false)
+      .then(() => ended.push('before'));
+    const own = completion
+      .wait(slot, simulation.issueToThread(0.2, 40), 0, false)
+      .then(() => ended.push('own'));
     await Promise.all([before, own]);
     expect(ended).toEqual(['before', 'own']);
     expect(simulation.now).toBeLessThan(20);
@@ -163,7 +185,9 @@ describe('work of 50 microseconds', () => {
     for (let i = 0; i < 2; i++) {
       const seq = simulation.issue(0.2);
       simulation.pass(0.3);
-      ends.push(simulation.completion.passed(simulation.slot, seq) && simulation.completion.mayEndNow());
+      ends.push(
+        simulation.completion.passed(simulation.slot, seq) && simulation.completion.mayEndNow(),
+      );
     }
     expect(ends).toEqual([true, false, false]);
   });
@@ -221,8 +245,14 @@ describe('work of 50 microseconds', () => {
 describe('work of half a millisecond where the device wants all cores', () => {
   /** How long each nap may last at most, in milliseconds. */
   let naps: number[];
-  /** What happens to a thread that naps: it sleeps until the device has got there, or its time is up. */
-  const sleep = vi.fn<(words: Int32Array, word: number, value: number, timeout: number) => 'ok' | 'timed-out'>();
+  /**
+   * What happens to a thread that naps: it sleeps until the device has got there, or its time is
+   * up.
+   */
+  const sleep =
+    vi.fn<
+      (words: Int32Array, word: number, value: number, timeout: number) => 'ok' | 'timed-out'
+    >();
   let control: Int32Array;
 
   beforeEach(() => {
@@ -290,7 +320,9 @@ describe('work of half a millisecond where the device wants all cores', () => {
     while (Atomics.load(control, WORD.watch) === 0) await nextTurn();
     simulation.pass(1);
     wakeJs(control);
-    await ended.finally(() => { busy = false; });
+    await ended.finally(() => {
+      busy = false;
+    });
     expect(naps).toEqual([]);
   });
 
@@ -308,19 +340,23 @@ describe('work of half a millisecond where the device wants all cores', () => {
     await expect(other).rejects.toThrow('over');
   });
 
-  test('that takes ten times as long once is slept for no longer than twice what it took, and then watched', async () => {
-    await theFirstTime();
-    await nextTurn();
-    const ended = simulation.endsAtOnce(5);
-    for (let i = 0; i < 20; i++) await nextTurn();
-    // Twice half a millisecond, a tenth at a time.
-    expect(naps.length).toBeGreaterThanOrEqual(9);
-    expect(naps.length).toBeLessThanOrEqual(11);
-    expect(Atomics.load(control, WORD.watch)).toBe(1);
-    simulation.pass(5);
-    wakeJs(control);
-    await ended;
-  });
+  test(
+    'that takes ten times as long once is slept for no longer than twice what it took, and ' +
+      'then watched',
+    async () => {
+      await theFirstTime();
+      await nextTurn();
+      const ended = simulation.endsAtOnce(5);
+      for (let i = 0; i < 20; i++) await nextTurn();
+      // Twice half a millisecond, a tenth at a time.
+      expect(naps.length).toBeGreaterThanOrEqual(9);
+      expect(naps.length).toBeLessThanOrEqual(11);
+      expect(Atomics.load(control, WORD.watch)).toBe(1);
+      simulation.pass(5);
+      wakeJs(control);
+      await ended;
+    },
+  );
 });
 
 test('who naps is woken, and the event loop is only where nobody naps', async () => {
@@ -343,20 +379,25 @@ test('short work is looked for at once', async () => {
   for (let i = 0; i < 20; i++) expect(await simulation.endsAtOnce(0.008)).toBe(true);
 });
 
-test('a program that works for long between its awaits goes round the event loop after the second one', async () => {
-  await simulation.endsAtOnce(0.001);
-  await nextTurn();
-  for (let i = 0; i < 5; i++) {
-    expect(await simulation.endsAtOnce(0.001)).toBe(true);
-    simulation.pass(0.3);
-    expect(await simulation.endsAtOnce(0.001)).toBe(false);
+test(
+  'a program that works for long between its awaits goes round the event loop after the second ' +
+    'one',
+  async () => {
+    await simulation.endsAtOnce(0.001);
     await nextTurn();
-  }
-});
+    for (let i = 0; i < 5; i++) {
+      expect(await simulation.endsAtOnce(0.001)).toBe(true);
+      simulation.pass(0.3);
+      expect(await simulation.endsAtOnce(0.001)).toBe(false);
+      await nextTurn();
+    }
+  },
+);
 
 test('the runtime thread watches what takes long, and no more once nothing is waited for', async () => {
   const { control } = simulation.shared;
-  // The second one is expected to take as long as the first: towards its end this thread looks itself, and nobody wakes it.
+  // The second one is expected to take as long as the first: towards its end this thread looks
+  // itself, and nobody wakes it.
   for (const wakes of [true, false]) {
     const ended = simulation.completion.wait(simulation.slot, simulation.issue(40), 0);
     while (Atomics.load(control, WORD.watch) === 0) {

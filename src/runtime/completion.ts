@@ -1,10 +1,12 @@
 /**
- * How JavaScript learns that the device got somewhere: each stream and each transfer has a slot in page-locked memory
- * into which the device writes growing fence values, and this file looks at the slots.
+ * How JavaScript learns that the device got somewhere: each stream and each transfer has a slot in
+ * page-locked memory into which the device writes growing fence values, and this file looks at the
+ * slots.
  *
- * At first it looks from setImmediate, without delay (8 µs from launch to await, measured). When nothing has moved for
- * a millisecond it hands the watch to the runtime thread and sleeps, with a slow timer as backstop; a long kernel costs
- * no core. Timers are taken at load, so that fake timers in a user's tests don't hang us.
+ * At first it looks from setImmediate, without delay (8 µs from launch to await, measured). When
+ * nothing has moved for a millisecond it hands the watch to the runtime thread and sleeps, with a
+ * slow timer as backstop; a long kernel costs no core. Timers are taken at load, so that fake
+ * timers in a user's tests don't hang us.
  */
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 
@@ -13,21 +15,28 @@ import type { SharedState } from './layout.js';
 import { pauseProcessor, sleepFor } from './pause.js';
 import { peek } from './shared-words.js';
 
-/** How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends sooner that way. */
+/**
+ * How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends
+ * sooner that way.
+ */
 const SPIN_MS = 0.02;
 /** Looks before the clock is asked. */
 const SPIN_LOOKS = 500;
 /**
- * Awaits that end at once in one turn of the event loop, all of them together: a chain of them runs from microtask to
- * microtask, and timers, sockets and replies would never get their turn.
+ * Awaits that end at once in one turn of the event loop, all of them together: a chain of them runs
+ * from microtask to microtask, and timers, sockets and replies would never get their turn.
  */
 const TURN_MS = 0.2;
-/** Awaits between two looks at the clock for that, where they and what comes between them are short enough; else each looks. */
+/**
+ * Awaits between two looks at the clock for that, where they and what comes between them are short
+ * enough; else each looks.
+ */
 const TURN_LOOKS = 8;
 /**
- * What took no longer than this the last time is looked for until it ends, where nothing else wants the event loop and this
- * turn of it has so much time left. Going round the loop meanwhile leaves little of the library's code in the processor's
- * first cache, and ends several microtasks later (of a graph's 57 µs one, H200).
+ * What took no longer than this the last time is looked for until it ends, where nothing else wants
+ * the event loop and this turn of it has so much time left. Going round the loop meanwhile leaves
+ * little of the library's code in the processor's first cache, and ends several microtasks later
+ * (of a graph's 57 µs one, H200).
  */
 const LONG_SPIN_MS = 0.1;
 /** A turn of the event loop that takes longer than this has had other things to do. */
@@ -36,46 +45,57 @@ const BUSY_TURN_MS = 0.02;
 const SPIN_PAUSE = 32;
 /** After this long without a completion the runtime thread watches. */
 const HOT_MS = 1;
-/** And where the device's own threads want all cores: looking would take one of them half of its time. */
+/**
+ * And where the device's own threads want all cores: looking would take one of them half of its
+ * time.
+ */
 const CROWDED_HOT_MS = 0.1;
 /**
- * There the JS thread rather naps: it sleeps in a turn of its event loop, for no longer than it may spin in one
- * ({@link LONG_SPIN_MS}), so that the loop goes on turning. It leaves the processor to the others until then, and from the end of a
- * grid it takes 65 µs to whoever awaits it, 100 where the loop is woken. What took longer than this the last time is awaited so,
- * from the start until it should have ended, where that is soon: each nap's end takes the processor for some 10 µs (a grid of two
- * threads took 1.70 ms with naps, 1.60 without).
+ * There the JS thread rather naps: it sleeps in a turn of its event loop, for no longer than it may
+ * spin in one ({@link LONG_SPIN_MS}), so that the loop goes on turning. It leaves the processor to
+ * the others until then, and from the end of a grid it takes 65 µs to whoever awaits it, 100 where
+ * the loop is woken. What took longer than this the last time is awaited so, from the start until
+ * it should have ended, where that is soon: each nap's end takes the processor for some 10 µs (a
+ * grid of two threads took 1.70 ms with naps, 1.60 without).
  */
 const NAP_MS = 0.1;
 const NAP_FROM_MS = 0.1;
 const NAP_UNTIL_MS = 0.75;
 /**
- * It watches until so long before the end that is expected: being woken takes 50 µs, which is one percent of a copy of
- * 256 MiB. The same time after the expected end it watches again.
+ * It watches until so long before the end that is expected: being woken takes 50 µs, which is one
+ * percent of a copy of 256 MiB. The same time after the expected end it watches again.
  */
 const EXPECTED_MS = 1;
 /** The backstop while it does: a lost wake-up costs no more than this. */
 const BACKSTOP_MS = 50;
 
 /**
- * What is awaited again and again takes as long as it took before. Around that time a turn of the event loop looks at the
- * slot without pause: from so long before the expected end, until so long after it, in milliseconds.
+ * What is awaited again and again takes as long as it took before. Around that time a turn of the
+ * event loop looks at the slot without pause: from so long before the expected end, until so long
+ * after it, in milliseconds.
  */
 const NEAR_BEFORE_MS = 0.004;
 const NEAR_AFTER_MS = 0.006;
-/** What takes long varies by more: both grow by this part of it, until it is too long to be expected that well. */
+/**
+ * What takes long varies by more: both grow by this part of it, until it is too long to be expected
+ * that well.
+ */
 const NEAR_PART = 0.003;
 const NEAR_LIMIT_MS = 5;
 const nearBefore = (took: number): number => NEAR_BEFORE_MS + NEAR_PART * took;
 const nearAfter = (took: number): number => NEAR_AFTER_MS + NEAR_PART * took;
 
-/** Of some 50 ns each; and where the end is expected to be further off than so many milliseconds. */
+/**
+ * Of some 50 ns each; and where the end is expected to be further off than so many milliseconds.
+ */
 const PAUSES = 20;
 const FAR_PAUSES = 200;
 const FAR_MS = 0.05;
 
 /**
- * A thread that blocks looks so many times between two looks for messages, for so long without a pause where the device does not
- * want its processor, and then sleeps so long between looks: twice that, in truth, which a graph of a millisecond feels.
+ * A thread that blocks looks so many times between two looks for messages, for so long without a
+ * pause where the device does not want its processor, and then sleeps so long between looks: twice
+ * that, in truth, which a graph of a millisecond feels.
  */
 const LOOKS_PER_MESSAGE = 64;
 const BLOCKED_LOOK_MS = 20;
@@ -93,8 +113,9 @@ interface Waiter {
 /**
  * A row of fence values that one stream writes.
  *
- * Fields that hold milliseconds begin as -0, here and in {@link Completion}: V8 keeps 0 as a small integer, and the first time
- * that is no whole number would change the shape of all objects of the class, and end all code that was compiled for it.
+ * Fields that hold milliseconds begin as -0, here and in {@link Completion}: V8 keeps 0 as a small
+ * integer, and the first time that is no whole number would change the shape of all objects of the
+ * class, and end all code that was compiled for it.
  */
 export class CompletionSlot {
   readonly index: number;
@@ -105,8 +126,9 @@ export class CompletionSlot {
   /** In the order of their values. */
   readonly waiters: Waiter[] = [];
   /**
-   * Where else it shows that fence `earlySeq` may be taken for passed: all that is in front of it is over once word `earlyAt` of these has come to
-   * `earlyValue`. The host knows of its own work before the device has written a fence behind it (13 µs, H100).
+   * Where else it shows that fence `earlySeq` may be taken for passed: all that is in front of it
+   * is over once word `earlyAt` of these has come to `earlyValue`. The host knows of its own work
+   * before the device has written a fence behind it (13 µs, H100).
    */
   earlyWords: Int32Array | undefined = undefined;
   earlyAt = 0;
@@ -145,13 +167,25 @@ export class Completion {
   private readonly shared: SharedState;
   private readonly host: CompletionHost;
   private readonly hotMs: number;
-  /** Slots that somebody waits for. An array: walking a set makes garbage, and each turn of the event loop walks it several times. */
+  /**
+   * Slots that somebody waits for. An array: walking a set makes garbage, and each turn of the
+   * event loop walks it several times.
+   */
   private readonly active: CompletionSlot[] = [];
-  /** Of the promises that {@link rejectAll} rejected, the one that may become an unhandled rejection. */
+  /**
+   * Of the promises that {@link rejectAll} rejected, the one that may become an unhandled
+   * rejection.
+   */
   loud: Promise<void> | undefined = undefined;
-  /** Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other. */
+  /**
+   * Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other.
+   */
   readonly bystanders = new WeakSet<Promise<void>>();
-  private readonly conditions: { test: () => boolean; resolve: () => void; reject: (reason: unknown) => void }[] = [];
+  private readonly conditions: {
+    test: () => boolean;
+    resolve: () => void;
+    reject: (reason: unknown) => void;
+  }[] = [];
   /** Of {@link orEnd}. */
   private readonly hostWork = new Set<(reason: unknown) => void>();
   private readonly tickBound = (): void => this.tick();
@@ -165,9 +199,15 @@ export class Completion {
   private spinPause = 0;
   /** When the last wait ended as expected (see {@link lookNear}); 0 where it ended otherwise. */
   private nearEnd = -0;
-  /** Whether this thread may wait for what is not quite near by looking for it. See {@link LONG_SPIN_MS}. */
+  /**
+   * Whether this thread may wait for what is not quite near by looking for it. See
+   * {@link LONG_SPIN_MS}.
+   */
   private readonly looksLong: boolean;
-  /** When the next turn was asked for, whether one has been late since the last wait began, and whether none was before that. */
+  /**
+   * When the next turn was asked for, whether one has been late since the last wait began, and
+   * whether none was before that.
+   */
   private scheduledAt = -0;
   private turnWasLong = false;
   private loopIsFree = false;
@@ -180,12 +220,15 @@ export class Completion {
   /** Awaits that have ended and go on with the next turn. */
   private deferred: (() => void)[] = [];
   /**
-   * The slot whose awaits end while this thread looks at it. Where several loops await at once it is one of them: looking
-   * for the others would hold it up, and it sees to them on its way.
+   * The slot whose awaits end while this thread looks at it. Where several loops await at once it
+   * is one of them: looking for the others would hold it up, and it sees to them on its way.
    */
   private owner: CompletionSlot | undefined = undefined;
   private ownerSeen = false;
-  /** Whether {@link settleOthers} is to be called; and whether it has been, so that they are about to go on. */
+  /**
+   * Whether {@link settleOthers} is to be called; and whether it has been, so that they are about
+   * to go on.
+   */
   private othersDue = false;
   private othersGoOn = false;
   private readonly settleOthers = (): void => {
@@ -225,7 +268,10 @@ export class Completion {
     return ((slot.seen - seq) | 0) >= 0;
   }
 
-  /** Whether the device itself has written the last fence that was seen to be passed: what is behind it, it has come to. */
+  /**
+   * Whether the device itself has written the last fence that was seen to be passed: what is behind
+   * it, it has come to.
+   */
   isWritten(slot: CompletionSlot): boolean {
     return ((peek(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE) - slot.seen) | 0) >= 0;
   }
@@ -235,10 +281,15 @@ export class Completion {
     const value = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
     const { earlyWords } = slot;
     if (earlyWords === undefined || ((value - slot.earlySeq) | 0) >= 0) return value;
-    return ((Atomics.load(earlyWords, slot.earlyAt) - slot.earlyValue) | 0) >= 0 ? slot.earlySeq : value;
+    return ((Atomics.load(earlyWords, slot.earlyAt) - slot.earlyValue) | 0) >= 0
+      ? slot.earlySeq
+      : value;
   }
 
-  /** Takes note of how far the device has come. What it was seen to have passed it has passed, whatever it has written since. */
+  /**
+   * Takes note of how far the device has come. What it was seen to have passed it has passed,
+   * whatever it has written since.
+   */
   private see(slot: CompletionSlot): number {
     const value = this.fenceOf(slot);
     if (((value - slot.seen) | 0) > 0) slot.seen = value;
@@ -246,17 +297,22 @@ export class Completion {
   }
 
   /**
-   * Looks at a slot for a few microseconds, where that has been worth it lately. Returns whether the fence has passed.
+   * Looks at a slot for a few microseconds, where that has been worth it lately. Returns whether
+   * the fence has passed.
    */
   spin(slot: CompletionSlot, seq: number): boolean {
     if (this.passed(slot, seq)) return true;
     return slot.waiters.length === 0 && this.lookAt(slot, seq);
   }
 
-  /** As {@link spin}, for the only wait of its slot, which is awaited now: ends it where it ends soon. */
+  /**
+   * As {@link spin}, for the only wait of its slot, which is awaited now: ends it where it ends
+   * soon.
+   */
   spinFor(slot: CompletionSlot, seq: number): void {
     const { waiters } = slot;
-    if (this.turnOver || waiters.length !== 1 || waiters[0]!.seq !== seq || !this.lookAt(slot, seq)) return;
+    if (this.turnOver || waiters.length !== 1 || waiters[0]!.seq !== seq || !this.lookAt(slot, seq))
+      return;
     // Sees to everybody who waits, as to this one.
     this.mayEndNow();
   }
@@ -305,12 +361,16 @@ export class Completion {
     return true;
   }
 
-  /** Whether this turn of the event loop has time for a wait of `took` milliseconds, and nobody else has wanted the loop lately. */
+  /**
+   * Whether this turn of the event loop has time for a wait of `took` milliseconds, and nobody else
+   * has wanted the loop lately.
+   */
   private hasTimeFor(took: number): boolean {
     if (!this.loopIsFree || this.active.length !== 0 || this.conditions.length !== 0) return false;
     if (!this.turnMarked) {
       this.markTurn();
-      // The await that is looked for is the turn's first: how soon it ends says nothing of what the program does between two.
+      // The await that is looked for is the turn's first: how soon it ends says nothing of what the
+      // program does between two.
       this.turnWaits = -1;
       return true;
     }
@@ -328,9 +388,16 @@ export class Completion {
     return this.turnMarked;
   }
 
-  /** Whether one await ends after the other while this thread looks for it, and nothing else is waited for. */
+  /**
+   * Whether one await ends after the other while this thread looks for it, and nothing else is
+   * waited for.
+   */
   get isOnlyOneHot(): boolean {
-    return (this.turnMarked || this.endedNear) && this.active.length === 0 && this.conditions.length === 0;
+    return (
+      (this.turnMarked || this.endedNear) &&
+      this.active.length === 0 &&
+      this.conditions.length === 0
+    );
   }
 
   /** Whether some await has ended within this turn of the event loop, and nothing is waited for. */
@@ -346,7 +413,8 @@ export class Completion {
   mayEndNow(): boolean {
     if (this.active.length !== 0 && !this.othersDue && this.anyPassed()) {
       this.othersDue = true;
-      // Whoever is told now goes first: his next launch is not behind what they queue. Two microtasks, as for him.
+      // Whoever is told now goes first: his next launch is not behind what they queue. Two
+      // microtasks, as for him.
       queueMicrotask(() => queueMicrotask(this.settleOthers));
     }
     if (!this.turnMarked) {
@@ -365,7 +433,10 @@ export class Completion {
     this.turnLook = turnWaits + (spent * TURN_LOOKS < TURN_MS * turnWaits ? TURN_LOOKS : 1);
   }
 
-  /** Resolved where the await may end within this turn, else with the next. What was posted before it has been read. */
+  /**
+   * Resolved where the await may end within this turn, else with the next. What was posted before
+   * it has been read.
+   */
   end(): Promise<void> {
     this.readMessages();
     if (this.mayEndNow()) return Promise.resolve();
@@ -379,7 +450,10 @@ export class Completion {
     this.readMessages();
   }
 
-  /** Resolves when the device has passed fence `seq`, which `stream` writes; looks for it at once, or not (`spin`). */
+  /**
+   * Resolves when the device has passed fence `seq`, which `stream` writes; looks for it at once,
+   * or not (`spin`).
+   */
   wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     const last = slot.waiters[slot.waiters.length - 1];
     if (last !== undefined && last.seq === seq) return last.promise;
@@ -400,15 +474,21 @@ export class Completion {
     const { waiters } = slot;
     let at = waiters.length;
     while (at > 0 && ((waiters[at - 1]!.seq - seq) | 0) > 0) at--;
-    waiters.splice(at, 0, { seq, start: slot.vain === seq ? slot.vainSince : performance.now(), resolve, reject, promise });
+    waiters.splice(at, 0, {
+      seq,
+      start: slot.vain === seq ? slot.vainSince : performance.now(),
+      resolve,
+      reject,
+      promise,
+    });
     if (!this.active.includes(slot)) this.active.push(slot);
     this.start();
     return promise;
   }
 
   /**
-   * As {@link wait}, but the thread stands still until then: nothing else happens in this program meanwhile, not even a
-   * transfer that is under way.
+   * As {@link wait}, but the thread stands still until then: nothing else happens in this program
+   * meanwhile, not even a transfer that is under way.
    */
   block(slot: CompletionSlot, seq: number, stream: number): void {
     this.tellAwaited(slot, seq, stream);
@@ -416,7 +496,10 @@ export class Completion {
     this.readMessages();
   }
 
-  /** The thread stands still until `test` holds. @throws what everything in flight rejects with, where the device is lost meanwhile */
+  /**
+   * The thread stands still until `test` holds. @throws what everything in flight rejects with,
+   * where the device is lost meanwhile
+   */
   blockUntil(test: () => boolean): void {
     const start = performance.now();
     const lookMs = this.host.crowded ? HOT_MS : BLOCKED_LOOK_MS;
@@ -440,7 +523,8 @@ export class Completion {
     const { slots } = this.shared;
     const base = slot.index * SLOT_WORDS;
     slots[base + SLOT_STREAM] = stream;
-    if (((seq - peek(slots, base + SLOT_AWAITED)) | 0) > 0) Atomics.store(slots, base + SLOT_AWAITED, seq);
+    if (((seq - peek(slots, base + SLOT_AWAITED)) | 0) > 0)
+      Atomics.store(slots, base + SLOT_AWAITED, seq);
   }
 
   /** Resolves when `test` holds; for what the decoder writes into the tables. */
@@ -489,11 +573,16 @@ export class Completion {
     this.watchNoMore();
   }
 
-  /** As `work` of the host ends, which the device waits for; or as {@link rejectAll} has it, where that comes first. */
+  /**
+   * As `work` of the host ends, which the device waits for; or as {@link rejectAll} has it, where
+   * that comes first.
+   */
   orEnd<T>(work: PromiseLike<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.hostWork.add(reject);
-      Promise.resolve(work).finally(() => this.hostWork.delete(reject)).then(resolve, reject);
+      Promise.resolve(work)
+        .finally(() => this.hostWork.delete(reject))
+        .then(resolve, reject);
     });
   }
 
@@ -508,7 +597,8 @@ export class Completion {
   private watchNoMore(): void {
     if (this.backstop !== undefined) clearTimeout(this.backstop);
     this.backstop = undefined;
-    if (peek(this.shared.control, WORD.watch) === 1) Atomics.store(this.shared.control, WORD.watch, 0);
+    if (peek(this.shared.control, WORD.watch) === 1)
+      Atomics.store(this.shared.control, WORD.watch, 0);
   }
 
   private schedule(): void {
@@ -524,7 +614,10 @@ export class Completion {
     this.ownerSeen = false;
   }
 
-  /** Whether somebody who waits for a turn of the event loop need wait no more: he is not left behind by those who end within this one. */
+  /**
+   * Whether somebody who waits for a turn of the event loop need wait no more: he is not left
+   * behind by those who end within this one.
+   */
   private anyPassed(): boolean {
     const { active } = this;
     for (let i = 0; i < active.length; i++) {
@@ -540,14 +633,15 @@ export class Completion {
     if (this.active.length !== 1 || this.host.turn !== undefined) return false;
     const slot = this.active[0]!;
     const first = slot.waiters[0];
-    if (first === undefined || slot.took > (this.host.crowded ? HOT_MS : NEAR_LIMIT_MS)) return false;
+    if (first === undefined || slot.took > (this.host.crowded ? HOT_MS : NEAR_LIMIT_MS))
+      return false;
     const late = performance.now() - first.start - slot.took;
     return late >= -nearBefore(slot.took) && late < nearAfter(slot.took);
   }
 
   /**
-   * Waits those microseconds, and sees to what has ended. A microtask behind the tick: whoever waited goes on from there,
-   * with nothing of the event loop between.
+   * Waits those microseconds, and sees to what has ended. A microtask behind the tick: whoever
+   * waited goes on from there, with nothing of the event loop between.
    */
   private lookNear(): void {
     const slot = this.active[0];
@@ -556,7 +650,8 @@ export class Completion {
       const until = first.start + slot.took + nearAfter(slot.took);
       let passed = false;
       do {
-        for (let i = 0; i < 32 && !passed; i++) passed = ((this.fenceOf(slot) - first.seq) | 0) >= 0;
+        for (let i = 0; i < 32 && !passed; i++)
+          passed = ((this.fenceOf(slot) - first.seq) | 0) >= 0;
       } while (!passed && performance.now() < until);
       this.nearEnd = passed ? performance.now() : 0;
     }
@@ -570,7 +665,8 @@ export class Completion {
     // What was posted before the fence was written: failures, and what kernels have printed.
     this.readMessages();
     let done = 0;
-    while (done < waiters.length && ((value - waiters[done]!.seq) | 0) >= 0) waiters[done++]!.resolve();
+    while (done < waiters.length && ((value - waiters[done]!.seq) | 0) >= 0)
+      waiters[done++]!.resolve();
     if (done === 0) return false;
     slot.took = performance.now() - waiters[0]!.start;
     this.loopIsFree = !this.turnWasLong;
@@ -603,13 +699,13 @@ export class Completion {
     const flushed = this.host.flush();
     let moved = false;
     const { active } = this;
-    for (let i = 0; i < active.length; ) {
+    for (let i = 0; i < active.length;) {
       const slot = active[i]!;
       if (this.settle(slot)) moved = true;
       if (slot.waiters.length === 0) active.splice(i, 1);
       else i++;
     }
-    for (let i = 0; i < this.conditions.length; ) {
+    for (let i = 0; i < this.conditions.length;) {
       const condition = this.conditions[i]!;
       if (condition.test()) {
         this.conditions.splice(i, 1);
@@ -622,7 +718,12 @@ export class Completion {
       this.rejectAll(lost);
       return;
     }
-    if (this.active.length === 0 && this.conditions.length === 0 && flushed && !(this.host.turn !== undefined && busy)) {
+    if (
+      this.active.length === 0 &&
+      this.conditions.length === 0 &&
+      flushed &&
+      !(this.host.turn !== undefined && busy)
+    ) {
       this.watchNoMore();
       return;
     }
@@ -642,14 +743,16 @@ export class Completion {
   }
 
   /**
-   * About a microsecond between two turns of the event loop, less where the wait ends: turns without a pause keep busy a
-   * core whose other thread may be the runtime thread's, or the one that the wait is for. Ten where the end is further off, and nobody else
-   * has wanted the event loop since the wait began.
+   * About a microsecond between two turns of the event loop, less where the wait ends: turns
+   * without a pause keep busy a core whose other thread may be the runtime thread's, or the one
+   * that the wait is for. Ten where the end is further off, and nobody else has wanted the event
+   * loop since the wait began.
    */
   private pause(now: number): void {
     const slot = this.active.length === 1 ? this.active[0] : undefined;
     const first = slot?.waiters[0];
-    const isFar = first !== undefined && !this.turnWasLong && first.start + slot!.took - now > FAR_MS;
+    const isFar =
+      first !== undefined && !this.turnWasLong && first.start + slot!.took - now > FAR_MS;
     const pauses = isFar ? FAR_PAUSES : PAUSES;
     for (let i = 0; i < pauses; i++) {
       pauseProcessor();
@@ -659,15 +762,34 @@ export class Completion {
 
   /** Whether something has ended, or a wait has begun, so lately that the next end may be near. */
   private isHot(now: number): boolean {
-    if (this.host.crowded && this.conditions.length === 0 && this.active.every(({ took }) => took > NAP_FROM_MS)) return false;
+    if (
+      this.host.crowded &&
+      this.conditions.length === 0 &&
+      this.active.every(({ took }) => took > NAP_FROM_MS)
+    )
+      return false;
     return now - this.lastMove < this.hotMs;
   }
 
-  /** Whether the only wait there is wants the device's threads to have this one's processor, and is expected to end soon. */
+  /**
+   * Whether the only wait there is wants the device's threads to have this one's processor, and is
+   * expected to end soon.
+   */
   private napsNow(now: number): boolean {
-    if (!this.host.crowded || this.active.length !== 1 || this.conditions.length !== 0 || this.turnWasLong) return false;
+    if (
+      !this.host.crowded ||
+      this.active.length !== 1 ||
+      this.conditions.length !== 0 ||
+      this.turnWasLong
+    )
+      return false;
     const { took, waiters } = this.active[0]!;
-    return took > NAP_FROM_MS && took < NAP_UNTIL_MS && waiters.length !== 0 && now - waiters[0]!.start < 2 * took;
+    return (
+      took > NAP_FROM_MS &&
+      took < NAP_UNTIL_MS &&
+      waiters.length !== 0 &&
+      now - waiters[0]!.start < 2 * took
+    );
   }
 
   /** Sleeps until the runtime thread sees a fence, or for a moment. */
@@ -678,13 +800,17 @@ export class Completion {
     Atomics.store(control, WORD.watch, 1);
     if (Atomics.load(control, WORD.state) === STATE.sleeping) this.host.wake();
     // Looked at after the flags are set: the runtime thread looks at them after each fence.
-    if (((this.fenceOf(slot) - slot.waiters[0]!.seq) | 0) < 0) Atomics.wait(control, WORD.nap, 1, NAP_MS);
+    if (((this.fenceOf(slot) - slot.waiters[0]!.seq) | 0) < 0)
+      Atomics.wait(control, WORD.nap, 1, NAP_MS);
     Atomics.store(control, WORD.nap, 0);
     this.scheduledAt = performance.now();
     this.wakeSeen = Atomics.load(control, WORD.wake);
   }
 
-  /** How long it takes, in milliseconds, until the end of some wait is near, as long as the wait before took; 0 where one is. */
+  /**
+   * How long it takes, in milliseconds, until the end of some wait is near, as long as the wait
+   * before took; 0 where one is.
+   */
   private untilExpected(now: number): number {
     let least = Infinity;
     if (this.host.crowded) return least;
@@ -722,7 +848,10 @@ export class Completion {
     }, ms);
   }
 
-  /** Always armed: failures that nobody awaits arrive this way too. It keeps no process alive; the backstop does. */
+  /**
+   * Always armed: failures that nobody awaits arrive this way too. It keeps no process alive; the
+   * backstop does.
+   */
   private armWake(): void {
     const { control } = this.shared;
     const value = Atomics.load(control, WORD.wake);

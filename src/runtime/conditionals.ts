@@ -1,16 +1,23 @@
 /**
- * Conditional nodes while their graph is recorded. A body is recorded on a stream of the driver's own making, which stands
- * in the place of the stream that is recorded until the body ends: so the commands of a body are commands of the same
- * stream, and stay in order with those around it, whatever that stream waits for.
+ * Conditional nodes while their graph is recorded. A body is recorded on a stream of the driver's
+ * own making, which stands in the place of the stream that is recorded until the body ends: so the
+ * commands of a body are commands of the same stream, and stay in order with those around it,
+ * whatever that stream waits for.
  */
 import type { CUgraph, CUstream, Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
-import { CUstreamUpdateCaptureDependencies_flags, CUstream_flags, CU_GRAPH_COND_ASSIGN_DEFAULT } from '../driver/flags.js';
+import {
+  CUstreamUpdateCaptureDependencies_flags,
+  CUstream_flags,
+  CU_GRAPH_COND_ASSIGN_DEFAULT,
+} from '../driver/flags.js';
 import { CUresult } from '../ground/result.js';
 import { CONDITION, HANDLE } from './layout.js';
 import type { SharedState } from './layout.js';
 
-/** `none`: the driver has no conditional nodes. `single`: an if has no else, and there is no switch. */
+/**
+ * `none`: the driver has no conditional nodes. `single`: an if has no else, and there is no switch.
+ */
 export type ConditionalNodes = 'none' | 'single' | 'all';
 
 const RELAXED = 2;
@@ -35,7 +42,10 @@ interface Body {
 export class Conditionals {
   private readonly driver: Driver;
   private readonly shared: SharedState;
-  /** The table of values, as bits: a handle's need not be exact as a number. Shared, so that the JS thread may launch what sets one. */
+  /**
+   * The table of values, as bits: a handle's need not be exact as a number. Shared, so that the JS
+   * thread may launch what sets one.
+   */
   private readonly words: BigUint64Array;
   /** The bodies of the node that a condition decides. */
   private readonly graphs = new Map<number, readonly CUgraph[]>();
@@ -55,7 +65,12 @@ export class Conditionals {
     const { status, failure } = this.shared;
     status[condition] = HANDLE.failed;
     const { graph } = this.recording(slot);
-    this.words[condition] = driver.cuGraphConditionalHandleCreate(graph, driver.cuCtxGetCurrent(), first, CU_GRAPH_COND_ASSIGN_DEFAULT);
+    this.words[condition] = driver.cuGraphConditionalHandleCreate(
+      graph,
+      driver.cuCtxGetCurrent(),
+      first,
+      CU_GRAPH_COND_ASSIGN_DEFAULT,
+    );
     failure[condition] = CONDITION;
     status[condition] = HANDLE.live;
   }
@@ -72,7 +87,9 @@ export class Conditionals {
     const params = { handle: this.bits(condition), type, size, ctx: driver.cuCtxGetCurrent() };
     const { node, bodies } = driver.cuGraphAddNode(graph, dependencies, params);
     driver.cuStreamUpdateCaptureDependencies(
-      this.shared.streams[slot]!, [node], CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES,
+      this.shared.streams[slot]!,
+      [node],
+      CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES,
     );
     this.graphs.set(condition, bodies);
   }
@@ -84,7 +101,10 @@ export class Conditionals {
     const around = streams[slot]!;
     const graph = this.graphs.get(condition)![index]!;
     // Kernels that are recorded have the priority of their stream.
-    const own = driver.cuStreamCreateWithPriority(CUstream_flags.CU_STREAM_NON_BLOCKING, driver.cuStreamGetPriority(around));
+    const own = driver.cuStreamCreateWithPriority(
+      CUstream_flags.CU_STREAM_NON_BLOCKING,
+      driver.cuStreamGetPriority(around),
+    );
     try {
       driver.cuStreamBeginCaptureToGraph(own, graph, [], RELAXED);
     } catch (error) {
@@ -104,7 +124,10 @@ export class Conditionals {
     if (bodies === undefined || last?.condition !== condition || last.index !== index) return;
     bodies.pop();
     if (bodies.length === 0) this.open.delete(slot);
-    const { driver, shared: { streams } } = this;
+    const {
+      driver,
+      shared: { streams },
+    } = this;
     const own = streams[slot]!;
     streams[slot] = last.around;
     try {
@@ -126,7 +149,11 @@ export class Conditionals {
   private recording(slot: number): { graph: CUgraph; dependencies: readonly number[] } {
     const { graph, dependencies } = this.driver.cuStreamGetCaptureInfo(this.shared.streams[slot]!);
     if (graph === undefined || dependencies === undefined) {
-      throw new DriverError('cuStreamGetCaptureInfo', CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, { detail: 'the capture was invalidated' });
+      throw new DriverError(
+        'cuStreamGetCaptureInfo',
+        CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+        { detail: 'the capture was invalidated' },
+      );
     }
     return { graph, dependencies };
   }

@@ -1,6 +1,6 @@
 /**
- * A helper of the copy crew: what its thread does, and what it shares with the JS thread. Apart from the crew itself,
- * which starts threads: this file is part of the text that they run.
+ * A helper of the copy crew: what its thread does, and what it shares with the JS thread. Apart
+ * from the crew itself, which starts threads: this file is part of the text that they run.
  */
 import { loadKoffi } from '../native/koffi.js';
 
@@ -11,9 +11,9 @@ const SPIN_MS = 1;
 const SPIN_LOOKS = 1000;
 
 /**
- * Words of the shared control block. `job` names the piece to be taken next: job number in bits 16 to 31, pieces in bits
- * 8 to 15, index in bits 0 to 7. Whoever moves it from one index to the next has that piece, and the rest of the block
- * belongs to this job until the piece is done.
+ * Words of the shared control block. `job` names the piece to be taken next: job number in bits 16
+ * to 31, pieces in bits 8 to 15, index in bits 0 to 7. Whoever moves it from one index to the next
+ * has that piece, and the rest of the block belongs to this job until the piece is done.
  */
 export const WORD = { job: 0, done: 16, sleepers: 32, bell: 48, stop: 64 } as const;
 /** Doubles behind the words: addresses and bytes of the job. */
@@ -31,18 +31,31 @@ export function copyPieces(words: Int32Array, job: Float64Array, memcpy: Memcpy)
     if (index >= ((word >>> 8) & 0xff)) return any;
     if (Atomics.compareExchange(words, WORD.job, word, word + 1) !== word) continue;
     const at = index * PIECE_BYTES;
-    memcpy(job[JOB.target]! + at, job[JOB.source]! + at, Math.min(PIECE_BYTES, job[JOB.bytes]! - at));
+    memcpy(
+      job[JOB.target]! + at,
+      job[JOB.source]! + at,
+      Math.min(PIECE_BYTES, job[JOB.bytes]! - at),
+    );
     Atomics.add(words, WORD.done, 1);
     any = true;
   }
 }
 
 export function loadMemcpy(path: string | undefined): Memcpy {
-  return loadKoffi(path).load('libc.so.6').func('uintptr_t memcpy(uintptr_t target, uintptr_t source, size_t bytes)');
+  return loadKoffi(path)
+    .load('libc.so.6')
+    .func('uintptr_t memcpy(uintptr_t target, uintptr_t source, size_t bytes)');
 }
 
-/** What a helper's thread does until it is told to stop; `loaded` is called when it has what it copies with. */
-export function helpCopying(control: SharedArrayBuffer, path: string | undefined, loaded: () => void): void {
+/**
+ * What a helper's thread does until it is told to stop; `loaded` is called when it has what it
+ * copies with.
+ */
+export function helpCopying(
+  control: SharedArrayBuffer,
+  path: string | undefined,
+  loaded: () => void,
+): void {
   const words = new Int32Array(control);
   const job = new Float64Array(control);
   const memcpy = loadMemcpy(path);
@@ -55,7 +68,8 @@ export function helpCopying(control: SharedArrayBuffer, path: string | undefined
     const bell = Atomics.load(words, WORD.bell);
     Atomics.add(words, WORD.sleepers, 1);
     // Looked at after the count: whoever begins a job looks at the count after that.
-    if (nothingToTake(words) && Atomics.load(words, WORD.stop) === 0) Atomics.wait(words, WORD.bell, bell);
+    if (nothingToTake(words) && Atomics.load(words, WORD.stop) === 0)
+      Atomics.wait(words, WORD.bell, bell);
     Atomics.sub(words, WORD.sleepers, 1);
     last = performance.now();
   }

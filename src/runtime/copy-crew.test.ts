@@ -1,4 +1,7 @@
-/** Copies by several cores: every byte arrives, nothing beside it changes, and a crew without helpers does the same. */
+/**
+ * Copies by several cores: every byte arrives, nothing beside it changes, and a crew without
+ * helpers does the same.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import fc from 'fast-check';
@@ -15,7 +18,10 @@ function pattern(bytes: Uint8Array, seed: number): Uint8Array {
   return bytes;
 }
 
-describe.each([['with helpers', true], ['alone', false]] as const)('a crew %s', (_, helped) => {
+describe.each([
+  ['with helpers', true],
+  ['alone', false],
+] as const)('a crew %s', (_, helped) => {
   const crew = CopyCrew.open(koffiPath(), 4);
   if (crew === undefined) {
     test.skip('there is no libc to ask', () => undefined);
@@ -30,21 +36,32 @@ describe.each([['with helpers', true], ['alone', false]] as const)('a crew %s', 
   test('copies any part, and nothing else', async () => {
     // So that helpers are there for most of it.
     if (helped) await sleep(300);
-    fc.assert(fc.property(
-      fc.integer({ min: 0, max: SIZE }), fc.integer({ min: 0, max: SIZE }), fc.integer({ min: 0, max: 255 }), fc.boolean(),
-      (a, b, seed, out) => {
-        const [from, to] = a < b ? [a, b] : [b, a];
-        const user = new Uint8Array(SIZE);
-        const [source, target] = out ? [native, user] : [user, native];
-        pattern(source, seed);
-        target.fill(seed ^ 0xff);
-        if (out) crew.copyOut(target.subarray(from, to), address + from);
-        else crew.copyIn(address + from, source.subarray(from, to));
-        expect(Buffer.compare(Buffer.from(target.subarray(from, to)), Buffer.from(source.subarray(from, to)))).toBe(0);
-        expect(target.subarray(0, from).every((byte) => byte === (seed ^ 0xff))).toBe(true);
-        expect(target.subarray(to).every((byte) => byte === (seed ^ 0xff))).toBe(true);
-      },
-    ), { numRuns: 25 });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: SIZE }),
+        fc.integer({ min: 0, max: SIZE }),
+        fc.integer({ min: 0, max: 255 }),
+        fc.boolean(),
+        (a, b, seed, out) => {
+          const [from, to] = a < b ? [a, b] : [b, a];
+          const user = new Uint8Array(SIZE);
+          const [source, target] = out ? [native, user] : [user, native];
+          pattern(source, seed);
+          target.fill(seed ^ 0xff);
+          if (out) crew.copyOut(target.subarray(from, to), address + from);
+          else crew.copyIn(address + from, source.subarray(from, to));
+          expect(
+            Buffer.compare(
+              Buffer.from(target.subarray(from, to)),
+              Buffer.from(source.subarray(from, to)),
+            ),
+          ).toBe(0);
+          expect(target.subarray(0, from).every((byte) => byte === (seed ^ 0xff))).toBe(true);
+          expect(target.subarray(to).every((byte) => byte === (seed ^ 0xff))).toBe(true);
+        },
+      ),
+      { numRuns: 25 },
+    );
   });
 
   test('copies again after a pause', async () => {
@@ -60,13 +77,16 @@ describe.each([['with helpers', true], ['alone', false]] as const)('a crew %s', 
 });
 
 /** koffi ends the process where a thread is terminated that is loading a library. */
-describe.skipIf(CopyCrew.open(koffiPath(), 4) === undefined)('A crew whose helpers are loading', () => {
-  test('is closed at any time', async () => {
-    for (let i = 0; i < 25; i++) {
-      const crew = CopyCrew.open(koffiPath(), 5)!;
-      crew.start(SIZE);
-      await sleep(i * 4);
-      await crew.close();
-    }
-  }, 60_000);
-});
+describe.skipIf(CopyCrew.open(koffiPath(), 4) === undefined)(
+  'A crew whose helpers are loading',
+  () => {
+    test('is closed at any time', async () => {
+      for (let i = 0; i < 25; i++) {
+        const crew = CopyCrew.open(koffiPath(), 5)!;
+        crew.start(SIZE);
+        await sleep(i * 4);
+        await crew.close();
+      }
+    }, 60_000);
+  },
+);

@@ -1,16 +1,25 @@
 /**
- * Copies of host memory by several cores. One core copies what is not in its cache at 9 to 14 GB/s on the host of an
- * H200, four at 35 to 50 (measured); the link to the device takes 55.
+ * Copies of host memory by several cores. One core copies what is not in its cache at 9 to 14 GB/s
+ * on the host of an H200, four at 35 to 50 (measured); the link to the device takes 55.
  *
- * The JS thread cuts a copy into pieces, copies pieces itself, and returns when all are done. So nobody touches the
- * memory of a user's array while JavaScript runs: it cannot be detached, resized or collected meanwhile. The helpers are
- * threads of their own that look for pieces without sleeping for a millisecond after the last copy, and sleep after that.
+ * The JS thread cuts a copy into pieces, copies pieces itself, and returns when all are done. So
+ * nobody touches the memory of a user's array while JavaScript runs: it cannot be detached, resized
+ * or collected meanwhile. The helpers are threads of their own that look for pieces without
+ * sleeping for a millisecond after the last copy, and sleep after that.
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
 
 import { koffiPath, loadKoffi } from '../native/koffi.js';
-import { CONTROL_BYTES, JOB, MAX_BYTES, PIECE_BYTES, WORD, copyPieces, loadMemcpy } from './copier.js';
+import {
+  CONTROL_BYTES,
+  JOB,
+  MAX_BYTES,
+  PIECE_BYTES,
+  WORD,
+  copyPieces,
+  loadMemcpy,
+} from './copier.js';
 import type { Memcpy } from './copier.js';
 import { ThreadWorker } from './workers.js';
 
@@ -51,7 +60,10 @@ export class CopyCrew {
     }
   }
 
-  /** The crew of this JS thread, which all of its devices share. To be given back with {@link release}. */
+  /**
+   * The crew of this JS thread, which all of its devices share. To be given back with
+   * {@link release}.
+   */
   static share(path: string | undefined): CopyCrew | undefined {
     crew ??= CopyCrew.open(path);
     if (crew !== undefined) crew.users++;
@@ -66,8 +78,9 @@ export class CopyCrew {
   }
 
   /**
-   * Starts the helpers where a copy of so many bytes is worth it. They join in when they are there; it takes tens of
-   * milliseconds. Making one takes the JS thread half a millisecond, so each is made in a turn of its own.
+   * Starts the helpers where a copy of so many bytes is worth it. They join in when they are there;
+   * it takes tens of milliseconds. Making one takes the JS thread half a millisecond, so each is
+   * made in a turn of its own.
    */
   start(bytes: number): void {
     if (this.started || bytes < MIN_BYTES) return;
@@ -77,12 +90,18 @@ export class CopyCrew {
 
   private startNext(): void {
     if (!this.started || this.helpers.length === this.count) return;
-    this.helpers.push(new ThreadWorker(
-      { role: 'copier', config: { provider: 'libcuda', ordinal: 0, koffiPath: this.path }, copying: this.control },
-      () => undefined,
-      // Without it the others, or the JS thread alone, do the work.
-      () => undefined,
-    ));
+    this.helpers.push(
+      new ThreadWorker(
+        {
+          role: 'copier',
+          config: { provider: 'libcuda', ordinal: 0, koffiPath: this.path },
+          copying: this.control,
+        },
+        () => undefined,
+        // Without it the others, or the JS thread alone, do the work.
+        () => undefined,
+      ),
+    );
     setImmediate(() => this.startNext()).unref();
   }
 
@@ -97,7 +116,8 @@ export class CopyCrew {
   }
 
   private copy(target: number, source: number, bytes: number): void {
-    for (let at = 0; at < bytes; at += MAX_BYTES) this.copyJob(target + at, source + at, Math.min(MAX_BYTES, bytes - at));
+    for (let at = 0; at < bytes; at += MAX_BYTES)
+      this.copyJob(target + at, source + at, Math.min(MAX_BYTES, bytes - at));
   }
 
   private copyJob(target: number, source: number, bytes: number): void {

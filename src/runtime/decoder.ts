@@ -1,11 +1,12 @@
 /**
- * The decoder: reads commands from the ring and makes driver calls of them. It runs on the runtime thread, or, while
- * that thread sleeps, on the JS thread itself. Both instances work on the same shared tables, so the only state kept
- * here is that of parked streams, and the JS thread takes the decoder only while there are none.
+ * The decoder: reads commands from the ring and makes driver calls of them. It runs on the runtime
+ * thread, or, while that thread sleeps, on the JS thread itself. Both instances work on the same
+ * shared tables, so the only state kept here is that of parked streams, and the JS thread takes the
+ * decoder only while there are none.
  *
- * It never waits. A stream that is held, that waits for a parked event, or that has too many unfinished launches has
- * its own commands set aside, in order, until {@link Decoder.resumeParked} finds that they may go on; other streams
- * are not affected.
+ * It never waits. A stream that is held, that waits for a parked event, or that has too many
+ * unfinished launches has its own commands set aside, in order, until {@link Decoder.resumeParked}
+ * finds that they may go on; other streams are not affected.
  */
 import type { Driver, LaunchAttributes, LaunchConfig } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
@@ -13,10 +14,32 @@ import { PlainBatch } from '../driver/launch-batch.js';
 import type { LaunchBatch } from '../driver/launch-batch.js';
 import { CUresult } from '../ground/result.js';
 import {
-  ACCESS_SHIFT, ACCESS_WHOLE, ACCESS_WRITE, COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, COPY_PEER, FLAG_BYPASS, FLAG_HOT, FLAG_SHORT,
-  GRID_PACKED, HANDLE_MASK, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_PRIORITY, LAUNCH_PROGRAMMATIC,
-  LINE_ACCESS_SHIFT, LINE_HANDLE_MASK, LINE_PACKED, LINE_WORD_SHIFT, OP, OP_CALLS, RECORD_BODY, RECORD_EVENT,
-  RECORD_ROOT, RECORD_STREAM,
+  ACCESS_SHIFT,
+  ACCESS_WHOLE,
+  ACCESS_WRITE,
+  COPY_DEVICE_TO_HOST,
+  COPY_HOST_TO_DEVICE,
+  COPY_PEER,
+  FLAG_BYPASS,
+  FLAG_HOT,
+  FLAG_SHORT,
+  GRID_PACKED,
+  HANDLE_MASK,
+  LAUNCH_CLUSTER,
+  LAUNCH_COOPERATIVE,
+  LAUNCH_EX,
+  LAUNCH_PRIORITY,
+  LAUNCH_PROGRAMMATIC,
+  LINE_ACCESS_SHIFT,
+  LINE_HANDLE_MASK,
+  LINE_PACKED,
+  LINE_WORD_SHIFT,
+  OP,
+  OP_CALLS,
+  RECORD_BODY,
+  RECORD_EVENT,
+  RECORD_ROOT,
+  RECORD_STREAM,
 } from './commands.js';
 import { Announcements } from './announcements.js';
 import { Conditionals } from './conditionals.js';
@@ -26,8 +49,24 @@ import type { Failure } from './failure.js';
 import { asOutOfMemory } from './host-allocation.js';
 import type { LibraryCaller } from '../native/library-caller.js';
 import {
-  CONDITION, FOREIGN, HANDLE, ISSUED_CAPTURING, ISSUED_LAUNCHES, ISSUED_MARKERS, ISSUED_STRIDE, ISSUED_UNMADE, RING_WORDS, SLOT_CROSSED, SLOT_FENCE,
-  SLOT_HOLD, SLOT_MARKER, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, WORD, wakeJs,
+  CONDITION,
+  FOREIGN,
+  HANDLE,
+  ISSUED_CAPTURING,
+  ISSUED_LAUNCHES,
+  ISSUED_MARKERS,
+  ISSUED_STRIDE,
+  ISSUED_UNMADE,
+  RING_WORDS,
+  SLOT_CROSSED,
+  SLOT_FENCE,
+  SLOT_HOLD,
+  SLOT_MARKER,
+  SLOT_REACHED,
+  SLOT_ROOM,
+  SLOT_WORDS,
+  WORD,
+  wakeJs,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import { LibraryCalls } from './library-calls.js';
@@ -38,9 +77,9 @@ import { RecordQueue } from './record-queue.js';
 import { peek, release } from './shared-words.js';
 
 /**
- * Launches between two markers, and markers that may be outstanding: a stream may have 639 unfinished launches (four
- * intervals and all but one of the next). The driver blocks at 1,021 (measured, driver 580), so there is room for
- * copies and waits.
+ * Launches between two markers, and markers that may be outstanding: a stream may have 639
+ * unfinished launches (four intervals and all but one of the next). The driver blocks at 1,021
+ * (measured, driver 580), so there is room for copies and waits.
  */
 const MARKER_INTERVAL = 128;
 const MARKERS_OUTSTANDING = 4;
@@ -51,10 +90,16 @@ const LINE_WORDS = 16;
 const DRAIN_LIMIT = 64;
 /** Words decoded before the JS thread is told of the room. */
 const TAIL_WORDS = 256;
-/** How long the end of a short piece of work is asked for before a fence is put behind it, and how often between two looks at the clock. */
+/**
+ * How long the end of a short piece of work is asked for before a fence is put behind it, and how
+ * often between two looks at the clock.
+ */
 const SETTLE_MS = 0.025;
 const SETTLE_QUERIES = 16;
-/** What is tried, one after the other, for an allocation that finds too little memory. See {@link DecoderHost.makeRoom}. */
+/**
+ * What is tried, one after the other, for an allocation that finds too little memory. See
+ * {@link DecoderHost.makeRoom}.
+ */
 const ROOM_STEPS: readonly RoomStep[] = ['trim', 'frees', 'trim'];
 const TWO32 = 4294967296;
 
@@ -69,13 +114,16 @@ export interface DecoderHost {
   lost(failure: Failure): void;
   /** A procedure call waits in the message port. */
   call(): void;
-  /** Standard output as native code writes it, undefined where it cannot be had. Asked when a kernel first prints. */
+  /**
+   * Standard output as native code writes it, undefined where it cannot be had. Asked when a kernel
+   * first prints.
+   */
   output(): NativeOutput | undefined;
   /** The way to call functions of libraries. Asked when the first is called. */
   libraryCaller(): LibraryCaller;
   /**
-   * An allocation of `bytes` on `stream` found too little memory and waits. Returns false where no step can help;
-   * otherwise SLOT_ROOM of the stream grows by one when the step has been taken.
+   * An allocation of `bytes` on `stream` found too little memory and waits. Returns false where no
+   * step can help; otherwise SLOT_ROOM of the stream grows by one when the step has been taken.
    */
   makeRoom(step: RoomStep, stream: number, bytes: number): boolean;
   /** The device has been idle for some time, and memory has been freed since the last time. */
@@ -86,12 +134,15 @@ export interface DecoderHost {
 interface Wait {
   readonly reason: 'hold' | 'event' | 'launches' | 'memory' | 'peer' | 'made' | 'capture';
   /**
-   * slot of the hold, handle of the event, slot of the stream that memory is short for, number of the device whose event
-   * `value` is, handle of what is to be made, or number of the capture
+   * slot of the hold, handle of the event, slot of the stream that memory is short for, number of
+   * the device whose event `value` is, handle of what is to be made, or number of the capture
    */
   readonly on: number;
   readonly value: number;
-  /** Whether the command that waits is done with the waiting: a hold is, anything else is carried out afterwards. */
+  /**
+   * Whether the command that waits is done with the waiting: a hold is, anything else is carried
+   * out afterwards.
+   */
   readonly consumed: boolean;
 }
 
@@ -115,23 +166,35 @@ export class Decoder {
   private readonly slotsAddress: number;
   private readonly host: DecoderHost;
   private readonly limitLaunches: boolean;
-  /** Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread. */
+  /**
+   * Whether this is the JS thread's decoder, which only stands in for the sleeping runtime thread.
+   */
   private readonly visiting: boolean;
   private readonly parked = new Map<number, Parked>();
   /**
-   * Events whose record is parked: the number of the last record that was set aside, and of the last that was taken up
-   * again. Numbers go up by one within an entry and are never those of an earlier entry: a wait may outlive one.
+   * Events whose record is parked: the number of the last record that was set aside, and of the
+   * last that was taken up again. Numbers go up by one within an entry and are never those of an
+   * earlier entry: a wait may outlive one.
    */
   private readonly parkedEvents = new Map<number, { aside: number; resumed: number }>();
   private recordsAside = 0;
-  /** How many waits for each event are set aside; such an event is destroyed behind the last of them. */
+  /**
+   * How many waits for each event are set aside; such an event is destroyed behind the last of
+   * them.
+   */
   private readonly asideWaits = new Map<number, number>();
   private readonly doomedEvents = new Set<number>();
   /** Captures, and bodies of conditional nodes, whose end is set aside. */
   private readonly endsAside = new Set<number>();
-  /** Operations of which a command failed, and the failure that poisons what they would have written. */
+  /**
+   * Operations of which a command failed, and the failure that poisons what they would have
+   * written.
+   */
   private readonly failedRoots = new Map<number, number>();
-  /** Whether the command being carried out is only recorded: what its operands hold at present does not matter. */
+  /**
+   * Whether the command being carried out is only recorded: what its operands hold at present does
+   * not matter.
+   */
   private recording = false;
   /** Streams that wait for memory: how many of {@link ROOM_STEPS} were taken. */
   private readonly shortages = new Map<number, number>();
@@ -158,7 +221,14 @@ export class Decoder {
   /** Where in the ring each launch of the batch stands. */
   private readonly batchAt: Int32Array;
 
-  constructor(driver: Driver, shared: SharedState, slotsAddress: number, limitLaunches: boolean, host: DecoderHost, visiting = false) {
+  constructor(
+    driver: Driver,
+    shared: SharedState,
+    slotsAddress: number,
+    limitLaunches: boolean,
+    host: DecoderHost,
+    visiting = false,
+  ) {
     this.driver = driver;
     this.shared = shared;
     this.peers = new Peers(driver);
@@ -176,7 +246,8 @@ export class Decoder {
     this.host = host;
     this.libraries = new LibraryCalls(() => host.libraryCaller());
     this.visiting = visiting;
-    if (limitLaunches && !visiting) this.text = new PrintedText(driver, shared, () => host.output());
+    if (limitLaunches && !visiting)
+      this.text = new PrintedText(driver, shared, () => host.output());
   }
 
   /** Whether a command waits in the ring. */
@@ -186,8 +257,9 @@ export class Decoder {
   }
 
   /**
-   * Decodes what is in the ring. Returns whether there was anything. On the JS thread it stops before a command that
-   * may take long or would have to be set aside; the runtime thread goes on from there.
+   * Decodes what is in the ring. Returns whether there was anything. On the JS thread it stops
+   * before a command that may take long or would have to be set aside; the runtime thread goes on
+   * from there.
    */
   drain(): boolean {
     const { control, ring } = this.shared;
@@ -219,10 +291,12 @@ export class Decoder {
   }
 
   /**
-   * The last fence, where nothing has come after it. Where one launch is awaited after the other (`hot`) the device is told
-   * to write the slot at once: that is seen half a microsecond sooner than cuStreamQuery tells the end. Else this asks for
-   * the stream's end for a few microseconds and writes the slot from here. After a pause what is short ends sooner that way
-   * than a fence behind it is issued and carried out (measured on an H200: 12 against 30 µs); what is long gets its fence.
+   * The last fence, where nothing has come after it. Where one launch is awaited after the other
+   * (`hot`) the device is told to write the slot at once: that is seen half a microsecond sooner
+   * than cuStreamQuery tells the end. Else this asks for the stream's end for a few microseconds
+   * and writes the slot from here. After a pause what is short ends sooner that way than a fence
+   * behind it is issued and carried out (measured on an H200: 12 against 30 µs); what is long gets
+   * its fence.
    */
   settle(hot = false): void {
     if (this.lazySlot === -1) return;
@@ -263,7 +337,10 @@ export class Decoder {
     if (this.isLost) return;
     try {
       this.driver.cuStreamWriteValue32(
-        this.streams[this.lazyStream]!, this.slotsAddress + slot * SLOT_WORDS * 4, this.lazyValue >>> 0, 0,
+        this.streams[this.lazyStream]!,
+        this.slotsAddress + slot * SLOT_WORDS * 4,
+        this.lazyValue >>> 0,
+        0,
       );
     } catch (error) {
       this.failWithout(error, OP.fence, this.lazyStream);
@@ -271,9 +348,9 @@ export class Decoder {
   }
 
   /**
-   * The usual launches, one behind the other in the ring, where nothing stands in their way: all of them are prepared
-   * before the first is made. Returns the position behind the last one; the same position where {@link dispatch} has to
-   * look at the first.
+   * The usual launches, one behind the other in the ring, where nothing stands in their way: all of
+   * them are prepared before the first is made. Returns the position behind the last one; the same
+   * position where {@link dispatch} has to look at the first.
    */
   private launchLines(first: number): number {
     const { ring, batch, batchAt, issued, parked, failedRoots } = this;
@@ -323,7 +400,12 @@ export class Decoder {
         return (first + ((at - first) & RING_MASK) + (ring[at]! >>> 16)) | 0;
       }
       const event = ring[batchAt[i]! + RECORD_EVENT]!;
-      if (event !== 0) this.recordEvent(event, ring[batchAt[i]! + RECORD_STREAM]!, ring[batchAt[i]! + RECORD_ROOT]!);
+      if (event !== 0)
+        this.recordEvent(
+          event,
+          ring[batchAt[i]! + RECORD_STREAM]!,
+          ring[batchAt[i]! + RECORD_ROOT]!,
+        );
     }
     if (marked !== -1) {
       try {
@@ -336,11 +418,12 @@ export class Decoder {
   }
 
   /**
-   * The launch that stands at `at`, with nothing before it: an OP.launchLine, or an OP.graphLaunch that takes the driver a
-   * short time. It need not have been shown; its event is left to
-   * {@link recordAlone}. Returns false, and has done nothing, where it is for {@link drain} to look at.
-   * It is what a launch awaited at once goes through, right behind driver calls, which leave no code and no data in the
-   * processor's first cache: all that is not needed is left out (from the call to the driver's 0.3 instead of 0.4 µs, H200).
+   * The launch that stands at `at`, with nothing before it: an OP.launchLine, or an OP.graphLaunch
+   * that takes the driver a short time. It need not have been shown; its event is left to
+   * {@link recordAlone}. Returns false, and has done nothing, where it is for {@link drain} to look
+   * at. It is what a launch awaited at once goes through, right behind driver calls, which leave no
+   * code and no data in the processor's first cache: all that is not needed is left out (from the
+   * call to the driver's 0.3 instead of 0.4 µs, H200).
    */
   launchAlone(at: number, op: number): boolean {
     const { ring, issued } = this;
@@ -348,9 +431,14 @@ export class Decoder {
     const base = stream * ISSUED_STRIDE + ISSUED_LAUNCHES;
     const launches = issued[base]!;
     if (
-      (launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1 || this.isLost || this.parked.size !== 0 || this.failedRoots.size !== 0 ||
-      this.markersOutstanding(stream) >= MARKERS_OUTSTANDING || !(op === OP.launchLine ? this.prepareLine(at, op, 0) : this.mayLaunchGraph(at))
-    ) return false;
+      (launches & (MARKER_INTERVAL - 1)) === MARKER_INTERVAL - 1 ||
+      this.isLost ||
+      this.parked.size !== 0 ||
+      this.failedRoots.size !== 0 ||
+      this.markersOutstanding(stream) >= MARKERS_OUTSTANDING ||
+      !(op === OP.launchLine ? this.prepareLine(at, op, 0) : this.mayLaunchGraph(at))
+    )
+      return false;
     issued[base] = launches + 1;
     try {
       if (op === OP.launchLine) this.batch.run(0);
@@ -361,7 +449,10 @@ export class Decoder {
     return true;
   }
 
-  /** Records the event of what {@link launchAlone} launched: behind its fence, where the device works meanwhile. */
+  /**
+   * Records the event of what {@link launchAlone} launched: behind its fence, where the device
+   * works meanwhile.
+   */
   recordAlone(at: number): void {
     const { ring } = this;
     const event = ring[at + RECORD_EVENT]!;
@@ -369,8 +460,9 @@ export class Decoder {
   }
 
   /**
-   * What {@link launchAlone} does in front of the driver's call, once more and for nothing: the calls behind it have left
-   * neither code nor data of it in the processor's first cache, and until the launch ends there is time to fetch them.
+   * What {@link launchAlone} does in front of the driver's call, once more and for nothing: the
+   * calls behind it have left neither code nor data of it in the processor's first cache, and until
+   * the launch ends there is time to fetch them.
    */
   rehearse(at: number, op: number): void {
     if (op === OP.launchLine) this.prepareLine(at, op, 0);
@@ -382,11 +474,15 @@ export class Decoder {
     const { ring, failure } = this;
     const refs = at + RECORD_BODY + 2;
     const end = refs + ring[refs - 1]!;
-    for (let ref = refs; ref < end; ref++) if (failure[ring[ref]! & HANDLE_MASK] !== 0) return false;
+    for (let ref = refs; ref < end; ref++)
+      if (failure[ring[ref]! & HANDLE_MASK] !== 0) return false;
     return true;
   }
 
-  /** Prepares the usual launch that stands at `at` as number `count` of the batch. False where something is unusual. */
+  /**
+   * Prepares the usual launch that stands at `at` as number `count` of the batch. False where
+   * something is unusual.
+   */
   private prepareLine(at: number, header: number, count: number): boolean {
     const { ring, batch, failure, values } = this;
     const { words } = batch;
@@ -414,15 +510,37 @@ export class Decoder {
     const hStream = this.streams[ring[at + RECORD_STREAM]!]!;
     return grid
       ? batch.prepare(
-          count, func, ring[body + 1]!, ring[body + 2]!, ring[body + 3]!, ring[body + 4]!, ring[body + 5]!, ring[body + 6]!, shared,
-          hStream, paramBytes,
+          count,
+          func,
+          ring[body + 1]!,
+          ring[body + 2]!,
+          ring[body + 3]!,
+          ring[body + 4]!,
+          ring[body + 5]!,
+          ring[body + 6]!,
+          shared,
+          hStream,
+          paramBytes,
         )
-      : batch.prepare(count, func, ring[body + 1]!, 1, 1, ring[body + 2]!, 1, 1, shared, hStream, paramBytes);
+      : batch.prepare(
+          count,
+          func,
+          ring[body + 1]!,
+          1,
+          1,
+          ring[body + 2]!,
+          1,
+          1,
+          shared,
+          hStream,
+          paramBytes,
+        );
   }
 
   /** Lets parked streams go on where they may. Returns whether one did. */
   resumeParked(): boolean {
-    let progress = this.text !== undefined && this.text.streams !== 0 && this.text.settle(this.isLost);
+    let progress =
+      this.text !== undefined && this.text.streams !== 0 && this.text.settle(this.isLost);
     for (const [stream, queue] of this.parked) {
       if (!this.mayResume(queue, stream)) continue;
       progress = true;
@@ -435,7 +553,8 @@ export class Decoder {
         const waited = operandOf(OP.wait, memory, at);
         const ended = endOf(memory, at);
         const again = this.dispatch(memory, at, memory[at]! >>> 16, true);
-        // A hold is consumed when it parks the stream; any other command that parks it stays where it is.
+        // A hold is consumed when it parks the stream; any other command that parks it stays where
+        // it is.
         if (again === undefined || again.consumed) {
           records.shift();
           if (recorded !== 0) this.recordResumed(recorded);
@@ -452,7 +571,10 @@ export class Decoder {
     return progress;
   }
 
-  /** While there are any the JS thread leaves the ring alone: what they wait for is known to this decoder only. */
+  /**
+   * While there are any the JS thread leaves the ring alone: what they wait for is known to this
+   * decoder only.
+   */
   private tellParked(): void {
     Atomics.store(this.shared.control, WORD.parked, this.parkedStreams);
   }
@@ -471,10 +593,14 @@ export class Decoder {
     return this.parked.get(stream)?.wait.reason === 'hold';
   }
 
-  /** Whether there are streams that wait here, and all of them are held or wait for what a held one will record. */
+  /**
+   * Whether there are streams that wait here, and all of them are held or wait for what a held one
+   * will record.
+   */
   get onlyHeld(): boolean {
     if (this.parked.size === 0 || this.parkedStreams !== this.parked.size) return false;
-    for (const { wait } of this.parked.values()) if (wait.reason !== 'hold' && wait.reason !== 'event') return false;
+    for (const { wait } of this.parked.values())
+      if (wait.reason !== 'hold' && wait.reason !== 'event') return false;
     return true;
   }
 
@@ -489,20 +615,33 @@ export class Decoder {
     return this.mayRunHere(this.ring, peek(this.shared.control, WORD.tail) & RING_MASK);
   }
 
-  /** Whether the JS thread may run this command itself: nothing that allocates, loads, captures or parks. */
+  /**
+   * Whether the JS thread may run this command itself: nothing that allocates, loads, captures or
+   * parks.
+   */
   private mayRunHere(memory: Int32Array, at: number): boolean {
     const op = memory[at]! & 0xff;
     if (op === OP.launchLine || op === OP.launchGrid || op === OP.launch) {
       return this.markersOutstanding(memory[at + RECORD_STREAM]!) < MARKERS_OUTSTANDING;
     }
     if (op === OP.graphLaunch) return (memory[at]! & (FLAG_SHORT << 8)) !== 0;
-    return op === OP.fence || op === OP.copy || op === OP.memset || op === OP.record || op === OP.wait || op === OP.pad;
+    return (
+      op === OP.fence ||
+      op === OP.copy ||
+      op === OP.memset ||
+      op === OP.record ||
+      op === OP.wait ||
+      op === OP.pad
+    );
   }
 
   private mayResume({ wait }: Parked, stream: number): boolean {
     if (this.isLost) return true;
     if (wait.reason === 'hold') return this.held(wait.on, wait.value) <= 0;
-    if (wait.reason === 'memory') return ((Atomics.load(this.shared.slots, wait.on * SLOT_WORDS + SLOT_ROOM) - wait.value) | 0) >= 0;
+    if (wait.reason === 'memory')
+      return (
+        ((Atomics.load(this.shared.slots, wait.on * SLOT_WORDS + SLOT_ROOM) - wait.value) | 0) >= 0
+      );
     if (wait.reason === 'peer') return this.peers.ready(wait.on, wait.value);
     if (wait.reason === 'event') return this.recordIssued(wait.on, wait.value);
     if (wait.reason === 'made') return this.shared.status[wait.on] !== HANDLE.pending;
@@ -522,12 +661,20 @@ export class Decoder {
 
   private markersOutstanding(stream: number): number {
     const { issued, slots } = this.shared;
-    return (issued[stream * ISSUED_STRIDE + ISSUED_MARKERS]! - peek(slots, stream * SLOT_WORDS + SLOT_MARKER)) | 0;
+    return (
+      (issued[stream * ISSUED_STRIDE + ISSUED_MARKERS]! -
+        peek(slots, stream * SLOT_WORDS + SLOT_MARKER)) |
+      0
+    );
   }
 
   private recordAside(event: number): void {
     const parked = this.parkedEvents.get(event);
-    if (parked === undefined) this.parkedEvents.set(event, { aside: (this.recordsAside + 1) | 0, resumed: this.recordsAside });
+    if (parked === undefined)
+      this.parkedEvents.set(event, {
+        aside: (this.recordsAside + 1) | 0,
+        resumed: this.recordsAside,
+      });
     else parked.aside = (parked.aside + 1) | 0;
     this.recordsAside = (this.recordsAside + 1) | 0;
   }
@@ -578,10 +725,15 @@ export class Decoder {
   }
 
   /**
-   * Carries out one command, or parks its stream. `resumed` says that the command comes from its stream's queue and is
-   * kept there by the caller. Returns why the stream was parked, if it was.
+   * Carries out one command, or parks its stream. `resumed` says that the command comes from its
+   * stream's queue and is kept there by the caller. Returns why the stream was parked, if it was.
    */
-  private dispatch(memory: Int32Array, at: number, length: number, resumed = false): Wait | undefined {
+  private dispatch(
+    memory: Int32Array,
+    at: number,
+    length: number,
+    resumed = false,
+  ): Wait | undefined {
     const word = memory[at]!;
     const op = word & 0xff;
     if (op === OP.pad) return undefined;
@@ -599,7 +751,13 @@ export class Decoder {
     if (wait !== undefined) return resumed ? wait : this.park(wait, stream, memory, at, length);
     const root = memory[at + RECORD_ROOT]!;
     const failed = this.failedRoots.size === 0 ? undefined : this.failedRoots.get(root);
-    if (failed === undefined || op === OP.fence || op === OP.free || op === OP.captureEnd || op === OP.bodyEnd) {
+    if (
+      failed === undefined ||
+      op === OP.fence ||
+      op === OP.free ||
+      op === OP.captureEnd ||
+      op === OP.bodyEnd
+    ) {
       try {
         this.recording = this.isCapturing(stream);
         const unmade = this.unmade(stream);
@@ -607,12 +765,14 @@ export class Decoder {
         else this.refuse(op, memory, at, stream, unmade);
       } catch (error) {
         const short = op === OP.alloc ? this.shortOfMemory(error, memory, at, stream) : undefined;
-        if (short !== undefined) return resumed ? short : this.park(short, stream, memory, at, length);
+        if (short !== undefined)
+          return resumed ? short : this.park(short, stream, memory, at, length);
         this.fail(error, op, memory, at, stream, root);
         if (this.isLost) return undefined;
       }
     } else if (!this.isCapturing(stream)) {
-      // Memory of other devices is written by kernels only, each of which is an operation of its own.
+      // Memory of other devices is written by kernels only, each of which is an operation of its
+      // own.
       this.poison(writtenHandles(op, memory, at), failed);
       if (op === OP.alloc) this.shared.status[memory[at + RECORD_BODY]!] = HANDLE.failed;
     }
@@ -629,14 +789,26 @@ export class Decoder {
     return wait;
   }
 
-  /** What an allocation that failed waits for before it is tried again; undefined where it has failed for good. */
-  private shortOfMemory(error: unknown, memory: Int32Array, at: number, stream: number): Wait | undefined {
-    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY) return undefined;
+  /**
+   * What an allocation that failed waits for before it is tried again; undefined where it has
+   * failed for good.
+   */
+  private shortOfMemory(
+    error: unknown,
+    memory: Int32Array,
+    at: number,
+    stream: number,
+  ): Wait | undefined {
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+      return undefined;
     const taken = this.shortages.get(stream) ?? 0;
     const step = ROOM_STEPS[taken];
     const value = (Atomics.load(this.shared.slots, stream * SLOT_WORDS + SLOT_ROOM) + 1) | 0;
     if (step !== undefined) this.settleFrees();
-    if (step === undefined || !this.host.makeRoom(step, stream, int64(memory, at + RECORD_BODY + 2))) {
+    if (
+      step === undefined ||
+      !this.host.makeRoom(step, stream, int64(memory, at + RECORD_BODY + 2))
+    ) {
       this.shortages.delete(stream);
       return undefined;
     }
@@ -646,8 +818,9 @@ export class Decoder {
   }
 
   /**
-   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver 580). Of streams that
-   * are idle that returns at once, and here nobody gives them work meanwhile. Returns whether all of them are idle.
+   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver
+   * 580). Of streams that are idle that returns at once, and here nobody gives them work meanwhile.
+   * Returns whether all of them are idle.
    */
   settleFrees(): boolean {
     const { streams, issued, control } = this.shared;
@@ -656,14 +829,19 @@ export class Decoder {
     for (let slot = 0; slot < used; slot++) {
       const stream = streams[slot]!;
       if (stream === 0) continue;
-      const idle = issued[slot * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1 && this.driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS;
+      const idle =
+        issued[slot * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1 &&
+        this.driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS;
       if (idle) this.driver.cuStreamSynchronize(stream);
       else all = false;
     }
     return all;
   }
 
-  /** Whether pools may hold memory that nobody has used since it was freed, as far as this decoder knows. */
+  /**
+   * Whether pools may hold memory that nobody has used since it was freed, as far as this decoder
+   * knows.
+   */
   get keepsFreed(): boolean {
     return this.freed && !this.isLost;
   }
@@ -685,7 +863,13 @@ export class Decoder {
   }
 
   /** What this command has to wait for; undefined where it may be carried out. */
-  private mustWait(op: number, memory: Int32Array, at: number, stream: number, resumed: boolean): Wait | undefined {
+  private mustWait(
+    op: number,
+    memory: Int32Array,
+    at: number,
+    stream: number,
+    resumed: boolean,
+  ): Wait | undefined {
     // What a capture that has failed records is skipped, its nodes' memory too.
     if (this.isCapturing(stream) && !this.failedRoots.has(memory[at + RECORD_ROOT]!)) {
       const unmade = this.unmadeOperand(op, memory, at);
@@ -693,7 +877,12 @@ export class Decoder {
     }
     // Stream memory operations take their place in the stream's queue as launches do.
     if (
-      op === OP.launchLine || op === OP.launchGrid || op === OP.launch || op === OP.launchEx || op === OP.graphLaunch || op === OP.waitValue ||
+      op === OP.launchLine ||
+      op === OP.launchGrid ||
+      op === OP.launch ||
+      op === OP.launchEx ||
+      op === OP.graphLaunch ||
+      op === OP.waitValue ||
       op === OP.writeValue
     ) {
       const { issued } = this.shared;
@@ -708,7 +897,8 @@ export class Decoder {
       const { issued } = this.shared;
       const base = stream * ISSUED_STRIDE;
       const before = issued[base + ISSUED_LAUNCHES]! & (MARKER_INTERVAL - 1);
-      if (before + this.libraries.launches(memory[at + RECORD_BODY]!) < MARKER_INTERVAL) return undefined;
+      if (before + this.libraries.launches(memory[at + RECORD_BODY]!) < MARKER_INTERVAL)
+        return undefined;
       if (!this.limitLaunches || issued[base + ISSUED_CAPTURING] === 1) return undefined;
       if (this.markersOutstanding(stream) < MARKERS_OUTSTANDING) return undefined;
       return { reason: 'launches', on: 0, value: 0, consumed: false };
@@ -719,22 +909,30 @@ export class Decoder {
       if (parked === undefined) return undefined;
       // Only the records set aside before this wait: a later one may itself depend on this stream.
       const value = resumed ? memory[at + RECORD_BODY + 1]! : parked.aside;
-      return this.recordIssued(event, value) ? undefined : { reason: 'event', on: event, value, consumed: false };
+      return this.recordIssued(event, value)
+        ? undefined
+        : { reason: 'event', on: event, value, consumed: false };
     }
     if (op === OP.peerWait) {
       const peer = memory[at + RECORD_BODY]!;
       const event = memory[at + RECORD_BODY + 1]!;
-      return this.peers.ready(peer, event) ? undefined : { reason: 'peer', on: peer, value: event, consumed: false };
+      return this.peers.ready(peer, event)
+        ? undefined
+        : { reason: 'peer', on: peer, value: event, consumed: false };
     }
     if (op === OP.captureJoin) {
-      // To the driver the stream is part of the capture until that ends, and what comes next would be recorded.
+      // To the driver the stream is part of the capture until that ends, and what comes next would
+      // be recorded.
       const left = memory[at + RECORD_BODY] === 0 ? memory[at + RECORD_BODY + 1]! : 0;
-      return left !== 0 && this.endsAside.has(left) ? { reason: 'capture', on: left, value: 0, consumed: false } : undefined;
+      return left !== 0 && this.endsAside.has(left)
+        ? { reason: 'capture', on: left, value: 0, consumed: false }
+        : undefined;
     }
     if (op === OP.hold) {
       const slot = memory[at + RECORD_BODY]!;
       const value = memory[at + RECORD_BODY + 1]!;
-      // Whoever holds the stream sends its commands past the hold from here on, not past what is in front of it.
+      // Whoever holds the stream sends its commands past the hold from here on, not past what is in
+      // front of it.
       Atomics.store(this.shared.slots, slot * SLOT_WORDS + SLOT_REACHED, value);
       wakeJs(this.shared.control);
       if (this.held(slot, value) <= 0) return undefined;
@@ -744,12 +942,13 @@ export class Decoder {
   }
 
   /**
-   * What a command names that is not there yet, or 0. Its stream does not wait for it where it is captured: then nothing
-   * waits for work outside of the capture, and a graph is made of addresses.
+   * What a command names that is not there yet, or 0. Its stream does not wait for it where it is
+   * captured: then nothing waits for work outside of the capture, and a graph is made of addresses.
    */
   private unmadeOperand(op: number, memory: Int32Array, at: number): number {
     const { status } = this.shared;
-    for (const word of operandsOf(op, memory, at)) if (status[word & HANDLE_MASK] === HANDLE.pending) return word & HANDLE_MASK;
+    for (const word of operandsOf(op, memory, at))
+      if (status[word & HANDLE_MASK] === HANDLE.pending) return word & HANDLE_MASK;
     return 0;
   }
 
@@ -761,7 +960,8 @@ export class Decoder {
     if (poison !== 0) {
       if (poison === FOREIGN) return this.peers.address(values[handle]!, this.recording);
       if (this.recording && status[handle] !== HANDLE.failed) return values[handle]!;
-      if ((word >>> ACCESS_SHIFT & ACCESS_WHOLE) === 0 || status[handle] === HANDLE.failed) throw new PoisonedError(poison);
+      if (((word >>> ACCESS_SHIFT) & ACCESS_WHOLE) === 0 || status[handle] === HANDLE.failed)
+        throw new PoisonedError(poison);
       failure[handle] = 0;
     }
     return values[handle]!;
@@ -779,14 +979,26 @@ export class Decoder {
     const base = stream * ISSUED_STRIDE;
     const launches = (issued[base + ISSUED_LAUNCHES]! + 1) | 0;
     issued[base + ISSUED_LAUNCHES] = launches;
-    if ((launches & (MARKER_INTERVAL - 1)) === 0 && this.limitLaunches && issued[base + ISSUED_CAPTURING] !== 1) this.mark(stream);
+    if (
+      (launches & (MARKER_INTERVAL - 1)) === 0 &&
+      this.limitLaunches &&
+      issued[base + ISSUED_CAPTURING] !== 1
+    )
+      this.mark(stream);
   }
 
-  /** Whether the stream's next marker may be put behind the launch at hand, which has not been looked at by {@link dispatch}. */
+  /**
+   * Whether the stream's next marker may be put behind the launch at hand, which has not been
+   * looked at by {@link dispatch}.
+   */
   private mayMark(stream: number): boolean {
     const { issued } = this.shared;
-    return this.limitLaunches && this.unmade(stream) === 0 && issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1
-      && this.markersOutstanding(stream) < MARKERS_OUTSTANDING;
+    return (
+      this.limitLaunches &&
+      this.unmade(stream) === 0 &&
+      issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1 &&
+      this.markersOutstanding(stream) < MARKERS_OUTSTANDING
+    );
   }
 
   /** Puts the stream's next marker behind what it has been given. */
@@ -795,7 +1007,12 @@ export class Decoder {
     const base = stream * ISSUED_STRIDE + ISSUED_MARKERS;
     const marker = (issued[base]! + 1) | 0;
     issued[base] = marker;
-    this.driver.cuStreamWriteValue32(streams[stream]!, this.slotsAddress + stream * SLOT_WORDS * 4 + SLOT_MARKER * 4, marker >>> 0, 0);
+    this.driver.cuStreamWriteValue32(
+      streams[stream]!,
+      this.slotsAddress + stream * SLOT_WORDS * 4 + SLOT_MARKER * 4,
+      marker >>> 0,
+      0,
+    );
   }
 
   /** As {@link resolveParams}, for references of one word each behind `packed`. */
@@ -805,12 +1022,19 @@ export class Decoder {
     for (let ref = refs; ref < params; ref++) {
       const word = memory[ref]!;
       const access = (word >>> LINE_ACCESS_SHIFT) & 7;
-      this.resolve(memory, params + (word >>> LINE_WORD_SHIFT), (word & LINE_HANDLE_MASK) | (access << ACCESS_SHIFT));
+      this.resolve(
+        memory,
+        params + (word >>> LINE_WORD_SHIFT),
+        (word & LINE_HANDLE_MASK) | (access << ACCESS_SHIFT),
+      );
     }
     return params;
   }
 
-  /** Turns the operands of a launch into addresses, in place. Returns the index of the first parameter word. */
+  /**
+   * Turns the operands of a launch into addresses, in place. Returns the index of the first
+   * parameter word.
+   */
   private resolveParams(memory: Int32Array, refs: number, count: number): number {
     const params = refs + count * 2;
     for (let ref = refs; ref < params; ref += 2) {
@@ -819,7 +1043,10 @@ export class Decoder {
     return params;
   }
 
-  /** Adds an operand's address to the offset that stands in its parameter; a condition is passed as it is. */
+  /**
+   * Adds an operand's address to the offset that stands in its parameter; a condition is passed as
+   * it is.
+   */
   private resolve(memory: Int32Array, place: number, operand: number): void {
     if (this.failure[operand & HANDLE_MASK] === CONDITION) {
       const bits = this.conditionals.bits(operand & HANDLE_MASK);
@@ -840,8 +1067,18 @@ export class Decoder {
       case OP.launchLine: {
         const params = this.resolveLine(memory, body + LINE_PACKED);
         driver.cuLaunchKernel(
-          values[memory[body]!]!, memory[body + 1]!, 1, 1, memory[body + 2]!, 1, 1, memory[body + 3]!, streams[stream]!,
-          memory, params, memory[body + LINE_PACKED]! >>> 16,
+          values[memory[body]!]!,
+          memory[body + 1]!,
+          1,
+          1,
+          memory[body + 2]!,
+          1,
+          1,
+          memory[body + 3]!,
+          streams[stream]!,
+          memory,
+          params,
+          memory[body + LINE_PACKED]! >>> 16,
         );
         this.countLaunch(stream);
         return;
@@ -850,8 +1087,17 @@ export class Decoder {
         const params = this.resolveLine(memory, body + GRID_PACKED);
         driver.cuLaunchKernel(
           values[memory[body]!]!,
-          memory[body + 1]!, memory[body + 2]!, memory[body + 3]!, memory[body + 4]!, memory[body + 5]!, memory[body + 6]!,
-          memory[body + 7]!, streams[stream]!, memory, params, memory[body + GRID_PACKED]! >>> 16,
+          memory[body + 1]!,
+          memory[body + 2]!,
+          memory[body + 3]!,
+          memory[body + 4]!,
+          memory[body + 5]!,
+          memory[body + 6]!,
+          memory[body + 7]!,
+          streams[stream]!,
+          memory,
+          params,
+          memory[body + GRID_PACKED]! >>> 16,
         );
         this.countLaunch(stream);
         return;
@@ -861,14 +1107,28 @@ export class Decoder {
         const params = this.resolveParams(memory, body + 9, packed & 0xffff);
         driver.cuLaunchKernel(
           values[memory[body]!]!,
-          memory[body + 1]!, memory[body + 2]!, memory[body + 3]!, memory[body + 4]!, memory[body + 5]!, memory[body + 6]!,
-          memory[body + 7]!, streams[stream]!, memory, params, packed >>> 16,
+          memory[body + 1]!,
+          memory[body + 2]!,
+          memory[body + 3]!,
+          memory[body + 4]!,
+          memory[body + 5]!,
+          memory[body + 6]!,
+          memory[body + 7]!,
+          streams[stream]!,
+          memory,
+          params,
+          packed >>> 16,
         );
         this.countLaunch(stream);
         return;
       }
       case OP.fence:
-        if (this.text !== undefined && this.text.streams !== 0 && this.text.takeFence(stream, memory[body]!, memory[body + 1]!)) return;
+        if (
+          this.text !== undefined &&
+          this.text.streams !== 0 &&
+          this.text.takeFence(stream, memory[body]!, memory[body + 1]!)
+        )
+          return;
         this.lazySlot = memory[body]!;
         this.lazyStream = stream;
         this.lazyValue = memory[body + 1]!;
@@ -880,7 +1140,13 @@ export class Decoder {
         const ex = body + 8;
         const packed = memory[ex + LAUNCH_EX.words]!;
         const params = this.resolveParams(memory, ex + LAUNCH_EX.words + 1, packed & 0xffff);
-        driver.cuLaunchKernelEx(this.launchConfig(memory, body, stream), values[memory[body]!]!, memory, params, packed >>> 16);
+        driver.cuLaunchKernelEx(
+          this.launchConfig(memory, body, stream),
+          values[memory[body]!]!,
+          memory,
+          params,
+          packed >>> 16,
+        );
         this.countLaunch(stream);
         return;
       }
@@ -890,20 +1156,31 @@ export class Decoder {
         const dst = this.address(memory[body]!) + int64(memory, body + 1);
         const kind = memory[body + 8]!;
         if (bytes === 0) return;
-        if (kind === COPY_HOST_TO_DEVICE) driver.cuMemcpyHtoDAsync(dst, src, bytes, streams[stream]!);
-        else if (kind === COPY_DEVICE_TO_HOST) driver.cuMemcpyDtoHAsync(dst, src, bytes, streams[stream]!);
+        if (kind === COPY_HOST_TO_DEVICE)
+          driver.cuMemcpyHtoDAsync(dst, src, bytes, streams[stream]!);
+        else if (kind === COPY_DEVICE_TO_HOST)
+          driver.cuMemcpyDtoHAsync(dst, src, bytes, streams[stream]!);
         else if (kind === COPY_PEER) {
           const to = this.context(memory[body]!);
           const from = this.context(memory[body + 3]!);
-          // Two threads may drive one device: then the two have one context. A capture takes no copy that names contexts.
-          if (to === from || this.isCapturing(stream)) driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
-          else this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, streams[stream]!));
-        }
-        else driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
+          // Two threads may drive one device: then the two have one context. A capture takes no
+          // copy that names contexts.
+          if (to === from || this.isCapturing(stream))
+            driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
+          else
+            this.peers.heedOwnFaults(streams[stream]!, () =>
+              driver.cuMemcpyPeerAsync(dst, to, src, from, bytes, streams[stream]!),
+            );
+        } else driver.cuMemcpyDtoDAsync(dst, src, bytes, streams[stream]!);
         return;
       }
       case OP.memset:
-        this.memset(this.address(memory[body]!) + int64(memory, body + 1), memory, body, streams[stream]!);
+        this.memset(
+          this.address(memory[body]!) + int64(memory, body + 1),
+          memory,
+          body,
+          streams[stream]!,
+        );
         return;
       case OP.alloc: {
         const handle = memory[body]!;
@@ -912,9 +1189,11 @@ export class Decoder {
           const pool = memory[body + 1]!;
           // A zero-length buffer has no memory and is never dereferenced.
           values[handle] =
-            bytes === 0 ? 0
-            : pool === 0 ? driver.cuMemAllocAsync(bytes, streams[stream]!)
-            : driver.cuMemAllocFromPoolAsync(bytes, this.address(pool), streams[stream]!);
+            bytes === 0
+              ? 0
+              : pool === 0
+                ? driver.cuMemAllocAsync(bytes, streams[stream]!)
+                : driver.cuMemAllocFromPoolAsync(bytes, this.address(pool), streams[stream]!);
           driver.nameAllocation?.(values[handle], memory[at + RECORD_ROOT]!, handle);
           status[handle] = HANDLE.live;
           if (this.shortages.size !== 0) this.shortages.delete(stream);
@@ -1001,7 +1280,10 @@ export class Decoder {
         issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] = 0;
         try {
           const graph = driver.cuStreamEndCapture(streams[stream]!);
-          if (graph === 0) throw new DriverError('cuStreamEndCapture', 901, { detail: 'the capture was invalidated' });
+          if (graph === 0)
+            throw new DriverError('cuStreamEndCapture', 901, {
+              detail: 'the capture was invalidated',
+            });
           values[handle] = graph;
           status[handle] = HANDLE.live;
         } catch (error) {
@@ -1030,7 +1312,8 @@ export class Decoder {
         return;
       case OP.copy2D:
         driver.cuMemcpy2DAsync(
-          copy2D(memory, body, this.address(memory[body]!), this.address(memory[body + 4]!)), streams[stream]!,
+          copy2D(memory, body, this.address(memory[body]!), this.address(memory[body + 4]!)),
+          streams[stream]!,
         );
         return;
       case OP.copy3D: {
@@ -1040,13 +1323,16 @@ export class Decoder {
         const between = { ...box, dstContext: this.context(to), srcContext: this.context(from) };
         const apart = between.dstContext !== between.srcContext && memory[body + 13] === COPY_PEER;
         if (apart && !this.isCapturing(stream)) {
-          this.peers.heedOwnFaults(streams[stream]!, () => driver.cuMemcpy3DPeerAsync(between, streams[stream]!));
+          this.peers.heedOwnFaults(streams[stream]!, () =>
+            driver.cuMemcpy3DPeerAsync(between, streams[stream]!),
+          );
         } else driver.cuMemcpy3DAsync(box, streams[stream]!);
         return;
       }
       case OP.writeValue: {
         const address = this.address(memory[body]!) + int64(memory, body + 1);
-        if (memory[body + 5] === 32) driver.cuStreamWriteValue32(streams[stream]!, address, memory[body + 3]! >>> 0, 0);
+        if (memory[body + 5] === 32)
+          driver.cuStreamWriteValue32(streams[stream]!, address, memory[body + 3]! >>> 0, 0);
         else driver.cuStreamWriteValue64(streams[stream]!, address, bigInt64(memory, body + 3), 0);
         this.countLaunch(stream);
         return;
@@ -1054,13 +1340,24 @@ export class Decoder {
       case OP.waitValue: {
         const address = this.address(memory[body]!) + int64(memory, body + 1);
         const condition = memory[body + 6]!;
-        if (memory[body + 5] === 32) driver.cuStreamWaitValue32(streams[stream]!, address, memory[body + 3]! >>> 0, condition);
-        else driver.cuStreamWaitValue64(streams[stream]!, address, bigInt64(memory, body + 3), condition);
+        if (memory[body + 5] === 32)
+          driver.cuStreamWaitValue32(streams[stream]!, address, memory[body + 3]! >>> 0, condition);
+        else
+          driver.cuStreamWaitValue64(
+            streams[stream]!,
+            address,
+            bigInt64(memory, body + 3),
+            condition,
+          );
         this.countLaunch(stream);
         return;
       }
       case OP.announce:
-        this.announcements.announce(memory[body]!, memory[body + 1] === 1, this.parkedEvents.has(memory[body]!));
+        this.announcements.announce(
+          memory[body]!,
+          memory[body + 1] === 1,
+          this.parkedEvents.has(memory[body]!),
+        );
         return;
       case OP.peerWait:
         try {
@@ -1071,7 +1368,10 @@ export class Decoder {
         return;
       case OP.prefetch:
         driver.cuMemPrefetchAsync(
-          this.address(memory[body]!) + int64(memory, body + 1), int64(memory, body + 3), memory[body + 5]!, streams[stream]!,
+          this.address(memory[body]!) + int64(memory, body + 1),
+          int64(memory, body + 3),
+          memory[body + 5]!,
+          streams[stream]!,
         );
         return;
       case OP.printed:
@@ -1099,8 +1399,9 @@ export class Decoder {
   }
 
   /**
-   * A command of a stream that could not be made. Nothing of it may reach the driver, for which stream 0 is the default
-   * stream. Its operation fails; fences pass at once, since nothing is ever in flight there.
+   * A command of a stream that could not be made. Nothing of it may reach the driver, for which
+   * stream 0 is the default stream. Its operation fails; fences pass at once, since nothing is ever
+   * in flight there.
    */
   private refuse(op: number, memory: Int32Array, at: number, stream: number, unmade: number): void {
     const { status, slots, issued } = this.shared;
@@ -1110,7 +1411,8 @@ export class Decoder {
         Atomics.store(slots, memory[body]! * SLOT_WORDS + SLOT_FENCE, memory[body + 1]!);
         return;
       case OP.free:
-        // Rather lost than freed in no order at all; what this stream allocated is not there anyway.
+        // Rather lost than freed in no order at all; what this stream allocated is not there
+        // anyway.
         if (status[memory[body]!] === HANDLE.live) status[memory[body]!] = HANDLE.failed;
         this.execute(op, memory, at, stream);
         return;
@@ -1154,14 +1456,24 @@ export class Decoder {
     const attrs: LaunchAttributes = {};
     if ((flags & LAUNCH_COOPERATIVE) !== 0) attrs.cooperative = true;
     if ((flags & LAUNCH_CLUSTER) !== 0) {
-      attrs.clusterDim = [memory[ex + LAUNCH_EX.clusterX]!, memory[ex + LAUNCH_EX.clusterY]!, memory[ex + LAUNCH_EX.clusterZ]!];
+      attrs.clusterDim = [
+        memory[ex + LAUNCH_EX.clusterX]!,
+        memory[ex + LAUNCH_EX.clusterY]!,
+        memory[ex + LAUNCH_EX.clusterZ]!,
+      ];
     }
     if ((flags & LAUNCH_PROGRAMMATIC) !== 0) attrs.programmaticStreamSerialization = true;
     if ((flags & LAUNCH_PRIORITY) !== 0) attrs.priority = memory[ex + LAUNCH_EX.priority]!;
     return {
-      gridDimX: memory[body + 1]!, gridDimY: memory[body + 2]!, gridDimZ: memory[body + 3]!,
-      blockDimX: memory[body + 4]!, blockDimY: memory[body + 5]!, blockDimZ: memory[body + 6]!,
-      sharedMemBytes: memory[body + 7]!, hStream: this.shared.streams[stream]!, attrs,
+      gridDimX: memory[body + 1]!,
+      gridDimY: memory[body + 2]!,
+      gridDimZ: memory[body + 3]!,
+      blockDimX: memory[body + 4]!,
+      blockDimY: memory[body + 5]!,
+      blockDimZ: memory[body + 6]!,
+      sharedMemBytes: memory[body + 7]!,
+      hStream: this.shared.streams[stream]!,
+      attrs,
     };
   }
 
@@ -1177,59 +1489,89 @@ export class Decoder {
       if (bits === 8) driver.cuMemsetD8Async(address, value & 0xff, width, stream);
       else if (bits === 16) driver.cuMemsetD16Async(address, value & 0xffff, width, stream);
       else driver.cuMemsetD32Async(address, value >>> 0, width, stream);
-    } else if (bits === 8) driver.cuMemsetD2D8Async(address, pitch, value & 0xff, width, height, stream);
-    else if (bits === 16) driver.cuMemsetD2D16Async(address, pitch, value & 0xffff, width, height, stream);
+    } else if (bits === 8)
+      driver.cuMemsetD2D8Async(address, pitch, value & 0xff, width, height, stream);
+    else if (bits === 16)
+      driver.cuMemsetD2D16Async(address, pitch, value & 0xffff, width, height, stream);
     else driver.cuMemsetD2D32Async(address, pitch, value >>> 0, width, height, stream);
   }
 
-  private fail(error: unknown, op: number, memory: Int32Array, at: number, stream: number, root: number): void {
+  private fail(
+    error: unknown,
+    op: number,
+    memory: Int32Array,
+    at: number,
+    stream: number,
+    root: number,
+  ): void {
     const id = this.nextFailure();
     const failure: Failure =
       error instanceof PoisonedError || error instanceof UnmadeStreamError
         ? {
-            id, root, stream, result: 0, resultName: '', call: OP_CALLS[op] ?? '', message: error.message, cause: error.failure,
-            ...(error instanceof UnmadeStreamError ? { unmade: true } : error.peer === undefined ? {} : { causePeer: error.peer }),
+            id,
+            root,
+            stream,
+            result: 0,
+            resultName: '',
+            call: OP_CALLS[op] ?? '',
+            message: error.message,
+            cause: error.failure,
+            ...(error instanceof UnmadeStreamError
+              ? { unmade: true }
+              : error.peer === undefined
+                ? {}
+                : { causePeer: error.peer }),
           }
         : { id, root, stream, ...describeFailure(error, OP_CALLS[op] ?? '') };
     if (isSticky(failure.result)) {
       this.lose(failure);
       return;
     }
-    const reason = failure.causePeer === undefined ? failure.cause ?? id : id;
+    const reason = failure.causePeer === undefined ? (failure.cause ?? id) : id;
     if (root !== 0) {
       this.failedRoots.set(root, reason);
-      if (this.failedRoots.size > 4096) this.failedRoots.delete(this.failedRoots.keys().next().value as number);
+      if (this.failedRoots.size > 4096)
+        this.failedRoots.delete(this.failedRoots.keys().next().value as number);
     }
     if (op === OP.streamCreate) {
       const base = memory[at + RECORD_BODY]! * ISSUED_STRIDE;
       this.shared.issued[base + ISSUED_UNMADE] = id;
-      // The launch that would be the last of its block is one that the short way leaves to dispatch; so is each of these.
+      // The launch that would be the last of its block is one that the short way leaves to
+      // dispatch; so is each of these.
       this.shared.issued[base + ISSUED_LAUNCHES] = MARKER_INTERVAL - 1;
     }
     const { values } = this.shared;
     const written = this.isCapturing(stream) ? [] : writtenHandles(op, memory, at);
     const foreign = written.flatMap((handle) => {
-      const elsewhere = this.failure[handle] === FOREIGN ? this.peers.nextFailure(values[handle]!) : undefined;
+      const elsewhere =
+        this.failure[handle] === FOREIGN ? this.peers.nextFailure(values[handle]!) : undefined;
       return elsewhere === undefined ? [] : [{ handle, ...elsewhere }];
     });
     if (foreign.length > 0) failure.elsewhere = foreign.map(({ peer, id }) => ({ peer, id }));
     // Told before it shows: whoever meets the poison finds the reason.
     this.host.failed(failure);
-    // What the command would have written is undefined from here on, for the first reason in the chain.
+    // What the command would have written is undefined from here on, for the first reason in the
+    // chain.
     this.poison(written, reason);
     for (const { handle, id: theirs } of foreign) this.peers.poison(values[handle]!, theirs);
   }
 
   /** A failure of something that writes no memory. */
   private failWithout(error: unknown, op: number, stream: number, root = 0): void {
-    const failure: Failure = { id: this.nextFailure(), root, stream, ...describeFailure(error, OP_CALLS[op] ?? '') };
+    const failure: Failure = {
+      id: this.nextFailure(),
+      root,
+      stream,
+      ...describeFailure(error, OP_CALLS[op] ?? ''),
+    };
     if (isSticky(failure.result)) this.lose(failure);
     else this.host.failed(failure);
   }
 
   /** Marks the device lost; whatever is queued is skipped from here on. */
   lose(failure: Failure): void {
-    if (Atomics.compareExchange(this.shared.control, WORD.lost, 0, failure.result) === 0) this.host.lost(failure);
+    if (Atomics.compareExchange(this.shared.control, WORD.lost, 0, failure.result) === 0)
+      this.host.lost(failure);
   }
 
   nextFailure(): number {
@@ -1254,22 +1596,32 @@ function operandOf(op: number, memory: Int32Array, at: number): number {
   return (memory[at]! & 0xff) === op ? memory[at + RECORD_BODY]! : 0;
 }
 
-/** The number of the capture, or of the body of a conditional node, that a command ends; 0 for any other command. */
+/**
+ * The number of the capture, or of the body of a conditional node, that a command ends; 0 for any
+ * other command.
+ */
 function endOf(memory: Int32Array, at: number): number {
   const op = memory[at]! & 0xff;
-  return op === OP.captureEnd ? memory[at + RECORD_BODY + 1]! : op === OP.bodyEnd ? memory[at + RECORD_BODY + 2]! : 0;
+  return op === OP.captureEnd
+    ? memory[at + RECORD_BODY + 1]!
+    : op === OP.bodyEnd
+      ? memory[at + RECORD_BODY + 2]!
+      : 0;
 }
 
 /** The memory that a command uses: handle | access << ACCESS_SHIFT of each. */
 function operandsOf(op: number, memory: Int32Array, at: number): number[] {
   const body = at + RECORD_BODY;
   /** `count` words from `first` on, `stride` apart. */
-  const words = (first: number, count: number, stride: number): number[] => Array.from({ length: count }, (_, i) => memory[first + i * stride]!);
+  const words = (first: number, count: number, stride: number): number[] =>
+    Array.from({ length: count }, (_, i) => memory[first + i * stride]!);
   switch (op) {
     case OP.launchLine:
     case OP.launchGrid: {
       const packed = body + (op === OP.launchLine ? LINE_PACKED : GRID_PACKED);
-      return words(packed + 1, memory[packed]! & 0xffff, 1).map((word) => (word & LINE_HANDLE_MASK) | (((word >>> LINE_ACCESS_SHIFT) & 7) << ACCESS_SHIFT));
+      return words(packed + 1, memory[packed]! & 0xffff, 1).map(
+        (word) => (word & LINE_HANDLE_MASK) | (((word >>> LINE_ACCESS_SHIFT) & 7) << ACCESS_SHIFT),
+      );
     }
     case OP.launch:
     case OP.launchEx: {
@@ -1297,12 +1649,15 @@ function operandsOf(op: number, memory: Int32Array, at: number): number[] {
 }
 
 /**
- * The handles of what a command writes. A copy into staging has no access of its own: staging belongs to all transfers,
- * and only the operation fails.
+ * The handles of what a command writes. A copy into staging has no access of its own: staging
+ * belongs to all transfers, and only the operation fails.
  */
 function writtenHandles(op: number, memory: Int32Array, at: number): number[] {
-  if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd) return [memory[at + RECORD_BODY]! & HANDLE_MASK];
-  return operandsOf(op, memory, at).filter((word) => ((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0).map((word) => word & HANDLE_MASK);
+  if (op === OP.alloc || op === OP.eventCreate || op === OP.captureEnd)
+    return [memory[at + RECORD_BODY]! & HANDLE_MASK];
+  return operandsOf(op, memory, at)
+    .filter((word) => ((word >>> ACCESS_SHIFT) & ACCESS_WRITE) !== 0)
+    .map((word) => word & HANDLE_MASK);
 }
 
 /** A 64-bit value of a command, low half first. */

@@ -1,6 +1,14 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -9,10 +17,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DiskCache, codeEntry, kernelEntry } from './disk-cache.js';
 
 let folder: string;
-beforeEach(() => (folder = join(mkdtempSync(join(tmpdir(), 'async-cuda-cache-')), 'made', 'when', 'needed')));
+beforeEach(
+  () => (folder = join(mkdtempSync(join(tmpdir(), 'async-cuda-cache-')), 'made', 'when', 'needed')),
+);
 afterEach(() => rmSync(join(folder, '../../..'), { recursive: true, force: true }));
 
-const key = (source = '', kind: 'kernel' | 'tuning' = 'kernel'): string => kernelEntry(kind, [source, [9, 0]]);
+const key = (source = '', kind: 'kernel' | 'tuning' = 'kernel'): string =>
+  kernelEntry(kind, [source, [9, 0]]);
 const code = (bytes: number, fill = 7): Uint8Array => new Uint8Array(bytes).fill(fill);
 /** Without the key that all checksums are made with. */
 const keptNames = (): string[] => readdirSync(folder).filter((name) => name !== '.key');
@@ -26,7 +37,10 @@ test('gives back what was kept, also to another process', () => {
 test('keeps what was made of another source, or is of another kind, apart', () => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(10));
-  expect([key('other'), key('', 'tuning')].map((each) => cache.get(each))).toEqual([undefined, undefined]);
+  expect([key('other'), key('', 'tuning')].map((each) => cache.get(each))).toEqual([
+    undefined,
+    undefined,
+  ]);
 });
 
 test('looks at all files now and then, not with each new one', async () => {
@@ -43,7 +57,7 @@ test('looks at all files now and then, not with each new one', async () => {
   }
 });
 
-test('keeps V8\'s code of scripts, apart for each script and engine', () => {
+test("keeps V8's code of scripts, apart for each script and engine", () => {
   const cache = new DiskCache(folder);
   cache.set(codeEntry('script', ['v24']), code(10));
   cache.set(codeEntry('script', ['v26']), code(10));
@@ -82,11 +96,14 @@ test.each<[string, (path: string) => void]>([
   ['only a head', (path) => truncateSync(path, 56)],
   ['longer', (path) => writeFileSync(path, 'x', { flag: 'a' })],
   ['another format', (path) => writeFileSync(path, readFileSync(path).fill(0, 0, 1))],
-  ['spoiled', (path) => {
-    const bytes = readFileSync(path);
-    bytes[800]! ^= 1;
-    writeFileSync(path, bytes);
-  }],
+  [
+    'spoiled',
+    (path) => {
+      const bytes = readFileSync(path);
+      bytes[800]! ^= 1;
+      writeFileSync(path, bytes);
+    },
+  ],
 ])('a file that is %s is not there, and goes', (_, spoil) => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(1000));
@@ -103,14 +120,22 @@ test('what was not used for longest goes where there is too much', () => {
   for (const source of ['a', 'b', 'c']) {
     const before = new Set(names.values());
     cache.set(key(source), code(3000));
-    const file = join(folder, keptNames().find((name) => !before.has(join(folder, name)))!);
+    const file = join(
+      folder,
+      keptNames().find((name) => !before.has(join(folder, name)))!,
+    );
     names.set(source, file);
     const hour = ['a', 'b', 'c'].indexOf(source);
     utimesSync(file, hour * 3600, hour * 3600);
   }
   cache.get(key('a'));
   cache.set(key('d'), code(3000));
-  expect(['a', 'b', 'c', 'd'].map((source) => cache.get(key(source)) !== undefined)).toEqual([true, false, false, true]);
+  expect(['a', 'b', 'c', 'd'].map((source) => cache.get(key(source)) !== undefined)).toEqual([
+    true,
+    false,
+    false,
+    true,
+  ]);
   expect(cache.contents().bytes).toBeLessThanOrEqual(10_000);
 });
 
@@ -134,12 +159,16 @@ test('clear removes the cache’s own files and no other', () => {
 test('files that nobody will finish go after an hour, fresh ones stay', () => {
   const cache = new DiskCache(folder);
   cache.set(key(), code(10));
-  const [old, fresh] = ['1', '2'].map((digit) => join(folder, `${digit.repeat(64)}.kernel.abc.tmp`));
+  const [old, fresh] = ['1', '2'].map((digit) =>
+    join(folder, `${digit.repeat(64)}.kernel.abc.tmp`),
+  );
   for (const path of [old!, fresh!]) writeFileSync(path, '');
   utimesSync(old!, 1, 1);
   // As another process does it, which has not looked yet.
   new DiskCache(folder, 2 ** 29).set(key('b'), code(10));
-  expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual(['2'.repeat(64) + '.kernel.abc.tmp']);
+  expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([
+    '2'.repeat(64) + '.kernel.abc.tmp',
+  ]);
 });
 
 test('a folder that cannot be made or written is taken as an empty one', () => {
@@ -171,20 +200,32 @@ test('many processes may write and read the same entries', async () => {
         process.send(spoiled);`,
       resolveDir: import.meta.dirname,
     },
-    bundle: true, platform: 'node', format: 'esm', outfile: program, logLevel: 'error',
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    outfile: program,
+    logLevel: 'error',
   });
-  const results = await Promise.all(Array.from({ length: 4 }, async () => {
-    const child = fork(program);
-    const [[spoiled], [status]] = await Promise.all([once(child, 'message'), once(child, 'exit')]) as [[number], [number]];
-    return { spoiled, status };
-  }));
+  const results = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const child = fork(program);
+      const [[spoiled], [status]] = (await Promise.all([
+        once(child, 'message'),
+        once(child, 'exit'),
+      ])) as [[number], [number]];
+      return { spoiled, status };
+    }),
+  );
   expect(results).toEqual(Array(4).fill({ spoiled: 0, status: 0 }));
 });
 
 // Node's mkdir with { recursive: true } never returns there, and has the process never end.
-test.runIf(process.platform === 'linux')('keeps nothing in a folder that takes none, such as /proc', async () => {
-  const cache = new DiskCache('/proc/async-cuda/cache');
-  cache.set(key(), code(10));
-  await cache.write(key(), code(10));
-  expect(cache.get(key())).toBeUndefined();
-});
+test.runIf(process.platform === 'linux')(
+  'keeps nothing in a folder that takes none, such as /proc',
+  async () => {
+    const cache = new DiskCache('/proc/async-cuda/cache');
+    cache.set(key(), code(10));
+    await cache.write(key(), code(10));
+    expect(cache.get(key())).toBeUndefined();
+  },
+);

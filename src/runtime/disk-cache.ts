@@ -1,22 +1,42 @@
 /**
- * What takes long to make, kept on disk: the PTX that was made of kernels in TypeScript, and how they were tuned; programs of
- * CUDA C++; and V8's code of our own threads' script, one for each V8. Machine code is kept by the driver.
+ * What takes long to make, kept on disk: the PTX that was made of kernels in TypeScript, and how
+ * they were tuned; programs of CUDA C++; and V8's code of our own threads' script, one for each V8.
+ * Machine code is kept by the driver.
  *
- * Made for many processes at a time: a file appears whole (written under another name, then renamed), is recognised by a
- * checksum, and can go away at any moment. Whatever the disk refuses is taken as "not there"; nothing here throws.
+ * Made for many processes at a time: a file appears whole (written under another name, then
+ * renamed), is recognised by a checksum, and can go away at any moment. Whatever the disk refuses
+ * is taken as "not there"; nothing here throws.
  *
- * What is kept is run as code. So the folder and its files have to be this user's alone (`own-files.ts`), and the checksum is keyed: HMAC-SHA-256
- * by a key that lies in the folder, readable for this user only, over the entry's name and its bytes.
+ * What is kept is run as code. So the folder and its files have to be this user's alone
+ * (`own-files.ts`), and the checksum is keyed: HMAC-SHA-256 by a key that lies in the folder,
+ * readable for this user only, over the entry's name and its bytes.
  *
- * `get` and `set` wait for the disk, so they are not for the JavaScript thread, which has `read` and `write`.
+ * `get` and `set` wait for the disk, so they are not for the JavaScript thread, which has `read`
+ * and `write`.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { closeSync, existsSync, lstatSync, openSync, readdirSync, renameSync, rmSync, writevSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writevSync,
+} from 'node:fs';
 import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { cacheFolder } from './cache-folder.js';
-import { changedKey, folderKey, forgetFolder, lookAtFolderSync, readOwnFile, readOwnFileSync } from './own-files.js';
+import {
+  changedKey,
+  folderKey,
+  forgetFolder,
+  lookAtFolderSync,
+  readOwnFile,
+  readOwnFileSync,
+} from './own-files.js';
 import { VERSION } from './version.js';
 
 /** All files together; the least recently used go first. */
@@ -25,7 +45,10 @@ const MAX_BYTES = 2 ** 30;
 const MAX_ENTRIES = 10_000;
 /** What is left where files had to go, so that not each new one has others removed. */
 const KEPT_SHARE = 0.9;
-/** Of the room that a look at all files found, what this process may fill before it looks again: other processes fill it, too. */
+/**
+ * Of the room that a look at all files found, what this process may fill before it looks again:
+ * other processes fill it, too.
+ */
 const UNSEEN_SHARE = 1 / 16;
 /** A file that was begun so long ago will not be finished. */
 const ABANDONED_MS = 3_600_000;
@@ -54,12 +77,17 @@ export interface CacheContents {
   bytes: number;
 }
 
-/** The entry that holds V8's code of a script. `engine` is all that it depends on beside the script. */
+/**
+ * The entry that holds V8's code of a script. `engine` is all that it depends on beside the script.
+ */
 export function codeEntry(scriptDigest: string, engine: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, scriptDigest, engine]))}.code`;
 }
 
-/** The entry of a kernel in TypeScript: what was made of it, or how it was tuned. `key` is all that it depends on. */
+/**
+ * The entry of a kernel in TypeScript: what was made of it, or how it was tuned. `key` is all that
+ * it depends on.
+ */
 export function kernelEntry(kind: 'kernel' | 'tuning', key: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.${kind}`;
 }
@@ -69,7 +97,9 @@ export function programEntry(key: readonly unknown[]): string {
   return `${hash('sha256', JSON.stringify([VERSION, ...key]))}.program`;
 }
 
-/** The entry of an engine of TensorRT. `digest`: SHA-256, in hexadecimal, of all that it depends on. */
+/**
+ * The entry of an engine of TensorRT. `digest`: SHA-256, in hexadecimal, of all that it depends on.
+ */
 export function planEntry(digest: string): string {
   return `${digest}.plan`;
 }
@@ -81,8 +111,8 @@ interface Room {
 }
 
 /**
- * By folder and size: what may be written before all files are looked at again. With each new file that took half a second in a folder of
- * thirty thousand.
+ * By folder and size: what may be written before all files are looked at again. With each new file
+ * that took half a second in a folder of thirty thousand.
  */
 const rooms = new Map<string, Room>();
 
@@ -110,7 +140,10 @@ export class DiskCache {
     return bytes;
   }
 
-  /** {@link get}, without waiting for the disk, but for the folder's key when that is asked for first. */
+  /**
+   * {@link get}, without waiting for the disk, but for the folder's key when that is asked for
+   * first.
+   */
   async read(entry: string): Promise<Buffer | undefined> {
     if (folderKey(this.folder, false) === undefined) return undefined;
     const path = join(this.folder, entry);
@@ -128,10 +161,13 @@ export class DiskCache {
     const unfinished = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     const writeOnce = (): boolean => {
       const key = folderKey(this.folder, true);
-      return key !== undefined && attempt(() => {
-        writeSync(unfinished, [headOf(key, entry, bytes), bytes]);
-        renameSync(unfinished, path);
-      });
+      return (
+        key !== undefined &&
+        attempt(() => {
+          writeSync(unfinished, [headOf(key, entry, bytes), bytes]);
+          renameSync(unfinished, path);
+        })
+      );
     };
     // The folder may have been removed since it was looked at: it is made again.
     const written = writeOnce() || (this.hasGone() && writeOnce());
@@ -139,7 +175,10 @@ export class DiskCache {
     else if (!this.takeRoom(bytes.length + HEAD_BYTES)) this.evict();
   }
 
-  /** {@link set}, without waiting for the disk, but for the folder's key when that is asked for first. */
+  /**
+   * {@link set}, without waiting for the disk, but for the folder's key when that is asked for
+   * first.
+   */
   async write(entry: string, bytes: Uint8Array): Promise<void> {
     if (bytes.length + HEAD_BYTES > this.maxBytes) return;
     this.hasGone();
@@ -160,12 +199,16 @@ export class DiskCache {
       // One look at a time: what else is written meanwhile is seen by the next.
       Object.assign(this.room, { bytes: Infinity, entries: Infinity });
       const names = (await readdir(this.folder)).filter(isOwn);
-      const files = await Promise.all(names.map(async (name): Promise<KeptFile[]> => {
-        // Another process may have removed it meanwhile.
-        const found = await lstat(join(this.folder, name)).catch(ignore);
-        return found === undefined ? [] : [{ name, bytes: found.size, used: found.mtimeMs }];
-      }));
-      await Promise.all(this.surplus(files.flat()).map((name) => rm(join(this.folder, name), { force: true })));
+      const files = await Promise.all(
+        names.map(async (name): Promise<KeptFile[]> => {
+          // Another process may have removed it meanwhile.
+          const found = await lstat(join(this.folder, name)).catch(ignore);
+          return found === undefined ? [] : [{ name, bytes: found.size, used: found.mtimeMs }];
+        }),
+      );
+      await Promise.all(
+        this.surplus(files.flat()).map((name) => rm(join(this.folder, name), { force: true })),
+      );
     } catch {
       Object.assign(this.room, { bytes: 0, entries: 0 });
       await rm(unfinished, { force: true }).catch(ignore);
@@ -179,15 +222,24 @@ export class DiskCache {
   /** How much is kept. */
   contents(): CacheContents {
     const files = this.files().filter(({ name }) => ENTRY.test(name));
-    return { folder: this.folder, entries: files.length, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
+    return {
+      folder: this.folder,
+      entries: files.length,
+      bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    };
   }
 
   /** Removes all that is kept, and no other file of the folder. Returns how much went. */
   clear(): CacheContents {
     const before = this.contents();
-    for (const { name } of this.files()) attempt(() => rmSync(join(this.folder, name), { force: true }));
+    for (const { name } of this.files())
+      attempt(() => rmSync(join(this.folder, name), { force: true }));
     const after = this.contents();
-    return { folder: this.folder, entries: before.entries - after.entries, bytes: before.bytes - after.bytes };
+    return {
+      folder: this.folder,
+      entries: before.entries - after.entries,
+      bytes: before.bytes - after.bytes,
+    };
   }
 
   /** What a file keeps; undefined where it is not whole, or was written with another key. */
@@ -195,7 +247,8 @@ export class DiskCache {
     const bytes = file.subarray(HEAD_BYTES);
     if (bytes.length === 0 || !file.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
     const said = file.subarray(MAGIC.length, HEAD_BYTES);
-    const isBy = (key: Buffer | undefined): boolean => key !== undefined && timingSafeEqual(checksum(key, entry, bytes), said);
+    const isBy = (key: Buffer | undefined): boolean =>
+      key !== undefined && timingSafeEqual(checksum(key, entry, bytes), said);
     // The key may have been made anew since this process asked for it.
     return isBy(folderKey(this.folder, false)) || isBy(changedKey(this.folder)) ? bytes : undefined;
   }
@@ -223,15 +276,21 @@ export class DiskCache {
   }
 
   private evict(): void {
-    for (const name of this.surplus(this.files())) attempt(() => rmSync(join(this.folder, name), { force: true }));
+    for (const name of this.surplus(this.files()))
+      attempt(() => rmSync(join(this.folder, name), { force: true }));
   }
 
-  /** Names of what is to go: the least recently used of what is too much, and what was begun and left. */
+  /**
+   * Names of what is to go: the least recently used of what is too much, and what was begun and
+   * left.
+   */
   private surplus(files: readonly KeptFile[]): string[] {
     const entries = files.filter(({ name }) => ENTRY.test(name)).sort((a, b) => a.used - b.used);
     let bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
     const abandoned = Date.now() - ABANDONED_MS;
-    const going = files.filter(({ name, used }) => UNFINISHED.test(name) && used < abandoned).map(({ name }) => name);
+    const going = files
+      .filter(({ name, used }) => UNFINISHED.test(name) && used < abandoned)
+      .map(({ name }) => name);
     let count = entries.length;
     if (bytes > this.maxBytes || count > MAX_ENTRIES) {
       for (const entry of entries) {
@@ -279,7 +338,8 @@ function isOwn(name: string): boolean {
 function writeSync(path: string, parts: readonly Uint8Array[]): void {
   const file = openSync(path, 'wx', 0o600);
   try {
-    for (const part of parts) for (let at = 0; at < part.length;) at += writevSync(file, [part.subarray(at)]);
+    for (const part of parts)
+      for (let at = 0; at < part.length;) at += writevSync(file, [part.subarray(at)]);
   } finally {
     closeSync(file);
   }

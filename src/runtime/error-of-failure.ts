@@ -1,10 +1,18 @@
 /** The error that a failure of the runtime thread becomes where JavaScript awaits it. */
-import { CudaCompileError, CudaError, CudaLibraryError, CudaOutOfMemoryError } from '../ground/errors.js';
+import {
+  CudaCompileError,
+  CudaError,
+  CudaLibraryError,
+  CudaOutOfMemoryError,
+} from '../ground/errors.js';
 import type { CudaErrorOptions } from '../ground/errors.js';
 import { CUresult as RESULT } from '../ground/result.js';
 import type { Failure } from './failure.js';
 
-const LIBRARY_CODES = { memory: 'ERR_CUDA_OUT_OF_MEMORY', unsupported: 'ERR_CUDA_UNSUPPORTED' } as const;
+const LIBRARY_CODES = {
+  memory: 'ERR_CUDA_OUT_OF_MEMORY',
+  unsupported: 'ERR_CUDA_UNSUPPORTED',
+} as const;
 
 const COMPILE_RESULTS: ReadonlySet<number> = new Set([
   RESULT.CUDA_ERROR_INVALID_IMAGE,
@@ -17,8 +25,15 @@ const COMPILE_RESULTS: ReadonlySet<number> = new Set([
 
 type FailureData = Omit<Failure, 'id' | 'root' | 'stream'>;
 
-/** The error that a failure is shown as. `operation` says what the user called, `cause` the error it follows from. */
-export function errorFromFailure(failure: FailureData, operation: string | undefined, cause?: CudaError): CudaError {
+/**
+ * The error that a failure is shown as. `operation` says what the user called, `cause` the error it
+ * follows from.
+ */
+export function errorFromFailure(
+  failure: FailureData,
+  operation: string | undefined,
+  cause?: CudaError,
+): CudaError {
   const what = operation ?? failure.call;
   const options: CudaErrorOptions = {
     driverName: failure.resultName === '' ? undefined : failure.resultName,
@@ -29,7 +44,9 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
   if (cause !== undefined && failure.unmade === true) {
     const message = `${what}: the stream that it was queued on could not be made: ${cause.message}`;
     const inherited = { ...options, driverName: cause.driverName, driverCode: cause.driverCode };
-    return cause.code === 'ERR_CUDA_OUT_OF_MEMORY' ? new CudaOutOfMemoryError(message, inherited) : new CudaError(cause.code, message, inherited);
+    return cause.code === 'ERR_CUDA_OUT_OF_MEMORY'
+      ? new CudaOutOfMemoryError(message, inherited)
+      : new CudaError(cause.code, message, inherited);
   }
   if (cause !== undefined && failure.result === 0) {
     return new CudaError(
@@ -41,19 +58,38 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
   if (failure.library !== undefined) {
     const { name: library, status, statusName, means } = failure.library;
     const code = means === undefined ? 'ERR_CUDA_LIBRARY' : LIBRARY_CODES[means];
-    const said = operation === undefined || failure.message.startsWith(`${what} `) ? failure.message : `${what}: ${failure.message}`;
-    return new CudaLibraryError(said, { library, call: failure.call, status, statusName }, code, options);
+    const said =
+      operation === undefined || failure.message.startsWith(`${what} `)
+        ? failure.message
+        : `${what}: ${failure.message}`;
+    return new CudaLibraryError(
+      said,
+      { library, call: failure.call, status, statusName },
+      code,
+      options,
+    );
   }
   if (failure.thrown === 'LibraryNotFoundError') {
-    return new CudaError(failure.call === 'findFunctions' ? 'ERR_CUDA_NO_LIBRARY' : 'ERR_CUDA_NO_DRIVER', failure.message, options);
+    return new CudaError(
+      failure.call === 'findFunctions' ? 'ERR_CUDA_NO_LIBRARY' : 'ERR_CUDA_NO_DRIVER',
+      failure.message,
+      options,
+    );
   }
-  if (failure.thrown === 'MissingSymbolError') return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
+  if (failure.thrown === 'MissingSymbolError')
+    return new CudaError('ERR_CUDA_UNSUPPORTED', failure.message, options);
   // What the engine says where it has no memory for a buffer or for WebAssembly.
   if (failure.thrown === 'RangeError' && /allocat|array (buffer )?length/i.test(failure.message)) {
-    return new CudaOutOfMemoryError(`${what}: the host has not enough memory: ${failure.message}`, options);
+    return new CudaOutOfMemoryError(
+      `${what}: the host has not enough memory: ${failure.message}`,
+      options,
+    );
   }
-  if (failure.thrown !== undefined) return new CudaError('ERR_CUDA_INTERNAL', `${what}: ${failure.message}`, options);
-  const said = failure.message.startsWith(`${what} `) ? failure.message : `${what}: ${failure.message}`;
+  if (failure.thrown !== undefined)
+    return new CudaError('ERR_CUDA_INTERNAL', `${what}: ${failure.message}`, options);
+  const said = failure.message.startsWith(`${what} `)
+    ? failure.message
+    : `${what}: ${failure.message}`;
   switch (failure.result) {
     case RESULT.CUDA_ERROR_OUT_OF_MEMORY:
       return new CudaOutOfMemoryError(said, options);
@@ -69,6 +105,7 @@ export function errorFromFailure(failure: FailureData, operation: string | undef
   if (COMPILE_RESULTS.has(failure.result)) {
     return new CudaCompileError(said, failure.errorLog ?? '', failure.infoLog ?? '', options);
   }
-  if (failure.result >= 900 && failure.result < 910) return new CudaError('ERR_CUDA_CAPTURE', said, options);
+  if (failure.result >= 900 && failure.result < 910)
+    return new CudaError('ERR_CUDA_CAPTURE', said, options);
   return new CudaError('ERR_CUDA_DRIVER', said, options);
 }

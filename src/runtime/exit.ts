@@ -1,7 +1,8 @@
 /**
- * The end of the process. `process.exit()` waits for a worker that is inside a native call (a kernel of four seconds
- * made an exit of 4.1, measured), so the runtime threads are asked to stop, and where one does not within 50 ms, or work
- * goes on that `device.close()` has given up on, the process ends without the orderly shutdown.
+ * The end of the process. `process.exit()` waits for a worker that is inside a native call (a
+ * kernel of four seconds made an exit of 4.1, measured), so the runtime threads are asked to stop,
+ * and where one does not within 50 ms, or work goes on that `device.close()` has given up on, the
+ * process ends without the orderly shutdown.
  */
 import { isMainThread } from 'node:worker_threads';
 
@@ -27,26 +28,32 @@ export interface Ending {
 
 /** Load makes the optimising compiler slower than it was when its time was estimated. */
 const SLOWNESS = 8;
-/** Up to this time of performance.now V8 may be optimising code of a CPU device that takes it long. */
+/**
+ * Up to this time of performance.now V8 may be optimising code of a CPU device that takes it long.
+ */
 let optimisesUntil = 0;
 /** An exception that nothing caught ends the process: Node prints it after the 'exit' listeners. */
 let crashes = false;
 
 /**
- * V8 may be optimising a kernel's code in the background, for about so many milliseconds from now. Node would wait for
- * that at the end of the process, however it ends.
+ * V8 may be optimising a kernel's code in the background, for about so many milliseconds from now.
+ * Node would wait for that at the end of the process, however it ends.
  */
 export function expectOptimiser(ms: number): void {
   // There is no other way out of a worker_thread than the orderly one.
   if (!isMainThread) return;
   if (optimisesUntil === 0) {
     process.on('exit', leaveOptimiser);
-    process.on('uncaughtExceptionMonitor', () => { crashes = true; });
+    process.on('uncaughtExceptionMonitor', () => {
+      crashes = true;
+    });
   }
   optimisesUntil = Math.max(optimisesUntil, performance.now() + SLOWNESS * ms);
 }
 
-/** Ends the process at once where V8 may be optimising. Without a libc to do that with, Node waits. */
+/**
+ * Ends the process at once where V8 may be optimising. Without a libc to do that with, Node waits.
+ */
 function leaveOptimiser(code: number): void {
   if (performance.now() > optimisesUntil || crashes || isProfiled()) return;
   nativeOutput(undefined)?.exit(runOtherListeners(code, leaveOptimiser));
@@ -55,7 +62,10 @@ function leaveOptimiser(code: number): void {
 /** Node writes what it has recorded in the orderly shutdown. */
 function isProfiled(): boolean {
   const options = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
-  return process.env['NODE_V8_COVERAGE'] !== undefined || /--(cpu-prof|heap-prof|prof|trace-event|report)/.test(options);
+  return (
+    process.env['NODE_V8_COVERAGE'] !== undefined ||
+    /--(cpu-prof|heap-prof|prof|trace-event|report)/.test(options)
+  );
 }
 
 function atExit(code: number): void {

@@ -1,6 +1,6 @@
 /**
- * How a failure travels from the thread that met it to the JavaScript that awaits it: as plain data, since an Error
- * loses its fields on the way through a message port.
+ * How a failure travels from the thread that met it to the JavaScript that awaits it: as plain
+ * data, since an Error loses its fields on the way through a message port.
  */
 import { types } from 'node:util';
 import type { CheckReport } from '../ground/check-report.js';
@@ -29,12 +29,20 @@ export interface Failure {
   reports?: readonly CheckReport[];
   /** The failure that this one follows from: the first error of a poisoned buffer. */
   cause?: number;
-  /** The device whose failure `cause` is, where it is another one. A cause of 0: that device was lost or closed. */
+  /**
+   * The device whose failure `cause` is, where it is another one. A cause of 0: that device was
+   * lost or closed.
+   */
   causePeer?: number;
   /** The same failure among those of other devices, whose memory it left undefined. */
   elsewhere?: readonly { peer: number; id: number }[];
   /** What a function of a library returned, `call` being its name. */
-  library?: { readonly name: string; readonly status: number; readonly statusName: string; readonly means: LibraryStatus['means'] };
+  library?: {
+    readonly name: string;
+    readonly status: number;
+    readonly statusName: string;
+    readonly means: LibraryStatus['means'];
+  };
   /** Class of the error where it was no driver error. */
   thrown?: string;
   /** The command's stream could not be made: `cause` says why. */
@@ -63,7 +71,10 @@ export class UnmadeStreamError extends Error {
 }
 
 /** Plain data of what a driver call threw. */
-export function describeFailure(error: unknown, call: string): Omit<Failure, 'id' | 'root' | 'stream'> {
+export function describeFailure(
+  error: unknown,
+  call: string,
+): Omit<Failure, 'id' | 'root' | 'stream'> {
   if (error instanceof DriverError) {
     return {
       result: error.result,
@@ -78,15 +89,29 @@ export function describeFailure(error: unknown, call: string): Omit<Failure, 'id
   }
   if (error instanceof LibraryCallError) {
     const { library: name, status, statusName, means, message } = error;
-    return { result: 0, resultName: '', call: error.call, message, library: { name, status, statusName, means } };
+    return {
+      result: 0,
+      resultName: '',
+      call: error.call,
+      message,
+      library: { name, status, statusName, means },
+    };
   }
-  const thrown = error instanceof Error || types.isNativeError(error) ? error : new Error(String(error));
-  return { result: 0, resultName: '', call, message: thrown.message, thrown: thrown.name, detail: thrown.stack ?? '' };
+  const thrown =
+    error instanceof Error || types.isNativeError(error) ? error : new Error(String(error));
+  return {
+    result: 0,
+    resultName: '',
+    call,
+    message: thrown.message,
+    thrown: thrown.name,
+    detail: thrown.stack ?? '',
+  };
 }
 
 /**
- * Results after which the context cannot be used again. The list is NVIDIA's: those that the documentation of CUresult
- * says leave the process in an inconsistent state.
+ * Results after which the context cannot be used again. The list is NVIDIA's: those that the
+ * documentation of CUresult says leave the process in an inconsistent state.
  */
 const STICKY: ReadonlySet<number> = new Set([
   CUresult.CUDA_ERROR_ECC_UNCORRECTABLE,

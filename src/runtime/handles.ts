@@ -1,6 +1,6 @@
 /**
- * Gives out handles. A handle comes back only after the decoder has executed the command that released it: commands
- * that still name it may sit in the ring or with a parked stream.
+ * Gives out handles. A handle comes back only after the decoder has executed the command that
+ * released it: commands that still name it may sit in the ring or with a parked stream.
  */
 import { CudaOutOfMemoryError } from '../ground/errors.js';
 import { HANDLE, MAX_HANDLES } from './layout.js';
@@ -45,7 +45,8 @@ export class HandleAllocator {
     if (handle === 0) {
       if (this.next >= MAX_HANDLES) {
         throw new CudaOutOfMemoryError(
-          `more than ${MAX_HANDLES} buffers, events and modules are alive on one device; close those that are no longer needed`,
+          `more than ${MAX_HANDLES} buffers, events and modules are alive on one device; ` +
+            'close those that are no longer needed',
         );
       }
       handle = this.next++;

@@ -1,4 +1,7 @@
-/** An operation that many commands belong to: the run of a description that was put together of several. */
+/**
+ * An operation that many commands belong to: the run of a description that was put together of
+ * several.
+ */
 
 /** Parts that a name lists. */
 const LISTED = 4;
@@ -9,7 +12,9 @@ export class HeldOperation {
   label: string | undefined = undefined;
   /** Whether it can be asked for its name. */
   remembered = false;
-  /** The first part, as it was told: most operations have one, and nobody asks what it is called. */
+  /**
+   * The first part, as it was told: most operations have one, and nobody asks what it is called.
+   */
   private first: { toString(): string } | undefined = undefined;
   private firstMethod = '';
   /** The others. */
@@ -30,13 +35,16 @@ export class HeldOperation {
     if (this.first === undefined) {
       this.first = subject;
       this.firstMethod = method;
-    } else if ((this.parts ??= []).length < LISTED - 1) this.parts.push(`${subject.toString()}${method}`);
+    } else if ((this.parts ??= []).length < LISTED - 1)
+      this.parts.push(`${subject.toString()}${method}`);
     else this.more++;
   }
 
   toString(): string {
     const first = this.first === undefined ? [] : [`${this.first.toString()}${this.firstMethod}`];
-    const parts = [...first, ...this.parts ?? []].join(', ') + (this.more > 0 ? ` and ${this.more} more` : '');
+    const parts =
+      [...first, ...(this.parts ?? [])].join(', ') +
+      (this.more > 0 ? ` and ${this.more} more` : '');
     if (this.label === undefined) return parts;
     return parts === '' ? `'${this.label}'` : `'${this.label}' (${parts})`;
   }

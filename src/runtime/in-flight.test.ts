@@ -3,7 +3,15 @@ import { describe, expect, test } from 'vitest';
 
 import { OP } from './commands.js';
 import { describeInFlight, inFlight } from './in-flight.js';
-import { PINNED_BYTES, RING_WORDS, SLOT_FENCE, SLOT_WORDS, WORD, createShared, viewShared } from './layout.js';
+import {
+  PINNED_BYTES,
+  RING_WORDS,
+  SLOT_FENCE,
+  SLOT_WORDS,
+  WORD,
+  createShared,
+  viewShared,
+} from './layout.js';
 import { RingWriter } from './ring-writer.js';
 
 const NAMES = {
@@ -14,8 +22,14 @@ const NAMES = {
 };
 
 function ringOf() {
-  const shared = viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
-  const ring = new RingWriter(shared, () => undefined, () => undefined);
+  const shared = viewShared(
+    createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }),
+  );
+  const ring = new RingWriter(
+    shared,
+    () => undefined,
+    () => undefined,
+  );
   const decode = (): void => {
     Atomics.store(shared.control, WORD.tail, ring.position);
   };
@@ -36,7 +50,15 @@ function ringOf() {
   const pass = (stream: number, value: number): void => {
     shared.slots[stream * SLOT_WORDS + SLOT_FENCE] = value;
   };
-  return { shared, ring, decode, launch, fence, pass, read: () => inFlight(shared, ring.position, NAMES) };
+  return {
+    shared,
+    ring,
+    decode,
+    launch,
+    fence,
+    pass,
+    read: () => inFlight(shared, ring.position, NAMES),
+  };
 }
 
 describe('what is in flight', () => {
@@ -61,7 +83,9 @@ describe('what is in flight', () => {
       { stream: 'stream 0', operations: ["kernel k2 ('x')"] },
       { stream: 'stream 1', operations: ["kernel k3 ('x') ×2", 'a write'] },
     ]);
-    expect(describeInFlight(read())).toBe(" In flight: stream 0: kernel k2 ('x'); stream 1: kernel k3 ('x') ×2, a write.");
+    expect(describeInFlight(read())).toBe(
+      " In flight: stream 0: kernel k2 ('x'); stream 1: kernel k3 ('x') ×2, a write.",
+    );
   });
 
   test('not what has not been decoded', () => {

@@ -1,6 +1,7 @@
 /**
- * Pages of 2 MiB for memory that kernels go through from end to end: with the usual 4 KiB ones a processor spends a tenth
- * to a third of saxpy's time on finding where they lie. Linux gives them to who asks, where it is set to `madvise`, as it often is.
+ * Pages of 2 MiB for memory that kernels go through from end to end: with the usual 4 KiB ones a
+ * processor spends a tenth to a third of saxpy's time on finding where they lie. Linux gives them
+ * to who asks, where it is set to `madvise`, as it often is.
  */
 import { koffiPath, loadKoffi } from '../native/koffi.js';
 
@@ -8,18 +9,30 @@ const MADV_HUGEPAGE = 14;
 
 export type AskForLargePages = (memory: Uint8Array) => void;
 
-/** A wish: where the system has no such pages, or nobody to ask, all stays as it is. `path` is koffi's, which is loaded at the first wish. */
+/**
+ * A wish: where the system has no such pages, or nobody to ask, all stays as it is. `path` is
+ * koffi's, which is loaded at the first wish.
+ */
 export function largePages(path: string | undefined): AskForLargePages {
   let ask: AskForLargePages | undefined;
-  return (memory) => { (ask ??= open(path))(memory); };
+  return (memory) => {
+    (ask ??= open(path))(memory);
+  };
 }
 
 function open(path: string | undefined): AskForLargePages {
   if (process.platform !== 'linux') return () => undefined;
   try {
-    const madvise = loadKoffi(path ?? koffiPath()).load('libc.so.6').func('int madvise(void* address, size_t length, int advice)') as
-      (address: Uint8Array, length: number, advice: number) => number;
-    return (memory) => { madvise(memory, memory.byteLength, MADV_HUGEPAGE); };
+    const madvise = loadKoffi(path ?? koffiPath())
+      .load('libc.so.6')
+      .func('int madvise(void* address, size_t length, int advice)') as (
+      address: Uint8Array,
+      length: number,
+      advice: number,
+    ) => number;
+    return (memory) => {
+      madvise(memory, memory.byteLength, MADV_HUGEPAGE);
+    };
   } catch {
     return () => undefined;
   }

@@ -1,22 +1,35 @@
 /**
  * What the JS thread and the runtime thread share: where each word of it lies and what it means.
  *
- * Three SharedArrayBuffers. `control` holds the state words and the handle table, `ring` the commands, and `slots`
- * (page-locked, visible to the GPU) the completion slots and the staging area. Handles are small integers given out by
- * the JS thread; the table says what each one stands for in the driver.
+ * Three SharedArrayBuffers. `control` holds the state words and the handle table, `ring` the
+ * commands, and `slots` (page-locked, visible to the GPU) the completion slots and the staging
+ * area. Handles are small integers given out by the JS thread; the table says what each one stands
+ * for in the driver.
  */
 
-/** State words, as indices into `control` seen as an Int32Array. Words that different threads write lie 64 bytes apart. */
+/**
+ * State words, as indices into `control` seen as an Int32Array. Words that different threads write
+ * lie 64 bytes apart.
+ */
 export const WORD = {
-  /** Ring position (in words, ever growing, wrapping at 2^32) up to which commands are decoded. The decoder writes. */
+  /**
+   * Ring position (in words, ever growing, wrapping at 2^32) up to which commands are decoded. The
+   * decoder writes.
+   */
   tail: 16,
   /** One of {@link STATE}. */
   state: 32,
-  /** 1 while the JS thread sleeps on this word for a moment, within a turn of its event loop. It writes 1, who wakes it 0. */
+  /**
+   * 1 while the JS thread sleeps on this word for a moment, within a turn of its event loop. It
+   * writes 1, who wakes it 0.
+   */
   nap: 49,
   /** 1 while the JS thread has stopped looking at slots and wants to be woken. JS writes. */
   watch: 48,
-  /** Grows with every completion, failure or reply that the JS thread should look at. The decoder writes and notifies. */
+  /**
+   * Grows with every completion, failure or reply that the JS thread should look at. The decoder
+   * writes and notifies.
+   */
   wake: 64,
   /** Messages posted to the JS thread so far. The decoder writes. */
   posted: 65,
@@ -26,13 +39,22 @@ export const WORD = {
   lost: 67,
   /** Failures numbered so far. Both decoders add. */
   failures: 68,
-  /** 1 while the runtime thread is awake and waits for the JS thread to give the decoder back. The decoder writes. */
+  /**
+   * 1 while the runtime thread is awake and waits for the JS thread to give the decoder back. The
+   * decoder writes.
+   */
   shutOut: 69,
-  /** 1 while the runtime thread sleeps with its eyes on the doorbell: waking it takes no time. The thread writes. */
+  /**
+   * 1 while the runtime thread sleeps with its eyes on the doorbell: waking it takes no time. The
+   * thread writes.
+   */
   dozing: 70,
   /** 1 asks the runtime thread to stop, it answers with 2. */
   stop: 80,
-  /** Grows when the JS thread, or one that has released a hold, wakes a sleeping runtime thread, which waits on it. */
+  /**
+   * Grows when the JS thread, or one that has released a hold, wakes a sleeping runtime thread,
+   * which waits on it.
+   */
   doorbell: 96,
   /** One more than the highest slot in use. JS writes. */
   slotsUsed: 112,
@@ -51,11 +73,15 @@ export const MAX_HANDLES = 1 << 20;
 /** In the word `lost`: no result of the driver, but the end of the runtime. */
 export const CLOSED = 998;
 /**
- * In the failure table, for a handle that stands for one of another device: its value is the number of that device times
- * {@link MAX_HANDLES}, plus the handle there. Whoever takes handles with failures for poisoned looks closer at it too.
+ * In the failure table, for a handle that stands for one of another device: its value is the number
+ * of that device times {@link MAX_HANDLES}, plus the handle there. Whoever takes handles with
+ * failures for poisoned looks closer at it too.
  */
 export const FOREIGN = -1;
-/** As {@link FOREIGN}, for what decides a conditional node: the decoder knows its 64 bits, which are no address. */
+/**
+ * As {@link FOREIGN}, for what decides a conditional node: the decoder knows its 64 bits, which are
+ * no address.
+ */
 export const CONDITION = -2;
 /** Streams, and transfers in flight, have one slot each. */
 export const MAX_SLOTS = 1024;
@@ -65,7 +91,10 @@ export const SLOT_WORDS = 16;
 export const SLOT_FENCE = 0;
 /** Within a slot: the launch marker that the device writes. */
 export const SLOT_MARKER = 1;
-/** Within a slot: the value of the last hold that was released; the decoder writes, and so do threads that take work from a line. */
+/**
+ * Within a slot: the value of the last hold that was released; the decoder writes, and so do
+ * threads that take work from a line.
+ */
 export const SLOT_HOLD = 2;
 /** Within a slot: the fence value that the JS thread waits for; JS writes. */
 export const SLOT_AWAITED = 3;
@@ -73,14 +102,23 @@ export const SLOT_AWAITED = 3;
 export const SLOT_STREAM = 4;
 /** Within a slot: the value of the hold that its stream has come to; the decoder writes. */
 export const SLOT_REACHED = 5;
-/** Within a slot: how often room was made for an allocation of its stream that found too little memory; JS writes. */
+/**
+ * Within a slot: how often room was made for an allocation of its stream that found too little
+ * memory; JS writes.
+ */
 export const SLOT_ROOM = 6;
-/** Within a slot: the number of the stream's last wait for another device that it need not wait for any more. */
+/**
+ * Within a slot: the number of the stream's last wait for another device that it need not wait for
+ * any more.
+ */
 export const SLOT_CROSSED = 7;
 
 export const RING_WORDS = 1 << 18;
 
-/** Staging for copies from and to plain typed arrays: segments that are handed out and come back as a whole. */
+/**
+ * Staging for copies from and to plain typed arrays: segments that are handed out and come back as
+ * a whole.
+ */
 export const STAGING_SEGMENT_BYTES = 1 << 20;
 export const STAGING_SEGMENTS = 32;
 
@@ -93,14 +131,18 @@ const ISSUED_OFFSET = FAILURE_OFFSET + MAX_HANDLES * 4;
 const STREAMS_OFFSET = ISSUED_OFFSET + MAX_SLOTS * 16;
 const RING_OFFSET = STREAMS_OFFSET + MAX_SLOTS * 8;
 /**
- * The tables and the ring take 17 MiB, of which few pages are ever touched. glibc's malloc gives an allocation memory of its own from
- * the system, zero and untouched, where it is larger than a threshold, which grows up to 32 MiB with what is freed. Below
- * that it clears a piece of its heap, and keeps it when it is freed: opening and closing a device 120 times left a
- * process of 1.1 GB resident, most of it free. So the buffer is larger than that.
+ * The tables and the ring take 17 MiB, of which few pages are ever touched. glibc's malloc gives an
+ * allocation memory of its own from the system, zero and untouched, where it is larger than a
+ * threshold, which grows up to 32 MiB with what is freed. Below that it clears a piece of its heap,
+ * and keeps it when it is freed: opening and closing a device 120 times left a process of 1.1 GB
+ * resident, most of it free. So the buffer is larger than that.
  */
 const CONTROL_BYTES = Math.max(RING_OFFSET + RING_WORDS * 4, (32 << 20) + PAGE_BYTES);
 
-/** A page-locked buffer's page-aligned part must not share a page with anything else, so callers allocate this much more. */
+/**
+ * A page-locked buffer's page-aligned part must not share a page with anything else, so callers
+ * allocate this much more.
+ */
 export const PINNED_SLACK_BYTES = 2 * PAGE_BYTES;
 export const SLOTS_BYTES = MAX_SLOTS * SLOT_WORDS * 4;
 /** Slots first, then staging. */
@@ -125,7 +167,10 @@ export const HANDLE = {
   reached: 6,
 } as const;
 
-/** Per stream: launches issued, markers issued, 1 while it is being captured, the failure of its making or 0. */
+/**
+ * Per stream: launches issued, markers issued, 1 while it is being captured, the failure of its
+ * making or 0.
+ */
 export const ISSUED_STRIDE = 4;
 export const ISSUED_LAUNCHES = 0;
 export const ISSUED_MARKERS = 1;
@@ -148,7 +193,9 @@ export interface SharedTables {
   readonly values: Float64Array;
   /** One of {@link HANDLE} for each handle. */
   readonly status: Int32Array;
-  /** Failure that poisons the handle, 0 for none, {@link FOREIGN} for a handle of another device. */
+  /**
+   * Failure that poisons the handle, 0 for none, {@link FOREIGN} for a handle of another device.
+   */
   readonly failure: Int32Array;
 }
 
@@ -163,7 +210,10 @@ export interface SharedState extends SharedTables {
   readonly staging: Uint8Array;
 }
 
-export function createShared(pinned: { buffer: ArrayBufferLike; byteOffset: number }): SharedBuffers {
+export function createShared(pinned: {
+  buffer: ArrayBufferLike;
+  byteOffset: number;
+}): SharedBuffers {
   return {
     control: new SharedArrayBuffer(CONTROL_BYTES),
     pinned: pinned.buffer,

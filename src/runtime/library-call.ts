@@ -1,4 +1,17 @@
 /** What a call of a library consists of, for core. */
 export { layoutOf, leavesOf } from '../native/library-call.js';
-export type { ArgumentLayout, ArgumentType, HostType, LibraryFunction, LibraryStatus, LibraryStep, LibraryStatuses, PointersType, ReturnedType, ScalarType, StepArgument, StructType } from '../native/library-call.js';
+export type {
+  ArgumentLayout,
+  ArgumentType,
+  HostType,
+  LibraryFunction,
+  LibraryStatus,
+  LibraryStep,
+  LibraryStatuses,
+  PointersType,
+  ReturnedType,
+  ScalarType,
+  StepArgument,
+  StructType,
+} from '../native/library-call.js';
 export type { LibraryRow } from '../native/libraries.js';

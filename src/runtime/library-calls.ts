@@ -1,6 +1,6 @@
 /**
- * Calls of NVIDIA's libraries as the runtime thread makes them: functions go by number there, in the order in which they
- * were made known, and a command names one together with its arguments.
+ * Calls of NVIDIA's libraries as the runtime thread makes them: functions go by number there, in
+ * the order in which they were made known, and a command names one together with its arguments.
  */
 import type { LibraryCaller } from '../native/library-caller.js';
 import { layoutOf } from '../native/library-call.js';
@@ -8,7 +8,9 @@ import type { ArgumentLayout, LibraryFunction, LibraryStatuses } from '../native
 
 const TWO_32 = 4294967296;
 
-/** Functions of one library that commands may name from here on, by numbers that go up from `first`. */
+/**
+ * Functions of one library that commands may name from here on, by numbers that go up from `first`.
+ */
 export interface LibraryStart {
   readonly first: number;
   readonly statuses: LibraryStatuses;
@@ -59,7 +61,10 @@ export class LibraryCalls {
   }
 }
 
-/** For decoders that are given no calls of libraries: those of the JS thread leave them to the runtime thread. */
+/**
+ * For decoders that are given no calls of libraries: those of the JS thread leave them to the
+ * runtime thread.
+ */
 export function noLibraries(): LibraryCaller {
   throw new Error('this decoder makes no calls of libraries');
 }

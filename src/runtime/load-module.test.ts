@@ -11,7 +11,11 @@ const entry = (name: string): string => `.visible .entry ${name}()\n{\n  ret;\n}
 const PTX = HEAD + entry('nothing');
 const CUBIN = Uint8Array.of(0x7f, 0x45, 0x4c, 0x46);
 
-function noting(changes: Partial<Record<keyof Driver, unknown>> = {}): { driver: Driver; loads: unknown[][]; unloads: number[] } {
+function noting(changes: Partial<Record<keyof Driver, unknown>> = {}): {
+  driver: Driver;
+  loads: unknown[][];
+  unloads: number[];
+} {
   const loads: unknown[][] = [];
   const unloads: number[] = [];
   const driver = {
@@ -23,7 +27,8 @@ function noting(changes: Partial<Record<keyof Driver, unknown>> = {}): { driver:
     cuLibraryUnload: (library: number) => unloads.push(library),
     cuLibraryEnumerateKernels: () => [],
     cuLibraryGetKernel: (_: number, name: string) => {
-      if (name.startsWith('async_cuda_')) throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
+      if (name.startsWith('async_cuda_'))
+        throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
       return 2;
     },
     cuKernelGetFunction: () => 3,
@@ -46,23 +51,30 @@ test('PTX is given to the driver whole, not to its linker, whose machine code is
 test('PTX that does not compile is told of, and its library unloaded', () => {
   const { driver, unloads } = noting({
     cuLibraryGetKernel: () => {
-      throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_INVALID_PTX, { errorLog: 'line 4; error' });
+      throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_INVALID_PTX, {
+        errorLog: 'line 4; error',
+      });
     },
   });
   // Not even a text that the library's own parser refuses hides what the driver says.
-  for (const ptx of [PTX, '.version', '']) expect(() => loadModule(driver, ptx, {}, 0)).toThrow('CUDA_ERROR_INVALID_PTX');
+  for (const ptx of [PTX, '.version', ''])
+    expect(() => loadModule(driver, ptx, {}, 0)).toThrow('CUDA_ERROR_INVALID_PTX');
   expect(unloads).toEqual([1, 1, 1]);
 });
 
 test('of several kernels those that did not compile are named, with the reason', () => {
   const { driver, unloads } = noting({
     cuLibraryGetKernel: (_: number, name: string) => {
-      if (name !== 'good') throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
+      if (name !== 'good')
+        throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
       return 2;
     },
   });
   const { kernels, failed } = loadModule(driver, HEAD + entry('good') + entry('bad'), {}, 0);
-  expect([kernels.map(({ name }) => name), failed.map(({ name }) => name)]).toEqual([['good'], ['bad']]);
+  expect([kernels.map(({ name }) => name), failed.map(({ name }) => name)]).toEqual([
+    ['good'],
+    ['bad'],
+  ]);
   expect(failed[0]!.failure.message).toContain('CUDA_ERROR_NOT_FOUND');
   expect(unloads).toEqual([]);
 });
@@ -70,23 +82,41 @@ test('of several kernels those that did not compile are named, with the reason',
 test('a module that mentions vprintf prints, whatever it is made of', () => {
   const { driver } = noting();
   expect(loadModule(driver, PTX, {}, 0).prints).toBe(false);
-  expect(loadModule(driver, PTX.replace('.visible', '.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n.visible'), {}, 0).prints).toBe(true);
+  expect(
+    loadModule(
+      driver,
+      PTX.replace(
+        '.visible',
+        '.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n.visible',
+      ),
+      {},
+      0,
+    ).prints,
+  ).toBe(true);
   const cubin = Buffer.concat([CUBIN, Buffer.from('\0.symtab\0vprintf\0')]);
   expect(loadModule(driver, new Uint8Array(cubin), {}, 0).prints).toBe(true);
 });
 
-test('where the kernels are known nobody reads the text for their parameters: the driver tells where they lie', () => {
-  const asked: string[] = [];
-  const { driver } = noting({
-    cuLibraryGetKernel: (_: number, name: string) => {
-      asked.push(name);
-      if (name.startsWith('async_cuda_')) throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
-      return 2;
-    },
-    cuFuncGetParamInfo: (_: number, index: number) => (index === 0 ? { offset: 0, size: 8 } : undefined),
-  });
-  // What no parser takes: that it is right is the driver's affair.
-  const { kernels } = loadModule(driver, '.version nonsense', {}, 0, { kernels: ['mine'] });
-  expect(asked).toEqual(['async_cuda_is_it_compiled', 'mine']);
-  expect(kernels.map(({ name, signature, params }) => ({ name, signature, params }))).toEqual([{ name: 'mine', signature: undefined, params: [{ offset: 0, size: 8 }] }]);
-});
+test(
+  'where the kernels are known nobody reads the text for their parameters: the driver tells ' +
+    'where they lie',
+  () => {
+    const asked: string[] = [];
+    const { driver } = noting({
+      cuLibraryGetKernel: (_: number, name: string) => {
+        asked.push(name);
+        if (name.startsWith('async_cuda_'))
+          throw new DriverError('cuLibraryGetKernel', CUresult.CUDA_ERROR_NOT_FOUND);
+        return 2;
+      },
+      cuFuncGetParamInfo: (_: number, index: number) =>
+        index === 0 ? { offset: 0, size: 8 } : undefined,
+    });
+    // What no parser takes: that it is right is the driver's affair.
+    const { kernels } = loadModule(driver, '.version nonsense', {}, 0, { kernels: ['mine'] });
+    expect(asked).toEqual(['async_cuda_is_it_compiled', 'mine']);
+    expect(kernels.map(({ name, signature, params }) => ({ name, signature, params }))).toEqual([
+      { name: 'mine', signature: undefined, params: [{ offset: 0, size: 8 }] },
+    ]);
+  },
+);

@@ -1,6 +1,6 @@
 /**
- * Loading a module and everything that is to be known of its kernels, in one call: reading a large PTX file would hold
- * up the event loop, so it happens where the load happens.
+ * Loading a module and everything that is to be known of its kernels, in one call: reading a large
+ * PTX file would hold up the event loop, so it happens where the load happens.
  */
 import { types } from 'node:util';
 import type { Driver, JitOptions } from '../driver/driver.js';
@@ -68,28 +68,42 @@ export interface KnownOfModule {
   /** The PTX that machine code was made of, which says what its kernels take. */
   readonly made?: string | Uint8Array;
   /**
-   * Names of its kernels, whose parameters will be declared: no text is read for them then. On a thread that has just begun
-   * reading takes as long as all the rest.
+   * Names of its kernels, whose parameters will be declared: no text is read for them then. On a
+   * thread that has just begun reading takes as long as all the rest.
    */
   readonly kernels?: readonly string[];
 }
 
 /**
- * `optin` is the device's shared memory limit for one block, bytes. `docs/design.md` says why PTX is loaded with
- * cuLibraryLoadData.
+ * `optin` is the device's shared memory limit for one block, bytes. `docs/design.md` says why PTX
+ * is loaded with cuLibraryLoadData.
  */
-export function loadModule(driver: Driver, shared: string | Uint8Array, options: JitOptions, optin: number, { made, kernels: known }: KnownOfModule = {}): LoadedModule {
+export function loadModule(
+  driver: Driver,
+  shared: string | Uint8Array,
+  options: JitOptions,
+  optin: number,
+  { made, kernels: known }: KnownOfModule = {},
+): LoadedModule {
   // A large image comes in shared memory; nobody can change this copy while it is read.
-  const image = typeof shared === 'string' || !types.isSharedArrayBuffer(shared.buffer) ? shared : shared.slice();
+  const image =
+    typeof shared === 'string' || !types.isSharedArrayBuffer(shared.buffer)
+      ? shared
+      : shared.slice();
   const own = ptxOf(image);
   const ptx = own ?? (made === undefined || typeof made === 'string' ? made : ptxOf(made.slice()));
   const library = driver.cuLibraryLoadData(image, options);
   try {
     if (own !== undefined && driver.provider === 'libcuda') checkCompiled(driver, library);
-    const signatures = ptx === undefined || known !== undefined ? undefined : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
-    const names = known ?? (signatures === undefined
-      ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))
-      : [...signatures.keys()]);
+    const signatures =
+      ptx === undefined || known !== undefined
+        ? undefined
+        : new Map(kernelSignatures(ptx).map((signature) => [signature.name, signature]));
+    const names =
+      known ??
+      (signatures === undefined
+        ? driver.cuLibraryEnumerateKernels(library).map((kernel) => driver.cuKernelGetName(kernel))
+        : [...signatures.keys()]);
     const kernels: LoadedKernel[] = [];
     const failed: FailedKernel[] = [];
     for (const name of names) {
@@ -108,23 +122,37 @@ export function loadModule(driver: Driver, shared: string | Uint8Array, options:
 }
 
 /**
- * PTX that does not compile is told of, with the compiler's log, when the library is first asked for a kernel: before
- * anything else reads the text. It has none of this name.
+ * PTX that does not compile is told of, with the compiler's log, when the library is first asked
+ * for a kernel: before anything else reads the text. It has none of this name.
  */
 function checkCompiled(driver: Driver, library: number): void {
   try {
     driver.cuLibraryGetKernel(library, 'async_cuda_is_it_compiled');
   } catch (error) {
-    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_NOT_FOUND) throw error;
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_NOT_FOUND)
+      throw error;
   }
 }
 
-function loadKernel(driver: Driver, library: number, name: string, signature: KernelSignature | undefined, optin: number): LoadedKernel {
+function loadKernel(
+  driver: Driver,
+  library: number,
+  name: string,
+  signature: KernelSignature | undefined,
+  optin: number,
+): LoadedKernel {
   const handle = driver.cuKernelGetFunction(driver.cuLibraryGetKernel(library, name));
   // So that no first launch loads it.
   driver.cuFuncLoad(handle);
-  const [maxThreadsPerBlock = 0, sharedBytes = 0, constantBytes = 0, localBytes = 0, registers = 0, ptxVersion = 0, binaryVersion = 0] =
-    ATTRIBUTES.map((attribute) => driver.cuFuncGetAttribute(attribute, handle));
+  const [
+    maxThreadsPerBlock = 0,
+    sharedBytes = 0,
+    constantBytes = 0,
+    localBytes = 0,
+    registers = 0,
+    ptxVersion = 0,
+    binaryVersion = 0,
+  ] = ATTRIBUTES.map((attribute) => driver.cuFuncGetAttribute(attribute, handle));
   const wanted = optin - sharedBytes;
   let maxDynamicSharedBytes = driver.cuFuncGetAttribute(MAX_DYNAMIC_SHARED, handle);
   if (wanted > maxDynamicSharedBytes) {
@@ -137,14 +165,27 @@ function loadKernel(driver: Driver, library: number, name: string, signature: Ke
     function: handle,
     signature,
     params: paramsOf(driver, handle),
-    attributes: { maxThreadsPerBlock, sharedBytes, constantBytes, localBytes, registers, ptxVersion, binaryVersion, maxDynamicSharedBytes },
+    attributes: {
+      maxThreadsPerBlock,
+      sharedBytes,
+      constantBytes,
+      localBytes,
+      registers,
+      ptxVersion,
+      binaryVersion,
+      maxDynamicSharedBytes,
+    },
   };
 }
 
 function paramsOf(driver: Driver, handle: number): { offset: number; size: number }[] | undefined {
   const params: { offset: number; size: number }[] = [];
   try {
-    for (let info = driver.cuFuncGetParamInfo(handle, 0); info !== undefined; info = driver.cuFuncGetParamInfo(handle, params.length)) {
+    for (
+      let info = driver.cuFuncGetParamInfo(handle, 0);
+      info !== undefined;
+      info = driver.cuFuncGetParamInfo(handle, params.length)
+    ) {
       params.push(info);
     }
     return params;

@@ -30,7 +30,10 @@ export interface ProviderConfig {
   check?: boolean | CheckOptions | undefined;
   /** the order of a CPU device's work */
   schedule?: { seed: number } | undefined;
-  /** what to do without although the platform has it, for tests of the ways round; see `thread/fallbacks.ts` */
+  /**
+   * what to do without although the platform has it, for tests of the ways round; see
+   * `thread/fallbacks.ts`
+   */
   without?: readonly string[];
   /** memory of an earlier open that lies ready for slots and staging: its address */
   hostMemory?: number | undefined;
@@ -59,9 +62,15 @@ export interface OpenReply {
   /** host address of the staging area */
   stagingAddress: number;
   pinnedOffset: number;
-  /** Whether slots and staging are page-locked by registration; where not, they lie in memory that the driver allocated. */
+  /**
+   * Whether slots and staging are page-locked by registration; where not, they lie in memory that
+   * the driver allocated.
+   */
   registered: boolean;
-  /** That memory, where it is JavaScript's (the CPU device's is); a GPU's driver is asked for a view of it. */
+  /**
+   * That memory, where it is JavaScript's (the CPU device's is); a GPU's driver is asked for a view
+   * of it.
+   */
   hostMemory: ArrayBufferLike | undefined;
   leastPriority: number;
   greatestPriority: number;
@@ -71,7 +80,10 @@ export interface OpenReply {
   memoryOperations: boolean;
   /** Whether stream-ordered memory comes from pools. */
   pools: boolean;
-  /** A CPU device's thread has posted its SharedContext there, for whoever wants to copy from or to it. */
+  /**
+   * A CPU device's thread has posted its SharedContext there, for whoever wants to copy from or to
+   * it.
+   */
   sharing?: MessagePort;
 }
 
@@ -89,7 +101,10 @@ export interface WorkerStart {
 /** What a thread is given beside that. */
 export interface ThreadStart extends WorkerStart {
   port: MessagePort;
-  /** One word. While it is not zero the thread must not be ended: it is loading libraries. It makes it zero. */
+  /**
+   * One word. While it is not zero the thread must not be ended: it is loading libraries. It makes
+   * it zero.
+   */
   loading: Int32Array;
 }
 

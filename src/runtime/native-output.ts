@@ -1,6 +1,7 @@
 /**
- * What native code writes to standard output through C's stdio: the driver's text of kernels that print. C keeps it in
- * a buffer of its own where standard output is a pipe or a file, so it comes out when that is flushed.
+ * What native code writes to standard output through C's stdio: the driver's text of kernels that
+ * print. C keeps it in a buffer of its own where standard output is a pipe or a file, so it comes
+ * out when that is flushed.
  */
 import { koffiPath, loadKoffi } from '../native/koffi.js';
 

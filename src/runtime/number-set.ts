@@ -1,14 +1,18 @@
 /**
- * A set of numbers that leaves nothing to the garbage collector. Adding to a `Set` and deleting from it makes a new table every few times,
- * and each old one points to the next: once one of them is promoted, small collections keep all that follow (2.5 MB of 100,000 awaited
- * operations), copy them, and fill the old generation until everything is collected.
+ * A set of numbers that leaves nothing to the garbage collector. Adding to a `Set` and deleting
+ * from it makes a new table every few times, and each old one points to the next: once one of them
+ * is promoted, small collections keep all that follow (2.5 MB of 100,000 awaited operations), copy
+ * them, and fill the old generation until everything is collected.
  */
 
 /** Places at first; always a power of two. */
 const PLACES = 16;
 
 export class NumberSet {
-  /** Open addressing, one place after the other; NaN is a free place. At most half of them are taken. */
+  /**
+   * Open addressing, one place after the other; NaN is a free place. At most half of them are
+   * taken.
+   */
   private places = new Float64Array(PLACES).fill(NaN);
   private mask = PLACES - 1;
   size = 0;
@@ -49,13 +53,18 @@ export class NumberSet {
   private placeOf(value: number): number {
     const { places, mask } = this;
     let place = this.firstPlaceOf(value);
-    for (let found = places[place]!; !Number.isNaN(found) && found !== value; found = places[place]!) place = (place + 1) & mask;
+    for (
+      let found = places[place]!;
+      !Number.isNaN(found) && found !== value;
+      found = places[place]!
+    )
+      place = (place + 1) & mask;
     return place;
   }
 
   private firstPlaceOf(value: number): number {
     const hash = Math.imul(value, 0x9e3779b1);
-    return (hash ^ hash >>> 15) & this.mask;
+    return (hash ^ (hash >>> 15)) & this.mask;
   }
 
   private grow(): void {

@@ -1,17 +1,22 @@
-/** What the latest operations are called, for their errors: the last few thousand that were named. */
+/**
+ * What the latest operations are called, for their errors: the last few thousand that were named.
+ */
 
 const KEPT = 4096;
 
 export class OperationNames {
   private readonly roots = new Int32Array(KEPT);
-  private readonly subjects: ({ toString(): string } | undefined)[] = Array.from({ length: KEPT }, () => undefined);
+  private readonly subjects: ({ toString(): string } | undefined)[] = Array.from(
+    { length: KEPT },
+    () => undefined,
+  );
   private readonly methods: string[] = Array.from({ length: KEPT }, () => '');
   private next = 0;
 
   /**
-   * Costs three stores: it is called for every operation that is not a launch. The name is `subject` and `method`, put
-   * together when somebody asks: a text of its own for each operation would outlive thousands, so every collection of
-   * young garbage would move it.
+   * Costs three stores: it is called for every operation that is not a launch. The name is
+   * `subject` and `method`, put together when somebody asks: a text of its own for each operation
+   * would outlive thousands, so every collection of young garbage would move it.
    */
   set(root: number, subject: { toString(): string }, method = ''): void {
     const at = this.next;
@@ -39,7 +44,8 @@ export class OperationNames {
   /** All of them by their numbers, for whoever asks for many. */
   all(): (root: number) => string | undefined {
     const at = new Map<number, number>();
-    for (let i = 0; i < KEPT; i++) at.set(this.roots[(this.next + i) % KEPT]!, (this.next + i) % KEPT);
+    for (let i = 0; i < KEPT; i++)
+      at.set(this.roots[(this.next + i) % KEPT]!, (this.next + i) % KEPT);
     return (root) => this.nameAt(at.get(root) ?? -1);
   }
 

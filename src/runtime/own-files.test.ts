@@ -1,7 +1,22 @@
 /** The cache takes no file and no folder that another user may have written. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -30,7 +45,10 @@ const entry = kernelEntry('kernel', ['a']);
 const code = new Uint8Array(100).fill(7);
 const isPosix = process.platform !== 'win32';
 /** What both ways of reading give. */
-const both = async (cache: DiskCache, name = entry): Promise<unknown[]> => [cache.get(name), await cache.read(name)];
+const both = async (cache: DiskCache, name = entry): Promise<unknown[]> => [
+  cache.get(name),
+  await cache.read(name),
+];
 /** A cache with one entry, and the entry's path. */
 function filled(): { cache: DiskCache; path: string } {
   const cache = new DiskCache(cacheFolder);
@@ -121,7 +139,7 @@ describe('an entry counts as not there that was written', () => {
 describe.skipIf(!isPosix)('the key', () => {
   const keyPath = (): string => join(cacheFolder, '.key');
 
-  test('is the user\'s alone', () => {
+  test("is the user's alone", () => {
     filled();
     expect(statSync(keyPath()).mode & 0o777).toBe(0o600);
     expect(statSync(cacheFolder).mode & 0o777).toBe(0o700);
@@ -130,23 +148,39 @@ describe.skipIf(!isPosix)('the key', () => {
 
   test.each<[string, (path: string) => void]>([
     ['may be read by others', (path) => chmodSync(path, 0o644)],
-    ['is a link', (path) => { renameSync(path, `${path}.real`); symlinkSync(`${path}.real`, path); }],
-    ['is a FIFO', (path) => { unlinkSync(path); execFileSync('mkfifo', ['-m', '600', path]); }],
+    [
+      'is a link',
+      (path) => {
+        renameSync(path, `${path}.real`);
+        symlinkSync(`${path}.real`, path);
+      },
+    ],
+    [
+      'is a FIFO',
+      (path) => {
+        unlinkSync(path);
+        execFileSync('mkfifo', ['-m', '600', path]);
+      },
+    ],
     ['is empty', (path) => writeFileSync(path, '')],
     ['is too long', (path) => writeFileSync(path, Buffer.alloc(33))],
     ['is missing', (path) => unlinkSync(path)],
-  ])('that %s is made anew, and what it was made with is not there', { timeout: 20_000 }, async (_, spoil) => {
-    filled();
-    spoil(keyPath());
-    const result = await inProcess(`
+  ])(
+    'that %s is made anew, and what it was made with is not there',
+    { timeout: 20_000 },
+    async (_, spoil) => {
+      filled();
+      spoil(keyPath());
+      const result = await inProcess(`
       const before = cache.get(${JSON.stringify(entry)});
       cache.set(${JSON.stringify(entry)}, new Uint8Array(5));
       process.send([before === undefined, cache.get(${JSON.stringify(entry)})?.length]);`);
-    expect(result).toEqual([true, 5]);
-    expect(statSync(keyPath()).mode & 0o777).toBe(0o600);
-    expect(readFileSync(keyPath())).toHaveLength(32);
-    expect(readdirSync(cacheFolder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
-  });
+      expect(result).toEqual([true, 5]);
+      expect(statSync(keyPath()).mode & 0o777).toBe(0o600);
+      expect(readFileSync(keyPath())).toHaveLength(32);
+      expect(readdirSync(cacheFolder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+    },
+  );
 
   test('that another process has made anew is taken', { timeout: 20_000 }, async () => {
     const { cache } = filled();
@@ -156,28 +190,43 @@ describe.skipIf(!isPosix)('the key', () => {
   });
 
   test('is one, whichever of several processes makes it', { timeout: 30_000 }, async () => {
-    const results = await Promise.all(Array.from({ length: 6 }, (_, i) => inProcess(`
+    const results = await Promise.all(
+      Array.from({ length: 6 }, (_, i) =>
+        inProcess(`
       cache.set(${JSON.stringify(planEntry('0'.repeat(63)))}.replace('.', '${i}.'), new Uint8Array(5 + ${i}));
-      process.send(0);`)));
+      process.send(0);`),
+      ),
+    );
     expect(results).toEqual(Array(6).fill(0));
-    for (let i = 0; i < 6; i++) expect(new DiskCache(cacheFolder).get(planEntry(`${'0'.repeat(63)}${i}`))).toHaveLength(5 + i);
+    for (let i = 0; i < 6; i++)
+      expect(new DiskCache(cacheFolder).get(planEntry(`${'0'.repeat(63)}${i}`))).toHaveLength(
+        5 + i,
+      );
   });
 });
 
 describe.skipIf(!isPosix)('a folder', () => {
-  test.each([0o770, 0o702, 0o777])('of mode %o is not used, with one warning and no error', async (mode) => {
-    mkdirSync(cacheFolder);
-    chmodSync(cacheFolder, mode);
-    for (let i = 0; i < 3; i++) {
-      const cache = new DiskCache(cacheFolder);
-      cache.set(entry, code);
-      await cache.write(entry, code);
-      expect(await both(cache)).toEqual([undefined, undefined]);
-    }
-    expect(readdirSync(cacheFolder)).toEqual([]);
-    await vi.waitFor(() => expect(warnings).toHaveLength(1));
-    expect(warnings[0]).toMatchObject({ code: 'ASYNC_CUDA_CACHE_SHARED', message: expect.stringContaining(`its mode 0${mode.toString(8)} lets others write`) as string });
-  });
+  test.each([0o770, 0o702, 0o777])(
+    'of mode %o is not used, with one warning and no error',
+    async (mode) => {
+      mkdirSync(cacheFolder);
+      chmodSync(cacheFolder, mode);
+      for (let i = 0; i < 3; i++) {
+        const cache = new DiskCache(cacheFolder);
+        cache.set(entry, code);
+        await cache.write(entry, code);
+        expect(await both(cache)).toEqual([undefined, undefined]);
+      }
+      expect(readdirSync(cacheFolder)).toEqual([]);
+      await vi.waitFor(() => expect(warnings).toHaveLength(1));
+      expect(warnings[0]).toMatchObject({
+        code: 'ASYNC_CUDA_CACHE_SHARED',
+        message: expect.stringContaining(
+          `its mode 0${mode.toString(8)} lets others write`,
+        ) as string,
+      });
+    },
+  );
 
   test('that others may read, and not write, is used', async () => {
     mkdirSync(cacheFolder);
@@ -193,10 +242,16 @@ describe.skipIf(!isPosix)('a folder', () => {
     const cache = new DiskCache(cacheFolder);
     cache.set(entry, code);
     expect(await both(cache)).toEqual([undefined, undefined]);
-    await vi.waitFor(() => expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining(`it belongs to the user ${own}, and this process runs as ${own + 1}`)]));
+    await vi.waitFor(() =>
+      expect(warnings.map(({ message }) => message)).toEqual([
+        expect.stringContaining(
+          `it belongs to the user ${own}, and this process runs as ${own + 1}`,
+        ),
+      ]),
+    );
   });
 
-  test('that is a link to one of this user\'s is used', () => {
+  test("that is a link to one of this user's is used", () => {
     mkdirSync(join(folder, 'real'), { mode: 0o700 });
     symlinkSync(join(folder, 'real'), cacheFolder);
     filled();
@@ -215,7 +270,11 @@ describe.skipIf(!isPosix)('a folder', () => {
 
   test('where users have no numbers, as on Windows, is used', () => {
     vi.spyOn(process, 'geteuid').mockImplementation(undefined as never);
-    Object.defineProperty(process, 'geteuid', { value: undefined, configurable: true, writable: true });
+    Object.defineProperty(process, 'geteuid', {
+      value: undefined,
+      configurable: true,
+      writable: true,
+    });
     try {
       mkdirSync(cacheFolder);
       chmodSync(cacheFolder, 0o777);
@@ -225,17 +284,18 @@ describe.skipIf(!isPosix)('a folder', () => {
     }
   });
 
-  test('that is made is the user\'s alone, whatever the mask of the process', () => {
+  test("that is made is the user's alone, whatever the mask of the process", () => {
     const before = process.umask(0);
     try {
       expect(makeOwnFolderSync(join(folder, 'a', 'b'))).toBe(true);
-      for (const each of ['a', 'a/b']) expect(statSync(join(folder, each)).mode & 0o777).toBe(0o700);
+      for (const each of ['a', 'a/b'])
+        expect(statSync(join(folder, each)).mode & 0o777).toBe(0o700);
     } finally {
       process.umask(before);
     }
   });
 
-  test('that is not there is absent, and one that cannot be made is not the user\'s', () => {
+  test("that is not there is absent, and one that cannot be made is not the user's", () => {
     writeFileSync(join(folder, 'file'), '');
     expect(lookAtFolderSync(join(folder, 'nowhere'))).toBe('absent');
     expect(makeOwnFolderSync(join(folder, 'file', 'below'))).toBe(false);
@@ -246,18 +306,40 @@ test('a file is read up to the size that is allowed, and absent is told from ref
   const path = join(folder, 'file');
   writeFileSync(path, 'abc', { mode: 0o600 });
   linkSync(path, join(folder, 'other name'));
-  expect([String(readOwnFileSync(path, 3)), String(await readOwnFile(path, 3)), readOwnFileSync(path, 2), await readOwnFile(path, 2)]).toEqual(['abc', 'abc', 'refused', 'refused']);
-  expect([readOwnFileSync(join(folder, 'none'), 3), await readOwnFile(join(folder, 'none'), 3)]).toEqual(['absent', 'absent']);
+  expect([
+    String(readOwnFileSync(path, 3)),
+    String(await readOwnFile(path, 3)),
+    readOwnFileSync(path, 2),
+    await readOwnFile(path, 2),
+  ]).toEqual(['abc', 'abc', 'refused', 'refused']);
+  expect([
+    readOwnFileSync(join(folder, 'none'), 3),
+    await readOwnFile(join(folder, 'none'), 3),
+  ]).toEqual(['absent', 'absent']);
 });
 
 /** What a program sends that has `cache`, of the folder, in another process. */
 async function inProcess(body: string): Promise<unknown> {
   const program = join(folder, `program-${Math.random().toString(36).slice(2)}.mjs`);
   await build({
-    stdin: { contents: `import { DiskCache } from './disk-cache.ts'; const cache = new DiskCache(${JSON.stringify(cacheFolder)}); ${body}`, resolveDir: import.meta.dirname },
-    bundle: true, platform: 'node', format: 'esm', outfile: program, logLevel: 'error',
+    stdin: {
+      contents:
+        `import { DiskCache } from './disk-cache.ts'; const cache = new ` +
+        `DiskCache(${JSON.stringify(cacheFolder)}); ${body}`,
+      resolveDir: import.meta.dirname,
+    },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    outfile: program,
+    logLevel: 'error',
   });
-  const child = spawn(process.execPath, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const [[message]] = await Promise.all([once(child, 'message'), once(child, 'exit')]) as [[unknown], unknown];
+  const child = spawn(process.execPath, [program], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const [[message]] = (await Promise.all([once(child, 'message'), once(child, 'exit')])) as [
+    [unknown],
+    unknown,
+  ];
   return message;
 }

@@ -1,10 +1,23 @@
 /**
- * Files that become code: read only where no other user can have written them. A file counts where it is a regular file of this user's,
- * which nobody else may write; it is opened without following a link and without waiting for a writer, as a FIFO would have it, and is
- * looked at through its descriptor, so that it cannot be exchanged in between. Windows has no owners and modes of this kind: there the
- * folder's own access list, the user's, decides.
+ * Files that become code: read only where no other user can have written them. A file counts where
+ * it is a regular file of this user's, which nobody else may write; it is opened without following
+ * a link and without waiting for a writer, as a FIFO would have it, and is looked at through its
+ * descriptor, so that it cannot be exchanged in between. Windows has no owners and modes of this
+ * kind: there the folder's own access list, the user's, decides.
  */
-import { closeSync, constants, fstatSync, futimesSync, linkSync, openSync, readSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  futimesSync,
+  linkSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import type { Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
@@ -12,7 +25,10 @@ import { join } from 'node:path';
 
 import { makeFolderSync } from './cache-folder.js';
 
-/** Linux, macOS: fails with ELOOP for a symbolic link, and returns at once for a FIFO. Windows has neither. */
+/**
+ * Linux, macOS: fails with ELOOP for a symbolic link, and returns at once for a FIFO. Windows has
+ * neither.
+ */
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Readonly<Record<string, number>>;
 const READ = (O_RDONLY ?? 0) | O_NOFOLLOW | O_NONBLOCK;
 /** Write permission of the group and of all others. */
@@ -25,27 +41,43 @@ const OWN_FOLDER = 0o700;
 const KEY_FILE = '.key';
 const KEY_BYTES = 32;
 
-/** Why a file or folder is not this user's alone; undefined where it is. `closed`: the modes that others must not have. */
+/**
+ * Why a file or folder is not this user's alone; undefined where it is. `closed`: the modes that
+ * others must not have.
+ */
 function whyShared({ uid, mode }: Stats, closed: number): string | undefined {
   const own = process.geteuid?.();
   if (own === undefined) return undefined;
   if (uid !== own) return `it belongs to the user ${uid}, and this process runs as ${own}`;
-  return (mode & closed) === 0 ? undefined : `its mode ${(mode & 0o777).toString(8).padStart(4, '0')} lets others write`;
+  return (mode & closed) === 0
+    ? undefined
+    : `its mode ${(mode & 0o777).toString(8).padStart(4, '0')} lets others write`;
 }
 
 function isOwnFile(found: Stats, mostBytes: number, closed = OTHERS_WRITE): boolean {
   return found.isFile() && found.size <= mostBytes && whyShared(found, closed) === undefined;
 }
 
-/** The bytes of a file; `refused` for one that is not a regular file of this user's, is too large, or is open to others. */
+/**
+ * The bytes of a file; `refused` for one that is not a regular file of this user's, is too large,
+ * or is open to others.
+ */
 export type OwnBytes = Buffer | 'absent' | 'refused';
 
 function unreadable(error: unknown): 'absent' | 'refused' {
   return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'absent' : 'refused';
 }
 
-/** Reads a file of this user's. `used` sets its times to now. `closed`: the permissions that others must not have. */
-export function readOwnFileSync(path: string, mostBytes: number, used = false, closed = OTHERS_WRITE): OwnBytes {
+/**
+ * Reads a file of this user's. `used` sets its times to now. `closed`: the permissions that others
+ * must not have.
+ */
+export function readOwnFileSync(
+  path: string,
+  mostBytes: number,
+  used = false,
+  closed = OTHERS_WRITE,
+): OwnBytes {
   let file: number | undefined;
   try {
     file = openSync(path, READ);
@@ -53,7 +85,8 @@ export function readOwnFileSync(path: string, mostBytes: number, used = false, c
     if (!isOwnFile(found, mostBytes, closed)) return 'refused';
     const bytes = Buffer.allocUnsafeSlow(found.size);
     let end = 0;
-    for (let got = -1; end < bytes.length && got !== 0; end += got) got = readSync(file, bytes, end, bytes.length - end, end);
+    for (let got = -1; end < bytes.length && got !== 0; end += got)
+      got = readSync(file, bytes, end, bytes.length - end, end);
     if (used) touch(file);
     return bytes.subarray(0, end);
   } catch (error) {
@@ -73,7 +106,11 @@ function touch(file: number): void {
 }
 
 /** {@link readOwnFileSync}, without waiting for the disk. */
-export async function readOwnFile(path: string, mostBytes: number, used = false): Promise<OwnBytes> {
+export async function readOwnFile(
+  path: string,
+  mostBytes: number,
+  used = false,
+): Promise<OwnBytes> {
   try {
     const file = await open(path, READ);
     try {
@@ -81,7 +118,8 @@ export async function readOwnFile(path: string, mostBytes: number, used = false)
       if (!isOwnFile(found, mostBytes)) return 'refused';
       const bytes = Buffer.allocUnsafeSlow(found.size);
       let end = 0;
-      for (let got = -1; end < bytes.length && got !== 0; end += got) got = (await file.read(bytes, end, bytes.length - end, end)).bytesRead;
+      for (let got = -1; end < bytes.length && got !== 0; end += got)
+        got = (await file.read(bytes, end, bytes.length - end, end)).bytesRead;
       const now = new Date();
       if (used) await file.utimes(now, now).catch(() => undefined);
       return bytes.subarray(0, end);
@@ -105,8 +143,8 @@ export function warnElsewhere(): void {
 }
 
 /**
- * Whether a folder is this user's alone, or is not there. One that is not gives one warning for each process, and is not looked at again:
- * neither is anything read from it, nor written to it.
+ * Whether a folder is this user's alone, or is not there. One that is not gives one warning for
+ * each process, and is not looked at again: neither is anything read from it, nor written to it.
  */
 export function lookAtFolderSync(folder: string): Look {
   const known = looks.get(folder);
@@ -130,7 +168,11 @@ function judged(folder: string, found: Stats): Look {
   const why = whyShared(found, OTHERS_WRITE);
   const look = why === undefined ? 'own' : 'shared';
   if (why !== undefined && !isQuiet && !looks.has(folder)) {
-    process.emitWarning(`${folder} is not used as a cache: ${why}. What is kept there is run as code. Make it yours alone (chown, chmod 700), or name another folder in ASYNC_CUDA_CACHE_DIR.`, { code: 'ASYNC_CUDA_CACHE_SHARED' });
+    process.emitWarning(
+      `${folder} is not used as a cache: ${why}. What is kept there is run as code. Make it ` +
+        'yours alone (chown, chmod 700), or name another folder in ASYNC_CUDA_CACHE_DIR.',
+      { code: 'ASYNC_CUDA_CACHE_SHARED' },
+    );
   }
   looks.set(folder, look);
   return look;
@@ -139,8 +181,9 @@ function judged(folder: string, found: Stats): Look {
 const keys = new Map<string, Buffer>();
 
 /**
- * The key of a folder, with which the checksums of its files are made: random bytes in a file that this user alone may read. Made, with its
- * folder, where `make` says so. Undefined where there is none, or the folder is not this user's alone.
+ * The key of a folder, with which the checksums of its files are made: random bytes in a file that
+ * this user alone may read. Made, with its folder, where `make` says so. Undefined where there is
+ * none, or the folder is not this user's alone.
  */
 export function folderKey(folder: string, make: boolean): Buffer | undefined {
   const known = keys.get(folder);

@@ -3,11 +3,32 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
-import { ACCESS_READ, ACCESS_WRITE, COPY_PEER, LINE_ACCESS_SHIFT, LINE_WORD_SHIFT, OP } from './commands.js';
+import {
+  ACCESS_READ,
+  ACCESS_WRITE,
+  COPY_PEER,
+  LINE_ACCESS_SHIFT,
+  LINE_WORD_SHIFT,
+  OP,
+} from './commands.js';
 import { Decoder } from './decoder.js';
 import { PoisonedError } from './failure.js';
 import type { Failure } from './failure.js';
-import { CLOSED, FOREIGN, HANDLE, MAX_HANDLES, ISSUED_CAPTURING, ISSUED_STRIDE, ISSUED_UNMADE, PINNED_BYTES, SLOT_CROSSED, SLOT_WORDS, WORD, createShared, viewShared } from './layout.js';
+import {
+  CLOSED,
+  FOREIGN,
+  HANDLE,
+  MAX_HANDLES,
+  ISSUED_CAPTURING,
+  ISSUED_STRIDE,
+  ISSUED_UNMADE,
+  PINNED_BYTES,
+  SLOT_CROSSED,
+  SLOT_WORDS,
+  WORD,
+  createShared,
+  viewShared,
+} from './layout.js';
 import type { SharedState } from './layout.js';
 import { Peers } from './peers.js';
 import { RingWriter, putInt64 } from './ring-writer.js';
@@ -19,7 +40,11 @@ let answers: Record<string, () => unknown>;
 /** Answers what `answers` says, else success; events and contexts get numbers. */
 function recording(): Driver {
   let events = 100;
-  const own: Record<string, unknown> = { provider: 'libcuda', then: undefined, launchBatch: undefined };
+  const own: Record<string, unknown> = {
+    provider: 'libcuda',
+    then: undefined,
+    launchBatch: undefined,
+  };
   return new Proxy(own, {
     get: (target, name: string) =>
       name in target
@@ -34,7 +59,8 @@ function recording(): Driver {
   }) as unknown as Driver;
 }
 
-const shared = (): SharedState => viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
+const shared = (): SharedState =>
+  viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
 
 let other: SharedState;
 beforeEach(() => {
@@ -43,10 +69,18 @@ beforeEach(() => {
   other = shared();
 });
 
-const start = (sharesEvents: boolean) => ({ index: 3, control: other.buffers.control, context: { context: 77 }, sharesEvents });
+const start = (sharesEvents: boolean) => ({
+  index: 3,
+  control: other.buffers.control,
+  context: { context: 77 },
+  sharesEvents,
+});
 
 describe('Peers', () => {
-  test.each([[true, HANDLE.announced], [false, HANDLE.reached]])('an event is ready once it was told of (driver waits: %s)', (sharesEvents, from) => {
+  test.each([
+    [true, HANDLE.announced],
+    [false, HANDLE.reached],
+  ])('an event is ready once it was told of (driver waits: %s)', (sharesEvents, from) => {
     const peers = new Peers(recording());
     peers.add(start(sharesEvents));
     for (const status of [HANDLE.pending, HANDLE.live, HANDLE.announced, HANDLE.reached]) {
@@ -77,7 +111,11 @@ describe('Peers', () => {
     peers.add(start(true));
     other.values[9] = 4321;
     peers.wait(3, 9, 5);
-    expect(calls).toEqual(['cuEventRecord 100 5', 'cuStreamWaitEvent 5 4321 0', 'cuEventRecord 101 5']);
+    expect(calls).toEqual([
+      'cuEventRecord 100 5',
+      'cuStreamWaitEvent 5 4321 0',
+      'cuEventRecord 101 5',
+    ]);
   });
 
   test('events around waits that are over are used again', () => {
@@ -93,7 +131,9 @@ describe('Peers', () => {
     peers.add(start(true));
     other.values[9] = 5000;
     const value = 3 * MAX_HANDLES + 9;
-    expect([peers.address(value), peers.context(value), peers.context(undefined)]).toEqual([5000, 77, 11]);
+    expect([peers.address(value), peers.context(value), peers.context(undefined)]).toEqual([
+      5000, 77, 11,
+    ]);
     other.failure[9] = 41;
     expect(() => peers.address(value)).toThrow(expect.objectContaining({ failure: 41, peer: 3 }));
     other.control[WORD.lost] = 700;
@@ -137,7 +177,11 @@ describe('Peers', () => {
     other.control[WORD.lost] = CLOSED;
     expect([peers.stuck(5000), peers.stuck(9000)]).toEqual([false, false]);
     other.control[WORD.lost] = 700;
-    expect([peers.stuck(9100), peers.stuck(9900), peers.stuck(10_200)]).toEqual([false, false, true]);
+    expect([peers.stuck(9100), peers.stuck(9900), peers.stuck(10_200)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
     // Its own work is in front of the wait, or the wait is over.
     answers['cuEventQuery'] = () => 600;
     expect([peers.stuck(11_000), peers.stuck(20_000)]).toEqual([false, false]);
@@ -155,9 +199,21 @@ describe('Decoder', () => {
   beforeEach(() => {
     own = shared();
     failures = [];
-    decoder = new Decoder(recording(), own, 1 << 20, false, { failed: (failure) => failures.push(failure), lost: () => undefined, call: () => undefined, output: () => undefined, libraryCaller: noLibraries, makeRoom: () => false, idle: () => undefined });
+    decoder = new Decoder(recording(), own, 1 << 20, false, {
+      failed: (failure) => failures.push(failure),
+      lost: () => undefined,
+      call: () => undefined,
+      output: () => undefined,
+      libraryCaller: noLibraries,
+      makeRoom: () => false,
+      idle: () => undefined,
+    });
     decoder.peers.add(start(true));
-    ring = new RingWriter(own, () => undefined, () => undefined);
+    ring = new RingWriter(
+      own,
+      () => undefined,
+      () => undefined,
+    );
     own.streams[1] = 51;
     own.streams[2] = 52;
     // Handle 20 here is handle 9 there.
@@ -179,10 +235,30 @@ describe('Decoder', () => {
 
   test('a launch takes memory of another device by its address there', () => {
     let params: number[] = [];
-    (decoder as { driver: Driver }).driver = Object.assign(Object.create(decoder.driver) as Driver, {
-      cuLaunchKernel: (...args: unknown[]) => (params = [...(args[9] as Int32Array).slice(args[10] as number, (args[10] as number) + 2)]),
-    });
-    put(OP.launchLine, 1, [5, 1, 32, 0, 1 | (8 << 16), 20 | (ACCESS_READ << LINE_ACCESS_SHIFT) | (0 << LINE_WORD_SHIFT), 16, 0], 7);
+    (decoder as { driver: Driver }).driver = Object.assign(
+      Object.create(decoder.driver) as Driver,
+      {
+        cuLaunchKernel: (...args: unknown[]) =>
+          (params = [
+            ...(args[9] as Int32Array).slice(args[10] as number, (args[10] as number) + 2),
+          ]),
+      },
+    );
+    put(
+      OP.launchLine,
+      1,
+      [
+        5,
+        1,
+        32,
+        0,
+        1 | (8 << 16),
+        20 | (ACCESS_READ << LINE_ACCESS_SHIFT) | (0 << LINE_WORD_SHIFT),
+        16,
+        0,
+      ],
+      7,
+    );
     drain();
     expect(params).toEqual([0x1010, 0x7f00]);
     expect(failures).toEqual([]);
@@ -190,13 +266,26 @@ describe('Decoder', () => {
 
   test('launches before and behind one that uses memory of another device stay in order', () => {
     const order: number[] = [];
-    (decoder as { driver: Driver }).driver = Object.assign(Object.create(decoder.driver) as Driver, {
-      cuLaunchKernel: (...args: unknown[]) => order.push(args[1] as number),
-    });
+    (decoder as { driver: Driver }).driver = Object.assign(
+      Object.create(decoder.driver) as Driver,
+      {
+        cuLaunchKernel: (...args: unknown[]) => order.push(args[1] as number),
+      },
+    );
     answers['cuLaunchKernel'] = () => order.push(-1);
     own.values[21] = 0x2000;
-    for (const [grid, handle] of [[1, 21], [2, 20], [3, 21], [4, 21]] as const) {
-      put(OP.launchLine, 1, [5, grid, 32, 0, 1 | (8 << 16), handle | (ACCESS_READ << LINE_ACCESS_SHIFT), 0, 0], grid);
+    for (const [grid, handle] of [
+      [1, 21],
+      [2, 20],
+      [3, 21],
+      [4, 21],
+    ] as const) {
+      put(
+        OP.launchLine,
+        1,
+        [5, grid, 32, 0, 1 | (8 << 16), handle | (ACCESS_READ << LINE_ACCESS_SHIFT), 0, 0],
+        grid,
+      );
     }
     drain();
     // The short way has a driver of its own: the one that is made in full comes by the other.
@@ -218,7 +307,11 @@ describe('Decoder', () => {
     put(OP.launchLine, 1, launch, 8);
     drain();
     expect(failures).toMatchObject([{ root: 8, result: 1 }]);
-    expect([failures[0]!.elsewhere, other.failure[9], own.failure[20]]).toEqual([undefined, 5, FOREIGN]);
+    expect([failures[0]!.elsewhere, other.failure[9], own.failure[20]]).toEqual([
+      undefined,
+      5,
+      FOREIGN,
+    ]);
   });
 
   test('a stream that could not be made gets past its wait for another device', () => {
@@ -235,7 +328,12 @@ describe('Decoder', () => {
       throw new DriverError('cuLaunchKernel', 1);
     };
     other.control[WORD.failures] = 30;
-    put(OP.launchLine, 1, [5, 1, 32, 0, 1 | (8 << 16), 20 | (ACCESS_WRITE << LINE_ACCESS_SHIFT), 0, 0], 7);
+    put(
+      OP.launchLine,
+      1,
+      [5, 1, 32, 0, 1 | (8 << 16), 20 | (ACCESS_WRITE << LINE_ACCESS_SHIFT), 0, 0],
+      7,
+    );
     drain();
     expect(failures).toMatchObject([{ root: 7, result: 1, elsewhere: [{ peer: 3, id: 31 }] }]);
     expect([other.failure[9], own.failure[20]]).toEqual([31, FOREIGN]);
@@ -243,7 +341,17 @@ describe('Decoder', () => {
 
   test('a copy names both contexts; one of undefined contents names the device they are undefined on', () => {
     own.values[21] = 0x2000;
-    const copy = [21 | (ACCESS_WRITE << 24), 8, 0, 20 | (ACCESS_READ << 24), 4, 0, 64, 0, COPY_PEER];
+    const copy = [
+      21 | (ACCESS_WRITE << 24),
+      8,
+      0,
+      20 | (ACCESS_READ << 24),
+      4,
+      0,
+      64,
+      0,
+      COPY_PEER,
+    ];
     put(OP.copy, 1, copy, 7);
     drain();
     expect(calls).toEqual([`cuMemcpyPeerAsync ${0x2008} 11 ${0x7f00_0000_1004} 77 64 51`]);
@@ -267,7 +375,12 @@ describe('Decoder', () => {
     expect(own.slots[SLOT_WORDS + SLOT_CROSSED]).toBe(0);
     other.status[9] = HANDLE.announced;
     drain();
-    expect(calls.slice(1)).toEqual(['cuEventRecord 100 51', 'cuStreamWaitEvent 51 4321 0', 'cuEventRecord 101 51', 'cuEventRecord 300 51']);
+    expect(calls.slice(1)).toEqual([
+      'cuEventRecord 100 51',
+      'cuStreamWaitEvent 51 4321 0',
+      'cuEventRecord 101 51',
+      'cuEventRecord 300 51',
+    ]);
     expect(own.slots[SLOT_WORDS + SLOT_CROSSED]).toBe(1);
   });
 
@@ -288,7 +401,8 @@ describe('Decoder', () => {
     expect(decoder.announcements.waiting).toBe(false);
   });
 
-  // The wait was once for whatever had been set aside when its turn came: here for a record that waits for the waiter.
+  // The wait was once for whatever had been set aside when its turn came: here for a record that
+  // waits for the waiter.
   test('a wait that is set aside is for the records before it, not for those set aside since', () => {
     own.values[30] = 300;
     put(OP.hold, 1, [8, 1]);
@@ -310,10 +424,17 @@ describe('Decoder', () => {
   test('a number is written and waited for in 32 and 64 bits', () => {
     own.values[21] = 0x2000;
     const seen: unknown[] = [];
-    const note = (name: string) => (...args: unknown[]) => seen.push([name, ...args]);
-    (decoder as { driver: Driver }).driver = Object.assign(Object.create(decoder.driver) as Driver, {
-      cuStreamWriteValue32: note('write32'), cuStreamWaitValue64: note('wait64'),
-    });
+    const note =
+      (name: string) =>
+      (...args: unknown[]) =>
+        seen.push([name, ...args]);
+    (decoder as { driver: Driver }).driver = Object.assign(
+      Object.create(decoder.driver) as Driver,
+      {
+        cuStreamWriteValue32: note('write32'),
+        cuStreamWaitValue64: note('wait64'),
+      },
+    );
     const operand = (words: number[]): number[] => {
       const at = new Int32Array(2);
       putInt64(at, 0, 8);
@@ -322,6 +443,9 @@ describe('Decoder', () => {
     put(OP.writeValue, 1, operand([-1, 0, 32]), 7);
     put(OP.waitValue, 2, operand([1, -2147483648, 64, 2]), 8);
     drain();
-    expect(seen).toEqual([['write32', 51, 0x2008, 0xffffffff, 0], ['wait64', 52, 0x2008, 2n ** 63n + 1n, 2]]);
+    expect(seen).toEqual([
+      ['write32', 51, 0x2008, 0xffffffff, 0],
+      ['wait64', 52, 0x2008, 2n ** 63n + 1n, 2],
+    ]);
   });
 });

@@ -1,11 +1,20 @@
 /**
- * Other devices as a decoder sees them: their handle tables, for operands that are theirs, and their events, for waits.
+ * Other devices as a decoder sees them: their handle tables, for operands that are theirs, and
+ * their events, for waits.
  *
- * A wait for an event of another device first makes its stream wait here, set aside, until the other has announced the
- * event. Two devices of NVIDIA's driver go on from there by cuStreamWaitEvent. Where the driver cannot wait for the
- * other's events (a CPU device is on one side), the stream stays aside until the other has reached the event.
+ * A wait for an event of another device first makes its stream wait here, set aside, until the
+ * other has announced the event. Two devices of NVIDIA's driver go on from there by
+ * cuStreamWaitEvent. Where the driver cannot wait for the other's events (a CPU device is on one
+ * side), the stream stays aside until the other has reached the event.
  */
-import type { AdoptedContext, CUcontext, CUevent, CUstream, Driver, SharedContext } from '../driver/driver.js';
+import type {
+  AdoptedContext,
+  CUcontext,
+  CUevent,
+  CUstream,
+  Driver,
+  SharedContext,
+} from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUresult } from '../ground/result.js';
 import { PoisonedError, isSticky } from './failure.js';
@@ -66,12 +75,18 @@ export class Peers {
     this.known.delete(index);
   }
 
-  /** Whether a stream need not stay aside for an event of device `index`: nothing of a device that ended is waited for. */
+  /**
+   * Whether a stream need not stay aside for an event of device `index`: nothing of a device that
+   * ended is waited for.
+   */
   ready(index: number, event: number): boolean {
     const peer = this.alive(index);
     if (peer === undefined) return true;
     const status = Atomics.load(peer.tables.status, event);
-    return status >= (peer.sharesEvents ? HANDLE.announced : HANDLE.reached) || couldNotBeMade(peer, event);
+    return (
+      status >= (peer.sharesEvents ? HANDLE.announced : HANDLE.reached) ||
+      couldNotBeMade(peer, event)
+    );
   }
 
   /** Makes the stream wait for an event that is {@link ready}. */
@@ -95,15 +110,16 @@ export class Peers {
   }
 
   /**
-   * Address of an operand of another device. `value` is what stands in the table for it; what the memory holds does not
-   * matter where the command is only `recorded`.
+   * Address of an operand of another device. `value` is what stands in the table for it; what the
+   * memory holds does not matter where the command is only `recorded`.
    */
   address(value: number, recorded = false): number {
     const { index, handle } = split(value);
     const peer = this.alive(index);
     if (peer?.adopted === undefined) throw new PoisonedError(0, index);
     const poison = peer.tables.failure[handle]!;
-    if (poison !== 0 && (!recorded || peer.tables.status[handle] === HANDLE.failed)) throw new PoisonedError(poison, index);
+    if (poison !== 0 && (!recorded || peer.tables.status[handle] === HANDLE.failed))
+      throw new PoisonedError(poison, index);
     return peer.tables.values[handle]! + peer.adopted.addressOffset;
   }
 
@@ -116,7 +132,10 @@ export class Peers {
     return adopted.context;
   }
 
-  /** A number for a failure that leaves memory of another device undefined, among that device's failures. */
+  /**
+   * A number for a failure that leaves memory of another device undefined, among that device's
+   * failures.
+   */
   nextFailure(value: number): { peer: number; id: number } | undefined {
     const { index } = split(value);
     const peer = this.known.get(index);
@@ -130,13 +149,18 @@ export class Peers {
     if (peer !== undefined) peer.tables.failure[handle] = id;
   }
 
-  /** Makes a call about another device's context. That one's fault, which the call may return, is not this device's. */
+  /**
+   * Makes a call about another device's context. That one's fault, which the call may return, is
+   * not this device's.
+   */
   heedOwnFaults(stream: CUstream, call: () => void): void {
     try {
       call();
     } catch (error) {
       if (!this.isOthersFault(stream, error)) throw error;
-      throw new DriverError(error.call, CUresult.CUDA_ERROR_INVALID_CONTEXT, { detail: `the other device met a fault: ${error.message}` });
+      throw new DriverError(error.call, CUresult.CUDA_ERROR_INVALID_CONTEXT, {
+        detail: `the other device met a fault: ${error.message}`,
+      });
     }
   }
 
@@ -148,7 +172,8 @@ export class Peers {
       if (peer === undefined) continue;
       const lost = Atomics.load(peer.tables.control, WORD.lost);
       if (lost === 0 || lost >= CLOSED) continue;
-      const waits = driver.cuEventQuery(guard.before) === CUresult.CUDA_SUCCESS &&
+      const waits =
+        driver.cuEventQuery(guard.before) === CUresult.CUDA_SUCCESS &&
         driver.cuEventQuery(guard.behind) === CUresult.CUDA_ERROR_NOT_READY;
       if (!waits) guard.stuckSince = 0;
       else if (guard.stuckSince === 0) guard.stuckSince = now;
@@ -157,7 +182,10 @@ export class Peers {
     return false;
   }
 
-  /** Whether a call about another device returned a fault that this stream's own context does not have. */
+  /**
+   * Whether a call about another device returned a fault that this stream's own context does not
+   * have.
+   */
   private isOthersFault(stream: CUstream, error: unknown): error is DriverError {
     if (!(error instanceof DriverError) || !isSticky(error.result)) return false;
     const own = this.driver.cuStreamQuery(stream);
@@ -166,7 +194,9 @@ export class Peers {
 
   private alive(index: number): Peer | undefined {
     const peer = this.known.get(index);
-    return peer === undefined || Atomics.load(peer.tables.control, WORD.lost) !== 0 ? undefined : peer;
+    return peer === undefined || Atomics.load(peer.tables.control, WORD.lost) !== 0
+      ? undefined
+      : peer;
   }
 
   private event(): CUevent {
@@ -174,7 +204,9 @@ export class Peers {
   }
 
   private forgetPast(): void {
-    const past = this.guards.filter((guard) => this.driver.cuEventQuery(guard.behind) === CUresult.CUDA_SUCCESS);
+    const past = this.guards.filter(
+      (guard) => this.driver.cuEventQuery(guard.behind) === CUresult.CUDA_SUCCESS,
+    );
     if (past.length === 0) return;
     this.guards = this.guards.filter((guard) => !past.includes(guard));
     for (const { before, behind } of past) this.spare.push(before, behind);

@@ -10,7 +10,9 @@ import { RingWriter } from './ring-writer.js';
 import { noLibraries } from './library-calls.js';
 
 function setUp() {
-  const shared = viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
+  const shared = viewShared(
+    createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }),
+  );
   const log: string[] = [];
   const reached = new Set<number>();
   let made = 0;
@@ -18,10 +20,12 @@ function setUp() {
     provider: 'libcuda',
     cuStreamQuery: () => CUresult.CUDA_ERROR_NOT_READY,
     cuStreamSynchronize: (stream: number) => log.push(`synchronize stream ${stream}`),
-    cuStreamWriteValue32: (stream: number, address: number, value: number) => log.push(`stream ${stream} writes ${value} to slot ${address / 64}`),
+    cuStreamWriteValue32: (stream: number, address: number, value: number) =>
+      log.push(`stream ${stream} writes ${value} to slot ${address / 64}`),
     cuEventCreate: () => ++made,
     cuEventRecord: (event: number, stream: number) => log.push(`record ${event} on ${stream}`),
-    cuEventQuery: (event: number) => (reached.has(event) ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY),
+    cuEventQuery: (event: number) =>
+      reached.has(event) ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY,
     cuEventSynchronize: (event: number) => log.push(`synchronize ${event}`),
   } as Partial<Record<keyof Driver, unknown>> as Driver;
   const decoder = new Decoder(driver, shared, 0, true, {
@@ -40,9 +44,17 @@ function setUp() {
     }),
   });
   shared.streams.set([100, 101]);
-  const ring = new RingWriter(shared, () => undefined, () => undefined);
+  const ring = new RingWriter(
+    shared,
+    () => undefined,
+    () => undefined,
+  );
   return {
-    shared, decoder, driver, log, reached,
+    shared,
+    decoder,
+    driver,
+    log,
+    reached,
     take: () => log.splice(0),
     slot: (slot: number) => shared.slots[slot * SLOT_WORDS + SLOT_FENCE],
     printed(stream: number) {
@@ -115,7 +127,9 @@ test('events are used again', () => {
     fence(0, 0, i);
     turn();
   }
-  expect(take().filter((line) => line.startsWith('record'))).toEqual(Array(3).fill('record 1 on 100'));
+  expect(take().filter((line) => line.startsWith('record'))).toEqual(
+    Array(3).fill('record 1 on 100'),
+  );
 });
 
 test('the JavaScript thread leaves the ring alone while text is owed', () => {
@@ -146,7 +160,8 @@ test('at the end of the process what is finished comes out', () => {
   printed(0);
   printed(1);
   turn();
-  driver.cuStreamQuery = (stream) => (stream === 100 ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY);
+  driver.cuStreamQuery = (stream) =>
+    stream === 100 ? CUresult.CUDA_SUCCESS : CUresult.CUDA_ERROR_NOT_READY;
   decoder.text?.end();
   expect(take()).toEqual(['synchronize stream 100', 'flush']);
 });

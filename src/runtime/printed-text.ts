@@ -1,10 +1,12 @@
 /**
- * Text that kernels print on a GPU. It stands in a buffer of the device, and the driver writes it to standard output
- * when a call synchronises. Nothing here does, so it is asked for when a fence comes.
+ * Text that kernels print on a GPU. It stands in a buffer of the device, and the driver writes it
+ * to standard output when a call synchronises. Nothing here does, so it is asked for when a fence
+ * comes.
  *
- * A stream on which a kernel that prints was launched *owes* text. Its fences are then not written by the device: an
- * event is recorded in the place of each; once that is seen to be reached, cuEventSynchronize, which returns at once,
- * brings the text out, and then the fence is written from here. So whoever sees the fence has the text before it.
+ * A stream on which a kernel that prints was launched *owes* text. Its fences are then not written
+ * by the device: an event is recorded in the place of each; once that is seen to be reached,
+ * cuEventSynchronize, which returns at once, brings the text out, and then the fence is written
+ * from here. So whoever sees the fence has the text before it.
  */
 import type { CUevent, Driver } from '../driver/driver.js';
 import { CUresult } from '../ground/result.js';
@@ -25,7 +27,10 @@ export class PrintedText {
   private readonly driver: Driver;
   private readonly shared: SharedState;
   private readonly output: () => NativeOutput | undefined;
-  /** By stream: fences that wait for text, and whether work that prints stands behind the last of them. */
+  /**
+   * By stream: fences that wait for text, and whether work that prints stands behind the last of
+   * them.
+   */
   private readonly owing = new Map<number, { fences: number; unfenced: boolean }>();
   private readonly fences: Fence[] = [];
   private readonly spare: CUevent[] = [];
@@ -62,8 +67,8 @@ export class PrintedText {
   }
 
   /**
-   * Brings out the text of fences that are reached, and writes them. Returns whether there was one. The event of a stream
-   * that met a fault is never reached; the probe tells of it.
+   * Brings out the text of fences that are reached, and writes them. Returns whether there was one.
+   * The event of a stream that met a fault is never reached; the probe tells of it.
    */
   settle(lost: boolean): boolean {
     const { fences, driver } = this;
@@ -74,9 +79,12 @@ export class PrintedText {
     }
     const reached: Fence[] = [];
     const unfinished = new Set<number>();
-    for (let i = 0; i < fences.length; ) {
+    for (let i = 0; i < fences.length;) {
       const fence = fences[i]!;
-      if (unfinished.has(fence.stream) || driver.cuEventQuery(fence.event) !== CUresult.CUDA_SUCCESS) {
+      if (
+        unfinished.has(fence.stream) ||
+        driver.cuEventQuery(fence.event) !== CUresult.CUDA_SUCCESS
+      ) {
         unfinished.add(fence.stream);
         i++;
         continue;
@@ -101,7 +109,8 @@ export class PrintedText {
   /** The process ends: brings out what is finished, without waiting for the rest. */
   end(): void {
     const { driver, shared } = this;
-    const finished = [...this.owing.keys()].map((stream) => shared.streams[stream]!)
+    const finished = [...this.owing.keys()]
+      .map((stream) => shared.streams[stream]!)
       .filter((stream) => stream !== 0 && driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS);
     if (finished.length === 0) return;
     this.bring(() => {

@@ -1,9 +1,15 @@
 /**
- * Calls that may wait: module load and JIT, plain and pinned allocation, instantiation, queries of the device. Each is
- * a row with plain data in and out. On a GPU they run on the second worker, on the CPU device in the runtime thread
- * (where its state lives), in inline mode where they are called.
+ * Calls that may wait: module load and JIT, plain and pinned allocation, instantiation, queries of
+ * the device. Each is a row with plain data in and out. On a GPU they run on the second worker, on
+ * the CPU device in the runtime thread (where its state lives), in inline mode where they are
+ * called.
  */
-import type { CUDA_ARRAY3D_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, Driver } from '../driver/driver.js';
+import type {
+  CUDA_ARRAY3D_DESCRIPTOR,
+  CUDA_RESOURCE_DESC,
+  CUDA_TEXTURE_DESC,
+  Driver,
+} from '../driver/driver.js';
 import { DriverError } from '../driver/error.js';
 import { CUgraphNodeType, CUjitInputType } from '../driver/flags.js';
 import { loadKoffi } from '../native/koffi.js';
@@ -64,12 +70,20 @@ export const OPEN_ATTRIBUTES = {
 export type DeviceAttributes = Record<keyof typeof OPEN_ATTRIBUTES, number>;
 
 /** CU_POINTER_ATTRIBUTE_* */
-const POINTER = { memoryType: 2, isManaged: 8, deviceOrdinal: 9, rangeStart: 11, rangeSize: 12 } as const;
+const POINTER = {
+  memoryType: 2,
+  isManaged: 8,
+  deviceOrdinal: 9,
+  rangeStart: 11,
+  rangeSize: 12,
+} as const;
 const CU_MEMORYTYPE_DEVICE = 2;
 
 /** CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
 const RELEASE_THRESHOLD = 4;
-/** Release threshold of the device's own pool until a user sets one: more than a user can ask for. */
+/**
+ * Release threshold of the device's own pool until a user sets one: more than a user can ask for.
+ */
 const KEEP_WHILE_BUSY = 2 ** 62;
 
 export const PROCEDURES = {
@@ -79,9 +93,13 @@ export const PROCEDURES = {
 
   loadModule,
   /** The machine code that the driver's compiler makes of PTX. */
-  link: (driver: Driver, ptx: string) => driver.cuLink([{ type: CUjitInputType.CU_JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], { CU_JIT_LOG_VERBOSE: true }),
+  link: (driver: Driver, ptx: string) =>
+    driver.cuLink([{ type: CUjitInputType.CU_JIT_INPUT_PTX, data: ptx, name: 'module.ptx' }], {
+      CU_JIT_LOG_VERBOSE: true,
+    }),
   unloadLibrary: (driver: Driver, library: number) => driver.cuLibraryUnload(library),
-  getGlobal: (driver: Driver, library: number, name: string) => driver.cuLibraryGetGlobal(library, name),
+  getGlobal: (driver: Driver, library: number, name: string) =>
+    driver.cuLibraryGetGlobal(library, name),
   maxActiveBlocks: (driver: Driver, func: number, blockSize: number, sharedBytes: number) =>
     driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, blockSize, sharedBytes),
   maxPotentialBlockSize: (driver: Driver, func: number, sharedBytes: number, limit: number) =>
@@ -89,11 +107,25 @@ export const PROCEDURES = {
   availableShared: (driver: Driver, func: number, blocks: number, blockSize: number) =>
     driver.cuOccupancyAvailableDynamicSMemPerBlock(func, blocks, blockSize),
 
-  /** The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where it is looked at. */
-  allocManaged: (driver: Driver, device: number, bytes: number, flags: number, root: number): { address: number; view: Uint8Array | undefined } => {
-    const address = afterTrimming(driver, device, bytes, () => driver.cuMemAllocManaged(bytes, flags));
+  /**
+   * The CPU device's memory is shared with every thread, so its view travels; a GPU's is made where
+   * it is looked at.
+   */
+  allocManaged: (
+    driver: Driver,
+    device: number,
+    bytes: number,
+    flags: number,
+    root: number,
+  ): { address: number; view: Uint8Array | undefined } => {
+    const address = afterTrimming(driver, device, bytes, () =>
+      driver.cuMemAllocManaged(bytes, flags),
+    );
     driver.nameAllocation?.(address, root, 0);
-    return { address, view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined };
+    return {
+      address,
+      view: driver.provider === 'cpu' ? driver.hostView(address, bytes) : undefined,
+    };
   },
   allocPlain: (driver: Driver, device: number, bytes: number, root: number) => {
     const address = afterTrimming(driver, device, bytes, () => driver.cuMemAlloc(bytes));
@@ -111,10 +143,17 @@ export const PROCEDURES = {
   unregisterPinned: (driver: Driver, address: number) => driver.cuMemHostUnregister(address),
 
   /**
-   * Ends what open began, and the page locks that users left. The staging area's address is that of the slots plus their size. Memory that a GPU's driver
-   * allocated is kept, with its context, for the next open: JavaScript may hold views of it for as long as it likes.
+   * Ends what open began, and the page locks that users left. The staging area's address is that of
+   * the slots plus their size. Memory that a GPU's driver allocated is kept, with its context, for
+   * the next open: JavaScript may hold views of it for as long as it likes.
    */
-  closeContext: (driver: Driver, device: number, stagingAddress: number, registered: boolean, pinned: readonly number[]) => {
+  closeContext: (
+    driver: Driver,
+    device: number,
+    stagingAddress: number,
+    registered: boolean,
+    pinned: readonly number[],
+  ) => {
     for (const address of pinned) driver.cuMemHostUnregister(address);
     if (!registered && driver.provider === 'libcuda') return;
     if (registered) driver.cuMemHostUnregister(stagingAddress - SLOTS_BYTES);
@@ -129,15 +168,21 @@ export const PROCEDURES = {
     return pool;
   },
   /**
-   * Lets the device's own pool keep what is freed. By default it gives everything back whenever a stream is synchronised
-   * with, and each allocation then maps memory anew: hundreds of microseconds, in which nothing is launched.
+   * Lets the device's own pool keep what is freed. By default it gives everything back whenever a
+   * stream is synchronised with, and each allocation then maps memory anew: hundreds of
+   * microseconds, in which nothing is launched.
    */
   keepPool: (driver: Driver, device: number) =>
-    driver.cuMemPoolSetAttribute(driver.cuDeviceGetDefaultMemPool(device), RELEASE_THRESHOLD, KEEP_WHILE_BUSY),
+    driver.cuMemPoolSetAttribute(
+      driver.cuDeviceGetDefaultMemPool(device),
+      RELEASE_THRESHOLD,
+      KEEP_WHILE_BUSY,
+    ),
   destroyPool: (driver: Driver, pool: number) => driver.cuMemPoolDestroy(pool),
   /**
-   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver 580). Nothing else
-   * here synchronises, so it is done now, with streams that are known to be idle.
+   * A pool takes a free as over when its stream was synchronised with (a query does not do, driver
+   * 580). Nothing else here synchronises, so it is done now, with streams that are known to be
+   * idle.
    */
   trimPool: (driver: Driver, pool: number, keepBytes: number, idle: readonly number[]) => {
     for (const stream of idle) driver.cuStreamSynchronize(stream);
@@ -145,15 +190,20 @@ export const PROCEDURES = {
   },
   /** Every pool gives back all that it can: `pools`, and the device's own. */
   trimPools: (driver: Driver, device: number, pools: readonly number[]) => {
-    for (const pool of [...pools, driver.cuDeviceGetDefaultMemPool(device)]) driver.cuMemPoolTrimTo(pool, 0);
+    for (const pool of [...pools, driver.cuDeviceGetDefaultMemPool(device)])
+      driver.cuMemPoolTrimTo(pool, 0);
   },
-  /** The device's own pool gives back what is beyond its release threshold, or all where nobody has set one. */
+  /**
+   * The device's own pool gives back what is beyond its release threshold, or all where nobody has
+   * set one.
+   */
   trimIdle: (driver: Driver, device: number) => {
     const pool = driver.cuDeviceGetDefaultMemPool(device);
     const threshold = driver.cuMemPoolGetAttribute(pool, RELEASE_THRESHOLD);
     driver.cuMemPoolTrimTo(pool, threshold >= KEEP_WHILE_BUSY ? 0 : threshold);
   },
-  poolAttribute: (driver: Driver, pool: number, attribute: number) => driver.cuMemPoolGetAttribute(pool, attribute),
+  poolAttribute: (driver: Driver, pool: number, attribute: number) =>
+    driver.cuMemPoolGetAttribute(pool, attribute),
   setPoolAttribute: (driver: Driver, pool: number, attribute: number, value: number) =>
     driver.cuMemPoolSetAttribute(pool, attribute, value),
 
@@ -163,7 +213,8 @@ export const PROCEDURES = {
       try {
         return driver.cuPointerGetAttribute(attribute, address);
       } catch (error) {
-        if (error instanceof DriverError && error.result === CUresult.CUDA_ERROR_INVALID_VALUE) return undefined;
+        if (error instanceof DriverError && error.result === CUresult.CUDA_ERROR_INVALID_VALUE)
+          return undefined;
         throw error;
       }
     };
@@ -171,20 +222,29 @@ export const PROCEDURES = {
     if (type === undefined) return undefined;
     const [start, bytes] = [ask(POINTER.rangeStart), ask(POINTER.rangeSize)];
     return {
-      device: type === CU_MEMORYTYPE_DEVICE, managed: ask(POINTER.isManaged) === 1, ordinal: ask(POINTER.deviceOrdinal) ?? 0,
+      device: type === CU_MEMORYTYPE_DEVICE,
+      managed: ask(POINTER.isManaged) === 1,
+      ordinal: ask(POINTER.deviceOrdinal) ?? 0,
       end: start === undefined || bytes === undefined || bytes === 0 ? Infinity : start + bytes,
     };
   },
 
-  createArray: (driver: Driver, description: CUDA_ARRAY3D_DESCRIPTOR) => driver.cuArray3DCreate(description),
+  createArray: (driver: Driver, description: CUDA_ARRAY3D_DESCRIPTOR) =>
+    driver.cuArray3DCreate(description),
   destroyArray: (driver: Driver, array: number) => driver.cuArrayDestroy(array),
-  createTexture: (driver: Driver, resource: CUDA_RESOURCE_DESC, description: CUDA_TEXTURE_DESC) => driver.cuTexObjectCreate(resource, description),
+  createTexture: (driver: Driver, resource: CUDA_RESOURCE_DESC, description: CUDA_TEXTURE_DESC) =>
+    driver.cuTexObjectCreate(resource, description),
   destroyTexture: (driver: Driver, texture: number) => driver.cuTexObjectDestroy(texture),
-  createSurface: (driver: Driver, resource: CUDA_RESOURCE_DESC) => driver.cuSurfObjectCreate(resource),
+  createSurface: (driver: Driver, resource: CUDA_RESOURCE_DESC) =>
+    driver.cuSurfObjectCreate(resource),
   destroySurface: (driver: Driver, surface: number) => driver.cuSurfObjectDestroy(surface),
 
-  instantiate: (driver: Driver, graph: number, flags: number) => ({ exec: driver.cuGraphInstantiate(graph, flags), short: isShort(driver, graph) }),
-  updateGraph: (driver: Driver, exec: number, graph: number) => driver.cuGraphExecUpdate(exec, graph),
+  instantiate: (driver: Driver, graph: number, flags: number) => ({
+    exec: driver.cuGraphInstantiate(graph, flags),
+    short: isShort(driver, graph),
+  }),
+  updateGraph: (driver: Driver, exec: number, graph: number) =>
+    driver.cuGraphExecUpdate(exec, graph),
   destroyGraph: (driver: Driver, graph: number, exec: number) => {
     if (exec !== 0) driver.cuGraphExecDestroy(exec);
     if (graph !== 0) driver.cuGraphDestroy(graph);
@@ -195,63 +255,96 @@ export const PROCEDURES = {
       try {
         driver.cuMemFreeAsync(address, stream);
       } catch (error) {
-        if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_INVALID_VALUE) throw error;
+        if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_INVALID_VALUE)
+          throw error;
       }
     }
   },
   uploadGraph: (driver: Driver, exec: number, stream: number) => driver.cuGraphUpload(exec, stream),
   graphNodeTypes: (driver: Driver, graph: number) =>
     driver.cuGraphGetNodes(graph).map((node) => driver.cuGraphNodeGetType(node)),
-  graphDot: (driver: Driver, graph: number, path: string, flags: number) => driver.cuGraphDebugDotPrint(graph, path, flags),
+  graphDot: (driver: Driver, graph: number, path: string, flags: number) =>
+    driver.cuGraphDebugDotPrint(graph, path, flags),
 
-  canAccessPeer: (driver: Driver, device: number, peer: number) => driver.cuDeviceCanAccessPeer(device, peer),
+  canAccessPeer: (driver: Driver, device: number, peer: number) =>
+    driver.cuDeviceCanAccessPeer(device, peer),
   enablePeerAccess: (driver: Driver, peer: number) => {
     try {
       driver.cuCtxEnablePeerAccess(peer, 0);
     } catch (error) {
-      if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) throw error;
+      if (
+        !(error instanceof DriverError) ||
+        error.result !== CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+      )
+        throw error;
     }
   },
   disablePeerAccess: (driver: Driver, peer: number) => {
     try {
       driver.cuCtxDisablePeerAccess(peer);
     } catch (error) {
-      if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED) throw error;
+      if (
+        !(error instanceof DriverError) ||
+        error.result !== CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
+      )
+        throw error;
     }
   },
   /** For memory that was allocated from pools: enabling peer access does not reach it. */
-  setPoolAccess: (driver: Driver, pools: readonly number[], device: number, access: 'none' | 'readwrite') => {
+  setPoolAccess: (
+    driver: Driver,
+    pools: readonly number[],
+    device: number,
+    access: 'none' | 'readwrite',
+  ) => {
     for (const pool of pools) driver.cuMemPoolSetAccess(pool, device, access);
   },
 
   /** Loads a library, which may take a second, and says where its functions are. */
-  findFunctions: (_driver: Driver, koffiPath: string | undefined, row: LibraryRow, file: string | undefined, names: readonly string[]) => findFunctions(koffiPath, row, file, names),
+  findFunctions: (
+    _driver: Driver,
+    koffiPath: string | undefined,
+    row: LibraryRow,
+    file: string | undefined,
+    names: readonly string[],
+  ) => findFunctions(koffiPath, row, file, names),
   /**
-   * A call of a library that is not part of a stream's order and may wait: plans, workspaces, versions. Gives the words of
-   * its arguments as they are afterwards, with what it wrote to the host.
+   * A call of a library that is not part of a stream's order and may wait: plans, workspaces,
+   * versions. Gives the words of its arguments as they are afterwards, with what it wrote to the
+   * host.
    */
-  callLibrary: (_driver: Driver, koffiPath: string | undefined, statuses: LibraryStatuses, func: LibraryFunction, words: Int32Array) =>
-    new LibraryCaller(koffiPath).ask(statuses, func, words),
+  callLibrary: (
+    _driver: Driver,
+    koffiPath: string | undefined,
+    statuses: LibraryStatuses,
+    func: LibraryFunction,
+    words: Int32Array,
+  ) => new LibraryCaller(koffiPath).ask(statuses, func, words),
 
   /** Where the memory of a CPU device begins in the process: its own addresses count from there. */
   memoryBase: (driver: Driver, koffiPath: string | undefined, context: number) => {
     const { memory } = driver.shareContext(context);
-    return Number(loadKoffi(koffiPath).address(new Uint8Array((memory as WebAssembly.Memory).buffer)));
+    return Number(
+      loadKoffi(koffiPath).address(new Uint8Array((memory as WebAssembly.Memory).buffer)),
+    );
   },
 
   elapsed: (driver: Driver, start: number, end: number) => driver.cuEventElapsedTime(start, end),
   /** Milliseconds from one event to each of others; NaN for what was not recorded. */
-  elapsedEach: (driver: Driver, start: number, ends: Float64Array) => ends.map((end) => {
-    try {
-      return driver.cuEventElapsedTime(start, end);
-    } catch {
-      return NaN;
-    }
-  }),
+  elapsedEach: (driver: Driver, start: number, ends: Float64Array) =>
+    ends.map((end) => {
+      try {
+        return driver.cuEventElapsedTime(start, end);
+      } catch {
+        return NaN;
+      }
+    }),
 } as const;
 
 const SHORT_KINDS: readonly number[] = [
-  CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET,
+  CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL,
+  CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY,
+  CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET,
   CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY,
 ];
 
@@ -259,16 +352,28 @@ const SHORT_KINDS: readonly number[] = [
 function isShort(driver: Driver, graph: number): boolean {
   if (driver.provider !== 'libcuda') return false;
   const nodes = driver.cuGraphGetNodes(graph);
-  return nodes.length <= SHORT_GRAPH_NODES && nodes.every((node) => SHORT_KINDS.includes(driver.cuGraphNodeGetType(node)));
+  return (
+    nodes.length <= SHORT_GRAPH_NODES &&
+    nodes.every((node) => SHORT_KINDS.includes(driver.cuGraphNodeGetType(node)))
+  );
 }
 
-/** Allocates; where there is not enough, once more after the device's own pool has given back what it keeps. */
-function afterTrimming(driver: Driver, device: number, bytes: number, allocate: () => number): number {
+/**
+ * Allocates; where there is not enough, once more after the device's own pool has given back what
+ * it keeps.
+ */
+function afterTrimming(
+  driver: Driver,
+  device: number,
+  bytes: number,
+  allocate: () => number,
+): number {
   try {
     return allocate();
   } catch (thrown) {
     const error = asOutOfMemory(thrown, bytes);
-    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY) throw error;
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+      throw error;
     try {
       driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(device), 0);
     } catch {
@@ -290,6 +395,9 @@ export type ProcedureArguments<N extends ProcedureName> = Rest<Procedures[N]>;
 export type ProcedureResult<N extends ProcedureName> = ReturnType<Procedures[N]>;
 
 export function runProcedure(driver: Driver, name: string, args: readonly unknown[]): unknown {
-  const procedure = PROCEDURES[name as ProcedureName] as (driver: Driver, ...args: unknown[]) => unknown;
+  const procedure = PROCEDURES[name as ProcedureName] as (
+    driver: Driver,
+    ...args: unknown[]
+  ) => unknown;
   return procedure(driver, ...args);
 }

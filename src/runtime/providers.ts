@@ -1,5 +1,6 @@
 /**
- * What a thread needs to open a provider, found out on the JS thread: a worker made from text cannot resolve packages.
+ * What a thread needs to open a provider, found out on the JS thread: a worker made from text
+ * cannot resolve packages.
  */
 import { findLibrary } from '../native/find.js';
 import { koffiPath } from '../native/koffi.js';
@@ -9,20 +10,29 @@ import { errorFromFailure } from './error-of-failure.js';
 import type { EnumeratedDevice, ProviderConfig } from './messages.js';
 import { ThreadWorker } from './workers.js';
 
-/** Shared by every thread that launches or unloads: function handles can come back with another meaning. */
+/**
+ * Shared by every thread that launches or unloads: function handles can come back with another
+ * meaning.
+ */
 const unloads = new SharedArrayBuffer(4);
 
 export function cudaConfig(ordinal: number): ProviderConfig {
   return { provider: 'libcuda', ordinal, koffiPath: koffiPath(), unloads };
 }
 
-/** Undefined where the NVIDIA driver's library seems to be there; else every path that was tried. Loads nothing. */
+/**
+ * Undefined where the NVIDIA driver's library seems to be there; else every path that was tried.
+ * Loads nothing.
+ */
 export function missingDriver(): readonly { path: string; reason: string }[] | undefined {
   const found = findLibrary(LIBCUDA);
   return 'path' in found ? undefined : found.tried;
 }
 
-/** The GPUs that the driver shows; none where there is no driver. On a short-lived thread: cuInit takes its time. */
+/**
+ * The GPUs that the driver shows; none where there is no driver. On a short-lived thread: cuInit
+ * takes its time.
+ */
 export function enumerateCuda(): Promise<EnumeratedDevice[]> {
   if (missingDriver() !== undefined) return Promise.resolve([]);
   return new Promise((resolve, reject) => {
@@ -32,13 +42,17 @@ export function enumerateCuda(): Promise<EnumeratedDevice[]> {
         if (message.kind === 'enumerated') resolve(message.devices);
         else if (message.kind === 'open-failed') {
           const error = errorFromFailure(message.error, 'Device.list');
-          if (error.code === 'ERR_CUDA_NO_DEVICE' || error.code === 'ERR_CUDA_NO_DRIVER') resolve([]);
+          if (error.code === 'ERR_CUDA_NO_DEVICE' || error.code === 'ERR_CUDA_NO_DRIVER')
+            resolve([]);
           else reject(error);
         } else return;
         worker.unref();
         void worker.end();
       },
-      (reason) => reject(new CudaError('ERR_CUDA_INTERNAL', `Device.list: ${reason.message}`, { cause: reason })),
+      (reason) =>
+        reject(
+          new CudaError('ERR_CUDA_INTERNAL', `Device.list: ${reason.message}`, { cause: reason }),
+        ),
     );
     worker.ref();
   });

@@ -1,6 +1,6 @@
 /**
- * The ranges that profilers show of the JS thread: on while somebody wants them. One set for all devices, as the thread
- * is one.
+ * The ranges that profilers show of the JS thread: on while somebody wants them. One set for all
+ * devices, as the thread is one.
  */
 import { openNvtx } from '../driver/libcuda/nvtx.js';
 import type { Nvtx } from '../driver/libcuda/nvtx.js';

@@ -1,12 +1,20 @@
-/** A queue of records gives them back in order and whole, whatever their lengths, through both ways in. */
+/**
+ * A queue of records gives them back in order and whole, whatever their lengths, through both ways
+ * in.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import { RecordQueue } from './record-queue.js';
 
-/** A record of `words` words that can be told from others: its header, and then numbers that begin with `id`. */
+/**
+ * A record of `words` words that can be told from others: its header, and then numbers that begin
+ * with `id`.
+ */
 function record(id: number, words: number): Int32Array {
-  return Int32Array.from({ length: words }, (_, i) => (i === 0 ? (words << 16) | (id & 0xff) : id * 100_003 + i));
+  return Int32Array.from({ length: words }, (_, i) =>
+    i === 0 ? (words << 16) | (id & 0xff) : id * 100_003 + i,
+  );
 }
 
 function add(queue: RecordQueue, words: Int32Array, inPlace: boolean): void {
@@ -26,7 +34,10 @@ function take(queue: RecordQueue): number[] {
   return taken;
 }
 
-const length = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constantFrom(8191, 8192, 16383, 16384, 16385, 32767));
+const length = fc.oneof(
+  fc.integer({ min: 1, max: 40 }),
+  fc.constantFrom(8191, 8192, 16383, 16384, 16385, 32767),
+);
 
 describe('a queue of records', () => {
   test('gives back what was added, in order', () => {
@@ -35,27 +46,32 @@ describe('a queue of records', () => {
       fc.record({ kind: fc.constant('begin' as const), words: length }),
       fc.record({ kind: fc.constant('take' as const), count: fc.integer({ min: 1, max: 5 }) }),
     );
-    fc.assert(fc.property(fc.array(fc.tuple(fc.nat(1), step), { maxLength: 60 }), (steps) => {
-      const queues = [0, 1].map(() => ({ queue: new RecordQueue(), expected: [] as number[][] }));
-      let id = 0;
-      for (const [which, step] of steps) {
-        const { queue, expected } = queues[which]!;
-        if (step.kind === 'add') {
-          const words = record(++id, step.words);
-          add(queue, words, step.inPlace);
-          expected.push([...words]);
-          // A record that is begun and never ended.
-        } else if (step.kind === 'begin') {
-          const { words, used } = queue.reserve(step.words);
-          words.fill(-1, used, used + step.words);
-        } else for (let i = 0; i < step.count && expected.length > 0; i++) expect(take(queue)).toEqual(expected.shift());
-        expect(queue.length).toBe(expected.length);
-      }
-      for (const { queue, expected } of queues) {
-        while (queue.length > 0) expect(take(queue)).toEqual(expected.shift());
-        expect(expected).toEqual([]);
-      }
-    }), { numRuns: 200 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.nat(1), step), { maxLength: 60 }), (steps) => {
+        const queues = [0, 1].map(() => ({ queue: new RecordQueue(), expected: [] as number[][] }));
+        let id = 0;
+        for (const [which, step] of steps) {
+          const { queue, expected } = queues[which]!;
+          if (step.kind === 'add') {
+            const words = record(++id, step.words);
+            add(queue, words, step.inPlace);
+            expected.push([...words]);
+            // A record that is begun and never ended.
+          } else if (step.kind === 'begin') {
+            const { words, used } = queue.reserve(step.words);
+            words.fill(-1, used, used + step.words);
+          } else
+            for (let i = 0; i < step.count && expected.length > 0; i++)
+              expect(take(queue)).toEqual(expected.shift());
+          expect(queue.length).toBe(expected.length);
+        }
+        for (const { queue, expected } of queues) {
+          while (queue.length > 0) expect(take(queue)).toEqual(expected.shift());
+          expect(expected).toEqual([]);
+        }
+      }),
+      { numRuns: 200 },
+    );
   });
 
   test('a burst makes no new blocks where one before it has been taken out', () => {

@@ -1,7 +1,7 @@
 /**
- * Records that wait outside of the ring, in order: those that found it full, and those of a parked stream. They lie one
- * behind the other in large blocks; an array for each would keep the garbage collector busy for milliseconds, and so would
- * new blocks for each burst.
+ * Records that wait outside of the ring, in order: those that found it full, and those of a parked
+ * stream. They lie one behind the other in large blocks; an array for each would keep the garbage
+ * collector busy for milliseconds, and so would new blocks for each burst.
  */
 const BLOCK_WORDS = 1 << 14;
 /** Empty blocks that are kept for all queues of this thread: two megabytes. */
@@ -42,7 +42,9 @@ export class RecordQueue {
     return this.count;
   }
 
-  /** Room for a record of `words` words, from `used` on, until something else is asked of the queue. */
+  /**
+   * Room for a record of `words` words, from `used` on, until something else is asked of the queue.
+   */
   reserve(words: number): Readonly<Block> {
     const { last } = this;
     if (last !== undefined && last.used + words <= last.words.length) return last;
@@ -54,7 +56,9 @@ export class RecordQueue {
     return block;
   }
 
-  /** Appends the record that has been written where {@link reserve} said, but for its first word. */
+  /**
+   * Appends the record that has been written where {@link reserve} said, but for its first word.
+   */
   append(words: number, header: number): void {
     const block = this.last!;
     block.words[block.used] = header;
@@ -62,7 +66,10 @@ export class RecordQueue {
     this.count++;
   }
 
-  /** Appends a copy of the record of `words` words that begins at `at`. Its first word is given apart. */
+  /**
+   * Appends a copy of the record of `words` words that begins at `at`. Its first word is given
+   * apart.
+   */
   push(memory: Int32Array, at: number, words: number, header: number): void {
     const { words: target, used: start } = this.reserve(words);
     for (let i = 1; i < words; i++) target[start + i] = memory[at + i]!;

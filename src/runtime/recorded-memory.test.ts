@@ -1,4 +1,7 @@
-/** What is recorded of memory that is not there: the decoder waits for what is on its way, and for nothing else. */
+/**
+ * What is recorded of memory that is not there: the decoder waits for what is on its way, and for
+ * nothing else.
+ */
 import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
@@ -7,7 +10,15 @@ import { CUresult } from '../ground/result.js';
 import { ACCESS_SHIFT, ACCESS_WRITE, OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { Failure } from './failure.js';
-import { HANDLE, PINNED_BYTES, SLOT_HOLD, SLOT_WORDS, WORD, createShared, viewShared } from './layout.js';
+import {
+  HANDLE,
+  PINNED_BYTES,
+  SLOT_HOLD,
+  SLOT_WORDS,
+  WORD,
+  createShared,
+  viewShared,
+} from './layout.js';
 import { noLibraries } from './library-calls.js';
 import { RingWriter } from './ring-writer.js';
 
@@ -19,7 +30,9 @@ const CAPTURE = -9;
 const OTHER = 4;
 
 function setUp() {
-  const shared = viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
+  const shared = viewShared(
+    createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }),
+  );
   const log: string[] = [];
   const failed: Failure[] = [];
   /** Address of a fill that the driver refuses. */
@@ -31,7 +44,8 @@ function setUp() {
       return 4096;
     },
     cuMemsetD32Async: (address: number) => {
-      if (address === refused) throw new DriverError('cuMemsetD32Async', CUresult.CUDA_ERROR_INVALID_VALUE);
+      if (address === refused)
+        throw new DriverError('cuMemsetD32Async', CUresult.CUDA_ERROR_INVALID_VALUE);
       log.push(`fill ${address}`);
     },
     cuStreamBeginCapture: () => log.push('begin'),
@@ -45,31 +59,77 @@ function setUp() {
   } as Partial<Record<keyof Driver, unknown>> as Driver;
   const decoder = new Decoder(driver, shared, 0, false, {
     failed: (failure) => failed.push(failure),
-    lost: () => undefined, call: () => undefined, output: () => undefined, libraryCaller: noLibraries, makeRoom: () => false, idle: () => undefined,
+    lost: () => undefined,
+    call: () => undefined,
+    output: () => undefined,
+    libraryCaller: noLibraries,
+    makeRoom: () => false,
+    idle: () => undefined,
   });
   shared.streams.set([100, 101]);
   shared.control[WORD.slotsUsed] = 3;
   for (const handle of [MEMORY, GRAPH]) shared.status[handle] = HANDLE.pending;
   for (const handle of [FORKED, JOINED]) shared.status[handle] = HANDLE.live;
-  const ring = new RingWriter(shared, () => undefined, () => undefined);
+  const ring = new RingWriter(
+    shared,
+    () => undefined,
+    () => undefined,
+  );
   const put = (op: number, root: number, stream: number, ...words: number[]): void => {
     const body = ring.begin(op, 0, 4 + words.length, root, stream, 0);
-    words.forEach((word, i) => { ring.memory[body + i] = word; });
+    words.forEach((word, i) => {
+      ring.memory[body + i] = word;
+    });
     ring.commit();
   };
   return {
-    shared, decoder, failed,
+    shared,
+    decoder,
+    failed,
     take: () => log.splice(0),
-    refuse: (address: number) => { refused = address; },
-    alloc: (root: number, stream: number): void => { put(OP.alloc, root, stream, MEMORY, 0, 16, 0); },
-    fill: (root: number, stream: number, handle = MEMORY, offset = 0): void => { put(OP.memset, root, stream, handle | (ACCESS_WRITE << ACCESS_SHIFT), offset, 0, 32, 0, 4, 0, 0, 0); },
-    begin: (stream: number): void => { put(OP.captureBegin, CAPTURE, stream); },
-    end: (stream: number): void => { put(OP.captureEnd, CAPTURE, stream, GRAPH, 1); },
-    join: (stream: number, joined: number): void => { put(OP.captureJoin, 0, stream, joined, 1); },
-    record: (stream: number, event: number): void => { put(OP.record, 0, stream, event); },
-    wait: (stream: number, event: number): void => { put(OP.wait, 0, stream, event, 0); },
-    fence: (stream: number): void => { put(OP.fence, 0, stream, stream, 1); },
-    hold: (stream: number): void => { put(OP.hold, 0, stream, 2, 1); },
+    refuse: (address: number) => {
+      refused = address;
+    },
+    alloc: (root: number, stream: number): void => {
+      put(OP.alloc, root, stream, MEMORY, 0, 16, 0);
+    },
+    fill: (root: number, stream: number, handle = MEMORY, offset = 0): void => {
+      put(
+        OP.memset,
+        root,
+        stream,
+        handle | (ACCESS_WRITE << ACCESS_SHIFT),
+        offset,
+        0,
+        32,
+        0,
+        4,
+        0,
+        0,
+        0,
+      );
+    },
+    begin: (stream: number): void => {
+      put(OP.captureBegin, CAPTURE, stream);
+    },
+    end: (stream: number): void => {
+      put(OP.captureEnd, CAPTURE, stream, GRAPH, 1);
+    },
+    join: (stream: number, joined: number): void => {
+      put(OP.captureJoin, 0, stream, joined, 1);
+    },
+    record: (stream: number, event: number): void => {
+      put(OP.record, 0, stream, event);
+    },
+    wait: (stream: number, event: number): void => {
+      put(OP.wait, 0, stream, event, 0);
+    },
+    fence: (stream: number): void => {
+      put(OP.fence, 0, stream, stream, 1);
+    },
+    hold: (stream: number): void => {
+      put(OP.hold, 0, stream, 2, 1);
+    },
     letGo: (): void => {
       shared.slots[2 * SLOT_WORDS + SLOT_HOLD] = 1;
       while (decoder.resumeParked()) continue;
@@ -87,7 +147,11 @@ test('an allocation that is held on another stream is waited for', () => {
   decoder.drain();
   expect([take(), decoder.parkedStreams]).toEqual([['begin'], 2]);
   letGo();
-  expect([take(), decoder.parkedStreams, failed]).toEqual([['allocate', 'fill 4096', 'end'], 0, []]);
+  expect([take(), decoder.parkedStreams, failed]).toEqual([
+    ['allocate', 'fill 4096', 'end'],
+    0,
+    [],
+  ]);
 });
 
 test('an allocation that is skipped, since its operation has failed, fails the capture', () => {
@@ -99,7 +163,11 @@ test('an allocation that is skipped, since its operation has failed, fails the c
   fill(CAPTURE, 1);
   end(1);
   decoder.drain();
-  expect([take(), decoder.parkedStreams, shared.status[MEMORY]]).toEqual([['begin', 'end'], 0, HANDLE.failed]);
+  expect([take(), decoder.parkedStreams, shared.status[MEMORY]]).toEqual([
+    ['begin', 'end'],
+    0,
+    HANDLE.failed,
+  ]);
   expect(failed.map(({ root }) => root)).toEqual([3, CAPTURE]);
 });
 
@@ -132,6 +200,16 @@ test('a stream that has joined a capture is kept from going on until that has en
   expect([take(), decoder.parkedStreams]).toEqual([[], 2]);
   letGo();
   expect([take(), decoder.parkedStreams]).toEqual([
-    ['begin', 'record on 100', 'wait on 101', 'fill 8', 'record on 101', 'wait on 100', 'end', 'fence of 101'], 0,
+    [
+      'begin',
+      'record on 100',
+      'wait on 101',
+      'fill 8',
+      'record on 101',
+      'wait on 100',
+      'end',
+      'fence of 101',
+    ],
+    0,
   ]);
 });

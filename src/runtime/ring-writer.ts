@@ -1,10 +1,10 @@
 /**
- * The JS thread's end of the ring: reserve a record, fill it in, commit it. Never blocks: what does not fit waits in a
- * queue on this side and follows, in order, as the decoder makes room.
+ * The JS thread's end of the ring: reserve a record, fill it in, commit it. Never blocks: what does
+ * not fit waits in a queue on this side and follows, in order, as the decoder makes room.
  *
- * There is no shared head: the decoder looks at the first word of the place where the next record will be, which is zero
- * until the record is complete. A head that one thread writes and the other polls costs a cache miss per command
- * (measured: 0.15 to 0.2 µs per launch instead of 0.08).
+ * There is no shared head: the decoder looks at the first word of the place where the next record
+ * will be, which is zero until the record is complete. A head that one thread writes and the other
+ * polls costs a cache miss per command (measured: 0.15 to 0.2 µs per launch instead of 0.08).
  */
 import { OP, RECORD_BODY, RECORD_EVENT, RECORD_ROOT, RECORD_STREAM } from './commands.js';
 import { RING_WORDS, STATE, WORD } from './layout.js';
@@ -37,14 +37,19 @@ export class RingWriter {
   private readonly overflow = new RecordQueue();
 
   /**
-   * `onSleeping` is called after a commit that finds the runtime thread asleep, `onOverflow` when a record has to wait
-   * on this side; whoever is called then sees to it that {@link flush} is called until nothing waits.
+   * `onSleeping` is called after a commit that finds the runtime thread asleep, `onOverflow` when a
+   * record has to wait on this side; whoever is called then sees to it that {@link flush} is called
+   * until nothing waits.
    */
   constructor(shared: SharedState, onSleeping: () => void, onOverflow: () => void) {
     this.ring = shared.ring;
     this.control = shared.control;
     this.memory = shared.ring;
-    this.ringFloats = new Float32Array(shared.ring.buffer, shared.ring.byteOffset, shared.ring.length);
+    this.ringFloats = new Float32Array(
+      shared.ring.buffer,
+      shared.ring.byteOffset,
+      shared.ring.length,
+    );
     this.floats = this.ringFloats;
     this.head = Atomics.load(this.control, WORD.tail);
     this.knownTail = this.head;
@@ -52,12 +57,26 @@ export class RingWriter {
     this.onOverflow = onOverflow;
   }
 
-  /** Begins a record of `words` words and writes its first four. Returns where its body begins in {@link memory}. */
-  begin(op: number, flags: number, words: number, root: number, stream: number, event: number): number {
+  /**
+   * Begins a record of `words` words and writes its first four. Returns where its body begins in
+   * {@link memory}.
+   */
+  begin(
+    op: number,
+    flags: number,
+    words: number,
+    root: number,
+    stream: number,
+    event: number,
+  ): number {
     const at = this.head & MASK;
     this.words = words;
     this.header = op | (flags << 8) | (words << 16);
-    if (this.memory !== this.ring || at + words > RING_WORDS || ((this.head - this.knownTail) >>> 0) + words >= RING_WORDS) {
+    if (
+      this.memory !== this.ring ||
+      at + words > RING_WORDS ||
+      ((this.head - this.knownTail) >>> 0) + words >= RING_WORDS
+    ) {
       return this.beginElsewhere(words, root, stream, event);
     }
     this.at = at;
@@ -103,7 +122,10 @@ export class RingWriter {
     if (peek(this.control, WORD.state) === STATE.sleeping) this.onSleeping();
   }
 
-  /** Makes the record visible to the decoder, for a caller that goes on to decode it or to wake the thread. */
+  /**
+   * Makes the record visible to the decoder, for a caller that goes on to decode it or to wake the
+   * thread.
+   */
   show(): void {
     if (this.memory === this.ring) this.publish(this.at, this.header, this.words);
     else this.spill();
@@ -124,7 +146,10 @@ export class RingWriter {
     return this.at;
   }
 
-  /** Ends a record that stood alone and was carried out without being shown. For who holds the decoder. */
+  /**
+   * Ends a record that stood alone and was carried out without being shown. For who holds the
+   * decoder.
+   */
   skip(): void {
     this.ring[(this.at + this.words) & MASK] = 0;
     this.head = (this.head + this.words) | 0;
@@ -137,8 +162,8 @@ export class RingWriter {
   }
 
   /**
-   * Moves what waits on this side into the ring as far as there is room, and no more at a time than takes a fraction of
-   * a millisecond. Returns whether all of it is there.
+   * Moves what waits on this side into the ring as far as there is room, and no more at a time than
+   * takes a fraction of a millisecond. Returns whether all of it is there.
    */
   flush(): boolean {
     const { overflow, ring } = this;
@@ -188,8 +213,8 @@ export class RingWriter {
   }
 
   /**
-   * The place of the next header is cleared before this one shows. An atomic store would wait until the other core has
-   * given up the cache line (15 to 30 ns of 110 for a launch, measured).
+   * The place of the next header is cleared before this one shows. An atomic store would wait until
+   * the other core has given up the cache line (15 to 30 ns of 110 for a launch, measured).
    */
   private publish(at: number, header: number, words: number): void {
     this.ring[(at + words) & MASK] = 0;

@@ -1,9 +1,9 @@
 /**
- * One device as the JS thread sees it: commands go in, completions and failures come out. There is one runtime per JS
- * thread and device, shared by every Device that is opened on it.
+ * One device as the JS thread sees it: commands go in, completions and failures come out. There is
+ * one runtime per JS thread and device, shared by every Device that is opened on it.
  *
- * Ordering: commands of one stream run in the order in which they are enqueued; commands of different streams in any
- * order that events allow. Nothing here blocks.
+ * Ordering: commands of one stream run in the order in which they are enqueued; commands of
+ * different streams in any order that events allow. Nothing here blocks.
  */
 import { availableParallelism } from 'node:os';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
@@ -16,7 +16,13 @@ import { Completion, CompletionSlot } from './completion.js';
 import { FLAG_HOT, FLAG_SHORT, OP } from './commands.js';
 import { Decoder } from './decoder.js';
 import type { DecoderHost, RoomStep } from './decoder.js';
-import { CudaArgumentError, CudaCheckError, CudaDeviceLostError, CudaError, CudaOutOfMemoryError } from '../ground/errors.js';
+import {
+  CudaArgumentError,
+  CudaCheckError,
+  CudaDeviceLostError,
+  CudaError,
+  CudaOutOfMemoryError,
+} from '../ground/errors.js';
 import { errorFromFailure } from './error-of-failure.js';
 import { describeFailure } from './failure.js';
 import type { Failure } from './failure.js';
@@ -25,8 +31,26 @@ import { HandleAllocator } from './handles.js';
 import { allocateHost } from './host-allocation.js';
 import { describeInFlight, inFlight } from './in-flight.js';
 import {
-  CLOSED, FOREIGN, HANDLE, ISSUED_STRIDE, ISSUED_UNMADE, MAX_HANDLES, MAX_SLOTS, PINNED_BYTES, PINNED_SLACK_BYTES,
-  SHARED_BYTES, SLOTS_BYTES, SLOT_CROSSED, SLOT_REACHED, SLOT_ROOM, SLOT_WORDS, STATE, WORD, createShared, isFault, viewShared,
+  CLOSED,
+  FOREIGN,
+  HANDLE,
+  ISSUED_STRIDE,
+  ISSUED_UNMADE,
+  MAX_HANDLES,
+  MAX_SLOTS,
+  PINNED_BYTES,
+  PINNED_SLACK_BYTES,
+  SHARED_BYTES,
+  SLOTS_BYTES,
+  SLOT_CROSSED,
+  SLOT_REACHED,
+  SLOT_ROOM,
+  SLOT_WORDS,
+  STATE,
+  WORD,
+  createShared,
+  isFault,
+  viewShared,
 } from './layout.js';
 import type { SharedState } from './layout.js';
 import type { FromThread, OpenReply, ProviderConfig, ToThread } from './messages.js';
@@ -51,13 +75,19 @@ export interface RuntimeEvents {
   print(text: string): void;
   /** The checking device found something. */
   check(report: CheckReport): void;
-  /** What the allocation that operation `root` made is called, and where it was made; on a device that is checked. */
+  /**
+   * What the allocation that operation `root` made is called, and where it was made; on a device
+   * that is checked.
+   */
   origin(memory: CheckMemory): { label: string; stack: string } | undefined;
   /** The device met a fault. */
   lost(error: CudaError): void;
   /** Labels of what is allocated, by handle; asked for when the device is lost. */
   labels(): ReadonlyMap<number, string>;
-  /** An allocation of a stream (its slot) found too little memory; it is tried again when the promise settles. */
+  /**
+   * An allocation of a stream (its slot) found too little memory; it is tried again when the
+   * promise settles.
+   */
   short(step: RoomStep, stream: number): Promise<void>;
   /** The device has been idle for some time. */
   idle(): Promise<void>;
@@ -83,22 +113,39 @@ interface Failed {
   expected: boolean;
 }
 
-/** A failed operation is remembered for whoever awaits it later, but not for ever: these take 12 MB. Those that somebody waits for stay. */
+/**
+ * A failed operation is remembered for whoever awaits it later, but not for ever: these take 12 MB.
+ * Those that somebody waits for stay.
+ */
 const REMEMBERED_FAILURES = 16384;
-/** An error takes 2 to 4 KB, most of it its stack; what it is made of takes 0.8. Only those of the latest failures are kept. */
+/**
+ * An error takes 2 to 4 KB, most of it its stack; what it is made of takes 0.8. Only those of the
+ * latest failures are kept.
+ */
 const KEPT_ERRORS = 1024;
 /** A graph whose launch takes the driver no longer than a kernel's, as its record says. */
 const SHORT_GRAPH = OP.graphLaunch | (FLAG_SHORT << 8);
-/** What a turn of the event loop queues beyond this is a burst: the sleeping thread is woken for it. */
+/**
+ * What a turn of the event loop queues beyond this is a burst: the sleeping thread is woken for it.
+ */
 const INLINE_WORDS = 64;
-/** Commands of one turn that this thread carries out as they come, while the other sleeps: with more it is a burst. */
+/**
+ * Commands of one turn that this thread carries out as they come, while the other sleeps: with more
+ * it is a burst.
+ */
 const VISITS = 4;
 /** The context that is current on this thread, as far as is known here; 0 where it is not. */
 let currentContext = 0;
-/** After a pause of this length a driver call takes several times as long on this thread as on one that has not slept. */
+/**
+ * After a pause of this length a driver call takes several times as long on this thread as on one
+ * that has not slept.
+ */
 const COLD_MS = 0.6;
 
-/** Slots and staging of GPUs that were closed, in memory that the driver allocated: by the device's number. */
+/**
+ * Slots and staging of GPUs that were closed, in memory that the driver allocated: by the device's
+ * number.
+ */
 const spareHostMemory = new Map<number, number[]>();
 /** A worker that does not end within this time is inside a call of the driver. */
 const TERMINATE_MS = 1000;
@@ -110,12 +157,19 @@ export class Runtime {
   readonly ring: RingWriter;
   readonly handles: HandleAllocator;
   readonly completion: Completion;
-  /** What stands on {@link Completion.loud}: its rejection may go unhandled, the others are quiet. */
+  /**
+   * What stands on {@link Completion.loud}: its rejection may go unhandled, the others are quiet.
+   */
   loud: object | undefined = undefined;
   events: RuntimeEvents;
-  /** Host ranges that are page-locked and not yet released, beside the runtime's own: the device may write there. */
+  /**
+   * Host ranges that are page-locked and not yet released, beside the runtime's own: the device may
+   * write there.
+   */
   readonly pinned = new Map<number, SharedArrayBuffer>();
-  /** What streams and kernels are called, for the error of a lost device: by slot, and by handle. */
+  /**
+   * What streams and kernels are called, for the error of a lost device: by slot, and by handle.
+   */
   readonly streamTitles = new Map<number, string>();
   readonly kernelNames = new Map<number, string>();
   private readonly thread: ThreadWorker | undefined;
@@ -134,13 +188,21 @@ export class Runtime {
   private errorsMade = 0;
   /** Operations whose end somebody waits for. */
   private readonly expected = new NumberSet();
-  private readonly replies = new Map<number, { resolve: (value: unknown) => void; reject: (reason: unknown) => void; name: string; worker: ThreadWorker }>();
+  private readonly replies = new Map<
+    number,
+    {
+      resolve: (value: unknown) => void;
+      reject: (reason: unknown) => void;
+      name: string;
+      worker: ThreadWorker;
+    }
+  >();
   private replyId = 0;
   private libraryFunctions = 0;
   private root = 0;
   /**
-   * The operation that whatever is queued belongs to, if that is one of several parts: the first failure of one of them ends it,
-   * and what is left of it is not carried out.
+   * The operation that whatever is queued belongs to, if that is one of several parts: the first
+   * failure of one of them ends it, and what is left of it is not carried out.
    */
   held: HeldOperation | undefined = undefined;
   private lostError: CudaError | undefined = undefined;
@@ -169,8 +231,12 @@ export class Runtime {
   private context: SharedContext | undefined = undefined;
 
   private constructor(
-    config: ProviderConfig, info: OpenReply, shared: SharedState, events: RuntimeEvents,
-    thread: ThreadWorker | undefined, local: Local | undefined,
+    config: ProviderConfig,
+    info: OpenReply,
+    shared: SharedState,
+    events: RuntimeEvents,
+    thread: ThreadWorker | undefined,
+    local: Local | undefined,
   ) {
     this.config = config;
     this.info = info;
@@ -178,10 +244,17 @@ export class Runtime {
     this.events = events;
     this.thread = thread;
     this.local = local;
-    this.ring = new RingWriter(shared, () => this.onSleeping(), () => this.completion.kick());
+    this.ring = new RingWriter(
+      shared,
+      () => this.onSleeping(),
+      () => this.completion.kick(),
+    );
     this.handles = new HandleAllocator(shared);
     this.completion = new Completion(shared, {
-      crowded: config.provider === 'cpu' && local === undefined && (config.workers ?? Infinity) >= availableParallelism(),
+      crowded:
+        config.provider === 'cpu' &&
+        local === undefined &&
+        (config.workers ?? Infinity) >= availableParallelism(),
       turn: local === undefined ? undefined : () => this.localTurn(),
       messages: () => this.thread?.drain(),
       flush: () => {
@@ -195,20 +268,33 @@ export class Runtime {
     });
   }
 
-  static async open(provider: ProviderConfig, events: RuntimeEvents, inline: boolean): Promise<Runtime> {
+  static async open(
+    provider: ProviderConfig,
+    events: RuntimeEvents,
+    inline: boolean,
+  ): Promise<Runtime> {
     // Read once: threads that start later do without the same things.
     const hostMemory = spareHostMemory.get(provider.ordinal)?.pop();
     const config: ProviderConfig = {
-      ...provider, without: (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(','), ...(hostMemory === undefined ? {} : { hostMemory }),
+      ...provider,
+      without: (process.env['ASYNC_CUDA_WITHOUT'] ?? '').split(','),
+      ...(hostMemory === undefined ? {} : { hostMemory }),
     };
     const buffers = allocateHost('Device.open', SHARED_BYTES, '', () =>
-      createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES), byteOffset: 0 }));
+      createShared({
+        buffer: new SharedArrayBuffer(PINNED_BYTES + PINNED_SLACK_BYTES),
+        byteOffset: 0,
+      }),
+    );
     if (inline) {
       let runtime: Runtime | undefined;
       try {
-        const { LibraryCaller, ThreadLoop, openDevice, openDriver, runProcedure } = await import('./thread/inline.js');
+        const { LibraryCaller, ThreadLoop, openDevice, openDriver, runProcedure } =
+          await import('./thread/inline.js');
         const bare = openDriver(config, {
-          print: (text) => runtime?.events.print(text), report: (report) => runtime?.onReport(report), askForLargePages: largePages(config.koffiPath),
+          print: (text) => runtime?.events.print(text),
+          report: (report) => runtime?.onReport(report),
+          askForLargePages: largePages(config.koffiPath),
           optimises: expectOptimiser,
         });
         const { driver, reply: info, buffers: own } = openDevice(bare, config, buffers);
@@ -227,10 +313,20 @@ export class Runtime {
           },
           idle: () => undefined,
         };
-        const decoder = new Decoder(driver, shared, info.slotsAddress, config.provider === 'libcuda', host);
+        const decoder = new Decoder(
+          driver,
+          shared,
+          info.slotsAddress,
+          config.provider === 'libcuda',
+          host,
+        );
         // Opening made its own context current.
         currentContext = 0;
-        runtime = new Runtime(config, info, shared, events, undefined, { decoder, loop: new ThreadLoop(decoder), runProcedure });
+        runtime = new Runtime(config, info, shared, events, undefined, {
+          decoder,
+          loop: new ThreadLoop(decoder),
+          runProcedure,
+        });
         return runtime;
       } catch (error) {
         throw errorFromFailure(describeFailure(error, 'open'), undefined);
@@ -247,11 +343,16 @@ export class Runtime {
       { role: 'runtime', config, buffers },
       (message) => {
         if (message.kind === 'opened') opened?.(message.reply);
-        else if (message.kind === 'open-failed') failed?.(errorFromFailure(message.error, undefined));
+        else if (message.kind === 'open-failed')
+          failed?.(errorFromFailure(message.error, undefined));
         else runtime?.onMessage(message);
       },
       (reason) => {
-        const error = new CudaError('ERR_CUDA_INTERNAL', `the runtime thread ended: ${reason.message}`, { cause: reason });
+        const error = new CudaError(
+          'ERR_CUDA_INTERNAL',
+          `the runtime thread ended: ${reason.message}`,
+          { cause: reason },
+        );
         failed?.(error);
         runtime?.die(error);
       },
@@ -259,9 +360,15 @@ export class Runtime {
     thread.ref();
     try {
       // Read while the thread starts.
-      const [reply, gpu] = await Promise.all([info, config.provider === 'libcuda' ? import('./thread/open-gpu-driver.js') : undefined]);
+      const [reply, gpu] = await Promise.all([
+        info,
+        config.provider === 'libcuda' ? import('./thread/open-gpu-driver.js') : undefined,
+      ]);
       const driver = gpu?.openGpuDriver(config);
-      const pinned = reply.registered ? buffers.pinned : reply.hostMemory ?? driver!.hostView(reply.stagingAddress - SLOTS_BYTES, PINNED_BYTES).buffer;
+      const pinned = reply.registered
+        ? buffers.pinned
+        : (reply.hostMemory ??
+          driver!.hostView(reply.stagingAddress - SLOTS_BYTES, PINNED_BYTES).buffer);
       const shared = viewShared({ ...buffers, pinned, pinnedOffset: reply.pinnedOffset });
       runtime = new Runtime(config, reply, shared, events, thread, undefined);
       if (driver !== undefined) runtime.openInline(driver);
@@ -284,29 +391,42 @@ export class Runtime {
     return this.lostError;
   }
 
-  /** The driver on this thread, where there is one: for views of memory that the driver allocated. */
+  /**
+   * The driver on this thread, where there is one: for views of memory that the driver allocated.
+   */
   get driver(): Decoder['driver'] | undefined {
     return this.local?.decoder.driver ?? this.ownDriver;
   }
 
-  /** A number for a new operation; every command carries the number of the operation that it belongs to. */
+  /**
+   * A number for a new operation; every command carries the number of the operation that it belongs
+   * to.
+   */
   nextRoot(): number {
     return this.held === undefined ? this.ownRoot() : this.held.root;
   }
 
-  /** A number for what others use too, which is made although the operation at hand has failed: a stream, an event. */
+  /**
+   * A number for what others use too, which is made although the operation at hand has failed: a
+   * stream, an event.
+   */
   ownRoot(): number {
     this.root = (this.root + 1) & 0x7fffffff;
     return this.root;
   }
 
-  /** A number for a new operation that is no part of the one that is held, which ends being held. */
+  /**
+   * A number for a new operation that is no part of the one that is held, which ends being held.
+   */
   newRoot(): number {
     this.held = undefined;
     return this.nextRoot();
   }
 
-  /** Says what an operation is called, for its error. Only for operations that are rarer than launches. */
+  /**
+   * Says what an operation is called, for its error. Only for operations that are rarer than
+   * launches.
+   */
   name(root: number, subject: { toString(): string }, method?: string): void {
     const { held } = this;
     if (held?.root !== root) {
@@ -325,7 +445,9 @@ export class Runtime {
     operation.label ??= label;
   }
 
-  /** Only what has a name is kept for its error: most operations are of launches, which have theirs. */
+  /**
+   * Only what has a name is kept for its error: most operations are of launches, which have theirs.
+   */
   private remember(operation: HeldOperation): void {
     if (operation.remembered) return;
     operation.remembered = true;
@@ -352,7 +474,8 @@ export class Runtime {
     if (index === undefined) {
       if (this.slotsUsed >= MAX_SLOTS) {
         throw new CudaOutOfMemoryError(
-          `more than ${MAX_SLOTS} streams and transfers are open on ${this.info.name}; close streams that are no longer needed`,
+          `more than ${MAX_SLOTS} streams and transfers are open on ${this.info.name}; close ` +
+            'streams that are no longer needed',
         );
       }
       index = this.slotsUsed++;
@@ -366,11 +489,21 @@ export class Runtime {
     this.retiring.push(slot);
   }
 
-  /** Writes a fence on `stream` and returns its value. A fence that is waited for at once is seen to by the wait. */
+  /**
+   * Writes a fence on `stream` and returns its value. A fence that is waited for at once is seen to
+   * by the wait.
+   */
   fence(slot: CompletionSlot, stream: number, flags = 0, waitedFor = false): number {
     slot.issued = (slot.issued + 1) | 0;
     if (waitedFor && this.fenceHere(slot, stream)) return slot.issued;
-    const body = this.ring.begin(OP.fence, waitedFor && this.completion.isOnlyOneHot ? flags | FLAG_HOT : flags, 6, 0, stream, 0);
+    const body = this.ring.begin(
+      OP.fence,
+      waitedFor && this.completion.isOnlyOneHot ? flags | FLAG_HOT : flags,
+      6,
+      0,
+      stream,
+      0,
+    );
     const { memory } = this.ring;
     memory[body] = slot.index;
     memory[body + 1] = slot.issued;
@@ -379,11 +512,19 @@ export class Runtime {
     return slot.issued;
   }
 
-  /** Ends the command at hand, of the slot's stream, and writes a fence behind it that will be waited for at once. Returns its value. */
+  /**
+   * Ends the command at hand, of the slot's stream, and writes a fence behind it that will be
+   * waited for at once. Returns its value.
+   */
   commitWithFence(slot: CompletionSlot): number {
     const { ring, inline } = this;
     const { kind } = ring;
-    if (inline === undefined || (kind !== OP.launchLine && kind !== SHORT_GRAPH) || !ring.isAlone || !this.mayTakeOver(0)) {
+    if (
+      inline === undefined ||
+      (kind !== OP.launchLine && kind !== SHORT_GRAPH) ||
+      !ring.isAlone ||
+      !this.mayTakeOver(0)
+    ) {
       return this.showWithFence(slot);
     }
     const op = kind & 0xff;
@@ -428,7 +569,10 @@ export class Runtime {
     return fenced ? slot.issued : this.fence(slot, slot.index, 0, true);
   }
 
-  /** Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread where that is faster. */
+  /**
+   * Resolves when the device has passed fence `seq`. Runs what waits in the ring on this thread
+   * where that is faster.
+   */
   wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     this.visits = 0;
     this.takeOver();
@@ -436,7 +580,8 @@ export class Runtime {
   }
 
   /**
-   * As {@link wait}, where the end is near: returns whether the fence has passed already. The caller waits otherwise.
+   * As {@link wait}, where the end is near: returns whether the fence has passed already. The
+   * caller waits otherwise.
    */
   passesSoon(slot: CompletionSlot, seq: number): boolean {
     this.visits = 0;
@@ -448,7 +593,10 @@ export class Runtime {
     return completion.spin(slot, seq) && may;
   }
 
-  /** The value of the slot's next hold. Counted here: the release of the one before may still be in the ring. */
+  /**
+   * The value of the slot's next hold. Counted here: the release of the one before may still be in
+   * the ring.
+   */
   nextHold(slot: CompletionSlot): number {
     const value = (this.holds[slot.index]! + 1) | 0;
     this.holds[slot.index] = value;
@@ -466,7 +614,10 @@ export class Runtime {
     if (this.local !== undefined) this.completion.kick();
   }
 
-  /** Resolves when the stream has come to the hold `value`: what was queued before it has been issued. */
+  /**
+   * Resolves when the stream has come to the hold `value`: what was queued before it has been
+   * issued.
+   */
   reached(slot: CompletionSlot, value: number): Promise<void> {
     const { slots } = this.shared;
     const at = slot.index * SLOT_WORDS + SLOT_REACHED;
@@ -483,11 +634,20 @@ export class Runtime {
     this.completion.catchUp();
     const failed = this.failedById.get(id);
     if (failed !== undefined) failed.claimed = true;
-    const failure = { result: 0 as const, resultName: '', call: operation, message: 'its stream could not be made', unmade: true as const };
+    const failure = {
+      result: 0 as const,
+      resultName: '',
+      call: operation,
+      message: 'its stream could not be made',
+      unmade: true as const,
+    };
     return errorFromFailure(failure, operation, this.errorById(id));
   }
 
-  /** The failure that left the memory of `handle` undefined, as that of an operation which uses it; undefined where it is as it should be. */
+  /**
+   * The failure that left the memory of `handle` undefined, as that of an operation which uses it;
+   * undefined where it is as it should be.
+   */
   whyUndefined(handle: number, operation: string): CudaError | undefined {
     const id = this.shared.failure[handle]!;
     if (id === 0) return undefined;
@@ -495,25 +655,57 @@ export class Runtime {
     this.catchUpWith(id);
     const failed = this.failedById.get(id);
     if (failed !== undefined) failed.claimed = true;
-    const failure = { result: 0 as const, resultName: '', call: operation, message: 'its memory was left undefined by an earlier failure' };
-    return errorFromFailure(failure, operation, this.errorById(id) ?? new CudaError('ERR_CUDA_INTERNAL', 'an earlier operation failed'));
+    const failure = {
+      result: 0 as const,
+      resultName: '',
+      call: operation,
+      message: 'its memory was left undefined by an earlier failure',
+    };
+    return errorFromFailure(
+      failure,
+      operation,
+      this.errorById(id) ?? new CudaError('ERR_CUDA_INTERNAL', 'an earlier operation failed'),
+    );
   }
 
-  /** Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined. */
+  /**
+   * Takes note of a failure that the JS thread met itself, for whoever uses what it left undefined.
+   */
   rememberFailure(id: number, error: CudaError): void {
     this.errorsById.set(id, error);
     keepLatest(this.errorsById);
   }
 
-  /** Operation `root` has failed on this thread's word. Returns the failure's number, which what it left undefined carries. */
+  /**
+   * Operation `root` has failed on this thread's word. Returns the failure's number, which what it
+   * left undefined carries.
+   */
   fail(root: number, error: CudaError): number {
     const id = Atomics.add(this.shared.control, WORD.failures, 1) + 1;
-    const failure: Failure = { id, root, stream: -1, result: 0, resultName: '', call: '', message: error.message };
-    this.note({ failure, name: undefined, cause: undefined, error, claimed: false, expected: false });
+    const failure: Failure = {
+      id,
+      root,
+      stream: -1,
+      result: 0,
+      resultName: '',
+      call: '',
+      message: error.message,
+    };
+    this.note({
+      failure,
+      name: undefined,
+      cause: undefined,
+      error,
+      claimed: false,
+      expected: false,
+    });
     return id;
   }
 
-  /** Somebody waits for operation `root`: its failure is theirs, however long the work takes. {@link failureOf} ends that. */
+  /**
+   * Somebody waits for operation `root`: its failure is theirs, however long the work takes.
+   * {@link failureOf} ends that.
+   */
   expect(root: number): void {
     this.expected.add(root);
     const failed = this.failures.size === 0 ? undefined : this.failures.get(root);
@@ -542,7 +734,8 @@ export class Runtime {
   /** The error of operation `root`, if it failed; whoever asks is taken to have dealt with it. */
   failureOf(root: number, goingOn = false): CudaError | undefined {
     if (!goingOn && this.expected.size !== 0) this.expected.delete(root);
-    // A failure is posted before the fence behind it is written; the message may not have been read yet.
+    // A failure is posted before the fence behind it is written; the message may not have been read
+    // yet.
     this.completion.catchUp();
     if (this.failures.size === 0) return undefined;
     const failed = this.failures.get(root);
@@ -557,7 +750,8 @@ export class Runtime {
     failed.expected = false;
     const { cause, causePeer } = failed.failure;
     const where = causePeer === undefined ? this : this.peers[causePeer];
-    const first = cause === undefined || !(where instanceof Runtime) ? undefined : where.failedById.get(cause);
+    const first =
+      cause === undefined || !(where instanceof Runtime) ? undefined : where.failedById.get(cause);
     if (first !== undefined) first.claimed = true;
   }
 
@@ -576,7 +770,11 @@ export class Runtime {
     const peer = this.peers[causePeer];
     if (peer instanceof CudaError) return peer;
     peer?.catchUpWith(cause);
-    return peer?.errorById(cause) ?? peer?.lostError ?? new CudaDeviceLostError('the other device was lost or closed');
+    return (
+      peer?.errorById(cause) ??
+      peer?.lostError ??
+      new CudaDeviceLostError('the other device was lost or closed')
+    );
   }
 
   private knows(id: number): boolean {
@@ -588,7 +786,10 @@ export class Runtime {
     return failed === undefined ? this.errorsById.get(id) : this.errorOf(failed);
   }
 
-  /** The message of a failure that shows already may be unread: its thread's, or that of a device which used memory here. */
+  /**
+   * The message of a failure that shows already may be unread: its thread's, or that of a device
+   * which used memory here.
+   */
   private catchUpWith(id: number): void {
     if (this.knows(id)) return;
     this.thread?.drain();
@@ -602,24 +803,37 @@ export class Runtime {
   }
 
   /**
-   * Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled rejections. What had been queued by
-   * the time it arrived may follow from it and be awaited: that is decoded first, however long what stands before it takes.
+   * Whoever awaits it learns of it by then; two turns of the event loop, as for unhandled
+   * rejections. What had been queued by the time it arrived may follow from it and be awaited: that
+   * is decoded first, however long what stands before it takes.
    */
   private tellUnclaimed(failed: Failed): void {
     const { position } = this.ring;
-    this.completion.until(() => ((peek(this.shared.control, WORD.tail) - position) | 0) >= 0).then(() => setImmediate(() => setImmediate(() => {
-      this.completion.catchUp();
-      if (failed.claimed) return;
-      // Once: a wait that was given up at once asks for this a second time.
-      failed.claimed = true;
-      this.events.error(this.errorOf(failed));
-    })), ignore); // Where the device is lost meanwhile, that is what is told.
+    this.completion
+      .until(() => ((peek(this.shared.control, WORD.tail) - position) | 0) >= 0)
+      .then(
+        () =>
+          setImmediate(() =>
+            setImmediate(() => {
+              this.completion.catchUp();
+              if (failed.claimed) return;
+              // Once: a wait that was given up at once asks for this a second time.
+              failed.claimed = true;
+              this.events.error(this.errorOf(failed));
+            }),
+          ),
+        ignore,
+      ); // Where the device is lost meanwhile, that is what is told.
   }
 
   private errorOf(failed: Failed): CudaError {
     if (failed.error !== undefined) return failed.error;
     const { failure, name, cause } = failed;
-    const error = errorFromFailure(failure, name, cause === undefined || cause instanceof CudaError ? cause : this.errorOf(cause));
+    const error = errorFromFailure(
+      failure,
+      name,
+      cause === undefined || cause instanceof CudaError ? cause : this.errorOf(cause),
+    );
     const at = this.errorsMade++ % KEPT_ERRORS;
     const before = this.withErrors[at];
     if (before !== undefined) before.error = undefined;
@@ -630,7 +844,12 @@ export class Runtime {
 
   private onFailed(failure: Failure): void {
     const failed: Failed = {
-      failure, name: this.operations.get(failure.root), cause: this.causeOf(failure), error: undefined, claimed: false, expected: false,
+      failure,
+      name: this.operations.get(failure.root),
+      cause: this.causeOf(failure),
+      error: undefined,
+      claimed: false,
+      expected: false,
     };
     const error = this.errorOf(failed);
     for (const { peer, id } of failure.elsewhere ?? []) {
@@ -657,10 +876,14 @@ export class Runtime {
   private onLost(failure: Failure): void {
     if (this.lostError !== undefined) return;
     const reports = failure.reports?.map((report) => this.withOrigin(report));
-    const cause = errorFromFailure(reports === undefined ? failure : { ...failure, message: checkMessage(reports) }, undefined);
-    const again = this.config.provider === 'cpu'
-      ? 'Open the device again to go on.'
-      : 'On a GPU the process cannot use the device again, nor any other GPU: restart it.';
+    const cause = errorFromFailure(
+      reports === undefined ? failure : { ...failure, message: checkMessage(reports) },
+      undefined,
+    );
+    const again =
+      this.config.provider === 'cpu'
+        ? 'Open the device again to go on.'
+        : 'On a GPU the process cannot use the device again, nor any other GPU: restart it.';
     const labels = this.events.labels();
     const work = inFlight(this.shared, this.ring.position, {
       stream: (slot) => this.streamTitles.get(slot) ?? `stream ${slot}`,
@@ -668,10 +891,27 @@ export class Runtime {
       memory: (handle) => labels.get(handle),
       operation: this.operations.all(),
     });
-    const options = { cause, driverName: cause.driverName, driverCode: cause.driverCode, operation: failure.call };
-    this.lostError = reports === undefined
-      ? new CudaDeviceLostError(`${this.info.name} met a fault and is lost: ${cause.message.replace(/\.?$/, '.')}${describeInFlight(work)} ${again}`, options, work)
-      : new CudaCheckError(`${checkMessage(reports)}\n${this.info.name} is lost.${describeInFlight(work)} ${again}`, reports, options, work);
+    const options = {
+      cause,
+      driverName: cause.driverName,
+      driverCode: cause.driverCode,
+      operation: failure.call,
+    };
+    this.lostError =
+      reports === undefined
+        ? new CudaDeviceLostError(
+            `${this.info.name} met a fault and is lost: ` +
+              `${cause.message.replace(/\.?$/, '.')}${describeInFlight(work)} ${again}`,
+            options,
+            work,
+          )
+        : new CudaCheckError(
+            `${checkMessage(reports)}\n${this.info.name} is lost.${describeInFlight(work)} ` +
+              `${again}`,
+            reports,
+            options,
+            work,
+          );
     this.finish(this.lostError);
     this.events.lost(this.lostError);
   }
@@ -680,12 +920,18 @@ export class Runtime {
     this.events.check(this.withOrigin(report));
   }
 
-  /** Says of the memory what only this thread knows: what it is called and where it was allocated. */
+  /**
+   * Says of the memory what only this thread knows: what it is called and where it was allocated.
+   */
   private withOrigin(report: CheckReport): CheckReport {
     const { memory } = report;
     const origin = memory?.root === undefined ? undefined : this.events.origin(memory);
     if (memory === undefined || origin === undefined) return report;
-    return { ...report, message: `${report.message}\n  that is ${origin.label}, made\n${origin.stack}`, memory: { ...memory, ...origin } };
+    return {
+      ...report,
+      message: `${report.message}\n  that is ${origin.label}, made\n${origin.stack}`,
+      memory: { ...memory, ...origin },
+    };
   }
 
   /** Ends everything in flight with `error`. */
@@ -757,25 +1003,45 @@ export class Runtime {
   // Calls that may wait
 
   /** Runs a procedure where waiting holds nothing up. */
-  call<N extends ProcedureName>(name: N, ...args: ProcedureArguments<N>): Promise<Awaited<ProcedureResult<N>>> {
+  call<N extends ProcedureName>(
+    name: N,
+    ...args: ProcedureArguments<N>
+  ): Promise<Awaited<ProcedureResult<N>>> {
     if (this.lostError !== undefined) return Promise.reject(this.lostError);
     if (this.local !== undefined) {
       try {
-        return Promise.resolve(this.callHere(this.local, name, args) as Awaited<ProcedureResult<N>>);
+        return Promise.resolve(
+          this.callHere(this.local, name, args) as Awaited<ProcedureResult<N>>,
+        );
       } catch (error) {
         // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- one of the family
         return Promise.reject(error);
       }
     }
-    return new Promise<unknown>((resolve, reject) => { this.send(name, args, resolve, reject); }) as Promise<Awaited<ProcedureResult<N>>>;
+    return new Promise<unknown>((resolve, reject) => {
+      this.send(name, args, resolve, reject);
+    }) as Promise<Awaited<ProcedureResult<N>>>;
   }
 
   /** {@link call}, on a thread that stands still until it is done. */
-  callBlocking<N extends ProcedureName>(name: N, ...args: ProcedureArguments<N>): Awaited<ProcedureResult<N>> {
+  callBlocking<N extends ProcedureName>(
+    name: N,
+    ...args: ProcedureArguments<N>
+  ): Awaited<ProcedureResult<N>> {
     if (this.lostError !== undefined) throw this.lostError;
-    if (this.local !== undefined) return this.callHere(this.local, name, args) as Awaited<ProcedureResult<N>>;
+    if (this.local !== undefined)
+      return this.callHere(this.local, name, args) as Awaited<ProcedureResult<N>>;
     let outcome: { value: unknown } | { error: unknown } | undefined;
-    const worker = this.send(name, args, (value) => { outcome = { value }; }, (error) => { outcome = { error }; });
+    const worker = this.send(
+      name,
+      args,
+      (value) => {
+        outcome = { value };
+      },
+      (error) => {
+        outcome = { error };
+      },
+    );
     this.completion.blockUntil(() => {
       if (outcome === undefined) worker.drain();
       return outcome !== undefined;
@@ -796,7 +1062,12 @@ export class Runtime {
   }
 
   /** Sends a procedure to the worker that runs it; returns that worker. */
-  private send(name: ProcedureName, args: readonly unknown[], resolve: (value: unknown) => void, reject: (reason: unknown) => void): ThreadWorker {
+  private send(
+    name: ProcedureName,
+    args: readonly unknown[],
+    resolve: (value: unknown) => void,
+    reject: (reason: unknown) => void,
+  ): ThreadWorker {
     const onRing = this.config.provider === 'cpu';
     const worker = onRing ? this.thread! : this.callsWorker();
     const id = ++this.replyId;
@@ -808,7 +1079,13 @@ export class Runtime {
       // What cannot be posted would keep the process alive for ever.
       this.replies.delete(id);
       worker.unref();
-      reject(new CudaArgumentError(name, `${name}: an argument cannot be sent to the device's thread: ${String(error)}`, { cause: error }));
+      reject(
+        new CudaArgumentError(
+          name,
+          `${name}: an argument cannot be sent to the device's thread: ${String(error)}`,
+          { cause: error },
+        ),
+      );
       return worker;
     }
     if (onRing) {
@@ -821,19 +1098,28 @@ export class Runtime {
 
   /** A {@link call} will come soon: the thread that carries it out is started by then. */
   expectCall(): void {
-    if (this.lostError === undefined && this.local === undefined && this.config.provider !== 'cpu') this.callsWorker();
+    if (this.lostError === undefined && this.local === undefined && this.config.provider !== 'cpu')
+      this.callsWorker();
   }
 
   private callsWorker(): ThreadWorker {
     this.calls ??= new ThreadWorker(
       { role: 'calls', config: this.config, context: this.info.context },
       (message) => this.onMessage(message),
-      (reason) => this.die(new CudaError('ERR_CUDA_INTERNAL', `the second worker ended: ${reason.message}`, { cause: reason })),
+      (reason) =>
+        this.die(
+          new CudaError('ERR_CUDA_INTERNAL', `the second worker ended: ${reason.message}`, {
+            cause: reason,
+          }),
+        ),
     );
     return this.calls;
   }
 
-  /** Makes functions of a library known to the runtime thread; returns the number that commands call the first one by. */
+  /**
+   * Makes functions of a library known to the runtime thread; returns the number that commands call
+   * the first one by.
+   */
   addLibrary(statuses: LibraryStatuses, functions: readonly LibraryFunction[]): number {
     const first = this.libraryFunctions;
     this.libraryFunctions += functions.length;
@@ -856,7 +1142,10 @@ export class Runtime {
     const { provider } = this.config;
     const same = provider === other.config.provider;
     const start: PeerStart = {
-      index, control: other.shared.buffers.control, context: same ? other.sharedContext() : undefined, sharesEvents: same && provider === 'libcuda',
+      index,
+      control: other.shared.buffers.control,
+      context: same ? other.sharedContext() : undefined,
+      sharesEvents: same && provider === 'libcuda',
     };
     this.peers.push(other);
     this.peerIndices.set(other, index);
@@ -865,21 +1154,31 @@ export class Runtime {
     return index;
   }
 
-  /** A handle here for memory that is another device's: its address, and what poisons it, are looked up there. */
+  /**
+   * A handle here for memory that is another device's: its address, and what poisons it, are looked
+   * up there.
+   */
   adoptForeign(other: Runtime, handle: number): number {
     const alias = this.handles.adopt(this.peer(other) * MAX_HANDLES + handle);
     this.shared.failure[alias] = FOREIGN;
     return alias;
   }
 
-  /** Whether the stream in `slot` has got past its wait number `value` for another device, or never will need to. */
+  /**
+   * Whether the stream in `slot` has got past its wait number `value` for another device, or never
+   * will need to.
+   */
   hasCrossed(slot: CompletionSlot, value: number): boolean {
-    return this.lostError !== undefined || ((Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_CROSSED) - value) | 0) >= 0;
+    return (
+      this.lostError !== undefined ||
+      ((Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_CROSSED) - value) | 0) >= 0
+    );
   }
 
   /**
-   * Where this runtime works on the calling thread: works until the event has been announced to those of other devices
-   * who wait for it, which nobody else would see to. `over` says that they need it no longer.
+   * Where this runtime works on the calling thread: works until the event has been announced to
+   * those of other devices who wait for it, which nobody else would see to. `over` says that they
+   * need it no longer.
    */
   workUntilAnnounced(event: number, over: () => boolean): void {
     if (this.local === undefined) return;
@@ -888,7 +1187,9 @@ export class Runtime {
     this.completion.until(() => Atomics.load(status, event) >= wanted || over()).catch(ignore);
   }
 
-  private tellDecoders(message: Extract<ToThread, { kind: 'peer' | 'peer-gone' | 'library' | 'library-gone' }>): void {
+  private tellDecoders(
+    message: Extract<ToThread, { kind: 'peer' | 'peer-gone' | 'library' | 'library-gone' }>,
+  ): void {
     const decoders = [this.local?.decoder, this.inline];
     for (const decoder of decoders) {
       if (message.kind === 'peer') decoder?.peers.add(message.start);
@@ -906,8 +1207,10 @@ export class Runtime {
     const { info } = this;
     if (this.config.provider === 'libcuda') return { context: info.context };
     if (this.local !== undefined) return this.local.decoder.driver.shareContext(info.context);
-    this.context ??= (receiveMessageOnPort(info.sharing!) as { message: SharedContext } | undefined)?.message;
-    if (this.context === undefined) throw new CudaError('ERR_CUDA_INTERNAL', `${info.name} has not shared its memory`);
+    this.context ??= (receiveMessageOnPort(info.sharing!) as { message: SharedContext } | undefined)
+      ?.message;
+    if (this.context === undefined)
+      throw new CudaError('ERR_CUDA_INTERNAL', `${info.name} has not shared its memory`);
     return this.context;
   }
 
@@ -923,7 +1226,10 @@ export class Runtime {
 
   private wake(): void {
     const { control } = this.shared;
-    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.sleeping) this.ringBell();
+    if (
+      Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.sleeping
+    )
+      this.ringBell();
   }
 
   private ringBell(): void {
@@ -938,9 +1244,10 @@ export class Runtime {
   }
 
   /**
-   * A command was written while the thread sleeps. The first few of a turn are carried out here: whoever awaits them waits
-   * the shorter for it, and the device has begun where this thread goes on to compute. More are a burst, for which the bell is
-   * rung: whichever of the two comes first carries them out, the thread once it is awake or this one when they are awaited.
+   * A command was written while the thread sleeps. The first few of a turn are carried out here:
+   * whoever awaits them waits the shorter for it, and the device has begun where this thread goes
+   * on to compute. More are a burst, for which the bell is rung: whichever of the two comes first
+   * carries them out, the thread once it is awake or this one when they are awaited.
    */
   private onSleeping(): void {
     const { inline, ring } = this;
@@ -950,7 +1257,8 @@ export class Runtime {
     }
     const first = this.visits === 0;
     if (first) this.cold = this.isCold();
-    // Waking a thread that only dozes takes no time: it does what comes in bursts, or is done sooner there.
+    // Waking a thread that only dozes takes no time: it does what comes in bursts, or is done
+    // sooner there.
     if (peek(this.shared.control, WORD.dozing) === 1 && (!first || this.cold || !inline.runsNext)) {
       this.wake();
       return;
@@ -966,16 +1274,21 @@ export class Runtime {
     } else this.ringBell();
     if (this.settleScheduled) return;
     this.settleScheduled = true;
-    // The first microtask runs before the one in which `await` asks for the fence, the second after it.
-    queueMicrotask(() => queueMicrotask(() => {
-      this.settleScheduled = false;
-      this.bursts = ((ring.position - this.visitedAt) | 0) > INLINE_WORDS;
-      this.visits = 0;
-      if (!ring.drained) this.wakeNow();
-    }));
+    // The first microtask runs before the one in which `await` asks for the fence, the second after
+    // it.
+    queueMicrotask(() =>
+      queueMicrotask(() => {
+        this.settleScheduled = false;
+        this.bursts = ((ring.position - this.visitedAt) | 0) > INLINE_WORDS;
+        this.visits = 0;
+        if (!ring.drained) this.wakeNow();
+      }),
+    );
   }
 
-  /** Whether this thread has not worked for so long that its processor's caches have forgotten how. */
+  /**
+   * Whether this thread has not worked for so long that its processor's caches have forgotten how.
+   */
   private isCold(): boolean {
     if (this.completion.hot) return false;
     const now = performance.now();
@@ -984,7 +1297,10 @@ export class Runtime {
     return cold;
   }
 
-  /** Takes the decoder from the sleeping thread: waking it costs 30 to 40 µs, the calls themselves a tenth of that. */
+  /**
+   * Takes the decoder from the sleeping thread: waking it costs 30 to 40 µs, the calls themselves a
+   * tenth of that.
+   */
   private takeOver(): void {
     if (this.local !== undefined) {
       this.completion.pump();
@@ -1007,14 +1323,23 @@ export class Runtime {
     if (!this.ring.drained) this.wakeNow();
   }
 
-  /** Takes the decoder, where the thread sleeps, no stream is parked, and no more than `words` wait. */
+  /**
+   * Takes the decoder, where the thread sleeps, no stream is parked, and no more than `words` wait.
+   */
   private mayTakeOver(words: number): boolean {
     const { control } = this.shared;
-    return this.ring.waiting === 0 && this.ring.pendingWords <= words && peek(control, WORD.parked) === 0 &&
-      Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) === STATE.sleeping;
+    return (
+      this.ring.waiting === 0 &&
+      this.ring.pendingWords <= words &&
+      peek(control, WORD.parked) === 0 &&
+      Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.inline) === STATE.sleeping
+    );
   }
 
-  /** Passes on at once what is queued, where the thread sleeps: more is to come, and the device can begin. */
+  /**
+   * Passes on at once what is queued, where the thread sleeps: more is to come, and the device can
+   * begin.
+   */
   hurry(): void {
     if (this.local === undefined) this.takeOver();
   }
@@ -1025,7 +1350,9 @@ export class Runtime {
     if (peek(control, WORD.shutOut) === 1) Atomics.notify(control, WORD.state);
   }
 
-  /** A fence by way of the driver itself, where the thread sleeps and nothing is queued before it. */
+  /**
+   * A fence by way of the driver itself, where the thread sleeps and nothing is queued before it.
+   */
   private fenceHere(slot: CompletionSlot, stream: number): boolean {
     const { inline } = this;
     if (inline === undefined || !this.mayTakeOver(0)) return false;
@@ -1038,7 +1365,10 @@ export class Runtime {
     return true;
   }
 
-  /** Several GPUs are worked from this thread in turns; most calls go to the context that is current on it. */
+  /**
+   * Several GPUs are worked from this thread in turns; most calls go to the context that is current
+   * on it.
+   */
   private makeCurrent(driver: Decoder['driver']): void {
     const { context } = this.info;
     if (context === currentContext || this.config.provider !== 'libcuda') return;
@@ -1053,15 +1383,22 @@ export class Runtime {
     this.ownDriver = driver;
     // What is put off on the runtime thread cannot be continued here.
     if (this.info.mended) return;
-    this.inline = new Decoder(driver, this.shared, this.info.slotsAddress, true, {
-      failed: (failure) => this.onFailed(failure),
-      lost: (failure) => this.onLost(failure),
-      call: () => undefined,
-      output: () => undefined,
-      libraryCaller: noLibraries,
-      makeRoom: () => false,
-      idle: () => undefined,
-    }, true);
+    this.inline = new Decoder(
+      driver,
+      this.shared,
+      this.info.slotsAddress,
+      true,
+      {
+        failed: (failure) => this.onFailed(failure),
+        lost: (failure) => this.onLost(failure),
+        call: () => undefined,
+        output: () => undefined,
+        libraryCaller: noLibraries,
+        makeRoom: () => false,
+        idle: () => undefined,
+      },
+      true,
+    );
   }
 
   private localTurn(): boolean {
@@ -1086,13 +1423,16 @@ export class Runtime {
   }
 
   /**
-   * Waits for that, blocking, until `deadline` at most. False where it has not stopped, where the second worker is inside a
-   * call, or where the device still works on something that was given up on.
+   * Waits for that, blocking, until `deadline` at most. False where it has not stopped, where the
+   * second worker is inside a call, or where the device still works on something that was given up
+   * on.
    */
   hasStopped(deadline: number): boolean {
     if (this.ended) return !this.abandoned;
     const { control } = this.shared;
-    const called = (): boolean => this.calls !== undefined && [...this.replies.values()].some(({ worker }) => worker === this.calls);
+    const called = (): boolean =>
+      this.calls !== undefined &&
+      [...this.replies.values()].some(({ worker }) => worker === this.calls);
     for (; called(); this.calls?.drain()) {
       if (performance.now() >= deadline) return false;
       // Nobody changes this word: a sleep of a millisecond.
@@ -1103,15 +1443,18 @@ export class Runtime {
     return Atomics.load(control, WORD.stop) === 2;
   }
 
-  /** Reads what the runtime thread has posted, text that kernels printed above all. For process exit only. */
+  /**
+   * Reads what the runtime thread has posted, text that kernels printed above all. For process exit
+   * only.
+   */
   hearOut(): void {
     this.thread?.drain();
   }
 
   /**
-   * Ends the page locks, blocking: for a worker_thread that ends while the process goes on. Its memory is unmapped with
-   * it, and neither may the device write there any more nor the driver keep the range. Waits for the device at most
-   * `ms` milliseconds.
+   * Ends the page locks, blocking: for a worker_thread that ends while the process goes on. Its
+   * memory is unmapped with it, and neither may the device write there any more nor the driver keep
+   * the range. Waits for the device at most `ms` milliseconds.
    */
   releasePinned(ms: number): void {
     const driver = this.ownDriver;
@@ -1140,8 +1483,9 @@ export class Runtime {
   }
 
   /**
-   * Ends the workers. What is in flight rejects with `error`; `abandoned` says that there is work in flight that will not
-   * end. Returns whether all of them have ended: one that is inside a call of the driver does when that returns.
+   * Ends the workers. What is in flight rejects with `error`; `abandoned` says that there is work
+   * in flight that will not end. Returns whether all of them have ended: one that is inside a call
+   * of the driver does when that returns.
    */
   async terminate(error: CudaError, abandoned: boolean): Promise<boolean> {
     if (this.lostError === undefined) {
@@ -1171,7 +1515,12 @@ export class Runtime {
     clearTimeout(timer);
     this.abandoned = abandoned || !all;
     const { info, config } = this;
-    if (!this.abandoned && !info.registered && config.provider === 'libcuda' && !isFault(Atomics.load(control, WORD.lost))) {
+    if (
+      !this.abandoned &&
+      !info.registered &&
+      config.provider === 'libcuda' &&
+      !isFault(Atomics.load(control, WORD.lost))
+    ) {
       const spare = spareHostMemory.get(config.ordinal) ?? [];
       spareHostMemory.set(config.ordinal, spare);
       spare.push(info.stagingAddress - SLOTS_BYTES);
@@ -1180,7 +1529,10 @@ export class Runtime {
   }
 }
 
-/** Forgets the oldest where there are too many. Those that have to stay are passed over, a few at a time. */
+/**
+ * Forgets the oldest where there are too many. Those that have to stay are passed over, a few at a
+ * time.
+ */
 function keepLatest<T>(remembered: Map<number, T>, stays?: (value: T) => boolean): void {
   if (remembered.size <= REMEMBERED_FAILURES) return;
   let passed = 0;

@@ -1,17 +1,21 @@
 /**
- * Single looks at words that threads share, and stores to them. Atomics.load and Atomics.store are calls of 10 to 20 ns
- * wherever they stand (Node 20 and 26, measured), and the way from a launch to its end takes thirty looks.
+ * Single looks at words that threads share, and stores to them. Atomics.load and Atomics.store are
+ * calls of 10 to 20 ns wherever they stand (Node 20 and 26, measured), and the way from a launch to
+ * its end takes thirty looks.
  */
 
 /**
- * x86 shows a thread's stores to the others in their order, and does not put its loads off: there a plain access is as good
- * as one that acquires or releases. It is not as good as a sequentially consistent one: a store may show later than the
- * thread's next load is done. Where that matters (`ThreadLoop.sleep`, `Runtime.giveBack`) Atomics are used, or the word is
- * looked at once more.
+ * x86 shows a thread's stores to the others in their order, and does not put its loads off: there a
+ * plain access is as good as one that acquires or releases. It is not as good as a sequentially
+ * consistent one: a store may show later than the thread's next load is done. Where that matters
+ * (`ThreadLoop.sleep`, `Runtime.giveBack`) Atomics are used, or the word is looked at once more.
  */
 export const STORES_IN_ORDER = process.arch === 'x64';
 
-/** One look. Not for a loop that waits for the word to change: the engine may take the load out of it. */
+/**
+ * One look. Not for a loop that waits for the word to change: the engine may take the load out of
+ * it.
+ */
 export function peek(words: Int32Array, at: number): number {
   return STORES_IN_ORDER ? words[at]! : Atomics.load(words, at);
 }

@@ -1,4 +1,7 @@
-/** What the decoder does about an allocation that finds too little memory, on a driver that does what each test says. */
+/**
+ * What the decoder does about an allocation that finds too little memory, on a driver that does
+ * what each test says.
+ */
 import { expect, test } from 'vitest';
 
 import type { Driver } from '../driver/driver.js';
@@ -14,17 +17,23 @@ import { noLibraries } from './library-calls.js';
 const BYTES = 1000;
 
 function setUp(options: { failures: number; busy?: readonly number[]; refuse?: boolean }) {
-  const shared = viewShared(createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }));
+  const shared = viewShared(
+    createShared({ buffer: new SharedArrayBuffer(PINNED_BYTES), byteOffset: 0 }),
+  );
   const log: string[] = [];
   const failed: Failure[] = [];
   let { failures } = options;
   const driver = {
     provider: 'libcuda',
-    cuStreamQuery: (stream: number) => (options.busy?.includes(stream) === true ? CUresult.CUDA_ERROR_NOT_READY : CUresult.CUDA_SUCCESS),
+    cuStreamQuery: (stream: number) =>
+      options.busy?.includes(stream) === true
+        ? CUresult.CUDA_ERROR_NOT_READY
+        : CUresult.CUDA_SUCCESS,
     cuStreamSynchronize: (stream: number) => log.push(`synchronize ${stream}`),
     cuMemAllocAsync: () => {
       log.push('allocate');
-      if (failures-- > 0) throw new DriverError('cuMemAllocAsync', CUresult.CUDA_ERROR_OUT_OF_MEMORY);
+      if (failures-- > 0)
+        throw new DriverError('cuMemAllocAsync', CUresult.CUDA_ERROR_OUT_OF_MEMORY);
       return 4096;
     },
     cuMemFreeAsync: () => log.push('free'),
@@ -34,7 +43,8 @@ function setUp(options: { failures: number; busy?: readonly number[]; refuse?: b
     failed: (failure) => failed.push(failure),
     lost: () => undefined,
     call: () => undefined,
-    output: () => undefined, libraryCaller: noLibraries,
+    output: () => undefined,
+    libraryCaller: noLibraries,
     makeRoom: (step, stream, bytes) => {
       log.push(`${step} for ${bytes} bytes on ${stream}`);
       return options.refuse !== true;
@@ -43,7 +53,11 @@ function setUp(options: { failures: number; busy?: readonly number[]; refuse?: b
   });
   shared.streams.set([100, 101]);
   shared.control[WORD.slotsUsed] = 2;
-  const ring = new RingWriter(shared, () => undefined, () => undefined);
+  const ring = new RingWriter(
+    shared,
+    () => undefined,
+    () => undefined,
+  );
   const body = ring.begin(OP.alloc, 0, 8, 7, 0, 33);
   ring.memory[body] = 5;
   ring.memory[body + 1] = 0;
@@ -51,7 +65,10 @@ function setUp(options: { failures: number; busy?: readonly number[]; refuse?: b
   ring.commit();
   decoder.drain();
   return {
-    shared, decoder, failed, ring,
+    shared,
+    decoder,
+    failed,
+    ring,
     take: () => log.splice(0),
     roomMade() {
       Atomics.add(shared.slots, SLOT_ROOM, 1);
@@ -62,13 +79,23 @@ function setUp(options: { failures: number; busy?: readonly number[]; refuse?: b
 
 test('its stream waits, and it is tried again once room was made', () => {
   const { take, roomMade, decoder, shared, failed } = setUp({ failures: 1 });
-  expect(take()).toEqual(['allocate', 'synchronize 100', 'synchronize 101', 'trim for 1000 bytes on 0']);
+  expect(take()).toEqual([
+    'allocate',
+    'synchronize 100',
+    'synchronize 101',
+    'trim for 1000 bytes on 0',
+  ]);
   decoder.resumeParked();
   expect(take()).toEqual([]);
   expect(decoder.parkedStreams).toBe(1);
   roomMade();
   expect(take()).toEqual(['allocate', 'record']);
-  expect([shared.status[5], shared.values[5], decoder.parkedStreams, failed.length]).toEqual([HANDLE.live, 4096, 0, 0]);
+  expect([shared.status[5], shared.values[5], decoder.parkedStreams, failed.length]).toEqual([
+    HANDLE.live,
+    4096,
+    0,
+    0,
+  ]);
 });
 
 test('after trimming, waiting for frees and trimming again it fails', () => {
@@ -78,7 +105,13 @@ test('after trimming, waiting for frees and trimming again it fails', () => {
   expect(failed.length).toBe(0);
   roomMade();
   expect(take().filter((line) => line !== 'record')).toEqual([
-    'allocate', 'trim for 1000 bytes on 0', 'allocate', 'frees for 1000 bytes on 0', 'allocate', 'trim for 1000 bytes on 0', 'allocate',
+    'allocate',
+    'trim for 1000 bytes on 0',
+    'allocate',
+    'frees for 1000 bytes on 0',
+    'allocate',
+    'trim for 1000 bytes on 0',
+    'allocate',
   ]);
   expect(failed).toMatchObject([{ root: 7, result: CUresult.CUDA_ERROR_OUT_OF_MEMORY }]);
   expect([shared.status[5], decoder.parkedStreams]).toEqual([HANDLE.failed, 0]);

@@ -9,16 +9,34 @@ function memoryOf(writer: LineWriter): LineMemory {
   return { line: writer.memory, control: new SharedArrayBuffer(4096), slots: undefined };
 }
 
-test('a thread carries out what is written in order, with its numbers, and goes where nothing more comes', () => {
-  const writer = new LineWriter();
-  expect(writer.write(0, 1, Float64Array.from(args, (_, i) => i))).toBe(true);
-  expect(writer.write(0, 2, Float64Array.from(args, (_, i) => 10 + i))).toBe(false);
-  const carried: number[][] = [];
-  takeFrom(memoryOf(writer), (entries, at) => { carried.push([...entries.subarray(at, at + LINE_ARGS)]); });
-  expect(carried).toEqual([Array.from(args, (_, i) => i), Array.from(args, (_, i) => 10 + i)]);
-  expect([writer.done, writer.isLeft()]).toEqual([2, false]);
-  expect(writer.write(0, 3, args)).toBe(true);
-});
+test(
+  'a thread carries out what is written in order, with its numbers, and goes where nothing ' +
+    'more comes',
+  () => {
+    const writer = new LineWriter();
+    expect(
+      writer.write(
+        0,
+        1,
+        Float64Array.from(args, (_, i) => i),
+      ),
+    ).toBe(true);
+    expect(
+      writer.write(
+        0,
+        2,
+        Float64Array.from(args, (_, i) => 10 + i),
+      ),
+    ).toBe(false);
+    const carried: number[][] = [];
+    takeFrom(memoryOf(writer), (entries, at) => {
+      carried.push([...entries.subarray(at, at + LINE_ARGS)]);
+    });
+    expect(carried).toEqual([Array.from(args, (_, i) => i), Array.from(args, (_, i) => 10 + i)]);
+    expect([writer.done, writer.isLeft()]).toEqual([2, false]);
+    expect(writer.write(0, 3, args)).toBe(true);
+  },
+);
 
 test('it also goes where there is always more, and whoever wrote that has to call one again', () => {
   const writer = new LineWriter();
@@ -40,7 +58,11 @@ test('at an entry that fails it leaves; what was written from there on is taken 
   const writer = new LineWriter();
   for (let hold = 1; hold <= 3; hold++) writer.write(0, hold, args);
   let carried = 0;
-  expect(() => { takeFrom(memoryOf(writer), () => { if (++carried === 2) throw new Error('of mine'); }); }).toThrow('of mine');
+  expect(() => {
+    takeFrom(memoryOf(writer), () => {
+      if (++carried === 2) throw new Error('of mine');
+    });
+  }).toThrow('of mine');
   expect([writer.done, writer.written]).toEqual([1, 3]);
   writer.takeBack();
   expect([writer.done, writer.written]).toEqual([1, 1]);

@@ -1,6 +1,7 @@
 /**
- * Work of the host, handed to a thread through shared memory: the JS thread writes what is ready to begin, one behind the other, and
- * the thread carries it out in that order and lets its stream go on by itself. The JS thread is asked again only where something fails.
+ * Work of the host, handed to a thread through shared memory: the JS thread writes what is ready to
+ * begin, one behind the other, and the thread carries it out in that order and lets its stream go
+ * on by itself. The JS thread is asked again only where something fails.
  */
 import { SLOT_HOLD, SLOT_WORDS, SLOTS_BYTES, WORD, wakeJs } from './layout.js';
 
@@ -29,19 +30,28 @@ const TAKER = {
   there: 1,
 } as const;
 
-/** How long a thread looks for more before it sleeps: waking it takes longer than what is awaited one by one leaves between. */
+/**
+ * How long a thread looks for more before it sleeps: waking it takes longer than what is awaited
+ * one by one leaves between.
+ */
 const SPIN_MS = 0.1;
 const SPIN_LOOKS = 100;
 /** And how long it sleeps before it goes: telling it anew costs the JS thread a message. */
 const LINGER_MS = 4;
-/** After so long it goes behind the entry at hand, whatever comes: other lines and requests may wait for a thread. */
+/**
+ * After so long it goes behind the entry at hand, whatever comes: other lines and requests may wait
+ * for a thread.
+ */
 const STAY_MS = 50;
 
 /** What a thread needs to see to a line. */
 export interface LineMemory {
   readonly line: SharedArrayBuffer;
   readonly control: SharedArrayBuffer;
-  /** Where holds are released; undefined where another thread cannot reach that: the JS thread does it then. */
+  /**
+   * Where holds are released; undefined where another thread cannot reach that: the JS thread does
+   * it then.
+   */
   readonly slots: { readonly buffer: SharedArrayBuffer; readonly offset: number } | undefined;
 }
 
@@ -75,7 +85,10 @@ export class LineWriter {
 
   static readonly progressAt: number = LINE.done;
 
-  /** For whoever knows that there is room. Returns whether a thread has to be told to see to the line. */
+  /**
+   * For whoever knows that there is room. Returns whether a thread has to be told to see to the
+   * line.
+   */
   write(slot: number, hold: number, args: Float64Array): boolean {
     const { words, entries } = this;
     let at = (this.head & (LINE_CAPACITY - 1)) * ENTRY_NUMBERS;
@@ -84,18 +97,28 @@ export class LineWriter {
     for (let i = 0; i < LINE_ARGS; i++) entries[at + i] = args[i]!;
     this.head = (this.head + 1) | 0;
     Atomics.store(words, LINE.head, this.head);
-    if (Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away) return true;
+    if (Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away)
+      return true;
     Atomics.notify(words, LINE.head);
     return false;
   }
 
-  /** Whether a thread has to be told to see to the line, since the one that did has left it with entries. */
+  /**
+   * Whether a thread has to be told to see to the line, since the one that did has left it with
+   * entries.
+   */
   isLeft(): boolean {
     const { words } = this;
-    return this.done !== this.head && Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away;
+    return (
+      this.done !== this.head &&
+      Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away
+    );
   }
 
-  /** The thread has left at an entry that failed: what was written behind it, and itself, is as if it had not been. */
+  /**
+   * The thread has left at an entry that failed: what was written behind it, and itself, is as if
+   * it had not been.
+   */
   takeBack(): void {
     this.head = this.done;
     Atomics.store(this.words, LINE.head, this.head);
@@ -104,15 +127,21 @@ export class LineWriter {
 }
 
 /**
- * Carries out what is written into the line, until nothing has come for a while or it is others' turn.
+ * Carries out what is written into the line, until nothing has come for a while or it is others'
+ * turn.
  *
- * @param carryOut is given the entries, and where the numbers of the one at hand begin; what it throws ends this at that entry
+ * @param carryOut is given the entries, and where the numbers of the one at hand begin; what it
+ *   throws ends this at that entry
  */
-export function takeFrom({ line, control, slots }: LineMemory, carryOut: (entries: Float64Array, at: number) => void): void {
+export function takeFrom(
+  { line, control, slots }: LineMemory,
+  carryOut: (entries: Float64Array, at: number) => void,
+): void {
   const words = new Int32Array(line, 0, ENTRIES_OFFSET / 4);
   const entries = new Float64Array(line, ENTRIES_OFFSET);
   const state = new Int32Array(control);
-  const holds = slots === undefined ? undefined : new Int32Array(slots.buffer, slots.offset, SLOTS_BYTES / 4);
+  const holds =
+    slots === undefined ? undefined : new Int32Array(slots.buffer, slots.offset, SLOTS_BYTES / 4);
   let done = Atomics.load(words, LINE.done);
   const until = performance.now() + STAY_MS;
   do {
@@ -145,5 +174,8 @@ function comesMore(words: Int32Array, done: number): boolean {
   if (Atomics.load(words, LINE.head) !== done) return true;
   Atomics.store(words, LINE.taker, TAKER.away);
   // Written meanwhile: whoever is first to say so sees to it.
-  return Atomics.load(words, LINE.head) !== done && Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away;
+  return (
+    Atomics.load(words, LINE.head) !== done &&
+    Atomics.compareExchange(words, LINE.taker, TAKER.away, TAKER.there) === TAKER.away
+  );
 }

@@ -1,9 +1,10 @@
 /**
- * Starts the runtime's workers from the embedded scripts and speaks with them. Node reads twice what it is told to evaluate,
- * so that is a short one (`thread/boot.ts`), which compiles the other.
+ * Starts the runtime's workers from the embedded scripts and speaks with them. Node reads twice
+ * what it is told to evaluate, so that is a short one (`thread/boot.ts`), which compiles the other.
  *
- * The script is text, not a file beside this one: `new URL('./worker.js', import.meta.url)` broke in every bundler
- * tried. `execArgv` is emptied so that a loader of the host program does not run in our workers.
+ * The script is text, not a file beside this one: `new URL('./worker.js', import.meta.url)` broke
+ * in every bundler tried. `execArgv` is emptied so that a loader of the host program does not run
+ * in our workers.
  */
 import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
@@ -27,7 +28,11 @@ export class ThreadWorker implements Ending {
   private ending = false;
   private references = 0;
 
-  constructor(start: WorkerStart, onMessage: (message: FromThread) => void, onDeath: (reason: Error) => void) {
+  constructor(
+    start: WorkerStart,
+    onMessage: (message: FromThread) => void,
+    onDeath: (reason: Error) => void,
+  ) {
     const { port1, port2 } = new MessageChannel();
     this.onMessage = onMessage;
     this.config = start.config;
@@ -41,7 +46,13 @@ export class ThreadWorker implements Ending {
       env: process.env,
       stdout: false,
       stderr: false,
-      workerData: { ...start, port: port2, loading: this.loading, source: threadSource, digest: threadSourceDigest } satisfies BootData & ThreadStart,
+      workerData: {
+        ...start,
+        port: port2,
+        loading: this.loading,
+        source: threadSource,
+        digest: threadSourceDigest,
+      } satisfies BootData & ThreadStart,
       transferList: [port2],
       name: `async-cuda ${start.role}`,
     });
@@ -71,7 +82,9 @@ export class ThreadWorker implements Ending {
     return this.config.provider === 'libcuda';
   }
 
-  /** Whether it has loaded its libraries, by `deadline` at the latest: for the end of the process. */
+  /**
+   * Whether it has loaded its libraries, by `deadline` at the latest: for the end of the process.
+   */
   hasStopped(deadline: number): boolean {
     Atomics.wait(this.loading, 0, 1, Math.max(0, deadline - performance.now()));
     return Atomics.load(this.loading, 0) === 0;
@@ -100,9 +113,10 @@ export class ThreadWorker implements Ending {
   }
 
   /**
-   * Resolves when the thread has ended, which has been asked to stop. One that uses koffi does so by itself: koffi ends the
-   * process ("FATAL ERROR: Error::ThrowAsJavaScriptException napi_throw") where a thread is terminated that is loading a
-   * library, and none is ever ended inside of a call. One of a CPU device may be inside a kernel without end.
+   * Resolves when the thread has ended, which has been asked to stop. One that uses koffi does so
+   * by itself: koffi ends the process ("FATAL ERROR: Error::ThrowAsJavaScriptException napi_throw")
+   * where a thread is terminated that is loading a library, and none is ever ended inside of a
+   * call. One of a CPU device may be inside a kernel without end.
    */
   async end(): Promise<void> {
     this.ending = true;

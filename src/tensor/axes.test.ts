@@ -15,11 +15,17 @@ test('permute gives the axes in the order named', () => {
 
 test('permute refuses axes that are not each axis once', () => {
   // @ts-expect-error [2, 1, 3] has 3 axes, and 2 were named
-  expect(() => permute(layout, [0, 1])).toThrow('axes: expected 3 axes, each axis of [2, 1, 3] once, got [ 0, 1 ].');
+  expect(() => permute(layout, [0, 1])).toThrow(
+    'axes: expected 3 axes, each axis of [2, 1, 3] once, got [ 0, 1 ].',
+  );
   // @ts-expect-error axis 0 is named twice
-  expect(() => permute(layout, [0, 0, 1])).toThrow('axes: expected each axis of [2, 1, 3] once, got [ 0, 0, 1 ].');
+  expect(() => permute(layout, [0, 0, 1])).toThrow(
+    'axes: expected each axis of [2, 1, 3] once, got [ 0, 0, 1 ].',
+  );
   // @ts-expect-error [2, 1, 3] has no axis 3
-  expect(() => permute(layout, [0, 1, 3])).toThrow('axes[2]: expected an axis from -3 to 2, got 3.');
+  expect(() => permute(layout, [0, 1, 3])).toThrow(
+    'axes[2]: expected an axis from -3 to 2, got 3.',
+  );
 });
 
 test('squeeze drops axes of extent 1', () => {
@@ -28,7 +34,9 @@ test('squeeze drops axes of extent 1', () => {
   expectTypeOf(squeeze(layout, 1)).toEqualTypeOf<Layout<[2, 3]>>();
   expect(squeeze(layout, -2)).toEqual(squeeze(layout));
   // @ts-expect-error axis 0 of [2, 1, 3] has extent 2, not 1
-  expect(() => squeeze(layout, 0)).toThrow('axis: expected an axis of extent 1, and axis 0 of [2, 1, 3] has 2, got 0.');
+  expect(() => squeeze(layout, 0)).toThrow(
+    'axis: expected an axis of extent 1, and axis 0 of [2, 1, 3] has 2, got 0.',
+  );
 });
 
 test('unsqueeze adds one where it is named, and what was contiguous stays so', () => {

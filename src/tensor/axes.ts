@@ -1,35 +1,60 @@
 /**
- * The axes of a tensor in another order, and axes of extent 1 that come and go. None of it moves an element.
+ * The axes of a tensor in another order, and axes of extent 1 that come and go. None of it moves an
+ * element.
  */
 import { invalid, isList } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { checkAxis, showShape } from './shape.js';
-import type { Checked, Known, Permuted, Shape, Squeezed, Transposed, Unsqueezed } from './shape-types.js';
+import type {
+  Checked,
+  Known,
+  Permuted,
+  Shape,
+  Squeezed,
+  Transposed,
+  Unsqueezed,
+} from './shape-types.js';
 
 /**
- * The axes in the order named: axis `i` of the result is axis `axes[i]` of the layout. Negative axes count from the end.
+ * The axes in the order named: axis `i` of the result is axis `axes[i]` of the layout. Negative
+ * axes count from the end.
  *
  * @throws CudaArgumentError unless each axis is named once
  */
-export function permute<S extends Shape, const A extends Shape>(layout: Layout<S>, axes: A & Checked<Permuted<S, A>>): Layout<Known<Permuted<S, A>>>;
+export function permute<S extends Shape, const A extends Shape>(
+  layout: Layout<S>,
+  axes: A & Checked<Permuted<S, A>>,
+): Layout<Known<Permuted<S, A>>>;
 export function permute(layout: Layout, axes: Shape): Layout {
   const { shape, strides, offset } = layout;
-  if (!isList(axes) || axes.length !== shape.length) throw invalid('axes', `${shape.length} axes, each axis of ${showShape(shape)} once`, axes);
+  if (!isList(axes) || axes.length !== shape.length)
+    throw invalid('axes', `${shape.length} axes, each axis of ${showShape(shape)} once`, axes);
   const order = [...axes].map((axis, i) => checkAxis(`axes[${i}]`, axis, shape.length));
-  if (new Set(order).size !== order.length) throw invalid('axes', `each axis of ${showShape(shape)} once`, axes);
-  return layoutOf(order.map((axis) => shape[axis]!), order.map((axis) => strides[axis]!), offset);
+  if (new Set(order).size !== order.length)
+    throw invalid('axes', `each axis of ${showShape(shape)} once`, axes);
+  return layoutOf(
+    order.map((axis) => shape[axis]!),
+    order.map((axis) => strides[axis]!),
+    offset,
+  );
 }
 
 /**
- * Two axes exchanged, the last two unless others are named. For all axes at once see {@link permute}.
+ * Two axes exchanged, the last two unless others are named. For all axes at once see
+ * {@link permute}.
  *
  * @throws CudaArgumentError where there is no such axis
  */
-// Two signatures: an axis that may be left out would be inferred from what the result is assigned to.
-export function transpose<S extends Shape>(layout: Layout<S> & Checked<Transposed<S, -2, -1>>): Layout<Known<Transposed<S, -2, -1>>>;
+// Two signatures: an axis that may be left out would be inferred from what the result is assigned
+// to.
+export function transpose<S extends Shape>(
+  layout: Layout<S> & Checked<Transposed<S, -2, -1>>,
+): Layout<Known<Transposed<S, -2, -1>>>;
 export function transpose<S extends Shape, const A extends number, const B extends number>(
-  layout: Layout<S>, a: A, b: B & Checked<Transposed<S, A, B>>,
+  layout: Layout<S>,
+  a: A,
+  b: B & Checked<Transposed<S, A, B>>,
 ): Layout<Known<Transposed<S, A, B>>>;
 export function transpose(layout: Layout, a = -2, b = -1): Layout {
   const { shape, strides, offset } = layout;
@@ -51,16 +76,28 @@ function exchanged(values: readonly number[], a: number, b: number): number[] {
  * @throws CudaArgumentError where the axis that is named has another extent
  */
 export function squeeze<S extends Shape>(layout: Layout<S>): Layout<Known<Squeezed<S, undefined>>>;
-export function squeeze<S extends Shape, const A extends number>(layout: Layout<S>, axis: A & Checked<Squeezed<S, A>>): Layout<Known<Squeezed<S, A>>>;
+export function squeeze<S extends Shape, const A extends number>(
+  layout: Layout<S>,
+  axis: A & Checked<Squeezed<S, A>>,
+): Layout<Known<Squeezed<S, A>>>;
 export function squeeze(layout: Layout, axis?: number): Layout {
   const { shape, strides, offset } = layout;
   let keep = (i: number): boolean => shape[i] !== 1;
   if (axis !== undefined) {
     const gone = checkAxis('axis', axis, shape.length);
-    if (shape[gone] !== 1) throw invalid('axis', `an axis of extent 1, and axis ${gone} of ${showShape(shape)} has ${shape[gone]}`, axis);
+    if (shape[gone] !== 1)
+      throw invalid(
+        'axis',
+        `an axis of extent 1, and axis ${gone} of ${showShape(shape)} has ${shape[gone]}`,
+        axis,
+      );
     keep = (i) => i !== gone;
   }
-  return layoutOf(shape.filter((_, i) => keep(i)), strides.filter((_, i) => keep(i)), offset);
+  return layoutOf(
+    shape.filter((_, i) => keep(i)),
+    strides.filter((_, i) => keep(i)),
+    offset,
+  );
 }
 
 /**
@@ -68,10 +105,17 @@ export function squeeze(layout: Layout, axis?: number): Layout {
  *
  * @throws CudaArgumentError where the result has no such axis
  */
-export function unsqueeze<S extends Shape, const A extends number>(layout: Layout<S>, axis: A & Checked<Unsqueezed<S, A>>): Layout<Known<Unsqueezed<S, A>>>;
+export function unsqueeze<S extends Shape, const A extends number>(
+  layout: Layout<S>,
+  axis: A & Checked<Unsqueezed<S, A>>,
+): Layout<Known<Unsqueezed<S, A>>>;
 export function unsqueeze({ shape, strides, offset }: Layout, axis: number): Layout {
   const at = checkAxis('axis', axis, shape.length + 1);
   // What a contiguous layout would have there, so that it stays one for those who compare strides.
   const stride = at < shape.length ? strides[at]! * shape[at]! : 1;
-  return layoutOf([...shape.slice(0, at), 1, ...shape.slice(at)], [...strides.slice(0, at), stride, ...strides.slice(at)], offset);
+  return layoutOf(
+    [...shape.slice(0, at), 1, ...shape.slice(at)],
+    [...strides.slice(0, at), stride, ...strides.slice(at)],
+    offset,
+  );
 }

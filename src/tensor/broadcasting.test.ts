@@ -17,22 +17,30 @@ test('extents of 1 and missing ones stretch', () => {
 });
 
 test('the order of shapes does not matter, and what comes out takes all of them', () => {
-  fc.assert(fc.property(shapes({ maxExtent: 3 }), shapes({ maxExtent: 3 }), shapes({ maxExtent: 3 }), (a, b, c) => {
-    const attempt = (...list: number[][]): number[] | string => {
-      try {
-        return broadcastAll(list);
-      } catch {
-        return 'none';
-      }
-    };
-    const together = attempt(a, b, c);
-    expect(attempt(c, a, b)).toEqual(together);
-    if (typeof together === 'string') return;
-    for (const shape of [a, b, c]) {
-      const stretched = broadcastTo<number[], number[]>(contiguous(shape), together);
-      expect(stretched.shape).toEqual(together);
-    }
-  }), { numRuns: 500 });
+  fc.assert(
+    fc.property(
+      shapes({ maxExtent: 3 }),
+      shapes({ maxExtent: 3 }),
+      shapes({ maxExtent: 3 }),
+      (a, b, c) => {
+        const attempt = (...list: number[][]): number[] | string => {
+          try {
+            return broadcastAll(list);
+          } catch {
+            return 'none';
+          }
+        };
+        const together = attempt(a, b, c);
+        expect(attempt(c, a, b)).toEqual(together);
+        if (typeof together === 'string') return;
+        for (const shape of [a, b, c]) {
+          const stretched = broadcastTo<number[], number[]>(contiguous(shape), together);
+          expect(stretched.shape).toEqual(together);
+        }
+      },
+    ),
+    { numRuns: 500 },
+  );
 });
 
 test('a stretched axis has stride 0', () => {
@@ -43,9 +51,16 @@ test('a stretched axis has stride 0', () => {
 
 test('errors name what does not fit', () => {
   // @ts-expect-error [2, 3] and [4] do not broadcast: 3 against 4
-  expect(() => broadcastShapes([2, 3], [4])).toThrow('shapes[1]: expected a shape that broadcasts with [2, 3], whose axis -1 has 3 elements, got [ 4 ].');
+  expect(() => broadcastShapes([2, 3], [4])).toThrow(
+    'shapes[1]: expected a shape that broadcasts with [2, 3], whose axis -1 has 3 elements, ' +
+      'got [ 4 ].',
+  );
   // @ts-expect-error 3 against 1
-  expect(() => broadcastTo(contiguous([2, 3]), [2, 1])).toThrow('shape: expected a shape that [2, 3] broadcasts to, with 3 elements on axis 1, got [ 2, 1 ].');
+  expect(() => broadcastTo(contiguous([2, 3]), [2, 1])).toThrow(
+    'shape: expected a shape that [2, 3] broadcasts to, with 3 elements on axis 1, got [ 2, 1 ].',
+  );
   // @ts-expect-error [2, 3] has more axes than [3]
-  expect(() => broadcastTo(contiguous([2, 3]), [3])).toThrow('shape: expected at least the 2 axes of [2, 3], got [ 3 ].');
+  expect(() => broadcastTo(contiguous([2, 3]), [3])).toThrow(
+    'shape: expected at least the 2 axes of [2, 3], got [ 3 ].',
+  );
 });

@@ -1,5 +1,6 @@
 /**
- * NumPy's broadcasting: shapes are aligned at their ends, and extents of 1 and missing ones stretch, by a stride of 0.
+ * NumPy's broadcasting: shapes are aligned at their ends, and extents of 1 and missing ones
+ * stretch, by a stride of 0.
  */
 import { invalid } from '../ground/arguments.js';
 import { layoutOf } from './layout.js';
@@ -12,7 +13,10 @@ import type { Broadcast, BroadcastTo, Checked, Known, Shape } from './shape-type
  *
  * @throws CudaArgumentError that names the axis that does not fit
  */
-export function broadcastShapes<const A extends Shape, const B extends Shape>(a: A, b: B & Checked<Broadcast<A, B>>): Known<Broadcast<A, B>>;
+export function broadcastShapes<const A extends Shape, const B extends Shape>(
+  a: A,
+  b: B & Checked<Broadcast<A, B>>,
+): Known<Broadcast<A, B>>;
 export function broadcastShapes(a: Shape, b: Shape): number[] {
   return broadcastAll([a, b]);
 }
@@ -32,7 +36,12 @@ export function broadcastAll(shapes: readonly Shape[]): number[] {
       const a = result[result.length - fromEnd] ?? 1;
       const b = shape[shape.length - fromEnd] ?? 1;
       if (a !== b && a !== 1 && b !== 1) {
-        throw invalid(`shapes[${at}]`, `a shape that broadcasts with ${showShape(result)}, whose axis ${-fromEnd} has ${a} elements`, shape);
+        throw invalid(
+          `shapes[${at}]`,
+          `a shape that broadcasts with ${showShape(result)}, whose axis ${-fromEnd} has ` +
+            `${a} elements`,
+          shape,
+        );
       }
       next[rank - fromEnd] = a === 1 ? b : a;
     }
@@ -43,22 +52,34 @@ export function broadcastAll(shapes: readonly Shape[]): number[] {
 }
 
 /**
- * The layout stretched to `shape`. Several indices of it then are one element: writing through it is refused by whoever
- * checks `overlapsItself`.
+ * The layout stretched to `shape`. Several indices of it then are one element: writing through it
+ * is refused by whoever checks `overlapsItself`.
  *
  * @throws CudaArgumentError where it does not broadcast to that shape
  */
-export function broadcastTo<S extends Shape, const T extends Shape>(layout: Layout<S>, shape: T & Checked<BroadcastTo<S, T>>): Layout<Known<BroadcastTo<S, T>>>;
+export function broadcastTo<S extends Shape, const T extends Shape>(
+  layout: Layout<S>,
+  shape: T & Checked<BroadcastTo<S, T>>,
+): Layout<Known<BroadcastTo<S, T>>>;
 export function broadcastTo(layout: Layout, shape: Shape): Layout {
   checkShape('shape', shape);
   const missing = shape.length - layout.shape.length;
-  if (missing < 0) throw invalid('shape', `at least the ${layout.shape.length} axes of ${showShape(layout.shape)}`, shape);
+  if (missing < 0)
+    throw invalid(
+      'shape',
+      `at least the ${layout.shape.length} axes of ${showShape(layout.shape)}`,
+      shape,
+    );
   const strides = shape.map((extent, axis) => {
     if (axis < missing) return 0;
     const own = layout.shape[axis - missing]!;
     if (own === extent) return layout.strides[axis - missing]!;
     if (own === 1) return 0;
-    throw invalid('shape', `a shape that ${showShape(layout.shape)} broadcasts to, with ${own} elements on axis ${axis}`, shape);
+    throw invalid(
+      'shape',
+      `a shape that ${showShape(layout.shape)} broadcasts to, with ${own} elements on axis ${axis}`,
+      shape,
+    );
   });
   return layoutOf([...shape], strides, layout.offset);
 }

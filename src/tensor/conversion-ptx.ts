@@ -1,9 +1,11 @@
 /**
- * PTX that reads an element of one dtype and writes it as another. Results are those of the host's own conversions: floats
- * to nearest even, beyond the range to infinity (f8e4m3, which has none: NaN); floats to integers towards zero, clamped to
- * the range, NaN as 0; integers to narrower ones by their low bits; to bool by whether they are zero.
+ * PTX that reads an element of one dtype and writes it as another. Results are those of the host's
+ * own conversions: floats to nearest even, beyond the range to infinity (f8e4m3, which has none:
+ * NaN); floats to integers towards zero, clamped to the range, NaN as 0; integers to narrower ones
+ * by their low bits; to bool by whether they are zero.
  *
- * Only instructions of sm_70 are used: conversions of bf16 and f8, which came later, are integer arithmetic.
+ * Only instructions of sm_70 are used: conversions of bf16 and f8, which came later, are integer
+ * arithmetic.
  */
 import type { DTypeName } from '../core/index.js';
 
@@ -11,10 +13,19 @@ import type { DTypeName } from '../core/index.js';
 export type Carrier = 'u32' | 's32' | 'u64' | 's64' | 'f32' | 'f64';
 
 /** Where a carrier lies. */
-const REGISTER: Readonly<Record<Carrier, string>> = { u32: '%w0', s32: '%w0', u64: '%d0', s64: '%d0', f32: '%f0', f64: '%g0' };
+const REGISTER: Readonly<Record<Carrier, string>> = {
+  u32: '%w0',
+  s32: '%w0',
+  u64: '%d0',
+  s64: '%d0',
+  f32: '%f0',
+  f64: '%g0',
+};
 
 /** Registers that the texts use. */
-export const CONVERSION_REGISTERS = '.reg .b16 %h<2>; .reg .b32 %w<8>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<2>; .reg .pred %q<3>;';
+export const CONVERSION_REGISTERS =
+  '.reg .b16 %h<2>; .reg .b32 %w<8>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<2>; .reg ' +
+  '.pred %q<3>;';
 
 interface Reading {
   readonly as: Carrier;
@@ -48,13 +59,25 @@ const READINGS: Readonly<Record<DTypeName, Reading>> = {
   mov.b32 %w3, %f0; setp.eq.u32 %q0, %w2, 127; selp.b32 %w3, 0x7fc00000, %w3, %q0; and.b32 %w1, %w1, 128; shl.b32 %w1, %w1, 24; or.b32 %w3, %w3, %w1; mov.b32 %f0, %w3;`,
   },
   // The upper half of an f16.
-  f8e5m2: { as: 'f32', text: 'ld.global.u8 %w1, @; shl.b32 %w1, %w1, 8; cvt.u16.u32 %h0, %w1; cvt.f32.f16 %f0, %h0;' },
-  bool: { as: 'u32', text: 'ld.global.u8 %w0, @; setp.ne.u32 %q0, %w0, 0; selp.u32 %w0, 1, 0, %q0;' },
+  f8e5m2: {
+    as: 'f32',
+    text: 'ld.global.u8 %w1, @; shl.b32 %w1, %w1, 8; cvt.u16.u32 %h0, %w1; cvt.f32.f16 %f0, %h0;',
+  },
+  bool: {
+    as: 'u32',
+    text: 'ld.global.u8 %w0, @; setp.ne.u32 %q0, %w0, 0; selp.u32 %w0, 1, 0, %q0;',
+  },
 };
 
 const INTEGERS: Readonly<Partial<Record<DTypeName, { bits: number; signed: boolean }>>> = {
-  u8: { bits: 8, signed: false }, i8: { bits: 8, signed: true }, u16: { bits: 16, signed: false }, i16: { bits: 16, signed: true },
-  u32: { bits: 32, signed: false }, i32: { bits: 32, signed: true }, u64: { bits: 64, signed: false }, i64: { bits: 64, signed: true },
+  u8: { bits: 8, signed: false },
+  i8: { bits: 8, signed: true },
+  u16: { bits: 16, signed: false },
+  i16: { bits: 16, signed: true },
+  u32: { bits: 32, signed: false },
+  i32: { bits: 32, signed: true },
+  u64: { bits: 64, signed: false },
+  i64: { bits: 64, signed: true },
 };
 
 /** The carrier that holds every value of the dtype. */
@@ -72,49 +95,102 @@ export function writeText(from: Carrier, dtype: DTypeName, address: string): str
   const integer = INTEGERS[dtype];
   const register = REGISTER[from];
   const isFloat = from === 'f32' || from === 'f64';
-  if (dtype === 'bool') return `setp.${isFloat ? 'neu' : 'ne'}.${from} %q0, ${register}, ${isFloat ? (from === 'f32' ? '0f00000000' : '0d0000000000000000') : '0'}; selp.u32 %w1, 1, 0, %q0; st.global.u8 ${address}, %w1;`;
-  if (integer !== undefined) return isFloat ? clamped(from, integer, address) : lowBits(from, integer.bits, address);
+  if (dtype === 'bool')
+    return (
+      `setp.${isFloat ? 'neu' : 'ne'}.${from} %q0, ${register}, ` +
+      `${isFloat ? (from === 'f32' ? '0f00000000' : '0d0000000000000000') : '0'}; selp.u32 ` +
+      `%w1, 1, 0, %q0; st.global.u8 ${address}, %w1;`
+    );
+  if (integer !== undefined)
+    return isFloat ? clamped(from, integer, address) : lowBits(from, integer.bits, address);
   switch (dtype) {
-    case 'f64': return `${from === 'f64' ? '' : `cvt${from === 'f32' ? '' : '.rn'}.f64.${from} %g0, ${register};`} st.global.f64 ${address}, %g0;`;
-    case 'f32': return `${from === 'f32' ? '' : `cvt.rn.f32.${from} %f0, ${register};`} st.global.f32 ${address}, %f0;`;
-    case 'f16': return `cvt.rn.f16.${from} %h0, ${register}; st.global.b16 ${address}, %h0;`;
-    case 'bf16': return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
+    case 'f64':
+      return (
+        `${from === 'f64' ? '' : `cvt${from === 'f32' ? '' : '.rn'}.f64.${from} %g0, ${register};`} ` +
+        `st.global.f64 ${address}, %g0;`
+      );
+    case 'f32':
+      return (
+        `${from === 'f32' ? '' : `cvt.rn.f32.${from} %f0, ${register};`} st.global.f32 ` +
+        `${address}, %f0;`
+      );
+    case 'f16':
+      return `cvt.rn.f16.${from} %h0, ${register}; st.global.b16 ${address}, %h0;`;
+    case 'bf16':
+      return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
   setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, 0x7fff, %w2, %q0; st.global.u16 ${address}, %w2;`;
-    case 'f8e4m3': return narrow8(from, { unscale: E4M3_UNSCALE, scale: E4M3_SCALE, shift: 20, most: 0x7f, nan: 0x7f }, address);
-    default: return narrow8(from, { unscale: E5M2_UNSCALE, scale: E5M2_SCALE, shift: 21, most: 0x7c, nan: 0x7f }, address);
+    case 'f8e4m3':
+      return narrow8(
+        from,
+        { unscale: E4M3_UNSCALE, scale: E4M3_SCALE, shift: 20, most: 0x7f, nan: 0x7f },
+        address,
+      );
+    default:
+      return narrow8(
+        from,
+        { unscale: E5M2_UNSCALE, scale: E5M2_SCALE, shift: 21, most: 0x7c, nan: 0x7f },
+        address,
+      );
   }
 }
 
 function lowBits(from: Carrier, bits: number, address: string): string {
   const wide = from === 'u64' || from === 's64';
-  if (bits === 64) return `${wide ? '' : `cvt.${from === 's32' ? 's64' : 'u64'}.${from} %d0, %w0;`} st.global.u64 ${address}, %d0;`;
+  if (bits === 64)
+    return (
+      `${wide ? '' : `cvt.${from === 's32' ? 's64' : 'u64'}.${from} %d0, %w0;`} st.global.u64 ` +
+      `${address}, %d0;`
+    );
   return `${wide ? 'cvt.u32.u64 %w0, %d0;' : ''} st.global.u${bits} ${address}, %w0;`;
 }
 
-function clamped(from: Carrier, { bits, signed }: { bits: number; signed: boolean }, address: string): string {
+function clamped(
+  from: Carrier,
+  { bits, signed }: { bits: number; signed: boolean },
+  address: string,
+): string {
   const sign = signed ? 's' : 'u';
-  if (bits === 64) return `cvt.rzi.${sign}64.${from} %d0, ${REGISTER[from]}; ${zeroWhereNan(from, '%d0', 'b64')} st.global.u64 ${address}, %d0;`;
+  if (bits === 64)
+    return (
+      `cvt.rzi.${sign}64.${from} %d0, ${REGISTER[from]}; ${zeroWhereNan(from, '%d0', 'b64')} ` +
+      `st.global.u64 ${address}, %d0;`
+    );
   const most = signed ? 2 ** (bits - 1) - 1 : 2 ** bits - 1;
-  const clamp = bits === 32 ? '' : `min.${sign}32 %w0, %w0, ${most};${signed ? ` max.s32 %w0, %w0, ${-most - 1};` : ''}`;
-  return `cvt.rzi.${sign}32.${from} %w0, ${REGISTER[from]}; ${clamp} ${zeroWhereNan(from, '%w0', 'b32')} st.global.u${bits} ${address}, %w0;`;
+  const clamp =
+    bits === 32
+      ? ''
+      : `min.${sign}32 %w0, %w0, ${most};${signed ? ` max.s32 %w0, %w0, ${-most - 1};` : ''}`;
+  return (
+    `cvt.rzi.${sign}32.${from} %w0, ${REGISTER[from]}; ${clamp} ` +
+    `${zeroWhereNan(from, '%w0', 'b32')} st.global.u${bits} ${address}, %w0;`
+  );
 }
 
 /** The ISA has NaN become 0 for some types and the largest value for others. */
 function zeroWhereNan(from: Carrier, register: string, type: string): string {
-  return `setp.nan.${from} %q0, ${REGISTER[from]}, ${REGISTER[from]}; selp.${type} ${register}, 0, ${register}, %q0;`;
+  return (
+    `setp.nan.${from} %q0, ${REGISTER[from]}, ${REGISTER[from]}; selp.${type} ${register}, 0, ` +
+    `${register}, %q0;`
+  );
 }
 
 /**
- * The value as f32 in %f0, towards zero, with an odd last bit where it is not exact: rounding that to fewer bits gives what
- * rounding the value itself would have given.
+ * The value as f32 in %f0, towards zero, with an odd last bit where it is not exact: rounding that
+ * to fewer bits gives what rounding the value itself would have given.
  */
 function toOdd(from: Carrier): string {
   if (from === 'f32') return '';
   const register = REGISTER[from];
-  const back = from === 'f64' ? 'cvt.f64.f32 %g1, %f0; setp.ne.f64 %q0, %g1, %g0;'
-    : from === 'u32' || from === 's32' ? `cvt.rzi.${from}.f32 %w1, %f0; setp.ne.u32 %q0, %w1, %w0;`
-      : `cvt.rzi.${from}.f32 %d1, %f0; setp.ne.u64 %q0, %d1, %d0;`;
-  return `cvt.rz.f32.${from} %f0, ${register}; ${back} mov.b32 %w1, %f0; or.b32 %w2, %w1, 1; selp.b32 %w1, %w2, %w1, %q0; mov.b32 %f0, %w1;`;
+  const back =
+    from === 'f64'
+      ? 'cvt.f64.f32 %g1, %f0; setp.ne.f64 %q0, %g1, %g0;'
+      : from === 'u32' || from === 's32'
+        ? `cvt.rzi.${from}.f32 %w1, %f0; setp.ne.u32 %q0, %w1, %w0;`
+        : `cvt.rzi.${from}.f32 %d1, %f0; setp.ne.u64 %q0, %d1, %d0;`;
+  return (
+    `cvt.rz.f32.${from} %f0, ${register}; ${back} mov.b32 %w1, %f0; or.b32 %w2, %w1, 1; ` +
+    'selp.b32 %w1, %w2, %w1, %q0; mov.b32 %f0, %w1;'
+  );
 }
 
 interface Format {
@@ -126,7 +202,11 @@ interface Format {
   nan: number;
 }
 
-function narrow8(from: Carrier, { unscale, scale, shift, most, nan }: Format, address: string): string {
+function narrow8(
+  from: Carrier,
+  { unscale, scale, shift, most, nan }: Format,
+  address: string,
+): string {
   return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w4, %w1, 24; and.b32 %w4, %w4, 128; abs.f32 %f1, %f0; mul.rz.f32 %f2, %f1, ${unscale}; mul.rn.f32 %f3, %f2, ${scale};
   mov.b32 %w1, %f2; setp.ne.f32 %q0, %f3, %f1; or.b32 %w2, %w1, 1; selp.b32 %w1, %w2, %w1, %q0;
   shr.u32 %w2, %w1, ${shift}; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, ${2 ** (shift - 1) - 1}; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, ${shift}; min.u32 %w2, %w2, ${most};

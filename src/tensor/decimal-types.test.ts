@@ -52,5 +52,7 @@ test('the lesser of two', () => {
 
 test('what is a whole number written out', () => {
   expectTypeOf<[IsNatural<0>, IsNatural<4096>]>().toEqualTypeOf<[true, true]>();
-  expectTypeOf<[IsNatural<-1>, IsNatural<1.5>, IsNatural<1e21>, IsNatural<number>]>().toEqualTypeOf<[false, false, false, false]>();
+  expectTypeOf<[IsNatural<-1>, IsNatural<1.5>, IsNatural<1e21>, IsNatural<number>]>().toEqualTypeOf<
+    [false, false, false, false]
+  >();
 });

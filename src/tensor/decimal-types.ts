@@ -1,6 +1,7 @@
 /**
- * Arithmetic on literal number types, for shapes: `Multiply<1024, 768>` is `786432`. Decimal, digit by digit, as on
- * paper: a product of two extents costs some hundred instantiations, where counting with tuples would stop at 10,000.
+ * Arithmetic on literal number types, for shapes: `Multiply<1024, 768>` is `786432`. Decimal, digit
+ * by digit, as on paper: a product of two extents costs some hundred instantiations, where counting
+ * with tuples would stop at 10,000.
  *
  * Whole numbers of at least 0. Where an operand is no literal, the result is `number`.
  */
@@ -10,16 +11,77 @@ type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
 type Digits = Digit[];
 
 type Units = {
-  '0': []; '1': [0]; '2': [0, 0]; '3': [0, 0, 0]; '4': [0, 0, 0, 0]; '5': [0, 0, 0, 0, 0]; '6': [0, 0, 0, 0, 0, 0];
-  '7': [0, 0, 0, 0, 0, 0, 0]; '8': [0, 0, 0, 0, 0, 0, 0, 0]; '9': [0, 0, 0, 0, 0, 0, 0, 0, 0];
+  '0': [];
+  '1': [0];
+  '2': [0, 0];
+  '3': [0, 0, 0];
+  '4': [0, 0, 0, 0];
+  '5': [0, 0, 0, 0, 0];
+  '6': [0, 0, 0, 0, 0, 0];
+  '7': [0, 0, 0, 0, 0, 0, 0];
+  '8': [0, 0, 0, 0, 0, 0, 0, 0];
+  '9': [0, 0, 0, 0, 0, 0, 0, 0, 0];
 };
 
 /** Of the numbers from 0 to 19, the digit that stays and the one that is carried. */
-type Ones = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
-type Tens = ['0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '1', '1', '1', '1', '1', '1', '1', '1', '1', '1'];
+type Ones = [
+  '0',
+  '1',
+  '2',
+  '3',
+  '4',
+  '5',
+  '6',
+  '7',
+  '8',
+  '9',
+  '0',
+  '1',
+  '2',
+  '3',
+  '4',
+  '5',
+  '6',
+  '7',
+  '8',
+  '9',
+];
+type Tens = [
+  '0',
+  '0',
+  '0',
+  '0',
+  '0',
+  '0',
+  '0',
+  '0',
+  '0',
+  '0',
+  '1',
+  '1',
+  '1',
+  '1',
+  '1',
+  '1',
+  '1',
+  '1',
+  '1',
+  '1',
+];
 
 /** What is missing to nine: subtracting is adding it and one. */
-type Nines = { '0': '9'; '1': '8'; '2': '7'; '3': '6'; '4': '5'; '5': '4'; '6': '3'; '7': '2'; '8': '1'; '9': '0' };
+type Nines = {
+  '0': '9';
+  '1': '8';
+  '2': '7';
+  '3': '6';
+  '4': '5';
+  '5': '4';
+  '6': '3';
+  '7': '2';
+  '8': '1';
+  '9': '0';
+};
 
 type Products = {
   '0': ['00', '00', '00', '00', '00', '00', '00', '00', '00', '00'];
@@ -36,93 +98,189 @@ type Products = {
 
 type Ten = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 18 | 19;
 /** Of three digits, the last no more than 1 where the result is used with a carry. */
-type Count<A extends Digit, B extends Digit, C extends Digit> = [...Units[A], ...Units[B], ...Units[C]]['length'] & Ten;
+type Count<A extends Digit, B extends Digit, C extends Digit> = [
+  ...Units[A],
+  ...Units[B],
+  ...Units[C],
+]['length'] &
+  Ten;
 
 /** Whether the type is one whole number of at least 0, written out. */
-export type IsNatural<N extends number> =
-  number extends N ? false
-  : `${N}` extends `-${string}` | `${string}.${string}` | `${string}e${string}` | 'NaN' | 'Infinity' ? false
-  : true;
+export type IsNatural<N extends number> = number extends N
+  ? false
+  : `${N}` extends `-${string}` | `${string}.${string}` | `${string}e${string}` | 'NaN' | 'Infinity'
+    ? false
+    : true;
 
-type Read<Text extends string, Out extends Digits = []> =
-  Text extends `${infer First extends Digit}${infer Rest}` ? Read<Rest, [First, ...Out]> : Out;
+type Read<
+  Text extends string,
+  Out extends Digits = [],
+> = Text extends `${infer First extends Digit}${infer Rest}` ? Read<Rest, [First, ...Out]> : Out;
 
 type DigitsOf<N extends number> = Read<`${N}`>;
 
-type Trimmed<A extends Digits> = A extends [...infer Rest extends Digits, '0'] ? (Rest extends [] ? ['0'] : Trimmed<Rest>) : A;
+type Trimmed<A extends Digits> = A extends [...infer Rest extends Digits, '0']
+  ? Rest extends []
+    ? ['0']
+    : Trimmed<Rest>
+  : A;
 
-type Written<A extends Digits, Out extends string = ''> =
-  A extends [infer First extends Digit, ...infer Rest extends Digits] ? Written<Rest, `${First}${Out}`> : Out;
+type Written<A extends Digits, Out extends string = ''> = A extends [
+  infer First extends Digit,
+  ...infer Rest extends Digits,
+]
+  ? Written<Rest, `${First}${Out}`>
+  : Out;
 
-type NumberOf<A> = A extends Digits ? (Written<Trimmed<A>> extends `${infer N extends number}` ? N : number) : never;
+type NumberOf<A> = A extends Digits
+  ? Written<Trimmed<A>> extends `${infer N extends number}`
+    ? N
+    : number
+  : never;
 
 /** A + B + the carry. */
-type Sum<A extends Digits, B extends Digits, Carry extends Digit = '0', Out extends Digits = []> =
-  A extends [infer a extends Digit, ...infer As extends Digits]
-    ? B extends [infer b extends Digit, ...infer Bs extends Digits]
-      ? Sum<As, Bs, Tens[Count<a, b, Carry>], [...Out, Ones[Count<a, b, Carry>]]>
-      : Carry extends '0' ? [...Out, ...A] : Sum<As, [], Tens[Count<a, '0', Carry>], [...Out, Ones[Count<a, '0', Carry>]]>
-    : B extends [] ? (Carry extends '0' ? Out : [...Out, Carry]) : Sum<B, A, Carry, Out>;
+type Sum<
+  A extends Digits,
+  B extends Digits,
+  Carry extends Digit = '0',
+  Out extends Digits = [],
+> = A extends [infer a extends Digit, ...infer As extends Digits]
+  ? B extends [infer b extends Digit, ...infer Bs extends Digits]
+    ? Sum<As, Bs, Tens[Count<a, b, Carry>], [...Out, Ones[Count<a, b, Carry>]]>
+    : Carry extends '0'
+      ? [...Out, ...A]
+      : Sum<As, [], Tens[Count<a, '0', Carry>], [...Out, Ones[Count<a, '0', Carry>]]>
+  : B extends []
+    ? Carry extends '0'
+      ? Out
+      : [...Out, Carry]
+    : Sum<B, A, Carry, Out>;
 
 /** A − B; `undefined` where B is larger. */
-type Difference<A extends Digits, B extends Digits, Carry extends Digit = '1', Out extends Digits = []> =
-  A extends [infer a extends Digit, ...infer As extends Digits]
-    ? B extends [infer b extends Digit, ...infer Bs extends Digits]
-      ? Difference<As, Bs, Tens[Count<a, Nines[b], Carry>], [...Out, Ones[Count<a, Nines[b], Carry>]]>
-      : Difference<As, [], Tens[Count<a, '9', Carry>], [...Out, Ones[Count<a, '9', Carry>]]>
-    : B extends [] ? (Carry extends '1' ? Trimmed<Out> : undefined)
-    : Trimmed<B> extends ['0'] ? Difference<A, [], Carry, Out> : undefined;
+type Difference<
+  A extends Digits,
+  B extends Digits,
+  Carry extends Digit = '1',
+  Out extends Digits = [],
+> = A extends [infer a extends Digit, ...infer As extends Digits]
+  ? B extends [infer b extends Digit, ...infer Bs extends Digits]
+    ? Difference<As, Bs, Tens[Count<a, Nines[b], Carry>], [...Out, Ones[Count<a, Nines[b], Carry>]]>
+    : Difference<As, [], Tens[Count<a, '9', Carry>], [...Out, Ones[Count<a, '9', Carry>]]>
+  : B extends []
+    ? Carry extends '1'
+      ? Trimmed<Out>
+      : undefined
+    : Trimmed<B> extends ['0']
+      ? Difference<A, [], Carry, Out>
+      : undefined;
 
-type TimesDigit<A extends Digits, B extends Digit, Carry extends Digit = '0', Out extends Digits = []> =
-  A extends [infer a extends Digit, ...infer As extends Digits]
-    ? Products[B][a] extends `${infer tens extends Digit}${infer ones extends Digit}`
-      ? TimesDigit<As, B, Ones[Count<tens, Tens[Count<ones, Carry, '0'>], '0'>], [...Out, Ones[Count<ones, Carry, '0'>]]>
-      : never
-    : Carry extends '0' ? Out : [...Out, Carry];
+type TimesDigit<
+  A extends Digits,
+  B extends Digit,
+  Carry extends Digit = '0',
+  Out extends Digits = [],
+> = A extends [infer a extends Digit, ...infer As extends Digits]
+  ? Products[B][a] extends `${infer tens extends Digit}${infer ones extends Digit}`
+    ? TimesDigit<
+        As,
+        B,
+        Ones[Count<tens, Tens[Count<ones, Carry, '0'>], '0'>],
+        [...Out, Ones[Count<ones, Carry, '0'>]]
+      >
+    : never
+  : Carry extends '0'
+    ? Out
+    : [...Out, Carry];
 
 /** From the highest digit of B on: what there is, times ten, and A times the digit. */
-type Product<A extends Digits, B extends Digits, Out extends Digits = []> =
-  B extends [...infer Rest extends Digits, infer b extends Digit]
-    ? Sum<TimesDigit<A, b>, Out extends [] ? [] : ['0', ...Out]> extends infer Next extends Digits ? Product<A, Rest, Next> : never
-    : Out;
+type Product<A extends Digits, B extends Digits, Out extends Digits = []> = B extends [
+  ...infer Rest extends Digits,
+  infer b extends Digit,
+]
+  ? Sum<TimesDigit<A, b>, Out extends [] ? [] : ['0', ...Out]> extends infer Next extends Digits
+    ? Product<A, Rest, Next>
+    : never
+  : Out;
 
 type Counted = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
 
 /** How often B is in A, which is less than ten times, and what is left. */
 type Subtracted<A extends Digits, B extends Digits, Times extends 0[] = []> =
-  Difference<A, B> extends infer Rest extends Digits ? Subtracted<Rest, B, [...Times, 0]> : [Counted[Times['length'] & keyof Counted] & Digit, A];
+  Difference<A, B> extends infer Rest extends Digits
+    ? Subtracted<Rest, B, [...Times, 0]>
+    : [Counted[Times['length'] & keyof Counted] & Digit, A];
 
 /** Quotient and rest: long division. */
-type Quotient<A extends Digits, B extends Digits, Rest extends Digits = [], Out extends Digits = []> =
-  A extends [...infer Lower extends Digits, infer a extends Digit]
-    ? Subtracted<Rest extends ['0'] ? [a] : [a, ...Rest], B> extends [infer q extends Digit, infer Left extends Digits] ? Quotient<Lower, B, Left, [q, ...Out]> : never
-    : [Out, Rest];
+type Quotient<
+  A extends Digits,
+  B extends Digits,
+  Rest extends Digits = [],
+  Out extends Digits = [],
+> = A extends [...infer Lower extends Digits, infer a extends Digit]
+  ? Subtracted<Rest extends ['0'] ? [a] : [a, ...Rest], B> extends [
+      infer q extends Digit,
+      infer Left extends Digits,
+    ]
+    ? Quotient<Lower, B, Left, [q, ...Out]>
+    : never
+  : [Out, Rest];
 
 /** A + B. */
-export type Add<A extends number, B extends number> =
-  A extends 0 ? B : B extends 0 ? A
-  : [IsNatural<A>, IsNatural<B>] extends [true, true] ? NumberOf<Sum<DigitsOf<A>, DigitsOf<B>>> : number;
+export type Add<A extends number, B extends number> = A extends 0
+  ? B
+  : B extends 0
+    ? A
+    : [IsNatural<A>, IsNatural<B>] extends [true, true]
+      ? NumberOf<Sum<DigitsOf<A>, DigitsOf<B>>>
+      : number;
 
 /** A − B, no less than 0. */
-export type Subtract<A extends number, B extends number> =
-  B extends 0 ? A
-  : [IsNatural<A>, IsNatural<B>] extends [true, true] ? (Difference<DigitsOf<A>, DigitsOf<B>> extends infer D extends Digits ? NumberOf<D> : 0)
-  : number;
+export type Subtract<A extends number, B extends number> = B extends 0
+  ? A
+  : [IsNatural<A>, IsNatural<B>] extends [true, true]
+    ? Difference<DigitsOf<A>, DigitsOf<B>> extends infer D extends Digits
+      ? NumberOf<D>
+      : 0
+    : number;
 
 /** A · B. */
-export type Multiply<A extends number, B extends number> =
-  [IsNatural<A>, IsNatural<B>] extends [true, true]
-    ? A extends 0 | 1 ? (A extends 0 ? 0 : B) : B extends 0 | 1 ? (B extends 0 ? 0 : A) : NumberOf<Product<DigitsOf<A>, DigitsOf<B>>>
+export type Multiply<A extends number, B extends number> = [IsNatural<A>, IsNatural<B>] extends [
+  true,
+  true,
+]
+  ? A extends 0 | 1
+    ? A extends 0
+      ? 0
+      : B
+    : B extends 0 | 1
+      ? B extends 0
+        ? 0
+        : A
+      : NumberOf<Product<DigitsOf<A>, DigitsOf<B>>>
   : number;
 
-/** `[quotient, rest]` of A / B; both `number` where one is no literal, both `never` where B is 0. */
-export type Divide<A extends number, B extends number> =
-  [IsNatural<A>, IsNatural<B>] extends [true, true]
-    ? B extends 0 ? [never, never]
-    : B extends 1 ? [A, 0]
-    : Quotient<DigitsOf<A>, DigitsOf<B>> extends [infer Q extends Digits, infer R extends Digits] ? [NumberOf<Q>, NumberOf<R>] : never
+/**
+ * `[quotient, rest]` of A / B; both `number` where one is no literal, both `never` where B is 0.
+ */
+export type Divide<A extends number, B extends number> = [IsNatural<A>, IsNatural<B>] extends [
+  true,
+  true,
+]
+  ? B extends 0
+    ? [never, never]
+    : B extends 1
+      ? [A, 0]
+      : Quotient<DigitsOf<A>, DigitsOf<B>> extends [infer Q extends Digits, infer R extends Digits]
+        ? [NumberOf<Q>, NumberOf<R>]
+        : never
   : [number, number];
 
 /** A where it is no more than B, else B. */
-export type Least<A extends number, B extends number> =
-  [IsNatural<A>, IsNatural<B>] extends [true, true] ? (Difference<DigitsOf<A>, DigitsOf<B>> extends undefined ? A : B) : number;
+export type Least<A extends number, B extends number> = [IsNatural<A>, IsNatural<B>] extends [
+  true,
+  true,
+]
+  ? Difference<DigitsOf<A>, DigitsOf<B>> extends undefined
+    ? A
+    : B
+  : number;

@@ -1,11 +1,12 @@
 /**
- * DLPack's description of a tensor in memory: what libraries hand each other instead of copying. Node has no way to pass
- * the C structure itself, so this is its contents: whoever has an addon, koffi or a worker on the other side fills in or
- * reads out a `DLTensor` from it, field by field.
+ * DLPack's description of a tensor in memory: what libraries hand each other instead of copying.
+ * Node has no way to pass the C structure itself, so this is its contents: whoever has an addon,
+ * koffi or a worker on the other side fills in or reads out a `DLTensor` from it, field by field.
  *
- * The numbers are those of `dlpack.h`, version 1.1. The memory stays its owner's: a descriptor holds `owner`, and so does
- * what is made from it, so that it is not collected while either is in use. Ordering is up to both sides: the one that
- * hands over has its work done, or an event that the other waits for.
+ * The numbers are those of `dlpack.h`, version 1.1. The memory stays its owner's: a descriptor
+ * holds `owner`, and so does what is made from it, so that it is not collected while either is in
+ * use. Ordering is up to both sides: the one that hands over has its work done, or an event that
+ * the other waits for.
  */
 import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
 import { DTYPES } from '../ground/dtype.js';
@@ -15,21 +16,39 @@ import type { Layout } from './layout.js';
 import { checkShape, contiguousStrides, numel, showShape } from './shape.js';
 
 /**
- * `DLDeviceType`, of the memory that this library can use. The embedded CPU device's memory has addresses of its own, which
- * mean something to nobody else: `kDLExtDev`, DLPack's number for devices from outside of its list.
+ * `DLDeviceType`, of the memory that this library can use. The embedded CPU device's memory has
+ * addresses of its own, which mean something to nobody else: `kDLExtDev`, DLPack's number for
+ * devices from outside of its list.
  */
-export const DLDeviceType = { kDLCPU: 1, kDLCUDA: 2, kDLCUDAHost: 3, kDLExtDev: 12, kDLCUDAManaged: 13 } as const;
+export const DLDeviceType = {
+  kDLCPU: 1,
+  kDLCUDA: 2,
+  kDLCUDAHost: 3,
+  kDLExtDev: 12,
+  kDLCUDAManaged: 13,
+} as const;
 export type DLDeviceType = (typeof DLDeviceType)[keyof typeof DLDeviceType];
 
 /** `DLDataTypeCode`, of the dtypes that this library has. */
-export const DLDataTypeCode = { kDLInt: 0, kDLUInt: 1, kDLFloat: 2, kDLBfloat: 4, kDLBool: 6, kDLFloat8_e4m3fn: 10, kDLFloat8_e5m2: 12 } as const;
+export const DLDataTypeCode = {
+  kDLInt: 0,
+  kDLUInt: 1,
+  kDLFloat: 2,
+  kDLBfloat: 4,
+  kDLBool: 6,
+  kDLFloat8_e4m3fn: 10,
+  kDLFloat8_e5m2: 12,
+} as const;
 export type DLDataTypeCode = (typeof DLDataTypeCode)[keyof typeof DLDataTypeCode];
 
 /** `DLTensor`, and what keeps its memory. */
 export interface DLTensor {
   /** Where the memory is. */
   readonly device: { readonly type: number; readonly id: number };
-  /** Address of the memory. DLPack asks for 256 bytes of alignment, which `byteOffset` is then for; nobody insists. */
+  /**
+   * Address of the memory. DLPack asks for 256 bytes of alignment, which `byteOffset` is then for;
+   * nobody insists.
+   */
   readonly data: bigint;
   readonly dtype: { readonly code: number; readonly bits: number; readonly lanes: number };
   readonly shape: readonly number[];
@@ -42,8 +61,8 @@ export interface DLTensor {
   /** Whatever keeps the memory: it is not to be collected while the descriptor is in use. */
   readonly owner?: unknown;
   /**
-   * As of a `DLManagedTensor`: whoever took the memory over calls it, once, when it is needed no longer. Without one the
-   * memory is lent for as long as `owner` is kept.
+   * As of a `DLManagedTensor`: whoever took the memory over calls it, once, when it is needed no
+   * longer. Without one the memory is lent for as long as `owner` is kept.
    */
   readonly deleter?: () => void;
 }
@@ -62,10 +81,25 @@ export interface ForeignTensor<D extends DTypeName = DTypeName> {
 }
 
 const TYPES: { readonly [D in DTypeName]: readonly [code: DLDataTypeCode, bits: number] } = {
-  u8: [1, 8], u16: [1, 16], u32: [1, 32], u64: [1, 64], i8: [0, 8], i16: [0, 16], i32: [0, 32], i64: [0, 64],
-  f16: [2, 16], f32: [2, 32], f64: [2, 64], bf16: [4, 16], bool: [6, 8], f8e4m3: [10, 8], f8e5m2: [12, 8],
+  u8: [1, 8],
+  u16: [1, 16],
+  u32: [1, 32],
+  u64: [1, 64],
+  i8: [0, 8],
+  i16: [0, 16],
+  i32: [0, 32],
+  i64: [0, 64],
+  f16: [2, 16],
+  f32: [2, 32],
+  f64: [2, 64],
+  bf16: [4, 16],
+  bool: [6, 8],
+  f8e4m3: [10, 8],
+  f8e5m2: [12, 8],
 };
-const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map((Object.keys(TYPES) as DTypeName[]).map((name) => [TYPES[name].join(), name]));
+const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map(
+  (Object.keys(TYPES) as DTypeName[]).map((name) => [TYPES[name].join(), name]),
+);
 
 const DEVICES: ReadonlySet<unknown> = new Set(Object.values(DLDeviceType));
 const LAST_ADDRESS = 2n ** 64n - 1n;
@@ -73,76 +107,137 @@ const LAST_ADDRESS = 2n ** 64n - 1n;
 /**
  * The descriptor of a tensor. `strides` are always written out, as DLPack 1.2 asks.
  *
- * @throws CudaArgumentError for a tensor that is none, or an address that is not aligned to the dtype
+ * @throws CudaArgumentError for a tensor that is none, or an address that is not aligned to the
+ *   dtype
  */
 export function toDLPack(tensor: ForeignTensor): DLTensor {
-  if (typeof tensor !== 'object' || (tensor as unknown) === null) throw invalid('tensor', 'an object with dtype, layout, address and device', tensor);
+  if (typeof tensor !== 'object' || (tensor as unknown) === null)
+    throw invalid('tensor', 'an object with dtype, layout, address and device', tensor);
   const { dtype, layout, address, device, readOnly, owner, deleter } = tensor;
   checkDType(dtype, 'tensor.dtype');
-  if (typeof layout !== 'object' || !(Array.isArray as (value: unknown) => boolean)(layout.shape)) throw invalid('tensor.layout', 'a layout', layout);
+  if (typeof layout !== 'object' || !(Array.isArray as (value: unknown) => boolean)(layout.shape))
+    throw invalid('tensor.layout', 'a layout', layout);
   // Nothing may be anywhere, at null too.
-  if (numel(layout.shape) > 0 || typeof address !== 'bigint') checkPlace('tensor.address', address, dtype);
+  if (numel(layout.shape) > 0 || typeof address !== 'bigint')
+    checkPlace('tensor.address', address, dtype);
   checkDevice('tensor.device', device);
   checkExtent('tensor.layout', address, layout, dtype);
   const [code, bits] = TYPES[dtype.name];
   return {
-    device: { type: device.type, id: device.id }, data: address, dtype: { code, bits, lanes: 1 },
-    shape: [...layout.shape], strides: [...layout.strides], byteOffset: layout.offset * dtype.bytes,
-    ...(readOnly === undefined ? {} : { readOnly }), ...(owner === undefined ? {} : { owner }), ...(deleter === undefined ? {} : { deleter }),
+    device: { type: device.type, id: device.id },
+    data: address,
+    dtype: { code, bits, lanes: 1 },
+    shape: [...layout.shape],
+    strides: [...layout.strides],
+    byteOffset: layout.offset * dtype.bytes,
+    ...(readOnly === undefined ? {} : { readOnly }),
+    ...(owner === undefined ? {} : { owner }),
+    ...(deleter === undefined ? {} : { deleter }),
   };
 }
 
 /**
- * The tensor that a descriptor describes. Its owner is the descriptor's, or the descriptor itself where that names none.
- * The layout's offset is `byteOffset` in elements; where that is no whole number, it goes into the address.
+ * The tensor that a descriptor describes. Its owner is the descriptor's, or the descriptor itself
+ * where that names none. The layout's offset is `byteOffset` in elements; where that is no whole
+ * number, it goes into the address.
  *
- * @throws CudaArgumentError that names the field: memory that this library cannot use, a dtype that it has not, vectors
- *   (`lanes` other than 1), strides that reach before the memory, an address that is not aligned
+ * @throws CudaArgumentError that names the field: memory that this library cannot use, a dtype that
+ *   it has not, vectors (`lanes` other than 1), strides that reach before the memory, an address
+ *   that is not aligned
  */
 export function fromDLPack(descriptor: DLTensor): ForeignTensor {
-  if (typeof descriptor !== 'object' || (descriptor as unknown) === null) throw invalid('descriptor', 'an object with the fields of a DLTensor', descriptor);
-  const { device, data, dtype: type, shape, strides, byteOffset, readOnly, owner, deleter } = descriptor;
+  if (typeof descriptor !== 'object' || (descriptor as unknown) === null)
+    throw invalid('descriptor', 'an object with the fields of a DLTensor', descriptor);
+  const {
+    device,
+    data,
+    dtype: type,
+    shape,
+    strides,
+    byteOffset,
+    readOnly,
+    owner,
+    deleter,
+  } = descriptor;
   checkDevice('descriptor.device', device);
-  if (typeof type !== 'object' || (type as unknown) === null) throw invalid('descriptor.dtype', 'an object with code, bits and lanes', type);
-  if (type.lanes !== 1) throw invalid('descriptor.dtype.lanes', '1', type.lanes, 'Describe vectors by one more axis.');
+  if (typeof type !== 'object' || (type as unknown) === null)
+    throw invalid('descriptor.dtype', 'an object with code, bits and lanes', type);
+  if (type.lanes !== 1)
+    throw invalid('descriptor.dtype.lanes', '1', type.lanes, 'Describe vectors by one more axis.');
   const name = DTYPE_OF.get(`${type.code},${type.bits}`);
-  if (name === undefined) throw invalid('descriptor.dtype', `code and bits of one of ${Object.keys(DTYPES).join(', ')}`, type);
+  if (name === undefined)
+    throw invalid(
+      'descriptor.dtype',
+      `code and bits of one of ${Object.keys(DTYPES).join(', ')}`,
+      type,
+    );
   const dtype = DTYPES[name];
   checkShape('descriptor.shape', shape);
   if (strides !== null && (strides as unknown) !== undefined) {
-    if (!(Array.isArray as (value: unknown) => boolean)(strides) || strides.length !== shape.length) throw invalid('descriptor.strides', `null, or ${shape.length} strides`, strides);
+    if (!(Array.isArray as (value: unknown) => boolean)(strides) || strides.length !== shape.length)
+      throw invalid('descriptor.strides', `null, or ${shape.length} strides`, strides);
     strides.forEach((stride, axis) => {
-      if (!Number.isSafeInteger(stride)) throw invalid(`descriptor.strides[${axis}]`, 'a whole number (elements)', stride);
+      if (!Number.isSafeInteger(stride))
+        throw invalid(`descriptor.strides[${axis}]`, 'a whole number (elements)', stride);
     });
   }
   checkInteger('descriptor.byteOffset', byteOffset, 0, Number.MAX_SAFE_INTEGER, 'bytes');
-  if (typeof data !== 'bigint' || data < 0n || data > LAST_ADDRESS) throw invalid('descriptor.data', 'an address, as a bigint', data);
-  if (readOnly !== undefined && typeof readOnly !== 'boolean') throw invalid('descriptor.readOnly', 'true or false', readOnly);
+  if (typeof data !== 'bigint' || data < 0n || data > LAST_ADDRESS)
+    throw invalid('descriptor.data', 'an address, as a bigint', data);
+  if (readOnly !== undefined && typeof readOnly !== 'boolean')
+    throw invalid('descriptor.readOnly', 'true or false', readOnly);
 
-  if (deleter !== undefined && typeof deleter !== 'function') throw invalid('descriptor.deleter', 'a function', deleter);
+  if (deleter !== undefined && typeof deleter !== 'function')
+    throw invalid('descriptor.deleter', 'a function', deleter);
 
   const rest = byteOffset % dtype.bytes;
   const address = data + BigInt(rest);
   // Of nothing, frameworks give whatever address, null too.
-  if (numel(shape) > 0) checkPlace('descriptor.data', address, dtype, rest === 0 ? '' : ` with byteOffset ${byteOffset}`);
-  const layout = layoutOf([...shape], strides === null || (strides as unknown) === undefined ? contiguousStrides(shape) : [...strides], (byteOffset - rest) / dtype.bytes);
+  if (numel(shape) > 0)
+    checkPlace(
+      'descriptor.data',
+      address,
+      dtype,
+      rest === 0 ? '' : ` with byteOffset ${byteOffset}`,
+    );
+  const layout = layoutOf(
+    [...shape],
+    strides === null || (strides as unknown) === undefined
+      ? contiguousStrides(shape)
+      : [...strides],
+    (byteOffset - rest) / dtype.bytes,
+  );
   checkExtent('descriptor.strides', address, layout, dtype);
   return {
-    dtype, layout, address, device: { type: device.type as DLDeviceType, id: device.id },
-    ...(readOnly === undefined ? {} : { readOnly }), owner: owner ?? descriptor, ...(deleter === undefined ? {} : { deleter }),
+    dtype,
+    layout,
+    address,
+    device: { type: device.type as DLDeviceType, id: device.id },
+    ...(readOnly === undefined ? {} : { readOnly }),
+    owner: owner ?? descriptor,
+    ...(deleter === undefined ? {} : { deleter }),
   };
 }
 
 function checkPlace(argument: string, address: unknown, dtype: DType, more = ''): void {
-  if (typeof address !== 'bigint' || address < 0n || address > LAST_ADDRESS) throw invalid(argument, 'an address, as a bigint', address);
+  if (typeof address !== 'bigint' || address < 0n || address > LAST_ADDRESS)
+    throw invalid(argument, 'an address, as a bigint', address);
   if (address === 0n) throw invalid(argument, 'an address other than null', address);
-  if (address % BigInt(dtype.bytes) !== 0n) throw invalid(argument, `an address${more} that is a multiple of the ${dtype.bytes} bytes of ${dtype.name}`, address);
+  if (address % BigInt(dtype.bytes) !== 0n)
+    throw invalid(
+      argument,
+      `an address${more} that is a multiple of the ${dtype.bytes} bytes of ${dtype.name}`,
+      address,
+    );
 }
 
 function checkDevice(argument: string, device: unknown): void {
-  if (typeof device !== 'object' || device === null) throw invalid(argument, 'an object with type and id', device);
+  if (typeof device !== 'object' || device === null)
+    throw invalid(argument, 'an object with type and id', device);
   const { type, id } = device as Partial<DLTensor['device']>;
-  const known = Object.entries(DLDeviceType).map(([name, number]) => `${number} (${name})`).join(', ');
+  const known = Object.entries(DLDeviceType)
+    .map(([name, number]) => `${number} (${name})`)
+    .join(', ');
   if (!DEVICES.has(type)) throw invalid(`${argument}.type`, `one of ${known}`, type);
   checkInteger(`${argument}.id`, id, 0, 2 ** 31 - 1);
 }
@@ -151,8 +246,20 @@ function checkDevice(argument: string, device: unknown): void {
 function checkExtent(argument: string, address: bigint, layout: Layout, dtype: DType): void {
   if (layout.shape.includes(0)) return;
   const { start, end } = span(layout);
-  if (start < 0) throw invalid(argument, `strides with which no element of ${showShape(layout.shape)} lies before the memory`, layout.strides);
-  if (!Number.isSafeInteger(end * dtype.bytes) || address + BigInt(end * dtype.bytes) - 1n > LAST_ADDRESS) {
-    throw invalid(argument, `strides with which every element of ${showShape(layout.shape)} has an address`, layout.strides);
+  if (start < 0)
+    throw invalid(
+      argument,
+      `strides with which no element of ${showShape(layout.shape)} lies before the memory`,
+      layout.strides,
+    );
+  if (
+    !Number.isSafeInteger(end * dtype.bytes) ||
+    address + BigInt(end * dtype.bytes) - 1n > LAST_ADDRESS
+  ) {
+    throw invalid(
+      argument,
+      `strides with which every element of ${showShape(layout.shape)} has an address`,
+      layout.strides,
+    );
   }
 }

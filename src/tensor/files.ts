@@ -1,4 +1,7 @@
-/** Tensors in files: `.npy` and safetensors, as operations. The bytes are the file's; reading and writing it is the program's affair. */
+/**
+ * Tensors in files: `.npy` and safetensors, as operations. The bytes are the file's; reading and
+ * writing it is the program's affair.
+ */
 import type { DTypeName, Device } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { isMap, isUrl } from '../ground/other-realms.js';
@@ -22,31 +25,50 @@ function fromData(device: Device, data: TensorData): DeviceOp<Tensor> {
   return uninitialized(device, dtype, layout.shape).andThen((tensor) => {
     const words = wordsOf({ ...data, layout: contiguous(layout.shape), bytes: packed(data) });
     // Of bool every byte but 0 is true, and becomes 1.
-    return dtype.name === 'bool' ? (tensor as unknown as Tensor<'bool'>).write(words as Uint8Array) : (tensor as unknown as Tensor).writeBits(words);
+    return dtype.name === 'bool'
+      ? (tensor as unknown as Tensor<'bool'>).write(words as Uint8Array)
+      : (tensor as unknown as Tensor).writeBits(words);
   });
 }
 
 /** The bytes of a file: that they are no path, above all. */
 function checkBytes(file: unknown): void {
-  if (typeof file === 'string' || isUrl(file)) throw invalid('file', 'a Uint8Array, the bytes of the file', file, 'Read them first: await readFile(path).');
+  if (typeof file === 'string' || isUrl(file))
+    throw invalid(
+      'file',
+      'a Uint8Array, the bytes of the file',
+      file,
+      'Read them first: await readFile(path).',
+    );
 }
 
 /** The elements of a tensor on the host, bit for bit; of bool 0 and 1. */
 function toData<D extends DTypeName>(argument: string, tensor: Tensor<D>): DeviceOp<TensorData<D>> {
   if (!((tensor as unknown) instanceof Tensor)) throw invalid(argument, 'a Tensor', tensor);
-  return tensor.contiguous().andThen((dense) => (dense.dtype.name === 'bool' ? dense.read() : dense.readBits()).map((words) => {
-    if (dense !== tensor) dense.close();
-    const { buffer, byteOffset, byteLength } = words as unknown as Uint8Array;
-    return { dtype: tensor.dtype, layout: contiguous(tensor.shape), bytes: new Uint8Array(buffer, byteOffset, byteLength) };
-  }));
+  return tensor.contiguous().andThen((dense) =>
+    (dense.dtype.name === 'bool' ? dense.read() : dense.readBits()).map((words) => {
+      if (dense !== tensor) dense.close();
+      const { buffer, byteOffset, byteLength } = words as unknown as Uint8Array;
+      return {
+        dtype: tensor.dtype,
+        layout: contiguous(tensor.shape),
+        bytes: new Uint8Array(buffer, byteOffset, byteLength),
+      };
+    }),
+  );
 }
 
 /**
  * The tensor of a `.npy` file, read and checked at the call.
  *
- * @throws CudaFormatError for what is no such file, CudaArgumentError for a dtype that has to be named in the options
+ * @throws CudaFormatError for what is no such file, CudaArgumentError for a dtype that has to be
+ *   named in the options
  */
-export function loadNpy(device: AnyDevice, file: Uint8Array, options?: ReadNpyOptions): DeviceOp<Tensor> {
+export function loadNpy(
+  device: AnyDevice,
+  file: Uint8Array,
+  options?: ReadNpyOptions,
+): DeviceOp<Tensor> {
   checkBytes(file);
   return fromData(coreOf(device), readNpy(file, options));
 }
@@ -57,26 +79,49 @@ export function saveNpy(tensor: AnyTensor): DeviceOp<Uint8Array> {
 }
 
 /**
- * The tensors of a safetensors file by their names, read and checked at the call; `names` for some of them, whatever dtypes the
- * others have.
+ * The tensors of a safetensors file by their names, read and checked at the call; `names` for some
+ * of them, whatever dtypes the others have.
  *
- * @throws CudaFormatError for what is no such file, or a dtype that tensors have not, CudaArgumentError for a name that it does not have
+ * @throws CudaFormatError for what is no such file, or a dtype that tensors have not,
+ *   CudaArgumentError for a name that it does not have
  */
-export function loadSafetensors(device: AnyDevice, file: Uint8Array, names?: readonly string[]): DeviceOp<Map<string, Tensor>> {
+export function loadSafetensors(
+  device: AnyDevice,
+  file: Uint8Array,
+  names?: readonly string[],
+): DeviceOp<Map<string, Tensor>> {
   checkBytes(file);
   const core = coreOf(device);
   const { tensors } = readSafetensors(file, names);
   const wanted = [...tensors.keys()];
-  return all([...tensors.values()].map((data) => fromData(core, data))).map((made) => new Map(made.map((tensor, index) => [wanted[index]!, tensor])));
+  return all([...tensors.values()].map((data) => fromData(core, data))).map(
+    (made) => new Map(made.map((tensor, index) => [wanted[index]!, tensor])),
+  );
 }
 
 /** Tensors by their names as the bytes of a safetensors file. */
-export function saveSafetensors(tensors: Readonly<Record<string, AnyTensor>> | ReadonlyMap<string, AnyTensor>, options?: WriteSafetensorsOptions): DeviceOp<Uint8Array> {
-  if (typeof tensors !== 'object' || (tensors as unknown) === null || (tensors as unknown) instanceof Tensor) {
-    throw invalid('tensors', 'an object or a Map of tensors by their names', tensors, 'Write saveSafetensors({ weights }).');
+export function saveSafetensors(
+  tensors: Readonly<Record<string, AnyTensor>> | ReadonlyMap<string, AnyTensor>,
+  options?: WriteSafetensorsOptions,
+): DeviceOp<Uint8Array> {
+  if (
+    typeof tensors !== 'object' ||
+    (tensors as unknown) === null ||
+    (tensors as unknown) instanceof Tensor
+  ) {
+    throw invalid(
+      'tensors',
+      'an object or a Map of tensors by their names',
+      tensors,
+      'Write saveSafetensors({ weights }).',
+    );
   }
-  const entries = isMap(tensors) ? [...(tensors)] : Object.entries(tensors);
+  const entries = isMap(tensors) ? [...tensors] : Object.entries(tensors);
   const [first] = entries;
   if (first === undefined) return enqueue(undefined, () => writeSafetensors({}, options));
-  return all(entries.map(([name, tensor]) => toData(`tensors[${JSON.stringify(name)}]`, tensor))).map((data) => writeSafetensors(new Map(data.map((each, index) => [entries[index]![0], each])), options));
+  return all(
+    entries.map(([name, tensor]) => toData(`tensors[${JSON.stringify(name)}]`, tensor)),
+  ).map((data) =>
+    writeSafetensors(new Map(data.map((each, index) => [entries[index]![0], each])), options),
+  );
 }

@@ -10,7 +10,8 @@ interface Expected {
   hex: string;
 }
 
-export const fixture = (name: string): Uint8Array => new Uint8Array(readFileSync(new URL(`./fixtures/${name}`, import.meta.url)));
+export const fixture = (name: string): Uint8Array =>
+  new Uint8Array(readFileSync(new URL(`./fixtures/${name}`, import.meta.url)));
 
 export const expected = JSON.parse(new TextDecoder().decode(fixture('expected.json'))) as {
   npy: (Expected & { fortran: boolean; start: number; end: number })[];
@@ -18,5 +19,6 @@ export const expected = JSON.parse(new TextDecoder().decode(fixture('expected.js
   safetensors: Record<string, Expected>;
 };
 
-export const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
+export const hex = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
 export const unhex = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'hex'));

@@ -22,27 +22,49 @@ export interface OpLaunchOptions extends Omit<LaunchOptions, 'grid'> {
 const MOST_AXES = 3;
 
 /**
- * The launch of a kernel as an operation. Arguments are values or operations that give them, which run before it in the
- * order in which they are written; it gives what they gave, as a list. Tensors have to be contiguous: their first element's
- * address is passed. A partition gives the tensor's address, and one block for each tile: axis 0 is the grid's x.
- * cuLaunchKernel
+ * The launch of a kernel as an operation. Arguments are values or operations that give them, which
+ * run before it in the order in which they are written; it gives what they gave, as a list. Tensors
+ * have to be contiguous: their first element's address is passed. A partition gives the tensor's
+ * address, and one block for each tile: axis 0 is the grid's x. cuLaunchKernel
  *
- * @throws CudaArgumentError for options that are none; when run: for arguments that the kernel does not take, tensors that are not contiguous, a grid
- * that differs from a partition's
+ * @throws CudaArgumentError for options that are none; when run: for arguments that the kernel does
+ *   not take, tensors that are not contiguous, a grid that differs from a partition's
  */
 export function launch<const A extends readonly (LaunchArgument | DeviceOp<LaunchArgument>)[]>(
-  kernel: Kernel, options: OpLaunchOptions, ...args: A
+  kernel: Kernel,
+  options: OpLaunchOptions,
+  ...args: A
 ): DeviceOp<GivenAll<A>> {
-  if (typeof options !== 'object' || (options as unknown) === null || options instanceof Tensor || options instanceof DeviceOp || options instanceof Partitioned) {
-    throw invalid('options', 'an object with grid and block', options, 'Write launch({ grid: 4, block: 256 }, …arguments).');
+  if (
+    typeof options !== 'object' ||
+    (options as unknown) === null ||
+    options instanceof Tensor ||
+    options instanceof DeviceOp ||
+    options instanceof Partitioned
+  ) {
+    throw invalid(
+      'options',
+      'an object with grid and block',
+      options,
+      'Write launch({ grid: 4, block: 256 }, …arguments).',
+    );
   }
-  const inputs = new Collected(args.map((arg) => nodeOf<unknown>(arg)), kernel.name);
+  const inputs = new Collected(
+    args.map((arg) => nodeOf<unknown>(arg)),
+    kernel.name,
+  );
   const device: Device = kernel.module.device;
-  return new DeviceOp(new Applied<GivenAll<A>>(inputs, device, `${kernel.name}(…)`, (run, values) => {
-    const given = values as readonly LaunchArgument[];
-    kernel.launch(run.stream, shaped(kernel, options, given), ...given.map((arg, index) => plain(kernel, arg, index)));
-    return values as GivenAll<A>;
-  }));
+  return new DeviceOp(
+    new Applied<GivenAll<A>>(inputs, device, `${kernel.name}(…)`, (run, values) => {
+      const given = values as readonly LaunchArgument[];
+      kernel.launch(
+        run.stream,
+        shaped(kernel, options, given),
+        ...given.map((arg, index) => plain(kernel, arg, index)),
+      );
+      return values as GivenAll<A>;
+    }),
+  );
 }
 
 function plain(kernel: Kernel, arg: LaunchArgument, index: number): KernelArgument {
@@ -59,49 +81,84 @@ function dense(kernel: Kernel, tensor: AnyTensor, index: number): KernelArgument
   if (tensor.isContiguous) return tensor.dense();
   throw new CudaArgumentError(
     `args[${index}]`,
-    `args[${index}] of ${kernel.name}: expected a contiguous tensor, got ${tensor.toString()}: a kernel is passed an address, not strides. Make it contiguous() first.`,
+    `args[${index}] of ${kernel.name}: expected a contiguous tensor, got ` +
+      `${tensor.toString()}: a kernel is passed an address, not strides. Make it contiguous() ` +
+      'first.',
   );
 }
 
 /** The options with the grid that the partitions say. */
-function shaped(kernel: Kernel, options: OpLaunchOptions, args: readonly LaunchArgument[]): LaunchOptions {
-  const grid = gridOfPartitions(kernel.name, options.grid, args.filter((arg) => arg instanceof Partitioned));
-  if (grid === undefined) throw invalid('options.grid', 'the number of blocks', undefined, 'It is known without being said only where an argument is a partition.');
-  return grid === options.grid ? options as LaunchOptions : { ...options, grid };
+function shaped(
+  kernel: Kernel,
+  options: OpLaunchOptions,
+  args: readonly LaunchArgument[],
+): LaunchOptions {
+  const grid = gridOfPartitions(
+    kernel.name,
+    options.grid,
+    args.filter((arg) => arg instanceof Partitioned),
+  );
+  if (grid === undefined)
+    throw invalid(
+      'options.grid',
+      'the number of blocks',
+      undefined,
+      'It is known without being said only where an argument is a partition.',
+    );
+  return grid === options.grid ? (options as LaunchOptions) : { ...options, grid };
 }
 
 /**
- * The grid that partitions say: one block for each tile, or as many as were given where the blocks share a list of tiles.
+ * The grid that partitions say: one block for each tile, or as many as were given where the blocks
+ * share a list of tiles.
  *
  * @throws CudaArgumentError where they disagree with each other or with the grid that was given
  * @internal
  */
-export function gridOfPartitions(name: string, given: Dimensions | undefined, partitions: readonly Partitioned[]): Dimensions | undefined {
+export function gridOfPartitions(
+  name: string,
+  given: Dimensions | undefined,
+  partitions: readonly Partitioned[],
+): Dimensions | undefined {
   let grid = given;
   let from: Partitioned | undefined;
   for (const each of partitions) {
     const said = gridOf(each);
     if (each.list !== undefined) {
       // Persistent blocks share the tiles, so that fewer will do.
-      if (grid !== undefined && blocks(grid) > each.count) throw invalid('options.grid', `at most ${each.count} blocks, one for each tile`, grid);
+      if (grid !== undefined && blocks(grid) > each.count)
+        throw invalid('options.grid', `at most ${each.count} blocks, one for each tile`, grid);
       grid ??= each.count;
     } else if (grid === undefined) {
       grid = said;
       from = each;
     } else if (!sameGrid(grid, said)) {
-      throw invalid('options.grid', from === undefined ? `${showShape(said)}, one block for each tile of ${each.toString()}, or nothing` : `partitions of ${name} that agree: ${from.toString()}`, from === undefined ? grid : each);
+      throw invalid(
+        'options.grid',
+        from === undefined
+          ? `${showShape(said)}, one block for each tile of ${each.toString()}, or nothing`
+          : `partitions of ${name} that agree: ${from.toString()}`,
+        from === undefined ? grid : each,
+      );
     }
   }
   return grid;
 }
 
 function gridOf({ tiles }: Partitioned): [number, number, number] {
-  if (tiles.grid.length > MOST_AXES) throw new CudaArgumentError('partition', `a grid has at most ${MOST_AXES} axes, and the partition has ${tiles.grid.length}. Reshape the tensor.`);
+  if (tiles.grid.length > MOST_AXES)
+    throw new CudaArgumentError(
+      'partition',
+      `a grid has at most ${MOST_AXES} axes, and the partition has ${tiles.grid.length}. ` +
+        'Reshape the tensor.',
+    );
   return [tiles.grid[0] ?? 1, tiles.grid[1] ?? 1, tiles.grid[2] ?? 1];
 }
 
 function blocks(grid: Dimensions): number {
-  return typeof grid === 'number' ? grid : (grid as readonly number[]).reduce((product, extent) => product * extent, 1);
+  return typeof grid === 'number'
+    ? grid
+    : (grid as readonly number[]).reduce((product, extent) => product * extent, 1);
 }
 
 function sameGrid(a: Dimensions, b: readonly number[]): boolean {

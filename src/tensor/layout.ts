@@ -1,9 +1,10 @@
 /**
- * Where the elements of a tensor lie in its buffer: element `[i, j, …]` is number `offset + i·strides[0] + j·strides[1] + …`.
+ * Where the elements of a tensor lie in its buffer: element `[i, j, …]` is number `offset +
+ * i·strides[0] + j·strides[1] + …`.
  *
- * A layout is an immutable value. Views are made by computing another layout over the same buffer: see `slicing.ts`,
- * `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. Nothing here knows a dtype or a device; strides,
- * offsets and extents count elements.
+ * A layout is an immutable value. Views are made by computing another layout over the same buffer:
+ * see `slicing.ts`, `reshaping.ts`, `axes.ts`, `broadcasting.ts`, `reinterpreting.ts`. Nothing here
+ * knows a dtype or a device; strides, offsets and extents count elements.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { checkShape, contiguousStrides, showShape } from './shape.js';
@@ -13,14 +14,21 @@ import type { Dims, Shape } from './shape-types.js';
 export interface Layout<S extends Shape = Shape> {
   /** Extent of each axis, outermost first. */
   readonly shape: Readonly<S>;
-  /** Elements from one index of an axis to the next; 0 where it is broadcast, negative where it is reversed. */
+  /**
+   * Elements from one index of an axis to the next; 0 where it is broadcast, negative where it is
+   * reversed.
+   */
   readonly strides: readonly number[];
   /** Where element `[0, 0, …]` lies, counted from the start of the buffer. */
   readonly offset: number;
 }
 
 /** The layout of what is known to be right. Takes the arrays over. */
-export function layoutOf<S extends Shape>(shape: S, strides: readonly number[], offset: number): Layout<S> {
+export function layoutOf<S extends Shape>(
+  shape: S,
+  strides: readonly number[],
+  offset: number,
+): Layout<S> {
   return Object.freeze({ shape: Object.freeze(shape), strides: Object.freeze(strides), offset });
 }
 
@@ -40,13 +48,24 @@ export function contiguous<const S extends Shape>(shape: S, offset = 0): Layout<
 /**
  * Any strides, in elements; 0 and negative ones too.
  *
- * @throws CudaArgumentError where the shape and strides differ in rank, or an element would lie before element 0
+ * @throws CudaArgumentError where the shape and strides differ in rank, or an element would lie
+ *   before element 0
  */
-export function strided<const S extends Shape>(shape: S, strides: readonly number[], offset = 0): Layout<Dims<S>> {
+export function strided<const S extends Shape>(
+  shape: S,
+  strides: readonly number[],
+  offset = 0,
+): Layout<Dims<S>> {
   checkShape('shape', shape);
-  if (!(Array.isArray as (value: unknown) => boolean)(strides) || strides.length !== shape.length) throw invalid('strides', `${shape.length} strides, one for each axis of ${showShape(shape)}`, strides);
+  if (!(Array.isArray as (value: unknown) => boolean)(strides) || strides.length !== shape.length)
+    throw invalid(
+      'strides',
+      `${shape.length} strides, one for each axis of ${showShape(shape)}`,
+      strides,
+    );
   strides.forEach((stride, axis) => {
-    if (!Number.isSafeInteger(stride)) throw invalid(`strides[${axis}]`, 'a whole number (elements)', stride);
+    if (!Number.isSafeInteger(stride))
+      throw invalid(`strides[${axis}]`, 'a whole number (elements)', stride);
   });
   checkInteger('offset', offset, 0, Number.MAX_SAFE_INTEGER, 'elements');
   const layout = layoutOf([...shape] as Dims<S>, [...strides], offset);
@@ -56,8 +75,14 @@ export function strided<const S extends Shape>(shape: S, strides: readonly numbe
 
 function checkReach(layout: Layout): void {
   const { start, end } = span(layout);
-  if (start < 0) throw invalid('offset', `at least ${layout.offset - start}, so that no element lies before the buffer`, layout.offset);
-  if (end > Number.MAX_SAFE_INTEGER) throw invalid('strides', `elements that lie below ${Number.MAX_SAFE_INTEGER}`, layout.strides);
+  if (start < 0)
+    throw invalid(
+      'offset',
+      `at least ${layout.offset - start}, so that no element lies before the buffer`,
+      layout.offset,
+    );
+  if (end > Number.MAX_SAFE_INTEGER)
+    throw invalid('strides', `elements that lie below ${Number.MAX_SAFE_INTEGER}`, layout.strides);
 }
 
 /** A half-open range of elements of the buffer. */
@@ -83,8 +108,8 @@ export function span({ shape, strides, offset }: Layout): Span {
 }
 
 /**
- * Whether the elements lie row-major with nothing between, from any offset. Axes of extent 1 may have any stride, and
- * what has no element is contiguous.
+ * Whether the elements lie row-major with nothing between, from any offset. Axes of extent 1 may
+ * have any stride, and what has no element is contiguous.
  */
 export function isContiguous({ shape, strides }: Layout): boolean {
   let expected = 1;
@@ -98,32 +123,56 @@ export function isContiguous({ shape, strides }: Layout): boolean {
   return dense;
 }
 
-/** Whether both give every index the same element. Strides of axes of extent 1 do not count, nor those of what is empty. */
+/**
+ * Whether both give every index the same element. Strides of axes of extent 1 do not count, nor
+ * those of what is empty.
+ */
 export function sameLayout(a: Layout, b: Layout): boolean {
-  if (a.shape.length !== b.shape.length || a.shape.some((extent, axis) => extent !== b.shape[axis])) return false;
+  if (a.shape.length !== b.shape.length || a.shape.some((extent, axis) => extent !== b.shape[axis]))
+    return false;
   if (a.shape.includes(0)) return true;
-  return a.offset === b.offset && a.shape.every((extent, axis) => extent === 1 || a.strides[axis] === b.strides[axis]);
+  return (
+    a.offset === b.offset &&
+    a.shape.every((extent, axis) => extent === 1 || a.strides[axis] === b.strides[axis])
+  );
 }
 
 /**
- * The element of the buffer at an index, one number for each axis; negative ones count from the end.
+ * The element of the buffer at an index, one number for each axis; negative ones count from the
+ * end.
  *
  * @throws CudaArgumentError for an index outside the shape
  */
 export function elementAt({ shape, strides, offset }: Layout, index: readonly number[]): number {
-  if (index.length !== shape.length) throw invalid('index', `${shape.length} numbers, one for each axis of ${showShape(shape)}`, index);
+  if (index.length !== shape.length)
+    throw invalid(
+      'index',
+      `${shape.length} numbers, one for each axis of ${showShape(shape)}`,
+      index,
+    );
   let element = offset;
-  for (let axis = 0; axis < shape.length; axis++) element += checkIndex(`index[${axis}]`, index[axis], shape[axis]!) * strides[axis]!;
+  for (let axis = 0; axis < shape.length; axis++)
+    element += checkIndex(`index[${axis}]`, index[axis], shape[axis]!) * strides[axis]!;
   return element;
 }
 
 /** An index of an axis, from 0 on; negative ones count from the end. */
 export function checkIndex(argument: string, index: unknown, extent: number): number {
-  if (typeof index === 'number' && Number.isInteger(index) && index >= -extent && index < extent) return index < 0 ? index + extent : index;
-  throw invalid(argument, extent === 0 ? 'no index, since the axis is empty' : `an index from ${-extent} to ${extent - 1}`, index);
+  if (typeof index === 'number' && Number.isInteger(index) && index >= -extent && index < extent)
+    return index < 0 ? index + extent : index;
+  throw invalid(
+    argument,
+    extent === 0
+      ? 'no index, since the axis is empty'
+      : `an index from ${-extent} to ${extent - 1}`,
+    index,
+  );
 }
 
-/** The element of the buffer of every index, in row-major order. For tests and small things: it visits each. */
+/**
+ * The element of the buffer of every index, in row-major order. For tests and small things: it
+ * visits each.
+ */
 export function* elements({ shape, strides, offset }: Layout): Generator<number, void, undefined> {
   if (shape.includes(0)) return;
   const index = new Array<number>(shape.length).fill(0);

@@ -1,6 +1,7 @@
 /**
- * The kernels of tensors, loaded when they are first needed on a device. An operation that needs one which is not there yet
- * goes on when it is; a thread that blocks loads it by itself, and a capture begins anew.
+ * The kernels of tensors, loaded when they are first needed on a device. An operation that needs
+ * one which is not there yet goes on when it is; a thread that blocks loads it by itself, and a
+ * capture begins anew.
  */
 import { CudaError, DTYPES, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
 import type { DTypeName, Device, Kernel, Module, ParamDeclaration } from '../core/index.js';
@@ -22,7 +23,14 @@ export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
   return {
     key: `copy ${from} ${to} ${rank}`,
     text: () => copyText(from, to, rank),
-    kernels: () => ({ copy: [input(DTYPES[from]), output(DTYPES[to]), u32, ...Array.from({ length: rank }, () => [u32, i64, i64]).flat()] }),
+    kernels: () => ({
+      copy: [
+        input(DTYPES[from]),
+        output(DTYPES[to]),
+        u32,
+        ...Array.from({ length: rank }, () => [u32, i64, i64]).flat(),
+      ],
+    }),
   };
 }
 
@@ -31,7 +39,11 @@ export function sequences(dtype: DTypeName): Recipe {
   return {
     key: `sequences ${dtype}`,
     text: () => sequenceText(dtype),
-    kernels: () => ({ integers: [out, u32, i64, i64], floats: [out, u32, f64, f64, f64], eye: [out, u32, u32, i32] }),
+    kernels: () => ({
+      integers: [out, u32, i64, i64],
+      floats: [out, u32, f64, f64, f64],
+      eye: [out, u32, u32, i32],
+    }),
   };
 }
 
@@ -67,7 +79,14 @@ function load(device: Device, recipe: Recipe): Loaded {
     return kernelsOf(await device.loadKnown(recipe.text(), Object.keys(signatures)), signatures);
   })();
   const entry: Loaded = { kernels: undefined, done };
-  done.then((kernels) => { entry.kernels = kernels; }, () => { loaded.delete(recipe.key); });
+  done.then(
+    (kernels) => {
+      entry.kernels = kernels;
+    },
+    () => {
+      loaded.delete(recipe.key);
+    },
+  );
   loaded.set(recipe.key, entry);
   return entry;
 }
@@ -79,13 +98,18 @@ function loadNow(device: Device, recipe: Recipe): Kernels {
   if (known !== undefined) return known;
   const signatures = recipe.kernels();
   // What is on its way for somebody else cannot arrive before this thread goes on.
-  const kernels = kernelsOf(device.loadKnownNow(recipe.text(), Object.keys(signatures)), signatures);
+  const kernels = kernelsOf(
+    device.loadKnownNow(recipe.text(), Object.keys(signatures)),
+    signatures,
+  );
   loaded.set(recipe.key, { kernels, done: Promise.resolve(kernels) });
   return kernels;
 }
 
 function kernelsOf(module: Module, signatures: ReturnType<Recipe['kernels']>): Kernels {
-  return Object.fromEntries(Object.entries(signatures).map(([name, signature]) => [name, module.kernel(name, signature)]));
+  return Object.fromEntries(
+    Object.entries(signatures).map(([name, signature]) => [name, module.kernel(name, signature)]),
+  );
 }
 
 /** Loads kernels before they are needed. */
@@ -94,23 +118,43 @@ export async function preload(device: Device, recipes: readonly Recipe[]): Promi
 }
 
 /** Queues with the kernels, at once if they are loaded. */
-export function withKernels<T>(run: Run, recipe: Recipe, queue: (kernels: Kernels) => Submitted<T>): Submitted<T> {
+export function withKernels<T>(
+  run: Run,
+  recipe: Recipe,
+  queue: (kernels: Kernels) => Submitted<T>,
+): Submitted<T> {
   if (run.mode === 'block') return queue(loadNow(run.device, recipe));
   const { kernels, done } = load(run.device, recipe);
-  return whenLoaded(run, kernels, done, { what: `the kernels of '${recipe.key}'`, fix: 'await such an operation once before' }, queue);
+  return whenLoaded(
+    run,
+    kernels,
+    done,
+    { what: `the kernels of '${recipe.key}'`, fix: 'await such an operation once before' },
+    queue,
+  );
 }
 
 /**
- * Queues with what has been loaded, or once it is. A recording begins anew then; a thread that blocks cannot wait for it.
+ * Queues with what has been loaded, or once it is. A recording begins anew then; a thread that
+ * blocks cannot wait for it.
  *
  * @param named what it is called where that cannot be, and what to do
  */
-export function whenLoaded<K, T>(run: Run, loaded: K | undefined, done: Promise<K>, named: { what: string; fix: string }, queue: (loaded: K) => Submitted<T>): Submitted<T> {
+export function whenLoaded<K, T>(
+  run: Run,
+  loaded: K | undefined,
+  done: Promise<K>,
+  named: { what: string; fix: string },
+  queue: (loaded: K) => Submitted<T>,
+): Submitted<T> {
   if (loaded !== undefined) return queue(loaded);
   if (run.mode === 'record') throw new NotLoaded(done);
   if (run.mode === 'block') {
     done.catch(() => undefined);
-    throw new CudaError('ERR_CUDA_NOT_FOUND', `${named.what}: not loaded yet, and a thread that blocks cannot load: ${named.fix}.`);
+    throw new CudaError(
+      'ERR_CUDA_NOT_FOUND',
+      `${named.what}: not loaded yet, and a thread that blocks cannot load: ${named.fix}.`,
+    );
   }
   run.loads++;
   return run.goOn(new Later(done, false), queue);

@@ -7,7 +7,14 @@ import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
 import { integerBounds } from '../core/exact-scalar.js';
 import { checkArray, checkAttached } from '../core/host-codec.js';
 import { INTEGER_RANGES, fillPattern } from '../core/fill-pattern.js';
-import { checkDType, checkInteger, checkOptions, insteadOfBigint, invalid, isList } from '../ground/arguments.js';
+import {
+  checkDType,
+  checkInteger,
+  checkOptions,
+  insteadOfBigint,
+  invalid,
+  isList,
+} from '../ground/arguments.js';
 import { isNarrow, narrow } from '../ground/narrow-floats.js';
 import { Made } from '../ops/collect.js';
 import { DeviceOp } from '../ops/device-op.js';
@@ -34,9 +41,17 @@ export interface TensorOptions {
   label?: string;
 }
 
-/** A new tensor on the run's stream, which `fill` fills. `more` are the names of options beside the label. */
+/**
+ * A new tensor on the run's stream, which `fill` fills. `more` are the names of options beside the
+ * label.
+ */
 function made<D extends DTypeName, S extends Shape>(
-  device: AnyDevice, dtype: DType<D>, shape: S, name: string, options: TensorOptions, fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  name: string,
+  options: TensorOptions,
+  fill: (run: Run, tensor: Tensor<D, Dims<S>>) => Submitted<unknown>,
   more: readonly string[] = [],
 ): DeviceOp<Tensor<D, Dims<S>>> {
   // The first of all: without it the others stand in each other's place.
@@ -46,20 +61,33 @@ function made<D extends DTypeName, S extends Shape>(
   checkOptions('options', options, ['label', ...more]);
   const layout: Layout<Dims<S>> = contiguous(shape);
   const { label } = options;
-  return new DeviceOp(new Made<Tensor<D, Dims<S>>>(core, `${name}(${dtype.name}${showShape(shape)})`, (run) => {
-    const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
-    const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
-    return after(run, fill(run, tensor), tensor);
-  }));
+  return new DeviceOp(
+    new Made<Tensor<D, Dims<S>>>(core, `${name}(${dtype.name}${showShape(shape)})`, (run) => {
+      const buffer = run.alloc(dtype, numel(shape), label === undefined ? {} : { label });
+      const tensor = new Tensor<D, Dims<S>>(buffer, layout, true);
+      return after(run, fill(run, tensor), tensor);
+    }),
+  );
 }
 
 /** Uninitialised memory. cuMemAllocAsync */
-export function uninitialized<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function uninitialized<D extends DTypeName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: TensorOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   return made(device, dtype, shape, 'uninitialized', options, () => undefined);
 }
 
 /** All elements the same. cuMemsetD8Async and kin */
-export function full<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, value: Scalar<D>, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function full<D extends DTypeName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  value: Scalar<D>,
+  options: TensorOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   coreOf(device);
   checkDType(dtype);
   fillPattern(dtype, value);
@@ -70,18 +98,30 @@ export function full<D extends DTypeName, const S extends Shape>(device: AnyDevi
 }
 
 /** All elements 0. */
-export function zeros<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function zeros<D extends DTypeName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: TensorOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   return full(device, dtype, shape, scalar(dtype, 0), options);
 }
 
 /** All elements 1. */
-export function ones<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function ones<D extends DTypeName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: TensorOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   return full(device, dtype, shape, scalar(dtype, 1), options);
 }
 
-const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> => (isWide(dtype) ? BigInt(value) : value) as Scalar<D>;
+const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> =>
+  (isWide(dtype) ? BigInt(value) : value) as Scalar<D>;
 // Before it is checked: what is wrong with the device is told first.
-const isWide = (dtype: DType | null | undefined): boolean => dtype?.name === 'u64' || dtype?.name === 'i64';
+const isWide = (dtype: DType | null | undefined): boolean =>
+  dtype?.name === 'u64' || dtype?.name === 'i64';
 const isWhole = ({ kind }: DType): boolean => kind === 'signed' || kind === 'unsigned';
 
 /** What {@link arange} takes. Bigints for u64 and i64 beyond 2^53. */
@@ -93,80 +133,188 @@ export interface ArangeOptions extends TensorOptions {
 }
 
 /**
- * `length` elements: start, start + step, … In floats each is start + i·step in double precision, rounded once.
+ * `length` elements: start, start + step, … In floats each is start + i·step in double precision,
+ * rounded once.
  *
- * @throws CudaArgumentError for integers that the dtype does not have, the last element's among them
+ * @throws CudaArgumentError for integers that the dtype does not have, the last element's among
+ *   them
  */
-export function arange<D extends DTypeName, const N extends number>(device: AnyDevice, dtype: DType<D>, length: N, options: ArangeOptions = {}): DeviceOp<Tensor<D, [N]>> {
+export function arange<D extends DTypeName, const N extends number>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  length: N,
+  options: ArangeOptions = {},
+): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
   // As other libraries have it: where it begins, and where it ends.
-  if (typeof (options as unknown) === 'number') throw invalid('options', 'an object with start and step', options, 'Write arange(dtype, length, { start, step }).');
+  if (typeof (options as unknown) === 'number')
+    throw invalid(
+      'options',
+      'an object with start and step',
+      options,
+      'Write arange(dtype, length, { start, step }).',
+    );
   checkDType(dtype);
   // null is refused with all else that is no object, below.
   const { start = 0, step = 1 } = options ?? {};
-  for (const [name, value] of [['start', start], ['step', step]] as const) {
-    if (typeof value !== 'number' && typeof value !== 'bigint') throw invalid(`options.${name}`, 'a number or a bigint', value);
-    if (dtype.kind !== 'float' && typeof value === 'number' && !Number.isInteger(value)) throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
+  for (const [name, value] of [
+    ['start', start],
+    ['step', step],
+  ] as const) {
+    if (typeof value !== 'number' && typeof value !== 'bigint')
+      throw invalid(`options.${name}`, 'a number or a bigint', value);
+    if (dtype.kind !== 'float' && typeof value === 'number' && !Number.isInteger(value))
+      throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
   }
   const bounds = integerBounds(dtype.name);
-  if (bounds !== undefined && length > 0) checkSequence(dtype, bounds, length, BigInt(start), BigInt(step));
-  return made(device, dtype, [length] as [N], 'arange', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
-    if (isWhole(dtype)) kernels['integers']!.launch(run.stream, grid, tensor.dense(), length, BigInt.asIntN(64, BigInt(start)), BigInt.asIntN(64, BigInt(step)));
-    else {
-      const [first, by] = [Number(start), Number(step)];
-      kernels['floats']!.launch(run.stream, grid, tensor.dense(), length, first, by, first + (length - 1) * by);
-    }
-  }), ['start', 'step']);
+  if (bounds !== undefined && length > 0)
+    checkSequence(dtype, bounds, length, BigInt(start), BigInt(step));
+  return made(
+    device,
+    dtype,
+    [length] as [N],
+    'arange',
+    options,
+    (run, tensor) =>
+      sequence(run, tensor, (kernels, grid) => {
+        if (isWhole(dtype))
+          kernels['integers']!.launch(
+            run.stream,
+            grid,
+            tensor.dense(),
+            length,
+            BigInt.asIntN(64, BigInt(start)),
+            BigInt.asIntN(64, BigInt(step)),
+          );
+        else {
+          const [first, by] = [Number(start), Number(step)];
+          kernels['floats']!.launch(
+            run.stream,
+            grid,
+            tensor.dense(),
+            length,
+            first,
+            by,
+            first + (length - 1) * by,
+          );
+        }
+      }),
+    ['start', 'step'],
+  );
 }
 
-/** The first and the last element are ones that the dtype has; those between them are between them. */
-function checkSequence({ name }: DType, [low, high]: readonly [bigint, bigint], length: number, start: bigint, step: bigint): void {
-  if (start < low || start > high) throw invalid('options.start', `from ${low} to ${high}, for ${name}`, start);
+/**
+ * The first and the last element are ones that the dtype has; those between them are between them.
+ */
+function checkSequence(
+  { name }: DType,
+  [low, high]: readonly [bigint, bigint],
+  length: number,
+  start: bigint,
+  step: bigint,
+): void {
+  if (start < low || start > high)
+    throw invalid('options.start', `from ${low} to ${high}, for ${name}`, start);
   const last = start + BigInt(length - 1) * step;
   if (last >= low && last <= high) return;
-  throw invalid('options.step', `one by which ${length} elements from ${start} on stay within ${low} to ${high}, for ${name}`, step, `The last one would be ${last}: take fewer elements or another dtype.`);
+  throw invalid(
+    'options.step',
+    `one by which ${length} elements from ${start} on stay within ${low} to ${high}, for ${name}`,
+    step,
+    `The last one would be ${last}: take fewer elements or another dtype.`,
+  );
 }
 
 /** `length` numbers from `from` to `to`, both included, at equal distances. Of a float dtype. */
-export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N extends number>(device: AnyDevice, dtype: DType<D>, from: number, to: number, length: N, options: TensorOptions = {}): DeviceOp<Tensor<D, [N]>> {
+export function linspace<D extends 'f16' | 'bf16' | 'f32' | 'f64', const N extends number>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  from: number,
+  to: number,
+  length: N,
+  options: TensorOptions = {},
+): DeviceOp<Tensor<D, [N]>> {
   checkInteger('length', length, 0, MOST_ELEMENTS, 'elements');
   checkDType(dtype);
   if (dtype.kind !== 'float') throw invalid('dtype', 'a float dtype', dtype.name);
-  for (const [name, value] of [['from', from], ['to', to]] as const) if (typeof value !== 'number') throw invalid(name, 'a number', value);
-  return made(device, dtype, [length] as [N], 'linspace', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
-    const last = length === 1 ? from : to;
-    kernels['floats']!.launch(run.stream, grid, tensor.dense(), length, from, length > 1 ? (to - from) / (length - 1) : 0, last);
-  }));
+  for (const [name, value] of [
+    ['from', from],
+    ['to', to],
+  ] as const)
+    if (typeof value !== 'number') throw invalid(name, 'a number', value);
+  return made(device, dtype, [length] as [N], 'linspace', options, (run, tensor) =>
+    sequence(run, tensor, (kernels, grid) => {
+      const last = length === 1 ? from : to;
+      kernels['floats']!.launch(
+        run.stream,
+        grid,
+        tensor.dense(),
+        length,
+        from,
+        length > 1 ? (to - from) / (length - 1) : 0,
+        last,
+      );
+    }),
+  );
 }
 
 /** What {@link eye} takes. */
 export interface EyeOptions extends TensorOptions {
-  /** Which diagonal has the ones: above the main one where positive, below it where negative. Default 0. */
+  /**
+   * Which diagonal has the ones: above the main one where positive, below it where negative.
+   * Default 0.
+   */
   diagonal?: number;
 }
 
 /** 1 on a diagonal, 0 elsewhere. */
-export function eye<D extends DTypeName, const R extends number, const C extends number = R>(device: AnyDevice, dtype: DType<D>, rows: R, columns?: C, options: EyeOptions = {}): DeviceOp<Tensor<D, [R, C]>> {
+export function eye<D extends DTypeName, const R extends number, const C extends number = R>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  rows: R,
+  columns?: C,
+  options: EyeOptions = {},
+): DeviceOp<Tensor<D, [R, C]>> {
   const { diagonal = 0 } = options ?? {};
   const wide = (columns ?? rows) as C;
   checkInteger('options.diagonal', diagonal, -0x7fffffff, 0x7fffffff);
-  return made(device, dtype, [rows, wide] as [R, C], 'eye', options, (run, tensor) => sequence(run, tensor, (kernels, grid) => {
-    kernels['eye']!.launch(run.stream, grid, tensor.dense(), tensor.size, wide, diagonal);
-  }), ['diagonal']);
+  return made(
+    device,
+    dtype,
+    [rows, wide] as [R, C],
+    'eye',
+    options,
+    (run, tensor) =>
+      sequence(run, tensor, (kernels, grid) => {
+        kernels['eye']!.launch(run.stream, grid, tensor.dense(), tensor.size, wide, diagonal);
+      }),
+    ['diagonal'],
+  );
 }
 
-function sequence<D extends DTypeName>(run: Run, tensor: Tensor<D, Shape>, queue: (kernels: Parameters<Parameters<typeof withKernels>[2]>[0], grid: { grid: number; block: number }) => void): Submitted<unknown> {
+function sequence<D extends DTypeName>(
+  run: Run,
+  tensor: Tensor<D, Shape>,
+  queue: (
+    kernels: Parameters<Parameters<typeof withKernels>[2]>[0],
+    grid: { grid: number; block: number },
+  ) => void,
+): Submitted<unknown> {
   const { size } = tensor;
-  if (size > MOST_ELEMENTS) throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);
+  if (size > MOST_ELEMENTS)
+    throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);
   if (size === 0) return undefined;
-  return withKernels(run, sequences(tensor.dtype.name), (kernels) => { queue(kernels, { grid: Math.ceil(size / BLOCK), block: BLOCK }); });
+  return withKernels(run, sequences(tensor.dtype.name), (kernels) => {
+    queue(kernels, { grid: Math.ceil(size / BLOCK), block: BLOCK });
+  });
 }
 
 /** What {@link rand} takes. */
 export interface RandOptions extends TensorOptions {
   /**
-   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run of the operation has other numbers; a graph
-   * has those of the seed that was drawn when it was captured, at each launch.
+   * The same seed gives the same numbers. A whole number below 2^64. Left out, each run of the
+   * operation has other numbers; a graph has those of the seed that was drawn when it was captured,
+   * at each launch.
    */
   seed?: number | bigint;
   /** The least number, which may come up. Default 0. */
@@ -189,114 +337,232 @@ export interface RandnOptions extends TensorOptions {
 export type RealName = 'f16' | 'bf16' | 'f32' | 'f64';
 
 /**
- * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the same numbers on every
- * device, in whichever shape, in row-major order; without a seed there are others each time.
+ * Uniform random numbers: Philox4x32-10, of 24 random bits each (f64: 32). The same seed gives the
+ * same numbers on every device, in whichever shape, in row-major order; without a seed there are
+ * others each time.
  */
-export function rand<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function rand<D extends RealName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: RandOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   const { seed, from = 0, to = 1 } = options ?? {};
   checkDType(dtype);
   checkRange(dtype, from, to);
-  return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from, ['seed', 'from', 'to']);
+  return random(device, dtype, shape, options, 'rand', 'uniform', seed, from, to - from, [
+    'seed',
+    'from',
+    'to',
+  ]);
 }
 
 /**
- * Normal random numbers: Box and Muller's, of the uniform ones. The same seed gives the same numbers but for the last bits,
- * since sines and logarithms are approximate.
+ * Normal random numbers: Box and Muller's, of the uniform ones. The same seed gives the same
+ * numbers but for the last bits, since sines and logarithms are approximate.
  */
-export function randn<D extends RealName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, shape: S, options: RandnOptions = {}): DeviceOp<Tensor<D, Dims<S>>> {
+export function randn<D extends RealName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: RandnOptions = {},
+): DeviceOp<Tensor<D, Dims<S>>> {
   const { seed, mean = 0, deviation = 1 } = options ?? {};
-  if (typeof deviation !== 'number' || !(deviation >= 0)) throw invalid('options.deviation', 'a number of at least 0', deviation);
-  return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation, ['seed', 'mean', 'deviation']);
+  if (typeof deviation !== 'number' || !(deviation >= 0))
+    throw invalid('options.deviation', 'a number of at least 0', deviation);
+  return random(device, dtype, shape, options, 'randn', 'normal', seed, mean, deviation, [
+    'seed',
+    'mean',
+    'deviation',
+  ]);
 }
 
 function random<D extends DTypeName, S extends Shape>(
-  device: AnyDevice, dtype: DType<D>, shape: S, options: TensorOptions, name: string, kernel: string, seed: number | bigint | undefined, first: number, second: number,
+  device: AnyDevice,
+  dtype: DType<D>,
+  shape: S,
+  options: TensorOptions,
+  name: string,
+  kernel: string,
+  seed: number | bigint | undefined,
+  first: number,
+  second: number,
   names: readonly string[],
 ): DeviceOp<Tensor<D, Dims<S>>> {
   checkDType(dtype);
-  if (dtype.kind !== 'float') throw invalid('dtype', 'f16, bf16, f32 or f64', dtype.name, 'Convert them with convert(…).');
-  if (!Number.isFinite(first) || !Number.isFinite(second)) throw invalid('options', 'numbers that are finite', [first, second]);
+  if (dtype.kind !== 'float')
+    throw invalid('dtype', 'f16, bf16, f32 or f64', dtype.name, 'Convert them with convert(…).');
+  if (!Number.isFinite(first) || !Number.isFinite(second))
+    throw invalid('options', 'numbers that are finite', [first, second]);
   const key = checkedSeed(seed);
-  return made(device, dtype, shape, name, options, (run, tensor) => {
-    const { size } = tensor;
-    if (size > MOST_ELEMENTS) throw new CudaArgumentError('shape', `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`);
-    if (size === 0) return undefined;
-    return withKernels(run, randoms(dtype.name), (kernels) => {
-      kernels[kernel]!.launch(run.stream, { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK }, tensor.dense(), size, key ?? freshSeed(), first, second);
-    });
-  }, names);
+  return made(
+    device,
+    dtype,
+    shape,
+    name,
+    options,
+    (run, tensor) => {
+      const { size } = tensor;
+      if (size > MOST_ELEMENTS)
+        throw new CudaArgumentError(
+          'shape',
+          `shape: at most ${MOST_ELEMENTS} elements, got ${size}.`,
+        );
+      if (size === 0) return undefined;
+      return withKernels(run, randoms(dtype.name), (kernels) => {
+        kernels[kernel]!.launch(
+          run.stream,
+          { grid: Math.ceil(size / (4 * BLOCK)), block: BLOCK },
+          tensor.dense(),
+          size,
+          key ?? freshSeed(),
+          first,
+          second,
+        );
+      });
+    },
+    names,
+  );
 }
 
 /** Elements as a plain list. Whole numbers of u64 and i64 beyond 2^53 are bigints. */
-export type HostList<D extends DTypeName = DTypeName> = readonly number[] | (D extends 'u64' | 'i64' ? readonly bigint[] : D extends 'bool' ? readonly boolean[] : never);
+export type HostList<D extends DTypeName = DTypeName> =
+  | readonly number[]
+  | (D extends 'u64' | 'i64' ? readonly bigint[] : D extends 'bool' ? readonly boolean[] : never);
 
 /**
- * A tensor with the elements of a host array, in row-major order. A large array must be left alone until the operation is
- * over. Without a shape it is one axis. Elements of a plain list are checked: nothing wraps, is cut off or becomes NaN. An
- * ArrayBuffer has the elements' bytes as the device has them.
- * cuMemcpyHtoDAsync
+ * A tensor with the elements of a host array, in row-major order. A large array must be left alone
+ * until the operation is over. Without a shape it is one axis. Elements of a plain list are
+ * checked: nothing wraps, is cut off or becomes NaN. An ArrayBuffer has the elements' bytes as the
+ * device has them. cuMemcpyHtoDAsync
  */
-export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer): DeviceOp<Tensor<D, [number]>>;
-export function tensor<D extends DTypeName, const S extends Shape>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer, shape: S, options?: TensorOptions): DeviceOp<Tensor<D, Dims<S>>>;
-export function tensor<D extends DTypeName>(device: AnyDevice, dtype: DType<D>, source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer, shape?: Shape, options: TensorOptions = {}): DeviceOp<Tensor<D, number[]>> {
+export function tensor<D extends DTypeName>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer,
+): DeviceOp<Tensor<D, [number]>>;
+export function tensor<D extends DTypeName, const S extends Shape>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer,
+  shape: S,
+  options?: TensorOptions,
+): DeviceOp<Tensor<D, Dims<S>>>;
+export function tensor<D extends DTypeName>(
+  device: AnyDevice,
+  dtype: DType<D>,
+  source: HostArray<D> | HostList<D> | ArrayBuffer | SharedArrayBuffer,
+  shape?: Shape,
+  options: TensorOptions = {},
+): DeviceOp<Tensor<D, number[]>> {
   checkDType(dtype);
   const { values, length } = checkedSource(dtype, source);
   const given = shape === undefined ? [length] : shape;
   checkShape('shape', given);
-  if (numel(given) !== length) throw invalid('shape', `${length} elements, as many as source has`, given);
+  if (numel(given) !== length)
+    throw invalid('shape', `${length} elements, as many as source has`, given);
   return made<D, Shape>(device, dtype, given, 'tensor', options, (run, target) => {
     if (target.size > 0) writeDense(run, target.dense(), values);
     return undefined;
   });
 }
 
-/** Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the first ones need not wait. */
+/**
+ * Loads the kernels that tensors of a dtype need for sequences and random numbers, so that the
+ * first ones need not wait.
+ */
 export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): Promise<void> {
   for (const [at, dtype] of dtypes.entries()) checkDType(dtype, `dtypes[${at}]`);
-  await preload(coreOf(device), dtypes.flatMap(({ name, kind }) => [sequences(name), ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : [])]));
+  await preload(
+    coreOf(device),
+    dtypes.flatMap(({ name, kind }) => [
+      sequences(name),
+      ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : []),
+    ]),
+  );
 }
 
 /** What is copied, and how many elements it has. */
-function checkedSource<D extends DTypeName>(dtype: DType<D>, source: unknown): { readonly values: WriteSource<D>; readonly length: number } {
+function checkedSource<D extends DTypeName>(
+  dtype: DType<D>,
+  source: unknown,
+): { readonly values: WriteSource<D>; readonly length: number } {
   if (isList(source)) return { values: hostArray(dtype, source), length: source.length };
   if (types.isAnyArrayBuffer(source)) {
     checkAttached(source, source, 'source');
-    if (source.byteLength % dtype.bytes !== 0) throw invalid('source', `bytes of whole elements of ${dtype.name}, of ${dtype.bytes} each`, source);
+    if (source.byteLength % dtype.bytes !== 0)
+      throw invalid(
+        'source',
+        `bytes of whole elements of ${dtype.name}, of ${dtype.bytes} each`,
+        source,
+      );
     return { values: source, length: source.byteLength / dtype.bytes };
   }
   const expected = `a ${HOST_ARRAYS[dtype.name].name}, a list of elements, or an ArrayBuffer of their bytes`;
   // A Proxy of a typed array is none: its methods and accessors refuse it.
-  if (types.isProxy(source)) throw invalid('source', expected, source, 'It is a Proxy: pass the array that is behind it.');
-  const { length, toArray } = (source ?? {}) as { readonly length?: unknown; readonly toArray?: unknown };
+  if (types.isProxy(source))
+    throw invalid('source', expected, source, 'It is a Proxy: pass the array that is behind it.');
+  const { length, toArray } = (source ?? {}) as {
+    readonly length?: unknown;
+    readonly toArray?: unknown;
+  };
   // What was detached has no elements any more, and would make a tensor of none.
   if (ArrayBuffer.isView(source)) checkArray(dtype, source, false, 'source');
   else if (!(source instanceof PinnedBuffer)) {
-    const isListed = typeof source === 'object' && source !== null && (typeof length === 'number' || Symbol.iterator in source);
-    throw invalid('source', expected, source, typeof toArray === 'function' ? 'Write source.toArray().' : isListed ? 'Write Array.from(source).' : '');
+    const isListed =
+      typeof source === 'object' &&
+      source !== null &&
+      (typeof length === 'number' || Symbol.iterator in source);
+    throw invalid(
+      'source',
+      expected,
+      source,
+      typeof toArray === 'function'
+        ? 'Write source.toArray().'
+        : isListed
+          ? 'Write Array.from(source).'
+          : '',
+    );
   }
   if (typeof length !== 'number') throw invalid('source', expected, source);
   return { values: source as HostArray<D>, length };
 }
 
 /**
- * A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a list of lists as NaN. Narrow
- * floats are rounded here, once; their Float32Array would round before.
+ * A list as the dtype's array, each element looked at: typed arrays would take 300 as 44, and a
+ * list of lists as NaN. Narrow floats are rounded here, once; their Float32Array would round
+ * before.
  */
-function hostArray<D extends DTypeName>(dtype: DType<D>, source: readonly unknown[]): HostArray<D> | ArrayBuffer {
+function hostArray<D extends DTypeName>(
+  dtype: DType<D>,
+  source: readonly unknown[],
+): HostArray<D> | ArrayBuffer {
   const isElement = elementTest(dtype);
   // By index, so that holes are seen.
   for (let index = 0; index < source.length; index++) {
     const value = source[index];
     if (isElement(value)) continue;
-    throw invalid(`source[${index}]`, expectedElement(dtype), value, Array.isArray(value) ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], [2, 2].' : insteadOfBigint(value, ...INTEGER_RANGES[dtype.name] ?? []));
+    throw invalid(
+      `source[${index}]`,
+      expectedElement(dtype),
+      value,
+      Array.isArray(value)
+        ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], ' +
+            '[2, 2].'
+        : insteadOfBigint(value, ...(INTEGER_RANGES[dtype.name] ?? [])),
+    );
   }
   if (isNarrow(dtype.name)) {
     const bits = new BIT_ARRAYS[dtype.name](source.length);
     narrow(dtype.name, source as readonly number[], bits);
     return bits.buffer as ArrayBuffer;
   }
-  const Host = HOST_ARRAYS[dtype.name] as unknown as { from(values: readonly unknown[]): HostArray<D> };
-  return Host.from(isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source);
+  const Host = HOST_ARRAYS[dtype.name] as unknown as {
+    from(values: readonly unknown[]): HostArray<D>;
+  };
+  return Host.from(
+    isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source,
+  );
 }
 
 function elementTest(dtype: DType): (value: unknown) => boolean {
@@ -304,16 +570,28 @@ function elementTest(dtype: DType): (value: unknown) => boolean {
   if (kind === 'float') return (value) => typeof value === 'number';
   if (kind === 'bool') return (value) => typeof value === 'boolean' || value === 0 || value === 1;
   if (isWide(dtype)) {
-    const fits = (value: bigint): boolean => value === (name === 'u64' ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value));
-    return (value) => (typeof value === 'bigint' || Number.isSafeInteger(value)) && fits(BigInt(value as number | bigint));
+    const fits = (value: bigint): boolean =>
+      value === (name === 'u64' ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value));
+    return (value) =>
+      (typeof value === 'bigint' || Number.isSafeInteger(value)) &&
+      fits(BigInt(value as number | bigint));
   }
   const [low, high] = INTEGER_RANGES[name]!;
-  return (value) => Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
+  return (value) =>
+    Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
 }
 
 function expectedElement({ name, kind }: DType): string {
   if (kind === 'float') return `a number, for ${name}`;
   if (kind === 'bool') return 'true, false, 0 or 1, for bool';
-  if (name === 'u64' || name === 'i64') return `a bigint or a whole number ${name === 'u64' ? 'from 0 to 2^64 - 1' : 'from -2^63 to 2^63 - 1'}, beyond 2^53 a bigint, for ${name}`;
-  return `a whole number from ${INTEGER_RANGES[name]![0]} to ${INTEGER_RANGES[name]![1]}, for ${name}`;
+  if (name === 'u64' || name === 'i64')
+    return (
+      'a bigint or a whole number ' +
+      `${name === 'u64' ? 'from 0 to 2^64 - 1' : 'from -2^63 to 2^63 - 1'}, beyond 2^53 a ` +
+      `bigint, for ${name}`
+    );
+  return (
+    `a whole number from ${INTEGER_RANGES[name]![0]} to ${INTEGER_RANGES[name]![1]}, for ` +
+    `${name}`
+  );
 }

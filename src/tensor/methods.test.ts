@@ -1,6 +1,6 @@
 /**
- * The functions' types as the methods of a class, as a tensor has them: within it, where the shape is a type parameter,
- * and for those who use it.
+ * The functions' types as the methods of a class, as a tensor has them: within it, where the shape
+ * is a type parameter, and for those who use it.
  */
 import type { DTypeName } from 'async-cuda/core';
 import { expect, expectTypeOf, test } from 'vitest';
@@ -13,7 +13,20 @@ import { partition } from './partition.js';
 import type { Partition } from './partition.js';
 import { reshape } from './reshaping.js';
 import type {
-  Broadcast, BroadcastTo, Checked, Dims, Index, Known, Permuted, Reshaped, Shape, Sliced, Squeezed, Tiled, Transposed, Unsqueezed,
+  Broadcast,
+  BroadcastTo,
+  Checked,
+  Dims,
+  Index,
+  Known,
+  Permuted,
+  Reshaped,
+  Shape,
+  Sliced,
+  Squeezed,
+  Tiled,
+  Transposed,
+  Unsqueezed,
 } from './shape-types.js';
 import { slice } from './slicing.js';
 
@@ -24,33 +37,62 @@ class Viewed<D extends DTypeName, S extends Shape = Shape> {
     this.dtype = dtype;
     this.layout = layout;
   }
-  reshape<const T extends Shape>(shape: T & Checked<Reshaped<S, T>>): Viewed<D, Known<Reshaped<S, T>>> {
+  reshape<const T extends Shape>(
+    shape: T & Checked<Reshaped<S, T>>,
+  ): Viewed<D, Known<Reshaped<S, T>>> {
     return new Viewed(this.dtype, reshape<S, T>(this.layout, shape));
   }
-  permute<const A extends Shape>(axes: A & Checked<Permuted<S, A>>): Viewed<D, Known<Permuted<S, A>>> {
+  permute<const A extends Shape>(
+    axes: A & Checked<Permuted<S, A>>,
+  ): Viewed<D, Known<Permuted<S, A>>> {
     return new Viewed(this.dtype, permute<S, A>(this.layout, axes));
   }
-  slice<const I extends readonly Index[]>(...indices: I & Checked<Sliced<S, I>>): Viewed<D, Known<Sliced<S, I>>> {
+  slice<const I extends readonly Index[]>(
+    ...indices: I & Checked<Sliced<S, I>>
+  ): Viewed<D, Known<Sliced<S, I>>> {
     return new Viewed(this.dtype, slice<S, I>(this.layout, indices));
   }
-  transpose(this: Viewed<D, S> & Checked<Transposed<S, -2, -1>>): Viewed<D, Known<Transposed<S, -2, -1>>>;
-  transpose<const A extends number, const B extends number>(a: A, b: B & Checked<Transposed<S, A, B>>): Viewed<D, Known<Transposed<S, A, B>>>;
+  transpose(
+    this: Viewed<D, S> & Checked<Transposed<S, -2, -1>>,
+  ): Viewed<D, Known<Transposed<S, -2, -1>>>;
+  transpose<const A extends number, const B extends number>(
+    a: A,
+    b: B & Checked<Transposed<S, A, B>>,
+  ): Viewed<D, Known<Transposed<S, A, B>>>;
   transpose(a = -2, b = -1): unknown {
     return new Viewed(this.dtype, transpose(this.layout as Layout<number[]>, a, b));
   }
   squeeze(): Viewed<D, Known<Squeezed<S, undefined>>>;
-  squeeze<const A extends number>(axis: A & Checked<Squeezed<S, A>>): Viewed<D, Known<Squeezed<S, A>>>;
+  squeeze<const A extends number>(
+    axis: A & Checked<Squeezed<S, A>>,
+  ): Viewed<D, Known<Squeezed<S, A>>>;
   squeeze(axis?: number): unknown {
-    return new Viewed(this.dtype, axis === undefined ? squeeze(this.layout as Layout<number[]>) : squeeze(this.layout as Layout<number[]>, axis));
+    return new Viewed(
+      this.dtype,
+      axis === undefined
+        ? squeeze(this.layout as Layout<number[]>)
+        : squeeze(this.layout as Layout<number[]>, axis),
+    );
   }
-  unsqueeze<const A extends number>(axis: A & Checked<Unsqueezed<S, A>>): Viewed<D, Known<Unsqueezed<S, A>>> {
+  unsqueeze<const A extends number>(
+    axis: A & Checked<Unsqueezed<S, A>>,
+  ): Viewed<D, Known<Unsqueezed<S, A>>> {
     return new Viewed(this.dtype, unsqueeze<S, A>(this.layout, axis));
   }
-  broadcastTo<const T extends Shape>(shape: T & Checked<BroadcastTo<S, T>>): Viewed<D, Known<BroadcastTo<S, T>>> {
+  broadcastTo<const T extends Shape>(
+    shape: T & Checked<BroadcastTo<S, T>>,
+  ): Viewed<D, Known<BroadcastTo<S, T>>> {
     return new Viewed(this.dtype, broadcastTo<S, T>(this.layout, shape));
   }
-  plus<T extends Shape>(other: Viewed<D, T> & Checked<Broadcast<S, T>>): Viewed<D, Known<Broadcast<S, T>>> {
-    return new Viewed(this.dtype, contiguous(broadcastShapes<S, T>(this.layout.shape as never, other.layout.shape as never)) as never);
+  plus<T extends Shape>(
+    other: Viewed<D, T> & Checked<Broadcast<S, T>>,
+  ): Viewed<D, Known<Broadcast<S, T>>> {
+    return new Viewed(
+      this.dtype,
+      contiguous(
+        broadcastShapes<S, T>(this.layout.shape as never, other.layout.shape as never),
+      ) as never,
+    );
   }
   partition<const T extends Shape>(tile: T & Checked<Tiled<S, T>>): Partition<Dims<S>, Dims<T>> {
     return partition<S, T>(this.layout.shape as never, tile);

@@ -1,10 +1,11 @@
 /**
  * `.npy`, NumPy's file of one array: versions 1, 2 and 3 of NEP 1.
  *
- * NumPy has no bf16 and f8. Where ml_dtypes is loaded it writes bf16 and f8e4m3 as words without a type, `<V2` and
- * `<V1`, and so does {@link writeNpy}; whoever reads them says what they are, as `np.load(file).view(ml_dtypes.bfloat16)`
- * does in Python. f8e5m2 it writes as `<f1`, which is understood, and which NumPy itself does not load: so that is not
- * written. Files that name a type of ml_dtypes are understood, too.
+ * NumPy has no bf16 and f8. Where ml_dtypes is loaded it writes bf16 and f8e4m3 as words without a
+ * type, `<V2` and `<V1`, and so does {@link writeNpy}; whoever reads them says what they are, as
+ * `np.load(file).view(ml_dtypes.bfloat16)` does in Python. f8e5m2 it writes as `<f1`, which is
+ * understood, and which NumPy itself does not load: so that is not written. Files that name a type
+ * of ml_dtypes are understood, too.
  */
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
 import { DTYPES } from '../ground/dtype.js';
@@ -19,12 +20,18 @@ import type { TensorData } from './tensor-data.js';
 
 /** What a `.npy` file held. */
 export interface NpyTensor extends TensorData {
-  /** Bytes of the file that the array takes. What is behind is another's: `np.save` can write several into one file. */
+  /**
+   * Bytes of the file that the array takes. What is behind is another's: `np.save` can write
+   * several into one file.
+   */
   readonly end: number;
 }
 
 export interface ReadNpyOptions {
-  /** What words without a type (`V1`, `V2`) are: bf16 or one of the f8. A file of any other type than this is refused. */
+  /**
+   * What words without a type (`V1`, `V2`) are: bf16 or one of the f8. A file of any other type
+   * than this is refused.
+   */
   readonly dtype?: DType;
 }
 
@@ -37,7 +44,10 @@ const VERSIONS: ReadonlyMap<number, { bytes: 2 | 4; encoding: 'latin1' | 'utf-8'
   [3, { bytes: 4, encoding: 'utf-8' }],
 ]);
 
-/** Headers of plain arrays have some hundred bytes; what is beyond this describes structures, which tensors are not. */
+/**
+ * Headers of plain arrays have some hundred bytes; what is beyond this describes structures, which
+ * tensors are not.
+ */
 const LONGEST_HEADER = 65536;
 
 /** NumPy's own limit. */
@@ -45,23 +55,43 @@ const LARGEST_RANK = 64;
 
 /** Kind and bytes as NumPy writes them. */
 const NUMPY_TYPES: { readonly [D in DTypeName]: string } = {
-  u8: 'u1', i8: 'i1', u16: 'u2', i16: 'i2', u32: 'u4', i32: 'i4', u64: 'u8', i64: 'i8', f16: 'f2', f32: 'f4', f64: 'f8', bool: 'b1',
-  bf16: 'V2', f8e4m3: 'V1', f8e5m2: 'V1',
+  u8: 'u1',
+  i8: 'i1',
+  u16: 'u2',
+  i16: 'i2',
+  u32: 'u4',
+  i32: 'i4',
+  u64: 'u8',
+  i64: 'i8',
+  f16: 'f2',
+  f32: 'f4',
+  f64: 'f8',
+  bool: 'b1',
+  bf16: 'V2',
+  f8e4m3: 'V1',
+  f8e5m2: 'V1',
 };
 
 /** What ml_dtypes calls its types, and the one that it gives a kind and a size. */
-const ML_DTYPES: ReadonlyMap<string, DTypeName> = new Map([['bfloat16', 'bf16'], ['float8_e4m3fn', 'f8e4m3'], ['float8_e5m2', 'f8e5m2'], ['f1', 'f8e5m2']]);
+const ML_DTYPES: ReadonlyMap<string, DTypeName> = new Map([
+  ['bfloat16', 'bf16'],
+  ['float8_e4m3fn', 'f8e4m3'],
+  ['float8_e5m2', 'f8e5m2'],
+  ['f1', 'f8e5m2'],
+]);
 
 const TYPED: ReadonlyMap<string, DTypeName> = new Map(
-  (Object.keys(NUMPY_TYPES) as DTypeName[]).filter((name) => !NUMPY_TYPES[name].startsWith('V')).map((name) => [NUMPY_TYPES[name], name]),
+  (Object.keys(NUMPY_TYPES) as DTypeName[])
+    .filter((name) => !NUMPY_TYPES[name].startsWith('V'))
+    .map((name) => [NUMPY_TYPES[name], name]),
 );
 
 /**
- * The array that a `.npy` file holds. Its bytes are a view of the file's where they are aligned and little-endian, else a
- * copy. An array in Fortran's order has strides that say so.
+ * The array that a `.npy` file holds. Its bytes are a view of the file's where they are aligned and
+ * little-endian, else a copy. An array in Fortran's order has strides that say so.
  *
- * @throws CudaFormatError where the file is cut short or damaged, and for dtypes that tensors have not (complex, dates,
- *   strings, objects, structures); the message says what was found
+ * @throws CudaFormatError where the file is cut short or damaged, and for dtypes that tensors have
+ *   not (complex, dates, strings, objects, structures); the message says what was found
  */
 export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTensor {
   checkBytes('file', file);
@@ -71,106 +101,200 @@ export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTens
   const { dtype, bigEndian } = readType(header.get('descr'), options.dtype);
   const shape = readShape(header.get('shape'));
   const fortran = header.get('fortran_order');
-  if (typeof fortran !== 'boolean') throw new CudaFormatError('npy', `fortran_order is ${show(fortran)}, not True or False`);
+  if (typeof fortran !== 'boolean')
+    throw new CudaFormatError('npy', `fortran_order is ${show(fortran)}, not True or False`);
 
   const end = begin + numel(shape) * dtype.bytes;
   if (end > file.length) {
-    throw new CudaFormatError('npy', `${showShape(shape)} of ${dtype.name} takes ${end - begin} bytes, and the file has ${file.length - begin} behind its header`, file.length);
+    throw new CudaFormatError(
+      'npy',
+      `${showShape(shape)} of ${dtype.name} takes ${end - begin} bytes, and the file has ` +
+        `${file.length - begin} behind its header`,
+      file.length,
+    );
   }
   const data = file.subarray(begin, end);
   const bytes = bigEndian ? swapped(data, dtype.bytes) : aligned(data, dtype.bytes);
-  const layout = fortran ? layoutOf(shape, contiguousStrides([...shape].reverse()).reverse(), 0) : contiguous(shape);
+  const layout = fortran
+    ? layoutOf(shape, contiguousStrides([...shape].reverse()).reverse(), 0)
+    : contiguous(shape);
   return { dtype, layout, bytes, end };
 }
 
 function readHeader(file: Uint8Array): { header: ReadonlyMap<string, Literal>; begin: number } {
   if (file.length < 8 || MAGIC.some((byte, i) => file[i] !== byte)) {
-    throw new CudaFormatError('npy', `the file begins with ${hex(file.subarray(0, 8))}, not with 93 4e 55 4d 50 59 ("\\x93NUMPY") and a version`, 0);
+    throw new CudaFormatError(
+      'npy',
+      `the file begins with ${hex(file.subarray(0, 8))}, not with 93 4e 55 4d 50 59 ` +
+        `("\\x93NUMPY") and a version`,
+      0,
+    );
   }
   const version = VERSIONS.get(file[6]!);
-  if (version === undefined) throw new CudaFormatError('npy', `version ${file[6]!}.${file[7]!}; versions 1, 2 and 3 are known`, 6);
+  if (version === undefined)
+    throw new CudaFormatError(
+      'npy',
+      `version ${file[6]!}.${file[7]!}; versions 1, 2 and 3 are known`,
+      6,
+    );
   const at = 8 + version.bytes;
-  if (file.length < at) throw new CudaFormatError('npy', `the file ends after ${file.length} bytes, within the length of its header`, file.length);
+  if (file.length < at)
+    throw new CudaFormatError(
+      'npy',
+      `the file ends after ${file.length} bytes, within the length of its header`,
+      file.length,
+    );
   const view = new DataView(file.buffer, file.byteOffset, file.length);
   const length = version.bytes === 2 ? view.getUint16(8, true) : view.getUint32(8, true);
-  if (length > LONGEST_HEADER) throw new CudaFormatError('npy', `a header of ${length} bytes; those of plain arrays have fewer than ${LONGEST_HEADER}`, 8);
+  if (length > LONGEST_HEADER)
+    throw new CudaFormatError(
+      'npy',
+      `a header of ${length} bytes; those of plain arrays have fewer than ${LONGEST_HEADER}`,
+      8,
+    );
   const begin = at + length;
-  if (begin > file.length) throw new CudaFormatError('npy', `a header of ${length} bytes, and the file has ${file.length - at}`, file.length);
+  if (begin > file.length)
+    throw new CudaFormatError(
+      'npy',
+      `a header of ${length} bytes, and the file has ${file.length - at}`,
+      file.length,
+    );
   let header: Literal;
   try {
     // A copy, since decoders take no shared memory.
-    header = parseLiteral(new TextDecoder(version.encoding, { fatal: true }).decode(file.slice(at, begin)));
+    header = parseLiteral(
+      new TextDecoder(version.encoding, { fatal: true }).decode(file.slice(at, begin)),
+    );
   } catch (error) {
-    if (error instanceof LiteralError) throw new CudaFormatError('npy', `the header is no Python literal: ${error.message}`, at + error.position);
+    if (error instanceof LiteralError)
+      throw new CudaFormatError(
+        'npy',
+        `the header is no Python literal: ${error.message}`,
+        at + error.position,
+      );
     throw new CudaFormatError('npy', 'the header is not UTF-8', at, { cause: error });
   }
-  if (!(header instanceof Map)) throw new CudaFormatError('npy', `the header is ${show(header)}, not a dictionary`, at);
+  if (!(header instanceof Map))
+    throw new CudaFormatError('npy', `the header is ${show(header)}, not a dictionary`, at);
   const keys = [...(header as ReadonlyMap<string, Literal>).keys()].sort();
   if (keys.join() !== 'descr,fortran_order,shape') {
-    throw new CudaFormatError('npy', `the header has ${keys.length === 0 ? 'nothing' : keys.slice(0, 8).map((key) => show(key)).join(', ')}, not descr, fortran_order and shape`, at);
+    throw new CudaFormatError(
+      'npy',
+      `the header has ${
+        keys.length === 0
+          ? 'nothing'
+          : keys
+              .slice(0, 8)
+              .map((key) => show(key))
+              .join(', ')
+      }, not descr, fortran_order and shape`,
+      at,
+    );
   }
   return { header: header as ReadonlyMap<string, Literal>, begin };
 }
 
-function readType(descr: Literal | undefined, given: DType | undefined): { dtype: DType; bigEndian: boolean } {
+function readType(
+  descr: Literal | undefined,
+  given: DType | undefined,
+): { dtype: DType; bigEndian: boolean } {
   if (typeof descr !== 'string') {
-    throw new CudaFormatError('npy', Array.isArray(descr) ? 'the array has structures for elements (descr is a list)' : `descr is ${show(descr)}, not a string`);
+    throw new CudaFormatError(
+      'npy',
+      Array.isArray(descr)
+        ? 'the array has structures for elements (descr is a list)'
+        : `descr is ${show(descr)}, not a string`,
+    );
   }
   const [, order = '', type = descr] = /^([<>=|])(.*)$/.exec(descr) ?? [];
   const name = TYPED.get(type) ?? ML_DTYPES.get(type);
   if (name !== undefined && given !== undefined && given.name !== name) {
-    throw new CudaFormatError('npy', `the file holds ${name} (descr ${show(descr)}), and options.dtype says ${given.name}`);
+    throw new CudaFormatError(
+      'npy',
+      `the file holds ${name} (descr ${show(descr)}), and options.dtype says ${given.name}`,
+    );
   }
   if (name !== undefined) return { dtype: DTYPES[name], bigEndian: order === '>' };
   if (type === 'V1' || type === 'V2') {
     const bytes = Number(type[1]);
-    const candidates = Object.values(DTYPES).filter((dtype) => dtype.bytes === bytes && NUMPY_TYPES[dtype.name] === type);
+    const candidates = Object.values(DTYPES).filter(
+      (dtype) => dtype.bytes === bytes && NUMPY_TYPES[dtype.name] === type,
+    );
     if (given === undefined) {
-      throw new CudaFormatError('npy', `the file holds words of ${bytes * 8} bits without a type (descr ${show(descr)}); say what they are: readNpy(file, { dtype: ${candidates[0]!.name} })`);
+      throw new CudaFormatError(
+        'npy',
+        `the file holds words of ${bytes * 8} bits without a type (descr ${show(descr)}); ` +
+          `say what they are: readNpy(file, { dtype: ${candidates[0]!.name} })`,
+      );
     }
-    if (given.bytes !== bytes) throw new CudaFormatError('npy', `the file holds words of ${bytes} bytes (descr ${show(descr)}), and options.dtype, ${given.name}, has ${given.bytes}`);
+    if (given.bytes !== bytes)
+      throw new CudaFormatError(
+        'npy',
+        `the file holds words of ${bytes} bytes (descr ${show(descr)}), and options.dtype, ` +
+          `${given.name}, has ${given.bytes}`,
+      );
     return { dtype: given, bigEndian: order === '>' };
   }
-  throw new CudaFormatError('npy', `descr ${show(descr)} is no dtype of tensors; they are ${[...TYPED.keys(), 'V1', 'V2'].join(', ')}`);
+  throw new CudaFormatError(
+    'npy',
+    `descr ${show(descr)} is no dtype of tensors; they are ` +
+      `${[...TYPED.keys(), 'V1', 'V2'].join(', ')}`,
+  );
 }
 
 function readShape(shape: Literal | undefined): number[] {
-  if (!Array.isArray(shape)) throw new CudaFormatError('npy', `shape is ${show(shape)}, not a tuple`);
+  if (!Array.isArray(shape))
+    throw new CudaFormatError('npy', `shape is ${show(shape)}, not a tuple`);
   const extents = shape as readonly Literal[];
-  if (extents.length > LARGEST_RANK) throw new CudaFormatError('npy', `a shape of ${extents.length} axes; NumPy has no more than ${LARGEST_RANK}`);
+  if (extents.length > LARGEST_RANK)
+    throw new CudaFormatError(
+      'npy',
+      `a shape of ${extents.length} axes; NumPy has no more than ${LARGEST_RANK}`,
+    );
   let product = 1;
   const result = extents.map((extent) => {
-    if (typeof extent !== 'number' || extent < 0) throw new CudaFormatError('npy', `the shape has an extent of ${show(extent)}`);
+    if (typeof extent !== 'number' || extent < 0)
+      throw new CudaFormatError('npy', `the shape has an extent of ${show(extent)}`);
     product *= Math.max(extent, 1);
     // A header may say -0.
     return extent + 0;
   });
   // Eight bytes each have to be counted exactly.
-  if (product > Number.MAX_SAFE_INTEGER / 8) throw new CudaFormatError('npy', `a shape of too many elements: ${showShape(result)}`);
+  if (product > Number.MAX_SAFE_INTEGER / 8)
+    throw new CudaFormatError('npy', `a shape of too many elements: ${showShape(result)}`);
   return result;
 }
 
 function swapped(bytes: Uint8Array, unit: number): Uint8Array {
   const result = new Uint8Array(bytes.length);
-  for (let i = 0; i < bytes.length; i += unit) for (let j = 0; j < unit; j++) result[i + j] = bytes[i + unit - 1 - j]!;
+  for (let i = 0; i < bytes.length; i += unit)
+    for (let j = 0; j < unit; j++) result[i + j] = bytes[i + unit - 1 - j]!;
   return result;
 }
 
 function show(value: Literal | undefined): string {
-  if (typeof value === 'string') return value.length > 60 ? `'${value.slice(0, 57)}…'` : `'${value}'`;
+  if (typeof value === 'string')
+    return value.length > 60 ? `'${value.slice(0, 57)}…'` : `'${value}'`;
   if (value === undefined) return 'missing';
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  return typeof value === 'number' ? String(value) : Array.isArray(value) ? 'a list' : 'a dictionary';
+  return typeof value === 'number'
+    ? String(value)
+    : Array.isArray(value)
+      ? 'a list'
+      : 'a dictionary';
 }
 
 function hex(bytes: Uint8Array): string {
-  return bytes.length === 0 ? 'nothing' : Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(' ');
+  return bytes.length === 0
+    ? 'nothing'
+    : Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(' ');
 }
 
 /**
- * A `.npy` file of the tensor, version 1, little-endian, with its data at a multiple of 64 bytes, as NumPy writes it. What
- * lies in Fortran's order is written so; whatever else is not contiguous is copied into row-major order.
+ * A `.npy` file of the tensor, version 1, little-endian, with its data at a multiple of 64 bytes,
+ * as NumPy writes it. What lies in Fortran's order is written so; whatever else is not contiguous
+ * is copied into row-major order.
  *
  * @throws CudaArgumentError for what is no tensor
  */
@@ -178,14 +302,17 @@ export function writeNpy(tensor: TensorData): Uint8Array {
   checkTensorData('tensor', tensor);
   const { dtype, layout } = tensor;
   const { shape, strides, offset } = layout;
-  if (shape.length > LARGEST_RANK) throw invalid('tensor', `at most the ${LARGEST_RANK} axes that NumPy has`, shape);
+  if (shape.length > LARGEST_RANK)
+    throw invalid('tensor', `at most the ${LARGEST_RANK} axes that NumPy has`, shape);
   const reversed = layoutOf([...shape].reverse(), [...strides].reverse(), offset);
   const fortran = !sameOrder(shape, strides) && sameOrder(reversed.shape, reversed.strides);
   const data = packed(fortran ? { ...tensor, layout: reversed } : tensor);
 
   const order = dtype.bytes === 1 ? '|' : '<';
   const extents = shape.length === 1 ? `(${shape[0]!},)` : `(${shape.join(', ')})`;
-  const text = `{'descr': '${order}${NUMPY_TYPES[dtype.name]}', 'fortran_order': ${fortran ? 'True' : 'False'}, 'shape': ${extents}, }`;
+  const text =
+    `{'descr': '${order}${NUMPY_TYPES[dtype.name]}', 'fortran_order': ` +
+    `${fortran ? 'True' : 'False'}, 'shape': ${extents}, }`;
   const begin = Math.ceil((10 + text.length + 1) / 64) * 64;
   const file = new Uint8Array(begin + data.length);
   file.set(MAGIC);
@@ -199,5 +326,8 @@ export function writeNpy(tensor: TensorData): Uint8Array {
 /** Whether the strides are those of a row-major array of the shape. */
 function sameOrder(shape: readonly number[], strides: readonly number[]): boolean {
   const dense = contiguousStrides(shape);
-  return shape.includes(0) || shape.every((extent, axis) => extent === 1 || strides[axis] === dense[axis]);
+  return (
+    shape.includes(0) ||
+    shape.every((extent, axis) => extent === 1 || strides[axis] === dense[axis])
+  );
 }

@@ -13,12 +13,15 @@ import { slice } from './slicing.js';
 describe('with itself', () => {
   test('is whether an element comes up twice', () => {
     let yes = 0;
-    fc.assert(fc.property(layouts({ maxStride: 20, minExtent: 1 }), (layout) => {
-      const all = [...elements(layout)];
-      const twice = new Set(all).size < all.length;
-      if (twice) yes++;
-      expect(overlapsItself(layout)).toBe(twice);
-    }), { numRuns: 2000 });
+    fc.assert(
+      fc.property(layouts({ maxStride: 20, minExtent: 1 }), (layout) => {
+        const all = [...elements(layout)];
+        const twice = new Set(all).size < all.length;
+        if (twice) yes++;
+        expect(overlapsItself(layout)).toBe(twice);
+      }),
+      { numRuns: 2000 },
+    );
     expect(yes).toBeGreaterThan(100);
     expect(yes).toBeLessThan(1900);
   });
@@ -37,25 +40,65 @@ describe('with itself', () => {
 describe('of two', () => {
   test('is whether they have an element in common', () => {
     let [yes, no] = [0, 0];
-    fc.assert(fc.property(layouts({ maxStride: 20, maxRank: 3, minExtent: 1 }), layouts({ maxStride: 20, maxRank: 3, minExtent: 1 }), fc.nat(40), (a, b, further) => {
-      const moved: Layout = { ...b, offset: b.offset + further };
-      const ofA = new Set(elements(a));
-      const common = [...elements(moved)].some((element) => ofA.has(element));
-      if (common) yes++;
-      else no++;
-      expect(overlaps(a, moved)).toBe(common);
-      expect(overlaps(moved, a)).toBe(common);
-    }), { numRuns: 2000 });
+    fc.assert(
+      fc.property(
+        layouts({ maxStride: 20, maxRank: 3, minExtent: 1 }),
+        layouts({ maxStride: 20, maxRank: 3, minExtent: 1 }),
+        fc.nat(40),
+        (a, b, further) => {
+          const moved: Layout = { ...b, offset: b.offset + further };
+          const ofA = new Set(elements(a));
+          const common = [...elements(moved)].some((element) => ofA.has(element));
+          if (common) yes++;
+          else no++;
+          expect(overlaps(a, moved)).toBe(common);
+          expect(overlaps(moved, a)).toBe(common);
+        },
+      ),
+      { numRuns: 2000 },
+    );
     expect(Math.min(yes, no)).toBeGreaterThan(100);
   });
 
   test('columns, interleaved elements and tiles of one matrix do not', () => {
     const matrix = contiguous([4096, 4096]);
     expect(overlaps(slice(matrix, [null, [0, 2048]]), slice(matrix, [null, [2048]]))).toBe(false);
-    expect(overlaps(slice(matrix, [null, [0, null, 2]]), slice(matrix, [null, [1, null, 2]]))).toBe(false);
-    expect(overlaps(slice(matrix, [[0, null, 2]]), slice(matrix, [[1, null, 2], [null, null, -1]]))).toBe(false);
-    expect(overlaps(slice(matrix, [[0, 100], [0, 100]]), slice(matrix, [[99, 200], [99, 200]]))).toBe(true);
-    expect(overlaps(slice(matrix, [[0, 100], [0, 100]]), slice(matrix, [[100, 200], [0, 100]]))).toBe(false);
+    expect(overlaps(slice(matrix, [null, [0, null, 2]]), slice(matrix, [null, [1, null, 2]]))).toBe(
+      false,
+    );
+    expect(
+      overlaps(
+        slice(matrix, [[0, null, 2]]),
+        slice(matrix, [
+          [1, null, 2],
+          [null, null, -1],
+        ]),
+      ),
+    ).toBe(false);
+    expect(
+      overlaps(
+        slice(matrix, [
+          [0, 100],
+          [0, 100],
+        ]),
+        slice(matrix, [
+          [99, 200],
+          [99, 200],
+        ]),
+      ),
+    ).toBe(true);
+    expect(
+      overlaps(
+        slice(matrix, [
+          [0, 100],
+          [0, 100],
+        ]),
+        slice(matrix, [
+          [100, 200],
+          [0, 100],
+        ]),
+      ),
+    ).toBe(false);
   });
 
   test('different dtypes are compared in bytes', () => {
@@ -64,8 +107,12 @@ describe('of two', () => {
   });
 
   test('a question that would take long is answered soon, with yes', () => {
-    // No sum of these is odd but for the last, and the search would have to find that out one by one.
-    const hard = strided([2 ** 11, 2 ** 11, 2 ** 11, 2 ** 11], [1_000_003 * 6, 1_000_033 * 10, 1_000_037 * 15, 1_000_039 * 30]);
+    // No sum of these is odd but for the last, and the search would have to find that out one by
+    // one.
+    const hard = strided(
+      [2 ** 11, 2 ** 11, 2 ** 11, 2 ** 11],
+      [1_000_003 * 6, 1_000_033 * 10, 1_000_037 * 15, 1_000_039 * 30],
+    );
     const begin = performance.now();
     expect(typeof overlaps(hard, { ...hard, offset: 1_234_567_891 })).toBe('boolean');
     expect(performance.now() - begin).toBeLessThan(100);

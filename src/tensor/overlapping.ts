@@ -1,10 +1,11 @@
 /**
- * Whether layouts touch an element twice, or together. What a kernel writes must not: two threads would write one
- * element, or one would read what another writes.
+ * Whether layouts touch an element twice, or together. What a kernel writes must not: two threads
+ * would write one element, or one would read what another writes.
  *
- * Both questions are whether a sum of strides, each taken a limited number of times, can be a certain number. That is
- * NP-hard in general, and quickly decided for the layouts that slices, permutations and tiles make; the search gives up
- * after a fixed number of steps, and then the answer is that they do overlap.
+ * Both questions are whether a sum of strides, each taken a limited number of times, can be a
+ * certain number. That is NP-hard in general, and quickly decided for the layouts that slices,
+ * permutations and tiles make; the search gives up after a fixed number of steps, and then the
+ * answer is that they do overlap.
  */
 import { isContiguous, span } from './layout.js';
 import type { Layout } from './layout.js';
@@ -19,16 +20,19 @@ interface Term {
 }
 
 /**
- * Whether two indices are one element: an axis is broadcast, or strides run into each other. Exact, except that a
- * search that takes too long counts as an overlap.
+ * Whether two indices are one element: an axis is broadcast, or strides run into each other. Exact,
+ * except that a search that takes too long counts as an overlap.
  */
 export function overlapsItself(layout: Layout): boolean {
   if (isContiguous(layout)) return false;
   const { shape, strides } = layout;
-  const axes = shape.flatMap((extent, axis): Term[] => (extent === 1 ? [] : [{ factor: Math.abs(strides[axis]!), limit: extent - 1 }]));
+  const axes = shape.flatMap((extent, axis): Term[] =>
+    extent === 1 ? [] : [{ factor: Math.abs(strides[axis]!), limit: extent - 1 }],
+  );
   axes.sort((a, b) => a.factor - b.factor);
   if (axes[0]?.factor === 0) return true;
-  // Each stride steps over all that the smaller ones reach: as in every slice and permutation of something contiguous.
+  // Each stride steps over all that the smaller ones reach: as in every slice and permutation of
+  // something contiguous.
   let reach = 0;
   let nested = true;
   for (const { factor, limit } of axes) {
@@ -36,18 +40,23 @@ export function overlapsItself(layout: Layout): boolean {
     reach += factor * limit;
   }
   if (nested) return false;
-  // Two indices that differ: by at least 1 on a first axis, not at all before it, by anything from -limit to limit behind.
+  // Two indices that differ: by at least 1 on a first axis, not at all before it, by anything from
+  // -limit to limit behind.
   return axes.some(({ factor, limit }, first) => {
     const behind = axes.slice(first + 1);
     const below = behind.reduce((sum, term) => sum + term.factor * term.limit, 0);
-    const terms = [{ factor, limit: limit - 1 }, ...behind.map((term) => ({ factor: term.factor, limit: 2 * term.limit }))];
+    const terms = [
+      { factor, limit: limit - 1 },
+      ...behind.map((term) => ({ factor: term.factor, limit: 2 * term.limit })),
+    ];
     return reaches(terms, below - factor);
   });
 }
 
 /**
- * Whether two layouts over one buffer have an element in common. Exact, except that a search that takes too long counts
- * as an overlap. Both count the same elements: for different dtypes take both {@link import('./reinterpreting.js').inBytes}.
+ * Whether two layouts over one buffer have an element in common. Exact, except that a search that
+ * takes too long counts as an overlap. Both count the same elements: for different dtypes take both
+ * {@link import('./reinterpreting.js').inBytes}.
  */
 export function overlaps(a: Layout, b: Layout): boolean {
   if (a.shape.includes(0) || b.shape.includes(0)) return false;
@@ -66,12 +75,18 @@ function greatestCommonDivisor(a: number, b: number): number {
   return a;
 }
 
-/** Whether some of the terms add up to `total`; also true where that takes more than STEPS to find out. */
+/**
+ * Whether some of the terms add up to `total`; also true where that takes more than STEPS to find
+ * out.
+ */
 function reaches(given: readonly Term[], total: number): boolean {
   const limits = new Map<number, number>();
-  for (const { factor, limit } of given) if (factor !== 0 && limit > 0) limits.set(factor, (limits.get(factor) ?? 0) + limit);
+  for (const { factor, limit } of given)
+    if (factor !== 0 && limit > 0) limits.set(factor, (limits.get(factor) ?? 0) + limit);
   // The largest first: it leaves the fewest ways.
-  const terms = [...limits].map(([factor, limit]): Term => ({ factor, limit })).sort((a, b) => b.factor - a.factor);
+  const terms = [...limits]
+    .map(([factor, limit]): Term => ({ factor, limit }))
+    .sort((a, b) => b.factor - a.factor);
   const divisors = new Array<number>(terms.length + 1).fill(0);
   const sums = new Array<number>(terms.length + 1).fill(0);
   for (let i = terms.length - 1; i >= 0; i--) {
@@ -87,7 +102,10 @@ function reaches(given: readonly Term[], total: number): boolean {
     const highest = Math.min(limit, Math.floor(rest / factor));
     const lowest = Math.max(0, Math.ceil((rest - sums[i + 1]!) / factor));
     // Once one count leaves what the others can be summed to, only every so manieth does.
-    const period = divisors[i + 1] === 0 ? 1 : divisors[i + 1]! / greatestCommonDivisor(factor, divisors[i + 1]!);
+    const period =
+      divisors[i + 1] === 0
+        ? 1
+        : divisors[i + 1]! / greatestCommonDivisor(factor, divisors[i + 1]!);
     for (let count = highest, step = 1; count >= lowest; count -= step) {
       if (--steps < 0) return true;
       const left = rest - count * factor;

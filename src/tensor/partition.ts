@@ -1,6 +1,6 @@
 /**
- * A tensor cut into tiles: each block of a kernel's grid gets one, and no two have an element in common. Tiles at the
- * far edges are clipped to what there is.
+ * A tensor cut into tiles: each block of a kernel's grid gets one, and no two have an element in
+ * common. Tiles at the far edges are clipped to what there is.
  *
  * Tiles are numbered row-major, from 0 to `count - 1`, by their position in the grid.
  */
@@ -24,18 +24,34 @@ export interface Partition<S extends Shape = Shape, T extends Shape = Shape> {
 }
 
 /**
- * Cuts a shape into tiles of shape `tile`. The last tile of an axis is clipped where the extent is no multiple.
+ * Cuts a shape into tiles of shape `tile`. The last tile of an axis is clipped where the extent is
+ * no multiple.
  *
  * @throws CudaArgumentError where the ranks differ or a tile is empty
  */
-export function partition<const S extends Shape, const T extends Shape>(shape: S, tile: T & Checked<Tiled<S, T>>): Partition<Dims<S>, Dims<T>>;
+export function partition<const S extends Shape, const T extends Shape>(
+  shape: S,
+  tile: T & Checked<Tiled<S, T>>,
+): Partition<Dims<S>, Dims<T>>;
 export function partition(shape: Shape, tile: Shape): Partition {
   checkShape('shape', shape);
   checkShape('tile', tile);
-  if (tile.length !== shape.length) throw invalid('tile', `${shape.length} extents, one for each axis of ${showShape(shape)}`, tile);
-  [...tile].forEach((extent, axis) => checkInteger(`tile[${axis}]`, extent, 1, Number.MAX_SAFE_INTEGER));
+  if (tile.length !== shape.length)
+    throw invalid(
+      'tile',
+      `${shape.length} extents, one for each axis of ${showShape(shape)}`,
+      tile,
+    );
+  [...tile].forEach((extent, axis) =>
+    checkInteger(`tile[${axis}]`, extent, 1, Number.MAX_SAFE_INTEGER),
+  );
   const grid = Object.freeze(shape.map((extent, axis) => Math.ceil(extent / tile[axis]!)));
-  return Object.freeze({ shape: Object.freeze([...shape]), tile: Object.freeze([...tile]), grid, count: numel(grid) });
+  return Object.freeze({
+    shape: Object.freeze([...shape]),
+    tile: Object.freeze([...tile]),
+    grid,
+    count: numel(grid),
+  });
 }
 
 /**
@@ -60,7 +76,12 @@ export function tilePosition({ grid, count }: Partition, id: number): number[] {
  * @throws CudaArgumentError for a position outside the grid
  */
 export function tileId({ grid }: Partition, position: readonly number[]): number {
-  if (!Array.isArray(position) || position.length !== grid.length) throw invalid('position', `${grid.length} numbers, a position in the grid ${showShape(grid)}`, position);
+  if (!Array.isArray(position) || position.length !== grid.length)
+    throw invalid(
+      'position',
+      `${grid.length} numbers, a position in the grid ${showShape(grid)}`,
+      position,
+    );
   return grid.reduce((id, tiles, axis) => {
     checkTile(position[axis], tiles, `position[${axis}]`);
     return id * tiles + position[axis];
@@ -73,13 +94,15 @@ function checkTile(id: unknown, count: number, argument = 'tile'): asserts id is
 }
 
 /**
- * The part of a layout that is one tile, by its number or its position in the grid. It has the tile's shape, but at the
- * far edges, where it is clipped.
+ * The part of a layout that is one tile, by its number or its position in the grid. It has the
+ * tile's shape, but at the far edges, where it is clipped.
  *
- * @throws CudaArgumentError where there is no such tile, or the layout has another shape than what was cut
+ * @throws CudaArgumentError where there is no such tile, or the layout has another shape than what
+ *   was cut
  */
 export function tileOf(cut: Partition, layout: Layout, tile: number | readonly number[]): Layout {
-  if (!sameShape(cut.shape, layout.shape)) throw invalid('layout', `the shape that was cut, ${showShape(cut.shape)}`, layout.shape);
+  if (!sameShape(cut.shape, layout.shape))
+    throw invalid('layout', `the shape that was cut, ${showShape(cut.shape)}`, layout.shape);
   const position = tilePosition(cut, typeof tile === 'number' ? tile : tileId(cut, tile));
   let { offset } = layout;
   const shape = position.map((at, axis) => {
@@ -90,9 +113,13 @@ export function tileOf(cut: Partition, layout: Layout, tile: number | readonly n
   return layoutOf(shape, [...layout.strides], offset);
 }
 
-/** Whether the tiles of the layout have no element in common, so that each may be written by another block: whether it does not overlap itself. */
+/**
+ * Whether the tiles of the layout have no element in common, so that each may be written by another
+ * block: whether it does not overlap itself.
+ */
 export function isDisjoint(cut: Partition, layout: Layout): boolean {
-  if (!sameShape(cut.shape, layout.shape)) throw invalid('layout', `the shape that was cut, ${showShape(cut.shape)}`, layout.shape);
+  if (!sameShape(cut.shape, layout.shape))
+    throw invalid('layout', `the shape that was cut, ${showShape(cut.shape)}`, layout.shape);
   return cut.count <= 1 || !overlapsItself(layout);
 }
 
@@ -106,7 +133,8 @@ export interface TileList<P extends Partition = Partition> {
 }
 
 /**
- * The first `count` tiles. A kernel over them leaves the rest untouched, and its grid cannot be inferred from the shape.
+ * The first `count` tiles. A kernel over them leaves the rest untouched, and its grid cannot be
+ * inferred from the shape.
  *
  * @throws CudaArgumentError where there are not that many
  */
@@ -116,9 +144,11 @@ export function prefix<P extends Partition>(cut: P, count: number): TileList<P> 
 }
 
 /**
- * The tiles named, in that order: for a persistent kernel, whose blocks each walk a part of the list.
+ * The tiles named, in that order: for a persistent kernel, whose blocks each walk a part of the
+ * list.
  *
- * @throws CudaArgumentError for a tile that there is not, or that is named twice, since two blocks would write it
+ * @throws CudaArgumentError for a tile that there is not, or that is named twice, since two blocks
+ *   would write it
  */
 export function mapped<P extends Partition>(cut: P, ids: Iterable<number>): TileList<P> {
   const list = [...ids];
@@ -138,8 +168,9 @@ export function tileInList({ ids, count }: TileList, at: number): number {
 }
 
 /**
- * The tiles of a list that fall to one of `blocks` blocks of a persistent kernel: every `blocks`-th from `block` on, so
- * that blocks which run side by side work on tiles that lie side by side, and no two shares differ by more than one.
+ * The tiles of a list that fall to one of `blocks` blocks of a persistent kernel: every `blocks`-th
+ * from `block` on, so that blocks which run side by side work on tiles that lie side by side, and
+ * no two shares differ by more than one.
  *
  * @throws CudaArgumentError for more blocks than tiles, or a block that there is not
  */
@@ -147,6 +178,7 @@ export function shareOf(tiles: TileList, block: number, blocks: number): number[
   checkInteger('blocks', blocks, 1, Math.max(tiles.count, 1));
   checkInteger('block', block, 0, blocks - 1);
   const share: number[] = [];
-  for (let at = block; at < tiles.count; at += blocks) share.push(tiles.ids === undefined ? at : tiles.ids[at]!);
+  for (let at = block; at < tiles.count; at += blocks)
+    share.push(tiles.ids === undefined ? at : tiles.ids[at]!);
   return share;
 }

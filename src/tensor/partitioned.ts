@@ -1,6 +1,6 @@
 /**
- * A tensor cut into tiles, which the blocks of a launch write: disjoint by construction. While a tensor is partitioned its
- * elements are written by the partition only.
+ * A tensor cut into tiles, which the blocks of a launch write: disjoint by construction. While a
+ * tensor is partitioned its elements are written by the partition only.
  */
 import { CudaArgumentError } from '../core/index.js';
 import type { DTypeName, DeviceBuffer } from '../core/index.js';
@@ -17,19 +17,27 @@ import type { AnyTensor } from './tensor.js';
 const claims = new WeakMap<object, Set<Partitioned<DTypeName, Shape>>>();
 
 /** The open partition that has elements of the tensor. */
-export function claimOf({ buffer, layout }: Pick<AnyTensor, 'buffer' | 'layout'>): Partitioned<DTypeName, Shape> | undefined {
-  for (const claim of claims.get(buffer.memory) ?? []) if (mayShare(claim.tensor, { buffer, layout })) return claim;
+export function claimOf({
+  buffer,
+  layout,
+}: Pick<AnyTensor, 'buffer' | 'layout'>): Partitioned<DTypeName, Shape> | undefined {
+  for (const claim of claims.get(buffer.memory) ?? [])
+    if (mayShare(claim.tensor, { buffer, layout })) return claim;
   return undefined;
 }
 
 function mayShare(a: AnyTensor, b: { buffer: DeviceBuffer; layout: AnyTensor['layout'] }): boolean {
   // Views of different dtypes count their elements differently: then the memory as a whole decides.
-  if (a.buffer.dtype.bytes !== b.buffer.dtype.bytes || a.buffer.byteOffset !== b.buffer.byteOffset) return true;
+  if (a.buffer.dtype.bytes !== b.buffer.dtype.bytes || a.buffer.byteOffset !== b.buffer.byteOffset)
+    return true;
   return overlaps(a.layout, b.layout);
 }
 
 /** Made by {@link Tensor.partition}. A kernel argument: its launch has one block for each tile. */
-export class Partitioned<D extends DTypeName = DTypeName, S extends Shape = Shape> implements Disposable {
+export class Partitioned<
+  D extends DTypeName = DTypeName,
+  S extends Shape = Shape,
+> implements Disposable {
   readonly tensor: Tensor<D, S>;
   /** The tiles: their extents, and how many along each axis. */
   readonly tiles: Partition;
@@ -39,18 +47,35 @@ export class Partitioned<D extends DTypeName = DTypeName, S extends Shape = Shap
   private open = true;
 
   /** @internal */
-  constructor(tensor: Tensor<D, S>, tile: Shape | Partition, list?: TileList, whole?: Partitioned<D, S>) {
+  constructor(
+    tensor: Tensor<D, S>,
+    tile: Shape | Partition,
+    list?: TileList,
+    whole?: Partitioned<D, S>,
+  ) {
     this.tensor = tensor;
-    this.tiles = Array.isArray(tile) ? partition(tensor.shape as Shape, tile as never) : (tile as Partition);
+    this.tiles = Array.isArray(tile)
+      ? partition(tensor.shape as Shape, tile as never)
+      : (tile as Partition);
     this.list = list;
     this.whole = whole;
     if (whole !== undefined) return;
     const any = tensor as unknown as AnyTensor;
     if (overlapsItself(tensor.layout)) {
-      throw new CudaArgumentError('tensor', `partition: elements of ${tensor.toString()} lie in the same place, as of a broadcast view: tiles would not be disjoint. Partition the tensor that it is a view of.`);
+      throw new CudaArgumentError(
+        'tensor',
+        `partition: elements of ${tensor.toString()} lie in the same place, as of a ` +
+          'broadcast view: tiles would not be disjoint. Partition the tensor that it is a view ' +
+          'of.',
+      );
     }
     const other = claimOf(any);
-    if (other !== undefined) throw new CudaArgumentError('tensor', `partition: ${tensor.toString()} is in a partition already: ${other.toString()}. Call its unpartition() first, or ask with tryPartition(…).`);
+    if (other !== undefined)
+      throw new CudaArgumentError(
+        'tensor',
+        `partition: ${tensor.toString()} is in a partition already: ${other.toString()}. ` +
+          'Call its unpartition() first, or ask with tryPartition(…).',
+      );
     let claimed = claims.get(tensor.buffer.memory);
     if (claimed === undefined) claims.set(tensor.buffer.memory, (claimed = new Set()));
     claimed.add(this);
@@ -71,10 +96,17 @@ export class Partitioned<D extends DTypeName = DTypeName, S extends Shape = Shap
     return this.whole?.isOpen ?? this.open;
   }
 
-  /** The sub-tensor of one tile, by its number in row-major order or its position; clipped at the edges. */
+  /**
+   * The sub-tensor of one tile, by its number in row-major order or its position; clipped at the
+   * edges.
+   */
   tile(tile: number | readonly number[]): Tensor<D, Shape> {
     this.check();
-    return new Tensor<D, Shape>(this.tensor.buffer, tileOf(this.tiles, this.tensor.layout, tile), false);
+    return new Tensor<D, Shape>(
+      this.tensor.buffer,
+      tileOf(this.tiles, this.tensor.layout, tile),
+      false,
+    );
   }
 
   /** The first so many tiles only. */
@@ -83,7 +115,10 @@ export class Partitioned<D extends DTypeName = DTypeName, S extends Shape = Shap
     return new Partitioned(this.tensor, this.tiles, prefix(this.tiles, count), this.whole ?? this);
   }
 
-  /** A list of tiles, which so many persistent blocks share among them; the grid of a launch is the number of blocks. */
+  /**
+   * A list of tiles, which so many persistent blocks share among them; the grid of a launch is the
+   * number of blocks.
+   */
   map(ids: Iterable<number>): Partitioned<D, S> {
     this.check();
     return new Partitioned(this.tensor, this.tiles, mapped(this.tiles, ids), this.whole ?? this);
@@ -109,13 +144,20 @@ export class Partitioned<D extends DTypeName = DTypeName, S extends Shape = Shap
 
   /** @internal */
   check(): void {
-    if (!this.isOpen) throw new CudaArgumentError('partition', `${this.toString()}: used after unpartition(). Partition the tensor again.`);
+    if (!this.isOpen)
+      throw new CudaArgumentError(
+        'partition',
+        `${this.toString()}: used after unpartition(). Partition the tensor again.`,
+      );
     this.tensor.checkAlive();
   }
 
   toString(): string {
     const some = this.list === undefined ? '' : `, ${this.list.count} of them`;
-    return `Partitioned ${showShape(this.tensor.shape)} in tiles of ${showShape(this.tiles.tile)}, ${this.tiles.grid.join(' × ')}${some}${this.isOpen ? '' : ', ended'}`;
+    return (
+      `Partitioned ${showShape(this.tensor.shape)} in tiles of ${showShape(this.tiles.tile)}, ` +
+      `${this.tiles.grid.join(' × ')}${some}${this.isOpen ? '' : ', ended'}`
+    );
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {

@@ -1,10 +1,11 @@
 /**
- * Python literals, as the headers of `.npy` files are: dictionaries, tuples, lists, strings, whole numbers, `True`,
- * `False` and `None`. Nothing is evaluated.
+ * Python literals, as the headers of `.npy` files are: dictionaries, tuples, lists, strings, whole
+ * numbers, `True`, `False` and `None`. Nothing is evaluated.
  */
 
 /** What a literal is in JavaScript: tuples and lists are arrays, dictionaries maps from strings. */
-export type Literal = string | number | boolean | null | readonly Literal[] | ReadonlyMap<string, Literal>;
+export type Literal =
+  string | number | boolean | null | readonly Literal[] | ReadonlyMap<string, Literal>;
 
 /** Where and why a text is no literal. */
 export class LiteralError extends Error {
@@ -18,8 +19,19 @@ export class LiteralError extends Error {
 /** Deeper than any header goes, and far from what the stack holds. */
 const DEEPEST = 32;
 
-const NAMES: ReadonlyMap<string, Literal> = new Map([['True', true], ['False', false], ['None', null]]);
-const ESCAPES: ReadonlyMap<string, string> = new Map([['\\', '\\'], ['\'', '\''], ['"', '"'], ['n', '\n'], ['t', '\t'], ['r', '\r']]);
+const NAMES: ReadonlyMap<string, Literal> = new Map([
+  ['True', true],
+  ['False', false],
+  ['None', null],
+]);
+const ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['\\', '\\'],
+  ["'", "'"],
+  ['"', '"'],
+  ['n', '\n'],
+  ['t', '\t'],
+  ['r', '\r'],
+]);
 
 /**
  * The literal that the text is, with white space around it.
@@ -35,10 +47,14 @@ export function parseLiteral(text: string): Literal {
   const found = (): string => (at < text.length ? `'${text[at]}'` : 'the end');
   const take = (expected: string): void => {
     skip();
-    if (text[at] !== expected) throw new LiteralError(`expected '${expected}', found ${found()}`, at);
+    if (text[at] !== expected)
+      throw new LiteralError(`expected '${expected}', found ${found()}`, at);
     at++;
   };
-  /** What stands between here and the bracket that closes, apart by commas, of which one may stand last. */
+  /**
+   * What stands between here and the bracket that closes, apart by commas, of which one may stand
+   * last.
+   */
   const list = (close: string, item: () => void): boolean => {
     let comma = false;
     for (;;) {
@@ -51,7 +67,8 @@ export function parseLiteral(text: string): Literal {
       skip();
       comma = text[at] === ',';
       if (comma) at++;
-      else if (text[at] !== close) throw new LiteralError(`expected ',' or '${close}', found ${found()}`, at);
+      else if (text[at] !== close)
+        throw new LiteralError(`expected ',' or '${close}', found ${found()}`, at);
     }
   };
   const quoted = (): string => {
@@ -62,7 +79,11 @@ export function parseLiteral(text: string): Literal {
       if (text[at] !== '\\') value += text[at];
       else {
         const escape = ESCAPES.get(text[++at] ?? '');
-        if (escape === undefined) throw new LiteralError(`an escape that strings here do not have: '\\${text[at] ?? ''}'`, at);
+        if (escape === undefined)
+          throw new LiteralError(
+            `an escape that strings here do not have: '\\${text[at] ?? ''}'`,
+            at,
+          );
         value += escape;
       }
     }
@@ -74,9 +95,9 @@ export function parseLiteral(text: string): Literal {
     if (depth > DEEPEST) throw new LiteralError(`brackets ${DEEPEST} deep`, at);
     const begin = at;
     const first = text[at];
-    if (first === '\'' || first === '"') return quoted();
+    if (first === "'" || first === '"') return quoted();
     // What Python 2 wrote: u'…' and 3L.
-    if ((first === 'u' || first === 'b') && (text[at + 1] === '\'' || text[at + 1] === '"')) {
+    if ((first === 'u' || first === 'b') && (text[at + 1] === "'" || text[at + 1] === '"')) {
       at++;
       return quoted();
     }
@@ -106,7 +127,11 @@ export function parseLiteral(text: string): Literal {
       return name;
     }
     const number = /^[+-]?\d+L?$/.test(word) ? Number.parseInt(word, 10) : NaN;
-    if (!Number.isSafeInteger(number)) throw new LiteralError(`expected a value, found ${word === '' ? found() : `'${word}'`}`, begin);
+    if (!Number.isSafeInteger(number))
+      throw new LiteralError(
+        `expected a value, found ${word === '' ? found() : `'${word}'`}`,
+        begin,
+      );
     at += word.length;
     return number;
   };

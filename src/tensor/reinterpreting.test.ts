@@ -21,7 +21,10 @@ test('smaller elements lengthen the last axis, larger ones shorten it', () => {
   expectTypeOf(larger).toEqualTypeOf<Layout<[2, 2]>>();
   expect(larger).toEqual({ shape: [2, 2], strides: [2, 1], offset: 1 });
   // Rows of one need no stride that divides.
-  expect(reinterpret(strided([1, 2], [7, 1]), f16, f32)).toMatchObject({ shape: [1, 1], offset: 0 });
+  expect(reinterpret(strided([1, 2], [7, 1]), f16, f32)).toMatchObject({
+    shape: [1, 1],
+    offset: 0,
+  });
 });
 
 const dtypes = fc.constantFrom<DType>(u8, f16, f32, f64);
@@ -32,30 +35,55 @@ test('the bytes stay the same bytes in the same order', () => {
     // The last stride 1 more often than chance has it: there is no other view.
     fc.boolean().map((dense) => {
       if (!dense || layout.shape.length === 0) return layout;
-      const strides = layout.strides.map((stride, axis) => (axis === layout.shape.length - 1 ? 1 : Math.abs(stride) * 4));
+      const strides = layout.strides.map((stride, axis) =>
+        axis === layout.shape.length - 1 ? 1 : Math.abs(stride) * 4,
+      );
       return strided([...layout.shape], strides, layout.offset * 4);
-    }));
-  fc.assert(fc.property(candidates, dtypes, dtypes, (layout, from, to) => {
-    let result: Layout;
-    try {
-      result = reinterpret<number[], never, never>(layout as Layout<number[]>, from as never, to as never);
-    } catch (error) {
-      expect(error).toMatchObject({ name: 'CudaArgumentError', argument: 'to' });
-      return;
-    }
-    views++;
-    expect([...elements(inBytes(result, to))]).toEqual([...elements(inBytes(layout, from))]);
-  }), { numRuns: 2000 });
+    }),
+  );
+  fc.assert(
+    fc.property(candidates, dtypes, dtypes, (layout, from, to) => {
+      let result: Layout;
+      try {
+        result = reinterpret<number[], never, never>(
+          layout as Layout<number[]>,
+          from as never,
+          to as never,
+        );
+      } catch (error) {
+        expect(error).toMatchObject({ name: 'CudaArgumentError', argument: 'to' });
+        return;
+      }
+      views++;
+      expect([...elements(inBytes(result, to))]).toEqual([...elements(inBytes(layout, from))]);
+    }),
+    { numRuns: 2000 },
+  );
   expect(views).toBeGreaterThan(300);
 });
 
 test('errors say what is not aligned', () => {
   // @ts-expect-error a scalar of 4 bytes cannot be read as elements of 8
-  expect(() => reinterpret(contiguous([]), f32, f64)).toThrow('to: expected a dtype of 4 bytes, since a scalar has no axis to hold more or fewer elements, got \'f64\'. Reshape it to [1].');
+  expect(() => reinterpret(contiguous([]), f32, f64)).toThrow(
+    'to: expected a dtype of 4 bytes, since a scalar has no axis to hold more or fewer ' +
+      "elements, got 'f64'. Reshape it to [1].",
+  );
   // @ts-expect-error the last axis of [3] has no whole number of elements of 8 bytes
-  expect(() => reinterpret(contiguous([3]), f32, f64)).toThrow('to: expected a dtype whose 8 bytes divide the last axis of [3], of 3 elements of 4, got \'f64\'.');
-  expect(() => reinterpret(contiguous([4], 1), f32, f64)).toThrow('to: expected a dtype that is aligned at element 1, byte 4, where the tensor begins');
-  expect(() => reinterpret(strided([2, 4], [5, 1]), f32, f64)).toThrow('to: expected a dtype that is aligned in every row: the stride of axis 0 is 5 elements of 4 bytes');
-  expect(() => reinterpret(strided([4], [2]), f32, f64)).toThrow('to: expected a dtype of 4 bytes, since the last axis of [4] has stride 2, not 1');
-  expect(() => reinterpret(strided([4], [-1], 3), f32, u8)).toThrow('since the last axis of [4] has stride -1, not 1');
+  expect(() => reinterpret(contiguous([3]), f32, f64)).toThrow(
+    'to: expected a dtype whose 8 bytes divide the last axis of [3], of 3 elements of 4, got ' +
+      "'f64'.",
+  );
+  expect(() => reinterpret(contiguous([4], 1), f32, f64)).toThrow(
+    'to: expected a dtype that is aligned at element 1, byte 4, where the tensor begins',
+  );
+  expect(() => reinterpret(strided([2, 4], [5, 1]), f32, f64)).toThrow(
+    'to: expected a dtype that is aligned in every row: the stride of axis 0 is 5 elements ' +
+      'of 4 bytes',
+  );
+  expect(() => reinterpret(strided([4], [2]), f32, f64)).toThrow(
+    'to: expected a dtype of 4 bytes, since the last axis of [4] has stride 2, not 1',
+  );
+  expect(() => reinterpret(strided([4], [-1], 3), f32, u8)).toThrow(
+    'since the last axis of [4] has stride -1, not 1',
+  );
 });

@@ -1,6 +1,6 @@
 /**
- * The same bytes as elements of another dtype, by the rule of PyTorch's `tensor.view(dtype)`: where the sizes differ,
- * the last axis holds the difference.
+ * The same bytes as elements of another dtype, by the rule of PyTorch's `tensor.view(dtype)`: where
+ * the sizes differ, the last axis holds the difference.
  */
 import { checkDType, invalid } from '../ground/arguments.js';
 import type { DType, DTypeName } from '../core/index.js';
@@ -11,18 +11,35 @@ import type { Checked, Known, Reinterpreted, Shape } from './shape-types.js';
 
 /** Bytes of one element, to the type checker. */
 export interface BytesOf {
-  u8: 1; i8: 1; bool: 1; f8e4m3: 1; f8e5m2: 1; u16: 2; i16: 2; f16: 2; bf16: 2; u32: 4; i32: 4; f32: 4; u64: 8; i64: 8; f64: 8;
+  u8: 1;
+  i8: 1;
+  bool: 1;
+  f8e4m3: 1;
+  f8e5m2: 1;
+  u16: 2;
+  i16: 2;
+  f16: 2;
+  bf16: 2;
+  u32: 4;
+  i32: 4;
+  f32: 4;
+  u64: 8;
+  i64: 8;
+  f64: 8;
 }
 
 /**
- * The layout of the same bytes in elements of `to`. Of the same size: the layout itself. Smaller: the last axis, whose
- * stride has to be 1, gets as many times longer. Larger: its extent, the other strides and the offset have to be whole
- * numbers of the new elements.
+ * The layout of the same bytes in elements of `to`. Of the same size: the layout itself. Smaller:
+ * the last axis, whose stride has to be 1, gets as many times longer. Larger: its extent, the other
+ * strides and the offset have to be whole numbers of the new elements.
  *
- * @throws CudaArgumentError where the bytes of one new element would not lie together, or not at a multiple of its size
+ * @throws CudaArgumentError where the bytes of one new element would not lie together, or not at a
+ *   multiple of its size
  */
 export function reinterpret<S extends Shape, D extends DTypeName, E extends DTypeName>(
-  layout: Layout<S>, from: DType<D>, to: DType<E> & Checked<Reinterpreted<S, BytesOf[D], BytesOf[E]>>,
+  layout: Layout<S>,
+  from: DType<D>,
+  to: DType<E> & Checked<Reinterpreted<S, BytesOf[D], BytesOf[E]>>,
 ): Layout<Known<Reinterpreted<S, BytesOf[D], BytesOf[E]>>>;
 export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
   checkDType(from, 'from');
@@ -30,11 +47,24 @@ export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
   const { shape, strides, offset } = layout;
   if (from.bytes === to.bytes) return layout;
   const last = shape.length - 1;
-  if (last < 0) throw invalid('to', `a dtype of ${from.bytes} bytes, since a scalar has no axis to hold more or fewer elements`, to.name, 'Reshape it to [1].');
+  if (last < 0)
+    throw invalid(
+      'to',
+      `a dtype of ${from.bytes} bytes, since a scalar has no axis to hold more or fewer elements`,
+      to.name,
+      'Reshape it to [1].',
+    );
   // Of one element the stride means nothing; of two it has to be 1.
   const dense = strides[last] === 1 || shape[last]! <= 1;
   const fix = 'Make a contiguous copy first.';
-  if (!dense) throw invalid('to', `a dtype of ${from.bytes} bytes, since the last axis of ${showShape(shape)} has stride ${strides[last]!}, not 1`, to.name, fix);
+  if (!dense)
+    throw invalid(
+      'to',
+      `a dtype of ${from.bytes} bytes, since the last axis of ${showShape(shape)} has stride ` +
+        `${strides[last]!}, not 1`,
+      to.name,
+      fix,
+    );
   if (from.bytes > to.bytes) {
     const more = from.bytes / to.bytes;
     return layoutOf(
@@ -44,14 +74,34 @@ export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
     );
   }
   const fewer = to.bytes / from.bytes;
-  if (shape[last]! % fewer !== 0) throw invalid('to', `a dtype whose ${to.bytes} bytes divide the last axis of ${showShape(shape)}, of ${shape[last]!} elements of ${from.bytes}`, to.name);
-  if (offset % fewer !== 0) throw invalid('to', `a dtype that is aligned at element ${offset}, byte ${offset * from.bytes}, where the tensor begins`, to.name, fix);
+  if (shape[last]! % fewer !== 0)
+    throw invalid(
+      'to',
+      `a dtype whose ${to.bytes} bytes divide the last axis of ${showShape(shape)}, of ` +
+        `${shape[last]!} elements of ${from.bytes}`,
+      to.name,
+    );
+  if (offset % fewer !== 0)
+    throw invalid(
+      'to',
+      `a dtype that is aligned at element ${offset}, byte ${offset * from.bytes}, where the ` +
+        'tensor begins',
+      to.name,
+      fix,
+    );
   return layoutOf(
     shape.map((extent, axis) => (axis === last ? extent / fewer : extent)),
     strides.map((stride, axis) => {
       if (axis === last) return 1;
       if (shape[axis] === 1) return Math.trunc(stride / fewer);
-      if (stride % fewer !== 0) throw invalid('to', `a dtype that is aligned in every row: the stride of axis ${axis} is ${stride} elements of ${from.bytes} bytes`, to.name, fix);
+      if (stride % fewer !== 0)
+        throw invalid(
+          'to',
+          `a dtype that is aligned in every row: the stride of axis ${axis} is ${stride} ` +
+            `elements of ${from.bytes} bytes`,
+          to.name,
+          fix,
+        );
       return stride / fewer;
     }),
     offset / fewer,
@@ -59,11 +109,15 @@ export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
 }
 
 /**
- * The layout in bytes: one more axis, of the bytes of an element. Layouts of different dtypes over one buffer can so be
- * compared: `overlaps(inBytes(a, f32), inBytes(b, u8))`.
+ * The layout in bytes: one more axis, of the bytes of an element. Layouts of different dtypes over
+ * one buffer can so be compared: `overlaps(inBytes(a, f32), inBytes(b, u8))`.
  */
 export function inBytes(layout: Layout, dtype: DType): Layout {
   checkDType(dtype);
   const { bytes } = dtype;
-  return layoutOf([...layout.shape, bytes], [...layout.strides.map((stride) => stride * bytes), 1], layout.offset * bytes);
+  return layoutOf(
+    [...layout.shape, bytes],
+    [...layout.strides.map((stride) => stride * bytes), 1],
+    layout.offset * bytes,
+  );
 }

@@ -1,6 +1,6 @@
 /**
- * Another shape for the same elements in the same order. It is a view where the strides permit it, and needs a copy
- * where they do not.
+ * Another shape for the same elements in the same order. It is a view where the strides permit it,
+ * and needs a copy where they do not.
  */
 import { invalid, isList } from '../ground/arguments.js';
 import { coalesce } from './coalescing.js';
@@ -10,16 +10,25 @@ import { MOST_AXES, checkShape, contiguousStrides, numel, showShape } from './sh
 import type { Checked, Known, Reshaped, Shape } from './shape-types.js';
 
 /**
- * The shape that is meant by `target`, where one extent may be -1: whatever the number of elements leaves for it.
+ * The shape that is meant by `target`, where one extent may be -1: whatever the number of elements
+ * leaves for it.
  *
  * @throws CudaArgumentError where the numbers of elements differ, or -1 could be anything
  */
-export function resolveShape<S extends Shape, const T extends Shape>(shape: S, target: T & Checked<Reshaped<S, T>>): Known<Reshaped<S, T>>;
+export function resolveShape<S extends Shape, const T extends Shape>(
+  shape: S,
+  target: T & Checked<Reshaped<S, T>>,
+): Known<Reshaped<S, T>>;
 export function resolveShape(shape: Shape, target: Shape): number[] {
   const open = isList(target) && target.length <= MOST_AXES ? target.indexOf(-1) : -1;
   if (open === -1) {
     checkShape('shape', target);
-    if (numel(target) !== numel(shape)) throw invalid('shape', `a shape of ${numel(shape)} elements, as many as ${showShape(shape)} has`, target);
+    if (numel(target) !== numel(shape))
+      throw invalid(
+        'shape',
+        `a shape of ${numel(shape)} elements, as many as ${showShape(shape)} has`,
+        target,
+      );
     return [...target];
   }
   if (target.indexOf(-1, open + 1) !== -1) throw invalid('shape', 'one extent of -1', target);
@@ -27,9 +36,14 @@ export function resolveShape(shape: Shape, target: Shape): number[] {
   resolved[open] = 1;
   checkShape('shape', resolved);
   const rest = numel(resolved);
-  if (rest === 0) throw invalid('shape', 'no -1 beside an extent of 0, where it could be anything', target);
+  if (rest === 0)
+    throw invalid('shape', 'no -1 beside an extent of 0, where it could be anything', target);
   if (numel(shape) % rest !== 0) {
-    throw invalid('shape', `extents beside -1 whose product divides the ${numel(shape)} elements of ${showShape(shape)}`, target);
+    throw invalid(
+      'shape',
+      `extents beside -1 whose product divides the ${numel(shape)} elements of ${showShape(shape)}`,
+      target,
+    );
   }
   resolved[open] = numel(shape) / rest;
   return resolved;
@@ -38,15 +52,21 @@ export function resolveShape(shape: Shape, target: Shape): number[] {
 /**
  * The layout with another shape, over the same elements in the same order.
  *
- * @throws CudaArgumentError where the numbers of elements differ, and where the strides do not permit a view;
- *   {@link tryReshape} gives `undefined` there
+ * @throws CudaArgumentError where the numbers of elements differ, and where the strides do not
+ *   permit a view; {@link tryReshape} gives `undefined` there
  */
-export function reshape<S extends Shape, const T extends Shape>(layout: Layout<S>, shape: T & Checked<Reshaped<S, T>>): Layout<Known<Reshaped<S, T>>>;
+export function reshape<S extends Shape, const T extends Shape>(
+  layout: Layout<S>,
+  shape: T & Checked<Reshaped<S, T>>,
+): Layout<Known<Reshaped<S, T>>>;
 export function reshape(layout: Layout, shape: Shape): Layout {
   const result = tryReshape<Shape, Shape>(layout, shape);
   if (result !== undefined) return result;
   throw invalid(
-    'shape', `a shape that is a view of ${showShape(layout.shape)} with strides ${showShape(layout.strides)}`, shape,
+    'shape',
+    `a shape that is a view of ${showShape(layout.shape)} with strides ` +
+      `${showShape(layout.strides)}`,
+    shape,
     'These elements do not lie in steps of that shape: make a contiguous copy first.',
   );
 }
@@ -56,7 +76,10 @@ export function reshape(layout: Layout, shape: Shape): Layout {
  *
  * @throws CudaArgumentError where the numbers of elements differ
  */
-export function tryReshape<S extends Shape, const T extends Shape>(layout: Layout<S>, shape: T & Checked<Reshaped<S, T>>): Layout<Known<Reshaped<S, T>>> | undefined;
+export function tryReshape<S extends Shape, const T extends Shape>(
+  layout: Layout<S>,
+  shape: T & Checked<Reshaped<S, T>>,
+): Layout<Known<Reshaped<S, T>>> | undefined;
 export function tryReshape(layout: Layout, target: Shape): Layout | undefined {
   const shape = resolveShape<Shape, Shape>(layout.shape, target);
   const strides = viewStrides(layout, shape);
@@ -64,8 +87,8 @@ export function tryReshape(layout: Layout, target: Shape): Layout | undefined {
 }
 
 /**
- * Each axis of the coalesced layout is a run of equal steps that no shape can continue into the next: new axes have to
- * fill the runs one by one, from the last on.
+ * Each axis of the coalesced layout is a run of equal steps that no shape can continue into the
+ * next: new axes have to fill the runs one by one, from the last on.
  */
 function viewStrides(layout: Layout, shape: readonly number[]): number[] | undefined {
   if (shape.includes(0)) return contiguousStrides(shape);

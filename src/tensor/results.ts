@@ -1,10 +1,16 @@
-/** Several results of one operation, by name: what a kernel's call gives, the values and indices of `topK`. */
+/**
+ * Several results of one operation, by name: what a kernel's call gives, the values and indices of
+ * `topK`.
+ */
 import { PARTS } from '../core/holder.js';
 import { Tensor } from './tensor.js';
 
 /** What has memory to give back, by either name. */
 export interface Closing extends Disposable {
-  /** Closes the tensors that were made for it, behind everything that uses them; what was passed stays open. */
+  /**
+   * Closes the tensors that were made for it, behind everything that uses them; what was passed
+   * stays open.
+   */
   close(): void;
 }
 
@@ -17,12 +23,22 @@ export class Results implements Closing {
   readonly #made: readonly string[];
 
   /** @param made names of the results that {@link close} closes. Default: all */
-  constructor(names: readonly string[], values: readonly unknown[], made: readonly string[] = names) {
+  constructor(
+    names: readonly string[],
+    values: readonly unknown[],
+    made: readonly string[] = names,
+  ) {
     this.#made = made;
     for (let i = 0; i < names.length; i++) {
       const name = names[i]!;
       // An assignment by this name sets the prototype.
-      if (name === '__proto__') Object.defineProperty(this, name, { value: values[i], enumerable: true, configurable: true, writable: true });
+      if (name === '__proto__')
+        Object.defineProperty(this, name, {
+          value: values[i],
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
       else (this as Record<string, unknown>)[name] = values[i];
     }
   }

@@ -1,9 +1,11 @@
 /**
- * safetensors: a header in JSON, and the tensors' bytes behind it, each byte of which belongs to one tensor.
+ * safetensors: a header in JSON, and the tensors' bytes behind it, each byte of which belongs to
+ * one tensor.
  *
- * The checks are those of the reference implementation (huggingface/safetensors, `tensor.rs`): a header of at most
- * 100 MB that begins with `{`, tensors that follow one another with no hole and no overlap, exactly to the end of the
- * file. Keys that come twice are refused, which the format says and the reference lets pass.
+ * The checks are those of the reference implementation (huggingface/safetensors, `tensor.rs`): a
+ * header of at most 100 MB that begins with `{`, tensors that follow one another with no hole and
+ * no overlap, exactly to the end of the file. Keys that come twice are refused, which the format
+ * says and the reference lets pass.
  */
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { DTYPES } from '../ground/dtype.js';
@@ -57,48 +59,76 @@ const LARGEST_RANK = 64;
 
 const METADATA = '__metadata__';
 
-/** In the order of the reference's enumeration: it writes tensors from the last row to the first. */
+/**
+ * In the order of the reference's enumeration: it writes tensors from the last row to the first.
+ */
 const NAMES: readonly (readonly [string, DTypeName])[] = [
-  ['BOOL', 'bool'], ['U8', 'u8'], ['I8', 'i8'], ['F8_E5M2', 'f8e5m2'], ['F8_E4M3', 'f8e4m3'], ['I16', 'i16'], ['U16', 'u16'], ['F16', 'f16'],
-  ['BF16', 'bf16'], ['I32', 'i32'], ['U32', 'u32'], ['F32', 'f32'], ['F64', 'f64'], ['I64', 'i64'], ['U64', 'u64'],
+  ['BOOL', 'bool'],
+  ['U8', 'u8'],
+  ['I8', 'i8'],
+  ['F8_E5M2', 'f8e5m2'],
+  ['F8_E4M3', 'f8e4m3'],
+  ['I16', 'i16'],
+  ['U16', 'u16'],
+  ['F16', 'f16'],
+  ['BF16', 'bf16'],
+  ['I32', 'i32'],
+  ['U32', 'u32'],
+  ['F32', 'f32'],
+  ['F64', 'f64'],
+  ['I64', 'i64'],
+  ['U64', 'u64'],
 ];
 const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map(NAMES);
-const NAME_OF: ReadonlyMap<DTypeName, string> = new Map(NAMES.map(([name, dtype]) => [dtype, name]));
-const RANK_OF: ReadonlyMap<DTypeName, number> = new Map(NAMES.map(([, dtype], rank) => [dtype, rank]));
+const NAME_OF: ReadonlyMap<DTypeName, string> = new Map(
+  NAMES.map(([name, dtype]) => [dtype, name]),
+);
+const RANK_OF: ReadonlyMap<DTypeName, number> = new Map(
+  NAMES.map(([, dtype], rank) => [dtype, rank]),
+);
 
 /** Lists in objects in one object are three. */
 const DEEPEST = 32;
-const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
+const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [
+  0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d,
+];
 
 function wrong(message: string, offset?: number, cause?: unknown): CudaFormatError {
   return new CudaFormatError('safetensors', message, offset, { cause });
 }
 
 /**
- * Bytes of a file up to where its tensors begin, from its first eight: what {@link readSafetensorsHeader} needs of a file
- * that is too large to be read whole.
+ * Bytes of a file up to where its tensors begin, from its first eight: what
+ * {@link readSafetensorsHeader} needs of a file that is too large to be read whole.
  *
  * @throws CudaFormatError where there are no eight bytes, or the header would be too long
  */
 export function safetensorsHeaderBytes(first: Uint8Array): number {
   checkBytes('first', first);
-  if (first.length < 8) throw wrong(`the file has ${first.length} bytes, and the length of its header takes 8`, first.length);
+  if (first.length < 8)
+    throw wrong(
+      `the file has ${first.length} bytes, and the length of its header takes 8`,
+      first.length,
+    );
   const view = new DataView(first.buffer, first.byteOffset, 8);
   const length = view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
-  if (length > LONGEST_HEADER) throw wrong(`a header of ${length} bytes; the format allows ${LONGEST_HEADER}`, 0);
+  if (length > LONGEST_HEADER)
+    throw wrong(`a header of ${length} bytes; the format allows ${LONGEST_HEADER}`, 0);
   return 8 + length;
 }
 
 /**
- * What the header says, from the first bytes of the file, as many as {@link safetensorsHeaderBytes} says or more. Whether
- * the file is as long as `fileBytes` is for whoever has it to see.
+ * What the header says, from the first bytes of the file, as many as {@link safetensorsHeaderBytes}
+ * says or more. Whether the file is as long as `fileBytes` is for whoever has it to see.
  *
  * @throws CudaFormatError
  */
 export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
   const begin = safetensorsHeaderBytes(file);
-  if (begin > file.length) throw wrong(`a header of ${begin - 8} bytes, and the file has ${file.length - 8}`, file.length);
-  if (file[8] !== 0x7b) throw wrong(begin === 8 ? 'an empty header' : 'the header does not begin with \'{\'', 8);
+  if (begin > file.length)
+    throw wrong(`a header of ${begin - 8} bytes, and the file has ${file.length - 8}`, file.length);
+  if (file[8] !== 0x7b)
+    throw wrong(begin === 8 ? 'an empty header' : "the header does not begin with '{'", 8);
   let text: string;
   try {
     // A copy, since decoders take no shared memory.
@@ -122,7 +152,12 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
     .sort((a, b) => a.start - b.start || a.end - b.end);
   let at = begin;
   for (const { name, start, end } of entries) {
-    if (start !== at) throw wrong(`tensor ${show(name)} begins at byte ${start}, ${start < at ? 'within the tensor before it' : 'behind a hole'}; expected ${at}`, start);
+    if (start !== at)
+      throw wrong(
+        `tensor ${show(name)} begins at byte ${start}, ` +
+          `${start < at ? 'within the tensor before it' : 'behind a hole'}; expected ${at}`,
+        start,
+      );
     at = end;
   }
   const tensors = new Map<string, SafetensorsEntry>();
@@ -135,10 +170,16 @@ export function readSafetensorsHeader(file: Uint8Array): SafetensorsHeader {
 }
 
 function otherType(name: string, type: unknown): CudaFormatError {
-  return wrong(`tensor ${show(name)} has dtype ${show(type)}; dtypes of tensors are ${[...DTYPE_OF.keys()].join(', ')}`);
+  return wrong(
+    `tensor ${show(name)} has dtype ${show(type)}; dtypes of tensors are ` +
+      `${[...DTYPE_OF.keys()].join(', ')}`,
+  );
 }
 
-/** What follows values with calls of its own, as showing them does, would come to the end of the stack. */
+/**
+ * What follows values with calls of its own, as showing them does, would come to the end of the
+ * stack.
+ */
 function checkDepth(text: string): void {
   let depth = 0;
   let inString = false;
@@ -149,12 +190,20 @@ function checkDepth(text: string): void {
       else if (character === QUOTE) inString = false;
     } else if (character === QUOTE) inString = true;
     else if (character === OPEN_BRACE || character === OPEN_BRACKET) {
-      if (++depth > DEEPEST) throw wrong(`the header is nested more than ${DEEPEST} deep, at character ${at} of it: it has lists in objects in one object`, 8);
+      if (++depth > DEEPEST)
+        throw wrong(
+          `the header is nested more than ${DEEPEST} deep, at character ${at} of it: it has ` +
+            'lists in objects in one object',
+          8,
+        );
     } else if (character === CLOSE_BRACE || character === CLOSE_BRACKET) depth--;
   }
 }
 
-/** Keys of the outermost object and of those within it, which JSON.parse would let replace each other. The text is JSON. */
+/**
+ * Keys of the outermost object and of those within it, which JSON.parse would let replace each
+ * other. The text is JSON.
+ */
 function checkKeys(text: string): void {
   const open: Set<string>[] = [];
   for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/g)) {
@@ -164,7 +213,8 @@ function checkKeys(text: string): void {
       const key = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1)) as string;
       if (/\p{Surrogate}/u.test(key)) throw wrong(`the key ${show(key)} is not Unicode`);
       const keys = open.at(-1)!;
-      if (keys.has(key)) throw wrong(`the key ${show(key)} twice, again at character ${index} of the header`);
+      if (keys.has(key))
+        throw wrong(`the key ${show(key)} twice, again at character ${index} of the header`);
       keys.add(key);
     }
   }
@@ -172,32 +222,52 @@ function checkKeys(text: string): void {
 
 function readMetadata(value: unknown): ReadonlyMap<string, string> {
   if (value === undefined || value === null) return new Map();
-  if (typeof value !== 'object' || Array.isArray(value)) throw wrong(`${METADATA} is ${show(value)}, not an object of texts`);
-  return new Map(Object.entries(value).map(([key, text]) => {
-    if (typeof text !== 'string') throw wrong(`${METADATA} has ${show(text)} for ${show(key)}, not a text`);
-    return [key, text];
-  }));
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw wrong(`${METADATA} is ${show(value)}, not an object of texts`);
+  return new Map(
+    Object.entries(value).map(([key, text]) => {
+      if (typeof text !== 'string')
+        throw wrong(`${METADATA} has ${show(text)} for ${show(key)}, not a text`);
+      return [key, text];
+    }),
+  );
 }
 
-function readEntry(name: string, value: unknown, begin: number): SafetensorsEntry | SafetensorsOther {
+function readEntry(
+  name: string,
+  value: unknown,
+  begin: number,
+): SafetensorsEntry | SafetensorsOther {
   const what = `tensor ${show(name)}`;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(`${what} is ${show(value)}, not an object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrong(`${what} is ${show(value)}, not an object`);
   const { dtype: type, shape, data_offsets: offsets } = value as Record<string, unknown>;
   if (typeof type !== 'string') throw otherType(name, type);
   const found = DTYPE_OF.get(type);
   const dtype = found === undefined ? type : DTYPES[found];
-  if (!Array.isArray(shape) || !shape.every(isCount)) throw wrong(`${what} has shape ${show(shape)}, not a list of extents`);
-  if (shape.length > LARGEST_RANK) throw wrong(`${what} has ${shape.length} axes; expected no more than ${LARGEST_RANK}`);
-  if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isCount)) throw wrong(`${what} has data_offsets ${show(offsets)}, not [start, end]`);
+  if (!Array.isArray(shape) || !shape.every(isCount))
+    throw wrong(`${what} has shape ${show(shape)}, not a list of extents`);
+  if (shape.length > LARGEST_RANK)
+    throw wrong(`${what} has ${shape.length} axes; expected no more than ${LARGEST_RANK}`);
+  if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isCount))
+    throw wrong(`${what} has data_offsets ${show(offsets)}, not [start, end]`);
   const [from, to] = offsets as [number, number];
-  const product = shape.reduce((all, extent) => all * Math.max(extent, 1), typeof dtype === 'string' ? 1 : dtype.bytes);
-  if (product > Number.MAX_SAFE_INTEGER) throw wrong(`${what} has a shape of too many elements: ${showShape(shape)}`);
+  const product = shape.reduce(
+    (all, extent) => all * Math.max(extent, 1),
+    typeof dtype === 'string' ? 1 : dtype.bytes,
+  );
+  if (product > Number.MAX_SAFE_INTEGER)
+    throw wrong(`${what} has a shape of too many elements: ${showShape(shape)}`);
   if (typeof dtype === 'string') {
     // What a type takes that is not known here is not for this reader to say.
     if (to < from) throw wrong(`${what} has data_offsets ${show(offsets)}, not [start, end]`);
   } else {
     const bytes = numel(shape) * dtype.bytes;
-    if (to - from !== bytes) throw wrong(`${what} has data_offsets ${show(offsets)}, ${to - from} bytes; ${showShape(shape)} of ${dtype.name} takes ${bytes}`);
+    if (to - from !== bytes)
+      throw wrong(
+        `${what} has data_offsets ${show(offsets)}, ${to - from} bytes; ${showShape(shape)} ` +
+          `of ${dtype.name} takes ${bytes}`,
+      );
   }
   // Plus 0: JSON may say -0.
   const place = { shape: shape.map((extent) => extent + 0), start: begin + from, end: begin + to };
@@ -215,20 +285,37 @@ function show(value: unknown): string {
 }
 
 /**
- * The tensors of a file. Their bytes are views of the file's where they are aligned to the dtype, as the reference
- * writes them, else copies.
+ * The tensors of a file. Their bytes are views of the file's where they are aligned to the dtype,
+ * as the reference writes them, else copies.
  *
  * @param names of some of them, which are read alone: what others are does not matter then
- * @throws CudaFormatError where the file is cut short or damaged, longer than its header says, or one of the tensors has a dtype that
- *   tensors have not here (C64, F4, F6, F8_E8M0); CudaArgumentError for a name that the file does not have
+ * @throws CudaFormatError where the file is cut short or damaged, longer than its header says, or
+ *   one of the tensors has a dtype that tensors have not here (C64, F4, F6, F8_E8M0);
+ *   CudaArgumentError for a name that the file does not have
  */
 export function readSafetensors(file: Uint8Array, names?: readonly string[]): Safetensors {
   checkBytes('file', file);
-  if (names !== undefined && (!Array.isArray(names) || !names.every((name) => typeof name === 'string'))) throw invalid('names', 'a list of names', names);
+  if (
+    names !== undefined &&
+    (!Array.isArray(names) || !names.every((name) => typeof name === 'string'))
+  )
+    throw invalid('names', 'a list of names', names);
   const { tensors, others, metadata, fileBytes } = readSafetensorsHeader(file);
-  if (file.length !== fileBytes) throw wrong(`the file has ${file.length} bytes; its header says ${fileBytes}`, Math.min(file.length, fileBytes));
-  const read = ([name, { dtype, shape, start, end }]: [string, SafetensorsEntry]): [string, TensorData] => [
-    name, { dtype, layout: contiguous([...shape]), bytes: aligned(file.subarray(start, end), dtype.bytes) },
+  if (file.length !== fileBytes)
+    throw wrong(
+      `the file has ${file.length} bytes; its header says ${fileBytes}`,
+      Math.min(file.length, fileBytes),
+    );
+  const read = ([name, { dtype, shape, start, end }]: [string, SafetensorsEntry]): [
+    string,
+    TensorData,
+  ] => [
+    name,
+    {
+      dtype,
+      layout: contiguous([...shape]),
+      bytes: aligned(file.subarray(start, end), dtype.bytes),
+    },
   ];
   const wanted = names ?? [...others.keys(), ...tensors.keys()];
   const found = wanted.map((name): [string, SafetensorsEntry] => {
@@ -236,7 +323,11 @@ export function readSafetensors(file: Uint8Array, names?: readonly string[]): Sa
     if (entry !== undefined) return [name, entry];
     const other = others.get(name);
     if (other !== undefined) throw otherType(name, other.dtype);
-    throw invalid('names', `names of the file: ${[...tensors.keys()].slice(0, 8).join(', ')}`, name);
+    throw invalid(
+      'names',
+      `names of the file: ${[...tensors.keys()].slice(0, 8).join(', ')}`,
+      name,
+    );
   });
   return { tensors: new Map(found.map(read)), metadata };
 }
@@ -248,19 +339,25 @@ export interface WriteSafetensorsOptions {
 }
 
 /**
- * A file of the tensors, laid out as the reference does: by dtype, the largest elements first, then by name, so that each
- * is aligned; what is not contiguous is copied into row-major order.
+ * A file of the tensors, laid out as the reference does: by dtype, the largest elements first, then
+ * by name, so that each is aligned; what is not contiguous is copied into row-major order.
  *
  * @throws CudaArgumentError for what is no tensor, and names that the format does not take
  */
 export function writeSafetensors(
-  tensors: Readonly<Record<string, TensorData>> | ReadonlyMap<string, TensorData>, options: WriteSafetensorsOptions = {},
+  tensors: Readonly<Record<string, TensorData>> | ReadonlyMap<string, TensorData>,
+  options: WriteSafetensorsOptions = {},
 ): Uint8Array {
   checkOptions('options', options, ['metadata']);
   const encoder = new TextEncoder();
   const entries = entriesOf('tensors', tensors).map(([name, tensor]) => {
     checkName('tensors', name);
-    if (name === METADATA) throw invalid('tensors', `names other than ${METADATA}, which is the place of the metadata`, name);
+    if (name === METADATA)
+      throw invalid(
+        'tensors',
+        `names other than ${METADATA}, which is the place of the metadata`,
+        name,
+      );
     checkTensorData(`tensors[${JSON.stringify(name)}]`, tensor);
     return { name, key: encoder.encode(name), tensor, data: packed(tensor) };
   });
@@ -268,7 +365,8 @@ export function writeSafetensors(
   entries.sort((a, b) => rank(b) - rank(a) || Buffer.compare(a.key, b.key));
 
   const parts: string[] = [];
-  const metadata = options.metadata === undefined ? [] : entriesOf('options.metadata', options.metadata);
+  const metadata =
+    options.metadata === undefined ? [] : entriesOf('options.metadata', options.metadata);
   if (metadata.length > 0) {
     const texts = metadata.map(([key, text]) => {
       checkName('options.metadata', key);
@@ -280,12 +378,19 @@ export function writeSafetensors(
   let at = 0;
   for (const { name, tensor, data } of entries) {
     const { dtype, layout } = tensor;
-    parts.push(`${JSON.stringify(name)}:{"dtype":"${NAME_OF.get(dtype.name)!}","shape":[${layout.shape.join()}],"data_offsets":[${at},${(at += data.length)}]}`);
+    parts.push(
+      `${JSON.stringify(name)}:{"dtype":"${NAME_OF.get(dtype.name)!}","shape":[${layout.shape.join()}],"data_offsets":[${at},${(at += data.length)}]}`,
+    );
   }
   const header = encoder.encode(`{${parts.join()}}`);
   // Spaces up to a multiple of eight bytes, so that what follows is aligned.
   const begin = 8 + Math.ceil(header.length / 8) * 8;
-  if (begin - 8 > LONGEST_HEADER) throw invalid('tensors', `names and metadata of at most ${LONGEST_HEADER} bytes`, `${header.length} bytes`);
+  if (begin - 8 > LONGEST_HEADER)
+    throw invalid(
+      'tensors',
+      `names and metadata of at most ${LONGEST_HEADER} bytes`,
+      `${header.length} bytes`,
+    );
   const file = new Uint8Array(begin + at);
   new DataView(file.buffer).setUint32(0, begin - 8, true);
   file.fill(0x20, 8 + header.length, begin);
@@ -298,13 +403,18 @@ export function writeSafetensors(
   return file;
 }
 
-function entriesOf<T>(argument: string, given: Readonly<Record<string, T>> | ReadonlyMap<string, T>): [string, T][] {
-  if (isMap(given)) return [...(given)];
-  if (typeof given !== 'object' || (given as unknown) === null || Array.isArray(given)) throw invalid(argument, 'an object or a Map, by names', given);
+function entriesOf<T>(
+  argument: string,
+  given: Readonly<Record<string, T>> | ReadonlyMap<string, T>,
+): [string, T][] {
+  if (isMap(given)) return [...given];
+  if (typeof given !== 'object' || (given as unknown) === null || Array.isArray(given))
+    throw invalid(argument, 'an object or a Map, by names', given);
   return Object.entries(given);
 }
 
 function checkName(argument: string, name: unknown): void {
   if (typeof name !== 'string') throw invalid(argument, 'a text', name);
-  if (/\p{Surrogate}/u.test(name)) throw invalid(argument, 'Unicode text, without half a character', name);
+  if (/\p{Surrogate}/u.test(name))
+    throw invalid(argument, 'Unicode text, without half a character', name);
 }

@@ -1,7 +1,20 @@
 import { describe, expectTypeOf, test } from 'vitest';
 
 import type {
-  Broadcast, BroadcastTo, Dims, Numel, Permuted, Reinterpreted, Reshaped, ShapeError, Shown, Sliced, Squeezed, Tiled, Transposed, Unsqueezed,
+  Broadcast,
+  BroadcastTo,
+  Dims,
+  Numel,
+  Permuted,
+  Reinterpreted,
+  Reshaped,
+  ShapeError,
+  Shown,
+  Sliced,
+  Squeezed,
+  Tiled,
+  Transposed,
+  Unsqueezed,
 } from './shape-types.js';
 
 type Any = number[];
@@ -36,10 +49,18 @@ describe('permute and transpose', () => {
   });
 
   test('errors say which axis', () => {
-    expectTypeOf<Permuted<[2, 3], readonly [0]>>().toEqualTypeOf<ShapeError<'[2, 3] has 2 axes, and 1 were named'>>();
-    expectTypeOf<Permuted<[2, 3], readonly [0, 2]>>().toEqualTypeOf<ShapeError<'[2, 3] has no axis 2'>>();
-    expectTypeOf<Permuted<[2, 3], readonly [0, -3]>>().toEqualTypeOf<ShapeError<'[2, 3] has no axis -3'>>();
-    expectTypeOf<Permuted<[2, 3], readonly [1, -1]>>().toEqualTypeOf<ShapeError<'axis -1 is named twice'>>();
+    expectTypeOf<Permuted<[2, 3], readonly [0]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] has 2 axes, and 1 were named'>
+    >();
+    expectTypeOf<Permuted<[2, 3], readonly [0, 2]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] has no axis 2'>
+    >();
+    expectTypeOf<Permuted<[2, 3], readonly [0, -3]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] has no axis -3'>
+    >();
+    expectTypeOf<Permuted<[2, 3], readonly [1, -1]>>().toEqualTypeOf<
+      ShapeError<'axis -1 is named twice'>
+    >();
     expectTypeOf<Transposed<[2], -2, -1>>().toEqualTypeOf<ShapeError<'[2] has no axis -2'>>();
   });
 });
@@ -59,7 +80,9 @@ describe('squeeze and unsqueeze', () => {
   });
 
   test('errors say the extent or the axis', () => {
-    expectTypeOf<Squeezed<[2, 3], 1>>().toEqualTypeOf<ShapeError<'axis 1 of [2, 3] has extent 3, not 1'>>();
+    expectTypeOf<Squeezed<[2, 3], 1>>().toEqualTypeOf<
+      ShapeError<'axis 1 of [2, 3] has extent 3, not 1'>
+    >();
     expectTypeOf<Squeezed<[2, 3], 2>>().toEqualTypeOf<ShapeError<'[2, 3] has no axis 2'>>();
     expectTypeOf<Unsqueezed<[2, 3], 3>>().toEqualTypeOf<ShapeError<'[2, 3, 1] has no axis 3'>>();
   });
@@ -70,7 +93,9 @@ describe('reshape', () => {
     expectTypeOf<Reshaped<[2, 3, 4], readonly [6, 4]>>().toEqualTypeOf<[6, 4]>();
     expectTypeOf<Reshaped<[2, 3, 4], readonly [-1]>>().toEqualTypeOf<[24]>();
     expectTypeOf<Reshaped<[32, 128, 768], readonly [-1, 768]>>().toEqualTypeOf<[4096, 768]>();
-    expectTypeOf<Reshaped<[32, 128, 768], readonly [32, 128, 12, -1]>>().toEqualTypeOf<[32, 128, 12, 64]>();
+    expectTypeOf<Reshaped<[32, 128, 768], readonly [32, 128, 12, -1]>>().toEqualTypeOf<
+      [32, 128, 12, 64]
+    >();
     expectTypeOf<Reshaped<[], readonly [1, 1]>>().toEqualTypeOf<[1, 1]>();
     expectTypeOf<Reshaped<[1, 1], readonly []>>().toEqualTypeOf<[]>();
     expectTypeOf<Reshaped<[0, 3], readonly [7, 0]>>().toEqualTypeOf<[7, 0]>();
@@ -85,10 +110,18 @@ describe('reshape', () => {
   });
 
   test('errors say both shapes and why', () => {
-    expectTypeOf<Reshaped<[2, 3], readonly [7]>>().toEqualTypeOf<ShapeError<'[2, 3] cannot be reshaped to [7]: 6 elements are not 7 elements'>>();
-    expectTypeOf<Reshaped<[2, 3], readonly [4, -1]>>().toEqualTypeOf<ShapeError<'[2, 3] cannot be reshaped to [4, -1]: 6 elements are no multiple of the other extents'>>();
-    expectTypeOf<Reshaped<[2, 3], readonly [-1, -1]>>().toEqualTypeOf<ShapeError<'[2, 3] cannot be reshaped to [-1, -1]: only one extent can be -1'>>();
-    expectTypeOf<Reshaped<[0, 3], readonly [0, -1]>>().toEqualTypeOf<ShapeError<'[0, 3] cannot be reshaped to [0, -1]: beside an extent of 0, -1 could be anything'>>();
+    expectTypeOf<Reshaped<[2, 3], readonly [7]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] cannot be reshaped to [7]: 6 elements are not 7 elements'>
+    >();
+    expectTypeOf<Reshaped<[2, 3], readonly [4, -1]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] cannot be reshaped to [4, -1]: 6 elements are no multiple of the other extents'>
+    >();
+    expectTypeOf<Reshaped<[2, 3], readonly [-1, -1]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] cannot be reshaped to [-1, -1]: only one extent can be -1'>
+    >();
+    expectTypeOf<Reshaped<[0, 3], readonly [0, -1]>>().toEqualTypeOf<
+      ShapeError<'[0, 3] cannot be reshaped to [0, -1]: beside an extent of 0, -1 could be anything'>
+    >();
   });
 });
 
@@ -107,9 +140,15 @@ describe('broadcast', () => {
   });
 
   test('errors say which extents', () => {
-    expectTypeOf<Broadcast<[2, 3], [4]>>().toEqualTypeOf<ShapeError<'[2, 3] and [4] do not broadcast: 3 against 4'>>();
-    expectTypeOf<BroadcastTo<[2, 3], readonly [2, 1]>>().toEqualTypeOf<ShapeError<'[2, 3] does not broadcast to [2, 1]: 3 against 1'>>();
-    expectTypeOf<BroadcastTo<[2, 3], readonly [3]>>().toEqualTypeOf<ShapeError<'[2, 3] has more axes than [3]'>>();
+    expectTypeOf<Broadcast<[2, 3], [4]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] and [4] do not broadcast: 3 against 4'>
+    >();
+    expectTypeOf<BroadcastTo<[2, 3], readonly [2, 1]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] does not broadcast to [2, 1]: 3 against 1'>
+    >();
+    expectTypeOf<BroadcastTo<[2, 3], readonly [3]>>().toEqualTypeOf<
+      ShapeError<'[2, 3] has more axes than [3]'>
+    >();
   });
 });
 
@@ -117,7 +156,9 @@ describe('slice', () => {
   test('a number drops the axis, a range keeps it, the rest is whole', () => {
     expectTypeOf<Sliced<[4, 5, 6], readonly [0]>>().toEqualTypeOf<[5, 6]>();
     expectTypeOf<Sliced<[4, 5, 6], readonly [null, -1]>>().toEqualTypeOf<[4, 6]>();
-    expectTypeOf<Sliced<[4, 5, 6], readonly [readonly [1, 3], readonly [2], readonly []]>>().toEqualTypeOf<[2, 3, 6]>();
+    expectTypeOf<
+      Sliced<[4, 5, 6], readonly [readonly [1, 3], readonly [2], readonly []]>
+    >().toEqualTypeOf<[2, 3, 6]>();
     expectTypeOf<Sliced<[4, 5, 6], readonly ['...', 0]>>().toEqualTypeOf<[4, 5]>();
     expectTypeOf<Sliced<[4, 5, 6], readonly [1, '...', readonly [0, 2]]>>().toEqualTypeOf<[5, 2]>();
     expectTypeOf<Sliced<[4], readonly [2]>>().toEqualTypeOf<[]>();
@@ -141,11 +182,19 @@ describe('slice', () => {
   });
 
   test('errors say which index', () => {
-    expectTypeOf<Sliced<[4, 5], readonly [4]>>().toEqualTypeOf<ShapeError<'4 is outside an axis of 4 elements, of [4, 5]'>>();
-    expectTypeOf<Sliced<[4, 5], readonly [0, -6]>>().toEqualTypeOf<ShapeError<'-6 is outside an axis of 5 elements, of [4, 5]'>>();
+    expectTypeOf<Sliced<[4, 5], readonly [4]>>().toEqualTypeOf<
+      ShapeError<'4 is outside an axis of 4 elements, of [4, 5]'>
+    >();
+    expectTypeOf<Sliced<[4, 5], readonly [0, -6]>>().toEqualTypeOf<
+      ShapeError<'-6 is outside an axis of 5 elements, of [4, 5]'>
+    >();
     expectTypeOf<Sliced<[4, 5], readonly [0, -5]>>().toEqualTypeOf<[]>();
-    expectTypeOf<Sliced<[4], readonly [0, 0]>>().toEqualTypeOf<ShapeError<'more indices than [4] has axes'>>();
-    expectTypeOf<Sliced<[4], readonly ['...', 0, 0]>>().toEqualTypeOf<ShapeError<'more indices than [4] has axes'>>();
+    expectTypeOf<Sliced<[4], readonly [0, 0]>>().toEqualTypeOf<
+      ShapeError<'more indices than [4] has axes'>
+    >();
+    expectTypeOf<Sliced<[4], readonly ['...', 0, 0]>>().toEqualTypeOf<
+      ShapeError<'more indices than [4] has axes'>
+    >();
   });
 });
 
@@ -155,13 +204,19 @@ test('reinterpretation changes the last extent', () => {
   expectTypeOf<Reinterpreted<[2, 12], 2, 8>>().toEqualTypeOf<[2, 3]>();
   expectTypeOf<Reinterpreted<[2, number], 2, 8>>().toEqualTypeOf<[2, number]>();
   expectTypeOf<Reinterpreted<Any, 2, 8>>().toEqualTypeOf<Any>();
-  expectTypeOf<Reinterpreted<[2, 3], 4, 8>>().toEqualTypeOf<ShapeError<'the last axis of [2, 3] has no whole number of elements of 8 bytes'>>();
-  expectTypeOf<Reinterpreted<[], 4, 8>>().toEqualTypeOf<ShapeError<'a scalar of 4 bytes cannot be read as elements of 8'>>();
+  expectTypeOf<Reinterpreted<[2, 3], 4, 8>>().toEqualTypeOf<
+    ShapeError<'the last axis of [2, 3] has no whole number of elements of 8 bytes'>
+  >();
+  expectTypeOf<Reinterpreted<[], 4, 8>>().toEqualTypeOf<
+    ShapeError<'a scalar of 4 bytes cannot be read as elements of 8'>
+  >();
 });
 
 test('tiles cover each axis', () => {
   expectTypeOf<Tiled<[10, 8], readonly [4, 4]>>().toEqualTypeOf<[3, 2]>();
   expectTypeOf<Tiled<[number, 8], readonly [4, 16]>>().toEqualTypeOf<[number, 1]>();
   expectTypeOf<Tiled<Any, readonly [4, 16]>>().toEqualTypeOf<[number, number]>();
-  expectTypeOf<Tiled<[10], readonly [4, 4]>>().toEqualTypeOf<ShapeError<'tiles of 2 axes, [4, 4], do not cover [10], which has 1'>>();
+  expectTypeOf<Tiled<[10], readonly [4, 4]>>().toEqualTypeOf<
+    ShapeError<'tiles of 2 axes, [4, 4], do not cover [10], which has 1'>
+  >();
 });

@@ -13,9 +13,16 @@ export const MOST_AXES = 1024;
  * @throws CudaArgumentError
  */
 export function checkShape(argument: string, shape: unknown): asserts shape is Shape {
-  if (!isList(shape)) throw invalid(argument, 'an array of extents', shape, typeof shape === 'number' ? `Write [${shape}].` : '');
+  if (!isList(shape))
+    throw invalid(
+      argument,
+      'an array of extents',
+      shape,
+      typeof shape === 'number' ? `Write [${shape}].` : '',
+    );
   // A product counts up to 2^53, but of extents of 1 there could be any number.
-  if (shape.length > MOST_AXES) throw invalid(argument, `an array of at most ${MOST_AXES} extents`, `one of ${shape.length}`);
+  if (shape.length > MOST_AXES)
+    throw invalid(argument, `an array of at most ${MOST_AXES} extents`, `one of ${shape.length}`);
   let product = 1;
   for (let axis = 0; axis < shape.length; axis++) {
     const extent: unknown = shape[axis];
@@ -23,7 +30,8 @@ export function checkShape(argument: string, shape: unknown): asserts shape is S
     // Extents beside an empty axis count too: strides are made of them.
     product *= Math.max(extent, 1);
   }
-  if (product > Number.MAX_SAFE_INTEGER) throw invalid(argument, `a shape of at most ${Number.MAX_SAFE_INTEGER} elements`, shape);
+  if (product > Number.MAX_SAFE_INTEGER)
+    throw invalid(argument, `a shape of at most ${Number.MAX_SAFE_INTEGER} elements`, shape);
 }
 
 /** Elements of a shape; 1 of `[]`. */
@@ -50,8 +58,13 @@ export function showShape(shape: Shape): string {
  * @throws CudaArgumentError where there is no such axis
  */
 export function checkAxis(argument: string, axis: unknown, rank: number): number {
-  if (typeof axis === 'number' && Number.isInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
-  throw invalid(argument, rank === 0 ? 'no axis, since a scalar has none' : `an axis from ${-rank} to ${rank - 1}`, axis);
+  if (typeof axis === 'number' && Number.isInteger(axis) && axis >= -rank && axis < rank)
+    return axis < 0 ? axis + rank : axis;
+  throw invalid(
+    argument,
+    rank === 0 ? 'no axis, since a scalar has none' : `an axis from ${-rank} to ${rank - 1}`,
+    axis,
+  );
 }
 
 /** Strides, in elements, of a shape whose last axis lies closest. */

@@ -1,5 +1,6 @@
 /**
- * Parts of a tensor, as between Python's brackets: `slice(layout, [2, [0, 10], [null, null, -1]])` is `x[2, 0:10, ::-1]`.
+ * Parts of a tensor, as between Python's brackets: `slice(layout, [2, [0, 10], [null, null, -1]])`
+ * is `x[2, 0:10, ::-1]`.
  */
 import { invalid } from '../ground/arguments.js';
 import { checkIndex, layoutOf } from './layout.js';
@@ -8,16 +9,19 @@ import { showShape } from './shape.js';
 import type { Checked, Index, Known, Shape, Sliced } from './shape-types.js';
 
 /**
- * The view that `indices` take, one for each axis; axes at the end may be left out, and then are whole. See
- * {@link Index}. As in Python a start or stop beyond the axis ends there, and a number beyond it is an error.
+ * The view that `indices` take, one for each axis; axes at the end may be left out, and then are
+ * whole. See {@link Index}. As in Python a start or stop beyond the axis ends there, and a number
+ * beyond it is an error.
  *
  * @throws CudaArgumentError for a number outside its axis, more indices than axes, a step of 0
  */
 export function slice<S extends Shape, const I extends readonly Index[]>(
-  layout: Layout<S>, indices: I & Checked<Sliced<S, I>>,
+  layout: Layout<S>,
+  indices: I & Checked<Sliced<S, I>>,
 ): Layout<Known<Sliced<S, I>>>;
 export function slice(layout: Layout, indices: readonly Index[]): Layout {
-  if (!Array.isArray(indices)) throw invalid('indices', 'an array of a number, a range, null or \'...\' for each axis', indices);
+  if (!Array.isArray(indices))
+    throw invalid('indices', "an array of a number, a range, null or '...' for each axis", indices);
   const shape: number[] = [];
   const strides: number[] = [];
   let { offset } = layout;
@@ -33,7 +37,8 @@ export function slice(layout: Layout, indices: readonly Index[]): Layout {
     } else {
       const { start, count, step } = resolveRange(argument, index, extent);
       shape.push(count);
-      // The next element would lie anywhere, and a large step times the stride need not be a number that counts exactly.
+      // The next element would lie anywhere, and a large step times the stride need not be a number
+      // that counts exactly.
       strides.push(count > 1 ? stride * step : stride);
       if (count > 0) offset += start * stride;
     }
@@ -43,24 +48,40 @@ export function slice(layout: Layout, indices: readonly Index[]): Layout {
 
 function withoutEllipsis(shape: Shape, indices: readonly Index[]): Exclude<Index, '...'>[] {
   const at = indices.indexOf('...');
-  if (at !== indices.lastIndexOf('...')) throw invalid('indices', '\'...\' once', indices);
+  if (at !== indices.lastIndexOf('...')) throw invalid('indices', "'...' once", indices);
   const named = indices.length - (at === -1 ? 0 : 1);
-  if (named > shape.length) throw invalid('indices', `at most ${shape.length}, one for each axis of ${showShape(shape)}`, indices);
+  if (named > shape.length)
+    throw invalid(
+      'indices',
+      `at most ${shape.length}, one for each axis of ${showShape(shape)}`,
+      indices,
+    );
   const whole = new Array<null>(shape.length - named).fill(null);
   const before = at === -1 ? indices : indices.slice(0, at);
-  return [...before, ...whole, ...(at === -1 ? [] : indices.slice(at + 1))] as Exclude<Index, '...'>[];
+  return [...before, ...whole, ...(at === -1 ? [] : indices.slice(at + 1))] as Exclude<
+    Index,
+    '...'
+  >[];
 }
 
 /** The elements of an axis that a range takes: `count` from `start` on, `step` apart. */
-function resolveRange(argument: string, range: unknown, extent: number): { start: number; count: number; step: number } {
-  if (!Array.isArray(range) || range.length > 3) throw invalid(argument, 'a number, [start, stop, step], null or \'...\'', range);
+function resolveRange(
+  argument: string,
+  range: unknown,
+  extent: number,
+): { start: number; count: number; step: number } {
+  if (!Array.isArray(range) || range.length > 3)
+    throw invalid(argument, "a number, [start, stop, step], null or '...'", range);
   const [from, to, step = 1] = range as unknown[];
-  if (typeof step !== 'number' || !Number.isInteger(step) || step === 0) throw invalid(`${argument}[2]`, 'a step other than 0', step);
-  // Backwards, a range goes from the last element down to the one behind its stop, which may be the one before the first.
+  if (typeof step !== 'number' || !Number.isInteger(step) || step === 0)
+    throw invalid(`${argument}[2]`, 'a step other than 0', step);
+  // Backwards, a range goes from the last element down to the one behind its stop, which may be the
+  // one before the first.
   const [low, high] = step > 0 ? [0, extent] : [-1, extent - 1];
   const bound = (name: string, value: unknown, otherwise: number): number => {
     if (value === undefined || value === null) return otherwise;
-    if (typeof value !== 'number' || !Number.isInteger(value)) throw invalid(name, 'a whole number or null', value);
+    if (typeof value !== 'number' || !Number.isInteger(value))
+      throw invalid(name, 'a whole number or null', value);
     return Math.min(Math.max(value < 0 ? value + extent : value, low), high);
   };
   const start = bound(`${argument}[0]`, from, step > 0 ? low : high);

@@ -1,5 +1,6 @@
 /**
- * A tensor in the host's memory, as files hold it: raw words, and where among them the elements lie.
+ * A tensor in the host's memory, as files hold it: raw words, and where among them the elements
+ * lie.
  */
 import { checkDType, invalid } from '../ground/arguments.js';
 import { BIT_ARRAYS } from '../ground/dtype.js';
@@ -21,12 +22,17 @@ export interface TensorData<D extends DTypeName = DTypeName> {
 }
 
 /**
- * The raw words, as `writeBits` takes them: a view of `bytes`, or of a copy where they are not aligned to the dtype.
- * They are all words of `bytes`, of which the layout may take fewer; see {@link packed}.
+ * The raw words, as `writeBits` takes them: a view of `bytes`, or of a copy where they are not
+ * aligned to the dtype. They are all words of `bytes`, of which the layout may take fewer; see
+ * {@link packed}.
  */
 export function wordsOf<D extends DTypeName>({ dtype, bytes }: TensorData<D>): BitArray<D> {
   const source = aligned(bytes, dtype.bytes);
-  return new BIT_ARRAYS[dtype.name](source.buffer, source.byteOffset, Math.floor(source.length / dtype.bytes));
+  return new BIT_ARRAYS[dtype.name](
+    source.buffer,
+    source.byteOffset,
+    Math.floor(source.length / dtype.bytes),
+  );
 }
 
 /** The bytes, or a copy where they do not begin at a multiple of `unit` of their buffer. */
@@ -34,7 +40,10 @@ export function aligned(bytes: Uint8Array, unit: number): Uint8Array {
   return bytes.byteOffset % unit === 0 ? bytes : new Uint8Array(bytes);
 }
 
-/** The elements in row-major order with nothing between: a part of `bytes` where they lie so, else a copy. */
+/**
+ * The elements in row-major order with nothing between: a part of `bytes` where they lie so, else a
+ * copy.
+ */
 export function packed(tensor: TensorData): Uint8Array {
   const { dtype, layout, bytes } = tensor;
   if (isContiguous(layout)) {
@@ -57,11 +66,13 @@ export function packed(tensor: TensorData): Uint8Array {
 
 /** @throws CudaArgumentError for what is no tensor, or one that reaches beyond its bytes */
 export function checkTensorData(argument: string, tensor: unknown): asserts tensor is TensorData {
-  if (typeof tensor !== 'object' || tensor === null) throw invalid(argument, 'an object with dtype, layout and bytes', tensor);
+  if (typeof tensor !== 'object' || tensor === null)
+    throw invalid(argument, 'an object with dtype, layout and bytes', tensor);
   const { dtype, layout, bytes } = tensor as Partial<TensorData>;
   checkDType(dtype, `${argument}.dtype`);
   checkBytes(`${argument}.bytes`, bytes);
-  if (typeof layout !== 'object' || !Array.isArray(layout.shape)) throw invalid(`${argument}.layout`, 'a layout', layout, 'Write contiguous(shape).');
+  if (typeof layout !== 'object' || !Array.isArray(layout.shape))
+    throw invalid(`${argument}.layout`, 'a layout', layout, 'Write contiguous(shape).');
   const { start, end } = span(layout);
   if (start < 0 || end * dtype.bytes > bytes.length) {
     const needed = `${end * dtype.bytes} bytes, which ${showShape(layout.shape)} of ${dtype.name} takes`;
@@ -72,6 +83,10 @@ export function checkTensorData(argument: string, tensor: unknown): asserts tens
 /** @throws CudaArgumentError for what is no Uint8Array */
 export function checkBytes(argument: string, bytes: unknown): asserts bytes is Uint8Array {
   if (isBytes(bytes)) return;
-  const fix = isArrayBuffer(bytes) ? 'Write new Uint8Array(buffer).' : ArrayBuffer.isView(bytes) ? 'Write new Uint8Array(array.buffer, array.byteOffset, array.byteLength).' : '';
+  const fix = isArrayBuffer(bytes)
+    ? 'Write new Uint8Array(buffer).'
+    : ArrayBuffer.isView(bytes)
+      ? 'Write new Uint8Array(array.buffer, array.byteOffset, array.byteLength).'
+      : '';
   throw invalid(argument, 'a Uint8Array', bytes, fix);
 }

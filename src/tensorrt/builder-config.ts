@@ -9,19 +9,51 @@ import type { ConfigSettings, MemoryPoolName } from './thread/procedures.js';
 export type { MemoryPoolName } from './thread/procedures.js';
 
 /**
- * Flags, by the names that BuilderFlag gives them. What a version has not got is refused. `fp16`, `bf16`, `int8`, `fp8` and
- * others of precision are those of weakly typed networks: up to version 10 and TensorRT for RTX 1.4.
+ * Flags, by the names that BuilderFlag gives them. What a version has not got is refused. `fp16`,
+ * `bf16`, `int8`, `fp8` and others of precision are those of weakly typed networks: up to version
+ * 10 and TensorRT for RTX 1.4.
  */
 export type BuilderFlag =
-  | 'fp16' | 'bf16' | 'int8' | 'fp8' | 'int4' | 'fp4' | 'tf32' | 'debug' | 'gpuFallback' | 'refit' | 'disableTimingCache' | 'sparseWeights'
-  | 'obeyPrecisionConstraints' | 'preferPrecisionConstraints' | 'directIO' | 'rejectEmptyAlgorithms' | 'versionCompatible' | 'excludeLeanRuntime'
-  | 'errorOnTimingCacheMiss' | 'disableCompilationCache' | 'stripPlan' | 'refitIdentical' | 'weightStreaming' | 'refitIndividual' | 'strictNans' | 'monitorMemory' | 'editableTimingCache';
+  | 'fp16'
+  | 'bf16'
+  | 'int8'
+  | 'fp8'
+  | 'int4'
+  | 'fp4'
+  | 'tf32'
+  | 'debug'
+  | 'gpuFallback'
+  | 'refit'
+  | 'disableTimingCache'
+  | 'sparseWeights'
+  | 'obeyPrecisionConstraints'
+  | 'preferPrecisionConstraints'
+  | 'directIO'
+  | 'rejectEmptyAlgorithms'
+  | 'versionCompatible'
+  | 'excludeLeanRuntime'
+  | 'errorOnTimingCacheMiss'
+  | 'disableCompilationCache'
+  | 'stripPlan'
+  | 'refitIdentical'
+  | 'weightStreaming'
+  | 'refitIndividual'
+  | 'strictNans'
+  | 'monitorMemory'
+  | 'editableTimingCache';
 
 /** HardwareCompatibilityLevel, in its order. */
 const HARDWARE = ['none', 'amperePlus', 'sameComputeCapability'] as const;
 /** ProfilingVerbosity, in its order. */
 const VERBOSITIES = ['layerNamesOnly', 'none', 'detailed'] as const;
-const POOLS: readonly MemoryPoolName[] = ['workspace', 'dlaManagedSram', 'dlaLocalDram', 'dlaGlobalDram', 'tacticDram', 'tacticSharedMemory'];
+const POOLS: readonly MemoryPoolName[] = [
+  'workspace',
+  'dlaManagedSram',
+  'dlaLocalDram',
+  'dlaGlobalDram',
+  'tacticDram',
+  'tacticSharedMemory',
+];
 
 export interface BuilderConfigOptions {
   readonly flags?: readonly BuilderFlag[];
@@ -44,9 +76,13 @@ export class BuilderConfig extends NativeHandle {
     super(builder.thread, number, 'a builder configuration', builder);
   }
 
-  /** addOptimizationProfile: its index, by which contexts choose it. @throws CudaArgumentError where it is not complete or its extents contradict one another */
+  /**
+   * addOptimizationProfile: its index, by which contexts choose it. @throws CudaArgumentError where
+   * it is not complete or its extents contradict one another
+   */
   addOptimizationProfile(profile: OptimizationProfile): Promise<number> {
-    if (!(profile instanceof OptimizationProfile)) throw invalid('profile', 'an OptimizationProfile', profile);
+    if (!(profile instanceof OptimizationProfile))
+      throw invalid('profile', 'an OptimizationProfile', profile);
     return this.thread.call('addProfile', this.handle, profile.handle);
   }
 
@@ -56,7 +92,10 @@ export class BuilderConfig extends NativeHandle {
     return this.thread.call('memoryPoolLimit', this.handle, pool);
   }
 
-  /** What was learnt of kernels' speeds, for the next build on this GPU; undefined where there is no timing cache. ITimingCache::serialize */
+  /**
+   * What was learnt of kernels' speeds, for the next build on this GPU; undefined where there is no
+   * timing cache. ITimingCache::serialize
+   */
   serializeTimingCache(): Promise<Uint8Array | undefined> {
     return this.thread.call('serializeTimingCache', this.handle);
   }
@@ -64,21 +103,53 @@ export class BuilderConfig extends NativeHandle {
 
 /** @throws CudaArgumentError */
 export function settingsOf(options: BuilderConfigOptions): ConfigSettings {
-  checkOptions('options', options, ['flags', 'memoryPoolLimits', 'optimizationLevel', 'hardwareCompatibility', 'profilingVerbosity', 'maxAuxStreams', 'timingCache']);
-  const { flags = [], memoryPoolLimits = {}, optimizationLevel, hardwareCompatibility, profilingVerbosity, maxAuxStreams, timingCache } = options;
+  checkOptions('options', options, [
+    'flags',
+    'memoryPoolLimits',
+    'optimizationLevel',
+    'hardwareCompatibility',
+    'profilingVerbosity',
+    'maxAuxStreams',
+    'timingCache',
+  ]);
+  const {
+    flags = [],
+    memoryPoolLimits = {},
+    optimizationLevel,
+    hardwareCompatibility,
+    profilingVerbosity,
+    maxAuxStreams,
+    timingCache,
+  } = options;
   if (!Array.isArray(flags)) throw invalid('options.flags', 'a list of flags', flags);
   checkOptions('options.memoryPoolLimits', memoryPoolLimits, POOLS);
-  for (const [pool, bytes] of Object.entries(memoryPoolLimits)) checkInteger(`options.memoryPoolLimits.${pool}`, bytes, 0, Number.MAX_SAFE_INTEGER);
-  if (optimizationLevel !== undefined) checkInteger('options.optimizationLevel', optimizationLevel, 0, 5);
+  for (const [pool, bytes] of Object.entries(memoryPoolLimits))
+    checkInteger(`options.memoryPoolLimits.${pool}`, bytes, 0, Number.MAX_SAFE_INTEGER);
+  if (optimizationLevel !== undefined)
+    checkInteger('options.optimizationLevel', optimizationLevel, 0, 5);
   if (maxAuxStreams !== undefined) checkInteger('options.maxAuxStreams', maxAuxStreams, 0, 128);
-  if (timingCache !== undefined && !isBytes(timingCache)) throw new CudaArgumentError('options.timingCache', 'options.timingCache: expected a Uint8Array.');
+  if (timingCache !== undefined && !isBytes(timingCache))
+    throw new CudaArgumentError(
+      'options.timingCache',
+      'options.timingCache: expected a Uint8Array.',
+    );
   return {
-    flags: [...flags as readonly string[]], withoutFlags: [], pools: memoryPoolLimits, optimizationLevel, maxAuxStreams, timingCache,
-    hardwareCompatibility: choice('options.hardwareCompatibility', HARDWARE, hardwareCompatibility), profilingVerbosity: choice('options.profilingVerbosity', VERBOSITIES, profilingVerbosity),
+    flags: [...(flags as readonly string[])],
+    withoutFlags: [],
+    pools: memoryPoolLimits,
+    optimizationLevel,
+    maxAuxStreams,
+    timingCache,
+    hardwareCompatibility: choice('options.hardwareCompatibility', HARDWARE, hardwareCompatibility),
+    profilingVerbosity: choice('options.profilingVerbosity', VERBOSITIES, profilingVerbosity),
   };
 }
 
-function choice(argument: string, names: readonly string[], name: string | undefined): number | undefined {
+function choice(
+  argument: string,
+  names: readonly string[],
+  name: string | undefined,
+): number | undefined {
   if (name === undefined) return undefined;
   const number = names.indexOf(name);
   if (number === -1) throw invalid(argument, `one of ${names.join(', ')}`, name);

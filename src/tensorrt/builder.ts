@@ -1,4 +1,7 @@
-/** Builder: what networks, profiles and configurations come from, and what makes an engine's plan of them. */
+/**
+ * Builder: what networks, profiles and configurations come from, and what makes an engine's plan of
+ * them.
+ */
 import { checkOptions, checkSignal, invalid } from '../ground/arguments.js';
 import type { Device } from '../core/index.js';
 import { coreOf } from '../ops/scheduling.js';
@@ -15,7 +18,9 @@ import { OptimizationProfile } from './optimization-profile.js';
 import { listener, onDevice } from './threads.js';
 
 export interface BuilderOptions extends OpenTensorRTOptions {
-  /** What it is to run on. Default: TensorRT's, the first GPU; TensorRT for RTX builds without any. */
+  /**
+   * What it is to run on. Default: TensorRT's, the first GPU; TensorRT for RTX builds without any.
+   */
   readonly device?: AnyDevice;
 }
 
@@ -43,26 +48,36 @@ export class Builder extends NativeHandle {
   /**
    * createInferBuilder, on a thread of TensorRT's.
    *
-   * @throws CudaError with code ERR_CUDA_NO_LIBRARY where the library is not found, ERR_CUDA_UNSUPPORTED where its version is
-   * not known, or it is the lean runtime
+   * @throws CudaError with code ERR_CUDA_NO_LIBRARY where the library is not found,
+   *   ERR_CUDA_UNSUPPORTED where its version is not known, or it is the lean runtime
    */
   static async create(options: BuilderOptions = {}): Promise<Builder> {
     checkOptions('options', options, ['flavor', 'files', 'device']);
     const device = options.device === undefined ? undefined : coreOf(options.device);
     const library = await openTensorRT('build', { flavor: options.flavor, files: options.files });
     await onDevice(library.thread, device);
-    return new Builder(library, await library.thread.call('createBuilder', library.session), device);
+    return new Builder(
+      library,
+      await library.thread.call('createBuilder', library.session),
+      device,
+    );
   }
 
   /**
    * createNetworkV2
    *
-   * @param options `stronglyTyped`: every layer computes in the types that the model gives. From version 11 on, and in
-   * TensorRT for RTX from 1.5 on, all networks are
+   * @param options `stronglyTyped`: every layer computes in the types that the model gives. From
+   *   version 11 on, and in TensorRT for RTX from 1.5 on, all networks are
    */
-  async createNetwork(options: { readonly stronglyTyped?: boolean } = {}): Promise<NetworkDefinition> {
+  async createNetwork(
+    options: { readonly stronglyTyped?: boolean } = {},
+  ): Promise<NetworkDefinition> {
     checkOptions('options', options, ['stronglyTyped']);
-    const { network, stronglyTyped } = await this.thread.call('createNetwork', this.handle, options.stronglyTyped);
+    const { network, stronglyTyped } = await this.thread.call(
+      'createNetwork',
+      this.handle,
+      options.stronglyTyped,
+    );
     return new NetworkDefinition(this, network, stronglyTyped, this.library);
   }
 
@@ -71,9 +86,15 @@ export class Builder extends NativeHandle {
     return new OptimizationProfile(this, await this.thread.call('createProfile', this.handle));
   }
 
-  /** createBuilderConfig, and what the options say: each is read back. @throws CudaArgumentError, CudaError for a flag that the version has not got */
+  /**
+   * createBuilderConfig, and what the options say: each is read back. @throws CudaArgumentError,
+   * CudaError for a flag that the version has not got
+   */
   async createConfig(options: BuilderConfigOptions = {}): Promise<BuilderConfig> {
-    return new BuilderConfig(this, await this.thread.call('createConfig', this.handle, settingsOf(options)));
+    return new BuilderConfig(
+      this,
+      await this.thread.call('createConfig', this.handle, settingsOf(options)),
+    );
   }
 
   /** isNetworkSupported: whether it could be built as it is, without a fallback. */
@@ -83,31 +104,41 @@ export class Builder extends NativeHandle {
   }
 
   /**
-   * The network as an engine, in the form in which it is kept: a plan. buildSerializedNetwork. It may take minutes, none of
-   * them on this thread or the device's.
+   * The network as an engine, in the form in which it is kept: a plan. buildSerializedNetwork. It
+   * may take minutes, none of them on this thread or the device's.
    *
    * @throws the signal's reason; CudaOutOfMemoryError; CudaLibraryError with TensorRT's words
    */
-  async build(network: NetworkDefinition, config: BuilderConfig, options: BuildOptions = {}): Promise<Uint8Array> {
+  async build(
+    network: NetworkDefinition,
+    config: BuilderConfig,
+    options: BuildOptions = {},
+  ): Promise<Uint8Array> {
     checkOptions('options', options, ['progress', 'signal']);
     const { progress, signal } = options;
     checkSignal(signal);
-    if (progress !== undefined && typeof progress !== 'function') throw invalid('options.progress', 'a function', progress);
+    if (progress !== undefined && typeof progress !== 'function')
+      throw invalid('options.progress', 'a function', progress);
     checkBuildable(network, config);
     signal?.throwIfAborted();
     const [self, from, by] = [this.handle, network.handle, config.handle];
     await onDevice(this.thread, this.device);
-    if (progress === undefined && signal === undefined) return this.thread.call('build', self, from, by, undefined);
+    if (progress === undefined && signal === undefined)
+      return this.thread.call('build', self, from, by, undefined);
     const cancel = new Int32Array(new SharedArrayBuffer(4));
     const id = onProgress((phase, step, steps) => progress?.({ phase, step, steps }));
-    const abort = (): void => { Atomics.store(cancel, 0, 1); };
+    const abort = (): void => {
+      Atomics.store(cancel, 0, 1);
+    };
     signal?.addEventListener('abort', abort, { once: true });
     if (signal?.aborted === true) abort();
     try {
       const monitor = await listener().call('monitor', id, cancel.buffer);
       const built = this.thread.call('build', self, from, by, monitor);
       // A build that was given up goes on until TensorRT asks its monitor.
-      const release = (): void => { void listener().call('release', monitor); };
+      const release = (): void => {
+        void listener().call('release', monitor);
+      };
       built.then(release, release);
       return await (signal === undefined ? built : unlessAborted(built, signal));
     } finally {
@@ -118,16 +149,28 @@ export class Builder extends NativeHandle {
 }
 
 function checkBuildable(network: unknown, config: unknown): void {
-  if (!(network instanceof NetworkDefinition)) throw invalid('network', 'a NetworkDefinition', network);
+  if (!(network instanceof NetworkDefinition))
+    throw invalid('network', 'a NetworkDefinition', network);
   if (!(config instanceof BuilderConfig)) throw invalid('config', 'a BuilderConfig', config);
 }
 
-/** What was built; the signal's reason as soon as it aborts: the thread comes to the end of the build by itself. */
+/**
+ * What was built; the signal's reason as soon as it aborts: the thread comes to the end of the
+ * build by itself.
+ */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => { reject(signal.reason as Error); };
+    const abort = (): void => {
+      reject(signal.reason as Error);
+    };
     if (signal.aborted) abort();
     signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, (error: unknown) => { reject(signal.aborted ? signal.reason as Error : error as Error); }).finally(() => { signal.removeEventListener('abort', abort); });
+    promise
+      .then(resolve, (error: unknown) => {
+        reject(signal.aborted ? (signal.reason as Error) : (error as Error));
+      })
+      .finally(() => {
+        signal.removeEventListener('abort', abort);
+      });
   });
 }

@@ -3,7 +3,17 @@ import { CudaError } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 
 /** By DataType's number; what is not there has no dtype here. */
-const NAMES: readonly (DTypeName | undefined)[] = ['f32', 'f16', 'i8', 'i32', 'bool', 'u8', 'f8e4m3', 'bf16', 'i64'];
+const NAMES: readonly (DTypeName | undefined)[] = [
+  'f32',
+  'f16',
+  'i8',
+  'i32',
+  'bool',
+  'u8',
+  'f8e4m3',
+  'bf16',
+  'i64',
+];
 /** What has none, in TensorRT's words. */
 const OTHERS: Readonly<Record<number, string>> = { 9: 'INT4', 10: 'FP4', 11: 'E8M0' };
 
@@ -11,7 +21,11 @@ const OTHERS: Readonly<Record<number, string>> = { 9: 'INT4', 10: 'FP4', 11: 'E8
 export function dtypeNameOf(type: number, tensor: string): DTypeName {
   const name = NAMES[type];
   if (name !== undefined) return name;
-  throw new CudaError('ERR_CUDA_UNSUPPORTED', `Tensor '${tensor}' is of type ${OTHERS[type] ?? `number ${type}`}, which no tensor here can hold: cast it in the model.`);
+  throw new CudaError(
+    'ERR_CUDA_UNSUPPORTED',
+    `Tensor '${tensor}' is of type ${OTHERS[type] ?? `number ${type}`}, which no tensor here ` +
+      'can hold: cast it in the model.',
+  );
 }
 
 export function dataTypeOf(name: DTypeName): number | undefined {

@@ -36,7 +36,9 @@ export function rangesOf(
       );
     checkRange(`options.shapes.${name}`, given[name]!);
   }
-  const like = inputs.find(({ name, shape }) => valueNamed(given, name) !== undefined && shape[0] === -1);
+  const like = inputs.find(
+    ({ name, shape }) => valueNamed(given, name) !== undefined && shape[0] === -1,
+  );
   const batch =
     like === undefined
       ? DEFAULT_BATCH
@@ -57,7 +59,8 @@ export function rangesOf(
         `options.shapes.${name}`,
         `a range for [${shape.join(', ')}]`,
         undefined,
-        `Write shapes: { ${name}: { min: [...], opt: [...], max: [...] } }; only a first extent, the batch, has a range by itself.`,
+        `Write shapes: { ${name}: { min: [...], opt: [...], max: [...] } }; only a first ` +
+          'extent, the batch, has a range by itself.',
       );
     }
     const of = (selector: (typeof SELECTORS)[number]): number[] => [

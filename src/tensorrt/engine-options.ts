@@ -7,11 +7,17 @@ export interface ShapeRange {
   readonly max: readonly number[];
 }
 
-/** Which of NVIDIA's libraries: TensorRT, its lean runtime (which builds nothing), or TensorRT for RTX. */
+/**
+ * Which of NVIDIA's libraries: TensorRT, its lean runtime (which builds nothing), or TensorRT for
+ * RTX.
+ */
 export type TensorRTFlavor = 'tensorrt' | 'lean' | 'rtx';
 
 export interface BuildProgress {
-  /** TensorRT's name of what it does, the name of what that is part of before it: `Building Engine/Tactic selection`. */
+  /**
+   * TensorRT's name of what it does, the name of what that is part of before it: `Building
+   * Engine/Tactic selection`.
+   */
   readonly phase: string;
   readonly step: number;
   readonly steps: number;
@@ -26,11 +32,15 @@ export interface LoadEngineOptions {
    */
   readonly shapes?: Readonly<Record<string, ShapeRange>>;
   /**
-   * What float32 layers may be computed in, where the library takes it as a flag: up to version 10. From 11 on, and in TensorRT
-   * for RTX, networks are strongly typed: what the model says is what is computed.
+   * What float32 layers may be computed in, where the library takes it as a flag: up to version 10.
+   * From 11 on, and in TensorRT for RTX, networks are strongly typed: what the model says is what
+   * is computed.
    */
   readonly precision?: readonly ('fp16' | 'bf16' | 'int8' | 'fp8')[];
-  /** Whether each layer computes in the types that the model gives. Default: as the version demands, else false. */
+  /**
+   * Whether each layer computes in the types that the model gives. Default: as the version demands,
+   * else false.
+   */
   readonly stronglyTyped?: boolean;
   /** Bytes that a layer may use for its work. Default: TensorRT's, all of the device's memory. */
   readonly workspace?: number;
@@ -40,7 +50,10 @@ export interface LoadEngineOptions {
   readonly flavor?: TensorRTFlavor;
   /** Runs at once of `engine.run`, each with a context's memory. Default 2. */
   readonly contexts?: number;
-  /** Where built engines are kept; `false` keeps none. Default: the cache's folder, beside compiled kernels. A folder that other users may write to is not used: plans are run as code. */
+  /**
+   * Where built engines are kept; `false` keeps none. Default: the cache's folder, beside compiled
+   * kernels. A folder that other users may write to is not used: plans are run as code.
+   */
   readonly cache?: string | false;
   /** Called as the build goes on. */
   readonly progress?: (progress: BuildProgress) => void;

@@ -4,7 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CudaDisposedError, CudaError, NativeSteps, Pending } from '../core/index.js';
 import type { DeviceBuffer, LibraryStep, Stream } from '../core/index.js';
 import { u8 } from '../core/index.js';
-import type { EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import type {
+  EngineContext,
+  EngineInputs,
+  EnqueueOptions,
+  NamedTensors,
+  TensorInfo,
+} from '../engine/engine.js';
 import { LastRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import type { DeviceOp } from '../ops/index.js';
@@ -43,14 +49,26 @@ export class ExecutionContext implements EngineContext {
   private readonly left: () => void;
   private readonly recent = new RecentOps();
   private last: LastRun | undefined = undefined;
-  /** Of outputs whose shapes only a run says, by number: what their allocators are, and share with this thread. */
-  private readonly open = new Map<number, { readonly words: Float64Array; readonly ready: Promise<number> }>();
+  /**
+   * Of outputs whose shapes only a run says, by number: what their allocators are, and share with
+   * this thread.
+   */
+  private readonly open = new Map<
+    number,
+    { readonly words: Float64Array; readonly ready: Promise<number> }
+  >();
   /** The end of a run that has such outputs: their shapes have been read. Never rejects. */
   private told: Promise<void> | undefined = undefined;
   private closed: Promise<void> | undefined = undefined;
 
   /** @internal */
-  constructor(engine: TensorRTEngine, described: ContextDescription, profile: number, errors: Attention, left: () => void) {
+  constructor(
+    engine: TensorRTEngine,
+    described: ContextDescription,
+    profile: number,
+    errors: Attention,
+    left: () => void,
+  ) {
     this.engine = engine;
     this.attention = errors.id;
     this.profile = profile;
@@ -62,24 +80,58 @@ export class ExecutionContext implements EngineContext {
     const steps: LibraryStep[] = [];
     const shapes: { port: number; step: number }[] = [];
     if (engine.profiles > 1) {
-      steps.push({ name: 'setOptimizationProfileAsync', address: functions.setOptimizationProfileAsync, args: [object, { constant: profile }, 'stream'], returns: 'true', kept: true, forgets: true });
+      steps.push({
+        name: 'setOptimizationProfileAsync',
+        address: functions.setOptimizationProfileAsync,
+        args: [object, { constant: profile }, 'stream'],
+        returns: 'true',
+        kept: true,
+        forgets: true,
+      });
     }
     engine.inputs.forEach((port, i) => {
       if (!port.shape.includes(-1)) return;
       shapes.push({ port: i, step: steps.length });
-      const bytes = 4 + 8 * engine.described.extentBytes + (engine.described.extentBytes === 8 ? 4 : 0);
-      steps.push({ name: `setInputShape('${port.name}')`, address: functions.setInputShape, args: [object, { constant: names[port.name]! }, { host: bytes }], returns: 'true', kept: true });
+      const bytes =
+        4 + 8 * engine.described.extentBytes + (engine.described.extentBytes === 8 ? 4 : 0);
+      steps.push({
+        name: `setInputShape('${port.name}')`,
+        address: functions.setInputShape,
+        args: [object, { constant: names[port.name]! }, { host: bytes }],
+        returns: 'true',
+        kept: true,
+      });
     });
-    const address = (access: 'in' | 'out') => (port: TensorInfo): LibraryStep => ({
-      name: `setTensorAddress('${port.name}')`, address: functions.setTensorAddress, args: [object, { constant: names[port.name]! }, access], returns: 'true', kept: true,
-    });
+    const address =
+      (access: 'in' | 'out') =>
+      (port: TensorInfo): LibraryStep => ({
+        name: `setTensorAddress('${port.name}')`,
+        address: functions.setTensorAddress,
+        args: [object, { constant: names[port.name]! }, access],
+        returns: 'true',
+        kept: true,
+      });
     steps.push(...engine.inputs.map(address('in')), ...engine.outputs.map(address('out')));
-    steps.push({ name: 'enqueueV3', address: functions.enqueueV3, args: [object, 'stream'], returns: 'true' });
-    this.steps = new NativeSteps(engine.device, { name: `enqueue of ${engine.toString()}`, library: engine.description, steps, launches: engine.layers + 8, said: errors.said });
+    steps.push({
+      name: 'enqueueV3',
+      address: functions.enqueueV3,
+      args: [object, 'stream'],
+      returns: 'true',
+    });
+    this.steps = new NativeSteps(engine.device, {
+      name: `enqueue of ${engine.toString()}`,
+      library: engine.description,
+      steps,
+      launches: engine.layers + 8,
+      said: errors.said,
+    });
     this.shapes = shapes.map(({ port, step }) => ({ port, word: this.steps.starts[step]![2]! }));
   }
 
-  /** enqueueV3, behind setInputShape and setTensorAddress of whatever has changed since its last run. */
+  /**
+   * enqueueV3, behind setInputShape and setTensorAddress of whatever has changed since its last
+   * run.
+   */
   enqueue(inputs: EngineInputs, options?: EnqueueOptions): DeviceOp<NamedTensors> {
     this.check();
     return engineOperation(this.engine, inputs, options, this.profile, this.recent, this);
@@ -91,7 +143,8 @@ export class ExecutionContext implements EngineContext {
   }
 
   /**
-   * Whoever awaited its last run may have waited on another stream, and then this one's end is not seen yet: it is looked for.
+   * Whoever awaited its last run may have waited on another stream, and then this one's end is not
+   * seen yet: it is looked for.
    *
    * @throws CudaError with code ERR_CUDA_BUSY where it does run
    */
@@ -103,11 +156,16 @@ export class ExecutionContext implements EngineContext {
     while (!this.isOver && (this.last !== awaited || awaited!.mark !== upTo)) {
       awaited = this.last!;
       upTo = awaited.mark;
-      if (await Promise.race([this.idle().catch(() => undefined), late]) === 'late') break;
+      if ((await Promise.race([this.idle().catch(() => undefined), late])) === 'late') break;
     }
     over.abort();
     if (this.isOver) return this;
-    throw new CudaError('ERR_CUDA_BUSY', `A context of ${this.engine.toString()} is running on ${this.last!.stream.title}: it runs once at a time. Await that run, chain this one behind it, or make another context: engine.createContext().`);
+    throw new CudaError(
+      'ERR_CUDA_BUSY',
+      `A context of ${this.engine.toString()} is running on ${this.last!.stream.title}: it ` +
+        'runs once at a time. Await that run, chain this one behind it, or make another ' +
+        'context: engine.createContext().',
+    );
   }
 
   /** Whether its last run is known to be over. */
@@ -117,7 +175,8 @@ export class ExecutionContext implements EngineContext {
 
   /** Whether a run of it is not over, and is not within a few microseconds. */
   get isRunning(): boolean {
-    // Not whether it may be told of now: what is over is free, also where whoever awaits it is told in the next turn.
+    // Not whether it may be told of now: what is over is free, also where whoever awaits it is told
+    // in the next turn.
     return !this.isOver && !this.last!.stream.passesSoon(this.last!.mark);
   }
 
@@ -135,16 +194,19 @@ export class ExecutionContext implements EngineContext {
       const shape = inputs[port]!.shape;
       words[word] = shape.length;
       // Dims: the number, and from byte 8 on (4 up to version 8) the extents.
-      for (let axis = 0; axis < shape.length; axis++) words[word + (wide ? 2 + 2 * axis : 1 + axis)] = shape[axis]!;
+      for (let axis = 0; axis < shape.length; axis++)
+        words[word + (wide ? 2 + 2 * axis : 1 + axis)] = shape[axis]!;
     }
     const root = this.steps.queue(stream, memory, this.turn, whole);
-    if (stream.captureScope === undefined) this.last = LastRun.latest(this.last, stream, stream.mark);
+    if (stream.captureScope === undefined)
+      this.last = LastRun.latest(this.last, stream, stream.mark);
     return root;
   }
 
   /**
-   * What has to be waited for before a run with these outputs, whose shapes only the run says: another such run, whose shapes
-   * would be written over, or allocators that are still being made. @internal
+   * What has to be waited for before a run with these outputs, whose shapes only the run says:
+   * another such run, whose shapes would be written over, or allocators that are still being made.
+   * @internal
    */
   readyFor(outputs: readonly number[]): Promise<unknown> | undefined {
     if (this.told !== undefined) return this.told;
@@ -152,18 +214,39 @@ export class ExecutionContext implements EngineContext {
     return missing.length === 0 ? undefined : Promise.all(missing.map((i) => this.openOutput(i)));
   }
 
-  /** {@link queue}, and then the shapes of these outputs, for which there is so much room. @internal */
-  async queueOpen(stream: Stream, placed: PlacedRun, room: ReadonlyMap<number, number>): Promise<ReadonlyMap<number, readonly number[]>> {
+  /**
+   * {@link queue}, and then the shapes of these outputs, for which there is so much room. @internal
+   */
+  async queueOpen(
+    stream: Stream,
+    placed: PlacedRun,
+    room: ReadonlyMap<number, number>,
+  ): Promise<ReadonlyMap<number, readonly number[]>> {
     for (const [i, bytes] of room) this.open.get(i)!.words.set([bytes, -1]);
     const root = this.queue(stream, placed);
-    const shapes = new Pending(stream, root, stream.mark).then(() => new Map([...room.keys()].map((i): [number, readonly number[]] => {
-      const { words } = this.open.get(i)!;
-      if (words[1]! < 0) throw new CudaError('ERR_CUDA_INTERNAL', `${this.engine.description} has not said which shape '${this.engine.outputs[i]!.name}' has.`);
-      return [i, Array.from(words.subarray(2, 2 + words[1]!))];
-    })));
-    const told = shapes.then(() => undefined, () => undefined);
+    const shapes = new Pending(stream, root, stream.mark).then(
+      () =>
+        new Map(
+          [...room.keys()].map((i): [number, readonly number[]] => {
+            const { words } = this.open.get(i)!;
+            if (words[1]! < 0)
+              throw new CudaError(
+                'ERR_CUDA_INTERNAL',
+                `${this.engine.description} has not said which shape ` +
+                  `'${this.engine.outputs[i]!.name}' has.`,
+              );
+            return [i, Array.from(words.subarray(2, 2 + words[1]!))];
+          }),
+        ),
+    );
+    const told = shapes.then(
+      () => undefined,
+      () => undefined,
+    );
     this.told = told;
-    void told.then(() => { this.told = undefined; });
+    void told.then(() => {
+      this.told = undefined;
+    });
     return shapes;
   }
 
@@ -172,14 +255,22 @@ export class ExecutionContext implements EngineContext {
     const shared = new SharedArrayBuffer(8 * OUTPUT_WORDS);
     const { callbacks, extentBytes } = generationOf(this.engine.runtime.library.key);
     const ready = listener().call('output', shared, callbacks, extentBytes);
-    await this.engine.runtime.thread.call('setOutputAllocator', this.described.context, this.engine.outputs[i]!.name, await ready);
+    await this.engine.runtime.thread.call(
+      'setOutputAllocator',
+      this.described.context,
+      this.engine.outputs[i]!.name,
+      await ready,
+    );
     this.open.set(i, { words: new Float64Array(shared), ready });
   }
 
   /**
-   * One run, with the times of its layers. IProfiler: it waits for each layer's end, and so it is slower.
+   * One run, with the times of its layers. IProfiler: it waits for each layer's end, and so it is
+   * slower.
    */
-  async profileRun(inputs: EngineInputs): Promise<{ readonly outputs: NamedTensors; readonly layers: readonly LayerTime[] }> {
+  async profileRun(
+    inputs: EngineInputs,
+  ): Promise<{ readonly outputs: NamedTensors; readonly layers: readonly LayerTime[] }> {
     this.check();
     const { thread } = this.engine.runtime;
     const layers: LayerTime[] = [];
@@ -187,7 +278,11 @@ export class ExecutionContext implements EngineContext {
     let profiler = 0;
     try {
       await this.idle();
-      profiler = await listener().call('profiler', id, generationOf(this.engine.runtime.library.key).callbacks);
+      profiler = await listener().call(
+        'profiler',
+        id,
+        generationOf(this.engine.runtime.library.key).callbacks,
+      );
       await thread.call('setProfiler', this.described.context, profiler);
       const outputs = await this.enqueue(inputs);
       await thread.call('reportToProfiler', this.described.context);
@@ -227,7 +322,10 @@ export class ExecutionContext implements EngineContext {
   }
 
   private check(): void {
-    if (this.closed !== undefined) throw new CudaDisposedError(`a context of ${this.engine.toString()}: used after it was closed.`);
+    if (this.closed !== undefined)
+      throw new CudaDisposedError(
+        `a context of ${this.engine.toString()}: used after it was closed.`,
+      );
     this.engine.check();
   }
 }
@@ -245,6 +343,9 @@ export function placedRun(inputs: readonly AnyTensor[], outputs: readonly AnyTen
   return {
     inputs,
     memory: [...inputs, ...outputs].map(({ buffer }) => buffer),
-    whole: [...inputs.map(() => false), ...outputs.map(({ buffer, shape }) => numel(shape) === buffer.length)],
+    whole: [
+      ...inputs.map(() => false),
+      ...outputs.map(({ buffer, shape }) => numel(shape) === buffer.length),
+    ],
   };
 }

@@ -1,4 +1,7 @@
-/** Where what TensorRT says by itself goes: to a diagnostics channel, and to whoever asked for progress or layers' times. */
+/**
+ * Where what TensorRT says by itself goes: to a diagnostics channel, and to whoever asked for
+ * progress or layers' times.
+ */
 import { channel } from 'node:diagnostics_channel';
 
 import type { Heard, Severity } from './thread/messages.js';
@@ -9,7 +12,10 @@ export interface TensorRTLogMessage {
   readonly message: string;
 }
 
-/** `async-cuda:tensorrt`: every message of TensorRT's logger up to severity `info`, as {@link TensorRTLogMessage}. */
+/**
+ * `async-cuda:tensorrt`: every message of TensorRT's logger up to severity `info`, as
+ * {@link TensorRTLogMessage}.
+ */
 const log = channel('async-cuda:tensorrt');
 
 type Progress = (phase: string, step: number, steps: number) => void;
@@ -37,7 +43,11 @@ export function forget(id: number): void {
 export function hear(message: Heard): void {
   switch (message.heard) {
     case 'log':
-      if (log.hasSubscribers) log.publish({ severity: message.severity, message: message.message } satisfies TensorRTLogMessage);
+      if (log.hasSubscribers)
+        log.publish({
+          severity: message.severity,
+          message: message.message,
+        } satisfies TensorRTLogMessage);
       return;
     case 'progress':
       monitors.get(message.monitor)?.(message.phase, message.step, message.steps);

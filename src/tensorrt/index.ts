@@ -22,5 +22,18 @@ export { OnnxParserError } from './errors.js';
 export type { ParserProblem } from './errors.js';
 export type { OpenTensorRTOptions } from './library.js';
 export type { TensorRTLogMessage } from './heard.js';
-export type { BuildProgress, LoadEngineOptions, ShapeRange, TensorRTFlavor, TensorRTInfo } from './engine-options.js';
-export type { Engine, EngineContext, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+export type {
+  BuildProgress,
+  LoadEngineOptions,
+  ShapeRange,
+  TensorRTFlavor,
+  TensorRTInfo,
+} from './engine-options.js';
+export type {
+  Engine,
+  EngineContext,
+  EngineInputs,
+  EnqueueOptions,
+  NamedTensors,
+  TensorInfo,
+} from '../engine/engine.js';

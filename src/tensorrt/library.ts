@@ -1,4 +1,7 @@
-/** TensorRT, TensorRT for RTX and the lean runtime: found, and opened once for each of TensorRT's threads. */
+/**
+ * TensorRT, TensorRT for RTX and the lean runtime: found, and opened once for each of TensorRT's
+ * threads.
+ */
 import { invalid } from '../ground/arguments.js';
 import type { TensorRTFlavor } from './engine-options.js';
 import { generationOf } from './thread/generations.js';
@@ -24,7 +27,10 @@ const FLAVORS: readonly TensorRTFlavor[] = ['tensorrt', 'lean', 'rtx'];
 const opened = new Map<string, Promise<OpenTensorRT>>();
 
 /** The library, opened on a thread once. A failure is not remembered. */
-export function openTensorRT(lane: 'build' | 'run', { flavor = 'tensorrt', files = {} }: OpenTensorRTOptions = {}): Promise<OpenTensorRT> {
+export function openTensorRT(
+  lane: 'build' | 'run',
+  { flavor = 'tensorrt', files = {} }: OpenTensorRTOptions = {},
+): Promise<OpenTensorRT> {
   if (!FLAVORS.includes(flavor)) throw invalid('flavor', `one of ${FLAVORS.join(', ')}`, flavor);
   const key = JSON.stringify([lane, flavor, files]);
   let known = opened.get(key);
@@ -38,7 +44,11 @@ export function openTensorRT(lane: 'build' | 'run', { flavor = 'tensorrt', files
 
 const loggers = new Map<number, Promise<number>>();
 
-async function open(lane: 'build' | 'run', flavor: TensorRTFlavor, files: LibraryFiles): Promise<OpenTensorRT> {
+async function open(
+  lane: 'build' | 'run',
+  flavor: TensorRTFlavor,
+  files: LibraryFiles,
+): Promise<OpenTensorRT> {
   const thread = await caller(lane);
   const library = await thread.call('open', flavor, files, { ...process.env });
   const { callbacks } = generationOf(library.key);

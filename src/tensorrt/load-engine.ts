@@ -21,7 +21,18 @@ import type { TensorRTEngine } from './tensorrt-engine.js';
 
 /** Those that build, the one that is preferred first. */
 const BUILDERS: readonly TensorRTFlavor[] = ['tensorrt', 'rtx'];
-const OPTIONS = ['shapes', 'precision', 'stronglyTyped', 'workspace', 'optimizationLevel', 'flavor', 'contexts', 'cache', 'progress', 'signal'] as const;
+const OPTIONS = [
+  'shapes',
+  'precision',
+  'stronglyTyped',
+  'workspace',
+  'optimizationLevel',
+  'flavor',
+  'contexts',
+  'cache',
+  'progress',
+  'signal',
+] as const;
 
 /**
  * Whether TensorRT is there to build for the device, and why not. Never rejects. TensorRT for RTX
@@ -32,7 +43,13 @@ const OPTIONS = ['shapes', 'precision', 'stronglyTyped', 'workspace', 'optimizat
 export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTInfo> {
   const reasons: string[] = [];
   try {
-    if (device !== undefined && coreOf(device).kind === 'cpu') return { available: false, reason: `TensorRT runs engines on NVIDIA GPUs only, and ${coreOf(device).name} is a CPU device.` };
+    if (device !== undefined && coreOf(device).kind === 'cpu')
+      return {
+        available: false,
+        reason:
+          `TensorRT runs engines on NVIDIA GPUs only, and ${coreOf(device).name} is a CPU ` +
+          'device.',
+      };
     for (const flavor of BUILDERS) {
       const unfit = device === undefined ? undefined : whyUnfit(coreOf(device), flavor);
       if (unfit !== undefined) {
@@ -53,23 +70,27 @@ export async function isTensorRTAvailable(device?: AnyDevice): Promise<TensorRTI
 }
 
 /**
- * Parses, builds and loads a model, or takes its plan from the cache on disk, which knows it by the model's hash, TensorRT's
- * version, the GPU and the options.
+ * Parses, builds and loads a model, or takes its plan from the cache on disk, which knows it by the
+ * model's hash, TensorRT's version, the GPU and the options.
  *
  * An input whose first extent alone is dynamic, a batch, needs no range in `shapes`: from 1 to 32,
  * tuned for 8.
  *
  * @param model an ONNX file's bytes
  * @throws CudaError with code ERR_CUDA_UNSUPPORTED, before anything is built, for a GPU that
- * TensorRT for RTX does not take; OnnxParserError, CudaLibraryError with TensorRT's words,
- * CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
+ *   TensorRT for RTX does not take; OnnxParserError, CudaLibraryError with TensorRT's words,
+ *   CudaError with code ERR_CUDA_NO_LIBRARY, the signal's reason
  */
-export async function loadEngine(device: AnyDevice, model: Uint8Array, options: LoadEngineOptions = {}): Promise<TensorRTEngine> {
+export async function loadEngine(
+  device: AnyDevice,
+  model: Uint8Array,
+  options: LoadEngineOptions = {},
+): Promise<TensorRTEngine> {
   const core = coreOf(device);
   if (!isBytes(model)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
   checkOptions('options', options, OPTIONS);
   options.signal?.throwIfAborted();
-  const library: OpenTensorRTOptions = { flavor: options.flavor ?? await flavorOf(core) };
+  const library: OpenTensorRTOptions = { flavor: options.flavor ?? (await flavorOf(core)) };
   // Known before minutes go into a plan that no runtime takes.
   const unfit = whyUnfit(core, library.flavor!);
   if (unfit !== undefined) throw new CudaError('ERR_CUDA_UNSUPPORTED', unfit);
@@ -97,27 +118,58 @@ export async function loadEngine(device: AnyDevice, model: Uint8Array, options: 
 
 /** Why the library's engines do not run on the device's GPU. */
 function whyUnfit({ kind, name, properties }: Device, flavor: TensorRTFlavor): string | undefined {
-  return flavor === 'rtx' && kind === 'cuda' ? whyNotRtx(name, properties.computeCapability) : undefined;
+  return flavor === 'rtx' && kind === 'cuda'
+    ? whyNotRtx(name, properties.computeCapability)
+    : undefined;
 }
 
 async function flavorOf(device: Device): Promise<TensorRTFlavor> {
   const { flavor, reason } = await isTensorRTAvailable(device);
-  if (flavor === undefined) throw new CudaError(device.kind === 'cpu' || await isThere('rtx', device) ? 'ERR_CUDA_UNSUPPORTED' : 'ERR_CUDA_NO_LIBRARY', reason!);
+  if (flavor === undefined)
+    throw new CudaError(
+      device.kind === 'cpu' || (await isThere('rtx', device))
+        ? 'ERR_CUDA_UNSUPPORTED'
+        : 'ERR_CUDA_NO_LIBRARY',
+      reason!,
+    );
   return flavor;
 }
 
 /** Whether the library is there, and does not take the device. */
 async function isThere(flavor: TensorRTFlavor, device: Device): Promise<boolean> {
-  return whyUnfit(device, flavor) !== undefined && openTensorRT('run', { flavor }).then(() => true, () => false);
+  return (
+    whyUnfit(device, flavor) !== undefined &&
+    openTensorRT('run', { flavor }).then(
+      () => true,
+      () => false,
+    )
+  );
 }
 
-async function planOf(device: Device, library: OpenTensorRTOptions, model: Uint8Array, { shapes = {}, precision = [], stronglyTyped, workspace, optimizationLevel, progress, signal }: LoadEngineOptions): Promise<Uint8Array> {
+async function planOf(
+  device: Device,
+  library: OpenTensorRTOptions,
+  model: Uint8Array,
+  {
+    shapes = {},
+    precision = [],
+    stronglyTyped,
+    workspace,
+    optimizationLevel,
+    progress,
+    signal,
+  }: LoadEngineOptions,
+): Promise<Uint8Array> {
   await using builder = await Builder.create({ ...library, device });
-  await using network = await builder.createNetwork(stronglyTyped === undefined ? {} : { stronglyTyped });
+  await using network = await builder.createNetwork(
+    stronglyTyped === undefined ? {} : { stronglyTyped },
+  );
   await using parser = await OnnxParser.create(network);
   await parser.parse(model);
   await using config = await builder.createConfig({
-    flags: precision, ...(workspace === undefined ? {} : { memoryPoolLimits: { workspace } }), ...(optimizationLevel === undefined ? {} : { optimizationLevel }),
+    flags: precision,
+    ...(workspace === undefined ? {} : { memoryPoolLimits: { workspace } }),
+    ...(optimizationLevel === undefined ? {} : { optimizationLevel }),
   });
   await using profile = await builder.createOptimizationProfile();
   const { inputs } = await network.tensors();
@@ -135,11 +187,28 @@ function cacheOf({ cache }: LoadEngineOptions): DiskCache | undefined {
   if (cache === false) return undefined;
   if (cache !== undefined) checkPath('options.cache', cache);
   const folder = cache ?? cacheFolder();
-  return folder === undefined ? undefined : new DiskCache(join(folder, 'tensorrt'), MOST_KEPT_BYTES);
+  return folder === undefined
+    ? undefined
+    : new DiskCache(join(folder, 'tensorrt'), MOST_KEPT_BYTES);
 }
 
 /** What a plan is kept as. */
-function entryOf(device: Device, title: string, model: Uint8Array, { shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadEngineOptions): string {
-  const said = JSON.stringify([title, device.name, device.properties.computeCapability, shapes, DEFAULT_BATCH, precision, stronglyTyped, workspace, optimizationLevel]);
+function entryOf(
+  device: Device,
+  title: string,
+  model: Uint8Array,
+  { shapes, precision, stronglyTyped, workspace, optimizationLevel }: LoadEngineOptions,
+): string {
+  const said = JSON.stringify([
+    title,
+    device.name,
+    device.properties.computeCapability,
+    shapes,
+    DEFAULT_BATCH,
+    precision,
+    stronglyTyped,
+    workspace,
+    optimizationLevel,
+  ]);
   return planEntry(createHash('sha256').update(said).update('\0').update(model).digest('hex'));
 }

@@ -21,7 +21,10 @@ export abstract class NativeHandle implements AsyncDisposable {
   /** @internal @throws CudaDisposedError */
   get handle(): number {
     if (this.number === 0) throw new CudaDisposedError(`${this.title}: used after it was closed.`);
-    if (this.parent?.isClosed === true) throw new CudaDisposedError(`${this.title}: used after ${this.parent.toString()} was closed.`);
+    if (this.parent?.isClosed === true)
+      throw new CudaDisposedError(
+        `${this.title}: used after ${this.parent.toString()} was closed.`,
+      );
     return this.number;
   }
 

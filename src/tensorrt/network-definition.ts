@@ -21,7 +21,12 @@ export class NetworkDefinition extends NativeHandle {
   readonly library: OpenTensorRT;
 
   /** @internal */
-  constructor(builder: NativeHandle, number: number, stronglyTyped: boolean, library: OpenTensorRT) {
+  constructor(
+    builder: NativeHandle,
+    number: number,
+    stronglyTyped: boolean,
+    library: OpenTensorRT,
+  ) {
     super(builder.thread, number, 'a network definition', builder);
     this.stronglyTyped = stronglyTyped;
     this.library = library;
@@ -33,18 +38,32 @@ export class NetworkDefinition extends NativeHandle {
     return { name, layers, inputs: inputs.map(infoOf), outputs: outputs.map(infoOf) };
   }
 
-  /** Another name for an input or output. @throws CudaArgumentError where there is none of that name */
+  /**
+   * Another name for an input or output. @throws CudaArgumentError where there is none of that name
+   */
   async rename(name: string, to: string): Promise<void> {
     checkText('to', to);
     const { inputs, outputs } = await this.tensors();
-    for (const [kind, list] of [['input', inputs], ['output', outputs]] as const) {
+    for (const [kind, list] of [
+      ['input', inputs],
+      ['output', outputs],
+    ] as const) {
       const index = list.findIndex((tensor) => tensor.name === name);
       if (index !== -1) return this.thread.call('renameTensor', this.handle, kind, index, to);
     }
-    throw invalid('name', `one of ${[...inputs, ...outputs].map((tensor) => `'${tensor.name}'`).join(', ')}`, name);
+    throw invalid(
+      'name',
+      `one of ${[...inputs, ...outputs].map((tensor) => `'${tensor.name}'`).join(', ')}`,
+      name,
+    );
   }
 }
 
 function infoOf({ name, type, shape, dimensions }: TensorDescription): TensorInfo {
-  return { name, dtype: dtypeNameOf(type, name), shape, ...(dimensions.some((each) => each !== undefined) ? { dimensions } : {}) };
+  return {
+    name,
+    dtype: dtypeNameOf(type, name),
+    shape,
+    ...(dimensions.some((each) => each !== undefined) ? { dimensions } : {}),
+  };
 }

@@ -14,9 +14,13 @@ export class OnnxParser extends NativeHandle {
     this.network = network;
   }
 
-  /** createNvOnnxParser, into a network. What it has read stays in memory until the network is closed: weights are the parser's. */
+  /**
+   * createNvOnnxParser, into a network. What it has read stays in memory until the network is
+   * closed: weights are the parser's.
+   */
   static async create(network: NetworkDefinition): Promise<OnnxParser> {
-    if (!(network instanceof NetworkDefinition)) throw invalid('network', 'a NetworkDefinition', network);
+    if (!(network instanceof NetworkDefinition))
+      throw invalid('network', 'a NetworkDefinition', network);
     return new OnnxParser(network, await network.thread.call('createParser', network.handle));
   }
 
@@ -26,11 +30,19 @@ export class OnnxParser extends NativeHandle {
    * @param options `path`: where the file lies, for weights in files beside it
    * @throws OnnxParserError with everything that the parser says, each with its node
    */
-  async parse(model: Uint8Array, options: { readonly path?: string } = {}): Promise<NetworkDefinition> {
+  async parse(
+    model: Uint8Array,
+    options: { readonly path?: string } = {},
+  ): Promise<NetworkDefinition> {
     if (!isBytes(model)) throw invalid('model', "a Uint8Array of an ONNX file's bytes", model);
     checkOptions('options', options, ['path']);
     if (options.path !== undefined) checkPath('options.path', options.path);
-    await this.thread.call('parse', this.handle, model, options.path === undefined ? undefined : resolve(options.path));
+    await this.thread.call(
+      'parse',
+      this.handle,
+      model,
+      options.path === undefined ? undefined : resolve(options.path),
+    );
     return this.network;
   }
 
@@ -41,7 +53,9 @@ export class OnnxParser extends NativeHandle {
     return this.network;
   }
 
-  /** supportsOperator: whether the parser may know an operator; it may still refuse a node of it. */
+  /**
+   * supportsOperator: whether the parser may know an operator; it may still refuse a node of it.
+   */
   supportsOperator(name: string): Promise<boolean> {
     checkText('name', name);
     return this.thread.call('supportsOperator', this.handle, name);

@@ -13,7 +13,10 @@ export class OptimizationProfile extends NativeHandle {
     super(builder.thread, number, 'an optimization profile', builder);
   }
 
-  /** The extents of an input. setDimensions. @throws CudaArgumentError for more than 8 axes, ranks that differ, extents that go down */
+  /**
+   * The extents of an input. setDimensions. @throws CudaArgumentError for more than 8 axes, ranks
+   * that differ, extents that go down
+   */
   setShape(name: string, range: ShapeRange): Promise<void> {
     checkText('name', name);
     checkRange(name, range);
@@ -23,19 +26,24 @@ export class OptimizationProfile extends NativeHandle {
   /** getDimensions; undefined where they were not set. */
   async shape(name: string): Promise<ShapeRange | undefined> {
     const { min, opt, max } = await this.thread.call('profileShape', this.handle, name);
-    return min === undefined || opt === undefined || max === undefined ? undefined : { min, opt, max };
+    return min === undefined || opt === undefined || max === undefined
+      ? undefined
+      : { min, opt, max };
   }
 
   /** The values of an input that is a shape tensor. setShapeValues */
   setShapeValues(name: string, values: ShapeRange): Promise<void> {
     checkText('name', name);
-    for (const selector of SELECTORS) if (!Array.isArray(values[selector])) throw invalid(`${name}.${selector}`, 'a list of whole numbers', values[selector]);
+    for (const selector of SELECTORS)
+      if (!Array.isArray(values[selector]))
+        throw invalid(`${name}.${selector}`, 'a list of whole numbers', values[selector]);
     return this.thread.call('setProfileValues', this.handle, name, values);
   }
 
   /** setExtraMemoryTarget: from 0 to 1. */
   setExtraMemoryTarget(target: number): Promise<void> {
-    if (typeof target !== 'number' || !(target >= 0 && target <= 1)) throw invalid('target', 'a number from 0 to 1', target);
+    if (typeof target !== 'number' || !(target >= 0 && target <= 1))
+      throw invalid('target', 'a number from 0 to 1', target);
     return this.thread.call('setExtraMemoryTarget', this.handle, target);
   }
 
@@ -54,12 +62,20 @@ export function checkRange(name: string, range: ShapeRange): void {
   for (const selector of SELECTORS) {
     const extents = range[selector];
     if (!Array.isArray(extents)) throw invalid(`${name}.${selector}`, 'a list of extents', extents);
-    if (extents.length > MOST_DIMS) throw invalid(`${name}.${selector}`, `at most ${MOST_DIMS} extents`, extents);
-    if (extents.length !== range.min.length) throw invalid(`${name}.${selector}`, `${range.min.length} extents, as in min`, extents);
-    [...(extents as unknown[])].forEach((extent: unknown, axis: number) => { checkInteger(`${name}.${selector}[${axis}]`, extent, 0, 2 ** 31 - 1); });
+    if (extents.length > MOST_DIMS)
+      throw invalid(`${name}.${selector}`, `at most ${MOST_DIMS} extents`, extents);
+    if (extents.length !== range.min.length)
+      throw invalid(`${name}.${selector}`, `${range.min.length} extents, as in min`, extents);
+    [...(extents as unknown[])].forEach((extent: unknown, axis: number) => {
+      checkInteger(`${name}.${selector}[${axis}]`, extent, 0, 2 ** 31 - 1);
+    });
   }
   range.min.forEach((low, axis) => {
     if (low <= range.opt[axis]! && range.opt[axis]! <= range.max[axis]!) return;
-    throw new CudaArgumentError(name, `${name}: extent ${axis} goes from ${low} over ${range.opt[axis]!} to ${range.max[axis]!}, and must not go down.`);
+    throw new CudaArgumentError(
+      name,
+      `${name}: extent ${axis} goes from ${low} over ${range.opt[axis]!} to ` +
+        `${range.max[axis]!}, and must not go down.`,
+    );
   });
 }

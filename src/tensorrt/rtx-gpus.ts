@@ -16,5 +16,9 @@ export function whyNotRtx(
   [major, minor]: readonly [number, number],
 ): string | undefined {
   if (!LACKED.includes(major)) return undefined;
-  return `TensorRT for RTX runs on GeForce and RTX GPUs (compute capability 7.5, 8.x and 12.x), and ${gpu} has ${major}.${minor}. Install TensorRT, or use ONNX Runtime: async-cuda/onnxruntime.`;
+  return (
+    'TensorRT for RTX runs on GeForce and RTX GPUs (compute capability 7.5, 8.x and 12.x), and ' +
+    `${gpu} has ${major}.${minor}. Install TensorRT, or use ONNX Runtime: ` +
+    'async-cuda/onnxruntime.'
+  );
 }

@@ -17,7 +17,10 @@ export interface RuntimeOptions extends OpenTensorRTOptions {
 }
 
 export interface DeserializeOptions {
-  /** Whether code of the host may be loaded from the plan, as version-compatible plans have it: for plans that you trust. */
+  /**
+   * Whether code of the host may be loaded from the plan, as version-compatible plans have it: for
+   * plans that you trust.
+   */
   readonly hostCode?: boolean;
   /** Runs at once of `engine.run`, each with a context's memory. Default 2. */
   readonly contexts?: number;
@@ -42,14 +45,19 @@ export class Runtime extends NativeHandle {
   /**
    * createInferRuntime, on a thread of TensorRT's.
    *
-   * @throws CudaError with code ERR_CUDA_NO_LIBRARY, or ERR_CUDA_UNSUPPORTED on a CPU device and for an unknown version
+   * @throws CudaError with code ERR_CUDA_NO_LIBRARY, or ERR_CUDA_UNSUPPORTED on a CPU device and
+   *   for an unknown version
    */
   static async create(device: AnyDevice, options: RuntimeOptions = {}): Promise<Runtime> {
     checkOptions('options', options, ['flavor', 'files', 'anyDevice']);
     const core = coreOf(device);
     core.check();
     if (core.kind === 'cpu' && options.anyDevice !== true) {
-      throw new CudaError('ERR_CUDA_UNSUPPORTED', `TensorRT runs engines on NVIDIA GPUs only, and ${core.name} is a CPU device. Open one: Device.open('cuda'); or use ONNX Runtime: async-cuda/onnxruntime.`);
+      throw new CudaError(
+        'ERR_CUDA_UNSUPPORTED',
+        `TensorRT runs engines on NVIDIA GPUs only, and ${core.name} is a CPU device. Open ` +
+          `one: Device.open('cuda'); or use ONNX Runtime: async-cuda/onnxruntime.`,
+      );
     }
     const library = await openTensorRT('run', { flavor: options.flavor, files: options.files });
     await onDevice(library.thread, core);
@@ -59,7 +67,8 @@ export class Runtime extends NativeHandle {
   /**
    * An engine of a plan. deserializeCudaEngine
    *
-   * @throws CudaLibraryError with TensorRT's words for a plan that is garbage, of another version or of another GPU
+   * @throws CudaLibraryError with TensorRT's words for a plan that is garbage, of another version
+   *   or of another GPU
    */
   async deserialize(plan: Uint8Array, options: DeserializeOptions = {}): Promise<TensorRTEngine> {
     if (!isBytes(plan)) throw invalid('plan', "a Uint8Array of an engine's plan", plan);
@@ -68,7 +77,12 @@ export class Runtime extends NativeHandle {
     this.open++;
     try {
       await onDevice(this.thread, this.device);
-      const described = await this.thread.call('deserialize', self, plan, options.hostCode === true);
+      const described = await this.thread.call(
+        'deserialize',
+        self,
+        plan,
+        options.hostCode === true,
+      );
       return new TensorRTEngine(this, described, options.contexts ?? 2, () => this.left());
     } catch (error) {
       await this.left();

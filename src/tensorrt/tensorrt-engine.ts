@@ -3,7 +3,13 @@ import { types } from 'node:util';
 import { CudaArgumentError, CudaDisposedError, DTYPES } from '../core/index.js';
 import type { DTypeName, Device, Stream } from '../core/index.js';
 import { checkInteger, invalid } from '../ground/arguments.js';
-import type { Engine, EngineInputs, EnqueueOptions, NamedTensors, TensorInfo } from '../engine/engine.js';
+import type {
+  Engine,
+  EngineInputs,
+  EnqueueOptions,
+  NamedTensors,
+  TensorInfo,
+} from '../engine/engine.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import { checkInputNames } from '../engine/run-checks.js';
 import type { DeviceOp } from '../ops/index.js';
@@ -30,7 +36,10 @@ export interface WeightStreaming {
   readonly automatic: number;
 }
 
-/** The shape of an output; where an extent of it is -1, which only the run says, the most bytes that it takes. @internal */
+/**
+ * The shape of an output; where an extent of it is -1, which only the run says, the most bytes that
+ * it takes. @internal
+ */
 export interface OutputShape {
   readonly shape: readonly number[];
   readonly bytes: number;
@@ -69,9 +78,18 @@ export class TensorRTEngine implements Engine {
   private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
-  constructor(runtime: Runtime, described: EngineDescription, contexts: number, left: () => Promise<void>) {
+  constructor(
+    runtime: Runtime,
+    described: EngineDescription,
+    contexts: number,
+    left: () => Promise<void>,
+  ) {
     checkInteger('options.contexts', contexts, 1, MOST_CONTEXTS);
-    const info = ({ name, type, shape }: EngineTensor): TensorInfo => ({ name, dtype: dtypeNameOf(type, name), shape });
+    const info = ({ name, type, shape }: EngineTensor): TensorInfo => ({
+      name,
+      dtype: dtypeNameOf(type, name),
+      shape,
+    });
     this.runtime = runtime;
     this.device = runtime.device;
     this.description = runtime.description;
@@ -89,8 +107,17 @@ export class TensorRTEngine implements Engine {
     this.limit = contexts;
     this.left = left;
     for (const { name, host, format } of [...inputs, ...outputs]) {
-      if (host) throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is a shape tensor, whose values are the host's: build the model with its shape as a constant.`);
-      if (format !== '') throw new CudaArgumentError(name, `'${name}' of ${this.toString()} is laid out as ${format}: build without directIO.`);
+      if (host)
+        throw new CudaArgumentError(
+          name,
+          `'${name}' of ${this.toString()} is a shape tensor, whose values are the host's: ` +
+            'build the model with its shape as a constant.',
+        );
+      if (format !== '')
+        throw new CudaArgumentError(
+          name,
+          `'${name}' of ${this.toString()} is laid out as ${format}: build without directIO.`,
+        );
     }
   }
 
@@ -98,19 +125,40 @@ export class TensorRTEngine implements Engine {
   profileShape(name: string, profile = 0): ShapeRange {
     checkInteger('profile', profile, 0, this.profiles - 1);
     const input = this.inputs.findIndex((each) => each.name === name);
-    if (input === -1) throw invalid('name', `one of ${this.inputs.map((each) => `'${each.name}'`).join(', ')}`, name);
+    if (input === -1)
+      throw invalid(
+        'name',
+        `one of ${this.inputs.map((each) => `'${each.name}'`).join(', ')}`,
+        name,
+      );
     return this.ranges[input]![profile]!;
   }
 
-  /** createExecutionContext. @param options `profile`: by whose ranges it checks its inputs; default 0 */
+  /**
+   * createExecutionContext. @param options `profile`: by whose ranges it checks its inputs; default
+   * 0
+   */
   async createContext(options: { readonly profile?: number } = {}): Promise<ExecutionContext> {
     this.check();
     const { profile = 0 } = options;
     checkInteger('options.profile', profile, 0, Math.max(0, this.profiles - 1));
     const names = this.described.tensors.map(({ name }) => name);
     await onDevice(this.runtime.thread, this.device);
-    const described = await this.runtime.thread.call('createContext', this.described.engine, names, true);
-    const context: ExecutionContext = new ExecutionContext(this, described, profile, await attend(), () => { this.contexts.delete(context); });
+    const described = await this.runtime.thread.call(
+      'createContext',
+      this.described.engine,
+      names,
+      true,
+    );
+    const context: ExecutionContext = new ExecutionContext(
+      this,
+      described,
+      profile,
+      await attend(),
+      () => {
+        this.contexts.delete(context);
+      },
+    );
     this.contexts.add(context);
     return context;
   }
@@ -120,12 +168,16 @@ export class TensorRTEngine implements Engine {
     return engineOperation(this, inputs, options, 0, this.recent, this);
   }
 
-  /** One that ran on this stream last needs no wait; else one that is free, else another, else the one that has waited longest. @internal */
+  /**
+   * One that ran on this stream last needs no wait; else one that is free, else another, else the
+   * one that has waited longest. @internal
+   */
   contextFor(stream: Stream): ExecutionContext | Promise<ExecutionContext> {
     const { ready, own } = this;
     const latest = ready.at(-1);
     if (latest?.ranOn(stream) === true) return latest;
-    const same = ready.find((context) => context.ranOn(stream)) ?? ready.find((context) => !context.isRunning);
+    const same =
+      ready.find((context) => context.ranOn(stream)) ?? ready.find((context) => !context.isRunning);
     if (same !== undefined) {
       ready.splice(ready.indexOf(same), 1);
       ready.push(same);
@@ -151,7 +203,10 @@ export class TensorRTEngine implements Engine {
     return this.runtime.thread.call('serializeEngine', this.described.engine);
   }
 
-  /** What the engine consists of, as JSON text: createEngineInspector. @param layer one of {@link layers}; default all */
+  /**
+   * What the engine consists of, as JSON text: createEngineInspector. @param layer one of
+   * {@link layers}; default all
+   */
   inspect(layer?: number): Promise<string> {
     this.check();
     if (layer !== undefined) checkInteger('layer', layer, 0, this.layers - 1);
@@ -164,7 +219,10 @@ export class TensorRTEngine implements Engine {
     return this.runtime.thread.call('weightStreaming', this.described.engine);
   }
 
-  /** setWeightStreamingBudgetV2: bytes of weights that may lie on the GPU. Before there are contexts. */
+  /**
+   * setWeightStreamingBudgetV2: bytes of weights that may lie on the GPU. Before there are
+   * contexts.
+   */
   async setWeightStreamingBudget(bytes: number): Promise<void> {
     this.check();
     checkInteger('bytes', bytes, 0, Number.MAX_SAFE_INTEGER);
@@ -178,13 +236,21 @@ export class TensorRTEngine implements Engine {
     return this.runtime.thread.call('refittableWeights', this.described.engine);
   }
 
-  /** Other weights, behind all runs so far. createInferRefitter, setNamedWeights, refitCudaEngine */
+  /**
+   * Other weights, behind all runs so far. createInferRefitter, setNamedWeights, refitCudaEngine
+   */
   async refit(weights: Readonly<Record<string, Weights>>): Promise<void> {
     this.check();
     const given = Object.entries(weights).map(([name, value]) => {
-      const { dtype, bytes } = types.isFloat32Array(value) ? { dtype: 'f32' as const, bytes: new Uint8Array(value.buffer, value.byteOffset, value.byteLength) } : value;
+      const { dtype, bytes } = types.isFloat32Array(value)
+        ? {
+            dtype: 'f32' as const,
+            bytes: new Uint8Array(value.buffer, value.byteOffset, value.byteLength),
+          }
+        : value;
       const type = dataTypeOf(dtype);
-      if (type === undefined) throw invalid(`weights.${name}.dtype`, 'a dtype that TensorRT has', dtype);
+      if (type === undefined)
+        throw invalid(`weights.${name}.dtype`, 'a dtype that TensorRT has', dtype);
       return [name, { type, count: bytes.length / DTYPES[dtype].bytes, bytes }] as const;
     });
     await this.idle();
@@ -229,29 +295,61 @@ export class TensorRTEngine implements Engine {
 
   /** @internal */
   check(): void {
-    if (this.closing !== undefined) throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
+    if (this.closing !== undefined)
+      throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
   }
 
   /** Shapes of the outputs, now or once TensorRT has said. @internal */
-  outputShapes(inputs: readonly AnyTensor[], profile: number): readonly OutputShape[] | Promise<unknown> {
-    if (this.outputs.every(({ shape }) => !shape.includes(-1))) return this.outputs.map(({ shape }) => ({ shape, bytes: 0 }));
+  outputShapes(
+    inputs: readonly AnyTensor[],
+    profile: number,
+  ): readonly OutputShape[] | Promise<unknown> {
+    if (this.outputs.every(({ shape }) => !shape.includes(-1)))
+      return this.outputs.map(({ shape }) => ({ shape, bytes: 0 }));
     const key = `${profile}:${inputs.map(({ shape }) => shape.join('x')).join(';')}`;
-    return this.inferred.get(key) ?? this.infer(key, Object.fromEntries(this.inputs.map(({ name }, i) => [name, [...inputs[i]!.shape] as number[]])), profile);
+    return (
+      this.inferred.get(key) ??
+      this.infer(
+        key,
+        Object.fromEntries(
+          this.inputs.map(({ name }, i) => [name, [...inputs[i]!.shape] as number[]]),
+        ),
+        profile,
+      )
+    );
   }
 
-  /** Shapes of the outputs for these of the inputs, with -1 where an extent depends on their values: setInputShape, inferShapes, getTensorShape. */
-  async inferShapes(inputs: Readonly<Record<string, readonly number[]>>, profile = 0): Promise<Readonly<Record<string, readonly number[]>>> {
+  /**
+   * Shapes of the outputs for these of the inputs, with -1 where an extent depends on their values:
+   * setInputShape, inferShapes, getTensorShape.
+   */
+  async inferShapes(
+    inputs: Readonly<Record<string, readonly number[]>>,
+    profile = 0,
+  ): Promise<Readonly<Record<string, readonly number[]>>> {
     this.check();
     checkInputNames(this.inputs, inputs);
     const shapes = await this.infer(undefined, inputs, profile);
     return Object.fromEntries(this.outputs.map(({ name }, i) => [name, shapes[i]!.shape]));
   }
 
-  private async infer(key: string | undefined, inputs: Readonly<Record<string, readonly number[]>>, profile: number): Promise<readonly OutputShape[]> {
+  private async infer(
+    key: string | undefined,
+    inputs: Readonly<Record<string, readonly number[]>>,
+    profile: number,
+  ): Promise<readonly OutputShape[]> {
     const { thread } = this.runtime;
     await onDevice(thread, this.device);
-    this.shapes ??= thread.call('createContext', this.described.engine, [], false).then(({ context }) => context);
-    const shapes = await thread.call('inferShapes', await this.shapes, profile, inputs, this.outputs.map(({ name }) => name));
+    this.shapes ??= thread
+      .call('createContext', this.described.engine, [], false)
+      .then(({ context }) => context);
+    const shapes = await thread.call(
+      'inferShapes',
+      await this.shapes,
+      profile,
+      inputs,
+      this.outputs.map(({ name }) => name),
+    );
     if (key !== undefined) {
       if (this.inferred.size >= 1024) this.inferred.clear();
       this.inferred.set(key, shapes);

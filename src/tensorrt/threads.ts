@@ -1,7 +1,8 @@
 /**
- * TensorRT's threads, seen from the JavaScript thread: callers, which make its calls, one at a time each, and a listener, which
- * answers what TensorRT calls meanwhile. Builds have a caller of their own, so that an engine can be loaded beside them. They
- * keep the process alive only while something is awaited, and are not ended before it.
+ * TensorRT's threads, seen from the JavaScript thread: callers, which make its calls, one at a time
+ * each, and a listener, which answers what TensorRT calls meanwhile. Builds have a caller of their
+ * own, so that an engine can be loaded beside them. They keep the process alive only while
+ * something is awaited, and are not ended before it.
  */
 import { Worker } from 'node:worker_threads';
 
@@ -18,7 +19,9 @@ import type { Listener } from './thread/listener.js';
 import type { Answer, Heard, Role, TensorRTThreadStart } from './thread/messages.js';
 import type { Procedures } from './thread/procedures.js';
 
-type Methods<T> = { [K in keyof T]: T[K] extends (...args: never[]) => unknown ? K : never }[keyof T];
+type Methods<T> = {
+  [K in keyof T]: T[K] extends (...args: never[]) => unknown ? K : never;
+}[keyof T];
 type Arguments<T, K extends keyof T> = T[K] extends (...args: infer A) => unknown ? A : never;
 type Given<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? R : never;
 
@@ -39,8 +42,16 @@ class TensorRTThread<T> implements Ending {
     const path = koffiPath();
     this.config = { provider: 'libcuda', koffiPath: path } as Ending['config'];
     this.worker = new Worker(tensorRTThreadSource, {
-      eval: true, execArgv: [], env: process.env, name: `async-cuda TensorRT ${role}`,
-      workerData: { role, koffiPath: path, said: this.said.buffer, busy: this.busy.buffer } satisfies TensorRTThreadStart,
+      eval: true,
+      execArgv: [],
+      env: process.env,
+      name: `async-cuda TensorRT ${role}`,
+      workerData: {
+        role,
+        koffiPath: path,
+        said: this.said.buffer,
+        busy: this.busy.buffer,
+      } satisfies TensorRTThreadStart,
     });
     this.worker.unref();
     const callOff = onExit(this);
@@ -57,11 +68,18 @@ class TensorRTThread<T> implements Ending {
     });
     const ended = (reason: unknown): void => {
       callOff();
-      for (const job of this.jobs.values()) job.reject(new CudaError('ERR_CUDA_INTERNAL', `TensorRT's thread ended: ${String(reason)}`, { cause: reason }));
+      for (const job of this.jobs.values())
+        job.reject(
+          new CudaError('ERR_CUDA_INTERNAL', `TensorRT's thread ended: ${String(reason)}`, {
+            cause: reason,
+          }),
+        );
       this.jobs.clear();
     };
     this.worker.on('error', ended);
-    this.worker.on('exit', (code) => { ended(new Error(`exit code ${code}`)); });
+    this.worker.on('exit', (code) => {
+      ended(new Error(`exit code ${code}`));
+    });
   }
 
   /** A call of TensorRT cannot be stopped: whether there is none by `deadline`. */
@@ -70,7 +88,10 @@ class TensorRTThread<T> implements Ending {
     return Atomics.load(this.busy, 0) === 0;
   }
 
-  call<K extends Methods<T> & string>(name: K, ...args: Arguments<T, K>): Promise<Awaited<Given<T, K>>> {
+  call<K extends Methods<T> & string>(
+    name: K,
+    ...args: Arguments<T, K>
+  ): Promise<Awaited<Given<T, K>>> {
     return new Promise((resolve, reject) => {
       const id = this.next++;
       if (this.jobs.size === 0) this.worker.ref();

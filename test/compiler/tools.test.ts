@@ -1,4 +1,7 @@
-/** What tools do to a function's text, read back: every tool's text gives the tree of the untouched one. */
+/**
+ * What tools do to a function's text, read back: every tool's text gives the tree of the untouched
+ * one.
+ */
 import { transform as swc } from '@swc/wasm';
 import { build as esbuildBuild, transform as esbuild, type TransformOptions } from 'esbuild';
 import { createInstrumenter } from 'istanbul-lib-instrument';
@@ -11,19 +14,47 @@ import ts from 'typescript';
 import { build as viteBuild } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import webpack from 'webpack';
-import { readKernel, type KernelSource, type Signature, type SignatureEntry } from '../../src/compiler/index.js';
+import {
+  readKernel,
+  type KernelSource,
+  type Signature,
+  type SignatureEntry,
+} from '../../src/compiler/index.js';
 import type { StorageType } from '../../src/compiler/tree.js';
-import { threadsForAxes, type CutAxis, type TensorForm, type TileForm } from '../../src/compiler/tiles/tile-form.js';
+import {
+  threadsForAxes,
+  type CutAxis,
+  type TensorForm,
+  type TileForm,
+} from '../../src/compiler/tiles/tile-form.js';
 import { tileSource } from '../../src/compiler/tiles/tile-source.js';
 import { sameTree } from './same-tree.test-support.js';
 
-const tensor = (storage: StorageType, rank = 1): SignatureEntry => ({ kind: 'tensor', element: { storage }, access: 'inout', rank });
+const tensor = (storage: StorageType, rank = 1): SignatureEntry => ({
+  kind: 'tensor',
+  element: { storage },
+  access: 'inout',
+  rank,
+});
 const scalar = (storage: StorageType): SignatureEntry => ({ kind: 'scalar', storage });
 
-const point = { fields: [{ name: 'x', storage: 'f32', offset: 0 }, { name: 'y', storage: 'f32', offset: 4 }], bytes: 8, align: 4 } as const;
+const point = {
+  fields: [
+    { name: 'x', storage: 'f32', offset: 0 },
+    { name: 'y', storage: 'f32', offset: 4 },
+  ],
+  bytes: 8,
+  align: 4,
+} as const;
 
-/** Sources as users write them. Products are not put into variables of their own where sums are made of them: minifiers would fuse these. */
-const kernels: Record<string, { source: string; signature: Signature; uses?: KernelSource['uses'] }> = {
+/**
+ * Sources as users write them. Products are not put into variables of their own where sums are made
+ * of them: minifiers would fuse these.
+ */
+const kernels: Record<
+  string,
+  { source: string; signature: Signature; uses?: KernelSource['uses'] }
+> = {
   saxpy: {
     signature: { y: tensor('f32'), a: scalar('f32'), x: tensor('f32') },
     source: `({ y, a, x }, gpu) => {
@@ -121,7 +152,10 @@ const kernels: Record<string, { source: string; signature: Signature; uses?: Ker
     }`,
   },
   structures: {
-    signature: { p: { kind: 'tensor', element: { struct: point }, access: 'inout', rank: 1 }, by: { kind: 'struct', struct: point } },
+    signature: {
+      p: { kind: 'tensor', element: { struct: point }, access: 'inout', rank: 1 },
+      by: { kind: 'struct', struct: point },
+    },
     uses: { scaled: { text: '(p, s) => ({ x: p.x * s, y: p.y * s })', uses: {} } },
     source: `({ p, by }, gpu) => {
       const i = gpu.globalId.x;
@@ -156,15 +190,41 @@ const kernels: Record<string, { source: string; signature: Signature; uses?: Ker
 // A comparison with undefined is no kernel; what is tested is everything else of that loop.
 kernels.flags!.source = kernels.flags!.source.replace('void 0 === undefined ? 1 : 2', '1 / 4');
 
-const cutAxis = (name: string, cut: CutAxis['cut'] = 'blocks'): CutAxis => ({ name, tile: 16, extent: 64, widest: 1, cut });
-const run = (row: number | undefined, column: number | undefined): TensorForm => ({ access: 'run', outer: [], row, column, rank: 2 });
+const cutAxis = (name: string, cut: CutAxis['cut'] = 'blocks'): CutAxis => ({
+  name,
+  tile: 16,
+  extent: 64,
+  widest: 1,
+  cut,
+});
+const run = (row: number | undefined, column: number | undefined): TensorForm => ({
+  access: 'run',
+  outer: [],
+  row,
+  column,
+  rank: 2,
+});
 /** `m` by `n`, and an axis `k` that blocks walk. */
 const cut: TileForm = {
-  ...threadsForAxes([cutAxis('m'), cutAxis('n'), cutAxis('k', 'walk')], [[0, 1], [0, 2], [2, 1]])!, broadcast: false,
+  ...threadsForAxes(
+    [cutAxis('m'), cutAxis('n'), cutAxis('k', 'walk')],
+    [
+      [0, 1],
+      [0, 2],
+      [2, 1],
+    ],
+  )!,
+  broadcast: false,
   tensors: { c: run(0, 1), d: run(0, undefined), a: run(0, 2), b: run(2, 1), x: run(0, 1) },
 };
 const tileSignature: Signature = {
-  ...Object.fromEntries(['c', 'd'].map((name) => [name, { ...tensor('f32'), access: 'output' } as SignatureEntry])), ...Object.fromEntries(['a', 'b', 'x'].map((name) => [name, { ...tensor('f32'), access: 'input' } as SignatureEntry])), scale: scalar('f32'),
+  ...Object.fromEntries(
+    ['c', 'd'].map((name) => [name, { ...tensor('f32'), access: 'output' } as SignatureEntry]),
+  ),
+  ...Object.fromEntries(
+    ['a', 'b', 'x'].map((name) => [name, { ...tensor('f32'), access: 'input' } as SignatureEntry]),
+  ),
+  scale: scalar('f32'),
 };
 
 /** Bodies of tile kernels. */
@@ -216,8 +276,12 @@ const tiles: Record<string, string> = {
 
 /** All of them in one script, which leaves the functions where `evaluate` finds them. */
 const script = `globalThis.kernelsOfTools = {};
-${Object.entries(kernels).map(([name, { source }]) => `globalThis.kernelsOfTools.${name} = ${source};`).join('\n')}
-${Object.entries(tiles).map(([name, source]) => `globalThis.kernelsOfTools.${name} = ${source};`).join('\n')}
+${Object.entries(kernels)
+  .map(([name, { source }]) => `globalThis.kernelsOfTools.${name} = ${source};`)
+  .join('\n')}
+${Object.entries(tiles)
+  .map(([name, source]) => `globalThis.kernelsOfTools.${name} = ${source};`)
+  .join('\n')}
 globalThis.kernelsOfTools.method = { saxpy({ y, a, x }, gpu) { const i = gpu.globalId.x; if (i < y.length) y[i] = a * x[i] + y[i]; } }.saxpy;
 `;
 
@@ -233,19 +297,40 @@ const treeOf = (name: string, text: string): string => {
   if (Object.hasOwn(tiles, name)) {
     const { d, ...others } = tileSignature;
     const signature = tiles[name]!.includes('d.store(') ? { d: d!, ...others } : others;
-    return sameTree(readKernel(tileSource({ name, signature, text, uses: {}, indexType: 'i32' }, cut)));
+    return sameTree(
+      readKernel(tileSource({ name, signature, text, uses: {}, indexType: 'i32' }, cut)),
+    );
   }
   const { signature, uses } = kernels[name === 'method' ? 'saxpy' : name]!;
   return sameTree(readKernel({ name, signature, text, uses: uses ?? {}, indexType: 'i32' }));
 };
 
-const transpiled = (target: ts.ScriptTarget, module = ts.ModuleKind.ESNext) => () => ts.transpileModule(script, { compilerOptions: { target, module } }).outputText;
+const transpiled =
+  (target: ts.ScriptTarget, module = ts.ModuleKind.ESNext) =>
+  () =>
+    ts.transpileModule(script, { compilerOptions: { target, module } }).outputText;
 const byEsbuild = (options: TransformOptions) => async () => (await esbuild(script, options)).code;
-const bySwc = (target: 'es5' | 'es2015' | 'es2022', minified = false) => async () => (await swc(script, {
-  swcrc: false, configFile: false, sourceMaps: false, minify: minified,
-  jsc: { target, parser: { syntax: 'ecmascript' }, ...(minified && { minify: { compress: true, mangle: true } }) },
-})).code;
-const instrumented = (code: string): string => createInstrumenter({ esModules: false, compact: false, produceSourceMap: false }).instrumentSync(code, '/kernels.js');
+const bySwc =
+  (target: 'es5' | 'es2015' | 'es2022', minified = false) =>
+  async () =>
+    (
+      await swc(script, {
+        swcrc: false,
+        configFile: false,
+        sourceMaps: false,
+        minify: minified,
+        jsc: {
+          target,
+          parser: { syntax: 'ecmascript' },
+          ...(minified && { minify: { compress: true, mangle: true } }),
+        },
+      })
+    ).code;
+const instrumented = (code: string): string =>
+  createInstrumenter({ esModules: false, compact: false, produceSourceMap: false }).instrumentSync(
+    code,
+    '/kernels.js',
+  );
 
 let folder: string;
 beforeAll(() => {
@@ -254,13 +339,25 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const bundledByWebpack = (mode: 'production' | 'development', target: string) => () => new Promise<string>((resolve, reject) => {
-  const filename = `webpack-${mode}-${target}.js`;
-  webpack({ mode, entry: join(folder, 'entry.js'), output: { path: folder, filename }, target: ['web', target], devtool: false, cache: false }, (error, stats) => {
-    if (error !== null || stats?.hasErrors() === true) reject(error ?? new Error(stats!.toString()));
-    else resolve(readFileSync(join(folder, filename), 'utf8'));
+const bundledByWebpack = (mode: 'production' | 'development', target: string) => () =>
+  new Promise<string>((resolve, reject) => {
+    const filename = `webpack-${mode}-${target}.js`;
+    webpack(
+      {
+        mode,
+        entry: join(folder, 'entry.js'),
+        output: { path: folder, filename },
+        target: ['web', target],
+        devtool: false,
+        cache: false,
+      },
+      (error, stats) => {
+        if (error !== null || stats?.hasErrors() === true)
+          reject(error ?? new Error(stats!.toString()));
+        else resolve(readFileSync(join(folder, filename), 'utf8'));
+      },
+    );
   });
-});
 
 const tools: Record<string, () => string | Promise<string>> = {
   'tsc, ES5': transpiled(ts.ScriptTarget.ES5),
@@ -268,16 +365,39 @@ const tools: Record<string, () => string | Promise<string>> = {
   'tsc, ES2015': transpiled(ts.ScriptTarget.ES2015),
   'tsc, ES2022': transpiled(ts.ScriptTarget.ES2022),
   'tsc, ES2022, CommonJS': transpiled(ts.ScriptTarget.ES2022, ts.ModuleKind.CommonJS),
-  'tsc, ES5, then terser': async () => (await minify(transpiled(ts.ScriptTarget.ES5)(), { compress: true, mangle: true })).code!,
+  'tsc, ES5, then terser': async () =>
+    (await minify(transpiled(ts.ScriptTarget.ES5)(), { compress: true, mangle: true })).code!,
   esbuild: byEsbuild({}),
   'esbuild, minify': byEsbuild({ minify: true }),
   'esbuild, keepNames': byEsbuild({ keepNames: true }),
   'esbuild, minify and keepNames': byEsbuild({ minify: true, keepNames: true }),
   'esbuild, ES2015, minify': byEsbuild({ minify: true, target: 'es2015' }),
-  'esbuild, bundle': async () => (await esbuildBuild({ stdin: { contents: script }, bundle: true, minify: true, write: false, format: 'iife' })).outputFiles[0]!.text,
-  'tsx': byEsbuild({ loader: 'ts', keepNames: true, minifyWhitespace: true, target: 'node20', format: 'cjs' }),
+  'esbuild, bundle': async () =>
+    (
+      await esbuildBuild({
+        stdin: { contents: script },
+        bundle: true,
+        minify: true,
+        write: false,
+        format: 'iife',
+      })
+    ).outputFiles[0]!.text,
+  tsx: byEsbuild({
+    loader: 'ts',
+    keepNames: true,
+    minifyWhitespace: true,
+    target: 'node20',
+    format: 'cjs',
+  }),
   terser: async () => (await minify(script, { compress: true, mangle: true })).code!,
-  'terser, three passes, module': async () => (await minify(script, { compress: { passes: 3, unsafe_math: false }, mangle: { toplevel: true }, module: true })).code!,
+  'terser, three passes, module': async () =>
+    (
+      await minify(script, {
+        compress: { passes: 3, unsafe_math: false },
+        mangle: { toplevel: true },
+        module: true,
+      })
+    ).code!,
   'swc, ES5': bySwc('es5'),
   'swc, ES5, minify': bySwc('es5', true),
   'swc, ES2015': bySwc('es2015'),
@@ -289,8 +409,18 @@ const tools: Record<string, () => string | Promise<string>> = {
     return code;
   },
   'vite build': async () => {
-    const built = await viteBuild({ root: folder, configFile: false, logLevel: 'silent', build: { write: false, rollupOptions: { input: join(folder, 'entry.js'), output: { format: 'iife' } } } });
-    const [{ output }] = (Array.isArray(built) ? built : [built]) as { output: { code: string }[] }[] as [{ output: { code: string }[] }];
+    const built = await viteBuild({
+      root: folder,
+      configFile: false,
+      logLevel: 'silent',
+      build: {
+        write: false,
+        rollupOptions: { input: join(folder, 'entry.js'), output: { format: 'iife' } },
+      },
+    });
+    const [{ output }] = (Array.isArray(built) ? built : [built]) as {
+      output: { code: string }[];
+    }[] as [{ output: { code: string }[] }];
     return output[0]!.code;
   },
   rollup: async () => {
@@ -299,8 +429,10 @@ const tools: Record<string, () => string | Promise<string>> = {
   },
   istanbul: () => instrumented(script),
   'istanbul, after tsc to ES5': () => instrumented(transpiled(ts.ScriptTarget.ES5)()),
-  'istanbul, then esbuild': async () => (await esbuild(instrumented(script), { keepNames: true })).code,
-  'istanbul, then terser': async () => (await minify(instrumented(script), { compress: true, mangle: true })).code!,
+  'istanbul, then esbuild': async () =>
+    (await esbuild(instrumented(script), { keepNames: true })).code,
+  'istanbul, then terser': async () =>
+    (await minify(instrumented(script), { compress: true, mangle: true })).code!,
 };
 
 describe('the text that a tool leaves gives the tree of the untouched text', () => {
@@ -308,16 +440,32 @@ describe('the text that a tool leaves gives the tree of the untouched text', () 
   const names = Object.keys(untouched);
   const expected = new Map(names.map((name) => [name, treeOf(name, String(untouched[name]))]));
 
-  it.each(Object.keys(tools))('%s', async (tool) => {
-    const functions = evaluate(await tools[tool]!());
-    expect(Object.keys(functions)).toEqual(names);
-    for (const name of names) expect(treeOf(name, String(functions[name])), name).toBe(expected.get(name));
-  }, 60_000);
+  it.each(Object.keys(tools))(
+    '%s',
+    async (tool) => {
+      const functions = evaluate(await tools[tool]!());
+      expect(Object.keys(functions)).toEqual(names);
+      for (const name of names)
+        expect(treeOf(name, String(functions[name])), name).toBe(expected.get(name));
+    },
+    60_000,
+  );
 
   it('esbuild, to ES2015: powers', async () => {
     const cube = '({ y, x }) => { y[0] = x[0] ** 3; y[1] **= 2; }';
-    const { code } = await esbuild(`globalThis.kernelsOfTools = { cube: ${cube} };`, { target: 'es2015' });
-    const textTree = (text: string): string => sameTree(readKernel({ name: 'cube', signature: { y: tensor('f32'), x: tensor('f32') }, text, uses: {}, indexType: 'i32' }));
+    const { code } = await esbuild(`globalThis.kernelsOfTools = { cube: ${cube} };`, {
+      target: 'es2015',
+    });
+    const textTree = (text: string): string =>
+      sameTree(
+        readKernel({
+          name: 'cube',
+          signature: { y: tensor('f32'), x: tensor('f32') },
+          text,
+          uses: {},
+          indexType: 'i32',
+        }),
+      );
     expect(String(evaluate(code).cube)).toContain('__pow(');
     expect(textTree(String(evaluate(code).cube))).toBe(textTree(cube));
   });

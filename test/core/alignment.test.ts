@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { onCpu, onDevice } from './test-device.js';
 
 /**
- * What the device honours. A variable of a module lies at a multiple of 512 on an H200 whatever `.align` says
- * beyond that, which ptxas takes without a word.
+ * What the device honours. A variable of a module lies at a multiple of 512 on an H200 whatever
+ * `.align` says beyond that, which ptxas takes without a word.
  */
 const HONOURED = onCpu ? [16, 256, 1024, 4096, 65536] : [16, 256];
 
@@ -33,10 +33,15 @@ onDevice('alignment', (host) => {
     await using module = await host.device.loadModule(ALIGNED(align));
     using out = host.device.alloc(u64, 4);
     using read = host.device.alloc(u32, 2);
-    module.kernel('where', [inout(u64), inout(u32)]).launch(host.stream, { grid: 1, block: 1 }, out, read);
+    module
+      .kernel('where', [inout(u64), inout(u32)])
+      .launch(host.stream, { grid: 1, block: 1 }, out, read);
     const [first, second, constant, tile] = await out.read(host.stream);
     expect([first! % BigInt(align), second! % BigInt(align)]).toEqual([0n, 0n]);
-    expect([constant! % BigInt(Math.min(align, 1024)), tile! % BigInt(Math.min(align, 1024))]).toEqual([0n, 0n]);
+    expect([
+      constant! % BigInt(Math.min(align, 1024)),
+      tile! % BigInt(Math.min(align, 1024)),
+    ]).toEqual([0n, 0n]);
     expect([...(await read.read(host.stream))]).toEqual([77, 5]);
   });
 });

@@ -17,7 +17,18 @@ let ask: (() => AllocatorInfo) | null | undefined;
 function allocator(): (() => AllocatorInfo) | null {
   if (ask !== undefined) return ask;
   try {
-    const names = ['arena', 'ordblks', 'smblks', 'hblks', 'hblkhd', 'usmblks', 'fsmblks', 'uordblks', 'fordblks', 'keepcost'];
+    const names = [
+      'arena',
+      'ordblks',
+      'smblks',
+      'hblks',
+      'hblkhd',
+      'usmblks',
+      'fsmblks',
+      'uordblks',
+      'fordblks',
+      'keepcost',
+    ];
     const info = koffi.struct(Object.fromEntries(names.map((name) => [name, 'size_t'])));
     ask = koffi.load('libc.so.6').func('mallinfo2', info, []) as () => AllocatorInfo;
   } catch {
@@ -33,8 +44,9 @@ export function allocatorTells(): boolean {
 }
 
 /**
- * Bytes that were allocated and not freed: what libraries keep, to the byte. In what the process holds in memory is also what the allocator has kept for
- * later, which comes and goes, tens of MiB at a time. Where the allocator does not tell (not glibc 2.33 or later) that is what there is.
+ * Bytes that were allocated and not freed: what libraries keep, to the byte. In what the process
+ * holds in memory is also what the allocator has kept for later, which comes and goes, tens of MiB
+ * at a time. Where the allocator does not tell (not glibc 2.33 or later) that is what there is.
  */
 export async function allocatedMemory(): Promise<number> {
   const tell = allocator();

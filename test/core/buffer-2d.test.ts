@@ -16,7 +16,10 @@ onDevice('DeviceBuffer2D', (host) => {
     { width: 300_000, height: 5, channels: 4 },
   ])('gives back an image of $width × $height × $channels', async (size) => {
     const { width, height, channels } = size;
-    const image = Uint8Array.from({ length: width * height * channels }, (_, i) => (i * 13 + (i >> 9)) & 255);
+    const image = Uint8Array.from(
+      { length: width * height * channels },
+      (_, i) => (i * 13 + (i >> 9)) & 255,
+    );
     using buffer = host.device.alloc2D(u8, size);
     buffer.write(host.stream, image);
     expect(Buffer.compare(await buffer.read(host.stream), image)).toBe(0);
@@ -30,13 +33,19 @@ onDevice('DeviceBuffer2D', (host) => {
     expect([...(await buffer.read(host.stream))]).toEqual(Array(6).fill(one));
   });
 
-  test.each([1, 2, 3, 7, 8, 9])('fills %i rows with a value of 8 bytes whose halves differ, and nothing around them', async (height) => {
-    using buffer = host.device.alloc2D(f64, { width: 5, height: 10, channels: 2 });
-    buffer.fill(host.stream, 0);
-    buffer.crop({ x: 1, y: 1, width: 3, height }).fill(host.stream, 0.1);
-    const inside = (i: number): boolean => i % 10 >= 2 && i % 10 < 8 && i >= 10 && i < 10 + height * 10;
-    expect([...(await buffer.read(host.stream))]).toEqual(range(100).map((i) => (inside(i) ? 0.1 : 0)));
-  });
+  test.each([1, 2, 3, 7, 8, 9])(
+    'fills %i rows with a value of 8 bytes whose halves differ, and nothing around them',
+    async (height) => {
+      using buffer = host.device.alloc2D(f64, { width: 5, height: 10, channels: 2 });
+      buffer.fill(host.stream, 0);
+      buffer.crop({ x: 1, y: 1, width: 3, height }).fill(host.stream, 0.1);
+      const inside = (i: number): boolean =>
+        i % 10 >= 2 && i % 10 < 8 && i >= 10 && i < 10 + height * 10;
+      expect([...(await buffer.read(host.stream))]).toEqual(
+        range(100).map((i) => (inside(i) ? 0.1 : 0)),
+      );
+    },
+  );
 
   test('one channel is the default', () => {
     using buffer = host.device.alloc2D(f32, { width: 4, height: 2 });
@@ -55,7 +64,9 @@ onDevice('DeviceBuffer2D', (host) => {
     using buffer = host.device.alloc2D(i32, { width: 5, height: 4 });
     buffer.fill(host.stream, 0);
     buffer.crop({ x: 1, y: 1, width: 3, height: 2 }).fill(host.stream, 7);
-    expect([...(await buffer.read(host.stream))]).toEqual([0, 0, 0, 0, 0, 0, 7, 7, 7, 0, 0, 7, 7, 7, 0, 0, 0, 0, 0, 0]);
+    expect([...(await buffer.read(host.stream))]).toEqual([
+      0, 0, 0, 0, 0, 0, 7, 7, 7, 0, 0, 7, 7, 7, 0, 0, 0, 0, 0, 0,
+    ]);
   });
 
   test('a crop is read and written by itself', async () => {
@@ -64,13 +75,17 @@ onDevice('DeviceBuffer2D', (host) => {
     const crop = buffer.crop({ x: 2, y: 1, width: 2, height: 2 });
     expect([...(await crop.read(host.stream))]).toEqual([12, 13, 14, 15, 20, 21, 22, 23]);
     crop.write(host.stream, new Uint8Array(8).fill(99));
-    expect([...(await buffer.read(host.stream))].slice(8, 16)).toEqual([8, 9, 10, 11, 99, 99, 99, 99]);
+    expect([...(await buffer.read(host.stream))].slice(8, 16)).toEqual([
+      8, 9, 10, 11, 99, 99, 99, 99,
+    ]);
   });
 
   test('a crop of a crop counts from the inner corner', async () => {
     using buffer = host.device.alloc2D(i32, { width: 6, height: 6 });
     buffer.write(host.stream, Int32Array.from(range(36)));
-    const inner = buffer.crop({ x: 1, y: 2, width: 4, height: 3 }).crop({ x: 1, y: 1, width: 2, height: 1 });
+    const inner = buffer
+      .crop({ x: 1, y: 2, width: 4, height: 3 })
+      .crop({ x: 1, y: 1, width: 2, height: 1 });
     expect([...(await inner.read(host.stream))]).toEqual([20, 21]);
   });
 
@@ -86,7 +101,9 @@ onDevice('DeviceBuffer2D', (host) => {
   test('copies one part of an image to another', async () => {
     using buffer = host.device.alloc2D(i32, { width: 4, height: 4 });
     buffer.write(host.stream, Int32Array.from(range(16)));
-    buffer.crop({ x: 0, y: 2, width: 4, height: 2 }).copyFrom(host.stream, buffer.crop({ x: 0, y: 0, width: 4, height: 2 }));
+    buffer
+      .crop({ x: 0, y: 2, width: 4, height: 2 })
+      .copyFrom(host.stream, buffer.crop({ x: 0, y: 0, width: 4, height: 2 }));
     expect([...(await buffer.read(host.stream))]).toEqual([...range(8), ...range(8)]);
   });
 
@@ -116,11 +133,19 @@ onDevice('DeviceBuffer2D', (host) => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     using buffer = host.device.alloc2D(i32, { width: 4, height: 2 });
     buffer.fill(host.stream, 1);
-    add1.launch(host.stream, { grid: 1, block: 32 }, buffer.crop({ x: 1, y: 1, width: 2, height: 1 }), 2);
+    add1.launch(
+      host.stream,
+      { grid: 1, block: 32 },
+      buffer.crop({ x: 1, y: 1, width: 2, height: 1 }),
+      2,
+    );
     expect([...(await buffer.read(host.stream))]).toEqual([1, 1, 1, 1, 1, 2, 2, 1]);
   });
 
-  test.each([{ width: 0, height: 4 }, { width: 4, height: 0 }])('of no pixels (%j) can be written, filled, read and copied', async (size) => {
+  test.each([
+    { width: 0, height: 4 },
+    { width: 4, height: 0 },
+  ])('of no pixels (%j) can be written, filled, read and copied', async (size) => {
     using buffer = host.device.alloc2D(f32, size);
     using other = host.device.alloc2D(f32, size);
     await buffer.write(host.stream, new Float32Array(0));
@@ -138,7 +163,9 @@ onDevice('DeviceBuffer2D', (host) => {
       { width: 1, height: 1, chanels: 3 },
       { width: 2 ** 30, height: 1, channels: 4 },
     ])('the size %j', async (size) => {
-      expect(await failure(() => host.device.alloc2D(f32, size as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+      expect(await failure(() => host.device.alloc2D(f32, size as never))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+      });
     });
 
     test.each([
@@ -148,31 +175,41 @@ onDevice('DeviceBuffer2D', (host) => {
       { x: 0, y: 0, width: 1, hight: 1 },
     ])('the crop %j of 4 × 3', async (area) => {
       using buffer = host.device.alloc2D(f32, { width: 4, height: 3 });
-      expect(await failure(() => buffer.crop(area as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+      expect(await failure(() => buffer.crop(area as never))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+      });
     });
 
     test('an image of the wrong size, and says the right one', async () => {
       using buffer = host.device.alloc2D(u8, { width: 4, height: 3, channels: 3 });
-      expect((await failure(() => buffer.write(host.stream, new Uint8Array(35)))).message).toContain('3 × 4 × 3 = 36');
+      expect(
+        (await failure(() => buffer.write(host.stream, new Uint8Array(35)))).message,
+      ).toContain('3 × 4 × 3 = 36');
     });
 
     test('to copy from an image of another shape', async () => {
       using buffer = host.device.alloc2D(u8, { width: 4, height: 3 });
       using other = host.device.alloc2D(u8, { width: 3, height: 4 });
-      expect(await failure(() => buffer.copyFrom(host.stream, other))).toMatchObject({ argument: 'source' });
+      expect(await failure(() => buffer.copyFrom(host.stream, other))).toMatchObject({
+        argument: 'source',
+      });
     });
 
     test('to copy between parts that may overlap', async () => {
       using buffer = host.device.alloc2D(u8, { width: 4, height: 3 });
       const upper = buffer.crop({ x: 0, y: 0, width: 4, height: 2 });
       const lower = buffer.crop({ x: 0, y: 1, width: 4, height: 2 });
-      expect((await failure(() => lower.copyFrom(host.stream, upper))).message).toContain('overlap');
+      expect((await failure(() => lower.copyFrom(host.stream, upper))).message).toContain(
+        'overlap',
+      );
     });
 
     test('what is no stream', async () => {
       using buffer = host.device.alloc2D(f32, { width: 1, height: 1 });
       for (const stream of [undefined, {}, host.device]) {
-        expect(await failure(() => buffer.read(stream as never))).toMatchObject({ argument: 'stream' });
+        expect(await failure(() => buffer.read(stream as never))).toMatchObject({
+          argument: 'stream',
+        });
       }
     });
 
@@ -180,7 +217,11 @@ onDevice('DeviceBuffer2D', (host) => {
       const buffer = host.device.alloc2D(f32, { width: 1, height: 1 });
       const crop = buffer.crop({ x: 0, y: 0, width: 1, height: 1 });
       buffer.close();
-      for (const call of [() => buffer.read(host.stream), () => crop.fill(host.stream, 1), () => buffer.crop({ x: 0, y: 0, width: 1, height: 1 })]) {
+      for (const call of [
+        () => buffer.read(host.stream),
+        () => crop.fill(host.stream, 1),
+        () => buffer.crop({ x: 0, y: 0, width: 1, height: 1 }),
+      ]) {
         expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
       }
     });

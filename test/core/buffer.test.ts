@@ -28,8 +28,21 @@ const VALUES: { [D in DTypeName]: HostArray<D> } = {
 
 /** A fill value of each dtype that has no two equal bytes or words where that is possible. */
 const FILLS: { [D in DTypeName]: HostArray<D>[number] } = {
-  u8: 200, i8: -100, u16: 0x1234, i16: -12345, u32: 0x89abcdef, i32: -123456789, u64: 0x0123456789abcdefn, i64: -81985529216486895n,
-  f16: -1.5, bf16: 3.140625, f32: Math.fround(0.1), f64: 0.1, f8e4m3: 1.125, f8e5m2: -1.25, bool: 1,
+  u8: 200,
+  i8: -100,
+  u16: 0x1234,
+  i16: -12345,
+  u32: 0x89abcdef,
+  i32: -123456789,
+  u64: 0x0123456789abcdefn,
+  i64: -81985529216486895n,
+  f16: -1.5,
+  bf16: 3.140625,
+  f32: Math.fround(0.1),
+  f64: 0.1,
+  f8e4m3: 1.125,
+  f8e5m2: -1.25,
+  bool: 1,
 };
 
 const dtypes = Object.keys(DTYPES) as DTypeName[];
@@ -127,7 +140,11 @@ onDevice('DeviceBuffer', (host) => {
 
   test('writes arrays and their bytes that were made in another realm', async () => {
     using buffer = host.device.alloc(i32, 3);
-    for (const text of ['Int32Array.of(1, 2, 3)', 'Int32Array.of(1, 2, 3).buffer', 'new Int32Array(new SharedArrayBuffer(12)).map((_, i) => i + 1).buffer']) {
+    for (const text of [
+      'Int32Array.of(1, 2, 3)',
+      'Int32Array.of(1, 2, 3).buffer',
+      'new Int32Array(new SharedArrayBuffer(12)).map((_, i) => i + 1).buffer',
+    ]) {
       await buffer.fill(host.stream, 0);
       buffer.write(host.stream, runInNewContext(text) as Int32Array);
       expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3]);
@@ -147,7 +164,10 @@ onDevice('DeviceBuffer', (host) => {
   });
 
   describe('more small writes under way than staging holds', () => {
-    /** Work of the stream that lasts until the function is called, so that no copy behind it gives its place back. */
+    /**
+     * Work of the stream that lasts until the function is called, so that no copy behind it gives
+     * its place back.
+     */
     const holdUp = (): (() => Promise<void>) => {
       let end: () => void = () => undefined;
       const held = host.stream.call(() => new Promise<void>((resolve) => (end = resolve)));
@@ -161,12 +181,18 @@ onDevice('DeviceBuffer', (host) => {
       using buffer = host.device.alloc(u32, length * count);
       const end = holdUp();
       const scratch = new Uint32Array(length);
-      const written = range(count).map((i) => buffer.slice(i * length, (i + 1) * length).write(host.stream, scratch.fill(i + 1)));
+      const written = range(count).map((i) =>
+        buffer.slice(i * length, (i + 1) * length).write(host.stream, scratch.fill(i + 1)),
+      );
       scratch.fill(0xdead);
       await end();
       await Promise.all(written);
       const values = await buffer.read(host.stream);
-      expect(range(count).filter((i) => values[i * length] !== i + 1 || values[(i + 1) * length - 1] !== i + 1)).toEqual([]);
+      expect(
+        range(count).filter(
+          (i) => values[i * length] !== i + 1 || values[(i + 1) * length - 1] !== i + 1,
+        ),
+      ).toEqual([]);
     });
 
     test('also of what is converted, of images and of the bytes of buffers', async () => {
@@ -210,8 +236,12 @@ onDevice('DeviceBuffer', (host) => {
   });
 
   test.each([65_535, 65_536, 65_537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_001])(
-    'gives back %i bytes, whichever way they travel', async (length) => {
-      const values = Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8) * 7 + (i >> 16)) & 255);
+    'gives back %i bytes, whichever way they travel',
+    async (length) => {
+      const values = Uint8Array.from(
+        { length },
+        (_, i) => (i * 31 + (i >> 8) * 7 + (i >> 16)) & 255,
+      );
       using buffer = host.device.alloc(u8, length);
       buffer.write(host.stream, values);
       const read = await buffer.read(host.stream);
@@ -233,10 +263,12 @@ onDevice('DeviceBuffer', (host) => {
         });
       });
       const given: number[] = [0];
-      const reads = range(100).map(() => buffer.read(host.stream).then((values) => {
-        given[given.length - 1]!++;
-        return values[0] === 1.5 && values[N - 1] === 1.5;
-      }));
+      const reads = range(100).map(() =>
+        buffer.read(host.stream).then((values) => {
+          given[given.length - 1]!++;
+          return values[0] === 1.5 && values[N - 1] === 1.5;
+        }),
+      );
       await held;
       go();
       let over = false;
@@ -250,45 +282,57 @@ onDevice('DeviceBuffer', (host) => {
       expect(Math.max(...given)).toBeLessThanOrEqual(10);
     });
 
-    test.each([false, true])('are all there where the device is closed meanwhile, its work seen to be over: %s', async (over) => {
-      const device = await openTestDevice({ thread: host.mode });
-      const { stream } = device;
-      const buffer = device.alloc(f16, N);
-      buffer.fill(stream, -2);
-      let left = 50;
-      const reads = range(50).map(() => buffer.read(stream).then((values) => {
-        left--;
-        return values.every((value) => value === -2);
-      }));
-      buffer.close();
-      // Without a turn of the event loop that would tell the reads.
-      if (over) stream.block(stream.mark);
-      await device.close();
-      expect([left, ...(await Promise.all(reads))]).toEqual([0, ...reads.map(() => true)]);
-    });
-
-    test('are all there where one of two devices of the same number is closed, and the other one goes on reading', async () => {
-      const [device, other] = [await openTestDevice({ thread: host.mode }), await openTestDevice({ thread: host.mode })];
-      try {
+    test.each([false, true])(
+      'are all there where the device is closed meanwhile, its work seen to be over: %s',
+      async (over) => {
+        const device = await openTestDevice({ thread: host.mode });
+        const { stream } = device;
         const buffer = device.alloc(f16, N);
-        buffer.fill(device.stream, -2);
-        const others = other.alloc(f16, N);
-        others.fill(other.stream, 3);
-        let open!: () => void;
-        const opened = new Promise<void>((resolve) => (open = resolve));
-        other.stream.call(() => opened);
-        const held = others.read(other.stream);
-        let left = 20;
-        const reads = range(20).map(() => buffer.read(device.stream).then(() => left--));
-        await Promise.all([device.close(), ...reads.slice(0, 1)]);
-        expect(left).toBe(0);
-        expect(await stillPending(held)).toBe(true);
-        open();
-        expect((await held).every((value) => value === 3)).toBe(true);
-      } finally {
-        await other.close();
-      }
-    });
+        buffer.fill(stream, -2);
+        let left = 50;
+        const reads = range(50).map(() =>
+          buffer.read(stream).then((values) => {
+            left--;
+            return values.every((value) => value === -2);
+          }),
+        );
+        buffer.close();
+        // Without a turn of the event loop that would tell the reads.
+        if (over) stream.block(stream.mark);
+        await device.close();
+        expect([left, ...(await Promise.all(reads))]).toEqual([0, ...reads.map(() => true)]);
+      },
+    );
+
+    test(
+      'are all there where one of two devices of the same number is closed, and the other one ' +
+        'goes on reading',
+      async () => {
+        const [device, other] = [
+          await openTestDevice({ thread: host.mode }),
+          await openTestDevice({ thread: host.mode }),
+        ];
+        try {
+          const buffer = device.alloc(f16, N);
+          buffer.fill(device.stream, -2);
+          const others = other.alloc(f16, N);
+          others.fill(other.stream, 3);
+          let open!: () => void;
+          const opened = new Promise<void>((resolve) => (open = resolve));
+          other.stream.call(() => opened);
+          const held = others.read(other.stream);
+          let left = 20;
+          const reads = range(20).map(() => buffer.read(device.stream).then(() => left--));
+          await Promise.all([device.close(), ...reads.slice(0, 1)]);
+          expect(left).toBe(0);
+          expect(await stillPending(held)).toBe(true);
+          open();
+          expect((await held).every((value) => value === 3)).toBe(true);
+        } finally {
+          await other.close();
+        }
+      },
+    );
   });
 
   test('a large converted array comes back as it went', async () => {
@@ -309,7 +353,11 @@ onDevice('DeviceBuffer', (host) => {
     buffer.fill(host.stream, 3);
     const third = buffer.read(host.stream);
     const all = await Promise.all([first, second, third]);
-    expect(all.map((values) => [values[0], values[length - 1]])).toEqual([[1, 1], [2, 2], [3, 3]]);
+    expect(all.map((values) => [values[0], values[length - 1]])).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ]);
   });
 
   test('several large transfers at once on several streams do not mix', async () => {
@@ -322,7 +370,8 @@ onDevice('DeviceBuffer', (host) => {
       buffer.close();
       return read;
     });
-    for (const [i, values] of (await Promise.all(reads)).entries()) expect(values.every((value) => value === i + 1)).toBe(true);
+    for (const [i, values] of (await Promise.all(reads)).entries())
+      expect(values.every((value) => value === i + 1)).toBe(true);
     for (const stream of streams) stream.close();
   });
 
@@ -361,13 +410,17 @@ onDevice('DeviceBuffer', (host) => {
       const buffer = host.device.alloc(i32, 4);
       const view = buffer.slice(1, 2);
       buffer.close();
-      expect(await failure(() => view.read(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => view.read(host.stream))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
       expect(await failure(() => buffer.slice(0))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
     });
 
     test.each([[11], [-11], [0, 11], [1.5], ['1']])('refuses the bounds %j', async (...bounds) => {
       using buffer = host.device.alloc(i32, 10);
-      expect(await failure(() => buffer.slice(...(bounds as [number, number])))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+      expect(await failure(() => buffer.slice(...(bounds as [number, number])))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+      });
     });
   });
 
@@ -375,7 +428,9 @@ onDevice('DeviceBuffer', (host) => {
     test('shows the same bytes as another dtype', async () => {
       using buffer = host.device.alloc(f32, 2);
       buffer.write(host.stream, Float32Array.of(1, -2));
-      expect([...(await buffer.reinterpret(u32).read(host.stream))]).toEqual([0x3f800000, 0xc0000000]);
+      expect([...(await buffer.reinterpret(u32).read(host.stream))]).toEqual([
+        0x3f800000, 0xc0000000,
+      ]);
       expect(buffer.reinterpret(u16).length).toBe(4);
     });
 
@@ -386,7 +441,9 @@ onDevice('DeviceBuffer', (host) => {
 
     test('refuses a dtype for which the offset is not aligned', async () => {
       using buffer = host.device.alloc(u8, 10);
-      expect(await failure(() => buffer.slice(2, 10).reinterpret(u64))).toMatchObject({ argument: 'dtype' });
+      expect(await failure(() => buffer.slice(2, 10).reinterpret(u64))).toMatchObject({
+        argument: 'dtype',
+      });
       expect(buffer.slice(2, 10).reinterpret(u16).length).toBe(4);
     });
   });
@@ -401,7 +458,9 @@ onDevice('DeviceBuffer', (host) => {
 
     test('refuses parts of one buffer that overlap', async () => {
       using buffer = host.device.alloc(i32, 6);
-      const error = await failure(() => buffer.slice(1, 5).copyFrom(host.stream, buffer.slice(0, 4)));
+      const error = await failure(() =>
+        buffer.slice(1, 5).copyFrom(host.stream, buffer.slice(0, 4)),
+      );
       expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'source' });
       expect(error.message).toContain('overlaps');
     });
@@ -410,16 +469,24 @@ onDevice('DeviceBuffer', (host) => {
       using buffer = host.device.alloc(i32, 6);
       using floats = host.device.alloc(f32, 6);
       using short = host.device.alloc(i32, 5);
-      expect((await failure(() => buffer.copyFrom(host.stream, floats as never))).message).toContain('expected dtype i32');
-      expect((await failure(() => buffer.copyFrom(host.stream, short))).message).toContain('slice(from, to)');
-      expect(await failure(() => buffer.copyFrom(host.stream, new Int32Array(6) as never))).toMatchObject({ argument: 'source' });
+      expect(
+        (await failure(() => buffer.copyFrom(host.stream, floats as never))).message,
+      ).toContain('expected dtype i32');
+      expect((await failure(() => buffer.copyFrom(host.stream, short))).message).toContain(
+        'slice(from, to)',
+      );
+      expect(
+        await failure(() => buffer.copyFrom(host.stream, new Int32Array(6) as never)),
+      ).toMatchObject({ argument: 'source' });
     });
 
     test('refuses a closed source', async () => {
       using buffer = host.device.alloc(i32, 6);
       const closed = host.device.alloc(i32, 6);
       closed.close();
-      expect(await failure(() => buffer.copyFrom(host.stream, closed))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => buffer.copyFrom(host.stream, closed))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
     });
 
     test('copies from a buffer of another device', async () => {
@@ -449,33 +516,45 @@ onDevice('DeviceBuffer', (host) => {
 
     test('raw words in write, and names writeBits', async () => {
       using buffer = host.device.alloc(f16, 3);
-      expect((await failure(() => buffer.write(host.stream, new Uint16Array(3) as never))).message).toContain('writeBits');
+      expect(
+        (await failure(() => buffer.write(host.stream, new Uint16Array(3) as never))).message,
+      ).toContain('writeBits');
     });
 
     test('values in writeBits', async () => {
       using buffer = host.device.alloc(f16, 3);
-      expect(await failure(() => buffer.writeBits(host.stream, new Float32Array(3) as never))).toMatchObject({ argument: 'source' });
+      expect(
+        await failure(() => buffer.writeBits(host.stream, new Float32Array(3) as never)),
+      ).toMatchObject({ argument: 'source' });
     });
 
     test('a plain array, and says which constructor to use', async () => {
       using buffer = host.device.alloc(f32, 3);
-      expect((await failure(() => buffer.write(host.stream, [1, 2, 3] as never))).message).toContain('Float32Array.from(values)');
+      expect(
+        (await failure(() => buffer.write(host.stream, [1, 2, 3] as never))).message,
+      ).toContain('Float32Array.from(values)');
     });
 
     test('too few elements, and shows how to write a part', async () => {
       using buffer = host.device.alloc(f32, 3);
-      expect((await failure(() => buffer.write(host.stream, new Float32Array(2)))).message).toContain('buffer.slice(0, 2).write');
+      expect(
+        (await failure(() => buffer.write(host.stream, new Float32Array(2)))).message,
+      ).toContain('buffer.slice(0, 2).write');
     });
 
     test('too many elements', async () => {
       using buffer = host.device.alloc(f32, 3);
-      expect(await failure(() => buffer.write(host.stream, new Float32Array(4)))).toMatchObject({ argument: 'source' });
+      expect(await failure(() => buffer.write(host.stream, new Float32Array(4)))).toMatchObject({
+        argument: 'source',
+      });
     });
 
     test('to read into an array of the wrong type or length', async () => {
       using buffer = host.device.alloc(f32, 3);
       for (const into of [new Float32Array(2), new Int32Array(3), [1, 2, 3]]) {
-        expect(await failure(() => buffer.read(host.stream, { into: into as never }))).toMatchObject({ argument: 'into' });
+        expect(
+          await failure(() => buffer.read(host.stream, { into: into as never })),
+        ).toMatchObject({ argument: 'into' });
       }
     });
 
@@ -484,11 +563,18 @@ onDevice('DeviceBuffer', (host) => {
       using halves = host.device.alloc(f16, 3);
       const said = async (call: () => unknown): Promise<string> => (await failure(call)).message;
       expect(await said(() => floats.read(host.stream, { into: new Int32Array(3) as never }))).toBe(
-        'into: expected a Float32Array for dtype f32, got Int32Array(3). Pass a Float32Array, or leave it out: a new one is made.',
+        'into: expected a Float32Array for dtype f32, got Int32Array(3). Pass a ' +
+          'Float32Array, or leave it out: a new one is made.',
       );
-      expect(await said(() => halves.readBits(host.stream, { into: new Float32Array(3) as never }))).toContain('Pass a Uint16Array, or leave it out');
-      expect(await said(() => halves.read(host.stream, { into: new Uint16Array(3) as never }))).toContain('use writeBits and readBits');
-      expect(await said(() => floats.read(host.stream, new Float32Array(3) as never))).toContain('Write { into }.');
+      expect(
+        await said(() => halves.readBits(host.stream, { into: new Float32Array(3) as never })),
+      ).toContain('Pass a Uint16Array, or leave it out');
+      expect(
+        await said(() => halves.read(host.stream, { into: new Uint16Array(3) as never })),
+      ).toContain('use writeBits and readBits');
+      expect(await said(() => floats.read(host.stream, new Float32Array(3) as never))).toContain(
+        'Write { into }.',
+      );
     });
 
     test('arrays that were transferred to somebody else, and says so', async () => {
@@ -498,7 +584,9 @@ onDevice('DeviceBuffer', (host) => {
       const bytes = gone.buffer;
       detach(bytes);
       for (const call of [
-        () => buffer.write(host.stream, gone), () => buffer.write(host.stream, bytes), () => none.write(host.stream, gone),
+        () => buffer.write(host.stream, gone),
+        () => buffer.write(host.stream, bytes),
+        () => none.write(host.stream, gone),
         () => buffer.read(host.stream, { into: gone }),
       ]) {
         const error = await failure(call);
@@ -509,36 +597,60 @@ onDevice('DeviceBuffer', (host) => {
 
     test('a misspelled option of read', async () => {
       using buffer = host.device.alloc(f32, 3);
-      expect((await failure(() => buffer.read(host.stream, { int: 1 } as never))).message).toContain("Did you mean 'into'?");
+      expect(
+        (await failure(() => buffer.read(host.stream, { int: 1 } as never))).message,
+      ).toContain("Did you mean 'into'?");
     });
 
     test.each([
-      [u8, 256], [u8, -1], [u8, 1.5], [i32, 2 ** 31], [f32, '1'], [u64, 1], [u64, -1n], [i64, 2n ** 63n], [DTYPES.bool, 2], [f8e4m3, undefined],
+      [u8, 256],
+      [u8, -1],
+      [u8, 1.5],
+      [i32, 2 ** 31],
+      [f32, '1'],
+      [u64, 1],
+      [u64, -1n],
+      [i64, 2n ** 63n],
+      [DTYPES.bool, 2],
+      [f8e4m3, undefined],
     ] as const)('to fill %o with %s', async (dtype, value) => {
       using buffer = host.device.alloc(dtype as never, 3) as DeviceBuffer;
-      expect(await failure(() => buffer.fill(host.stream, value as never))).toMatchObject({ argument: 'value' });
+      expect(await failure(() => buffer.fill(host.stream, value as never))).toMatchObject({
+        argument: 'value',
+      });
     });
 
-  test('a fill of 64 bits says which bigint to write, to the last digit', async () => {
-    using buffer = host.device.alloc(i64, 1);
-    expect((await failure(() => buffer.fill(host.stream, 2 ** 60 as never))).message).toContain('Write 1152921504606846976n.');
-    expect((await failure(() => buffer.fill(host.stream, 0.5 as never))).message).toBe('value: expected a bigint for dtype i64, got 0.5.');
-  });
+    test('a fill of 64 bits says which bigint to write, to the last digit', async () => {
+      using buffer = host.device.alloc(i64, 1);
+      expect((await failure(() => buffer.fill(host.stream, (2 ** 60) as never))).message).toContain(
+        'Write 1152921504606846976n.',
+      );
+      expect((await failure(() => buffer.fill(host.stream, 0.5 as never))).message).toBe(
+        'value: expected a bigint for dtype i64, got 0.5.',
+      );
+    });
 
-  test.each([
-    [i64, 2 ** 63, '-9223372036854775808 to 9223372036854775807'], [i64, -(2 ** 64), '-9223372036854775808 to 9223372036854775807'],
-    [u64, -1, '0 to 18446744073709551615'], [u64, 2 ** 64, '0 to 18446744073709551615'],
-  ] as const)('a fill of %o with %s, which no bigint mends, says the range', async (dtype, value, range) => {
-    using buffer = host.device.alloc(dtype as never, 1) as DeviceBuffer;
-    const { message } = await failure(() => buffer.fill(host.stream, value as never));
-    expect(message).toContain(`It is from ${range}.`);
-    expect(message).not.toContain('Write');
-  });
+    test.each([
+      [i64, 2 ** 63, '-9223372036854775808 to 9223372036854775807'],
+      [i64, -(2 ** 64), '-9223372036854775808 to 9223372036854775807'],
+      [u64, -1, '0 to 18446744073709551615'],
+      [u64, 2 ** 64, '0 to 18446744073709551615'],
+    ] as const)(
+      'a fill of %o with %s, which no bigint mends, says the range',
+      async (dtype, value, range) => {
+        using buffer = host.device.alloc(dtype as never, 1) as DeviceBuffer;
+        const { message } = await failure(() => buffer.fill(host.stream, value as never));
+        expect(message).toContain(`It is from ${range}.`);
+        expect(message).not.toContain('Write');
+      },
+    );
 
     test('what is no stream', async () => {
       using buffer = host.device.alloc(f32, 3);
       for (const stream of [undefined, null, {}, host.device]) {
-        expect(await failure(() => buffer.fill(stream as never, 1))).toMatchObject({ argument: 'stream' });
+        expect(await failure(() => buffer.fill(stream as never, 1))).toMatchObject({
+          argument: 'stream',
+        });
       }
     });
 
@@ -547,8 +659,11 @@ onDevice('DeviceBuffer', (host) => {
       buffer.close();
       buffer.close();
       for (const call of [
-        () => buffer.fill(host.stream, 1), () => buffer.read(host.stream), () => buffer.readBits(host.stream),
-        () => buffer.write(host.stream, new Float32Array(3)), () => buffer.reinterpret(i32),
+        () => buffer.fill(host.stream, 1),
+        () => buffer.read(host.stream),
+        () => buffer.readBits(host.stream),
+        () => buffer.write(host.stream, new Float32Array(3)),
+        () => buffer.reinterpret(i32),
       ]) {
         const error = await failure(call);
         expect(error.code).toBe('ERR_CUDA_DISPOSED');

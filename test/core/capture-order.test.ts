@@ -53,24 +53,86 @@ onDevice('a capture beside held streams', (host) => {
     await bystander.fill(b, 1);
   });
 
-  const untouched = async (): Promise<void> => { expect([...await bystander.read(a)]).toEqual([1, 1, 1, 1]); };
+  const untouched = async (): Promise<void> => {
+    expect([...(await bystander.read(a))]).toEqual([1, 1, 1, 1]);
+  };
 
   describe('of memory whose allocation is held on another stream', () => {
     const recorded: [string, (x: DeviceBuffer<'u32'>) => void, (values: Uint32Array) => void][] = [
-      ['a kernel', (x) => { put.launch(a, ONE, x); }, (values) => { expect(values[0]).toBe(333); }],
-      ['a kernel on a part', (x) => { put.launch(a, ONE, x.slice(16384)); }, (values) => { expect(values[16384]).toBe(333); }],
-      ['a kernel with attributes', (x) => { put.launch(a, { ...ONE, cooperative: true }, x.slice(16384)); }, (values) => { expect(values[16384]).toBe(333); }],
-      ['a kernel of several dimensions', (x) => { put.launch(a, { grid: [1, 1], block: [1, 1] }, x.slice(16384)); }, (values) => { expect(values[16384]).toBe(333); }],
-      ['a fill', (x) => { x.slice(8, 16).fill(a, 5); }, (values) => { expect([...values.slice(7, 17)]).toEqual([9, 5, 5, 5, 5, 5, 5, 5, 5, 9]); }],
-      ['a copy to it', (x) => { x.slice(8, 12).copyFrom(a, bystander); }, (values) => { expect([...values.slice(7, 13)]).toEqual([9, 1, 1, 1, 1, 9]); }],
-      ['a copy of boxes', (x) => { x.slice(8, 12).box({ width: 2, height: 2, depth: 1 }).copyFrom(a, bystander.box({ width: 2, height: 2, depth: 1 })); }, (values) => { expect([...values.slice(7, 13)]).toEqual([9, 1, 1, 1, 1, 9]); }],
+      [
+        'a kernel',
+        (x) => {
+          put.launch(a, ONE, x);
+        },
+        (values) => {
+          expect(values[0]).toBe(333);
+        },
+      ],
+      [
+        'a kernel on a part',
+        (x) => {
+          put.launch(a, ONE, x.slice(16384));
+        },
+        (values) => {
+          expect(values[16384]).toBe(333);
+        },
+      ],
+      [
+        'a kernel with attributes',
+        (x) => {
+          put.launch(a, { ...ONE, cooperative: true }, x.slice(16384));
+        },
+        (values) => {
+          expect(values[16384]).toBe(333);
+        },
+      ],
+      [
+        'a kernel of several dimensions',
+        (x) => {
+          put.launch(a, { grid: [1, 1], block: [1, 1] }, x.slice(16384));
+        },
+        (values) => {
+          expect(values[16384]).toBe(333);
+        },
+      ],
+      [
+        'a fill',
+        (x) => {
+          x.slice(8, 16).fill(a, 5);
+        },
+        (values) => {
+          expect([...values.slice(7, 17)]).toEqual([9, 5, 5, 5, 5, 5, 5, 5, 5, 9]);
+        },
+      ],
+      [
+        'a copy to it',
+        (x) => {
+          x.slice(8, 12).copyFrom(a, bystander);
+        },
+        (values) => {
+          expect([...values.slice(7, 13)]).toEqual([9, 1, 1, 1, 1, 9]);
+        },
+      ],
+      [
+        'a copy of boxes',
+        (x) => {
+          x.slice(8, 12)
+            .box({ width: 2, height: 2, depth: 1 })
+            .copyFrom(a, bystander.box({ width: 2, height: 2, depth: 1 }));
+        },
+        (values) => {
+          expect([...values.slice(7, 13)]).toEqual([9, 1, 1, 1, 1, 9]);
+        },
+      ],
     ];
 
     test.each(recorded)('%s finds it', async (_, record, check) => {
       const goOn = heldBack(b);
       using x = host.device.alloc(u32, 1 << 15, { stream: b });
       x.fill(b, 9);
-      const captured = a.capture(() => { record(x); });
+      const captured = a.capture(() => {
+        record(x);
+      });
       expect(await stillPending(captured)).toBe(true);
       goOn();
       await using graph = await captured;
@@ -84,11 +146,13 @@ onDevice('a capture beside held streams', (host) => {
       const goOn = heldBack(b);
       using x = host.device.alloc(u32, 64, { stream: b });
       x.fill(b, 9);
-      const captured = a.capture(() => { y.copyFrom(a, x.slice(0, 4)); });
+      const captured = a.capture(() => {
+        y.copyFrom(a, x.slice(0, 4));
+      });
       goOn();
       await using graph = await captured;
       await graph.launch(a);
-      expect([...await y.read(a)]).toEqual([9, 9, 9, 9]);
+      expect([...(await y.read(a))]).toEqual([9, 9, 9, 9]);
     });
 
     test('a copy from it within an image finds it', async () => {
@@ -97,11 +161,13 @@ onDevice('a capture beside held streams', (host) => {
       const goOn = heldBack(host.stream);
       using x = host.device.alloc2D(f32, { width: 3, height: 2 });
       x.fill(host.stream, 4);
-      const captured = a.capture(() => { y.copyFrom(a, x); });
+      const captured = a.capture(() => {
+        y.copyFrom(a, x);
+      });
       goOn();
       await using graph = await captured;
       await graph.launch(a);
-      expect([...await y.read(a)]).toEqual([4, 4, 4, 4, 4, 4]);
+      expect([...(await y.read(a))]).toEqual([4, 4, 4, 4, 4, 4]);
     });
 
     test('a conditional node that reads it finds it', async (context) => {
@@ -113,21 +179,27 @@ onDevice('a capture beside held streams', (host) => {
       using decides = host.device.alloc(u32, 1, { stream: b });
       decides.fill(b, 1);
       const captured = a.capture((stream) => {
-        graphIf(stream, decides, (within) => { y.fill(within, 42); });
+        graphIf(stream, decides, (within) => {
+          y.fill(within, 42);
+        });
       });
       goOn();
       await using graph = await captured;
       await graph.launch(a);
-      expect([...await y.read(a)]).toEqual([42, 42, 42, 42]);
+      expect([...(await y.read(a))]).toEqual([42, 42, 42, 42]);
     });
 
     test('another graph can be uploaded to its stream meanwhile', async () => {
       using y = host.device.alloc(u32, 4);
-      await using other = await a.capture(() => { y.fill(a, 3); });
+      await using other = await a.capture(() => {
+        y.fill(a, 3);
+      });
       await a.sync();
       const goOn = heldBack(b);
       using x = host.device.alloc(u32, 64, { stream: b });
-      const captured = a.capture(() => { x.fill(a, 5); });
+      const captured = a.capture(() => {
+        x.fill(a, 5);
+      });
       await stillPending(captured);
       const uploaded = other.upload(a);
       await stillPending(uploaded);
@@ -143,7 +215,9 @@ onDevice('a capture beside held streams', (host) => {
       large.write(host.stream, new Uint32Array(LARGE));
       using x = host.device.alloc(u32, 1 << 15);
       x.fill(host.stream, 0);
-      await using graph = await a.capture(() => { put.launch(a, ONE, x.slice(16384)); });
+      await using graph = await a.capture(() => {
+        put.launch(a, ONE, x.slice(16384));
+      });
       await graph.launch(a);
       expect((await x.read(a))[16384]).toBe(333);
       expect((await large.read(a))[0]).toBe(0);
@@ -196,12 +270,14 @@ onDevice('a capture beside held streams', (host) => {
         const synced = b.sync();
         goOn();
         await using graph = await captured;
-        expect([...await read]).toEqual([7, 7, 7, 7]);
+        expect([...(await read)]).toEqual([7, 7, 7, 7]);
         await synced;
         expect((await x.read(b))[0]).toBe(1);
         expect(await graph.nodeTypes()).toEqual(['memset', 'memset']);
         await graph.launch(a);
-        expect([(await x.read(b))[0], (await y.read(b))[0], (await z.read(b))[0]]).toEqual([2, 3, 7]);
+        expect([(await x.read(b))[0], (await y.read(b))[0], (await z.read(b))[0]]).toEqual([
+          2, 3, 7,
+        ]);
         large?.close();
       });
 
@@ -232,11 +308,13 @@ onDevice('a capture beside held streams', (host) => {
         await x.fill(a, 1);
         await z.fill(a, 1);
         const { large, goOn } = hold();
-        const captured = failure(() => a.capture(() => {
-          b.wait(a);
-          x.fill(b, 2);
-          throw new Error('of the function');
-        }));
+        const captured = failure(() =>
+          a.capture(() => {
+            b.wait(a);
+            x.fill(b, 2);
+            throw new Error('of the function');
+          }),
+        );
         z.fill(b, 7);
         const read = z.read(b);
         goOn();
@@ -278,12 +356,15 @@ onDevice('a capture beside held streams', (host) => {
       await x.fill(a, 1);
       await z.fill(a, 1);
       const goOn = heldBack(a);
-      const captured = a.capture((stream) => {
-        graphIf(stream, decides, (within) => {
-          b.wait(within);
-          x.fill(b, 2);
-        });
-      }, { unjoined: 'run' });
+      const captured = a.capture(
+        (stream) => {
+          graphIf(stream, decides, (within) => {
+            b.wait(within);
+            x.fill(b, 2);
+          });
+        },
+        { unjoined: 'run' },
+      );
       z.fill(b, 7);
       const read = z.read(b);
       goOn();
@@ -301,7 +382,9 @@ onDevice('a capture beside held streams', (host) => {
       using outside = b.record();
       let refused!: ReturnType<typeof failure>;
       await using graph = await a.capture(() => {
-        refused = failure(() => { a.wait(outside); });
+        refused = failure(() => {
+          a.wait(outside);
+        });
         x.fill(a, 2);
       });
       const error = await refused;
@@ -313,11 +396,17 @@ onDevice('a capture beside held streams', (host) => {
 
     test('that was recorded in an earlier capture is refused', async () => {
       using event = host.device.createEvent();
-      await using first = await a.capture(() => { a.record(event); });
+      await using first = await a.capture(() => {
+        a.record(event);
+      });
       let refused!: ReturnType<typeof failure>;
-      await using second = await a.capture(() => { refused = failure(() => { a.wait(event); }); });
+      await using second = await a.capture(() => {
+        refused = failure(() => {
+          a.wait(event);
+        });
+      });
       expect((await refused).code).toBe('ERR_CUDA_CAPTURE');
-      expect(await first.nodeCount() + await second.nodeCount()).toBe(0);
+      expect((await first.nodeCount()) + (await second.nodeCount())).toBe(0);
     });
   });
 
@@ -335,7 +424,12 @@ onDevice('a capture beside held streams', (host) => {
       });
       await a.sync();
       expect(event.reached).toBe(false);
-      for (const wait of [async () => fill, () => fill.wait(), async () => launch, () => event.sync()]) {
+      for (const wait of [
+        async () => fill,
+        () => fill.wait(),
+        async () => launch,
+        () => event.sync(),
+      ]) {
         const error = await failure(wait);
         expect(error.code).toBe('ERR_CUDA_CAPTURE');
         expect(error.message).toContain('graph.launch(stream)');
@@ -347,7 +441,9 @@ onDevice('a capture beside held streams', (host) => {
 
     test('an event that is recorded again outside is as good as any', async () => {
       using event = host.device.createEvent();
-      await using _graph: Graph = await a.capture(() => { a.record(event); });
+      await using _graph: Graph = await a.capture(() => {
+        a.record(event);
+      });
       a.record(event);
       await event.sync();
       expect(event.reached).toBe(true);

@@ -2,7 +2,14 @@
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
 
 import { i32, labelled } from 'async-cuda/core';
-import type { FenceMessage, GraphMessage, Kernel, MemoryMessage, OperationMessage, Stream } from 'async-cuda/core';
+import type {
+  FenceMessage,
+  GraphMessage,
+  Kernel,
+  MemoryMessage,
+  OperationMessage,
+  Stream,
+} from 'async-cuda/core';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
@@ -51,35 +58,67 @@ onDevice('Channels', (host) => {
     for (const listener of listeners) listener.end();
   });
 
-  test('a launch is published with its kernel, grid, block and memory, on its channel and on enqueue', async () => {
-    using buffer = host.device.alloc(i32, N, { stream });
-    const launches = listen('launch');
-    const all = listen('enqueue');
-    const before = performance.now();
-    await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], sharedBytes: 16 }, buffer, 0);
-    expect(launches).toHaveLength(1);
-    const [launch] = launches;
-    expect(launch).toMatchObject({
-      kind: 'launch', device: `${testDevice}:0`, streamLabel: 'work', name: 'add1', label: undefined, captured: false, grid: [1, 2, 1],
-      block: [N, 1, 1], sharedBytes: 16,
-    });
-    expect(launch!.memory).toHaveLength(1);
-    expect(launch!.operation).toBeGreaterThan(0);
-    expect(launch!.time).toBeGreaterThanOrEqual(before);
-    expect(all).toContain(launch);
-  });
+  test(
+    'a launch is published with its kernel, grid, block and memory, on its channel and on ' +
+      'enqueue',
+    async () => {
+      using buffer = host.device.alloc(i32, N, { stream });
+      const launches = listen('launch');
+      const all = listen('enqueue');
+      const before = performance.now();
+      await add1.launch(stream, { grid: [1, 2], block: [N, 1, 1], sharedBytes: 16 }, buffer, 0);
+      expect(launches).toHaveLength(1);
+      const [launch] = launches;
+      expect(launch).toMatchObject({
+        kind: 'launch',
+        device: `${testDevice}:0`,
+        streamLabel: 'work',
+        name: 'add1',
+        label: undefined,
+        captured: false,
+        grid: [1, 2, 1],
+        block: [N, 1, 1],
+        sharedBytes: 16,
+      });
+      expect(launch!.memory).toHaveLength(1);
+      expect(launch!.operation).toBeGreaterThan(0);
+      expect(launch!.time).toBeGreaterThanOrEqual(before);
+      expect(all).toContain(launch);
+    },
+  );
 
   test('every shape of a launch is understood, and the code of its own that a kernel gets', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
     const launches = listen('launch');
-    const shapes = [{ grid: 3, block: N }, { grid: [3, 2], block: N }, { grid: [3, 2, 1], block: [8, 4, 2], cooperative: true }] as const;
+    const shapes = [
+      { grid: 3, block: N },
+      { grid: [3, 2], block: N },
+      { grid: [3, 2, 1], block: [8, 4, 2], cooperative: true },
+    ] as const;
     // Of no elements: blocks and threads of more than one dimension would all add to the same ones.
     for (const shape of shapes) await add1.launch(stream, shape, buffer, 0);
-    expect(launches.map(({ grid, block }) => [grid, block])).toEqual([[[3, 1, 1], [N, 1, 1]], [[3, 2, 1], [N, 1, 1]], [[3, 2, 1], [8, 4, 2]]]);
+    expect(launches.map(({ grid, block }) => [grid, block])).toEqual([
+      [
+        [3, 1, 1],
+        [N, 1, 1],
+      ],
+      [
+        [3, 2, 1],
+        [N, 1, 1],
+      ],
+      [
+        [3, 2, 1],
+        [8, 4, 2],
+      ],
+    ]);
     for (let i = 0; i < 600; i++) add1.launch(stream, GRID, buffer, N);
     await stream.sync();
     expect(launches).toHaveLength(603);
-    expect(launches.at(-1)).toEqual({ ...launches[3], time: launches.at(-1)!.time, operation: launches.at(-1)!.operation });
+    expect(launches.at(-1)).toEqual({
+      ...launches[3],
+      time: launches.at(-1)!.time,
+      operation: launches.at(-1)!.operation,
+    });
   });
 
   test('a launch that is awaited, one after the other, is published each time', async () => {
@@ -103,7 +142,12 @@ onDevice('Channels', (host) => {
     await large.write(stream, new Int32Array(long));
     await large.read(stream);
     const told = copies.map(({ direction, bytes }) => `${direction} ${bytes}`);
-    expect(told.slice(0, 4)).toEqual([`hostToDevice ${N * 4}`, `deviceToHost ${N * 4}`, `deviceToDevice ${N * 4}`, `deviceToHost ${N * 4}`]);
+    expect(told.slice(0, 4)).toEqual([
+      `hostToDevice ${N * 4}`,
+      `deviceToHost ${N * 4}`,
+      `deviceToDevice ${N * 4}`,
+      `deviceToHost ${N * 4}`,
+    ]);
     expect(told.slice(4)).toEqual([`hostToDevice ${long * 4}`, `deviceToHost ${long * 4}`]);
     expect(copies[0]!.name).toBe("buffer 'small'.write");
     expect(copies[4]!.name).toBe(`buffer i32[${long}].write`);
@@ -127,7 +171,14 @@ onDevice('Channels', (host) => {
     await stream.call(() => undefined);
     buffer.close();
     await stream.sync();
-    expect(all.map(({ kind }) => kind)).toEqual(['alloc', 'fill', 'record', 'wait', 'call', 'free']);
+    expect(all.map(({ kind }) => kind)).toEqual([
+      'alloc',
+      'fill',
+      'record',
+      'wait',
+      'call',
+      'free',
+    ]);
     expect(all[1]!.bytes).toBe(N * 4);
     expect(all[0]!.memory).toEqual(all[1]!.memory);
     expect(new Set(all.map(({ stream: number }) => number)).size).toBe(1);
@@ -139,12 +190,18 @@ onDevice('Channels', (host) => {
     const buffer = host.device.alloc(i32, N, { stream, label: 'mine' });
     const pinned = await host.device.pinned(i32, N);
     const plain = await host.device.allocPlain(i32, N);
-    expect(made.map(({ kind, bytes, label }) => [kind, bytes, label])).toEqual([['device', N * 4, 'mine'], ['pinned', N * 4, undefined], ['plain', N * 4, undefined]]);
+    expect(made.map(({ kind, bytes, label }) => [kind, bytes, label])).toEqual([
+      ['device', N * 4, 'mine'],
+      ['pinned', N * 4, undefined],
+      ['plain', N * 4, undefined],
+    ]);
     expect(made[2]!.bytesInUse).toBe(made[0]!.bytesInUse + N * 4);
     buffer.close();
     await pinned.close();
     plain.close();
-    expect(given.map(({ kind, memory }) => [kind, memory])).toEqual(made.map(({ kind, memory }) => [kind, memory]));
+    expect(given.map(({ kind, memory }) => [kind, memory])).toEqual(
+      made.map(({ kind, memory }) => [kind, memory]),
+    );
     expect(given[2]!.bytesInUse).toBe(made[0]!.bytesInUse - N * 4);
   });
 
@@ -161,19 +218,27 @@ onDevice('Channels', (host) => {
     for (const end of ended) expect(end.duration).toBeGreaterThanOrEqual(0);
   });
 
-  test('graphs are published as they are captured, made executable and launched, and what they record as captured', async () => {
-    using buffer = host.device.alloc(i32, N, { stream });
-    const graphs = listen<OperationMessage | GraphMessage>('graph');
-    const launches = listen('launch');
-    await using graph = await stream.capture(() => {
-      add1.launch(stream, GRID, buffer, N);
-    });
-    await graph.launch(stream);
-    expect(graphs.map((message) => ('phase' in message ? message.phase : message.kind))).toEqual(['capture', 'instantiate', 'graph']);
-    expect((graphs[2] as OperationMessage).memory).toEqual(launches[0]!.memory);
-    expect(launches.map(({ captured }) => captured)).toEqual([true]);
-    expect((graphs[1] as GraphMessage).duration).toBeGreaterThan(0);
-  });
+  test(
+    'graphs are published as they are captured, made executable and launched, and what they ' +
+      'record as captured',
+    async () => {
+      using buffer = host.device.alloc(i32, N, { stream });
+      const graphs = listen<OperationMessage | GraphMessage>('graph');
+      const launches = listen('launch');
+      await using graph = await stream.capture(() => {
+        add1.launch(stream, GRID, buffer, N);
+      });
+      await graph.launch(stream);
+      expect(graphs.map((message) => ('phase' in message ? message.phase : message.kind))).toEqual([
+        'capture',
+        'instantiate',
+        'graph',
+      ]);
+      expect((graphs[2] as OperationMessage).memory).toEqual(launches[0]!.memory);
+      expect(launches.map(({ captured }) => captured)).toEqual([true]);
+      expect((graphs[1] as GraphMessage).duration).toBeGreaterThan(0);
+    },
+  );
 
   test('what is queued within labelled() has that label, the innermost one', async () => {
     using buffer = host.device.alloc(i32, N, { stream });
@@ -181,9 +246,11 @@ onDevice('Channels', (host) => {
     const given = labelled('outer', () => {
       buffer.fill(stream, 1);
       labelled('inner', () => add1.launch(stream, GRID, buffer, N));
-      expect(() => labelled('failing', () => {
-        throw new Error('on the way');
-      })).toThrow('on the way');
+      expect(() =>
+        labelled('failing', () => {
+          throw new Error('on the way');
+        }),
+      ).toThrow('on the way');
       return add1.launch(stream, GRID, buffer, N);
     });
     await given;

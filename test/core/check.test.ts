@@ -1,6 +1,6 @@
 /**
- * The checking CPU device as programs meet it: `Device.open('cpu', { check, schedule })` and `explore`. What it finds in
- * kernels is tested beside the checker.
+ * The checking CPU device as programs meet it: `Device.open('cpu', { check, schedule })` and
+ * `explore`. What it finds in kernels is tested beside the checker.
  */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
@@ -45,12 +45,19 @@ describe.each(allModes)('A device that is checked (%s)', (thread) => {
     const module = await device.loadModule(KERNELS);
     const data = device.alloc(i32, 100, { label: 'data' });
     await data.fill(device.stream, 1);
-    const error = await failure(() => module.kernel('twice').launch(device.stream, { grid: 1, block: 128 }, data)) as CudaError;
+    const error = (await failure(() =>
+      module.kernel('twice').launch(device.stream, { grid: 1, block: 128 }, data),
+    )) as CudaError;
     expect(error).toBeInstanceOf(CudaCheckError);
-    expect(error).toMatchObject({ code: 'ERR_CUDA_CHECK', driverName: 'CUDA_ERROR_ILLEGAL_ADDRESS' });
+    expect(error).toMatchObject({
+      code: 'ERR_CUDA_CHECK',
+      driverName: 'CUDA_ERROR_ILLEGAL_ADDRESS',
+    });
     const [report] = (error as CudaCheckError).reports;
     expect(report).toMatchObject({
-      kind: 'out-of-bounds', place: { kernel: 'twice', line: 10, block: [0, 0, 0], thread: [100, 0, 0], action: 'read' }, memory: { bytes: 400, offset: 400, label: "alloc i32[100] 'data'" },
+      kind: 'out-of-bounds',
+      place: { kernel: 'twice', line: 10, block: [0, 0, 0], thread: [100, 0, 0], action: 'read' },
+      memory: { bytes: 400, offset: 400, label: "alloc i32[100] 'data'" },
     });
     expect(report!.memory!.stack).toContain('check.test.ts');
     expect(error.message).toContain('twice: read, PTX line 10, block (0,0,0), thread (100,0,0)');
@@ -66,7 +73,7 @@ describe.each(allModes)('A device that is checked (%s)', (thread) => {
     const next = await open({ thread });
     const fresh = next.alloc(i32, 4);
     fresh.fill(next.stream, 7);
-    expect([...await fresh.read(next.stream)]).toEqual([7, 7, 7, 7]);
+    expect([...(await fresh.read(next.stream))]).toEqual([7, 7, 7, 7]);
   });
 
   test('that keeps going tells of it and goes on', async () => {
@@ -112,7 +119,10 @@ describe.each(allModes)('A device that is checked (%s)', (thread) => {
     await device.managed(i32, 5);
     await device.close();
     expect(reports.map(({ kind, memory }) => [kind, memory!.bytes, memory!.label])).toEqual([
-      ['leak', 400, "alloc i32[100] 'kept'"], ['leak', 40, "allocPlain i32[10] 'plain'"], ['leak', 20, 'managed i32[5]'], ['leak', 256, expect.stringContaining('DeviceArray')],
+      ['leak', 400, "alloc i32[100] 'kept'"],
+      ['leak', 40, "allocPlain i32[10] 'plain'"],
+      ['leak', 20, 'managed i32[5]'],
+      ['leak', 256, expect.stringContaining('DeviceArray')],
     ]);
     for (const { memory } of reports.slice(0, 3)) {
       expect(memory!.stack).toContain('check.test.ts');
@@ -142,7 +152,9 @@ describe.each(allModes)('A device that is checked (%s)', (thread) => {
         device.alloc(i32, 100, { label: 'kept' });
         await device.close();
       }
-      expect(warnings.mock.calls.map(([message]) => String(message).split('\n')[0])).toEqual([expect.stringContaining("alloc i32[100] 'kept' was not closed")]);
+      expect(warnings.mock.calls.map(([message]) => String(message).split('\n')[0])).toEqual([
+        expect.stringContaining("alloc i32[100] 'kept' was not closed"),
+      ]);
     } finally {
       warnings.mockRestore();
     }
@@ -151,16 +163,24 @@ describe.each(allModes)('A device that is checked (%s)', (thread) => {
 
 test('one thread follows what kernels do', async () => {
   for (const options of [{ check: true }, { check: {} }, { schedule: { seed: 1 } }]) {
-    expect(await failure(() => Device.open('cpu', { ...options, workers: 2 }))).toMatchObject({ argument: 'options.workers' });
+    expect(await failure(() => Device.open('cpu', { ...options, workers: 2 }))).toMatchObject({
+      argument: 'options.workers',
+    });
     await open({ check: false, ...options, workers: 1 });
   }
 });
 
 test.each([
-  [{ check: { race: true } }, 'options.check'], [{ check: { races: 1 } }, 'options.check.races'], [{ check: 'yes' }, 'options.check'],
-  [{ schedule: {} }, 'options.schedule.seed'], [{ schedule: { seed: -1 } }, 'options.schedule.seed'], [{ schedule: { seed: 2 ** 32 } }, 'options.schedule.seed'],
+  [{ check: { race: true } }, 'options.check'],
+  [{ check: { races: 1 } }, 'options.check.races'],
+  [{ check: 'yes' }, 'options.check'],
+  [{ schedule: {} }, 'options.schedule.seed'],
+  [{ schedule: { seed: -1 } }, 'options.schedule.seed'],
+  [{ schedule: { seed: 2 ** 32 } }, 'options.schedule.seed'],
 ] as [object, string][])('refuses %j', async (options, argument) => {
-  expect(await failure(() => Device.open('cpu', options))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+  expect(await failure(() => Device.open('cpu', options))).toMatchObject({
+    code: 'ERR_CUDA_INVALID_ARGUMENT',
+  });
   expect((await failure(() => Device.open('cpu', options))).argument).toContain(argument);
 });
 
@@ -176,38 +196,48 @@ describe('explore', () => {
 
   test('returns what a program gives in every order', async () => {
     const seen: number[] = [];
-    const sum = await explore(async (device) => {
-      using data = device.alloc(i32, 4);
-      data.fill(device.stream, 5);
-      seen.push(device.ordinal);
-      return data.read(device.stream);
-    }, { seeds: 5 });
+    const sum = await explore(
+      async (device) => {
+        using data = device.alloc(i32, 4);
+        data.fill(device.stream, 5);
+        seen.push(device.ordinal);
+        return data.read(device.stream);
+      },
+      { seeds: 5 },
+    );
     expect([...sum]).toEqual([5, 5, 5, 5]);
     expect(seen).toHaveLength(5);
   });
 
   test('finds a result that depends on the order, and the seed gives it again', async () => {
-    const error = await failure(() => explore(lastBlock, { seeds: 50 })) as CudaError as CudaScheduleError;
+    const error = (await failure(() =>
+      explore(lastBlock, { seeds: 50 }),
+    )) as CudaError as CudaScheduleError;
     expect(error).toBeInstanceOf(CudaScheduleError);
     expect(error.message).toContain(`ASYNC_CUDA_SEED=${error.seed}`);
-    const [first, again] = [await explore(lastBlock, { seeds: [error.seed] }), await explore(lastBlock, { seeds: [error.seed] })];
+    const [first, again] = [
+      await explore(lastBlock, { seeds: [error.seed] }),
+      await explore(lastBlock, { seeds: [error.seed] }),
+    ];
     expect(again).toBe(first);
     expect(first).not.toBe(await explore(lastBlock, { seeds: [0] }));
   });
 
   test('names the seed of what a program throws, and runs that alone where the environment says so', async () => {
     const program = async (device: Device): Promise<void> => {
-      if (await lastBlock(device) === 2) throw new Error('block 2 was the last');
+      if ((await lastBlock(device)) === 2) throw new Error('block 2 was the last');
     };
-    const error = await failure(() => explore(program)) as CudaError as CudaScheduleError;
+    const error = (await failure(() => explore(program))) as CudaError as CudaScheduleError;
     expect(error.message).toMatch(/^seed \d+: block 2 was the last\n/);
     vi.stubEnv('ASYNC_CUDA_SEED', String(error.seed));
     const seeds: number[] = [];
     try {
-      const again = await failure(() => explore((device) => {
-        seeds.push(device.ordinal);
-        return program(device);
-      }));
+      const again = await failure(() =>
+        explore((device) => {
+          seeds.push(device.ordinal);
+          return program(device);
+        }),
+      );
       expect(again.message).toBe(error.message);
       expect(seeds).toHaveLength(1);
     } finally {
@@ -216,17 +246,30 @@ describe('explore', () => {
   });
 
   test('and of what it did not await', async () => {
-    const error = await failure(() => explore(async (device) => {
-      const module = await device.loadModule(KERNELS);
-      const data = device.alloc(i32, 8);
-      await data.fill(device.stream, 1);
-      module.kernel('twice').launch(device.stream, { grid: 1, block: 32 }, data);
-    }, { seeds: 3 }));
+    const error = await failure(() =>
+      explore(
+        async (device) => {
+          const module = await device.loadModule(KERNELS);
+          const data = device.alloc(i32, 8);
+          await data.fill(device.stream, 1);
+          module.kernel('twice').launch(device.stream, { grid: 1, block: 32 }, data);
+        },
+        { seeds: 3 },
+      ),
+    );
     expect(error).toMatchObject({ code: 'ERR_CUDA_SCHEDULE', seed: 0 });
     expect(error.message).toContain('out of bounds');
   });
 
-  test.each([[{ seeds: 0 }], [{ seeds: [] }], [{ seeds: [-1] }], [{ seeds: 'all' }], [{ seed: 1 }]])('refuses %j', async (options) => {
-    expect(await failure(() => explore(() => 1, options as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+  test.each([
+    [{ seeds: 0 }],
+    [{ seeds: [] }],
+    [{ seeds: [-1] }],
+    [{ seeds: 'all' }],
+    [{ seed: 1 }],
+  ])('refuses %j', async (options) => {
+    expect(await failure(() => explore(() => 1, options as never))).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+    });
   });
 });

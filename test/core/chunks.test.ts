@@ -3,7 +3,15 @@ import { f16, f32, i32, u8 } from 'async-cuda/core';
 import type { DeviceBuffer } from 'async-cuda/core';
 import { expect, test } from 'vitest';
 
-import { failure, onCpu, onDevice, openTestDevice, range, stillPending, turns } from './test-device.js';
+import {
+  failure,
+  onCpu,
+  onDevice,
+  openTestDevice,
+  range,
+  stillPending,
+  turns,
+} from './test-device.js';
 import type { TestDevice } from './test-device.js';
 
 onDevice('Chunks', (host) => {
@@ -12,7 +20,11 @@ onDevice('Chunks', (host) => {
     buffer.write(host.stream, Int32Array.from(range(10)));
     const chunks: number[][] = [];
     for await (const chunk of buffer.chunks(host.stream, { length: 4 })) chunks.push([...chunk]);
-    expect(chunks).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]);
+    expect(chunks).toEqual([
+      [0, 1, 2, 3],
+      [4, 5, 6, 7],
+      [8, 9],
+    ]);
   });
 
   test('are a megabyte where nothing is asked for', async () => {
@@ -48,13 +60,17 @@ onDevice('Chunks', (host) => {
 
   test('refuse a length that is no whole number', async () => {
     using buffer = host.device.alloc(i32, 8);
-    expect(await failure(() => buffer.chunks(host.stream, { length: 0 }).next())).toMatchObject({ argument: 'options.length' });
+    expect(await failure(() => buffer.chunks(host.stream, { length: 0 }).next())).toMatchObject({
+      argument: 'options.length',
+    });
   });
 
   test('of a closed buffer are an error', async () => {
     const buffer = host.device.alloc(i32, 8);
     buffer.close();
-    expect(await failure(() => buffer.chunks(host.stream).next())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => buffer.chunks(host.stream).next())).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
   });
 
   test('a failure between them rejects the loop and leaves nothing unheard', async () => {
@@ -62,9 +78,11 @@ onDevice('Chunks', (host) => {
     const chunks = buffer.chunks(host.stream, { length: 2 });
     await chunks.next();
     buffer.close();
-    expect(await failure(async () => {
-      for (;;) if ((await chunks.next()).done === true) return;
-    })).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(
+      await failure(async () => {
+        for (;;) if ((await chunks.next()).done === true) return;
+      }),
+    ).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
     await turns(4);
   });
 });
@@ -91,7 +109,8 @@ onDevice('A loop over chunks', (host) => {
   test('that fails rejects once, and nothing is left unheard', async () => {
     using buffer = await undefinedBuffer(host);
     const error = await failure(async () => {
-      for await (const _ of buffer.slice(0, 100).chunks(host.stream, { length: 10 })) expect.unreachable();
+      for await (const _ of buffer.slice(0, 100).chunks(host.stream, { length: 10 }))
+        expect.unreachable();
     });
     expect(error.code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
     await turns(6);
@@ -101,9 +120,11 @@ onDevice('A loop over chunks', (host) => {
     using buffer = host.device.alloc(i32, 100);
     buffer.fill(host.stream, 3);
     const mine = new Error('mine');
-    expect(await failure(async () => {
-      for await (const _ of buffer.chunks(host.stream, { length: 10 })) throw mine;
-    })).toBe(mine);
+    expect(
+      await failure(async () => {
+        for await (const _ of buffer.chunks(host.stream, { length: 10 })) throw mine;
+      }),
+    ).toBe(mine);
     await turns(6);
   });
 
@@ -122,10 +143,13 @@ onDevice('A loop over chunks', (host) => {
     using stream = host.device.createStream();
     using buffer = host.device.alloc(i32, 100, { stream });
     buffer.fill(stream, 1);
-    const busy = new Promise<() => void>((called) => void stream.call(() => new Promise<void>((resolve) => called(resolve))));
+    const busy = new Promise<() => void>(
+      (called) => void stream.call(() => new Promise<void>((resolve) => called(resolve))),
+    );
     const controller = new AbortController();
     const looped = failure(async () => {
-      for await (const _ of buffer.chunks(stream, { length: 10, signal: controller.signal })) expect.unreachable();
+      for await (const _ of buffer.chunks(stream, { length: 10, signal: controller.signal }))
+        expect.unreachable();
     });
     expect(await stillPending(looped)).toBe(true);
     const reason = new Error('enough');
@@ -139,7 +163,9 @@ onDevice('A loop over chunks', (host) => {
   test('does not begin where the signal was given already', async () => {
     using buffer = host.device.alloc(i32, 4);
     buffer.fill(host.stream, 1);
-    expect(await failure(() => buffer.chunks(host.stream, { signal: AbortSignal.abort() }).next())).toMatchObject({ name: 'AbortError' });
+    expect(
+      await failure(() => buffer.chunks(host.stream, { signal: AbortSignal.abort() }).next()),
+    ).toMatchObject({ name: 'AbortError' });
   });
 
   test('refuses wrong options and streams at the call', () => {
@@ -161,14 +187,20 @@ onDevice('A loop over chunks', (host) => {
   });
 
   test('on a device that is closed meanwhile rejects', async () => {
-    const device = await openTestDevice({ thread: host.mode, ...(onCpu ? { memoryBytes: 64 << 20 } : {}) });
+    const device = await openTestDevice({
+      thread: host.mode,
+      ...(onCpu ? { memoryBytes: 64 << 20 } : {}),
+    });
     const buffer = device.alloc(i32, 100);
     buffer.fill(device.stream, 1);
     const chunks = buffer.chunks(device.stream, { length: 10 });
     await chunks.next();
     await device.close();
     const error = await failure(async () => {
-      for (;;) await chunks.next().then(({ done }) => { if (done === true) throw new Error('ended'); });
+      for (;;)
+        await chunks.next().then(({ done }) => {
+          if (done === true) throw new Error('ended');
+        });
     });
     expect(['ERR_CUDA_DISPOSED', 'ERR_CUDA_DEVICE_CLOSED']).toContain(error.code);
   });
@@ -192,13 +224,18 @@ onDevice('Web streams', (host) => {
     let taken = 0;
     const start = host.stream.mark;
     const marks: number[] = [];
-    await buffer.readable(host.stream, { length: 100 }).pipeTo(new WritableStream({
-      async write(chunk: Int32Array) {
-        taken += chunk.length;
-        await turns(3);
-        marks.push(host.stream.mark);
-      },
-    }, { highWaterMark: 1 }));
+    await buffer.readable(host.stream, { length: 100 }).pipeTo(
+      new WritableStream(
+        {
+          async write(chunk: Int32Array) {
+            taken += chunk.length;
+            await turns(3);
+            marks.push(host.stream.mark);
+          },
+        },
+        { highWaterMark: 1 },
+      ),
+    );
     expect(taken).toBe(1000);
     // One piece is in the pipe, one on its way to it, and one is read ahead.
     marks.forEach((mark, i) => expect(mark - start).toBeLessThanOrEqual(i + 4));
@@ -226,8 +263,12 @@ onDevice('Web streams', (host) => {
     using buffer = await undefinedBuffer(host);
     const reader = buffer.slice(0, 100).readable(host.stream, { length: 10 }).getReader();
     reader.closed.catch(() => undefined);
-    expect(await failure(() => reader.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-    expect(await failure(() => reader.read())).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => reader.read())).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
+    expect(await failure(() => reader.read())).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
     await turns(6);
   });
 
@@ -235,7 +276,9 @@ onDevice('Web streams', (host) => {
     using source = host.device.alloc(i32, 100);
     using target = host.device.alloc(i32, 30);
     source.fill(host.stream, 4);
-    const error = await failure(() => source.readable(host.stream, { length: 20 }).pipeTo(target.writable(host.stream)));
+    const error = await failure(() =>
+      source.readable(host.stream, { length: 20 }).pipeTo(target.writable(host.stream)),
+    );
     expect(error).toMatchObject({ argument: 'chunk' });
     expect((await target.read(host.stream))[19]).toBe(4);
     await turns(6);
@@ -250,7 +293,11 @@ onDevice('Web streams', (host) => {
     const opened = new Promise<void>((resolve) => (open = resolve));
     void stream.call(() => opened);
     const controller = new AbortController();
-    const piped = failure(() => source.readable(stream, { length: 10 }).pipeTo(target.writable(stream), { signal: controller.signal }));
+    const piped = failure(() =>
+      source
+        .readable(stream, { length: 10 })
+        .pipeTo(target.writable(stream), { signal: controller.signal }),
+    );
     expect(await stillPending(piped)).toBe(true);
     controller.abort();
     expect(await piped).toMatchObject({ name: 'AbortError' });
@@ -300,7 +347,9 @@ onDevice('Web streams', (host) => {
     writer.closed.catch(() => undefined);
     await writer.write(Int32Array.of(1));
     buffer.close();
-    expect(await failure(() => writer.write(Int32Array.of(2)))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => writer.write(Int32Array.of(2)))).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
   });
 
   test('readable gives the contents', async () => {
@@ -346,25 +395,34 @@ onDevice('Web streams', (host) => {
     const writer = buffer.writable(host.stream).getWriter();
     writer.closed.catch(() => undefined);
     await writer.write(Int32Array.of(1, 2));
-    expect(await failure(() => writer.write(Int32Array.of(3)))).toMatchObject({ argument: 'chunk' });
+    expect(await failure(() => writer.write(Int32Array.of(3)))).toMatchObject({
+      argument: 'chunk',
+    });
   });
 
   test('writable refuses a chunk of another type', async () => {
     using buffer = host.device.alloc(i32, 2);
     const writer = buffer.writable(host.stream).getWriter();
     writer.closed.catch(() => undefined);
-    expect(await failure(() => writer.write(new Float32Array(2) as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    expect(await failure(() => writer.write(new Float32Array(2) as never))).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+    });
     const another = buffer.writable(host.stream).getWriter();
     another.closed.catch(() => undefined);
     // Three quarters of an element.
     const error = await failure(() => another.write(new Uint8Array(3) as never));
-    expect(error.message).toBe("chunk: expected a Int32Array for dtype i32, got Uint8Array(3). Pass Int32Array.from(array), or make the buffer with the array's dtype.");
+    expect(error.message).toBe(
+      'chunk: expected a Int32Array for dtype i32, got Uint8Array(3). Pass ' +
+        "Int32Array.from(array), or make the buffer with the array's dtype.",
+    );
   });
 
   test.each(['text', undefined, 5])('writable refuses the chunk %s', async (chunk) => {
     using buffer = host.device.alloc(i32, 2);
     const writer = buffer.writable(host.stream).getWriter();
     writer.closed.catch(() => undefined);
-    expect(await failure(() => writer.write(chunk as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    expect(await failure(() => writer.write(chunk as never))).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+    });
   });
 });

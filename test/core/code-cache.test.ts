@@ -1,4 +1,7 @@
-/** V8's code of the threads' script, kept on disk when a device is closed, and taken when the next thread starts. */
+/**
+ * V8's code of the threads' script, kept on disk when a device is closed, and taken when the next
+ * thread starts.
+ */
 import { mkdtemp, readFile, readdir, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,7 +53,11 @@ test('is kept by the first, and taken by the second, which does not keep it agai
 
 test.each<[string, (path: string) => Promise<void>]>([
   ['cut off', (path) => truncate(path, 50_000)],
-  ['whole, and no code of this V8', async (path) => new DiskCache(folder).set(path.slice(folder.length + 1), new Uint8Array(100_000).fill(1))],
+  [
+    'whole, and no code of this V8',
+    async (path) =>
+      new DiskCache(folder).set(path.slice(folder.length + 1), new Uint8Array(100_000).fill(1)),
+  ],
 ])('a file that is %s is replaced', async (_, spoil) => {
   await runs();
   const path = await kept();

@@ -1,12 +1,28 @@
 /** Conditional nodes: one launch of a graph does what the device has computed that it should. */
-import { f32, graphCondition, graphIf, graphSwitch, graphWhile, i32, i64, input, prepareConditions, u32, u64, u8 } from 'async-cuda/core';
+import {
+  f32,
+  graphCondition,
+  graphIf,
+  graphSwitch,
+  graphWhile,
+  i32,
+  i64,
+  input,
+  prepareConditions,
+  u32,
+  u64,
+  u8,
+} from 'async-cuda/core';
 import type { Device, DeviceBuffer, GraphCondition, Kernel, Stream } from 'async-cuda/core';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { collectGarbage } from './garbage.js';
 import { failure, onDevice, openTestDevice, testDevice } from './test-device.js';
 
-/** `add` adds to a word; `down` takes one from a word; `setTo` sets a condition to a number, `setFrom` to a word. */
+/**
+ * `add` adds to a word; `down` takes one from a word; `setTo` sets a condition to a number,
+ * `setFrom` to a word.
+ */
 const PTX = `.version 7.0
 .target sm_70
 .address_size 64
@@ -40,7 +56,11 @@ const version = versionOf(probe);
 await probe.close();
 const hasNodes = version >= 1204;
 const hasSeveral = version >= 1208;
-if (!hasSeveral) console.warn(`${testDevice}: the driver is of CUDA ${version / 100}: ${hasNodes ? 'no switch' : 'no conditional nodes'}`);
+if (!hasSeveral)
+  console.warn(
+    `${testDevice}: the driver is of CUDA ${version / 100}: ` +
+      `${hasNodes ? 'no switch' : 'no conditional nodes'}`,
+  );
 
 describe.skipIf(!hasNodes)('with conditional nodes', () => {
   onDevice('conditional nodes', (host) => {
@@ -51,23 +71,40 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     let setFrom: Kernel;
     let words: DeviceBuffer<'i32'>;
     const word = (index: number): DeviceBuffer<'i32'> => words.slice(index, index + 1);
-    const set = async (...values: number[]): Promise<void> => { await words.write(stream, Int32Array.from({ length: 8 }, (_, i) => values[i] ?? 0)); };
-    const read = async (count = 4): Promise<number[]> => [...await words.read(stream)].slice(0, count);
+    const set = async (...values: number[]): Promise<void> => {
+      await words.write(
+        stream,
+        Int32Array.from({ length: 8 }, (_, i) => values[i] ?? 0),
+      );
+    };
+    const read = async (count = 4): Promise<number[]> =>
+      [...(await words.read(stream))].slice(0, count);
 
     beforeAll(async () => {
       const module = await host.load(PTX);
-      [add, setTo, setFrom] = [module.kernel('add'), module.kernel('setTo'), module.kernel('setFrom')];
-      [stream, other] = [host.device.createStream({ label: 'recorded' }), host.device.createStream({ label: 'other' })];
+      [add, setTo, setFrom] = [
+        module.kernel('add'),
+        module.kernel('setTo'),
+        module.kernel('setFrom'),
+      ];
+      [stream, other] = [
+        host.device.createStream({ label: 'recorded' }),
+        host.device.createStream({ label: 'other' }),
+      ];
       words = host.device.alloc(i32, 8, { label: 'words' });
       await prepareConditions(host.device);
     });
-    afterEach(async () => { await set(); });
+    afterEach(async () => {
+      await set();
+    });
 
     test('an if whose condition a kernel sets runs its body, or does not, at each launch anew', async () => {
       await using graph = await stream.capture(() => {
         const condition = graphCondition(stream);
         setFrom.launch(stream, ONE, condition, word(0));
-        graphIf(stream, condition, (within) => { add.launch(within, ONE, word(1), 10); });
+        graphIf(stream, condition, (within) => {
+          add.launch(within, ONE, word(1), 10);
+        });
         add.launch(stream, ONE, word(2), 1);
       });
       for (const value of [1, 0, 5, 0]) {
@@ -105,33 +142,85 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
       }
     });
 
-    test.each([[0, [0, 0, 1]], [1, [0, 1, 0]], [-1, [0, 1, 0]], [2 ** 31 - 1, [0, 1, 0]]])('an if with an else reads %i', async (value, expected) => {
+    test.each([
+      [0, [0, 0, 1]],
+      [1, [0, 1, 0]],
+      [-1, [0, 1, 0]],
+      [2 ** 31 - 1, [0, 1, 0]],
+    ])('an if with an else reads %i', async (value, expected) => {
       await using graph = await stream.capture(() => {
-        graphIf(stream, word(0), (within) => { add.launch(within, ONE, word(1), 1); add.launch(within, ONE, word(0), -value); }, (within) => { add.launch(within, ONE, word(2), 1); });
+        graphIf(
+          stream,
+          word(0),
+          (within) => {
+            add.launch(within, ONE, word(1), 1);
+            add.launch(within, ONE, word(0), -value);
+          },
+          (within) => {
+            add.launch(within, ONE, word(2), 1);
+          },
+        );
       });
       await set(value);
       await graph.launch(stream);
       expect(await read(3)).toEqual(expected);
     });
 
-    test.each([[0, 1], [1, 10], [2, 100], [3, 0], [-1, 0]])('a switch reads %i', async (value, expected) => {
+    test.each([
+      [0, 1],
+      [1, 10],
+      [2, 100],
+      [3, 0],
+      [-1, 0],
+    ])('a switch reads %i', async (value, expected) => {
       await using graph = await stream.capture(() => {
-        graphSwitch(stream, word(0), [1, 10, 100].map((amount) => (within: Stream) => { add.launch(within, ONE, word(1), amount); }));
+        graphSwitch(
+          stream,
+          word(0),
+          [1, 10, 100].map((amount) => (within: Stream) => {
+            add.launch(within, ONE, word(1), amount);
+          }),
+        );
       });
       await set(value);
       await graph.launch(stream);
       expect((await read())[1]).toBe(expected);
     });
 
-    test.each([['u8', u8, 256], ['u64', u64, 2n ** 32n], ['i64', i64, -1n]] as const)('a buffer of %s is read whole', async (_, dtype, largest) => {
+    test.each([
+      ['u8', u8, 256],
+      ['u64', u64, 2n ** 32n],
+      ['i64', i64, -1n],
+    ] as const)('a buffer of %s is read whole', async (_, dtype, largest) => {
       using flag = host.device.alloc(dtype as typeof u64, 2);
       const one = typeof largest === 'bigint' ? [0n, 1n] : [0, 1];
       await using graph = await stream.capture(() => {
-        graphIf(stream, flag.slice(1, 2), (within) => { add.launch(within, ONE, word(0), 1); }, (within) => { add.launch(within, ONE, word(1), 1); });
-        graphSwitch(stream, flag.slice(1, 2), [() => undefined, (within) => { add.launch(within, ONE, word(2), 1); }]);
+        graphIf(
+          stream,
+          flag.slice(1, 2),
+          (within) => {
+            add.launch(within, ONE, word(0), 1);
+          },
+          (within) => {
+            add.launch(within, ONE, word(1), 1);
+          },
+        );
+        graphSwitch(stream, flag.slice(1, 2), [
+          () => undefined,
+          (within) => {
+            add.launch(within, ONE, word(2), 1);
+          },
+        ]);
       });
       const launch = async (value: number | bigint): Promise<void> => {
-        await flag.write(stream, (dtype.name === 'u8' ? Uint8Array.of(9, Number(value)) : dtype.name === 'u64' ? BigUint64Array.of(9n, value as bigint) : BigInt64Array.of(9n, value as bigint)) as never);
+        await flag.write(
+          stream,
+          (dtype.name === 'u8'
+            ? Uint8Array.of(9, Number(value))
+            : dtype.name === 'u64'
+              ? BigUint64Array.of(9n, value as bigint)
+              : BigInt64Array.of(9n, value as bigint)) as never,
+        );
         await graph.launch(stream);
       };
       await launch(one[0]!);
@@ -148,7 +237,9 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
           graphWhile(outer, word(1), (inner) => {
             add.launch(inner, ONE, word(2), 1);
             add.launch(inner, ONE, word(1), -1);
-            graphIf(inner, word(1), (deep) => { add.launch(deep, ONE, word(3), 1); });
+            graphIf(inner, word(1), (deep) => {
+              add.launch(deep, ONE, word(3), 1);
+            });
           });
           add.launch(outer, ONE, word(0), -1);
         });
@@ -182,7 +273,9 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     test('a launch counts as a use of what its bodies use', async () => {
       using source = host.device.alloc(i32, 1);
       await using graph = await stream.capture(() => {
-        graphIf(stream, word(0), (within) => { word(1).copyFrom(within, source); });
+        graphIf(stream, word(0), (within) => {
+          word(1).copyFrom(within, source);
+        });
       });
       await set(1);
       for (let i = 0; i < 20; i++) {
@@ -211,7 +304,9 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
 
     test('the picture of the graph shows the node and what is in its bodies', async () => {
       await using graph = await stream.capture(() => {
-        graphIf(stream, word(0), (within) => { add.launch(within, ONE, word(1), 1); });
+        graphIf(stream, word(0), (within) => {
+          add.launch(within, ONE, word(1), 1);
+        });
       });
       const [plain, verbose] = [await graph.dot(), await graph.dot({ verbose: true })];
       expect(await graph.nodeTypes()).toEqual(['kernel', 'conditional']);
@@ -219,9 +314,12 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     });
 
     test('the parameters of another graph of the same shape are taken over', async () => {
-      const make = (amount: number) => stream.capture(() => {
-        graphIf(stream, word(0), (within) => { add.launch(within, ONE, word(1), amount); });
-      });
+      const make = (amount: number) =>
+        stream.capture(() => {
+          graphIf(stream, word(0), (within) => {
+            add.launch(within, ONE, word(1), amount);
+          });
+        });
       await using graph = await make(1);
       await using changed = await make(100);
       await set(1);
@@ -234,10 +332,21 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     test('a capture whose stream waits for the host records its bodies where they stand', async () => {
       const graphing = (async () => {
         let open: () => void = () => undefined;
-        const gate = new Promise<void>((resolve) => { open = resolve; });
+        const gate = new Promise<void>((resolve) => {
+          open = resolve;
+        });
         const held = stream.call(() => gate);
         const recorded = stream.capture(() => {
-          graphIf(stream, word(0), (within) => { add.launch(within, ONE, word(1), 1); }, (within) => { add.launch(within, ONE, word(2), 1); });
+          graphIf(
+            stream,
+            word(0),
+            (within) => {
+              add.launch(within, ONE, word(1), 1);
+            },
+            (within) => {
+              add.launch(within, ONE, word(2), 1);
+            },
+          );
           add.launch(stream, ONE, word(3), 1);
         });
         await new Promise((resolve) => setTimeout(resolve, 20));
@@ -251,44 +360,127 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     });
 
     describe('what is refused', () => {
-      const capturing = (record: () => void): Promise<Error & { code?: string }> => failure(async () => (await stream.capture(record)).close());
-      const use = (condition: GraphCondition): void => { graphIf(stream, condition, () => undefined); };
+      const capturing = (record: () => void): Promise<Error & { code?: string }> =>
+        failure(async () => (await stream.capture(record)).close());
+      const use = (condition: GraphCondition): void => {
+        graphIf(stream, condition, () => undefined);
+      };
 
       test('outside of a capture', async () => {
-        for (const call of [() => graphIf(stream, word(0), () => undefined), () => graphWhile(stream, word(0), () => undefined), () => graphSwitch(stream, word(0), [() => undefined]), () => graphCondition(stream)]) {
+        for (const call of [
+          () => graphIf(stream, word(0), () => undefined),
+          () => graphWhile(stream, word(0), () => undefined),
+          () => graphSwitch(stream, word(0), [() => undefined]),
+          () => graphCondition(stream),
+        ]) {
           const error = await failure(call);
-          expect([error.code, error.message]).toEqual(['ERR_CUDA_CAPTURE', expect.stringContaining('is not being captured')]);
+          expect([error.code, error.message]).toEqual([
+            'ERR_CUDA_CAPTURE',
+            expect.stringContaining('is not being captured'),
+          ]);
         }
       });
 
       test('a condition that decides two nodes, or one of another place', async () => {
-        expect((await capturing(() => { const condition = graphCondition(stream); use(condition); use(condition); })).message).toContain('decides another node');
-        expect((await capturing(() => { const condition = graphCondition(stream); graphIf(stream, word(0), () => { use(condition); }); })).message).toContain('outside of the body');
+        expect(
+          (
+            await capturing(() => {
+              const condition = graphCondition(stream);
+              use(condition);
+              use(condition);
+            })
+          ).message,
+        ).toContain('decides another node');
+        expect(
+          (
+            await capturing(() => {
+              const condition = graphCondition(stream);
+              graphIf(stream, word(0), () => {
+                use(condition);
+              });
+            })
+          ).message,
+        ).toContain('outside of the body');
         let kept: GraphCondition | undefined;
-        await (await stream.capture(() => { kept = graphCondition(stream); use(kept); })).close();
-        expect((await failure(() => setTo.launch(stream, ONE, kept!, 1))).message).toContain('only kernels that are recorded there');
+        await (
+          await stream.capture(() => {
+            kept = graphCondition(stream);
+            use(kept);
+          })
+        ).close();
+        expect((await failure(() => setTo.launch(stream, ONE, kept!, 1))).message).toContain(
+          'only kernels that are recorded there',
+        );
       });
 
       test('what cannot decide', async () => {
         using floats = host.device.alloc(f32, 1);
-        expect((await capturing(() => { graphIf(stream, floats as never, () => undefined); })).message).toContain('whole numbers or bool');
-        expect((await capturing(() => { graphIf(stream, 1 as never, () => undefined); })).message).toContain('condition: expected');
-        expect((await capturing(() => { graphSwitch(stream, word(0), []); })).message).toContain('bodies: expected a list of 1 to 128');
+        expect(
+          (
+            await capturing(() => {
+              graphIf(stream, floats as never, () => undefined);
+            })
+          ).message,
+        ).toContain('whole numbers or bool');
+        expect(
+          (
+            await capturing(() => {
+              graphIf(stream, 1 as never, () => undefined);
+            })
+          ).message,
+        ).toContain('condition: expected');
+        expect(
+          (
+            await capturing(() => {
+              graphSwitch(stream, word(0), []);
+            })
+          ).message,
+        ).toContain('bodies: expected a list of 1 to 128');
       });
 
       test('a body that waits, throws, allocates, or queues on a stream of the capture around it', async () => {
-        expect((await capturing(() => { graphIf(stream, word(0), (async () => undefined) as never); })).message).toContain('Remove async');
-        expect((await capturing(() => { graphIf(stream, word(0), () => { throw new Error('of mine'); }); })).message).toBe('of mine');
-        expect((await capturing(() => { graphIf(stream, word(0), (within) => { host.device.alloc(i32, 1, { stream: within }); }); })).code).toBe('ERR_CUDA_CAPTURE');
+        expect(
+          (
+            await capturing(() => {
+              graphIf(stream, word(0), (async () => undefined) as never);
+            })
+          ).message,
+        ).toContain('Remove async');
+        expect(
+          (
+            await capturing(() => {
+              graphIf(stream, word(0), () => {
+                throw new Error('of mine');
+              });
+            })
+          ).message,
+        ).toBe('of mine');
+        expect(
+          (
+            await capturing(() => {
+              graphIf(stream, word(0), (within) => {
+                host.device.alloc(i32, 1, { stream: within });
+              });
+            })
+          ).code,
+        ).toBe('ERR_CUDA_CAPTURE');
         const around = await capturing(() => {
           other.wait(stream);
           add.launch(other, ONE, word(1), 1);
-          graphIf(stream, word(0), () => { add.launch(other, ONE, word(1), 1); });
+          graphIf(stream, word(0), () => {
+            add.launch(other, ONE, word(1), 1);
+          });
         });
         expect(around.message).toContain('is part of the capture around this body');
         // All of them are as usable as before.
         await set(1);
-        await using graph = await stream.capture(() => { other.wait(stream); graphIf(stream, word(0), () => { add.launch(stream, ONE, word(1), 1); }); add.launch(other, ONE, word(1), 1); });
+        await using graph = await stream.capture(() => {
+          other.wait(stream);
+          graphIf(stream, word(0), () => {
+            add.launch(stream, ONE, word(1), 1);
+          });
+          add.launch(other, ONE, word(1), 1);
+        });
         await graph.launch(other);
         expect(await read(2)).toEqual([1, 2]);
       });
@@ -296,7 +488,16 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
 
     test.runIf(testDevice === 'cpu')('no handle is left behind', async () => {
       const make = async (): Promise<void> => {
-        await using graph = await stream.capture(() => { graphWhile(stream, word(0), () => { graphIf(stream, word(1), () => undefined, () => undefined); }); });
+        await using graph = await stream.capture(() => {
+          graphWhile(stream, word(0), () => {
+            graphIf(
+              stream,
+              word(1),
+              () => undefined,
+              () => undefined,
+            );
+          });
+        });
         await graph.launch(stream);
       };
       await make();
@@ -316,7 +517,9 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
     await using graph = await device.stream.capture(() => {
       const condition = graphCondition(device.stream);
       setTo.launch(device.stream, ONE, condition, 1);
-      graphIf(device.stream, condition, (within) => { buffer.fill(within, 3); });
+      graphIf(device.stream, condition, (within) => {
+        buffer.fill(within, 3);
+      });
     });
     buffer.fill(device.stream, 0);
     await graph.launch(device.stream);
@@ -326,7 +529,15 @@ describe.skipIf(!hasNodes)('with conditional nodes', () => {
   test('a buffer before the kernel that reads it is loaded: the error says what to write', async () => {
     await using device = await openTestDevice();
     using buffer = device.alloc(i32, 1);
-    expect((await failure(() => device.stream.capture(() => { graphIf(device.stream, buffer, () => undefined); }))).message).toContain('await prepareConditions(device)');
+    expect(
+      (
+        await failure(() =>
+          device.stream.capture(() => {
+            graphIf(device.stream, buffer, () => undefined);
+          }),
+        )
+      ).message,
+    ).toContain('await prepareConditions(device)');
   });
 });
 
@@ -342,31 +553,71 @@ describe('on drivers that lack them', () => {
     }
   };
 
-  test('none at all: the error names the version that has them', () => opened('conditionals', async (device) => {
-    const error = await failure(() => prepareConditions(device));
-    expect([error.code, error.message]).toEqual(['ERR_CUDA_UNSUPPORTED', expect.stringContaining('needs a driver of CUDA 12.4')]);
-    using flag = device.alloc(i32, 1);
-    expect((await failure(() => device.stream.capture(() => { graphIf(device.stream, flag, () => undefined); }))).code).toBe('ERR_CUDA_UNSUPPORTED');
-  }));
+  test('none at all: the error names the version that has them', () =>
+    opened('conditionals', async (device) => {
+      const error = await failure(() => prepareConditions(device));
+      expect([error.code, error.message]).toEqual([
+        'ERR_CUDA_UNSUPPORTED',
+        expect.stringContaining('needs a driver of CUDA 12.4'),
+      ]);
+      using flag = device.alloc(i32, 1);
+      expect(
+        (
+          await failure(() =>
+            device.stream.capture(() => {
+              graphIf(device.stream, flag, () => undefined);
+            }),
+          )
+        ).code,
+      ).toBe('ERR_CUDA_UNSUPPORTED');
+    }));
 
-  test.skipIf(!hasNodes)('no switch and no else: several nodes take their place, where a buffer decides', () => opened('switches', async (device) => {
-    await prepareConditions(device);
-    const { stream } = device;
-    const add = (await device.loadModule(PTX)).kernel('add');
-    using words = device.alloc(i32, 4);
-    const word = (index: number): DeviceBuffer<'i32'> => words.slice(index, index + 1);
-    await using graph = await stream.capture(() => {
-      // What the first body makes of the word does not matter to the second.
-      graphIf(stream, word(0), (within) => { word(0).fill(within, 0); add.launch(within, ONE, word(1), 1); }, (within) => { add.launch(within, ONE, word(2), 1); });
-      graphSwitch(stream, word(3), [1, 2].map((next) => (within: Stream) => { word(3).fill(within, next); add.launch(within, ONE, word(1), 10 * next); }));
-    });
-    expect((await graph.nodeTypes()).filter((type) => type === 'conditional')).toHaveLength(4);
-    await words.write(stream, Int32Array.of(5, 0, 0, 0));
-    await graph.launch(stream);
-    expect([...await words.read(stream)]).toEqual([0, 11, 0, 1]);
-    await graph.launch(stream);
-    expect([...await words.read(stream)]).toEqual([0, 31, 1, 2]);
-    const error = await failure(() => stream.capture(() => { graphSwitch(stream, graphCondition(stream), [() => undefined]); }));
-    expect([error.code, error.message]).toEqual(['ERR_CUDA_UNSUPPORTED', expect.stringContaining('needs a driver of CUDA 12.8')]);
-  }));
+  test.skipIf(!hasNodes)(
+    'no switch and no else: several nodes take their place, where a buffer decides',
+    () =>
+      opened('switches', async (device) => {
+        await prepareConditions(device);
+        const { stream } = device;
+        const add = (await device.loadModule(PTX)).kernel('add');
+        using words = device.alloc(i32, 4);
+        const word = (index: number): DeviceBuffer<'i32'> => words.slice(index, index + 1);
+        await using graph = await stream.capture(() => {
+          // What the first body makes of the word does not matter to the second.
+          graphIf(
+            stream,
+            word(0),
+            (within) => {
+              word(0).fill(within, 0);
+              add.launch(within, ONE, word(1), 1);
+            },
+            (within) => {
+              add.launch(within, ONE, word(2), 1);
+            },
+          );
+          graphSwitch(
+            stream,
+            word(3),
+            [1, 2].map((next) => (within: Stream) => {
+              word(3).fill(within, next);
+              add.launch(within, ONE, word(1), 10 * next);
+            }),
+          );
+        });
+        expect((await graph.nodeTypes()).filter((type) => type === 'conditional')).toHaveLength(4);
+        await words.write(stream, Int32Array.of(5, 0, 0, 0));
+        await graph.launch(stream);
+        expect([...(await words.read(stream))]).toEqual([0, 11, 0, 1]);
+        await graph.launch(stream);
+        expect([...(await words.read(stream))]).toEqual([0, 31, 1, 2]);
+        const error = await failure(() =>
+          stream.capture(() => {
+            graphSwitch(stream, graphCondition(stream), [() => undefined]);
+          }),
+        );
+        expect([error.code, error.message]).toEqual([
+          'ERR_CUDA_UNSUPPORTED',
+          expect.stringContaining('needs a driver of CUDA 12.8'),
+        ]);
+      }),
+  );
 });

@@ -1,6 +1,7 @@
 /**
- * Two devices for tests of what goes on between them: two CPU devices on threads of their own or on the test's; on a GPU
- * machine two GPUs where there are two, one GPU driven from two threads, and a GPU and a CPU device.
+ * Two devices for tests of what goes on between them: two CPU devices on threads of their own or on
+ * the test's; on a GPU machine two GPUs where there are two, one GPU driven from two threads, and a
+ * GPU and a CPU device.
  */
 import { Device } from 'async-cuda/core';
 import type { CudaError, DeviceName, Module } from 'async-cuda/core';
@@ -21,10 +22,17 @@ const gpus = onCpu ? 0 : (await Device.list()).filter(({ kind }) => kind === 'cu
 /** Source and target. */
 const PAIRS: readonly (readonly [End, End])[] = onCpu
   ? [
-      [end('cpu:0'), end('cpu:1')], [end('cpu:0', 'inline'), end('cpu:1')], [end('cpu:0'), end('cpu:1', 'inline')],
+      [end('cpu:0'), end('cpu:1')],
+      [end('cpu:0', 'inline'), end('cpu:1')],
+      [end('cpu:0'), end('cpu:1', 'inline')],
       [end('cpu:0', 'inline'), end('cpu:1', 'inline')],
     ]
-  : [[end('cuda:0'), end('cuda:1')], [end('cuda:0'), end('cuda:0', 'inline')], [end('cuda:0'), end('cpu:0')], [end('cpu:0'), end('cuda:0')]];
+  : [
+      [end('cuda:0'), end('cuda:1')],
+      [end('cuda:0'), end('cuda:0', 'inline')],
+      [end('cuda:0'), end('cpu:0')],
+      [end('cpu:0'), end('cuda:0')],
+    ];
 
 export class DevicePair {
   readonly title: string;
@@ -57,7 +65,9 @@ export class DevicePair {
   }
 
   async openAnew(): Promise<[Device, Device]> {
-    const devices = await Promise.all(this.ends.map(({ name, mode }) => Device.open(name, { thread: mode })));
+    const devices = await Promise.all(
+      this.ends.map(({ name, mode }) => Device.open(name, { thread: mode })),
+    );
     for (const device of devices) device.on('error', (error) => this.errors.push(error));
     return devices as [Device, Device];
   }
@@ -76,14 +86,17 @@ export function onPairs(title: string, body: (pair: DevicePair) => void): void {
   for (const ends of PAIRS) {
     const pair = new DevicePair(ends);
     const missing = gpus < 2 && ends.some(({ name }) => name === 'cuda:1');
-    describe.skipIf(missing)(`${title} (${pair.title}${missing ? ': skipped, there is one GPU' : ''})`, () => {
-      beforeAll(() => pair.open());
-      afterAll(() => pair.close());
-      afterEach(() => {
-        const unheard = pair.errors.splice(0).map((error) => error.message);
-        expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
-      });
-      body(pair);
-    });
+    describe.skipIf(missing)(
+      `${title} (${pair.title}${missing ? ': skipped, there is one GPU' : ''})`,
+      () => {
+        beforeAll(() => pair.open());
+        afterAll(() => pair.close());
+        afterEach(() => {
+          const unheard = pair.errors.splice(0).map((error) => error.message);
+          expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
+        });
+        body(pair);
+      },
+    );
   }
 }

@@ -37,7 +37,7 @@ describe('Device.open', () => {
     await device.close();
   });
 
-  test("without a name opens the GPU where there is one, else the CPU device", async () => {
+  test('without a name opens the GPU where there is one, else the CPU device', async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', undefined);
     const device = await Device.open();
     expect(device.kind).toBe(testDevice);
@@ -68,21 +68,30 @@ describe('Device.open', () => {
   test('a bad ASYNC_CUDA_DEVICE is an error that names the variable', async () => {
     vi.stubEnv('ASYNC_CUDA_DEVICE', 'gpu');
     const error = await failure(() => Device.open());
-    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'ASYNC_CUDA_DEVICE' });
+    expect(error).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+      argument: 'ASYNC_CUDA_DEVICE',
+    });
   });
 
   // The device's thread would be the first to see it, and its own mistakes are the library's.
   test('a bad ASYNC_CUDA_CPU_LANES is an error that names the variable', async () => {
     vi.stubEnv('ASYNC_CUDA_CPU_LANES', 'some');
     const error = await failure(() => Device.open('cpu:5'));
-    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'ASYNC_CUDA_CPU_LANES' });
+    expect(error).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+      argument: 'ASYNC_CUDA_CPU_LANES',
+    });
     expect(error.message).toBe("ASYNC_CUDA_CPU_LANES: expected many, all or none, got 'some'.");
   });
 
-  test.each(['gpu', 'cuda:', 'cuda:-1', 'cpu:x', '', 'CUDA', 'best:0'])('refuses the name %j', async (name) => {
-    const error = await failure(() => Device.open(name as 'cpu'));
-    expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'name' });
-  });
+  test.each(['gpu', 'cuda:', 'cuda:-1', 'cpu:x', '', 'CUDA', 'best:0'])(
+    'refuses the name %j',
+    async (name) => {
+      const error = await failure(() => Device.open(name as 'cpu'));
+      expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'name' });
+    },
+  );
 
   test('an ordinal beyond the last GPU is an error', async () => {
     const error = await failure(() => Device.open('cuda:99'));
@@ -109,7 +118,9 @@ describe('Device.open', () => {
     { stallLimit: '5' },
     { stallLimit: null },
   ])('refuses the option %j', async (options) => {
-    expect(await failure(() => openTestDevice(options as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    expect(await failure(() => openTestDevice(options as object))).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+    });
   });
 
   test('opening again shares the runtime, and the first close leaves the other device open', async () => {
@@ -199,11 +210,14 @@ describe('Device.close', () => {
     await closed;
   });
 
-  test.each(['memoryInfo', 'synchronize', 'pool'] as const)('afterwards %s() is an error that says so', async (method) => {
-    const device = await openTestDevice();
-    await device.close();
-    expect(await failure(() => device[method]())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-  });
+  test.each(['memoryInfo', 'synchronize', 'pool'] as const)(
+    'afterwards %s() is an error that says so',
+    async (method) => {
+      const device = await openTestDevice();
+      await device.close();
+      expect(await failure(() => device[method]())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    },
+  );
 
   test('afterwards its streams and buffers are closed', async () => {
     const device = await openTestDevice();
@@ -218,7 +232,9 @@ describe('Device.close', () => {
 
   test('refuses an unknown option', async () => {
     const device = await openTestDevice();
-    expect(await failure(() => device.close({ timeot: 1 } as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    expect(await failure(() => device.close({ timeot: 1 } as object))).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+    });
     await device.close();
   });
 });
@@ -239,7 +255,9 @@ onDevice('Device', (host) => {
     expect(properties.maxBlock).toEqual([1024, 1024, 64]);
     expect(properties.maxGrid).toEqual([2147483647, 65535, 65535]);
     expect(properties.sharedMemoryPerBlock).toBeGreaterThanOrEqual(48 << 10);
-    expect(properties.sharedMemoryPerBlockOptin).toBeGreaterThanOrEqual(properties.sharedMemoryPerBlock);
+    expect(properties.sharedMemoryPerBlockOptin).toBeGreaterThanOrEqual(
+      properties.sharedMemoryPerBlock,
+    );
     expect(properties.totalMemory).toBeGreaterThan(1 << 30);
     expect(properties.totalConstantMemory).toBe(65536);
     expect(properties.multiprocessorCount).toBeGreaterThanOrEqual(1);
@@ -271,11 +289,15 @@ onDevice('Device', (host) => {
   });
 
   test('refuses a limit that does not exist', async () => {
-    expect(await failure(() => host.device.limit('stack' as 'stackSize'))).toMatchObject({ argument: 'name' });
+    expect(await failure(() => host.device.limit('stack' as 'stackSize'))).toMatchObject({
+      argument: 'name',
+    });
   });
 
   test('refuses a limit that is no whole number', async () => {
-    expect(await failure(() => host.device.setLimit('stackSize', -1))).toMatchObject({ argument: 'value' });
+    expect(await failure(() => host.device.setLimit('stackSize', -1))).toMatchObject({
+      argument: 'value',
+    });
   });
 
   test('has a range of stream priorities that begins at 0 and goes down', () => {
@@ -305,6 +327,8 @@ onDevice('Device', (host) => {
   });
 
   test.each([-1, 1.5, NaN, '4', Infinity])('refuses the length %j', async (length) => {
-    expect(await failure(() => host.device.alloc(f32, length as number))).toMatchObject({ argument: 'length' });
+    expect(await failure(() => host.device.alloc(f32, length as number))).toMatchObject({
+      argument: 'length',
+    });
   });
 });

@@ -135,7 +135,8 @@ onDevice('Event', (host) => {
     const none = await start.elapsed(middle);
     expect((await buffer.read(stream))[31]).toBe(spun(3, rounds));
     expect(none).toBeGreaterThanOrEqual(0);
-    // Four hundred thousand dependent multiplications take any machine more than a tenth of a millisecond.
+    // Four hundred thousand dependent multiplications take any machine more than a tenth of a
+    // millisecond.
     expect(work).toBeGreaterThan(0.1);
     expect(work).toBeGreaterThanOrEqual(none);
     expect(work).toBeLessThan(30_000);
@@ -228,7 +229,9 @@ onDevice('Event', (host) => {
   });
 
   test('refuses an option that does not exist', async () => {
-    expect(await failure(() => host.device.createEvent({ timings: true } as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    expect(await failure(() => host.device.createEvent({ timings: true } as object))).toMatchObject(
+      { code: 'ERR_CUDA_INVALID_ARGUMENT' },
+    );
   });
 
   test('closing an event that another stream still waits for does not release that stream', async () => {

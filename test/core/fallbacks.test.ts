@@ -1,6 +1,6 @@
 /**
- * The ways round what some platforms lack, forced by taking the features away: events for stream memory operations,
- * plain allocation for memory pools.
+ * The ways round what some platforms lack, forced by taking the features away: events for stream
+ * memory operations, plain allocation for memory pools.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -33,101 +33,118 @@ const PTX = `.version 7.0
   ret;
 }`;
 
-describe.each(['memops', 'pools', 'memops,pools', 'registration', 'registration,memops,pools'])('without %s', (missing) => {
-  let device: Device;
+describe.each(['memops', 'pools', 'memops,pools', 'registration', 'registration,memops,pools'])(
+  'without %s',
+  (missing) => {
+    let device: Device;
 
-  beforeAll(async () => {
-    process.env['ASYNC_CUDA_WITHOUT'] = missing;
-    try {
-      // A size of its own, so that a CPU device is opened afresh and not shared with another mode's.
-      device = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: (missing.length + 64) << 20 } : {});
-    } finally {
-      delete process.env['ASYNC_CUDA_WITHOUT'];
-    }
-  });
-
-  afterAll(() => device.close());
-
-  test('the device says that it works round something', () => {
-    expect(device.runtime.info.mended).toBe(missing !== 'registration');
-    expect(device.runtime.info.registered).toBe(!missing.includes('registration'));
-  });
-
-  test.runIf(missing.includes('pools'))('pools of its own are refused', async () => {
-    await expect(device.createPool()).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
-  });
-
-  test('work is done and awaited in order', async () => {
-    await using module = await device.loadModule(PTX);
-    const add1 = module.kernel('add1');
-    using stream = device.createStream();
-    using buffer = device.alloc(i32, 1000, { stream });
-    buffer.fill(stream, 5);
-    for (let i = 0; i < 1500; i++) add1.launch(stream, { grid: 4, block: 256 }, buffer, 1000);
-    const values = await buffer.read(stream);
-    expect(values.every((value) => value === 1505)).toBe(true);
-  });
-
-  test('large copies go through staging', async () => {
-    using stream = device.createStream();
-    using buffer = device.alloc(f32, 3_000_001, { stream });
-    const source = Float32Array.from({ length: buffer.length }, (_, i) => i);
-    await buffer.write(stream, source);
-    expect(Buffer.from((await buffer.read(stream)).buffer).equals(Buffer.from(source.buffer))).toBe(true);
-  });
-
-  test('an idle device is woken by the next command', async () => {
-    using buffer = device.alloc(i32, 4);
-    for (let i = 0; i < 3; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      buffer.fill(device.stream, i);
-      expect(await buffer.read(device.stream)).toEqual(new Int32Array(4).fill(i));
-    }
-  });
-
-  test('page-locked buffers work, or are refused and say what to do', async () => {
-    const pinned = device.pinned(i32, 4);
-    if (missing.includes('registration')) {
-      await expect(pinned).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringContaining('plain arrays') as string });
-      return;
-    }
-    await using buffer = await pinned;
-    expect(buffer.view().length).toBe(4);
-  });
-
-  test('calls of the host, and a device that is closed and opened again', async () => {
-    expect(await device.stream.call(() => 5)).toBe(5);
-    for (let i = 0; i < 3; i++) {
+    beforeAll(async () => {
       process.env['ASYNC_CUDA_WITHOUT'] = missing;
-      const again = await Device.open(NAME, NAME.startsWith('cpu') ? { memoryBytes: (missing.length + 32) << 20 } : { thread: 'inline' });
-      delete process.env['ASYNC_CUDA_WITHOUT'];
-      using buffer = again.alloc(i32, 4);
-      buffer.fill(again.stream, i);
-      expect(await buffer.read(again.stream)).toEqual(new Int32Array(4).fill(i));
-      await again.close();
-    }
-  });
+      try {
+        // A size of its own, so that a CPU device is opened afresh and not shared with another
+        // mode's.
+        device = await Device.open(
+          NAME,
+          NAME.startsWith('cpu') ? { memoryBytes: (missing.length + 64) << 20 } : {},
+        );
+      } finally {
+        delete process.env['ASYNC_CUDA_WITHOUT'];
+      }
+    });
 
-  test('memory that is freed is given out again, after the work that used it', async () => {
-    using stream = device.createStream();
-    // 200 MiB in all: a CPU device of this suite has less than half of that.
-    for (let i = 0; i < 50; i++) {
-      using buffer = device.alloc(i32, 1 << 20, { stream });
-      buffer.fill(stream, i);
-      const first = buffer.slice(0, 1).read(stream);
-      if (i % 10 === 0) expect((await first)[0]).toBe(i);
-    }
-  });
+    afterAll(() => device.close());
 
-  test('memory that runs out is an error, and work goes on', async () => {
-    const { total } = await device.memoryInfo();
-    using large = device.alloc(i32, Math.ceil(total / 4) + 1024);
-    await expect(large.allocated()).rejects.toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
-    using small = device.alloc(i32, 4);
-    small.fill(device.stream, 7);
-    expect(await small.read(device.stream)).toEqual(new Int32Array(4).fill(7));
-  });
-});
+    test('the device says that it works round something', () => {
+      expect(device.runtime.info.mended).toBe(missing !== 'registration');
+      expect(device.runtime.info.registered).toBe(!missing.includes('registration'));
+    });
+
+    test.runIf(missing.includes('pools'))('pools of its own are refused', async () => {
+      await expect(device.createPool()).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+    });
+
+    test('work is done and awaited in order', async () => {
+      await using module = await device.loadModule(PTX);
+      const add1 = module.kernel('add1');
+      using stream = device.createStream();
+      using buffer = device.alloc(i32, 1000, { stream });
+      buffer.fill(stream, 5);
+      for (let i = 0; i < 1500; i++) add1.launch(stream, { grid: 4, block: 256 }, buffer, 1000);
+      const values = await buffer.read(stream);
+      expect(values.every((value) => value === 1505)).toBe(true);
+    });
+
+    test('large copies go through staging', async () => {
+      using stream = device.createStream();
+      using buffer = device.alloc(f32, 3_000_001, { stream });
+      const source = Float32Array.from({ length: buffer.length }, (_, i) => i);
+      await buffer.write(stream, source);
+      expect(
+        Buffer.from((await buffer.read(stream)).buffer).equals(Buffer.from(source.buffer)),
+      ).toBe(true);
+    });
+
+    test('an idle device is woken by the next command', async () => {
+      using buffer = device.alloc(i32, 4);
+      for (let i = 0; i < 3; i++) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        buffer.fill(device.stream, i);
+        expect(await buffer.read(device.stream)).toEqual(new Int32Array(4).fill(i));
+      }
+    });
+
+    test('page-locked buffers work, or are refused and say what to do', async () => {
+      const pinned = device.pinned(i32, 4);
+      if (missing.includes('registration')) {
+        await expect(pinned).rejects.toMatchObject({
+          code: 'ERR_CUDA_UNSUPPORTED',
+          message: expect.stringContaining('plain arrays') as string,
+        });
+        return;
+      }
+      await using buffer = await pinned;
+      expect(buffer.view().length).toBe(4);
+    });
+
+    test('calls of the host, and a device that is closed and opened again', async () => {
+      expect(await device.stream.call(() => 5)).toBe(5);
+      for (let i = 0; i < 3; i++) {
+        process.env['ASYNC_CUDA_WITHOUT'] = missing;
+        const again = await Device.open(
+          NAME,
+          NAME.startsWith('cpu')
+            ? { memoryBytes: (missing.length + 32) << 20 }
+            : { thread: 'inline' },
+        );
+        delete process.env['ASYNC_CUDA_WITHOUT'];
+        using buffer = again.alloc(i32, 4);
+        buffer.fill(again.stream, i);
+        expect(await buffer.read(again.stream)).toEqual(new Int32Array(4).fill(i));
+        await again.close();
+      }
+    });
+
+    test('memory that is freed is given out again, after the work that used it', async () => {
+      using stream = device.createStream();
+      // 200 MiB in all: a CPU device of this suite has less than half of that.
+      for (let i = 0; i < 50; i++) {
+        using buffer = device.alloc(i32, 1 << 20, { stream });
+        buffer.fill(stream, i);
+        const first = buffer.slice(0, 1).read(stream);
+        if (i % 10 === 0) expect((await first)[0]).toBe(i);
+      }
+    });
+
+    test('memory that runs out is an error, and work goes on', async () => {
+      const { total } = await device.memoryInfo();
+      using large = device.alloc(i32, Math.ceil(total / 4) + 1024);
+      await expect(large.allocated()).rejects.toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      using small = device.alloc(i32, 4);
+      small.fill(device.stream, 7);
+      expect(await small.read(device.stream)).toEqual(new Int32Array(4).fill(7));
+    });
+  },
+);
 
 describe('without the driver’s knowledge of parameters', () => {
   let device: Device;

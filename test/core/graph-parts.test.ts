@@ -1,4 +1,6 @@
-/** What a graph is made of: it stays as long as the graph does, and a graph without it is refused. */
+/**
+ * What a graph is made of: it stays as long as the graph does, and a graph without it is refused.
+ */
 import { f32, u32 } from 'async-cuda/core';
 import type { Graph, Texture } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
@@ -36,7 +38,7 @@ onDevice('what a graph is made of', (host) => {
       })();
       await collectGarbage();
       await graph.launch(host.stream);
-      expect([...await out.read(host.stream)]).toEqual([5, 5, 5, 5]);
+      expect([...(await out.read(host.stream))]).toEqual([5, 5, 5, 5]);
       expect(await live(host)).toBe(before + 1);
       await graph.close();
       await host.stream.sync();
@@ -73,18 +75,22 @@ onDevice('what a graph is made of', (host) => {
       await using graph = await (async () => {
         const forgotten = await host.device.pinned(u32, 4);
         forgotten.view().fill(8);
-        return host.stream.capture(() => { out.write(host.stream, forgotten); });
+        return host.stream.capture(() => {
+          out.write(host.stream, forgotten);
+        });
       })();
       await collectGarbage();
       await graph.launch(host.stream);
-      expect([...await out.read(host.stream)]).toEqual([8, 8, 8, 8]);
+      expect([...(await out.read(host.stream))]).toEqual([8, 8, 8, 8]);
     });
 
     test('managed memory stays', async () => {
       const put = (await host.load(PUT)).kernel('put');
       await using graph = await (async () => {
         const forgotten = await host.device.managed(u32, 4);
-        return host.stream.capture(() => { put.launch(host.stream, ONE, forgotten); });
+        return host.stream.capture(() => {
+          put.launch(host.stream, ONE, forgotten);
+        });
       })();
       await collectGarbage();
       await graph.launch(host.stream);
@@ -145,7 +151,9 @@ onDevice('what a graph is made of', (host) => {
       image.fill(host.stream, 6);
       await other.fill(host.stream, 99);
       const texture = await host.device.createTexture(image);
-      await using graph = await host.stream.capture(() => { fetch.launch(host.stream, ONE, texture, at, out, 1); });
+      await using graph = await host.stream.capture(() => {
+        fetch.launch(host.stream, ONE, texture, at, out, 1);
+      });
       await graph.launch(host.stream);
       expect((await out.read(host.stream))[0]).toBe(6);
       await texture.close();
@@ -160,44 +168,63 @@ onDevice('what a graph is made of', (host) => {
       await using array = await host.device.allocArray(f32, { width: 4, height: 1, surface: true });
       await array.write(host.stream, Float32Array.of(0, 1, 2, 3));
       const surface = await host.device.createSurface(array);
-      await using graph = await host.stream.capture(() => { add.launch(host.stream, { grid: 1, block: 4 }, surface, 4); });
+      await using graph = await host.stream.capture(() => {
+        add.launch(host.stream, { grid: 1, block: 4 }, surface, 4);
+      });
       await graph.launch(host.stream);
       await surface.close();
-      expect(await failure(() => graph.launch(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => graph.launch(host.stream))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
     });
 
-    test.each([1, 2])('a module: a launch is refused, also where its kernel was launched before (%i)', async (launches) => {
-      const module = await host.device.loadModule(PUT);
-      const put = module.kernel('put');
-      using x = host.device.alloc(u32, 1);
-      for (let i = 0; i < 3; i++) put.launch(host.stream, ONE, x);
-      await x.fill(host.stream, 1);
-      await using graph = await host.stream.capture(() => {
-        for (let i = 0; i < launches; i++) put.launch(host.stream, ONE, x);
-      });
-      put.launch(host.stream, ONE, x);
-      await graph.launch(host.stream);
-      await module.close();
-      const error = await failure(() => graph.launch(host.stream));
-      expect(error.code).toBe('ERR_CUDA_DISPOSED');
-      expect(error.message).toContain('Module(put), closed: capture it again');
-    });
+    test.each([1, 2])(
+      'a module: a launch is refused, also where its kernel was launched before (%i)',
+      async (launches) => {
+        const module = await host.device.loadModule(PUT);
+        const put = module.kernel('put');
+        using x = host.device.alloc(u32, 1);
+        for (let i = 0; i < 3; i++) put.launch(host.stream, ONE, x);
+        await x.fill(host.stream, 1);
+        await using graph = await host.stream.capture(() => {
+          for (let i = 0; i < launches; i++) put.launch(host.stream, ONE, x);
+        });
+        put.launch(host.stream, ONE, x);
+        await graph.launch(host.stream);
+        await module.close();
+        const error = await failure(() => graph.launch(host.stream));
+        expect(error.code).toBe('ERR_CUDA_DISPOSED');
+        expect(error.message).toContain('Module(put), closed: capture it again');
+      },
+    );
 
     test('a graph is not launched within a capture', async () => {
       using x = host.device.alloc(u32, 1);
-      await using inner = await host.stream.capture(() => { x.fill(host.stream, 1); });
-      const error = await failure(() => host.stream.capture(() => { inner.launch(host.stream); }));
+      await using inner = await host.stream.capture(() => {
+        x.fill(host.stream, 1);
+      });
+      const error = await failure(() =>
+        host.stream.capture(() => {
+          inner.launch(host.stream);
+        }),
+      );
       expect(error.code).toBe('ERR_CUDA_CAPTURE');
-      expect(error.message).toContain('launching a graph is not possible while the stream is being captured');
+      expect(error.message).toContain(
+        'launching a graph is not possible while the stream is being captured',
+      );
     });
 
     test('a module whose variable is in the graph: a launch is refused', async () => {
       const module = await host.device.loadModule(PUT);
       const variable = (await module.global('variable')).reinterpret(u32);
-      await using graph = await host.stream.capture(() => { variable.fill(host.stream, 9); });
+      await using graph = await host.stream.capture(() => {
+        variable.fill(host.stream, 9);
+      });
       await graph.launch(host.stream);
       await module.close();
-      expect(await failure(() => graph.launch(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => graph.launch(host.stream))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
     });
 
     test('a module is unloaded when launches of the graph are over, not sooner', async () => {

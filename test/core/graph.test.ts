@@ -264,7 +264,8 @@ onDevice('Graph', (host) => {
       ['waiting for another that has not joined', (other) => other.wait(host.stream)],
     ];
     let lazily: ReturnType<typeof host.device.alloc<'i32'>> | undefined;
-    const scratch = (): ReturnType<typeof host.device.alloc<'i32'>> => (lazily ??= host.device.alloc(i32, N));
+    const scratch = (): ReturnType<typeof host.device.alloc<'i32'>> =>
+      (lazily ??= host.device.alloc(i32, N));
 
     test.each(refusals)('%s is refused: it names the stream, and how to join', async (_, call) => {
       using other = host.device.createStream({ label: 'other' });
@@ -305,18 +306,23 @@ onDevice('Graph', (host) => {
     });
 
     test('work that throws in the function and is not caught ends the capture', async () => {
-      await expect(stream.capture(() => {
-        scratch().fill(host.stream, 1);
-      })).rejects.toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+      await expect(
+        stream.capture(() => {
+          scratch().fill(host.stream, 1);
+        }),
+      ).rejects.toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
       await scratch().fill(host.stream, 2);
     });
 
     test("work runs at once with { unjoined: 'run' }", async () => {
       using b = host.device.alloc(i32, N);
-      await using graph = await stream.capture(() => {
-        scratch().fill(stream, 2);
-        b.fill(host.stream, 3);
-      }, { unjoined: 'run' });
+      await using graph = await stream.capture(
+        () => {
+          scratch().fill(stream, 2);
+          b.fill(host.stream, 3);
+        },
+        { unjoined: 'run' },
+      );
       expect((await b.read(host.stream))[0]).toBe(3);
       expect(await graph.nodeCount()).toBe(1);
     });
@@ -347,23 +353,31 @@ onDevice('Graph', (host) => {
     });
 
     test('an option that does not exist, and a value that does not, are refused', async () => {
-      expect(await failure(() => stream.capture(() => undefined, { unjoind: 'run' } as never))).toMatchObject({ argument: 'options.unjoind' });
-      expect(await failure(() => stream.capture(() => undefined, { unjoined: true } as never))).toMatchObject({ argument: 'options.unjoined' });
+      expect(
+        await failure(() => stream.capture(() => undefined, { unjoind: 'run' } as never)),
+      ).toMatchObject({ argument: 'options.unjoind' });
+      expect(
+        await failure(() => stream.capture(() => undefined, { unjoined: true } as never)),
+      ).toMatchObject({ argument: 'options.unjoined' });
     });
   });
 
-  test('closing a buffer that the capture does not use, while its stream is captured, is no part of the graph', async () => {
-    const other = host.device.alloc(i32, N, { stream });
-    other.fill(stream, 1);
-    using a = host.device.alloc(i32, N);
-    await using graph = await stream.capture(() => {
-      a.fill(stream, 2);
-      other.close();
-    });
-    expect(await graph.nodeTypes()).toEqual(['memset']);
-    graph.launch(stream);
-    await graph.launch(stream);
-  });
+  test(
+    'closing a buffer that the capture does not use, while its stream is captured, is no part ' +
+      'of the graph',
+    async () => {
+      const other = host.device.alloc(i32, N, { stream });
+      other.fill(stream, 1);
+      using a = host.device.alloc(i32, N);
+      await using graph = await stream.capture(() => {
+        a.fill(stream, 2);
+        other.close();
+      });
+      expect(await graph.nodeTypes()).toEqual(['memset']);
+      graph.launch(stream);
+      await graph.launch(stream);
+    },
+  );
 
   test('a stream that has joined may queue thousands of launches', async () => {
     using other = host.device.createStream();
@@ -461,7 +475,8 @@ onDevice('Graph', (host) => {
     });
 
     let shared: ReturnType<typeof host.device.alloc<'i32'>> | undefined;
-    const buffer = (): ReturnType<typeof host.device.alloc<'i32'>> => (shared ??= host.device.alloc(i32, N));
+    const buffer = (): ReturnType<typeof host.device.alloc<'i32'>> =>
+      (shared ??= host.device.alloc(i32, N));
 
     test('awaiting captured work is refused', async () => {
       using a = host.device.alloc(i32, N);
@@ -500,7 +515,9 @@ onDevice('Graph', (host) => {
         a.fill(stream, 1);
         a.close();
       });
-      expect(await failure(() => graph.launch(stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => graph.launch(stream))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
     });
   });
 
@@ -529,7 +546,13 @@ onDevice('Graph', (host) => {
   test('a closed one refuses everything', async () => {
     const graph = await stream.capture(() => undefined);
     await graph.close();
-    for (const call of [() => graph.launch(stream), () => graph.nodeTypes(), () => graph.dot(), () => graph.update(graph), () => graph.upload(stream)]) {
+    for (const call of [
+      () => graph.launch(stream),
+      () => graph.nodeTypes(),
+      () => graph.dot(),
+      () => graph.update(graph),
+      () => graph.upload(stream),
+    ]) {
       expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
     }
   });
@@ -550,7 +573,9 @@ onDevice('Graph', (host) => {
     });
     graph.launch(device.stream);
     await device.close();
-    expect(await failure(() => graph.launch(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => graph.launch(host.stream))).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
   });
 
   test('hundreds of graphs can be made and closed', async () => {

@@ -5,7 +5,15 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { collectGarbage } from './garbage.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { WAITING } from './kernels/waiting.js';
-import { Gate, failure, onCpu, onDevice, openTestDevice, range, stillPending } from './test-device.js';
+import {
+  Gate,
+  failure,
+  onCpu,
+  onDevice,
+  openTestDevice,
+  range,
+  stillPending,
+} from './test-device.js';
 
 onDevice('PinnedBuffer', (host) => {
   test('is a page-aligned SharedArrayBuffer', async () => {
@@ -102,8 +110,12 @@ onDevice('PinnedBuffer', (host) => {
     const pinned = await host.device.pinned(f32, 3);
     using buffer = host.device.alloc(f32, 3);
     await pinned.close();
-    expect(await failure(() => buffer.write(host.stream, pinned))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-    expect(await failure(() => buffer.read(host.stream, pinned))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => buffer.write(host.stream, pinned))).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
+    expect(await failure(() => buffer.read(host.stream, pinned))).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
     expect(await failure(() => pinned.slice(0))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   });
 
@@ -111,18 +123,26 @@ onDevice('PinnedBuffer', (host) => {
     await using pinned = await host.device.pinned(f32, 3);
     using ints = host.device.alloc(i32, 3);
     using short = host.device.alloc(f32, 2);
-    expect(await failure(() => ints.write(host.stream, pinned as never))).toMatchObject({ argument: 'source' });
-    expect(await failure(() => short.read(host.stream, pinned))).toMatchObject({ argument: 'target' });
+    expect(await failure(() => ints.write(host.stream, pinned as never))).toMatchObject({
+      argument: 'source',
+    });
+    expect(await failure(() => short.read(host.stream, pinned))).toMatchObject({
+      argument: 'target',
+    });
     const other = await openTestDevice({ thread: host.mode }, 'cpu:6');
     using far = other.alloc(f32, 3);
-    expect(await failure(() => far.write(other.stream, pinned))).toMatchObject({ argument: 'source' });
+    expect(await failure(() => far.write(other.stream, pinned))).toMatchObject({
+      argument: 'source',
+    });
     await other.close();
   });
 
   test('is no kernel argument', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     await using pinned = await host.device.pinned(i32, 3);
-    expect(await failure(() => add1.launch(host.stream, { grid: 1, block: 1 }, pinned as never, 3))).toMatchObject({ argument: 'args[0]' });
+    expect(
+      await failure(() => add1.launch(host.stream, { grid: 1, block: 1 }, pinned as never, 3)),
+    ).toMatchObject({ argument: 'args[0]' });
   });
 
   test('can be sent to a Worker, since it is shared memory', async () => {
@@ -133,7 +153,9 @@ onDevice('PinnedBuffer', (host) => {
   });
 
   test('more than the host has is a typed error', async () => {
-    expect(await failure(() => host.device.pinned(u8, 2 ** 46))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => host.device.pinned(u8, 2 ** 46))).toMatchObject({
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+    });
   });
 });
 
@@ -192,7 +214,9 @@ onDevice('ManagedBuffer', (host) => {
     await managed.close();
     await managed.close();
     expect(await failure(() => managed.view())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-    expect(await failure(() => managed.prefetch(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => managed.prefetch(host.stream))).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
   });
 
   test.skipIf(onCpu)('its views end with it', async () => {
@@ -205,7 +229,8 @@ onDevice('ManagedBuffer', (host) => {
   test('that is forgotten keeps its memory while there is a view of it, or a part of one', async () => {
     const { inUse } = (await host.device.stats()).memory;
     const held = async (): Promise<number> => (await host.device.stats()).memory.inUse - inUse;
-    let part: Uint32Array | undefined = await (async () => (await host.device.managed(u32, 100)).view().fill(4).subarray(10, 20))();
+    let part: Uint32Array | undefined = await (async () =>
+      (await host.device.managed(u32, 100)).view().fill(4).subarray(10, 20))();
     await collectGarbage(5);
     expect([await held(), ...part]).toEqual([400, ...range(10).map(() => 4)]);
     using other = host.device.alloc(u32, 100);
@@ -220,8 +245,11 @@ onDevice('ManagedBuffer', (host) => {
 
   test('that is forgotten without a view is freed', async () => {
     const { inUse } = (await host.device.stats()).memory;
-    await (async () => { await host.device.managed(u32, 100); })();
-    for (let i = 0; i < 50 && (await host.device.stats()).memory.inUse > inUse; i++) await collectGarbage(1);
+    await (async () => {
+      await host.device.managed(u32, 100);
+    })();
+    for (let i = 0; i < 50 && (await host.device.stats()).memory.inUse > inUse; i++)
+      await collectGarbage(1);
     expect((await host.device.stats()).memory.inUse).toBe(inUse);
   });
 
@@ -272,7 +300,9 @@ onDevice('MemoryPool', (host) => {
     test('gives out no more than its upper bound', async () => {
       await using pool = await host.device.createPool({ maxBytes: 64 << 20 });
       const buffer = host.device.alloc(u8, 1 << 30, { pool });
-      expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      expect(await failure(() => buffer.allocated())).toMatchObject({
+        code: 'ERR_CUDA_OUT_OF_MEMORY',
+      });
       buffer.close();
     });
 
@@ -291,8 +321,12 @@ onDevice('MemoryPool', (host) => {
       expect(await pool.releaseThreshold()).toBe(4096);
       await pool.setReleaseThreshold(Infinity);
       expect(await pool.releaseThreshold()).toBe(Infinity);
-      expect(await failure(() => pool.setReleaseThreshold(-1))).toMatchObject({ argument: 'bytes' });
-      expect(await failure(() => host.device.createPool({ releaseThreshold: NaN }))).toMatchObject({ argument: 'options.releaseThreshold' });
+      expect(await failure(() => pool.setReleaseThreshold(-1))).toMatchObject({
+        argument: 'bytes',
+      });
+      expect(await failure(() => host.device.createPool({ releaseThreshold: NaN }))).toMatchObject({
+        argument: 'options.releaseThreshold',
+      });
     });
 
     test('its high-water marks can be set back', async () => {
@@ -311,11 +345,23 @@ onDevice('MemoryPool', (host) => {
 
     test('says how it reuses memory, and takes switches for it', async () => {
       await using pool = await host.device.createPool();
-      expect(await pool.reuse()).toEqual({ followEventDependencies: true, allowOpportunistic: true, allowInternalDependencies: true });
+      expect(await pool.reuse()).toEqual({
+        followEventDependencies: true,
+        allowOpportunistic: true,
+        allowInternalDependencies: true,
+      });
       await pool.setReuse({ allowOpportunistic: false });
-      expect(await pool.reuse()).toEqual({ followEventDependencies: true, allowOpportunistic: false, allowInternalDependencies: true });
-      expect(await failure(() => pool.setReuse({ oportunistic: true } as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
-      expect(await failure(() => pool.setReuse({ allowOpportunistic: 1 as never }))).toMatchObject({ argument: 'switches.allowOpportunistic' });
+      expect(await pool.reuse()).toEqual({
+        followEventDependencies: true,
+        allowOpportunistic: false,
+        allowInternalDependencies: true,
+      });
+      expect(await failure(() => pool.setReuse({ oportunistic: true } as object))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+      });
+      expect(await failure(() => pool.setReuse({ allowOpportunistic: 1 as never }))).toMatchObject({
+        argument: 'switches.allowOpportunistic',
+      });
     });
 
     test('close with work in flight waits for it, and for nothing else', async () => {
@@ -330,7 +376,9 @@ onDevice('MemoryPool', (host) => {
       buffer.close();
       const closed = pool.close();
       expect(await stillPending(closed)).toBe(true);
-      expect(await failure(() => host.device.alloc(i32, 1, { pool }))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => host.device.alloc(i32, 1, { pool }))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
       release();
       expect((await read).every((value) => value === 2)).toBe(true);
       await closed;
@@ -352,7 +400,9 @@ onDevice('MemoryPool', (host) => {
       const pool = await host.device.createPool();
       await pool.close();
       await pool.close();
-      expect(await failure(() => host.device.alloc(f32, 1, { pool }))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => host.device.alloc(f32, 1, { pool }))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
       expect(await failure(() => pool.statistics())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
     });
   });
@@ -377,11 +427,18 @@ onDevice('MemoryPool', (host) => {
     expect((await pool.statistics()).reservedHigh).toBeLessThanOrEqual(64 << 20);
   });
 
-  test.each([{ maxBytes: -1 }, { maxByte: 1 }, { releaseThreshold: 0.5 }])('refuses the options %j', async (options) => {
-    expect(await failure(() => host.device.createPool(options as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
-  });
+  test.each([{ maxBytes: -1 }, { maxByte: 1 }, { releaseThreshold: 0.5 }])(
+    'refuses the options %j',
+    async (options) => {
+      expect(await failure(() => host.device.createPool(options as object))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+      });
+    },
+  );
 
   test('alloc refuses what is no pool', async () => {
-    expect(await failure(() => host.device.alloc(f32, 1, { pool: {} as never }))).toMatchObject({ argument: 'options.pool' });
+    expect(await failure(() => host.device.alloc(f32, 1, { pool: {} as never }))).toMatchObject({
+      argument: 'options.pool',
+    });
   });
 });

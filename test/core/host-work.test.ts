@@ -1,4 +1,7 @@
-/** Work of the host in stream order, by way of page-locked memory, as libraries on the processor's cores do it. */
+/**
+ * Work of the host in stream order, by way of page-locked memory, as libraries on the processor's
+ * cores do it.
+ */
 import { setImmediate } from 'node:timers/promises';
 
 import { i32, u8 } from 'async-cuda/core';
@@ -17,7 +20,11 @@ onDevice('work of the host', (host) => {
 
   /** Leaves what a buffer has undefined. */
   async function spoil(buffer: DeviceBuffer): Promise<void> {
-    await failure(() => queueHostWork(host.stream, 'spoils', [{ buffer, access: 'out' }], () => Promise.reject(new Error('spoilt'))));
+    await failure(() =>
+      queueHostWork(host.stream, 'spoils', [{ buffer, access: 'out' }], () =>
+        Promise.reject(new Error('spoilt')),
+      ),
+    );
   }
 
   test('has its place in the stream though its memory is made later', async () => {
@@ -28,16 +35,26 @@ onDevice('work of the host', (host) => {
     using y = device.alloc(i32, BYTES / 4, { stream: one });
     x.fill(one, 3);
     const pinned = device.pinned(u8, BYTES);
-    const done = queueHostWork(one, 'doubles', [{ buffer: x, access: 'in' }, { buffer: y, access: 'out' }], async (turn) => {
-      const staging = await pinned;
-      turn.keep(staging);
-      turn.copyIn(x, staging, 0);
-      await turn.copied();
-      const words = new Int32Array(staging.buffer, staging.bufferOffset, BYTES / 4);
-      words.forEach((word, i) => { words[i] = 2 * word; });
-      turn.copyOut(staging, 0, y);
-      await turn.copied();
-    });
+    const done = queueHostWork(
+      one,
+      'doubles',
+      [
+        { buffer: x, access: 'in' },
+        { buffer: y, access: 'out' },
+      ],
+      async (turn) => {
+        const staging = await pinned;
+        turn.keep(staging);
+        turn.copyIn(x, staging, 0);
+        await turn.copied();
+        const words = new Int32Array(staging.buffer, staging.bufferOffset, BYTES / 4);
+        words.forEach((word, i) => {
+          words[i] = 2 * word;
+        });
+        turn.copyOut(staging, 0, y);
+        await turn.copied();
+      },
+    );
     // Queued behind, on other streams: the work reads what was before, and its result is there.
     x.fill(two, 100);
     const read = y.read(two);
@@ -58,13 +75,23 @@ onDevice('work of the host', (host) => {
     operation.take();
     copyToStaging(stream, bad, staging, 0);
     operation.letGo();
-    expect(await failure(() => operation.pending(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => operation.pending(stream))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
     copyToStaging(stream, good, staging, 0);
     using copy = device.alloc(i32, BYTES / 4);
-    await queueHostWork(stream, 'hands on', [{ buffer: staging, access: 'inout' }, { buffer: copy, access: 'out' }], (turn) => {
-      turn.copyOut(staging, 0, copy);
-      return Promise.resolve();
-    });
+    await queueHostWork(
+      stream,
+      'hands on',
+      [
+        { buffer: staging, access: 'inout' },
+        { buffer: copy, access: 'out' },
+      ],
+      (turn) => {
+        turn.copyOut(staging, 0, copy);
+        return Promise.resolve();
+      },
+    );
     expect(new Set(await copy.read(stream))).toEqual(new Set([9]));
   });
 
@@ -80,73 +107,109 @@ onDevice('work of the host', (host) => {
     });
     expect(new Set(await y.read(stream))).toEqual(new Set([7]));
     await spoil(y);
-    const done = queueHostWork(stream, 'writes', [{ buffer: staging, access: 'out' }], () => Promise.resolve());
+    const done = queueHostWork(stream, 'writes', [{ buffer: staging, access: 'out' }], () =>
+      Promise.resolve(),
+    );
     copyFromStaging(stream, staging, 0, y);
     await done;
     expect(new Set(await y.read(stream))).toEqual(new Set([7]));
   });
 
-  test('a copy in its turn that fails: the work has failed, and what it would have written is undefined', async () => {
-    const { device, stream } = host;
-    await using staging = await device.pinned(u8, BYTES);
-    using bad = device.alloc(i32, BYTES / 4);
-    using y = device.alloc(i32, BYTES / 4);
-    const uses: HostUse[] = [{ buffer: y, access: 'out' }];
-    // Not said to be used, so that nobody has looked at it before: what is undefined stands for whatever a driver refuses.
-    await spoil(bad);
-    y.fill(stream, 1);
-    let after = false;
-    expect(await failure(() => queueHostWork(stream, 'reads', uses, async (turn) => {
-      turn.copyIn(bad, staging, 0);
-      await turn.copied();
-      after = true;
-    }))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS', message: expect.stringMatching(/^reads: .*spoilt/) as string });
-    expect(after).toBe(false);
-    expect(await failure(() => y.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-    // The last copy is waited for by nobody: the work has failed all the same.
-    y.fill(stream, 1);
-    expect(await failure(() => queueHostWork(stream, 'writes', [], (turn) => {
-      turn.copyOut(staging, 0, bad);
-      return Promise.resolve();
-    }))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-    expect(await failure(() => bad.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-    expect(new Set(await y.read(stream))).toEqual(new Set([1]));
-  });
+  test(
+    'a copy in its turn that fails: the work has failed, and what it would have written is ' +
+      'undefined',
+    async () => {
+      const { device, stream } = host;
+      await using staging = await device.pinned(u8, BYTES);
+      using bad = device.alloc(i32, BYTES / 4);
+      using y = device.alloc(i32, BYTES / 4);
+      const uses: HostUse[] = [{ buffer: y, access: 'out' }];
+      // Not said to be used, so that nobody has looked at it before: what is undefined stands for
+      // whatever a driver refuses.
+      await spoil(bad);
+      y.fill(stream, 1);
+      let after = false;
+      expect(
+        await failure(() =>
+          queueHostWork(stream, 'reads', uses, async (turn) => {
+            turn.copyIn(bad, staging, 0);
+            await turn.copied();
+            after = true;
+          }),
+        ),
+      ).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+        message: expect.stringMatching(/^reads: .*spoilt/) as string,
+      });
+      expect(after).toBe(false);
+      expect(await failure(() => y.read(stream))).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
+      // The last copy is waited for by nobody: the work has failed all the same.
+      y.fill(stream, 1);
+      expect(
+        await failure(() =>
+          queueHostWork(stream, 'writes', [], (turn) => {
+            turn.copyOut(staging, 0, bad);
+            return Promise.resolve();
+          }),
+        ),
+      ).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+      expect(await failure(() => bad.read(stream))).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
+      expect(new Set(await y.read(stream))).toEqual(new Set([1]));
+    },
+  );
 
-  test('that fails: what is copied behind it is undefined, and page-locked memory is as good as new', async () => {
-    const { device, stream } = host;
-    await using staging = await device.pinned(u8, BYTES);
-    using x = device.alloc(i32, BYTES / 4);
-    using y = device.alloc(i32, BYTES / 4);
-    x.fill(stream, 6);
-    for (let round = 0; round < 2; round++) {
-      const operation = new Operation(stream);
-      operation.take();
-      copyToStaging(stream, x, staging, 0);
-      const done = queueHostWork(stream, 'fails', [{ buffer: staging, access: 'inout' }], () => Promise.reject(new Error('spoilt')));
-      copyFromStaging(stream, staging, 0, y);
-      operation.letGo();
-      expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
-      // Of the operation this is told, not that a copy had nothing to copy.
-      expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
-      expect(await failure(() => y.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-      copyToStaging(stream, x, staging, 0);
-      const good = queueHostWork(stream, 'goes', [{ buffer: staging, access: 'inout' }], () => Promise.resolve());
-      copyFromStaging(stream, staging, 0, y);
-      await good;
-      expect(new Set(await y.read(stream))).toEqual(new Set([6]));
-    }
-  });
+  test(
+    'that fails: what is copied behind it is undefined, and page-locked memory is as good as ' +
+      'new',
+    async () => {
+      const { device, stream } = host;
+      await using staging = await device.pinned(u8, BYTES);
+      using x = device.alloc(i32, BYTES / 4);
+      using y = device.alloc(i32, BYTES / 4);
+      x.fill(stream, 6);
+      for (let round = 0; round < 2; round++) {
+        const operation = new Operation(stream);
+        operation.take();
+        copyToStaging(stream, x, staging, 0);
+        const done = queueHostWork(stream, 'fails', [{ buffer: staging, access: 'inout' }], () =>
+          Promise.reject(new Error('spoilt')),
+        );
+        copyFromStaging(stream, staging, 0, y);
+        operation.letGo();
+        expect(await failure(() => done)).toMatchObject({ message: 'spoilt' });
+        // Of the operation this is told, not that a copy had nothing to copy.
+        expect((await failure(() => operation.pending(stream))).message).toMatch(/spoilt$/);
+        expect(await failure(() => y.read(stream))).toMatchObject({
+          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+        });
+        copyToStaging(stream, x, staging, 0);
+        const good = queueHostWork(stream, 'goes', [{ buffer: staging, access: 'inout' }], () =>
+          Promise.resolve(),
+        );
+        copyFromStaging(stream, staging, 0, y);
+        await good;
+        expect(new Set(await y.read(stream))).toEqual(new Set([6]));
+      }
+    },
+  );
 
   test('does not write part of memory that is undefined', async () => {
     const { device, stream } = host;
     using y = device.alloc(i32, BYTES / 4);
     await spoil(y);
     let begun = false;
-    expect(await failure(() => queueHostWork(stream, 'writes', [{ buffer: y.slice(0, 16), access: 'out' }], () => {
-      begun = true;
-      return Promise.resolve();
-    }))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(
+      await failure(() =>
+        queueHostWork(stream, 'writes', [{ buffer: y.slice(0, 16), access: 'out' }], () => {
+          begun = true;
+          return Promise.resolve();
+        }),
+      ),
+    ).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
     expect(begun).toBe(false);
   });
 
@@ -165,11 +228,16 @@ onDevice('work of the host', (host) => {
       return Promise.resolve();
     });
     operation.letGo();
-    const [first, second] = await Promise.all([failure(() => operation.pending(stream)), failure(() => done)]);
+    const [first, second] = await Promise.all([
+      failure(() => operation.pending(stream)),
+      failure(() => done),
+    ]);
     expect(first).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
     expect(second).toBe(first);
     expect(begun).toBe(false);
-    expect(await failure(() => y.read(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => y.read(stream))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
   });
 
   test('behind a failure of its operation that nobody awaits: the device tells of that', async () => {
@@ -183,7 +251,11 @@ onDevice('work of the host', (host) => {
       const operation = new Operation(stream);
       operation.take();
       bad.copyTo(stream, x);
-      late = failure(() => queueHostWork(stream, 'comes too late', [{ buffer: y, access: 'out' }], () => Promise.resolve()));
+      late = failure(() =>
+        queueHostWork(stream, 'comes too late', [{ buffer: y, access: 'out' }], () =>
+          Promise.resolve(),
+        ),
+      );
       operation.letGo();
       return operation;
     };
@@ -197,7 +269,9 @@ onDevice('work of the host', (host) => {
     // The same where somebody awaited it, but not to the end.
     const operation = await queue();
     let goOn = (): void => undefined;
-    const gate = new Promise<void>((resolve) => { goOn = resolve; });
+    const gate = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
     const held = stream.call(() => gate);
     const controller = new AbortController();
     const wait = failure(() => operation.pending(stream).wait({ signal: controller.signal }));
@@ -216,13 +290,17 @@ onDevice('work of the host', (host) => {
     for (let round = 0; round < 5; round++) {
       await spoil(bad);
       const op = value(1).withContext((context) => {
-        (context as Run).dependOn(queueHostWork(context.stream, 'writes', [], (turn) => {
-          turn.copyOut(staging, 0, bad);
-          return Promise.resolve();
-        }));
+        (context as Run).dependOn(
+          queueHostWork(context.stream, 'writes', [], (turn) => {
+            turn.copyOut(staging, 0, bad);
+            return Promise.resolve();
+          }),
+        );
         return value(2);
       });
-      expect(await failure(() => op.runOn(stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+      expect(await failure(() => op.runOn(stream))).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+      });
       for (let turn = 0; turn < 10; turn++) await setImmediate();
       expect(host.errors).toEqual([]);
     }
@@ -237,7 +315,8 @@ onDevice('work of the host', (host) => {
     using y = device.alloc(i32, 16, { stream: two });
     await spoil(bad);
     await host.stream.sync();
-    // The parts of an operation have no event of their own: who waits for one of them asks for it, here the operation that fails.
+    // The parts of an operation have no event of their own: who waits for one of them asks for it,
+    // here the operation that fails.
     const filling = new Operation(one);
     filling.take();
     x.fill(one, 4);

@@ -10,22 +10,28 @@ import { KNOWN_LIBRARIES } from '../../src/native/libraries.js';
 import { openLibrary } from '../../src/native/open-library.js';
 import { whyNoStandIn } from './stand-in-library.js';
 
-test.skipIf(process.platform !== 'linux' || whyNoStandIn !== undefined)('koffi closes libraries of a Worker with it: what another thread has of them stays', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'async-cuda-kept-'));
-  try {
-    const koffi = loadKoffi();
-    const mapped = (path: string): boolean => readFileSync('/proc/self/maps', 'utf8').includes(path);
-    const [closed, opened] = [join(folder, 'closed.so'), join(folder, 'opened.so')];
-    execFileSync('gcc', ['-shared', '-fPIC', '-x', 'c', '-', '-o', closed], { input: 'int one(void) { return 1; }' });
-    copyFileSync(closed, opened);
-    // What happens without us, or this would show nothing.
-    const library = koffi.load(closed);
-    expect(mapped(closed)).toBe(true);
-    library.unload();
-    expect(mapped(closed)).toBe(false);
-    openLibrary(koffi, KNOWN_LIBRARIES.nvjpeg, { path: opened }).library.unload();
-    expect(mapped(opened)).toBe(true);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+test.skipIf(process.platform !== 'linux' || whyNoStandIn !== undefined)(
+  'koffi closes libraries of a Worker with it: what another thread has of them stays',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'async-cuda-kept-'));
+    try {
+      const koffi = loadKoffi();
+      const mapped = (path: string): boolean =>
+        readFileSync('/proc/self/maps', 'utf8').includes(path);
+      const [closed, opened] = [join(folder, 'closed.so'), join(folder, 'opened.so')];
+      execFileSync('gcc', ['-shared', '-fPIC', '-x', 'c', '-', '-o', closed], {
+        input: 'int one(void) { return 1; }',
+      });
+      copyFileSync(closed, opened);
+      // What happens without us, or this would show nothing.
+      const library = koffi.load(closed);
+      expect(mapped(closed)).toBe(true);
+      library.unload();
+      expect(mapped(closed)).toBe(false);
+      openLibrary(koffi, KNOWN_LIBRARIES.nvjpeg, { path: opened }).library.unload();
+      expect(mapped(opened)).toBe(true);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

@@ -1,7 +1,25 @@
 /** Kernels: what they are given arrives, in the grid that was asked for. */
 import { runInNewContext } from 'node:vm';
 
-import { bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i32, i64, inout, input, output, struct, u16, u32, u64, u8 } from 'async-cuda/core';
+import {
+  bf16,
+  bool,
+  f16,
+  f32,
+  f64,
+  f8e4m3,
+  f8e5m2,
+  i32,
+  i64,
+  inout,
+  input,
+  output,
+  struct,
+  u16,
+  u32,
+  u64,
+  u8,
+} from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
@@ -22,21 +40,43 @@ onDevice('Kernel parameters', (host) => {
   test('a launch without its stream is told to have none, not a wrong number of arguments', async () => {
     const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
     using buffer = host.device.alloc(i32, 4);
-    const error = await failure(() => (add1.launch as (...args: unknown[]) => unknown).call(add1, { grid: 1, block: 4 }, buffer, 4));
+    const error = await failure(() =>
+      (add1.launch as (...args: unknown[]) => unknown).call(add1, { grid: 1, block: 4 }, buffer, 4),
+    );
     expect(error).toMatchObject({ argument: 'stream' });
     expect(error.message).toContain('kernel.launch(stream,');
   });
 
   test('integers of every size arrive', async () => {
-    expect(await integers(200, -100, 60_000, -30_000, 4_000_000_000, -2_000_000_000, 2 ** 53 - 1, -(2 ** 53 - 1))).toEqual([
-      200n, -100n, 60_000n, -30_000n, 4_000_000_000n, -2_000_000_000n, 9007199254740991n, -9007199254740991n,
+    expect(
+      await integers(
+        200,
+        -100,
+        60_000,
+        -30_000,
+        4_000_000_000,
+        -2_000_000_000,
+        2 ** 53 - 1,
+        -(2 ** 53 - 1),
+      ),
+    ).toEqual([
+      200n,
+      -100n,
+      60_000n,
+      -30_000n,
+      4_000_000_000n,
+      -2_000_000_000n,
+      9007199254740991n,
+      -9007199254740991n,
     ]);
   });
 
   test('negative numbers arrive where PTX does not tell a long long from a pointer', async () => {
     expect((await integers(0, 0, 0, 0, 0, 0, -5, 0))[6]).toBe(-5n);
     expect((await integers(0, 0, 0, 0, 0, 0, -(2 ** 53 - 1), 0))[6]).toBe(-9007199254740991n);
-    expect(await failure(() => integers(0, 0, 0, 0, 0, 0, -5.5, 0))).toMatchObject({ argument: 'args[7]' });
+    expect(await failure(() => integers(0, 0, 0, 0, 0, 0, -5.5, 0))).toMatchObject({
+      argument: 'args[7]',
+    });
   });
 
   test('64-bit integers arrive as bigints', async () => {
@@ -46,7 +86,9 @@ onDevice('Kernel parameters', (host) => {
   });
 
   test('booleans arrive as 0 and 1', async () => {
-    expect((await integers(true, false, true, false, true, false, 0n, true)).map(Number)).toEqual([1, 0, 1, 0, 1, 0, 0, 1]);
+    expect((await integers(true, false, true, false, true, false, 0n, true)).map(Number)).toEqual([
+      1, 0, 1, 0, 1, 0, 0, 1,
+    ]);
   });
 
   test('floats arrive, rounded to their type', async () => {
@@ -64,7 +106,14 @@ onDevice('Kernel parameters', (host) => {
 
   test('narrow types arrive as declared', async () => {
     using out = host.device.alloc(u16, 5);
-    const kernel = (await host.load(PARAMETERS)).kernel('words', [output(u16), f16, bf16, f8e4m3, f8e5m2, bool]);
+    const kernel = (await host.load(PARAMETERS)).kernel('words', [
+      output(u16),
+      f16,
+      bf16,
+      f8e4m3,
+      f8e5m2,
+      bool,
+    ]);
     kernel.launch(host.stream, ONE, out, 1.5, -2, 1.125, -1.25, true);
     expect([...(await out.read(host.stream))]).toEqual([0x3e00, 0xc000, 0x39, 0xbd, 1]);
   });
@@ -81,7 +130,9 @@ onDevice('Kernel parameters', (host) => {
     const kernel = (await host.load(PARAMETERS)).kernel('bytes', [output(dtype), input(dtype)]);
     kernel.launch(host.stream, { grid: 1, block: values.length }, to as never, from as never);
     expect(await to.read(host.stream)).toEqual(values);
-    const error = await failure(() => kernel.launch(host.stream, ONE, other as never, from as never));
+    const error = await failure(() =>
+      kernel.launch(host.stream, ONE, other as never, from as never),
+    );
     expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'args[0]' });
   });
 
@@ -106,7 +157,12 @@ onDevice('Kernel parameters', (host) => {
     const kernel = (await host.load(PARAMETERS)).kernel('structure');
     const elsewhere = runInNewContext('new ArrayBuffer(24)') as ArrayBuffer;
     new Uint8Array(elsewhere).set(new Uint8Array(structure().buffer));
-    for (const bytes of [structure(), structure().buffer, new Uint8Array(structure().buffer), elsewhere]) {
+    for (const bytes of [
+      structure(),
+      structure().buffer,
+      new Uint8Array(structure().buffer),
+      elsewhere,
+    ]) {
       out.fill(host.stream, 0);
       kernel.launch(host.stream, ONE, out, bytes, 99);
       expect([...(await out.read(host.stream))]).toEqual([-7, Math.E, 0.25, 99]);
@@ -115,11 +171,19 @@ onDevice('Kernel parameters', (host) => {
 
   test('a structure of the wrong size is refused', async () => {
     using out = host.device.alloc(f64, 4);
-    const kernel = (await host.load(PARAMETERS)).kernel('structure', [output(f64), struct(24), u32]);
-    const error = await failure(() => kernel.launch(host.stream, ONE, out, new ArrayBuffer(20), 99));
+    const kernel = (await host.load(PARAMETERS)).kernel('structure', [
+      output(f64),
+      struct(24),
+      u32,
+    ]);
+    const error = await failure(() =>
+      kernel.launch(host.stream, ONE, out, new ArrayBuffer(20), 99),
+    );
     expect(error).toMatchObject({ argument: 'args[1]' });
     expect(error.message).toContain('24 bytes');
-    expect(await failure(() => kernel.launch(host.stream, ONE, out, 5, 99))).toMatchObject({ argument: 'args[1]' });
+    expect(await failure(() => kernel.launch(host.stream, ONE, out, 5, 99))).toMatchObject({
+      argument: 'args[1]',
+    });
   });
 
   test('null is the null pointer, a buffer is not', async () => {
@@ -145,7 +209,8 @@ onDevice('Kernel parameters', (host) => {
     using out = host.device.alloc(i32, 2);
     using source = host.device.alloc(i32, 2);
     source.write(host.stream, Int32Array.of(7, 9));
-    const copy = (await host.load(`.version 7.0
+    const copy = (
+      await host.load(`.version 7.0
 .target sm_52
 .address_size 64
 .visible .entry copy(.param .s64 copy_param_0, .param .s64 copy_param_1, .param .s64 copy_param_2)
@@ -158,50 +223,84 @@ onDevice('Kernel parameters', (host) => {
   ld.global.u32 %r0, [%rd1];
   st.global.u32 [%rd0], %r0;
   ret;
-}`)).kernel('copy');
+}`)
+    ).kernel('copy');
     copy.launch(host.stream, ONE, out, source, 4);
     copy.launch(host.stream, ONE, out.slice(1, 2), source.slice(1, 2), -4n);
     expect([...(await out.read(host.stream))]).toEqual([9, 7]);
   });
 
   test.each([
-    { dtype: i32, wrong: [2 ** 31, -(2 ** 31) - 1] }, { dtype: u32, wrong: [-1, 2 ** 32] }, { dtype: bool, wrong: [2, -1] }, { dtype: i64, wrong: [2n ** 63n, 2 ** 53] },
+    { dtype: i32, wrong: [2 ** 31, -(2 ** 31) - 1] },
+    { dtype: u32, wrong: [-1, 2 ** 32] },
+    { dtype: bool, wrong: [2, -1] },
+    { dtype: i64, wrong: [2n ** 63n, 2 ** 53] },
     { dtype: u64, wrong: [-1n, -1] },
-  ])('a declared $dtype.name takes the numbers of its type, not those of its word', async ({ dtype, wrong }) => {
-    const scalar = dtype.bytes === 1 ? 'u8' : dtype.bytes === 4 ? 'u32' : 'u64';
-    const module = await host.load(`.version 7.0
+  ])(
+    'a declared $dtype.name takes the numbers of its type, not those of its word',
+    async ({ dtype, wrong }) => {
+      const scalar = dtype.bytes === 1 ? 'u8' : dtype.bytes === 4 ? 'u32' : 'u64';
+      const module = await host.load(`.version 7.0
 .target sm_52
 .address_size 64
 .visible .entry take(.param .u64 take_param_0, .param .${scalar} take_param_1)
 {
   ret;
 }`);
-    using out = host.device.alloc(i32, 1);
-    const take = module.kernel('take', [inout(i32), dtype]);
-    for (const value of wrong) expect(await failure(() => take.launch(host.stream, ONE, out, value))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'args[1]' });
-    for (let i = 0; i < 100; i++) take.launch(host.stream, ONE, out, 1);
-    for (const value of wrong) expect(await failure(() => take.launch(host.stream, ONE, out, value))).toMatchObject({ argument: 'args[1]' });
-    await host.device.synchronize();
-  });
+      using out = host.device.alloc(i32, 1);
+      const take = module.kernel('take', [inout(i32), dtype]);
+      for (const value of wrong)
+        expect(await failure(() => take.launch(host.stream, ONE, out, value))).toMatchObject({
+          code: 'ERR_CUDA_INVALID_ARGUMENT',
+          argument: 'args[1]',
+        });
+      for (let i = 0; i < 100; i++) take.launch(host.stream, ONE, out, 1);
+      for (const value of wrong)
+        expect(await failure(() => take.launch(host.stream, ONE, out, value))).toMatchObject({
+          argument: 'args[1]',
+        });
+      await host.device.synchronize();
+    },
+  );
 
   test('a slice is given as its own first element', async () => {
     using out = host.device.alloc(i32, 4);
     out.fill(host.stream, 1);
-    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 32 }, out.slice(1, 3), 2);
+    (await host.load(ELEMENTWISE))
+      .kernel('add1')
+      .launch(host.stream, { grid: 1, block: 32 }, out.slice(1, 3), 2);
     expect([...(await out.read(host.stream))]).toEqual([1, 2, 2, 1]);
   });
 
   describe('refuses', () => {
     test.each([
-      [1, 256], [1, -129], [1, 1.5], [2, 256], [3, 65_536], [4, 65_536], [5, 2 ** 32], [6, 2 ** 32], [6, 0.5], [7, 2 ** 53],
-      [7, 2n ** 64n], [8, -(2n ** 63n) - 1n], [5, 1n], [5, '1'], [5, undefined], [5, null], [6, NaN],
+      [1, 256],
+      [1, -129],
+      [1, 1.5],
+      [2, 256],
+      [3, 65_536],
+      [4, 65_536],
+      [5, 2 ** 32],
+      [6, 2 ** 32],
+      [6, 0.5],
+      [7, 2 ** 53],
+      [7, 2n ** 64n],
+      [8, -(2n ** 63n) - 1n],
+      [5, 1n],
+      [5, '1'],
+      [5, undefined],
+      [5, null],
+      [6, NaN],
     ])('for parameter %i the value %s', async (index, value) => {
       using out = host.device.alloc(i64, 8);
       const kernel = (await host.load(PARAMETERS)).kernel('integers');
       const args: unknown[] = [out, 0, 0, 0, 0, 0, 0, 0, 0];
       args[index] = value;
-      expect(await failure(() => kernel.launch(host.stream, ONE, ...(args as never[])))).toMatchObject({
-        code: 'ERR_CUDA_INVALID_ARGUMENT', argument: `args[${index}]`,
+      expect(
+        await failure(() => kernel.launch(host.stream, ONE, ...(args as never[]))),
+      ).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+        argument: `args[${index}]`,
       });
     });
 
@@ -223,7 +322,9 @@ onDevice('Kernel parameters', (host) => {
       expect(error).toMatchObject({ argument: 'args' });
       expect(error.message).toContain("'saxpy' takes 4 arguments, got 3");
       expect(error.message).toContain('f32');
-      expect(await failure(() => kernel.launch(host.stream, ONE, buffer, 1, buffer, 4, 5))).toMatchObject({ argument: 'args' });
+      expect(
+        await failure(() => kernel.launch(host.stream, ONE, buffer, 1, buffer, 4, 5)),
+      ).toMatchObject({ argument: 'args' });
     });
 
     test('a typed array where a buffer is wanted, and says what to do', async () => {
@@ -236,7 +337,9 @@ onDevice('Kernel parameters', (host) => {
     test('a buffer where a number is wanted', async () => {
       using buffer = host.device.alloc(i32, 4);
       const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
-      expect(await failure(() => kernel.launch(host.stream, ONE, buffer, buffer))).toMatchObject({ argument: 'args[1]' });
+      expect(await failure(() => kernel.launch(host.stream, ONE, buffer, buffer))).toMatchObject({
+        argument: 'args[1]',
+      });
     });
 
     test('a closed buffer', async () => {
@@ -253,16 +356,22 @@ onDevice('Kernel parameters', (host) => {
       const other = await openTestDevice({ thread: host.mode }, 'cpu:4');
       using buffer = other.alloc(i32, 4);
       const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
-      expect((await failure(() => kernel.launch(host.stream, ONE, buffer, 4))).message).toContain('copyFrom');
+      expect((await failure(() => kernel.launch(host.stream, ONE, buffer, 4))).message).toContain(
+        'copyFrom',
+      );
       using own = host.device.alloc(i32, 4);
-      expect(await failure(() => kernel.launch(other.stream, ONE, own, 4))).toMatchObject({ argument: 'stream' });
+      expect(await failure(() => kernel.launch(other.stream, ONE, own, 4))).toMatchObject({
+        argument: 'stream',
+      });
       await other.close();
     });
 
     test('what is no stream', async () => {
       const kernel = (await host.load(ELEMENTWISE)).kernel('nothing');
       for (const stream of [undefined, null, {}, host.device]) {
-        expect(await failure(() => kernel.launch(stream as never, ONE))).toMatchObject({ argument: 'stream' });
+        expect(await failure(() => kernel.launch(stream as never, ONE))).toMatchObject({
+          argument: 'stream',
+        });
       }
     });
   });
@@ -292,7 +401,12 @@ onDevice('Kernel signatures', (host) => {
   });
 
   test('a declared pointer takes buffers of its dtype only, and says how to reinterpret', async () => {
-    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [
+      inout(f32),
+      f32,
+      input(f32),
+      u32,
+    ]);
     using y = host.device.alloc(f32, 4);
     using x = host.device.alloc(i32, 4);
     const error = await failure(() => saxpy.launch(host.stream, ONE, y, 1, x, 4));
@@ -305,21 +419,42 @@ onDevice('Kernel signatures', (host) => {
   });
 
   test('a declared pointer takes no number', async () => {
-    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [
+      inout(f32),
+      f32,
+      input(f32),
+      u32,
+    ]);
     using y = host.device.alloc(f32, 4);
-    expect(await failure(() => saxpy.launch(host.stream, ONE, y, 1, 0, 4))).toMatchObject({ argument: 'args[2]' });
+    expect(await failure(() => saxpy.launch(host.stream, ONE, y, 1, 0, 4))).toMatchObject({
+      argument: 'args[2]',
+    });
   });
 
   test('an output that overlaps another argument is refused', async () => {
-    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [
+      inout(f32),
+      f32,
+      input(f32),
+      u32,
+    ]);
     using y = host.device.alloc(f32, 8);
-    const error = await failure(() => saxpy.launch(host.stream, ONE, y.slice(0, 4), 1, y.slice(3, 7), 4));
+    const error = await failure(() =>
+      saxpy.launch(host.stream, ONE, y.slice(0, 4), 1, y.slice(3, 7), 4),
+    );
     expect(error.message).toContain('overlaps args[2]');
-    expect(await failure(() => saxpy.launch(host.stream, ONE, y, 1, y, 8))).toMatchObject({ argument: 'args[0]' });
+    expect(await failure(() => saxpy.launch(host.stream, ONE, y, 1, y, 8))).toMatchObject({
+      argument: 'args[0]',
+    });
   });
 
   test('parts of one buffer that do not overlap are taken', async () => {
-    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]);
+    const saxpy = (await host.load(ELEMENTWISE)).kernel('saxpy', [
+      inout(f32),
+      f32,
+      input(f32),
+      u32,
+    ]);
     using y = host.device.alloc(f32, 8);
     y.write(host.stream, Float32Array.from(range(8)));
     saxpy.launch(host.stream, { grid: 1, block: 4 }, y.slice(0, 4), 10, y.slice(4), 4);
@@ -327,7 +462,12 @@ onDevice('Kernel signatures', (host) => {
   });
 
   test('inputs may overlap', async () => {
-    const kernel = (await host.load(ELEMENTWISE)).kernel('saxpy', [input(f32), f32, input(f32), u32]);
+    const kernel = (await host.load(ELEMENTWISE)).kernel('saxpy', [
+      input(f32),
+      f32,
+      input(f32),
+      u32,
+    ]);
     using y = host.device.alloc(f32, 8);
     y.fill(host.stream, 1);
     await kernel.launch(host.stream, { grid: 1, block: 8 }, y, 0, y, 8);
@@ -342,44 +482,77 @@ onDevice('Kernel signatures', (host) => {
   });
 
   test('says what it is', async () => {
-    expect(String((await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32]))).toBe('Kernel saxpy(f32*, f32, f32*, u32)');
+    expect(
+      String((await host.load(ELEMENTWISE)).kernel('saxpy', [inout(f32), f32, input(f32), u32])),
+    ).toBe('Kernel saxpy(f32*, f32, f32*, u32)');
   });
 });
 
 onDevice('Kernel launches', (host) => {
   test.each([
-    [1, 1], [3, 4], [[3], [4]], [[2, 3], [4, 2]], [[2, 3, 2], [3, 2, 4]], [[1, 1, 5], [1, 1, 7]],
-  ] as const)('in a grid of %j and blocks of %j every thread knows its place', async (grid, block) => {
-    const g = [...[grid].flat(), 1, 1] as number[];
-    const b = [...[block].flat(), 1, 1] as number[];
-    const threads = g[0]! * g[1]! * g[2]! * b[0]! * b[1]! * b[2]!;
-    using out = host.device.alloc(u32, threads);
-    out.fill(host.stream, 0xffffffff);
-    (await host.load(THREADS)).kernel('who').launch(host.stream, { grid: grid as never, block: block as never }, out);
-    const expected: number[] = [];
-    for (let bz = 0; bz < g[2]!; bz++) for (let by = 0; by < g[1]!; by++) for (let bx = 0; bx < g[0]!; bx++) {
-      for (let tz = 0; tz < b[2]!; tz++) for (let ty = 0; ty < b[1]!; ty++) for (let tx = 0; tx < b[0]!; tx++) {
-        expected.push(tx | (ty << 4) | (tz << 8) | (bx << 16) | (by << 20) | (bz << 24));
-      }
-    }
-    expect([...(await out.read(host.stream))]).toEqual(expected);
-  });
+    [1, 1],
+    [3, 4],
+    [[3], [4]],
+    [
+      [2, 3],
+      [4, 2],
+    ],
+    [
+      [2, 3, 2],
+      [3, 2, 4],
+    ],
+    [
+      [1, 1, 5],
+      [1, 1, 7],
+    ],
+  ] as const)(
+    'in a grid of %j and blocks of %j every thread knows its place',
+    async (grid, block) => {
+      const g = [...[grid].flat(), 1, 1] as number[];
+      const b = [...[block].flat(), 1, 1] as number[];
+      const threads = g[0]! * g[1]! * g[2]! * b[0]! * b[1]! * b[2]!;
+      using out = host.device.alloc(u32, threads);
+      out.fill(host.stream, 0xffffffff);
+      (await host.load(THREADS))
+        .kernel('who')
+        .launch(host.stream, { grid: grid as never, block: block as never }, out);
+      const expected: number[] = [];
+      for (let bz = 0; bz < g[2]!; bz++)
+        for (let by = 0; by < g[1]!; by++)
+          for (let bx = 0; bx < g[0]!; bx++) {
+            for (let tz = 0; tz < b[2]!; tz++)
+              for (let ty = 0; ty < b[1]!; ty++)
+                for (let tx = 0; tx < b[0]!; tx++) {
+                  expected.push(tx | (ty << 4) | (tz << 8) | (bx << 16) | (by << 20) | (bz << 24));
+                }
+          }
+      expect([...(await out.read(host.stream))]).toEqual(expected);
+    },
+  );
 
   test('threads of a block meet at a barrier', async () => {
     using source = host.device.alloc(u32, 2560);
     using sums = host.device.alloc(u32, 10);
     const values = Uint32Array.from(range(2560), (i) => (i * 7919) % 1000);
     source.write(host.stream, values);
-    (await host.load(THREADS)).kernel('block_sum').launch(host.stream, { grid: 10, block: 256 }, sums, source);
-    const expected = range(10).map((block) => values.subarray(block * 256, block * 256 + 256).reduce((a, b) => a + b, 0));
+    (await host.load(THREADS))
+      .kernel('block_sum')
+      .launch(host.stream, { grid: 10, block: 256 }, sums, source);
+    const expected = range(10).map((block) =>
+      values.subarray(block * 256, block * 256 + 256).reduce((a, b) => a + b, 0),
+    );
     expect([...(await sums.read(host.stream))]).toEqual(expected);
   });
 
   test('blocks get the dynamic shared memory that they ask for', async () => {
     using buffer = host.device.alloc(i32, 1024);
     buffer.write(host.stream, Int32Array.from(range(1024)));
-    (await host.load(THREADS)).kernel('reverse_block').launch(host.stream, { grid: 2, block: 512, sharedBytes: 2048 }, buffer);
-    expect([...(await buffer.read(host.stream))]).toEqual(range(1024).map((i) => (i < 512 ? 511 - i : 1535 - i)));
+    (await host.load(THREADS))
+      .kernel('reverse_block')
+      .launch(host.stream, { grid: 2, block: 512, sharedBytes: 2048 }, buffer);
+    expect([...(await buffer.read(host.stream))]).toEqual(
+      range(1024).map((i) => (i < 512 ? 511 - i : 1535 - i)),
+    );
   });
 
   test('atomics of all threads add up', async () => {
@@ -388,27 +561,37 @@ onDevice('Kernel launches', (host) => {
     bins.fill(host.stream, 0);
     const source = Uint8Array.from(range(10_000), (i) => (i * i) % 16);
     values.write(host.stream, source);
-    (await host.load(THREADS)).kernel('histogram').launch(host.stream, { grid: 40, block: 256 }, bins, values, 10_000);
+    (await host.load(THREADS))
+      .kernel('histogram')
+      .launch(host.stream, { grid: 40, block: 256 }, bins, values, 10_000);
     const expected = new Array<number>(16).fill(0);
     for (const value of source) expected[value]!++;
     expect([...(await bins.read(host.stream))]).toEqual(expected);
   });
 
   test('a kernel without parameters runs', async () => {
-    await (await host.load(ELEMENTWISE)).kernel('nothing').launch(host.stream, { grid: 2, block: 2 });
+    await (
+      await host.load(ELEMENTWISE)
+    )
+      .kernel('nothing')
+      .launch(host.stream, { grid: 2, block: 2 });
   });
 
   test('a cooperative launch runs', async () => {
     using buffer = host.device.alloc(i32, 32);
     buffer.fill(host.stream, 1);
-    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 32, cooperative: true }, buffer, 32);
+    (await host.load(ELEMENTWISE))
+      .kernel('add1')
+      .launch(host.stream, { grid: 1, block: 32, cooperative: true }, buffer, 32);
     expect((await buffer.read(host.stream))[31]).toBe(2);
   });
 
   test('a launch with a priority runs', async () => {
     using buffer = host.device.alloc(i32, 32);
     buffer.fill(host.stream, 1);
-    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 32, priority: 0 }, buffer, 32);
+    (await host.load(ELEMENTWISE))
+      .kernel('add1')
+      .launch(host.stream, { grid: 1, block: 32, priority: 0 }, buffer, 32);
     expect((await buffer.read(host.stream))[31]).toBe(2);
   });
 
@@ -451,7 +634,9 @@ onDevice('Kernel launches', (host) => {
       const sum = (await host.load(THREADS)).kernel('block_sum');
       expect(sum.attributes.maxThreadsPerBlock).toBe(256);
       using buffer = host.device.alloc(u32, 512);
-      const error = await failure(() => sum.launch(host.stream, { grid: 1, block: 512 }, buffer, buffer));
+      const error = await failure(() =>
+        sum.launch(host.stream, { grid: 1, block: 512 }, buffer, buffer),
+      );
       expect(error.message).toContain("at most 256 threads in a block of kernel 'block_sum'");
     });
 
@@ -460,7 +645,9 @@ onDevice('Kernel launches', (host) => {
       const options = { grid: 1, block: 1 };
       nothing.launch(host.stream, options);
       options.grid = 0;
-      expect(await failure(() => nothing.launch(host.stream, options))).toMatchObject({ argument: 'options.grid (x)' });
+      expect(await failure(() => nothing.launch(host.stream, options))).toMatchObject({
+        argument: 'options.grid (x)',
+      });
     });
   });
 
@@ -489,7 +676,11 @@ onDevice('Kernel facts', (host) => {
 
   // CUB takes the sizes of its blocks and grids from it.
   test('the virtual architecture is that of the target, not the version of the text', async () => {
-    const { attributes } = (await host.load('.version 8.3\n.target sm_75\n.address_size 64\n.visible .entry empty() { ret; }')).kernel('empty');
+    const { attributes } = (
+      await host.load(
+        '.version 8.3\n.target sm_75\n.address_size 64\n.visible .entry empty() { ret; }',
+      )
+    ).kernel('empty');
     expect(attributes.ptxVersion).toBe(75);
   });
 
@@ -522,7 +713,8 @@ onDevice('Kernel facts', (host) => {
   test('refuses a block size that no device has', async () => {
     const kernel = (await host.load(ELEMENTWISE)).kernel('add1');
     expect(await failure(() => kernel.maxActiveBlocks(0))).toMatchObject({ argument: 'blockSize' });
-    expect(await failure(() => kernel.maxActiveBlocks(1025))).toMatchObject({ argument: 'blockSize' });
+    expect(await failure(() => kernel.maxActiveBlocks(1025))).toMatchObject({
+      argument: 'blockSize',
+    });
   });
 });
-

@@ -1,4 +1,7 @@
-/** Memory that is short: what pools keep is given back, queued frees are waited for, and an idle device keeps nothing. */
+/**
+ * Memory that is short: what pools keep is given back, queued frees are waited for, and an idle
+ * device keeps nothing.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Device, i32, u8 } from 'async-cuda/core';
@@ -87,37 +90,43 @@ onDevice('An allocation that finds too little memory', (host) => {
     expect((await second.slice(-1).read(stream))[0]).toBe(7);
   });
 
-  // A GPU's driver gives out the memory at once and makes the stream wait for the free (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES).
-  test.runIf(onCpu)('fails where frees do not come to their turn, and the stream goes on', async () => {
-    const { device } = host;
-    await using pool = await smallPool(device);
-    const module = await host.load(WAITING);
-    const gate = await Gate.of(module);
-    using busy = device.createStream();
-    using stream = device.createStream();
-    using flag = device.alloc(i32, 1);
-    await flag.fill(device.stream, 0);
-    const first = device.alloc(u8, 48 * MIB, { stream: busy, pool });
-    await first.allocated();
-    module.kernel('hold').launch(busy, { grid: 1, block: 1 }, flag);
-    first.close();
-    try {
-      using second = device.alloc(u8, 48 * MIB, { stream, pool, label: 'second' });
-      const error = await failure(() => second.allocated());
-      expect(error.code).toBe('ERR_CUDA_OUT_OF_MEMORY');
-      expect(error.message).toContain("'second'");
-      await stream.sync();
-    } finally {
-      await gate.open();
-    }
-  });
+  // A GPU's driver gives out the memory at once and makes the stream wait for the free
+  // (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES).
+  test.runIf(onCpu)(
+    'fails where frees do not come to their turn, and the stream goes on',
+    async () => {
+      const { device } = host;
+      await using pool = await smallPool(device);
+      const module = await host.load(WAITING);
+      const gate = await Gate.of(module);
+      using busy = device.createStream();
+      using stream = device.createStream();
+      using flag = device.alloc(i32, 1);
+      await flag.fill(device.stream, 0);
+      const first = device.alloc(u8, 48 * MIB, { stream: busy, pool });
+      await first.allocated();
+      module.kernel('hold').launch(busy, { grid: 1, block: 1 }, flag);
+      first.close();
+      try {
+        using second = device.alloc(u8, 48 * MIB, { stream, pool, label: 'second' });
+        const error = await failure(() => second.allocated());
+        expect(error.code).toBe('ERR_CUDA_OUT_OF_MEMORY');
+        expect(error.message).toContain("'second'");
+        await stream.sync();
+      } finally {
+        await gate.open();
+      }
+    },
+  );
 
   test('fails at once where nothing is queued that could help', async () => {
     const { device } = host;
     await using pool = await smallPool(device);
     using first = device.alloc(u8, 48 * MIB, { pool });
     using second = device.alloc(u8, 48 * MIB, { pool });
-    expect(await failure(() => second.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => second.allocated())).toMatchObject({
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+    });
     first.fill(device.stream, 1);
     expect((await first.slice(-1).read(device.stream))[0]).toBe(1);
   });
@@ -162,42 +171,46 @@ describe.runIf(onCpu).each(allModes)('On a small device (cpu, %s)', (thread) => 
 });
 
 // Inline nothing runs while nobody awaits, so nothing is given back either.
-onDevice('A device that has been idle for some seconds', (host) => {
-  // First: the other one sets the release threshold.
-  test('keeps all of it while a kernel runs', async () => {
-    const { device } = host;
-    const pool = await device.pool();
-    const module = await host.load(WAITING);
-    const gate = await Gate.of(module);
-    using busy = device.createStream();
-    using flag = device.alloc(i32, 1);
-    await flag.fill(device.stream, 0);
-    const launched = module.kernel('hold').launch(busy, { grid: 1, block: 1 }, flag);
-    const buffer = device.alloc(u8, 64 * MIB);
-    await buffer.allocated();
-    buffer.close();
-    await device.stream.sync();
-    await sleep(3000);
-    expect((await pool.statistics()).reserved).toBeGreaterThanOrEqual(64 * MIB);
-    await gate.open();
-    await launched;
-  });
-
-  test('gives back what its own pool keeps, to the release threshold', async () => {
-    const { device } = host;
-    const pool = await device.pool();
-    const run = async (): Promise<number> => {
+onDevice(
+  'A device that has been idle for some seconds',
+  (host) => {
+    // First: the other one sets the release threshold.
+    test('keeps all of it while a kernel runs', async () => {
+      const { device } = host;
+      const pool = await device.pool();
+      const module = await host.load(WAITING);
+      const gate = await Gate.of(module);
+      using busy = device.createStream();
+      using flag = device.alloc(i32, 1);
+      await flag.fill(device.stream, 0);
+      const launched = module.kernel('hold').launch(busy, { grid: 1, block: 1 }, flag);
       const buffer = device.alloc(u8, 64 * MIB);
-      await buffer.fill(device.stream, 1);
+      await buffer.allocated();
       buffer.close();
-      await device.synchronize();
-      const { reserved } = await pool.statistics();
-      expect(reserved).toBeGreaterThanOrEqual(64 * MIB);
-      await sleep(3500);
-      return (await pool.statistics()).reserved;
-    };
-    expect(await run()).toBeLessThan(64 * MIB);
-    await pool.setReleaseThreshold(Number.MAX_SAFE_INTEGER);
-    expect(await run()).toBeGreaterThanOrEqual(64 * MIB);
-  });
-}, ['worker']);
+      await device.stream.sync();
+      await sleep(3000);
+      expect((await pool.statistics()).reserved).toBeGreaterThanOrEqual(64 * MIB);
+      await gate.open();
+      await launched;
+    });
+
+    test('gives back what its own pool keeps, to the release threshold', async () => {
+      const { device } = host;
+      const pool = await device.pool();
+      const run = async (): Promise<number> => {
+        const buffer = device.alloc(u8, 64 * MIB);
+        await buffer.fill(device.stream, 1);
+        buffer.close();
+        await device.synchronize();
+        const { reserved } = await pool.statistics();
+        expect(reserved).toBeGreaterThanOrEqual(64 * MIB);
+        await sleep(3500);
+        return (await pool.statistics()).reserved;
+      };
+      expect(await run()).toBeLessThan(64 * MIB);
+      await pool.setReleaseThreshold(Number.MAX_SAFE_INTEGER);
+      expect(await run()).toBeGreaterThanOrEqual(64 * MIB);
+    });
+  },
+  ['worker'],
+);

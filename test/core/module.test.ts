@@ -39,20 +39,31 @@ onDevice('Module', (host) => {
   });
 
   test('an unknown instruction is a compile error that names it', async () => {
-    const error = await failure(() => host.device.loadModule(ELEMENTWISE.replace('fma.rn.f32', 'fmax.rn.f32')));
+    const error = await failure(() =>
+      host.device.loadModule(ELEMENTWISE.replace('fma.rn.f32', 'fmax.rn.f32')),
+    );
     expect(error.code).toBe('ERR_CUDA_COMPILE');
     expect(error.log).toContain('fmax');
   });
 
   test('an undefined register is a compile error that names it', async () => {
-    const error = await failure(() => host.device.loadModule(ELEMENTWISE.replace('mad.lo.s32 	%r8, %r6, 31, %r7;', 'mad.lo.s32 	%r8, %r6, 31, %q7;')));
+    const error = await failure(() =>
+      host.device.loadModule(
+        ELEMENTWISE.replace('mad.lo.s32 	%r8, %r6, 31, %r7;', 'mad.lo.s32 	%r8, %r6, 31, %q7;'),
+      ),
+    );
     expect(error.code).toBe('ERR_CUDA_COMPILE');
     expect(error.log).toContain('%q7');
   });
 
-  test.each(['', 'not PTX at all', '.version 7.0\n.target sm_70\n.visible .entry cut('])('the image %j is a compile error', async (image) => {
-    expect(await failure(() => host.device.loadModule(image))).toMatchObject({ code: 'ERR_CUDA_COMPILE' });
-  });
+  test.each(['', 'not PTX at all', '.version 7.0\n.target sm_70\n.visible .entry cut('])(
+    'the image %j is a compile error',
+    async (image) => {
+      expect(await failure(() => host.device.loadModule(image))).toMatchObject({
+        code: 'ERR_CUDA_COMPILE',
+      });
+    },
+  );
 
   test('after a failed load the device goes on', async () => {
     await failure(() => host.device.loadModule('nothing'));
@@ -60,29 +71,51 @@ onDevice('Module', (host) => {
     await module.kernel('nothing').launch(host.stream, { grid: 1, block: 1 });
   });
 
-  test.each([12, null, undefined, {}, new Uint16Array(4)])('refuses the image %s', async (image) => {
-    expect(await failure(() => host.device.loadModule(image as never))).toMatchObject({ argument: 'image' });
-  });
+  test.each([12, null, undefined, {}, new Uint16Array(4)])(
+    'refuses the image %s',
+    async (image) => {
+      expect(await failure(() => host.device.loadModule(image as never))).toMatchObject({
+        argument: 'image',
+      });
+    },
+  );
 
   test('takes the options of the compiler, and refuses others', async () => {
-    await using module = await host.device.loadModule(ELEMENTWISE, { optimizationLevel: 2, maxRegisters: 32, lineInfo: true });
+    await using module = await host.device.loadModule(ELEMENTWISE, {
+      optimizationLevel: 2,
+      maxRegisters: 32,
+      lineInfo: true,
+    });
     expect(module.kernelNames.length).toBe(4);
-    expect(await failure(() => host.device.loadModule(ELEMENTWISE, { optimisationLevel: 2 } as object))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+    expect(
+      await failure(() => host.device.loadModule(ELEMENTWISE, { optimisationLevel: 2 } as object)),
+    ).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
   });
 
-  test.each(['kernels.ptx', './build/kernels.cubin', '/home/ada/a.fatbin'])('the name %s is refused, with what to pass instead', async (name) => {
-    const error = await failure(() => host.device.loadModule(name));
-    expect(error).toMatchObject({ argument: 'image' });
-    expect(error.message).toContain('readFile');
-  });
+  test.each(['kernels.ptx', './build/kernels.cubin', '/home/ada/a.fatbin'])(
+    'the name %s is refused, with what to pass instead',
+    async (name) => {
+      const error = await failure(() => host.device.loadModule(name));
+      expect(error).toMatchObject({ argument: 'image' });
+      expect(error.message).toContain('readFile');
+    },
+  );
 
   test('CUDA C++ is refused, with how to make PTX of it', async () => {
-    const error = await failure(() => host.device.loadModule('extern "C" __global__ void f(float* x) {\n  x[0] = 1;\n}'));
+    const error = await failure(() =>
+      host.device.loadModule('extern "C" __global__ void f(float* x) {\n  x[0] = 1;\n}'),
+    );
     expect(error).toMatchObject({ argument: 'image' });
     expect(error.message).toContain('nvcc --ptx');
   });
 
-  test.each([{ maxRegisters: 0 }, { optimizationLevel: 5 }, { debug: 1 }, { lineInfo: 'yes' }, { prints: null }])('refuses the option %j', async (options) => {
+  test.each([
+    { maxRegisters: 0 },
+    { optimizationLevel: 5 },
+    { debug: 1 },
+    { lineInfo: 'yes' },
+    { prints: null },
+  ])('refuses the option %j', async (options) => {
     const error = await failure(() => host.device.loadModule(ELEMENTWISE, options as object));
     expect(error.argument).toBe(`options.${Object.keys(options)[0]}`);
   });
@@ -132,7 +165,9 @@ onDevice('Module', (host) => {
 
   test('a variable that is not there is an error', async () => {
     await using module = await host.device.loadModule(MODULE_MEMORY);
-    expect(await failure(() => module.global('countre'))).toMatchObject({ code: 'ERR_CUDA_NOT_FOUND' });
+    expect(await failure(() => module.global('countre'))).toMatchObject({
+      code: 'ERR_CUDA_NOT_FOUND',
+    });
   });
 
   test('close waits for the kernels that are queued', async () => {
@@ -175,7 +210,9 @@ onDevice('Module', (host) => {
   });
 
   test('modules load at the same time', async () => {
-    const modules = await Promise.all([ELEMENTWISE, MODULE_MEMORY, WAITING].map((ptx) => host.device.loadModule(ptx)));
+    const modules = await Promise.all(
+      [ELEMENTWISE, MODULE_MEMORY, WAITING].map((ptx) => host.device.loadModule(ptx)),
+    );
     expect(modules.map((module) => module.kernelNames.length)).toEqual([4, 1, 3]);
     await Promise.all(modules.map((module) => module.close()));
   });

@@ -15,13 +15,20 @@ function reference(name: Narrow, bits: number): number {
     word.setUint32(0, bits << 16);
     return word.getFloat32(0);
   }
-  const [exponentBits, fractionBits] = name === 'f16' ? [5, 10] : name === 'f8e4m3' ? [4, 3] : [5, 2];
+  const [exponentBits, fractionBits] =
+    name === 'f16' ? [5, 10] : name === 'f8e4m3' ? [4, 3] : [5, 2];
   const bias = 2 ** (exponentBits - 1) - 1;
   const sign = bits >>> (exponentBits + fractionBits);
   let exponent = (bits >>> fractionBits) & (2 ** exponentBits - 1);
   let fraction = bits & (2 ** fractionBits - 1);
-  if (name === 'f8e4m3' ? (bits & 0x7f) === 0x7f : exponent === 2 ** exponentBits - 1 && fraction !== 0) return NaN;
-  if (name !== 'f8e4m3' && exponent === 2 ** exponentBits - 1) return sign === 1 ? -Infinity : Infinity;
+  if (
+    name === 'f8e4m3'
+      ? (bits & 0x7f) === 0x7f
+      : exponent === 2 ** exponentBits - 1 && fraction !== 0
+  )
+    return NaN;
+  if (name !== 'f8e4m3' && exponent === 2 ** exponentBits - 1)
+    return sign === 1 ? -Infinity : Infinity;
   if (exponent === 0) {
     if (fraction === 0) return sign === 1 ? -0 : 0;
     exponent = 1;
@@ -31,7 +38,10 @@ function reference(name: Narrow, bits: number): number {
     }
     fraction -= 2 ** fractionBits;
   }
-  word.setUint32(0, ((sign << 31) | ((exponent - bias + 127) << 23) | (fraction << (23 - fractionBits))) >>> 0);
+  word.setUint32(
+    0,
+    ((sign << 31) | ((exponent - bias + 127) << 23) | (fraction << (23 - fractionBits))) >>> 0,
+  );
   return word.getFloat32(0);
 }
 
@@ -45,14 +55,17 @@ const FORMATS: { dtype: DType<Narrow>; count: number }[] = [
 onDevice('narrow floats', (host) => {
   describe.each(FORMATS)('$dtype.name', ({ dtype, count }) => {
     const allBits = (): Uint8Array | Uint16Array =>
-      dtype.bytes === 1 ? Uint8Array.from({ length: count }, (_, i) => i) : Uint16Array.from({ length: count }, (_, i) => i);
+      dtype.bytes === 1
+        ? Uint8Array.from({ length: count }, (_, i) => i)
+        : Uint16Array.from({ length: count }, (_, i) => i);
 
     test('every bit pattern reads as its exact value', async () => {
       using buffer = host.device.alloc(dtype, count);
       buffer.writeBits(host.stream, allBits() as never);
       const values = await buffer.read(host.stream);
       const wrong: number[] = [];
-      for (let bits = 0; bits < count; bits++) if (!Object.is(values[bits], reference(dtype.name, bits))) wrong.push(bits);
+      for (let bits = 0; bits < count; bits++)
+        if (!Object.is(values[bits], reference(dtype.name, bits))) wrong.push(bits);
       expect(wrong).toEqual([]);
     });
 
@@ -64,50 +77,65 @@ onDevice('narrow floats', (host) => {
       const wrong: number[] = [];
       // A NaN keeps no payload; that it is one is all there is to keep.
       for (let i = 0; i < count; i++) {
-        const same = Number.isNaN(values[i]) ? Number.isNaN(reference(dtype.name, bits[i]!)) : bits[i] === i;
+        const same = Number.isNaN(values[i])
+          ? Number.isNaN(reference(dtype.name, bits[i]!))
+          : bits[i] === i;
         if (!same) wrong.push(i);
       }
       expect(wrong).toEqual([]);
     });
 
-    test('the middle between two neighbours rounds to the even one, and what is next to it to the nearer', async () => {
-      const sources: number[] = [];
-      const expected: number[] = [];
-      const last = count / 2 - 1;
-      for (let bits = 0; bits < last; bits++) {
-        const low = reference(dtype.name, bits);
-        const high = reference(dtype.name, bits + 1);
-        if (!Number.isFinite(low) || !Number.isFinite(high)) break;
-        const middle = low / 2 + high / 2;
-        sources.push(middle, -middle);
-        const even = bits % 2 === 0 ? bits : bits + 1;
-        expected.push(even, even + count / 2);
-        word.setFloat32(0, middle);
-        const middleBits = word.getUint32(0);
-        // Where the middle is no f32 there is nothing between to round.
-        if (word.getFloat32(0) !== middle || middleBits === 0) {
-          sources.splice(-2);
-          expected.splice(-2);
-          continue;
+    test(
+      'the middle between two neighbours rounds to the even one, and what is next to it to the ' +
+        'nearer',
+      async () => {
+        const sources: number[] = [];
+        const expected: number[] = [];
+        const last = count / 2 - 1;
+        for (let bits = 0; bits < last; bits++) {
+          const low = reference(dtype.name, bits);
+          const high = reference(dtype.name, bits + 1);
+          if (!Number.isFinite(low) || !Number.isFinite(high)) break;
+          const middle = low / 2 + high / 2;
+          sources.push(middle, -middle);
+          const even = bits % 2 === 0 ? bits : bits + 1;
+          expected.push(even, even + count / 2);
+          word.setFloat32(0, middle);
+          const middleBits = word.getUint32(0);
+          // Where the middle is no f32 there is nothing between to round.
+          if (word.getFloat32(0) !== middle || middleBits === 0) {
+            sources.splice(-2);
+            expected.splice(-2);
+            continue;
+          }
+          word.setUint32(0, middleBits - 1);
+          sources.push(word.getFloat32(0));
+          expected.push(bits);
+          word.setUint32(0, middleBits + 1);
+          sources.push(word.getFloat32(0));
+          expected.push(bits + 1);
         }
-        word.setUint32(0, middleBits - 1);
-        sources.push(word.getFloat32(0));
-        expected.push(bits);
-        word.setUint32(0, middleBits + 1);
-        sources.push(word.getFloat32(0));
-        expected.push(bits + 1);
-      }
-      expect(sources.length).toBeGreaterThan(count / 2);
-      using buffer = host.device.alloc(dtype, sources.length);
-      buffer.write(host.stream, Float32Array.from(sources));
-      const bits = await buffer.readBits(host.stream);
-      const wrong = sources.filter((_, i) => bits[i] !== expected[i]);
-      expect(wrong).toEqual([]);
-    });
+        expect(sources.length).toBeGreaterThan(count / 2);
+        using buffer = host.device.alloc(dtype, sources.length);
+        buffer.write(host.stream, Float32Array.from(sources));
+        const bits = await buffer.readBits(host.stream);
+        const wrong = sources.filter((_, i) => bits[i] !== expected[i]);
+        expect(wrong).toEqual([]);
+      },
+    );
 
     test('what is too large overflows as the format says', async () => {
-      const largest = Math.max(...Array.from({ length: count }, (_, i) => reference(dtype.name, i)).filter(Number.isFinite));
-      const sources = Float32Array.of(largest * (dtype === bf16 ? 1 : 1.25), 3.4028234e38, Infinity, -Infinity);
+      const largest = Math.max(
+        ...Array.from({ length: count }, (_, i) => reference(dtype.name, i)).filter(
+          Number.isFinite,
+        ),
+      );
+      const sources = Float32Array.of(
+        largest * (dtype === bf16 ? 1 : 1.25),
+        3.4028234e38,
+        Infinity,
+        -Infinity,
+      );
       using buffer = host.device.alloc(dtype, sources.length);
       buffer.write(host.stream, sources);
       const [over, huge, infinity, negative] = await buffer.read(host.stream);
@@ -119,9 +147,14 @@ onDevice('narrow floats', (host) => {
     });
 
     test('the largest value takes all that rounds to it, and nothing more', async () => {
-      // Half a step above the largest value is a tie between it, which is even in f8e4m3 and odd in the others, and what
-      // would come next, had the format one more exponent.
-      const [largest, tie] = { f16: [65504, 65520], bf16: [2 ** 127 * (2 - 2 ** -7), undefined], f8e4m3: [448, 464], f8e5m2: [57344, 61440] }[dtype.name];
+      // Half a step above the largest value is a tie between it, which is even in f8e4m3 and odd in
+      // the others, and what would come next, had the format one more exponent.
+      const [largest, tie] = {
+        f16: [65504, 65520],
+        bf16: [2 ** 127 * (2 - 2 ** -7), undefined],
+        f8e4m3: [448, 464],
+        f8e5m2: [57344, 61440],
+      }[dtype.name];
       using buffer = host.device.alloc(dtype, 3);
       if (tie === undefined) {
         // The tie of bf16 is the f32 between, of which every bit is known.
@@ -141,9 +174,17 @@ onDevice('narrow floats', (host) => {
       });
       buffer.write(host.stream, Float32Array.of(below!, tie, above!));
       const over = dtype === f8e4m3 ? NaN : Infinity;
-      expect([...(await buffer.read(host.stream))]).toEqual([largest, dtype === f8e4m3 ? largest : over, over]);
+      expect([...(await buffer.read(host.stream))]).toEqual([
+        largest,
+        dtype === f8e4m3 ? largest : over,
+        over,
+      ]);
       buffer.write(host.stream, Float32Array.of(-below!, -tie, -above!));
-      expect([...(await buffer.read(host.stream))]).toEqual([-largest!, dtype === f8e4m3 ? -largest! : -over, -over]);
+      expect([...(await buffer.read(host.stream))]).toEqual([
+        -largest!,
+        dtype === f8e4m3 ? -largest! : -over,
+        -over,
+      ]);
     });
 
     test('fills with the same bits as it writes', async () => {

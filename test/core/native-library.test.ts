@@ -1,6 +1,12 @@
 /** Calls of libraries in stream order: a stand-in says what it was called with. */
 import { CudaLibraryError, NativeLibrary, f32, u8 } from 'async-cuda/core';
-import type { LibraryArgument, LibraryDeclaration, LibraryRow, LibraryStatuses, Stream } from 'async-cuda/core';
+import type {
+  LibraryArgument,
+  LibraryDeclaration,
+  LibraryRow,
+  LibraryStatuses,
+  Stream,
+} from 'async-cuda/core';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 
@@ -45,30 +51,44 @@ const statuses: LibraryStatuses['statuses'] = {
   8: { name: 'LIB_NOTHING_DONE' },
 };
 
-const row: LibraryRow = { name: 'the stand-in', base: 'standin', versions: [], windows: [], from: 'package', environment: [] };
+const row: LibraryRow = {
+  name: 'the stand-in',
+  base: 'standin',
+  versions: [],
+  windows: [],
+  from: 'package',
+  environment: [],
+};
 
 function declaration(path: string, more: Partial<LibraryDeclaration> = {}): LibraryDeclaration {
   return {
-    name: 'Stand-in 1.2', statuses, anyDevice: true,
-    files: [{
-      library: row, path,
-      functions: {
-        scalars: { args: ['i32', 'u32', 'f32', 'i64', 'u64', 'f64', 'object'] },
-        structures: {
-          args: [
-            { struct: { width: 'i32', height: 'i32' } }, { struct: { x: 'i32', y: 'i32', width: 'i32', height: 'i32' } },
-            { struct: { stream: 'stream', device: 'i32', scale: 'f64', data: 'in' } }, 'stream',
-          ],
+    name: 'Stand-in 1.2',
+    statuses,
+    anyDevice: true,
+    files: [
+      {
+        library: row,
+        path,
+        functions: {
+          scalars: { args: ['i32', 'u32', 'f32', 'i64', 'u64', 'f64', 'object'] },
+          structures: {
+            args: [
+              { struct: { width: 'i32', height: 'i32' } },
+              { struct: { x: 'i32', y: 'i32', width: 'i32', height: 'i32' } },
+              { struct: { stream: 'stream', device: 'i32', scale: 'f64', data: 'in' } },
+              'stream',
+            ],
+          },
+          host: { args: [{ host: 3 }, { host: 48 }, { pointers: 'in', count: 3 }] },
+          work: { args: ['in', 'out', 'stream', 'i32'] },
+          unrecordable: { args: [], notCaptured: 'it allocates memory' },
+          version: { args: [{ host: 4 }, { host: 4 }], notCaptured: 'it waits' },
+          count: { args: ['i32'], returns: 'u64' },
+          build: { args: [], returns: { host: 3 } },
+          missing: { args: [] },
         },
-        host: { args: [{ host: 3 }, { host: 48 }, { pointers: 'in', count: 3 }] },
-        work: { args: ['in', 'out', 'stream', 'i32'] },
-        unrecordable: { args: [], notCaptured: 'it allocates memory' },
-        version: { args: [{ host: 4 }, { host: 4 }], notCaptured: 'it waits' },
-        count: { args: ['i32'], returns: 'u64' },
-        build: { args: [], returns: { host: 3 } },
-        missing: { args: [] },
       },
-    }],
+    ],
     ...more,
   };
 }
@@ -80,203 +100,344 @@ const small = fc.integer({ min: 0, max: 255 });
 /** Holds what is queued on the stream from here on until it is released. */
 function hold(stream: Stream): { held: PromiseLike<void>; release: () => void } {
   let release = (): void => undefined;
-  const released = new Promise<void>((resolve) => { release = resolve; });
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
   return { held: stream.call(() => released), release };
 }
 
 if (whyNoStandIn !== undefined) describe.skip(whyNoStandIn, () => undefined);
-else onDevice('NativeLibrary', (on) => {
-  const standIn = new StandInLibrary('library', TEXT);
-  const open = (more?: Partial<LibraryDeclaration>): Promise<NativeLibrary> => NativeLibrary.open(on.device, declaration(standIn.path, more));
-  afterEach(() => {
-    standIn.answers(0);
-    standIn.take();
-  });
+else
+  onDevice('NativeLibrary', (on) => {
+    const standIn = new StandInLibrary('library', TEXT);
+    const open = (more?: Partial<LibraryDeclaration>): Promise<NativeLibrary> =>
+      NativeLibrary.open(on.device, declaration(standIn.path, more));
+    afterEach(() => {
+      standIn.answers(0);
+      standIn.take();
+    });
 
-  test('numbers of every type arrive as they are', async () => {
-    const library = await open();
-    await fc.assert(fc.asyncProperty(
-      i32, u32, fc.float({ noNaN: true }), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.double({ noNaN: true }), fc.maxSafeNat(),
-      async (a, b, c, d, e, f, g) => {
-        await library.call(on.stream, 'scalars', [a, b, c, d, e, f, g]);
-        const [line = ''] = standIn.take();
-        const words = line.replaceAll('inf', 'Infinity').split(' ').slice(1);
-        const given = [a, b, c, d, e, f, g];
-        expect(words.map((word, i) => (typeof given[i] === 'bigint' ? BigInt(word) : i === 2 ? Math.fround(Number(word)) : Number(word)))).toEqual(given);
+    test('numbers of every type arrive as they are', async () => {
+      const library = await open();
+      await fc.assert(
+        fc.asyncProperty(
+          i32,
+          u32,
+          fc.float({ noNaN: true }),
+          fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+          fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+          fc.double({ noNaN: true }),
+          fc.maxSafeNat(),
+          async (a, b, c, d, e, f, g) => {
+            await library.call(on.stream, 'scalars', [a, b, c, d, e, f, g]);
+            const [line = ''] = standIn.take();
+            const words = line.replaceAll('inf', 'Infinity').split(' ').slice(1);
+            const given = [a, b, c, d, e, f, g];
+            expect(
+              words.map((word, i) =>
+                typeof given[i] === 'bigint'
+                  ? BigInt(word)
+                  : i === 2
+                    ? Math.fround(Number(word))
+                    : Number(word),
+              ),
+            ).toEqual(given);
+          },
+        ),
+        { numRuns: 60 },
+      );
+    });
+
+    test('structures by value, with the stream and addresses in their fields', async () => {
+      const library = await open();
+      using buffer = on.device.alloc(u8, 16);
+      await fc.assert(
+        fc.asyncProperty(
+          i32,
+          i32,
+          i32,
+          fc.double({ noNaN: true, min: -1000, max: 1000 }),
+          async (a, b, c, scale) => {
+            await library.call(on.stream, 'structures', [
+              [a, b],
+              [c, b, a, c],
+              [a, scale, buffer],
+            ]);
+            const words = standIn
+              .take()
+              .flatMap((line) => line.split(' ').slice(1))
+              .map(Number);
+            expect(words).toEqual([a, b, c, b, a, c, a, scale, 1, 1]);
+          },
+        ),
+        { numRuns: 30 },
+      );
+    });
+
+    test('bytes of the host, and addresses in arrays of the host', async () => {
+      const library = await open();
+      using buffer = on.device.alloc(u8, 600);
+      await fc.assert(
+        fc.asyncProperty(
+          small,
+          small,
+          small,
+          fc.integer(),
+          fc.integer({ min: 0, max: 599 }),
+          async (a, b, c, number, offset) => {
+            const matrix = new Float64Array([number, 0, 0, 0, 0, -number]);
+            await library.call(on.stream, 'host', [
+              new Uint8Array([a, b, c]),
+              matrix,
+              [buffer, { buffer, byteOffset: offset }, buffer],
+            ]);
+            const [line = ''] = standIn.take();
+            expect(line.split(' ').slice(1).map(Number)).toEqual([
+              a,
+              b,
+              c,
+              number,
+              -number,
+              offset,
+              0,
+            ]);
+          },
+        ),
+        { numRuns: 30 },
+      );
+    });
+
+    test('each call is given the stream that it is queued on, and null is the null pointer', async () => {
+      const library = await open();
+      using other = on.device.createStream();
+      using buffer = on.device.alloc(u8, 4);
+      await library.call(on.stream, 'work', [buffer, null, 1]);
+      await library.call(other, 'work', [null, buffer, 2]);
+      await library.call(on.stream, 'work', [null, null, 3]);
+      const lines = standIn.take().map((line) => line.split(' '));
+      expect(lines.map((words) => words.slice(1, 4))).toEqual([
+        ['1', '1', '0'],
+        ['2', '0', '1'],
+        ['3', '0', '0'],
+      ]);
+      expect(lines[0]![4]).toBe(lines[2]![4]);
+      expect(lines[0]![4]).not.toBe(lines[1]![4]);
+    });
+
+    test("a status that is a failure rejects with the library's own name for it", async () => {
+      const library = await open();
+      standIn.answers(-5);
+      const error = await failure(() => library.call(on.stream, 'work', [null, null, 1]));
+      expect(error).toBeInstanceOf(CudaLibraryError);
+      expect(error).toMatchObject({
+        code: 'ERR_CUDA_LIBRARY',
+        library: 'Stand-in 1.2',
+        call: 'work',
+        status: -5,
+        statusName: 'LIB_BAD_ARGUMENT',
+        operation: 'work of Stand-in 1.2',
+        message: 'work of Stand-in 1.2 returned LIB_BAD_ARGUMENT (-5): an argument is wrong',
+      });
+      standIn.answers(-12345);
+      await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({
+        statusName: 'status -12345',
+        status: -12345,
+      });
+    });
+
+    test('too little memory, and what the device cannot do, have codes of their own', async () => {
+      const library = await open();
+      standIn.answers(-9);
+      await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({
+        code: 'ERR_CUDA_OUT_OF_MEMORY',
+        statusName: 'LIB_NO_MEMORY',
+      });
+      standIn.answers(-27);
+      await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({
+        code: 'ERR_CUDA_UNSUPPORTED',
+        statusName: 'LIB_OLD_DEVICE',
+      });
+    });
+
+    test('a warning counts as success only where it is said to be harmless', async () => {
+      const library = await open();
+      standIn.answers(7);
+      await library.call(on.stream, 'work', [null, null, 1]);
+      standIn.answers(8);
+      await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({
+        statusName: 'LIB_NOTHING_DONE',
+      });
+    });
+
+    test(
+      'what a call that failed would have written is undefined for whoever uses it next, and ' +
+        'nothing else is',
+      async () => {
+        const library = await open();
+        using source = on.device.alloc(f32, 4);
+        using target = on.device.alloc(f32, 4);
+        using last = on.device.alloc(f32, 4);
+        await source.fill(on.stream, 1);
+        await target.fill(on.stream, 2);
+        standIn.answers(-5);
+        const failed = library.call(on.stream, 'work', [source, target, 1]);
+        standIn.answers(-5);
+        await expect(failed).rejects.toMatchObject({ status: -5 });
+        standIn.answers(0);
+        standIn.take();
+        await expect(library.call(on.stream, 'work', [target, last, 2])).rejects.toMatchObject({
+          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+          cause: { status: -5 },
+        });
+        expect(standIn.take()).toEqual([]);
+        await expect(last.read(on.stream)).rejects.toMatchObject({
+          code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+        });
+        expect(await source.read(on.stream)).toEqual(new Float32Array(4).fill(1));
+        await target.fill(on.stream, 3);
+        await library.call(on.stream, 'work', [target, source, 3]);
+        expect(standIn.take()).toHaveLength(1);
       },
-    ), { numRuns: 60 });
-  });
+    );
 
-  test('structures by value, with the stream and addresses in their fields', async () => {
-    const library = await open();
-    using buffer = on.device.alloc(u8, 16);
-    await fc.assert(fc.asyncProperty(i32, i32, i32, fc.double({ noNaN: true, min: -1000, max: 1000 }), async (a, b, c, scale) => {
-      await library.call(on.stream, 'structures', [[a, b], [c, b, a, c], [a, scale, buffer]]);
-      const words = standIn.take().flatMap((line) => line.split(' ').slice(1)).map(Number);
-      expect(words).toEqual([a, b, c, b, a, c, a, scale, 1, 1]);
-    }), { numRuns: 30 });
-  });
+    test(
+      'a call waits for work of another stream on the same memory, and work there waits for ' +
+        'the call',
+      async () => {
+        const library = await open();
+        using other = on.device.createStream();
+        using buffer = on.device.alloc(u8, 4);
+        await buffer.fill(on.stream, 0);
+        const { held, release } = hold(on.stream);
+        const first = library.call(on.stream, 'work', [null, buffer, 1]);
+        const second = library.call(other, 'work', [buffer, null, 2]);
+        const third = library.call(other, 'work', [null, null, 3]);
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        expect(standIn.take()).toEqual([]);
+        release();
+        await Promise.all([held, first, second, third]);
+        expect(standIn.take().map((line) => line.split(' ')[1])).toEqual(['1', '2', '3']);
+      },
+    );
 
-  test('bytes of the host, and addresses in arrays of the host', async () => {
-    const library = await open();
-    using buffer = on.device.alloc(u8, 600);
-    await fc.assert(fc.asyncProperty(small, small, small, fc.integer(), fc.integer({ min: 0, max: 599 }), async (a, b, c, number, offset) => {
-      const matrix = new Float64Array([number, 0, 0, 0, 0, -number]);
-      await library.call(on.stream, 'host', [new Uint8Array([a, b, c]), matrix, [buffer, { buffer, byteOffset: offset }, buffer]]);
-      const [line = ''] = standIn.take();
-      expect(line.split(' ').slice(1).map(Number)).toEqual([a, b, c, number, -number, offset, 0]);
-    }), { numRuns: 30 });
-  });
-
-  test('each call is given the stream that it is queued on, and null is the null pointer', async () => {
-    const library = await open();
-    using other = on.device.createStream();
-    using buffer = on.device.alloc(u8, 4);
-    await library.call(on.stream, 'work', [buffer, null, 1]);
-    await library.call(other, 'work', [null, buffer, 2]);
-    await library.call(on.stream, 'work', [null, null, 3]);
-    const lines = standIn.take().map((line) => line.split(' '));
-    expect(lines.map((words) => words.slice(1, 4))).toEqual([['1', '1', '0'], ['2', '0', '1'], ['3', '0', '0']]);
-    expect(lines[0]![4]).toBe(lines[2]![4]);
-    expect(lines[0]![4]).not.toBe(lines[1]![4]);
-  });
-
-  test('a status that is a failure rejects with the library\'s own name for it', async () => {
-    const library = await open();
-    standIn.answers(-5);
-    const error = await failure(() => library.call(on.stream, 'work', [null, null, 1]));
-    expect(error).toBeInstanceOf(CudaLibraryError);
-    expect(error).toMatchObject({
-      code: 'ERR_CUDA_LIBRARY', library: 'Stand-in 1.2', call: 'work', status: -5, statusName: 'LIB_BAD_ARGUMENT', operation: 'work of Stand-in 1.2',
-      message: 'work of Stand-in 1.2 returned LIB_BAD_ARGUMENT (-5): an argument is wrong',
+    test('memory is not freed before the call that uses it has been made', async () => {
+      const library = await open();
+      using other = on.device.createStream();
+      const buffer = on.device.alloc(u8, 4);
+      await buffer.fill(on.stream, 0);
+      const { held, release } = hold(other);
+      const call = library.call(other, 'work', [buffer, null, 1]);
+      buffer.close();
+      expect(() => library.call(other, 'work', [buffer, null, 2])).toThrow(
+        /used after it was closed/,
+      );
+      release();
+      await Promise.all([held, call]);
+      expect(standIn.take().map((line) => line.split(' ').slice(1, 3))).toEqual([['1', '1']]);
     });
-    standIn.answers(-12345);
-    await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({ statusName: 'status -12345', status: -12345 });
-  });
 
-  test('too little memory, and what the device cannot do, have codes of their own', async () => {
-    const library = await open();
-    standIn.answers(-9);
-    await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY', statusName: 'LIB_NO_MEMORY' });
-    standIn.answers(-27);
-    await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED', statusName: 'LIB_OLD_DEVICE' });
-  });
-
-  test('a warning counts as success only where it is said to be harmless', async () => {
-    const library = await open();
-    standIn.answers(7);
-    await library.call(on.stream, 'work', [null, null, 1]);
-    standIn.answers(8);
-    await expect(library.call(on.stream, 'work', [null, null, 1])).rejects.toMatchObject({ statusName: 'LIB_NOTHING_DONE' });
-  });
-
-  test('what a call that failed would have written is undefined for whoever uses it next, and nothing else is', async () => {
-    const library = await open();
-    using source = on.device.alloc(f32, 4);
-    using target = on.device.alloc(f32, 4);
-    using last = on.device.alloc(f32, 4);
-    await source.fill(on.stream, 1);
-    await target.fill(on.stream, 2);
-    standIn.answers(-5);
-    const failed = library.call(on.stream, 'work', [source, target, 1]);
-    standIn.answers(-5);
-    await expect(failed).rejects.toMatchObject({ status: -5 });
-    standIn.answers(0);
-    standIn.take();
-    await expect(library.call(on.stream, 'work', [target, last, 2])).rejects.toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS', cause: { status: -5 } });
-    expect(standIn.take()).toEqual([]);
-    await expect(last.read(on.stream)).rejects.toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-    expect(await source.read(on.stream)).toEqual(new Float32Array(4).fill(1));
-    await target.fill(on.stream, 3);
-    await library.call(on.stream, 'work', [target, source, 3]);
-    expect(standIn.take()).toHaveLength(1);
-  });
-
-  test('a call waits for work of another stream on the same memory, and work there waits for the call', async () => {
-    const library = await open();
-    using other = on.device.createStream();
-    using buffer = on.device.alloc(u8, 4);
-    await buffer.fill(on.stream, 0);
-    const { held, release } = hold(on.stream);
-    const first = library.call(on.stream, 'work', [null, buffer, 1]);
-    const second = library.call(other, 'work', [buffer, null, 2]);
-    const third = library.call(other, 'work', [null, null, 3]);
-    await new Promise((resolve) => setTimeout(resolve, 30));
-    expect(standIn.take()).toEqual([]);
-    release();
-    await Promise.all([held, first, second, third]);
-    expect(standIn.take().map((line) => line.split(' ')[1])).toEqual(['1', '2', '3']);
-  });
-
-  test('memory is not freed before the call that uses it has been made', async () => {
-    const library = await open();
-    using other = on.device.createStream();
-    const buffer = on.device.alloc(u8, 4);
-    await buffer.fill(on.stream, 0);
-    const { held, release } = hold(other);
-    const call = library.call(other, 'work', [buffer, null, 1]);
-    buffer.close();
-    expect(() => library.call(other, 'work', [buffer, null, 2])).toThrow(/used after it was closed/);
-    release();
-    await Promise.all([held, call]);
-    expect(standIn.take().map((line) => line.split(' ').slice(1, 3))).toEqual([['1', '1']]);
-  });
-
-  test('a call is recorded in a graph when it is captured; one that cannot be is refused', async () => {
-    const library = await open();
-    let refusal: unknown;
-    const graph = await on.stream.capture((stream) => {
-      library.call(stream, 'work', [null, null, 1]);
-      try {
-        library.call(stream, 'version', [new Uint8Array(4), new Uint8Array(4)]);
-      } catch (error) {
-        refusal = error;
-      }
+    test('a call is recorded in a graph when it is captured; one that cannot be is refused', async () => {
+      const library = await open();
+      let refusal: unknown;
+      const graph = await on.stream.capture((stream) => {
+        library.call(stream, 'work', [null, null, 1]);
+        try {
+          library.call(stream, 'version', [new Uint8Array(4), new Uint8Array(4)]);
+        } catch (error) {
+          refusal = error;
+        }
+      });
+      expect(standIn.take()).toHaveLength(1);
+      expect(refusal).toMatchObject({
+        code: 'ERR_CUDA_CAPTURE',
+        message: expect.stringContaining('it waits') as string,
+      });
+      await graph.close();
     });
-    expect(standIn.take()).toHaveLength(1);
-    expect(refusal).toMatchObject({ code: 'ERR_CUDA_CAPTURE', message: expect.stringContaining('it waits') as string });
-    await graph.close();
-  });
 
-  test('a call outside of any stream gives what was written to the host', async () => {
-    const library = await open();
-    const { value, hosts } = await library.ask('version', [new Int32Array(1), new Int32Array(1)]);
-    expect(value).toBe(0);
-    expect(hosts.flatMap((bytes) => [...bytes])).toEqual([12, 0, 0, 0, 4, 0, 0, 0]);
-    expect(await library.ask('count', [7])).toEqual({ value: 2 ** 40 + 7, hosts: [] });
-    expect(await library.ask('build', [])).toEqual({ value: new Uint8Array([1, 2, 3]), hosts: [] });
-    expect(() => library.call(on.stream, 'count', [7])).toThrow('returns no status');
-    standIn.answers(-5);
-    await expect(library.ask('version', [new Int32Array(1), new Int32Array(1)])).rejects.toMatchObject({ code: 'ERR_CUDA_LIBRARY', call: 'version', statusName: 'LIB_BAD_ARGUMENT' });
-  });
+    test('a call outside of any stream gives what was written to the host', async () => {
+      const library = await open();
+      const { value, hosts } = await library.ask('version', [new Int32Array(1), new Int32Array(1)]);
+      expect(value).toBe(0);
+      expect(hosts.flatMap((bytes) => [...bytes])).toEqual([12, 0, 0, 0, 4, 0, 0, 0]);
+      expect(await library.ask('count', [7])).toEqual({ value: 2 ** 40 + 7, hosts: [] });
+      expect(await library.ask('build', [])).toEqual({
+        value: new Uint8Array([1, 2, 3]),
+        hosts: [],
+      });
+      expect(() => library.call(on.stream, 'count', [7])).toThrow('returns no status');
+      standIn.answers(-5);
+      await expect(
+        library.ask('version', [new Int32Array(1), new Int32Array(1)]),
+      ).rejects.toMatchObject({
+        code: 'ERR_CUDA_LIBRARY',
+        call: 'version',
+        statusName: 'LIB_BAD_ARGUMENT',
+      });
+    });
 
-  test('a function that the version at hand has not is missed at the call', async () => {
-    const library = await open();
-    expect(library.has('work')).toBe(true);
-    expect(library.has('missing')).toBe(false);
-    expect(() => library.call(on.stream, 'missing', [])).toThrow(expect.objectContaining({ code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringContaining('Stand-in 1.2 has no function missing') as string }) as Error);
-  });
+    test('a function that the version at hand has not is missed at the call', async () => {
+      const library = await open();
+      expect(library.has('work')).toBe(true);
+      expect(library.has('missing')).toBe(false);
+      expect(() => library.call(on.stream, 'missing', [])).toThrow(
+        expect.objectContaining({
+          code: 'ERR_CUDA_UNSUPPORTED',
+          message: expect.stringContaining('Stand-in 1.2 has no function missing') as string,
+        }) as Error,
+      );
+    });
 
-  test('a file that is no library is an error that names it', async () => {
-    const error = await failure(() => open({ files: [{ library: row, path: '/nowhere/libnone.so', functions: { work: { args: [] } } }] }));
-    expect(error).toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY', message: expect.stringContaining('/nowhere/libnone.so: no such file') as string });
-  });
+    test('a file that is no library is an error that names it', async () => {
+      const error = await failure(() =>
+        open({
+          files: [{ library: row, path: '/nowhere/libnone.so', functions: { work: { args: [] } } }],
+        }),
+      );
+      expect(error).toMatchObject({
+        code: 'ERR_CUDA_NO_LIBRARY',
+        message: expect.stringContaining('/nowhere/libnone.so: no such file') as string,
+      });
+    });
 
-  test.each<[string, string, LibraryArgument[], string]>([
-    ['too few', 'work', [null, null], 'expected 3, got 2'],
-    ['a fraction', 'work', [null, null, 1.5], 'a whole number from -2147483648 to 2147483647'],
-    ['a number beyond its type', 'scalars', [0, -1, 0, 0, 0, 0, 0], 'a whole number from 0 to 4294967295'],
-    ['a number for memory', 'work', [5, null, 1], 'a device buffer'],
-    ['a structure with a field too few', 'structures', [[1], [1, 2, 3, 4], [1, 2, null]], 'a list of 2 values'],
-    ['bytes of another length', 'host', [new Uint8Array(4), new Float64Array(6), [null, null, null]], 'an array of 3 bytes'],
-    ['text for a number', 'scalars', [0, 0, 'x' as never, 0, 0, 0, 0], 'a number'],
-  ])('wrong arguments are refused at the call: %s', async (_, name, args, message) => {
-    const library = await open();
-    expect(() => library.call(on.stream, name, args)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringContaining(message) as string }) as Error);
-    expect(standIn.take()).toEqual([]);
-  });
+    test.each<[string, string, LibraryArgument[], string]>([
+      ['too few', 'work', [null, null], 'expected 3, got 2'],
+      ['a fraction', 'work', [null, null, 1.5], 'a whole number from -2147483648 to 2147483647'],
+      [
+        'a number beyond its type',
+        'scalars',
+        [0, -1, 0, 0, 0, 0, 0],
+        'a whole number from 0 to 4294967295',
+      ],
+      ['a number for memory', 'work', [5, null, 1], 'a device buffer'],
+      [
+        'a structure with a field too few',
+        'structures',
+        [[1], [1, 2, 3, 4], [1, 2, null]],
+        'a list of 2 values',
+      ],
+      [
+        'bytes of another length',
+        'host',
+        [new Uint8Array(4), new Float64Array(6), [null, null, null]],
+        'an array of 3 bytes',
+      ],
+      ['text for a number', 'scalars', [0, 0, 'x' as never, 0, 0, 0, 0], 'a number'],
+    ])('wrong arguments are refused at the call: %s', async (_, name, args, message) => {
+      const library = await open();
+      expect(() => library.call(on.stream, name, args)).toThrow(
+        expect.objectContaining({
+          code: 'ERR_CUDA_INVALID_ARGUMENT',
+          message: expect.stringContaining(message) as string,
+        }) as Error,
+      );
+      expect(standIn.take()).toEqual([]);
+    });
 
-  test.runIf(onCpu)('a library of NVIDIA\'s has no CPU device', async () => {
-    await expect(open({ anyDevice: false })).rejects.toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED', message: expect.stringContaining('NVIDIA GPUs only') as string });
+    test.runIf(onCpu)("a library of NVIDIA's has no CPU device", async () => {
+      await expect(open({ anyDevice: false })).rejects.toMatchObject({
+        code: 'ERR_CUDA_UNSUPPORTED',
+        message: expect.stringContaining('NVIDIA GPUs only') as string,
+      });
+    });
   });
-});

@@ -47,9 +47,11 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
       buffer.fill(device.stream, 1);
       return labelled('inner', () => buffer.fill(device.stream, 2));
     });
-    expect(() => labelled('failing', () => {
-      throw new Error('on the way');
-    })).toThrow('on the way');
+    expect(() =>
+      labelled('failing', () => {
+        throw new Error('on the way');
+      }),
+    ).toThrow('on the way');
     expect(tool.take()).toEqual(['push outer', 'push inner', 'pop', 'pop', 'push failing', 'pop']);
     await device.close();
     await queue();
@@ -71,7 +73,9 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
     } finally {
       delete process.env['ASYNC_CUDA_NVTX'];
     }
-    expect((await failure(() => openTestDevice({ nvtx: 3 as never }))).message).toContain('options.nvtx');
+    expect((await failure(() => openTestDevice({ nvtx: 3 as never }))).message).toContain(
+      'options.nvtx',
+    );
   });
 
   test('a process that was attached to ends by itself; one whose tool is not there is warned', async () => {
@@ -82,11 +86,26 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
       labelled('range', () => device.createStream());
       await device.close();
       console.log('done');`;
-    await build({ stdin: { contents: text, resolveDir: folder }, outfile: program, bundle: true, format: 'esm', platform: 'node', external: ['koffi'], logLevel: 'silent' });
-    const run = (env: Record<string, string>) => promisify(execFile)(process.execPath, [program], { cwd: process.cwd(), env: { ...process.env, NODE_OPTIONS: '', ...env }, timeout: 20_000 });
+    await build({
+      stdin: { contents: text, resolveDir: folder },
+      outfile: program,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      external: ['koffi'],
+      logLevel: 'silent',
+    });
+    const run = (env: Record<string, string>) =>
+      promisify(execFile)(process.execPath, [program], {
+        cwd: process.cwd(),
+        env: { ...process.env, NODE_OPTIONS: '', ...env },
+        timeout: 20_000,
+      });
     expect(await run({})).toEqual({ stdout: 'done\n', stderr: '' });
     const { stdout, stderr } = await run({ NVTX_INJECTION64_PATH: '/nowhere/tool.so' });
     expect(stdout).toBe('done\n');
-    expect(stderr).toContain('[CUDA_NVTX] CudaWarning: no NVTX ranges: NVTX_INJECTION64_PATH names /nowhere/tool.so');
+    expect(stderr).toContain(
+      '[CUDA_NVTX] CudaWarning: no NVTX ranges: NVTX_INJECTION64_PATH names /nowhere/tool.so',
+    );
   });
 });

@@ -34,7 +34,13 @@ onDevice('Pending', (host) => {
     using buffer = host.device.alloc(f32, 1);
     await buffer.fill(host.stream, 1);
     const before = host.stream.slot.issued;
-    await Promise.all([buffer.fill(host.stream, 2), buffer.fill(host.stream, 3), buffer.fill(host.stream, 4)].reverse());
+    await Promise.all(
+      [
+        buffer.fill(host.stream, 2),
+        buffer.fill(host.stream, 3),
+        buffer.fill(host.stream, 4),
+      ].reverse(),
+    );
     expect(host.stream.slot.issued).toBe(before + 1);
   });
 
@@ -81,7 +87,10 @@ onDevice('Pending', (host) => {
 
   test('works with Promise.all, race and allSettled', async () => {
     using buffer = host.device.alloc(f32, 2);
-    const [none, values] = await Promise.all([buffer.fill(host.stream, 3), buffer.read(host.stream)]);
+    const [none, values] = await Promise.all([
+      buffer.fill(host.stream, 3),
+      buffer.read(host.stream),
+    ]);
     expect(none).toBeUndefined();
     expect([...values]).toEqual([3, 3]);
     expect((await Promise.race([buffer.read(host.stream)]))[0]).toBe(3);
@@ -121,7 +130,9 @@ onDevice('Pending', (host) => {
 
     test('rejects at once for a signal that was aborted before', async () => {
       using buffer = host.device.alloc(f32, 1);
-      const error = await failure(() => buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort() }));
+      const error = await failure(() =>
+        buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort() }),
+      );
       expect(error.name).toBe('AbortError');
     });
 
@@ -138,7 +149,9 @@ onDevice('Pending', (host) => {
 
     test('gives a reason that is no Error as an AbortError', async () => {
       using buffer = host.device.alloc(f32, 1);
-      const error = await failure(() => buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort('stop') }));
+      const error = await failure(() =>
+        buffer.fill(host.stream, 1).wait({ signal: AbortSignal.abort('stop') }),
+      );
       expect(error.name).toBe('AbortError');
       expect(error.message).toContain('stop');
     });
@@ -158,19 +171,26 @@ onDevice('Pending', (host) => {
       const add = signal.addEventListener.bind(signal);
       const remove = signal.removeEventListener.bind(signal);
       signal.addEventListener = (...args: Parameters<typeof add>) => (listeners++, add(...args));
-      signal.removeEventListener = (...args: Parameters<typeof remove>) => (listeners--, remove(...args));
+      signal.removeEventListener = (...args: Parameters<typeof remove>) => (
+        listeners--,
+        remove(...args)
+      );
       for (let i = 0; i < 20; i++) await buffer.fill(host.stream, i).wait({ signal });
       expect(listeners).toBe(0);
     });
 
     test('refuses what is no AbortSignal', async () => {
       using buffer = host.device.alloc(f32, 1);
-      expect(await failure(() => buffer.fill(host.stream, 1).wait({ signal: {} as never }))).toMatchObject({ argument: 'signal' });
+      expect(
+        await failure(() => buffer.fill(host.stream, 1).wait({ signal: {} as never })),
+      ).toMatchObject({ argument: 'signal' });
     });
 
     test('refuses an option that does not exist', async () => {
       using buffer = host.device.alloc(f32, 1);
-      expect(await failure(() => buffer.fill(host.stream, 1).wait({ sginal: undefined } as never))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+      expect(
+        await failure(() => buffer.fill(host.stream, 1).wait({ sginal: undefined } as never)),
+      ).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
     });
   });
 
@@ -195,9 +215,20 @@ onDevice('Pending', (host) => {
     }
 
     test.each([
-      ['an operation', (buffer: ReturnType<typeof host.device.alloc<'f32'>>) => buffer.fill(host.stream, 1)],
-      ['a read', (buffer: ReturnType<typeof host.device.alloc<'f32'>>) => buffer.slice(0, 4).read(host.stream)],
-      ['a large read', (buffer: ReturnType<typeof host.device.alloc<'f32'>>) => buffer.slice(0, 1 << 16).read(host.stream)],
+      [
+        'an operation',
+        (buffer: ReturnType<typeof host.device.alloc<'f32'>>) => buffer.fill(host.stream, 1),
+      ],
+      [
+        'a read',
+        (buffer: ReturnType<typeof host.device.alloc<'f32'>>) =>
+          buffer.slice(0, 4).read(host.stream),
+      ],
+      [
+        'a large read',
+        (buffer: ReturnType<typeof host.device.alloc<'f32'>>) =>
+          buffer.slice(0, 1 << 16).read(host.stream),
+      ],
     ])('leaves a failure that comes later to the error event: of %s', async (_, queue) => {
       await told();
       const release = hold();
@@ -229,7 +260,9 @@ onDevice('Pending', (host) => {
       controller.abort();
       await waited;
       await turns(5);
-      expect(host.errors.splice(0).map((error) => error.code)).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS']);
+      expect(host.errors.splice(0).map((error) => error.code)).toEqual([
+        'ERR_CUDA_UNDEFINED_CONTENTS',
+      ]);
       await gate.open();
       expect(await told()).toEqual([]);
       await gate.shut();
@@ -260,7 +293,9 @@ onDevice('Pending', (host) => {
       using buffer = host.device.alloc(f32, TOO_MUCH, { label: 'huge' });
       buffer.allocated().catch(() => undefined);
       const pending = buffer.fill(host.stream, 1);
-      expect((await failure(() => pending.wait({ signal: AbortSignal.abort() }))).name).toBe('AbortError');
+      expect((await failure(() => pending.wait({ signal: AbortSignal.abort() }))).name).toBe(
+        'AbortError',
+      );
       expect((await told()).length).toBe(1);
       expect(await failure(() => pending)).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
       expect(await told()).toEqual([]);
@@ -268,18 +303,25 @@ onDevice('Pending', (host) => {
   });
 
   describe('an AbortSignal', () => {
-    test.each(['stream.sync', 'event.sync', 'device.synchronize'] as const)('stops %s', async (what) => {
-      const hold = (await host.load(WAITING)).kernel('hold');
-      using buffer = host.device.alloc(i32, 1);
-      hold.launch(host.stream, { grid: 1, block: 1 }, buffer);
-      using event = host.stream.record();
-      const signal = AbortSignal.timeout(10);
-      const call = { 'stream.sync': host.stream, 'event.sync': event, 'device.synchronize': { sync: host.device.synchronize.bind(host.device) } }[what];
-      expect((await failure(() => call.sync({ signal }))).name).toBe('TimeoutError');
-      await gate.open();
-      await host.stream.sync();
-      await gate.shut();
-    });
+    test.each(['stream.sync', 'event.sync', 'device.synchronize'] as const)(
+      'stops %s',
+      async (what) => {
+        const hold = (await host.load(WAITING)).kernel('hold');
+        using buffer = host.device.alloc(i32, 1);
+        hold.launch(host.stream, { grid: 1, block: 1 }, buffer);
+        using event = host.stream.record();
+        const signal = AbortSignal.timeout(10);
+        const call = {
+          'stream.sync': host.stream,
+          'event.sync': event,
+          'device.synchronize': { sync: host.device.synchronize.bind(host.device) },
+        }[what];
+        expect((await failure(() => call.sync({ signal }))).name).toBe('TimeoutError');
+        await gate.open();
+        await host.stream.sync();
+        await gate.shut();
+      },
+    );
   });
 
   describe('a failure that nobody awaits', () => {
@@ -295,7 +337,9 @@ onDevice('Pending', (host) => {
 
     test('that is awaited in time does not', async () => {
       const buffer = host.device.alloc(f32, 2 ** 48);
-      expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      expect(await failure(() => buffer.allocated())).toMatchObject({
+        code: 'ERR_CUDA_OUT_OF_MEMORY',
+      });
       await turns(4);
       buffer.close();
       expect(host.errors).toEqual([]);
@@ -306,7 +350,9 @@ onDevice('Pending', (host) => {
       await host.stream.sync();
       await turns(4);
       expect(host.errors.splice(0).length).toBe(1);
-      expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      expect(await failure(() => buffer.allocated())).toMatchObject({
+        code: 'ERR_CUDA_OUT_OF_MEMORY',
+      });
       buffer.close();
     });
   });
@@ -318,7 +364,12 @@ onDevice('Many failures', (host) => {
     const missing = host.device.alloc(u8, 2 ** 46, { label: 'missing' });
     const target = host.device.alloc(u8, 16, { label: 'target' });
     const copies = range(count).map(() => target.copyFrom(host.stream, missing.slice(0, 16)));
-    return { copies, close: () => { for (const buffer of [missing, target]) buffer.close(); } };
+    return {
+      copies,
+      close: () => {
+        for (const buffer of [missing, target]) buffer.close();
+      },
+    };
   }
 
   test('each is told to who awaits it late, in full', async () => {
@@ -328,7 +379,11 @@ onDevice('Many failures', (host) => {
     for (const [i, copy] of copies.entries()) {
       const error = await failure(() => copy);
       if (i % 500 !== 0) continue;
-      expect(error).toMatchObject({ name: 'CudaError', code: 'ERR_CUDA_UNDEFINED_CONTENTS', cause: { name: 'CudaOutOfMemoryError' } });
+      expect(error).toMatchObject({
+        name: 'CudaError',
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+        cause: { name: 'CudaOutOfMemoryError' },
+      });
       expect(error.message).toContain("alloc u8[70368744177664] 'missing'");
     }
     close();
@@ -359,7 +414,10 @@ onDevice('Many failures', (host) => {
   });
 
   test('of an operation that is awaited stay, however many others fail', async () => {
-    const { copies: [first], close } = failing(1);
+    const {
+      copies: [first],
+      close,
+    } = failing(1);
     // As a wait that goes on does.
     host.device.runtime.expect((first as unknown as { root: number }).root);
     for (let i = 0; i < 170; i++) {

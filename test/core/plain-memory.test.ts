@@ -6,7 +6,15 @@ import { describe, expect, test } from 'vitest';
 
 import type { ProcedureName } from '../../src/runtime/procedures.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
-import { allModes, failure, onCpu, onDevice, openTestDevice, range, stillPending } from './test-device.js';
+import {
+  allModes,
+  failure,
+  onCpu,
+  onDevice,
+  openTestDevice,
+  range,
+  stillPending,
+} from './test-device.js';
 
 const MIB = 1 << 20;
 
@@ -22,25 +30,38 @@ onDevice('A buffer of allocPlain', (host) => {
     plain.fill(stream, -1);
     expect([...(await pooled.read(stream))]).toEqual(range(100).map((i) => i + 1));
     plain.slice(50).copyFrom(stream, pooled.slice(0, 50));
-    expect([...(await plain.read(stream))]).toEqual([...range(50).fill(-1), ...range(50).map((i) => i + 1)]);
+    expect([...(await plain.read(stream))]).toEqual([
+      ...range(50).fill(-1),
+      ...range(50).map((i) => i + 1),
+    ]);
   });
 
   test('has views, also of other dtypes', async () => {
     using plain = await host.device.allocPlain(u32, 4);
     plain.fill(host.stream, 0);
-    plain.slice(1, 3).reinterpret(u16).write(host.stream, Uint16Array.of(1, 2, 3, 4));
+    plain
+      .slice(1, 3)
+      .reinterpret(u16)
+      .write(host.stream, Uint16Array.of(1, 2, 3, 4));
     expect([...(await plain.read(host.stream))]).toEqual([0, 0x20001, 0x40003, 0]);
     const view = plain.slice(2);
     plain.close();
     expect(view.isClosed).toBe(true);
-    expect(await failure(() => view.read(host.stream))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => view.read(host.stream))).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
   });
 
   test('more than staging holds goes through it', async () => {
     using plain = await host.device.allocPlain(u32, 12 * MIB);
     const source = Uint32Array.from({ length: 12 * MIB }, (_, i) => Math.imul(i, 2654435761));
     plain.write(host.stream, source);
-    expect(Buffer.compare(new Uint8Array((await plain.read(host.stream)).buffer), new Uint8Array(source.buffer))).toBe(0);
+    expect(
+      Buffer.compare(
+        new Uint8Array((await plain.read(host.stream)).buffer),
+        new Uint8Array(source.buffer),
+      ),
+    ).toBe(0);
   });
 
   test('is tracked: another stream waits for what writes it', async () => {
@@ -107,25 +128,36 @@ onDevice('A buffer of allocPlain', (host) => {
     plain.close();
     expect(plain.isClosed).toBe(true);
     expect(plain.toString()).toContain('closed');
-    expect(await failure(() => plain.fill(host.stream, 1))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    expect(await failure(() => plain.fill(host.stream, 1))).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+    });
   });
 
   test('refuses what alloc refuses', async () => {
     const { device } = host;
-    expect(await failure(() => device.allocPlain({} as never, 1))).toMatchObject({ argument: 'dtype' });
+    expect(await failure(() => device.allocPlain({} as never, 1))).toMatchObject({
+      argument: 'dtype',
+    });
     expect(await failure(() => device.allocPlain(f32, -1))).toMatchObject({ argument: 'length' });
-    expect(await failure(() => device.allocPlain(f32, 1, { lable: 'x' } as never))).toMatchObject({ argument: 'options.lable' });
-    expect(await failure(() => device.allocPlain(f32, 1, { label: 1 as never }))).toMatchObject({ argument: 'options.label' });
+    expect(await failure(() => device.allocPlain(f32, 1, { lable: 'x' } as never))).toMatchObject({
+      argument: 'options.lable',
+    });
+    expect(await failure(() => device.allocPlain(f32, 1, { label: 1 as never }))).toMatchObject({
+      argument: 'options.label',
+    });
   });
 
   test('more than the device has is a typed error that names the bytes', async () => {
     const error = await failure(() => host.device.allocPlain(u8, 2 ** 45));
     expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
     expect(error.message).toContain(`${2 ** 45} bytes`);
-    expect(await failure(() => host.device.allocPlain(f32, 2 ** 60))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => host.device.allocPlain(f32, 2 ** 60))).toMatchObject({
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+    });
   });
 
-  // On a GPU the calls that free let none of the others through before the stream has gone on, which is never.
+  // On a GPU the calls that free let none of the others through before the stream has gone on,
+  // which is never.
   test('frees wait for streams that wait for values, and those for frees', async () => {
     const { device, stream } = host;
     using waiting = device.createStream();
@@ -223,10 +255,20 @@ describe.runIf(onCpu).each(allModes)('Memory of allocPlain (cpu, %s)', (thread) 
     kept.close();
     await device.synchronize();
     const plain = await device.allocPlain(u8, 64 * MIB);
-    expect(await failure(() => device.allocPlain(u32, 16 * MIB))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY', message: expect.stringContaining(`${64 * MIB} bytes`) as string });
+    expect(await failure(() => device.allocPlain(u32, 16 * MIB))).toMatchObject({
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+      message: expect.stringContaining(`${64 * MIB} bytes`) as string,
+    });
     plain.close();
     using next = await device.allocPlain(u32, 16 * MIB);
-    expect((await next.slice(-1).fill(device.stream, 9).then(() => next.slice(-1).read(device.stream)))[0]).toBe(9);
+    expect(
+      (
+        await next
+          .slice(-1)
+          .fill(device.stream, 9)
+          .then(() => next.slice(-1).read(device.stream))
+      )[0],
+    ).toBe(9);
   });
 
   test('is there for the next, whatever time the free takes', async () => {

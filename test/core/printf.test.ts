@@ -1,4 +1,7 @@
-/** What kernels print: in a process of its own, whose standard output is a pipe, since a GPU's driver writes it there. */
+/**
+ * What kernels print: in a process of its own, whose standard output is a pipe, since a GPU's
+ * driver writes it there.
+ */
 import { describe, expect, test } from 'vitest';
 
 import { runProgram } from '../faults/program.js';
@@ -6,16 +9,64 @@ import { PRINTING } from './kernels/printing.js';
 import { allModes, onCpu, onDevice, testDevice } from './test-device.js';
 
 const PROGRAMS: readonly { what: string; that: string; prints: readonly string[] }[] = [
-  { what: 'launch', that: 'comes before the launch resolves', prints: ['begin', 'said 0 by 0', 'after 0', 'said 1 by 0', 'after 1', 'said 2 by 0', 'after 2'] },
-  { what: 'sync', that: 'comes before stream.sync() resolves', prints: ['said 1 by 0', 'said 2 by 0', 'after'] },
-  { what: 'read', that: 'comes before a read behind it resolves', prints: ['said 1 by 0', 'small', 'said 2 by 0', 'large'] },
-  { what: 'call', that: 'comes before a host function behind it', prints: ['said 1 by 0', 'called', 'said 2 by 0', 'synchronized'] },
-  { what: 'graph', that: 'of a graph comes at each launch', prints: ['captured', 'said 1 by 0', 'said 2 by 0', 'once', 'said 1 by 0', 'said 2 by 0', 'twice'] },
-  { what: 'streams', that: 'of one stream does not wait for another', prints: ['said 1 by 0', 'first', 'said 2 by 0', 'second'] },
-  { what: 'late', that: 'comes first, however late the launch is awaited', prints: Array.from({ length: 50 }, (_, i) => [`said ${i} by 0`, `after ${i}`]).flat() },
-  { what: 'close', that: 'comes before device.close() resolves', prints: ['said 1 by 0', 'closed'] },
-  { what: 'unawaited', that: 'that nobody awaits comes before the process ends', prints: ['begin', 'said 1 by 0', 'said 2 by 0'] },
-  { what: 'closed-stream', that: 'of a stream that was closed comes before the process ends', prints: ['said 1 by 0'] },
+  {
+    what: 'launch',
+    that: 'comes before the launch resolves',
+    prints: ['begin', 'said 0 by 0', 'after 0', 'said 1 by 0', 'after 1', 'said 2 by 0', 'after 2'],
+  },
+  {
+    what: 'sync',
+    that: 'comes before stream.sync() resolves',
+    prints: ['said 1 by 0', 'said 2 by 0', 'after'],
+  },
+  {
+    what: 'read',
+    that: 'comes before a read behind it resolves',
+    prints: ['said 1 by 0', 'small', 'said 2 by 0', 'large'],
+  },
+  {
+    what: 'call',
+    that: 'comes before a host function behind it',
+    prints: ['said 1 by 0', 'called', 'said 2 by 0', 'synchronized'],
+  },
+  {
+    what: 'graph',
+    that: 'of a graph comes at each launch',
+    prints: [
+      'captured',
+      'said 1 by 0',
+      'said 2 by 0',
+      'once',
+      'said 1 by 0',
+      'said 2 by 0',
+      'twice',
+    ],
+  },
+  {
+    what: 'streams',
+    that: 'of one stream does not wait for another',
+    prints: ['said 1 by 0', 'first', 'said 2 by 0', 'second'],
+  },
+  {
+    what: 'late',
+    that: 'comes first, however late the launch is awaited',
+    prints: Array.from({ length: 50 }, (_, i) => [`said ${i} by 0`, `after ${i}`]).flat(),
+  },
+  {
+    what: 'close',
+    that: 'comes before device.close() resolves',
+    prints: ['said 1 by 0', 'closed'],
+  },
+  {
+    what: 'unawaited',
+    that: 'that nobody awaits comes before the process ends',
+    prints: ['begin', 'said 1 by 0', 'said 2 by 0'],
+  },
+  {
+    what: 'closed-stream',
+    that: 'of a stream that was closed comes before the process ends',
+    prints: ['said 1 by 0'],
+  },
 ];
 
 describe.each(allModes)(`Text that a kernel prints (${testDevice}, %s)`, (mode) => {
@@ -26,7 +77,11 @@ describe.each(allModes)(`Text that a kernel prints (${testDevice}, %s)`, (mode) 
   });
 
   test('is there after process.exit()', async () => {
-    expect(await runProgram('print', { args: ['exit', mode] })).toMatchObject({ code: 3, stdout: 'said 1 by 0\n', stderr: '' });
+    expect(await runProgram('print', { args: ['exit', mode] })).toMatchObject({
+      code: 3,
+      stdout: 'said 1 by 0\n',
+      stderr: '',
+    });
   });
 
   test('is all there where a pipe holds less', async () => {
@@ -36,7 +91,9 @@ describe.each(allModes)(`Text that a kernel prints (${testDevice}, %s)`, (mode) 
     expect(lines.at(0)).toBe('begin');
     expect(lines.at(-1)).toBe('end');
     // Blocks print in any order.
-    expect(new Set(lines.slice(1, -1))).toEqual(new Set(Array.from({ length: 50 * 256 }, (_, i) => `said 7 by ${i}`)));
+    expect(new Set(lines.slice(1, -1))).toEqual(
+      new Set(Array.from({ length: 50 * 256 }, (_, i) => `said 7 by ${i}`)),
+    );
     expect(lines.length).toBe(50 * 256 + 2);
   });
 });

@@ -26,8 +26,13 @@ onDevice('memory that many streams read', (host) => {
     using source = device.alloc(i32, N);
     await source.fill(device.stream, 7);
     let open = (): void => undefined;
-    const gate = new Promise<void>((resolve) => { open = resolve; });
-    const held = Array.from({ length: 40 }, () => ({ stream: device.createStream(), target: device.alloc(i32, N) }));
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const held = Array.from({ length: 40 }, () => ({
+      stream: device.createStream(),
+      target: device.alloc(i32, N),
+    }));
     const queue = (from: number, to: number): void => {
       for (const { stream, target } of held.slice(from, to)) {
         void stream.call(() => gate);

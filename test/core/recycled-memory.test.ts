@@ -1,4 +1,7 @@
-/** Memory of closed buffers that is given again: whoever had it, and whoever gets it, see their own values only. */
+/**
+ * Memory of closed buffers that is given again: whoever had it, and whoever gets it, see their own
+ * values only.
+ */
 import { i32, u8 } from 'async-cuda/core';
 import type { Device, DeviceBuffer, Stream } from 'async-cuda/core';
 import fc from 'fast-check';
@@ -8,12 +11,15 @@ import { onCpu, onDevice, openTestDevice, range } from './test-device.js';
 
 const N = 64;
 
-const addressOf = ({ device, memory }: DeviceBuffer): number => device.runtime.shared.values[memory.handle]!;
+const addressOf = ({ device, memory }: DeviceBuffer): number =>
+  device.runtime.shared.values[memory.handle]!;
 
 /** Streams at which nothing happens until `open` is called. */
 function heldStreams(device: Device, count: number): { streams: Stream[]; open: () => void } {
   let open!: () => void;
-  const gate = new Promise<void>((resolve) => { open = resolve; });
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
   const streams = range(count).map(() => device.createStream());
   for (const stream of streams) void stream.call(() => gate);
   return { streams, open };
@@ -35,7 +41,9 @@ describe.skipIf(isChecked)('memory that is given again', () => {
       using second = host.device.recycled!.alloc(u8, 4 * N, host.stream);
       expect(addressOf(second)).toBe(address);
       expect([first.isClosed, second.isClosed]).toEqual([true, false]);
-      expect(() => first.read(host.stream)).toThrow(expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }));
+      expect(() => first.read(host.stream)).toThrow(
+        expect.objectContaining({ code: 'ERR_CUDA_DISPOSED' }),
+      );
     });
 
     test('not while that one is open, nor of another size, nor what somebody else has borrowed', async () => {
@@ -79,7 +87,10 @@ describe.skipIf(isChecked)('memory that is given again', () => {
     test('what is being read when it is closed is read as it was', async () => {
       const first = await made();
       await first.fill(host.stream, 5);
-      const { streams: [reader], open } = heldStreams(host.device, 1);
+      const {
+        streams: [reader],
+        open,
+      } = heldStreams(host.device, 1);
       using target = host.device.alloc(i32, N);
       target.copyFrom(reader!, first);
       first.close();
@@ -96,47 +107,65 @@ describe.skipIf(isChecked)('memory that is given again', () => {
     test('on any streams, in any order, each buffer holds what was last written to it', async () => {
       const action = fc.oneof(
         fc.record({ kind: fc.constant('make' as const), slot: fc.nat(2), stream: fc.nat(2) }),
-        fc.record({ kind: fc.constant('fill' as const), slot: fc.nat(2), stream: fc.nat(2), value: fc.integer({ min: 1, max: 1000 }) }),
-        fc.record({ kind: fc.constant('copy' as const), slot: fc.nat(2), from: fc.nat(2), stream: fc.nat(2) }),
+        fc.record({
+          kind: fc.constant('fill' as const),
+          slot: fc.nat(2),
+          stream: fc.nat(2),
+          value: fc.integer({ min: 1, max: 1000 }),
+        }),
+        fc.record({
+          kind: fc.constant('copy' as const),
+          slot: fc.nat(2),
+          from: fc.nat(2),
+          stream: fc.nat(2),
+        }),
         fc.record({ kind: fc.constant('read' as const), slot: fc.nat(2), stream: fc.nat(2) }),
       );
-      await fc.assert(fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 40 }), async (actions) => {
-        const recycled = host.device.recycled!;
-        for (const buffer of await Promise.all(range(4).map(() => made()))) buffer.close();
-        const { streams, open } = heldStreams(host.device, 3);
-        const slots = range(3).map((slot) => ({ buffer: recycled.alloc(i32, N, streams[0]!), value: slot }));
-        slots.forEach(({ buffer, value }) => { buffer.fill(streams[0]!, value); });
-        const seen: Promise<number>[] = [];
-        const wanted: number[] = [];
-        for (const each of actions) {
-          const [slot, stream] = [slots[each.slot]!, streams[each.stream]!];
-          if (each.kind === 'make') {
-            slot.buffer.close();
-            slot.buffer = recycled.alloc(i32, N, stream);
-            slot.buffer.fill(stream, -each.slot);
-            slot.value = -each.slot;
-          } else if (each.kind === 'fill') {
-            slot.buffer.fill(stream, each.value);
-            slot.value = each.value;
-          } else if (each.kind === 'copy') {
-            if (each.from === each.slot) continue;
-            slot.buffer.copyFrom(stream, slots[each.from]!.buffer);
-            slot.value = slots[each.from]!.value;
-          } else {
-            seen.push(slot.buffer.read(stream).then((values) => values[N - 1]!));
-            wanted.push(slot.value);
+      await fc.assert(
+        fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 40 }), async (actions) => {
+          const recycled = host.device.recycled!;
+          for (const buffer of await Promise.all(range(4).map(() => made()))) buffer.close();
+          const { streams, open } = heldStreams(host.device, 3);
+          const slots = range(3).map((slot) => ({
+            buffer: recycled.alloc(i32, N, streams[0]!),
+            value: slot,
+          }));
+          slots.forEach(({ buffer, value }) => {
+            buffer.fill(streams[0]!, value);
+          });
+          const seen: Promise<number>[] = [];
+          const wanted: number[] = [];
+          for (const each of actions) {
+            const [slot, stream] = [slots[each.slot]!, streams[each.stream]!];
+            if (each.kind === 'make') {
+              slot.buffer.close();
+              slot.buffer = recycled.alloc(i32, N, stream);
+              slot.buffer.fill(stream, -each.slot);
+              slot.value = -each.slot;
+            } else if (each.kind === 'fill') {
+              slot.buffer.fill(stream, each.value);
+              slot.value = each.value;
+            } else if (each.kind === 'copy') {
+              if (each.from === each.slot) continue;
+              slot.buffer.copyFrom(stream, slots[each.from]!.buffer);
+              slot.value = slots[each.from]!.value;
+            } else {
+              seen.push(slot.buffer.read(stream).then((values) => values[N - 1]!));
+              wanted.push(slot.value);
+            }
           }
-        }
-        slots.forEach(({ buffer, value }, i) => {
-          seen.push(buffer.read(streams[i]!).then((values) => values[0]!));
-          wanted.push(value);
-        });
-        open();
-        // -0 is 0 on the device.
-        expect(await Promise.all(seen)).toEqual(wanted.map((value) => value + 0));
-        for (const { buffer } of slots) buffer.close();
-        for (const stream of streams) stream.close();
-      }), { numRuns: 40 });
+          slots.forEach(({ buffer, value }, i) => {
+            seen.push(buffer.read(streams[i]!).then((values) => values[0]!));
+            wanted.push(value);
+          });
+          open();
+          // -0 is 0 on the device.
+          expect(await Promise.all(seen)).toEqual(wanted.map((value) => value + 0));
+          for (const { buffer } of slots) buffer.close();
+          for (const stream of streams) stream.close();
+        }),
+        { numRuns: 40 },
+      );
     });
 
     test('is given back when nobody has wanted any for a second', async () => {
@@ -170,7 +199,11 @@ describe.skipIf(isChecked)('memory that is given again', () => {
     const open = device.recycled!.alloc(u8, 1 << 20, device.stream);
     first.close();
     await device.close();
-    expect([open.isClosed, device.isClosed, first.memory.isLeftToBorrower]).toEqual([true, true, false]);
+    expect([open.isClosed, device.isClosed, first.memory.isLeftToBorrower]).toEqual([
+      true,
+      true,
+      false,
+    ]);
   });
 });
 

@@ -13,16 +13,22 @@ import { Gate, failure, range, stillPending, turns } from './test-device.js';
 const ONE = { grid: 1, block: 1 };
 
 onPairs('Copies between devices', (pair) => {
-  test.each([1, 1000, 3_000_001])('copyFrom gives the bytes of the other device: %d elements', async (length) => {
-    const { a, b } = pair;
-    using source = a.alloc(i32, length);
-    using target = b.alloc(i32, length);
-    source.write(a.stream, Int32Array.from({ length }, (_, i) => i * 3));
-    target.fill(b.stream, -1);
-    await target.copyFrom(b.stream, source);
-    const values = await target.read(b.stream);
-    expect(values.every((value, i) => value === i * 3)).toBe(true);
-  });
+  test.each([1, 1000, 3_000_001])(
+    'copyFrom gives the bytes of the other device: %d elements',
+    async (length) => {
+      const { a, b } = pair;
+      using source = a.alloc(i32, length);
+      using target = b.alloc(i32, length);
+      source.write(
+        a.stream,
+        Int32Array.from({ length }, (_, i) => i * 3),
+      );
+      target.fill(b.stream, -1);
+      await target.copyFrom(b.stream, source);
+      const values = await target.read(b.stream);
+      expect(values.every((value, i) => value === i * 3)).toBe(true);
+    },
+  );
 
   test('copyTo is copyFrom seen from the other side', async () => {
     const { a, b } = pair;
@@ -31,8 +37,12 @@ onPairs('Copies between devices', (pair) => {
     source.fill(a.stream, 2.5);
     source.copyTo(b.stream, target);
     expect([...(await target.read(b.stream))]).toEqual(Array(5).fill(2.5));
-    expect(await failure(() => source.copyTo(a.stream, target))).toMatchObject({ argument: 'stream' });
-    expect(await failure(() => source.copyTo(b.stream, {} as never))).toMatchObject({ argument: 'target' });
+    expect(await failure(() => source.copyTo(a.stream, target))).toMatchObject({
+      argument: 'stream',
+    });
+    expect(await failure(() => source.copyTo(b.stream, {} as never))).toMatchObject({
+      argument: 'target',
+    });
   });
 
   test('parts of buffers go to parts of buffers', async () => {
@@ -49,7 +59,9 @@ onPairs('Copies between devices', (pair) => {
     const { a, b } = pair;
     using here = a.alloc(i32, 5000);
     using there = b.alloc(i32, 5000);
-    const add = [await pair.load(a, ELEMENTWISE), await pair.load(b, ELEMENTWISE)].map((module) => module.kernel('add1', [inout(i32), u32]));
+    const add = [await pair.load(a, ELEMENTWISE), await pair.load(b, ELEMENTWISE)].map((module) =>
+      module.kernel('add1', [inout(i32), u32]),
+    );
     const shape = { grid: 20, block: 256 };
     here.fill(a.stream, 0);
     for (let i = 0; i < 20; i++) {
@@ -70,13 +82,25 @@ onPairs('Copies between devices', (pair) => {
     target.copyFrom(b.stream, source);
     expect(await target.read(b.stream)).toEqual(pixels);
     target.fill(b.stream, 9);
-    target.crop({ x: 1, y: 2, width: 4, height: 3 }).copyFrom(b.stream, source.crop({ x: 10, y: 15, width: 4, height: 3 }));
+    target
+      .crop({ x: 1, y: 2, width: 4, height: 3 })
+      .copyFrom(b.stream, source.crop({ x: 10, y: 15, width: 4, height: 3 }));
     const image = await target.read(b.stream);
     const expected = new Uint8Array(1800).fill(9);
-    for (let y = 0; y < 3; y++) expected.set(pixels.subarray(((15 + y) * 30 + 10) * 3, ((15 + y) * 30 + 14) * 3), ((2 + y) * 30 + 1) * 3);
+    for (let y = 0; y < 3; y++)
+      expected.set(
+        pixels.subarray(((15 + y) * 30 + 10) * 3, ((15 + y) * 30 + 14) * 3),
+        ((2 + y) * 30 + 1) * 3,
+      );
     expect(image).toEqual(expected);
-    expect(await failure(() => target.copyFrom(b.stream, source.crop({ x: 0, y: 0, width: 2, height: 2 })))).toMatchObject({ argument: 'source' });
-    expect(await failure(() => target.copyFrom(a.stream, source))).toMatchObject({ argument: 'stream' });
+    expect(
+      await failure(() =>
+        target.copyFrom(b.stream, source.crop({ x: 0, y: 0, width: 2, height: 2 })),
+      ),
+    ).toMatchObject({ argument: 'source' });
+    expect(await failure(() => target.copyFrom(a.stream, source))).toMatchObject({
+      argument: 'stream',
+    });
   });
 
   test('of two kinds of device they go through the host', async () => {
@@ -98,8 +122,12 @@ onPairs('Copies between devices', (pair) => {
     using floats = a.alloc(f32, 4);
     using short = a.alloc(i32, 3);
     expect((await failure(() => target.copyFrom(b.stream, closed))).code).toBe('ERR_CUDA_DISPOSED');
-    expect(await failure(() => target.copyFrom(b.stream, floats as never))).toMatchObject({ argument: 'source' });
-    expect(await failure(() => target.copyFrom(b.stream, short))).toMatchObject({ argument: 'source' });
+    expect(await failure(() => target.copyFrom(b.stream, floats as never))).toMatchObject({
+      argument: 'source',
+    });
+    expect(await failure(() => target.copyFrom(b.stream, short))).toMatchObject({
+      argument: 'source',
+    });
   });
 
   test('nothing is copied where there is nothing', async () => {
@@ -118,7 +146,9 @@ onPairs('Copies between devices', (pair) => {
     const copied = await failure(() => target.copyFrom(b.stream, huge.slice(0, 4)));
     expect(copied.code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
     expect(copied.cause).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
-    expect(await failure(() => target.read(b.stream))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => target.read(b.stream))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
     await target.fill(b.stream, 3);
     expect([...(await target.read(b.stream))]).toEqual([3, 3, 3, 3]);
     expect((await allocated).code).toBe('ERR_CUDA_OUT_OF_MEMORY');
@@ -346,7 +376,8 @@ onPairs('Copies between devices', (pair) => {
     await once();
     const before = a.runtime.handles.count + b.runtime.handles.count;
     for (let i = 0; i < 20; i++) await once();
-    // What the last round lent, 250 at most, is taken back at later waits; of a thousand iterations none leaves anything.
+    // What the last round lent, 250 at most, is taken back at later waits; of a thousand iterations
+    // none leaves anything.
     expect(a.runtime.handles.count + b.runtime.handles.count - before).toBeLessThan(500);
     event.close();
   });
@@ -387,12 +418,18 @@ onPairs('Copies between devices', (pair) => {
       using source = await a.alloc(i32, 4).allocated();
       using target = await b.alloc(i32, 4).allocated();
       using stream = b.createStream();
-      const record = () => stream.capture(() => {
-        target.copyFrom(stream, source);
-        target.box({ width: 2, height: 1, depth: 1 }).copyFrom(stream, source.slice(2).box({ width: 2, height: 1, depth: 1 }));
-      });
+      const record = () =>
+        stream.capture(() => {
+          target.copyFrom(stream, source);
+          target
+            .box({ width: 2, height: 1, depth: 1 })
+            .copyFrom(stream, source.slice(2).box({ width: 2, height: 1, depth: 1 }));
+        });
       if (a.kind === 'cuda') {
-        expect(await failure(record)).toMatchObject({ code: 'ERR_CUDA_CAPTURE', message: expect.stringContaining('enablePeerAccess') as string });
+        expect(await failure(record)).toMatchObject({
+          code: 'ERR_CUDA_CAPTURE',
+          message: expect.stringContaining('enablePeerAccess') as string,
+        });
         if (!(await b.canAccessPeer(a))) return;
         await b.enablePeerAccess(a);
       }
@@ -404,7 +441,10 @@ onPairs('Copies between devices', (pair) => {
       }
       if (a.kind !== 'cuda') return;
       await b.disablePeerAccess(a);
-      expect(await failure(() => graph.launch(stream))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'graph' });
+      expect(await failure(() => graph.launch(stream))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+        argument: 'graph',
+      });
     });
   });
 
@@ -440,12 +480,20 @@ onPairs('Copies between devices', (pair) => {
       using theirs = a.alloc(i32, 4);
       theirs.fill(a.stream, 5);
       mine.fill(b.stream, 1);
-      const absorb = (await pair.load(b, ELEMENTWISE)).kernel('absorb', [inout(i32), input(i32), u32]);
-      const refused = await failure(() => absorb.launch(b.stream, { grid: 1, block: 4 }, mine, theirs, 4));
+      const absorb = (await pair.load(b, ELEMENTWISE)).kernel('absorb', [
+        inout(i32),
+        input(i32),
+        u32,
+      ]);
+      const refused = await failure(() =>
+        absorb.launch(b.stream, { grid: 1, block: 4 }, mine, theirs, 4),
+      );
       expect(refused).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'args[1]' });
       expect(refused.message).toContain('copyFrom');
       if (!can) {
-        expect(await failure(() => b.enablePeerAccess(a))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+        expect(await failure(() => b.enablePeerAccess(a))).toMatchObject({
+          code: 'ERR_CUDA_UNSUPPORTED',
+        });
         await b.disablePeerAccess(a);
         return;
       }
@@ -467,13 +515,20 @@ onPairs('Copies between devices', (pair) => {
       for (let i = 0; i < 20; i++) y = x = (Math.imul(x, 31) + y) | 0;
       expect([...(await theirs.read(a.stream))]).toEqual(Array(4).fill(y));
       await b.disablePeerAccess(a);
-      expect(await failure(() => absorb.launch(b.stream, { grid: 1, block: 4 }, mine, theirs, 4))).toMatchObject({ argument: 'args[1]' });
+      expect(
+        await failure(() => absorb.launch(b.stream, { grid: 1, block: 4 }, mine, theirs, 4)),
+      ).toMatchObject({ argument: 'args[1]' });
     });
 
     test('of a device to itself, or to what is none, is refused', async () => {
       const { a } = pair;
-      expect(await failure(() => a.enablePeerAccess(a))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'other' });
-      expect(await failure(() => a.canAccessPeer({} as never))).toMatchObject({ argument: 'other' });
+      expect(await failure(() => a.enablePeerAccess(a))).toMatchObject({
+        code: 'ERR_CUDA_INVALID_ARGUMENT',
+        argument: 'other',
+      });
+      expect(await failure(() => a.canAccessPeer({} as never))).toMatchObject({
+        argument: 'other',
+      });
       expect(await a.canAccessPeer(a)).toBe(false);
     });
   });
@@ -531,7 +586,14 @@ onPairs('Copies between devices', (pair) => {
     type Step =
       | { kind: 'fill'; device: number; stream: number; buffer: number; value: number }
       | { kind: 'add1' | 'read' | 'renew'; device: number; stream: number; buffer: number }
-      | { kind: 'copy'; device: number; stream: number; buffer: number; from: number; across: boolean }
+      | {
+          kind: 'copy';
+          device: number;
+          stream: number;
+          buffer: number;
+          from: number;
+          across: boolean;
+        }
       | { kind: 'delay'; device: number; stream: number; rounds: number }
       | { kind: 'wait'; device: number; stream: number; on: number; event: boolean }
       | { kind: 'restart'; device: number; stream: number };
@@ -539,13 +601,63 @@ onPairs('Copies between devices', (pair) => {
     const stream = fc.nat(STREAMS - 1);
     const buffer = fc.nat(BUFFERS - 1);
     const step: fc.Arbitrary<Step> = fc.oneof(
-      { weight: 3, arbitrary: fc.record({ kind: fc.constant('fill' as const), device, stream, buffer, value: fc.integer({ min: -99, max: 99 }) }) },
-      { weight: 5, arbitrary: fc.record({ kind: fc.constantFrom('add1' as const, 'read' as const), device, stream, buffer }) },
-      { weight: 8, arbitrary: fc.record({ kind: fc.constant('copy' as const), device, stream, buffer, from: buffer, across: fc.boolean() }) },
-      { weight: 2, arbitrary: fc.record({ kind: fc.constant('delay' as const), device, stream, rounds: fc.nat(20_000) }) },
-      { weight: 2, arbitrary: fc.record({ kind: fc.constant('wait' as const), device, stream, on: stream, event: fc.boolean() }) },
-      { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const), device, stream }) },
-      { weight: 1, arbitrary: fc.record({ kind: fc.constant('renew' as const), device, stream, buffer }) },
+      {
+        weight: 3,
+        arbitrary: fc.record({
+          kind: fc.constant('fill' as const),
+          device,
+          stream,
+          buffer,
+          value: fc.integer({ min: -99, max: 99 }),
+        }),
+      },
+      {
+        weight: 5,
+        arbitrary: fc.record({
+          kind: fc.constantFrom('add1' as const, 'read' as const),
+          device,
+          stream,
+          buffer,
+        }),
+      },
+      {
+        weight: 8,
+        arbitrary: fc.record({
+          kind: fc.constant('copy' as const),
+          device,
+          stream,
+          buffer,
+          from: buffer,
+          across: fc.boolean(),
+        }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          kind: fc.constant('delay' as const),
+          device,
+          stream,
+          rounds: fc.nat(20_000),
+        }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          kind: fc.constant('wait' as const),
+          device,
+          stream,
+          on: stream,
+          event: fc.boolean(),
+        }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({ kind: fc.constant('restart' as const), device, stream }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({ kind: fc.constant('renew' as const), device, stream, buffer }),
+      },
     );
 
     async function check(steps: readonly Step[], length: number): Promise<void> {
@@ -554,12 +666,17 @@ onPairs('Copies between devices', (pair) => {
       const waiting = await Promise.all(devices.map((each) => pair.load(each, WAITING)));
       const add1 = modules.map((module) => module.kernel('add1', [inout(i32), u32]));
       const spin = waiting.map((module) => module.kernel('spin'));
-      const streams: Stream[][] = devices.map((each) => range(STREAMS).map(() => each.createStream()));
-      const buffers: DeviceBuffer<'i32'>[][] = devices.map((each) => range(BUFFERS).map(() => each.alloc(i32, length)));
+      const streams: Stream[][] = devices.map((each) =>
+        range(STREAMS).map(() => each.createStream()),
+      );
+      const buffers: DeviceBuffer<'i32'>[][] = devices.map((each) =>
+        range(BUFFERS).map(() => each.alloc(i32, length)),
+      );
       const delays = devices.map((each) => range(STREAMS).map(() => each.alloc(u32, 32)));
       const events: Event[] = devices.map((each) => each.createEvent());
       const model = devices.map(() => range(BUFFERS).map(() => new Int32Array(length)));
-      for (const [i, row] of buffers.entries()) for (const each of row) each.fill(devices[i]!.stream, 0);
+      for (const [i, row] of buffers.entries())
+        for (const each of row) each.fill(devices[i]!.stream, 0);
       const shape = { grid: Math.ceil(length / 128), block: 128 };
       const reads: { got: PromiseLike<Int32Array>; expected: Int32Array }[] = [];
       for (const next of steps) {
@@ -575,7 +692,10 @@ onPairs('Copies between devices', (pair) => {
             model[d]![next.buffer] = model[d]![next.buffer]!.map((x) => x + 1);
             break;
           case 'read':
-            reads.push({ got: buffers[d]![next.buffer]!.read(on), expected: model[d]![next.buffer]!.slice() });
+            reads.push({
+              got: buffers[d]![next.buffer]!.read(on),
+              expected: model[d]![next.buffer]!.slice(),
+            });
             break;
           case 'copy': {
             const from = next.across ? 1 - d : d;
@@ -605,26 +725,39 @@ onPairs('Copies between devices', (pair) => {
         }
       }
       for (const [d, row] of buffers.entries()) {
-        for (const [i, each] of row.entries()) reads.push({ got: each.read(streams[d]![i]!), expected: model[d]![i]!.slice() });
+        for (const [i, each] of row.entries())
+          reads.push({ got: each.read(streams[d]![i]!), expected: model[d]![i]!.slice() });
       }
       const results = await Promise.all(reads.map(({ got }) => got));
       results.forEach((values, i) => expect(values).toEqual(reads[i]!.expected));
-      for (const each of [...buffers.flat(), ...delays.flat(), ...streams.flat(), ...events]) each.close();
+      for (const each of [...buffers.flat(), ...delays.flat(), ...streams.flat(), ...events])
+        each.close();
     }
 
     const runs = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 30);
 
     test('small buffers: gives the sequential result', async () => {
-      await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)), { numRuns: runs });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
+        { numRuns: runs },
+      );
     }, 120_000);
 
     test('buffers that are copied in steps: gives the sequential result', async () => {
-      await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 300_000)), { numRuns: Math.ceil(runs / 10) });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 300_000)),
+        { numRuns: Math.ceil(runs / 10) },
+      );
     }, 120_000);
 
     test('long programs: gives the sequential result', async () => {
       await fc.assert(
-        fc.asyncProperty(fc.array(step, { minLength: 300, maxLength: 400 }), (steps) => check(steps.filter(({ kind }) => kind !== 'delay'), 8)),
+        fc.asyncProperty(fc.array(step, { minLength: 300, maxLength: 400 }), (steps) =>
+          check(
+            steps.filter(({ kind }) => kind !== 'delay'),
+            8,
+          ),
+        ),
         { numRuns: Math.ceil(runs / 10) },
       );
     }, 120_000);

@@ -1,6 +1,7 @@
 /**
- * A library that is none of NVIDIA's: compiled by the host's C compiler, it writes down what it is called with and answers as
- * it is told. It lies in this process, so that what the runtime thread calls can be looked at from here.
+ * A library that is none of NVIDIA's: compiled by the host's C compiler, it writes down what it is
+ * called with and answers as it is told. It lies in this process, so that what the runtime thread
+ * calls can be looked at from here.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -11,11 +12,16 @@ import koffi from 'koffi';
 
 /** Why it cannot be had here, or undefined. */
 export const whyNoStandIn: string | undefined =
-  process.platform !== 'linux' ? 'SKIPPED: stand-in libraries are built on Linux only'
-  : spawnSync('gcc', ['--version']).status !== 0 ? 'SKIPPED: gcc is not installed'
-  : undefined;
+  process.platform !== 'linux'
+    ? 'SKIPPED: stand-in libraries are built on Linux only'
+    : spawnSync('gcc', ['--version']).status !== 0
+      ? 'SKIPPED: gcc is not installed'
+      : undefined;
 
-/** What every stand-in has: `note(format, …)` writes a line down, `answer()` is the status to return. */
+/**
+ * What every stand-in has: `note(format, …)` writes a line down, `answer()` is the status to
+ * return.
+ */
 const PRELUDE = `
 #include <pthread.h>
 #include <stdarg.h>
@@ -56,13 +62,34 @@ export class StandInLibrary {
   /** Built once for each text, in the system's temporary folder. */
   constructor(name: string, text: string) {
     const source = PRELUDE + text;
-    const folder = join(tmpdir(), `async-cuda-stand-in-${createHash('sha256').update(source).digest('hex').slice(0, 16)}`);
+    const folder = join(
+      tmpdir(),
+      `async-cuda-stand-in-${createHash('sha256').update(source).digest('hex').slice(0, 16)}`,
+    );
     this.path = join(folder, `${name}.so`);
     if (!existsSync(this.path)) {
       mkdirSync(folder, { recursive: true });
-      // Test files run side by side: each builds under a name of its own, and the last to finish wins.
+      // Test files run side by side: each builds under a name of its own, and the last to finish
+      // wins.
       const output = join(folder, `${process.pid}.so`);
-      execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-fvisibility=hidden', '-Wall', '-Werror', '-x', 'c', '-', '-o', output, '-lpthread'], { input: source, stdio: ['pipe', 'inherit', 'inherit'] });
+      execFileSync(
+        'gcc',
+        [
+          '-shared',
+          '-fPIC',
+          '-O1',
+          '-fvisibility=hidden',
+          '-Wall',
+          '-Werror',
+          '-x',
+          'c',
+          '-',
+          '-o',
+          output,
+          '-lpthread',
+        ],
+        { input: source, stdio: ['pipe', 'inherit', 'inherit'] },
+      );
       renameSync(output, this.path);
     }
     const library = koffi.load(this.path);
@@ -72,7 +99,9 @@ export class StandInLibrary {
 
   /** What was written down since the last time. */
   take(): string[] {
-    return this.takeText().split('\n').filter((line) => line !== '');
+    return this.takeText()
+      .split('\n')
+      .filter((line) => line !== '');
   }
 
   /** Every function returns this from now on. */

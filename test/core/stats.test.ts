@@ -52,7 +52,8 @@ onDevice('Stats', (host) => {
     await large.read(stream);
     const { copies: after } = await device.stats();
     const since = (direction: keyof typeof after) => ({
-      count: after[direction].count - before[direction].count, bytes: after[direction].bytes - before[direction].bytes,
+      count: after[direction].count - before[direction].count,
+      bytes: after[direction].bytes - before[direction].bytes,
     });
     expect(since('hostToDevice')).toEqual({ count: 2, bytes: BYTES + long * 4 });
     expect(since('deviceToDevice')).toEqual({ count: 1, bytes: BYTES });
@@ -76,7 +77,11 @@ onDevice('Stats', (host) => {
   test('memory in use rises and falls, its peak stays', async () => {
     const { device } = host;
     const before = await device.stats();
-    const kept = [device.alloc(i32, N), device.alloc2D(i32, { width: 3, height: 2 }), await device.managed(i32, N)] as const;
+    const kept = [
+      device.alloc(i32, N),
+      device.alloc2D(i32, { width: 3, height: 2 }),
+      await device.managed(i32, N),
+    ] as const;
     const pinned = await device.pinned(i32, N);
     const during = await device.stats();
     expect(during.allocations - before.allocations).toBe(4);
@@ -100,12 +105,17 @@ onDevice('Stats', (host) => {
     await device.synchronize();
     const before = await device.stats();
     const failed = device.alloc(u8, 2 ** 46);
-    expect(await failure(() => failed.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => failed.allocated())).toMatchObject({
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+    });
     const buffer = device.alloc(i32, N);
     const during = await device.stats();
     expect(during.memory.inUse - before.memory.inUse).toBe(BYTES);
     expect(during.memory.peak).toBeLessThan(2 ** 46);
-    expect([during.allocations - before.allocations, during.live.buffers - before.live.buffers]).toEqual([1, 2]);
+    expect([
+      during.allocations - before.allocations,
+      during.live.buffers - before.live.buffers,
+    ]).toEqual([1, 2]);
     failed.close();
     const another = device.alloc(u8, 2 ** 46);
     const told = another.allocated().catch((error: unknown) => error);
@@ -114,13 +124,18 @@ onDevice('Stats', (host) => {
     const after = await device.stats();
     expect(after.memory.inUse - before.memory.inUse).toBe(BYTES);
     expect(after.memory.peak).toBe(during.memory.peak);
-    expect([after.allocations - before.allocations, after.live.buffers - before.live.buffers]).toEqual([1, 1]);
+    expect([
+      after.allocations - before.allocations,
+      after.live.buffers - before.live.buffers,
+    ]).toEqual([1, 1]);
     buffer.close();
   });
 
   test('the peak is exact, however much is allocated and given back', async () => {
     const { device } = host;
-    const { memory: { inUse } } = await device.stats();
+    const {
+      memory: { inUse },
+    } = await device.stats();
     const kept = [device.alloc(u8, 1 << 24)];
     for (let i = 0; i < 1000; i++) device.alloc(u8, 1 << 10).close();
     const last = device.alloc(u8, 1 << 24);
@@ -148,7 +163,12 @@ onDevice('Stats', (host) => {
     const during = await device.stats();
     const { buffers, ...others } = before.live;
     expect(during.live).toEqual({
-      ...before.live, buffers: buffers + 1, streams: others.streams + 1, modules: others.modules + 1, kernels: others.kernels + 2, graphs: others.graphs + 1,
+      ...before.live,
+      buffers: buffers + 1,
+      streams: others.streams + 1,
+      modules: others.modules + 1,
+      kernels: others.kernels + 2,
+      graphs: others.graphs + 1,
     });
     await graph.close();
     await own.close();
@@ -159,7 +179,15 @@ onDevice('Stats', (host) => {
 
   test('the numbers are frozen, and plain', async () => {
     const stats = await host.device.stats();
-    for (const part of [stats, stats.copies, stats.copies.peer, stats.memory, stats.live, stats.queue]) expect(Object.isFrozen(part)).toBe(true);
+    for (const part of [
+      stats,
+      stats.copies,
+      stats.copies.peer,
+      stats.memory,
+      stats.live,
+      stats.queue,
+    ])
+      expect(Object.isFrozen(part)).toBe(true);
     expect(JSON.parse(JSON.stringify(stats))).toEqual(stats);
   });
 });

@@ -44,7 +44,10 @@ onDevice('Stream memory operations', (host) => {
   });
 
   test.each([
-    ['geq', 5, [4, 0x80000005], 0x7fffffff], ['eq', 5, [4, 6], 5], ['and', 6, [0, 1, 8], 2], ['nor', 1, [0xffffffff, 0xfffffffe], 0],
+    ['geq', 5, [4, 0x80000005], 0x7fffffff],
+    ['eq', 5, [4, 6], 5],
+    ['and', 6, [0, 1, 8], 2],
+    ['nor', 1, [0xffffffff, 0xfffffffe], 0],
   ] as const)('the condition %s', async (condition, value, not, yes) => {
     const { device } = host;
     using waiting = device.createStream();
@@ -60,8 +63,10 @@ onDevice('Stream memory operations', (host) => {
   });
 
   test.each([
-    ['geq', 2n ** 33n, [2n ** 33n - 1n, 2n ** 33n + 2n ** 63n], 2n ** 34n], ['eq', 2n ** 33n, [0n, 2n ** 33n + 1n], 2n ** 33n],
-    ['and', 2n ** 63n, [2n ** 63n - 1n], 2n ** 63n], ['nor', 1n, [2n ** 64n - 1n], 2n ** 63n],
+    ['geq', 2n ** 33n, [2n ** 33n - 1n, 2n ** 33n + 2n ** 63n], 2n ** 34n],
+    ['eq', 2n ** 33n, [0n, 2n ** 33n + 1n], 2n ** 33n],
+    ['and', 2n ** 63n, [2n ** 63n - 1n], 2n ** 63n],
+    ['nor', 1n, [2n ** 64n - 1n], 2n ** 63n],
   ] as const)('the condition %s on 64 bits', async (condition, value, not, yes) => {
     using waiting = host.device.createStream();
     using flag = await host.device.allocPlain(u64, 1);
@@ -156,13 +161,18 @@ onDevice('Stream memory operations', (host) => {
       using words = await device.allocPlain(u32, 4);
       using wide = await device.allocPlain(u64, 4);
       using floats = await device.allocPlain(f32, 4);
-      const refused = async (call: () => unknown): Promise<string | undefined> => (await failure(call)).argument;
+      const refused = async (call: () => unknown): Promise<string | undefined> =>
+        (await failure(call)).argument;
       expect(await refused(() => stream.writeValue(floats as never, 0, 1))).toBe('buffer');
       await using pinned = await device.pinned(f32, 4);
       await using managed = await device.managed(f32, 4);
-      expect((await failure(() => stream.writeValue(floats as never, 0, 1))).message).toContain('buffer.reinterpret(u32)');
+      expect((await failure(() => stream.writeValue(floats as never, 0, 1))).message).toContain(
+        'buffer.reinterpret(u32)',
+      );
       for (const buffer of [pinned, managed]) {
-        expect((await failure(() => stream.waitValue(buffer as never, 0, 1))).message).toContain('Write await device.pinned(u32, 4).');
+        expect((await failure(() => stream.waitValue(buffer as never, 0, 1))).message).toContain(
+          'Write await device.pinned(u32, 4).',
+        );
       }
       expect(await refused(() => stream.waitValue({} as never, 0, 1))).toBe('buffer');
       expect(await refused(() => stream.waitValue(words, 4, 1))).toBe('index');
@@ -174,31 +184,47 @@ onDevice('Stream memory operations', (host) => {
       expect(await refused(() => stream.waitValue(words, 0, 1, 'gt' as never))).toBe('condition');
     });
 
-    test.each(['writeValue', 'waitValue'] as const)('%s: memory of a pool, and managed memory, which a GPU refuses', async (call) => {
-      const { device, stream } = host;
-      await using pool = await device.createPool();
-      using pooled = device.alloc(u32, 4);
-      using own = device.alloc(u64, 2, { pool });
-      await using managed = await device.managed(u32, 3);
-      for (const [buffer, instead] of [[pooled, '(u32, 4)'], [pooled.slice(1), '(u32, 3)'], [own, '(u64, 2)'], [managed, '(u32, 3)']] as const) {
-        const error = await failure(() => stream[call](buffer as never, 0, 1));
-        expect(error).toMatchObject({ name: 'CudaArgumentError', argument: 'buffer' });
-        expect(error.message).toContain(`await device.allocPlain${instead} or await device.pinned${instead}`);
-      }
-      await stream.sync();
-    });
+    test.each(['writeValue', 'waitValue'] as const)(
+      '%s: memory of a pool, and managed memory, which a GPU refuses',
+      async (call) => {
+        const { device, stream } = host;
+        await using pool = await device.createPool();
+        using pooled = device.alloc(u32, 4);
+        using own = device.alloc(u64, 2, { pool });
+        await using managed = await device.managed(u32, 3);
+        for (const [buffer, instead] of [
+          [pooled, '(u32, 4)'],
+          [pooled.slice(1), '(u32, 3)'],
+          [own, '(u64, 2)'],
+          [managed, '(u32, 3)'],
+        ] as const) {
+          const error = await failure(() => stream[call](buffer as never, 0, 1));
+          expect(error).toMatchObject({ name: 'CudaArgumentError', argument: 'buffer' });
+          expect(error.message).toContain(
+            `await device.allocPlain${instead} or await device.pinned${instead}`,
+          );
+        }
+        await stream.sync();
+      },
+    );
 
     test('a closed buffer, one of another device, and captures', async () => {
       const { device, stream } = host;
       const closed = device.alloc(u32, 1);
       closed.close();
-      expect(await failure(() => stream.writeValue(closed, 0, 1))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(await failure(() => stream.writeValue(closed, 0, 1))).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+      });
       const other = await openTestDevice({ thread: host.mode }, 'cpu:6');
       using theirs = await other.allocPlain(u32, 1);
-      expect(await failure(() => stream.writeValue(theirs, 0, 1))).toMatchObject({ argument: 'buffer' });
+      expect(await failure(() => stream.writeValue(theirs, 0, 1))).toMatchObject({
+        argument: 'buffer',
+      });
       await other.close();
       using words = await device.allocPlain(u32, 1);
-      expect(await failure(() => stream.capture(() => void stream.waitValue(words, 0, 1)))).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+      expect(
+        await failure(() => stream.capture(() => void stream.waitValue(words, 0, 1))),
+      ).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
     });
   });
 
@@ -208,7 +234,9 @@ onDevice('Stream memory operations', (host) => {
     const source = new Uint32Array(1 << 20);
     const written = failure(() => flag.write(stream, source));
     structuredClone(source.buffer, { transfer: [source.buffer] });
-    expect(await failure(() => stream.waitValue(flag, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
+    expect(await failure(() => stream.waitValue(flag, 0, 1))).toMatchObject({
+      code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+    });
     await stream.sync();
     expect((await written).code).toBe('ERR_CUDA_SOURCE_DETACHED');
   });
@@ -228,8 +256,12 @@ describe('Where the platform has no stream memory operations', () => {
 
   test('they are an error that says so, and events order the work as ever', async () => {
     using words = await device.allocPlain(u32, 1);
-    expect(await failure(() => device.stream.writeValue(words, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
-    expect(await failure(() => device.stream.waitValue(words, 0, 1))).toMatchObject({ code: 'ERR_CUDA_UNSUPPORTED' });
+    expect(await failure(() => device.stream.writeValue(words, 0, 1))).toMatchObject({
+      code: 'ERR_CUDA_UNSUPPORTED',
+    });
+    expect(await failure(() => device.stream.waitValue(words, 0, 1))).toMatchObject({
+      code: 'ERR_CUDA_UNSUPPORTED',
+    });
     words.fill(device.stream, 3);
     expect((await words.read(device.stream))[0]).toBe(3);
   });

@@ -59,28 +59,31 @@ onDevice('Stream', (host) => {
     expect((await buffer.read(stream))[0]).toBe(1);
   });
 
-  test.skipIf(host.mode === 'inline')('what one turn queues runs while this thread computes, without waiting for it', async () => {
-    const { device } = host;
-    const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
-    using stream = device.createStream();
-    using buffer = device.alloc(i32, 1, { stream });
-    await using pinned = await device.pinned(i32, 1);
-    const seen = pinned.view();
-    // Few commands go another way than many, and each another way after many than after few.
-    for (const launches of [0, 1, 2, 3, 20, 1, 2, 4, 30, 5, 0]) {
-      seen[0] = -1;
-      await stream.sync();
-      // Long enough for whoever carries them out to have gone to sleep.
-      await delay(10);
-      buffer.fill(stream, 5);
-      for (let i = 0; i < launches; i++) add1.launch(stream, { grid: 1, block: 1 }, buffer, 1);
-      const read = buffer.read(stream, pinned);
-      const deadline = performance.now() + 5000;
-      while (Atomics.load(seen, 0) !== 5 + launches && performance.now() < deadline);
-      expect({ launches, value: seen[0] }).toEqual({ launches, value: 5 + launches });
-      await read;
-    }
-  });
+  test.skipIf(host.mode === 'inline')(
+    'what one turn queues runs while this thread computes, without waiting for it',
+    async () => {
+      const { device } = host;
+      const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
+      using stream = device.createStream();
+      using buffer = device.alloc(i32, 1, { stream });
+      await using pinned = await device.pinned(i32, 1);
+      const seen = pinned.view();
+      // Few commands go another way than many, and each another way after many than after few.
+      for (const launches of [0, 1, 2, 3, 20, 1, 2, 4, 30, 5, 0]) {
+        seen[0] = -1;
+        await stream.sync();
+        // Long enough for whoever carries them out to have gone to sleep.
+        await delay(10);
+        buffer.fill(stream, 5);
+        for (let i = 0; i < launches; i++) add1.launch(stream, { grid: 1, block: 1 }, buffer, 1);
+        const read = buffer.read(stream, pinned);
+        const deadline = performance.now() + 5000;
+        while (Atomics.load(seen, 0) !== 5 + launches && performance.now() < deadline);
+        expect({ launches, value: seen[0] }).toEqual({ launches, value: 5 + launches });
+        await read;
+      }
+    },
+  );
 
   test('sync of a stream that did nothing resolves', async () => {
     using stream = host.device.createStream();
@@ -162,7 +165,9 @@ onDevice('Stream', (host) => {
   });
 
   test('refuses a priority that is no number', async () => {
-    expect(await failure(() => host.device.createStream({ priority: 'high' as never }))).toMatchObject({ argument: 'options.priority' });
+    expect(
+      await failure(() => host.device.createStream({ priority: 'high' as never })),
+    ).toMatchObject({ argument: 'options.priority' });
   });
 
   test('refuses an option that does not exist', async () => {
@@ -238,10 +243,15 @@ onDevice('Stream', (host) => {
     let finish!: () => void;
     let called!: Promise<void>;
     const begun = new Promise<void>((begins) => {
-      called = Promise.resolve(stream.call(() => new Promise<void>((resolve) => {
-        finish = resolve;
-        begins();
-      })));
+      called = Promise.resolve(
+        stream.call(
+          () =>
+            new Promise<void>((resolve) => {
+              finish = resolve;
+              begins();
+            }),
+        ),
+      );
     });
     using buffer = device.alloc(i32, 1, { stream });
     buffer.fill(stream, 1);
@@ -260,10 +270,13 @@ onDevice('Stream', (host) => {
     using shared = device.alloc(i32, 1, { stream: first });
     let finish!: () => void;
     const begun = new Promise<void>((begins) => {
-      void first.call(() => new Promise<void>((resolve) => {
-        finish = resolve;
-        begins();
-      }));
+      void first.call(
+        () =>
+          new Promise<void>((resolve) => {
+            finish = resolve;
+            begins();
+          }),
+      );
     });
     shared.fill(first, 6);
     const read = shared.read(second);
@@ -297,11 +310,15 @@ onDevice('Stream', (host) => {
     });
     await stream.sync();
     await turns(4);
-    expect(host.errors.splice(0).map((error) => error.cause)).toMatchObject([{ message: 'unheard' }]);
+    expect(host.errors.splice(0).map((error) => error.cause)).toMatchObject([
+      { message: 'unheard' },
+    ]);
   });
 
   test('call refuses what is no function', async () => {
-    expect(await failure(() => host.stream.call(3 as never))).toMatchObject({ argument: 'callback' });
+    expect(await failure(() => host.stream.call(3 as never))).toMatchObject({
+      argument: 'callback',
+    });
   });
 
   test('close lets the work in flight end first', async () => {
@@ -344,7 +361,9 @@ onDevice('Stream', (host) => {
   test('a closed stream is called by its label', async () => {
     const stream = host.device.createStream({ label: 'upload' });
     stream.close();
-    expect((await failure(() => stream.sync())).message).toMatch(/^stream 'upload': used after it was closed\./);
+    expect((await failure(() => stream.sync())).message).toMatch(
+      /^stream 'upload': used after it was closed\./,
+    );
   });
 
   test('close may be called twice', () => {
@@ -382,7 +401,8 @@ onDevice('Stream', (host) => {
         expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
       }
       const { message } = await failure(() => buffer.fill(other.stream, 1));
-      for (const { kind, ordinal, name } of [host.device, other]) expect(message).toContain(`${kind}:${ordinal} ${name}`);
+      for (const { kind, ordinal, name } of [host.device, other])
+        expect(message).toContain(`${kind}:${ordinal} ${name}`);
     } finally {
       await other.close();
     }

@@ -1,9 +1,17 @@
 /**
- * The device that the suite runs on: ASYNC_CUDA_TEST_DEVICE names it (`cpu`, the default, or `cuda`). On the CPU device
- * the basic behaviours are tested in inline mode too, where no runtime thread hides the order of things.
+ * The device that the suite runs on: ASYNC_CUDA_TEST_DEVICE names it (`cpu`, the default, or
+ * `cuda`). On the CPU device the basic behaviours are tested in inline mode too, where no runtime
+ * thread hides the order of things.
  */
 import { Device } from 'async-cuda/core';
-import type { CudaError, DeviceBuffer, DeviceName, Module, OpenOptions, Stream } from 'async-cuda/core';
+import type {
+  CudaError,
+  DeviceBuffer,
+  DeviceName,
+  Module,
+  OpenOptions,
+  Stream,
+} from 'async-cuda/core';
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 
 export const testDevice = (process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu') as 'cpu' | 'cuda';
@@ -12,17 +20,25 @@ export const onCpu = testDevice === 'cpu';
 export type Mode = NonNullable<OpenOptions['thread']>;
 export const allModes: readonly Mode[] = onCpu ? ['worker', 'inline'] : ['worker'];
 
-export function openTestDevice(options: OpenOptions = {}, name: DeviceName = testDevice): Promise<Device> {
-  // ASYNC_CUDA_TEST_CHECK: everything on a device that is checked, where no test may bring a report. Some tests run kernels
-  // on memory that nobody wrote, for want of interest in the result.
-  const check = process.env['ASYNC_CUDA_TEST_CHECK'] !== undefined && name.startsWith('cpu') ? { check: { uninitialised: false } } : {};
+export function openTestDevice(
+  options: OpenOptions = {},
+  name: DeviceName = testDevice,
+): Promise<Device> {
+  // ASYNC_CUDA_TEST_CHECK: everything on a device that is checked, where no test may bring a
+  // report. Some tests run kernels on memory that nobody wrote, for want of interest in the result.
+  const check =
+    process.env['ASYNC_CUDA_TEST_CHECK'] !== undefined && name.startsWith('cpu')
+      ? { check: { uninitialised: false } }
+      : {};
   return Device.open(name, { ...check, ...options });
 }
 
 /** One open device for all tests of a `describe`, and its modules. */
 export class TestDevice {
   readonly mode: Mode;
-  /** Failures that nobody awaited. A test that expects some takes them out; what is left fails it. */
+  /**
+   * Failures that nobody awaited. A test that expects some takes them out; what is left fails it.
+   */
   readonly errors: CudaError[] = [];
   private readonly options: OpenOptions;
   private opened: Device | undefined;
@@ -64,7 +80,11 @@ export class TestDevice {
 }
 
 /** Declares `body`'s tests once for each mode, on a device of their own. */
-export function onDevice(title: string, body: (host: TestDevice) => void, modes: readonly Mode[] = allModes): void {
+export function onDevice(
+  title: string,
+  body: (host: TestDevice) => void,
+  modes: readonly Mode[] = allModes,
+): void {
   describe.each(modes.map((mode) => ({ mode })))(`${title} (${testDevice}, $mode)`, ({ mode }) => {
     const host = new TestDevice(mode);
     beforeAll(() => host.open());
@@ -89,7 +109,10 @@ export class Gate {
 
   static async of(module: Module): Promise<Gate> {
     // A stream of its own: the others may be held.
-    const gate = new Gate(await module.global('gate'), module.device.createStream({ label: 'gate' }));
+    const gate = new Gate(
+      await module.global('gate'),
+      module.device.createStream({ label: 'gate' }),
+    );
     await gate.shut();
     return gate;
   }
@@ -109,7 +132,10 @@ export async function turns(count: number): Promise<void> {
 }
 
 /** Whether the promise has not settled, `milliseconds` from now. */
-export async function stillPending(promise: PromiseLike<unknown>, milliseconds = 20): Promise<boolean> {
+export async function stillPending(
+  promise: PromiseLike<unknown>,
+  milliseconds = 20,
+): Promise<boolean> {
   const pending = Symbol();
   const timeout = new Promise((resolve) => setTimeout(resolve, milliseconds, pending));
   const settled = Promise.resolve(promise).then(
@@ -120,7 +146,9 @@ export async function stillPending(promise: PromiseLike<unknown>, milliseconds =
 }
 
 /** What the call threw, or its promise rejected with. */
-export async function failure(call: () => unknown): Promise<CudaError & { argument?: string; log?: string }> {
+export async function failure(
+  call: () => unknown,
+): Promise<CudaError & { argument?: string; log?: string }> {
   try {
     await call();
   } catch (error) {
@@ -129,7 +157,10 @@ export async function failure(call: () => unknown): Promise<CudaError & { argume
   throw new Error('expected a failure, and there was none');
 }
 
-/** Bytes of the device's pool that something uses; not what is kept for a second after it was closed. */
+/**
+ * Bytes of the device's pool that something uses; not what is kept for a second after it was
+ * closed.
+ */
 export async function usedMemory(device: Device): Promise<number> {
   device.makeRoomOfRecycled();
   await device.synchronize();

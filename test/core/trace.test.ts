@@ -29,8 +29,14 @@ function checked(trace: Trace): readonly TraceEvent[] {
   // As a file has it.
   const json = JSON.parse(JSON.stringify(trace)) as TraceJson;
   const { traceEvents: events, otherData } = json;
-  const named = new Set(events.filter(({ ph, name }) => ph === 'M' && name === 'thread_name').map(({ pid, tid }) => `${pid} ${tid}`));
-  const processes = new Set(events.filter(({ ph, name }) => ph === 'M' && name === 'process_name').map(({ pid }) => pid));
+  const named = new Set(
+    events
+      .filter(({ ph, name }) => ph === 'M' && name === 'thread_name')
+      .map(({ pid, tid }) => `${pid} ${tid}`),
+  );
+  const processes = new Set(
+    events.filter(({ ph, name }) => ph === 'M' && name === 'process_name').map(({ pid }) => pid),
+  );
   expect(processes).toEqual(new Set([JAVASCRIPT, DEVICE]));
   for (const event of events) {
     expect(named, `the track of ${JSON.stringify(event)}`).toContain(`${event.pid} ${event.tid}`);
@@ -40,23 +46,43 @@ function checked(trace: Trace): readonly TraceEvent[] {
   }
   const times = events.filter(({ ph }) => ph !== 'M').map(({ ts }) => ts!);
   expect(times).toEqual([...times].sort((a, b) => a - b));
-  for (const [begin, end] of [['s', 'f'], ['b', 'e']] as const) {
-    const keys = (ph: string): string[] => events.filter((event) => event.ph === ph).map(({ cat, id, name }) => `${cat} ${id} ${name}`).sort();
+  for (const [begin, end] of [
+    ['s', 'f'],
+    ['b', 'e'],
+  ] as const) {
+    const keys = (ph: string): string[] =>
+      events
+        .filter((event) => event.ph === ph)
+        .map(({ cat, id, name }) => `${cat} ${id} ${name}`)
+        .sort();
     expect(keys(end)).toEqual(keys(begin));
     expect(new Set(keys(begin)).size).toBe(keys(begin).length);
     for (const from of events.filter(({ ph }) => ph === begin)) {
-      const to = events.find(({ ph, cat, id, name }) => ph === end && cat === from.cat && id === from.id && name === from.name)!;
+      const to = events.find(
+        ({ ph, cat, id, name }) =>
+          ph === end && cat === from.cat && id === from.id && name === from.name,
+      )!;
       expect(to.ts).toBeGreaterThanOrEqual(from.ts!);
     }
   }
   // Both ends of an arrow are in a span.
   for (const { ph, ts, pid, tid } of events) {
     if (ph !== 's' && ph !== 'f') continue;
-    expect(events.some((span) => span.ph === 'X' && span.pid === pid && span.tid === tid && span.ts! <= ts! && ts! <= span.ts! + span.dur!)).toBe(true);
+    expect(
+      events.some(
+        (span) =>
+          span.ph === 'X' &&
+          span.pid === pid &&
+          span.tid === tid &&
+          span.ts! <= ts! &&
+          ts! <= span.ts! + span.dur!,
+      ),
+    ).toBe(true);
   }
   for (const track of tracks(events)) {
     const spans = spansOf(events).filter((span) => span.track === track);
-    for (let i = 1; i < spans.length; i++) expect(spans[i]!.from, `spans of ${track}`).toBeGreaterThanOrEqual(spans[i - 1]!.to);
+    for (let i = 1; i < spans.length; i++)
+      expect(spans[i]!.from, `spans of ${track}`).toBeGreaterThanOrEqual(spans[i - 1]!.to);
   }
   expect(otherData.dropped).toBe(trace.dropped);
   return events;
@@ -68,13 +94,27 @@ function tracks(events: readonly TraceEvent[]): Set<string> {
 
 /** What the device did, by the titles of its tracks. */
 function spansOf(events: readonly TraceEvent[]): Span[] {
-  const titles = new Map(events.filter(({ name, pid }) => name === 'thread_name' && pid === DEVICE).map(({ tid, args }) => [tid, args!['name'] as string]));
-  return events.filter(({ ph, pid }) => ph === 'X' && pid === DEVICE).map(({ name, tid, ts, dur }) => ({ name, track: titles.get(tid)!, from: ts!, to: ts! + dur! }));
+  const titles = new Map(
+    events
+      .filter(({ name, pid }) => name === 'thread_name' && pid === DEVICE)
+      .map(({ tid, args }) => [tid, args!['name'] as string]),
+  );
+  return events
+    .filter(({ ph, pid }) => ph === 'X' && pid === DEVICE)
+    .map(({ name, tid, ts, dur }) => ({
+      name,
+      track: titles.get(tid)!,
+      from: ts!,
+      to: ts! + dur!,
+    }));
 }
 
 /** PTX that takes a while to load. */
 function longKernel(instructions: number): string {
-  const body = Array.from({ length: instructions }, (_, i) => `mad.lo.u32 %r${i % 7}, %r${(i * 3) % 7}, ${i + 3}, %r${(i * 5) % 7};`);
+  const body = Array.from(
+    { length: instructions },
+    (_, i) => `mad.lo.u32 %r${i % 7}, %r${(i * 3) % 7}, ${i + 3}, %r${(i * 5) % 7};`,
+  );
   return `
 .version 7.0
 .target sm_70
@@ -117,12 +157,25 @@ onDevice('Traces', (host) => {
     expect((await buffer.read(stream))[0]).toBe(3);
     const events = checked(await recording.stop());
     expect(spansOf(events).map(({ name, track }) => `${track}: ${name}`)).toEqual([
-      "stream 'work': buffer 'numbers'.write", "stream 'work': increment", "stream 'work': add1", "stream 'work': buffer 'numbers'.read",
+      "stream 'work': buffer 'numbers'.write",
+      "stream 'work': increment",
+      "stream 'work': add1",
+      "stream 'work': buffer 'numbers'.read",
     ]);
     expect(events.filter(({ ph }) => ph === 's')).toHaveLength(4);
     const calls = events.filter(({ ph, pid }) => ph === 'X' && pid === JAVASCRIPT);
-    expect(calls.map(({ name, cat }) => [cat, name])).toEqual([['copy', "buffer 'numbers'.write"], ['launch', 'increment'], ['launch', 'add1'], ['copy', "buffer 'numbers'.read"]]);
-    expect(calls[1]!.args).toMatchObject({ name: 'add1', stream: 'work', grid: '1×1×1', block: `${N}×1×1` });
+    expect(calls.map(({ name, cat }) => [cat, name])).toEqual([
+      ['copy', "buffer 'numbers'.write"],
+      ['launch', 'increment'],
+      ['launch', 'add1'],
+      ['copy', "buffer 'numbers'.read"],
+    ]);
+    expect(calls[1]!.args).toMatchObject({
+      name: 'add1',
+      stream: 'work',
+      grid: '1×1×1',
+      block: `${N}×1×1`,
+    });
     expect(events.some(({ ph, cat }) => ph === 'b' && cat === 'wait')).toBe(true);
   });
 
@@ -173,8 +226,13 @@ onDevice('Traces', (host) => {
     await stream.call(() => new Promise((resolve) => setTimeout(resolve, slept)));
     await buffer.read(stream);
     const spans = spansOf(checked(await recording.stop()));
-    expect(spans.map(({ name }) => name)).toEqual([`buffer i32[${long}].write`, 'stream.call', `buffer i32[${long}].read`]);
-    // Timers may be a millisecond early, and the end of the work ahead is as exact as the clocks' comparison.
+    expect(spans.map(({ name }) => name)).toEqual([
+      `buffer i32[${long}].write`,
+      'stream.call',
+      `buffer i32[${long}].read`,
+    ]);
+    // Timers may be a millisecond early, and the end of the work ahead is as exact as the clocks'
+    // comparison.
     expect(spans[1]!.to - spans[1]!.from).toBeGreaterThan(slept * 0.8 * 1000);
   });
 
@@ -210,9 +268,17 @@ onDevice('Traces', (host) => {
     for (let i = 0; i < 3; i++) labelled(`replay ${i}`, () => graph.launch(stream));
     expect((await buffer.read(stream))[0]).toBe(12);
     const events = checked(await recording.stop());
-    expect(spansOf(events).map(({ name }) => name).slice(0, 3)).toEqual(['replay 0', 'replay 1', 'replay 2']);
-    expect(events.filter(({ ph, cat }) => ph === 'b' && cat === 'graph').map(({ name }) => name)).toEqual(['capture graph', 'instantiate graph']);
-    expect(events.filter(({ cat, args }) => cat === 'launch' && args?.['captured'] === true)).toHaveLength(4);
+    expect(
+      spansOf(events)
+        .map(({ name }) => name)
+        .slice(0, 3),
+    ).toEqual(['replay 0', 'replay 1', 'replay 2']);
+    expect(
+      events.filter(({ ph, cat }) => ph === 'b' && cat === 'graph').map(({ name }) => name),
+    ).toEqual(['capture graph', 'instantiate graph']);
+    expect(
+      events.filter(({ cat, args }) => cat === 'launch' && args?.['captured'] === true),
+    ).toHaveLength(4);
   });
 
   test('memory is counted as it comes and goes', async () => {
@@ -223,32 +289,44 @@ onDevice('Traces', (host) => {
     const two = device.alloc(i32, 2 * N);
     one.close();
     two.close();
-    const counters = checked(await recording.stop()).filter(({ ph, name }) => ph === 'C' && name === 'memory in use');
-    expect(counters.map(({ args }) => (args!['bytes'] as number) - memory.inUse)).toEqual([4 * N, 12 * N, 8 * N, 0]);
+    const counters = checked(await recording.stop()).filter(
+      ({ ph, name }) => ph === 'C' && name === 'memory in use',
+    );
+    expect(counters.map(({ args }) => (args!['bytes'] as number) - memory.inUse)).toEqual([
+      4 * N,
+      12 * N,
+      8 * N,
+      0,
+    ]);
   });
 
-  test('thousands of operations on several streams are measured, and each in the order of its stream', async () => {
-    const { device } = host;
-    const streams = [0, 1, 2].map((i) => device.createStream({ label: `${i}` }));
-    const buffers = streams.map((stream) => device.alloc(i32, N, { stream }));
-    const recording = recordTrace(device);
-    for (let i = 0; i < 600; i++) {
-      streams.forEach((stream, k) => add1.launch(stream, GRID, buffers[k]!, N));
-      if (i % 100 === 0) await device.synchronize();
-    }
-    const trace = await recording.stop();
-    const json = trace.toJSON();
-    expect(json.otherData).toMatchObject({ dropped: 0, unmeasured: 0 });
-    const spans = spansOf(json.traceEvents);
-    expect(spans).toHaveLength(1800);
-    for (const { label } of streams) {
-      const own = spans.filter(({ track }) => track === `stream '${label}'`);
-      expect(own).toHaveLength(600);
-      for (let i = 1; i < own.length; i++) expect(own[i]!.from).toBeGreaterThanOrEqual(own[i - 1]!.to);
-    }
-    for (const buffer of buffers) buffer.close();
-    for (const stream of streams) stream.close();
-  });
+  test(
+    'thousands of operations on several streams are measured, and each in the order of its ' +
+      'stream',
+    async () => {
+      const { device } = host;
+      const streams = [0, 1, 2].map((i) => device.createStream({ label: `${i}` }));
+      const buffers = streams.map((stream) => device.alloc(i32, N, { stream }));
+      const recording = recordTrace(device);
+      for (let i = 0; i < 600; i++) {
+        streams.forEach((stream, k) => add1.launch(stream, GRID, buffers[k]!, N));
+        if (i % 100 === 0) await device.synchronize();
+      }
+      const trace = await recording.stop();
+      const json = trace.toJSON();
+      expect(json.otherData).toMatchObject({ dropped: 0, unmeasured: 0 });
+      const spans = spansOf(json.traceEvents);
+      expect(spans).toHaveLength(1800);
+      for (const { label } of streams) {
+        const own = spans.filter(({ track }) => track === `stream '${label}'`);
+        expect(own).toHaveLength(600);
+        for (let i = 1; i < own.length; i++)
+          expect(own[i]!.from).toBeGreaterThanOrEqual(own[i - 1]!.to);
+      }
+      for (const buffer of buffers) buffer.close();
+      for (const stream of streams) stream.close();
+    },
+  );
 
   test('what comes after the limit is counted and dropped', async () => {
     const { device, stream } = host;
@@ -300,7 +378,9 @@ onDevice('Traces', (host) => {
     const recording = recordTrace(device, { limit: 4 });
     for (let i = 0; i < 20; i++) await buffer.fill(stream, i);
     const trace = await recording.stop();
-    const kept = checked(trace).filter(({ ph, pid }) => pid === JAVASCRIPT && (ph === 'X' || ph === 'b'));
+    const kept = checked(trace).filter(
+      ({ ph, pid }) => pid === JAVASCRIPT && (ph === 'X' || ph === 'b'),
+    );
     expect(kept).toHaveLength(4);
     expect(trace.dropped).toBeGreaterThanOrEqual(16);
   });
@@ -316,18 +396,26 @@ onDevice('Traces', (host) => {
     expect(spansOf(checked(await again.stop()))).toEqual([]);
   });
 
-  test('a stream that is closed meanwhile keeps its track, also where its number is given to another', async () => {
-    const { device } = host;
-    using buffer = device.alloc(i32, N);
-    await buffer.fill(device.stream, 0);
-    const recording = recordTrace(device);
-    for (const label of ['a', 'b', 'c']) {
-      const stream = device.createStream({ label });
-      await add1.launch(stream, GRID, buffer, N);
-      stream.close();
-    }
-    expect(spansOf(checked(await recording.stop())).map(({ track }) => track)).toEqual(["stream 'a'", "stream 'b'", "stream 'c'"]);
-  });
+  test(
+    'a stream that is closed meanwhile keeps its track, also where its number is given to ' +
+      'another',
+    async () => {
+      const { device } = host;
+      using buffer = device.alloc(i32, N);
+      await buffer.fill(device.stream, 0);
+      const recording = recordTrace(device);
+      for (const label of ['a', 'b', 'c']) {
+        const stream = device.createStream({ label });
+        await add1.launch(stream, GRID, buffer, N);
+        stream.close();
+      }
+      expect(spansOf(checked(await recording.stop())).map(({ track }) => track)).toEqual([
+        "stream 'a'",
+        "stream 'b'",
+        "stream 'c'",
+      ]);
+    },
+  );
 
   test('a kernel that is refused at the call leaves no span, and the next one has its own', async () => {
     const { device, stream } = host;
@@ -361,19 +449,30 @@ onDevice('Traces of a device of their own', (host) => {
   });
 
   // A GPU that is lost is lost to the whole process.
-  test.runIf(onCpu)('a device that is lost leaves what was known of it, and what was under way without times', async () => {
-    const device = await openTestDevice({ thread: host.mode });
-    const module = await device.loadModule(FAULTING);
-    const { stream } = device;
-    using buffer = device.alloc(i32, N);
-    const recording = recordTrace(device);
-    await buffer.fill(stream, 1);
-    await expect(module.kernel('write_null').launch(stream, { grid: 1, block: 1 })).rejects.toBeInstanceOf(CudaDeviceLostError);
-    const trace = await recording.stop();
-    const events = checked(trace);
-    expect(trace.toJSON().otherData.unmeasured).toBeGreaterThanOrEqual(1);
-    expect(events.filter(({ name, pid }) => name === 'write_null' && pid === JAVASCRIPT)).toHaveLength(1);
-    expect(events.find(({ ph, cat, args }) => ph === 'b' && cat === 'wait' && args?.['failed'] === true)).toBeDefined();
-    await device.close();
-  });
+  test.runIf(onCpu)(
+    'a device that is lost leaves what was known of it, and what was under way without times',
+    async () => {
+      const device = await openTestDevice({ thread: host.mode });
+      const module = await device.loadModule(FAULTING);
+      const { stream } = device;
+      using buffer = device.alloc(i32, N);
+      const recording = recordTrace(device);
+      await buffer.fill(stream, 1);
+      await expect(
+        module.kernel('write_null').launch(stream, { grid: 1, block: 1 }),
+      ).rejects.toBeInstanceOf(CudaDeviceLostError);
+      const trace = await recording.stop();
+      const events = checked(trace);
+      expect(trace.toJSON().otherData.unmeasured).toBeGreaterThanOrEqual(1);
+      expect(
+        events.filter(({ name, pid }) => name === 'write_null' && pid === JAVASCRIPT),
+      ).toHaveLength(1);
+      expect(
+        events.find(
+          ({ ph, cat, args }) => ph === 'b' && cat === 'wait' && args?.['failed'] === true,
+        ),
+      ).toBeDefined();
+      await device.close();
+    },
+  );
 });

@@ -1,6 +1,6 @@
 /**
- * Cross-stream tracking: whatever is queued on whichever streams, the results are those of the same calls one after the
- * other. Programs are random; nothing in them waits by itself.
+ * Cross-stream tracking: whatever is queued on whichever streams, the results are those of the same
+ * calls one after the other. Programs are random; nothing in them waits by itself.
  */
 import { i32, input, inout, u32 } from 'async-cuda/core';
 import type { DeviceBuffer, Graph, Kernel, PinnedBuffer, Stream } from 'async-cuda/core';
@@ -28,13 +28,47 @@ const buffer = fc.nat(BUFFERS - 1);
 const value = fc.integer({ min: -1000, max: 1000 });
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('write' as const, 'fill' as const, 'pinnedIn' as const), stream, buffer, value }) },
-  { weight: 5, arbitrary: fc.record({ kind: fc.constantFrom('add1' as const, 'read' as const, 'pinnedOut' as const, 'addHalf' as const), stream, buffer }) },
-  { weight: 5, arbitrary: fc.record({ kind: fc.constantFrom('absorb' as const, 'copy' as const), stream, buffer, from: buffer }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('delay' as const), stream, rounds: fc.nat(20_000) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('write' as const, 'fill' as const, 'pinnedIn' as const),
+      stream,
+      buffer,
+      value,
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constantFrom(
+        'add1' as const,
+        'read' as const,
+        'pinnedOut' as const,
+        'addHalf' as const,
+      ),
+      stream,
+      buffer,
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('absorb' as const, 'copy' as const),
+      stream,
+      buffer,
+      from: buffer,
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('delay' as const), stream, rounds: fc.nat(20_000) }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('graph' as const), stream }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const), stream }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('renew' as const), stream, buffer, value }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('renew' as const), stream, buffer, value }),
+  },
 );
 
 onDevice('Cross-stream tracking', (host) => {
@@ -49,11 +83,16 @@ onDevice('Cross-stream tracking', (host) => {
     spin = (await host.load(WAITING)).kernel('spin');
   });
 
-  /** Runs the program on the device and, step by step, on plain arrays; compares everything that was read. */
+  /**
+   * Runs the program on the device and, step by step, on plain arrays; compares everything that was
+   * read.
+   */
   async function check(steps: readonly Step[], length: number): Promise<void> {
     const { device } = host;
     const streams: Stream[] = Array.from({ length: STREAMS }, () => device.createStream());
-    const buffers: DeviceBuffer<'i32'>[] = Array.from({ length: BUFFERS }, (_, i) => device.alloc(i32, length, { stream: streams[i % STREAMS]! }));
+    const buffers: DeviceBuffer<'i32'>[] = Array.from({ length: BUFFERS }, (_, i) =>
+      device.alloc(i32, length, { stream: streams[i % STREAMS]! }),
+    );
     const model = Array.from({ length: BUFFERS }, () => new Int32Array(length));
     const delays = Array.from({ length: STREAMS }, () => device.alloc(u32, 32));
     const pinned: PinnedBuffer<'i32'> = await device.pinned(i32, length);
@@ -70,7 +109,10 @@ onDevice('Cross-stream tracking', (host) => {
       const on = streams[next.stream]!;
       switch (next.kind) {
         case 'write':
-          buffers[next.buffer]!.write(on, model[next.buffer]!.map((_, i) => next.value + i));
+          buffers[next.buffer]!.write(
+            on,
+            model[next.buffer]!.map((_, i) => next.value + i),
+          );
           model[next.buffer] = model[next.buffer]!.map((_, i) => next.value + i);
           break;
         case 'fill':
@@ -78,7 +120,8 @@ onDevice('Cross-stream tracking', (host) => {
           model[next.buffer]!.fill(next.value);
           break;
         case 'pinnedIn':
-          // Through the pinned buffer, which every stream shares: filled by a copy out of another buffer first.
+          // Through the pinned buffer, which every stream shares: filled by a copy out of another
+          // buffer first.
           buffers[(next.buffer + 1) % BUFFERS]!.read(on, pinned);
           buffers[next.buffer]!.write(streams[(next.stream + 1) % STREAMS]!, pinned);
           model[next.buffer] = model[(next.buffer + 1) % BUFFERS]!.slice();
@@ -94,7 +137,11 @@ onDevice('Cross-stream tracking', (host) => {
           break;
         }
         case 'read':
-          reads.push({ got: buffers[next.buffer]!.read(on), expected: model[next.buffer]!.slice(), at });
+          reads.push({
+            got: buffers[next.buffer]!.read(on),
+            expected: model[next.buffer]!.slice(),
+            at,
+          });
           break;
         case 'pinnedOut':
           buffers[next.buffer]!.read(on, pinned);
@@ -133,12 +180,19 @@ onDevice('Cross-stream tracking', (host) => {
       }
     }
     buffers.forEach((target, i) => {
-      reads.push({ got: target.read(streams[i % STREAMS]!), expected: model[i]!.slice(), at: steps.length });
+      reads.push({
+        got: target.read(streams[i % STREAMS]!),
+        expected: model[i]!.slice(),
+        at: steps.length,
+      });
     });
     const results = await Promise.all(reads.map((read) => read.got));
     reads.forEach(({ expected, at }, i) => {
       if (Buffer.compare(Buffer.from(results[i]!.buffer), Buffer.from(expected.buffer)) !== 0) {
-        expect({ at, values: [...results[i]!.subarray(0, 4)] }).toEqual({ at, values: [...expected.subarray(0, 4)] });
+        expect({ at, values: [...results[i]!.subarray(0, 4)] }).toEqual({
+          at,
+          values: [...expected.subarray(0, 4)],
+        });
         expect(results[i]).toEqual(expected);
       }
     });
@@ -151,16 +205,27 @@ onDevice('Cross-stream tracking', (host) => {
   const runs = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 200);
 
   test('small buffers: any program gives the sequential result', async () => {
-    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)), { numRuns: runs });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
+      { numRuns: runs },
+    );
   }, 120_000);
 
   test('buffers that travel in slices: any program gives the sequential result', async () => {
-    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 20_000)), { numRuns: Math.ceil(runs / 4) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 20_000)),
+      { numRuns: Math.ceil(runs / 4) },
+    );
   }, 120_000);
 
   test('long programs: more operations than a stream keeps events for', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 400, maxLength: 600 }), (steps) => check(steps.filter((each) => each.kind !== 'delay'), 8)),
+      fc.asyncProperty(fc.array(step, { minLength: 400, maxLength: 600 }), (steps) =>
+        check(
+          steps.filter((each) => each.kind !== 'delay'),
+          8,
+        ),
+      ),
       { numRuns: Math.ceil(runs / 10) },
     );
   }, 120_000);
@@ -175,7 +240,11 @@ onDevice('Cross-stream tracking', (host) => {
     });
 
     test('readers on several streams do not wait for one another', async () => {
-      const readers = [host.device.createStream(), host.device.createStream(), host.device.createStream()];
+      const readers = [
+        host.device.createStream(),
+        host.device.createStream(),
+        host.device.createStream(),
+      ];
       using slow = host.device.alloc(i32, 1);
       using shared = host.device.alloc(i32, 4);
       using sink = host.device.alloc(i32, 4);

@@ -1,6 +1,6 @@
 /**
- * The pages in docs/ tell the truth: each TypeScript block compiles against the sources and prints what it says, in a
- * process of its own that ends by itself.
+ * The pages in docs/ tell the truth: each TypeScript block compiles against the sources and prints
+ * what it says, in a process of its own that ends by itself.
  */
 import { execFile } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
@@ -16,7 +16,8 @@ const documented = await documentedPrograms();
 const { ptx } = documented;
 // Those of one page need a real NVRTC.
 const withNvrtc = haveLibrary('NVRTC') && haveLibrary('nvJitLink');
-if (!withNvrtc && process.env['ASYNC_CUDA_TEST_NVRTC'] === 'required') throw new Error('there is no NVRTC or no nvJitLink, and ASYNC_CUDA_TEST_NVRTC=required');
+if (!withNvrtc && process.env['ASYNC_CUDA_TEST_NVRTC'] === 'required')
+  throw new Error('there is no NVRTC or no nvJitLink, and ASYNC_CUDA_TEST_NVRTC=required');
 const programs = documented.programs.filter(({ file }) => withNvrtc || !file.startsWith('nvrtc-'));
 
 let folder: ProgramFolder;
@@ -25,19 +26,33 @@ beforeAll(async () => {
   await folder.write('kernels.ptx', ptx);
   // Where programs find optional packages.
   await symlink(`${repository}node_modules`, `${folder.path}/node_modules`, 'junction');
-  const sources = await Promise.all(programs.map(({ file, text }) => folder.write(`${file}.mts`, text)));
+  const sources = await Promise.all(
+    programs.map(({ file, text }) => folder.write(`${file}.mts`, text)),
+  );
   await build({
-    entryPoints: sources, outdir: folder.path, outExtension: { '.js': '.mjs' }, bundle: true, splitting: true, format: 'esm',
-    platform: 'node', target: 'node20.19', external: ['koffi'], logLevel: 'silent',
+    entryPoints: sources,
+    outdir: folder.path,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+    external: ['koffi'],
+    logLevel: 'silent',
     alias: {
-      'async-cuda': `${repository}src/index.ts`, 'async-cuda/ops': `${repository}src/ops/index.ts`, 'async-cuda/tensor': `${repository}src/tensor/index.ts`,
-      'async-cuda/kernels': `${repository}src/kernels/index.ts`, 'async-cuda/library': `${repository}src/library/index.ts`,
+      'async-cuda': `${repository}src/index.ts`,
+      'async-cuda/ops': `${repository}src/ops/index.ts`,
+      'async-cuda/tensor': `${repository}src/tensor/index.ts`,
+      'async-cuda/kernels': `${repository}src/kernels/index.ts`,
+      'async-cuda/library': `${repository}src/library/index.ts`,
       'async-cuda/nvrtc': `${repository}src/nvrtc/index.ts`,
       'async-cuda/images': `${repository}src/images/index.ts`,
       'async-cuda/onnxruntime': `${repository}src/onnxruntime/index.ts`,
       'async-cuda/tensorrt': `${repository}src/tensorrt/index.ts`,
       'async-cuda/inference': `${repository}src/inference/index.ts`,
-      'async-cuda/core': `${repository}src/core/index.ts`, 'async-cuda/driver': `${repository}src/driver/index.ts`,
+      'async-cuda/core': `${repository}src/core/index.ts`,
+      'async-cuda/driver': `${repository}src/driver/index.ts`,
     },
   });
 });
@@ -52,26 +67,44 @@ test.each(programs)('$title: says what it prints', ({ text, prints }) => {
 });
 
 test.each(programs)('$title: runs', async ({ file, prints }) => {
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [`${folder.path}/${file}.mjs`], {
-    env: { ...process.env, ASYNC_CUDA_DEVICE: process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu', NODE_OPTIONS: '' },
-    timeout: 20_000,
-  });
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    [`${folder.path}/${file}.mjs`],
+    {
+      env: {
+        ...process.env,
+        ASYNC_CUDA_DEVICE: process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu',
+        NODE_OPTIONS: '',
+      },
+      timeout: 20_000,
+    },
+  );
   expect(stdout.trimEnd().split('\n')).toEqual(prints.length === 0 ? [''] : prints);
   expect(stderr).toBe('');
 });
 
 test('all of them compile', () => {
-  const { config } = ts.readConfigFile(`${repository}tsconfig.json`, (path) => ts.sys.readFile(path)) as { config: object };
-  const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [] }, ts.sys, repository);
+  const { config } = ts.readConfigFile(`${repository}tsconfig.json`, (path) =>
+    ts.sys.readFile(path),
+  ) as { config: object };
+  const { options } = ts.parseJsonConfigFileContent(
+    { ...config, include: [], files: [] },
+    ts.sys,
+    repository,
+  );
   const program = ts.createProgram(
     programs.map(({ file }) => `${folder.path}/${file}.mts`),
     { ...options, typeRoots: [`${repository}node_modules/@types`] },
   );
   const wrong = programs.flatMap(({ file }) => {
     const source = program.getSourceFile(`${folder.path}/${file}.mts`);
-    return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)].map(
+    return [
+      ...program.getSyntacticDiagnostics(source),
+      ...program.getSemanticDiagnostics(source),
+    ].map(
       ({ messageText, start = 0 }) =>
-        `${file}:${(source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+        `${file}:${(source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1}: ` +
+        `${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
     );
   });
   expect(wrong).toEqual([]);

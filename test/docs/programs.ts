@@ -1,5 +1,6 @@
 /**
- * The programs in the pages of docs/: every TypeScript block is one, and says behind each console.log what it prints.
+ * The programs in the pages of docs/: every TypeScript block is one, and says behind each
+ * console.log what it prints.
  */
 import { mkdtemp, readFile, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,26 +20,46 @@ export interface DocumentedProgram {
 }
 
 /** The programs of a page, and the PTX that they read from kernels.ptx. */
-export function programsOf(page: string, markdown: string): { programs: DocumentedProgram[]; ptx: string } {
+export function programsOf(
+  page: string,
+  markdown: string,
+): { programs: DocumentedProgram[]; ptx: string } {
   const programs: DocumentedProgram[] = [];
   let ptx = '';
   let heading = '';
-  for (const [, title, language, text = ''] of markdown.matchAll(/^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$/gms)) {
+  for (const [, title, language, text = ''] of markdown.matchAll(
+    /^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$/gms,
+  )) {
     if (title !== undefined) heading = title;
     if (language === 'ptx') ptx += text;
     if (language !== 'ts') continue;
-    const prints = [...text.matchAll(/console\.log\(.*\);? \/\/ (.*)$/gm)].map(([, line = '']) => line);
-    programs.push({ title: `${page}, ${heading}`, file: `${page.replace('.md', '')}-${programs.length + 1}`, text, prints });
+    const prints = [...text.matchAll(/console\.log\(.*\);? \/\/ (.*)$/gm)].map(
+      ([, line = '']) => line,
+    );
+    programs.push({
+      title: `${page}, ${heading}`,
+      file: `${page.replace('.md', '')}-${programs.length + 1}`,
+      text,
+      prints,
+    });
   }
   return { programs, ptx };
 }
 
 /** Every program of docs/. */
-export async function documentedPrograms(): Promise<{ programs: DocumentedProgram[]; ptx: string }> {
+export async function documentedPrograms(): Promise<{
+  programs: DocumentedProgram[];
+  ptx: string;
+}> {
   const folder = join(repository, 'docs');
   const pages = (await readdir(folder)).filter((name) => name.endsWith('.md')).sort();
-  const found = await Promise.all(pages.map(async (page) => programsOf(page, await readFile(join(folder, page), 'utf8'))));
-  return { programs: found.flatMap(({ programs }) => programs), ptx: found.map(({ ptx }) => ptx).join('') };
+  const found = await Promise.all(
+    pages.map(async (page) => programsOf(page, await readFile(join(folder, page), 'utf8'))),
+  );
+  return {
+    programs: found.flatMap(({ programs }) => programs),
+    ptx: found.map(({ ptx }) => ptx).join(''),
+  };
 }
 
 /** A folder outside the repository, for as long as the tests run. */

@@ -1,4 +1,7 @@
-/** A kernel that breaks the rules ends its context: everything rejects, nothing hangs, the process lives. */
+/**
+ * A kernel that breaks the rules ends its context: everything rejects, nothing hangs, the process
+ * lives.
+ */
 import { describe, expect, test } from 'vitest';
 
 import { allModes, onCpu } from '../core/test-device.js';
@@ -41,21 +44,28 @@ const FAULTS = [
 ] as const;
 
 describe.each(allModes)('A device that met a fault (%s)', (mode) => {
-  test.each(FAULTS)('%s: everything in flight rejects with the fault as its cause', async (kernel, names) => {
-    const { inFlight, waited } = await lose(kernel, mode);
-    expect(inFlight.length).toBe(27);
-    for (const each of inFlight) {
-      expect(each.code).toBe('ERR_CUDA_DEVICE_LOST');
-      expect(names).toContain(each.driverName);
-      expect(each.cause).toBe(each.driverName);
-    }
-    expect(waited).toBeLessThan(5000);
-  });
+  test.each(FAULTS)(
+    '%s: everything in flight rejects with the fault as its cause',
+    async (kernel, names) => {
+      const { inFlight, waited } = await lose(kernel, mode);
+      expect(inFlight.length).toBe(27);
+      for (const each of inFlight) {
+        expect(each.code).toBe('ERR_CUDA_DEVICE_LOST');
+        expect(names).toContain(each.driverName);
+        expect(each.cause).toBe(each.driverName);
+      }
+      expect(waited).toBeLessThan(5000);
+    },
+  );
 
   test('later calls reject at once', async () => {
     const { later, atOnce } = await lose('read_far', mode);
     expect(later.length).toBe(10);
-    for (const each of later) expect(each).toMatchObject({ code: 'ERR_CUDA_DEVICE_LOST', cause: 'CUDA_ERROR_ILLEGAL_ADDRESS' });
+    for (const each of later)
+      expect(each).toMatchObject({
+        code: 'ERR_CUDA_DEVICE_LOST',
+        cause: 'CUDA_ERROR_ILLEGAL_ADDRESS',
+      });
     expect(atOnce).toBeLessThan(500);
   });
 
@@ -100,14 +110,18 @@ describe.each(allModes)('A device that met a fault (%s)', (mode) => {
     expect(message).toContain("In flight: stream 'default': kernel read_far ('victim')");
     // What had ended before is not named, and what is behind the fault may be.
     expect(message).not.toContain('fill');
-    for (const stream of operations.keys()) expect(["stream 'default'", "stream 'other'"]).toContain(stream);
+    for (const stream of operations.keys())
+      expect(["stream 'default'", "stream 'other'"]).toContain(stream);
     expect(operations.get("stream 'other'")?.[0]).toMatch(/^kernel harmless/);
   });
 
-  test.runIf(onCpu)('the message tells the line, the block and the thread of the kernel', async () => {
-    const { message } = (await lose('read_far', mode)).lost[0]!;
-    expect(message).toMatch(/read_far: .*PTX line \d+, block \(0,0,0\), thread \(0,0,0\)\./);
-  });
+  test.runIf(onCpu)(
+    'the message tells the line, the block and the thread of the kernel',
+    async () => {
+      const { message } = (await lose('read_far', mode)).lost[0]!;
+      expect(message).toMatch(/read_far: .*PTX line \d+, block \(0,0,0\), thread \(0,0,0\)\./);
+    },
+  );
 
   test.runIf(onCpu)('the message tells the kernel and the thread', async () => {
     const { lost } = await lose('read_far', mode);

@@ -9,7 +9,8 @@ describe.each(allModes)('An endless kernel with 5,000 launches behind it (%s)', 
     let ended: ReturnType<typeof runProgram> | undefined;
     return () => (ended ??= runProgram('endless', { args: [mode] }));
   })();
-  const result = async (): Promise<Record<string, unknown>> => (await run()).result as Record<string, unknown>;
+  const result = async (): Promise<Record<string, unknown>> =>
+    (await run()).result as Record<string, unknown>;
 
   test('lets another stream go on', async () => {
     expect(await result()).toMatchObject({ value: 50, values: [50] });
@@ -21,7 +22,11 @@ describe.each(allModes)('An endless kernel with 5,000 launches behind it (%s)', 
 
   test('does not keep the device from closing, and what is in flight rejects', async () => {
     const { closed, rejected } = await result();
-    expect(rejected).toEqual(['ERR_CUDA_DEVICE_CLOSED', 'ERR_CUDA_DEVICE_CLOSED', 'ERR_CUDA_DEVICE_CLOSED']);
+    expect(rejected).toEqual([
+      'ERR_CUDA_DEVICE_CLOSED',
+      'ERR_CUDA_DEVICE_CLOSED',
+      'ERR_CUDA_DEVICE_CLOSED',
+    ]);
     expect(closed).toBeGreaterThan(150);
     expect(closed).toBeLessThan(5000);
   });
@@ -38,8 +43,15 @@ describe.each(allModes)('An endless kernel with 5,000 launches behind it (%s)', 
 });
 
 describe.each(allModes)('A function of the host that never ends (%s)', (mode) => {
-  test.each([['closed', 'ERR_CUDA_DEVICE_CLOSED'], ['lost', 'ERR_CUDA_DEVICE_LOST']])('rejects where the device is %s, as what is behind it', async (end, code) => {
-    const { result, code: exitCode, stderr } = await runProgram('host-function', { args: [mode, end] });
+  test.each([
+    ['closed', 'ERR_CUDA_DEVICE_CLOSED'],
+    ['lost', 'ERR_CUDA_DEVICE_LOST'],
+  ])('rejects where the device is %s, as what is behind it', async (end, code) => {
+    const {
+      result,
+      code: exitCode,
+      stderr,
+    } = await runProgram('host-function', { args: [mode, end] });
     expect(result).toEqual([code, code]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
   });

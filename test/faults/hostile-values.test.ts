@@ -1,4 +1,7 @@
-/** Values of kinds that no program means to pass: each is a typed error that names the argument, and none hangs or ends the process. */
+/**
+ * Values of kinds that no program means to pass: each is a typed error that names the argument, and
+ * none hangs or ends the process.
+ */
 import { Device, f32, f64, i32, i64, inout, input, kernel } from 'async-cuda';
 import { sum } from 'async-cuda/library';
 import { readNpy, readSafetensors } from 'async-cuda/tensor';
@@ -7,7 +10,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTestDevice } from '../core/test-device.js';
 
 let device: Device;
-beforeAll(async () => { device = Device.of(await openTestDevice()); });
+beforeAll(async () => {
+  device = Device.of(await openTestDevice());
+});
 afterAll(() => device.close());
 
 const any = (value: unknown): never => value as never;
@@ -38,9 +43,19 @@ const sparse = (): unknown => {
   return list;
 };
 const HOSTILE: readonly (readonly [name: string, value: unknown])[] = [
-  ['a detached array', detached()], ['a revoked Proxy', revoked()], ['a Proxy of a typed array', new Proxy(new Float32Array(4), {})], ['a list that has itself', cyclic()],
-  ['a list 20,000 deep', deep()], ['a list with a hole', [1, , 3]], ['a list of 2^32 holes', sparse()], ['a symbol', Symbol('x')], ['a list of symbols', [Symbol('x')]],
-  ['an object without a prototype', Object.create(null)], ['an object of a huge length', { length: 2 ** 53 }], ['a text', 'abc'], ['null', null],
+  ['a detached array', detached()],
+  ['a revoked Proxy', revoked()],
+  ['a Proxy of a typed array', new Proxy(new Float32Array(4), {})],
+  ['a list that has itself', cyclic()],
+  ['a list 20,000 deep', deep()],
+  ['a list with a hole', [1, , 3]],
+  ['a list of 2^32 holes', sparse()],
+  ['a symbol', Symbol('x')],
+  ['a list of symbols', [Symbol('x')]],
+  ['an object without a prototype', Object.create(null)],
+  ['an object of a huge length', { length: 2 ** 53 }],
+  ['a text', 'abc'],
+  ['null', null],
 ];
 
 /** The error of a function that throws, or gives what rejects. */
@@ -58,33 +73,92 @@ const ARGUMENTS: readonly (readonly [name: string, act: (value: unknown) => unkn
   ['elements of i64', (value) => device.tensor(i64, any(value))],
   ['a shape', (value) => device.zeros(f32, any(value))],
   ['a shape of elements', (value) => device.tensor(f32, [1, 2], any(value))],
-  ['a new shape', async (value) => { using t = await device.zeros(f32, [4]); t.reshape(any(value)); }],
-  ['an order of axes', async (value) => { using t = await device.zeros(f32, [2, 2, 2]); t.permute(any(value)); }],
-  ['axes of a sum', async (value) => { using t = await device.zeros(f32, [2, 2, 2]); await sum(t, { axis: any(value) }); }],
-  ['a grid', async (value) => { using y = await device.zeros(i32, [4]); await fill({ y }, { grid: any(value) }); }],
-  ['constants of a kernel', (value) => kernel('uses', { y: inout(i32) }, ({ y }) => { y[0] = 1; }, { uses: { L: any(value) } })],
+  [
+    'a new shape',
+    async (value) => {
+      using t = await device.zeros(f32, [4]);
+      t.reshape(any(value));
+    },
+  ],
+  [
+    'an order of axes',
+    async (value) => {
+      using t = await device.zeros(f32, [2, 2, 2]);
+      t.permute(any(value));
+    },
+  ],
+  [
+    'axes of a sum',
+    async (value) => {
+      using t = await device.zeros(f32, [2, 2, 2]);
+      await sum(t, { axis: any(value) });
+    },
+  ],
+  [
+    'a grid',
+    async (value) => {
+      using y = await device.zeros(i32, [4]);
+      await fill({ y }, { grid: any(value) });
+    },
+  ],
+  [
+    'constants of a kernel',
+    (value) =>
+      kernel(
+        'uses',
+        { y: inout(i32) },
+        ({ y }) => {
+          y[0] = 1;
+        },
+        { uses: { L: any(value) } },
+      ),
+  ],
 ];
-const fill = kernel('fill', { y: inout(i32) }, ({ y }, gpu) => { const i = gpu.globalId.x; if (i < y.length) y[i] = 1; });
+const fill = kernel('fill', { y: inout(i32) }, ({ y }, gpu) => {
+  const i = gpu.globalId.x;
+  if (i < y.length) y[i] = 1;
+});
 
 describe.each(ARGUMENTS)('as %s', (_, act) => {
   test.each(HOSTILE)('%s is a typed error', { timeout: 10_000 }, async (name, value) => {
-    // What has no answer of its own: Proxies that were revoked, of objects that are only asked for what they have.
-    const error = await errorOf(() => act(value)) as { code?: string } | undefined;
+    // What has no answer of its own: Proxies that were revoked, of objects that are only asked for
+    // what they have.
+    const error = (await errorOf(() => act(value))) as { code?: string } | undefined;
     expect(error, name).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
   });
 });
 
 test('arguments of a simulation that are detached or symbols are refused', async () => {
-  const half = kernel('half', { y: inout(f32), n: i32 }, ({ y, n }) => { y[0] = n; });
-  for (const args of [{ y: detached(), n: 1 }, { y: new Float32Array(1), n: Symbol('n') }]) {
-    expect(await errorOf(() => half.simulate(any(args), { grid: 1, block: 1 }))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT' });
+  const half = kernel('half', { y: inout(f32), n: i32 }, ({ y, n }) => {
+    y[0] = n;
+  });
+  for (const args of [
+    { y: detached(), n: 1 },
+    { y: new Float32Array(1), n: Symbol('n') },
+  ]) {
+    expect(await errorOf(() => half.simulate(any(args), { grid: 1, block: 1 }))).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+    });
   }
 });
 
-test('what a getter throws is the caller\'s own error', async () => {
+test("what a getter throws is the caller's own error", async () => {
   const own = new Error('mine');
-  const copy = kernel('copy', { y: inout(f32), x: input(f32) }, ({ y, x }) => { y[0] = x[0]!; });
-  expect(await errorOf(() => copy(any({ get y() { throw own; }, x: null })))).toBe(own);
+  const copy = kernel('copy', { y: inout(f32), x: input(f32) }, ({ y, x }) => {
+    y[0] = x[0]!;
+  });
+  expect(
+    await errorOf(() =>
+      copy(
+        any({
+          get y() {
+            throw own;
+          },
+          x: null,
+        }),
+      ),
+    ),
+  ).toBe(own);
 });
 
 test('a Proxy of a plain list is a list', async () => {
@@ -106,25 +180,40 @@ describe('headers of files', () => {
     head.writeUInt32LE(header.length, 8);
     return Buffer.concat([head, header]);
   };
-  const nested = (open: string, close: string, depth = 100_000): string => `${open.repeat(depth)}${close.repeat(depth)}`;
+  const nested = (open: string, close: string, depth = 100_000): string =>
+    `${open.repeat(depth)}${close.repeat(depth)}`;
 
   test.each([
-    ['lists', `{"a":${nested('[', ']')}}`], ['objects', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`], ['lists that do not end', `{"a":${'['.repeat(100_000)}`],
-    ['lists in the metadata', `{"__metadata__":{"a":${nested('[', ']')}}}`], ['brackets in a text, and lists behind it', `{"[[[\\"":${nested('[', ']')}}`],
+    ['lists', `{"a":${nested('[', ']')}}`],
+    ['objects', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
+    ['lists that do not end', `{"a":${'['.repeat(100_000)}`],
+    ['lists in the metadata', `{"__metadata__":{"a":${nested('[', ']')}}}`],
+    ['brackets in a text, and lists behind it', `{"[[[\\"":${nested('[', ']')}}`],
   ])('safetensors with nested %s are an ERR_CUDA_FORMAT', (_, json) => {
-    expect(() => readSafetensors(safetensors(json))).toThrow(expect.objectContaining({ name: 'CudaFormatError', code: 'ERR_CUDA_FORMAT' }) as Error);
+    expect(() => readSafetensors(safetensors(json))).toThrow(
+      expect.objectContaining({ name: 'CudaFormatError', code: 'ERR_CUDA_FORMAT' }) as Error,
+    );
   });
 
   test('brackets within names are none', () => {
     const name = '[{'.repeat(100);
-    const { tensors } = readSafetensors(safetensors(JSON.stringify({ [name]: { dtype: 'F32', shape: [0], data_offsets: [0, 0] } })));
+    const { tensors } = readSafetensors(
+      safetensors(JSON.stringify({ [name]: { dtype: 'F32', shape: [0], data_offsets: [0, 0] } })),
+    );
     expect([...tensors.keys()]).toEqual([name]);
   });
 
   test.each([
-    ['lists', `{'descr': ${nested('[', ']')}, 'fortran_order': False, 'shape': (1,)}`], ['tuples', `{'descr': '<f4', 'fortran_order': False, 'shape': ${nested('(', ')')}}`],
-    ['dictionaries', `${"{'a':".repeat(50_000)}1${'}'.repeat(50_000)}`], ['very many extents', `{'descr': '<f4', 'fortran_order': False, 'shape': (${'1,'.repeat(100_000)})}`],
+    ['lists', `{'descr': ${nested('[', ']')}, 'fortran_order': False, 'shape': (1,)}`],
+    ['tuples', `{'descr': '<f4', 'fortran_order': False, 'shape': ${nested('(', ')')}}`],
+    ['dictionaries', `${"{'a':".repeat(50_000)}1${'}'.repeat(50_000)}`],
+    [
+      'very many extents',
+      `{'descr': '<f4', 'fortran_order': False, 'shape': (${'1,'.repeat(100_000)})}`,
+    ],
   ])('npy with nested %s are an ERR_CUDA_FORMAT', (_, literal) => {
-    expect(() => readNpy(npy(literal))).toThrow(expect.objectContaining({ name: 'CudaFormatError', code: 'ERR_CUDA_FORMAT' }) as Error);
+    expect(() => readNpy(npy(literal))).toThrow(
+      expect.objectContaining({ name: 'CudaFormatError', code: 'ERR_CUDA_FORMAT' }) as Error,
+    );
   });
 });

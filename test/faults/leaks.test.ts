@@ -1,6 +1,6 @@
 /**
- * What is forgotten is freed when it is collected. ASYNC_CUDA_TEST_LEAK_MS is how long the load lasts: three seconds by
- * default, a minute before a release.
+ * What is forgotten is freed when it is collected. ASYNC_CUDA_TEST_LEAK_MS is how long the load
+ * lasts: three seconds by default, a minute before a release.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -21,7 +21,11 @@ describe.each(allModes)('Under load and garbage collection (%s)', (mode) => {
   const run = (() => {
     let ended: ReturnType<typeof runProgram> | undefined;
     return async (): Promise<Report> => {
-      ended ??= runProgram('leaks', { args: [milliseconds, mode], node: ['--expose-gc'], timeout: milliseconds + 40_000 });
+      ended ??= runProgram('leaks', {
+        args: [milliseconds, mode],
+        node: ['--expose-gc'],
+        timeout: milliseconds + 40_000,
+      });
       const { code, result, stderr } = await ended;
       // The one warning is there too.
       expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
@@ -30,31 +34,54 @@ describe.each(allModes)('Under load and garbage collection (%s)', (mode) => {
   })();
   const timeout = milliseconds + 45_000;
 
-  test('device memory returns to the start', async () => {
-    const { before, after, rounds } = await run();
-    expect(rounds).toBeGreaterThan(20);
-    expect(after.used).toBe(before.used);
-  }, timeout);
+  test(
+    'device memory returns to the start',
+    async () => {
+      const { before, after, rounds } = await run();
+      expect(rounds).toBeGreaterThan(20);
+      expect(after.used).toBe(before.used);
+    },
+    timeout,
+  );
 
-  test('handles return to the start', async () => {
-    const { before, after } = await run();
-    expect(after.handles).toBe(before.handles);
-  }, timeout);
+  test(
+    'handles return to the start',
+    async () => {
+      const { before, after } = await run();
+      expect(after.handles).toBe(before.handles);
+    },
+    timeout,
+  );
 
-  test('a leak is told once, and says what to do', async () => {
-    const { warnings } = await run();
-    expect(warnings.map((warning) => warning.code)).toEqual(['CUDA_LEAK']);
-    expect(warnings[0]!.message).toContain("'using'");
-  }, timeout);
+  test(
+    'a leak is told once, and says what to do',
+    async () => {
+      const { warnings } = await run();
+      expect(warnings.map((warning) => warning.code)).toEqual(['CUDA_LEAK']);
+      expect(warnings[0]!.message).toContain("'using'");
+    },
+    timeout,
+  );
 
-  test('nothing fails meanwhile', async () => {
-    expect((await run()).errors).toEqual([]);
-  }, timeout);
+  test(
+    'nothing fails meanwhile',
+    async () => {
+      expect((await run()).errors).toEqual([]);
+    },
+    timeout,
+  );
 });
 
-test.runIf(onCpu).each(allModes)('Opening and closing devices leaves no more memory resident (%s)', async (mode) => {
-  const { code, stderr, result } = await runProgram('open-close', { args: [mode, 80], timeout: 60_000 });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  // Each has tables of 17 MB.
-  expect((result as { more: number }).more).toBeLessThan(200);
-}, 65_000);
+test.runIf(onCpu).each(allModes)(
+  'Opening and closing devices leaves no more memory resident (%s)',
+  async (mode) => {
+    const { code, stderr, result } = await runProgram('open-close', {
+      args: [mode, 80],
+      timeout: 60_000,
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    // Each has tables of 17 MB.
+    expect((result as { more: number }).more).toBeLessThan(200);
+  },
+  65_000,
+);

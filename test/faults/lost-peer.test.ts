@@ -1,7 +1,8 @@
 /**
- * A device that meets a fault takes none of the others with it, as far as that is in our hands: NVIDIA's driver hands a
- * fault of one GPU on to all that the process uses, whether they have to do with each other or not (580, tried in C).
- * Either way whoever works with both learns of it, and nothing hangs.
+ * A device that meets a fault takes none of the others with it, as far as that is in our hands:
+ * NVIDIA's driver hands a fault of one GPU on to all that the process uses, whether they have to do
+ * with each other or not (580, tried in C). Either way whoever works with both learns of it, and
+ * nothing hangs.
  */
 import { expect, test } from 'vitest';
 
@@ -12,8 +13,17 @@ import { runProgram } from './program.js';
 const gpus = onCpu ? 0 : (await Device.list()).filter(({ kind }) => kind === 'cuda').length;
 
 const PAIRS = onCpu
-  ? [['cpu:0', 'cpu:1', 'worker', 'worker'], ['cpu:0', 'cpu:1', 'inline', 'worker'], ['cpu:0', 'cpu:1', 'worker', 'inline'], ['cpu:0', 'cpu:1', 'inline', 'inline']]
-  : [['cuda:0', 'cuda:1', 'worker', 'worker'], ['cuda:0', 'cpu:0', 'worker', 'worker'], ['cpu:0', 'cuda:0', 'worker', 'worker']];
+  ? [
+      ['cpu:0', 'cpu:1', 'worker', 'worker'],
+      ['cpu:0', 'cpu:1', 'inline', 'worker'],
+      ['cpu:0', 'cpu:1', 'worker', 'inline'],
+      ['cpu:0', 'cpu:1', 'inline', 'inline'],
+    ]
+  : [
+      ['cuda:0', 'cuda:1', 'worker', 'worker'],
+      ['cuda:0', 'cpu:0', 'worker', 'worker'],
+      ['cpu:0', 'cuda:0', 'worker', 'worker'],
+    ];
 
 const gone = { code: 'ERR_CUDA_DEVICE_LOST', cause: 'ERR_CUDA_DRIVER' };
 
@@ -24,7 +34,10 @@ test.each(PAIRS)('%s is lost, %s goes on (%s, %s)', async (lost, kept, ...modes)
   }
   const ended = await runProgram('lost-peer', { args: [lost, kept, ...modes] });
   expect(ended.stderr).toBe('');
-  const { before, inFlight, later, closed, heard, unhandled, waited } = ended.result as Record<string, unknown[]>;
+  const { before, inFlight, later, closed, heard, unhandled, waited } = ended.result as Record<
+    string,
+    unknown[]
+  >;
   expect(before).toEqual([1, 1, 1, 1]);
   expect(closed).toEqual(['resolved', 'resolved']);
   expect(unhandled).toEqual([]);
@@ -33,13 +46,16 @@ test.each(PAIRS)('%s is lost, %s goes on (%s, %s)', async (lost, kept, ...modes)
   expect(inFlight![3]).toEqual(gone);
   if (heard!.includes('b lost')) {
     expect([lost, kept]).toEqual(['cuda:0', 'cuda:1']);
-    for (const outcome of inFlight!) if (typeof (outcome as { code?: string }).code === 'string') expect(outcome).toEqual(gone);
+    for (const outcome of inFlight!)
+      if (typeof (outcome as { code?: string }).code === 'string') expect(outcome).toEqual(gone);
     expect(later).toEqual([gone, gone, gone, gone, gone]);
     return;
   }
   // What waited goes on; what needed the memory has nothing to copy.
   expect(inFlight![1]).toBe('resolved');
-  expect(['ERR_CUDA_UNDEFINED_CONTENTS', 'ERR_CUDA_DEVICE_LOST']).toContain((inFlight![2] as { code: string }).code);
+  expect(['ERR_CUDA_UNDEFINED_CONTENTS', 'ERR_CUDA_DEVICE_LOST']).toContain(
+    (inFlight![2] as { code: string }).code,
+  );
   expect(inFlight![4]).toEqual([3, 3, 3, 3]);
   expect(later!.slice(0, 4)).toEqual([gone, gone, gone, gone]);
   expect(later![4]).toEqual([7, 7, 7, 7]);

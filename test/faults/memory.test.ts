@@ -12,7 +12,10 @@ onDevice('Out of memory', (host) => {
     using buffer = host.device.alloc(u8, TOO_MUCH, { label: 'huge' });
     const error = await failure(() => buffer.allocated());
     expect(error).toMatchObject({
-      name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY', driverName: 'CUDA_ERROR_OUT_OF_MEMORY', driverCode: 2,
+      name: 'CudaOutOfMemoryError',
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+      driverName: 'CUDA_ERROR_OUT_OF_MEMORY',
+      driverCode: 2,
     });
     expect(error.message).toContain(String(TOO_MUCH));
     expect(error.message).toContain("'huge'");
@@ -42,44 +45,73 @@ onDevice('Out of memory', (host) => {
 
   test('of an image is the same error', async () => {
     using image = host.device.alloc2D(f32, { width: 2 ** 26, height: 2 ** 20 });
-    expect(await failure(() => image.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => image.allocated())).toMatchObject({
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+    });
   });
 
   test('of managed memory is the same error', async () => {
-    expect(await failure(() => host.device.managed(u8, TOO_MUCH))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(await failure(() => host.device.managed(u8, TOO_MUCH))).toMatchObject({
+      code: 'ERR_CUDA_OUT_OF_MEMORY',
+    });
   });
 
-  describe.each([['2^48 bytes', 2 ** 48], ['as many bytes as a number counts', Number.MAX_SAFE_INTEGER], ['2^53 bytes', 2 ** 53]])('of %s', (_, length) => {
+  describe.each([
+    ['2^48 bytes', 2 ** 48],
+    ['as many bytes as a number counts', Number.MAX_SAFE_INTEGER],
+    ['2^53 bytes', 2 ** 53],
+  ])('of %s', (_, length) => {
     const ways: [string, () => Promise<unknown>][] = [
-      ['a buffer', async () => {
-        using buffer = host.device.alloc(u8, length);
-        await buffer.allocated();
-      }],
-      ['a buffer of a pool', async () => {
-        await using pool = await host.device.createPool();
-        using buffer = host.device.alloc(u8, length, { pool });
-        await buffer.allocated();
-      }],
-      ['an image', async () => {
-        using image = host.device.alloc2D(u8, { width: 2 ** 24, height: Math.floor(Math.min(2 ** 31 - 1, length / 2 ** 24)), channels: Math.ceil(length / 2 ** 53) });
-        await image.allocated();
-      }],
+      [
+        'a buffer',
+        async () => {
+          using buffer = host.device.alloc(u8, length);
+          await buffer.allocated();
+        },
+      ],
+      [
+        'a buffer of a pool',
+        async () => {
+          await using pool = await host.device.createPool();
+          using buffer = host.device.alloc(u8, length, { pool });
+          await buffer.allocated();
+        },
+      ],
+      [
+        'an image',
+        async () => {
+          using image = host.device.alloc2D(u8, {
+            width: 2 ** 24,
+            height: Math.floor(Math.min(2 ** 31 - 1, length / 2 ** 24)),
+            channels: Math.ceil(length / 2 ** 53),
+          });
+          await image.allocated();
+        },
+      ],
       ['page-locked memory', () => host.device.pinned(u8, length)],
       ['managed memory', () => host.device.managed(u8, length)],
     ];
 
-    test.each(ways)('%s is a typed error that names the bytes, and work goes on', async (way, make) => {
-      const error = await failure(make);
-      expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
-      if (way !== 'an image') expect(error.message).toContain(String(length));
-      using buffer = host.device.alloc(i32, 4);
-      buffer.fill(host.stream, 7);
-      expect([...(await buffer.read(host.stream))]).toEqual([7, 7, 7, 7]);
-    });
+    test.each(ways)(
+      '%s is a typed error that names the bytes, and work goes on',
+      async (way, make) => {
+        const error = await failure(make);
+        expect(error).toMatchObject({
+          name: 'CudaOutOfMemoryError',
+          code: 'ERR_CUDA_OUT_OF_MEMORY',
+        });
+        if (way !== 'an image') expect(error.message).toContain(String(length));
+        using buffer = host.device.alloc(i32, 4);
+        buffer.fill(host.stream, 7);
+        expect([...(await buffer.read(host.stream))]).toEqual([7, 7, 7, 7]);
+      },
+    );
   });
 
   test('of an image of more bytes than a number counts is thrown at the call', async () => {
-    expect(await failure(() => host.device.alloc2D(f32, { width: 2 ** 28, height: 2 ** 30 }))).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    expect(
+      await failure(() => host.device.alloc2D(f32, { width: 2 ** 28, height: 2 ** 30 })),
+    ).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
   });
 
   test('of nothing there is none: zero elements', async () => {
@@ -89,18 +121,27 @@ onDevice('Out of memory', (host) => {
     await image.allocated();
     await using pinned = await host.device.pinned(i32, 0);
     await using managed = await host.device.managed(i32, 0);
-    expect([pinned.view().length, managed.view().length, (await buffer.read(host.stream)).length, (await image.read(host.stream)).length]).toEqual([0, 0, 0, 0]);
+    expect([
+      pinned.view().length,
+      managed.view().length,
+      (await buffer.read(host.stream)).length,
+      (await image.read(host.stream)).length,
+    ]).toEqual([0, 0, 0, 0]);
   });
 
-  test('for the array that is read into is a typed error, thrown at the call, that says how to read in pieces', async () => {
-    // More than there are addresses: less may well be had where nobody touches it.
-    using buffer = host.device.alloc(u8, 2 ** 48);
-    await failure(() => buffer.allocated());
-    const error = await failure(() => buffer.read(host.stream));
-    expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
-    expect(error.message).toContain(String(2 ** 48));
-    expect(error.message).toContain('chunks');
-  });
+  test(
+    'for the array that is read into is a typed error, thrown at the call, that says how to ' +
+      'read in pieces',
+    async () => {
+      // More than there are addresses: less may well be had where nobody touches it.
+      using buffer = host.device.alloc(u8, 2 ** 48);
+      await failure(() => buffer.allocated());
+      const error = await failure(() => buffer.read(host.stream));
+      expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      expect(error.message).toContain(String(2 ** 48));
+      expect(error.message).toContain('chunks');
+    },
+  );
 
   test('of what the engine gives, and not only of its addresses, is the same error', async () => {
     const real = globalThis.SharedArrayBuffer;
@@ -112,9 +153,12 @@ onDevice('Out of memory', (host) => {
     globalThis.SharedArrayBuffer = Refused as never;
     const text = ' '.repeat(1 << 17);
     const errors = await Promise.all([
-      failure(() => host.device.pinned(u8, 1000)), failure(() => openTestDevice({ thread: host.mode }, 'cpu:7')), failure(() => host.device.loadModule(text)),
+      failure(() => host.device.pinned(u8, 1000)),
+      failure(() => openTestDevice({ thread: host.mode }, 'cpu:7')),
+      failure(() => host.device.loadModule(text)),
     ]).finally(() => (globalThis.SharedArrayBuffer = real));
-    for (const error of errors) expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
+    for (const error of errors)
+      expect(error).toMatchObject({ name: 'CudaOutOfMemoryError', code: 'ERR_CUDA_OUT_OF_MEMORY' });
     expect(errors[0]!.message).toContain('1000 bytes');
     await using pinned = await host.device.pinned(u8, 1000);
     expect(pinned.length).toBe(1000);
@@ -134,7 +178,8 @@ onDevice('Out of memory', (host) => {
   });
 
   test('a hundred times in a row leaves no handle and no byte behind', async () => {
-    // A device of its own: on the shared one, handles that earlier tests left to the garbage collector go in the meantime.
+    // A device of its own: on the shared one, handles that earlier tests left to the garbage
+    // collector go in the meantime.
     await using device = await openTestDevice({ thread: host.mode });
     const pool = await device.pool();
     const fail = async (times: number): Promise<void> => {
@@ -181,7 +226,9 @@ onDevice('Buffers of 5 GiB', (host) => {
   test('work to their last byte, or are out of memory where the device is smaller', async () => {
     using buffer = host.device.alloc(u8, length);
     if (host.device.properties.totalMemory < length) {
-      expect(await failure(() => buffer.allocated())).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
+      expect(await failure(() => buffer.allocated())).toMatchObject({
+        code: 'ERR_CUDA_OUT_OF_MEMORY',
+      });
       return;
     }
     buffer.fill(host.stream, 7);
@@ -189,7 +236,9 @@ onDevice('Buffers of 5 GiB', (host) => {
     expect([...(await buffer.slice(-5).read(host.stream))]).toEqual([7, 7, 1, 2, 3]);
     const middle = 2 ** 32 - 2;
     buffer.slice(middle, middle + 4).fill(host.stream, 9);
-    expect([...(await buffer.slice(middle - 1, middle + 5).read(host.stream))]).toEqual([7, 9, 9, 9, 9, 7]);
+    expect([...(await buffer.slice(middle - 1, middle + 5).read(host.stream))]).toEqual([
+      7, 9, 9, 9, 9, 7,
+    ]);
     using other = host.device.alloc(u8, length);
     other.copyFrom(host.stream, buffer);
     expect([...(await other.slice(-5).read(host.stream))]).toEqual([7, 7, 1, 2, 3]);
@@ -200,7 +249,9 @@ onDevice('Buffers of 5 GiB', (host) => {
     using buffer = host.device.alloc(i32, length / 4);
     const part = buffer.slice(-4);
     part.fill(host.stream, 41);
-    (await host.load(ELEMENTWISE)).kernel('add1').launch(host.stream, { grid: 1, block: 4 }, part, 4);
+    (await host.load(ELEMENTWISE))
+      .kernel('add1')
+      .launch(host.stream, { grid: 1, block: 4 }, part, 4);
     expect([...(await part.read(host.stream))]).toEqual([42, 42, 42, 42]);
   });
 });
@@ -258,8 +309,12 @@ onDevice('Undefined contents', (host) => {
 
   test('are not healed by a write of a part', async () => {
     using buffer = await spoiled();
-    expect((await failure(() => buffer.slice(0, 4).fill(host.stream, 1))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
-    expect((await failure(() => buffer.slice(0, 4).read(host.stream))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+    expect((await failure(() => buffer.slice(0, 4).fill(host.stream, 1))).code).toBe(
+      'ERR_CUDA_UNDEFINED_CONTENTS',
+    );
+    expect((await failure(() => buffer.slice(0, 4).read(host.stream))).code).toBe(
+      'ERR_CUDA_UNDEFINED_CONTENTS',
+    );
   });
 
   test('do not touch other buffers', async () => {
@@ -273,8 +328,12 @@ onDevice('Undefined contents', (host) => {
   test('of an allocation that failed cannot be healed', async () => {
     using buffer = host.device.alloc(u8, TOO_MUCH);
     await failure(() => buffer.allocated());
-    expect((await failure(() => buffer.fill(host.stream, 0))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
-    expect((await failure(() => buffer.slice(0, 1).read(host.stream))).code).toBe('ERR_CUDA_UNDEFINED_CONTENTS');
+    expect((await failure(() => buffer.fill(host.stream, 0))).code).toBe(
+      'ERR_CUDA_UNDEFINED_CONTENTS',
+    );
+    expect((await failure(() => buffer.slice(0, 1).read(host.stream))).code).toBe(
+      'ERR_CUDA_UNDEFINED_CONTENTS',
+    );
   });
 
   test('nobody’s failure goes to the error event, each once', async () => {
@@ -283,6 +342,9 @@ onDevice('Undefined contents', (host) => {
     buffer.slice(4, 8).fill(host.stream, 1);
     await host.stream.sync();
     await turns(4);
-    expect(host.errors.splice(0).map((error) => error.code)).toEqual(['ERR_CUDA_UNDEFINED_CONTENTS', 'ERR_CUDA_UNDEFINED_CONTENTS']);
+    expect(host.errors.splice(0).map((error) => error.code)).toEqual([
+      'ERR_CUDA_UNDEFINED_CONTENTS',
+      'ERR_CUDA_UNDEFINED_CONTENTS',
+    ]);
   });
 });

@@ -2,15 +2,35 @@
 import { readFileSync } from 'node:fs';
 
 import { Device, f32, i32, input, inout, output, struct, u32, u8 } from 'async-cuda/core';
-import type { CudaError, Event, Graph, Kernel, ManagedBuffer, MemoryPool, Module, PinnedBuffer, Stream } from 'async-cuda/core';
+import type {
+  CudaError,
+  Event,
+  Graph,
+  Kernel,
+  ManagedBuffer,
+  MemoryPool,
+  Module,
+  PinnedBuffer,
+  Stream,
+} from 'async-cuda/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from '../core/kernels/elementwise.js';
-import { allModes, failure, onDevice, openTestDevice, testDevice, turns } from '../core/test-device.js';
+import {
+  allModes,
+  failure,
+  onDevice,
+  openTestDevice,
+  testDevice,
+  turns,
+} from '../core/test-device.js';
 import { runProgram } from './program.js';
 
 /** Takes some ten milliseconds and more to compile. */
-const LARGE = readFileSync(new URL('../../src/ptx/samples/sm_80/k18_math.ptx', import.meta.url), 'utf8');
+const LARGE = readFileSync(
+  new URL('../../src/ptx/samples/sm_80/k18_math.ptx', import.meta.url),
+  'utf8',
+);
 
 onDevice('Wrong arguments', (host) => {
   let stream: Stream;
@@ -51,11 +71,39 @@ onDevice('Wrong arguments', (host) => {
     const detached = new Int32Array(64);
     structuredClone(detached.buffer, { transfer: [detached.buffer] });
     wrong = [
-      ['NaN', NaN], ['-5', -5], ['1.5', 1.5], ['Infinity', Infinity], ['2^53', 2 ** 53], ['a bigint', 5n], ['a string', 'abc'], ['an empty string', ''],
-      ['a symbol', Symbol('x')], ['an array', [1, 'two', null]], ['an object', { nonsense: 1 }], ['a bare object', Object.assign(Object.create(null) as object, { nonsense: 1 })],
-      ['a promise', Promise.resolve(1)], ['a signal', new AbortController().signal], ['a closed stream', closedStream], ['a stream of another device', elsewhere.stream],
-      ['a closed buffer', closed], ['a buffer of another device', elsewhere.alloc(f32, 64)], ['a detached array', detached], ['an array of another type', new Float32Array(64)], ['a DataView', new DataView(new ArrayBuffer(256))],
-      ['what throws when it is shown', { [Symbol.for('nodejs.util.inspect.custom')]: () => { throw new Error('shown'); }, toString: () => { throw new Error('shown'); }, nonsense: 1 }],
+      ['NaN', NaN],
+      ['-5', -5],
+      ['1.5', 1.5],
+      ['Infinity', Infinity],
+      ['2^53', 2 ** 53],
+      ['a bigint', 5n],
+      ['a string', 'abc'],
+      ['an empty string', ''],
+      ['a symbol', Symbol('x')],
+      ['an array', [1, 'two', null]],
+      ['an object', { nonsense: 1 }],
+      ['a bare object', Object.assign(Object.create(null) as object, { nonsense: 1 })],
+      ['a promise', Promise.resolve(1)],
+      ['a signal', new AbortController().signal],
+      ['a closed stream', closedStream],
+      ['a stream of another device', elsewhere.stream],
+      ['a closed buffer', closed],
+      ['a buffer of another device', elsewhere.alloc(f32, 64)],
+      ['a detached array', detached],
+      ['an array of another type', new Float32Array(64)],
+      ['a DataView', new DataView(new ArrayBuffer(256))],
+      [
+        'what throws when it is shown',
+        {
+          [Symbol.for('nodejs.util.inspect.custom')]: () => {
+            throw new Error('shown');
+          },
+          toString: () => {
+            throw new Error('shown');
+          },
+          nonsense: 1,
+        },
+      ],
     ];
   });
 
@@ -69,34 +117,173 @@ onDevice('Wrong arguments', (host) => {
   type Any = never;
   /** `may` lists what is right after all. */
   const calls: [string, (value: Any) => unknown, ...string[]][] = [
-    ['Device.open, name', (v) => Device.open(v)], ['Device.open, options', (v) => Device.open(testDevice, v)], ['Device.open, thread', (v) => Device.open(testDevice, { thread: v })], ['Device.open, memoryBytes', (v) => Device.open('cpu', { memoryBytes: v })],
-    ['limit', (v) => host.device.limit(v)], ['setLimit, value', (v) => host.device.setLimit('stackSize', v)],
-    ['createStream', (v) => host.device.createStream(v)], ['createStream, priority', (v) => host.device.createStream({ priority: v }).close(), '-5'], ['createStream, blocking', (v) => host.device.createStream({ blocking: v })], ['createStream, label', (v) => host.device.createStream({ label: v }).close(), 'a string', 'an empty string'],
-    ['createEvent', (v) => host.device.createEvent(v)], ['createEvent, timing', (v) => host.device.createEvent({ timing: v })],
-    ['alloc, dtype', (v) => host.device.alloc(v, 1)], ['alloc, length', (v) => host.device.alloc(i32, v)], ['alloc, options', (v) => host.device.alloc(i32, 1, v)], ['alloc, stream', (v) => host.device.alloc(i32, 1, { stream: v })], ['alloc, pool', (v) => host.device.alloc(i32, 1, { pool: v })], ['alloc, label', (v) => host.device.alloc(i32, 1, { label: v }).close(), 'a string', 'an empty string'],
-    ['allocPlain, dtype', (v) => host.device.allocPlain(v, 1)], ['allocPlain, length', (v) => host.device.allocPlain(i32, v)], ['allocPlain, options', (v) => host.device.allocPlain(i32, 1, v)], ['allocPlain, label', async (v) => (await host.device.allocPlain(i32, 1, { label: v })).close(), 'a string', 'an empty string'],
-    ['alloc2D, size', (v) => host.device.alloc2D(i32, v)], ['alloc2D, no size', () => host.device.alloc2D(i32, undefined as never)], ['alloc2D, width', (v) => host.device.alloc2D(i32, { width: v, height: 1 })], ['alloc2D, channels', (v) => host.device.alloc2D(i32, { width: 1, height: 1, channels: v })],
-    ['pinned, dtype', (v) => host.device.pinned(v, 1)], ['pinned, length', (v) => host.device.pinned(i32, v)], ['managed, length', (v) => host.device.managed(i32, v)],
-    ['createPool', (v) => host.device.createPool(v)], ['createPool, maxBytes', (v) => host.device.createPool({ maxBytes: v })], ['trim', (v) => pool.trim(v)], ['setReleaseThreshold', (v) => pool.setReleaseThreshold(v), 'Infinity'],
-    ['loadModule', (v) => host.device.loadModule(v)], ['loadModule, options', (v) => host.device.loadModule(ELEMENTWISE, v)], ['loadModule, maxRegisters', (v) => host.device.loadModule(ELEMENTWISE, { maxRegisters: v })], ['loadModule, debug', (v) => host.device.loadModule(ELEMENTWISE, { debug: v })],
-    ['kernel, name', (v) => module.kernel(v)], ['kernel, signature', (v) => module.kernel('add1', v)], ['kernel, elements', (v) => module.kernel('add1', [v, v])], ['global', (v) => module.global(v)],
-    ['input', (v) => input(v)], ['output', (v) => output(v)], ['inout', (v) => inout(v)], ['struct', (v) => struct(v)], ['struct, alignment', (v) => struct(4, v)],
-    ['launch, stream', (v) => kernel.launch(v, shape, buffer, 64)], ['launch, options', (v) => kernel.launch(stream, v, buffer, 64)], ['launch, grid', (v) => kernel.launch(stream, { grid: v, block: 1 }, buffer, 64)], ['launch, grid y', (v) => kernel.launch(stream, { grid: [1, v], block: 1 }, buffer, 64)], ['launch, block', (v) => kernel.launch(stream, { grid: 1, block: v }, buffer, 64)], ['launch, shared', (v) => kernel.launch(stream, { ...shape, sharedBytes: v }, buffer, 64)],
-    ['launch, cooperative', (v) => kernel.launch(stream, { ...shape, cooperative: v }, buffer, 64)], ['launch, cluster', (v) => kernel.launch(stream, { ...shape, cluster: v }, buffer, 64)], ['launch, priority', (v) => kernel.launch(stream, { ...shape, priority: v }, buffer, 64), '-5'], ['launch, number', (v) => kernel.launch(stream, shape, buffer, v), '-5'],
-    ['maxActiveBlocks', (v) => kernel.maxActiveBlocks(v)], ['suggestBlockSize', (v) => kernel.suggestBlockSize(v)], ['suggestBlockSize, limit', (v) => kernel.suggestBlockSize({ limit: v })], ['availableShared', (v) => kernel.availableShared(v, 32)],
-    ['write, stream', (v) => buffer.write(v, ints())], ['write', (v) => buffer.write(stream, v)], ['writeBits', (v) => buffer.writeBits(stream, v)], ['read, stream', (v) => buffer.read(v)], ['read, options', (v) => buffer.read(stream, v)], ['read, into', (v) => buffer.read(stream, { into: v })], ['readBits, into', (v) => buffer.readBits(stream, { into: v })],
-    ['fill, stream', (v) => buffer.fill(v, 1)], ['fill', (v) => buffer.fill(stream, v), '-5'], ['copyFrom', (v) => buffer.copyFrom(stream, v)], ['slice', (v) => buffer.slice(v), '-5'], ['reinterpret', (v) => buffer.reinterpret(v)],
-    ['chunks, stream', async (v) => { for await (const chunk of buffer.chunks(v)) expect(chunk).toBeDefined(); }], ['chunks, options', async (v) => { for await (const chunk of buffer.chunks(stream, v)) expect(chunk).toBeDefined(); }], ['chunks, length', async (v) => { for await (const chunk of buffer.chunks(stream, { length: v })) expect(chunk).toBeDefined(); }], ['writable, chunk', (v) => buffer.writable(stream).getWriter().write(v)],
-    ['image.write', (v) => image.write(stream, v)], ['image.read, into', (v) => image.read(stream, { into: v })], ['image.fill', (v) => image.fill(stream, v), '-5'], ['image.copyFrom', (v) => image.copyFrom(stream, v)], ['crop', (v) => image.crop(v)], ['crop, width', (v) => image.crop({ x: 0, y: 0, width: v, height: 1 })],
-    ['box', (v) => buffer.box(v)], ['box, no layout', () => buffer.box(undefined as never)], ['box, width', (v) => buffer.box({ width: v, height: 1, depth: 1 })], ['box, rowStride', (v) => buffer.box({ width: 1, height: 1, depth: 1, rowStride: v })], ['image.box', (v) => image.box(v)], ['image.box, height', (v) => image.box({ height: v })],
-    ['box.write', (v) => buffer.box(cube).write(stream, v)], ['box.write, stream', (v) => buffer.box(cube).write(v, ints())], ['box.read, options', (v) => buffer.box(cube).read(stream, v)], ['box.read, into', (v) => buffer.box(cube).read(stream, { into: v })], ['box.copyFrom', (v) => buffer.box(cube).copyFrom(stream, v)], ['box.crop', (v) => buffer.box(cube).crop(v)], ['box.crop, no area', () => buffer.box(cube).crop(undefined as never)], ['box.crop, z', (v) => buffer.box(cube).crop({ x: 0, y: 0, z: v, width: 1, height: 1, depth: 1 })],
-    ['copyTo', (v) => buffer.copyTo(stream, v)], ['writeValue', (v) => stream.writeValue(v, 0, 1)], ['writeValue, index', (v) => stream.writeValue(words, v, 1)], ['writeValue, value', (v) => stream.writeValue(words, 0, v)], ['waitValue', (v) => stream.waitValue(v, 0, 0)], ['waitValue, value', (v) => stream.waitValue(words, 0, v)], ['waitValue, condition', (v) => stream.waitValue(words, 0, 0, v)],
-    ['createPool, releaseThreshold', async (v) => (await host.device.createPool({ releaseThreshold: v })).close(), 'Infinity'], ['setReuse', (v) => pool.setReuse(v)], ['setReuse, nothing', () => pool.setReuse(undefined as never)], ['setReuse, allowOpportunistic', (v) => pool.setReuse({ allowOpportunistic: v })],
-    ['canAccessPeer', (v) => host.device.canAccessPeer(v)], ['enablePeerAccess', (v) => host.device.enablePeerAccess(v)], ['disablePeerAccess', (v) => host.device.disablePeerAccess(v)],
-    ['pinned.slice', (v) => pinned.slice(v), '-5'], ['prefetch, stream', (v) => managed.prefetch(v)], ['prefetch, to', (v) => managed.prefetch(stream, v)],
-    ['sync', (v) => stream.sync(v)], ['sync, signal', (v) => stream.sync({ signal: v }), 'a signal'], ['record', (v) => stream.record(v)], ['wait', (v) => stream.wait(v), 'a closed stream', 'a stream of another device'], ['call', (v) => stream.call(v)], ['capture', (v) => stream.capture(v)], ['capture, options', (v) => stream.capture(() => undefined, v)],
-    ['event.sync', (v) => event.sync(v)], ['elapsed', (v) => event.elapsed(v)], ['graph.launch', (v) => graph.launch(v)], ['graph.update', (v) => graph.update(v)], ['graph.upload', (v) => graph.upload(v)], ['graph.dot', (v) => graph.dot(v)],
-    ['pending.wait', (v) => buffer.fill(stream, 1).wait(v)], ['synchronize', (v) => host.device.synchronize(v)], ['device.close, options', (v) => later(v)], ['device.close, timeout', (v) => later({ timeout: v }), '1.5'],
+    ['Device.open, name', (v) => Device.open(v)],
+    ['Device.open, options', (v) => Device.open(testDevice, v)],
+    ['Device.open, thread', (v) => Device.open(testDevice, { thread: v })],
+    ['Device.open, memoryBytes', (v) => Device.open('cpu', { memoryBytes: v })],
+    ['limit', (v) => host.device.limit(v)],
+    ['setLimit, value', (v) => host.device.setLimit('stackSize', v)],
+    ['createStream', (v) => host.device.createStream(v)],
+    ['createStream, priority', (v) => host.device.createStream({ priority: v }).close(), '-5'],
+    ['createStream, blocking', (v) => host.device.createStream({ blocking: v })],
+    [
+      'createStream, label',
+      (v) => host.device.createStream({ label: v }).close(),
+      'a string',
+      'an empty string',
+    ],
+    ['createEvent', (v) => host.device.createEvent(v)],
+    ['createEvent, timing', (v) => host.device.createEvent({ timing: v })],
+    ['alloc, dtype', (v) => host.device.alloc(v, 1)],
+    ['alloc, length', (v) => host.device.alloc(i32, v)],
+    ['alloc, options', (v) => host.device.alloc(i32, 1, v)],
+    ['alloc, stream', (v) => host.device.alloc(i32, 1, { stream: v })],
+    ['alloc, pool', (v) => host.device.alloc(i32, 1, { pool: v })],
+    [
+      'alloc, label',
+      (v) => host.device.alloc(i32, 1, { label: v }).close(),
+      'a string',
+      'an empty string',
+    ],
+    ['allocPlain, dtype', (v) => host.device.allocPlain(v, 1)],
+    ['allocPlain, length', (v) => host.device.allocPlain(i32, v)],
+    ['allocPlain, options', (v) => host.device.allocPlain(i32, 1, v)],
+    [
+      'allocPlain, label',
+      async (v) => (await host.device.allocPlain(i32, 1, { label: v })).close(),
+      'a string',
+      'an empty string',
+    ],
+    ['alloc2D, size', (v) => host.device.alloc2D(i32, v)],
+    ['alloc2D, no size', () => host.device.alloc2D(i32, undefined as never)],
+    ['alloc2D, width', (v) => host.device.alloc2D(i32, { width: v, height: 1 })],
+    ['alloc2D, channels', (v) => host.device.alloc2D(i32, { width: 1, height: 1, channels: v })],
+    ['pinned, dtype', (v) => host.device.pinned(v, 1)],
+    ['pinned, length', (v) => host.device.pinned(i32, v)],
+    ['managed, length', (v) => host.device.managed(i32, v)],
+    ['createPool', (v) => host.device.createPool(v)],
+    ['createPool, maxBytes', (v) => host.device.createPool({ maxBytes: v })],
+    ['trim', (v) => pool.trim(v)],
+    ['setReleaseThreshold', (v) => pool.setReleaseThreshold(v), 'Infinity'],
+    ['loadModule', (v) => host.device.loadModule(v)],
+    ['loadModule, options', (v) => host.device.loadModule(ELEMENTWISE, v)],
+    ['loadModule, maxRegisters', (v) => host.device.loadModule(ELEMENTWISE, { maxRegisters: v })],
+    ['loadModule, debug', (v) => host.device.loadModule(ELEMENTWISE, { debug: v })],
+    ['kernel, name', (v) => module.kernel(v)],
+    ['kernel, signature', (v) => module.kernel('add1', v)],
+    ['kernel, elements', (v) => module.kernel('add1', [v, v])],
+    ['global', (v) => module.global(v)],
+    ['input', (v) => input(v)],
+    ['output', (v) => output(v)],
+    ['inout', (v) => inout(v)],
+    ['struct', (v) => struct(v)],
+    ['struct, alignment', (v) => struct(4, v)],
+    ['launch, stream', (v) => kernel.launch(v, shape, buffer, 64)],
+    ['launch, options', (v) => kernel.launch(stream, v, buffer, 64)],
+    ['launch, grid', (v) => kernel.launch(stream, { grid: v, block: 1 }, buffer, 64)],
+    ['launch, grid y', (v) => kernel.launch(stream, { grid: [1, v], block: 1 }, buffer, 64)],
+    ['launch, block', (v) => kernel.launch(stream, { grid: 1, block: v }, buffer, 64)],
+    ['launch, shared', (v) => kernel.launch(stream, { ...shape, sharedBytes: v }, buffer, 64)],
+    ['launch, cooperative', (v) => kernel.launch(stream, { ...shape, cooperative: v }, buffer, 64)],
+    ['launch, cluster', (v) => kernel.launch(stream, { ...shape, cluster: v }, buffer, 64)],
+    ['launch, priority', (v) => kernel.launch(stream, { ...shape, priority: v }, buffer, 64), '-5'],
+    ['launch, number', (v) => kernel.launch(stream, shape, buffer, v), '-5'],
+    ['maxActiveBlocks', (v) => kernel.maxActiveBlocks(v)],
+    ['suggestBlockSize', (v) => kernel.suggestBlockSize(v)],
+    ['suggestBlockSize, limit', (v) => kernel.suggestBlockSize({ limit: v })],
+    ['availableShared', (v) => kernel.availableShared(v, 32)],
+    ['write, stream', (v) => buffer.write(v, ints())],
+    ['write', (v) => buffer.write(stream, v)],
+    ['writeBits', (v) => buffer.writeBits(stream, v)],
+    ['read, stream', (v) => buffer.read(v)],
+    ['read, options', (v) => buffer.read(stream, v)],
+    ['read, into', (v) => buffer.read(stream, { into: v })],
+    ['readBits, into', (v) => buffer.readBits(stream, { into: v })],
+    ['fill, stream', (v) => buffer.fill(v, 1)],
+    ['fill', (v) => buffer.fill(stream, v), '-5'],
+    ['copyFrom', (v) => buffer.copyFrom(stream, v)],
+    ['slice', (v) => buffer.slice(v), '-5'],
+    ['reinterpret', (v) => buffer.reinterpret(v)],
+    [
+      'chunks, stream',
+      async (v) => {
+        for await (const chunk of buffer.chunks(v)) expect(chunk).toBeDefined();
+      },
+    ],
+    [
+      'chunks, options',
+      async (v) => {
+        for await (const chunk of buffer.chunks(stream, v)) expect(chunk).toBeDefined();
+      },
+    ],
+    [
+      'chunks, length',
+      async (v) => {
+        for await (const chunk of buffer.chunks(stream, { length: v })) expect(chunk).toBeDefined();
+      },
+    ],
+    ['writable, chunk', (v) => buffer.writable(stream).getWriter().write(v)],
+    ['image.write', (v) => image.write(stream, v)],
+    ['image.read, into', (v) => image.read(stream, { into: v })],
+    ['image.fill', (v) => image.fill(stream, v), '-5'],
+    ['image.copyFrom', (v) => image.copyFrom(stream, v)],
+    ['crop', (v) => image.crop(v)],
+    ['crop, width', (v) => image.crop({ x: 0, y: 0, width: v, height: 1 })],
+    ['box', (v) => buffer.box(v)],
+    ['box, no layout', () => buffer.box(undefined as never)],
+    ['box, width', (v) => buffer.box({ width: v, height: 1, depth: 1 })],
+    ['box, rowStride', (v) => buffer.box({ width: 1, height: 1, depth: 1, rowStride: v })],
+    ['image.box', (v) => image.box(v)],
+    ['image.box, height', (v) => image.box({ height: v })],
+    ['box.write', (v) => buffer.box(cube).write(stream, v)],
+    ['box.write, stream', (v) => buffer.box(cube).write(v, ints())],
+    ['box.read, options', (v) => buffer.box(cube).read(stream, v)],
+    ['box.read, into', (v) => buffer.box(cube).read(stream, { into: v })],
+    ['box.copyFrom', (v) => buffer.box(cube).copyFrom(stream, v)],
+    ['box.crop', (v) => buffer.box(cube).crop(v)],
+    ['box.crop, no area', () => buffer.box(cube).crop(undefined as never)],
+    [
+      'box.crop, z',
+      (v) => buffer.box(cube).crop({ x: 0, y: 0, z: v, width: 1, height: 1, depth: 1 }),
+    ],
+    ['copyTo', (v) => buffer.copyTo(stream, v)],
+    ['writeValue', (v) => stream.writeValue(v, 0, 1)],
+    ['writeValue, index', (v) => stream.writeValue(words, v, 1)],
+    ['writeValue, value', (v) => stream.writeValue(words, 0, v)],
+    ['waitValue', (v) => stream.waitValue(v, 0, 0)],
+    ['waitValue, value', (v) => stream.waitValue(words, 0, v)],
+    ['waitValue, condition', (v) => stream.waitValue(words, 0, 0, v)],
+    [
+      'createPool, releaseThreshold',
+      async (v) => (await host.device.createPool({ releaseThreshold: v })).close(),
+      'Infinity',
+    ],
+    ['setReuse', (v) => pool.setReuse(v)],
+    ['setReuse, nothing', () => pool.setReuse(undefined as never)],
+    ['setReuse, allowOpportunistic', (v) => pool.setReuse({ allowOpportunistic: v })],
+    ['canAccessPeer', (v) => host.device.canAccessPeer(v)],
+    ['enablePeerAccess', (v) => host.device.enablePeerAccess(v)],
+    ['disablePeerAccess', (v) => host.device.disablePeerAccess(v)],
+    ['pinned.slice', (v) => pinned.slice(v), '-5'],
+    ['prefetch, stream', (v) => managed.prefetch(v)],
+    ['prefetch, to', (v) => managed.prefetch(stream, v)],
+    ['sync', (v) => stream.sync(v)],
+    ['sync, signal', (v) => stream.sync({ signal: v }), 'a signal'],
+    ['record', (v) => stream.record(v)],
+    ['wait', (v) => stream.wait(v), 'a closed stream', 'a stream of another device'],
+    ['call', (v) => stream.call(v)],
+    ['capture', (v) => stream.capture(v)],
+    ['capture, options', (v) => stream.capture(() => undefined, v)],
+    ['event.sync', (v) => event.sync(v)],
+    ['elapsed', (v) => event.elapsed(v)],
+    ['graph.launch', (v) => graph.launch(v)],
+    ['graph.update', (v) => graph.update(v)],
+    ['graph.upload', (v) => graph.upload(v)],
+    ['graph.dot', (v) => graph.dot(v)],
+    ['pending.wait', (v) => buffer.fill(stream, 1).wait(v)],
+    ['synchronize', (v) => host.device.synchronize(v)],
+    ['device.close, options', (v) => later(v)],
+    ['device.close, timeout', (v) => later({ timeout: v }), '1.5'],
   ];
 
   /** Closes a device of its own. */
@@ -120,8 +307,15 @@ onDevice('Wrong arguments', (host) => {
         error = thrown as CudaError;
       }
       const right = may.includes(what);
-      if (error === undefined ? !right : right || !/^ERR_CUDA_(?!INTERNAL|DRIVER)/.test(error.code ?? '')) {
-        odd.push(`${what}: ${error === undefined ? 'accepted' : `${error.name} ${error.code}: ${error.message}`}`);
+      if (
+        error === undefined
+          ? !right
+          : right || !/^ERR_CUDA_(?!INTERNAL|DRIVER)/.test(error.code ?? '')
+      ) {
+        odd.push(
+          `${what}: ` +
+            `${error === undefined ? 'accepted' : `${error.name} ${error.code}: ${error.message}`}`,
+        );
       }
     }
     expect(odd).toEqual([]);
@@ -132,17 +326,25 @@ onDevice('Wrong arguments', (host) => {
 });
 
 onDevice('Misuse', (host) => {
-  test('an array of a subclass, or of another realm, is what its elements are, whatever it says of itself', async () => {
-    using buffer = host.device.alloc(i32, 4);
-    class Mine extends Int32Array {}
-    await buffer.write(host.stream, Mine.of(1, 2, 3, 4));
-    expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 4]);
-    const liar = new Uint8Array(16);
-    Object.defineProperty(liar, 'constructor', { value: Int32Array });
-    expect(await failure(() => buffer.write(host.stream, liar as never))).toMatchObject({ argument: 'source' });
-    const bare = Object.setPrototypeOf(new Uint8Array(16), null) as never;
-    expect(await failure(() => buffer.write(host.stream, bare))).toMatchObject({ argument: 'source' });
-  });
+  test(
+    'an array of a subclass, or of another realm, is what its elements are, whatever it says ' +
+      'of itself',
+    async () => {
+      using buffer = host.device.alloc(i32, 4);
+      class Mine extends Int32Array {}
+      await buffer.write(host.stream, Mine.of(1, 2, 3, 4));
+      expect([...(await buffer.read(host.stream))]).toEqual([1, 2, 3, 4]);
+      const liar = new Uint8Array(16);
+      Object.defineProperty(liar, 'constructor', { value: Int32Array });
+      expect(await failure(() => buffer.write(host.stream, liar as never))).toMatchObject({
+        argument: 'source',
+      });
+      const bare = Object.setPrototypeOf(new Uint8Array(16), null) as never;
+      expect(await failure(() => buffer.write(host.stream, bare))).toMatchObject({
+        argument: 'source',
+      });
+    },
+  );
 
   test('a call that gives work of its own stream is an error, not a deadlock', async () => {
     using buffer = host.device.alloc(i32, 4);
@@ -153,11 +355,17 @@ onDevice('Misuse', (host) => {
   });
 
   test('a call may throw anything, and give a thenable', async () => {
-    await expect(host.stream.call(() => {
-      // eslint-disable-next-line @typescript-eslint/only-throw-error -- what is thrown comes out
-      throw undefined;
-    })).rejects.toBe(undefined);
-    expect(await host.stream.call(() => ({ then: (resolve: (value: number) => void) => resolve(42) }) as never)).toBe(42);
+    await expect(
+      host.stream.call(() => {
+        // eslint-disable-next-line @typescript-eslint/only-throw-error -- what is thrown comes out
+        throw undefined;
+      }),
+    ).rejects.toBe(undefined);
+    expect(
+      await host.stream.call(
+        () => ({ then: (resolve: (value: number) => void) => resolve(42) }) as never,
+      ),
+    ).toBe(42);
   });
 
   test('iterators that are left, thrown out of, or whose buffer is closed midway', async () => {
@@ -168,19 +376,29 @@ onDevice('Misuse', (host) => {
       break;
     }
     const thrown = new Error('midway');
-    await expect((async () => {
-      for await (const chunk of buffer.chunks(host.stream, { length: 100 })) if (chunk.length > 0) throw thrown;
-    })()).rejects.toBe(thrown);
-    await expect((async () => {
-      for await (const chunk of buffer.chunks(host.stream, { length: 100 })) if (chunk.length > 0) buffer.close();
-    })()).rejects.toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+    await expect(
+      (async () => {
+        for await (const chunk of buffer.chunks(host.stream, { length: 100 }))
+          if (chunk.length > 0) throw thrown;
+      })(),
+    ).rejects.toBe(thrown);
+    await expect(
+      (async () => {
+        for await (const chunk of buffer.chunks(host.stream, { length: 100 }))
+          if (chunk.length > 0) buffer.close();
+      })(),
+    ).rejects.toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   });
 
   test('a kernel of a closed module refuses everything', async () => {
     const module = await host.device.loadModule(ELEMENTWISE);
     const kernel = module.kernel('add1');
     await module.close();
-    for (const call of [() => kernel.maxActiveBlocks(32), () => kernel.suggestBlockSize(), () => kernel.availableShared(1, 32)]) {
+    for (const call of [
+      () => kernel.maxActiveBlocks(32),
+      () => kernel.suggestBlockSize(),
+      () => kernel.availableShared(1, 32),
+    ]) {
       expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
     }
   });
@@ -192,39 +410,58 @@ onDevice('Misuse', (host) => {
     expect(await failure(() => start.elapsed(end))).toMatchObject({ argument: 'end' });
   });
 
-  test('close waits for the close that is under way, and everything else is refused from the first on', async () => {
-    const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
-    const buffer = device.alloc(u8, 1 << 20);
-    const written = buffer.write(device.stream, new Uint8Array(1 << 20));
-    const first = device.close();
-    const refused: (() => unknown)[] = [
-      () => device.alloc(i32, 1), () => device.createStream(), () => buffer.fill(device.stream, 1), () => device.stream.sync(), () => device.loadModule(ELEMENTWISE), () => device.pinned(i32, 1), () => device.memoryInfo(),
-    ];
-    for (const call of refused) expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-    await device.close();
-    expect(device.isClosed).toBe(true);
-    await Promise.all([first, written]);
-  });
+  test(
+    'close waits for the close that is under way, and everything else is refused from the ' +
+      'first on',
+    async () => {
+      const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
+      const buffer = device.alloc(u8, 1 << 20);
+      const written = buffer.write(device.stream, new Uint8Array(1 << 20));
+      const first = device.close();
+      const refused: (() => unknown)[] = [
+        () => device.alloc(i32, 1),
+        () => device.createStream(),
+        () => buffer.fill(device.stream, 1),
+        () => device.stream.sync(),
+        () => device.loadModule(ELEMENTWISE),
+        () => device.pinned(i32, 1),
+        () => device.memoryInfo(),
+      ];
+      for (const call of refused)
+        expect(await failure(call)).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      await device.close();
+      expect(device.isClosed).toBe(true);
+      await Promise.all([first, written]);
+    },
+  );
 
-  test('a failure that an awaited one follows from is not told by itself, however long the device takes to come to that one', async () => {
-    const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
-    const errors: CudaError[] = [];
-    device.on('error', (error) => errors.push(error));
-    const huge = device.alloc(f32, 2 ** 46);
-    const y = device.alloc(f32, 4);
-    // At once behind the allocation, unlike `loadModule`, and nothing behind it is decoded before it has been compiled.
-    const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
-    y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
-    const error = await failure(() => y.read(device.stream));
-    expect(error).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS', cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' } });
-    await loaded;
-    await turns(3);
-    expect(errors).toEqual([]);
-    device.alloc(f32, 2 ** 46).close();
-    await device.stream.sync();
-    await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
-    await device.close();
-  });
+  test(
+    'a failure that an awaited one follows from is not told by itself, however long the device ' +
+      'takes to come to that one',
+    async () => {
+      const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
+      const errors: CudaError[] = [];
+      device.on('error', (error) => errors.push(error));
+      const huge = device.alloc(f32, 2 ** 46);
+      const y = device.alloc(f32, 4);
+      // At once behind the allocation, unlike `loadModule`, and nothing behind it is decoded before
+      // it has been compiled.
+      const loaded = device.runtime.call('loadModule', LARGE, {}, 0, {});
+      y.copyFrom(device.stream, huge.slice(0, 4)).catch(() => undefined);
+      const error = await failure(() => y.read(device.stream));
+      expect(error).toMatchObject({
+        code: 'ERR_CUDA_UNDEFINED_CONTENTS',
+        cause: { code: 'ERR_CUDA_OUT_OF_MEMORY' },
+      });
+      await loaded;
+      await turns(3);
+      expect(errors).toEqual([]);
+      device.alloc(f32, 2 ** 46).close();
+      await device.stream.sync();
+      await expect.poll(() => errors).toMatchObject([{ code: 'ERR_CUDA_OUT_OF_MEMORY' }]);
+      await device.close();
+    },
+  );
 
   test('a pool that is closed before its buffers goes with the device', async () => {
     const device = await openTestDevice({ thread: host.mode }, 'cpu:5');
@@ -262,10 +499,13 @@ onDevice('Misuse', (host) => {
     const told = new Promise<number>((resolve, reject) => {
       device.once('error', () => {
         buffer.fill(device.stream, 8);
-        buffer.read(device.stream).then(async (values) => {
-          await device.close();
-          resolve(values[0]!);
-        }).catch(reject);
+        buffer
+          .read(device.stream)
+          .then(async (values) => {
+            await device.close();
+            resolve(values[0]!);
+          })
+          .catch(reject);
       });
     });
     device.alloc(i32, 2 ** 45).close();
@@ -279,7 +519,10 @@ describe.each(allModes)('Listeners that throw (%s)', (mode) => {
     const ended = await runProgram('listeners', { args: [mode] });
     expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
     expect(ended.result).toEqual({
-      uncaught: ['thrown on error', 'thrown on lost'], heard: ['error', 'lost'], value: 5, lost: 'ERR_CUDA_DEVICE_LOST',
+      uncaught: ['thrown on error', 'thrown on lost'],
+      heard: ['error', 'lost'],
+      value: 5,
+      lost: 'ERR_CUDA_DEVICE_LOST',
     });
   });
 });

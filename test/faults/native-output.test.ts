@@ -3,8 +3,15 @@ import { expect, test } from 'vitest';
 
 import { runProgram } from './program.js';
 
-test.runIf(process.platform === 'linux')('comes out whole and in its place, however little a pipe holds', async () => {
-  const { code, stdout, stderr } = await runProgram('native-output');
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout.trimEnd().split('\n')).toEqual(['begin', ...Array.from({ length: 20_000 }, (_, i) => `native line ${i}`), 'end']);
-});
+test.runIf(process.platform === 'linux')(
+  'comes out whole and in its place, however little a pipe holds',
+  async () => {
+    const { code, stdout, stderr } = await runProgram('native-output');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      'begin',
+      ...Array.from({ length: 20_000 }, (_, i) => `native line ${i}`),
+      'end',
+    ]);
+  },
+);

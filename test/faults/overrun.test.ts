@@ -1,4 +1,7 @@
-/** Kernels that write past the end of a buffer, on a CPU device that does not check: what a GPU forgives, and what it does not say. */
+/**
+ * Kernels that write past the end of a buffer, on a CPU device that does not check: what a GPU
+ * forgives, and what it does not say.
+ */
 import { CudaDeviceLostError, Device, i32, output, u32 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
@@ -14,22 +17,31 @@ const MARK = `.version 7.0
   mul.wide.u32 %a, %r3, 4; add.u64 %a, %a, %o; st.global.u32 [%a], %r4; ret;
 }`;
 
-describe.runIf(onCpu).each(allModes)('A kernel that writes past the end of its only buffer (%s)', (mode) => {
-  test('a block of threads too many is harmless, as it is on a GPU', async () => {
-    await using device = await Device.open('cpu:6', { thread: mode, check: false });
-    const mark = (await device.loadModule(MARK)).kernel('mark', [output(i32), u32]);
-    using out = device.alloc(i32, 10);
-    for (let i = 1; i <= 4; i++) await mark.launch(device.stream, { grid: 2, block: 1024 }, out, i);
-    expect([...await out.read(device.stream)]).toEqual(Array(10).fill(4));
-  });
+describe.runIf(onCpu).each(allModes)(
+  'A kernel that writes past the end of its only buffer (%s)',
+  (mode) => {
+    test('a block of threads too many is harmless, as it is on a GPU', async () => {
+      await using device = await Device.open('cpu:6', { thread: mode, check: false });
+      const mark = (await device.loadModule(MARK)).kernel('mark', [output(i32), u32]);
+      using out = device.alloc(i32, 10);
+      for (let i = 1; i <= 4; i++)
+        await mark.launch(device.stream, { grid: 2, block: 1024 }, out, i);
+      expect([...(await out.read(device.stream))]).toEqual(Array(10).fill(4));
+    });
 
-  test('half a megabyte too much is an error that says what to open', async () => {
-    const device = await Device.open('cpu:6', { thread: mode, check: false });
-    const mark = (await device.loadModule(MARK)).kernel('mark');
-    const out = device.alloc(i32, 10);
-    const error = await failure(() => mark.launch(device.stream, { grid: 128, block: 1024 }, out, 0x7f7f7f7f));
-    expect(error).toBeInstanceOf(CudaDeviceLostError);
-    expect(error.message).toContain("mark: what the device keeps of a running block was overwritten, as by a write far past the end of a buffer. Device.open('cpu', { check: true }) tells which.");
-    await device.close();
-  });
-});
+    test('half a megabyte too much is an error that says what to open', async () => {
+      const device = await Device.open('cpu:6', { thread: mode, check: false });
+      const mark = (await device.loadModule(MARK)).kernel('mark');
+      const out = device.alloc(i32, 10);
+      const error = await failure(() =>
+        mark.launch(device.stream, { grid: 128, block: 1024 }, out, 0x7f7f7f7f),
+      );
+      expect(error).toBeInstanceOf(CudaDeviceLostError);
+      expect(error.message).toContain(
+        'mark: what the device keeps of a running block was overwritten, as by a write far ' +
+          "past the end of a buffer. Device.open('cpu', { check: true }) tells which.",
+      );
+      await device.close();
+    });
+  },
+);

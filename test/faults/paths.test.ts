@@ -1,4 +1,7 @@
-/** Text for native code ends at a NUL character: a path or a name that has one would mean another. It is refused at the call, on every way in. */
+/**
+ * Text for native code ends at a NUL character: a path or a name that has one would mean another.
+ * It is refused at the call, on every way in.
+ */
 import { Device } from 'async-cuda';
 import { loadEngine } from 'async-cuda/inference';
 import { decodeImage, encodeFrames, frames, imageSize } from 'async-cuda/images';
@@ -34,17 +37,33 @@ async function errorOf(act: () => unknown): Promise<unknown> {
   }
 }
 
-const ways: readonly (readonly [name: string, argument: string, act: (path: string | URL) => unknown])[] = [
+const ways: readonly (readonly [
+  name: string,
+  argument: string,
+  act: (path: string | URL) => unknown,
+])[] = [
   ['decodeImage', 'source', (place) => decodeImage(device, place)],
   ['imageSize', 'source', (place) => imageSize(place)],
-  ['frames', 'options.input', (place) => frames(device, { input: place, pixelFormat: 'rgb24' }).next()],
-  ['encodeFrames', 'options.output', (place) => encodeFrames({ output: place, pixelFormat: 'rgb24', width: 2, height: 2, frameRate: 1 })],
+  [
+    'frames',
+    'options.input',
+    (place) => frames(device, { input: place, pixelFormat: 'rgb24' }).next(),
+  ],
+  [
+    'encodeFrames',
+    'options.output',
+    (place) =>
+      encodeFrames({ output: place, pixelFormat: 'rgb24', width: 2, height: 2, frameRate: 1 }),
+  ],
   ['loadEngine of ONNX Runtime', 'model', (place) => loadWithOnnxRuntime(device, place)],
   ['loadEngine', 'model', (place) => loadEngine(device, place, { engine: 'onnxruntime' })],
 ];
 
 describe.each(ways)('%s', (_, argument, act) => {
-  test.each([['a path', path], ['a URL', url]])('refuses %s with a NUL character', async (_kind, place) => {
+  test.each([
+    ['a path', path],
+    ['a URL', url],
+  ])('refuses %s with a NUL character', async (_kind, place) => {
     const error = await errorOf(() => act(place));
     expect(error).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument });
     expect((error as Error).message).toContain('expected text without a zero character');
@@ -52,8 +71,14 @@ describe.each(ways)('%s', (_, argument, act) => {
 });
 
 test.each<[string, () => unknown]>([
-  ['the program ffmpeg', () => frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', ffmpeg: 'ffmpeg\0' }).next()],
-  ['arguments of ffmpeg', () => frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', args: ['-vf\0'] }).next()],
+  [
+    'the program ffmpeg',
+    () => frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', ffmpeg: 'ffmpeg\0' }).next(),
+  ],
+  [
+    'arguments of ffmpeg',
+    () => frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', args: ['-vf\0'] }).next(),
+  ],
   ['a source of CUDA C++', () => compile('__global__ void f() {}\0 more')],
   ['a name of a header', () => compile('__global__ void f() {}', { headers: { 'a.h\0': '' } })],
   ['a folder of headers', () => compile('__global__ void f() {}', { includeFolders: ['/tmp\0'] })],
@@ -65,15 +90,26 @@ test.each<[string, () => unknown]>([
 
 test('a kernel and a variable are not found by the beginning of another name', async () => {
   await using module = await device.core.loadModule(ELEMENTWISE);
-  expect(() => module.kernel('add1\0more')).toThrow('name: expected text without a zero character, got one at 4.');
-  await expect(module.global('add1\0more')).rejects.toThrow('name: expected text without a zero character');
+  expect(() => module.kernel('add1\0more')).toThrow(
+    'name: expected text without a zero character, got one at 4.',
+  );
+  await expect(module.global('add1\0more')).rejects.toThrow(
+    'name: expected text without a zero character',
+  );
 });
 
 test('a library is not loaded by the beginning of another name', () => {
   const loaded: string[] = [];
-  const koffi = { load: (name: string) => { loaded.push(name); throw new Error('none'); } };
+  const koffi = {
+    load: (name: string) => {
+      loaded.push(name);
+      throw new Error('none');
+    },
+  };
   for (const name of ['libc.so.6\0x', `${path}`]) {
-    expect(() => openLibrary(koffi as never, KNOWN_LIBRARIES.nvrtc, { path: name })).toThrow(LibraryNotFoundError);
+    expect(() => openLibrary(koffi as never, KNOWN_LIBRARIES.nvrtc, { path: name })).toThrow(
+      LibraryNotFoundError,
+    );
   }
   expect(loaded).toEqual([]);
 });

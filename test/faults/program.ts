@@ -1,5 +1,6 @@
 /**
- * Runs a program of `programs/` in a process of its own: for what ends a process, or leaves a GPU unusable to it.
+ * Runs a program of `programs/` in a process of its own: for what ends a process, or leaves a GPU
+ * unusable to it.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, rename } from 'node:fs/promises';
@@ -41,8 +42,18 @@ function bundle(name: string): Promise<string> {
       const outfile = `${output}${name}.mjs`;
       const unfinished = `${outfile}.${process.pid}`;
       await build({
-        entryPoints: [`${root}test/faults/programs/${name}.ts`], outfile: unfinished, bundle: true, platform: 'node', format: 'esm', target: 'node20',
-        external: ['koffi'], alias: { 'async-cuda/core': `${root}src/core/index.ts`, 'async-cuda/ops': `${root}src/ops/index.ts` }, logLevel: 'error',
+        entryPoints: [`${root}test/faults/programs/${name}.ts`],
+        outfile: unfinished,
+        bundle: true,
+        platform: 'node',
+        format: 'esm',
+        target: 'node20',
+        external: ['koffi'],
+        alias: {
+          'async-cuda/core': `${root}src/core/index.ts`,
+          'async-cuda/ops': `${root}src/ops/index.ts`,
+        },
+        logLevel: 'error',
       });
       // In one step: another run of the suite may be starting the same program.
       await rename(unfinished, outfile);
@@ -55,11 +66,15 @@ function bundle(name: string): Promise<string> {
 
 export async function runProgram(name: string, options: RunOptions = {}): Promise<Ended> {
   const file = await bundle(name);
-  const child = spawn(process.execPath, [...(options.node ?? []), file, ...(options.args ?? []).map(String)], {
-    cwd: root,
-    env: { ...process.env, ASYNC_CUDA_TEST_DEVICE: testDevice, NODE_OPTIONS: '', ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    [...(options.node ?? []), file, ...(options.args ?? []).map(String)],
+    {
+      cwd: root,
+      env: { ...process.env, ASYNC_CUDA_TEST_DEVICE: testDevice, NODE_OPTIONS: '', ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
   let stdout = '';
   let stderr = '';
   let firstLine = 0;

@@ -1,4 +1,7 @@
-/** A typed array that is changed, detached, resized or transferred while it is being copied: an error or still safe. */
+/**
+ * A typed array that is changed, detached, resized or transferred while it is being copied: an
+ * error or still safe.
+ */
 import { f16, u8 } from 'async-cuda/core';
 import { MessageChannel } from 'node:worker_threads';
 
@@ -19,7 +22,12 @@ interface Resizable {
   resize(bytes: number): void;
 }
 const resizable = (bytes: number): ArrayBuffer & Resizable =>
-  new (ArrayBuffer as unknown as new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer & Resizable)(bytes, { maxByteLength: 2 * bytes });
+  new (
+    ArrayBuffer as unknown as new (
+      bytes: number,
+      options: { maxByteLength: number },
+    ) => ArrayBuffer & Resizable
+  )(bytes, { maxByteLength: 2 * bytes });
 
 onDevice('A source in flight', (host) => {
   test('small and changed after the call: the old bytes arrive', async () => {
@@ -46,22 +54,34 @@ onDevice('A source in flight', (host) => {
     const written = buffer.write(host.stream, source);
     source.fill(2);
     await written;
-    expect((await buffer.read(host.stream)).every((value) => value === 1 || value === 2)).toBe(true);
+    expect((await buffer.read(host.stream)).every((value) => value === 1 || value === 2)).toBe(
+      true,
+    );
   });
 
-  test.each(['at once', 'a few turns later'])('large and detached %s: a typed error, or all of it has arrived', async (when) => {
-    const source = new Uint8Array(LARGE).fill(1);
-    using buffer = host.device.alloc(u8, LARGE);
-    const written = buffer.write(host.stream, source).wait().then(() => undefined, (error: unknown) => error);
-    if (when !== 'at once') await turns(2);
-    detach(source.buffer);
-    const error = await written;
-    if (error === undefined) expect((await buffer.read(host.stream)).every((value) => value === 1)).toBe(true);
-    else {
-      expect(error).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
-      expect((error as Error).message).toContain('detached or transferred');
-    }
-  });
+  test.each(['at once', 'a few turns later'])(
+    'large and detached %s: a typed error, or all of it has arrived',
+    async (when) => {
+      const source = new Uint8Array(LARGE).fill(1);
+      using buffer = host.device.alloc(u8, LARGE);
+      const written = buffer
+        .write(host.stream, source)
+        .wait()
+        .then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+      if (when !== 'at once') await turns(2);
+      detach(source.buffer);
+      const error = await written;
+      if (error === undefined)
+        expect((await buffer.read(host.stream)).every((value) => value === 1)).toBe(true);
+      else {
+        expect(error).toMatchObject({ code: 'ERR_CUDA_SOURCE_DETACHED' });
+        expect((error as Error).message).toContain('detached or transferred');
+      }
+    },
+  );
 
   test('large and transferred to another thread: a typed error, and the thread has the bytes', async () => {
     const source = new Uint8Array(LARGE).fill(3);
@@ -77,21 +97,34 @@ onDevice('A source in flight', (host) => {
     port1.close();
   });
 
-  test.each([['shrunk', LARGE / 2], ['grown', LARGE + 16]])('large and %s: a typed error, or all of it has arrived', async (_, bytes) => {
+  test.each([
+    ['shrunk', LARGE / 2],
+    ['grown', LARGE + 16],
+  ])('large and %s: a typed error, or all of it has arrived', async (_, bytes) => {
     const memory = resizable(LARGE);
     const source = new Uint8Array(memory).fill(1);
     using buffer = host.device.alloc(u8, LARGE);
-    const written = buffer.write(host.stream, source).wait().then(() => undefined, (error: unknown) => error);
+    const written = buffer
+      .write(host.stream, source)
+      .wait()
+      .then(
+        () => undefined,
+        (error: unknown) => error,
+      );
     memory.resize(bytes);
     const error = await written;
-    expect(error === undefined ? 'ERR_CUDA_SOURCE_DETACHED' : (error as { code: string }).code).toBe('ERR_CUDA_SOURCE_DETACHED');
+    expect(
+      error === undefined ? 'ERR_CUDA_SOURCE_DETACHED' : (error as { code: string }).code,
+    ).toBe('ERR_CUDA_SOURCE_DETACHED');
   });
 
   test('detached before the call: a typed error at the call', async () => {
     const source = new Uint8Array(SMALL);
     detach(source.buffer);
     using buffer = host.device.alloc(u8, SMALL);
-    expect(await failure(() => buffer.write(host.stream, source))).toMatchObject({ argument: 'source' });
+    expect(await failure(() => buffer.write(host.stream, source))).toMatchObject({
+      argument: 'source',
+    });
   });
 
   test('large, converted and detached: a typed error', async () => {
@@ -242,7 +275,9 @@ onDevice('A target in flight', (host) => {
     await gate.open();
     const values = await read;
     await gate.shut();
-    const wrong = Array.from({ length: 600 }, (_, i) => i).filter((i) => values[i * 60_000] !== (i & 255) || values[(i + 1) * 60_000 - 1] !== (i & 255));
+    const wrong = Array.from({ length: 600 }, (_, i) => i).filter(
+      (i) => values[i * 60_000] !== (i & 255) || values[(i + 1) * 60_000 - 1] !== (i & 255),
+    );
     expect(wrong).toEqual([]);
   });
 });

@@ -1,4 +1,7 @@
-/** Frames of videos: from raw bytes, from a script that plays ffmpeg, and from ffmpeg where it is installed. */
+/**
+ * Frames of videos: from raw bytes, from a script that plays ffmpeg, and from ffmpeg where it is
+ * installed.
+ */
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -53,26 +56,58 @@ onDevice('Frames', (host) => {
   }
 
   test('pieces of any size give the same frames', async () => {
-    await fc.assert(fc.asyncProperty(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 0, max: 5 }), fc.integer({ min: 2, max: 4 }), async (size, count, buffers) => {
-      expect(await firstValues(frames(device, { raw: cut(pieces(count, RGB_BYTES), size), ...RGB, buffers }))).toEqual(Array.from({ length: count }, (_, i) => i + 1));
-    }), { numRuns: 15 });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 70 }),
+        fc.integer({ min: 0, max: 5 }),
+        fc.integer({ min: 2, max: 4 }),
+        async (size, count, buffers) => {
+          expect(
+            await firstValues(
+              frames(device, { raw: cut(pieces(count, RGB_BYTES), size), ...RGB, buffers }),
+            ),
+          ).toEqual(Array.from({ length: count }, (_, i) => i + 1));
+        },
+      ),
+      { numRuns: 15 },
+    );
   });
 
   test('a frame says what it is, and uploads as a tensor', async () => {
     let seen = 0;
-    for await (const frame of frames(device, { raw: Readable.from([pieces(3, RGB_BYTES)]), ...RGB })) {
-      expect([frame.index, frame.width, frame.height, frame.pixelFormat, frame.dtype, frame.shape]).toEqual([seen, 4, 2, 'rgb24', u8, [2, 4, 3]]);
+    for await (const frame of frames(device, {
+      raw: Readable.from([pieces(3, RGB_BYTES)]),
+      ...RGB,
+    })) {
+      expect([
+        frame.index,
+        frame.width,
+        frame.height,
+        frame.pixelFormat,
+        frame.dtype,
+        frame.shape,
+      ]).toEqual([seen, 4, 2, 'rgb24', u8, [2, 4, 3]]);
       using tensor = await frame.upload();
       expect(tensor.shape).toEqual([2, 4, 3]);
-      expect([...await tensor.read()]).toEqual(new Array(RGB_BYTES).fill(++seen));
+      expect([...(await tensor.read())]).toEqual(new Array(RGB_BYTES).fill(++seen));
     }
     expect(seen).toBe(3);
   });
 
   test('copies that are queued and not awaited have the bytes of their frame', async () => {
     const tensors: Promise<number[]>[] = [];
-    for await (const frame of frames(device, { raw: cut(pieces(12, RGB_BYTES), 100), ...RGB, buffers: 2 })) {
-      tensors.push(frame.upload().andThen((tensor) => tensor.read()).run().then((values) => [...new Set(values)]));
+    for await (const frame of frames(device, {
+      raw: cut(pieces(12, RGB_BYTES), 100),
+      ...RGB,
+      buffers: 2,
+    })) {
+      tensors.push(
+        frame
+          .upload()
+          .andThen((tensor) => tensor.read())
+          .run()
+          .then((values) => [...new Set(values)]),
+      );
     }
     expect(await Promise.all(tensors)).toEqual(Array.from({ length: 12 }, (_, i) => [i + 1]));
   });
@@ -89,13 +124,27 @@ onDevice('Frames', (host) => {
       late ??= frame.upload();
     }
     expect(await failure(() => late)).toBeInstanceOf(CudaDisposedError);
-    expect((await failure(() => late)).message).toMatch(/^frame 0: used after the next one was asked for/);
+    expect((await failure(() => late)).message).toMatch(
+      /^frame 0: used after the next one was asked for/,
+    );
     expect(() => last!.pinned).toThrow(CudaDisposedError);
   });
 
-  test.each([['gray', [6, 4, 1], 24], ['nv12', [9, 4], 36], ['yuv420p', [9, 4], 36], ['bgra', [6, 4, 4], 96], ['gray16le', [6, 4, 1], 48], ['rgb48le', [6, 4, 3], 144]] as const)('%s is %j', async (pixelFormat, shape, bytes) => {
+  test.each([
+    ['gray', [6, 4, 1], 24],
+    ['nv12', [9, 4], 36],
+    ['yuv420p', [9, 4], 36],
+    ['bgra', [6, 4, 4], 96],
+    ['gray16le', [6, 4, 1], 48],
+    ['rgb48le', [6, 4, 3], 144],
+  ] as const)('%s is %j', async (pixelFormat, shape, bytes) => {
     let count = 0;
-    for await (const frame of frames(device, { raw: Readable.from([pieces(2, bytes)]), width: 4, height: 6, pixelFormat })) {
+    for await (const frame of frames(device, {
+      raw: Readable.from([pieces(2, bytes)]),
+      width: 4,
+      height: 6,
+      pixelFormat,
+    })) {
       using tensor = await frame.upload();
       expect([tensor.shape, tensor.byteLength]).toEqual([shape, bytes]);
       count++;
@@ -104,15 +153,25 @@ onDevice('Frames', (host) => {
   });
 
   test('frames of video go on to RGB', async () => {
-    for await (const frame of frames(device, { raw: Readable.from([Uint8Array.of(235, 235, 16, 16, 128, 128)]), width: 2, height: 2, pixelFormat: 'nv12' })) {
-      expect([...await frame.upload().andThen((yuv) => yuvToRgb(yuv, { format: 'nv12' })).andThen((rgb) => rgb.read())]).toEqual([255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0]);
+    for await (const frame of frames(device, {
+      raw: Readable.from([Uint8Array.of(235, 235, 16, 16, 128, 128)]),
+      width: 2,
+      height: 2,
+      pixelFormat: 'nv12',
+    })) {
+      expect([
+        ...(await frame
+          .upload()
+          .andThen((yuv) => yuvToRgb(yuv, { format: 'nv12' }))
+          .andThen((rgb) => rgb.read())),
+      ]).toEqual([255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0]);
     }
   });
 
   test('no more is read than the frame behind the one that the caller has', async () => {
     let given = 0;
     async function* source(): AsyncGenerator<Uint8Array> {
-      for (; ;) {
+      for (;;) {
         await sleep(0);
         yield new Uint8Array(RGB_BYTES).fill(++given);
       }
@@ -127,7 +186,11 @@ onDevice('Frames', (host) => {
   });
 
   test('a loop that is left ends a stream that never gives more', async () => {
-    const readable = new Readable({ read() { /* Nothing comes. */ } });
+    const readable = new Readable({
+      read() {
+        /* Nothing comes. */
+      },
+    });
     readable.push(pieces(1, RGB_BYTES));
     for await (const frame of frames(device, { raw: readable, ...RGB })) {
       expect(frame.index).toBe(0);
@@ -147,11 +210,18 @@ onDevice('Frames', (host) => {
   test('a partial last frame is an error, behind the frames before it', async () => {
     const seen: number[] = [];
     const error = await failure(async () => {
-      for await (const frame of frames(device, { raw: Readable.from([pieces(3, RGB_BYTES).subarray(0, 60)]), ...RGB })) seen.push(frame.index);
+      for await (const frame of frames(device, {
+        raw: Readable.from([pieces(3, RGB_BYTES).subarray(0, 60)]),
+        ...RGB,
+      }))
+        seen.push(frame.index);
     });
     expect(seen).toEqual([0, 1]);
     expect(error).toBeInstanceOf(CudaFormatError);
-    expect(error.message).toBe('frames: options.raw: it ends within frame 2, after 12 of its 24 bytes (4 × 2 of rgb24). Is that its size and its pixel format?');
+    expect(error.message).toBe(
+      'frames: options.raw: it ends within frame 2, after 12 of its 24 bytes (4 × 2 of ' +
+        'rgb24). Is that its size and its pixel format?',
+    );
   });
 
   test('what the stream fails with, and text in place of bytes', async () => {
@@ -160,27 +230,58 @@ onDevice('Frames', (host) => {
       await sleep(0);
       throw new Error('the network is gone');
     }
-    expect(await failure(() => firstValues(frames(device, { raw: failing(), ...RGB })))).toMatchObject({ message: 'the network is gone' });
-    expect(await failure(() => firstValues(frames(device, { raw: Readable.from(['text']) as never, ...RGB })))).toBeInstanceOf(CudaArgumentError);
+    expect(
+      await failure(() => firstValues(frames(device, { raw: failing(), ...RGB }))),
+    ).toMatchObject({ message: 'the network is gone' });
+    expect(
+      await failure(() =>
+        firstValues(frames(device, { raw: Readable.from(['text']) as never, ...RGB })),
+      ),
+    ).toBeInstanceOf(CudaArgumentError);
   });
 
   test('a signal ends the iteration, also while it waits', async () => {
     const controller = new AbortController();
-    const readable = new Readable({ read() { /* Nothing comes. */ } });
-    const waiting = failure(() => firstValues(frames(device, { raw: readable, ...RGB, signal: controller.signal })));
+    const readable = new Readable({
+      read() {
+        /* Nothing comes. */
+      },
+    });
+    const waiting = failure(() =>
+      firstValues(frames(device, { raw: readable, ...RGB, signal: controller.signal })),
+    );
     await sleep(5);
     controller.abort(new Error('enough'));
     expect(await waiting).toMatchObject({ message: 'enough' });
     expect(readable.destroyed).toBe(true);
-    expect(await failure(() => firstValues(frames(device, { raw: Readable.from([pieces(1, RGB_BYTES)]), ...RGB, signal: controller.signal })))).toMatchObject({ message: 'enough' });
+    expect(
+      await failure(() =>
+        firstValues(
+          frames(device, {
+            raw: Readable.from([pieces(1, RGB_BYTES)]),
+            ...RGB,
+            signal: controller.signal,
+          }),
+        ),
+      ),
+    ).toMatchObject({ message: 'enough' });
   });
 
   test('arguments are checked at the call', () => {
     const raw = Readable.from([]);
     const calls: (() => unknown)[] = [
-      () => frames(device, { raw, ...RGB, pixelFormat: 'rgb' as never }), () => frames(device, { raw, ...RGB, pixelFormat: 'i420' as never }), () => frames(device, { raw, ...RGB, width: 0 }), () => frames(device, { raw, ...RGB, width: 3, pixelFormat: 'nv12' }),
-      () => frames(device, { raw, ...RGB, buffers: 1 }), () => frames(device, { raw: 'film.mp4' as never, ...RGB }), () => frames(device, { raw, ...RGB, args: [] } as never), () => frames(device, undefined as never),
-      () => frames(device, { input: '', pixelFormat: 'gray' }), () => frames(device, { input: 'a', pixelFormat: 'gray', width: 4 }), () => frames(device, { input: 'a', pixelFormat: 'gray', args: '-an' as never }), () => frames(device, { input: 'a', pixelFormat: 'gray', signal: 3 as never }),
+      () => frames(device, { raw, ...RGB, pixelFormat: 'rgb' as never }),
+      () => frames(device, { raw, ...RGB, pixelFormat: 'i420' as never }),
+      () => frames(device, { raw, ...RGB, width: 0 }),
+      () => frames(device, { raw, ...RGB, width: 3, pixelFormat: 'nv12' }),
+      () => frames(device, { raw, ...RGB, buffers: 1 }),
+      () => frames(device, { raw: 'film.mp4' as never, ...RGB }),
+      () => frames(device, { raw, ...RGB, args: [] } as never),
+      () => frames(device, undefined as never),
+      () => frames(device, { input: '', pixelFormat: 'gray' }),
+      () => frames(device, { input: 'a', pixelFormat: 'gray', width: 4 }),
+      () => frames(device, { input: 'a', pixelFormat: 'gray', args: '-an' as never }),
+      () => frames(device, { input: 'a', pixelFormat: 'gray', signal: 3 as never }),
     ];
     for (const call of calls) expect(call).toThrow(CudaArgumentError);
     expect(() => frames(device, { raw, ...RGB, pixelFormat: 'i420' as never })).toThrow(/yuv420p/);
@@ -193,49 +294,143 @@ onDevice('Frames', (host) => {
     /** An executable in place of ffmpeg. */
     async function script(body: string): Promise<string> {
       const path = join(folder, `ffmpeg-${scripts++}`);
-      await writeFile(path, `#!${process.execPath}\nconst { writeFileSync, writeSync, readSync } = require('node:fs');\nconst args = process.argv.slice(2);\n${body}\n`);
+      await writeFile(
+        path,
+        `#!${process.execPath}\nconst { writeFileSync, writeSync, readSync } = ` +
+          `require('node:fs');\nconst args = process.argv.slice(2);\n${body}\n`,
+      );
       await chmod(path, 0o755);
       return path;
     }
-    const SAYS_SIZE = `process.stderr.write("Input #0, mov, from 'x':\\n  Stream #0:0: Video: h264, yuv420p, 640x480, 25 fps\\nOutput #0, rawvideo, to 'pipe:1':\\n  Metadata:\\n  Stream #0:0(und): Video: rawvideo (RGB[24] / 0x18424752), rgb24(pc), 4x2 [SAR 1:1 DAR 2:1], q=2-31, 5 fps\\n");`;
+    const SAYS_SIZE =
+      `process.stderr.write("Input #0, mov, from 'x':\\n  Stream #0:0: Video: h264, yuv420p, ` +
+      `640x480, 25 fps\\nOutput #0, rawvideo, to 'pipe:1':\\n  Metadata:\\n  Stream #0:0(und): ` +
+      'Video: rawvideo (RGB[24] / 0x18424752), rgb24(pc), 4x2 [SAR 1:1 DAR 2:1], q=2-31, 5 ' +
+      `fps\\n");`;
 
     test('arguments stand where ffmpeg wants them, and the size is what it says', async () => {
       const told = join(folder, 'args.json');
-      const ffmpeg = await script(`writeFileSync(${JSON.stringify(told)}, JSON.stringify(args)); ${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES * 2}, 9));`);
-      expect(await firstValues(frames(device, { input: 'a film.mp4', pixelFormat: 'rgb24', ffmpeg, inputArgs: ['-ss', '1'], args: ['-vf', 'fps=5'] }))).toEqual([9, 9]);
-      expect(JSON.parse(await readFile(told, 'utf8'))).toEqual(['-nostdin', '-hide_banner', '-nostats', '-ss', '1', '-i', 'a film.mp4', '-map', '0:v:0', '-vf', 'fps=5', '-f', 'rawvideo', '-pix_fmt', 'rgb24', 'pipe:1']);
-      expect(await firstValues(frames(device, { input: new URL('file:///tmp/b.mp4'), ...RGB, ffmpeg }))).toEqual([9, 9]);
-      expect(JSON.parse(await readFile(told, 'utf8'))).toEqual(['-nostdin', '-hide_banner', '-nostats', '-i', '/tmp/b.mp4', '-map', '0:v:0', '-s', '4x2', '-f', 'rawvideo', '-pix_fmt', 'rgb24', 'pipe:1']);
+      const ffmpeg = await script(
+        `writeFileSync(${JSON.stringify(told)}, JSON.stringify(args)); ${SAYS_SIZE} ` +
+          `process.stdout.write(Buffer.alloc(${RGB_BYTES * 2}, 9));`,
+      );
+      expect(
+        await firstValues(
+          frames(device, {
+            input: 'a film.mp4',
+            pixelFormat: 'rgb24',
+            ffmpeg,
+            inputArgs: ['-ss', '1'],
+            args: ['-vf', 'fps=5'],
+          }),
+        ),
+      ).toEqual([9, 9]);
+      expect(JSON.parse(await readFile(told, 'utf8'))).toEqual([
+        '-nostdin',
+        '-hide_banner',
+        '-nostats',
+        '-ss',
+        '1',
+        '-i',
+        'a film.mp4',
+        '-map',
+        '0:v:0',
+        '-vf',
+        'fps=5',
+        '-f',
+        'rawvideo',
+        '-pix_fmt',
+        'rgb24',
+        'pipe:1',
+      ]);
+      expect(
+        await firstValues(frames(device, { input: new URL('file:///tmp/b.mp4'), ...RGB, ffmpeg })),
+      ).toEqual([9, 9]);
+      expect(JSON.parse(await readFile(told, 'utf8'))).toEqual([
+        '-nostdin',
+        '-hide_banner',
+        '-nostats',
+        '-i',
+        '/tmp/b.mp4',
+        '-map',
+        '0:v:0',
+        '-s',
+        '4x2',
+        '-f',
+        'rawvideo',
+        '-pix_fmt',
+        'rgb24',
+        'pipe:1',
+      ]);
     });
 
     test('where it is not installed the error says how to get it', async () => {
-      const error = await failure(() => firstValues(frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', ffmpeg: join(folder, 'absent') })));
-      expect(error).toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY', message: expect.stringContaining('apt install ffmpeg') as string });
-      expect(await failure(() => encodeFrames({ output: 'b.mp4', ...RGB, frameRate: 25, ffmpeg: join(folder, 'absent') }))).toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY' });
+      const error = await failure(() =>
+        firstValues(
+          frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', ffmpeg: join(folder, 'absent') }),
+        ),
+      );
+      expect(error).toMatchObject({
+        code: 'ERR_CUDA_NO_LIBRARY',
+        message: expect.stringContaining('apt install ffmpeg') as string,
+      });
+      expect(
+        await failure(() =>
+          encodeFrames({ output: 'b.mp4', ...RGB, frameRate: 25, ffmpeg: join(folder, 'absent') }),
+        ),
+      ).toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY' });
     });
 
     test('where it fails the last lines that it wrote are in the error', async () => {
-      const ffmpeg = await script(`process.stderr.write("a.mp4: No such file or directory\\nError opening input files\\n"); process.exitCode = 254;`);
+      const ffmpeg = await script(
+        `process.stderr.write("a.mp4: No such file or directory\\nError opening input ` +
+          `files\\n"); process.exitCode = 254;`,
+      );
       for (const size of [{}, { width: 4, height: 2 }]) {
-        const error = await failure(() => firstValues(frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', ffmpeg, ...size })));
+        const error = await failure(() =>
+          firstValues(frames(device, { input: 'a.mp4', pixelFormat: 'rgb24', ffmpeg, ...size })),
+        );
         expect(error).toBeInstanceOf(CudaLibraryError);
-        expect(error).toMatchObject({ code: 'ERR_CUDA_LIBRARY', library: 'ffmpeg', status: 254, message: 'ffmpeg failed (exit code 254):\na.mp4: No such file or directory\nError opening input files' });
+        expect(error).toMatchObject({
+          code: 'ERR_CUDA_LIBRARY',
+          library: 'ffmpeg',
+          status: 254,
+          message:
+            'ffmpeg failed (exit code 254):\na.mp4: No such file or directory\nError opening ' +
+            'input files',
+        });
       }
     });
 
     test('where it fails within the video the frames before come first', async () => {
-      const ffmpeg = await script(`${SAYS_SIZE} process.stdout.write(Buffer.alloc(30, 9), () => { process.stderr.write('out of memory\\n'); process.exitCode = 1; });`);
+      const ffmpeg = await script(
+        `${SAYS_SIZE} process.stdout.write(Buffer.alloc(30, 9), () => { ` +
+          `process.stderr.write('out of memory\\n'); process.exitCode = 1; });`,
+      );
       let seen = 0;
-      const error = await failure(async () => { for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg })) seen += frame.data[0]!; });
+      const error = await failure(async () => {
+        for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg }))
+          seen += frame.data[0]!;
+      });
       expect([seen, error.code]).toEqual([9, 'ERR_CUDA_LIBRARY']);
     });
 
     test('where it says no size, and ends, that is an error', async () => {
       const ffmpeg = await script(`process.stdout.write('bytes');`);
-      expect(await failure(() => firstValues(frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg })))).toMatchObject({ code: 'ERR_CUDA_FORMAT', message: expect.stringContaining('Pass width and height') as string });
+      expect(
+        await failure(() =>
+          firstValues(frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg })),
+        ),
+      ).toMatchObject({
+        code: 'ERR_CUDA_FORMAT',
+        message: expect.stringContaining('Pass width and height') as string,
+      });
     });
 
-    const ENDLESS = (told: string): string => `writeFileSync(${JSON.stringify(told)}, String(process.pid)); ${SAYS_SIZE} const more = () => process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), (error) => { if (!error) setImmediate(more); }); more();`;
+    const ENDLESS = (told: string): string =>
+      `writeFileSync(${JSON.stringify(told)}, String(process.pid)); ${SAYS_SIZE} const more ` +
+      `= () => process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), (error) => { if (!error) ` +
+      'setImmediate(more); }); more();';
     const alive = (pid: number): boolean => {
       try {
         return process.kill(pid, 0);
@@ -247,9 +442,13 @@ onDevice('Frames', (host) => {
     test('a loop that is left, or throws, ends it', async () => {
       const told = join(folder, 'pid');
       const ffmpeg = await script(ENDLESS(told));
-      for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg })) if (frame.index === 3) break;
+      for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg }))
+        if (frame.index === 3) break;
       expect(alive(Number(await readFile(told, 'utf8')))).toBe(false);
-      await failure(async () => { for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg })) throw new Error(String(frame.index)); });
+      await failure(async () => {
+        for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg }))
+          throw new Error(String(frame.index));
+      });
       expect(alive(Number(await readFile(told, 'utf8')))).toBe(false);
     });
 
@@ -258,37 +457,68 @@ onDevice('Frames', (host) => {
       const ffmpeg = await script(ENDLESS(told));
       const controller = new AbortController();
       const error = await failure(async () => {
-        for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg, signal: controller.signal })) {
+        for await (const frame of frames(device, {
+          input: 'a',
+          pixelFormat: 'rgb24',
+          ffmpeg,
+          signal: controller.signal,
+        })) {
           expect(frame.index).toBe(0);
           controller.abort(new Error('enough'));
-          for (let i = 0; i < 200 && alive(Number(await readFile(told, 'utf8'))); i++) await sleep(5);
+          for (let i = 0; i < 200 && alive(Number(await readFile(told, 'utf8'))); i++)
+            await sleep(5);
           expect(alive(Number(await readFile(told, 'utf8')))).toBe(false);
         }
       });
       expect(error.message).toBe('enough');
     });
 
-    test('a signal ends it while ffmpeg, whose output has ended, has not: the reason is the error, not how ffmpeg was killed', async () => {
-      const told = join(folder, 'closed');
-      // Its output is closed before the process ends.
-      const ffmpeg = await script(`${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), () => { require('node:fs').closeSync(1); writeFileSync(${JSON.stringify(told)}, 'now'); setInterval(() => {}, 1000); });`);
-      const controller = new AbortController();
-      const error = await failure(async () => {
-        for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg, signal: controller.signal })) {
-          expect(frame.index).toBe(0);
-          while (await readFile(told, 'utf8').catch(() => '') === '') await sleep(5);
-          setTimeout(() => { controller.abort(new Error('enough')); }, 50);
-        }
-      });
-      expect(error.message).toBe('enough');
-    });
+    test(
+      'a signal ends it while ffmpeg, whose output has ended, has not: the reason is the ' +
+        'error, not how ffmpeg was killed',
+      async () => {
+        const told = join(folder, 'closed');
+        // Its output is closed before the process ends.
+        const ffmpeg = await script(
+          `${SAYS_SIZE} process.stdout.write(Buffer.alloc(${RGB_BYTES}, 5), () => { ` +
+            `require('node:fs').closeSync(1); writeFileSync(${JSON.stringify(told)}, 'now'); ` +
+            'setInterval(() => {}, 1000); });',
+        );
+        const controller = new AbortController();
+        const error = await failure(async () => {
+          for await (const frame of frames(device, {
+            input: 'a',
+            pixelFormat: 'rgb24',
+            ffmpeg,
+            signal: controller.signal,
+          })) {
+            expect(frame.index).toBe(0);
+            while ((await readFile(told, 'utf8').catch(() => '')) === '') await sleep(5);
+            setTimeout(() => {
+              controller.abort(new Error('enough'));
+            }, 50);
+          }
+        });
+        expect(error.message).toBe('enough');
+      },
+    );
 
     test('a signal that aborts while ffmpeg is started, or says no size, ends it', async () => {
       const ffmpeg = await script(`setInterval(() => {}, 1000);`);
       for (const size of [{}, { width: 4, height: 2 }]) {
         for (const wait of [0, 50]) {
           const controller = new AbortController();
-          const waiting = failure(() => firstValues(frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg, signal: controller.signal, ...size })));
+          const waiting = failure(() =>
+            firstValues(
+              frames(device, {
+                input: 'a',
+                pixelFormat: 'rgb24',
+                ffmpeg,
+                signal: controller.signal,
+                ...size,
+              }),
+            ),
+          );
           if (wait > 0) await sleep(wait);
           controller.abort(new Error('enough'));
           expect((await waiting).message).toBe('enough');
@@ -298,12 +528,23 @@ onDevice('Frames', (host) => {
 
     test('a process that was killed by another signal is an error with its name', async () => {
       const ffmpeg = await script(`process.kill(process.pid, 'SIGKILL');`);
-      expect(await failure(() => firstValues(frames(device, { input: 'a', ...RGB, ffmpeg, signal: new AbortController().signal })))).toMatchObject({ code: 'ERR_CUDA_LIBRARY', statusName: 'SIGKILL' });
+      expect(
+        await failure(() =>
+          firstValues(
+            frames(device, { input: 'a', ...RGB, ffmpeg, signal: new AbortController().signal }),
+          ),
+        ),
+      ).toMatchObject({ code: 'ERR_CUDA_LIBRARY', statusName: 'SIGKILL' });
     });
 
     test('it waits while the caller is behind', async () => {
       const count = join(folder, 'count');
-      const ffmpeg = await script(`let n = 0; ${SAYS_SIZE} const block = Buffer.alloc(${RGB_BYTES * 1000}, 5); for (;;) { let at = 0; while (at < block.length) { try { at += writeSync(1, block, at); } catch (e) { if (e.code === 'EPIPE') process.exit(0); if (e.code !== 'EAGAIN') throw e; } } writeFileSync(${JSON.stringify(count)}, String(++n)); }`);
+      const ffmpeg = await script(
+        `let n = 0; ${SAYS_SIZE} const block = Buffer.alloc(${RGB_BYTES * 1000}, 5); for ` +
+          '(;;) { let at = 0; while (at < block.length) { try { at += writeSync(1, block, at); ' +
+          `} catch (e) { if (e.code === 'EPIPE') process.exit(0); if (e.code !== 'EAGAIN') ` +
+          `throw e; } } writeFileSync(${JSON.stringify(count)}, String(++n)); }`,
+      );
       for await (const frame of frames(device, { input: 'a', pixelFormat: 'rgb24', ffmpeg })) {
         expect(frame.index).toBe(0);
         await sleep(300);
@@ -315,26 +556,65 @@ onDevice('Frames', (host) => {
 
     test('frames go in the order of the calls, from tensors and from the host', async () => {
       const told = join(folder, 'encoded');
-      const ffmpeg = await script(`const chunks = [JSON.stringify(args) + '\\n']; process.stdin.on('data', (chunk) => chunks.push(chunk.toString('hex'))); process.stdin.on('end', () => writeFileSync(${JSON.stringify(told)}, chunks.join('')));`);
+      const ffmpeg = await script(
+        `const chunks = [JSON.stringify(args) + '\\n']; process.stdin.on('data', (chunk) => ` +
+          `chunks.push(chunk.toString('hex'))); process.stdin.on('end', () => ` +
+          `writeFileSync(${JSON.stringify(told)}, chunks.join('')));`,
+      );
       const output = join(folder, 'made.mp4');
-      await using encoder = await encodeFrames({ output, ...RGB, frameRate: 12.5, ffmpeg, args: ['-c:v', 'ffv1'] });
+      await using encoder = await encodeFrames({
+        output,
+        ...RGB,
+        frameRate: 12.5,
+        ffmpeg,
+        args: ['-c:v', 'ffv1'],
+      });
       using tensor = await device.full(u8, [2, 4, 3], 7);
-      await Promise.all([encoder.write(tensor), encoder.write(new Uint8Array(RGB_BYTES).fill(8)), encoder.write(tensor)]);
+      await Promise.all([
+        encoder.write(tensor),
+        encoder.write(new Uint8Array(RGB_BYTES).fill(8)),
+        encoder.write(tensor),
+      ]);
       await encoder.end();
       const [args, hex] = (await readFile(told, 'utf8')).split('\n');
-      expect(JSON.parse(args!)).toEqual(['-nostdin', '-hide_banner', '-nostats', '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-s', '4x2', '-r', '12.5', '-i', 'pipe:0', '-c:v', 'ffv1', '-n', output]);
+      expect(JSON.parse(args!)).toEqual([
+        '-nostdin',
+        '-hide_banner',
+        '-nostats',
+        '-f',
+        'rawvideo',
+        '-pix_fmt',
+        'rgb24',
+        '-s',
+        '4x2',
+        '-r',
+        '12.5',
+        '-i',
+        'pipe:0',
+        '-c:v',
+        'ffv1',
+        '-n',
+        output,
+      ]);
       expect(hex).toBe('07'.repeat(24) + '08'.repeat(24) + '07'.repeat(24));
       expect(() => encoder.write(new Uint8Array(RGB_BYTES))).toThrow(CudaDisposedError);
     });
 
     test('what is no frame of the video, and an encoder that fails', async () => {
-      const ffmpeg = await script(`process.stderr.write('Unknown encoder\\n'); process.exitCode = 8;`);
+      const ffmpeg = await script(
+        `process.stderr.write('Unknown encoder\\n'); process.exitCode = 8;`,
+      );
       const encoder = await encodeFrames({ output: 'x', ...RGB, frameRate: 1, ffmpeg });
       using wrong = await device.zeros(u8, [4, 2, 3]);
       expect(() => encoder.write(wrong)).toThrow(CudaArgumentError);
       expect(() => encoder.write(new Uint8Array(23))).toThrow(CudaArgumentError);
-      const error = await failure(async () => { for (;;) await encoder.write(new Uint8Array(RGB_BYTES)); });
-      expect(error).toMatchObject({ code: 'ERR_CUDA_LIBRARY', message: 'ffmpeg failed (exit code 8):\nUnknown encoder' });
+      const error = await failure(async () => {
+        for (;;) await encoder.write(new Uint8Array(RGB_BYTES));
+      });
+      expect(error).toMatchObject({
+        code: 'ERR_CUDA_LIBRARY',
+        message: 'ffmpeg failed (exit code 8):\nUnknown encoder',
+      });
       expect(await failure(() => encoder.end())).toMatchObject({ code: 'ERR_CUDA_LIBRARY' });
       await encoder.close();
     });
@@ -342,7 +622,13 @@ onDevice('Frames', (host) => {
     test('a signal ends the encoder', async () => {
       const ffmpeg = await script(`setInterval(() => {}, 1000);`);
       const controller = new AbortController();
-      await using encoder = await encodeFrames({ output: 'x', ...RGB, frameRate: 1, ffmpeg, signal: controller.signal });
+      await using encoder = await encodeFrames({
+        output: 'x',
+        ...RGB,
+        frameRate: 1,
+        ffmpeg,
+        signal: controller.signal,
+      });
       await encoder.write(new Uint8Array(RGB_BYTES));
       const ended = failure(() => encoder.end());
       await sleep(5);
@@ -353,8 +639,16 @@ onDevice('Frames', (host) => {
     test('a signal ends the encoder while a write waits for the end of ffmpeg', async () => {
       const ffmpeg = await script(`require('node:fs').closeSync(0); setInterval(() => {}, 1000);`);
       const controller = new AbortController();
-      await using encoder = await encodeFrames({ output: 'x', ...RGB, frameRate: 1, ffmpeg, signal: controller.signal });
-      const writing = failure(async () => { for (;;) await encoder.write(new Uint8Array(RGB_BYTES)); });
+      await using encoder = await encodeFrames({
+        output: 'x',
+        ...RGB,
+        frameRate: 1,
+        ffmpeg,
+        signal: controller.signal,
+      });
+      const writing = failure(async () => {
+        for (;;) await encoder.write(new Uint8Array(RGB_BYTES));
+      });
       await sleep(300);
       controller.abort(new Error('enough'));
       expect((await writing).message).toBe('enough');
@@ -366,21 +660,54 @@ onDevice('Frames', (host) => {
     test('a video that was encoded comes back', async () => {
       const output = join(folder, `video-${host.mode}.mkv`);
       const options = { width: 16, height: 8, pixelFormat: 'rgb24', ffmpeg: realFfmpeg } as const;
-      const values = Array.from({ length: 5 }, (_, n) => Uint8Array.from({ length: 384 }, (__, i) => i * 7 + n * 31));
-      await using encoder = await encodeFrames({ output, ...options, frameRate: 5, args: ['-c:v', 'ffv1', '-pix_fmt', 'gbrp'] });
+      const values = Array.from({ length: 5 }, (_, n) =>
+        Uint8Array.from({ length: 384 }, (__, i) => i * 7 + n * 31),
+      );
+      await using encoder = await encodeFrames({
+        output,
+        ...options,
+        frameRate: 5,
+        args: ['-c:v', 'ffv1', '-pix_fmt', 'gbrp'],
+      });
       for (const each of values) {
         using tensor = await device.tensor(u8, each, [8, 16, 3]);
         await encoder.write(tensor);
       }
       await encoder.end();
       const back: number[][] = [];
-      for await (const frame of frames(device, { input: output, pixelFormat: 'rgb24', ffmpeg: realFfmpeg })) back.push([...await frame.upload().andThen((tensor) => tensor.read())]);
+      for await (const frame of frames(device, {
+        input: output,
+        pixelFormat: 'rgb24',
+        ffmpeg: realFfmpeg,
+      }))
+        back.push([...(await frame.upload().andThen((tensor) => tensor.read()))]);
       expect(back).toEqual(values.map((each) => [...each]));
       let scaled = 0;
-      for await (const frame of frames(device, { input: output, width: 6, height: 4, pixelFormat: 'nv12', ffmpeg: realFfmpeg })) scaled += frame.data.length;
+      for await (const frame of frames(device, {
+        input: output,
+        width: 6,
+        height: 4,
+        pixelFormat: 'nv12',
+        ffmpeg: realFfmpeg,
+      }))
+        scaled += frame.data.length;
       expect(scaled).toBe(5 * 36);
-      expect(await failure(() => encodeFrames({ output, ...options, frameRate: 5 }))).toMatchObject({ argument: 'options.output' });
-      expect((await failure(() => firstValues(frames(device, { input: join(folder, 'absent.mkv'), pixelFormat: 'rgb24', ffmpeg: realFfmpeg })))).message).toContain('No such file');
+      expect(await failure(() => encodeFrames({ output, ...options, frameRate: 5 }))).toMatchObject(
+        { argument: 'options.output' },
+      );
+      expect(
+        (
+          await failure(() =>
+            firstValues(
+              frames(device, {
+                input: join(folder, 'absent.mkv'),
+                pixelFormat: 'rgb24',
+                ffmpeg: realFfmpeg,
+              }),
+            ),
+          )
+        ).message,
+      ).toContain('No such file');
     });
   });
 });

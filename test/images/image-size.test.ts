@@ -11,17 +11,21 @@ import { decodeImage, imageSize } from 'async-cuda/images';
 const device = await Device.open('cpu');
 afterAll(() => device.close());
 
-const picture = (): ReturnType<typeof sharp> => sharp({ create: { width: 37, height: 23, channels: 3, background: { r: 200, g: 90, b: 30 } } });
+const picture = (): ReturnType<typeof sharp> =>
+  sharp({ create: { width: 37, height: 23, channels: 3, background: { r: 200, g: 90, b: 30 } } });
 
 describe.each(['jpeg', 'png', 'webp', 'gif', 'tiff'] as const)('%s', (format) => {
-  test.each([1, 2, 3, 4, 5, 6, 7, 8])('with orientation %i has the size that decoding gives', async (orientation) => {
-    const bytes = await picture().toFormat(format).withMetadata({ orientation }).toBuffer();
-    for (const each of ['apply', 'ignore'] as const) {
-      const { width, height, format: found } = await imageSize(bytes, { orientation: each });
-      using image = await decodeImage(device, bytes, { orientation: each });
-      expect([found, height, width]).toEqual([format, image.shape[0], image.shape[1]]);
-    }
-  });
+  test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+    'with orientation %i has the size that decoding gives',
+    async (orientation) => {
+      const bytes = await picture().toFormat(format).withMetadata({ orientation }).toBuffer();
+      for (const each of ['apply', 'ignore'] as const) {
+        const { width, height, format: found } = await imageSize(bytes, { orientation: each });
+        using image = await decodeImage(device, bytes, { orientation: each });
+        expect([found, height, width]).toEqual([format, image.shape[0], image.shape[1]]);
+      }
+    },
+  );
 });
 
 test('a path, a URL, a SharedArrayBuffer and an ArrayBuffer are taken', async () => {
@@ -56,15 +60,23 @@ test.each([
 });
 
 test('a path where nothing is is an ERR_CUDA_NOT_FOUND', async () => {
-  await expect(imageSize('/nonexistent/a.png')).rejects.toMatchObject({ code: 'ERR_CUDA_NOT_FOUND' });
+  await expect(imageSize('/nonexistent/a.png')).rejects.toMatchObject({
+    code: 'ERR_CUDA_NOT_FOUND',
+  });
 });
 
 test('arguments of other kinds are refused at the call', () => {
-  expect(() => imageSize(7 as never)).toThrow('source: expected a path, a file: URL or the bytes of a file, got 7.');
-  expect(() => imageSize('a.png', { orientation: 'no' as never })).toThrow("options.orientation: expected 'apply' or 'ignore'");
+  expect(() => imageSize(7 as never)).toThrow(
+    'source: expected a path, a file: URL or the bytes of a file, got 7.',
+  );
+  expect(() => imageSize('a.png', { orientation: 'no' as never })).toThrow(
+    "options.orientation: expected 'apply' or 'ignore'",
+  );
   expect(() => imageSize('a.png', { size: 1 } as never)).toThrow("there is no option 'size'");
 });
 
 test('a signal that has aborted is its reason', async () => {
-  await expect(imageSize('a.png', { signal: AbortSignal.abort(new Error('gone')) })).rejects.toThrow('gone');
+  await expect(
+    imageSize('a.png', { signal: AbortSignal.abort(new Error('gone')) }),
+  ).rejects.toThrow('gone');
 });

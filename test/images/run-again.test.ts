@@ -1,4 +1,7 @@
-/** Operations on images that are run again and again, into images that were given: what is queued is found out once. */
+/**
+ * Operations on images that are run again and again, into images that were given: what is queued is
+ * found out once.
+ */
 import { CudaDisposedError, Device, f32, u8 } from 'async-cuda';
 import { beforeAll, expect, test } from 'vitest';
 
@@ -7,10 +10,15 @@ import { failure, onDevice, range } from '../core/test-device.js';
 
 onDevice('Operations on images run again', (host) => {
   let device: Device;
-  beforeAll(() => { device = Device.of(host.device); });
+  beforeAll(() => {
+    device = Device.of(host.device);
+  });
 
   const filled = (value: number): Uint8Array => new Uint8Array(8 * 8 * 3).fill(value);
-  const all = async (image: { read(): PromiseLike<ArrayLike<number>> }, value: number): Promise<void> => {
+  const all = async (
+    image: { read(): PromiseLike<ArrayLike<number>> },
+    value: number,
+  ): Promise<void> => {
     const read = Array.from(await image.read());
     expect(read).toEqual(read.map(() => value));
   };
@@ -25,7 +33,14 @@ onDevice('Operations on images run again', (host) => {
       await all(out, value);
     }
     using planes = await device.zeros(f32, [3, 8, 8]);
-    const normalised = letterboxNormalise(image, { width: 8, height: 8, dtype: f32, mean: [0, 0, 0], deviation: [1 / 255, 1 / 255, 1 / 255], out: planes });
+    const normalised = letterboxNormalise(image, {
+      width: 8,
+      height: 8,
+      dtype: f32,
+      mean: [0, 0, 0],
+      deviation: [1 / 255, 1 / 255, 1 / 255],
+      out: planes,
+    });
     for (const value of [0, 100, 255]) {
       await image.write(filled(value));
       await normalised;
@@ -33,10 +48,17 @@ onDevice('Operations on images run again', (host) => {
     }
     // More than one launch has.
     using several = await device.zeros(f32, [9, 3, 8, 8]);
-    const batch = letterboxNormaliseBatch(range(9).map(() => image), { width: 8, height: 8, dtype: f32, scale: 1, out: several });
+    const batch = letterboxNormaliseBatch(
+      range(9).map(() => image),
+      { width: 8, height: 8, dtype: f32, scale: 1, out: several },
+    );
     const stream = device.core.createStream();
     await using graph = await batch.capture(stream);
-    for (const [value, run] of [[7, batch], [8, graph.launch.bind(graph)], [9, batch]] as const) {
+    for (const [value, run] of [
+      [7, batch],
+      [8, graph.launch.bind(graph)],
+      [9, batch],
+    ] as const) {
       await image.write(filled(value));
       await (typeof run === 'function' ? run() : run);
       await all(several, value);
@@ -73,16 +95,22 @@ onDevice('Operations on images run again', (host) => {
     await all(second, 5);
   });
 
-  test.each(['image', 'out'])('say what is wrong once the %s is closed, as they did before', async (which) => {
-    const image = await device.tensor(u8, filled(5), [8, 8, 3]);
-    const out = await device.zeros(u8, [4, 4, 3]);
-    const [ran, never] = [resize(image, { width: 4, height: 4, out }), resize(image, { width: 4, height: 4, out })];
-    await ran;
-    await ran;
-    (which === 'image' ? image : out).close();
-    const errors = [await failure(() => ran), await failure(() => never)];
-    for (const error of errors) expect(error).toBeInstanceOf(CudaDisposedError);
-    expect(errors[0]!.message).toBe(errors[1]!.message);
-    (which === 'image' ? out : image).close();
-  });
+  test.each(['image', 'out'])(
+    'say what is wrong once the %s is closed, as they did before',
+    async (which) => {
+      const image = await device.tensor(u8, filled(5), [8, 8, 3]);
+      const out = await device.zeros(u8, [4, 4, 3]);
+      const [ran, never] = [
+        resize(image, { width: 4, height: 4, out }),
+        resize(image, { width: 4, height: 4, out }),
+      ];
+      await ran;
+      await ran;
+      (which === 'image' ? image : out).close();
+      const errors = [await failure(() => ran), await failure(() => never)];
+      for (const error of errors) expect(error).toBeInstanceOf(CudaDisposedError);
+      expect(errors[0]!.message).toBe(errors[1]!.message);
+      (which === 'image' ? out : image).close();
+    },
+  );
 });

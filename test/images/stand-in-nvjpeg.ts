@@ -1,6 +1,6 @@
 /**
- * A stand-in for nvJPEG and for the functions of libcuda that are called beside it: it reads the size of a JPEG, writes pixels that tell
- * where they are, and writes down what it is called with.
+ * A stand-in for nvJPEG and for the functions of libcuda that are called beside it: it reads the
+ * size of a JPEG, writes pixels that tell where they are, and writes down what it is called with.
  */
 import koffi from 'koffi';
 
@@ -118,8 +118,12 @@ export class StandInNvjpeg extends StandInLibrary {
   constructor() {
     super('nvjpeg', TEXT);
     const library = koffi.load(this.path);
-    this.change = library.func('void standin_set(int delay, int refused, int wrong)') as StandInNvjpeg['change'];
-    this.own = library.func('void standin_hardware(int engines, int status)') as StandInNvjpeg['own'];
+    this.change = library.func(
+      'void standin_set(int delay, int refused, int wrong)',
+    ) as StandInNvjpeg['change'];
+    this.own = library.func(
+      'void standin_hardware(int engines, int status)',
+    ) as StandInNvjpeg['own'];
     this.count = library.func('int standin_most()') as () => number;
     this.counted = library.func('int standin_alive()') as () => number;
   }
@@ -128,7 +132,10 @@ export class StandInNvjpeg extends StandInLibrary {
     this.change(delay * 1000, refusedFlags, wrongWidth);
   }
 
-  /** The GPU's own decoders from now on: how many there are, and what nvjpegDecodeBatched returns. They take baseline JPEGs only. */
+  /**
+   * The GPU's own decoders from now on: how many there are, and what nvjpegDecodeBatched returns.
+   * They take baseline JPEGs only.
+   */
   setHardware(engines: number, status = 0): void {
     this.own(engines, status);
   }
@@ -141,11 +148,23 @@ export class StandInNvjpeg extends StandInLibrary {
   /** States, streams and handles that are there. */
   get alive(): { states: number; streams: number; handles: number } {
     const all = this.counted();
-    return { states: Math.floor(all / 10000), streams: Math.floor(all / 100) % 100, handles: all % 100 };
+    return {
+      states: Math.floor(all / 10000),
+      streams: Math.floor(all / 100) % 100,
+      handles: all % 100,
+    };
   }
 }
 
 /** The pixels that it makes of a JPEG of so many bytes. */
-export function standInPixels(length: number, width: number, height: number, channels: number): number[] {
-  return Array.from({ length: width * height * channels }, (_, i) => (i % (width * channels) + 7 * Math.floor(i / (width * channels)) + length) & 0xff);
+export function standInPixels(
+  length: number,
+  width: number,
+  height: number,
+  channels: number,
+): number[] {
+  return Array.from(
+    { length: width * height * channels },
+    (_, i) => ((i % (width * channels)) + 7 * Math.floor(i / (width * channels)) + length) & 0xff,
+  );
 }

@@ -12,27 +12,56 @@ const LUMA = { bt601: [0.299, 0.587, 0.114], bt709: [0.2126, 0.7152, 0.0722] } a
 const FORMATS: readonly YuvFormat[] = ['i420', 'nv12'];
 const MATRICES: readonly LumaMatrix[] = ['bt601', 'bt709'];
 const RANGES: readonly YuvRange[] = ['limited', 'full'];
-const ORDERS: Readonly<Record<RgbFormat, readonly number[]>> = { rgb: [0, 1, 2], bgr: [2, 1, 0], rgba: [0, 1, 2, 3], bgra: [2, 1, 0, 3] };
-const SIZES = [[2, 2], [4, 6], [6, 8], [2, 10], [34, 132]] as const;
+const ORDERS: Readonly<Record<RgbFormat, readonly number[]>> = {
+  rgb: [0, 1, 2],
+  bgr: [2, 1, 0],
+  rgba: [0, 1, 2, 3],
+  bgra: [2, 1, 0, 3],
+};
+const SIZES = [
+  [2, 2],
+  [4, 6],
+  [6, 8],
+  [2, 10],
+  [34, 132],
+] as const;
 
 /** Where chroma lies, counted from the frame's beginning: [U, V]. */
-function chromaAt(format: YuvFormat, height: number, width: number, y: number, x: number): [number, number] {
+function chromaAt(
+  format: YuvFormat,
+  height: number,
+  width: number,
+  y: number,
+  x: number,
+): [number, number] {
   const [row, column] = [y >> 1, x >> 1];
-  if (format === 'nv12') return [(height + row) * width + column * 2, (height + row) * width + column * 2 + 1];
+  if (format === 'nv12')
+    return [(height + row) * width + column * 2, (height + row) * width + column * 2 + 1];
   const u = height * width + row * (width / 2) + column;
   return [u, u + (height / 2) * (width / 2)];
 }
 
-function decoded(frame: Pixels, format: YuvFormat, to: RgbFormat, matrix: LumaMatrix, range: YuvRange): number[] {
-  const height = frame.height / 3 * 2;
+function decoded(
+  frame: Pixels,
+  format: YuvFormat,
+  to: RgbFormat,
+  matrix: LumaMatrix,
+  range: YuvRange,
+): number[] {
+  const height = (frame.height / 3) * 2;
   const [kr, kg, kb] = LUMA[matrix];
   const made: number[] = [];
   for (let n = 0; n < frame.batch; n++) {
     const data = frame.data.subarray(n * frame.height * frame.width);
     for (let y = 0; y < height; y++) {
       for (let x = 0; x < frame.width; x++) {
-        const [u, v] = chromaAt(format, height, frame.width, y, x).map((index) => (data[index]! - 128) * (range === 'full' ? 1 : 255 / 224)) as [number, number];
-        const luma = range === 'full' ? data[y * frame.width + x]! : (data[y * frame.width + x]! - 16) * 255 / 219;
+        const [u, v] = chromaAt(format, height, frame.width, y, x).map(
+          (index) => (data[index]! - 128) * (range === 'full' ? 1 : 255 / 224),
+        ) as [number, number];
+        const luma =
+          range === 'full'
+            ? data[y * frame.width + x]!
+            : ((data[y * frame.width + x]! - 16) * 255) / 219;
         const b = luma + 2 * (1 - kb) * u;
         const r = luma + 2 * (1 - kr) * v;
         const pixel = [r, (luma - kr * r - kb * b) / kg, b, 255];
@@ -43,7 +72,13 @@ function decoded(frame: Pixels, format: YuvFormat, to: RgbFormat, matrix: LumaMa
   return made;
 }
 
-function encoded(image: Pixels, format: YuvFormat, from: RgbFormat, matrix: LumaMatrix, range: YuvRange): number[] {
+function encoded(
+  image: Pixels,
+  format: YuvFormat,
+  from: RgbFormat,
+  matrix: LumaMatrix,
+  range: YuvRange,
+): number[] {
   const { batch, height, width } = image;
   const [kr, kg, kb] = LUMA[matrix];
   const [luma, chroma] = range === 'full' ? [1, 1] : [219 / 255, 224 / 255];
@@ -52,16 +87,20 @@ function encoded(image: Pixels, format: YuvFormat, from: RgbFormat, matrix: Luma
   for (let n = 0; n < batch; n++) {
     for (let y = 0; y < height; y++) {
       for (let x = 0; x < width; x++) {
-        const of = (row: number, column: number): number[] => [0, 1, 2].map((c) => at(image, n, row, column, ORDERS[from].indexOf(c)));
+        const of = (row: number, column: number): number[] =>
+          [0, 1, 2].map((c) => at(image, n, row, column, ORDERS[from].indexOf(c)));
         const [r, g, b] = of(y, x) as [number, number, number];
-        made[n * size + y * width + x] = (range === 'full' ? 0 : 16) + luma * (kr * r + kg * g + kb * b);
+        made[n * size + y * width + x] =
+          (range === 'full' ? 0 : 16) + luma * (kr * r + kg * g + kb * b);
         if (y % 2 !== 0 || x % 2 !== 0) continue;
         const four = [of(y, x), of(y, x + 1), of(y + 1, x), of(y + 1, x + 1)];
-        const [red, green, blue] = [0, 1, 2].map((c) => four.reduce((sum, pixel) => sum + pixel[c]!, 0) / 4) as [number, number, number];
+        const [red, green, blue] = [0, 1, 2].map(
+          (c) => four.reduce((sum, pixel) => sum + pixel[c]!, 0) / 4,
+        ) as [number, number, number];
         const mean = kr * red + kg * green + kb * blue;
         const [u, v] = chromaAt(format, height, width, y, x);
-        made[n * size + u] = 128 + chroma * (blue - mean) / (2 * (1 - kb));
-        made[n * size + v] = 128 + chroma * (red - mean) / (2 * (1 - kr));
+        made[n * size + u] = 128 + (chroma * (blue - mean)) / (2 * (1 - kb));
+        made[n * size + v] = 128 + (chroma * (red - mean)) / (2 * (1 - kr));
       }
     }
   }
@@ -70,24 +109,41 @@ function encoded(image: Pixels, format: YuvFormat, from: RgbFormat, matrix: Luma
 
 onDevice('YUV 4:2:0', (host) => {
   let device: Device;
-  beforeAll(() => { device = Device.of(host.device); });
+  beforeAll(() => {
+    device = Device.of(host.device);
+  });
 
-  const MODES = FORMATS.flatMap((format) => MATRICES.flatMap((matrix) => RANGES.map((range) => [format, matrix, range] as const)));
+  const MODES = FORMATS.flatMap((format) =>
+    MATRICES.flatMap((matrix) => RANGES.map((range) => [format, matrix, range] as const)),
+  );
 
   test.each(MODES)('%s of %s, %s range, to every order and back', async (format, matrix, range) => {
     for (const rgb of Object.keys(ORDERS) as RgbFormat[]) {
       for (const [height, width] of SIZES.slice(0, 4)) {
-        const frame = noise('u8', 2, height / 2 * 3, width, 1);
+        const frame = noise('u8', 2, (height / 2) * 3, width, 1);
         using given = await device.tensor(u8, Array.from(frame.data), [2, frame.height, width]);
         const image = await yuvToRgb(given, { format, to: rgb, matrix, range });
         expect(image.shape).toEqual([2, height, width, ORDERS[rgb].length]);
-        expectStored('u8', Array.from(await image.read()), decoded(frame, format, rgb, matrix, range));
+        expectStored(
+          'u8',
+          Array.from(await image.read()),
+          decoded(frame, format, rgb, matrix, range),
+        );
         image.close();
         const source = noise('u8', 2, height, width, ORDERS[rgb].length, 7);
-        const { image: pixels, whole } = await upload(device, 'u8', source, rgb === 'bgr' ? 'region' : 'batch');
+        const { image: pixels, whole } = await upload(
+          device,
+          'u8',
+          source,
+          rgb === 'bgr' ? 'region' : 'batch',
+        );
         const made = await rgbToYuv(pixels as never, { format, from: rgb, matrix, range });
-        expect(made.shape).toEqual([2, height / 2 * 3, width]);
-        expectStored('u8', Array.from(await made.read()), encoded(source, format, rgb, matrix, range));
+        expect(made.shape).toEqual([2, (height / 2) * 3, width]);
+        expectStored(
+          'u8',
+          Array.from(await made.read()),
+          encoded(source, format, rgb, matrix, range),
+        );
         made.close();
         whole.close();
       }
@@ -96,13 +152,21 @@ onDevice('YUV 4:2:0', (host) => {
 
   test('sizes beyond a block, and single frames', async () => {
     const [height, width] = SIZES.at(-1)!;
-    const frame = noise('u8', 1, height / 2 * 3, width, 1);
+    const frame = noise('u8', 1, (height / 2) * 3, width, 1);
     using given = await device.tensor(u8, Array.from(frame.data), [frame.height, width]);
     for (const format of FORMATS) {
-      expectStored('u8', await values(yuvToRgb(given, { format }) as never), decoded(frame, format, 'rgb', 'bt601', 'limited'));
+      expectStored(
+        'u8',
+        await values(yuvToRgb(given, { format }) as never),
+        decoded(frame, format, 'rgb', 'bt601', 'limited'),
+      );
       const source = noise('u8', 1, height, width, 4);
       const { image } = await upload(device, 'u8', source);
-      expectStored('u8', await values(rgbToYuv(image as never, { format }) as never), encoded(source, format, 'rgba', 'bt601', 'limited'));
+      expectStored(
+        'u8',
+        await values(rgbToYuv(image as never, { format }) as never),
+        encoded(source, format, 'rgba', 'bt601', 'limited'),
+      );
       image.close();
     }
   });
@@ -112,19 +176,39 @@ onDevice('YUV 4:2:0', (host) => {
     const around = pixels(2, 6, 9, 1, (n, y, x) => (x < 6 ? at(frame, n, y, x, 0) : 99));
     using whole = await device.tensor(u8, Array.from(around.data), [2, 6, 9]);
     const view = whole.slice([null, null], [null, null], [0, 6]);
-    expectStored('u8', await values(yuvToRgb(view as never, { format: 'nv12' }) as never), decoded(frame, 'nv12', 'rgb', 'bt601', 'limited'));
+    expectStored(
+      'u8',
+      await values(yuvToRgb(view as never, { format: 'nv12' }) as never),
+      decoded(frame, 'nv12', 'rgb', 'bt601', 'limited'),
+    );
     const source = noise('u8', 2, 4, 6, 3, 4);
     const { image } = await upload(device, 'u8', source, 'batch');
     await rgbToYuv(image as never, { format: 'nv12', out: view as never });
     const made = encoded(source, 'nv12', 'rgb', 'bt601', 'limited');
-    expectStored('u8', Array.from(await whole.read()), Float64Array.from(pixels(2, 6, 9, 1, (n, y, x) => (x < 6 ? made[(n * 6 + y) * 6 + x]! : 99)).data));
+    expectStored(
+      'u8',
+      Array.from(await whole.read()),
+      Float64Array.from(
+        pixels(2, 6, 9, 1, (n, y, x) => (x < 6 ? made[(n * 6 + y) * 6 + x]! : 99)).data,
+      ),
+    );
     image.close();
   });
 
   test('black, white and colours that video cannot show', async () => {
-    using frame = await device.tensor(u8, [16, 16, 235, 235, 16, 16, 235, 235, 128, 128, 128, 128], [3, 4]);
-    expect(await values(yuvToRgb(frame, { format: 'i420' }) as never)).toEqual([0, 1].flatMap(() => [0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255]));
-    using beyond = await device.tensor(u8, [255, 255, 0, 0, 255, 255, 0, 0, 255, 0, 255, 0], [3, 4]);
+    using frame = await device.tensor(
+      u8,
+      [16, 16, 235, 235, 16, 16, 235, 235, 128, 128, 128, 128],
+      [3, 4],
+    );
+    expect(await values(yuvToRgb(frame, { format: 'i420' }) as never)).toEqual(
+      [0, 1].flatMap(() => [0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255]),
+    );
+    using beyond = await device.tensor(
+      u8,
+      [255, 255, 0, 0, 255, 255, 0, 0, 255, 0, 255, 0],
+      [3, 4],
+    );
     const given = await values(yuvToRgb(beyond, { format: 'nv12' }) as never);
     expect([Math.min(...given), Math.max(...given)]).toEqual([0, 255]);
   });
@@ -145,8 +229,10 @@ onDevice('YUV 4:2:0', (host) => {
     using wide = await device.zeros(u8, [4, 5, 3]);
     using grey = await device.zeros(u8, [4, 4, 1]);
     using colours = await device.zeros(f32, [4, 4, 3]);
-    const decode = (given: unknown, options: unknown = { format: 'i420' }) => message(() => yuvToRgb(given as never, options as never));
-    const encode = (given: unknown, options: unknown = { format: 'nv12' }) => message(() => rgbToYuv(given as never, options as never));
+    const decode = (given: unknown, options: unknown = { format: 'i420' }) =>
+      message(() => yuvToRgb(given as never, options as never));
+    const encode = (given: unknown, options: unknown = { format: 'nv12' }) =>
+      message(() => rgbToYuv(given as never, options as never));
     expect(await decode(odd)).toContain('an even number of columns');
     expect(await decode(rows)).toContain('in all a multiple of 3');
     expect(await decode(none)).toContain('at least one frame');
@@ -155,15 +241,22 @@ onDevice('YUV 4:2:0', (host) => {
     expect(await decode(frame.slice([null, null], [0, 2]))).toContain('rows without gaps');
     expect(await decode(frame, {})).toContain('options.format: expected one of i420, nv12');
     expect(await decode(frame, { format: 'yuy2' })).toContain('options.format');
-    expect(await decode(frame, { format: 'nv12', range: 'tv' })).toContain('options.range: expected one of limited, full');
+    expect(await decode(frame, { format: 'nv12', range: 'tv' })).toContain(
+      'options.range: expected one of limited, full',
+    );
     expect(await decode(frame, { format: 'nv12', matrix: 'bt2020' })).toContain('options.matrix');
     expect(await decode(frame, { format: 'nv12', to: 'grey' })).toContain('options.to');
     expect(await decode(frame, { format: 'nv12', out: tall })).toContain('options.out');
-    expect(await encode(tall)).toContain('an even number of rows and columns, for rgbToYuv(…), since 2 × 2 pixels share their chroma, got 4 × 3');
+    expect(await encode(tall)).toContain(
+      'an even number of rows and columns, for rgbToYuv(…), since 2 × 2 pixels share their ' +
+        'chroma, got 4 × 3',
+    );
     expect(await encode(wide)).toContain('got 5 × 4');
     expect(await encode(grey)).toContain('3 channels');
     expect(await encode(colours)).toContain('rescale(image, u8');
-    expect(await encode(image, { format: 'nv12', from: 'rgba' })).toContain('4 channels, which rgba has');
+    expect(await encode(image, { format: 'nv12', from: 'rgba' })).toContain(
+      '4 channels, which rgba has',
+    );
     expect(await encode(image, { format: 'nv12', out: odd })).toContain('options.out');
   });
 });

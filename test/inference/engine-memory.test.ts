@@ -14,12 +14,15 @@ import { matrixModel } from '../onnxruntime/matrix-model.js';
 const EXTENT = 2048;
 const TIMES = 100;
 const MIB = 2 ** 20;
-/** Of cuDNN, that ONNX Runtime makes for a session: one with it, one with the stream of its runs, one more where another thread runs it than has loaded it. */
+/**
+ * Of cuDNN, that ONNX Runtime makes for a session: one with it, one with the stream of its runs,
+ * one more where another thread runs it than has loaded it.
+ */
 const HANDLES = 3;
 
 /**
- * What cuDNN keeps of a handle that was destroyed: in 9.x, up to now, some 80 KiB, whoever makes it. An engine can do nothing about
- * that, and is not to keep anything else.
+ * What cuDNN keeps of a handle that was destroyed: in 9.x, up to now, some 80 KiB, whoever makes
+ * it. An engine can do nothing about that, and is not to keep anything else.
  */
 async function keptByHandle(): Promise<number> {
   let library: ReturnType<typeof koffi.load>;
@@ -40,12 +43,13 @@ async function keptByHandle(): Promise<number> {
   once();
   const before = await allocatedMemory();
   for (let i = 0; i < times; i++) once();
-  return Math.max(0, await allocatedMemory() - before) / times;
+  return Math.max(0, (await allocatedMemory()) - before) / times;
 }
 
 /**
- * glibc keeps blocks of up to 32 MiB for later once such a one was freed, in each thread's own heap: an engine here and there, which is
- * no leak. Told so it gives them back at once. Elsewhere there is nothing to tell.
+ * glibc keeps blocks of up to 32 MiB for later once such a one was freed, in each thread's own
+ * heap: an engine here and there, which is no leak. Told so it gives them back at once. Elsewhere
+ * there is nothing to tell.
  */
 function returnLargeBlocks(): void {
   const M_MMAP_THRESHOLD = -3;
@@ -64,19 +68,25 @@ onDevice('memory of engines', (on) => {
     const once = async (): Promise<void> => {
       await using engine = await loadEngine(on.device, model, { engine: 'onnxruntime' });
       const { y } = await engine.run({ x });
-      expect((await y!.read() as Float32Array)[EXTENT - 1]).toBe(6);
+      expect(((await y!.read()) as Float32Array)[EXTENT - 1]).toBe(6);
       y!.close();
     };
     returnLargeBlocks();
-    // What libraries keep once, they keep with the first ones; the process's memory settles later than that.
+    // What libraries keep once, they keep with the first ones; the process's memory settles later
+    // than that.
     for (let i = 0; i < 60; i++) await once();
-    const [before, residentBefore, onDeviceBefore] = [await allocatedMemory(), await residentMemory(), await usedMemory(on.device)];
+    const [before, residentBefore, onDeviceBefore] = [
+      await allocatedMemory(),
+      await residentMemory(),
+      await usedMemory(on.device),
+    ];
     for (let i = 0; i < TIMES; i++) await once();
     const [after, residentAfter] = [await allocatedMemory(), await residentMemory()];
     expect(await usedMemory(on.device)).toBe(onDeviceBefore);
-    const kept = on.device.kind === 'cuda' ? TIMES * HANDLES * await keptByHandle() : 0;
+    const kept = on.device.kind === 'cuda' ? TIMES * HANDLES * (await keptByHandle()) : 0;
     if (allocatorTells()) expect(after - before).toBeLessThan(2 * MIB + kept);
-    // Of 1600 MiB that went through it: less than two engines. Of it the allocator keeps some for later.
+    // Of 1600 MiB that went through it: less than two engines. Of it the allocator keeps some for
+    // later.
     expect(residentAfter - residentBefore).toBeLessThan(32 * MIB + kept);
   }, 300_000);
 });

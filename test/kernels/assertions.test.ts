@@ -1,4 +1,7 @@
-/** Assertions of kernels of TypeScript say the line of the program's own file. On CPU devices of their own: each is lost. */
+/**
+ * Assertions of kernels of TypeScript say the line of the program's own file. On CPU devices of
+ * their own: each is lost.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Device, elementKernel, f32, inout, input, kernel, output } from 'async-cuda';
@@ -9,14 +12,25 @@ import { failure } from '../core/test-device.js';
 const file = fileURLToPath(import.meta.url);
 
 /** The place of a line of this file. */
-const placeOf = (text: string): string => `${file}:${readFileSync(file, 'utf8').split('\n').findIndex((line) => line.includes(text)) + 1}`;
+const placeOf = (text: string): string =>
+  `${file}:${
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .findIndex((line) => line.includes(text)) + 1
+  }`;
 
 /** What is printed first, and what is thrown. */
-async function failed(run: (device: Device) => unknown): Promise<readonly [said: string, message: string]> {
+async function failed(
+  run: (device: Device) => unknown,
+): Promise<readonly [said: string, message: string]> {
   const device = await Device.open('cpu');
   let said = '';
-  device.on('print', (text) => { said ||= text.split('\n')[0]!; });
-  const { message } = await failure(async () => { await run(device); });
+  device.on('print', (text) => {
+    said ||= text.split('\n')[0]!;
+  });
+  const { message } = await failure(async () => {
+    await run(device);
+  });
   await device.close().catch(() => undefined);
   return [said, message];
 }
@@ -31,23 +45,36 @@ const positive = (x: number): number => {
   console.assert(x > 0, 'not positive');
   return x;
 };
-const rooted = elementKernel('rooted', { y: output(f32), x: input(f32) }, ({ x }, gpu) => Math.sqrt(gpu.positive(x)), { uses: { positive } });
+const rooted = elementKernel(
+  'rooted',
+  { y: output(f32), x: input(f32) },
+  ({ x }, gpu) => Math.sqrt(gpu.positive(x)),
+  { uses: { positive } },
+);
 
 describe('a failed console.assert says its file and line', () => {
   test('of a kernel, printed and thrown', async () => {
     const place = placeOf('console.assert(i < 5,');
-    const [said, message] = await failed(async (device) => { await far({ y: await device.zeros(f32, [8]) }); });
-    expect(said).toBe(`${place}: far: block: [0,0,0], thread: [5,0,0] Assertion \`too far\` failed.`);
+    const [said, message] = await failed(async (device) => {
+      await far({ y: await device.zeros(f32, [8]) });
+    });
+    expect(said).toBe(
+      `${place}: far: block: [0,0,0], thread: [5,0,0] Assertion \`too far\` failed.`,
+    );
     expect(message).toContain(`${place}: far: Assertion \`too far\` failed.`);
   });
 
   test('of a device function that an element kernel uses', async () => {
-    const [said] = await failed(async (device) => { await rooted({ x: await device.zeros(f32, [4]) }); });
+    const [said] = await failed(async (device) => {
+      await rooted({ x: await device.zeros(f32, [4]) });
+    });
     expect(said).toContain(`${placeOf('console.assert(x > 0,')}: rooted: `);
   });
 });
 
 test('lineInfo: false leaves the place out', async () => {
-  const [said] = await failed(async (device) => { await far({ y: await device.zeros(f32, [8]) }, { lineInfo: false }); });
+  const [said] = await failed(async (device) => {
+    await far({ y: await device.zeros(f32, [8]) }, { lineInfo: false });
+  });
   expect(said).toContain('far:0: far: block: [0,0,0], thread: [5,0,0]');
 });

@@ -1,12 +1,21 @@
-/** Kernels that a thread which blocks is the first to need: what it can load by itself. With the compiler, which comes by import(). */
+/**
+ * Kernels that a thread which blocks is the first to need: what it can load by itself. With the
+ * compiler, which comes by import().
+ */
 import { CudaCompileError, Device, f32, i32, inout, kernel } from 'async-cuda';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';
 
-const double = kernel('double', { y: inout(f32) }, ({ y }, gpu) => { y[gpu.globalId.x] = y[gpu.globalId.x]! * 2; });
-const triple = kernel('triple', { y: inout(f32) }, ({ y }, gpu) => { y[gpu.globalId.x] = y[gpu.globalId.x]! * 3; });
-const wrong = kernel('wrong', { y: inout(i32) }, ({ y }) => { y[0] = Math.sin(1); });
+const double = kernel('double', { y: inout(f32) }, ({ y }, gpu) => {
+  y[gpu.globalId.x] = y[gpu.globalId.x]! * 2;
+});
+const triple = kernel('triple', { y: inout(f32) }, ({ y }, gpu) => {
+  y[gpu.globalId.x] = y[gpu.globalId.x]! * 3;
+});
+const wrong = kernel('wrong', { y: inout(i32) }, ({ y }) => {
+  y[0] = Math.sin(1);
+});
 
 onDevice('A thread that blocks', (host) => {
   let device: Device;
@@ -15,7 +24,9 @@ onDevice('A thread that blocks', (host) => {
     // What an earlier run has left on disk need not be compiled.
     vi.stubEnv('ASYNC_CUDA_CACHE_DISABLE', '1');
   });
-  afterAll(() => { vi.unstubAllEnvs(); });
+  afterAll(() => {
+    vi.unstubAllEnvs();
+  });
 
   test('loads the kernels of tensors: conversion, strided copies, random numbers', () => {
     using x = device.arange(f32, 6).sync();
@@ -23,13 +34,23 @@ onDevice('A thread that blocks', (host) => {
     using whole = even.convert(i32).sync();
     expect([...whole.read().sync()]).toEqual([0, 2, 4]);
     using noise = device.rand(f32, [100], { seed: 1 }).sync();
-    expect(noise.read().sync().every((value) => value >= 0 && value < 1)).toBe(true);
+    expect(
+      noise
+        .read()
+        .sync()
+        .every((value) => value >= 0 && value < 1),
+    ).toBe(true);
   });
 
   test('compiles where the compiler has been loaded before; where it cannot be, it says what to do', async () => {
     using y = await device.ones(f32, [4]);
-    // The first of these tests: nothing was compiled yet, and of the sources nobody can require one.
-    if (host.mode === 'worker') expect((await failure(() => double({ y }).sync())).message).toBe("kernel 'double': not loaded yet, and a thread that blocks cannot load: await double.prepare(device) before.");
+    // The first of these tests: nothing was compiled yet, and of the sources nobody can require
+    // one.
+    if (host.mode === 'worker')
+      expect((await failure(() => double({ y }).sync())).message).toBe(
+        "kernel 'double': not loaded yet, and a thread that blocks cannot load: await " +
+          'double.prepare(device) before.',
+      );
     await double.prepare(device);
     double({ y }).sync();
     triple({ y }).sync();

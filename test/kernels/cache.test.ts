@@ -13,7 +13,9 @@ vi.mock('../../src/kernels/compiler.js', () => import('./stand-in-compiler.js'))
 
 let folder: string;
 let device: Device;
-beforeAll(async () => { device = Device.of(await openTestDevice()); });
+beforeAll(async () => {
+  device = Device.of(await openTestDevice());
+});
 afterAll(() => device.close());
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'async-cuda-kernels-'));
@@ -29,13 +31,26 @@ afterEach(async () => {
 
 let made = 0;
 /** A kernel whose text nobody has compiled before. */
-function fresh(use = 0): KernelFunction<{ y: TensorParam<'f32', 'inout', 1>; a: typeof f32 }, { K: number | bigint }> {
-  return kernel('scale', { y: inout(f32), a: f32 }, ({ y, a }, gpu) => { y[gpu.globalId.x] = a * gpu.K; }, { uses: { K: ++made * 100 + use } });
+function fresh(
+  use = 0,
+): KernelFunction<{ y: TensorParam<'f32', 'inout', 1>; a: typeof f32 }, { K: number | bigint }> {
+  return kernel(
+    'scale',
+    { y: inout(f32), a: f32 },
+    ({ y, a }, gpu) => {
+      y[gpu.globalId.x] = a * gpu.K;
+    },
+    { uses: { K: ++made * 100 + use } },
+  );
 }
 
 const CAPABILITY = { capability: [8, 0] } as const;
-const kernels = async (): Promise<string[]> => (await readdir(folder)).filter((name) => name.endsWith('.kernel'));
-const onDisk = (count: number): Promise<void> => vi.waitFor(async () => { expect(await kernels()).toHaveLength(count); });
+const kernels = async (): Promise<string[]> =>
+  (await readdir(folder)).filter((name) => name.endsWith('.kernel'));
+const onDisk = (count: number): Promise<void> =>
+  vi.waitFor(async () => {
+    expect(await kernels()).toHaveLength(count);
+  });
 
 /** Another process: nothing is in memory. */
 async function elsewhere(): Promise<typeof import('../../src/kernels/compiled-kernels.js')> {
@@ -45,7 +60,10 @@ async function elsewhere(): Promise<typeof import('../../src/kernels/compiled-ke
 
 test('a kernel is compiled once for a target, whoever asks', async () => {
   const scale = fresh();
-  const [one, two] = await Promise.all([scale.ptx(CAPABILITY), scale.with({ sharedBytes: 64 }).ptx(CAPABILITY)]);
+  const [one, two] = await Promise.all([
+    scale.ptx(CAPABILITY),
+    scale.with({ sharedBytes: 64 }).ptx(CAPABILITY),
+  ]);
   expect(one).toBe(two);
   expect(compilations).toHaveLength(1);
 });
@@ -64,15 +82,31 @@ test('what it depends on is compiled apart: constants, target, index type, check
   const usual = { index: 'i32', aligned: true, checks: false, block: [256, 1, 1], lines: false };
   const own: unknown = expect.any(Number);
   expect(compilations.map(({ source, form }) => [source.uses['K'], form])).toEqual([
-    [own, usual], [-0, usual], [0, usual], [0n, usual], [own, usual], [own, { ...usual, index: 'i64' }], [own, { ...usual, checks: true, lines: true }], [own, { ...usual, block: [64, 1, 1] }],
+    [own, usual],
+    [-0, usual],
+    [0, usual],
+    [0n, usual],
+    [own, usual],
+    [own, { ...usual, index: 'i64' }],
+    [own, { ...usual, checks: true, lines: true }],
+    [own, { ...usual, block: [64, 1, 1] }],
   ]);
 });
 
 test('another process finds it on disk, and compiles anew what is spoiled', async () => {
   const { Variant } = await import('../../src/kernels/variant.js');
-  const variant = new Variant({ name: 'scale', text: `() => ${++made}`, signature: {}, site: [] }, {});
+  const variant = new Variant(
+    { name: 'scale', text: `() => ${++made}`, signature: {}, site: [] },
+    {},
+  );
   const target = { capability: [8, 0] } as const;
-  const form = { index: 'i32', aligned: true, checks: false, block: undefined, lines: false } as const;
+  const form = {
+    index: 'i32',
+    aligned: true,
+    checks: false,
+    block: undefined,
+    lines: false,
+  } as const;
   const first = await (await elsewhere()).compiledKernel(variant, form, target);
   await onDisk(1);
   expect(await (await elsewhere()).compiledKernel(variant, form, target)).toEqual(first);
@@ -86,9 +120,18 @@ test('another process finds it on disk, and compiles anew what is spoiled', asyn
 
 test('a thread that blocks finds it in memory, on disk, or compiles it', async () => {
   const { Variant } = await import('../../src/kernels/variant.js');
-  const variant = new Variant({ name: 'scale', text: `() => ${++made}`, signature: {}, site: [] }, {});
+  const variant = new Variant(
+    { name: 'scale', text: `() => ${++made}`, signature: {}, site: [] },
+    {},
+  );
   const target = { capability: [8, 0] } as const;
-  const form = { index: 'i32', aligned: true, checks: false, block: undefined, lines: false } as const;
+  const form = {
+    index: 'i32',
+    aligned: true,
+    checks: false,
+    block: undefined,
+    lines: false,
+  } as const;
   const one = await elsewhere();
   const first = one.compiledKernelNow(variant, form, target);
   expect(first?.entry).toBe('scale');
@@ -122,7 +165,11 @@ test('tensors that begin anywhere, and blocks of the call, have code of their ow
   await scale({ y, a: 1 }, { block: 256 });
   for (let block = 1; block < 12; block++) await scale({ y, a: 1 }, { block });
   expect(compilations.map(({ form: { aligned, block } }) => [aligned, block])).toEqual([
-    [true, [256, 1, 1]], [false, [256, 1, 1]], [true, [32, 1, 1]], ...[1, 2, 3, 4, 5, 6, 7].map((block) => [true, [block, 1, 1]]), [true, undefined],
+    [true, [256, 1, 1]],
+    [false, [256, 1, 1]],
+    [true, [32, 1, 1]],
+    ...[1, 2, 3, 4, 5, 6, 7].map((block) => [true, [block, 1, 1]]),
+    [true, undefined],
   ]);
 });
 

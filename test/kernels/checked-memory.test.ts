@@ -1,4 +1,7 @@
-/** What a device that is checked says of the memory of tensors: which it is, and where the program made it. */
+/**
+ * What a device that is checked says of the memory of tensors: which it is, and where the program
+ * made it.
+ */
 import { expect, test } from 'vitest';
 
 import { CudaCheckError, Device, i32, inout, input, kernel } from '../../src/index.js';
@@ -9,7 +12,9 @@ const racy = kernel('racy', { bins: inout(i32), x: input(i32) }, ({ bins, x }, g
   if (i < x.length) bins[x[i]!] = bins[x[i]!]! + 1;
 });
 
-async function memoryOfRace(run: (device: Device) => PromiseLike<unknown>): Promise<NonNullable<CheckReport['memory']>> {
+async function memoryOfRace(
+  run: (device: Device) => PromiseLike<unknown>,
+): Promise<NonNullable<CheckReport['memory']>> {
   await using device = await Device.open('cpu', { check: true });
   let error: unknown;
   try {
@@ -26,14 +31,21 @@ const shape = { grid: 1, block: 64 };
 const HERE = /^\s+at .*checked-memory\.test\.ts:\d+:\d+\)?(\n|$)/;
 
 test('of tensors that one chain makes the right one is named', async () => {
-  const memory = await memoryOfRace((device) => racy({ bins: device.zeros(i32, [4]), x: device.zeros(i32, [64]) }, shape));
+  const memory = await memoryOfRace((device) =>
+    racy({ bins: device.zeros(i32, [4]), x: device.zeros(i32, [64]) }, shape),
+  );
   expect(memory).toMatchObject({ bytes: 16, label: 'alloc i32[4]' });
   expect(memory.stack).toMatch(HERE);
 });
 
 test('the order in which the chain makes them does not matter', async () => {
-  const memory = await memoryOfRace((device) => device.zeros(i32, [64], { label: 'x' }).andThen((x) =>
-    device.zeros(i32, [4], { label: 'bins' }).andThen((bins) => racy({ bins, x }, shape))));
+  const memory = await memoryOfRace((device) =>
+    device
+      .zeros(i32, [64], { label: 'x' })
+      .andThen((x) =>
+        device.zeros(i32, [4], { label: 'bins' }).andThen((bins) => racy({ bins, x }, shape)),
+      ),
+  );
   expect(memory).toMatchObject({ bytes: 16, label: "alloc i32[4] 'bins'" });
   expect(memory.stack).toMatch(HERE);
 });

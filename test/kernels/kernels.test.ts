@@ -1,5 +1,28 @@
-/** Kernels in TypeScript on the device: compiled from their text, launched, compared with JavaScript. */
-import { CudaArgumentError, CudaCheckError, CudaCompileError, Device, SimulationError, bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
+/**
+ * Kernels in TypeScript on the device: compiled from their text, launched, compared with
+ * JavaScript.
+ */
+import {
+  CudaArgumentError,
+  CudaCheckError,
+  CudaCompileError,
+  Device,
+  SimulationError,
+  bool,
+  deviceFunction,
+  f16,
+  f32,
+  f64,
+  i32,
+  i64,
+  inout,
+  input,
+  kernel,
+  output,
+  struct,
+  u32,
+  u8,
+} from 'async-cuda';
 import type { Gpu, GpuWith, SimulationOptions } from 'async-cuda';
 import { beforeAll, describe, expect, test } from 'vitest';
 
@@ -10,53 +33,79 @@ const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a,
   if (i < y.length) y[i] = a * x[i]! + y[i]!;
 });
 
-const transpose = kernel('transpose', { out: output(f32, 2), x: input(f32, 2) }, ({ out, x }, gpu) => {
-  const { x: column, y: row } = gpu.globalId;
-  if (row < out.shape[0] && column < out.shape[1]) out[row]![column] = x[column]![row]!;
-});
+const transpose = kernel(
+  'transpose',
+  { out: output(f32, 2), x: input(f32, 2) },
+  ({ out, x }, gpu) => {
+    const { x: column, y: row } = gpu.globalId;
+    if (row < out.shape[0] && column < out.shape[1]) out[row]![column] = x[column]![row]!;
+  },
+);
 
 /** Sums of blocks, through shared memory. */
-const sums = kernel('sums', { out: output(f32), x: input(f32) }, ({ out, x }, gpu) => {
-  const part = gpu.shared.f32(gpu.THREADS);
-  const t = gpu.threadIdx.x;
-  let sum = 0;
-  for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) sum += x[i]!;
-  part[t] = sum;
-  gpu.block.sync();
-  for (let half = gpu.THREADS >> 1; half > 0; half >>= 1) {
-    if (t < half) part[t] = part[t]! + part[t + half]!;
+const sums = kernel(
+  'sums',
+  { out: output(f32), x: input(f32) },
+  ({ out, x }, gpu) => {
+    const part = gpu.shared.f32(gpu.THREADS);
+    const t = gpu.threadIdx.x;
+    let sum = 0;
+    for (let i = gpu.globalId.x; i < x.length; i += gpu.globalSize.x) sum += x[i]!;
+    part[t] = sum;
     gpu.block.sync();
-  }
-  if (t === 0) out[gpu.blockIdx.x] = part[0]!;
-}, { uses: { THREADS: 128 }, block: 128 });
+    for (let half = gpu.THREADS >> 1; half > 0; half >>= 1) {
+      if (t < half) part[t] = part[t]! + part[t + half]!;
+      gpu.block.sync();
+    }
+    if (t === 0) out[gpu.blockIdx.x] = part[0]!;
+  },
+  { uses: { THREADS: 128 }, block: 128 },
+);
 
 const square = (x: number): number => x * x;
 const uses = { SLOPE: 0.25, square };
-const leaky = deviceFunction((x: number, { SLOPE, square }: GpuWith<typeof uses>) => (x > 0 ? square(x) : SLOPE * x), { uses });
+const leaky = deviceFunction(
+  (x: number, { SLOPE, square }: GpuWith<typeof uses>) => (x > 0 ? square(x) : SLOPE * x),
+  { uses },
+);
 const clamped = (x: number, gpu: Gpu): number => gpu.clamp(x, -2, 2);
-const activate = kernel('activate', { y: output(f32), x: input(f32) }, ({ y, x }, { globalId, leaky, clamped, weights, FLIP }) => {
-  const i = globalId.x;
-  if (i < y.length) y[i] = leaky(clamped(x[i]!)) * weights[1]! * (FLIP ? -1 : 1);
-}, { uses: { leaky, clamped, weights: [1, 3], FLIP: false } });
+const activate = kernel(
+  'activate',
+  { y: output(f32), x: input(f32) },
+  ({ y, x }, { globalId, leaky, clamped, weights, FLIP }) => {
+    const i = globalId.x;
+    if (i < y.length) y[i] = leaky(clamped(x[i]!)) * weights[1]! * (FLIP ? -1 : 1);
+  },
+  { uses: { leaky, clamped, weights: [1, 3], FLIP: false } },
+);
 
-const blurred = kernel('blurred', { y: output(f32), fourfold: output(f32), x: input(f32) }, ({ y, fourfold, x }, { globalId, WEIGHTS }) => {
-  const i = globalId.x;
-  if (i >= y.length) return;
-  let sum = 0;
-  for (let k = 0; k < WEIGHTS.length; k++) sum += WEIGHTS[k]! * x[i + k]!;
-  y[i] = sum;
-  fourfold[i] = WEIGHTS[i]! * 4;
-}, { uses: { WEIGHTS: [0.25, 0.5, 0.25] } });
+const blurred = kernel(
+  'blurred',
+  { y: output(f32), fourfold: output(f32), x: input(f32) },
+  ({ y, fourfold, x }, { globalId, WEIGHTS }) => {
+    const i = globalId.x;
+    if (i >= y.length) return;
+    let sum = 0;
+    for (let k = 0; k < WEIGHTS.length; k++) sum += WEIGHTS[k]! * x[i + k]!;
+    y[i] = sum;
+    fourfold[i] = WEIGHTS[i]! * 4;
+  },
+  { uses: { WEIGHTS: [0.25, 0.5, 0.25] } },
+);
 
 const Body = struct({ x: f32, id: i64, alive: bool });
-const bodies = kernel('bodies', { all: inout(Body), offset: Body, factor: f64, half: f16, small: u8, on: bool, count: u32 }, ({ all, offset, factor, half, small, on, count }, gpu) => {
-  const i = gpu.globalId.x;
-  if (i >= all.length || !on) return;
-  const body = all[i]!;
-  body.x = body.x * gpu.f32(factor) + offset.x + half + small + gpu.f32(count);
-  body.id += offset.id;
-  body.alive = !body.alive;
-});
+const bodies = kernel(
+  'bodies',
+  { all: inout(Body), offset: Body, factor: f64, half: f16, small: u8, on: bool, count: u32 },
+  ({ all, offset, factor, half, small, on, count }, gpu) => {
+    const i = gpu.globalId.x;
+    if (i >= all.length || !on) return;
+    const body = all[i]!;
+    body.x = body.x * gpu.f32(factor) + offset.x + half + small + gpu.f32(count);
+    body.id += offset.id;
+    body.alive = !body.alive;
+  },
+);
 
 const reversed = kernel('reversed', { out: output(i32) }, ({ out }, gpu) => {
   const scratch = gpu.dynamicShared.i32();
@@ -74,12 +123,18 @@ const meeting = kernel('meeting', { out: output(i32), sum: inout(i32) }, ({ out,
 
 onDevice('Kernels in TypeScript', (host) => {
   let device: Device;
-  beforeAll(() => { device = Device.of(host.device); });
+  beforeAll(() => {
+    device = Device.of(host.device);
+  });
 
   test('saxpy', async () => {
     const x = Float32Array.from(range(1000), (i) => i / 7);
     const y = Float32Array.from(range(1000), (i) => 1 / (i + 1));
-    const values = await saxpy({ y: device.tensor(f32, y), a: 2, x: device.tensor(f32, x) }).andThen((given) => given.y.read());
+    const values = await saxpy({
+      y: device.tensor(f32, y),
+      a: 2,
+      x: device.tensor(f32, x),
+    }).andThen((given) => given.y.read());
     expect(values).toEqual(x.map((each, i) => 2 * each + y[i]!));
   });
 
@@ -87,10 +142,14 @@ onDevice('Kernels in TypeScript', (host) => {
     using mine = await device.ones(f32, [100]);
     const made: { isClosed: boolean }[] = [];
     const op = saxpy({ y: mine, a: 2, x: device.full(f32, [100], 3) });
-    expect((await op.andThen(({ y, x }) => {
-      made.push(x);
-      return y.read();
-    }))[99]).toBe(7);
+    expect(
+      (
+        await op.andThen(({ y, x }) => {
+          made.push(x);
+          return y.read();
+        })
+      )[99],
+    ).toBe(7);
     expect([made[0]!.isClosed, mine.isClosed]).toEqual([true, false]);
     // Each run makes its own.
     expect((await op.andThen(({ y }) => y.read()))[0]).toBe(13);
@@ -100,17 +159,19 @@ onDevice('Kernels in TypeScript', (host) => {
     using x = await device.tensor(f32, Float32Array.from(range(35)), [5, 7]);
     using out = await device.zeros(f32, [7, 5]);
     await transpose({ out, x });
-    expect([...await out.read()]).toEqual(range(35).map((i) => (i % 5) * 7 + Math.floor(i / 5)));
+    expect([...(await out.read())]).toEqual(range(35).map((i) => (i % 5) * 7 + Math.floor(i / 5)));
     // Rows backwards into columns backwards: strides of either sign.
     await transpose({ out: out.slice([null, null, -1]), x: x.slice([null, null, -1]) });
-    expect([...await out.read()]).toEqual(range(35).map((i) => (4 - (i % 5)) * 7 + 6 - Math.floor(i / 5)));
+    expect([...(await out.read())]).toEqual(
+      range(35).map((i) => (4 - (i % 5)) * 7 + 6 - Math.floor(i / 5)),
+    );
     // Onto itself is refused, between its columns is not.
     using both = await device.tensor(f32, Float32Array.from(range(8)), [2, 4]);
     await transpose({ out: both.slice([null, null], [0, 2]), x: both.slice([null, null], [2, 4]) });
-    expect([...await both.read()]).toEqual([2, 6, 2, 3, 3, 7, 6, 7]);
+    expect([...(await both.read())]).toEqual([2, 6, 2, 3, 3, 7, 6, 7]);
   });
 
-  test('shared memory, constants, a grid of the caller\'s', async () => {
+  test("shared memory, constants, a grid of the caller's", async () => {
     using x = await device.ones(f32, [10_000]);
     using out = await device.zeros(f32, [8]);
     await sums({ out, x }, { grid: 8 });
@@ -120,7 +181,7 @@ onDevice('Kernels in TypeScript', (host) => {
     expect((await out.read()).reduce((a, b) => a + b)).toBe(10_000);
   });
 
-  test('blocks of the caller\'s: the first few have code of their own, in which they are known', async () => {
+  test("blocks of the caller's: the first few have code of their own, in which they are known", async () => {
     const total = kernel('total', { out: output(f32), x: input(f32) }, ({ out, x }, gpu) => {
       let sum = 0;
       for (let i = gpu.threadIdx.x; i < x.length; i += gpu.blockDim.x) sum += x[i]!;
@@ -128,32 +189,68 @@ onDevice('Kernels in TypeScript', (host) => {
       if (gpu.threadIdx.x === 0) out[0] = sum;
     });
     using x = await device.ones(f32, [1000]);
-    const totalBy = async (block: number): Promise<number> => (await total({ out: device.zeros(f32, [1]), x }, { grid: 1, block }).andThen((given) => given.out.read()))[0]!;
-    const [sameAsOwn, own] = [await total.ptx(device, { block: [256, 1] }), await total.ptx(device)];
+    const totalBy = async (block: number): Promise<number> =>
+      (
+        await total({ out: device.zeros(f32, [1]), x }, { grid: 1, block }).andThen((given) =>
+          given.out.read(),
+        )
+      )[0]!;
+    const [sameAsOwn, own] = [
+      await total.ptx(device, { block: [256, 1] }),
+      await total.ptx(device),
+    ];
     expect(sameAsOwn).toBe(own);
     expect(own).toContain('.reqntid 256, 1, 1');
     // 2048 threads are no block: code for them would be none of the eight.
-    expect((await failure(async () => totalBy(2048))).message).toContain('from 1 to 1024 (threads), got 2048');
-    for (const block of [32, 64, 96, 100, 128, 512, 768, 1024, 33, 50]) expect(await totalBy(block), `by ${block}`).toBe(1000);
+    expect((await failure(async () => totalBy(2048))).message).toContain(
+      'from 1 to 1024 (threads), got 2048',
+    );
+    for (const block of [32, 64, 96, 100, 128, 512, 768, 1024, 33, 50])
+      expect(await totalBy(block), `by ${block}`).toBe(1000);
     expect(await total.ptx(device, { block: 100 })).toContain('.reqntid 100, 1, 1');
     expect(await total.ptx(device, { block: 50 })).not.toContain('.reqntid');
-    expect((await failure(async () => total.ptx('9.0' as never))).message).toBe("target: expected a Device, or { capability: [9, 0] }, got '9.0'.");
-    expect((await failure(async () => total.ptx(device, { block: 0 }))).message).toContain('options.block: expected a whole number of at least 1');
+    expect((await failure(async () => total.ptx('9.0' as never))).message).toBe(
+      "target: expected a Device, or { capability: [9, 0] }, got '9.0'.",
+    );
+    expect((await failure(async () => total.ptx(device, { block: 0 }))).message).toContain(
+      'options.block: expected a whole number of at least 1',
+    );
   });
 
   test('one divided by a number is its reciprocal, to the bit', async () => {
-    const inverse = kernel('inverse', { y: output(f32), z: output(f64), x: input(f32), w: input(f64) }, ({ y, z, x, w }, gpu) => {
-      const i = gpu.globalId.x;
-      if (i >= y.length) return;
-      y[i] = 1 / x[i]!;
-      z[i] = gpu.f64(1) / w[i]!;
-    });
+    const inverse = kernel(
+      'inverse',
+      { y: output(f32), z: output(f64), x: input(f32), w: input(f64) },
+      ({ y, z, x, w }, gpu) => {
+        const i = gpu.globalId.x;
+        if (i >= y.length) return;
+        y[i] = 1 / x[i]!;
+        z[i] = gpu.f64(1) / w[i]!;
+      },
+    );
     const ptx = await inverse.ptx(device);
     for (const type of ['f32', 'f64']) expect(ptx).toContain(`rcp.rn.${type}`);
     expect(ptx).not.toContain('div.rn');
-    const word = new Float32Array(new Uint32Array(20_000).map((_, at) => Math.imul(at, 2654435761)).buffer);
-    const values = Float32Array.of(0, -0, 1, -3, Infinity, -Infinity, 2 ** -149, -(2 ** -127), 2 ** -126, 3.4028234663852886e38, 1.7e38, ...word.filter((value) => !Number.isNaN(value)));
-    const doubles = Float64Array.from(values, (value, at) => (at % 3 === 0 ? value * 2 ** -900 : at % 3 === 1 ? value * Math.PI : value * 2 ** 890));
+    const word = new Float32Array(
+      new Uint32Array(20_000).map((_, at) => Math.imul(at, 2654435761)).buffer,
+    );
+    const values = Float32Array.of(
+      0,
+      -0,
+      1,
+      -3,
+      Infinity,
+      -Infinity,
+      2 ** -149,
+      -(2 ** -127),
+      2 ** -126,
+      3.4028234663852886e38,
+      1.7e38,
+      ...word.filter((value) => !Number.isNaN(value)),
+    );
+    const doubles = Float64Array.from(values, (value, at) =>
+      at % 3 === 0 ? value * 2 ** -900 : at % 3 === 1 ? value * Math.PI : value * 2 ** 890,
+    );
     using y = await device.zeros(f32, [values.length]);
     using z = await device.zeros(f64, [values.length]);
     using x = await device.tensor(f32, values);
@@ -164,39 +261,65 @@ onDevice('Kernels in TypeScript', (host) => {
   });
 
   test('the last warp of a block may have fewer lanes', async () => {
-    const warps = kernel('warps', { sums: output(f32), extremes: output(i32) }, ({ sums, extremes }, gpu) => {
-      const t = gpu.threadIdx.x + gpu.threadIdx.y * gpu.blockDim.x;
-      sums[t] = gpu.warp.sum(gpu.f32(t));
-      extremes[t] = gpu.warp.max(t) * 1000 + gpu.warp.min(t);
-    });
+    const warps = kernel(
+      'warps',
+      { sums: output(f32), extremes: output(i32) },
+      ({ sums, extremes }, gpu) => {
+        const t = gpu.threadIdx.x + gpu.threadIdx.y * gpu.blockDim.x;
+        sums[t] = gpu.warp.sum(gpu.f32(t));
+        extremes[t] = gpu.warp.max(t) * 1000 + gpu.warp.min(t);
+      },
+    );
     for (const block of [1, 5, 32, 33, [8, 5] as const, 64, 100, 96, 31, 7]) {
       const threads = typeof block === 'number' ? block : block[0] * block[1];
       const last = (t: number): number => Math.min(threads, (t | 31) + 1) - 1;
-      const sum = (t: number): number => ((t & ~31) + last(t)) * (last(t) - (t & ~31) + 1) / 2;
+      const sum = (t: number): number => (((t & ~31) + last(t)) * (last(t) - (t & ~31) + 1)) / 2;
       using sums = await device.zeros(f32, [threads]);
       using extremes = await device.zeros(i32, [threads]);
       await warps({ sums, extremes }, { grid: 1, block });
-      expect([...await sums.read()], `sums of a block of ${block.toString()}`).toEqual(Array.from({ length: threads }, (_, t) => sum(t)));
-      expect([...await extremes.read()]).toEqual(Array.from({ length: threads }, (_, t) => last(t) * 1000 + (t & ~31)));
-      const simulated = await warps.simulate({ sums: new Float32Array(threads), extremes: new Int32Array(threads) }, { grid: 1, block });
-      expect([...simulated.sums]).toEqual([...await sums.read()]);
-      expect([...simulated.extremes]).toEqual([...await extremes.read()]);
+      expect([...(await sums.read())], `sums of a block of ${block.toString()}`).toEqual(
+        Array.from({ length: threads }, (_, t) => sum(t)),
+      );
+      expect([...(await extremes.read())]).toEqual(
+        Array.from({ length: threads }, (_, t) => last(t) * 1000 + (t & ~31)),
+      );
+      const simulated = await warps.simulate(
+        { sums: new Float32Array(threads), extremes: new Int32Array(threads) },
+        { grid: 1, block },
+      );
+      expect([...simulated.sums]).toEqual([...(await sums.read())]);
+      expect([...simulated.extremes]).toEqual([...(await extremes.read())]);
     }
   });
 
   test('quotients of whole numbers are rounded as in JavaScript', async () => {
-    const round = kernel('round', { down: output(i32), up: output(i32), cut: output(i32), of: output(u32), a: input(i32), b: input(i32) }, ({ down, up, cut, of, a, b }, gpu) => {
-      const i = gpu.globalId.x;
-      if (i >= down.length) return;
-      down[i] = Math.floor(a[i]! / b[i]!);
-      up[i] = Math.ceil(a[i]! / b[i]!);
-      cut[i] = Math.trunc(a[i]! / b[i]!);
-      of[i] = Math.ceil(gpu.u32(a[i]!) / 7) + Math.floor(gpu.u32(a[i]!) / 7);
-    });
-    const pairs = [-9, -8, -1, 0, 1, 5, 8, 9, 2 ** 31 - 1, -(2 ** 31)].flatMap((a) => [-4, -3, -1, 1, 2, 3, 2 ** 30].map((b) => [a, b] as const)).filter(([a, b]) => a !== -(2 ** 31) || b !== -1);
+    const round = kernel(
+      'round',
+      {
+        down: output(i32),
+        up: output(i32),
+        cut: output(i32),
+        of: output(u32),
+        a: input(i32),
+        b: input(i32),
+      },
+      ({ down, up, cut, of, a, b }, gpu) => {
+        const i = gpu.globalId.x;
+        if (i >= down.length) return;
+        down[i] = Math.floor(a[i]! / b[i]!);
+        up[i] = Math.ceil(a[i]! / b[i]!);
+        cut[i] = Math.trunc(a[i]! / b[i]!);
+        of[i] = Math.ceil(gpu.u32(a[i]!) / 7) + Math.floor(gpu.u32(a[i]!) / 7);
+      },
+    );
+    const pairs = [-9, -8, -1, 0, 1, 5, 8, 9, 2 ** 31 - 1, -(2 ** 31)]
+      .flatMap((a) => [-4, -3, -1, 1, 2, 3, 2 ** 30].map((b) => [a, b] as const))
+      .filter(([a, b]) => a !== -(2 ** 31) || b !== -1);
     const [a, b] = [Int32Array.from(pairs, ([x]) => x), Int32Array.from(pairs, ([, y]) => y)];
     const expected = {
-      down: Int32Array.from(pairs, ([x, y]) => Math.floor(x / y)), up: Int32Array.from(pairs, ([x, y]) => Math.ceil(x / y)), cut: Int32Array.from(pairs, ([x, y]) => Math.trunc(x / y)),
+      down: Int32Array.from(pairs, ([x, y]) => Math.floor(x / y)),
+      up: Int32Array.from(pairs, ([x, y]) => Math.ceil(x / y)),
+      cut: Int32Array.from(pairs, ([x, y]) => Math.trunc(x / y)),
       of: Uint32Array.from(pairs, ([x]) => Math.ceil((x >>> 0) / 7) + Math.floor((x >>> 0) / 7)),
     };
     using down = await device.zeros(i32, [pairs.length]);
@@ -206,10 +329,27 @@ onDevice('Kernels in TypeScript', (host) => {
     using x = await device.tensor(i32, a);
     using y = await device.tensor(i32, b);
     await round({ down, up, cut, of, a: x, b: y });
-    expect({ down: await down.read(), up: await up.read(), cut: await cut.read(), of: await of.read() }).toEqual(expected);
+    expect({
+      down: await down.read(),
+      up: await up.read(),
+      cut: await cut.read(),
+      of: await of.read(),
+    }).toEqual(expected);
     const n = pairs.length;
-    const simulated = await round.simulate({ down: new Int32Array(n), up: new Int32Array(n), cut: new Int32Array(n), of: new Uint32Array(n), a, b });
-    expect({ down: simulated.down, up: simulated.up, cut: simulated.cut, of: simulated.of }).toEqual(expected);
+    const simulated = await round.simulate({
+      down: new Int32Array(n),
+      up: new Int32Array(n),
+      cut: new Int32Array(n),
+      of: new Uint32Array(n),
+      a,
+      b,
+    });
+    expect({
+      down: simulated.down,
+      up: simulated.up,
+      cut: simulated.cut,
+      of: simulated.of,
+    }).toEqual(expected);
   });
 
   test('simulate tells of a division by zero', async () => {
@@ -217,45 +357,95 @@ onDevice('Kernels in TypeScript', (host) => {
       y[0] = y[1]! / y[2]!;
       y[3] = y[1]! % y[4]!;
     });
-    expect([...(await divide.simulate({ y: Int32Array.of(0, -7, 2, 0, 4) }, { grid: 1, block: 1 })).y]).toEqual([-3, -7, 2, -3, 4]);
+    expect([
+      ...(await divide.simulate({ y: Int32Array.of(0, -7, 2, 0, 4) }, { grid: 1, block: 1 })).y,
+    ]).toEqual([-3, -7, 2, -3, 4]);
     for (const zero of [2, 4]) {
       const y = Int32Array.of(0, 7, 2, 0, 4).fill(0, zero, zero + 1);
-      const error = await divide.simulate({ y }, { grid: 1, block: 1 }).catch((each: unknown) => each) as SimulationError;
+      const error = (await divide
+        .simulate({ y }, { grid: 1, block: 1 })
+        .catch((each: unknown) => each)) as SimulationError;
       expect(error).toBeInstanceOf(SimulationError);
       expect(error.message).toContain('an integer was divided by zero');
     }
   });
 
   test('device functions and lists', async () => {
-    const y = await activate({ y: device.zeros(f32, [4]), x: device.tensor(f32, [-4, -1, 1.5, 9]) }).andThen((given) => given.y.read());
+    const y = await activate({
+      y: device.zeros(f32, [4]),
+      x: device.tensor(f32, [-4, -1, 1.5, 9]),
+    }).andThen((given) => given.y.read());
     expect([...y]).toEqual([-1.5, -0.75, 6.75, 12]);
     const flipped = activate.with({ uses: { FLIP: true } });
-    expect([...await flipped({ y: device.zeros(f32, [1]), x: device.ones(f32, [1]) }).andThen((given) => given.y.read())]).toEqual([-3]);
+    expect([
+      ...(await flipped({ y: device.zeros(f32, [1]), x: device.ones(f32, [1]) }).andThen((given) =>
+        given.y.read(),
+      )),
+    ]).toEqual([-3]);
   });
 
   test('a list is indexed by what a loop or the kernel computes', async () => {
     const x = Float32Array.of(4, 8, 0, 16, 4, 8);
-    const meant = [[5, 6, 9, 8], [1, 2, 1, 1]];
-    const { y, fourfold } = await blurred.simulate({ y: new Float32Array(4), fourfold: new Float32Array(4), x });
+    const meant = [
+      [5, 6, 9, 8],
+      [1, 2, 1, 1],
+    ];
+    const { y, fourfold } = await blurred.simulate({
+      y: new Float32Array(4),
+      fourfold: new Float32Array(4),
+      x,
+    });
     expect([[...y], [...fourfold]]).toEqual(meant);
-    const given = await blurred({ y: device.zeros(f32, [4]), fourfold: device.zeros(f32, [4]), x: device.tensor(f32, x) });
-    expect([[...await given.y.read()], [...await given.fourfold.read()]]).toEqual(meant);
+    const given = await blurred({
+      y: device.zeros(f32, [4]),
+      fourfold: device.zeros(f32, [4]),
+      x: device.tensor(f32, x),
+    });
+    expect([[...(await given.y.read())], [...(await given.fourfold.read())]]).toEqual(meant);
     for (const each of [given.y, given.fourfold, given.x]) each.close();
   });
 
   test('structures, and scalars of every kind', async () => {
-    using all = await device.tensor(u8, Body.pack([{ x: 1, id: 5, alive: true }, { x: 2, id: -6n, alive: false }]));
-    await bodies({ all, offset: { x: 0.5, id: 1n << 40n, alive: false }, factor: 10, half: 0.25, small: 3, on: true, count: 100 });
-    expect(Body.unpack(await all.read())).toEqual([{ x: 113.75, id: 5n + (1n << 40n), alive: false }, { x: 123.75, id: (1n << 40n) - 6n, alive: true }]);
-    await bodies({ all, offset: { x: 0, id: 0, alive: false }, factor: 0, half: 0, small: 0, on: false, count: 0 });
+    using all = await device.tensor(
+      u8,
+      Body.pack([
+        { x: 1, id: 5, alive: true },
+        { x: 2, id: -6n, alive: false },
+      ]),
+    );
+    await bodies({
+      all,
+      offset: { x: 0.5, id: 1n << 40n, alive: false },
+      factor: 10,
+      half: 0.25,
+      small: 3,
+      on: true,
+      count: 100,
+    });
+    expect(Body.unpack(await all.read())).toEqual([
+      { x: 113.75, id: 5n + (1n << 40n), alive: false },
+      { x: 123.75, id: (1n << 40n) - 6n, alive: true },
+    ]);
+    await bodies({
+      all,
+      offset: { x: 0, id: 0, alive: false },
+      factor: 0,
+      half: 0,
+      small: 0,
+      on: false,
+      count: 0,
+    });
     expect(Body.unpack(await all.read())[0]!.x).toBe(113.75);
   });
 
   test('dynamic shared memory', async () => {
     using out = await device.zeros(i32, [100]);
-    expect((await failure(() => reversed({ out }, { block: 100 }))).message).toBe("options.sharedBytes: kernel 'reversed' has gpu.dynamicShared, whose bytes the launch gives. Write reversed(args, { sharedBytes }).");
+    expect((await failure(() => reversed({ out }, { block: 100 }))).message).toBe(
+      "options.sharedBytes: kernel 'reversed' has gpu.dynamicShared, whose bytes the launch " +
+        'gives. Write reversed(args, { sharedBytes }).',
+    );
     await reversed({ out }, { block: 100, sharedBytes: 400 });
-    expect([...await out.read()]).toEqual(range(100).map((t) => (99 - t) ** 2));
+    expect([...(await out.read())]).toEqual(range(100).map((t) => (99 - t) ** 2));
   });
 
   test('the barrier of a grid is launched as it has to be', async () => {
@@ -268,7 +458,11 @@ onDevice('Kernels in TypeScript', (host) => {
   test('indices of 64 bits give the same', async () => {
     const wide = saxpy.with({ index: 'i64' });
     expect(await wide.ptx(device)).not.toBe(await saxpy.ptx(device));
-    expect([...await wide({ y: device.ones(f32, [3]), a: 2, x: device.ones(f32, [3]) }).andThen((given) => given.y.read())]).toEqual([3, 3, 3]);
+    expect([
+      ...(await wide({ y: device.ones(f32, [3]), a: 2, x: device.ones(f32, [3]) }).andThen(
+        (given) => given.y.read(),
+      )),
+    ]).toEqual([3, 3, 3]);
   });
 
   test('where 32 bits do not count the elements, indices have 64 by themselves', async () => {
@@ -280,8 +474,14 @@ onDevice('Kernels in TypeScript', (host) => {
     using out = await device.zeros(i64, [1]);
     // A view of one element, 2^31 times.
     await count({ out, x: one.broadcastTo([65_536, 32_768]) });
-    expect([...await out.read()]).toEqual([2n ** 31n + 5n]);
-    expect((await failure(() => count({ out, x: one.broadcastTo([65_536, 32_768]) }, { index: 'i32' }))).message).toBe("options.index: expected 'i64', or nothing, got 'i32'. A tensor of kernel 'count' has 2^31 elements or more.");
+    expect([...(await out.read())]).toEqual([2n ** 31n + 5n]);
+    expect(
+      (await failure(() => count({ out, x: one.broadcastTo([65_536, 32_768]) }, { index: 'i32' })))
+        .message,
+    ).toBe(
+      "options.index: expected 'i64', or nothing, got 'i32'. A tensor of kernel 'count' has " +
+        '2^31 elements or more.',
+    );
   });
 
   test('where a tensor begins makes no difference', async () => {
@@ -290,7 +490,14 @@ onDevice('Kernels in TypeScript', (host) => {
     for (const from of [0, 1, 2, 3, 4]) {
       await saxpy({ y: y.slice([from, from + 60]), a: 1, x: x.slice([5 - from, 65 - from]) });
     }
-    expect([...await y.read()]).toEqual(range(70).map((i) => range(5).reduce((sum, from) => sum + (i >= from && i < from + 60 ? i - from + 5 - from : 0), 0)));
+    expect([...(await y.read())]).toEqual(
+      range(70).map((i) =>
+        range(5).reduce(
+          (sum, from) => sum + (i >= from && i < from + 60 ? i - from + 5 - from : 0),
+          0,
+        ),
+      ),
+    );
   });
 
   test('what is no kernel is told with its code', async () => {
@@ -299,12 +506,17 @@ onDevice('Kernels in TypeScript', (host) => {
       y[gpu.globalId.x] = outside;
     });
     using y = await device.zeros(f32, [4]);
-    const error = await failure(() => wrong({ y })) as unknown as CudaCompileError;
+    const error = (await failure(() => wrong({ y }))) as unknown as CudaCompileError;
     expect(error).toBeInstanceOf(CudaCompileError);
-    expect(error.message).toMatch(/^kernel 'wrong': .*kernels\.test\.ts:\d+:\d+: `outside` is not known in a kernel/);
+    expect(error.message).toMatch(
+      /^kernel 'wrong': .*kernels\.test\.ts:\d+:\d+: `outside` is not known in a kernel/,
+    );
     expect(error.message).toContain('y[gpu.globalId.x] = outside;');
     expect(error.message).toContain('^^^^^^^');
-    expect(error.place).toMatchObject({ file: expect.stringMatching(/test\/kernels\/kernels\.test\.ts$/) as string, column: 27 });
+    expect(error.place).toMatchObject({
+      file: expect.stringMatching(/test\/kernels\/kernels\.test\.ts$/) as string,
+      column: 27,
+    });
     await expect(wrong.prepare(device)).rejects.toThrow(CudaCompileError);
     await expect(wrong.ptx({ capability: [9, 0] })).rejects.toThrow('outside');
   });
@@ -319,26 +531,53 @@ onDevice('Kernels in TypeScript', (host) => {
   test('tune chooses among constants', async () => {
     using x = await device.ones(f32, [100_000]);
     using out = await device.zeros(f32, [1]);
-    const { kernel: tuned, candidates } = await sums.tune({ out, x }, { candidates: [{}, { uses: { THREADS: 64 }, block: 64 }, { uses: { THREADS: 256 }, block: 256 }], launch: { grid: 1 }, rounds: 2, anew: true });
+    const { kernel: tuned, candidates } = await sums.tune(
+      { out, x },
+      {
+        candidates: [
+          {},
+          { uses: { THREADS: 64 }, block: 64 },
+          { uses: { THREADS: 256 }, block: 256 },
+        ],
+        launch: { grid: 1 },
+        rounds: 2,
+        anew: true,
+      },
+    );
     expect(candidates.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
     await tuned({ out, x }, { grid: 1 });
-    expect([...await out.read()]).toEqual([100_000]);
+    expect([...(await out.read())]).toEqual([100_000]);
   });
 
   test('simulation gives the same', async () => {
     const x = Float32Array.from(range(300), (i) => i / 7);
     const y = Float32Array.from(range(300), (i) => 1 / (i + 1));
-    const launched = await saxpy({ y: device.tensor(f32, y), a: 0.1, x: device.tensor(f32, x) }).andThen((given) => given.y.read());
+    const launched = await saxpy({
+      y: device.tensor(f32, y),
+      a: 0.1,
+      x: device.tensor(f32, x),
+    }).andThen((given) => given.y.read());
     const simulated = await saxpy.simulate({ y, a: 0.1, x });
     expect(simulated.y).toEqual(launched);
     const out = new Float32Array(35);
-    await transpose.simulate({ out: { data: out, shape: [7, 5] }, x: { data: Float32Array.from(range(35)), shape: [5, 7] } });
+    await transpose.simulate({
+      out: { data: out, shape: [7, 5] },
+      x: { data: Float32Array.from(range(35)), shape: [5, 7] },
+    });
     expect([...out]).toEqual(range(35).map((i) => (i % 5) * 7 + Math.floor(i / 5)));
     const squares = new Int32Array(100);
     await reversed.simulate({ out: squares }, { block: 100, sharedBytes: 400 });
     expect([...squares]).toEqual(range(100).map((t) => (99 - t) ** 2));
     const all = Body.pack([{ x: 1, id: 5, alive: true }]);
-    await bodies.simulate({ all, offset: { x: 0.5, id: 1n, alive: false }, factor: 10, half: 0.25, small: 3, on: true, count: 100 });
+    await bodies.simulate({
+      all,
+      offset: { x: 0.5, id: 1n, alive: false },
+      factor: 10,
+      half: 0.25,
+      small: 3,
+      on: true,
+      count: 100,
+    });
     expect(Body.unpack(all)).toEqual([{ x: 113.75, id: 6n, alive: false }]);
   });
 
@@ -346,13 +585,21 @@ onDevice('Kernels in TypeScript', (host) => {
     const beyond = kernel('beyond', { y: output(f32) }, ({ y }, gpu) => {
       y[gpu.globalId.x + 1] = 1;
     });
-    const error = await beyond.simulate({ y: new Float32Array(4) }, { grid: 1, block: 4 }).catch((each: unknown) => each) as SimulationError;
+    const error = (await beyond
+      .simulate({ y: new Float32Array(4) }, { grid: 1, block: 4 })
+      .catch((each: unknown) => each)) as SimulationError;
     expect(error).toBeInstanceOf(SimulationError);
     expect(error.message).toContain('y[gpu.globalId.x + 1] = 1;');
     expect(error.position?.file).toMatch(/kernels\.test\.ts$/);
-    expect(await failure(() => beyond.simulate({ y: new Int32Array(4) as never }))).toBeInstanceOf(CudaArgumentError);
-    expect((await failure(() => beyond.simulate(undefined as never))).message).toBe('args: expected what the kernel takes, by name: y, got undefined.');
-    expect((await failure(() => kernel('k', { n: i32 }, () => undefined).simulate({ n: 1 }))).message).toContain('options.grid');
+    expect(await failure(() => beyond.simulate({ y: new Int32Array(4) as never }))).toBeInstanceOf(
+      CudaArgumentError,
+    );
+    expect((await failure(() => beyond.simulate(undefined as never))).message).toBe(
+      'args: expected what the kernel takes, by name: y, got undefined.',
+    );
+    expect(
+      (await failure(() => kernel('k', { n: i32 }, () => undefined).simulate({ n: 1 }))).message,
+    ).toContain('options.grid');
   });
 
   test('simulation tells lanes at two places who is with them', async () => {
@@ -366,20 +613,44 @@ onDevice('Kernels in TypeScript', (host) => {
   });
 
   describe('simulation refuses what a call does', () => {
-    const scaled = kernel('scaled', { y: output(f32), x: input(f32), n: i32, wide: i64 }, ({ y, x, n }, gpu) => {
-      const i = gpu.globalId.x;
-      if (i < y.length) y[i] = x[i]! * n;
+    const scaled = kernel(
+      'scaled',
+      { y: output(f32), x: input(f32), n: i32, wide: i64 },
+      ({ y, x, n }, gpu) => {
+        const i = gpu.globalId.x;
+        if (i < y.length) y[i] = x[i]! * n;
+      },
+    );
+    const given = () => ({
+      y: new Float32Array(8),
+      x: new Float32Array(8).fill(2),
+      n: 3,
+      wide: 1n,
     });
-    const given = () => ({ y: new Float32Array(8), x: new Float32Array(8).fill(2), n: 3, wide: 1n });
 
     test.each<[unknown, string]>([
-      [{ sharedBytes: -1 }, 'options.sharedBytes: expected a whole number from 0 to 2147483647 (bytes), got -1'],
-      [{ sharedBytes: '1' }, "options.sharedBytes: expected a whole number from 0 to 2147483647 (bytes), got '1'"],
+      [
+        { sharedBytes: -1 },
+        'options.sharedBytes: expected a whole number from 0 to 2147483647 (bytes), got -1',
+      ],
+      [
+        { sharedBytes: '1' },
+        "options.sharedBytes: expected a whole number from 0 to 2147483647 (bytes), got '1'",
+      ],
       [{ block: 0 }, 'options.block: expected a whole number of at least 1 (threads), got 0'],
       [{ block: [32, 64] }, 'options.block: expected at most 1024 threads in a block, got 2048'],
-      [{ grid: '1' }, "options.grid: expected a number or an array of one to three numbers, got '1'"],
-      [{ grid: [1, '1'] }, "options.grid[1]: expected a whole number from 1 to 2147483647 (blocks), got '1'"],
-      [{ grid: 2 ** 31 }, 'options.grid: expected a whole number from 1 to 2147483647 (blocks), got 2147483648'],
+      [
+        { grid: '1' },
+        "options.grid: expected a number or an array of one to three numbers, got '1'",
+      ],
+      [
+        { grid: [1, '1'] },
+        "options.grid[1]: expected a whole number from 1 to 2147483647 (blocks), got '1'",
+      ],
+      [
+        { grid: 2 ** 31 },
+        'options.grid: expected a whole number from 1 to 2147483647 (blocks), got 2147483648',
+      ],
       [{ print: 1 }, 'options.print: expected a function that takes what the kernel prints, got 1'],
       [{ checkUninitialized: 0 }, 'options.checkUninitialized: expected true or false, got 0'],
     ])('options: %o', async (options, message) => {
@@ -390,16 +661,72 @@ onDevice('Kernels in TypeScript', (host) => {
 
     const bytes = new ArrayBuffer(64);
     test.each<[string, object, string, string]>([
-      ['a bigint for an i32', { n: 1n }, "args.n of kernel 'scaled'", "args.n of kernel 'scaled': expected a whole number for i32, from -2147483648 to 2147483647, got 1n"],
-      ['a number of more bits than it holds', { wide: 2 ** 60 }, "args.wide of kernel 'scaled'", 'Beyond 2^53 pass a bigint.'],
-      ['overlapping arrays', { y: new Float32Array(bytes, 0, 8), x: new Float32Array(bytes, 28, 8) }, 'args.y', "args.y of kernel 'scaled' is written and overlaps args.x: Float32Array(8) and Float32Array(8). Pass arrays that share no elements; copy one with slice() where they have to."],
-      ['overlapping tensors', { y: { data: new Float32Array(bytes), shape: [8], offset: 4 }, x: { data: new Float32Array(bytes), shape: [5] } }, 'args.y', 'is written and overlaps args.x: Float32Array(16) and Float32Array(16)'],
-      ['a shape that is none', { x: { data: new Float32Array(8), shape: 8 } }, "args.x of kernel 'scaled': shape", 'a list of whole numbers from 0, the length of each axis, got 8'],
-      ['strides that are none', { x: { data: new Float32Array(8), shape: [8], strides: ['1'] } }, "args.x of kernel 'scaled': strides", "a whole number for each axis, in elements, got [ '1' ]"],
-      ['an offset that is none', { x: { data: new Float32Array(8), shape: [8], offset: -1 } }, "args.x of kernel 'scaled': offset", 'got -1'],
-      ['an output that is none', { y: 'eight' }, 'args.y', "'y' is a tensor of f32, but got 'eight'. Pass a Float32Array."],
-      ['an output that is left out', { y: undefined }, 'args.y', "'scaled' needs 'y', a tensor, but got nothing"],
-      ['another name', { z: 1 }, 'args.z', "'scaled' has no parameter 'z'. It takes y, x, n, wide."],
+      [
+        'a bigint for an i32',
+        { n: 1n },
+        "args.n of kernel 'scaled'",
+        "args.n of kernel 'scaled': expected a whole number for i32, from -2147483648 to " +
+          '2147483647, got 1n',
+      ],
+      [
+        'a number of more bits than it holds',
+        { wide: 2 ** 60 },
+        "args.wide of kernel 'scaled'",
+        'Beyond 2^53 pass a bigint.',
+      ],
+      [
+        'overlapping arrays',
+        { y: new Float32Array(bytes, 0, 8), x: new Float32Array(bytes, 28, 8) },
+        'args.y',
+        "args.y of kernel 'scaled' is written and overlaps args.x: Float32Array(8) and " +
+          'Float32Array(8). Pass arrays that share no elements; copy one with slice() where ' +
+          'they have to.',
+      ],
+      [
+        'overlapping tensors',
+        {
+          y: { data: new Float32Array(bytes), shape: [8], offset: 4 },
+          x: { data: new Float32Array(bytes), shape: [5] },
+        },
+        'args.y',
+        'is written and overlaps args.x: Float32Array(16) and Float32Array(16)',
+      ],
+      [
+        'a shape that is none',
+        { x: { data: new Float32Array(8), shape: 8 } },
+        "args.x of kernel 'scaled': shape",
+        'a list of whole numbers from 0, the length of each axis, got 8',
+      ],
+      [
+        'strides that are none',
+        { x: { data: new Float32Array(8), shape: [8], strides: ['1'] } },
+        "args.x of kernel 'scaled': strides",
+        "a whole number for each axis, in elements, got [ '1' ]",
+      ],
+      [
+        'an offset that is none',
+        { x: { data: new Float32Array(8), shape: [8], offset: -1 } },
+        "args.x of kernel 'scaled': offset",
+        'got -1',
+      ],
+      [
+        'an output that is none',
+        { y: 'eight' },
+        'args.y',
+        "'y' is a tensor of f32, but got 'eight'. Pass a Float32Array.",
+      ],
+      [
+        'an output that is left out',
+        { y: undefined },
+        'args.y',
+        "'scaled' needs 'y', a tensor, but got nothing",
+      ],
+      [
+        'another name',
+        { z: 1 },
+        'args.z',
+        "'scaled' has no parameter 'z'. It takes y, x, n, wide.",
+      ],
     ])('%s', async (_, other, argument, message) => {
       const error = await failure(() => scaled.simulate({ ...given(), ...other } as never));
       expect(error).toBeInstanceOf(CudaArgumentError);
@@ -411,27 +738,57 @@ onDevice('Kernels in TypeScript', (host) => {
       const [y, x] = [new Float32Array(bytes, 0, 8), new Float32Array(bytes, 32, 8).fill(2)];
       expect([...(await scaled.simulate({ ...given(), y, x })).y]).toEqual(range(8).map(() => 6));
       const data = Float32Array.from(range(16));
-      const halved = kernel('halved', { out: output(f32, 2), x: input(f32, 2) }, ({ out, x }, gpu) => {
-        const { x: column, y: row } = gpu.globalId;
-        if (row < out.shape[0] && column < out.shape[1]) out[row]![column] = x[row]![column]! / 2;
-      });
+      const halved = kernel(
+        'halved',
+        { out: output(f32, 2), x: input(f32, 2) },
+        ({ out, x }, gpu) => {
+          const { x: column, y: row } = gpu.globalId;
+          if (row < out.shape[0] && column < out.shape[1]) out[row]![column] = x[row]![column]! / 2;
+        },
+      );
       const columns = { data, shape: [2, 4], strides: [8, 2] };
       await halved.simulate({ out: columns, x: { ...columns, offset: 1 } });
       expect([...data]).toEqual(range(16).map((i) => (i % 2 === 0 ? (i + 1) / 2 : i)));
-      expect((await failure(() => halved.simulate({ out: columns, x: { ...columns, offset: 2 } }))).message).toContain('is written and overlaps args.x');
+      expect(
+        (await failure(() => halved.simulate({ out: columns, x: { ...columns, offset: 2 } })))
+          .message,
+      ).toContain('is written and overlaps args.x');
       expect((await scaled.simulate({ ...given(), y: new Float32Array(0) })).y).toHaveLength(0);
     });
 
     test('structures and shared memory', async () => {
-      const error = await failure(() => bodies.simulate({ all: new Uint8Array(Body.bytes), offset: { x: 0.5, id: 1, alive: 1 as never }, factor: 10, half: 0.25, small: 3, on: true, count: 1 }));
+      const error = await failure(() =>
+        bodies.simulate({
+          all: new Uint8Array(Body.bytes),
+          offset: { x: 0.5, id: 1, alive: 1 as never },
+          factor: 10,
+          half: 0.25,
+          small: 3,
+          on: true,
+          count: 1,
+        }),
+      );
       expect(error).toMatchObject({ argument: "args.offset of kernel 'bodies'.alive" });
-      expect((await failure(() => reversed.simulate({ out: new Int32Array(4) }, { block: 4 }))).message).toContain("options.sharedBytes: kernel 'reversed' has gpu.dynamicShared");
+      expect(
+        (await failure(() => reversed.simulate({ out: new Int32Array(4) }, { block: 4 }))).message,
+      ).toContain("options.sharedBytes: kernel 'reversed' has gpu.dynamicShared");
       const all = new Uint8Array(2 * Body.bytes);
-      const twice = kernel('twice', { to: output(Body), from: input(Body) }, ({ to, from }, gpu) => {
-        to[gpu.globalId.x]!.x = 2 * from[gpu.globalId.x]!.x;
-      });
-      expect(await failure(() => twice.simulate({ to: all, from: all.subarray(Body.bytes) }, { grid: 1, block: 1 }))).toMatchObject({ argument: 'args.to' });
-      await twice.simulate({ to: all.subarray(0, Body.bytes), from: all.subarray(Body.bytes) }, { grid: 1, block: 1 });
+      const twice = kernel(
+        'twice',
+        { to: output(Body), from: input(Body) },
+        ({ to, from }, gpu) => {
+          to[gpu.globalId.x]!.x = 2 * from[gpu.globalId.x]!.x;
+        },
+      );
+      expect(
+        await failure(() =>
+          twice.simulate({ to: all, from: all.subarray(Body.bytes) }, { grid: 1, block: 1 }),
+        ),
+      ).toMatchObject({ argument: 'args.to' });
+      await twice.simulate(
+        { to: all.subarray(0, Body.bytes), from: all.subarray(Body.bytes) },
+        { grid: 1, block: 1 },
+      );
     });
   });
 
@@ -445,9 +802,14 @@ onDevice('Kernels in TypeScript', (host) => {
     using y = await other.zeros(f32, [8]);
     using part = y.slice([0, 4]);
     await beyond({ y: part }, { block: 4 });
-    expect([...await y.read()]).toEqual([0, 1, 1, 1, 1, 0, 0, 0]);
+    expect([...(await y.read())]).toEqual([0, 1, 1, 1, 1, 0, 0, 0]);
     const error = await failure(() => beyond({ y: part }, { block: 4, checks: true }));
-    expect([error.code, error.message]).toEqual(['ERR_CUDA_DEVICE_LOST', expect.stringMatching(/kernels\.test\.ts:\d+: beyond: Assertion `an index of y is out of bounds` failed/) as string]);
+    expect([error.code, error.message]).toEqual([
+      'ERR_CUDA_DEVICE_LOST',
+      expect.stringMatching(
+        /kernels\.test\.ts:\d+: beyond: Assertion `an index of y is out of bounds` failed/,
+      ) as string,
+    ]);
   });
 
   test.runIf(onCpu)('a device that checks names the line', async () => {

@@ -16,7 +16,11 @@ export const SCALE: CompiledKernel = {
   mul.wide.u32 %o, %i, 4; add.s64 %o, %o, %p; ld.global.f32 %v, [%o]; mul.rn.f32 %v, %v, %a; st.global.f32 [%o], %v; ret;
 }`,
   entry: 'scale',
-  abi: [{ kind: 'pointer', param: 0 }, { kind: 'scalar', param: 1, storage: 'f32' }, { kind: 'length', param: 0 }],
+  abi: [
+    { kind: 'pointer', param: 0 },
+    { kind: 'scalar', param: 1, storage: 'f32' },
+    { kind: 'length', param: 0 },
+  ],
   cooperative: false,
   dynamicShared: false,
 };

@@ -1,13 +1,45 @@
-/** Types of kernels: bodies are typed from the signature, calls by name. The type checker is the test. */
-import { bool, deviceFunction, f16, f32, f64, i32, i64, inout, input, kernel, output, struct, u32, u8 } from 'async-cuda';
-import type { Device, DeviceOp, Gpu, GpuWith, Module, Partitioned, ReadElements, Tensor, WrittenElements } from 'async-cuda';
+/**
+ * Types of kernels: bodies are typed from the signature, calls by name. The type checker is the
+ * test.
+ */
+import {
+  bool,
+  deviceFunction,
+  f16,
+  f32,
+  f64,
+  i32,
+  i64,
+  inout,
+  input,
+  kernel,
+  output,
+  struct,
+  u32,
+  u8,
+} from 'async-cuda';
+import type {
+  Device,
+  DeviceOp,
+  Gpu,
+  GpuWith,
+  Module,
+  Partitioned,
+  ReadElements,
+  Tensor,
+  WrittenElements,
+} from 'async-cuda';
 import type { Closing } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
 
-const gelu = (x: number, { fast }: Gpu): number => 0.5 * x * (1 + fast.tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+const gelu = (x: number, { fast }: Gpu): number =>
+  0.5 * x * (1 + fast.tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
 const square = (x: number): number => x * x;
 const slopes = { SLOPE: 0.01, square };
-const leaky = deviceFunction((x: number, gpu: GpuWith<typeof slopes>) => (x > 0 ? gpu.square(x) : gpu.SLOPE * x), { uses: slopes });
+const leaky = deviceFunction(
+  (x: number, gpu: GpuWith<typeof slopes>) => (x > 0 ? gpu.square(x) : gpu.SLOPE * x),
+  { uses: slopes },
+);
 const Body = struct({ x: f32, y: f32, id: i64, alive: bool });
 
 const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a, x }, gpu) => {
@@ -17,9 +49,20 @@ const saxpy = kernel('saxpy', { y: inout(f32), a: f32, x: input(f32) }, ({ y, a,
 
 const all = kernel(
   'all',
-  { out: output(f32, 2), mask: input(bool), half: input(f16), bodies: inout(Body), first: input(Body), flag: bool, wide: i64, one: Body },
+  {
+    out: output(f32, 2),
+    mask: input(bool),
+    half: input(f16),
+    bodies: inout(Body),
+    first: input(Body),
+    flag: bool,
+    wide: i64,
+    one: Body,
+  },
   ({ out, mask, half, bodies, first, flag, wide, one }, gpu) => {
-    expectTypeOf(out).branded.toEqualTypeOf<ReadElements<WrittenElements<number>> & { readonly shape: readonly [number, number] }>();
+    expectTypeOf(out).branded.toEqualTypeOf<
+      ReadElements<WrittenElements<number>> & { readonly shape: readonly [number, number] }
+    >();
     expectTypeOf(out.shape[1]).toEqualTypeOf<number>();
     expectTypeOf(mask[0]).toEqualTypeOf<boolean | undefined>();
     expectTypeOf(half[0]).toEqualTypeOf<number | undefined>();
@@ -53,19 +96,47 @@ const all = kernel(
     // @ts-expect-error: there is no such constant
     void gpu.TYLE;
   },
-  { uses: { TILE: 16, SHIFT: 3n, FAST: true, weights: [1, 2, 3], gelu, leaky, square }, block: [32, 8] },
+  {
+    uses: { TILE: 16, SHIFT: 3n, FAST: true, weights: [1, 2, 3], gelu, leaky, square },
+    block: [32, 8],
+  },
 );
 
 // Never called: nothing here needs a device.
-function declared(device: Device, module: Module, x: Tensor<'f32', [4]>, m: Tensor<'f32', [2, 3]>, mask: Tensor<'bool', [4]>, half: Tensor<'f16', [4]>, tiles: Partitioned<'f32', [4]>, bytes: Tensor<'u8', [64]>): void {
+function declared(
+  device: Device,
+  module: Module,
+  x: Tensor<'f32', [4]>,
+  m: Tensor<'f32', [2, 3]>,
+  mask: Tensor<'bool', [4]>,
+  half: Tensor<'f16', [4]>,
+  tiles: Partitioned<'f32', [4]>,
+  bytes: Tensor<'u8', [64]>,
+): void {
   const op = saxpy({ y: x, a: 2, x: device.ones(f32, [4]) });
-  expectTypeOf(op).toEqualTypeOf<DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> } & Closing>>();
+  expectTypeOf(op).toEqualTypeOf<
+    DeviceOp<{ y: Tensor<'f32', [4]>; a: number; x: Tensor<'f32', [4]> } & Closing>
+  >();
   expectTypeOf(op.andThen(({ y }) => y.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
   expectTypeOf(op.andThen(({ y }) => y.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
-  expectTypeOf(saxpy({ y: tiles, a: 2, x: m })).toEqualTypeOf<DeviceOp<{ y: Partitioned<'f32', [4]>; a: number; x: Tensor<'f32', [2, 3]> } & Closing>>();
+  expectTypeOf(saxpy({ y: tiles, a: 2, x: m })).toEqualTypeOf<
+    DeviceOp<{ y: Partitioned<'f32', [4]>; a: number; x: Tensor<'f32', [2, 3]> } & Closing>
+  >();
   expectTypeOf(saxpy.with({ block: 128 })).toEqualTypeOf<typeof saxpy>();
   expectTypeOf(all.with({ uses: { TILE: 32 } })).toEqualTypeOf<typeof all>();
-  void all({ out: m, mask, half, bodies: bytes, first: bytes, flag: true, wide: 5n, one: { x: 1, y: 2, id: 3, alive: false } }, { sharedBytes: 1024 });
+  void all(
+    {
+      out: m,
+      mask,
+      half,
+      bodies: bytes,
+      first: bytes,
+      flag: true,
+      wide: 5n,
+      one: { x: 1, y: 2, id: 3, alive: false },
+    },
+    { sharedBytes: 1024 },
+  );
   // What is declared here serves for modules too.
   void module.kernel('k', [inout(f32), f64, input(u8), u32, i32]);
 

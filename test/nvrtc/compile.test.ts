@@ -15,7 +15,9 @@ const SCALE = `extern "C" __global__ void scale(float* y, float k, int n) {
   if (i < n) y[i] *= k;
 }
 `;
-const TEMPLATE = 'template <typename T> __global__ void add(T* y, T k) { y[threadIdx.x] += k; }\n__device__ int counter;\n';
+const TEMPLATE =
+  'template <typename T> __global__ void add(T* y, T k) { y[threadIdx.x] += k; }\n__device__ ' +
+  'int counter;\n';
 
 async function failure<E extends Error = CudaError>(promise: Promise<unknown>): Promise<E> {
   try {
@@ -28,7 +30,8 @@ async function failure<E extends Error = CudaError>(promise: Promise<unknown>): 
 
 describeWith('NVRTC', 'compile', () => {
   const cache = ownCache();
-  const fresh = (source: string, options: CompileOptions = {}): ReturnType<typeof compile> => compile(source, { ...options, cache: false });
+  const fresh = (source: string, options: CompileOptions = {}): ReturnType<typeof compile> =>
+    compile(source, { ...options, cache: false });
   const scratch = mkdtempSync(join(tmpdir(), 'async-cuda-includes-'));
   afterAll(() => rmSync(scratch, { recursive: true }));
 
@@ -62,18 +65,31 @@ describeWith('NVRTC', 'compile', () => {
     });
 
     test('mangled names of template instances and variables', async () => {
-      const program = await fresh(TEMPLATE, { nameExpressions: ['add<float>', 'add<double>', '&counter'] });
+      const program = await fresh(TEMPLATE, {
+        nameExpressions: ['add<float>', 'add<double>', '&counter'],
+      });
       expect(program.nameExpressions).toEqual(['add<float>', 'add<double>', '&counter']);
-      for (const expression of ['add<float>', 'add<double>']) expect(program.ptx).toContain(`.entry ${program.loweredName(expression)}(`);
+      for (const expression of ['add<float>', 'add<double>'])
+        expect(program.ptx).toContain(`.entry ${program.loweredName(expression)}(`);
       expect(program.loweredName('add<float>')).toBe('_Z3addIfEvPT_S0_');
       expect(program.loweredName('&counter')).toBe('counter');
-      expect((await failure(Promise.resolve().then(() => program.loweredName('add<int>')))).code).toBe('ERR_CUDA_NOT_FOUND');
+      expect(
+        (await failure(Promise.resolve().then(() => program.loweredName('add<int>')))).code,
+      ).toBe('ERR_CUDA_NOT_FOUND');
     });
 
     test('warnings', async () => {
       const source = 'extern "C" __global__ void f(float* y) {\n  int unused = 3;\n}\n';
       const { diagnostics, log } = await fresh(source, { name: 'kernels.cu' });
-      expect(diagnostics).toEqual([expect.objectContaining({ severity: 'warning', number: 177, file: 'kernels.cu', line: 2, column: 7 })]);
+      expect(diagnostics).toEqual([
+        expect.objectContaining({
+          severity: 'warning',
+          number: 177,
+          file: 'kernels.cu',
+          line: 2,
+          column: 7,
+        }),
+      ]);
       expect(log).toContain('declared but never referenced');
       expect((await fresh(source, { warnings: false })).log.trim()).toBe('');
     });
@@ -81,13 +97,19 @@ describeWith('NVRTC', 'compile', () => {
 
   describe('options', () => {
     test('macros', async () => {
-      const source = '#ifdef GONE\n#error it is there\n#endif\nextern "C" __global__ void f(float* y) { y[SQUARE(TILE)] = ON; }\n';
-      const program = await fresh(source, { defines: { TILE: 4, 'SQUARE(x)': '((x) * (x))', ON: true, GONE: false } });
+      const source =
+        '#ifdef GONE\n#error it is there\n#endif\nextern "C" __global__ void f(float* y) { ' +
+        'y[SQUARE(TILE)] = ON; }\n';
+      const program = await fresh(source, {
+        defines: { TILE: 4, 'SQUARE(x)': '((x) * (x))', ON: true, GONE: false },
+      });
       expect(program.ptx).toMatch(/\+64\]/);
     });
 
     test('fast maths', async () => {
-      const source = 'extern "C" __global__ void f(float* y) { y[0] = y[1] / y[2]; y[3] = y[4] * y[5] + y[6]; }\n';
+      const source =
+        'extern "C" __global__ void f(float* y) { y[0] = y[1] / y[2]; y[3] = y[4] * y[5] + ' +
+        'y[6]; }\n';
       expect((await fresh(source)).ptx).toContain('div.rn.f32');
       const fast = (await fresh(source, { fastMath: true })).ptx;
       expect(fast).toContain('div.approx.ftz.f32');
@@ -96,77 +118,141 @@ describeWith('NVRTC', 'compile', () => {
     });
 
     test('the language standard', async () => {
-      const source = 'static_assert(__cplusplus == EXPECTED, "");\nextern "C" __global__ void f() {}\n';
-      for (const [standard, value] of [['c++14', '201402L'], ['c++20', '202002L']] as const) await fresh(source, { standard, defines: { EXPECTED: value } });
+      const source =
+        'static_assert(__cplusplus == EXPECTED, "");\nextern "C" __global__ void f() {}\n';
+      for (const [standard, value] of [
+        ['c++14', '201402L'],
+        ['c++20', '202002L'],
+      ] as const)
+        await fresh(source, { standard, defines: { EXPECTED: value } });
     });
 
     test('registers, lines and debuggers', async () => {
-      expect((await fresh(SCALE, { lineInfo: true, name: 'here.cu' })).ptx).toMatch(/\.file\s+1 ".*here\.cu"/);
+      expect((await fresh(SCALE, { lineInfo: true, name: 'here.cu' })).ptx).toMatch(
+        /\.file\s+1 ".*here\.cu"/,
+      );
       // Of no consequence to PTX.
-      const busy = `extern "C" __global__ void f(double* y) { double v[24]; for (int i = 0; i < 24; i++) v[i] = y[i]; __syncthreads(); for (int i = 0; i < 24; i++) y[23 - i] = v[i]; }`;
-      const code = async (maxRegisters?: number): Promise<Uint8Array> => (await fresh(busy, { architecture: 'sm_90', outputs: ['cubin'], ...(maxRegisters === undefined ? {} : { maxRegisters }) })).cubin;
+      const busy =
+        'extern "C" __global__ void f(double* y) { double v[24]; for (int i = 0; i < 24; i++) ' +
+        'v[i] = y[i]; __syncthreads(); for (int i = 0; i < 24; i++) y[23 - i] = v[i]; }';
+      const code = async (maxRegisters?: number): Promise<Uint8Array> =>
+        (
+          await fresh(busy, {
+            architecture: 'sm_90',
+            outputs: ['cubin'],
+            ...(maxRegisters === undefined ? {} : { maxRegisters }),
+          })
+        ).cubin;
       expect(Buffer.compare(await code(24), await code())).not.toBe(0);
       expect((await fresh(SCALE, { debug: true })).ptx).toContain('.target sm_');
     });
 
     test("NVRTC's own spelling", async () => {
-      expect((await fresh('extern "C" __global__ void f(float* y) { y[N] = 1; }', { options: ['-D', 'N=16'] })).ptx).toMatch(/\+64\]/);
+      expect(
+        (
+          await fresh('extern "C" __global__ void f(float* y) { y[N] = 1; }', {
+            options: ['-D', 'N=16'],
+          })
+        ).ptx,
+      ).toMatch(/\+64\]/);
     });
 
     test('headers are compiled in advance', async ({ skip }) => {
-      const headers = { 'long.h': `#pragma once\n${Array.from({ length: 200 }, (_, i) => `__device__ inline float f${i}(float x) { return x + ${i}; }`).join('\n')}\n` };
-      const source = (body: string): string => `#include "long.h"\nextern "C" __global__ void f(float* y) { ${body} }\n`;
+      const headers = {
+        'long.h':
+          '#pragma ' +
+          `once\n${Array.from({ length: 200 }, (_, i) => `__device__ inline float f${i}(float x) { return x + ${i}; }`).join('\n')}\n`,
+      };
+      const source = (body: string): string =>
+        `#include "long.h"\nextern "C" __global__ void f(float* y) { ${body} }\n`;
       const folder = join(scratch, 'pch');
       mkdirSync(folder);
-      const first = await fresh(source('y[0] = f1(y[0]);'), { headers, precompiledHeaders: { folder }, name: 'a.cu' });
+      const first = await fresh(source('y[0] = f1(y[0]);'), {
+        headers,
+        precompiledHeaders: { folder },
+        name: 'a.cu',
+      });
       if (!first.log.includes('precompiled header')) skip('this NVRTC does not say so');
       expect(first.log).toContain('creating precompiled header');
-      const second = await fresh(source('y[0] = f2(y[0]);'), { headers, precompiledHeaders: { folder }, name: 'a.cu' });
+      const second = await fresh(source('y[0] = f2(y[0]);'), {
+        headers,
+        precompiledHeaders: { folder },
+        name: 'a.cu',
+      });
       expect(second.log).toContain('using precompiled header');
     });
   });
 
   describe('headers', () => {
     test('in memory', async () => {
-      const program = await fresh('#include "constants.h"\n#include <more/types.cuh>\nextern "C" __global__ void f(element* y) { y[N] = 1; }', {
-        headers: { 'constants.h': '#define N 16\n', 'more/types.cuh': 'typedef float element;\n' },
-      });
+      const program = await fresh(
+        '#include "constants.h"\n#include <more/types.cuh>\nextern "C" __global__ void ' +
+          'f(element* y) { y[N] = 1; }',
+        {
+          headers: {
+            'constants.h': '#define N 16\n',
+            'more/types.cuh': 'typedef float element;\n',
+          },
+        },
+      );
       expect(program.ptx).toMatch(/\+64\]/);
     });
 
     test('in folders, in their order, and beside the header that names them', async () => {
-      for (const [file, text] of [['one/n.h', '#include "parts/m.h"\n'], ['one/parts/m.h', '#define N 16\n'], ['two/n.h', '#define N 32\n']] as const) {
+      for (const [file, text] of [
+        ['one/n.h', '#include "parts/m.h"\n'],
+        ['one/parts/m.h', '#define N 16\n'],
+        ['two/n.h', '#define N 32\n'],
+      ] as const) {
         mkdirSync(join(scratch, file, '..'), { recursive: true });
         writeFileSync(join(scratch, file), text);
       }
       const source = '#include "n.h"\nextern "C" __global__ void f(float* y) { y[N] = 1; }';
-      const at = async (...folders: string[]): Promise<string> => (await fresh(source, { includeFolders: folders.map((folder) => join(scratch, folder)) })).ptx;
+      const at = async (...folders: string[]): Promise<string> =>
+        (await fresh(source, { includeFolders: folders.map((folder) => join(scratch, folder)) }))
+          .ptx;
       expect(await at('one', 'two')).toMatch(/\+64\]/);
       expect(await at('two', 'one')).toMatch(/\+128\]/);
     });
 
     test("CUDA's own are found", async () => {
-      const source = '#include <cuda_fp16.h>\nextern "C" __global__ void f(__half* y) { y[0] = __hadd(y[1], y[2]); }';
+      const source =
+        '#include <cuda_fp16.h>\nextern "C" __global__ void f(__half* y) { y[0] = ' +
+        '__hadd(y[1], y[2]); }';
       expect((await fresh(source)).ptx).toMatch(/add\.f16|add\{?.*f16/);
-      expect((await failure(fresh(source, { cudaHeaders: false }))).message).toContain('There is no cuda_fp16.h');
+      expect((await failure(fresh(source, { cudaHeaders: false }))).message).toContain(
+        'There is no cuda_fp16.h',
+      );
     }, 120_000);
   });
 
   describe('refuses', () => {
     test('source with errors: the lines, with line, column and caret', async () => {
-      const source = 'extern "C" __global__ void f(float* y) {\n  y[0] = foo + 1;\n  y[1] = 2;;\n  bar();\n}\n';
+      const source =
+        'extern "C" __global__ void f(float* y) {\n  y[0] = foo + 1;\n  y[1] = 2;;\n  bar();\n}\n';
       const error = await failure<NvrtcCompileError>(fresh(source, { name: 'wrong.cu' }));
       expect(error).toBeInstanceOf(NvrtcCompileError);
       expect(error.code).toBe('ERR_CUDA_COMPILE');
-      expect(error.message).toContain('wrong.cu:2:10: error: identifier "foo" is undefined\n  2 | y[0] = foo + 1;\n    |        ^^^');
+      expect(error.message).toContain(
+        'wrong.cu:2:10: error: identifier "foo" is undefined\n  2 | y[0] = foo + 1;\n    |   ' +
+          '     ^^^',
+      );
       expect(error.message).toContain('wrong.cu:4:3: error: identifier "bar" is undefined');
       expect(error.place).toEqual({ file: 'wrong.cu', line: 2, column: 10 });
       expect(error.log).toContain('2 errors detected');
-      expect(error.diagnostics.map(({ severity, line }) => [severity, line])).toEqual([['error', 2], ['error', 4]]);
+      expect(error.diagnostics.map(({ severity, line }) => [severity, line])).toEqual([
+        ['error', 2],
+        ['error', 4],
+      ]);
     });
 
     test('a missing header: where it was looked for', async () => {
-      const error = await failure(fresh('#include "not-there.h"\n', { includeFolders: [scratch], headers: { 'other.h': '' } }));
+      const error = await failure(
+        fresh('#include "not-there.h"\n', {
+          includeFolders: [scratch],
+          headers: { 'other.h': '' },
+        }),
+      );
       expect(error.code).toBe('ERR_CUDA_COMPILE');
       expect(error.message).toContain('source.cu:1:');
       expect(error.message).toContain('There is no not-there.h in headers (other.h)');
@@ -180,14 +266,20 @@ describeWith('NVRTC', 'compile', () => {
       const home = process.env['CUDA_HOME'];
       vi.stubEnv('CUDA_HOME', join(scratch, 'toolkit'));
       try {
-        expect((await failure(fresh(source))).message).toContain("It is CUDA's own: `pip install nvidia-cuda-cccl`, or the CUDA toolkit.");
+        expect((await failure(fresh(source))).message).toContain(
+          "It is CUDA's own: `pip install nvidia-cuda-cccl`, or the CUDA toolkit.",
+        );
       } finally {
         vi.stubEnv('CUDA_HOME', home);
       }
     });
 
     test.each([
-      ['a template that was not instantiated', ['add'], "Name an instance of the template: 'add<float>'."],
+      [
+        'a template that was not instantiated',
+        ['add'],
+        "Name an instance of the template: 'add<float>'.",
+      ],
       ['a type that there is not', ['add<float>', 'add<floot>'], 'identifier "floot" is undefined'],
       ["a variable's name in place of its address", ['counter'], "'&counter'"],
     ])('%s', async (_, nameExpressions, says) => {
@@ -213,17 +305,30 @@ describeWith('NVRTC', 'compile', () => {
     const twice = async (source: string, options: CompileOptions = {}): Promise<boolean> => {
       await compile(source, options);
       // It is written when nobody waits for it.
-      await vi.waitFor(async () => expect((await compile(source, options)).cached).toBe(true), { timeout: 5000 }).catch(() => undefined);
+      await vi
+        .waitFor(async () => expect((await compile(source, options)).cached).toBe(true), {
+          timeout: 5000,
+        })
+        .catch(() => undefined);
       return (await compile(source, options)).cached;
     };
 
     test('with everything that was made', async () => {
-      const options = { architecture: 'sm_90', outputs: ['ptx', 'cubin', 'ltoir'], nameExpressions: ['add<float>'] } as const;
+      const options = {
+        architecture: 'sm_90',
+        outputs: ['ptx', 'cubin', 'ltoir'],
+        nameExpressions: ['add<float>'],
+      } as const;
       const made = await compile(TEMPLATE, options);
       expect(made.cached).toBe(false);
       await vi.waitFor(async () => expect((await compile(TEMPLATE, options)).cached).toBe(true));
       const kept = await compile(TEMPLATE, options);
-      expect([kept.ptx, kept.loweredName('add<float>'), kept.architecture, kept.nvrtcVersion]).toEqual([made.ptx, made.loweredName('add<float>'), made.architecture, made.nvrtcVersion]);
+      expect([
+        kept.ptx,
+        kept.loweredName('add<float>'),
+        kept.architecture,
+        kept.nvrtcVersion,
+      ]).toEqual([made.ptx, made.loweredName('add<float>'), made.architecture, made.nvrtcVersion]);
       expect(Buffer.compare(kept.cubin, made.cubin)).toBe(0);
       expect(Buffer.compare(kept.ltoir, made.ltoir)).toBe(0);
       expect((await compile(TEMPLATE, { ...options, cache: false })).cached).toBe(false);
@@ -231,7 +336,10 @@ describeWith('NVRTC', 'compile', () => {
 
     test('by source, options and headers', async () => {
       const source = '#include "n.h"\nextern "C" __global__ void kept(float* y) { y[N] = 1; }';
-      const options = (n: number, extra: CompileOptions = {}): CompileOptions => ({ headers: { 'n.h': `#define N ${n}\n` }, ...extra });
+      const options = (n: number, extra: CompileOptions = {}): CompileOptions => ({
+        headers: { 'n.h': `#define N ${n}\n` },
+        ...extra,
+      });
       expect(await twice(source, options(1))).toBe(true);
       expect((await compile(source, options(2))).cached).toBe(false);
       expect((await compile(source, options(1, { lineInfo: true }))).cached).toBe(false);
@@ -243,7 +351,8 @@ describeWith('NVRTC', 'compile', () => {
       mkdirSync(folder);
       writeFileSync(join(folder, 'outer.h'), '#include "inner.h"\n');
       writeFileSync(join(folder, 'inner.h'), '#define N 1\n');
-      const source = '#include <outer.h>\nextern "C" __global__ void changing(float* y) { y[N] = 1; }';
+      const source =
+        '#include <outer.h>\nextern "C" __global__ void changing(float* y) { y[N] = 1; }';
       expect(await twice(source, { includeFolders: [folder] })).toBe(true);
       writeFileSync(join(folder, 'inner.h'), '#define N 2\n');
       const changed = await compile(source, { includeFolders: [folder] });
@@ -252,9 +361,21 @@ describeWith('NVRTC', 'compile', () => {
     });
 
     test.each([
-      ['the time of its compilation', '__device__ const char* when = __TIME__;\nextern "C" __global__ void f() {}', {}],
-      ['a macro says what it includes', '#define FILE "n.h"\n#include FILE\nextern "C" __global__ void f() {}', { headers: { 'n.h': '' } }],
-      ['an option reads files', 'extern "C" __global__ void f() {}', { options: ['--include-path=/nowhere'] }],
+      [
+        'the time of its compilation',
+        '__device__ const char* when = __TIME__;\nextern "C" __global__ void f() {}',
+        {},
+      ],
+      [
+        'a macro says what it includes',
+        '#define FILE "n.h"\n#include FILE\nextern "C" __global__ void f() {}',
+        { headers: { 'n.h': '' } },
+      ],
+      [
+        'an option reads files',
+        'extern "C" __global__ void f() {}',
+        { options: ['--include-path=/nowhere'] },
+      ],
     ])('but not where %s', async (_, source, options) => {
       expect((await compile(source, options)).cached).toBe(false);
       await new Promise((resolve) => setTimeout(resolve, 200));
@@ -268,7 +389,8 @@ describeWith('NVRTC', 'compile', () => {
 
   describe('the thread', () => {
     /** Takes NVRTC a good part of a second. */
-    const slow = (salt: number): string => `${Array.from({ length: 60 }, (_, i) => `extern "C" __global__ void f${salt}_${i}(float* y) { y[${i}] = powf(y[${i}], 1.5f) + sinf(y[0]); }`).join('\n')}\n`;
+    const slow = (salt: number): string =>
+      `${Array.from({ length: 60 }, (_, i) => `extern "C" __global__ void f${salt}_${i}(float* y) { y[${i}] = powf(y[${i}], 1.5f) + sinf(y[0]); }`).join('\n')}\n`;
 
     test('leaves the event loop free', async () => {
       let turns = 0;
@@ -279,7 +401,9 @@ describeWith('NVRTC', 'compile', () => {
       };
       count();
       const started = performance.now();
-      await fresh(slow(1)).finally(() => { compiling = false; });
+      await fresh(slow(1)).finally(() => {
+        compiling = false;
+      });
       expect(performance.now() - started).toBeGreaterThan(20);
       expect(turns).toBeGreaterThan(100);
     }, 60_000);
@@ -308,7 +432,9 @@ describeWith('NVRTC', 'compile', () => {
     }, 60_000);
 
     test('compiles what is asked at once, each its own', async () => {
-      const programs = await Promise.all([1, 2, 3, 4].map((n) => fresh(`extern "C" __global__ void f${n}() {}`)));
+      const programs = await Promise.all(
+        [1, 2, 3, 4].map((n) => fresh(`extern "C" __global__ void f${n}() {}`)),
+      );
       programs.forEach((program, i) => expect(program.ptx).toContain(`.entry f${i + 1}(`));
     });
 
@@ -317,7 +443,11 @@ describeWith('NVRTC', 'compile', () => {
         await compile('extern "C" __global__ void f() {}', { cache: false });
         console.log('compiled');
         process.on('exit', () => console.log('ended'));`;
-      const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+      const child = spawn(
+        process.execPath,
+        ['--import', 'tsx', '--input-type=module', '-e', program],
+        { stdio: ['ignore', 'pipe', 'inherit'] },
+      );
       let said = '';
       child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
       const started = performance.now();
@@ -343,11 +473,15 @@ describe('without NVRTC', () => {
     expect(error.code).toBe('ERR_CUDA_NO_LIBRARY');
     expect(error.message).toContain('/nowhere/libnvrtc.so.13: no such file');
     expect(error.message).toContain('pip install nvidia-cuda-nvrtc');
-    expect((error.cause as { tried: unknown }).tried).toEqual([{ path: '/nowhere/libnvrtc.so.13', reason: 'no such file' }]);
+    expect((error.cause as { tried: unknown }).tried).toEqual([
+      { path: '/nowhere/libnvrtc.so.13', reason: 'no such file' },
+    ]);
   });
 
   test('a file that is no library is told of, with the reason', async () => {
     vi.stubEnv('ASYNC_CUDA_NVRTC', new URL(import.meta.url).pathname);
-    expect((await failure(compile(SCALE, { cache: false }))).message).toMatch(/compile\.test\.ts: .*ELF/);
+    expect((await failure(compile(SCALE, { cache: false }))).message).toMatch(
+      /compile\.test\.ts: .*ELF/,
+    );
   });
 });

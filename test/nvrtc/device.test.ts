@@ -37,36 +37,66 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     expect([...(await y.read())]).toEqual(Array.from({ length: 300 }, (_, i) => 3 * i));
     expect(program.ptx).toContain('.entry scale(');
     expect(program.has('cubin')).toBe(!onCpu);
-    expectTypeOf<CompiledModule<typeof SCALE>['scale']>().toExtend<CompiledKernel<readonly unknown[]>>();
+    expectTypeOf<CompiledModule<typeof SCALE>['scale']>().toExtend<
+      CompiledKernel<readonly unknown[]>
+    >();
     // @ts-expect-error the text has no such kernel
     const missing: unknown = (await device.compile(SCALE)).scales;
     expect(missing).toBeUndefined();
   });
 
   test('what a pointer to const points to is only read', async () => {
-    const module = await device.compile('struct S; typedef const float* In; extern "C" __global__ void f(float* y, const float* x, float const* __restrict__ z, const S* s, In in, void* any, const unsigned long long n) { *y = *x + *z + *in; }');
-    expect(Array.from({ length: 7 }, (_, i) => module.kernel('f').core.writes(i))).toEqual([true, false, false, false, false, true, true]);
+    const module = await device.compile(
+      'struct S; typedef const float* In; extern "C" __global__ void f(float* y, const ' +
+        'float* x, float const* __restrict__ z, const S* s, In in, void* any, const unsigned ' +
+        'long long n) { *y = *x + *z + *in; }',
+    );
+    expect(Array.from({ length: 7 }, (_, i) => module.kernel('f').core.writes(i))).toEqual([
+      true,
+      false,
+      false,
+      false,
+      false,
+      true,
+      true,
+    ]);
     const { scale } = await device.compile(SCALE);
     using x = await device.ones(f32, [4, 4]);
     using y = await device.zeros(f32, [16]);
     // While a tensor is cut into tiles nothing writes to it.
     const tiles = x.partition([2, 2]);
     await scale.launch({ grid: 1, block: 16 }, y, x, 3, 16);
-    expect((await failure(() => scale.launch({ grid: 1, block: 16 }, x, y, 3, 16))).message).toMatch(/tiles|partition/);
+    expect(
+      (await failure(() => scale.launch({ grid: 1, block: 16 }, x, y, 3, 16))).message,
+    ).toMatch(/tiles|partition/);
     tiles.unpartition();
-    expect([...await y.read()]).toEqual(new Array(16).fill(3));
+    expect([...(await y.read())]).toEqual(new Array(16).fill(3));
     await module.close();
   });
 
   test('operations are arguments, and what was written comes back', async () => {
     const { scale } = await device.compile(SCALE);
-    const read = await scale.launch({ grid: 1, block: 64 }, device.zeros(f32, [64]), device.ones(f32, [64]), 2, 64).andThen(([y]) => y.read());
+    const read = await scale
+      .launch({ grid: 1, block: 64 }, device.zeros(f32, [64]), device.ones(f32, [64]), 2, 64)
+      .andThen(([y]) => y.read());
     expect([...read]).toEqual(new Array(64).fill(2));
   });
 
   test('names: of the source where they are not overloaded, of nameExpressions, mangled', async () => {
-    const module = await device.compile(MANY, { nameExpressions: ['fill<float, 4>', 'fill<int, 2>', 'inner::hidden'] });
-    expect([...module.kernelNames].sort()).toEqual(['_Z5twicePf', '_Z5twicePi', 'close', 'fill<float, 4>', 'fill<int, 2>', 'inner::hidden', 'shift'].sort());
+    const module = await device.compile(MANY, {
+      nameExpressions: ['fill<float, 4>', 'fill<int, 2>', 'inner::hidden'],
+    });
+    expect([...module.kernelNames].sort()).toEqual(
+      [
+        '_Z5twicePf',
+        '_Z5twicePi',
+        'close',
+        'fill<float, 4>',
+        'fill<int, 2>',
+        'inner::hidden',
+        'shift',
+      ].sort(),
+    );
     const y = await device.zeros(f32, [8]);
     const whole = await device.zeros(i32, [2]);
     await module.kernel('fill<float, 4>').launch({ grid: 1, block: 1 }, y, 1.5);
@@ -95,39 +125,63 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
     const { scale } = await device.compile(SCALE as string);
     const y = await device.zeros(f32, [4]);
     const x = await device.zeros(f32, [4]);
-    expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, y))).message).toContain('takes 4 arguments, got 2');
-    expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 'x' as never, 4))).argument).toBe('args[2]');
-    expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 1, 0.5))).argument).toBe('args[3]');
+    expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, y))).message).toContain(
+      'takes 4 arguments, got 2',
+    );
+    expect(
+      (await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 'x' as never, 4))).argument,
+    ).toBe('args[2]');
+    expect((await failure(() => scale!.launch({ grid: 1, block: 4 }, y, x, 1, 0.5))).argument).toBe(
+      'args[3]',
+    );
   });
 
-  test('memory whose elements would be taken for others is refused, of a text that the type checker does not see too', async () => {
-    const source: string = `struct S { float x; };
+  test(
+    'memory whose elements would be taken for others is refused, of a text that the type ' +
+      'checker does not see too',
+    async () => {
+      const source: string = `struct S { float x; };
       extern "C" __global__ void f(float* y, const int* i, unsigned char* bytes, char* text, void* any, S* s, double* d) { y[0] = i[0]; extern __shared__ int more[]; }`;
-    const { f } = await device.compile(source);
-    using floats = await device.zeros(f32, [8]);
-    using other = await device.zeros(f32, [8]);
-    using integers = await device.full(i32, [8], 5);
-    using words = await device.full(u32, [8], 6);
-    using bytes = await device.zeros(u8, [8]);
-    using signs = await device.zeros(i8, [8]);
-    using doubles = await device.zeros(f64, [8]);
-    const launch = (...args: unknown[]) => f!.launch({ grid: 1, block: 1 }, ...args as []);
-    await launch(floats, integers, bytes, signs, other, bytes, doubles);
-    // Signed and unsigned are each other's bits; null, void and structures take what comes.
-    await launch(floats, words, signs, bytes, bytes, floats, null);
-    expect((await floats.read())[0]).toBe(6);
-    for (const [place, args] of [[0, [integers, integers, bytes, bytes, null, null, null]], [1, [floats, other, bytes, bytes, null, null, null]],
-      [2, [floats, integers, integers, bytes, null, null, null]], [3, [floats, integers, bytes, floats, null, null, null]], [6, [floats, integers, bytes, bytes, null, null, other]]] as const) {
-      expect(await failure(() => launch(...args))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', argument: `args[${place}]` });
-    }
-    expect((await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null))).message)
-      .toMatch(/^args\[0\]: expected memory of f32, which parameter 0 of kernel 'f' points to, got DeviceBuffer<u8>.*reinterpret/);
-    await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
-  });
+      const { f } = await device.compile(source);
+      using floats = await device.zeros(f32, [8]);
+      using other = await device.zeros(f32, [8]);
+      using integers = await device.full(i32, [8], 5);
+      using words = await device.full(u32, [8], 6);
+      using bytes = await device.zeros(u8, [8]);
+      using signs = await device.zeros(i8, [8]);
+      using doubles = await device.zeros(f64, [8]);
+      const launch = (...args: unknown[]) => f!.launch({ grid: 1, block: 1 }, ...(args as []));
+      await launch(floats, integers, bytes, signs, other, bytes, doubles);
+      // Signed and unsigned are each other's bits; null, void and structures take what comes.
+      await launch(floats, words, signs, bytes, bytes, floats, null);
+      expect((await floats.read())[0]).toBe(6);
+      for (const [place, args] of [
+        [0, [integers, integers, bytes, bytes, null, null, null]],
+        [1, [floats, other, bytes, bytes, null, null, null]],
+        [2, [floats, integers, integers, bytes, null, null, null]],
+        [3, [floats, integers, bytes, floats, null, null, null]],
+        [6, [floats, integers, bytes, bytes, null, null, other]],
+      ] as const) {
+        expect(await failure(() => launch(...args))).toMatchObject({
+          code: 'ERR_CUDA_INVALID_ARGUMENT',
+          argument: `args[${place}]`,
+        });
+      }
+      expect(
+        (await failure(() => launch(device.value(bytes), integers, bytes, bytes, null, null, null)))
+          .message,
+      ).toMatch(
+        /^args\[0\]: expected memory of f32, which parameter 0 of kernel 'f' points to, got DeviceBuffer<u8>.*reinterpret/,
+      );
+      await launch(bytes.reinterpret(f32), integers, bytes, bytes, null, null, null);
+    },
+  );
 
   test('printf and structures by value', async () => {
-    const { structured } = await device.compile(`struct Pair { float a; int b; };
-      extern "C" __global__ void structured(float* y, Pair pair) { y[threadIdx.x] = pair.a + pair.b; }` as string);
+    const { structured } = await device.compile(
+      `struct Pair { float a; int b; };
+      extern "C" __global__ void structured(float* y, Pair pair) { y[threadIdx.x] = pair.a + pair.b; }` as string,
+    );
     const bytes = new DataView(new ArrayBuffer(8));
     bytes.setFloat32(0, 0.5, true);
     bytes.setInt32(4, 3, true);
@@ -145,10 +199,18 @@ describeWith('NVRTC', `device.compile (${testDevice})`, () => {
   });
 
   test('errors are those of compile', async () => {
-    expect(await failure(() => device.compile('extern "C" __global__ void f() { nope(); }'))).toBeInstanceOf(NvrtcCompileError);
-    expect((await failure(() => device.compile(SCALE, { fastMaths: true } as never))).message).toContain("Did you mean 'fastMath'?");
-    expect((await failure(() => device.compile('kernels.cu'))).message).toContain("await readFile(name, 'utf8')");
-    expect((await failure(() => device.compile(SCALE, { outputs: ['cubin'] } as never))).argument).toBe('options.outputs');
+    expect(
+      await failure(() => device.compile('extern "C" __global__ void f() { nope(); }')),
+    ).toBeInstanceOf(NvrtcCompileError);
+    expect(
+      (await failure(() => device.compile(SCALE, { fastMaths: true } as never))).message,
+    ).toContain("Did you mean 'fastMath'?");
+    expect((await failure(() => device.compile('kernels.cu'))).message).toContain(
+      "await readFile(name, 'utf8')",
+    );
+    expect(
+      (await failure(() => device.compile(SCALE, { outputs: ['cubin'] } as never))).argument,
+    ).toBe('options.outputs');
   });
 
   test('the architecture may be named', async () => {

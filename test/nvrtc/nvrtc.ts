@@ -1,7 +1,7 @@
 /**
- * The NVRTC that the suite tests with: the machine's, or the one that `scripts/install-nvrtc.mjs` has put into node_modules.
- * Where there is none, what needs it is left out and says so; with ASYNC_CUDA_TEST_NVRTC=required, as in `.ci/run`, that
- * fails.
+ * The NVRTC that the suite tests with: the machine's, or the one that `scripts/install-nvrtc.mjs`
+ * has put into node_modules. Where there is none, what needs it is left out and says so; with
+ * ASYNC_CUDA_TEST_NVRTC=required, as in `.ci/run`, that fails.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { findLibrary, KNOWN_LIBRARIES } from 'async-cuda/driver';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
-const installed = fileURLToPath(new URL('../../node_modules/.cache/nvrtc/nvidia/cu13/lib', import.meta.url));
+const installed = fileURLToPath(
+  new URL('../../node_modules/.cache/nvrtc/nvidia/cu13/lib', import.meta.url),
+);
 if (existsSync(installed)) {
   process.env['ASYNC_CUDA_NVRTC'] ??= installed;
   process.env['ASYNC_CUDA_NVJITLINK'] ??= installed;
@@ -21,15 +23,21 @@ const libraries = { NVRTC: KNOWN_LIBRARIES.nvrtc, nvJitLink: KNOWN_LIBRARIES.nvJ
 /** Whether the library is on this machine. Says loudly where it is not. */
 export function haveLibrary(name: keyof typeof libraries): boolean {
   if ('path' in findLibrary(libraries[name])) return true;
-  console.error(`\n!!! LEFT OUT: there is no ${name} on this machine, and its tests were not run. Run node scripts/install-nvrtc.mjs (no GPU needed).\n`);
+  console.error(
+    `\n!!! LEFT OUT: there is no ${name} on this machine, and its tests were not run. Run ` +
+      `node scripts/install-nvrtc.mjs (no GPU needed).\n`,
+  );
   return false;
 }
 
-/** Tests that need a real library of NVIDIA's: left out loudly, or failing, where it is not there. */
+/**
+ * Tests that need a real library of NVIDIA's: left out loudly, or failing, where it is not there.
+ */
 export function describeWith(name: keyof typeof libraries, title: string, body: () => void): void {
   const found = haveLibrary(name);
   if (!found && process.env['ASYNC_CUDA_TEST_NVRTC'] === 'required') {
-    test(`${title}: ${name} is there`, () => expect.fail(`there is no ${name}, and ASYNC_CUDA_TEST_NVRTC=required`));
+    test(`${title}: ${name} is there`, () =>
+      expect.fail(`there is no ${name}, and ASYNC_CUDA_TEST_NVRTC=required`));
   }
   describe.skipIf(!found)(title, body);
 }

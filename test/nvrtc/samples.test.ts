@@ -1,6 +1,6 @@
 /**
- * The sample kernels from their CUDA C++, compiled at run time by NVRTC for the device that runs them, against JavaScript: the
- * same cases that run nvcc's PTX of them.
+ * The sample kernels from their CUDA C++, compiled at run time by NVRTC for the device that runs
+ * them, against JavaScript: the same cases that run nvcc's PTX of them.
  */
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -14,14 +14,26 @@ import { describeWith, ownCache } from './nvrtc.js';
 
 const FOLDER = new URL('../samples/kernels/', import.meta.url);
 /** As nvcc compiled them, and what it has and NVRTC has not: host headers. */
-const OPTIONS = { standard: 'c++17', int128: true, headers: { cstdio: '', cassert: '#define assert(condition) ((condition) ? (void)0 : __trap())\n' } } as const;
+const OPTIONS = {
+  standard: 'c++17',
+  int128: true,
+  headers: {
+    cstdio: '',
+    cassert: '#define assert(condition) ((condition) ? (void)0 : __trap())\n',
+  },
+} as const;
 
 const compiled = new Map<string, Promise<string>>();
 function ptxOf(module: string): Promise<string> {
   let ptx = compiled.get(module);
   if (ptx === undefined) {
     const source = readFileSync(new URL(`${module}.cu`, FOLDER), 'utf8');
-    ptx = compile(source, { ...OPTIONS, name: `${module}.cu`, architecture: 'compute_80', fastMath: module === 'k18b_fastmath' }).then((program) => program.ptx);
+    ptx = compile(source, {
+      ...OPTIONS,
+      name: `${module}.cu`,
+      architecture: 'compute_80',
+      fastMath: module === 'k18b_fastmath',
+    }).then((program) => program.ptx);
     compiled.set(module, ptx);
   }
   return ptx;
@@ -31,22 +43,43 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
   ownCache();
 
   describe('every source compiles', () => {
-    test.each(readdirSync(FOLDER).map((file) => file.replace('.cu', '')))('%s', async (module) => {
-      const ptx = await ptxOf(module);
-      const source = readFileSync(new URL(`${module}.cu`, FOLDER), 'utf8');
-      const declared = source.match(/extern\s+"C"\s+__global__/g)?.length ?? 0;
-      expect(ptx.match(/\.entry\s/g)?.length ?? 0).toBeGreaterThanOrEqual(Math.max(1, declared));
-    }, 120_000);
+    test.each(readdirSync(FOLDER).map((file) => file.replace('.cu', '')))(
+      '%s',
+      async (module) => {
+        const ptx = await ptxOf(module);
+        const source = readFileSync(new URL(`${module}.cu`, FOLDER), 'utf8');
+        const declared = source.match(/extern\s+"C"\s+__global__/g)?.length ?? 0;
+        expect(ptx.match(/\.entry\s/g)?.length ?? 0).toBeGreaterThanOrEqual(Math.max(1, declared));
+      },
+      120_000,
+    );
   });
 
-  onDevice('runs', (host) => {
-    for (const { name: module, cases } of SAMPLE_MODULES) {
-      const fitting = cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80'));
-      // One case of each kernel: that NVRTC's PTX runs is what is tested here.
-      const first = fitting.filter(({ kernel }, i) => fitting.findIndex((other) => other.kernel === kernel) === i);
-      test.each(first)(`${module}: $kernel, $name`, async (sample) => {
-        checkAgainstJavaScript(sample, 'sm_80', await runCase(host, await ptxOf(module), sample), new Map());
-      }, 120_000);
-    }
-  }, ['worker']);
+  onDevice(
+    'runs',
+    (host) => {
+      for (const { name: module, cases } of SAMPLE_MODULES) {
+        const fitting = cases.filter(
+          ({ targets }) => targets === undefined || targets.includes('sm_80'),
+        );
+        // One case of each kernel: that NVRTC's PTX runs is what is tested here.
+        const first = fitting.filter(
+          ({ kernel }, i) => fitting.findIndex((other) => other.kernel === kernel) === i,
+        );
+        test.each(first)(
+          `${module}: $kernel, $name`,
+          async (sample) => {
+            checkAgainstJavaScript(
+              sample,
+              'sm_80',
+              await runCase(host, await ptxOf(module), sample),
+              new Map(),
+            );
+          },
+          120_000,
+        );
+      }
+    },
+    ['worker'],
+  );
 });

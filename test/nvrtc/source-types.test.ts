@@ -22,16 +22,34 @@ describeWith('NVRTC', 'kernels that are typed from their source', () => {
       }`);
     const y = await device.zeros(f32, [6]);
     const options = { on: true, inner: { xy: { x: 1.5, y: 2 } }, shifts: [3, -4], n: -5n };
-    const given = await module.fill.launch({ grid: 1, block: 32 }, y, options, 0.5, { x: 0, y: 0, z: 0, w: 7 });
+    const given = await module.fill.launch({ grid: 1, block: 32 }, y, options, 0.5, {
+      x: 0,
+      y: 0,
+      z: 0,
+      w: 7,
+    });
     expect(given).toEqual([y, options, 0.5, { x: 0, y: 0, z: 0, w: 7 }]);
     expect(await y.read()).toEqual(Float32Array.of(1.5, 2, -4, -5, 0.5, 7));
-    expect(() => module.fill.launch({ grid: 1, block: 32 }, y, { ...options, shifts: [1] }, 0.5, new Float32Array(4))).toThrow('shifts: expected a list of 2');
+    expect(() =>
+      module.fill.launch(
+        { grid: 1, block: 32 },
+        y,
+        { ...options, shifts: [1] },
+        0.5,
+        new Float32Array(4),
+      ),
+    ).toThrow('shifts: expected a list of 2');
     y.close();
   });
 
   test('a source that a macro of an option changes is found out', async () => {
     await using device = await Device.open('cpu');
-    const module = await device.compile('extern "C" __global__ void k(float* y, int amount) { y[0] = 1; }', { defines: { amount: '*amounts' } });
-    expect(() => module.k).toThrow("parameter 1 (amount) of kernel 'k' is i32 in its source and .u64 when compiled");
+    const module = await device.compile(
+      'extern "C" __global__ void k(float* y, int amount) { y[0] = 1; }',
+      { defines: { amount: '*amounts' } },
+    );
+    expect(() => module.k).toThrow(
+      "parameter 1 (amount) of kernel 'k' is i32 in its source and .u64 when compiled",
+    );
   });
 });

@@ -44,7 +44,9 @@ describeWith('NVRTC', 'standard headers', () => {
   test('their values are those of C', async () => {
     const program = await fresh(
       kernel(
-        'y[0] = INFINITY; y[1] = -INFINITY; y[2] = NAN; y[3] = M_PI; y[4] = INT_MAX == 2147483647; y[5] = FLT_MAX; y[6] = sizeof(int64_t) + sizeof(uint8_t); y[7] = UINT32_MAX;',
+        'y[0] = INFINITY; y[1] = -INFINITY; y[2] = NAN; y[3] = M_PI; y[4] = INT_MAX == ' +
+          '2147483647; y[5] = FLT_MAX; y[6] = sizeof(int64_t) + sizeof(uint8_t); y[7] = ' +
+          'UINT32_MAX;',
         '#include <stdint.h>\n#include <limits.h>\n#include <float.h>',
       ),
     );
@@ -107,7 +109,8 @@ describeWith('NVRTC', 'standard headers', () => {
     );
     const source = kernel(
       'y[0] = n;',
-      `#include <cstdint>\n#include <climits>\n#include <cfloat>\n${checks.map((check) => `static_assert(${check}, "");`).join('\n')}`,
+      `#include <cstdint>\n#include <climits>\n#include ` +
+        `<cfloat>\n${checks.map((check) => `static_assert(${check}, "");`).join('\n')}`,
     );
     expect((await fresh(source)).log.trim()).toBe('');
   });
@@ -125,19 +128,27 @@ describeWith('NVRTC', 'standard headers', () => {
     ).toBe('');
   });
 
-  test("a header of that name in a folder, or that is given, comes before ours, and a source's own INFINITY too", async () => {
-    writeFileSync(join(folder, 'limits.h'), '#define INT_MAX 5\n');
-    const source = kernel('static_assert(INT_MAX == 5, ""); y[0] = n;', '#include <limits.h>');
-    await fresh(source, { includeFolders: [folder] });
-    await fresh(source, { headers: { 'limits.h': '#define INT_MAX 5' } });
-    for (const own of ['#define INFINITY 3.0f', '#ifndef INFINITY\n#define INFINITY 3.0f\n#endif'])
-      await fresh(kernel('static_assert(INFINITY == 3.0f, ""); y[0] = n;', own));
-  });
+  test(
+    "a header of that name in a folder, or that is given, comes before ours, and a source's " +
+      'own INFINITY too',
+    async () => {
+      writeFileSync(join(folder, 'limits.h'), '#define INT_MAX 5\n');
+      const source = kernel('static_assert(INT_MAX == 5, ""); y[0] = n;', '#include <limits.h>');
+      await fresh(source, { includeFolders: [folder] });
+      await fresh(source, { headers: { 'limits.h': '#define INT_MAX 5' } });
+      for (const own of [
+        '#define INFINITY 3.0f',
+        '#ifndef INFINITY\n#define INFINITY 3.0f\n#endif',
+      ])
+        await fresh(kernel('static_assert(INFINITY == 3.0f, ""); y[0] = n;', own));
+    },
+  );
 
   test('a header in a folder may use them', async () => {
     writeFileSync(
       join(folder, 'least.h'),
-      '#include <cstdint>\ninline __device__ float least() { std::uint32_t k = 1; return -INFINITY * k; }\n',
+      '#include <cstdint>\ninline __device__ float least() { std::uint32_t k = 1; return ' +
+        '-INFINITY * k; }\n',
     );
     await fresh(kernel('y[0] = least();', '#include "least.h"'), { includeFolders: [folder] });
   });

@@ -1,13 +1,29 @@
-/** Kernels of CUDA C++ are typed from their text, up to the launch. The type checker is the test. */
+/**
+ * Kernels of CUDA C++ are typed from their text, up to the launch. The type checker is the test.
+ */
 import { f32 } from 'async-cuda';
 import type { Device, DeviceOp, Module, Tensor } from 'async-cuda';
-import type { KernelsOf, StructArgument, Untyped, UntypedParameters, Readable, Writable } from 'async-cuda/nvrtc';
+import type {
+  KernelsOf,
+  StructArgument,
+  Untyped,
+  UntypedParameters,
+  Readable,
+  Writable,
+} from 'async-cuda/nvrtc';
 import { expectTypeOf, test } from 'vitest';
 
-type Scale = KernelsOf<'extern "C" __global__ void scale(float* y, const float* x, float k, int n) { y[0] = x[0]; }'>;
+type Scale =
+  KernelsOf<'extern "C" __global__ void scale(float* y, const float* x, float k, int n) { y[0] = x[0]; }'>;
 
 // Never called: nothing here needs a device.
-async function declared(device: Device, y: Tensor<'f32', [4]>, x: Tensor<'f32', [2, 2]>, half: Tensor<'f16', [4]>, text: string): Promise<void> {
+async function declared(
+  device: Device,
+  y: Tensor<'f32', [4]>,
+  x: Tensor<'f32', [2, 2]>,
+  half: Tensor<'f16', [4]>,
+  text: string,
+): Promise<void> {
   const module = await device.compile(`
     #include <cuda_fp16.h>
     typedef float real;
@@ -38,17 +54,27 @@ async function declared(device: Device, y: Tensor<'f32', [4]>, x: Tensor<'f32', 
   // A text that is no literal has any kernel, with any arguments.
   const any = await device.compile(text);
   void any['anything']?.launch({ grid: 1, block: 4 }, y, 1, 2n, true);
-  const open = await device.compile('#include "mine.cuh"\nextern "C" __global__ void scale(float* y) {}');
+  const open = await device.compile(
+    '#include "mine.cuh"\nextern "C" __global__ void scale(float* y) {}',
+  );
   void open['hidden']?.launch({ grid: 1, block: 4 }, y, 1);
   // @ts-expect-error: what is seen is typed all the same
   void open.scale.launch({ grid: 1, block: 4 }, 'y');
 }
 
 test('kernels are typed from their source', () => {
-  expectTypeOf<Scale>().toEqualTypeOf<{ readonly scale: readonly [Writable<'f32'>, Readable<'f32'>, number, number] }>();
-  expectTypeOf<KernelsOf<'extern "C" __global__ void k(Foo f, int m BAR) {}'>>().toEqualTypeOf<{ readonly k: UntypedParameters }>();
-  expectTypeOf<KernelsOf<'extern "C" __global__ void k(Foo f) {}'>>().toEqualTypeOf<{ readonly k: readonly [Untyped] }>();
-  expectTypeOf<KernelsOf<'struct P { float x; }; extern "C" __global__ void k(P p) {}'>>().toEqualTypeOf<{ readonly k: readonly [StructArgument<{ x: 'f32' }>] }>();
+  expectTypeOf<Scale>().toEqualTypeOf<{
+    readonly scale: readonly [Writable<'f32'>, Readable<'f32'>, number, number];
+  }>();
+  expectTypeOf<KernelsOf<'extern "C" __global__ void k(Foo f, int m BAR) {}'>>().toEqualTypeOf<{
+    readonly k: UntypedParameters;
+  }>();
+  expectTypeOf<KernelsOf<'extern "C" __global__ void k(Foo f) {}'>>().toEqualTypeOf<{
+    readonly k: readonly [Untyped];
+  }>();
+  expectTypeOf<
+    KernelsOf<'struct P { float x; }; extern "C" __global__ void k(P p) {}'>
+  >().toEqualTypeOf<{ readonly k: readonly [StructArgument<{ x: 'f32' }>] }>();
   expectTypeOf<KernelsOf<string>>().toEqualTypeOf<{ readonly [name: string]: UntypedParameters }>();
   expectTypeOf(declared).toBeFunction();
 });

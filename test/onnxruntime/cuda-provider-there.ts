@@ -7,7 +7,9 @@ export async function whyNoCudaProvider(): Promise<string | undefined> {
   if (onCpu) return 'the device is no GPU: set ASYNC_CUDA_TEST_DEVICE=cuda';
   try {
     const { providers, path } = await findOnnxRuntime({ cuda: true });
-    return providers.includes('CUDAExecutionProvider') ? undefined : `${path} has no CUDA provider: pip install onnxruntime-gpu`;
+    return providers.includes('CUDAExecutionProvider')
+      ? undefined
+      : `${path} has no CUDA provider: pip install onnxruntime-gpu`;
   } catch (error) {
     return String(error);
   }

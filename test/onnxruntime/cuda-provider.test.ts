@@ -1,6 +1,7 @@
 /**
- * The CUDA provider, on a GPU, with a build that has it: `pip install onnxruntime-gpu` (and the CUDA and cuDNN wheels that it asks
- * for), or ASYNC_CUDA_ONNXRUNTIME naming its folder `onnxruntime/capi`. Left out loudly elsewhere.
+ * The CUDA provider, on a GPU, with a build that has it: `pip install onnxruntime-gpu` (and the
+ * CUDA and cuDNN wheels that it asks for), or ASYNC_CUDA_ONNXRUNTIME naming its folder
+ * `onnxruntime/capi`. Left out loudly elsewhere.
  */
 import { f32 } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/onnxruntime';
@@ -15,98 +16,126 @@ import { addModel, longModel, onnxModel } from './onnx-model.js';
 const reason = await whyNoCudaProvider();
 
 async function values(given: AnyTensor | undefined): Promise<number[]> {
-  return [...await given!.read() as Iterable<number | bigint>].map(Number);
+  return [...((await given!.read()) as Iterable<number | bigint>)].map(Number);
 }
 
-if (reason !== undefined) describe.skip(`SKIPPED: the CUDA provider of ONNX Runtime: ${reason}`, () => undefined);
-else onDevice('the CUDA provider', (on) => {
-  test('computes where the tensors are', async () => {
-    await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
-    expect(engine.provider).toBe('cuda');
-    expect(engine.staged).toBe(false);
-    expect(engine.description).toMatch(/\(CUDA\)$/);
-    using a = await tensor(on.device, f32, [1, 2, 3]);
-    const { c } = await engine.run({ a, b: a });
-    expect(await values(c)).toEqual([2, 4, 6]);
-    c!.close();
-  });
-
-  test('what is before and behind a run on the device is in order with it', async () => {
-    await using engine = await loadEngine(on.device, longModel(512, 16), { providers: ['cuda'] });
-    for (let i = 1; i <= 20; i++) {
-      using x = await tensor(on.device, f32, new Float32Array(512 * 512), [512, 512]);
-      const filled = x.fill(1 / 512).run();
-      const run = engine.run({ x }).run();
-      const gone = x.fill(i).run();
-      const { y } = await run;
-      await Promise.all([filled, gone]);
-      const got = await y!.read() as Float32Array;
-      expect(Math.abs(got[i]! - 1 / 512)).toBeLessThan(1e-4);
-      y!.close();
-    }
-  });
-
-  test('outputs whose shape only the run gives', async () => {
-    const model = onnxModel({ inputs: [['x', 'f32', ['n']]], outputs: [['i', 'i64', [1, '']]], nodes: [{ op: 'NonZero', inputs: ['x'], outputs: ['i'] }] });
-    await using engine = await loadEngine(on.device, model, { providers: ['cuda'] });
-    using x = await tensor(on.device, f32, [0, 5, 0, 7]);
-    const { i } = await engine.run({ x });
-    expect(await values(i)).toEqual([1, 3]);
-    i!.close();
-  });
-
-  test('shapes that come in turns get sessions of their own, and the same results', async () => {
-    const kernel = Float32Array.from({ length: 4 * 3 * 9 }, (_, i) => ((i * 7) % 11) - 5);
-    const model = onnxModel({
-      inputs: [['x', 'f32', ['n', 3, 8, 8]]], outputs: [['y', 'f32', ['n', 4, 8, 8]]], constants: [{ name: 'w', type: 'f32', shape: [4, 3, 3, 3], data: kernel }],
-      nodes: [{ op: 'Conv', inputs: ['x', 'w'], outputs: ['y'], attributes: { kernel_shape: [3, 3], pads: [1, 1, 1, 1] } }],
-    });
-    await using engine = await loadEngine(on.device, model, { providers: ['cuda'], shapes: 3 });
-    await using alone = await loadEngine(on.device, model, { providers: ['cpu'] });
-    for (let i = 0; i < 24; i++) {
-      const n = 1 + i % 4;
-      using x = await tensor(on.device, f32, Float32Array.from({ length: n * 192 }, (_, k) => (k * 13 + i) % 17), [n, 3, 8, 8]);
-      const [{ y }, { y: wanted }] = await Promise.all([engine.run({ x }), alone.run({ x })]);
-      expect(await values(y)).toEqual(await values(wanted));
-      y!.close();
-      wanted!.close();
-      // Time for a session to be loaded.
-      if (i % 4 === 3) await new Promise((resolve) => { setTimeout(resolve, 200); });
-    }
-    expect(engine.sessions.count).toBe(3);
-  });
-
-  test('shapes that are named have sessions of their own before they come', async () => {
-    await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'], shapes: [1, 2, 3].map((n) => ({ a: [n], b: [n] })) });
-    expect(engine.sessions.count).toBe(3);
-    for (const n of [3, 1, 2, 3, 2, 1]) {
-      using a = await tensor(on.device, f32, new Float32Array(n).fill(n));
+if (reason !== undefined)
+  describe.skip(`SKIPPED: the CUDA provider of ONNX Runtime: ${reason}`, () => undefined);
+else
+  onDevice('the CUDA provider', (on) => {
+    test('computes where the tensors are', async () => {
+      await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
+      expect(engine.provider).toBe('cuda');
+      expect(engine.staged).toBe(false);
+      expect(engine.description).toMatch(/\(CUDA\)$/);
+      using a = await tensor(on.device, f32, [1, 2, 3]);
       const { c } = await engine.run({ a, b: a });
-      expect(await values(c)).toEqual(new Array<number>(n).fill(2 * n));
+      expect(await values(c)).toEqual([2, 4, 6]);
       c!.close();
-    }
-    expect(engine.sessions.count).toBe(3);
-  });
+    });
 
-  test('runs at once, on streams of their own', async () => {
-    await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
-    using a = await tensor(on.device, f32, [1, 2]);
-    const all = await Promise.all(Array.from({ length: 32 }, async (_, i) => {
-      using b = await tensor(on.device, f32, [i, i]);
-      const { c } = await engine.run({ a, b });
-      const got = await values(c);
+    test('what is before and behind a run on the device is in order with it', async () => {
+      await using engine = await loadEngine(on.device, longModel(512, 16), { providers: ['cuda'] });
+      for (let i = 1; i <= 20; i++) {
+        using x = await tensor(on.device, f32, new Float32Array(512 * 512), [512, 512]);
+        const filled = x.fill(1 / 512).run();
+        const run = engine.run({ x }).run();
+        const gone = x.fill(i).run();
+        const { y } = await run;
+        await Promise.all([filled, gone]);
+        const got = (await y!.read()) as Float32Array;
+        expect(Math.abs(got[i]! - 1 / 512)).toBeLessThan(1e-4);
+        y!.close();
+      }
+    });
+
+    test('outputs whose shape only the run gives', async () => {
+      const model = onnxModel({
+        inputs: [['x', 'f32', ['n']]],
+        outputs: [['i', 'i64', [1, '']]],
+        nodes: [{ op: 'NonZero', inputs: ['x'], outputs: ['i'] }],
+      });
+      await using engine = await loadEngine(on.device, model, { providers: ['cuda'] });
+      using x = await tensor(on.device, f32, [0, 5, 0, 7]);
+      const { i } = await engine.run({ x });
+      expect(await values(i)).toEqual([1, 3]);
+      i!.close();
+    });
+
+    test('shapes that come in turns get sessions of their own, and the same results', async () => {
+      const kernel = Float32Array.from({ length: 4 * 3 * 9 }, (_, i) => ((i * 7) % 11) - 5);
+      const model = onnxModel({
+        inputs: [['x', 'f32', ['n', 3, 8, 8]]],
+        outputs: [['y', 'f32', ['n', 4, 8, 8]]],
+        constants: [{ name: 'w', type: 'f32', shape: [4, 3, 3, 3], data: kernel }],
+        nodes: [
+          {
+            op: 'Conv',
+            inputs: ['x', 'w'],
+            outputs: ['y'],
+            attributes: { kernel_shape: [3, 3], pads: [1, 1, 1, 1] },
+          },
+        ],
+      });
+      await using engine = await loadEngine(on.device, model, { providers: ['cuda'], shapes: 3 });
+      await using alone = await loadEngine(on.device, model, { providers: ['cpu'] });
+      for (let i = 0; i < 24; i++) {
+        const n = 1 + (i % 4);
+        using x = await tensor(
+          on.device,
+          f32,
+          Float32Array.from({ length: n * 192 }, (_, k) => (k * 13 + i) % 17),
+          [n, 3, 8, 8],
+        );
+        const [{ y }, { y: wanted }] = await Promise.all([engine.run({ x }), alone.run({ x })]);
+        expect(await values(y)).toEqual(await values(wanted));
+        y!.close();
+        wanted!.close();
+        // Time for a session to be loaded.
+        if (i % 4 === 3)
+          await new Promise((resolve) => {
+            setTimeout(resolve, 200);
+          });
+      }
+      expect(engine.sessions.count).toBe(3);
+    });
+
+    test('shapes that are named have sessions of their own before they come', async () => {
+      await using engine = await loadEngine(on.device, addModel(), {
+        providers: ['cuda'],
+        shapes: [1, 2, 3].map((n) => ({ a: [n], b: [n] })),
+      });
+      expect(engine.sessions.count).toBe(3);
+      for (const n of [3, 1, 2, 3, 2, 1]) {
+        using a = await tensor(on.device, f32, new Float32Array(n).fill(n));
+        const { c } = await engine.run({ a, b: a });
+        expect(await values(c)).toEqual(new Array<number>(n).fill(2 * n));
+        c!.close();
+      }
+      expect(engine.sessions.count).toBe(3);
+    });
+
+    test('runs at once, on streams of their own', async () => {
+      await using engine = await loadEngine(on.device, addModel(), { providers: ['cuda'] });
+      using a = await tensor(on.device, f32, [1, 2]);
+      const all = await Promise.all(
+        Array.from({ length: 32 }, async (_, i) => {
+          using b = await tensor(on.device, f32, [i, i]);
+          const { c } = await engine.run({ a, b });
+          const got = await values(c);
+          c!.close();
+          return got;
+        }),
+      );
+      expect(all).toEqual(Array.from({ length: 32 }, (_, i) => [1 + i, 2 + i]));
+    });
+
+    test('the CPU computes where it is asked to, with copies', async () => {
+      await using engine = await loadEngine(on.device, addModel(), { providers: ['cpu'] });
+      expect(engine.staged).toBe(true);
+      using a = await tensor(on.device, f32, [1, 2, 3]);
+      const { c } = await engine.run({ a, b: a });
+      expect(await values(c)).toEqual([2, 4, 6]);
       c!.close();
-      return got;
-    }));
-    expect(all).toEqual(Array.from({ length: 32 }, (_, i) => [1 + i, 2 + i]));
+    });
   });
-
-  test('the CPU computes where it is asked to, with copies', async () => {
-    await using engine = await loadEngine(on.device, addModel(), { providers: ['cpu'] });
-    expect(engine.staged).toBe(true);
-    using a = await tensor(on.device, f32, [1, 2, 3]);
-    const { c } = await engine.run({ a, b: a });
-    expect(await values(c)).toEqual([2, 4, 6]);
-    c!.close();
-  });
-});

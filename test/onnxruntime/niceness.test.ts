@@ -23,23 +23,36 @@ function threadsOf(niceness: number): number {
   }).length;
 }
 
-test.skipIf(process.platform !== 'linux')("its threads, and not the event loop's, have the niceness that is asked for; 10 where none is", async () => {
-  await using device = await openTestDevice();
-  using x = await zeros(device, f32, [64, 64]);
-  const before = getPriority();
-  // A thread keeps the greatest that it was given.
-  for (const [niceness, options] of [[10, {}], [13, { niceness: 13 }]] as const) {
-    expect(threadsOf(niceness)).toBe(0);
-    await using engine = await loadEngine(device, longModel(64, 2), { providers: ['cpu'], threads: 3, ...options });
-    const { y } = await engine.run({ x });
-    y!.close();
-    // The one that loads, and two that it starts.
-    expect(threadsOf(niceness)).toBeGreaterThanOrEqual(3);
-    expect(getPriority()).toBe(before);
-  }
-});
+test.skipIf(process.platform !== 'linux')(
+  "its threads, and not the event loop's, have the niceness that is asked for; 10 where none is",
+  async () => {
+    await using device = await openTestDevice();
+    using x = await zeros(device, f32, [64, 64]);
+    const before = getPriority();
+    // A thread keeps the greatest that it was given.
+    for (const [niceness, options] of [
+      [10, {}],
+      [13, { niceness: 13 }],
+    ] as const) {
+      expect(threadsOf(niceness)).toBe(0);
+      await using engine = await loadEngine(device, longModel(64, 2), {
+        providers: ['cpu'],
+        threads: 3,
+        ...options,
+      });
+      const { y } = await engine.run({ x });
+      y!.close();
+      // The one that loads, and two that it starts.
+      expect(threadsOf(niceness)).toBeGreaterThanOrEqual(3);
+      expect(getPriority()).toBe(before);
+    }
+  },
+);
 
 test('bad input', async () => {
   await using device = await openTestDevice();
-  for (const niceness of [-1, 20, 1.5]) await expect(async () => loadEngine(device, longModel(64, 2), { niceness })).rejects.toThrow(/options\.niceness: expected a whole number from 0 to 19/);
+  for (const niceness of [-1, 20, 1.5])
+    await expect(async () => loadEngine(device, longModel(64, 2), { niceness })).rejects.toThrow(
+      /options\.niceness: expected a whole number from 0 to 19/,
+    );
 });

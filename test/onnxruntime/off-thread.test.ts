@@ -11,7 +11,9 @@ import { longModel, onnxModel } from './onnx-model.js';
 async function turnsDuring(work: Promise<unknown>): Promise<{ turns: number; ms: number }> {
   const begun = performance.now();
   let turns = 0;
-  const timer = setInterval(() => { turns++; }, 1);
+  const timer = setInterval(() => {
+    turns++;
+  }, 1);
   try {
     await work;
   } finally {
@@ -35,7 +37,8 @@ describe(`the event loop (${testDevice})`, () => {
     (await run)['y']!.close();
     for (const { turns, ms } of [whileLoading, whileRunning]) {
       expect(ms).toBeGreaterThan(30);
-      // A run on this thread would leave none. A loop that only waits comes round nearly once in a millisecond.
+      // A run on this thread would leave none. A loop that only waits comes round nearly once in a
+      // millisecond.
       expect(turns).toBeGreaterThan(5);
     }
     await engine.close();
@@ -48,7 +51,11 @@ describe(`memory (${testDevice})`, () => {
     const device = await openTestDevice();
     const bytes = 4 << 20;
     const model = onnxModel({
-      inputs: [['x', 'f32', ['n', 1024]]], outputs: [['y', 'f32', ['n', 1024]]], constants: [{ name: 'w', type: 'f32', shape: [1024, 1024], data: new Float32Array(bytes / 4).fill(1) }],
+      inputs: [['x', 'f32', ['n', 1024]]],
+      outputs: [['y', 'f32', ['n', 1024]]],
+      constants: [
+        { name: 'w', type: 'f32', shape: [1024, 1024], data: new Float32Array(bytes / 4).fill(1) },
+      ],
       nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
     });
     using x = await zeros(device, f32, [4, 1024]);
@@ -59,7 +66,8 @@ describe(`memory (${testDevice})`, () => {
     for (let i = 0; i < 20; i++) await once();
     const before = process.memoryUsage().rss;
     for (let i = 0; i < 100; i++) await once();
-    // Each holds its weights, 4 MiB: of a hundred that stay, 400 MiB and more would be left. What V8 has not collected yet is some.
+    // Each holds its weights, 4 MiB: of a hundred that stay, 400 MiB and more would be left. What
+    // V8 has not collected yet is some.
     expect((process.memoryUsage().rss - before) / (1 << 20)).toBeLessThan(120);
     await device.close();
   }, 180_000);

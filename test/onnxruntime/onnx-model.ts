@@ -15,16 +15,34 @@ function varint(value: number): number[] {
 /** A message: numbers as varints, texts and messages with their lengths. */
 function message(...fields: readonly Field[]): Uint8Array {
   const parts = fields.map(([number, value]) => {
-    if (typeof value === 'number') return Uint8Array.from([...varint(number * 8), ...varint(value)]);
+    if (typeof value === 'number')
+      return Uint8Array.from([...varint(number * 8), ...varint(value)]);
     const bytes = typeof value === 'string' ? new TextEncoder().encode(value) : value;
-    return Buffer.concat([Uint8Array.from([...varint(number * 8 + 2), ...varint(bytes.length)]), bytes]);
+    return Buffer.concat([
+      Uint8Array.from([...varint(number * 8 + 2), ...varint(bytes.length)]),
+      bytes,
+    ]);
   });
   return new Uint8Array(Buffer.concat(parts));
 }
 
 /** TensorProto.DataType */
 export const ONNX = {
-  f32: 1, u8: 2, i8: 3, u16: 4, i16: 5, i32: 6, i64: 7, string: 8, bool: 9, f16: 10, f64: 11, u32: 12, u64: 13, complex64: 14, bf16: 16,
+  f32: 1,
+  u8: 2,
+  i8: 3,
+  u16: 4,
+  i16: 5,
+  i32: 6,
+  i64: 7,
+  string: 8,
+  bool: 9,
+  f16: 10,
+  f64: 11,
+  u32: 12,
+  u64: 13,
+  complex64: 14,
+  bf16: 16,
 } as const;
 export type OnnxType = keyof typeof ONNX;
 
@@ -32,7 +50,14 @@ export type OnnxType = keyof typeof ONNX;
 export type Value = readonly [name: string, type: OnnxType, shape: readonly (number | string)[]];
 
 function valueInfo([name, type, shape]: Value): Uint8Array {
-  const dims = shape.map((extent): Field => [1, typeof extent === 'number' ? message([1, extent]) : extent === '' ? message() : message([2, extent])]);
+  const dims = shape.map((extent): Field => [
+    1,
+    typeof extent === 'number'
+      ? message([1, extent])
+      : extent === ''
+        ? message()
+        : message([2, extent]),
+  ]);
   return message([1, name], [2, message([1, message([1, ONNX[type]], [2, message(...dims)])])]);
 }
 
@@ -68,16 +93,34 @@ export interface ModelSpec {
   readonly opset?: number;
 }
 
-export function onnxModel({ inputs, outputs, nodes, constants = [], opset = 17 }: ModelSpec): Uint8Array {
+export function onnxModel({
+  inputs,
+  outputs,
+  nodes,
+  constants = [],
+  opset = 17,
+}: ModelSpec): Uint8Array {
   const graph = message(
-    ...nodes.map(({ op, inputs: taken, outputs: given, attributes = {}, name = '' }): Field => [1, message(
-      ...taken.map((each): Field => [1, each]), ...given.map((each): Field => [2, each]), [3, name], [4, op],
-      ...Object.entries(attributes).map(([key, value]): Field => [5, attribute(key, value)]),
-    )]),
+    ...nodes.map(({ op, inputs: taken, outputs: given, attributes = {}, name = '' }): Field => [
+      1,
+      message(
+        ...taken.map((each): Field => [1, each]),
+        ...given.map((each): Field => [2, each]),
+        [3, name],
+        [4, op],
+        ...Object.entries(attributes).map(([key, value]): Field => [5, attribute(key, value)]),
+      ),
+    ]),
     [2, 'test'],
-    ...constants.map(({ name, type, shape, data }): Field => [5, message(
-      ...shape.map((extent): Field => [1, extent]), [2, ONNX[type]], [8, name], [9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)],
-    )]),
+    ...constants.map(({ name, type, shape, data }): Field => [
+      5,
+      message(
+        ...shape.map((extent): Field => [1, extent]),
+        [2, ONNX[type]],
+        [8, name],
+        [9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)],
+      ),
+    ]),
     ...inputs.map((each): Field => [11, valueInfo(each)]),
     ...outputs.map((each): Field => [12, valueInfo(each)]),
   );
@@ -85,20 +128,40 @@ export function onnxModel({ inputs, outputs, nodes, constants = [], opset = 17 }
 }
 
 /** c = a + b, of equal shapes. */
-export function addModel(type: OnnxType = 'f32', shape: readonly (number | string)[] = ['n']): Uint8Array {
+export function addModel(
+  type: OnnxType = 'f32',
+  shape: readonly (number | string)[] = ['n'],
+): Uint8Array {
   return onnxModel({
-    inputs: [['a', type, shape], ['b', type, shape]], outputs: [['c', type, shape]], nodes: [{ op: 'Add', inputs: ['a', 'b'], outputs: ['c'] }],
+    inputs: [
+      ['a', type, shape],
+      ['b', type, shape],
+    ],
+    outputs: [['c', type, shape]],
+    nodes: [{ op: 'Add', inputs: ['a', 'b'], outputs: ['c'] }],
   });
 }
 
 /** `count` matrix products, one behind the other: so many times n³ multiplications. */
 export function longModel(n: number, count: number): Uint8Array {
-  const names = Array.from({ length: count + 1 }, (_, i) => (i === 0 ? 'x' : i === count ? 'y' : `t${i}`));
-  const nodes = names.slice(1).map((name, i): NodeSpec => ({ op: 'MatMul', inputs: [names[i]!, 'x'], outputs: [name] }));
+  const names = Array.from({ length: count + 1 }, (_, i) =>
+    i === 0 ? 'x' : i === count ? 'y' : `t${i}`,
+  );
+  const nodes = names
+    .slice(1)
+    .map((name, i): NodeSpec => ({ op: 'MatMul', inputs: [names[i]!, 'x'], outputs: [name] }));
   return onnxModel({ inputs: [['x', 'f32', [n, n]]], outputs: [['y', 'f32', [n, n]]], nodes });
 }
 
-/** Fails where `i` is another number than that of x's elements, whoever computes: CUDA's Gather, say, takes any index. */
+/**
+ * Fails where `i` is another number than that of x's elements, whoever computes: CUDA's Gather,
+ * say, takes any index.
+ */
 export const RESHAPE = onnxModel({
-  inputs: [['x', 'f32', [4]], ['i', 'i64', [1]]], outputs: [['y', 'f32', [4]]], nodes: [{ op: 'Reshape', inputs: ['x', 'i'], outputs: ['y'] }],
+  inputs: [
+    ['x', 'f32', [4]],
+    ['i', 'i64', [1]],
+  ],
+  outputs: [['y', 'f32', [4]]],
+  nodes: [{ op: 'Reshape', inputs: ['x', 'i'], outputs: ['y'] }],
 });

@@ -1,6 +1,7 @@
 /**
- * The two ways by which tensors reach ONNX Runtime: where they lie, and through page-locked memory. On the CPU device it is the second
- * where the device is checked, since a check has to see every access; on a GPU where the library has no provider for it.
+ * The two ways by which tensors reach ONNX Runtime: where they lie, and through page-locked memory.
+ * On the CPU device it is the second where the device is checked, since a check has to see every
+ * access; on a GPU where the library has no provider for it.
  */
 import type { OpenOptions } from 'async-cuda/core';
 import { loadEngine } from 'async-cuda/onnxruntime';
@@ -11,7 +12,10 @@ import { addModel } from './onnx-model.js';
 
 interface Path {
   readonly name: string;
-  /** Whether it goes through page-locked memory; undefined where the library's providers decide that. */
+  /**
+   * Whether it goes through page-locked memory; undefined where the library's providers decide
+   * that.
+   */
   readonly staged: boolean | undefined;
   readonly options: OpenOptions;
 }
@@ -20,27 +24,34 @@ interface Path {
 const CHECKED: OpenOptions = { check: { uninitialised: false } };
 
 /** Of the suite's device. */
-export const paths: readonly Path[] = !onCpu ? [{ name: 'as its provider takes them', staged: undefined, options: {} }] : [
-  ...(process.env['ASYNC_CUDA_TEST_CHECK'] === undefined ? [{ name: 'where they lie', staged: false, options: {} }] : []),
-  { name: 'through page-locked memory', staged: true, options: CHECKED },
-];
+export const paths: readonly Path[] = !onCpu
+  ? [{ name: 'as its provider takes them', staged: undefined, options: {} }]
+  : [
+      ...(process.env['ASYNC_CUDA_TEST_CHECK'] === undefined
+        ? [{ name: 'where they lie', staged: false, options: {} }]
+        : []),
+      { name: 'through page-locked memory', staged: true, options: CHECKED },
+    ];
 
 /** Declares `body`'s tests for each path and mode, on a device of their own. */
 export function onPaths(title: string, body: (on: TestDevice) => void): void {
   const all = paths.flatMap((path) => allModes.map((mode) => ({ ...path, mode })));
-  describe.each(all)(`${title}, tensors $name (${testDevice}, $mode)`, ({ staged, options, mode }) => {
-    const on = new TestDevice(mode, options);
-    beforeAll(() => on.open());
-    afterAll(() => on.close());
-    afterEach(() => {
-      const unheard = on.errors.splice(0).map((error) => error.message);
-      expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
-    });
-    test.runIf(staged !== undefined)('goes that way', async () => {
-      await using engine = await loadEngine(on.device, addModel());
-      expect(engine.staged).toBe(staged);
-      expect(engine.inProcess).toBe(staged === false);
-    });
-    body(on);
-  });
+  describe.each(all)(
+    `${title}, tensors $name (${testDevice}, $mode)`,
+    ({ staged, options, mode }) => {
+      const on = new TestDevice(mode, options);
+      beforeAll(() => on.open());
+      afterAll(() => on.close());
+      afterEach(() => {
+        const unheard = on.errors.splice(0).map((error) => error.message);
+        expect(unheard.join('\n'), 'failures that nobody awaited').toBe('');
+      });
+      test.runIf(staged !== undefined)('goes that way', async () => {
+        await using engine = await loadEngine(on.device, addModel());
+        expect(engine.staged).toBe(staged);
+        expect(engine.inProcess).toBe(staged === false);
+      });
+      body(on);
+    },
+  );
 }

@@ -8,8 +8,12 @@ import { ShapeSessions } from '../../src/onnxruntime/shape-sessions.js';
 /** Sessions 1, 2, …; `asked` counts those after the first. */
 function counted(most: number, room = Infinity): { sessions: ShapeSessions; asked: () => number } {
   let asked = 0;
-  const load = (): Promise<number | undefined> => Promise.resolve(++asked > room ? undefined : asked + 1);
-  return { sessions: new ShapeSessions(1, { most, load, end: () => undefined }), asked: () => asked };
+  const load = (): Promise<number | undefined> =>
+    Promise.resolve(++asked > room ? undefined : asked + 1);
+  return {
+    sessions: new ShapeSessions(1, { most, load, end: () => undefined }),
+    asked: () => asked,
+  };
 }
 
 describe('Sessions by shapes', () => {
@@ -33,7 +37,7 @@ describe('Sessions by shapes', () => {
     expect(new Set(taken.slice(-3)).size).toBe(3);
     expect(taken.slice(-3)).toEqual(taken.slice(-6, -3));
     expect(asked()).toBe(2);
-    expect([...await sessions.end()].sort()).toEqual([1, 2, 3]);
+    expect([...(await sessions.end())].sort()).toEqual([1, 2, 3]);
   });
 
   test('there are never more than the most, and the one that was not used for longest changes', async () => {
@@ -52,18 +56,26 @@ describe('Sessions by shapes', () => {
   });
 
   test('shapes that were named before have sessions from the first run on', async () => {
-    await fc.assert(fc.asyncProperty(fc.integer({ min: 2, max: 5 }), fc.array(fc.constantFrom(...'abcdefg')), fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 40 }), async (most, named, shapes) => {
-      const { sessions, asked } = counted(most);
-      await sessions.prepare(named);
-      const there = [...new Set(named)].slice(0, most);
-      expect(sessions.count).toBe(Math.max(1, there.length));
-      const before = asked();
-      const first = new Map(there.map((shape) => [shape, sessions.take(shape)]));
-      expect(new Set(first.values()).size).toBe(there.length);
-      for (const shape of shapes) if (first.has(shape)) expect(sessions.take(shape)).toBe(first.get(shape));
-      await setImmediate();
-      expect(asked()).toBe(before);
-    }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 2, max: 5 }),
+        fc.array(fc.constantFrom(...'abcdefg')),
+        fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 40 }),
+        async (most, named, shapes) => {
+          const { sessions, asked } = counted(most);
+          await sessions.prepare(named);
+          const there = [...new Set(named)].slice(0, most);
+          expect(sessions.count).toBe(Math.max(1, there.length));
+          const before = asked();
+          const first = new Map(there.map((shape) => [shape, sessions.take(shape)]));
+          expect(new Set(first.values()).size).toBe(there.length);
+          for (const shape of shapes)
+            if (first.has(shape)) expect(sessions.take(shape)).toBe(first.get(shape));
+          await setImmediate();
+          expect(asked()).toBe(before);
+        },
+      ),
+    );
   });
 
   test('where there is no room for all that were named, runs go on with those that are there', async () => {
@@ -78,7 +90,14 @@ describe('Sessions by shapes', () => {
   test('without room, or where loading fails, runs go on with those that are there', async () => {
     const { sessions, asked } = counted(4, 1);
     let failures = 0;
-    const failing = new ShapeSessions(7, { most: 4, load: () => { failures++; return Promise.reject(new Error('out of memory')); }, end: () => undefined });
+    const failing = new ShapeSessions(7, {
+      most: 4,
+      load: () => {
+        failures++;
+        return Promise.reject(new Error('out of memory'));
+      },
+      end: () => undefined,
+    });
     for (let i = 0; i < 30; i++) {
       expect([1, 2]).toContain(sessions.take('abcd'[i % 4]!));
       expect(failing.take('abcd'[i % 4]!)).toBe(7);
@@ -90,29 +109,46 @@ describe('Sessions by shapes', () => {
   });
 
   test('one that is being loaded at the end is waited for, and is released with the others', async () => {
-    let loaded = (session: number): void => { throw new Error(`${session} was not asked for`); };
+    let loaded = (session: number): void => {
+      throw new Error(`${session} was not asked for`);
+    };
     let ended = false;
-    const sessions = new ShapeSessions(1, { most: 4, load: () => new Promise((resolve) => { loaded = resolve; }), end: () => { ended = true; } });
+    const sessions = new ShapeSessions(1, {
+      most: 4,
+      load: () =>
+        new Promise((resolve) => {
+          loaded = resolve;
+        }),
+      end: () => {
+        ended = true;
+      },
+    });
     for (const shape of ['a', 'b', 'a', 'b']) expect(sessions.take(shape)).toBe(1);
     const end = sessions.end();
     expect(ended).toBe(false);
     loaded(2);
-    expect([...await end].sort()).toEqual([1, 2]);
+    expect([...(await end)].sort()).toEqual([1, 2]);
     expect(ended).toBe(true);
   });
 
   test('a shape that ran last on a session runs there again, whatever came before', async () => {
-    await fc.assert(fc.asyncProperty(fc.integer({ min: 1, max: 5 }), fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 60 }), async (most, shapes) => {
-      const { sessions } = counted(most);
-      const last = new Map<number, string>();
-      for (const shape of shapes) {
-        const ready = [...last].find(([, each]) => each === shape)?.[0];
-        const session = sessions.take(shape);
-        if (ready !== undefined && most > 1) expect(session).toBe(ready);
-        last.set(session, shape);
-        expect(last.size).toBeLessThanOrEqual(most);
-        await setImmediate();
-      }
-    }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 5 }),
+        fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 60 }),
+        async (most, shapes) => {
+          const { sessions } = counted(most);
+          const last = new Map<number, string>();
+          for (const shape of shapes) {
+            const ready = [...last].find(([, each]) => each === shape)?.[0];
+            const session = sessions.take(shape);
+            if (ready !== undefined && most > 1) expect(session).toBe(ready);
+            last.set(session, shape);
+            expect(last.size).toBeLessThanOrEqual(most);
+            await setImmediate();
+          }
+        },
+      ),
+    );
   });
 });

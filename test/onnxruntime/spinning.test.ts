@@ -16,7 +16,11 @@ const PAUSE_MS = 10;
 /** Milliseconds of all processors that short runs with pauses between them take. */
 async function busy(spinning: boolean | undefined): Promise<number> {
   await using device = await openTestDevice();
-  await using engine = await loadEngine(device, longModel(64, 2), { providers: ['cpu'], threads: 8, ...(spinning === undefined ? {} : { spinning }) });
+  await using engine = await loadEngine(device, longModel(64, 2), {
+    providers: ['cpu'],
+    threads: 8,
+    ...(spinning === undefined ? {} : { spinning }),
+  });
   using x = await zeros(device, f32, [64, 64]);
   const run = async (): Promise<void> => {
     const { y } = await engine.run({ x });
@@ -31,7 +35,8 @@ async function busy(spinning: boolean | undefined): Promise<number> {
 }
 
 test('threads that are told to sleep leave the processors alone between two runs', async () => {
-  // The first of all has JavaScript compiled beside it, and beside other processes threads that are awake lose their processors: medians.
+  // The first of all has JavaScript compiled beside it, and beside other processes threads that are
+  // awake lose their processors: medians.
   const [asleep, awake]: [number[], number[]] = [[], []];
   for (let i = 0; i < 3; i++) {
     asleep.push(await busy(false));
@@ -43,7 +48,11 @@ test('threads that are told to sleep leave the processors alone between two runs
 
 test('only true and false say so', async () => {
   await using device = await openTestDevice();
-  await expect(async () => loadEngine(device, longModel(64, 2), { spinning: 'no' as never })).rejects.toMatchObject({
-    code: 'ERR_CUDA_INVALID_ARGUMENT', argument: 'options.spinning', message: expect.stringMatching(/true or false/) as string,
+  await expect(async () =>
+    loadEngine(device, longModel(64, 2), { spinning: 'no' as never }),
+  ).rejects.toMatchObject({
+    code: 'ERR_CUDA_INVALID_ARGUMENT',
+    argument: 'options.spinning',
+    message: expect.stringMatching(/true or false/) as string,
   });
 });

@@ -21,7 +21,11 @@ function forgets(): void {
 
 /** Parts of an operation that is run are run. */
 async function runs(device: Device): Promise<void> {
-  expect(await value(2).map((two) => two + 1).runOn(device.stream)).toBe(3);
+  expect(
+    await value(2)
+      .map((two) => two + 1)
+      .runOn(device.stream),
+  ).toBe(3);
 }
 
 async function collected(until: () => boolean): Promise<void> {
@@ -37,7 +41,9 @@ test('an operation that nobody ran is named with its place, one that was run is 
   await collected(() => warnings.length > 0);
   await collectGarbage(10);
   expect(warnings).toHaveLength(1);
-  expect(warnings[0]).toMatch(/^an operation was made and never run: .* It was made at forgets \(.*test\/ops\/development\.test\.ts:\d+:\d+\)$/s);
+  expect(warnings[0]).toMatch(
+    /^an operation was made and never run: .* It was made at forgets \(.*test\/ops\/development\.test\.ts:\d+:\d+\)$/s,
+  );
 });
 
 test('off, nothing is said', async () => {
@@ -49,7 +55,11 @@ test('off, nothing is said', async () => {
 
 test('it is on or off', () => {
   for (const wrong of ['yes', 1, undefined, null]) {
-    expect(() => { setDevelopmentMode(wrong as never); }).toThrow(CudaArgumentError);
-    expect(() => { setDevelopmentMode(wrong as never); }).toThrow('on: expected true or false, got');
+    expect(() => {
+      setDevelopmentMode(wrong as never);
+    }).toThrow(CudaArgumentError);
+    expect(() => {
+      setDevelopmentMode(wrong as never);
+    }).toThrow('on: expected true or false, got');
   }
 });

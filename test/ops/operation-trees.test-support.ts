@@ -1,9 +1,10 @@
 /**
- * Random trees of operations, and a model of what each gives: nested lists of elements. The model knows no memory; what is
- * open after a run follows from the rule of ownership: the memory of the value, of what was kept, and nothing else.
+ * Random trees of operations, and a model of what each gives: nested lists of elements. The model
+ * knows no memory; what is open after a run follows from the rule of ownership: the memory of the
+ * value, of what was kept, and nothing else.
  */
 import { f32, keep, parallel, u8, zip } from 'async-cuda';
-import type { DeviceOp, SharedOp, Tensor , Device} from 'async-cuda';
+import type { DeviceOp, SharedOp, Tensor, Device } from 'async-cuda';
 import { all, value } from 'async-cuda/ops';
 import { add, sum } from 'async-cuda/library';
 import fc from 'fast-check';
@@ -17,7 +18,8 @@ export type Leaf =
   /** Of the value that a callback around it received: the innermost one, or one further out. */
   | { readonly kind: 'received'; readonly out: number; readonly how: ReceivedUse }
   | { readonly kind: 'shared'; readonly which: number };
-export type ReceivedUse = 'itself' | 'plus one' | 'copy' | 'read and copy' | 'kept' | 'kept by a view' | 'reduced to views';
+export type ReceivedUse =
+  'itself' | 'plus one' | 'copy' | 'read and copy' | 'kept' | 'kept by a view' | 'reduced to views';
 
 export type Tree =
   | Leaf
@@ -28,22 +30,54 @@ export type Tree =
   | { readonly kind: 'when'; readonly of: Tree; readonly then: Tree; readonly holds: boolean }
   | { readonly kind: 'repeat'; readonly of: Tree; readonly body: Tree; readonly turns: number }
   | { readonly kind: 'label'; readonly of: Tree };
-export type Mapping = 'view' | 'two views' | 'owner and view' | 'first' | 'nothing' | 'object' | 'Map and Set' | 'partition' | 'twice';
+export type Mapping =
+  | 'view'
+  | 'two views'
+  | 'owner and view'
+  | 'first'
+  | 'nothing'
+  | 'object'
+  | 'Map and Set'
+  | 'partition'
+  | 'twice';
 
 /** What a tree gives: elements of tensors, in lists. */
 export type Elements = number[] | readonly Elements[];
-type Value = Tensor | readonly Value[] | Record<string, unknown> | Map<unknown, unknown> | Set<unknown>;
+type Value =
+  Tensor | readonly Value[] | Record<string, unknown> | Map<unknown, unknown> | Set<unknown>;
 
 export class Failure extends Error {}
 
 export const trees: fc.Arbitrary<Tree> = fc.letrec<{ tree: Tree; leaf: Leaf }>((tie) => ({
   leaf: fc.oneof(
-    { weight: 6, arbitrary: fc.record({ kind: fc.constant('make' as const), value: fc.integer({ min: 1, max: 100 }) }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('fail' as const), how: fc.constantFrom('callback' as const, 'device' as const) }) },
     {
-      weight: 8, arbitrary: fc.record({
-        kind: fc.constant('received' as const), out: fc.nat(2),
-        how: fc.constantFrom<ReceivedUse>('itself', 'plus one', 'copy', 'read and copy', 'kept', 'kept by a view', 'reduced to views'),
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant('make' as const),
+        value: fc.integer({ min: 1, max: 100 }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('fail' as const),
+        how: fc.constantFrom('callback' as const, 'device' as const),
+      }),
+    },
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        kind: fc.constant('received' as const),
+        out: fc.nat(2),
+        how: fc.constantFrom<ReceivedUse>(
+          'itself',
+          'plus one',
+          'copy',
+          'read and copy',
+          'kept',
+          'kept by a view',
+          'reduced to views',
+        ),
       }),
     },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('shared' as const), which: fc.nat(1) }) },
@@ -51,17 +85,65 @@ export const trees: fc.Arbitrary<Tree> = fc.letrec<{ tree: Tree; leaf: Leaf }>((
   tree: fc.oneof(
     { maxDepth: 6, withCrossShrink: true },
     { weight: 2, arbitrary: tie('leaf') },
-    { weight: 6, arbitrary: fc.record({ kind: fc.constant('andThen' as const), of: tie('tree'), then: tie('tree') }) },
     {
-      weight: 4, arbitrary: fc.record({
-        kind: fc.constant('map' as const), of: tie('tree'),
-        how: fc.constantFrom<Mapping>('view', 'two views', 'owner and view', 'first', 'nothing', 'object', 'Map and Set', 'partition', 'twice'),
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant('andThen' as const),
+        of: tie('tree'),
+        then: tie('tree'),
       }),
     },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('zip' as const, 'all' as const, 'parallel' as const), of: fc.array(tie('tree'), { maxLength: 3 }) }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('orElse' as const, 'ensure' as const), of: tie('tree'), other: tie('tree') }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('when' as const), of: tie('tree'), then: tie('tree'), holds: fc.boolean() }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('repeat' as const), of: tie('tree'), body: tie('tree'), turns: fc.nat(3) }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('map' as const),
+        of: tie('tree'),
+        how: fc.constantFrom<Mapping>(
+          'view',
+          'two views',
+          'owner and view',
+          'first',
+          'nothing',
+          'object',
+          'Map and Set',
+          'partition',
+          'twice',
+        ),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constantFrom('zip' as const, 'all' as const, 'parallel' as const),
+        of: fc.array(tie('tree'), { maxLength: 3 }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constantFrom('orElse' as const, 'ensure' as const),
+        of: tie('tree'),
+        other: tie('tree'),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('when' as const),
+        of: tie('tree'),
+        then: tie('tree'),
+        holds: fc.boolean(),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('repeat' as const),
+        of: tie('tree'),
+        body: tie('tree'),
+        turns: fc.nat(3),
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('label' as const), of: tie('tree') }) },
   ),
 })).tree;
@@ -76,30 +158,65 @@ export class TreeBuilder {
 
   constructor(device: Device) {
     this.device = device;
-    this.shared = [0, 1].map((which) => device.full(f32, [COUNT], 1000 + which).shared() as unknown as SharedOp<Value>);
+    this.shared = [0, 1].map(
+      (which) => device.full(f32, [COUNT], 1000 + which).shared() as unknown as SharedOp<Value>,
+    );
   }
 
   operation(tree: Tree, received: readonly Value[] = []): DeviceOp<Value> {
     const { device } = this;
     switch (tree.kind) {
-      case 'make': return device.full(f32, [COUNT], tree.value) as unknown as DeviceOp<Value>;
+      case 'make':
+        return device.full(f32, [COUNT], tree.value) as unknown as DeviceOp<Value>;
       case 'fail':
-        return (tree.how === 'device' ? device.uninitialized(u8, [2 ** 46]) : device.zeros(f32, [COUNT]).map(() => { throw new Failure('mine'); })) as unknown as DeviceOp<Value>;
-      case 'received': return this.use(received[tree.out], tree.how);
-      case 'shared': return this.shared[tree.which]!;
-      case 'andThen': return this.operation(tree.of, received).andThen((given) => this.operation(tree.then, [given, ...received]));
-      case 'map': return this.operation(tree.of, received).map((given) => mapped(given, tree.how) as never);
-      case 'zip': return zip(...tree.of.map((each) => this.operation(each, received))) as unknown as DeviceOp<Value>;
-      case 'all': return all(tree.of.map((each) => this.operation(each, received))) as unknown as DeviceOp<Value>;
-      case 'parallel': return parallel(...tree.of.map((each) => this.operation(each, received))) as unknown as DeviceOp<Value>;
-      case 'orElse': return this.operation(tree.of, received).orElse(() => this.operation(tree.other, received));
-      case 'ensure': return this.operation(tree.of, received).ensure(() => this.operation(tree.other, received) as DeviceOp<unknown>);
-      case 'when': return this.operation(tree.of, received).when(() => device.full(u8, [1], tree.holds ? 1 : 0), (given) => this.operation(tree.then, [given, ...received]) as DeviceOp<unknown>);
-      case 'repeat': return this.operation(tree.of, received).andThen((given) => {
-        let left = tree.turns;
-        return value(given).repeatWhile(() => device.full(u8, [1], left-- > 0 ? 1 : 0), () => this.operation(tree.body, [given, ...received]) as DeviceOp<unknown>);
-      });
-      case 'label': return this.operation(tree.of, received).label('a part');
+        return (tree.how === 'device'
+          ? device.uninitialized(u8, [2 ** 46])
+          : device.zeros(f32, [COUNT]).map(() => {
+              throw new Failure('mine');
+            })) as unknown as DeviceOp<Value>;
+      case 'received':
+        return this.use(received[tree.out], tree.how);
+      case 'shared':
+        return this.shared[tree.which]!;
+      case 'andThen':
+        return this.operation(tree.of, received).andThen((given) =>
+          this.operation(tree.then, [given, ...received]),
+        );
+      case 'map':
+        return this.operation(tree.of, received).map((given) => mapped(given, tree.how) as never);
+      case 'zip':
+        return zip(
+          ...tree.of.map((each) => this.operation(each, received)),
+        ) as unknown as DeviceOp<Value>;
+      case 'all':
+        return all(
+          tree.of.map((each) => this.operation(each, received)),
+        ) as unknown as DeviceOp<Value>;
+      case 'parallel':
+        return parallel(
+          ...tree.of.map((each) => this.operation(each, received)),
+        ) as unknown as DeviceOp<Value>;
+      case 'orElse':
+        return this.operation(tree.of, received).orElse(() => this.operation(tree.other, received));
+      case 'ensure':
+        return this.operation(tree.of, received).ensure(
+          () => this.operation(tree.other, received) as DeviceOp<unknown>,
+        );
+      case 'when':
+        return this.operation(tree.of, received).when(
+          () => device.full(u8, [1], tree.holds ? 1 : 0),
+          (given) => this.operation(tree.then, [given, ...received]) as DeviceOp<unknown>,
+        );
+      case 'repeat':
+        return this.operation(tree.of, received).andThen((given) => {
+          let left = tree.turns;
+          return value(given).repeatWhile(
+            () => device.full(u8, [1], left-- > 0 ? 1 : 0),
+            () => this.operation(tree.body, [given, ...received]) as DeviceOp<unknown>,
+          );
+        });
+      case 'label':
+        return this.operation(tree.of, received).label('a part');
     }
   }
 
@@ -107,19 +224,28 @@ export class TreeBuilder {
     const [first] = given === undefined ? [] : tensorsOf(given);
     if (first === undefined) return value([]) as DeviceOp<Value>;
     switch (how) {
-      case 'itself': return value(given as never) as DeviceOp<Value>;
-      case 'plus one': return add(first as Tensor<'f32'>, 1) as unknown as DeviceOp<Value>;
-      case 'copy': return first.dup() as unknown as DeviceOp<Value>;
-      case 'read and copy': return first.read().andThen(() => first.dup()) as unknown as DeviceOp<Value>;
-      case 'kept': return first.dup().map((copy) => {
-        this.kept.push(keep(copy));
-        return [] as never;
-      });
-      case 'kept by a view': return first.dup().map((copy) => {
-        this.kept.push(keep(view(copy as Tensor)));
-        return [copy, view(copy as Tensor)] as never;
-      });
-      case 'reduced to views': return sum(first.reshape([1, COUNT] as never) as Tensor<'f32'>, { axis: 0 } as never).map((each) => (each as Tensor).reshape([2, 2] as never) as never);
+      case 'itself':
+        return value(given as never) as DeviceOp<Value>;
+      case 'plus one':
+        return add(first as Tensor<'f32'>, 1) as unknown as DeviceOp<Value>;
+      case 'copy':
+        return first.dup() as unknown as DeviceOp<Value>;
+      case 'read and copy':
+        return first.read().andThen(() => first.dup()) as unknown as DeviceOp<Value>;
+      case 'kept':
+        return first.dup().map((copy) => {
+          this.kept.push(keep(copy));
+          return [] as never;
+        });
+      case 'kept by a view':
+        return first.dup().map((copy) => {
+          this.kept.push(keep(view(copy as Tensor)));
+          return [copy, view(copy as Tensor)] as never;
+        });
+      case 'reduced to views':
+        return sum(first.reshape([1, COUNT] as never) as Tensor<'f32'>, { axis: 0 } as never).map(
+          (each) => (each as Tensor).reshape([2, 2] as never) as never,
+        );
     }
   }
 }
@@ -129,15 +255,29 @@ const view = (tensor: Tensor): Tensor => tensor.reshape([COUNT] as never);
 function mapped(given: Value, how: Mapping): Value {
   const tensors = tensorsOf(given);
   switch (how) {
-    case 'view': return tensors.map(view);
-    case 'two views': return tensors.flatMap((each) => [view(each), view(each)]);
-    case 'owner and view': return tensors.flatMap((each) => [each, view(each)]);
-    case 'first': return tensors.slice(0, 1);
-    case 'nothing': return [];
-    case 'object': return { first: tensors[0], rest: tensors.slice(1), none: undefined };
-    case 'Map and Set': return new Map<unknown, unknown>([[1, tensors[0]], [2, new Set(tensors.slice(1))]]);
-    case 'partition': return tensors.map((each) => (each.tryPartition([...each.shape] as never)?.unpartition() ?? each) as Tensor);
-    case 'twice': return [given, given];
+    case 'view':
+      return tensors.map(view);
+    case 'two views':
+      return tensors.flatMap((each) => [view(each), view(each)]);
+    case 'owner and view':
+      return tensors.flatMap((each) => [each, view(each)]);
+    case 'first':
+      return tensors.slice(0, 1);
+    case 'nothing':
+      return [];
+    case 'object':
+      return { first: tensors[0], rest: tensors.slice(1), none: undefined };
+    case 'Map and Set':
+      return new Map<unknown, unknown>([
+        [1, tensors[0]],
+        [2, new Set(tensors.slice(1))],
+      ]);
+    case 'partition':
+      return tensors.map(
+        (each) => (each.tryPartition([...each.shape] as never)?.unpartition() ?? each) as Tensor,
+      );
+    case 'twice':
+      return [given, given];
   }
 }
 
@@ -154,25 +294,42 @@ export function tensorsOf(given: unknown): Tensor[] {
 /** What the tree gives: the elements of its tensors, in order. @throws Failure */
 export function expected(tree: Tree, received: readonly number[][] = []): number[] {
   switch (tree.kind) {
-    case 'make': return [tree.value];
-    case 'fail': throw new Failure('as the tree says');
-    case 'shared': return [1000 + tree.which];
+    case 'make':
+      return [tree.value];
+    case 'fail':
+      throw new Failure('as the tree says');
+    case 'shared':
+      return [1000 + tree.which];
     case 'received': {
       const given = received[tree.out] ?? [];
       const [first] = given;
       if (first === undefined) return [];
-      return tree.how === 'itself' ? given : tree.how === 'plus one' ? [first + 1] : tree.how === 'kept' ? [] : tree.how === 'kept by a view' ? [first, first] : [first];
+      return tree.how === 'itself'
+        ? given
+        : tree.how === 'plus one'
+          ? [first + 1]
+          : tree.how === 'kept'
+            ? []
+            : tree.how === 'kept by a view'
+              ? [first, first]
+              : [first];
     }
-    case 'andThen': return expected(tree.then, [expected(tree.of, received), ...received]);
+    case 'andThen':
+      return expected(tree.then, [expected(tree.of, received), ...received]);
     case 'map': {
       const given = expected(tree.of, received);
-      if (tree.how === 'two views' || tree.how === 'owner and view') return given.flatMap((each) => [each, each]);
+      if (tree.how === 'two views' || tree.how === 'owner and view')
+        return given.flatMap((each) => [each, each]);
       if (tree.how === 'first') return given.slice(0, 1);
       if (tree.how === 'nothing') return [];
-      // A Set holds a tensor once, and the test compares elements: those of one tensor are the same.
+      // A Set holds a tensor once, and the test compares elements: those of one tensor are the
+      // same.
       return tree.how === 'twice' ? [...given, ...given] : given;
     }
-    case 'zip': case 'all': case 'parallel': return tree.of.flatMap((each) => expected(each, received));
+    case 'zip':
+    case 'all':
+    case 'parallel':
+      return tree.of.flatMap((each) => expected(each, received));
     case 'orElse':
       try {
         return expected(tree.of, received);
@@ -201,6 +358,7 @@ export function expected(tree: Tree, received: readonly number[][] = []): number
       if (tree.turns > 0) expected(tree.body, [given, ...received]);
       return given;
     }
-    case 'label': return expected(tree.of, received);
+    case 'label':
+      return expected(tree.of, received);
   }
 }

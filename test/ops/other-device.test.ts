@@ -1,4 +1,6 @@
-/** Operations and tensors of two devices: what is copied from one to the other, and what is refused. */
+/**
+ * Operations and tensors of two devices: what is copied from one to the other, and what is refused.
+ */
 import { f16, f32, i32, u8 } from 'async-cuda/core';
 import type { Stream } from 'async-cuda/core';
 import { setPolicy, SingleStream, zip } from 'async-cuda/ops';
@@ -17,10 +19,15 @@ onPairs('Tensors of two devices', (pair) => {
   test('a copy on another device, of views and dtypes as they are', async () => {
     using x = await arange(pair.a, f32, 6);
     using y = await x.reshape([2, 3]).transpose().to(pair.b);
-    expect([y.device === pair.b, y.shape, y.isContiguous, y.isView]).toEqual([true, [3, 2], true, false]);
-    expect([...await y.read()]).toEqual([0, 3, 1, 4, 2, 5]);
+    expect([y.device === pair.b, y.shape, y.isContiguous, y.isView]).toEqual([
+      true,
+      [3, 2],
+      true,
+      false,
+    ]);
+    expect([...(await y.read())]).toEqual([0, 3, 1, 4, 2, 5]);
     using half = await arange(pair.a, f16, 3).andThen((each) => each.to({ core: pair.b }));
-    expect([...await half.read()]).toEqual([0, 1, 2]);
+    expect([...(await half.read())]).toEqual([0, 1, 2]);
     using none = await zeros(pair.a, i32, [0]).andThen((each) => each.to(pair.b));
     expect((await none.read()).length).toBe(0);
   });
@@ -30,11 +37,17 @@ onPairs('Tensors of two devices', (pair) => {
     using x = await zeros(pair.a, i32, [1 << 16]);
     const copies: Tensor<'i32', [number]>[] = [];
     for (let i = 0; i < 10; i++) {
-      const running = x.fill(i).andThen((filled) => filled.to(pair.b)).runOn(streams[0]);
+      const running = x
+        .fill(i)
+        .andThen((filled) => filled.to(pair.b))
+        .runOn(streams[0]);
       const y = running.value as unknown as Tensor<'i32', [number]>;
-      // Neither waits for the host: the next value is written behind the copy, and the copy changed behind it.
+      // Neither waits for the host: the next value is written behind the copy, and the copy changed
+      // behind it.
       x.fill(-1).runOn(pair.a.stream);
-      y.slice([0, 1]).fill(100 + i).runOn(streams[1]);
+      y.slice([0, 1])
+        .fill(100 + i)
+        .runOn(streams[1]);
       copies.push(y);
       await running;
     }
@@ -46,22 +59,34 @@ onPairs('Tensors of two devices', (pair) => {
     for (const stream of streams) stream.close();
   });
 
-  test('the copy is part of the operation: on the stream that the other device’s policy gives, and over with it', async () => {
-    const own = pair.b.createStream({ label: 'copies' });
-    setPolicy(pair.b, new SingleStream(own));
-    const before = own.mark;
-    using y = await full(pair.a, i32, [1 << 18], 3).andThen((x) => x.to(pair.b));
-    expect(own.mark).toBeGreaterThan(before);
-    setPolicy(pair.b, undefined);
-    expect((await y.read())[(1 << 18) - 1]).toBe(3);
-    own.close();
-  });
+  test(
+    'the copy is part of the operation: on the stream that the other device’s policy gives, ' +
+      'and over with it',
+    async () => {
+      const own = pair.b.createStream({ label: 'copies' });
+      setPolicy(pair.b, new SingleStream(own));
+      const before = own.mark;
+      using y = await full(pair.a, i32, [1 << 18], 3).andThen((x) => x.to(pair.b));
+      expect(own.mark).toBeGreaterThan(before);
+      setPolicy(pair.b, undefined);
+      expect((await y.read())[(1 << 18) - 1]).toBe(3);
+      own.close();
+    },
+  );
 
   test('there and back again: the copy back is an operation of the other device', async () => {
     using y = await arange(pair.a, i32, 100).andThen((x) => x.to(pair.b));
     using z = await y.to(pair.a);
-    expect([...await z.read()]).toEqual(Array.from({ length: 100 }, (_, i) => i));
-    expect((await failure(() => arange(pair.a, i32, 100).andThen((x) => x.to(pair.b)).andThen((other) => other.to(pair.a)))).message).toContain('will not run on another device');
+    expect([...(await z.read())]).toEqual(Array.from({ length: 100 }, (_, i) => i));
+    expect(
+      (
+        await failure(() =>
+          arange(pair.a, i32, 100)
+            .andThen((x) => x.to(pair.b))
+            .andThen((other) => other.to(pair.a)),
+        )
+      ).message,
+    ).toContain('will not run on another device');
   });
 
   test('on a thread that blocks', () => {
@@ -74,12 +99,18 @@ onPairs('Tensors of two devices', (pair) => {
     using x = await zeros(pair.a, i32, [4]);
     using y = await zeros(pair.b, i32, [4]);
     const refusals = await Promise.all([
-      failure(() => y.copyFrom(x)), failure(() => x.fill(1).runOn(pair.b.stream)), failure(() => zip(x.fill(1), y.fill(1))),
+      failure(() => y.copyFrom(x)),
+      failure(() => x.fill(1).runOn(pair.b.stream)),
+      failure(() => zip(x.fill(1), y.fill(1))),
     ]);
     expect(refusals.map(({ message }) => message)).toEqual([
-      expect.stringContaining('Copy it with to(device) first'), expect.stringContaining('will not run on another device'), expect.stringContaining('will not run on another device'),
+      expect.stringContaining('Copy it with to(device) first'),
+      expect.stringContaining('will not run on another device'),
+      expect.stringContaining('will not run on another device'),
     ]);
-    expect((await failure(() => x.to(pair.b).capture())).message).toContain('copy before the capture');
+    expect((await failure(() => x.to(pair.b).capture())).message).toContain(
+      'copy before the capture',
+    );
     expect((await failure(() => x.to(1 as never))).message).toContain('device: expected a Device');
     // Each on its own device, at the same time.
     await Promise.all([x.fill(1), y.fill(2)]);

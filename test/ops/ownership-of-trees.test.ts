@@ -1,4 +1,6 @@
-/** Random trees of operations against a model: what they give, and that nothing else is left open. */
+/**
+ * Random trees of operations against a model: what they give, and that nothing else is left open.
+ */
 import { Device } from 'async-cuda';
 import type { Tensor } from 'async-cuda';
 import { policyOf, setDefaultDevice } from 'async-cuda/ops';
@@ -26,8 +28,14 @@ describe.each(allModes)('Ownership of random trees (%s)', (mode) => {
   /** What is open is what the run has handed out, and is closed with that. */
   async function settles(builder: TreeBuilder, before: number, given: unknown): Promise<void> {
     for (const shared of builder.shared) shared.close();
-    const owned = (): number => new Set([...tensorsOf(given), ...builder.kept].filter((tensor) => !tensor.isClosed).map((tensor) => tensor.buffer.memory)).size;
-    // A run that was aborted goes on, and may keep more; steps that fail in one branch end once the others do.
+    const owned = (): number =>
+      new Set(
+        [...tensorsOf(given), ...builder.kept]
+          .filter((tensor) => !tensor.isClosed)
+          .map((tensor) => tensor.buffer.memory),
+      ).size;
+    // A run that was aborted goes on, and may keep more; steps that fail in one branch end once the
+    // others do.
     for (let calm = 0, i = 0; calm < 3 && i < 300; i++) {
       const open = await live();
       await turns(2);
@@ -42,9 +50,12 @@ describe.each(allModes)('Ownership of random trees (%s)', (mode) => {
   async function compare(tree: Tree, tensors: readonly Tensor[]): Promise<void> {
     const elements = [];
     for (const tensor of tensors) elements.push(await tensor.read());
-    const numbers = elements.map((each) => [...each as Float32Array]);
+    const numbers = elements.map((each) => [...(each as Float32Array)]);
     const set = hasSet(tree);
-    if (set) expect(new Set(numbers.map(String))).toEqual(new Set(expected(tree).map((each) => String(Array(COUNT).fill(each)))));
+    if (set)
+      expect(new Set(numbers.map(String))).toEqual(
+        new Set(expected(tree).map((each) => String(Array(COUNT).fill(each)))),
+      );
     else expect(numbers).toEqual(expected(tree).map((each) => Array<number>(COUNT).fill(each)));
   }
 
@@ -58,71 +69,96 @@ describe.each(allModes)('Ownership of random trees (%s)', (mode) => {
   };
 
   test.each(['await', 'twice', 'sync', 'runOn'] as const)('%s', async (how) => {
-    await fc.assert(fc.asyncProperty(trees, async (tree) => {
-      const before = await live();
-      const builder = new TreeBuilder(device);
-      const op = builder.operation(tree);
-      const values: unknown[] = [];
-      try {
-        if (how === 'sync') values.push(op.sync());
-        else if (how === 'runOn') {
-          const running = op.runOn(policyOf(device).nextStream());
-          values.push(await running);
-        } else {
-          values.push(await op);
-          if (how === 'twice') values.push(await op);
+    await fc.assert(
+      fc.asyncProperty(trees, async (tree) => {
+        const before = await live();
+        const builder = new TreeBuilder(device);
+        const op = builder.operation(tree);
+        const values: unknown[] = [];
+        try {
+          if (how === 'sync') values.push(op.sync());
+          else if (how === 'runOn') {
+            const running = op.runOn(policyOf(device).nextStream());
+            values.push(await running);
+          } else {
+            values.push(await op);
+            if (how === 'twice') values.push(await op);
+          }
+          expect(fails(tree), 'the model fails').toBe(false);
+          for (const each of values) await compare(tree, tensorsOf(each));
+        } catch (error) {
+          if (!fails(tree)) throw error;
         }
-        expect(fails(tree), 'the model fails').toBe(false);
-        for (const each of values) await compare(tree, tensorsOf(each));
-      } catch (error) {
-        if (!fails(tree)) throw error;
-      }
-      await settles(builder, before, values);
-    }), { numRuns: RUNS });
+        await settles(builder, before, values);
+      }),
+      { numRuns: RUNS },
+    );
   });
 
   test('aborted at any moment', async () => {
-    await fc.assert(fc.asyncProperty(trees, fc.nat(4), async (tree, after) => {
-      const before = await live();
-      const builder = new TreeBuilder(device);
-      const controller = new AbortController();
-      const op = builder.operation(tree);
-      const whole = op.ensure(() => { builder.isBusy = false; });
-      builder.isBusy = true;
-      const run = whole.run({ signal: controller.signal }).then((given: unknown) => given, () => undefined);
-      await turns(after);
-      controller.abort();
-      const given = await run;
-      await device.synchronize();
-      await settles(builder, before, given);
-    }), { numRuns: RUNS });
+    await fc.assert(
+      fc.asyncProperty(trees, fc.nat(4), async (tree, after) => {
+        const before = await live();
+        const builder = new TreeBuilder(device);
+        const controller = new AbortController();
+        const op = builder.operation(tree);
+        const whole = op.ensure(() => {
+          builder.isBusy = false;
+        });
+        builder.isBusy = true;
+        const run = whole.run({ signal: controller.signal }).then(
+          (given: unknown) => given,
+          () => undefined,
+        );
+        await turns(after);
+        controller.abort();
+        const given = await run;
+        await device.synchronize();
+        await settles(builder, before, given);
+      }),
+      { numRuns: RUNS },
+    );
   });
 
   test('captured, launched and closed', async () => {
-    await fc.assert(fc.asyncProperty(trees.filter((tree) => !repeats(tree)), fc.constantFrom('graph' as const, 'nodes' as const), async (tree, allocate) => {
-      const before = await live();
-      const builder = new TreeBuilder(device);
-      let graph;
-      try {
-        graph = await builder.operation(tree).capture(undefined, { allocate });
-      } catch {
-        // What reads, fails or keeps cannot be recorded.
-      }
-      if (graph !== undefined) {
-        await graph.launch();
-        await graph.close();
-      }
-      await device.synchronize();
-      await settles(builder, before, []);
-    }), { numRuns: RUNS });
+    await fc.assert(
+      fc.asyncProperty(
+        trees.filter((tree) => !repeats(tree)),
+        fc.constantFrom('graph' as const, 'nodes' as const),
+        async (tree, allocate) => {
+          const before = await live();
+          const builder = new TreeBuilder(device);
+          let graph;
+          try {
+            graph = await builder.operation(tree).capture(undefined, { allocate });
+          } catch {
+            // What reads, fails or keeps cannot be recorded.
+          }
+          if (graph !== undefined) {
+            await graph.launch();
+            await graph.close();
+          }
+          await device.synchronize();
+          await settles(builder, before, []);
+        },
+      ),
+      { numRuns: RUNS },
+    );
   });
 });
 
-const hasSet = (tree: Tree): boolean => anyPart(tree, (part) => part.kind === 'map' && part.how === 'Map and Set');
+const hasSet = (tree: Tree): boolean =>
+  anyPart(tree, (part) => part.kind === 'map' && part.how === 'Map and Set');
 /** In a graph the condition is recorded once, so that such a loop has no end. */
 const repeats = (tree: Tree): boolean => anyPart(tree, (part) => part.kind === 'repeat');
 
 function anyPart(tree: Tree, is: (part: Tree) => boolean): boolean {
   const parts: unknown[] = Object.values(tree).flat();
-  return is(tree) || parts.some((part) => typeof part === 'object' && part !== null && 'kind' in part && anyPart(part as Tree, is));
+  return (
+    is(tree) ||
+    parts.some(
+      (part) =>
+        typeof part === 'object' && part !== null && 'kind' in part && anyPart(part as Tree, is),
+    )
+  );
 }

@@ -1,20 +1,35 @@
-/** The rule of ownership, by one behaviour each. Random trees of operations are in ownership-of-trees.test.ts. */
+/**
+ * The rule of ownership, by one behaviour each. Random trees of operations are in
+ * ownership-of-trees.test.ts.
+ */
 import { Device, f32, i32, inout, kernel, keep, output, u8, zip } from 'async-cuda';
 import type { DeviceOp, OpContext, Tensor } from 'async-cuda';
-import type { DeviceBuffer} from 'async-cuda/core';
+import type { DeviceBuffer } from 'async-cuda/core';
 import { f32 as coreF32 } from 'async-cuda/core';
 import { add, matmul, mul, sum, topK } from 'async-cuda/library';
-import { OpGraph, all, parallel, policyOf, setDevelopmentMode, value, withContext } from 'async-cuda/ops';
+import {
+  OpGraph,
+  all,
+  parallel,
+  policyOf,
+  setDevelopmentMode,
+  value,
+  withContext,
+} from 'async-cuda/ops';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { allModes, failure, testDevice, turns } from '../core/test-device.js';
 
 describe.each(allModes)('Ownership (%s)', (mode) => {
   let device: Device;
-  beforeAll(async () => { device = await Device.open(testDevice, { thread: mode }); });
+  beforeAll(async () => {
+    device = await Device.open(testDevice, { thread: mode });
+  });
   afterAll(() => device.close());
   const live = async (): Promise<number> => (await device.stats()).live.buffers;
-  afterEach(async () => { expect(await live(), 'buffers that the test left open').toBe(0); });
+  afterEach(async () => {
+    expect(await live(), 'buffers that the test left open').toBe(0);
+  });
 
   test('a chain keeps no more than a step needs', async () => {
     const seen: Tensor[] = [];
@@ -27,110 +42,148 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
         return add(x, 1) as typeof chain;
       });
     }
-    expect([...await chain.andThen((x) => x.read())]).toEqual(Array(16).fill(50));
-    expect({ most, steps: seen.length, open: seen.filter((each) => !each.isClosed).length }).toEqual({ most: 1, steps: 50, open: 0 });
+    expect([...(await chain.andThen((x) => x.read()))]).toEqual(Array(16).fill(50));
+    expect({
+      most,
+      steps: seen.length,
+      open: seen.filter((each) => !each.isClosed).length,
+    }).toEqual({ most: 1, steps: 50, open: 0 });
   });
 
   test('memory is closed before the host has heard of a copy that was queued', async () => {
     let made: Tensor | undefined;
-    const running = device.ones(f32, [8]).andThen((x) => {
-      made = x as Tensor;
-      return x.read();
-    }).runOn(policyOf(device).nextStream());
-    expect(made?.isClosed).toBe(true);
-    expect([...await running]).toEqual(Array(8).fill(1));
-  });
-
-  test('arrays, plain objects, Maps and Sets give on what is in them; class instances, getters and functions do not', async () => {
-    class Holder {
-      readonly tensor: Tensor;
-      constructor(tensor: Tensor) { this.tensor = tensor; }
-    }
-    const held = async (wrap: (x: Tensor) => unknown): Promise<boolean> => {
-      let made: Tensor | undefined;
-      await device.ones(f32, [1]).map((x) => {
+    const running = device
+      .ones(f32, [8])
+      .andThen((x) => {
         made = x as Tensor;
-        return wrap(x as Tensor);
-      });
-      const open = !made!.isClosed;
-      made!.close();
-      return open;
-    };
-    expect(await held((x) => [[x]])).toBe(true);
-    expect(await held((x) => ({ a: { b: x } }))).toBe(true);
-    expect(await held((x) => Object.assign(Object.create(null) as object, { x }))).toBe(true);
-    expect(await held((x) => new Map([['x', x]]))).toBe(true);
-    expect(await held((x) => new Set([x]))).toBe(true);
-    expect(await held((x) => x.buffer)).toBe(true);
-    expect(await held((x) => new Holder(x))).toBe(false);
-    expect(await held((x) => ({ get x() { return x; } }))).toBe(false);
-    expect(await held((x) => () => x)).toBe(false);
-    const round: unknown[] = [];
-    round.push(round);
-    expect(await held(() => round)).toBe(false);
+        return x.read();
+      })
+      .runOn(policyOf(device).nextStream());
+    expect(made?.isClosed).toBe(true);
+    expect([...(await running)]).toEqual(Array(8).fill(1));
   });
 
-  test('a view whose owner is not given on owns the memory; of several the last one that is closed gives it back', async () => {
-    const view = await device.arange(i32, 6).map((x) => x.reshape([2, 3]));
-    expect({ view: view.isView, live: await live() }).toEqual({ view: false, live: 1 });
-    view.close();
-    expect({ closed: view.isClosed, live: await live() }).toEqual({ closed: true, live: 0 });
+  test(
+    'arrays, plain objects, Maps and Sets give on what is in them; class instances, getters ' +
+      'and functions do not',
+    async () => {
+      class Holder {
+        readonly tensor: Tensor;
+        constructor(tensor: Tensor) {
+          this.tensor = tensor;
+        }
+      }
+      const held = async (wrap: (x: Tensor) => unknown): Promise<boolean> => {
+        let made: Tensor | undefined;
+        await device.ones(f32, [1]).map((x) => {
+          made = x as Tensor;
+          return wrap(x as Tensor);
+        });
+        const open = !made!.isClosed;
+        made!.close();
+        return open;
+      };
+      expect(await held((x) => [[x]])).toBe(true);
+      expect(await held((x) => ({ a: { b: x } }))).toBe(true);
+      expect(await held((x) => Object.assign(Object.create(null) as object, { x }))).toBe(true);
+      expect(await held((x) => new Map([['x', x]]))).toBe(true);
+      expect(await held((x) => new Set([x]))).toBe(true);
+      expect(await held((x) => x.buffer)).toBe(true);
+      expect(await held((x) => new Holder(x))).toBe(false);
+      expect(
+        await held((x) => ({
+          get x() {
+            return x;
+          },
+        })),
+      ).toBe(false);
+      expect(await held((x) => () => x)).toBe(false);
+      const round: unknown[] = [];
+      round.push(round);
+      expect(await held(() => round)).toBe(false);
+    },
+  );
 
-    const [low, high] = await device.arange(i32, 6).map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const);
-    low.close();
-    low.close();
-    expect([low.isClosed, high.isClosed, await live()]).toEqual([true, false, 1]);
-    expect(await failure(() => low.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-    expect([...await high.read()]).toEqual([3, 4, 5]);
-    high.close();
+  test(
+    'a view whose owner is not given on owns the memory; of several the last one that is ' +
+      'closed gives it back',
+    async () => {
+      const view = await device.arange(i32, 6).map((x) => x.reshape([2, 3]));
+      expect({ view: view.isView, live: await live() }).toEqual({ view: false, live: 1 });
+      view.close();
+      expect({ closed: view.isClosed, live: await live() }).toEqual({ closed: true, live: 0 });
 
-    // Where one of them is given on alone it is the only owner.
-    const last = await device.arange(i32, 6).map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const).map(([, second]) => second);
-    last.close();
-    expect(await live()).toBe(0);
+      const [low, high] = await device
+        .arange(i32, 6)
+        .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const);
+      low.close();
+      low.close();
+      expect([low.isClosed, high.isClosed, await live()]).toEqual([true, false, 1]);
+      expect(await failure(() => low.read())).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect([...(await high.read())]).toEqual([3, 4, 5]);
+      high.close();
 
-    const [whole, part] = await device.arange(i32, 6).map((x) => [x, x.slice([0, 3])] as const);
-    expect(part.isView).toBe(true);
-    part.close();
-    expect(await live()).toBe(1);
-    whole.close();
-  });
+      // Where one of them is given on alone it is the only owner.
+      const last = await device
+        .arange(i32, 6)
+        .map((x) => [x.slice([0, 3]), x.slice([3, 6])] as const)
+        .map(([, second]) => second);
+      last.close();
+      expect(await live()).toBe(0);
 
-  test('a buffer of level 3 that a callback allocates is the operation\'s; device.alloc of level 3 is its caller\'s', async () => {
-    let mine: DeviceBuffer<'f32'> | undefined;
-    const given = await withContext((context) => {
-      const scratch = context.alloc(coreF32, 4);
-      const kept = context.alloc(coreF32, 4);
-      mine = context.device.alloc(coreF32, 4);
-      scratch.fill(context.stream, 1);
-      kept.copyFrom(context.stream, scratch);
-      return value(kept.slice(1, 3));
-    }, device);
-    expect([given.isView, await live()]).toEqual([false, 2]);
-    expect([...await given.read(policyOf(device).nextStream())]).toEqual([1, 1]);
-    given.close();
-    mine!.close();
-  });
+      const [whole, part] = await device.arange(i32, 6).map((x) => [x, x.slice([0, 3])] as const);
+      expect(part.isView).toBe(true);
+      part.close();
+      expect(await live()).toBe(1);
+      whole.close();
+    },
+  );
+
+  test(
+    "a buffer of level 3 that a callback allocates is the operation's; device.alloc of level 3 " +
+      "is its caller's",
+    async () => {
+      let mine: DeviceBuffer<'f32'> | undefined;
+      const given = await withContext((context) => {
+        const scratch = context.alloc(coreF32, 4);
+        const kept = context.alloc(coreF32, 4);
+        mine = context.device.alloc(coreF32, 4);
+        scratch.fill(context.stream, 1);
+        kept.copyFrom(context.stream, scratch);
+        return value(kept.slice(1, 3));
+      }, device);
+      expect([given.isView, await live()]).toEqual([false, 2]);
+      expect([...(await given.read(policyOf(device).nextStream()))]).toEqual([1, 1]);
+      given.close();
+      mine!.close();
+    },
+  );
 
   test('keep takes memory out of the run', async () => {
     const cache: { weights?: Tensor } = {};
-    const total = await device.ones(f32, [4]).andThen((x) => {
-      cache.weights = keep(x) as Tensor;
-      return sum(x);
-    }).andThen((s) => s.item());
+    const total = await device
+      .ones(f32, [4])
+      .andThen((x) => {
+        cache.weights = keep(x) as Tensor;
+        return sum(x);
+      })
+      .andThen((s) => s.item());
     expect([total, cache.weights!.isClosed, await live()]).toEqual([4, false, 1]);
     cache.weights!.close();
 
     // Also from a run that fails, and as a view.
     let view: Tensor | undefined;
-    await failure(() => device.ones(f32, [4]).andThen((x) => {
-      view = keep(x.reshape([2, 2])) as Tensor;
-      throw new Error('mine');
-    }));
+    await failure(() =>
+      device.ones(f32, [4]).andThen((x) => {
+        view = keep(x.reshape([2, 2])) as Tensor;
+        throw new Error('mine');
+      }),
+    );
     expect([view!.isView, view!.isClosed]).toEqual([false, false]);
     view!.close();
 
-    // Closing a view that the run gives on, or another view that was kept, does not close what was kept.
+    // Closing a view that the run gives on, or another view that was kept, does not close what was
+    // kept.
     let whole: Tensor | undefined;
     const row = await device.arange(f32, 8).map((x) => {
       whole = keep(x) as Tensor;
@@ -142,47 +195,79 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
     whole!.close();
     let low: Tensor | undefined;
     let high: Tensor | undefined;
-    await device.arange(f32, 8).tap((x) => {
-      low = keep(x.slice([0, 4])) as Tensor;
-      high = keep(x.slice([4, 8])) as Tensor;
-    }).map(() => undefined);
+    await device
+      .arange(f32, 8)
+      .tap((x) => {
+        low = keep(x.slice([0, 4])) as Tensor;
+        high = keep(x.slice([4, 8])) as Tensor;
+      })
+      .map(() => undefined);
     low!.close();
-    expect([...await high!.read()]).toEqual([4, 5, 6, 7]);
+    expect([...(await high!.read())]).toEqual([4, 5, 6, 7]);
     high!.close();
 
     class Model {}
-    expect(await failure(() => device.ones(f32, [1]).map(() => keep(new Model())))).toMatchObject({ argument: 'given' });
-    expect(await failure(() => device.ones(f32, [1]).map((x) => keep(x)).capture())).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
+    expect(await failure(() => device.ones(f32, [1]).map(() => keep(new Model())))).toMatchObject({
+      argument: 'given',
+    });
+    expect(
+      await failure(() =>
+        device
+          .ones(f32, [1])
+          .map((x) => keep(x))
+          .capture(),
+      ),
+    ).toMatchObject({ code: 'ERR_CUDA_CAPTURE' });
   });
 
-  test('what is used by a later step than the one that received it is an error that says what to write', async () => {
-    let early: Tensor<'f32'> | undefined;
-    const error = await failure(() => device.ones(f32, [4]).andThen((x) => {
-      early = x;
-      return mul(x, 2);
-    }).andThen((y) => add(y, early!)));
-    expect(error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-    expect(error.message).toMatch(/step that received it has ended.*Use it within that callback.*return it with the result.*keep\(x\)/s);
-  });
+  test(
+    'what is used by a later step than the one that received it is an error that says what to ' +
+      'write',
+    async () => {
+      let early: Tensor<'f32'> | undefined;
+      const error = await failure(() =>
+        device
+          .ones(f32, [4])
+          .andThen((x) => {
+            early = x;
+            return mul(x, 2);
+          })
+          .andThen((y) => add(y, early!)),
+      );
+      expect(error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+      expect(error.message).toMatch(
+        /step that received it has ended.*Use it within that callback.*return it with the result.*keep\(x\)/s,
+      );
+    },
+  );
 
   test('in a capture, where it would work, development mode finds it', async () => {
     const op = (): ReturnType<typeof mul> => {
       let early: Tensor<'f32'> | undefined;
-      return device.ones(f32, [4]).andThen((x) => {
-        early = x;
-        return mul(x, 2);
-      }).andThen((y) => add(y, early!)) as never;
+      return device
+        .ones(f32, [4])
+        .andThen((x) => {
+          early = x;
+          return mul(x, 2);
+        })
+        .andThen((y) => add(y, early!)) as never;
     };
     const graph = await op().capture();
     await graph.launch();
-    expect([...await (graph.output as Tensor<'f32'>).read()]).toEqual([3, 3, 3, 3]);
+    expect([...(await (graph.output as Tensor<'f32'>).read())]).toEqual([3, 3, 3, 3]);
     await graph.close();
     setDevelopmentMode(true);
     try {
-      expect(await failure(() => op().capture())).toMatchObject({ code: 'ERR_CUDA_DISPOSED', message: expect.stringContaining('keep(x)') as string });
-      await using nested = await device.ones(f32, [4]).andThen((x) => mul(x, 2).andThen((y) => add(y, x))).capture();
+      expect(await failure(() => op().capture())).toMatchObject({
+        code: 'ERR_CUDA_DISPOSED',
+        message: expect.stringContaining('keep(x)') as string,
+      });
+      await using nested = await device
+        .ones(f32, [4])
+        .andThen((x) => mul(x, 2).andThen((y) => add(y, x)))
+        .capture();
       await nested.launch();
-      expect([...await nested.output.read()]).toEqual([3, 3, 3, 3]);
+      expect([...(await nested.output.read())]).toEqual([3, 3, 3, 3]);
     } finally {
       setDevelopmentMode(false);
     }
@@ -195,18 +280,31 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
       if (i < y.length) y[i] = x[i]!;
     });
     for (const op of [
-      add(device.zeros(f32, [3]), wrong), matmul(device.zeros(f32, [3, 4]), device.zeros(f32, [3, 4]) as never), copies({ y: device.zeros(f32, [4]), x: device.zeros(u8, [4]) as never }),
-      zip(device.zeros(f32, [4]), device.zeros(u8, [2 ** 46])), parallel(device.zeros(f32, [4]), device.zeros(f32, [4]).andThen(() => { throw new Error('mine'); })),
-      all([device.zeros(f32, [4]).andThen((x) => x.read().andThen(() => x.dup())), device.zeros(f32, [4]).map(() => { throw new Error('mine'); })]),
+      add(device.zeros(f32, [3]), wrong),
+      matmul(device.zeros(f32, [3, 4]), device.zeros(f32, [3, 4]) as never),
+      copies({ y: device.zeros(f32, [4]), x: device.zeros(u8, [4]) as never }),
+      zip(device.zeros(f32, [4]), device.zeros(u8, [2 ** 46])),
+      parallel(
+        device.zeros(f32, [4]),
+        device.zeros(f32, [4]).andThen(() => {
+          throw new Error('mine');
+        }),
+      ),
+      all([
+        device.zeros(f32, [4]).andThen((x) => x.read().andThen(() => x.dup())),
+        device.zeros(f32, [4]).map(() => {
+          throw new Error('mine');
+        }),
+      ]),
     ]) {
       await failure(() => op);
       await device.synchronize();
-      for (let i = 0; i < 100 && await live() > 0; i++) await turns(1);
+      for (let i = 0; i < 100 && (await live()) > 0; i++) await turns(1);
       expect(await live(), String(op)).toBe(0);
     }
   });
 
-  test('what Running.value has handed out is the caller\'s, also where the run fails', async () => {
+  test("what Running.value has handed out is the caller's, also where the run fails", async () => {
     const stream = policyOf(device).nextStream();
     const running = zip(device.ones(f32, [4]), device.zeros(u8, [2 ** 46])).runOn(stream);
     const [first, second] = running.value;
@@ -242,7 +340,10 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
     expect([[...doubled], await live()]).toEqual([[2, 2, 2, 2], 1]);
     expect(await sum(shared).andThen((s) => s.item())).toBe(4);
     shared.close();
-    expect(await failure(() => shared)).toMatchObject({ code: 'ERR_CUDA_DISPOSED', message: expect.stringContaining('shared()') as string });
+    expect(await failure(() => shared)).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+      message: expect.stringContaining('shared()') as string,
+    });
     // One that fails leaves nothing, and gives every run the same error.
     const failing = zip(device.ones(f32, [4]), device.zeros(u8, [2 ** 46])).shared();
     expect(await failure(() => failing)).toMatchObject({ code: 'ERR_CUDA_OUT_OF_MEMORY' });
@@ -251,18 +352,33 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
 
   test('a shared operation does not fail with the run that needs it first, and is not closed by it', async () => {
     for (const first of [
-      (shared: DeviceOp<Tensor<'f32'>>) => shared.andThen((w) => w.read()).andThen(() => device.zeros(u8, [2 ** 46])),
-      (shared: DeviceOp<Tensor<'f32'>>) => shared.andThen((w) => w.read()).map(() => { throw new Error('mine'); }),
-      (shared: DeviceOp<Tensor<'f32'>>) => shared.andThen(() => { throw new Error('mine'); }),
+      (shared: DeviceOp<Tensor<'f32'>>) =>
+        shared.andThen((w) => w.read()).andThen(() => device.zeros(u8, [2 ** 46])),
+      (shared: DeviceOp<Tensor<'f32'>>) =>
+        shared
+          .andThen((w) => w.read())
+          .map(() => {
+            throw new Error('mine');
+          }),
+      (shared: DeviceOp<Tensor<'f32'>>) =>
+        shared.andThen(() => {
+          throw new Error('mine');
+        }),
       (shared: DeviceOp<Tensor<'f32'>>) => zip(shared, device.zeros(u8, [2 ** 46])),
     ]) {
-      const shared = device.ones(f32, [4]).andThen((x) => add(x, 1)).shared();
+      const shared = device
+        .ones(f32, [4])
+        .andThen((x) => add(x, 1))
+        .shared();
       await failure(() => first(shared as never));
-      expect([...await shared.andThen((w) => w.read())]).toEqual([2, 2, 2, 2]);
+      expect([...(await shared.andThen((w) => w.read()))]).toEqual([2, 2, 2, 2]);
       shared.close();
     }
     const controller = new AbortController();
-    const shared = device.ones(f32, [1 << 16]).andThen((x) => add(x, 1)).shared();
+    const shared = device
+      .ones(f32, [1 << 16])
+      .andThen((x) => add(x, 1))
+      .shared();
     const aborted = shared.andThen((x) => x.read()).run({ signal: controller.signal });
     controller.abort(new Error('enough'));
     await expect(aborted).rejects.toThrow('enough');
@@ -274,24 +390,33 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
   test('an abort ends a loop of the host, and begins no further step', async () => {
     const controller = new AbortController();
     let turnsTaken = 0;
-    const endless = device.ones(f32, [4]).repeatWhile(() => device.full(u8, [1], 1), (x) => {
-      turnsTaken++;
-      return x.copyFrom(add(x, 1));
-    }).run({ signal: controller.signal });
+    const endless = device
+      .ones(f32, [4])
+      .repeatWhile(
+        () => device.full(u8, [1], 1),
+        (x) => {
+          turnsTaken++;
+          return x.copyFrom(add(x, 1));
+        },
+      )
+      .run({ signal: controller.signal });
     while (turnsTaken < 3) await turns(1);
     controller.abort(new Error('enough'));
     await expect(endless).rejects.toThrow('enough');
-    for (let i = 0; i < 200 && await live() > 0; i++) await turns(1);
+    for (let i = 0; i < 200 && (await live()) > 0; i++) await turns(1);
     const taken = turnsTaken;
     await turns(20);
     expect(turnsTaken).toBe(taken);
   });
 
   test('closing what a graph gives leaves the graph as it is', async () => {
-    const graph = await device.ones(f32, [2]).andThen((x) => add(x, 1)).capture();
+    const graph = await device
+      .ones(f32, [2])
+      .andThen((x) => add(x, 1))
+      .capture();
     for (let i = 0; i < 2; i++) {
       using y = await graph.launch();
-      expect([...await y.read()]).toEqual([2, 2]);
+      expect([...(await y.read())]).toEqual([2, 2]);
     }
     await graph.close();
     expect(graph.output.isClosed).toBe(true);
@@ -305,7 +430,10 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
       closed = x as Tensor;
       return x.read();
     });
-    expect(await failure(() => context!.alloc(coreF32, 4))).toMatchObject({ code: 'ERR_CUDA_INVALID_ARGUMENT', message: expect.stringContaining('callback') as string });
+    expect(await failure(() => context!.alloc(coreF32, 4))).toMatchObject({
+      code: 'ERR_CUDA_INVALID_ARGUMENT',
+      message: expect.stringContaining('callback') as string,
+    });
     expect(await failure(() => keep(closed!))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   });
 
@@ -314,7 +442,10 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
     const holes: unknown[] = [];
     holes[2 ** 31] = 1;
     const started = performance.now();
-    const { x } = await device.ones(f32, [4]).map((each) => ({ x: each, words, holes })).andThen(({ x: each }) => add(each, 1).map((more) => ({ x: more, holes, words })));
+    const { x } = await device
+      .ones(f32, [4])
+      .map((each) => ({ x: each, words, holes }))
+      .andThen(({ x: each }) => add(each, 1).map((more) => ({ x: more, holes, words })));
     expect(performance.now() - started).toBeLessThan(5000);
     x.close();
   });
@@ -323,18 +454,21 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
     const [a, b] = zip(device.full(f32, [2], 1), device.full(f32, [2], 2)).unzip();
     const first = await a;
     expect(await live()).toBe(2);
-    expect([...await b.andThen((x) => x.read())]).toEqual([2, 2]);
+    expect([...(await b.andThen((x) => x.read()))]).toEqual([2, 2]);
     expect(await live()).toBe(1);
-    expect(await failure(() => b)).toMatchObject({ code: 'ERR_CUDA_DISPOSED', message: expect.stringContaining('given once') as string });
+    expect(await failure(() => b)).toMatchObject({
+      code: 'ERR_CUDA_DISPOSED',
+      message: expect.stringContaining('given once') as string,
+    });
     // As long as it is open others find it there, and do not close it.
-    expect([...await a.andThen((x) => x.read())]).toEqual([1, 1]);
+    expect([...(await a.andThen((x) => x.read()))]).toEqual([1, 1]);
     expect(first.isClosed).toBe(false);
     first.close();
   });
 
   test('results of several tensors close them', async () => {
     const best = await topK(device.arange(f32, 8), 2);
-    expect([...await best.values.read()]).toEqual([7, 6]);
+    expect([...(await best.values.read())]).toEqual([7, 6]);
     best.close();
     expect([best.values.isClosed, best.indices.isClosed]).toEqual([true, true]);
     const twice = kernel('twice', { y: inout(f32) }, ({ y }, gpu) => {
@@ -343,7 +477,7 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
     });
     {
       using result = await twice({ y: device.ones(f32, [4]) });
-      expect([...await result.y.read()]).toEqual([2, 2, 2, 2]);
+      expect([...(await result.y.read())]).toEqual([2, 2, 2, 2]);
     }
     using mine = await device.ones(f32, [4]);
     const passed = await twice({ y: mine });
@@ -354,25 +488,37 @@ describe.each(allModes)('Ownership (%s)', (mode) => {
   test('turns of a loop keep nothing', async () => {
     let turnsLeft = 20;
     let most = 0;
-    const x = await device.zeros(f32, [4]).repeatWhile(() => device.full(u8, [1], turnsLeft-- > 0 ? 1 : 0), (given) => add(given, 1).andThen((more) => given.copyFrom(more).tap(() => { most++; })));
-    expect([[...await x.read()], most, await live()]).toEqual([[20, 20, 20, 20], 20, 1]);
+    const x = await device.zeros(f32, [4]).repeatWhile(
+      () => device.full(u8, [1], turnsLeft-- > 0 ? 1 : 0),
+      (given) =>
+        add(given, 1).andThen((more) =>
+          given.copyFrom(more).tap(() => {
+            most++;
+          }),
+        ),
+    );
+    expect([[...(await x.read())], most, await live()]).toEqual([[20, 20, 20, 20], 20, 1]);
     x.close();
   });
 
-  test('a graph owns what its recording allocates, and reparam leaves no memory of the recording before', async () => {
-    const target = await device.zeros(f32, [4]);
-    const graph = await target.copyFrom(mul(device.ones(f32, [4]), 2)).capture();
-    const held = await live();
-    for (let i = 3; i < 8; i++) {
-      await graph.reparam(target.copyFrom(mul(device.ones(f32, [4]), i)));
-      await graph.launch();
-      expect([...await target.read()]).toEqual([i, i, i, i]);
-      expect(await live()).toBe(held);
-    }
-    await graph.close();
-    target.close();
-    expect(graph).toBeInstanceOf(OpGraph);
-  });
+  test(
+    'a graph owns what its recording allocates, and reparam leaves no memory of the recording ' +
+      'before',
+    async () => {
+      const target = await device.zeros(f32, [4]);
+      const graph = await target.copyFrom(mul(device.ones(f32, [4]), 2)).capture();
+      const held = await live();
+      for (let i = 3; i < 8; i++) {
+        await graph.reparam(target.copyFrom(mul(device.ones(f32, [4]), i)));
+        await graph.launch();
+        expect([...(await target.read())]).toEqual([i, i, i, i]);
+        expect(await live()).toBe(held);
+      }
+      await graph.close();
+      target.close();
+      expect(graph).toBeInstanceOf(OpGraph);
+    },
+  );
 });
 
 test('closing a device waits for runs whose kernels are being compiled', async () => {
@@ -381,8 +527,12 @@ test('closing a device waits for runs whose kernels are being compiled', async (
     const i = gpu.globalId.x;
     if (i < y.length) y[i] = Math.sqrt(i);
   });
-  const running = slow({ y: device.zeros(f32, [16]) }).andThen(({ y }) => y.read()).then((values) => values.length);
-  const later = sum(device.ones(f32, [1000])).andThen((s) => s.item()).then((each) => each);
+  const running = slow({ y: device.zeros(f32, [16]) })
+    .andThen(({ y }) => y.read())
+    .then((values) => values.length);
+  const later = sum(device.ones(f32, [1000]))
+    .andThen((s) => s.item())
+    .then((each) => each);
   const closed = device.close();
   expect(await failure(() => device.zeros(f32, [1]))).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
   expect([await running, await later]).toEqual([16, 1000]);

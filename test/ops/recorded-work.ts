@@ -73,12 +73,19 @@ export class RecordedWork {
   }
 
   /** Holds its stream until the gate is opened. */
-  async hold(): Promise<{ gate: Gate; held: DeviceOp<void>; kernel: Kernel; word: DeviceBuffer<'i32'> }> {
+  async hold(): Promise<{
+    gate: Gate;
+    held: DeviceOp<void>;
+    kernel: Kernel;
+    word: DeviceBuffer<'i32'>;
+  }> {
     const module = await this.host.load(WAITING);
     const gate = await Gate.of(module);
     const kernel = module.kernel('hold');
     const word = this.host.device.alloc(i32, 1);
-    const held = enqueue(this.host.device, ({ stream }) => { kernel.launch(stream, { grid: 1, block: 1 }, word); });
+    const held = enqueue(this.host.device, ({ stream }) => {
+      kernel.launch(stream, { grid: 1, block: 1 }, word);
+    });
     return { gate, held, kernel, word };
   }
 

@@ -1,4 +1,7 @@
-/** Types of operations: inferred through every combinator, tuples kept as tuples. The type checker is the test. */
+/**
+ * Types of operations: inferred through every combinator, tuples kept as tuples. The type checker
+ * is the test.
+ */
 import { f32 } from 'async-cuda/core';
 import type { Device } from 'async-cuda/core';
 import { all, empty, enqueue, parallel, value, withContext, zip } from 'async-cuda/ops';
@@ -14,27 +17,45 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   expectTypeOf(op.andThen((x) => value(String(x)))).toEqualTypeOf<DeviceOp<string>>();
   expectTypeOf(op.map((x) => [x])).toEqualTypeOf<DeviceOp<number[]>>();
   expectTypeOf(op.tap(() => undefined)).toEqualTypeOf<DeviceOp<number>>();
-  expectTypeOf(op.withContext(({ stream }) => value(stream.priority))).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(op.withContext(({ stream }) => value(stream.priority))).toEqualTypeOf<
+    DeviceOp<number>
+  >();
   expectTypeOf(op.label('x').shared()).toEqualTypeOf<SharedOp<number>>();
   expectTypeOf(op.shared().shared()).toEqualTypeOf<SharedOp<number>>();
   expectTypeOf(op.orElse(() => 'x')).toEqualTypeOf<DeviceOp<number | string>>();
   expectTypeOf(op.orElse(() => value('x' as string))).toEqualTypeOf<DeviceOp<number | string>>();
-  expectTypeOf(op.orElse((error) => (error instanceof Error ? value(true as boolean) : 'x' as string))).toEqualTypeOf<DeviceOp<number | string | boolean>>();
-  expectTypeOf(op.orElse(() => { throw new Error('another'); })).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(
+    op.orElse((error) => (error instanceof Error ? value(true as boolean) : ('x' as string))),
+  ).toEqualTypeOf<DeviceOp<number | string | boolean>>();
+  expectTypeOf(
+    op.orElse(() => {
+      throw new Error('another');
+    }),
+  ).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(op.orElse(() => undefined)).toEqualTypeOf<DeviceOp<number | undefined>>();
   expectTypeOf(op.orElse<string>(() => 'x')).toEqualTypeOf<DeviceOp<number | string>>();
   expectTypeOf(op.tap((x) => [x].push(x))).toEqualTypeOf<DeviceOp<number>>();
-  expectTypeOf(op.tap(() => { throw new Error('mine'); })).toEqualTypeOf<DeviceOp<number>>();
+  expectTypeOf(
+    op.tap(() => {
+      throw new Error('mine');
+    }),
+  ).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(op.ensure(() => undefined)).toEqualTypeOf<DeviceOp<number>>();
-  expectTypeOf(zip(op, 'a' as string, zip(op))).toEqualTypeOf<DeviceOp<[number, string, [number]]>>();
+  expectTypeOf(zip(op, 'a' as string, zip(op))).toEqualTypeOf<
+    DeviceOp<[number, string, [number]]>
+  >();
   expectTypeOf(parallel(op, value(true as boolean))).toEqualTypeOf<DeviceOp<[number, boolean]>>();
   expectTypeOf(all([op, op])).toEqualTypeOf<DeviceOp<number[]>>();
-  expectTypeOf(zip(op, value('x' as string)).unzip()).toEqualTypeOf<[DeviceOp<number>, DeviceOp<string>]>();
+  expectTypeOf(zip(op, value('x' as string)).unzip()).toEqualTypeOf<
+    [DeviceOp<number>, DeviceOp<string>]
+  >();
   expectTypeOf(zip(op, value('x' as string)).first()).toEqualTypeOf<DeviceOp<number>>();
   expectTypeOf(zip(op, value('x' as string)).last()).toEqualTypeOf<DeviceOp<string>>();
   expectTypeOf(empty()).toEqualTypeOf<DeviceOp<void>>();
   expectTypeOf(withContext(() => op)).toEqualTypeOf<DeviceOp<number>>();
-  expectTypeOf(enqueue(device, ({ stream }) => device.alloc(f32, 1).read(stream))).toEqualTypeOf<DeviceOp<Float32Array>>();
+  expectTypeOf(enqueue(device, ({ stream }) => device.alloc(f32, 1).read(stream))).toEqualTypeOf<
+    DeviceOp<Float32Array>
+  >();
   expectTypeOf(op.sync()).toEqualTypeOf<number>();
   expectTypeOf(op.runOn(device.stream)).toEqualTypeOf<Running<number>>();
   expectTypeOf(op.capture()).toEqualTypeOf<Promise<OpGraph<number>>>();
@@ -44,7 +65,9 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   expectTypeOf(made).toEqualTypeOf<DeviceOp<Tensor<'f32', [2, 3]>>>();
   expectTypeOf(made.map((x) => x.transpose().shape)).toEqualTypeOf<DeviceOp<readonly [3, 2]>>();
   expectTypeOf(made.andThen((x) => x.read())).toEqualTypeOf<DeviceOp<Float32Array>>();
-  expectTypeOf(launch(kernel, { grid: 1, block: 1 }, made, 5)).toEqualTypeOf<DeviceOp<[Tensor<'f32', [2, 3]>, 5]>>();
+  expectTypeOf(launch(kernel, { grid: 1, block: 1 }, made, 5)).toEqualTypeOf<
+    DeviceOp<[Tensor<'f32', [2, 3]>, 5]>
+  >();
 
   // @ts-expect-error: no operation
   op.andThen(() => 1);
@@ -56,8 +79,11 @@ function declared(device: Device, kernel: Parameters<typeof launch>[0]): void {
   op.orElse(async () => 5);
   // @ts-expect-error: nobody waits for a promise
   op.ensure(async () => undefined);
-  // @ts-expect-error: nobody waits for a promise
-  made.when(async () => zeros(device, f32, [1]), () => made);
+  made.when(
+    // @ts-expect-error: nobody waits for a promise
+    async () => zeros(device, f32, [1]),
+    () => made,
+  );
   // @ts-expect-error: nobody waits for a promise
   op.withContext(async () => value(1));
   // @ts-expect-error: nobody waits for a promise

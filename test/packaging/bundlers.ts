@@ -1,14 +1,22 @@
-/** The bundlers that the package must survive, one row each: `file` into one file that Node runs. */
+/**
+ * The bundlers that the package must survive, one row each: `file` into one file that Node runs.
+ */
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 export interface Bundler {
   name: string;
-  /** Bundles the program `file`, all its packages included, into the folder `out`; returns the file to run. */
+  /**
+   * Bundles the program `file`, all its packages included, into the folder `out`; returns the file
+   * to run.
+   */
   bundle(file: string, out: string): Promise<string>;
 }
 
-/** The folder is made without a package.json of its own, so the ending says whether a file is ESM or CommonJS. */
+/**
+ * The folder is made without a package.json of its own, so the ending says whether a file is ESM or
+ * CommonJS.
+ */
 async function outputFile(file: string, out: string, ending: '.mjs' | '.cjs'): Promise<string> {
   const path = join(out, basename(file).replace(/\.mjs$/, ending));
   await mkdir(dirname(path), { recursive: true });
@@ -18,7 +26,15 @@ async function outputFile(file: string, out: string, ending: '.mjs' | '.cjs'): P
 async function withEsbuild(file: string, out: string, format: 'esm' | 'cjs'): Promise<string> {
   const { build } = await import('esbuild');
   const outfile = await outputFile(file, out, format === 'esm' ? '.mjs' : '.cjs');
-  await build({ entryPoints: [file], outfile, bundle: true, minify: true, platform: 'node', format, logLevel: 'silent' });
+  await build({
+    entryPoints: [file],
+    outfile,
+    bundle: true,
+    minify: true,
+    platform: 'node',
+    format,
+    logLevel: 'silent',
+  });
   return outfile;
 }
 
@@ -28,8 +44,15 @@ export const bundlers: readonly Bundler[] = [
   {
     name: 'rollup',
     async bundle(file, out) {
-      const [{ rollup }, { nodeResolve }] = await Promise.all([import('rollup'), import('@rollup/plugin-node-resolve')]);
-      const bundle = await rollup({ input: file, plugins: [nodeResolve({ preferBuiltins: true })], external: /^node:/ });
+      const [{ rollup }, { nodeResolve }] = await Promise.all([
+        import('rollup'),
+        import('@rollup/plugin-node-resolve'),
+      ]);
+      const bundle = await rollup({
+        input: file,
+        plugins: [nodeResolve({ preferBuiltins: true })],
+        external: /^node:/,
+      });
       const path = await outputFile(file, out, '.mjs');
       await bundle.write({ file: path, format: 'es', inlineDynamicImports: true });
       await bundle.close();
@@ -46,7 +69,12 @@ export const bundlers: readonly Bundler[] = [
         configFile: false,
         logLevel: 'error',
         ssr: { noExternal: true },
-        build: { ssr: file, outDir: out, minify: true, rollupOptions: { output: { entryFileNames: basename(path) } } },
+        build: {
+          ssr: file,
+          outDir: out,
+          minify: true,
+          rollupOptions: { output: { entryFileNames: basename(path) } },
+        },
       });
       return path;
     },

@@ -11,18 +11,32 @@ const execute = promisify(execFile);
 export const repository = fileURLToPath(new URL('../../', import.meta.url));
 export const fixture = fileURLToPath(new URL('./fixture/', import.meta.url));
 
-/** Runs a program to its end and returns what it printed; the error of a failed one shows both its outputs. */
-export async function runProgram(file: string, args: readonly string[], cwd: string): Promise<string> {
+/**
+ * Runs a program to its end and returns what it printed; the error of a failed one shows both its
+ * outputs.
+ */
+export async function runProgram(
+  file: string,
+  args: readonly string[],
+  cwd: string,
+): Promise<string> {
   try {
-    const { stdout } = await execute(file, args, { cwd, maxBuffer: 64 << 20, env: { ...process.env, NODE_OPTIONS: '', ASYNC_CUDA_DEVICE: 'cpu' } });
+    const { stdout } = await execute(file, args, {
+      cwd,
+      maxBuffer: 64 << 20,
+      env: { ...process.env, NODE_OPTIONS: '', ASYNC_CUDA_DEVICE: 'cpu' },
+    });
     return stdout;
   } catch (error) {
     const { stdout, stderr } = error as { stdout?: string; stderr?: string };
-    throw new Error(`${file} ${args.join(' ')} failed\n${stdout ?? ''}\n${stderr ?? ''}`, { cause: error });
+    throw new Error(`${file} ${args.join(' ')} failed\n${stdout ?? ''}\n${stderr ?? ''}`, {
+      cause: error,
+    });
   }
 }
 
-const runNode = (args: readonly string[], cwd: string): Promise<string> => runProgram(process.execPath, args, cwd);
+const runNode = (args: readonly string[], cwd: string): Promise<string> =>
+  runProgram(process.execPath, args, cwd);
 
 export interface PackedFile {
   path: string;
@@ -46,21 +60,41 @@ export class InstalledApp {
     await runNode(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'], repository);
 
     const folder = await mkdtemp(join(tmpdir(), 'async-cuda-app-'));
-    const report = await runProgram('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], repository);
+    const report = await runProgram(
+      'npm',
+      ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
+      repository,
+    );
     const [{ filename, files }] = JSON.parse(report) as [{ filename: string; files: PackedFile[] }];
 
-    await writeFile(join(folder, 'package.json'), '{ "name": "app", "version": "1.0.0", "private": true, "type": "module" }\n');
+    await writeFile(
+      join(folder, 'package.json'),
+      '{ "name": "app", "version": "1.0.0", "private": true, "type": "module" }\n',
+    );
     try {
-      await runProgram('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${filename}`], folder);
+      await runProgram(
+        'npm',
+        ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${filename}`],
+        folder,
+      );
     } catch {
-      // No registry and no cache: the same layout by hand, with the packages that this repository has.
+      // No registry and no cache: the same layout by hand, with the packages that this repository
+      // has.
       const modules = join(folder, 'node_modules');
       await mkdir(join(modules, 'async-cuda'), { recursive: true });
-      await runProgram('tar', ['-xzf', filename, '-C', join(modules, 'async-cuda'), '--strip-components=1'], folder);
-      for (const name of ['koffi', '@koromix', 'acorn', '@jridgewell']) await cp(join(repository, 'node_modules', name), join(modules, name), { recursive: true });
+      await runProgram(
+        'tar',
+        ['-xzf', filename, '-C', join(modules, 'async-cuda'), '--strip-components=1'],
+        folder,
+      );
+      for (const name of ['koffi', '@koromix', 'acorn', '@jridgewell'])
+        await cp(join(repository, 'node_modules', name), join(modules, name), { recursive: true });
     }
     await mkdir(join(folder, 'node_modules/@types'), { recursive: true });
-    await symlink(join(repository, 'node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
+    await symlink(
+      join(repository, 'node_modules/@types/node'),
+      join(folder, 'node_modules/@types/node'),
+    );
     await cp(fixture, folder, { recursive: true });
     return new InstalledApp(folder, packed(files));
   }

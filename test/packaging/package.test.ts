@@ -1,5 +1,6 @@
 /**
- * The package as users get it: packed, installed in an empty application, imported, required, bundled and type-checked.
+ * The package as users get it: packed, installed in an empty application, imported, required,
+ * bundled and type-checked.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,7 +10,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { bundlers } from './bundlers.js';
 import { fixture, InstalledApp, repository } from './installed-app.js';
 
-/** Programs of fixture/, each with the source of the entry that it imports and what it prints when all is well. */
+/**
+ * Programs of fixture/, each with the source of the entry that it imports and what it prints when
+ * all is well.
+ */
 const programs = [
   { file: 'ptx.mjs', entry: 'src/ptx/index.ts', prints: 'ptx: correct' },
   { file: 'driver.mjs', entry: 'src/driver/index.ts', prints: 'driver: correct' },
@@ -20,7 +24,9 @@ const programs = [
 const haveCore = programs.some(({ file }) => file === 'saxpy.mjs');
 
 /** The TypeScript examples of the front page, each a file of its own. */
-const examples = [...readFileSync(join(repository, 'README.md'), 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text], i) => ({
+const examples = [
+  ...readFileSync(join(repository, 'README.md'), 'utf8').matchAll(/^```ts\n(.*?)^```$/gms),
+].map(([, text], i) => ({
   file: `readme-${i + 1}.ts`,
   text: text ?? '',
   /** What its last console.log says it prints. */
@@ -32,12 +38,19 @@ beforeAll(async () => {
   app = await InstalledApp.create();
 }, 300_000);
 afterAll(() => app?.remove());
-afterEach(() => { vi.unstubAllEnvs(); });
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 test('the tarball holds the build, the licences and the front page, and no more', () => {
   const others = app.packed
     .map(({ path }) => path)
-    .filter((path) => !/^(dist\/.*\.(js|js\.map|d\.ts)|package\.json|README\.md|CHANGELOG\.md|LICENSE-(MIT|APACHE))$/.test(path));
+    .filter(
+      (path) =>
+        !/^(dist\/.*\.(js|js\.map|d\.ts)|package\.json|README\.md|CHANGELOG\.md|LICENSE-(MIT|APACHE))$/.test(
+          path,
+        ),
+    );
   expect(others).toEqual([]);
 });
 
@@ -46,11 +59,15 @@ test('no declaration of a test is in the tarball', () => {
 });
 
 test('every file that package.json names is in the tarball', async () => {
-  const manifest = JSON.parse(await readFile(join(app.folder, 'node_modules/async-cuda/package.json'), 'utf8')) as {
+  const manifest = JSON.parse(
+    await readFile(join(app.folder, 'node_modules/async-cuda/package.json'), 'utf8'),
+  ) as {
     exports: Record<string, string | Record<string, string>>;
     bin: Record<string, string>;
   };
-  const named = [...Object.values(manifest.exports), manifest.bin].flatMap((v) => (typeof v === 'string' ? [v] : Object.values(v)));
+  const named = [...Object.values(manifest.exports), manifest.bin].flatMap((v) =>
+    typeof v === 'string' ? [v] : Object.values(v),
+  );
   const packed = new Set(app.packed.map(({ path }) => `./${path}`));
   expect(named.filter((path) => !packed.has(path))).toEqual([]);
 });
@@ -62,18 +79,25 @@ describe.each(programs)('program $file', ({ file, prints }) => {
 
   test('runs with require(), which takes an ES module without top-level await', async () => {
     const program = await readFile(join(fixture, file), 'utf8');
-    const required = program.replace(/^import (?:\* as )?(.*) from ('.*');$/gm, 'const $1 = require($2);');
+    const required = program.replace(
+      /^import (?:\* as )?(.*) from ('.*');$/gm,
+      'const $1 = require($2);',
+    );
     expect(required).not.toMatch(/^import/m);
     const name = file.replace('.mjs', '.cjs');
     await app.write(name, required);
     expect(await app.run(name)).toContain(prints);
   });
 
-  test.each(bundlers)('runs bundled by $name', async ({ name, bundle }) => {
-    const out = join(app.folder, 'bundled', name.replace(/\W+/g, '-'));
-    const bundled = await bundle(join(app.folder, file), out);
-    expect(await app.run(bundled)).toContain(prints);
-  }, 120_000);
+  test.each(bundlers)(
+    'runs bundled by $name',
+    async ({ name, bundle }) => {
+      const out = join(app.folder, 'bundled', name.replace(/\W+/g, '-'));
+      const bundled = await bundle(join(app.folder, file), out);
+      expect(await app.run(bundled)).toContain(prints);
+    },
+    120_000,
+  );
 });
 
 test('a thread that blocks compiles by itself, by require(), with nothing kept on disk', async () => {
@@ -94,31 +118,49 @@ const compilers = [
   { version: '7', bin: 'typescript-7/bin/tsc' },
 ];
 /** All that can be imported. */
-const { exports } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { exports: Record<string, string | { types: string }> };
-const entries = Object.entries(exports).flatMap(([path, to]) => (typeof to === 'string' ? [] : [path.replace('.', 'async-cuda')]));
+const { exports } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as {
+  exports: Record<string, string | { types: string }>;
+};
+const entries = Object.entries(exports).flatMap(([path, to]) =>
+  typeof to === 'string' ? [] : [path.replace('.', 'async-cuda')],
+);
 const resolutions = [
   { module: 'nodenext', moduleResolution: 'nodenext' },
   { module: 'esnext', moduleResolution: 'bundler' },
 ];
 
 describe.each(compilers)('the declarations under TypeScript $version', ({ version, bin }) => {
-  test.each(resolutions)('with moduleResolution $moduleResolution', async ({ module, moduleResolution }) => {
-    await app.write('entries.ts', entries.map((entry, i) => `export * as e${i} from '${entry}';\n`).join(''));
-    const sources = ['entries.ts'];
-    if (haveCore) {
-      sources.push('consumer.ts', ...examples.map(({ file }) => file));
-      for (const { file, text } of examples) await app.write(file, text);
-    }
-    const project = await app.write(
-      `tsconfig.${version}.${moduleResolution}.json`,
-      JSON.stringify({
-        compilerOptions: {
-          target: 'es2022', lib: ['es2022'], types: ['node'], module, moduleResolution,
-          strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true,
-        },
-        files: sources,
-      }),
-    );
-    await app.run(join(repository, 'node_modules', bin), '-p', project);
-  }, 120_000);
+  test.each(resolutions)(
+    'with moduleResolution $moduleResolution',
+    async ({ module, moduleResolution }) => {
+      await app.write(
+        'entries.ts',
+        entries.map((entry, i) => `export * as e${i} from '${entry}';\n`).join(''),
+      );
+      const sources = ['entries.ts'];
+      if (haveCore) {
+        sources.push('consumer.ts', ...examples.map(({ file }) => file));
+        for (const { file, text } of examples) await app.write(file, text);
+      }
+      const project = await app.write(
+        `tsconfig.${version}.${moduleResolution}.json`,
+        JSON.stringify({
+          compilerOptions: {
+            target: 'es2022',
+            lib: ['es2022'],
+            types: ['node'],
+            module,
+            moduleResolution,
+            strict: true,
+            exactOptionalPropertyTypes: true,
+            skipLibCheck: false,
+            noEmit: true,
+          },
+          files: sources,
+        }),
+      );
+      await app.run(join(repository, 'node_modules', bin), '-p', project);
+    },
+    120_000,
+  );
 });

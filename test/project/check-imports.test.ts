@@ -19,7 +19,10 @@ afterEach(() => {
 function plant(files: Record<string, string>): string {
   const root = mkdtempSync(join(tmpdir(), 'check-imports-'));
   trees.push(root);
-  const all = { 'package.json': '{"name":"async-cuda","dependencies":{"koffi":"1.0.0"}}', ...files };
+  const all = {
+    'package.json': '{"name":"async-cuda","dependencies":{"koffi":"1.0.0"}}',
+    ...files,
+  };
   for (const [name, text] of Object.entries(all)) {
     mkdirSync(dirname(join(root, name)), { recursive: true });
     writeFileSync(join(root, name), text);
@@ -33,7 +36,8 @@ function check(files: Record<string, string>): string[] {
 }
 
 test('the command prints the violations and fails', () => {
-  const run = (files: Record<string, string>) => spawnSync(process.execPath, [fileURLToPath(script), plant(files)], { encoding: 'utf8' });
+  const run = (files: Record<string, string>) =>
+    spawnSync(process.execPath, [fileURLToPath(script), plant(files)], { encoding: 'utf8' });
   const bad = run({ 'src/ptx/a.ts': `import 'node:fs';` });
   expect(bad.stderr).toMatch(/^src\/ptx\/a.ts:1: 'node:fs'/);
   expect(bad.status).toBe(1);
@@ -47,20 +51,30 @@ test('imports down the layers, of builtins and of dependencies pass', () => {
     'src/ptx/parse.test.ts': `import { readFileSync } from 'node:fs'; import { test } from 'vitest';`,
     'src/driver/index.ts': `import '../ptx/index.js'; import 'node:fs'; import koffi from 'koffi';`,
     'src/core/index.ts': `import type { a } from '../runtime/index.js'; import '../ptx/index.js';`,
-    'src/library/index.ts': `import '../tensor/index.js'; import '../ops/index.js'; import '../core/index.js'; import '../compiler/index.js';`,
+    'src/library/index.ts':
+      `import '../tensor/index.js'; import '../ops/index.js'; import '../core/index.js'; ` +
+      `import '../compiler/index.js';`,
     'src/index.ts': `export * from './device/index.js'; import 'async-cuda/driver';`,
   });
   expect(complaints).toEqual([]);
 });
 
 test('an import up the layers is named with file, line and what is allowed', () => {
-  const complaints = check({ 'src/driver/index.ts': `import '../ptx/index.js';\n\nimport '../core/index.js';` });
-  expect(complaints).toEqual([`src/driver/index.ts:3: '../core/index.js': driver may not import core; allowed: driver, ground, ptx, native`]);
+  const complaints = check({
+    'src/driver/index.ts': `import '../ptx/index.js';\n\nimport '../core/index.js';`,
+  });
+  expect(complaints).toEqual([
+    `src/driver/index.ts:3: '../core/index.js': driver may not import core; allowed: driver, ` +
+      'ground, ptx, native',
+  ]);
 });
 
 test('a row that names no "what it may import" does not reach further down', () => {
   const complaints = check({ 'src/core/index.ts': `import '../driver/index.js';` });
-  expect(complaints).toEqual([`src/core/index.ts:1: '../driver/index.js': core may not import driver; allowed: core, ground, runtime, ptx`]);
+  expect(complaints).toEqual([
+    `src/core/index.ts:1: '../driver/index.js': core may not import driver; allowed: core, ` +
+      'ground, runtime, ptx',
+  ]);
 });
 
 test.each([
@@ -82,8 +96,15 @@ test('a test obeys the table too', () => {
 });
 
 test('a pure compiler imports no builtin, and no package but those of its row', () => {
-  const complaints = check({ 'src/ptx/a.ts': `import 'node:fs';\nimport 'koffi';`, 'src/compiler/a.ts': `import 'path';\nimport 'acorn';` });
-  expect(complaints.map((c) => c.split(': ')[0])).toEqual(['src/compiler/a.ts:1', 'src/ptx/a.ts:1', 'src/ptx/a.ts:2']);
+  const complaints = check({
+    'src/ptx/a.ts': `import 'node:fs';\nimport 'koffi';`,
+    'src/compiler/a.ts': `import 'path';\nimport 'acorn';`,
+  });
+  expect(complaints.map((c) => c.split(': ')[0])).toEqual([
+    'src/compiler/a.ts:1',
+    'src/ptx/a.ts:1',
+    'src/ptx/a.ts:2',
+  ]);
 });
 
 test('a package that is no dependency, a path outside src/ and a folder without a row are named', () => {
@@ -97,6 +118,8 @@ test('a package that is no dependency, a path outside src/ and a folder without 
 });
 
 test('text that only looks like an import is none', () => {
-  const complaints = check({ 'src/ptx/a.ts': 'const a = `import "node:fs"`; const b = /require("fs")/; // import "x"' });
+  const complaints = check({
+    'src/ptx/a.ts': 'const a = `import "node:fs"`; const b = /require("fs")/; // import "x"',
+  });
   expect(complaints).toEqual([]);
 });

@@ -18,7 +18,11 @@ function pagesUnder(folder: string): string[] {
 
 test.each(pagesUnder(root).map((page) => relative(root, page)))('%s', (page) => {
   const text = readFileSync(join(root, page), 'utf8').replace(/^```.*?^```/gms, '');
-  const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!).filter((target) => !/^(https?:|mailto:|#)/.test(target));
-  const broken = targets.filter((target) => !existsSync(join(root, dirname(page), target.replace(/#.*/, ''))));
+  const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target]) => target!)
+    .filter((target) => !/^(https?:|mailto:|#)/.test(target));
+  const broken = targets.filter(
+    (target) => !existsSync(join(root, dirname(page), target.replace(/#.*/, ''))),
+  );
   expect(broken).toEqual([]);
 });

@@ -1,4 +1,7 @@
-/** Kernels of a wanted size, made of sample kernels' bodies: what the compile-time benchmark and its test compile. */
+/**
+ * Kernels of a wanted size, made of sample kernels' bodies: what the compile-time benchmark and its
+ * test compile.
+ */
 
 const MEDIAN = `
     cvt.rn.f32.u32 %f1, %r4; mul.f32 %f2, %f1, 0f3F000000; fma.rn.f32 %f3, %f2, %f1, %f2; setp.gt.f32 %p1, %f3, %f2; @%p1 bra SKIP;
@@ -9,7 +12,10 @@ SKIP:
     add.f32 %f10, %f10, %f1; shr.u32 %r13, %r4, 3; or.b32 %r4, %r13, %r3;`;
 const PER_PIECE = 27;
 
-/** A kernel of about so many instructions, with a branch in every 27 and a loop around every eighth of them. */
+/**
+ * A kernel of about so many instructions, with a branch in every 27 and a loop around every eighth
+ * of them.
+ */
 export function kernelOfSize(instructions: number): string {
   const pieces = Math.max(1, Math.round((instructions - 20) / PER_PIECE));
   const body: string[] = [];
@@ -22,7 +28,11 @@ export function kernelOfSize(instructions: number): string {
     if (piece) {
       const carried = /^(%r[34]|%r14|%rd2|%f1|%f10)$/;
       for (let at = body.length - (loop ? 3 : 1); at < body.length; at++) {
-        body[at] = body[at]!.replaceAll(/%(r|rd|f|p)(\d+)/g, (name, kind: string, number: string) => carried.test(name) ? name : `%${kind}${Number(number) + 16 * piece}`);
+        body[at] = body[at]!.replaceAll(
+          /%(r|rd|f|p)(\d+)/g,
+          (name, kind: string, number: string) =>
+            carried.test(name) ? name : `%${kind}${Number(number) + 16 * piece}`,
+        );
       }
     }
   }
@@ -47,12 +57,16 @@ ret;
 `;
 }
 
-/** A kernel `branches` of so many labels, each of which may go to each other: V8 takes long to optimise it. */
+/**
+ * A kernel `branches` of so many labels, each of which may go to each other: V8 takes long to
+ * optimise it.
+ */
 export function manyBranches(labels: number): string {
   const lines: string[] = [];
   for (let from = 0; from < labels; from++) {
     lines.push(`L${from}: add.u32 %r, %r, ${from + 1};`);
-    for (let to = 0; to < labels; to++) lines.push(`setp.eq.u32 %p, %r, ${from * labels + to}; @%p bra L${to};`);
+    for (let to = 0; to < labels; to++)
+      lines.push(`setp.eq.u32 %p, %r, ${from * labels + to}; @%p bra L${to};`);
     lines.push('setp.gt.u32 %p, %r, 1000; @%p bra END;');
   }
   return `.version 7.8
@@ -88,18 +102,24 @@ ret;
 }
 `;
 const branches = (count: number, to: (index: number) => number): string =>
-  lines(count, at => `setp.eq.u32 %p, %r1, ${1_000_000 + at}; @%p bra B${to(at)};`);
-const labels = (count: number): string => lines(count, at => `B${at}: add.u32 %r1, %r1, ${at};`);
+  lines(count, (at) => `setp.eq.u32 %p, %r1, ${1_000_000 + at}; @%p bra B${to(at)};`);
+const labels = (count: number): string => lines(count, (at) => `B${at}: add.u32 %r1, %r1, ${at};`);
 
 /** Kernels that V8 optimises slowly. Branches are not taken, but those of the loops in a row. */
 export const LONG_SHAPES = {
-  'loops, each in the next': size =>
-    withHead(`${labels(size)}\n${branches(size, at => size - 1 - at)}`),
-  'loops that overlap': size => withHead(`${labels(size)}\n${branches(size, at => at)}`),
-  'loops in a row': size => withHead(lines(size, at => `mov.u32 %r2, 0;
-    B${at}: add.u32 %r2, %r2, 1; add.u32 %r1, %r1, %r2; setp.lt.u32 %p, %r2, 2; @%p bra B${at};`)),
-  'branches to one label': size => withHead(`${labels(size)}\n${branches(size, () => 0)}`),
-  'no branches': size => withHead(lines(size, at => `mad.lo.u32 %r1, %r1, ${at + 3}, ${at};`)),
+  'loops, each in the next': (size) =>
+    withHead(`${labels(size)}\n${branches(size, (at) => size - 1 - at)}`),
+  'loops that overlap': (size) => withHead(`${labels(size)}\n${branches(size, (at) => at)}`),
+  'loops in a row': (size) =>
+    withHead(
+      lines(
+        size,
+        (at) => `mov.u32 %r2, 0;
+    B${at}: add.u32 %r2, %r2, 1; add.u32 %r1, %r1, %r2; setp.lt.u32 %p, %r2, 2; @%p bra B${at};`,
+      ),
+    ),
+  'branches to one label': (size) => withHead(`${labels(size)}\n${branches(size, () => 0)}`),
+  'no branches': (size) => withHead(lines(size, (at) => `mad.lo.u32 %r1, %r1, ${at + 3}, ${at};`)),
 } satisfies Record<string, (size: number) => string>;
 
 export type LongShape = keyof typeof LONG_SHAPES;

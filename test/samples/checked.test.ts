@@ -1,6 +1,6 @@
 /**
- * Every sample case on a device that is checked, in an order that a seed decides: results are what they should be, and
- * nothing is found but the races that the kernels do have.
+ * Every sample case on a device that is checked, in an order that a seed decides: results are what
+ * they should be, and nothing is found but the races that the kernels do have.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -25,22 +25,34 @@ const RACES: Readonly<Record<string, string>> = {
 const racing = new Set<string>();
 
 describe.runIf(onCpu).each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
-  test.each(cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80')))('$kernel, $name', async (sample) => {
-    const host = new TestDevice('worker', { check: { keepGoing: true }, schedule: { seed: 2026 } });
-    await host.open();
-    const reports: CheckReport[] = [];
-    host.device.on('check', (report) => reports.push(report));
-    try {
-      const results = await runCase(host, readFileSync(new URL(`../../src/ptx/samples/sm_80/${name}.ptx`, import.meta.url), 'utf8'), sample);
-      // What races has no one result.
-      if (!(sample.kernel in RACES)) checkAgainstJavaScript(sample, 'sm_80', results, new Map());
-    } finally {
-      await host.close();
-    }
-    const others = reports.filter(({ kind }) => (kind !== 'race' && kind !== 'same-value') || !(sample.kernel in RACES));
-    expect(others.map(({ message }) => message)).toEqual([]);
-    if (reports.length > 0) racing.add(sample.kernel);
-  });
+  test.each(cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80')))(
+    '$kernel, $name',
+    async (sample) => {
+      const host = new TestDevice('worker', {
+        check: { keepGoing: true },
+        schedule: { seed: 2026 },
+      });
+      await host.open();
+      const reports: CheckReport[] = [];
+      host.device.on('check', (report) => reports.push(report));
+      try {
+        const results = await runCase(
+          host,
+          readFileSync(new URL(`../../src/ptx/samples/sm_80/${name}.ptx`, import.meta.url), 'utf8'),
+          sample,
+        );
+        // What races has no one result.
+        if (!(sample.kernel in RACES)) checkAgainstJavaScript(sample, 'sm_80', results, new Map());
+      } finally {
+        await host.close();
+      }
+      const others = reports.filter(
+        ({ kind }) => (kind !== 'race' && kind !== 'same-value') || !(sample.kernel in RACES),
+      );
+      expect(others.map(({ message }) => message)).toEqual([]);
+      if (reports.length > 0) racing.add(sample.kernel);
+    },
+  );
 });
 
 test.runIf(onCpu)('and each of those is found', () => {

@@ -1,6 +1,7 @@
 /**
- * Programs as people bring them (cuda/NAME.cu, compiled by nvcc with -arch=sm_80 -std=c++17 -fmad=false), against
- * JavaScript: a thread at a time, and in vector lanes from the first launch on.
+ * Programs as people bring them (cuda/NAME.cu, compiled by nvcc with -arch=sm_80 -std=c++17
+ * -fmad=false), against JavaScript: a thread at a time, and in vector lanes from the first launch
+ * on.
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -16,7 +17,8 @@ import { checkAgainstJavaScript } from './javascript.js';
 import { runCase } from './run-case.js';
 
 const MODULES = [CIPHERS, GRAPHS, LANGUAGE, MATRICES, TEXT, WARPS];
-const ptxOf = (module: string): string => readFileSync(new URL(`./cuda/${module}.ptx`, import.meta.url), 'utf8');
+const ptxOf = (module: string): string =>
+  readFileSync(new URL(`./cuda/${module}.ptx`, import.meta.url), 'utf8');
 
 describe.each(onCpu ? ['none', 'all'] : ['a GPU has its own'])('Programs, lanes: %s', (lanes) => {
   const host = new TestDevice('worker');
@@ -39,6 +41,9 @@ describe.each(onCpu ? ['none', 'all'] : ['a GPU has its own'])('Programs, lanes:
 
 test.each(MODULES)('every kernel of $name has a case', ({ name, cases }) => {
   const there = [...ptxOf(name).matchAll(/\.entry\s+(\w+)/g)].map(([, kernel]) => kernel);
-  const tried = cases.flatMap(({ kernel, launches }) => [kernel, ...launches.map((launch) => launch.kernel ?? kernel)]);
+  const tried = cases.flatMap(({ kernel, launches }) => [
+    kernel,
+    ...launches.map((launch) => launch.kernel ?? kernel),
+  ]);
   expect(new Set(tried)).toEqual(new Set(there));
 });

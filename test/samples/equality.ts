@@ -1,6 +1,6 @@
 /**
- * When two outputs are equal: bit for bit, or within a number of units in the last place. NaNs are equal to each other:
- * the PTX ISA leaves their payloads open.
+ * When two outputs are equal: bit for bit, or within a number of units in the last place. NaNs are
+ * equal to each other: the PTX ISA leaves their payloads open.
  */
 import type { HostArray } from './sample-case.js';
 
@@ -23,7 +23,13 @@ const FORMATS = {
   f16: { bytes: 2, fraction: 10, least: -14, nan: 0x7fff, infinity: 0x7c00 },
   bf16: { bytes: 2, fraction: 7, least: -126, nan: 0x7fff, infinity: 0x7f80 },
   f32: { bytes: 4, fraction: 23, least: -126, nan: 0x7fffffff, infinity: 0x7f800000 },
-  f64: { bytes: 8, fraction: 52, least: -1022, nan: 0x7fffffffffffffffn, infinity: 0x7ff0000000000000n },
+  f64: {
+    bytes: 8,
+    fraction: 52,
+    least: -1022,
+    nan: 0x7fffffffffffffffn,
+    infinity: 0x7ff0000000000000n,
+  },
 } as const;
 
 export function formatOf(values: HostArray, words?: Format): Format {
@@ -52,15 +58,27 @@ export function canonicalBytes(values: HostArray, format: Format): Uint8Array {
 }
 
 /** Numbers of the format from its words. */
-export function numbersOf(values: HostArray, format: Format): ArrayLike<number> | ArrayLike<bigint> {
+export function numbersOf(
+  values: HostArray,
+  format: Format,
+): ArrayLike<number> | ArrayLike<bigint> {
   if (format !== 'f16' && format !== 'bf16') return values;
-  return Float64Array.from(values as Uint16Array, (word) => (format === 'f16' ? halfValue(word) : bfloatValue(word)));
+  return Float64Array.from(values as Uint16Array, (word) =>
+    format === 'f16' ? halfValue(word) : bfloatValue(word),
+  );
 }
 
 function halfValue(word: number): number {
   const exponent = (word >> 10) & 31;
   const fraction = word & 1023;
-  const magnitude = exponent === 31 ? (fraction === 0 ? Infinity : NaN) : exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25);
+  const magnitude =
+    exponent === 31
+      ? fraction === 0
+        ? Infinity
+        : NaN
+      : exponent === 0
+        ? fraction * 2 ** -24
+        : (1024 + fraction) * 2 ** (exponent - 25);
   return word & 0x8000 ? -magnitude : magnitude;
 }
 
@@ -75,22 +93,47 @@ function ulp(magnitude: number, format: Exclude<Format, 'integer'>): number {
   return 2 ** (exponent - fraction);
 }
 
-function equal(a: number | bigint, b: number | bigint, equality: Equality, format: Format): boolean {
+function equal(
+  a: number | bigint,
+  b: number | bigint,
+  equality: Equality,
+  format: Format,
+): boolean {
   if (Object.is(a, b)) return true;
-  if (equality === 'bits' || typeof a === 'bigint' || typeof b === 'bigint' || !Number.isFinite(a) || !Number.isFinite(b)) return false;
+  if (
+    equality === 'bits' ||
+    typeof a === 'bigint' ||
+    typeof b === 'bigint' ||
+    !Number.isFinite(a) ||
+    !Number.isFinite(b)
+  )
+    return false;
   const difference = Math.abs(a - b);
   if (format === 'integer') return difference <= equality.ulps;
-  return difference <= equality.ulps * ulp(Math.max(Math.abs(a), Math.abs(b), equality.floor), format);
+  return (
+    difference <= equality.ulps * ulp(Math.max(Math.abs(a), Math.abs(b), equality.floor), format)
+  );
 }
 
 /** What is different, in words; undefined where nothing is. */
-export function difference(actual: ArrayLike<number | bigint>, wanted: ArrayLike<number | bigint>, equality: Equality, format: Format): string | undefined {
+export function difference(
+  actual: ArrayLike<number | bigint>,
+  wanted: ArrayLike<number | bigint>,
+  equality: Equality,
+  format: Format,
+): string | undefined {
   if (actual.length !== wanted.length) return `${actual.length} elements, not ${wanted.length}`;
   const different: number[] = [];
-  for (let i = 0; i < wanted.length; i++) if (!equal(actual[i]!, wanted[i]!, equality, format)) different.push(i);
+  for (let i = 0; i < wanted.length; i++)
+    if (!equal(actual[i]!, wanted[i]!, equality, format)) different.push(i);
   if (different.length === 0) return undefined;
-  const bound = equality === 'bits' ? '' : ` within ${equality.ulps} ulp${equality.floor > 0 ? ` of ${equality.floor}` : ''}`;
-  const some = different.slice(0, 5).map((i) => `[${i}] is ${show(actual[i]!)}, not ${show(wanted[i]!)}`);
+  const bound =
+    equality === 'bits'
+      ? ''
+      : ` within ${equality.ulps} ulp${equality.floor > 0 ? ` of ${equality.floor}` : ''}`;
+  const some = different
+    .slice(0, 5)
+    .map((i) => `[${i}] is ${show(actual[i]!)}, not ${show(wanted[i]!)}`);
   return `${different.length} of ${wanted.length} elements differ${bound}: ${some.join('; ')}`;
 }
 

@@ -8,7 +8,12 @@ import type { HostArray, SampleCase, Target } from './sample-case.js';
 export type Reference = ArrayLike<number> | ArrayLike<bigint>;
 
 /** `known` keeps references that are the same for all targets: exact arithmetic takes its time. */
-export function checkAgainstJavaScript(sample: SampleCase, target: Target, results: ReadonlyMap<string, HostArray>, known: Map<string, Reference>): void {
+export function checkAgainstJavaScript(
+  sample: SampleCase,
+  target: Target,
+  results: ReadonlyMap<string, HostArray>,
+  known: Map<string, Reference>,
+): void {
   for (const [name, output] of Object.entries(sample.outputs)) {
     const values = results.get(name)!;
     output.check?.(values as never);
@@ -17,7 +22,12 @@ export function checkAgainstJavaScript(sample: SampleCase, target: Target, resul
     if (wanted === undefined) continue;
     const brought = inNormalForm(values, output);
     const format = formatOf(brought, output.format);
-    const said = difference(numbersOf(brought, format), wanted, output.referenceEqual ?? output.equal, format);
+    const said = difference(
+      numbersOf(brought, format),
+      wanted,
+      output.referenceEqual ?? output.equal,
+      format,
+    );
     if (said !== undefined) expect.fail(`${name}: ${said}`);
   }
 }

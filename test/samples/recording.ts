@@ -1,6 +1,6 @@
 /**
- * What a GPU gave, as `h200.json` holds it: written by the suite itself on a GPU with ASYNC_CUDA_RECORD=FILE, and
- * compared with wherever the file is there.
+ * What a GPU gave, as `h200.json` holds it: written by the suite itself on a GPU with
+ * ASYNC_CUDA_RECORD=FILE, and compared with wherever the file is there.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -49,7 +49,8 @@ const sha256 = (...parts: (Uint8Array | string)[]): string => {
   for (const part of parts) hash.update(part);
   return hash.digest('hex');
 };
-const bytesOf = (values: HostArray): Uint8Array => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+const bytesOf = (values: HostArray): Uint8Array =>
+  new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 
 /** The place of a nested object, made where it is missing. */
 function at<T>(object: Record<string, T>, key: string, empty: T): T {
@@ -58,7 +59,9 @@ function at<T>(object: Record<string, T>, key: string, empty: T): T {
 
 function digestOfInputs(sample: SampleCase): string {
   const arrays = Object.entries({ ...sample.memory, ...sample.variables });
-  const launches = JSON.stringify(sample.launches, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
+  const launches = JSON.stringify(sample.launches, (_, value: unknown) =>
+    typeof value === 'bigint' ? `${value}n` : value,
+  );
   return sha256(...arrays.flatMap(([name, values]) => [name, bytesOf(values)]), launches);
 }
 
@@ -67,27 +70,52 @@ export function inNormalForm(values: HostArray, output: SampleOutput): HostArray
   return output.normalForm?.(values as never) ?? values;
 }
 
-export function recordCase(recording: Recording, module: string, target: Target, sample: SampleCase, results: ReadonlyMap<string, HostArray>): void {
+export function recordCase(
+  recording: Recording,
+  module: string,
+  target: Target,
+  sample: SampleCase,
+  results: ReadonlyMap<string, HostArray>,
+): void {
   const outputs: Record<string, RecordedOutput> = {};
   for (const [name, output] of Object.entries(sample.outputs)) {
     const values = inNormalForm(results.get(name)!, output);
     const format = formatOf(values, output.format);
     const bytes = canonicalBytes(values, format);
     const digest = sha256(bytes);
-    outputs[name] = { dtype: format === 'integer' ? values.constructor.name : format, length: values.length, sha256: digest };
-    if (output.equal !== 'bits' && values.length <= MOST_VALUES) recording.values[digest] = Buffer.from(bytes).toString('base64');
+    outputs[name] = {
+      dtype: format === 'integer' ? values.constructor.name : format,
+      length: values.length,
+      sha256: digest,
+    };
+    if (output.equal !== 'bits' && values.length <= MOST_VALUES)
+      recording.values[digest] = Buffer.from(bytes).toString('base64');
   }
   const kernels = at(at(recording.cases, module, {}), target, {});
   at(kernels, sample.kernel, {})[sample.name] = { inputs: digestOfInputs(sample), outputs };
 }
 
-export function recordedCase(recording: Recording, module: string, target: Target, sample: SampleCase): RecordedCase | undefined {
+export function recordedCase(
+  recording: Recording,
+  module: string,
+  target: Target,
+  sample: SampleCase,
+): RecordedCase | undefined {
   return recording.cases[module]?.[target]?.[sample.kernel]?.[sample.name];
 }
 
 /** What differs from what was recorded, a line for each output. */
-export function compareWithRecorded(recording: Recording, recorded: RecordedCase, sample: SampleCase, results: ReadonlyMap<string, HostArray>): string[] {
-  if (recorded.inputs !== digestOfInputs(sample)) return ['the case has changed since it was recorded: record it again, or take it out of the recording'];
+export function compareWithRecorded(
+  recording: Recording,
+  recorded: RecordedCase,
+  sample: SampleCase,
+  results: ReadonlyMap<string, HostArray>,
+): string[] {
+  if (recorded.inputs !== digestOfInputs(sample))
+    return [
+      'the case has changed since it was recorded: record it again, or take it out of the ' +
+        'recording',
+    ];
   return Object.entries(sample.outputs).flatMap(([name, output]) => {
     const values = inNormalForm(results.get(name)!, output);
     const format = formatOf(values, output.format);
@@ -99,7 +127,12 @@ export function compareWithRecorded(recording: Recording, recorded: RecordedCase
     if (kept === undefined) return [`${name} is not bit-equal (only its SHA-256 was recorded)`];
     const Values = values.constructor as new (buffer: ArrayBuffer) => HostArray;
     const wanted = new Values(new Uint8Array(Buffer.from(kept, 'base64')).buffer);
-    const said = difference(numbersOf(values, format), numbersOf(wanted, format), output.equal, format);
+    const said = difference(
+      numbersOf(values, format),
+      numbersOf(wanted, format),
+      output.equal,
+      format,
+    );
     return said === undefined ? [] : [`${name}: ${said}`];
   });
 }
@@ -116,8 +149,11 @@ export function describeDevice(recording: Recording, device: Device): void {
 const committed = fileURLToPath(new URL('h200.json', import.meta.url));
 
 /** What the H200 gave; undefined while nobody has recorded it. */
-export const h200: Recording | undefined = existsSync(committed) ? (JSON.parse(readFileSync(committed, 'utf8')) as Recording) : undefined;
-export const notRecorded = 'test/samples/h200.json is not there: no GPU has recorded it yet (CONTRIBUTING.md, "On a GPU")';
+export const h200: Recording | undefined = existsSync(committed)
+  ? (JSON.parse(readFileSync(committed, 'utf8')) as Recording)
+  : undefined;
+export const notRecorded =
+  'test/samples/h200.json is not there: no GPU has recorded it yet (CONTRIBUTING.md, "On a GPU")';
 
 /** Where to write what this run gives. */
 export const recordFile = process.env['ASYNC_CUDA_RECORD'];

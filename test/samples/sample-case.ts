@@ -1,6 +1,6 @@
 /**
- * What a case of a sample kernel is: memory, launches, and for each output how it has to equal what a GPU gave and what
- * JavaScript says about it. Cases are data; `run-case.ts` runs them.
+ * What a case of a sample kernel is: memory, launches, and for each output how it has to equal what
+ * a GPU gave and what JavaScript says about it. Cases are data; `run-case.ts` runs them.
  */
 import type { Equality, Format } from './equality.js';
 
@@ -8,7 +8,16 @@ export const TARGETS = ['sm_75', 'sm_80', 'sm_90'] as const;
 export type Target = (typeof TARGETS)[number];
 
 export type HostArray =
-  | Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array;
 
 /** A 2-D texture or surface over an array of the case's memory, rows without gaps. */
 export interface ImageArgument {
@@ -44,7 +53,10 @@ export interface SampleOutput {
   /** What JavaScript computes: numbers of the output's format, also where the array holds words. */
   reference?: (target: Target) => ArrayLike<number> | ArrayLike<bigint>;
   referenceEqual?: Equality;
-  /** What holds whatever the order of the threads was; throws. It sees the values before `normalForm`. */
+  /**
+   * What holds whatever the order of the threads was; throws. It sees the values before
+   * `normalForm`.
+   */
   check?: (values: never) => void;
 }
 
@@ -59,7 +71,10 @@ export interface SampleCase {
   outputs: Readonly<Record<string, SampleOutput>>;
   /** Targets whose module has the kernel; all, unless stated. */
   targets?: readonly Target[];
-  /** Why the source gives something else on another target; undefined where the results have to be the same on all. */
+  /**
+   * Why the source gives something else on another target; undefined where the results have to be
+   * the same on all.
+   */
   differsByTarget?: string;
 }
 

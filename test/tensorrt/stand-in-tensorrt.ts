@@ -1,4 +1,7 @@
-/** A library with TensorRT's tables, compiled here by the slots that the bindings have: of a version, and none that anybody has. */
+/**
+ * A library with TensorRT's tables, compiled here by the slots that the bindings have: of a
+ * version, and none that anybody has.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
@@ -12,9 +15,11 @@ import type { SlotKey } from '../../src/tensorrt/thread/generations.js';
 import { SLOTS } from '../../src/tensorrt/thread/slots.js';
 
 export const whyNoStandIn: string | undefined =
-  process.platform !== 'linux' ? 'SKIPPED: stand-in libraries are built on Linux only'
-  : spawnSync('g++', ['--version']).status !== 0 ? 'SKIPPED: g++ is not installed'
-  : undefined;
+  process.platform !== 'linux'
+    ? 'SKIPPED: stand-in libraries are built on Linux only'
+    : spawnSync('g++', ['--version']).status !== 0
+      ? 'SKIPPED: g++ is not installed'
+      : undefined;
 
 const source = fileURLToPath(new URL('stand-in.cpp', import.meta.url));
 
@@ -30,17 +35,48 @@ export class StandInTensorRT {
     const rows: Readonly<Record<string, Readonly<Record<string, number>>>> = SLOTS[key];
     const { callbacks } = generationOf(key);
     const defines = [
-      `VERSION=${version}`, `LOG=${callbacks.log}`, `PROFILER=${callbacks.profiler}`, `OUTPUT_REALLOCATE=${callbacks.output.reallocate.at(-1)!}`, `OUTPUT_NOTIFY=${callbacks.output.notifyShape}`,
-      ...(callbacks.output.version === undefined ? [] : [`OUTPUT_VERSION=${callbacks.output.version}`]), `EXTENT=${generationOf(key).extentBytes === 8 ? 'int64_t' : 'int32_t'}`,
-      `CONTEXT_SLOTS=${rows['ExecutionContext']!['slots']!}`, `ENGINE_SLOTS=${rows['CudaEngine']!['slots']!}`, `RUNTIME_SLOTS=${rows['Runtime']!['slots']!}`,
-      ...Object.entries(rows).flatMap(([name, slots]) => Object.entries(slots).map(([method, slot]) => `${name}_${method}=${slot}`)),
+      `VERSION=${version}`,
+      `LOG=${callbacks.log}`,
+      `PROFILER=${callbacks.profiler}`,
+      `OUTPUT_REALLOCATE=${callbacks.output.reallocate.at(-1)!}`,
+      `OUTPUT_NOTIFY=${callbacks.output.notifyShape}`,
+      ...(callbacks.output.version === undefined
+        ? []
+        : [`OUTPUT_VERSION=${callbacks.output.version}`]),
+      `EXTENT=${generationOf(key).extentBytes === 8 ? 'int64_t' : 'int32_t'}`,
+      `CONTEXT_SLOTS=${rows['ExecutionContext']!['slots']!}`,
+      `ENGINE_SLOTS=${rows['CudaEngine']!['slots']!}`,
+      `RUNTIME_SLOTS=${rows['Runtime']!['slots']!}`,
+      ...Object.entries(rows).flatMap(([name, slots]) =>
+        Object.entries(slots).map(([method, slot]) => `${name}_${method}=${slot}`),
+      ),
     ].map((define) => `-D${define}`);
-    const folder = join(tmpdir(), `async-cuda-stand-in-${createHash('sha256').update(readFileSync(source)).update(defines.join()).digest('hex').slice(0, 16)}`);
+    const folder = join(
+      tmpdir(),
+      `async-cuda-stand-in-${createHash('sha256').update(readFileSync(source)).update(defines.join()).digest('hex').slice(0, 16)}`,
+    );
     this.path = join(folder, 'libnvinfer.so');
     if (!existsSync(this.path)) {
       mkdirSync(folder, { recursive: true });
       const output = join(folder, `${process.pid}.so`);
-      execFileSync('g++', ['-shared', '-fPIC', '-O1', '-std=c++17', '-fvisibility=hidden', '-w', ...defines, source, '-o', output, '-ldl', '-lpthread'], { stdio: ['ignore', 'inherit', 'inherit'] });
+      execFileSync(
+        'g++',
+        [
+          '-shared',
+          '-fPIC',
+          '-O1',
+          '-std=c++17',
+          '-fvisibility=hidden',
+          '-w',
+          ...defines,
+          source,
+          '-o',
+          output,
+          '-ldl',
+          '-lpthread',
+        ],
+        { stdio: ['ignore', 'inherit', 'inherit'] },
+      );
       renameSync(output, this.path);
     }
     const library = koffi.load(this.path);
@@ -52,7 +88,9 @@ export class StandInTensorRT {
 
   /** What was written down since the last time. */
   take(): string[] {
-    return this.takeText().split('\n').filter((line) => line !== '');
+    return this.takeText()
+      .split('\n')
+      .filter((line) => line !== '');
   }
 
   /** Objects that it has made, and that have not been destroyed. */
@@ -65,7 +103,10 @@ export class StandInTensorRT {
     this.setRows(rows);
   }
 
-  /** Whether runs and contexts fail from now on: 1 for a reason, 2 for too little memory, 3 for too little memory of a context. */
+  /**
+   * Whether runs and contexts fail from now on: 1 for a reason, 2 for too little memory, 3 for too
+   * little memory of a context.
+   */
   answers(answer: number): void {
     this.setAnswer(answer);
   }

@@ -13,12 +13,22 @@ import { intersectionOverUnion } from './non-maximum-suppression.js';
 import type { Box } from './non-maximum-suppression.js';
 
 const folder = new URL('photographs/', import.meta.url);
-const truth = JSON.parse(await readFile(new URL('truth.json', folder), 'utf8')) as Record<string, { label: string; box: [number, number, number, number] }[]>;
-const images = await Promise.all(Object.keys(truth).map((name) => readImage(fileURLToPath(new URL(name, folder)))));
+const truth = JSON.parse(await readFile(new URL('truth.json', folder), 'utf8')) as Record<
+  string,
+  { label: string; box: [number, number, number, number] }[]
+>;
+const images = await Promise.all(
+  Object.keys(truth).map((name) => readImage(fileURLToPath(new URL(name, folder)))),
+);
 
-const boxOf = ([left, top, right, bottom]: [number, number, number, number]): Box => ({ left, top, right, bottom });
+const boxOf = ([left, top, right, bottom]: [number, number, number, number]): Box => ({
+  left,
+  top,
+  right,
+  bottom,
+});
 
-describe('digits of the demo\'s photographs', () => {
+describe("digits of the demo's photographs", () => {
   let device: Device;
   let engine: Engine;
   let detector: DigitDetector;
@@ -35,8 +45,14 @@ describe('digits of the demo\'s photographs', () => {
   test('all are found where they are, and nothing else', async () => {
     const found = await detector.detect(images);
     for (const [i, [name, digits]] of Object.entries(truth).entries()) {
-      const seen = found[i]!.map(({ label, box }) => ({ label, at: digits.findIndex((digit) => intersectionOverUnion(boxOf(digit.box), box) > 0.5) }));
-      expect(seen.sort((a, b) => a.at - b.at), name).toEqual(digits.map(({ label }, at) => ({ label, at })));
+      const seen = found[i]!.map(({ label, box }) => ({
+        label,
+        at: digits.findIndex((digit) => intersectionOverUnion(boxOf(digit.box), box) > 0.5),
+      }));
+      expect(
+        seen.sort((a, b) => a.at - b.at),
+        name,
+      ).toEqual(digits.map(({ label }, at) => ({ label, at })));
     }
   });
 
@@ -50,17 +66,41 @@ describe('digits of the demo\'s photographs', () => {
   });
 
   test('requests of many callers are one batch, and each gets its own outputs', async () => {
-    const batcher = new EngineBatcher(engine, { maxBatchSize: images.length, maxQueueDelay: 10_000 });
-    const items = await Promise.all(images.map(({ width, height, data }) =>
-      device.tensor(u8, data, [height, width, 3]).andThen((image) => letterboxNormalise(image, { width: 256, height: 256, mean: 0.5, deviation: 0.5, color: 114, dtype: f32 })).run()));
+    const batcher = new EngineBatcher(engine, {
+      maxBatchSize: images.length,
+      maxQueueDelay: 10_000,
+    });
+    const items = await Promise.all(
+      images.map(({ width, height, data }) =>
+        device
+          .tensor(u8, data, [height, width, 3])
+          .andThen((image) =>
+            letterboxNormalise(image, {
+              width: 256,
+              height: 256,
+              mean: 0.5,
+              deviation: 0.5,
+              color: 114,
+              dtype: f32,
+            }),
+          )
+          .run(),
+      ),
+    );
     const outputs = await Promise.all(items.map((image) => batcher.run({ image })));
     expect(batcher.statistics).toMatchObject({ batches: 1, items: images.length });
     for (const [i, image] of items.entries()) {
       const alone = await engine.run({ image: image.unsqueeze(0) });
       expect(outputs[i]!['digits']!.shape).toEqual([10, 64, 64]);
-      const [mine, expected] = [await outputs[i]!['digits']!.read(), await alone['digits']!.read()] as Float32Array[];
-      expect(Math.max(...mine!.map((value, k) => Math.abs(value - expected![k]!)))).toBeLessThan(1e-3);
-      for (const tensor of [image, ...Object.values(outputs[i]!), ...Object.values(alone)]) tensor.close();
+      const [mine, expected] = [
+        await outputs[i]!['digits']!.read(),
+        await alone['digits']!.read(),
+      ] as Float32Array[];
+      expect(Math.max(...mine!.map((value, k) => Math.abs(value - expected![k]!)))).toBeLessThan(
+        1e-3,
+      );
+      for (const tensor of [image, ...Object.values(outputs[i]!), ...Object.values(alone)])
+        tensor.close();
     }
     await batcher.close();
   });

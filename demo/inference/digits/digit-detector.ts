@@ -1,6 +1,7 @@
 /**
- * Photographs in, digits out: those of the host are uploaded as they are; all are brought to the model's size and numbers by one
- * kernel for each eight of them, and run through the model together.
+ * Photographs in, digits out: those of the host are uploaded as they are; all are brought to the
+ * model's size and numbers by one kernel for each eight of them, and run through the model
+ * together.
  */
 import { fileURLToPath } from 'node:url';
 
@@ -17,10 +18,14 @@ import type { Detection } from './non-maximum-suppression.js';
 /** The model: see `model/README.md`. */
 export const MODEL = fileURLToPath(new URL('model/digits.onnx', import.meta.url));
 /** What the model takes, of so many photographs. */
-export const shapeOf = (photographs: number): { image: [number, number, number, number] } => ({ image: [photographs, 3, INPUT_SIZE, INPUT_SIZE] });
+export const shapeOf = (photographs: number): { image: [number, number, number, number] } => ({
+  image: [photographs, 3, INPUT_SIZE, INPUT_SIZE],
+});
 /** TensorRT asks for the batches that it is to take; ONNX Runtime takes all. */
 export const ENGINE_OPTIONS: LoadEngineOptions = {
-  tensorrt: { shapes: { image: { min: shapeOf(1).image, opt: shapeOf(8).image, max: shapeOf(32).image } } },
+  tensorrt: {
+    shapes: { image: { min: shapeOf(1).image, opt: shapeOf(8).image, max: shapeOf(32).image } },
+  },
 };
 
 export class DigitDetector {
@@ -30,21 +35,38 @@ export class DigitDetector {
 
   /**
    * @param engine of `model/digits.onnx`, on the device; it stays the caller's
-   * @param batchFor how many photographs a batch is made for that has as many, where not every size is as good: the rest of it is nothing
+   * @param batchFor how many photographs a batch is made for that has as many, where not every size
+   *   is as good: the rest of it is nothing
    */
-  constructor(device: Device, engine: Engine, batchFor = (photographs: number): number => photographs) {
+  constructor(
+    device: Device,
+    engine: Engine,
+    batchFor = (photographs: number): number => photographs,
+  ) {
     this.device = device;
     this.engine = engine;
     this.batchFor = batchFor;
   }
 
-  /** The digits of each photograph, best first, as an operation. What is known before it runs is checked at the call. */
+  /**
+   * The digits of each photograph, best first, as an operation. What is known before it runs is
+   * checked at the call.
+   */
   detect(photographs: readonly Photograph[]): DeviceOp<Detection[][]> {
     if (photographs.length === 0) return value([]);
-    return withPhotographs(this.device, photographs, (images) => this.device
-      .uninitialized(f32, shapeOf(this.batchFor(images.length)).image)
-      .andThen((image) => letterboxNormaliseBatch(images, { ...INPUT, ...NORMALISATION, dtype: f32, out: image.slice([0, images.length]) }).andThen(() => this.engine.run({ image }))))
-      .andThen(({ digits, distances }) => candidatesOf(this.device, digits!, distances!, photographs.length))
+    return withPhotographs(this.device, photographs, (images) =>
+      this.device.uninitialized(f32, shapeOf(this.batchFor(images.length)).image).andThen((image) =>
+        letterboxNormaliseBatch(images, {
+          ...INPUT,
+          ...NORMALISATION,
+          dtype: f32,
+          out: image.slice([0, images.length]),
+        }).andThen(() => this.engine.run({ image })),
+      ),
+    )
+      .andThen(({ digits, distances }) =>
+        candidatesOf(this.device, digits!, distances!, photographs.length),
+      )
       .andThen((candidates) => {
         const decode = (i: number): Detection[] => {
           const size = sizeOf(photographs[i]!);
@@ -65,7 +87,10 @@ export class DigitDetector {
   }
 }
 
-/** Numbers of candidates that are decoded at once: photographs have some hundreds each, and noise has thousands. */
+/**
+ * Numbers of candidates that are decoded at once: photographs have some hundreds each, and noise
+ * has thousands.
+ */
 const NUMBERS_IN_A_TURN = 16_384;
 const INPUT = { width: INPUT_SIZE, height: INPUT_SIZE };
 /** As the model was trained: from -1 to 1, and grey around the photograph. */

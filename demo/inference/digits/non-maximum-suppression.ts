@@ -1,6 +1,12 @@
-/** Of boxes that overlap, the best one: a detector says the same thing several times, in neighbouring cells. */
+/**
+ * Of boxes that overlap, the best one: a detector says the same thing several times, in
+ * neighbouring cells.
+ */
 
-/** In pixels of a picture; `right` and `bottom` are the first column and row that do not belong to it. */
+/**
+ * In pixels of a picture; `right` and `bottom` are the first column and row that do not belong to
+ * it.
+ */
 export interface Box {
   readonly left: number;
   readonly top: number;
@@ -31,8 +37,8 @@ export function intersectionOverUnion(a: Box, b: Box): number {
 }
 
 /**
- * The detections without those that overlap a better one by more than `overlap` (intersection over union), best first. Labels
- * do not matter: two digits do not lie in one place.
+ * The detections without those that overlap a better one by more than `overlap` (intersection over
+ * union), best first. Labels do not matter: two digits do not lie in one place.
  */
 export function suppressNonMaxima(detections: readonly Detection[], overlap: number): Detection[] {
   const kept: Detection[] = [];

@@ -5,7 +5,12 @@ import { RegionSearch } from './connected-regions.js';
 import type { Region } from './connected-regions.js';
 
 /** Of a whole map at once. */
-function connectedRegions(values: Uint8Array, width: number, height: number, threshold: number): Region[] {
+function connectedRegions(
+  values: Uint8Array,
+  width: number,
+  height: number,
+  threshold: number,
+): Region[] {
   const search = new RegionSearch(width, threshold);
   search.add(values.subarray(0, width * height));
   return search.regions();
@@ -13,28 +18,25 @@ function connectedRegions(values: Uint8Array, width: number, height: number, thr
 
 /** A map drawn in characters: # is 200, + is 100, . is 0. */
 function drawn(...rows: string[]): [Uint8Array, number, number] {
-  return [Uint8Array.from(rows.join(''), (mark) => ({ '#': 200, '+': 100 })[mark] ?? 0), rows[0]!.length, rows.length];
+  return [
+    Uint8Array.from(rows.join(''), (mark) => ({ '#': 200, '+': 100 })[mark] ?? 0),
+    rows[0]!.length,
+    rows.length,
+  ];
 }
 
-const places = (regions: readonly Region[]): string[] => regions.map(({ runs }) => runs.map(({ y, start, end }) => `${y}:${start}-${end}`).join(' '));
+const places = (regions: readonly Region[]): string[] =>
+  regions.map(({ runs }) => runs.map(({ y, start, end }) => `${y}:${start}-${end}`).join(' '));
 
 test('pixels that touch at a corner belong together, others do not', () => {
-  const regions = connectedRegions(...drawn(
-    '##...#',
-    '..#..#',
-    '.#....',
-    '....##',
-  ), 150);
+  const regions = connectedRegions(...drawn('##...#', '..#..#', '.#....', '....##'), 150);
   expect(places(regions)).toEqual(['0:0-2 1:2-3 2:1-2', '0:5-6 1:5-6', '3:4-6']);
 });
 
 test('what joins further down is one region from the start', () => {
-  expect(places(connectedRegions(...drawn(
-    '#.#.#',
-    '#.#.#',
-    '###.#',
-    '..###',
-  ), 150))).toEqual(['0:0-1 0:2-3 0:4-5 1:0-1 1:2-3 1:4-5 2:0-3 2:4-5 3:2-5']);
+  expect(places(connectedRegions(...drawn('#.#.#', '#.#.#', '###.#', '..###'), 150))).toEqual([
+    '0:0-1 0:2-3 0:4-5 1:0-1 1:2-3 1:4-5 2:0-3 2:4-5 3:2-5',
+  ]);
 });
 
 test('a value at the threshold is not above it; areas and sums are those of the pixels', () => {
@@ -56,9 +58,26 @@ function filled(values: Uint8Array, width: number, height: number, threshold: nu
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
       region.push(at);
       const [x, y] = [at % width, Math.floor(at / width)];
-      for (const [dx, dy] of [[-1, -1], [0, -1], [1, -1], [-1, 0], [1, 0], [-1, 1], [0, 1], [1, 1]] as const) {
+      for (const [dx, dy] of [
+        [-1, -1],
+        [0, -1],
+        [1, -1],
+        [-1, 0],
+        [1, 0],
+        [-1, 1],
+        [0, 1],
+        [1, 1],
+      ] as const) {
         const next = (y + dy) * width + x + dx;
-        if (x + dx < 0 || x + dx >= width || y + dy < 0 || y + dy >= height || seen.has(next) || !(values[next]! > threshold)) continue;
+        if (
+          x + dx < 0 ||
+          x + dx >= width ||
+          y + dy < 0 ||
+          y + dy >= height ||
+          seen.has(next) ||
+          !(values[next]! > threshold)
+        )
+          continue;
         seen.add(next);
         open.push(next);
       }
@@ -69,22 +88,60 @@ function filled(values: Uint8Array, width: number, height: number, threshold: nu
 }
 
 test('a map that comes some rows at a time has the same regions', () => {
-  const map = fc.tuple(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 12 })).chain(([width, height, rows]) =>
-    fc.tuple(fc.uint8Array({ minLength: width * height, maxLength: width * height }), fc.constant(width), fc.constant(height), fc.constant(rows)));
-  fc.assert(fc.property(map, ([values, width, height, rows]) => {
-    const search = new RegionSearch(width, 100);
-    for (let row = 0; row < height; row += rows) search.add(values.subarray(row * width, (row + rows) * width));
-    expect(search.regions()).toEqual(connectedRegions(values, width, height, 100));
-  }), { numRuns: 200 });
+  const map = fc
+    .tuple(
+      fc.integer({ min: 1, max: 12 }),
+      fc.integer({ min: 1, max: 12 }),
+      fc.integer({ min: 1, max: 12 }),
+    )
+    .chain(([width, height, rows]) =>
+      fc.tuple(
+        fc.uint8Array({ minLength: width * height, maxLength: width * height }),
+        fc.constant(width),
+        fc.constant(height),
+        fc.constant(rows),
+      ),
+    );
+  fc.assert(
+    fc.property(map, ([values, width, height, rows]) => {
+      const search = new RegionSearch(width, 100);
+      for (let row = 0; row < height; row += rows)
+        search.add(values.subarray(row * width, (row + rows) * width));
+      expect(search.regions()).toEqual(connectedRegions(values, width, height, 100));
+    }),
+    { numRuns: 200 },
+  );
 });
 
 test('regions are those that filling finds, in its order', () => {
-  const map = fc.tuple(fc.integer({ min: 1, max: 14 }), fc.integer({ min: 1, max: 14 })).chain(([width, height]) =>
-    fc.tuple(fc.uint8Array({ minLength: width * height, maxLength: width * height }), fc.constant(width), fc.constant(height), fc.integer({ min: 0, max: 255 })));
-  fc.assert(fc.property(map, ([values, width, height, threshold]) => {
-    const regions = connectedRegions(values, width, height, threshold);
-    const expected = filled(values, width, height, threshold);
-    expect(regions.map(({ runs }) => runs.flatMap(({ y, start, end }) => Array.from({ length: end - start }, (_, i) => y * width + start + i)))).toEqual(expected);
-    expect(regions.map(({ area, sum }) => [area, sum])).toEqual(expected.map((pixels) => [pixels.length, pixels.reduce((total, at) => total + values[at]!, 0)]));
-  }), { numRuns: 300 });
+  const map = fc
+    .tuple(fc.integer({ min: 1, max: 14 }), fc.integer({ min: 1, max: 14 }))
+    .chain(([width, height]) =>
+      fc.tuple(
+        fc.uint8Array({ minLength: width * height, maxLength: width * height }),
+        fc.constant(width),
+        fc.constant(height),
+        fc.integer({ min: 0, max: 255 }),
+      ),
+    );
+  fc.assert(
+    fc.property(map, ([values, width, height, threshold]) => {
+      const regions = connectedRegions(values, width, height, threshold);
+      const expected = filled(values, width, height, threshold);
+      expect(
+        regions.map(({ runs }) =>
+          runs.flatMap(({ y, start, end }) =>
+            Array.from({ length: end - start }, (_, i) => y * width + start + i),
+          ),
+        ),
+      ).toEqual(expected);
+      expect(regions.map(({ area, sum }) => [area, sum])).toEqual(
+        expected.map((pixels) => [
+          pixels.length,
+          pixels.reduce((total, at) => total + values[at]!, 0),
+        ]),
+      );
+    }),
+    { numRuns: 300 },
+  );
 });

@@ -1,4 +1,7 @@
-/** The connected regions of a map whose values exceed a threshold: one run of pixels at a time, not one pixel. */
+/**
+ * The connected regions of a map whose values exceed a threshold: one run of pixels at a time, not
+ * one pixel.
+ */
 
 /** Pixels of one row that belong together, from `start` to below `end`. */
 export interface Run {
@@ -17,8 +20,9 @@ export interface Region {
 }
 
 /**
- * Regions of pixels with values above `threshold` that touch along an edge or at a corner, in the order of their first pixels. The map
- * comes some rows of `width` at a time: a large one takes milliseconds.
+ * Regions of pixels with values above `threshold` that touch along an edge or at a corner, in the
+ * order of their first pixels. The map comes some rows of `width` at a time: a large one takes
+ * milliseconds.
  */
 export class RegionSearch {
   private readonly width: number;
@@ -52,7 +56,8 @@ export class RegionSearch {
         runs.push({ y, start, end: x });
         sums.push(sum);
         parents.push(run);
-        // Runs of the row above that end to the left of this one's corner touch none of the later ones either.
+        // Runs of the row above that end to the left of this one's corner touch none of the later
+        // ones either.
         while (above < first && runs[above]!.end < start) above++;
         for (let other = above; other < first && runs[other]!.start <= x; other++) {
           const [a, b] = [this.root(other), this.root(run)];
@@ -69,7 +74,7 @@ export class RegionSearch {
     for (const [i, run] of this.runs.entries()) {
       const of = this.root(i);
       let region = regions.get(of);
-      if (region === undefined) regions.set(of, region = { runs: [], area: 0, sum: 0 });
+      if (region === undefined) regions.set(of, (region = { runs: [], area: 0, sum: 0 }));
       region.runs.push(run);
       region.area += run.end - run.start;
       region.sum += this.sums[i]!;

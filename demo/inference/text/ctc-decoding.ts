@@ -1,6 +1,7 @@
 /**
- * What the recognition's outputs mean: connectionist temporal classification (Graves, Fernández, Gomez and Schmidhuber, 2006), read
- * greedily. A line is cut into steps from left to right; each is of a character, or of none.
+ * What the recognition's outputs mean: connectionist temporal classification (Graves, Fernández,
+ * Gomez and Schmidhuber, 2006), read greedily. A line is cut into steps from left to right; each is
+ * of a character, or of none.
  */
 
 /** What one line says. */
@@ -17,7 +18,11 @@ export interface Reading {
  * @param scores of each step how likely that is
  * @param characters of each class; the first is none
  */
-export function decodeSteps(classes: ArrayLike<number>, scores: ArrayLike<number>, characters: readonly string[]): Reading {
+export function decodeSteps(
+  classes: ArrayLike<number>,
+  scores: ArrayLike<number>,
+  characters: readonly string[],
+): Reading {
   let text = '';
   let sum = 0;
   let count = 0;

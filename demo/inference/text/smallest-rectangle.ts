@@ -14,7 +14,13 @@ export interface TurnedRectangle {
 }
 
 /** Clockwise, from the corner before which both width and height begin. */
-export function cornersOf({ x, y, width, height, angle }: TurnedRectangle): [Point, Point, Point, Point] {
+export function cornersOf({
+  x,
+  y,
+  width,
+  height,
+  angle,
+}: TurnedRectangle): [Point, Point, Point, Point] {
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   const corner = (across: number, down: number): Point => ({
     x: x + across * width * cos - down * height * sin,
@@ -23,9 +29,14 @@ export function cornersOf({ x, y, width, height, angle }: TurnedRectangle): [Poi
   return [corner(-0.5, -0.5), corner(0.5, -0.5), corner(0.5, 0.5), corner(-0.5, 0.5)];
 }
 
-/** The convex hull, in order around it: Andrew's monotone chain (1979). Points on its edges are left out, and so are those that come twice. */
+/**
+ * The convex hull, in order around it: Andrew's monotone chain (1979). Points on its edges are left
+ * out, and so are those that come twice.
+ */
 export function convexHull(points: readonly Point[]): Point[] {
-  const sorted = [...points].sort((a, b) => a.x - b.x || a.y - b.y).filter(({ x, y }, i, all) => x !== all[i - 1]?.x || y !== all[i - 1]?.y);
+  const sorted = [...points]
+    .sort((a, b) => a.x - b.x || a.y - b.y)
+    .filter(({ x, y }, i, all) => x !== all[i - 1]?.x || y !== all[i - 1]?.y);
   if (sorted.length === 1) return sorted;
   const half = (ordered: readonly Point[]): Point[] => {
     const chain: Point[] = [];
@@ -44,8 +55,9 @@ function turn(a: Point, b: Point, c: Point): number {
 }
 
 /**
- * The rectangle of the smallest area that holds the points, turned by more than -45° and at most 45°. One of its sides lies along
- * the points' convex hull (Freeman and Shapira, 1975), so every edge of that is tried.
+ * The rectangle of the smallest area that holds the points, turned by more than -45° and at most
+ * 45°. One of its sides lies along the points' convex hull (Freeman and Shapira, 1975), so every
+ * edge of that is tried.
  *
  * @param points at least one
  */
@@ -56,7 +68,11 @@ export function smallestRectangle(points: readonly Point[]): TurnedRectangle {
     const to = hull[(i + 1) % hull.length]!;
     const angle = withinEighth(Math.atan2(to.y - from.y, to.x - from.x));
     const rectangle = rectangleAlong(hull, angle);
-    if (smallest === undefined || rectangle.width * rectangle.height < smallest.width * smallest.height) smallest = rectangle;
+    if (
+      smallest === undefined ||
+      rectangle.width * rectangle.height < smallest.width * smallest.height
+    )
+      smallest = rectangle;
   }
   return smallest!;
 }
@@ -71,7 +87,18 @@ function rectangleAlong(points: readonly Point[], angle: number): TurnedRectangl
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   const along = points.map(({ x, y }) => x * cos + y * sin);
   const across = points.map(({ x, y }) => y * cos - x * sin);
-  const [left, right, top, bottom] = [Math.min(...along), Math.max(...along), Math.min(...across), Math.max(...across)];
+  const [left, right, top, bottom] = [
+    Math.min(...along),
+    Math.max(...along),
+    Math.min(...across),
+    Math.max(...across),
+  ];
   const [u, v] = [(left + right) / 2, (top + bottom) / 2];
-  return { x: u * cos - v * sin, y: u * sin + v * cos, width: right - left, height: bottom - top, angle };
+  return {
+    x: u * cos - v * sin,
+    y: u * sin + v * cos,
+    width: right - left,
+    height: bottom - top,
+    angle,
+  };
 }

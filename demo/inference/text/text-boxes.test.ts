@@ -16,7 +16,8 @@ function mapWith(...texts: readonly (TurnedRectangle & { readonly sure: number }
     const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
     for (let i = 0; i < values.length; i++) {
       const [dx, dy] = [(i % map.width) + 0.5 - x, Math.floor(i / map.width) + 0.5 - y];
-      if (Math.abs(dx * cos + dy * sin) <= width / 2 && Math.abs(dy * cos - dx * sin) <= height / 2) values[i] = Math.round(sure * MAP_WHITE);
+      if (Math.abs(dx * cos + dy * sin) <= width / 2 && Math.abs(dy * cos - dx * sin) <= height / 2)
+        values[i] = Math.round(sure * MAP_WHITE);
     }
   }
   return values;
@@ -25,7 +26,8 @@ function mapWith(...texts: readonly (TurnedRectangle & { readonly sure: number }
 /** Of a map that comes a few rows at a time. */
 function regionsOf(values: Uint8Array): Region[] {
   const search = textSearch(map.width);
-  for (let row = 0; row < map.height; row += 7) search.add(values.subarray(row * map.width, (row + 7) * map.width));
+  for (let row = 0; row < map.height; row += 7)
+    search.add(values.subarray(row * map.width, (row + 7) * map.width));
   return search.regions();
 }
 
@@ -35,7 +37,13 @@ const line = { x: 80, y: 48, width: 60, height: 10, angle: 0, sure: 0.9 };
 test('a box is grown by as much as the model was trained to shrink it', () => {
   // 1.8 · 60 · 10 / (2 · (60 + 10)) on each side
   const distance = 1080 / 140;
-  expect(grown({ x: 1, y: 2, width: 60, height: 10, angle: 0.1 })).toEqual({ x: 1, y: 2, width: 60 + 2 * distance, height: 10 + 2 * distance, angle: 0.1 });
+  expect(grown({ x: 1, y: 2, width: 60, height: 10, angle: 0.1 })).toEqual({
+    x: 1,
+    y: 2,
+    width: 60 + 2 * distance,
+    height: 10 + 2 * distance,
+    angle: 0.1,
+  });
 });
 
 test('a line is where the map says, with the mean of the map as its score', async () => {
@@ -57,13 +65,20 @@ test.each([-0.5, -0.2, 0.3, 0.7])('a line that is turned by %f is found so', asy
 });
 
 test('what the model is not sure of, and specks, are none; lines come from the top to the bottom', async () => {
-  const boxes = await textBoxes(regionsOf(mapWith(
-    { ...line, y: 80 },
-    { ...line, y: 15 },
-    { ...line, y: 40, sure: 0.5 },
-    { ...line, x: 10, y: 60, width: 2, height: 2 },
-    { ...line, x: 50, y: 60, width: 40, sure: 0.29 },
-  )), whole, map, rest);
+  const boxes = await textBoxes(
+    regionsOf(
+      mapWith(
+        { ...line, y: 80 },
+        { ...line, y: 15 },
+        { ...line, y: 40, sure: 0.5 },
+        { ...line, x: 10, y: 60, width: 2, height: 2 },
+        { ...line, x: 50, y: 60, width: 40, sure: 0.29 },
+      ),
+    ),
+    whole,
+    map,
+    rest,
+  );
   expect(boxes.map(({ y }) => y)).toEqual([15, 80]);
 });
 
@@ -86,7 +101,8 @@ describe('the direction of a line', () => {
     const [upright, down, up] = directionsOf(tall);
     expect(upright).toEqual(tall);
     expect([down!.width, down!.height, up!.width, up!.height]).toEqual([60, 10, 60, 10]);
-    const rounded = (rectangle: TurnedRectangle): string[] => cornersOf(rectangle).map(({ x, y }) => `${x.toFixed(6)} ${y.toFixed(6)}`);
+    const rounded = (rectangle: TurnedRectangle): string[] =>
+      cornersOf(rectangle).map(({ x, y }) => `${x.toFixed(6)} ${y.toFixed(6)}`);
     const [topLeft, topRight, bottomRight, bottomLeft] = rounded(tall);
     // Read downwards a line begins at the top, its letters' tops to the right.
     expect(rounded(down!)).toEqual([topRight, bottomRight, bottomLeft, topLeft]);

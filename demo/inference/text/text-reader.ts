@@ -1,14 +1,37 @@
 /**
- * Photographs in, lines of text out. All of it is one operation: those of the host are uploaded as they are; all are brought to the
- * detection's size and numbers by one kernel; the host puts boxes around what that finds; each line is straightened from the
- * photograph, which is still on the device, and the recognition reads lines together, whichever photographs they are on.
+ * Photographs in, lines of text out. All of it is one operation: those of the host are uploaded as
+ * they are; all are brought to the detection's size and numbers by one kernel; the host puts boxes
+ * around what that finds; each line is straightened from the photograph, which is still on the
+ * device, and the recognition reads lines together, whichever photographs they are on.
  */
-import { type AnyTensor, type Device, type DeviceOp, type Tensor, f32, u8, value, zip } from 'async-cuda';
+import {
+  type AnyTensor,
+  type Device,
+  type DeviceOp,
+  type Tensor,
+  f32,
+  u8,
+  value,
+  zip,
+} from 'async-cuda';
 import type { Engine, LoadEngineOptions } from 'async-cuda/inference';
 import { argmax, max } from 'async-cuda/library';
-import { letterboxNormaliseBatch, letterboxPlacement, normalise, rescale, warpAffine } from 'async-cuda/images';
+import {
+  letterboxNormaliseBatch,
+  letterboxPlacement,
+  normalise,
+  rescale,
+  warpAffine,
+} from 'async-cuda/images';
 
-import { type DevicePhotograph, type Photograph, type Point, type Size, sizeOf, withPhotographs } from '../photograph.js';
+import {
+  type DevicePhotograph,
+  type Photograph,
+  type Point,
+  type Size,
+  sizeOf,
+  withPhotographs,
+} from '../photograph.js';
 import { inTurns, someInATurn } from '../turns.js';
 import { decodeSteps } from './ctc-decoding.js';
 import type { Reading } from './ctc-decoding.js';
@@ -34,12 +57,22 @@ export interface ReaderModels {
   readonly characters: readonly string[];
 }
 
-/** Pixels of the longer side of a photograph, as the detection sees it, whatever other photographs are beside it. */
+/**
+ * Pixels of the longer side of a photograph, as the detection sees it, whatever other photographs
+ * are beside it.
+ */
 const DETECTION_SIDE = 960;
 /** The detection halves its input five times. */
 const DETECTION_STEP = 32;
-/** As it was trained: by the means and deviations of ImageNet. The mean around the photograph becomes 0. */
-const DETECTION_NORMALISATION = { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225], color: [124, 116, 104] };
+/**
+ * As it was trained: by the means and deviations of ImageNet. The mean around the photograph
+ * becomes 0.
+ */
+const DETECTION_NORMALISATION = {
+  mean: [0.485, 0.456, 0.406],
+  deviation: [0.229, 0.224, 0.225],
+  color: [124, 116, 104],
+};
 /** What is computed with one of them takes some 170 MB in ONNX Runtime. */
 const PHOTOGRAPHS_AT_ONCE = 4;
 /** Rows of a line, as the recognition sees it. */
@@ -49,19 +82,41 @@ const LINE_WIDTHS = { least: 320, step: 32, most: 1600 };
 const LINE_NORMALISATION = { mean: 0.5, deviation: 0.5, dtype: f32 };
 /** Of a map that are searched between two looks at the clock: far below a millisecond. */
 const ROWS_AT_ONCE = 16;
-/** Lines that are read together are of similar widths, so that little of what is computed is padding. */
+/**
+ * Lines that are read together are of similar widths, so that little of what is computed is
+ * padding.
+ */
 const LINES_AT_ONCE = 16;
-/** Lines that are straightened in one turn of the event loop: queueing the kernels of one takes up to half a millisecond the first time. */
+/**
+ * Lines that are straightened in one turn of the event loop: queueing the kernels of one takes up
+ * to half a millisecond the first time.
+ */
 const LINES_IN_A_TURN = 4;
 /** What is read with less certainty is no text. */
 const LEAST_SCORE = 0.5;
 
 /** TensorRT asks for the shapes that it is to take; ONNX Runtime takes all. */
 export const DETECTION_OPTIONS: LoadEngineOptions = {
-  tensorrt: { shapes: { x: { min: [1, 3, DETECTION_STEP, DETECTION_STEP], opt: [1, 3, DETECTION_SIDE, DETECTION_SIDE], max: [PHOTOGRAPHS_AT_ONCE, 3, DETECTION_SIDE, DETECTION_SIDE] } } },
+  tensorrt: {
+    shapes: {
+      x: {
+        min: [1, 3, DETECTION_STEP, DETECTION_STEP],
+        opt: [1, 3, DETECTION_SIDE, DETECTION_SIDE],
+        max: [PHOTOGRAPHS_AT_ONCE, 3, DETECTION_SIDE, DETECTION_SIDE],
+      },
+    },
+  },
 };
 export const RECOGNITION_OPTIONS: LoadEngineOptions = {
-  tensorrt: { shapes: { x: { min: [1, 3, LINE_HEIGHT, LINE_WIDTHS.least], opt: [8, 3, LINE_HEIGHT, LINE_WIDTHS.least], max: [LINES_AT_ONCE, 3, LINE_HEIGHT, LINE_WIDTHS.most] } } },
+  tensorrt: {
+    shapes: {
+      x: {
+        min: [1, 3, LINE_HEIGHT, LINE_WIDTHS.least],
+        opt: [8, 3, LINE_HEIGHT, LINE_WIDTHS.least],
+        max: [LINES_AT_ONCE, 3, LINE_HEIGHT, LINE_WIDTHS.most],
+      },
+    },
+  },
 };
 
 /** A line to read: which photograph it is on, where, and how wide its picture becomes. */
@@ -89,10 +144,13 @@ export class TextReader {
   /** The lines on each photograph, from the top to the bottom, as an operation. */
   read(photographs: readonly Photograph[]): DeviceOp<TextLine[][]> {
     if (photographs.length === 0) return value([]);
-    return withPhotographs(this.device, photographs, (images) => this.detect(images)
-      .andThen((boxes) => this.recognise(images, boxes))
-      .map((lines) => images.map((_, i) => textOf(lines.filter(({ photograph }) => photograph === i)))))
-      .label(`text of ${photographs.length} photographs`);
+    return withPhotographs(this.device, photographs, (images) =>
+      this.detect(images)
+        .andThen((boxes) => this.recognise(images, boxes))
+        .map((lines) =>
+          images.map((_, i) => textOf(lines.filter(({ photograph }) => photograph === i))),
+        ),
+    ).label(`text of ${photographs.length} photographs`);
   }
 
   /** Boxes around the lines of each photograph. */
@@ -102,59 +160,146 @@ export class TextReader {
 
   private detectTogether(images: readonly DevicePhotograph[]): DeviceOp<TextBox[][]> {
     const frame = frameOf(images.map(sizeOf));
-    return this.device
-      .uninitialized(f32, [images.length, 3, frame.height, frame.width])
-      .andThen((x) => letterboxNormaliseBatch(images, { ...frame, ...DETECTION_NORMALISATION, dtype: f32, out: x }).andThen(() => this.models.detection.run({ x })))
-      .andThen(onlyOutput)
-      // Of each pixel how likely text is; the host needs no more of it than a byte.
-      .andThen((maps) => rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, { scale: MAP_WHITE }))
-      // One after the other: all of them would hold the event loop up together.
-      .andThen((maps) => groupByGroup(images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })), 1, ([each]) => boxesOn(this.device, each!.map, frame, each!.size).map((boxes) => [boxes])));
+    return (
+      this.device
+        .uninitialized(f32, [images.length, 3, frame.height, frame.width])
+        .andThen((x) =>
+          letterboxNormaliseBatch(images, {
+            ...frame,
+            ...DETECTION_NORMALISATION,
+            dtype: f32,
+            out: x,
+          }).andThen(() => this.models.detection.run({ x })),
+        )
+        .andThen(onlyOutput)
+        // Of each pixel how likely text is; the host needs no more of it than a byte.
+        .andThen((maps) =>
+          rescale(maps.reshape([images.length, frame.height, frame.width, 1]), u8, {
+            scale: MAP_WHITE,
+          }),
+        )
+        // One after the other: all of them would hold the event loop up together.
+        .andThen((maps) =>
+          groupByGroup(
+            images.map((image, i) => ({ size: sizeOf(image), map: maps.slice(i) })),
+            1,
+            ([each]) => boxesOn(this.device, each!.map, frame, each!.size).map((boxes) => [boxes]),
+          ),
+        )
+    );
   }
 
   /** What each box says, in every direction in which its line may run. */
-  private recognise(images: readonly DevicePhotograph[], boxes: readonly TextBox[][]): DeviceOp<ReadLine[]> {
+  private recognise(
+    images: readonly DevicePhotograph[],
+    boxes: readonly TextBox[][],
+  ): DeviceOp<ReadLine[]> {
     const lines = boxes
-      .flatMap((of, photograph) => of.flatMap((box) => directionsOf(box).map((along): Line => ({ photograph, box, along, width: lineWidth(along) }))))
+      .flatMap((of, photograph) =>
+        of.flatMap((box) =>
+          directionsOf(box).map((along): Line => ({
+            photograph,
+            box,
+            along,
+            width: lineWidth(along),
+          })),
+        ),
+      )
       .sort((a, b) => a.width - b.width);
     return groupByGroup(lines, LINES_AT_ONCE, (some) => this.recogniseTogether(images, some));
   }
 
-  private recogniseTogether(images: readonly DevicePhotograph[], lines: readonly Line[]): DeviceOp<ReadLine[]> {
-    const width = multipleOf(LINE_WIDTHS.step, Math.max(LINE_WIDTHS.least, ...lines.map((line) => line.width)));
-    return this.device
-      .zeros(f32, [lines.length, 3, LINE_HEIGHT, width])
-      .andThen((x) => someInATurn(this.device, lines.map((line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i))), LINES_IN_A_TURN).andThen(() => this.models.recognition.run({ x })))
-      .andThen(onlyOutput)
-      // [lines, steps, classes]: the device finds the likeliest, so that 6625 numbers of each step need not go to the host.
-      .andThen((steps) => zip(argmax(steps, { axis: -1 }).andThen((classes) => classes.read()), max(steps, { axis: -1 }).andThen((scores) => scores.read())))
-      .map(([classes, scores]) => lines.map((line, i) => ({ ...line, reading: decodeSteps(part(classes, i, lines.length), part(scores, i, lines.length), this.models.characters) })));
+  private recogniseTogether(
+    images: readonly DevicePhotograph[],
+    lines: readonly Line[],
+  ): DeviceOp<ReadLine[]> {
+    const width = multipleOf(
+      LINE_WIDTHS.step,
+      Math.max(LINE_WIDTHS.least, ...lines.map((line) => line.width)),
+    );
+    return (
+      this.device
+        .zeros(f32, [lines.length, 3, LINE_HEIGHT, width])
+        .andThen((x) =>
+          someInATurn(
+            this.device,
+            lines.map(
+              (line, i) => () => this.straighten(images[line.photograph]!, line, x.slice(i)),
+            ),
+            LINES_IN_A_TURN,
+          ).andThen(() => this.models.recognition.run({ x })),
+        )
+        .andThen(onlyOutput)
+        // [lines, steps, classes]: the device finds the likeliest, so that 6625 numbers of each
+        // step need not go to the host.
+        .andThen((steps) =>
+          zip(
+            argmax(steps, { axis: -1 }).andThen((classes) => classes.read()),
+            max(steps, { axis: -1 }).andThen((scores) => scores.read()),
+          ),
+        )
+        .map(([classes, scores]) =>
+          lines.map((line, i) => ({
+            ...line,
+            reading: decodeSteps(
+              part(classes, i, lines.length),
+              part(scores, i, lines.length),
+              this.models.characters,
+            ),
+          })),
+        )
+    );
   }
 
   /** Into the left of `slot`, [3, 48, W]: turned upright, brought to the size, normalised. */
-  private straighten(image: DevicePhotograph, { along, width }: Line, slot: Tensor<'f32', number[]>): DeviceOp<unknown> {
-    return warpAffine(image, lineMatrix(along, width, LINE_HEIGHT), { inverse: true, width, height: LINE_HEIGHT, border: 'replicate', filter: 'cubic' })
-      .andThen((line) => normalise(line, { ...LINE_NORMALISATION, out: slot.slice(null, null, [0, width]) }));
+  private straighten(
+    image: DevicePhotograph,
+    { along, width }: Line,
+    slot: Tensor<'f32', number[]>,
+  ): DeviceOp<unknown> {
+    return warpAffine(image, lineMatrix(along, width, LINE_HEIGHT), {
+      inverse: true,
+      width,
+      height: LINE_HEIGHT,
+      border: 'replicate',
+      filter: 'cubic',
+    }).andThen((line) =>
+      normalise(line, { ...LINE_NORMALISATION, out: slot.slice(null, null, [0, width]) }),
+    );
   }
 }
 
 /** In turns: a whole map takes some milliseconds, in which the event loop would be held up. */
-function boxesOn(device: Device, map: Tensor<'u8', number[]>, frame: Size, photograph: Size): DeviceOp<TextBox[]> {
-  return map.read().andThen((values) => inTurns(device, async (rest) => {
-    const search = textSearch(frame.width);
-    const step = ROWS_AT_ONCE * frame.width;
-    for (let at = 0; at < values.length; at += step) {
-      search.add(values.subarray(at, at + step));
-      await rest();
-    }
-    return textBoxes(search.regions(), letterboxPlacement(photograph, frame), photograph, rest);
-  }));
+function boxesOn(
+  device: Device,
+  map: Tensor<'u8', number[]>,
+  frame: Size,
+  photograph: Size,
+): DeviceOp<TextBox[]> {
+  return map.read().andThen((values) =>
+    inTurns(device, async (rest) => {
+      const search = textSearch(frame.width);
+      const step = ROWS_AT_ONCE * frame.width;
+      for (let at = 0; at < values.length; at += step) {
+        search.add(values.subarray(at, at + step));
+        await rest();
+      }
+      return textBoxes(search.regions(), letterboxPlacement(photograph, frame), photograph, rest);
+    }),
+  );
 }
 
-/** As large as each photograph is with its longer side of {@link DETECTION_SIDE}: none is made smaller for another's sake. */
+/**
+ * As large as each photograph is with its longer side of {@link DETECTION_SIDE}: none is made
+ * smaller for another's sake.
+ */
 function frameOf(photographs: readonly Size[]): Size {
   const side = (of: 'width' | 'height'): number =>
-    Math.max(...photographs.map((each) => multipleOf(DETECTION_STEP, (each[of] * DETECTION_SIDE) / Math.max(each.width, each.height))));
+    Math.max(
+      ...photographs.map((each) =>
+        multipleOf(DETECTION_STEP, (each[of] * DETECTION_SIDE) / Math.max(each.width, each.height)),
+      ),
+    );
   return { width: side('width'), height: side('height') };
 }
 
@@ -175,17 +320,29 @@ function textOf(lines: readonly ReadLine[]): TextLine[] {
 }
 
 /** The models have one output each, which is closed behind its use. */
-function onlyOutput(outputs: Readonly<Record<string, AnyTensor>>): DeviceOp<Tensor<'f32', number[]>> {
+function onlyOutput(
+  outputs: Readonly<Record<string, AnyTensor>>,
+): DeviceOp<Tensor<'f32', number[]>> {
   return value(Object.values(outputs)[0] as Tensor<'f32', number[]>);
 }
 
 /**
- * What is made of `most` items at a time, in order. A group begins when the one before has its results on the host: its memory is
- * free by then, and queueing it, some kernels for each item, is a turn of the event loop of its own.
+ * What is made of `most` items at a time, in order. A group begins when the one before has its
+ * results on the host: its memory is free by then, and queueing it, some kernels for each item, is
+ * a turn of the event loop of its own.
  */
-function groupByGroup<T, U>(items: readonly T[], most: number, make: (some: readonly T[]) => DeviceOp<U[]>): DeviceOp<U[]> {
-  const groups = Array.from({ length: Math.ceil(items.length / most) }, (_, i) => items.slice(i * most, (i + 1) * most));
-  return groups.reduce<DeviceOp<U[]>>((before, some) => before.andThen((made) => make(some).map((more) => [...made, ...more])), value([]));
+function groupByGroup<T, U>(
+  items: readonly T[],
+  most: number,
+  make: (some: readonly T[]) => DeviceOp<U[]>,
+): DeviceOp<U[]> {
+  const groups = Array.from({ length: Math.ceil(items.length / most) }, (_, i) =>
+    items.slice(i * most, (i + 1) * most),
+  );
+  return groups.reduce<DeviceOp<U[]>>(
+    (before, some) => before.andThen((made) => make(some).map((more) => [...made, ...more])),
+    value([]),
+  );
 }
 
 /** At least `step`. */

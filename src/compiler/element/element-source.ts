@@ -1,7 +1,8 @@
 /**
- * The kernel around the body of an element kernel: it reads the elements of each output's index, calls the body, and
- * writes what it gives. Where elements lie one behind the other each thread has several in a row, read before the first body
- * begins and written after the last one, so that each tensor is accessed by as few instructions as there can be.
+ * The kernel around the body of an element kernel: it reads the elements of each output's index,
+ * calls the body, and writes what it gives. Where elements lie one behind the other each thread has
+ * several in a row, read before the first body begins and written after the last one, so that each
+ * tensor is accessed by as few instructions as there can be.
  */
 import type { AnyNode } from 'acorn';
 
@@ -15,8 +16,21 @@ import { gpuOfElements } from './gpu-of-elements.js';
 
 /** What memory is read as. */
 const VALUE_TYPES: Readonly<Record<StorageType, string>> = {
-  bool: 'bool', i8: 'i32', u8: 'i32', i16: 'i32', u16: 'i32', i32: 'i32', u32: 'u32', i64: 'i64', u64: 'u64',
-  f8e4m3: 'f32', f8e5m2: 'f32', f16: 'f32', bf16: 'f32', f32: 'f32', f64: 'f64',
+  bool: 'bool',
+  i8: 'i32',
+  u8: 'i32',
+  i16: 'i32',
+  u16: 'i32',
+  i32: 'i32',
+  u32: 'u32',
+  i64: 'i64',
+  u64: 'u64',
+  f8e4m3: 'f32',
+  f8e5m2: 'f32',
+  f16: 'f32',
+  bf16: 'f32',
+  f32: 'f32',
+  f64: 'f64',
 };
 
 interface Part {
@@ -28,7 +42,8 @@ type TensorPart = Part & { readonly entry: Extract<SignatureEntry, { kind: 'tens
 
 const isTensor = (part: Part): part is TensorPart => part.entry.kind === 'tensor';
 
-const typeOf = ({ entry: { element } }: TensorPart): string => ('storage' in element ? VALUE_TYPES[element.storage] : '');
+const typeOf = ({ entry: { element } }: TensorPart): string =>
+  'storage' in element ? VALUE_TYPES[element.storage] : '';
 
 /**
  * `source`: the body, with the signature that the user gave.
@@ -39,13 +54,23 @@ export function elementSource(source: KernelSource, form: ElementForm): KernelSo
   checkElementBody(source);
   const { name, signature, text, uses, indexType } = source;
   const parts = Object.entries(signature).map(([each, entry]) => ({ name: each, entry }));
-  const own: Record<string, SignatureEntry> = Object.fromEntries(parts.map(({ name: each, entry }) => [each, entry.kind === 'tensor' ? { ...entry, rank: form.axes } : entry]));
-  for (let axis = 0; axis < form.coordinates; axis++) own[extentName(axis)] = { kind: 'scalar', storage: indexType };
-  if (form.access !== undefined) for (const each of ROW_NAMES) own[each] = { kind: 'scalar', storage: indexType };
+  const own: Record<string, SignatureEntry> = Object.fromEntries(
+    parts.map(({ name: each, entry }) => [
+      each,
+      entry.kind === 'tensor' ? { ...entry, rank: form.axes } : entry,
+    ]),
+  );
+  for (let axis = 0; axis < form.coordinates; axis++)
+    own[extentName(axis)] = { kind: 'scalar', storage: indexType };
+  if (form.access !== undefined)
+    for (const each of ROW_NAMES) own[each] = { kind: 'scalar', storage: indexType };
   const given = ['index', ...(form.coordinates > 0 ? ['coordinates'] : [])];
   const write = form.access !== undefined ? writeRows : form.axes === 1 ? writeRun : writeAxes;
   return {
-    name, indexType, signature: own, text: `(args, gpu) => {\n${write(parts, form, indexType)}\n}`,
+    name,
+    indexType,
+    signature: own,
+    text: `(args, gpu) => {\n${write(parts, form, indexType)}\n}`,
     uses: { element$: { text, uses, gpu: gpuOfElements(given) } },
     origin: { text, spanOf: resultSpan(text) },
   };
@@ -66,7 +91,12 @@ function resultSpan(text: string): TextOrigin['spanOf'] {
 
 function lastReturn(node: AnyNode): AnyNode | undefined {
   for (const child of childrenOf(node).reverse()) {
-    if (child.type === 'FunctionDeclaration' || child.type === 'FunctionExpression' || child.type === 'ArrowFunctionExpression') continue;
+    if (
+      child.type === 'FunctionDeclaration' ||
+      child.type === 'FunctionExpression' ||
+      child.type === 'ArrowFunctionExpression'
+    )
+      continue;
     const found = child.type === 'ReturnStatement' ? (child.argument ?? child) : lastReturn(child);
     if (found !== undefined) return found;
   }
@@ -74,7 +104,12 @@ function lastReturn(node: AnyNode): AnyNode | undefined {
 }
 
 /** The call of the body, with what `elementOf` says of each tensor that is read. */
-function call(parts: readonly Part[], elementOf: (part: TensorPart) => string, index: string, form: ElementForm): string {
+function call(
+  parts: readonly Part[],
+  elementOf: (part: TensorPart) => string,
+  index: string,
+  form: ElementForm,
+): string {
   const fields = parts.flatMap((part) => {
     if (!isTensor(part)) return [`${part.name}: args.${part.name}`];
     return part.entry.access === 'output' ? [] : [`${part.name}: ${elementOf(part)}`];
@@ -86,24 +121,42 @@ function call(parts: readonly Part[], elementOf: (part: TensorPart) => string, i
 function coordinates({ coordinates: axes }: ElementForm, index: string, indexType: string): string {
   if (axes === 0) return '';
   const lines = [`const at$ = gpu.local.${indexType}(${axes});`, `let rest$ = ${index};`];
-  for (let axis = axes - 1; axis > 0; axis--) lines.push(`at$[${axis}] = rest$ % args.${extentName(axis)};`, `rest$ = rest$ / args.${extentName(axis)};`);
+  for (let axis = axes - 1; axis > 0; axis--)
+    lines.push(
+      `at$[${axis}] = rest$ % args.${extentName(axis)};`,
+      `rest$ = rest$ / args.${extentName(axis)};`,
+    );
   lines.push('at$[0] = rest$;');
   return lines.join(' ');
 }
 
-const written = (parts: readonly Part[]): TensorPart[] => parts.filter(isTensor).filter(({ entry }) => entry.access !== 'input');
+const written = (parts: readonly Part[]): TensorPart[] =>
+  parts.filter(isTensor).filter(({ entry }) => entry.access !== 'input');
 
 /** Assigns the body's result, `to` saying where each output's goes, and `as` in what form. */
-function assign(parts: readonly Part[], result: string, to: (part: TensorPart) => string, as = (_: TensorPart, value: string): string => value): string {
+function assign(
+  parts: readonly Part[],
+  result: string,
+  to: (part: TensorPart) => string,
+  as = (_: TensorPart, value: string): string => value,
+): string {
   const outputs = written(parts);
   if (outputs.length === 1) return `${to(outputs[0]!)} = ${as(outputs[0]!, result)};`;
-  return `const result$ = ${result}; ${outputs.map((part) => `${to(part)} = ${as(part, `result$.${part.name}`)};`).join(' ')}`;
+  return (
+    `const result$ = ${result}; ` +
+    `${outputs.map((part) => `${to(part)} = ${as(part, `result$.${part.name}`)};`).join(' ')}`
+  );
 }
 
-/** Narrow floats are held as f32, where what is wider must not be rounded to nearest before it is written. */
+/**
+ * Narrow floats are held as f32, where what is wider must not be rounded to nearest before it is
+ * written.
+ */
 function held(part: TensorPart, value: string): string {
   const { element } = part.entry;
-  return typeOf(part) === 'f32' && 'storage' in element && element.storage !== 'f32' ? `gpu.narrowly$(${value})` : value;
+  return typeOf(part) === 'f32' && 'storage' in element && element.storage !== 'f32'
+    ? `gpu.narrowly$(${value})`
+    : value;
 }
 
 /** Where the elements of a thread lie: of those with `single` it has one. */
@@ -116,16 +169,32 @@ interface Group {
 }
 
 /** All elements of one thread: read, then computed, then written. */
-function writeGroup(parts: readonly Part[], form: ElementForm, indexType: string, { isSingle, at, index }: Group): string[] {
+function writeGroup(
+  parts: readonly Part[],
+  form: ElementForm,
+  indexType: string,
+  { isSingle, at, index }: Group,
+): string[] {
   const { width } = form;
   const outputs = written(parts);
-  const read = parts.filter(isTensor).filter((part) => part.entry.access !== 'output' && !isSingle(part));
+  const read = parts
+    .filter(isTensor)
+    .filter((part) => part.entry.access !== 'output' && !isSingle(part));
   const turns = `for (let k$ = 0; k$ < ${width}; k$++)`;
   return [
-    ...read.map((part) => `const ${part.name}$in = gpu.local.${typeOf(part)}(${width}); ${turns} ${part.name}$in[k$] = ${at(part)};`),
+    ...read.map(
+      (part) =>
+        `const ${part.name}$in = gpu.local.${typeOf(part)}(${width}); ${turns} ` +
+        `${part.name}$in[k$] = ${at(part)};`,
+    ),
     ...outputs.map((part) => `const ${part.name}$out = gpu.local.${typeOf(part)}(${width});`),
     `${turns} { const index$ = ${index}; ${coordinates(form, 'index$', indexType)}`,
-    assign(parts, call(parts, (part) => (isSingle(part) ? at(part) : `${part.name}$in[k$]`), 'index$', form), (part) => `${part.name}$out[k$]`, held),
+    assign(
+      parts,
+      call(parts, (part) => (isSingle(part) ? at(part) : `${part.name}$in[k$]`), 'index$', form),
+      (part) => `${part.name}$out[k$]`,
+      held,
+    ),
     '}',
     ...outputs.map((part) => `${turns} ${at(part)} = ${part.name}$out[k$];`),
   ];
@@ -135,29 +204,44 @@ function writeGroup(parts: readonly Part[], form: ElementForm, indexType: string
 function writeRun(parts: readonly Part[], form: ElementForm, indexType: string): string {
   const { width, single } = form;
   const isSingle = ({ name }: Part): boolean => single.includes(name);
-  const at = (part: TensorPart, index: string): string => `args.${part.name}[${isSingle(part) ? '0' : index}]`;
+  const at = (part: TensorPart, index: string): string =>
+    `args.${part.name}[${isSingle(part) ? '0' : index}]`;
   const lines = [
     `const { length } = args.${written(parts)[0]!.name};`,
     `const first$ = gpu.globalId.x * ${width};`,
     `if (first$ <= length - ${width}) {`,
-    ...writeGroup(parts, form, indexType, { isSingle, at: (part) => at(part, 'first$ + k$'), index: 'first$ + k$' }),
+    ...writeGroup(parts, form, indexType, {
+      isSingle,
+      at: (part) => at(part, 'first$ + k$'),
+      index: 'first$ + k$',
+    }),
     '} else {',
     'gpu.unroll(1);',
-    `for (let index$ = first$; index$ < length; index$++) { ${coordinates(form, 'index$', indexType)}`,
-    assign(parts, call(parts, (part) => at(part, 'index$'), 'index$', form), (part) => at(part, 'index$')),
+    'for (let index$ = first$; index$ < length; index$++) { ' +
+      `${coordinates(form, 'index$', indexType)}`,
+    assign(
+      parts,
+      call(parts, (part) => at(part, 'index$'), 'index$', form),
+      (part) => at(part, 'index$'),
+    ),
     '}',
     '}',
   ];
   return lines.join('\n');
 }
 
-/** Rows and columns, of which a thread has some side by side: nothing is left over at the end of a row. */
+/**
+ * Rows and columns, of which a thread has some side by side: nothing is left over at the end of a
+ * row.
+ */
 function writeRows(parts: readonly Part[], form: ElementForm, indexType: string): string {
   const { width, access = {} } = form;
   const dense = `(row$ * args.groups$ + group$) * ${width} + k$`;
   const places = { dense, row: `group$ * ${width} + k$`, column: 'row$', one: '0' };
   const group: Group = {
-    isSingle: ({ name }) => access[name] === 'column' || access[name] === 'one', at: ({ name }) => `args.${name}[${places[access[name]!]}]`, index: dense,
+    isSingle: ({ name }) => access[name] === 'column' || access[name] === 'one',
+    at: ({ name }) => `args.${name}[${places[access[name]!]}]`,
+    index: dense,
   };
   return [
     'const group$ = gpu.globalId.x;',
@@ -177,21 +261,35 @@ function writeAxes(parts: readonly Part[], form: ElementForm, indexType: string)
   // The axes before the last two are z.
   const outer = Array.from({ length: axes - 2 }, (_, axis) => `i${axis}$`);
   const indices = [...outer, 'row$', 'column$'];
-  const at = (part: TensorPart): string => `args.${part.name}${indices.map((index) => `[${index}]`).join('')}`;
+  const at = (part: TensorPart): string =>
+    `args.${part.name}${indices.map((index) => `[${index}]`).join('')}`;
   const planes = outer.map((_, axis) => extent(axis)).join(' * ');
-  const split = outer.length === 2 ? `const i0$ = plane$ / ${extent(1)}; const i1$ = plane$ % ${extent(1)};` : outer.length === 1 ? 'const i0$ = plane$;' : '';
+  const split =
+    outer.length === 2
+      ? `const i0$ = plane$ / ${extent(1)}; const i1$ = plane$ % ${extent(1)};`
+      : outer.length === 1
+        ? 'const i0$ = plane$;'
+        : '';
   const rows = `${extent(axes - 2)}`;
   const columns = `${extent(axes - 1)}`;
   const one = [
     `for (let row$ = gpu.globalId.y; row$ < ${rows}; row$ += gpu.globalSize.y) {`,
-    `const index$ = (${outer.length > 0 ? `plane$ * ${rows} + ` : ''}row$) * ${columns} + column$; ${coordinates(form, 'index$', indexType)}`,
+    `const index$ = (${outer.length > 0 ? `plane$ * ${rows} + ` : ''}row$) * ${columns} + ` +
+      `column$; ${coordinates(form, 'index$', indexType)}`,
     assign(parts, call(parts, at, 'index$', form), at),
     '}',
   ];
   return [
     'const column$ = gpu.globalId.x;',
     `if (column$ < ${columns}) {`,
-    ...(outer.length === 0 ? one : [`for (let plane$ = gpu.globalId.z; plane$ < ${planes}; plane$ += gpu.globalSize.z) { ${split}`, ...one, '}']),
+    ...(outer.length === 0
+      ? one
+      : [
+          `for (let plane$ = gpu.globalId.z; plane$ < ${planes}; plane$ += gpu.globalSize.z) ` +
+            `{ ${split}`,
+          ...one,
+          '}',
+        ]),
     '}',
   ].join('\n');
 }

@@ -1,16 +1,48 @@
-/** What bodies find of gpu that do not know of threads: arithmetic, and nothing by which threads could meet. */
+/**
+ * What bodies find of gpu that do not know of threads: arithmetic, and nothing by which threads
+ * could meet.
+ */
 import type { NarrowGpu } from '../signature.js';
 
 /** Names of gpu that depend on no thread and touch no memory that another one does. */
 export const ARITHMETIC_NAMES = [
-  'i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16', 'bf16', 'f32', 'f64', 'bits', 'fromBits',
-  'fma', 'rsqrt', 'rint', 'erf', 'mulhi', 'popcount', 'clz', 'reverseBits', 'copysign', 'clamp', 'fast', 'local', 'unroll',
+  'i8',
+  'u8',
+  'i16',
+  'u16',
+  'i32',
+  'u32',
+  'i64',
+  'u64',
+  'f16',
+  'bf16',
+  'f32',
+  'f64',
+  'bits',
+  'fromBits',
+  'fma',
+  'rsqrt',
+  'rint',
+  'erf',
+  'mulhi',
+  'popcount',
+  'clz',
+  'reverseBits',
+  'copysign',
+  'clamp',
+  'fast',
+  'local',
+  'unroll',
 ] as const;
 
 /** gpu in the body of an element kernel. `given`: what the kernel around it passes. */
 export function gpuOfElements(given: readonly string[]): NarrowGpu {
   return {
-    has: ARITHMETIC_NAMES, given, of: 'an element kernel',
-    fix: 'Its body gives one element, and knows gpu.index and gpu.coordinates of it: write what needs threads with kernel(…).',
+    has: ARITHMETIC_NAMES,
+    given,
+    of: 'an element kernel',
+    fix:
+      'Its body gives one element, and knows gpu.index and gpu.coordinates of it: write what ' +
+      'needs threads with kernel(…).',
   };
 }

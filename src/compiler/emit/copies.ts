@@ -1,6 +1,7 @@
 /**
- * Phis as copies at the ends of the blocks before: all of one way at once, so in an order in which none overwrites what another still reads.
- * A way from a block that has two, into one that has two, gets a block of its own where the copies would be seen on the other way.
+ * Phis as copies at the ends of the blocks before: all of one way at once, so in an order in which
+ * none overwrites what another still reads. A way from a block that has two, into one that has two,
+ * gets a block of its own where the copies would be seen on the other way.
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 import { successors } from '../ssa/function.js';
@@ -24,16 +25,22 @@ function livePhis(f: SsaFunction): Map<Value, Set<Block>> {
     }
   };
   for (const block of f.blocks) {
-    for (const value of block.values) for (const arg of value.args) if (arg.op === 'phi') mark(arg, block);
+    for (const value of block.values)
+      for (const arg of value.args) if (arg.op === 'phi') mark(arg, block);
     if (block.end?.kind === 'branch' && block.end.test.op === 'phi') mark(block.end.test, block);
-    for (const phi of block.phis) phi.args.forEach((arg, at) => { if (arg.op === 'phi') mark(arg, block.before[at]!); });
+    for (const phi of block.phis)
+      phi.args.forEach((arg, at) => {
+        if (arg.op === 'phi') mark(arg, block.before[at]!);
+      });
   }
   return live;
 }
 
 function copiesOf(from: Block, to: Block): Copy[] {
   const at = to.before.indexOf(from);
-  return to.phis.map((phi) => ({ to: phi, from: phi.args[at]! })).filter((copy) => copy.from !== copy.to && copy.from.op !== 'undefined');
+  return to.phis
+    .map((phi) => ({ to: phi, from: phi.args[at]! }))
+    .filter((copy) => copy.from !== copy.to && copy.from.op !== 'undefined');
 }
 
 /** Copies to do at each block's end, before its jump. Makes blocks for ways that need one. */
@@ -58,7 +65,10 @@ export function placeCopies(f: SsaFunction): ReadonlyMap<Block, readonly Copy[]>
       const all = copiesOf(block, to);
       const other = to === end.then ? end.otherwise : end.then;
       const read = new Set(other.phis.map((phi) => phi.args[other.before.indexOf(block)]!));
-      const seen = all.some((copy) => copy.to === end.test || read.has(copy.to) || live.get(copy.to)?.has(other) === true);
+      const seen = all.some(
+        (copy) =>
+          copy.to === end.test || read.has(copy.to) || live.get(copy.to)?.has(other) === true,
+      );
       if (!inline && !seen) {
         inline = true;
         copies.set(block, all);
@@ -69,7 +79,11 @@ export function placeCopies(f: SsaFunction): ReadonlyMap<Block, readonly Copy[]>
       between.end = { kind: 'jump', to };
       to.before[to.before.indexOf(block)] = between;
       const now = block.end as typeof end;
-      block.end = { ...now, then: now.then === to ? between : now.then, otherwise: now.otherwise === to ? between : now.otherwise };
+      block.end = {
+        ...now,
+        then: now.then === to ? between : now.then,
+        otherwise: now.otherwise === to ? between : now.otherwise,
+      };
       f.blocks.splice(f.blocks.indexOf(block) + 1, 0, between);
       copies.set(between, all);
     }
@@ -82,7 +96,9 @@ export function inOrder(copies: readonly Copy[], spare: (like: Value) => Value):
   const ordered: Copy[] = [];
   let open = [...copies];
   while (open.length > 0) {
-    const free = open.filter((copy) => !open.some((other) => other !== copy && other.from === copy.to));
+    const free = open.filter(
+      (copy) => !open.some((other) => other !== copy && other.from === copy.to),
+    );
     if (free.length > 0) {
       ordered.push(...free);
       open = open.filter((copy) => !free.includes(copy));

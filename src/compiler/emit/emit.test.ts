@@ -12,16 +12,29 @@ function simple(name = 'kernel'): KernelTree {
 }
 
 describe('names', () => {
-  test.each([['saxpy', 'saxpy'], ['1d', 'kernel_1d'], ['größe', 'gr__e'], ['a b', 'a_b'], ['', 'kernel_'], ['vprintf', 'kernel_vprintf'], ['_', 'kernel__'], ['$', '$']])('%j is %s', (name, entry) => {
+  test.each([
+    ['saxpy', 'saxpy'],
+    ['1d', 'kernel_1d'],
+    ['größe', 'gr__e'],
+    ['a b', 'a_b'],
+    ['', 'kernel_'],
+    ['vprintf', 'kernel_vprintf'],
+    ['_', 'kernel__'],
+    ['$', '$'],
+  ])('%j is %s', (name, entry) => {
     expect(entryName(name)).toBe(entry);
-    expect(emitKernel(simple(name), { capability: '9.0' }).ptx).toContain(`.visible .entry ${entry}(`);
+    expect(emitKernel(simple(name), { capability: '9.0' }).ptx).toContain(
+      `.visible .entry ${entry}(`,
+    );
   });
 });
 
 describe('targets', () => {
   test('the lowest version that has what is used, or the one that is asked for', () => {
     expect(emitKernel(simple(), { capability: '8.9' }).isa).toBe('7.8');
-    expect(emitKernel(simple(), { capability: '8.9', isa: '8.3' }).ptx).toMatch(/^\.version 8\.3\n\.target sm_89\n/);
+    expect(emitKernel(simple(), { capability: '8.9', isa: '8.3' }).ptx).toMatch(
+      /^\.version 8\.3\n\.target sm_89\n/,
+    );
     const t = new TreeBuilder('f8');
     t.tensor('x', 'f8e4m3').put(0, constant(1.5, 'f32'));
     t.tensor('y', 'f8e4m3').put(0, convert(t.scalar('s', 'i32'), 'f32'));
@@ -39,13 +52,21 @@ test('parameters are those of the ABI in its order', () => {
   const [s, x] = [t.scalar('s', 'f16'), t.tensor('x', 'f32')];
   t.if(lt(t.special('globalId.x'), x.length), () => x.put(t.special('globalId.x'), s));
   const { ptx, abi } = emitKernel(t.tree, { capability: '9.0' });
-  expect([...ptx.matchAll(/\.param (\.\w+) params_param_(\d)/g)].map((match) => match[1])).toEqual(['.b16', '.u64', '.u64']);
+  expect([...ptx.matchAll(/\.param (\.\w+) params_param_(\d)/g)].map((match) => match[1])).toEqual([
+    '.b16',
+    '.u64',
+    '.u64',
+  ]);
   expect(abi).toEqual(t.tree.abi);
 });
 
 test('the threads of a block are said, where they are known', () => {
-  expect(emitKernel(simple(), { capability: '9.0', block: [32, 4, 1] }).ptx).toContain('.reqntid 32, 4, 1');
-  expect(emitKernel(simple(), { capability: '9.0', maxThreads: 256 }).ptx).toContain('.maxntid 256, 1, 1');
+  expect(emitKernel(simple(), { capability: '9.0', block: [32, 4, 1] }).ptx).toContain(
+    '.reqntid 32, 4, 1',
+  );
+  expect(emitKernel(simple(), { capability: '9.0', maxThreads: 256 }).ptx).toContain(
+    '.maxntid 256, 1, 1',
+  );
 });
 
 test('an error names the place', () => {
@@ -56,7 +77,10 @@ test('an error names the place', () => {
     expect.unreachable();
   } catch (error) {
     expect(error).toBeInstanceOf(KernelSourceError);
-    expect(error).toMatchObject({ what: "There is no atomic 'add' on elements of i8", span: nowhere });
+    expect(error).toMatchObject({
+      what: "There is no atomic 'add' on elements of i8",
+      span: nowhere,
+    });
   }
 });
 
@@ -75,7 +99,9 @@ test('a counter that begins at 1 has a neighbour below', () => {
   const t = new TreeBuilder('below');
   const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32', 'output')];
   t.for(1, x.length, 1, (i) => y.put(i, x.at(add(i, -1))), { unroll: 1 });
-  expect(emitKernel(t.tree, { capability: '9.0' }).ptx).toMatch(/ld\.global\.nc\.f32 %f\d+, \[%rd\d+\+-4\]/);
+  expect(emitKernel(t.tree, { capability: '9.0' }).ptx).toMatch(
+    /ld\.global\.nc\.f32 %f\d+, \[%rd\d+\+-4\]/,
+  );
 });
 
 test('an index that may wrap is computed as it is', () => {

@@ -20,7 +20,10 @@ export interface EmitTarget {
   /** Every access of a parameter is checked against its bounds, and fails as an assertion. */
   readonly checks?: boolean;
   /** Line information: the file's name, and the line and column (from 1) of a span. */
-  readonly lines?: { readonly file: string; readonly lineOf: (span: Span) => { readonly line: number; readonly column: number } | undefined };
+  readonly lines?: {
+    readonly file: string;
+    readonly lineOf: (span: Span) => { readonly line: number; readonly column: number } | undefined;
+  };
   /** Threads of a block, where every launch has the same: `.reqntid`, and constants in the code. */
   readonly block?: readonly [number, number, number];
   /** Threads of a block at most: `.maxntid`. */
@@ -50,18 +53,38 @@ export interface EmittedKernel {
 /** A name that PTX takes; those of runtime functions are not free. */
 export function entryName(name: string): string {
   const legal = name.replace(/[^A-Za-z0-9_$]/g, '_');
-  return legal === '' || /^[0-9]/.test(legal) || /^(vprintf|__assertfail|_)$/.test(legal) ? `kernel_${legal}` : legal;
+  return legal === '' || /^[0-9]/.test(legal) || /^(vprintf|__assertfail|_)$/.test(legal)
+    ? `kernel_${legal}`
+    : legal;
 }
 
 /** Types of parameters: bits where no PTX type of parameters is meant for it. */
 const parameterTypes: Readonly<Record<StorageType, string>> = {
-  bool: 'u8', i8: 's8', u8: 'u8', i16: 's16', u16: 'u16', f16: 'b16', bf16: 'b16', f8e4m3: 'b8', f8e5m2: 'b8', i32: 'u32', u32: 'u32', i64: 'u64', u64: 'u64', f32: 'f32', f64: 'f64',
+  bool: 'u8',
+  i8: 's8',
+  u8: 'u8',
+  i16: 's16',
+  u16: 'u16',
+  f16: 'b16',
+  bf16: 'b16',
+  f8e4m3: 'b8',
+  f8e5m2: 'b8',
+  i32: 'u32',
+  u32: 'u32',
+  i64: 'u64',
+  u64: 'u64',
+  f32: 'f32',
+  f64: 'f64',
 };
 
 const loadTypes = { ...parameterTypes, bf16: 'u16', f8e4m3: 'u8', f8e5m2: 'u8' } as const;
 
 function storageOf(tree: KernelTree, param: AbiParam): StorageType {
-  return param.kind === 'pointer' ? 'u64' : param.kind === 'scalar' ? param.storage : tree.indexType;
+  return param.kind === 'pointer'
+    ? 'u64'
+    : param.kind === 'scalar'
+      ? param.storage
+      : tree.indexType;
 }
 
 function utf8(text: string): number[] {
@@ -70,21 +93,38 @@ function utf8(text: string): number[] {
     const code = character.codePointAt(0)!;
     if (code < 0x80) bytes.push(code);
     else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 63));
-    else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
-    else bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+    else if (code < 0x10000)
+      bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+    else
+      bytes.push(
+        0xf0 | (code >> 18),
+        0x80 | ((code >> 12) & 63),
+        0x80 | ((code >> 6) & 63),
+        0x80 | (code & 63),
+      );
   }
   bytes.push(0);
   return bytes;
 }
 
-function writeParameter(w: Writer, tree: KernelTree, f: SsaFunction, entry: string, value: Value): void {
+function writeParameter(
+  w: Writer,
+  tree: KernelTree,
+  f: SsaFunction,
+  entry: string,
+  value: Value,
+): void {
   const index = Number(value.detail);
-  w.line(`ld.param.${loadTypes[storageOf(tree, f.abi[index]!)]} ${w.operand(value)}, [${entry}_param_${index}]`);
+  w.line(
+    `ld.param.${loadTypes[storageOf(tree, f.abi[index]!)]} ${w.operand(value)}, ` +
+      `[${entry}_param_${index}]`,
+  );
 }
 
 function writeCopies(w: Writer, f: SsaFunction, copies: readonly Copy[]): void {
   const spare = (like: Value): Value => f.value('spare', like.type, []);
-  for (const { to, from } of inOrder(copies, spare)) w.line(`mov.${bitTypes[to.type]} ${w.operand(to)}, ${w.operand(from)}`);
+  for (const { to, from } of inOrder(copies, spare))
+    w.line(`mov.${bitTypes[to.type]} ${w.operand(to)}, ${w.operand(from)}`);
 }
 
 /** Where each block's line information ends, so that only changes are written. */
@@ -111,7 +151,13 @@ class Lines {
   }
 }
 
-function writeBody(w: Writer, tree: KernelTree, f: SsaFunction, entry: string, target: EmitTarget): void {
+function writeBody(
+  w: Writer,
+  tree: KernelTree,
+  f: SsaFunction,
+  entry: string,
+  target: EmitTarget,
+): void {
   const copies = placeCopies(f);
   const labels = new Map<Block, string>();
   const labelOf = (block: Block): string => {
@@ -123,12 +169,19 @@ function writeBody(w: Writer, tree: KernelTree, f: SsaFunction, entry: string, t
   f.blocks.forEach((block, at) => {
     const next = f.blocks[at + 1];
     const previous = f.blocks[at - 1];
-    const reachedByJump = block.before.some((from) => from !== previous || (from.end?.kind === 'branch' && (from.end.then === from.end.otherwise)));
+    const reachedByJump = block.before.some(
+      (from) =>
+        from !== previous || (from.end?.kind === 'branch' && from.end.then === from.end.otherwise),
+    );
     if (reachedByJump || labels.has(block)) {
       w.put(labelOf(block));
       lines.reset();
     }
-    if (block.keepRolled && block.before.some((from) => from === block || f.blocks.indexOf(from) >= at)) w.line('.pragma "nounroll"');
+    if (
+      block.keepRolled &&
+      block.before.some((from) => from === block || f.blocks.indexOf(from) >= at)
+    )
+      w.line('.pragma "nounroll"');
     for (const value of block.values) {
       if (value.op === 'parameter') {
         writeParameter(w, tree, f, entry, value);
@@ -155,7 +208,8 @@ function writeBody(w: Writer, tree: KernelTree, f: SsaFunction, entry: string, t
         }
         break;
       }
-      default: w.line('ret');
+      default:
+        w.line('ret');
     }
   });
 }
@@ -170,22 +224,32 @@ function onlyAddressed(f: SsaFunction, symbol: Value): boolean {
     for (const block of f.blocks) {
       for (const value of block.values) {
         value.args.forEach((arg, at) => {
-          if (arg.op === 'symbol' && !(at === 0 && value.memory !== undefined && value.op !== 'clear')) computed!.add(arg);
+          if (
+            arg.op === 'symbol' &&
+            !(at === 0 && value.memory !== undefined && value.op !== 'clear')
+          )
+            computed!.add(arg);
         });
       }
-      for (const phi of block.phis) for (const arg of phi.args) if (arg.op === 'symbol') computed.add(arg);
+      for (const phi of block.phis)
+        for (const arg of phi.args) if (arg.op === 'symbol') computed.add(arg);
     }
     addressed.set(f, computed);
   }
   return !computed.has(symbol);
 }
 
-/** Compiles a kernel. Throws KernelSourceError where the target has no instruction for what it does. */
+/**
+ * Compiles a kernel. Throws KernelSourceError where the target has no instruction for what it does.
+ */
 export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel {
   const capability = capabilityNumber(target.capability);
   const { lines } = target;
   const f = buildFunction(tree, {
-    capability, block: target.block, checks: target.checks === true, optimise: target.optimise !== false,
+    capability,
+    block: target.block,
+    checks: target.checks === true,
+    optimise: target.optimise !== false,
     where: (span) => ({ file: lines?.file ?? tree.name, line: lines?.lineOf(span)?.line ?? 0 }),
   });
   if (target.optimise === false) tidy(f);
@@ -198,8 +262,16 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
   const isa = target.isa ?? isaFor(capability, w.features);
   const head = [`.version ${isa}`, `.target sm_${capability}`, '.address_size 64', ''];
   if (lines) head.push(`.file 1 "${lines.file.replaceAll('\\', '/').replaceAll('"', '_')}"`);
-  if (w.uses.has('print')) head.push('.extern .func (.param .b32 func_retval0) vprintf(.param .b64 vprintf_param_0, .param .b64 vprintf_param_1);');
-  if (w.uses.has('assert')) head.push(`.extern .func __assertfail(${[0, 1, 2, 3, 4].map((at) => `.param .b${at === 2 ? 32 : 64} __assertfail_param_${at}`).join(', ')});`);
+  if (w.uses.has('print'))
+    head.push(
+      '.extern .func (.param .b32 func_retval0) vprintf(.param .b64 vprintf_param_0, .param ' +
+        '.b64 vprintf_param_1);',
+    );
+  if (w.uses.has('assert'))
+    head.push(
+      '.extern .func ' +
+        `__assertfail(${[0, 1, 2, 3, 4].map((at) => `.param .b${at === 2 ? 32 : 64} __assertfail_param_${at}`).join(', ')});`,
+    );
   for (const { symbol, text } of f.texts) {
     const bytes = utf8(text);
     head.push(`.global .align 1 .b8 ${symbol}[${bytes.length}] = {${bytes.join(', ')}};`);
@@ -209,7 +281,9 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
   const dynamic = arrays.find((array) => array.space === 'dynamic');
   if (dynamic) head.push(`.extern .shared .align ${dynamic.align} .b8 ${dynamic.symbol}[];`);
 
-  const params = f.abi.map((param, at) => `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`);
+  const params = f.abi.map(
+    (param, at) => `\t.param .${parameterTypes[storageOf(tree, param)]} ${entry}_param_${at}`,
+  );
   const text = [...head, `.visible .entry ${entry}(`, params.join(',\n'), ')'];
   if (target.block) text.push(`.reqntid ${target.block.join(', ')}`);
   else if (target.maxThreads !== undefined) text.push(`.maxntid ${target.maxThreads}, 1, 1`);
@@ -221,9 +295,8 @@ export function emitKernel(tree: KernelTree, target: EmitTarget): EmittedKernel 
     if (space === 'shared') sharedBytes = Math.ceil(sharedBytes / align) * align + bytes;
   }
   if (dynamic) sharedBytes = Math.ceil(sharedBytes / dynamic.align) * dynamic.align;
-  if (w.uses.has('print')) text.push(`\t.local .align 8 .b8 \t__print[${Math.max(Math.ceil(f.printBytes / 8) * 8, 8)}];`);
+  if (w.uses.has('print'))
+    text.push(`\t.local .align 8 .b8 \t__print[${Math.max(Math.ceil(f.printBytes / 8) * 8, 8)}];`);
   text.push(...w.declarations(), ...w.lines, '}', '');
   return { ptx: text.join('\n'), entry, sharedBytes, abi: f.abi, isa, target: `sm_${capability}` };
 }
-
-

@@ -1,12 +1,17 @@
 /**
- * The PTX of each operation. A row is the mnemonic of an operation for each kind of register, its operands being the value and then the arguments;
- * `sequences` has those that are written otherwise. Floats are rounded explicitly, so that ptxas fuses nothing.
+ * The PTX of each operation. A row is the mnemonic of an operation for each kind of register, its
+ * operands being the value and then the arguments; `sequences` has those that are written
+ * otherwise. Floats are rounded explicitly, so that ptxas fuses nothing.
  */
 import type { RegisterType, Value } from '../ssa/function.js';
 
 type Row = Readonly<Partial<Record<RegisterType, string>>>;
 
-const logic = (name: string): Row => ({ pred: `${name}.pred`, b32: `${name}.b32`, b64: `${name}.b64` });
+const logic = (name: string): Row => ({
+  pred: `${name}.pred`,
+  b32: `${name}.b32`,
+  b64: `${name}.b64`,
+});
 
 /** By operation, then by the type of the value. */
 export const rows: Readonly<Record<string, Row>> = {
@@ -35,21 +40,56 @@ export const rows: Readonly<Record<string, Row>> = {
 };
 
 /** Operations whose mnemonic ends in how they read their operands. */
-export const signedRows: Readonly<Record<string, string>> = { div: 'div', rem: 'rem', shr: 'shr', mulhi: 'mul.hi', wide: 'mul.wide', min: 'min', max: 'max' };
+export const signedRows: Readonly<Record<string, string>> = {
+  div: 'div',
+  rem: 'rem',
+  shr: 'shr',
+  mulhi: 'mul.hi',
+  wide: 'mul.wide',
+  min: 'min',
+  max: 'max',
+};
 
 export const approximateRows: Readonly<Record<string, string>> = {
-  div: 'div.approx.f32', rcp: 'rcp.approx.ftz.f32', sqrt: 'sqrt.approx.f32', rsqrt: 'rsqrt.approx.f32', ex2: 'ex2.approx.f32', lg2: 'lg2.approx.f32',
-  sin: 'sin.approx.f32', cos: 'cos.approx.f32', tanh: 'tanh.approx.f32',
+  div: 'div.approx.f32',
+  rcp: 'rcp.approx.ftz.f32',
+  sqrt: 'sqrt.approx.f32',
+  rsqrt: 'rsqrt.approx.f32',
+  ex2: 'ex2.approx.f32',
+  lg2: 'lg2.approx.f32',
+  sin: 'sin.approx.f32',
+  cos: 'cos.approx.f32',
+  tanh: 'tanh.approx.f32',
 };
 
 /** By the conversion's name: to what, from what. */
 export const convertRows: Readonly<Record<string, string>> = {
-  'f32.s32': 'cvt.rn.f32.s32', 'f32.u32': 'cvt.rn.f32.u32', 'f32.s64': 'cvt.rn.f32.s64', 'f32.u64': 'cvt.rn.f32.u64',
-  'f64.s32': 'cvt.rn.f64.s32', 'f64.u32': 'cvt.rn.f64.u32', 'f64.s64': 'cvt.rn.f64.s64', 'f64.u64': 'cvt.rn.f64.u64',
-  's32.f32': 'cvt.rzi.s32.f32', 'u32.f32': 'cvt.rzi.u32.f32', 's64.f32': 'cvt.rzi.s64.f32', 'u64.f32': 'cvt.rzi.u64.f32',
-  's32.f64': 'cvt.rzi.s32.f64', 'u32.f64': 'cvt.rzi.u32.f64', 's64.f64': 'cvt.rzi.s64.f64', 'u64.f64': 'cvt.rzi.u64.f64',
-  'f32.s32.rz': 'cvt.rz.f32.s32', 'f32.u32.rz': 'cvt.rz.f32.u32', 'f32.s64.rz': 'cvt.rz.f32.s64', 'f32.u64.rz': 'cvt.rz.f32.u64', 'f32.f64.rz': 'cvt.rz.f32.f64',
-  'f32.f64': 'cvt.rn.f32.f64', 'f64.f32': 'cvt.f64.f32', 'f32.f16': 'cvt.f32.f16', 'f16.f32': 'cvt.rn.f16.f32', 'bf16.f32': 'cvt.rn.bf16.f32',
+  'f32.s32': 'cvt.rn.f32.s32',
+  'f32.u32': 'cvt.rn.f32.u32',
+  'f32.s64': 'cvt.rn.f32.s64',
+  'f32.u64': 'cvt.rn.f32.u64',
+  'f64.s32': 'cvt.rn.f64.s32',
+  'f64.u32': 'cvt.rn.f64.u32',
+  'f64.s64': 'cvt.rn.f64.s64',
+  'f64.u64': 'cvt.rn.f64.u64',
+  's32.f32': 'cvt.rzi.s32.f32',
+  'u32.f32': 'cvt.rzi.u32.f32',
+  's64.f32': 'cvt.rzi.s64.f32',
+  'u64.f32': 'cvt.rzi.u64.f32',
+  's32.f64': 'cvt.rzi.s32.f64',
+  'u32.f64': 'cvt.rzi.u32.f64',
+  's64.f64': 'cvt.rzi.s64.f64',
+  'u64.f64': 'cvt.rzi.u64.f64',
+  'f32.s32.rz': 'cvt.rz.f32.s32',
+  'f32.u32.rz': 'cvt.rz.f32.u32',
+  'f32.s64.rz': 'cvt.rz.f32.s64',
+  'f32.u64.rz': 'cvt.rz.f32.u64',
+  'f32.f64.rz': 'cvt.rz.f32.f64',
+  'f32.f64': 'cvt.rn.f32.f64',
+  'f64.f32': 'cvt.f64.f32',
+  'f32.f16': 'cvt.f32.f16',
+  'f16.f32': 'cvt.rn.f16.f32',
+  'bf16.f32': 'cvt.rn.bf16.f32',
 };
 
 /** PTX's names of comparisons of floats: `ne` is true for NaN, the others are not. */
@@ -59,10 +99,36 @@ export function comparison(value: Value): string {
 }
 
 /** Suffixes of loads and stores. */
-export const memoryTypes = { s8: 's8', u8: 'u8', s16: 's16', u16: 'u16', b16: 'u16', b32: 'u32', b64: 'u64', f32: 'f32', f64: 'f64' } as const;
+export const memoryTypes = {
+  s8: 's8',
+  u8: 'u8',
+  s16: 's16',
+  u16: 'u16',
+  b16: 'u16',
+  b32: 'u32',
+  b64: 'u64',
+  f32: 'f32',
+  f64: 'f64',
+} as const;
 
-export const scopeNames: Readonly<Record<string, string>> = { block: 'cta', device: 'gpu', system: 'sys' };
-export const fenceNames: Readonly<Record<string, string>> = { block: 'membar.cta', device: 'membar.gl', system: 'membar.sys' };
+export const scopeNames: Readonly<Record<string, string>> = {
+  block: 'cta',
+  device: 'gpu',
+  system: 'sys',
+};
+export const fenceNames: Readonly<Record<string, string>> = {
+  block: 'membar.cta',
+  device: 'membar.gl',
+  system: 'membar.sys',
+};
 
 /** Suffixes of moves and selections. */
-export const bitTypes: Readonly<Record<RegisterType, string>> = { pred: 'pred', b16: 'b16', b32: 'b32', b64: 'b64', f32: 'f32', f64: 'f64', none: '' };
+export const bitTypes: Readonly<Record<RegisterType, string>> = {
+  pred: 'pred',
+  b16: 'b16',
+  b32: 'b32',
+  b64: 'b64',
+  f32: 'f32',
+  f64: 'f64',
+  none: '',
+};

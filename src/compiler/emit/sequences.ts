@@ -6,8 +6,9 @@ const NAN = '0d7FFFFFFFFFFFFFFF';
 const INFINITE = '0d7FF0000000000000';
 
 /**
- * JavaScript's `%`: what is left when the divisor has been taken away as often as it fits. The quotient, rounded towards zero, has 53 bits; its
- * product with the divisor is exact in fma, and so is what is left, so that each turn makes the dividend smaller by 2^52. f32 is done in f64, where
+ * JavaScript's `%`: what is left when the divisor has been taken away as often as it fits. The
+ * quotient, rounded towards zero, has 53 bits; its product with the divisor is exact in fma, and so
+ * is what is left, so that each turn makes the dividend smaller by 2^52. f32 is done in f64, where
  * quotients of f32 do not overflow; f64 takes multiples of the divisor first.
  */
 export function floatRemainder(w: Writer, value: Value): void {
@@ -63,7 +64,10 @@ export function floatRemainder(w: Writer, value: Value): void {
   } else w.line(`copysign.f64 ${result}, ${x}, ${rest}`);
 }
 
-/** NaN wins: PTX's own min and max take the other operand. The forms that propagate NaN are there for f32 from sm_80. */
+/**
+ * NaN wins: PTX's own min and max take the other operand. The forms that propagate NaN are there
+ * for f32 from sm_80.
+ */
 export function floatExtreme(w: Writer, value: Value): void {
   const { op, type } = value;
   const [a, b] = value.args.map((arg) => w.operand(arg)) as [string, string];
@@ -80,8 +84,9 @@ export function floatExtreme(w: Writer, value: Value): void {
 }
 
 /**
- * The barrier of cooperative groups: the first thread of each block adds to a word that the launch provides (%envreg1 and 2). Block 0 adds as much as
- * makes the sum's sign change once all have come; they wait for that.
+ * The barrier of cooperative groups: the first thread of each block adds to a word that the launch
+ * provides (%envreg1 and 2). Block 0 adds as much as makes the sum's sign change once all have
+ * come; they wait for that.
  */
 export function gridBarrier(w: Writer): void {
   const r = (): string => w.register('b32');
@@ -128,7 +133,12 @@ function addressOfText(w: Writer, symbol: string): string {
   return generic;
 }
 
-function call(w: Writer, name: string, args: readonly (readonly [type: string, value: string])[], result: string | undefined): void {
+function call(
+  w: Writer,
+  name: string,
+  args: readonly (readonly [type: string, value: string])[],
+  result: string | undefined,
+): void {
   w.raw('\t{');
   args.forEach(([type, value], at) => {
     w.line(`.param .${type} param${at}`);
@@ -150,7 +160,10 @@ export function print(w: Writer, value: Value): void {
   for (const arg of value.args) {
     const size = arg.type === 'b32' ? 4 : 8;
     offset = Math.ceil(offset / size) * size;
-    w.line(`st.local.${arg.type === 'f64' ? 'f64' : size === 4 ? 'u32' : 'u64'} [${stack}+${offset}], ${w.operand(arg)}`);
+    w.line(
+      `st.local.${arg.type === 'f64' ? 'f64' : size === 4 ? 'u32' : 'u64'} ` +
+        `[${stack}+${offset}], ${w.operand(arg)}`,
+    );
     offset += size;
   }
   let generic = '0';
@@ -158,7 +171,15 @@ export function print(w: Writer, value: Value): void {
     generic = w.register('b64');
     w.line(`cvta.local.u64 ${generic}, ${stack}`);
   }
-  call(w, 'vprintf', [['b64', addressOfText(w, value.detail)], ['b64', generic]], w.register('b32'));
+  call(
+    w,
+    'vprintf',
+    [
+      ['b64', addressOfText(w, value.detail)],
+      ['b64', generic],
+    ],
+    w.register('b32'),
+  );
 }
 
 /** As nvcc writes `assert`: message, file, line, function, bytes of a character. */
@@ -168,7 +189,18 @@ export function assertion(w: Writer, value: Value): void {
   const [message, file, name, line] = value.detail.split(' ') as [string, string, string, string];
   const [test] = value.args;
   if (test!.constant === undefined) w.line(`@${w.operand(test!)} bra ${passed}`);
-  call(w, '__assertfail', [['b64', addressOfText(w, message)], ['b64', addressOfText(w, file)], ['b32', line], ['b64', addressOfText(w, name)], ['b64', '1']], undefined);
+  call(
+    w,
+    '__assertfail',
+    [
+      ['b64', addressOfText(w, message)],
+      ['b64', addressOfText(w, file)],
+      ['b32', line],
+      ['b64', addressOfText(w, name)],
+      ['b64', '1'],
+    ],
+    undefined,
+  );
   if (test!.constant === undefined) w.put(passed);
 }
 
@@ -176,10 +208,20 @@ export function assertion(w: Writer, value: Value): void {
 export type HalfStorage = 'i16' | 'u16' | 'f16' | 'bf16';
 
 /**
- * Of 16 bits a device can only compare and exchange (and add f16 and bf16): what was read is exchanged for what comes of it until nobody was
- * faster. Least and largest of floats leave what NaN is compared with. Expected NaN is any NaN, whose bits floats of 32 bits do not keep.
+ * Of 16 bits a device can only compare and exchange (and add f16 and bf16): what was read is
+ * exchanged for what comes of it until nobody was faster. Least and largest of floats leave what
+ * NaN is compared with. Expected NaN is any NaN, whose bits floats of 32 bits do not keep.
  */
-export function halfAtomic(w: Writer, value: Value, { operator, half, where, address }: { operator: string; half: HalfStorage; where: string; address: string }): void {
+export function halfAtomic(
+  w: Writer,
+  value: Value,
+  {
+    operator,
+    half,
+    where,
+    address,
+  }: { operator: string; half: HalfStorage; where: string; address: string },
+): void {
   const isFloat = half === 'f16' || half === 'bf16';
   const b16 = (): string => w.register('b16');
   const float = (bits: string): string => {
@@ -233,7 +275,12 @@ export function halfAtomic(w: Writer, value: Value, { operator, half, where, add
     w.line(`cvt.rn.${half}.f32 ${next}, ${sum}`);
   } else if (operator !== 'exch') {
     next = b16();
-    const type = operator === 'add' || operator === 'min' || operator === 'max' ? (half === 'i16' ? 's16' : 'u16') : 'b16';
+    const type =
+      operator === 'add' || operator === 'min' || operator === 'max'
+        ? half === 'i16'
+          ? 's16'
+          : 'u16'
+        : 'b16';
     w.line(`${operator}.${type} ${next}, ${seen}, ${operand}`);
   }
   w.line(`atom${where}.cas.b16 ${before}, ${address}, ${seen}, ${next}`);
@@ -244,7 +291,10 @@ export function halfAtomic(w: Writer, value: Value, { operator, half, where, add
   w.line(`mov.b16 ${before}, ${seen}`);
 }
 
-/** 1 / d, within less than one unit in the last place of the nearest float: what `rcp.approx` gives, refined once. */
+/**
+ * 1 / d, within less than one unit in the last place of the nearest float: what `rcp.approx` gives,
+ * refined once.
+ */
 export function reciprocal(w: Writer, value: Value): void {
   const divisor = w.operand(value.args[0]!);
   const [near, negative, rest] = [w.register('f32'), w.register('f32'), w.register('f32')];
@@ -258,8 +308,9 @@ export function reciprocal(w: Writer, value: Value): void {
 const [LEAST_DIVISOR, MOST_DIVISOR] = ['0f33800000', '0f4B800000'];
 const [LEAST_DIVIDEND, MOST_DIVIDEND] = ['0f0D800000', '0f71800000'];
 /**
- * From this mantissa on the reciprocal can be a unit off, and some quotients with it. Of all others each was tried with what `rcp.approx` may
- * give, up to one unit beside the nearest float: by the dividends whose quotients lie nearest to the middle of two floats.
+ * From this mantissa on the reciprocal can be a unit off, and some quotients with it. Of all others
+ * each was tried with what `rcp.approx` may give, up to one unit beside the nearest float: by the
+ * dividends whose quotients lie nearest to the middle of two floats.
  */
 const ODD_MANTISSA = 0x7ffffd;
 /** Bits of the least dividend without the sign, doubled, less one. */
@@ -282,12 +333,17 @@ function joinAll(w: Writer, type: 'f32' | 'b32', operation: string, of: readonly
 }
 
 /**
- * Dividends a by one divisor d with its reciprocal y: q = a y, then q - (d q - a) y, which is rounded as the quotient is where no
- * step leaves the range of normal floats; else all are divided by `div.rn`. What is left is written with that sign so that zeros keep
- * theirs, where d is positive: softmax has zeros wherever it is masked. NaN goes through all steps.
+ * Dividends a by one divisor d with its reciprocal y: q = a y, then q - (d q - a) y, which is
+ * rounded as the quotient is where no step leaves the range of normal floats; else all are divided
+ * by `div.rn`. What is left is written with that sign so that zeros keep theirs, where d is
+ * positive: softmax has zeros wherever it is masked. NaN goes through all steps.
  */
 export function quotients(w: Writer, value: Value): void {
-  const [divisor, inverse, ...dividends] = value.args.map((arg) => w.operand(arg)) as [string, string, ...string[]];
+  const [divisor, inverse, ...dividends] = value.args.map((arg) => w.operand(arg)) as [
+    string,
+    string,
+    ...string[],
+  ];
   const results = value.parts!.map((part) => w.operand(part));
   const done = w.label();
   const f32 = (): string => w.register('f32');
@@ -313,8 +369,12 @@ export function quotients(w: Writer, value: Value): void {
   w.line(`mov.b32 ${pattern}, ${divisor}`);
   w.line(`and.b32 ${mantissa}, ${pattern}, ${0x7fffff}`);
   w.line(`setp.lt.and.u32 ${usual}, ${mantissa}, ${ODD_MANTISSA}, ${usual}`);
-  w.line(`setp.le.and.f32 ${usual}, ${joinAll(w, 'f32', 'max.f32', sizes)}, ${MOST_DIVIDEND}, ${usual}`);
-  w.line(`setp.ge.and.f32 ${all}, ${joinAll(w, 'f32', 'min.f32', sizes)}, ${LEAST_DIVIDEND}, ${usual}`);
+  w.line(
+    `setp.le.and.f32 ${usual}, ${joinAll(w, 'f32', 'max.f32', sizes)}, ${MOST_DIVIDEND}, ${usual}`,
+  );
+  w.line(
+    `setp.ge.and.f32 ${all}, ${joinAll(w, 'f32', 'min.f32', sizes)}, ${LEAST_DIVIDEND}, ${usual}`,
+  );
   w.line(`@${all} bra ${done}`);
   // As unsigned numbers zeros are the greatest then.
   const bits = dividends.map((dividend) => {
@@ -327,7 +387,9 @@ export function quotients(w: Writer, value: Value): void {
   w.line(`setp.gt.and.f32 ${all}, ${divisor}, 0f00000000, ${usual}`);
   w.line(`setp.ge.and.u32 ${all}, ${joinAll(w, 'b32', 'min.u32', bits)}, ${LEAST_BITS}, ${all}`);
   w.line(`@${all} bra ${done}`);
-  dividends.forEach((dividend, at) => w.line(`div.rn.f32 ${results[at]!}, ${dividend}, ${divisor}`));
+  dividends.forEach((dividend, at) =>
+    w.line(`div.rn.f32 ${results[at]!}, ${dividend}, ${divisor}`),
+  );
   w.put(done);
 }
 
@@ -362,15 +424,24 @@ export function comparePredicates(w: Writer, value: Value): void {
     w.line(`${op}.pred ${result}, ${rest}, ${other}`);
   };
   switch (value.detail) {
-    case 'ne': w.line(`xor.pred ${result}, ${a}, ${b}`); break;
+    case 'ne':
+      w.line(`xor.pred ${result}, ${a}, ${b}`);
+      break;
     case 'eq':
       w.line(`xor.pred ${rest}, ${a}, ${b}`);
       w.line(`not.pred ${result}, ${rest}`);
       break;
-    case 'lt': two('and', a, b); break;
-    case 'gt': two('and', b, a); break;
-    case 'le': two('or', a, b); break;
-    default: two('or', b, a);
+    case 'lt':
+      two('and', a, b);
+      break;
+    case 'gt':
+      two('and', b, a);
+      break;
+    case 'le':
+      two('or', a, b);
+      break;
+    default:
+      two('or', b, a);
   }
 }
 

@@ -1,15 +1,36 @@
-/** Which version of PTX a kernel is written in: the lowest that has all that it uses, so that old drivers take it. */
+/**
+ * Which version of PTX a kernel is written in: the lowest that has all that it uses, so that old
+ * drivers take it.
+ */
 
 /** Major · 10 + minor of '9.0', 'sm_90' or '9.0a'. */
 export function capabilityNumber(text: string): number {
   const match = /^(?:sm_)?(\d+?)\.?(\d)[af]?$/.exec(text);
-  if (match === null) throw new RangeError(`capability is ${JSON.stringify(text)}, where a compute capability such as '9.0' belongs`);
+  if (match === null)
+    throw new RangeError(
+      `capability is ${JSON.stringify(text)}, where a compute capability such as '9.0' belongs`,
+    );
   return Number(match[1]) * 10 + Number(match[2]);
 }
 
-/** The version that brought each target, by the PTX ISA's table "Target architectures". 6.4 is the first with all that sm_75 is used for here. */
+/**
+ * The version that brought each target, by the PTX ISA's table "Target architectures". 6.4 is the
+ * first with all that sm_75 is used for here.
+ */
 const introduced: readonly (readonly [capability: number, isa: number])[] = [
-  [50, 64], [80, 70], [86, 71], [87, 74], [89, 78], [90, 78], [100, 86], [101, 86], [120, 87], [103, 88], [121, 88], [110, 90], [88, 90],
+  [50, 64],
+  [80, 70],
+  [86, 71],
+  [87, 74],
+  [89, 78],
+  [90, 78],
+  [100, 86],
+  [101, 86],
+  [120, 87],
+  [103, 88],
+  [121, 88],
+  [110, 90],
+  [88, 90],
 ];
 
 /** What some operations need. */
@@ -18,7 +39,12 @@ export type Feature = keyof typeof featureVersions;
 
 export function isaFor(capability: number, features: Iterable<Feature>): string {
   const exact = introduced.find(([known]) => known === capability);
-  let isa = exact?.[1] ?? Math.max(...introduced.filter(([known]) => known <= capability).map(([, version]) => version), 64);
+  let isa =
+    exact?.[1] ??
+    Math.max(
+      ...introduced.filter(([known]) => known <= capability).map(([, version]) => version),
+      64,
+    );
   for (const feature of features) isa = Math.max(isa, featureVersions[feature]);
   return `${Math.floor(isa / 10)}.${isa % 10}`;
 }

@@ -3,8 +3,23 @@ import { doubleBits, floatBits } from '../ssa/fold.js';
 import type { RegisterType, Value } from '../ssa/function.js';
 import type { Feature } from './targets.js';
 
-const prefixes: Readonly<Record<RegisterType, string>> = { pred: '%p', b16: '%rs', b32: '%r', b64: '%rd', f32: '%f', f64: '%fd', none: '' };
-const declared = { pred: 'pred', b16: 'b16', b32: 'b32', b64: 'b64', f32: 'f32', f64: 'f64' } as const;
+const prefixes: Readonly<Record<RegisterType, string>> = {
+  pred: '%p',
+  b16: '%rs',
+  b32: '%r',
+  b64: '%rd',
+  f32: '%f',
+  f64: '%fd',
+  none: '',
+};
+const declared = {
+  pred: 'pred',
+  b16: 'b16',
+  b32: 'b32',
+  b64: 'b64',
+  f32: 'f32',
+  f64: 'f64',
+} as const;
 
 export class Writer {
   readonly capability: number;
@@ -13,7 +28,15 @@ export class Writer {
   /** Functions of the device's runtime that are called. */
   readonly uses = new Set<'print' | 'assert'>();
   private readonly registers = new Map<Value, string>();
-  private readonly counts: Record<RegisterType, number> = { pred: 0, b16: 0, b32: 0, b64: 0, f32: 0, f64: 0, none: 0 };
+  private readonly counts: Record<RegisterType, number> = {
+    pred: 0,
+    b16: 0,
+    b32: 0,
+    b64: 0,
+    f32: 0,
+    f64: 0,
+    none: 0,
+  };
   private labels = 0;
 
   constructor(capability: number) {
@@ -44,7 +67,12 @@ export class Writer {
   /** A constant as it stands in an instruction, or the value's register. */
   operand(value: Value): string {
     if (value.constant !== undefined) return immediate(value);
-    if (value.op === 'undefined') return value.type === 'f32' ? '0f00000000' : value.type === 'f64' ? '0d0000000000000000' : '0';
+    if (value.op === 'undefined')
+      return value.type === 'f32'
+        ? '0f00000000'
+        : value.type === 'f64'
+          ? '0d0000000000000000'
+          : '0';
     let register = this.registers.get(value);
     if (register === undefined) {
       register = this.register(value.type);
@@ -70,20 +98,31 @@ export class Writer {
   declarations(): string[] {
     return Object.entries(declared)
       .filter(([type]) => this.counts[type as RegisterType] > 0)
-      .map(([type, name]) => `\t.reg .${name} \t${prefixes[type as RegisterType]}<${this.counts[type as RegisterType] + 1}>;`);
+      .map(
+        ([type, name]) =>
+          `\t.reg .${name} ` +
+          `\t${prefixes[type as RegisterType]}<${this.counts[type as RegisterType] + 1}>;`,
+      );
   }
 }
 
 function hex(bits: bigint, digits: number): string {
-  return BigInt.asUintN(digits * 4, bits).toString(16).toUpperCase().padStart(digits, '0');
+  return BigInt.asUintN(digits * 4, bits)
+    .toString(16)
+    .toUpperCase()
+    .padStart(digits, '0');
 }
 
 export function immediate(value: Value): string {
   const { constant, type } = value;
   switch (type) {
-    case 'f32': return `0f${hex(BigInt(floatBits(constant as number)), 8)}`;
-    case 'f64': return `0d${hex(doubleBits(constant as number), 16)}`;
-    case 'pred': return constant === true ? '-1' : '0';
-    default: return String(constant);
+    case 'f32':
+      return `0f${hex(BigInt(floatBits(constant as number)), 8)}`;
+    case 'f64':
+      return `0d${hex(doubleBits(constant as number), 16)}`;
+    case 'pred':
+      return constant === true ? '-1' : '0';
+    default:
+      return String(constant);
   }
 }

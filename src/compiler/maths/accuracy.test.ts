@@ -6,10 +6,16 @@ import { f32OfBits, f64OfBits, runnable } from './run-text.test-support.js';
 
 type Float = 'f32' | 'f64';
 
-/** The table of README.md: for each function the largest error in units of the last place, in f32 and f64. */
+/**
+ * The table of README.md: for each function the largest error in units of the last place, in f32
+ * and f64.
+ */
 const stated = new Map(
-  [...readFileSync(new URL('./README.md', import.meta.url), 'utf8').matchAll(/^\| `(?:Math|gpu)\.(\w+)` \| ([\d.]+) \| ([\d.]+) \|/gm)]
-    .map(([, name, f32, f64]) => [name!, { f32: Number(f32), f64: Number(f64) }] as const),
+  [
+    ...readFileSync(new URL('./README.md', import.meta.url), 'utf8').matchAll(
+      /^\| `(?:Math|gpu)\.(\w+)` \| ([\d.]+) \| ([\d.]+) \|/gm,
+    ),
+  ].map(([, name, f32, f64]) => [name!, { f32: Number(f32), f64: Number(f64) }] as const),
 );
 
 /** Functions of two arguments. */
@@ -26,17 +32,81 @@ function randomWords(seed: number): () => number {
   };
 }
 
-const special = [0, 1, 2, 3, 10, 0.5, 1.5, 2.5, 1e3, 2 ** 24 - 1, 2 ** 24, 2 ** 25, 2 ** 53 - 1, 2 ** 53, 1e10, 1e-10, 1e38, 1e-40, 1.401298464324817e-45, 1.1754943508222875e-38,
-  3.4028234663852886e38, 0.9999999403953552, 1.0000001192092896, 0.9999999999999999, 1.0000000000000002, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, Infinity, NaN]
-  .flatMap((value) => [value, -value]);
-/** Where functions turn from one way of computing to another, and multiples of what arguments are reduced by. */
-const turns = [0.55, 0.5, 0.75, Math.SQRT1_2, Math.SQRT2, 1, 3.93, 5.95, 105615, 536870912, 88.72284, 88.72283, -103.97208, -87.33655, 89, -104, 709.7827128933841, -745.1332191019412, -708.4, 17.3, 36.7, 1e9, 1e18,
-  ...Array.from({ length: 40 }, (_, k) => (k + 1) * Math.PI / 4), ...Array.from({ length: 20 }, (_, k) => (k - 9.5) * Math.LN2), 6381956970095103 * 2 ** 797];
+const special = [
+  0,
+  1,
+  2,
+  3,
+  10,
+  0.5,
+  1.5,
+  2.5,
+  1e3,
+  2 ** 24 - 1,
+  2 ** 24,
+  2 ** 25,
+  2 ** 53 - 1,
+  2 ** 53,
+  1e10,
+  1e-10,
+  1e38,
+  1e-40,
+  1.401298464324817e-45,
+  1.1754943508222875e-38,
+  3.4028234663852886e38,
+  0.9999999403953552,
+  1.0000001192092896,
+  0.9999999999999999,
+  1.0000000000000002,
+  5e-324,
+  2.2250738585072014e-308,
+  1.7976931348623157e308,
+  Infinity,
+  NaN,
+].flatMap((value) => [value, -value]);
+/**
+ * Where functions turn from one way of computing to another, and multiples of what arguments are
+ * reduced by.
+ */
+const turns = [
+  0.55,
+  0.5,
+  0.75,
+  Math.SQRT1_2,
+  Math.SQRT2,
+  1,
+  3.93,
+  5.95,
+  105615,
+  536870912,
+  88.72284,
+  88.72283,
+  -103.97208,
+  -87.33655,
+  89,
+  -104,
+  709.7827128933841,
+  -745.1332191019412,
+  -708.4,
+  17.3,
+  36.7,
+  1e9,
+  1e18,
+  ...Array.from({ length: 40 }, (_, k) => ((k + 1) * Math.PI) / 4),
+  ...Array.from({ length: 20 }, (_, k) => (k - 9.5) * Math.LN2),
+  6381956970095103 * 2 ** 797,
+];
 
-/** Every exponent with random mantissas, random numbers of usual sizes, and neighbours of the turns, as numbers of the type. */
+/**
+ * Every exponent with random mantissas, random numbers of usual sizes, and neighbours of the turns,
+ * as numbers of the type.
+ */
 function* samples(type: Float, each: number, seed: number): Generator<number> {
   const word = randomWords(seed);
-  const near = (value: number, step: number): number => (type === 'f32' ? Math.fround(Math.fround(value) * (1 + step * 2 ** -23)) : value * (1 + step * 2 ** -52));
+  const near = (value: number, step: number): number =>
+    type === 'f32'
+      ? Math.fround(Math.fround(value) * (1 + step * 2 ** -23))
+      : value * (1 + step * 2 ** -52);
   for (const value of special) yield type === 'f32' ? Math.fround(value) : value;
   for (const value of turns) for (let step = -3; step <= 3; step++) yield near(value, step);
   const exponents = type === 'f32' ? 255 : 2047;
@@ -44,7 +114,11 @@ function* samples(type: Float, each: number, seed: number): Generator<number> {
   for (let exponent = 0; exponent < exponents; exponent += stride) {
     for (let count = 0; count < each; count++) {
       const top = word();
-      yield type === 'f32' ? f32OfBits(((top & 0x807fffff) | (exponent << 23)) >>> 0) : f64OfBits((BigInt((top & 0x800fffff) >>> 0) | BigInt(exponent << 20)) << 32n | BigInt(word()));
+      yield type === 'f32'
+        ? f32OfBits(((top & 0x807fffff) | (exponent << 23)) >>> 0)
+        : f64OfBits(
+            ((BigInt((top & 0x800fffff) >>> 0) | BigInt(exponent << 20)) << 32n) | BigInt(word()),
+          );
     }
   }
   for (const size of [0.5, 1, 2, 8, 100, 800]) {
@@ -57,9 +131,13 @@ function* samples(type: Float, each: number, seed: number): Generator<number> {
 
 const erf64 = runnable('erf', mathsTexts['erf']!.f64!, 'f64');
 
-/** What JavaScript gives, and IEEE 754 of pow; rsqrt and erf after their definitions. Doubles, within a unit of their own last place. */
+/**
+ * What JavaScript gives, and IEEE 754 of pow; rsqrt and erf after their definitions. Doubles,
+ * within a unit of their own last place.
+ */
 function javaScript(name: string): (x: number, y: number) => number {
-  if (name === 'pow') return (x, y) => (x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y);
+  if (name === 'pow')
+    return (x, y) => (x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y);
   if (name === 'rsqrt') return (x) => 1 / Math.sqrt(x);
   if (name === 'erf') return erf64;
   return Math[name as 'atan2'];
@@ -69,7 +147,10 @@ function javaScript(name: string): (x: number, y: number) => number {
 function unitsOfF32(found: number, wanted: number): number {
   const exponent = Math.max(Math.floor(Math.log2(Math.abs(wanted))), -126);
   const limit = 2 ** 128;
-  return Math.abs(Math.min(Math.max(found, -limit), limit) - Math.min(Math.max(wanted, -limit), limit)) / 2 ** (Math.min(exponent, 127) - 23);
+  return (
+    Math.abs(Math.min(Math.max(found, -limit), limit) - Math.min(Math.max(wanted, -limit), limit)) /
+    2 ** (Math.min(exponent, 127) - 23)
+  );
 }
 
 const sameSpecial = (wanted: number): boolean => wanted === 0 || !Number.isFinite(wanted);
@@ -80,9 +161,10 @@ test('README.md states an accuracy for every function', () => {
 
 describe.each(Object.keys(mathsTexts))('%s', (name) => {
   const reference = javaScript(name);
-  const seconds = (value: number): readonly number[] => (pairs.has(name) ? [value * 0.37, -2.5, 3, 1e-3, 17.25] : [0]);
+  const seconds = (value: number): readonly number[] =>
+    pairs.has(name) ? [value * 0.37, -2.5, 3, 1e-3, 17.25] : [0];
 
-  test('f32 is as close as README.md says, and has the standard\'s zeros, infinities and NaN', () => {
+  test("f32 is as close as README.md says, and has the standard's zeros, infinities and NaN", () => {
     const run = runnable(name, mathsTexts[name]!.f32!, 'f32');
     const bound = stated.get(name)!.f32;
     let count = 0;
@@ -94,10 +176,12 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
         count++;
         // A double that is 0 or infinite where the exact result is not: beyond every f32 too.
         if (sameSpecial(wanted)) {
-          if (!Object.is(found, wanted)) expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
+          if (!Object.is(found, wanted))
+            expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
         } else {
           const error = unitsOfF32(found, wanted);
-          if (!(error <= bound)) expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}: ${error} units`);
+          if (!(error <= bound))
+            expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}: ${error} units`);
         }
       }
     }
@@ -116,12 +200,17 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
         // Signs of zeros, which reals have not, are among the special numbers below.
         if (pairs.has(name) && (x === 0 || y === 0)) continue;
         if (sameSpecial(wanted) || !Number.isFinite(x)) {
-          if (!Object.is(found, wanted)) expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
+          if (!Object.is(found, wanted))
+            expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
         } else {
           count++;
-          const exact = name === 'pow' && x < 0 ? (y % 2 === 0 ? 1n : -1n) * real(realOf(-x), realOf(y)) : real(realOf(x), realOf(y));
+          const exact =
+            name === 'pow' && x < 0
+              ? (y % 2 === 0 ? 1n : -1n) * real(realOf(-x), realOf(y))
+              : real(realOf(x), realOf(y));
           const error = unitsBetween(found, exact, 'f64');
-          if (!(error <= bound)) expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}: ${error} units`);
+          if (!(error <= bound))
+            expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}: ${error} units`);
         }
       }
     }
@@ -132,18 +221,25 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
 describe.each([...pairs])('%s', (name) => {
   const reference = javaScript(name);
 
-  test.each(['f32', 'f64'] as const)('%s has the standard\'s result for every pair of special numbers', (type) => {
-    const run = runnable(name, mathsTexts[name]![type]!, type);
-    const bound = stated.get(name)![type];
-    const values = special.map((value) => (type === 'f32' ? Math.fround(value) : value));
-    for (const x of values) {
-      for (const y of values) {
-        const found = run(x, y);
-        const wanted = reference(x, y);
-        const same = sameSpecial(wanted) ? Object.is(found, wanted) : type === 'f32' ? unitsOfF32(found, wanted) <= bound : Math.abs(found - wanted) <= Math.abs(wanted) * 2 ** -51 + 5e-324;
-        if (!same) expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
+  test.each(['f32', 'f64'] as const)(
+    "%s has the standard's result for every pair of special numbers",
+    (type) => {
+      const run = runnable(name, mathsTexts[name]![type]!, type);
+      const bound = stated.get(name)![type];
+      const values = special.map((value) => (type === 'f32' ? Math.fround(value) : value));
+      for (const x of values) {
+        for (const y of values) {
+          const found = run(x, y);
+          const wanted = reference(x, y);
+          const same = sameSpecial(wanted)
+            ? Object.is(found, wanted)
+            : type === 'f32'
+              ? unitsOfF32(found, wanted) <= bound
+              : Math.abs(found - wanted) <= Math.abs(wanted) * 2 ** -51 + 5e-324;
+          if (!same) expect.fail(`${name}(${x}, ${y}) gives ${found}, not ${wanted}`);
+        }
       }
-    }
-    expect(values).toHaveLength(special.length);
-  });
+      expect(values).toHaveLength(special.length);
+    },
+  );
 });

@@ -1,5 +1,5 @@
-// Test only: exact arithmetic. Reals are whole numbers, x for x / 2^1300: functions of them have more than 200 right binary digits of
-// any f64 result.
+// Test only: exact arithmetic. Reals are whole numbers, x for x / 2^1300: functions of them have
+// more than 200 right binary digits of any f64 result.
 
 const F = 1300n;
 const ONE = 1n << F;
@@ -7,7 +7,10 @@ const ONE = 1n << F;
 const multiply = (a: bigint, b: bigint): bigint => (a * b) >> F;
 const divide = (a: bigint, b: bigint): bigint => (a << F) / b;
 const magnitude = (a: bigint): bigint => (a < 0n ? -a : a);
-const lengthOf = (a: bigint): number => { const text = a.toString(16); return text.length * 4 - Math.clz32(parseInt(text[0]!, 16)) + 28; };
+const lengthOf = (a: bigint): number => {
+  const text = a.toString(16);
+  return text.length * 4 - Math.clz32(parseInt(text[0]!, 16)) + 28;
+};
 
 /** The real of a finite f64, exactly. */
 export function realOf(value: number): bigint {
@@ -46,11 +49,15 @@ export function fusedExactly(a: number, b: number, c: number, type: 'f32' | 'f64
     const half = 1n << (shift - 1n);
     if (lost > half || (lost === half && kept & 1n)) kept++;
   }
-  const result = kept >= 1n << BigInt(Math.max(most - last, 0)) ? Infinity : Number(kept) * 2 ** last;
+  const result =
+    kept >= 1n << BigInt(Math.max(most - last, 0)) ? Infinity : Number(kept) * 2 ** last;
   return sum < 0n ? -result : result;
 }
 
-/** How far a f64 (f32) is from the real, in units of the last place of that type at the real. A result beyond the range may be infinite. */
+/**
+ * How far a f64 (f32) is from the real, in units of the last place of that type at the real. A
+ * result beyond the range may be infinite.
+ */
 export function unitsBetween(value: number, real: bigint, type: 'f32' | 'f64'): number {
   const [digits, least, most] = type === 'f64' ? [52, -1022, 1024] : [23, -126, 128];
   if (Number.isNaN(value)) return Infinity;
@@ -87,9 +94,13 @@ function oddSeries(x: bigint, sign: -1n | 1n): bigint {
 
 const PI = (oddSeries(ONE / 5n, -1n) << 4n) - (oddSeries(ONE / 239n, -1n) << 2n);
 const LN2 = oddSeries(ONE / 3n, 1n) << 1n;
-const LN10 = (LN2 * 3n) + (oddSeries(ONE / 9n, 1n) << 1n);
+const LN10 = LN2 * 3n + (oddSeries(ONE / 9n, 1n) << 1n);
 
-const roundedQuotient = (a: bigint, b: bigint): bigint => { const shifted = 2n * a + b; const q = shifted / (2n * b); return shifted < 0n && shifted % (2n * b) !== 0n ? q - 1n : q; };
+const roundedQuotient = (a: bigint, b: bigint): bigint => {
+  const shifted = 2n * a + b;
+  const q = shifted / (2n * b);
+  return shifted < 0n && shifted % (2n * b) !== 0n ? q - 1n : q;
+};
 
 function exp(x: bigint): bigint {
   const n = roundedQuotient(x, LN2);
@@ -115,7 +126,8 @@ function log(x: bigint): bigint {
 /** Sine and cosine. */
 function circle(x: bigint): readonly [bigint, bigint] {
   const k = roundedQuotient(x, PI / 2n);
-  // k may have 1024 bits: so many more of π are exact in x - k·π/2 as the fraction has beyond what is asked for.
+  // k may have 1024 bits: so many more of π are exact in x - k·π/2 as the fraction has beyond what
+  // is asked for.
   const r = x - (k * PI) / 2n;
   const square = multiply(r, r);
   let sine = 0n;
@@ -127,17 +139,30 @@ function circle(x: bigint): readonly [bigint, bigint] {
     term = -(multiply(term, square) / ((n + 1n) * (n + 2n)));
   }
   const quadrant = ((k % 4n) + 4n) % 4n;
-  return ([[sine, cosine], [cosine, -sine], [-sine, -cosine], [-cosine, sine]] as const)[Number(quadrant)]!;
+  return (
+    [
+      [sine, cosine],
+      [cosine, -sine],
+      [-sine, -cosine],
+      [-cosine, sine],
+    ] as const
+  )[Number(quadrant)]!;
 }
 
 function arcTangent(x: bigint): bigint {
   if (magnitude(x) > ONE) return (x > 0n ? PI / 2n : -PI / 2n) - arcTangent(divide(ONE, x));
   let part = x;
-  for (let halvings = 0; halvings < 3; halvings++) part = divide(part, ONE + squareRoot(ONE + multiply(part, part)));
+  for (let halvings = 0; halvings < 3; halvings++)
+    part = divide(part, ONE + squareRoot(ONE + multiply(part, part)));
   return oddSeries(part, -1n) << 3n;
 }
 
-const arcSine = (x: bigint): bigint => (magnitude(x) === ONE ? (x > 0n ? PI / 2n : -PI / 2n) : arcTangent(divide(x, squareRoot(ONE - multiply(x, x)))));
+const arcSine = (x: bigint): bigint =>
+  magnitude(x) === ONE
+    ? x > 0n
+      ? PI / 2n
+      : -PI / 2n
+    : arcTangent(divide(x, squareRoot(ONE - multiply(x, x))));
 
 function errorFunction(x: bigint): bigint {
   // 1 - erf(7) is below 2^-74.
@@ -151,19 +176,49 @@ function errorFunction(x: bigint): bigint {
   return divide(2n * sum, squareRoot(PI));
 }
 
-const cubeRoot = (x: bigint): bigint => (x === 0n ? 0n : x < 0n ? -exp(log(-x) / 3n) : exp(log(x) / 3n));
+const cubeRoot = (x: bigint): bigint =>
+  x === 0n ? 0n : x < 0n ? -exp(log(-x) / 3n) : exp(log(x) / 3n);
 
-/** Functions of reals where they have a value that is neither infinite nor decided by a sign of zero. */
+/**
+ * Functions of reals where they have a value that is neither infinite nor decided by a sign of
+ * zero.
+ */
 export const realFunctions: Readonly<Record<string, (x: bigint, y: bigint) => bigint>> = {
-  exp, log, sin: (x) => circle(x)[0], cos: (x) => circle(x)[1], tan: (x) => { const [sine, cosine] = circle(x); return divide(sine, cosine); },
+  exp,
+  log,
+  sin: (x) => circle(x)[0],
+  cos: (x) => circle(x)[1],
+  tan: (x) => {
+    const [sine, cosine] = circle(x);
+    return divide(sine, cosine);
+  },
   expm1: (x) => exp(x) - ONE,
-  log2: (x) => divide(log(x), LN2), log10: (x) => divide(log(x), LN10), log1p: (x) => log(ONE + x),
-  asin: arcSine, acos: (x) => PI / 2n - arcSine(x), atan: arcTangent,
-  atan2: (y, x) => (x === 0n ? (y > 0n ? PI / 2n : -PI / 2n) : arcTangent(divide(y, x)) + (x > 0n ? 0n : y >= 0n ? PI : -PI)),
-  sinh: (x) => (exp(x) - exp(-x)) / 2n, cosh: (x) => (exp(x) + exp(-x)) / 2n,
-  tanh: (x) => (magnitude(x) > 400n * ONE ? (x > 0n ? ONE : -ONE) : divide(exp(x) - exp(-x), exp(x) + exp(-x))),
-  asinh: (x) => { const a = magnitude(x); const result = log(a + squareRoot(multiply(a, a) + ONE)); return x < 0n ? -result : result; },
-  acosh: (x) => log(x + squareRoot(multiply(x, x) - ONE)), atanh: (x) => log(divide(ONE + x, ONE - x)) / 2n,
+  log2: (x) => divide(log(x), LN2),
+  log10: (x) => divide(log(x), LN10),
+  log1p: (x) => log(ONE + x),
+  asin: arcSine,
+  acos: (x) => PI / 2n - arcSine(x),
+  atan: arcTangent,
+  atan2: (y, x) =>
+    x === 0n
+      ? y > 0n
+        ? PI / 2n
+        : -PI / 2n
+      : arcTangent(divide(y, x)) + (x > 0n ? 0n : y >= 0n ? PI : -PI),
+  sinh: (x) => (exp(x) - exp(-x)) / 2n,
+  cosh: (x) => (exp(x) + exp(-x)) / 2n,
+  tanh: (x) =>
+    magnitude(x) > 400n * ONE ? (x > 0n ? ONE : -ONE) : divide(exp(x) - exp(-x), exp(x) + exp(-x)),
+  asinh: (x) => {
+    const a = magnitude(x);
+    const result = log(a + squareRoot(multiply(a, a) + ONE));
+    return x < 0n ? -result : result;
+  },
+  acosh: (x) => log(x + squareRoot(multiply(x, x) - ONE)),
+  atanh: (x) => log(divide(ONE + x, ONE - x)) / 2n,
   pow: (x, y) => (y === 0n ? ONE : exp(multiply(y, log(x)))),
-  cbrt: cubeRoot, hypot: (x, y) => (squareRoot(multiply(x << F, x << F) + multiply(y << F, y << F)) >> F), rsqrt: (x) => divide(ONE, squareRoot(x)), erf: errorFunction,
+  cbrt: cubeRoot,
+  hypot: (x, y) => squareRoot(multiply(x << F, x << F) + multiply(y << F, y << F)) >> F,
+  rsqrt: (x) => divide(ONE, squareRoot(x)),
+  erf: errorFunction,
 };

@@ -1,25 +1,30 @@
 /**
- * exp and expm1: x = n·ln(2) + r with |r| at most half of ln(2), a polynomial for e^r, then 2^n by adding to exponents.
- * The coefficients are minimax for the relative error, each rounded to the type before the next are fitted.
+ * exp and expm1: x = n·ln(2) + r with |r| at most half of ln(2), a polynomial for e^r, then 2^n by
+ * adding to exponents. The coefficients are minimax for the relative error, each rounded to the
+ * type before the next are fitted.
  */
 import { horner } from './polynomial.js';
 
 /** (e^r - 1 - r) / r² for |r| <= ln(2) / 2. f32: within 2^-28.2; f64: within 2^-63.5. */
 const squared32 = [0.49999994, 0.16666517, 0.041668102, 0.008369169, 0.0013838105];
 const squared64 = [
-  0.5, 0.16666666666666688, 0.041666666666666824, 0.0083333333333139, 0.0013888888888778283, 0.0001984126990333546, 2.4801587557371638e-5, 2.7557228726797047e-6,
-  2.755707055668024e-7, 2.5113917341522115e-8, 2.0976533285439787e-9,
+  0.5, 0.16666666666666688, 0.041666666666666824, 0.0083333333333139, 0.0013888888888778283,
+  0.0001984126990333546, 2.4801587557371638e-5, 2.7557228726797047e-6, 2.755707055668024e-7,
+  2.5113917341522115e-8, 2.0976533285439787e-9,
 ];
 /** The same for |r| <= 1/2, relative to e^r - 1. f32: within 2^-30.5; f64: within 2^-60.3. */
-const wide32 = [0.5, 0.16666667, 0.041666582, 0.0083331745, 0.001389711, 0.00019965917, 2.3001718e-5];
+const wide32 = [
+  0.5, 0.16666667, 0.041666582, 0.0083331745, 0.001389711, 0.00019965917, 2.3001718e-5,
+];
 const wide64 = [
-  0.5, 0.16666666666666669, 0.041666666666667164, 0.008333333333332128, 0.0013888888888659813, 0.0001984126984363227, 2.480158766882527e-5, 2.7557317306300958e-6,
-  2.755705241831638e-7, 2.5052754443253745e-8, 2.096681576186622e-9, 1.6004362796757633e-10,
+  0.5, 0.16666666666666669, 0.041666666666667164, 0.008333333333332128, 0.0013888888888659813,
+  0.0001984126984363227, 2.480158766882527e-5, 2.7557317306300958e-6, 2.755705241831638e-7,
+  2.5052754443253745e-8, 2.096681576186622e-9, 1.6004362796757633e-10,
 ];
 
 /**
- * From `c`: `n` (i32) and `r`. Adding 1.5·2^23 (1.5·2^52) rounds to a whole number, which then lies in the low bits.
- * ln(2) is in two parts; the products are exact within multiply-adds.
+ * From `c`: `n` (i32) and `r`. Adding 1.5·2^23 (1.5·2^52) rounds to a whole number, which then lies
+ * in the low bits. ln(2) is in two parts; the products are exact within multiply-adds.
  */
 export const reduce32 = `
   const shifted = c * 1.442695 + 12582912.0;
@@ -57,7 +62,10 @@ const precise = (squared: readonly number[]): string => `
 export const precisePower32 = precise(squared32);
 export const precisePower64 = precise(squared64);
 
-/** 2^n as a float, in two factors: the first product is exact, so that a result below the normal range is rounded once. */
+/**
+ * 2^n as a float, in two factors: the first product is exact, so that a result below the normal
+ * range is rounded once.
+ */
 export const scale32 = `
   const half = n >> 1;
   const scaleA = gpu.fromBits((half + 127) << 23);
@@ -68,8 +76,9 @@ export const scale64 = `
   const scaleB = gpu.fromBits(gpu.i64(n - half + 1023) << 52);`;
 
 /**
- * The same with a second factor that is one of two constants, so that no more than the first is computed where the compiler sees the
- * sign: of x less the largest x, as softmax has it, or of -x². The shift leaves n alone: the low nine bits of 0x4b400000 are zero.
+ * The same with a second factor that is one of two constants, so that no more than the first is
+ * computed where the compiler sees the sign: of x less the largest x, as softmax has it, or of -x².
+ * The shift leaves n alone: the low nine bits of 0x4b400000 are zero.
  */
 const signedScale32 = `
   const positive = c > 0.0;
@@ -87,10 +96,16 @@ const exp64 = `(x, gpu) => {
 }`;
 
 /**
- * e^x - 1 = 2^n·(e^r - 1) + (2^n - 1). Where |x| < 1/2, n is 0: no bits are lost there. Half of 2^n is used, so that
- * it does not overflow before the result does.
+ * e^x - 1 = 2^n·(e^r - 1) + (2^n - 1). Where |x| < 1/2, n is 0: no bits are lost there. Half of 2^n
+ * is used, so that it does not overflow before the result does.
  */
-const expm1Of = (low: string, high: string, reduce: string, wide: readonly number[], scale: string): string => `(x, gpu) => {
+const expm1Of = (
+  low: string,
+  high: string,
+  reduce: string,
+  wide: readonly number[],
+  scale: string,
+): string => `(x, gpu) => {
   const c = Math.max(Math.min(x, ${high}), ${low});${reduce}
   const small = Math.abs(c) < 0.5;
   const q = small ? c : r;
@@ -105,7 +120,13 @@ const expm1Of = (low: string, high: string, reduce: string, wide: readonly numbe
   return small ? (Math.abs(x) < 1e-30 ? x : linear) : sum + sum;
 }`;
 const expm132 = expm1Of('-20.0', '89.0', reduce32, wide32, 'gpu.fromBits((n + 126) << 23)');
-const expm164 = expm1Of('-40.0', '710.0', reduce64, wide64, 'gpu.fromBits(gpu.i64(n + 1022) << 52)');
+const expm164 = expm1Of(
+  '-40.0',
+  '710.0',
+  reduce64,
+  wide64,
+  'gpu.fromBits(gpu.i64(n + 1022) << 52)',
+);
 
 export const exponentialTexts = {
   exp: { f32: exp32, f64: exp64 },

@@ -1,4 +1,7 @@
-/** sinh, cosh, tanh, asinh, acosh, atanh: odd polynomials near 0, exponentials and logarithms beyond. */
+/**
+ * sinh, cosh, tanh, asinh, acosh, atanh: odd polynomials near 0, exponentials and logarithms
+ * beyond.
+ */
 import { precisePower32, precisePower64, reduce32, reduce64 } from './exponential.js';
 import { log1pFrom32, log1pFrom64 } from './logarithm.js';
 import { horner } from './polynomial.js';
@@ -6,18 +9,26 @@ import { horner } from './polynomial.js';
 /** (sinh(x) - x) / x³ for |x| <= 1, in x². Within 2^-31.6 and 2^-63.0 of sinh(x). */
 const hyperbolicSine32 = [0.16666667, 0.0083333105, 0.00019842896, 2.7822132e-6];
 const hyperbolicSine64 = [
-  0.16666666666666666, 0.008333333333333573, 0.00019841269841061176, 2.755731931007554e-6, 2.505208941815248e-8, 1.6061338247423635e-10, 7.503340755907629e-13,
-  6.47294515889727e-15,
+  0.16666666666666666, 0.008333333333333573, 0.00019841269841061176, 2.755731931007554e-6,
+  2.505208941815248e-8, 1.6061338247423635e-10, 7.503340755907629e-13, 6.47294515889727e-15,
 ];
 /** (tanh(x) - x) / x³ for |x| <= 0.55, in x². Within 2^-29.7 and 2^-60.6 of tanh(x). */
 const hyperbolicTangent32 = [-0.33333316, 0.13332544, -0.053847548, 0.021050714, -0.0062428485];
 const hyperbolicTangent64 = [
-  -0.333333333333333, 0.1333333333332658, -0.05396825396373654, 0.02186948838515086, -0.008863232589612509, 0.003592091908041872, -0.001455542038405239,
-  0.000588441083751919, -0.00023337269947560325, 8.33034380288975e-5, -1.9486468593058215e-5,
+  -0.333333333333333, 0.1333333333332658, -0.05396825396373654, 0.02186948838515086,
+  -0.008863232589612509, 0.003592091908041872, -0.001455542038405239, 0.000588441083751919,
+  -0.00023337269947560325, 8.33034380288975e-5, -1.9486468593058215e-5,
 ];
 
-/** e^|x| / 2 as `rise` and `riseLow`, infinite only where the result is, and e^-|x| / 2 as `fall`. */
-const halfPower = (bound: string, reduce: string, power: string, scale: (exponent: string) => string): string => `
+/**
+ * e^|x| / 2 as `rise` and `riseLow`, infinite only where the result is, and e^-|x| / 2 as `fall`.
+ */
+const halfPower = (
+  bound: string,
+  reduce: string,
+  power: string,
+  scale: (exponent: string) => string,
+): string => `
   const a = Math.abs(x);
   const c = Math.min(a, ${bound});${reduce}${power}
   const halfOfN = n >> 1;
@@ -47,7 +58,13 @@ const sinhOf = (half: string, coefficients: readonly number[]): string => `(x, g
   return gpu.copysign(result, x);
 }`;
 /** 1 - 2 / (e^2|x| + 1), which is 1 from the bound on. */
-const tanhOf = (bound: string, reduce: string, power: string, scale: (exponent: string) => string, coefficients: readonly number[]): string => `(x, gpu) => {
+const tanhOf = (
+  bound: string,
+  reduce: string,
+  power: string,
+  scale: (exponent: string) => string,
+  coefficients: readonly number[],
+): string => `(x, gpu) => {
   const a = Math.abs(x);
   const c = Math.min(a + a, ${bound});${reduce}${power}
   const scale = ${scale('n')};
@@ -114,7 +131,10 @@ const atanhOf = (log1pFrom: (under: string) => string): string => `(x, gpu) => {
 export const hyperbolicTexts = {
   sinh: { f32: sinhOf(halfPower32, hyperbolicSine32), f64: sinhOf(halfPower64, hyperbolicSine64) },
   cosh: { f32: coshOf(halfPower32), f64: coshOf(halfPower64) },
-  tanh: { f32: tanhOf('20.0', reduce32, precisePower32, scale32, hyperbolicTangent32), f64: tanhOf('40.0', reduce64, precisePower64, scale64, hyperbolicTangent64) },
+  tanh: {
+    f32: tanhOf('20.0', reduce32, precisePower32, scale32, hyperbolicTangent32),
+    f64: tanhOf('40.0', reduce64, precisePower64, scale64, hyperbolicTangent64),
+  },
   asinh: { f32: asinhOf('1e9', log1pFrom32), f64: asinhOf('1e18', log1pFrom64) },
   acosh: { f32: acoshOf('1e9', log1pFrom32), f64: acoshOf('1e18', log1pFrom64) },
   atanh: { f32: atanhOf(log1pFrom32), f64: atanhOf(log1pFrom64) },

@@ -1,21 +1,35 @@
 /**
- * log, log2, log10, log1p: x = 2^e·m with m within sqrt(1/2) to sqrt(2) or nearly so, then log(m) from f = m - 1, which is
- * exact, by a polynomial. Results that are no multiple of the logarithm are e times a constant in two parts, and the rest.
+ * log, log2, log10, log1p: x = 2^e·m with m within sqrt(1/2) to sqrt(2) or nearly so, then log(m)
+ * from f = m - 1, which is exact, by a polynomial. Results that are no multiple of the logarithm
+ * are e times a constant in two parts, and the rest.
  */
 import { horner } from './polynomial.js';
 
 /** (log(1 + f) - f + f²/2) / f³ for f within -0.2929 to 0.4143; within 2^-29.8. */
-const cubic32 = [0.33333313, -0.25000012, 0.20002055, -0.16667801, 0.14220777, -0.12410245, 0.118832506, -0.11643014, 0.06717295];
+const cubic32 = [
+  0.33333313, -0.25000012, 0.20002055, -0.16667801, 0.14220777, -0.12410245, 0.118832506,
+  -0.11643014, 0.06717295,
+];
 /** The same for f within -1/4 to 1/2; within 2^-29.9. */
-const wide32 = [0.3333334, -0.25000167, 0.19999565, -0.16655168, 0.14277181, -0.12731247, 0.11695552, -0.09085913, 0.03738323];
+const wide32 = [
+  0.3333334, -0.25000167, 0.19999565, -0.16655168, 0.14277181, -0.12731247, 0.11695552, -0.09085913,
+  0.03738323,
+];
 /** (log(1 + f) / s - 2) / s² of s = f / (2 + f), in s², for the same f; within 2^-58.5. */
-const ratio64 = [0.6666666666666734, 0.3999999999941655, 0.28571428742060195, 0.22222198600824183, 0.1818356311315025, 0.1531407714953796, 0.1479571987238509];
+const ratio64 = [
+  0.6666666666666734, 0.3999999999941655, 0.28571428742060195, 0.22222198600824183,
+  0.1818356311315025, 0.1531407714953796, 0.1479571987238509,
+];
 /** The same for f within -1/4 to 1/2; within 2^-61.7. */
 const wideRatio64 = [
-  0.666666666666666, 0.4000000000005664, 0.28571428555841316, 0.22222224294728987, 0.1818166598978656, 0.1539110801415643, 0.13173667744629902, 0.13842565402366117,
+  0.666666666666666, 0.4000000000005664, 0.28571428555841316, 0.22222224294728987,
+  0.1818166598978656, 0.1539110801415643, 0.13173667744629902, 0.13842565402366117,
 ];
 
-/** From a variable above 0: `e` (a float) and `f`. Numbers below the normal range are multiplied by a power of two first. */
+/**
+ * From a variable above 0: `e` (a float) and `f`. Numbers below the normal range are multiplied by
+ * a power of two first.
+ */
 export const split32 = (x: string): string => `
   const tiny = ${x} < 1.1754944e-38;
   const normal = tiny ? ${x} * 8388608.0 : ${x};
@@ -59,7 +73,12 @@ const log64 = `(x, gpu) => {${split64('x')}${curve64}
   const sum = e * 0.6931471805599453 + rest;${special('sum')}`;
 
 /** Of a base: `factor` is 1 / log(base), `unit` is log(2) / log(base), each in two parts. */
-const based = (split: string, curve: string, [factor, factorLow]: readonly string[], [unit, unitLow]: readonly string[]): string => `(x, gpu) => {${split}${curve}
+const based = (
+  split: string,
+  curve: string,
+  [factor, factorLow]: readonly string[],
+  [unit, unitLow]: readonly string[],
+): string => `(x, gpu) => {${split}${curve}
   const main = f * ${factor};
   const lost = f * ${factor} - main;
   const correction = f * ${factorLow} + lost;
@@ -70,13 +89,29 @@ const based = (split: string, curve: string, [factor, factorLow]: readonly strin
   const missing = whole - sum + main;
   const result = sum + (missing + rest);${special('result')}`;
 const log232 = based(split32('x'), curve32, ['1.442695', '1.925963e-8'], ['1.0', '0.0']);
-const log264 = based(split64('x'), curve64, ['1.4426950408889634', '2.0355273740931033e-17'], ['1.0', '0.0']);
-const log1032 = based(split32('x'), curve32, ['0.4342945', '-1.010305e-8'], ['0.30102539', '4.6050390e-6']);
-const log1064 = based(split64('x'), curve64, ['0.4342944819032518', '1.098319650216765e-17'], ['0.3010299956640665', '-8.532344317057107e-14']);
+const log264 = based(
+  split64('x'),
+  curve64,
+  ['1.4426950408889634', '2.0355273740931033e-17'],
+  ['1.0', '0.0'],
+);
+const log1032 = based(
+  split32('x'),
+  curve32,
+  ['0.4342945', '-1.010305e-8'],
+  ['0.30102539', '4.6050390e-6'],
+);
+const log1064 = based(
+  split64('x'),
+  curve64,
+  ['0.4342944819032518', '1.098319650216765e-17'],
+  ['0.3010299956640665', '-8.532344317057107e-14'],
+);
 
 /**
- * log(1 + x + rest), where `rest` is small beside `x`. 1 + x is rounded to find e only: f = x·2^-e + (2^-e - 1) is
- * rounded once. A quarter of x and four times the power keep the power within the normal range.
+ * log(1 + x + rest), where `rest` is small beside `x`. 1 + x is rounded to find e only: f = x·2^-e
+ * + (2^-e - 1) is rounded once. A quarter of x and four times the power keep the power within the
+ * normal range.
  */
 const log1pBody32 = (x: string, extra: string): string => `
   const near = ${x} + 1.0;
@@ -98,8 +133,8 @@ const log1pSum64 = `
   const low = e * 2.3190468138462996e-17 + curve;
   const sum = e * 0.6931471805599453 + (f + low);`;
 /**
- * From variables `t`, `rest` and `extra` (i32): `sum`, log(1 + t + rest) + extra·log(2), where `under` is `near`, the
- * variable of 1 + t; with more in `under`, `rest` is divided by that too.
+ * From variables `t`, `rest` and `extra` (i32): `sum`, log(1 + t + rest) + extra·log(2), where
+ * `under` is `near`, the variable of 1 + t; with more in `under`, `rest` is divided by that too.
  */
 export const log1pFrom32 = (under: string): string => `${log1pBody32('t', 'extra + ')}
   const bent = curve + rest / ${under};

@@ -3,7 +3,10 @@ import { reduceTwo32, reduceTwo64, scale32, scale64 } from './exponential.js';
 import { split32, split64 } from './logarithm.js';
 import { horner, literal } from './polynomial.js';
 
-/** Numbers of pow in one type. The logarithm is taken to the base 2: `factor` is 2 / ln(2) in two parts, `third` 1/3. */
+/**
+ * Numbers of pow in one type. The logarithm is taken to the base 2: `factor` is 2 / ln(2) in two
+ * parts, `third` 1/3.
+ */
 interface PowerNumbers {
   readonly type: 'f32' | 'f64';
   /** Signed, as wide as the type. */
@@ -25,32 +28,64 @@ interface PowerNumbers {
 
 /** Within 2^-36.8 of r, and within 2^-30.6 of 2^f. */
 const numbers32: PowerNumbers = {
-  type: 'f32', integer: 'i32',
-  split: split32('a'), reduce: reduceTwo32, scale: scale32, factor: '2.88539', factorLow: '3.851926e-8', third: '0.33333334', thirdLow: '-9.934108e-9', bound: '200.0',
+  type: 'f32',
+  integer: 'i32',
+  split: split32('a'),
+  reduce: reduceTwo32,
+  scale: scale32,
+  factor: '2.88539',
+  factorLow: '3.851926e-8',
+  third: '0.33333334',
+  thirdLow: '-9.934108e-9',
+  bound: '200.0',
   fifth: [0.20000076, 0.14273544, 0.11709884],
-  two: [1, 0.6931472, 0.2402265, 0.055504035, 0.009618058, 0.0013338965, 0.00015466142, 1.4251866e-5],
+  two: [
+    1, 0.6931472, 0.2402265, 0.055504035, 0.009618058, 0.0013338965, 0.00015466142, 1.4251866e-5,
+  ],
 };
 /** Within 2^-77.0 of r, and within 2^-59.1 of 2^f. */
 const numbers64: PowerNumbers = {
-  type: 'f64', integer: 'i64',
-  split: split64('a'), reduce: reduceTwo64, scale: scale64, factor: '2.8853900817779268', factorLow: '4.0710547481862066e-17', third: '0.3333333333333333',
-  thirdLow: '1.850371707708594e-17', bound: '1200.0',
+  type: 'f64',
+  integer: 'i64',
+  split: split64('a'),
+  reduce: reduceTwo64,
+  scale: scale64,
+  factor: '2.8853900817779268',
+  factorLow: '4.0710547481862066e-17',
+  third: '0.3333333333333333',
+  thirdLow: '1.850371707708594e-17',
+  bound: '1200.0',
   fifth: [
-    0.2, 0.14285714285713444, 0.11111111111358199, 0.09090909053027915, 0.07692311090419883, 0.06666480116381004, 0.05888627676099666, 0.051396018403266984,
-    0.06013480810215692,
+    0.2, 0.14285714285713444, 0.11111111111358199, 0.09090909053027915, 0.07692311090419883,
+    0.06666480116381004, 0.05888627676099666, 0.051396018403266984, 0.06013480810215692,
   ],
   two: [
-    1, 0.6931471805599453, 0.2402265069591007, 0.05550410866482338, 0.009618129107630217, 0.001333355814603273, 0.00015403530388958736, 1.5252734168651707e-5,
-    1.3215491210020705e-6, 1.0177930914297577e-7, 7.053021145912453e-9, 4.4736184122736746e-10, 2.859175876370723e-11,
+    1, 0.6931471805599453, 0.2402265069591007, 0.05550410866482338, 0.009618129107630217,
+    0.001333355814603273, 0.00015403530388958736, 1.5252734168651707e-5, 1.3215491210020705e-6,
+    1.0177930914297577e-7, 7.053021145912453e-9, 4.4736184122736746e-10, 2.859175876370723e-11,
   ],
 };
 
 /**
- * 2^(y·log2|x|). The logarithm is a sum of two floats all the way: log2(m) = 2/ln(2)·atanh(r) with r = (m - 1) / (m + 1), and
- * atanh(r) = r + r³·(1/3 + r²·…). Special cases are those of IEEE 754-2019 (9.2.1), C and CUDA: 1 to any power and any base to
- * the power of 0 is 1, of NaN too, and -1 to an infinite power is 1. These three are NaN in ECMAScript but for the power of 0.
+ * 2^(y·log2|x|). The logarithm is a sum of two floats all the way: log2(m) = 2/ln(2)·atanh(r) with
+ * r = (m - 1) / (m + 1), and atanh(r) = r + r³·(1/3 + r²·…). Special cases are those of IEEE
+ * 754-2019 (9.2.1), C and CUDA: 1 to any power and any base to the power of 0 is 1, of NaN too, and
+ * -1 to an infinite power is 1. These three are NaN in ECMAScript but for the power of 0.
  */
-const powOf = ({ type, integer, split, reduce, scale, factor, factorLow, third, thirdLow, fifth, two, bound }: PowerNumbers): string => `(x, y, gpu) => {
+const powOf = ({
+  type,
+  integer,
+  split,
+  reduce,
+  scale,
+  factor,
+  factorLow,
+  third,
+  thirdLow,
+  fifth,
+  two,
+  bound,
+}: PowerNumbers): string => `(x, y, gpu) => {
   const a = Math.abs(x);${split}
   const above = f + 2.0;
   const aboveLow = f - (above - 2.0);
@@ -106,10 +141,14 @@ const powOf = ({ type, integer, split, reduce, scale, factor, factorLow, third, 
 }`;
 
 /**
- * The cube root by way of its reciprocal: a first guess from the bits (a third of the exponent), two steps of fourth (third) order that
- * need no division, and a last one whose residue is exact.
+ * The cube root by way of its reciprocal: a first guess from the bits (a third of the exponent),
+ * two steps of fourth (third) order that need no division, and a last one whose residue is exact.
  */
-const cbrtOf = (guess: string, step: string, { least, up, down }: Readonly<Record<'least' | 'up' | 'down', string>>): string => `(x, gpu) => {
+const cbrtOf = (
+  guess: string,
+  step: string,
+  { least, up, down }: Readonly<Record<'least' | 'up' | 'down', string>>,
+): string => `(x, gpu) => {
   const a = Math.abs(x);
   const tiny = a < ${least};
   const normal = tiny ? a * ${up} : a;
@@ -133,14 +172,22 @@ const cbrtOf = (guess: string, step: string, { least, up, down }: Readonly<Recor
   const result = tiny ? better * ${down} : better;
   return a > 0.0 && a < Infinity ? gpu.copysign(result, x) : x;
 }`;
-const cbrt32 = cbrtOf('gpu.fromBits(0x54a20000 - gpu.mulhi(gpu.bits(normal), 0x55555556))', '(miss * 0.22222222 + 0.33333334)', { least: '1.1754944e-38', up: '16777216.0', down: '0.00390625' });
+const cbrt32 = cbrtOf(
+  'gpu.fromBits(0x54a20000 - gpu.mulhi(gpu.bits(normal), 0x55555556))',
+  '(miss * 0.22222222 + 0.33333334)',
+  { least: '1.1754944e-38', up: '16777216.0', down: '0.00390625' },
+);
 const cbrt64 = cbrtOf(
-  'gpu.fromBits(gpu.u64(0x553ee800 - gpu.mulhi(gpu.u32(gpu.bits(normal) >>> 32), 0x55555556)) << 32)',
+  'gpu.fromBits(gpu.u64(0x553ee800 - gpu.mulhi(gpu.u32(gpu.bits(normal) >>> 32), ' +
+    '0x55555556)) << 32)',
   '((miss * 0.1728395061728395 + 0.2222222222222222) * miss + 0.3333333333333333)',
   { least: '2.2250738585072014e-308', up: '18014398509481984.0', down: '3.814697265625e-6' },
 );
 
-/** Both are scaled by a power of two where squares would leave the range. Infinite where one is, whatever the other. */
+/**
+ * Both are scaled by a power of two where squares would leave the range. Infinite where one is,
+ * whatever the other.
+ */
 const hypotOf = (type: 'f32' | 'f64', bound: number): string => `(x, y, gpu) => {
   const a = Math.abs(x);
   const b = Math.abs(y);

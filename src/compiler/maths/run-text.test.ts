@@ -17,34 +17,54 @@ test.each([
   ['f64', -1, 0, -0, -0],
 ] as const)('%s: %d · %d + %d is %d', (type, a, b, c, result) => {
   expect(fusedExactly(a, b, c, type)).toBe(result);
-  expect(runnable('fma', '(a, b, c, gpu) => { return gpu.fma(a, b, c); }', type)(a, b, c)).toBe(result);
+  expect(runnable('fma', '(a, b, c, gpu) => { return gpu.fma(a, b, c); }', type)(a, b, c)).toBe(
+    result,
+  );
 });
 
 test('a multiply-add of f32 is rounded once', () => {
   const run = runnable('fma', '(a, b, c, gpu) => { return a * b + c; }', 'f32');
-  fc.assert(fc.property(word, word, word, fc.boolean(), (a, b, c, close) => {
-    const [x, y] = [f32OfBits(a), f32OfBits(b)];
-    // Half of the addends lie near the product, where what is lost decides.
-    const z = close ? Math.fround(-x * y * (1 + (c - 2 ** 31) * 2 ** -50)) : f32OfBits(c);
-    fc.pre(Number.isFinite(x) && Number.isFinite(y) && Number.isFinite(z));
-    expect(run(x, y, z)).toBe(fusedExactly(x, y, z, 'f32'));
-  }), { numRuns: 2000 });
+  fc.assert(
+    fc.property(word, word, word, fc.boolean(), (a, b, c, close) => {
+      const [x, y] = [f32OfBits(a), f32OfBits(b)];
+      // Half of the addends lie near the product, where what is lost decides.
+      const z = close ? Math.fround(-x * y * (1 + (c - 2 ** 31) * 2 ** -50)) : f32OfBits(c);
+      fc.pre(Number.isFinite(x) && Number.isFinite(y) && Number.isFinite(z));
+      expect(run(x, y, z)).toBe(fusedExactly(x, y, z, 'f32'));
+    }),
+    { numRuns: 2000 },
+  );
 });
 
 test('a multiply-add of f64 is rounded once', () => {
   const run = runnable('fma', '(a, b, c, gpu) => { return c - a * b; }', 'f64');
   const plain = fc.double({ min: -1e20, max: 1e20, noNaN: true });
-  fc.assert(fc.property(fc.oneof(plain, fc.double({ noNaN: true, noDefaultInfinity: true })), plain, fc.bigInt({ min: -64n, max: 64n }), fc.boolean(), (x, y, step, close) => {
-    const product = x * y;
-    const z = close && Number.isFinite(product) ? f64OfBits(BigInt.asUintN(64, bitsOfF64(product) + step)) : Number(step);
-    fc.pre(Number.isFinite(z));
-    expect(run(x, y, z)).toBe(fusedExactly(-x, y, z, 'f64'));
-  }), { numRuns: 2000 });
+  fc.assert(
+    fc.property(
+      fc.oneof(plain, fc.double({ noNaN: true, noDefaultInfinity: true })),
+      plain,
+      fc.bigInt({ min: -64n, max: 64n }),
+      fc.boolean(),
+      (x, y, step, close) => {
+        const product = x * y;
+        const z =
+          close && Number.isFinite(product)
+            ? f64OfBits(BigInt.asUintN(64, bitsOfF64(product) + step))
+            : Number(step);
+        fc.pre(Number.isFinite(z));
+        expect(run(x, y, z)).toBe(fusedExactly(-x, y, z, 'f64'));
+      },
+    ),
+    { numRuns: 2000 },
+  );
 });
 
 test.each([
   ['two products in one sum', '(a, b, gpu) => { return a * a + b * b; }'],
-  ['a conditional of two literals', '(a, b, gpu) => { const s = a > b ? 1.0 : 2.0; return a * s; }'],
+  [
+    'a conditional of two literals',
+    '(a, b, gpu) => { const s = a > b ? 1.0 : 2.0; return a * s; }',
+  ],
   ['an integer where a float is wanted', '(a, b, gpu) => { return gpu.bits(a); }'],
   ['functions of Math that round as they like', '(a, b, gpu) => { return Math.exp(a) + b; }'],
   ['names from around', '(a, b, gpu) => { return a + c; }'],

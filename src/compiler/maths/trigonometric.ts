@@ -1,33 +1,75 @@
 /**
- * sin, cos, tan: x = k·π/2 + r, then a polynomial in r. Up to a bound, k·π/2 is taken off by multiply-adds with π/2 in three
- * parts (Cody and Waite); beyond it, x is multiplied with as many bits of 2/π as decide the fraction, in integers (Payne
- * and Hanek). Both give r as a sum of two floats.
+ * sin, cos, tan: x = k·π/2 + r, then a polynomial in r. Up to a bound, k·π/2 is taken off by
+ * multiply-adds with π/2 in three parts (Cody and Waite); beyond it, x is multiplied with as many
+ * bits of 2/π as decide the fraction, in integers (Payne and Hanek). Both give r as a sum of two
+ * floats.
  */
 import { horner } from './polynomial.js';
 
-/** (sin(r) - r) / r³, (cos(r) - 1 + r²/2) / r⁴ and (tan(r) - r) / r³ for |r| <= π/4, in r². Within 2^-32.5, 2^-32.9, 2^-32.9; 2^-63.2, 2^-63.8, 2^-63.6. */
+/**
+ * (sin(r) - r) / r³, (cos(r) - 1 + r²/2) / r⁴ and (tan(r) - r) / r³ for |r| <= π/4, in r². Within
+ * 2^-32.5, 2^-32.9, 2^-32.9; 2^-63.2, 2^-63.8, 2^-63.6.
+ */
 const sine32 = [-0.16666667, 0.008333379, -0.0001985304, 2.8320078e-6];
 const cosine32 = [0.041666646, -0.0013887306, 2.443165e-5];
-const tangent32 = [0.3333333, 0.13333434, 0.053951044, 0.0220105, 0.008232927, 0.005197419, -0.00081496657, 0.0021356696];
+const tangent32 = [
+  0.3333333, 0.13333434, 0.053951044, 0.0220105, 0.008232927, 0.005197419, -0.00081496657,
+  0.0021356696,
+];
 const sine64 = [
-  -0.16666666666666666, 0.008333333333333044, -0.00019841269840966061, 2.755731907655285e-6, -2.5052071750483828e-8, 1.6054434594445253e-10, -7.396332371652442e-13,
+  -0.16666666666666666, 0.008333333333333044, -0.00019841269840966061, 2.755731907655285e-6,
+  -2.5052071750483828e-8, 1.6054434594445253e-10, -7.396332371652442e-13,
 ];
-const cosine64 = [0.04166666666666659, -0.0013888888888872186, 2.480158728829532e-5, -2.755731401507116e-7, 2.087567807289235e-9, -1.1357335830595679e-11];
+const cosine64 = [
+  0.04166666666666659, -0.0013888888888872186, 2.480158728829532e-5, -2.755731401507116e-7,
+  2.087567807289235e-9, -1.1357335830595679e-11,
+];
 const tangent64 = [
-  0.3333333333333333, 0.13333333333333813, 0.05396825396789105, 0.02186948854924766, 0.008863235256029457, 0.0035921317187879906, 0.0014558005464409929,
-  0.0005902483943244803, 0.00023807955055421117, 0.0001005885570556607, 2.978051141081308e-5, 3.392696714403017e-5, -1.8063732627770875e-5, 2.557950360620636e-5,
-  -1.2519636278674297e-5, 4.5255116284906146e-6,
+  0.3333333333333333, 0.13333333333333813, 0.05396825396789105, 0.02186948854924766,
+  0.008863235256029457, 0.0035921317187879906, 0.0014558005464409929, 0.0005902483943244803,
+  0.00023807955055421117, 0.0001005885570556607, 2.978051141081308e-5, 3.392696714403017e-5,
+  -1.8063732627770875e-5, 2.557950360620636e-5, -1.2519636278674297e-5, 4.5255116284906146e-6,
 ];
 
-/** Bits of 2/π after the point, after a first word of zeros. The largest f32 takes 6 words of 32, the largest f64 19 of 64. */
-const twoOverPi32 = ['0', '0xa2f9836e', '0x4e441529', '0xfc2757d1', '0xf534ddc0', '0xdb629599', '0x3c439041'];
+/**
+ * Bits of 2/π after the point, after a first word of zeros. The largest f32 takes 6 words of 32,
+ * the largest f64 19 of 64.
+ */
+const twoOverPi32 = [
+  '0',
+  '0xa2f9836e',
+  '0x4e441529',
+  '0xfc2757d1',
+  '0xf534ddc0',
+  '0xdb629599',
+  '0x3c439041',
+];
 const twoOverPi64 = [
-  '0', '0xa2f9836e4e441529n', '0xfc2757d1f534ddc0n', '0xdb6295993c439041n', '0xfe5163abdebbc561n', '0xb7246e3a424dd2e0n', '0x06492eea09d1921cn', '0xfe1deb1cb129a73en',
-  '0xe88235f52ebb4484n', '0xe99c7026b45f7e41n', '0x3991d639835339f4n', '0x9c845f8bbdf9283bn', '0x1ff897ffde05980fn', '0xef2f118b5a0a6d1fn', '0x6d367ecf27cb09b7n',
-  '0x4f463f669e5fea2dn', '0x7527bac7ebe5f17bn', '0x3d0739f78a5292ean', '0x6bfb5fb11f8d5d08n',
+  '0',
+  '0xa2f9836e4e441529n',
+  '0xfc2757d1f534ddc0n',
+  '0xdb6295993c439041n',
+  '0xfe5163abdebbc561n',
+  '0xb7246e3a424dd2e0n',
+  '0x06492eea09d1921cn',
+  '0xfe1deb1cb129a73en',
+  '0xe88235f52ebb4484n',
+  '0xe99c7026b45f7e41n',
+  '0x3991d639835339f4n',
+  '0x9c845f8bbdf9283bn',
+  '0x1ff897ffde05980fn',
+  '0xef2f118b5a0a6d1fn',
+  '0x6d367ecf27cb09b7n',
+  '0x4f463f669e5fea2dn',
+  '0x7527bac7ebe5f17bn',
+  '0x3d0739f78a5292ean',
+  '0x6bfb5fb11f8d5d08n',
 ];
 
-/** Four words from the one that the bits of `place` above the word's width name, as `word0` to `word3`: halves are chosen, bit by bit. */
+/**
+ * Four words from the one that the bits of `place` above the word's width name, as `word0` to
+ * `word3`: halves are chosen, bit by bit.
+ */
 function chooseWords(words: readonly string[], type: 'u32' | 'u64', widthBits: number): string {
   const lines: string[] = [];
   let names = words.map((word) => `gpu.${type}(${word})`);
@@ -39,7 +81,10 @@ function chooseWords(words: readonly string[], type: 'u32' | 'u64', widthBits: n
     const next: string[] = [];
     for (let index = 0; index < wanted && index < names.length; index++) {
       const name = step === 0 ? `word${index}` : `choice${jump}At${index}`;
-      lines.push(`const ${name} = ${index + jump < names.length ? `jump${jump} ? ${names[index + jump]} : ${names[index]}` : names[index]};`);
+      lines.push(
+        `const ${name} = ` +
+          `${index + jump < names.length ? `jump${jump} ? ${names[index + jump]} : ${names[index]}` : names[index]};`,
+      );
       next.push(name);
     }
     names = next;
@@ -48,9 +93,9 @@ function chooseWords(words: readonly string[], type: 'u32' | 'u64', widthBits: n
 }
 
 /**
- * From `x`: `r` and `low`, whose sum is x less a multiple of π/2 by at most π/4 or a little more, and `quadrant`, whose last
- * two bits are that multiple's. The first multiply-add is exact: its result has no bits below the last of π/2's first part
- * or of x. `low` is what the others leave.
+ * From `x`: `r` and `low`, whose sum is x less a multiple of π/2 by at most π/4 or a little more,
+ * and `quadrant`, whose last two bits are that multiple's. The first multiply-add is exact: its
+ * result has no bits below the last of π/2's first part or of x. `low` is what the others leave.
  */
 const reduce32 = `
   const shifted = x * 0.63661975 + 12582912.0;
@@ -149,7 +194,10 @@ const reduce64 = `
     low = sumLow * signedScale;
   }`;
 
-/** From `r` and `low`: `sine` and `cosine` of their sum. 1 - r²/2 is kept with what its rounding loses. */
+/**
+ * From `r` and `low`: `sine` and `cosine` of their sum. 1 - r²/2 is kept with what its rounding
+ * loses.
+ */
 const both = (sine: readonly number[], cosine: readonly number[]): string => `
   const square = r * r;
   const cube = square * r;
@@ -166,10 +214,18 @@ const turned = (turns: string): string => `
   const value = (turns & 1) !== 0 ? cosine : sine;
   const result = (turns & 2) !== 0 ? -value : value;`;
 
-const sinOf = (reduce: string, sine: readonly number[], cosine: readonly number[]): string => `(x, gpu) => {${reduce}${both(sine, cosine)}${turned('quadrant')}
+const sinOf = (
+  reduce: string,
+  sine: readonly number[],
+  cosine: readonly number[],
+): string => `(x, gpu) => {${reduce}${both(sine, cosine)}${turned('quadrant')}
   return x === 0.0 ? x : result;
 }`;
-const cosOf = (reduce: string, sine: readonly number[], cosine: readonly number[]): string => `(x, gpu) => {${reduce}${both(sine, cosine)}${turned('quadrant + 1')}
+const cosOf = (
+  reduce: string,
+  sine: readonly number[],
+  cosine: readonly number[],
+): string => `(x, gpu) => {${reduce}${both(sine, cosine)}${turned('quadrant + 1')}
   return result;
 }`;
 /** An odd multiple gives -1 / tangent: the quotient is corrected by what it leaves. */

@@ -1,4 +1,7 @@
-/** Control flow put in order: what is never reached goes, blocks that follow one another become one, phis of one value that value. */
+/**
+ * Control flow put in order: what is never reached goes, blocks that follow one another become one,
+ * phis of one value that value.
+ */
 import { resolve, successors } from '../ssa/function.js';
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 
@@ -22,7 +25,12 @@ function decideBranches(f: SsaFunction): void {
       unlink(block, end.then);
       block.end = { kind: 'jump', to: end.then };
     } else if (test.op === 'not') {
-      block.end = { kind: 'branch', test: resolve(test.args[0]!), then: end.otherwise, otherwise: end.then };
+      block.end = {
+        kind: 'branch',
+        test: resolve(test.args[0]!),
+        then: end.otherwise,
+        otherwise: end.then,
+      };
     }
   }
 }
@@ -82,7 +90,13 @@ function joinChains(f: SsaFunction): void {
     if (gone.has(block)) continue;
     for (;;) {
       const { end } = block;
-      if (end?.kind !== 'jump' || end.to === block || end.to.before.length !== 1 || end.to === f.entry) break;
+      if (
+        end?.kind !== 'jump' ||
+        end.to === block ||
+        end.to.before.length !== 1 ||
+        end.to === f.entry
+      )
+        break;
       const next = end.to;
       for (const phi of next.phis) phi.replacement = resolve(phi.args[0]!);
       for (const value of next.values) value.block = block;
@@ -101,7 +115,14 @@ function skipEmpty(f: SsaFunction): void {
   const gone = new Set<Block>();
   for (const block of f.blocks) {
     const { end } = block;
-    if (block === f.entry || end?.kind !== 'jump' || block.values.length > 0 || block.phis.length > 0 || end.to === block) continue;
+    if (
+      block === f.entry ||
+      end?.kind !== 'jump' ||
+      block.values.length > 0 ||
+      block.phis.length > 0 ||
+      end.to === block
+    )
+      continue;
     const { to } = end;
     // A phi tells ways apart by where they come from.
     if (to.phis.length > 0 && block.before.some((from) => to.before.includes(from))) continue;
@@ -114,7 +135,13 @@ function skipEmpty(f: SsaFunction): void {
     for (const from of new Set(ways)) {
       const old = from.end!;
       if (old.kind === 'jump') from.end = { kind: 'jump', to };
-      else if (old.kind === 'branch') from.end = { kind: 'branch', test: old.test, then: old.then === block ? to : old.then, otherwise: old.otherwise === block ? to : old.otherwise };
+      else if (old.kind === 'branch')
+        from.end = {
+          kind: 'branch',
+          test: old.test,
+          then: old.then === block ? to : old.then,
+          otherwise: old.otherwise === block ? to : old.otherwise,
+        };
     }
     gone.add(block);
   }

@@ -5,7 +5,11 @@ import { isPure } from '../ssa/operations.js';
 
 /** A value that may be dropped where nobody uses it. Loads may, but for volatile ones. */
 function droppable(value: Value): boolean {
-  return isPure(value.op) || value.op === 'phi' || (value.op === 'load' && value.memory?.cache !== 'volatile');
+  return (
+    isPure(value.op) ||
+    value.op === 'phi' ||
+    (value.op === 'load' && value.memory?.cache !== 'volatile')
+  );
 }
 
 /** Writes what stands for each operand now into it, and drops what is not used. */
@@ -32,7 +36,9 @@ export function dropDead(f: SsaFunction): void {
     }
   }
   for (const block of f.blocks) {
-    block.values = block.values.filter((value) => used[value.id] === 1 && value.replacement === undefined);
+    block.values = block.values.filter(
+      (value) => used[value.id] === 1 && value.replacement === undefined,
+    );
     block.phis = block.phis.filter((phi) => used[phi.id] === 1 && phi.replacement === undefined);
   }
 }

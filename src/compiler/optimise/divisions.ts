@@ -1,6 +1,7 @@
 /**
- * Division of integers by constants, of which no processor has an instruction: powers of two become shifts, others products with a
- * rounded-up reciprocal, whose upper half is the quotient (Granlund and Montgomery). A remainder is what the quotient leaves.
+ * Division of integers by constants, of which no processor has an instruction: powers of two become
+ * shifts, others products with a rounded-up reciprocal, whose upper half is the quotient (Granlund
+ * and Montgomery). A remainder is what the quotient leaves.
  */
 import { resolve } from '../ssa/function.js';
 import type { Block, NumberType, RegisterType, SsaFunction, Value } from '../ssa/function.js';
@@ -16,8 +17,9 @@ interface Reciprocal {
 }
 
 /**
- * 2^(bits + shift) / d, rounded up, so that all dividends below 2^dividendBits have their quotient in the product's bits above
- * bits + shift; undefined where that takes a factor of more than `bits` bits.
+ * 2^(bits + shift) / d, rounded up, so that all dividends below 2^dividendBits have their quotient
+ * in the product's bits above bits + shift; undefined where that takes a factor of more than `bits`
+ * bits.
  */
 function reciprocal(d: bigint, bits: number, dividendBits: number): Reciprocal | undefined {
   for (let shift = 0; shift <= bits; shift++) {
@@ -64,7 +66,10 @@ class Divider {
   }
 
   private constant(value: bigint): Value {
-    return this.f.constant(this.type, this.type === 'b32' ? Number(BigInt.asIntN(32, value)) : BigInt.asIntN(64, value));
+    return this.f.constant(
+      this.type,
+      this.type === 'b32' ? Number(BigInt.asIntN(32, value)) : BigInt.asIntN(64, value),
+    );
   }
 
   private shift(value: Value, by: number, as: NumberType): Value {
@@ -80,12 +85,18 @@ class Divider {
     const zeros = trailingZeros(d);
     if (d === 1n << BigInt(zeros)) return this.shift(x, zeros, this.unsigned);
     const direct = reciprocal(d, this.bits, dividendBits);
-    if (direct) return this.shift(this.high(x, direct.factor, this.unsigned), direct.shift, this.unsigned);
+    if (direct)
+      return this.shift(this.high(x, direct.factor, this.unsigned), direct.shift, this.unsigned);
     if (zeros > 0) {
       const { factor, shift } = reciprocal(d >> BigInt(zeros), this.bits, dividendBits - zeros)!;
-      return this.shift(this.high(this.shift(x, zeros, this.unsigned), factor, this.unsigned), shift, this.unsigned);
+      return this.shift(
+        this.high(this.shift(x, zeros, this.unsigned), factor, this.unsigned),
+        shift,
+        this.unsigned,
+      );
     }
-    // The factor has a bit more than a register: x is added to the product without losing the carry.
+    // The factor has a bit more than a register: x is added to the product without losing the
+    // carry.
     const length = d.toString(2).length;
     const factor = (1n << BigInt(this.bits + length)) / d + 1n - (1n << BigInt(this.bits));
     const product = this.high(x, factor, this.unsigned);
@@ -96,7 +107,9 @@ class Divider {
   /** x / d of signed x, towards zero. */
   ofSigned(x: Value, d: bigint): Value {
     const positive = d < 0n ? -d : d;
-    const quotient = isNonNegative(x) ? this.ofUnsigned(x, positive, this.bits - 1) : this.ofEither(x, positive);
+    const quotient = isNonNegative(x)
+      ? this.ofUnsigned(x, positive, this.bits - 1)
+      : this.ofEither(x, positive);
     return d < 0n ? this.make('neg', [quotient]) : quotient;
   }
 
@@ -107,7 +120,11 @@ class Divider {
     const { factor, shift } = reciprocal(d, this.bits, this.bits - 1)!;
     const product = this.high(x, factor, this.signed);
     const isNegative = factor >> BigInt(this.bits - 1) !== 0n;
-    const quotient = this.shift(isNegative ? this.make('add', [product, x]) : product, shift, this.signed);
+    const quotient = this.shift(
+      isNegative ? this.make('add', [product, x]) : product,
+      shift,
+      this.signed,
+    );
     // Of a negative x it is one too low.
     return this.make('add', [quotient, this.shift(x, this.bits - 1, this.unsigned)]);
   }
@@ -125,14 +142,22 @@ class Divider {
 
 /** The divisor, of a division that can be done without one. */
 function divisorOf(value: Value): bigint | undefined {
-  if ((value.op !== 'div' && value.op !== 'rem') || (value.type !== 'b32' && value.type !== 'b64')) return undefined;
+  if ((value.op !== 'div' && value.op !== 'rem') || (value.type !== 'b32' && value.type !== 'b64'))
+    return undefined;
   const { constant } = resolve(value.args[1]!);
   if (constant === undefined) return undefined;
   const bits = value.type === 'b32' ? 32 : 64;
   const isUnsigned = value.as === 'u32' || value.as === 'u64';
-  const divisor = isUnsigned ? BigInt.asUintN(bits, BigInt(constant)) : BigInt.asIntN(bits, BigInt(constant));
+  const divisor = isUnsigned
+    ? BigInt.asUintN(bits, BigInt(constant))
+    : BigInt.asIntN(bits, BigInt(constant));
   // What division by zero gives is the device's; the lowest number has no opposite.
-  return divisor === 0n || divisor === 1n || divisor === -1n || divisor === -(1n << BigInt(bits - 1)) ? undefined : divisor;
+  return divisor === 0n ||
+    divisor === 1n ||
+    divisor === -1n ||
+    divisor === -(1n << BigInt(bits - 1))
+    ? undefined
+    : divisor;
 }
 
 function divideIn(f: SsaFunction, block: Block): void {
@@ -157,7 +182,10 @@ function divideIn(f: SsaFunction, block: Block): void {
     const key = `${x.id} ${value.as!} ${divisor}`;
     let quotient = quotients.get(key);
     if (quotient === undefined) {
-      quotient = value.as === 'u32' || value.as === 'u64' ? divider.ofUnsigned(x, divisor) : divider.ofSigned(x, divisor);
+      quotient =
+        value.as === 'u32' || value.as === 'u64'
+          ? divider.ofUnsigned(x, divisor)
+          : divider.ofSigned(x, divisor);
       quotients.set(key, quotient);
     }
     const result = value.op === 'div' ? quotient : divider.remainder(x, divisor, quotient);
@@ -169,5 +197,6 @@ function divideIn(f: SsaFunction, block: Block): void {
 }
 
 export function divideByConstants(f: SsaFunction): void {
-  for (const block of f.blocks) if (block.values.some((value) => divisorOf(value) !== undefined)) divideIn(f, block);
+  for (const block of f.blocks)
+    if (block.values.some((value) => divisorOf(value) !== undefined)) divideIn(f, block);
 }

@@ -17,7 +17,12 @@ function blockBefore(f: SsaFunction, loop: NaturalLoop): Block | undefined {
   before.before = [from];
   before.end = { kind: 'jump', to: head };
   const { end } = from;
-  if (end?.kind === 'branch') from.end = { ...end, then: end.then === head ? before : end.then, otherwise: end.otherwise === head ? before : end.otherwise };
+  if (end?.kind === 'branch')
+    from.end = {
+      ...end,
+      then: end.then === head ? before : end.then,
+      otherwise: end.otherwise === head ? before : end.otherwise,
+    };
   head.before[head.before.indexOf(from)] = before;
   return before;
 }
@@ -26,21 +31,31 @@ export function hoistInvariants(f: SsaFunction): void {
   let order = orderOf(f);
   const loops = loopsOf(order);
   for (const loop of loops) {
-    const leaving = [...loop.blocks].filter((block) => block.end?.kind === 'return' || (block.end?.kind === 'branch' && (!loop.blocks.has(block.end.then) || !loop.blocks.has(block.end.otherwise))));
+    const leaving = [...loop.blocks].filter(
+      (block) =>
+        block.end?.kind === 'return' ||
+        (block.end?.kind === 'branch' &&
+          (!loop.blocks.has(block.end.then) || !loop.blocks.has(block.end.otherwise))),
+    );
     const isOutside = (arg: Value): boolean => {
       const value = resolve(arg);
       return value.block === undefined || !loop.blocks.has(value.block);
     };
     // Nothing is read before the check that it is there.
-    const checked = [...loop.blocks].some((block) => block.values.some((value) => value.op === 'assert'));
+    const checked = [...loop.blocks].some((block) =>
+      block.values.some((value) => value.op === 'assert'),
+    );
     let before: Block | undefined;
     for (const block of order.blocks) {
       if (!loop.blocks.has(block)) continue;
       // Reached in each turn before the loop can be left: what it reads would be read anyway.
-      const always = loop.ends.every((end) => dominates(order, block, end)) && leaving.every((out) => dominates(order, block, out));
+      const always =
+        loop.ends.every((end) => dominates(order, block, end)) &&
+        leaving.every((out) => dominates(order, block, out));
       const kept: Value[] = [];
       for (const value of block.values) {
-        const may = isPure(value.op) || (always && !checked && value.op === 'load' && value.memory!.readonly);
+        const may =
+          isPure(value.op) || (always && !checked && value.op === 'load' && value.memory!.readonly);
         if (!may || !value.args.every(isOutside)) {
           kept.push(value);
           continue;
@@ -57,7 +72,8 @@ export function hoistInvariants(f: SsaFunction): void {
     }
     // Inner loops come first: the next one around has to know the block that came in.
     if (before !== undefined && !order.position.has(before)) {
-      for (const other of loops) if (other !== loop && other.blocks.has(loop.head)) (other.blocks as Set<Block>).add(before);
+      for (const other of loops)
+        if (other !== loop && other.blocks.has(loop.head)) (other.blocks as Set<Block>).add(before);
       order = orderOf(f);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Cheap values that several branches compute go to the block above them all: the addresses of guarded accesses in a row, say, which differ
- * in a constant alone.
+ * Cheap values that several branches compute go to the block above them all: the addresses of
+ * guarded accesses in a row, say, which differ in a constant alone.
  */
 import { resolve } from '../ssa/function.js';
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
@@ -23,8 +23,10 @@ export function liftCommon(f: SsaFunction): void {
   for (const block of order.blocks) {
     for (const value of block.values) {
       for (let at = 0; at < value.args.length; at++) value.args[at] = resolve(value.args[at]!);
-      // A select may have been a branch that keeps something from being computed; all else here is one instruction.
-      if (value.op === 'compare' || value.op === 'select' || pureOperations[value.op]?.cost !== 1) continue;
+      // A select may have been a branch that keeps something from being computed; all else here is
+      // one instruction.
+      if (value.op === 'compare' || value.op === 'select' || pureOperations[value.op]?.cost !== 1)
+        continue;
       const key = keyOf(value);
       const known = first.get(key);
       if (known === undefined) {
@@ -46,14 +48,21 @@ export function liftCommon(f: SsaFunction): void {
   }
   const moved = new Set([...lifted.values()].flat());
   if (moved.size === 0) {
-    for (const block of f.blocks) block.values = block.values.filter((value) => value.replacement === undefined);
+    for (const block of f.blocks)
+      block.values = block.values.filter((value) => value.replacement === undefined);
     return;
   }
   const original = new Map(f.blocks.map((block) => [block, block.values]));
   for (const block of f.blocks) {
-    const values = original.get(block)!.filter((value) => value.replacement === undefined && (!moved.has(value) || value.block === block));
+    const values = original
+      .get(block)!
+      .filter(
+        (value) => value.replacement === undefined && (!moved.has(value) || value.block === block),
+      );
     // Lifted again from a block that it was lifted to: it stands in the last.
-    const here = (lifted.get(block) ?? []).filter((value) => value.block === block && !values.includes(value));
+    const here = (lifted.get(block) ?? []).filter(
+      (value) => value.block === block && !values.includes(value),
+    );
     block.values = [...values, ...inOrderOfUse([...new Set(here)])];
   }
 }

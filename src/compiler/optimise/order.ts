@@ -73,7 +73,9 @@ export interface NaturalLoop {
 export function loopsOf(order: Order): readonly NaturalLoop[] {
   const loops: NaturalLoop[] = [];
   for (const head of order.blocks) {
-    const ends = head.before.filter((from) => order.position.has(from) && dominates(order, head, from));
+    const ends = head.before.filter(
+      (from) => order.position.has(from) && dominates(order, head, from),
+    );
     if (ends.length === 0) continue;
     const blocks = new Set<Block>([head]);
     const open = [...ends];

@@ -1,7 +1,8 @@
 /**
- * Divisions of floats by one divisor share its reciprocal: for operands of usual size a division is a reciprocal, which is refined, a product
- * and a correction by what that leaves of the dividend (Markstein), and only the last two differ. Quotients are those of `div.rn`, which takes
- * the very same steps. Goes last, since what it makes is no longer understood by the others.
+ * Divisions of floats by one divisor share its reciprocal: for operands of usual size a division is
+ * a reciprocal, which is refined, a product and a correction by what that leaves of the dividend
+ * (Markstein), and only the last two differ. Quotients are those of `div.rn`, which takes the very
+ * same steps. Goes last, since what it makes is no longer understood by the others.
  */
 import type { Block, SsaFunction, Value } from '../ssa/function.js';
 
@@ -33,7 +34,10 @@ function groupsIn(block: Block): Group[] {
     const divisor = value.args[1]!;
     const own = used.get(value) ?? Infinity;
     const group = open.get(divisor);
-    const behind = group === undefined ? at : Math.max(group.at, ...value.args.map((arg) => places.get(arg) ?? -1));
+    const behind =
+      group === undefined
+        ? at
+        : Math.max(group.at, ...value.args.map((arg) => places.get(arg) ?? -1));
     if (group !== undefined && group.members.length < MOST && behind < group.used) {
       group.members.push(value);
       group.at = behind;
@@ -67,7 +71,11 @@ function divideIn(f: SsaFunction, block: Block, groups: readonly Group[]): void 
       reciprocals.set(divisor, reciprocal);
       made.push(reciprocal);
     }
-    const quotients = make('quotients', [divisor, reciprocal, ...members.map((member) => member.args[0]!)], first!);
+    const quotients = make(
+      'quotients',
+      [divisor, reciprocal, ...members.map((member) => member.args[0]!)],
+      first!,
+    );
     quotients.parts = members;
     for (const member of members) {
       gone.add(member);
@@ -76,7 +84,10 @@ function divideIn(f: SsaFunction, block: Block, groups: readonly Group[]): void 
     }
     behind.set(at, [...(behind.get(at) ?? []), ...made, quotients, ...members]);
   }
-  block.values = block.values.flatMap((value, at) => [...(gone.has(value) ? [] : [value]), ...(behind.get(at) ?? [])]);
+  block.values = block.values.flatMap((value, at) => [
+    ...(gone.has(value) ? [] : [value]),
+    ...(behind.get(at) ?? []),
+  ]);
 }
 
 export function shareReciprocals(f: SsaFunction): void {

@@ -19,7 +19,13 @@ function costOf(block: Block): number {
 
 /** A side that does nothing but compute, and goes on to one block. */
 function isSide(side: Block, from: Block): boolean {
-  return side.before.length === 1 && side.before[0] === from && side.phis.length === 0 && side.end?.kind === 'jump' && costOf(side) <= MOST;
+  return (
+    side.before.length === 1 &&
+    side.before[0] === from &&
+    side.phis.length === 0 &&
+    side.end?.kind === 'jump' &&
+    costOf(side) <= MOST
+  );
 }
 
 function convert(f: SsaFunction, block: Block): boolean {

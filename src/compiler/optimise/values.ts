@@ -1,9 +1,17 @@
 /**
- * Equal values are computed once: in the order of the dominator tree, each operation is simplified again (phis may have gone) and looked
- * up among those above it. Reads of what nobody writes are values like others; other reads are known until something may have written.
+ * Equal values are computed once: in the order of the dominator tree, each operation is simplified
+ * again (phis may have gone) and looked up among those above it. Reads of what nobody writes are
+ * values like others; other reads are known until something may have written.
  */
 import { resolve } from '../ssa/function.js';
-import type { Block, MemoryAccess, NumberType, RegisterType, SsaFunction, Value } from '../ssa/function.js';
+import type {
+  Block,
+  MemoryAccess,
+  NumberType,
+  RegisterType,
+  SsaFunction,
+  Value,
+} from '../ssa/function.js';
 import { isPure } from '../ssa/operations.js';
 import { simplify } from '../ssa/simplify.js';
 import type { Shape } from '../ssa/simplify.js';
@@ -43,7 +51,17 @@ export function keyOf(value: Value): string {
   return key;
 }
 
-const bytesOf: Readonly<Record<MemoryAccess['form'], number>> = { s8: 1, u8: 1, s16: 2, u16: 2, b16: 2, b32: 4, b64: 8, f32: 4, f64: 8 };
+const bytesOf: Readonly<Record<MemoryAccess['form'], number>> = {
+  s8: 1,
+  u8: 1,
+  s16: 2,
+  u16: 2,
+  b16: 2,
+  b32: 4,
+  b64: 8,
+  f32: 4,
+  f64: 8,
+};
 /** What was written is what would be read. */
 const whole = new Set<MemoryAccess['form']>(['b32', 'b64', 'f32', 'f64', 'b16']);
 
@@ -67,7 +85,13 @@ class Memory {
 
   find(base: Value, memory: MemoryAccess): Value | undefined {
     for (const entry of this.known) {
-      if (entry.base === base && entry.memory.offset === memory.offset && entry.memory.form === memory.form && entry.memory.space === memory.space) return entry.value;
+      if (
+        entry.base === base &&
+        entry.memory.offset === memory.offset &&
+        entry.memory.form === memory.form &&
+        entry.memory.space === memory.space
+      )
+        return entry.value;
     }
     return undefined;
   }
@@ -81,7 +105,10 @@ class Memory {
   written(base: Value, memory: MemoryAccess): void {
     const [from, to] = [memory.offset, memory.offset + bytesOf[memory.form]];
     this.known = this.known.filter(
-      (entry) => entry.memory.region !== memory.region || (entry.base === base && (entry.memory.offset >= to || entry.memory.offset + bytesOf[entry.memory.form] <= from)),
+      (entry) =>
+        entry.memory.region !== memory.region ||
+        (entry.base === base &&
+          (entry.memory.offset >= to || entry.memory.offset + bytesOf[entry.memory.form] <= from)),
     );
   }
 
@@ -91,7 +118,15 @@ class Memory {
 }
 
 /** What other threads wrote may be seen after it. */
-const synchronises = new Set(['barrier', 'barrierReduce', 'fence', 'atomic', 'print', 'copyAsync', 'copyWait']);
+const synchronises = new Set([
+  'barrier',
+  'barrierReduce',
+  'fence',
+  'atomic',
+  'print',
+  'copyAsync',
+  'copyWait',
+]);
 
 export function shareValues(f: SsaFunction): void {
   const order = orderOf(f);
@@ -119,7 +154,13 @@ export function shareValues(f: SsaFunction): void {
       values.push(value);
       return value;
     };
-    const make = (op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value => {
+    const make = (
+      op: string,
+      type: RegisterType,
+      args: Value[],
+      detail = '',
+      as?: NumberType,
+    ): Value => {
       const shape: Shape = { op, type, args: args.map(resolve), detail, as };
       const simpler = simplify(shape, make, f);
       if (simpler !== undefined) return resolve(simpler);
@@ -152,7 +193,8 @@ export function shareValues(f: SsaFunction): void {
         memory.learn({ base, memory: access!, value });
       } else if (value.op === 'store') {
         memory.written(value.args[0]!, access!);
-        if (whole.has(access!.form) && access!.cache !== 'volatile') memory.learn({ base: value.args[0]!, memory: access!, value: value.args[1]! });
+        if (whole.has(access!.form) && access!.cache !== 'volatile')
+          memory.learn({ base: value.args[0]!, memory: access!, value: value.args[1]! });
       } else if (value.op === 'clear') {
         memory.forget();
       } else if (synchronises.has(value.op) || value.op === 'load') {

@@ -1,7 +1,9 @@
 /**
- * Neighbouring elements are read and written at once, up to 16 bytes, where the address is known to be a multiple of their size: that the tensor begins
- * at one is the launch's promise, arrays of shared memory begin at 16 bytes, and that the index is one shows in how it is computed. More than four
- * narrow elements go as words of 32 bits, of which each is a part. Goes last, since what it makes is no longer understood by the others.
+ * Neighbouring elements are read and written at once, up to 16 bytes, where the address is known to
+ * be a multiple of their size: that the tensor begins at one is the launch's promise, arrays of
+ * shared memory begin at 16 bytes, and that the index is one shows in how it is computed. More than
+ * four narrow elements go as words of 32 bits, of which each is a part. Goes last, since what it
+ * makes is no longer understood by the others.
  */
 import { resolve } from '../ssa/function.js';
 import type { Block, MemoryAccess, SsaFunction, Value } from '../ssa/function.js';
@@ -11,7 +13,17 @@ import { isPure } from '../ssa/operations.js';
 export type Alignment = Readonly<Record<number, number>>;
 
 const MOST = 1024;
-const bytesOf: Readonly<Record<MemoryAccess['form'], number>> = { s8: 1, u8: 1, s16: 2, u16: 2, b16: 2, b32: 4, b64: 8, f32: 4, f64: 8 };
+const bytesOf: Readonly<Record<MemoryAccess['form'], number>> = {
+  s8: 1,
+  u8: 1,
+  s16: 2,
+  u16: 2,
+  b16: 2,
+  b32: 4,
+  b64: 8,
+  f32: 4,
+  f64: 8,
+};
 
 function arrayAlignment(f: SsaFunction, symbol: Value): number {
   for (const array of f.arrays.values()) if (array.symbol === symbol.detail) return array.align;
@@ -30,18 +42,29 @@ function dividedBy(f: SsaFunction, start: Value, alignment: Alignment, depth = 8
   switch (value.op) {
     case 'global': {
       const parameter = resolve(value.args[0]!);
-      return parameter.op === 'parameter' ? (alignment[f.abi[Number(parameter.detail)]!.param] ?? 1) : 1;
+      return parameter.op === 'parameter'
+        ? (alignment[f.abi[Number(parameter.detail)]!.param] ?? 1)
+        : 1;
     }
-    case 'add': case 'sub': return Math.min(of(0), of(1));
-    case 'mul': case 'wide': return Math.min(MOST, of(0) * of(1));
-    case 'extend': case 'truncate': return of(0);
-    case 'symbol': return arrayAlignment(f, value);
+    case 'add':
+    case 'sub':
+      return Math.min(of(0), of(1));
+    case 'mul':
+    case 'wide':
+      return Math.min(MOST, of(0) * of(1));
+    case 'extend':
+    case 'truncate':
+      return of(0);
+    case 'symbol':
+      return arrayAlignment(f, value);
     case 'shl': {
       const by = resolve(value.args[1]!).constant;
       return typeof by === 'number' ? Math.min(MOST, of(0) * 2 ** Math.min(by, 10)) : 1;
     }
-    case 'and': return Math.max(of(0), of(1));
-    default: return 1;
+    case 'and':
+      return Math.max(of(0), of(1));
+    default:
+      return 1;
   }
 }
 
@@ -64,12 +87,19 @@ function parameterOf(start: Value, depth = 8): Value | undefined {
   return parameterOf(value.args[0]!, depth - 1) ?? parameterOf(value.args[1]!, depth - 1);
 }
 
-/** Whether two accesses, one of them a store, may be of the same memory. Tensors that a launch is given do not overlap where one is written. */
+/**
+ * Whether two accesses, one of them a store, may be of the same memory. Tensors that a launch is
+ * given do not overlap where one is written.
+ */
 function mayOverlap(a: Value, b: Value): boolean {
   const [one, other] = [a.memory!, b.memory!];
   if (one.space !== other.space || one.readonly || other.readonly) return false;
   const [base, otherBase] = [resolve(a.args[0]!), resolve(b.args[0]!)];
-  if (base === otherBase) return one.offset < other.offset + bytesOf[other.form] && other.offset < one.offset + bytesOf[one.form];
+  if (base === otherBase)
+    return (
+      one.offset < other.offset + bytesOf[other.form] &&
+      other.offset < one.offset + bytesOf[one.form]
+    );
   const [tensor, otherTensor] = [parameterOf(base), parameterOf(otherBase)];
   return tensor === undefined || otherTensor === undefined || tensor === otherTensor;
 }
@@ -84,8 +114,13 @@ function runsOf(f: SsaFunction, group: Group, alignment: Alignment): Value[][] {
   for (let at = 0; at < sorted.length - 1;) {
     const { offset } = sorted[at]!.memory!;
     const fits = (count: number): boolean =>
-      count * bytes <= 16 && at + count <= sorted.length && base % (count * bytes) === 0 && offset % (count * bytes) === 0 &&
-      sorted.slice(at, at + count).every((member, index) => member.memory!.offset === offset + index * bytes);
+      count * bytes <= 16 &&
+      at + count <= sorted.length &&
+      base % (count * bytes) === 0 &&
+      offset % (count * bytes) === 0 &&
+      sorted
+        .slice(at, at + count)
+        .every((member, index) => member.memory!.offset === offset + index * bytes);
     const count = [16, 8, 4, 2].find(fits) ?? 1;
     if (count > 1) runs.push(sorted.slice(at, at + count));
     at += count;
@@ -93,12 +128,20 @@ function runsOf(f: SsaFunction, group: Group, alignment: Alignment): Value[][] {
   return runs;
 }
 
-/** What a vector has more elements of than an instruction takes, four, is read and written as words. */
+/**
+ * What a vector has more elements of than an instruction takes, four, is read and written as words.
+ */
 const inWords = (run: readonly Value[]): boolean => run.length > 4;
 
-/** Selectors of prmt, by the place of an element in its word: a byte or two, with zeros above, or with the sign, of which 8 stands for eight times. */
+/**
+ * Selectors of prmt, by the place of an element in its word: a byte or two, with zeros above, or
+ * with the sign, of which 8 stands for eight times.
+ */
 const FROM_WORD: Partial<Record<MemoryAccess['form'], readonly string[]>> = {
-  u8: ['0x4440', '0x4441', '0x4442', '0x4443'], s8: ['0x8880', '0x9991', '0xaaa2', '0xbbb3'], u16: ['0x4410', '0x4432'], s16: ['0x9910', '0xbb32'],
+  u8: ['0x4440', '0x4441', '0x4442', '0x4443'],
+  s8: ['0x8880', '0x9991', '0xaaa2', '0xbbb3'],
+  u16: ['0x4410', '0x4432'],
+  s16: ['0x9910', '0xbb32'],
 };
 /** The lower bytes, or halves, of two values, side by side. */
 const LOW_BYTES = '0x0040';
@@ -113,8 +156,16 @@ function takeFrom(f: SsaFunction, load: Value, word: Value, place: number): void
   if (form !== 'b16') load.detail = FROM_WORD[form]![place]!;
 }
 
-/** The word that has these elements, the first in its lowest bits; what is made for it is added to `made`. */
-function wordOf(f: SsaFunction, form: MemoryAccess['form'], elements: readonly Value[], made: Value[]): Value {
+/**
+ * The word that has these elements, the first in its lowest bits; what is made for it is added to
+ * `made`.
+ */
+function wordOf(
+  f: SsaFunction,
+  form: MemoryAccess['form'],
+  elements: readonly Value[],
+  made: Value[],
+): Value {
   const make = (op: string, args: Value[], detail = ''): Value => {
     const value = f.value(op, 'b32', args, detail);
     made.push(value);
@@ -122,13 +173,22 @@ function wordOf(f: SsaFunction, form: MemoryAccess['form'], elements: readonly V
   };
   if (form === 'b16') return make('halves', [...elements]);
   if (elements.length === 2) return make('permute', [...elements], LOW_HALVES);
-  return make('permute', [make('permute', elements.slice(0, 2), LOW_BYTES), make('permute', elements.slice(2), LOW_BYTES)], LOW_HALVES);
+  return make(
+    'permute',
+    [
+      make('permute', elements.slice(0, 2), LOW_BYTES),
+      make('permute', elements.slice(2), LOW_BYTES),
+    ],
+    LOW_HALVES,
+  );
 }
 
 /** Elements of each word. */
 function byWord(run: readonly Value[], bytes: number): Value[][] {
   const each = 4 / bytes;
-  return Array.from({ length: run.length / each }, (_, at) => run.slice(at * each, (at + 1) * each));
+  return Array.from({ length: run.length / each }, (_, at) =>
+    run.slice(at * each, (at + 1) * each),
+  );
 }
 
 function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
@@ -151,7 +211,9 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
           vector.memory = { ...access, form: 'b32' };
           vector.parts = byWord(run, bytesOf[access.form]).map((elements) => {
             const word = f.value('part', 'b32', [vector]);
-            elements.forEach((element, place) => { takeFrom(f, element, word, place); });
+            elements.forEach((element, place) => {
+              takeFrom(f, element, word, place);
+            });
             return word;
           });
           before.get(first)!.push(...vector.parts);
@@ -166,16 +228,22 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
       }
     }
   };
-  /** Stores go to the place of the last of their run: not past what `before` may read or write, if that is given. */
+  /**
+   * Stores go to the place of the last of their run: not past what `before` may read or write, if
+   * that is given.
+   */
   const closeStores = (before?: Value): void => {
     for (const [key, group] of stores) {
-      if (before !== undefined && !group.members.some((member) => mayOverlap(member, before))) continue;
+      if (before !== undefined && !group.members.some((member) => mayOverlap(member, before)))
+        continue;
       stores.delete(key);
       for (const run of runsOf(f, group, alignment)) {
         const access = run[0]!.memory!;
         const made: Value[] = [];
         const elements = run.map((member) => resolve(member.args[1]!));
-        const written = inWords(run) ? byWord(elements, bytesOf[access.form]).map((part) => wordOf(f, access.form, part, made)) : elements;
+        const written = inWords(run)
+          ? byWord(elements, bytesOf[access.form]).map((part) => wordOf(f, access.form, part, made))
+          : elements;
         const vector = f.value('vectorStore', 'none', [group.base, ...written]);
         vector.memory = inWords(run) ? { ...access, form: 'b32' } : access;
         vector.span = run[0]!.span;
@@ -184,15 +252,23 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
       }
     }
   };
-  const keyOf = ({ space, form, readonly, cache }: MemoryAccess, base: Value): string => `${space} ${base.id} ${form} ${readonly} ${cache ?? ''}`;
+  const keyOf = ({ space, form, readonly, cache }: MemoryAccess, base: Value): string =>
+    `${space} ${base.id} ${form} ${readonly} ${cache ?? ''}`;
   const enterLoad = (value: Value): void => {
     const base = resolve(value.args[0]!);
     const key = keyOf(value.memory!, base);
-    if (loads.get(key)?.passed.some((store) => mayOverlap(store, value)) === true) closeLoads((group) => group === loads.get(key));
+    if (loads.get(key)?.passed.some((store) => mayOverlap(store, value)) === true)
+      closeLoads((group) => group === loads.get(key));
     const group = loads.get(key);
     // What is still open may be written behind this place.
-    if (group === undefined) loads.set(key, { base, members: [value], passed: [...stores.values()].flatMap(({ members }) => members) });
-    else if (!group.members.some((member) => member.memory!.offset === value.memory!.offset)) group.members.push(value);
+    if (group === undefined)
+      loads.set(key, {
+        base,
+        members: [value],
+        passed: [...stores.values()].flatMap(({ members }) => members),
+      });
+    else if (!group.members.some((member) => member.memory!.offset === value.memory!.offset))
+      group.members.push(value);
   };
   const enterStore = (value: Value): void => {
     const base = resolve(value.args[0]!);
@@ -226,7 +302,8 @@ function joinBlock(f: SsaFunction, block: Block, alignment: Alignment): void {
       values.push(value);
     }
   };
-  for (const value of block.values) put(...(before.get(value) ?? []), ...(instead.get(value) ?? [value]));
+  for (const value of block.values)
+    put(...(before.get(value) ?? []), ...(instead.get(value) ?? [value]));
   block.values = values;
 }
 

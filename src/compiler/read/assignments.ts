@@ -1,5 +1,12 @@
 /** =, +=, ++ and their kin, as statements and as values. */
-import type { AnyNode, AssignmentExpression, BinaryOperator, MemberExpression, Pattern, UpdateExpression } from 'acorn';
+import type {
+  AnyNode,
+  AssignmentExpression,
+  BinaryOperator,
+  MemberExpression,
+  Pattern,
+  UpdateExpression,
+} from 'acorn';
 import { bindPattern } from './bindings.js';
 import { asNumber, branch, read, readNumber } from './expressions.js';
 import { propertyName } from './members.js';
@@ -7,7 +14,18 @@ import { not } from './nodes.js';
 import { literal, operate, truth } from './operators.js';
 import type { Pass } from './pass.js';
 import { checkAccess, indexInto, load, storable } from './places.js';
-import { asItIs, checkInPlace, fieldsOf, fixed, originsOf, readSlot, replaceSlot, sharedAs, slotFor, wroteElement } from './slots.js';
+import {
+  asItIs,
+  checkInPlace,
+  fieldsOf,
+  fixed,
+  originsOf,
+  readSlot,
+  replaceSlot,
+  sharedAs,
+  slotFor,
+  wroteElement,
+} from './slots.js';
 import type { Place } from '../tree.js';
 import { describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
 
@@ -21,19 +39,38 @@ type Target =
   | { readonly kind: 'later'; readonly value: Value };
 
 /** The places of all fields of a structure in memory. */
-function fieldPlaces(pass: Pass, node: AnyNode, { param, index, struct }: Extract<Value, { kind: 'element' }>): Map<string, Place> {
-  return new Map(struct.fields.map((field) => [field.name, pass.paramPlace(param, index, field.storage, pass.span(node), field)]));
+function fieldPlaces(
+  pass: Pass,
+  node: AnyNode,
+  { param, index, struct }: Extract<Value, { kind: 'element' }>,
+): Map<string, Place> {
+  return new Map(
+    struct.fields.map((field) => [
+      field.name,
+      pass.paramPlace(param, index, field.storage, pass.span(node), field),
+    ]),
+  );
 }
 
 function targetOf(pass: Pass, node: Pattern | AnyNode): Target {
   if (node.type === 'Identifier') return { kind: 'name', node };
-  if (node.type !== 'MemberExpression') return pass.fail(node, `This cannot be assigned to: ${pass.code(node)}`, 'Assign to variables, elements and fields.');
+  if (node.type !== 'MemberExpression')
+    return pass.fail(
+      node,
+      `This cannot be assigned to: ${pass.code(node)}`,
+      'Assign to variables, elements and fields.',
+    );
   return memberTarget(pass, node);
 }
 
 function memberTarget(pass: Pass, node: MemberExpression): Target {
   const { object, property } = node;
-  if (object.type === 'Super' || property.type === 'PrivateIdentifier') return pass.fail(node, `This cannot be assigned to: ${pass.code(node)}`, 'Assign to variables, elements and fields.');
+  if (object.type === 'Super' || property.type === 'PrivateIdentifier')
+    return pass.fail(
+      node,
+      `This cannot be assigned to: ${pass.code(node)}`,
+      'Assign to variables, elements and fields.',
+    );
   const name = propertyName(node);
   if (name !== undefined) {
     const base = read(pass, object);
@@ -48,19 +85,46 @@ function memberTarget(pass: Pass, node: MemberExpression): Target {
         pass.failUnlessTypesChange(node, ...sharedAs(pass.code(object)));
         return { kind: 'later', value: field };
       }
-      return pass.fail(node, base.fields.has(name) ? `This structure cannot be changed: ${pass.code(node)}` : `This structure has no field ${name}: it has ${[...base.fields.keys()].join(', ')}`, 'Make a new structure, or assign to a variable that holds one.');
+      return pass.fail(
+        node,
+        base.fields.has(name)
+          ? `This structure cannot be changed: ${pass.code(node)}`
+          : `This structure has no field ${name}: it has ${[...base.fields.keys()].join(', ')}`,
+        'Make a new structure, or assign to a variable that holds one.',
+      );
     }
     if (base.kind === 'element') {
       const place = fieldPlaces(pass, node, base).get(name);
       checkAccess(pass, node, base.param, 'write');
       checkInPlace(pass, base, node);
       wroteElement(pass, base.param, 'fieldWrites');
-      return place === undefined ? pass.fail(node, `This structure has no field ${name}: it has ${base.struct.fields.map((field) => field.name).join(', ')}`, 'Use one of these.') : { kind: 'place', place };
+      return place === undefined
+        ? pass.fail(
+            node,
+            `This structure has no field ${name}: it has ` +
+              `${base.struct.fields.map((field) => field.name).join(', ')}`,
+            'Use one of these.',
+          )
+        : { kind: 'place', place };
     }
-    return pass.fail(node, `This cannot be assigned to: ${pass.code(node)} belongs to ${describe(base)}`, base.kind === 'structParam' ? 'Parameters stay as they are: make a copy, let s = { ...p }.' : 'Assign to variables, elements and fields.');
+    return pass.fail(
+      node,
+      `This cannot be assigned to: ${pass.code(node)} belongs to ${describe(base)}`,
+      base.kind === 'structParam'
+        ? 'Parameters stay as they are: make a copy, let s = { ...p }.'
+        : 'Assign to variables, elements and fields.',
+    );
   }
-  const [base, index] = pass.inOrder([() => read(pass, object), () => readNumber(pass, property)] as const);
-  if (base.kind !== 'tensor' && base.kind !== 'array') return pass.fail(node, `This cannot be assigned to: ${pass.code(node)} belongs to ${describe(base)}`, 'Assign to elements of tensors and arrays.');
+  const [base, index] = pass.inOrder([
+    () => read(pass, object),
+    () => readNumber(pass, property),
+  ] as const);
+  if (base.kind !== 'tensor' && base.kind !== 'array')
+    return pass.fail(
+      node,
+      `This cannot be assigned to: ${pass.code(node)} belongs to ${describe(base)}`,
+      'Assign to elements of tensors and arrays.',
+    );
   const found = indexInto(pass, node, base, asNumber(pass, property, index), property);
   if (found.kind === 'place') {
     checkAccess(pass, node, found.param, 'write');
@@ -70,14 +134,23 @@ function memberTarget(pass: Pass, node: MemberExpression): Target {
     checkAccess(pass, node, found.param, 'write');
     return { kind: 'element', element: found };
   }
-  return pass.fail(node, `This is ${describe(found)}, and cannot be assigned as a whole: ${pass.code(node)}`, 'Assign its elements in a loop.');
+  return pass.fail(
+    node,
+    `This is ${describe(found)}, and cannot be assigned as a whole: ${pass.code(node)}`,
+    'Assign its elements in a loop.',
+  );
 }
 
 /** Gives a name a value: the first time where the name has only one, it may stand for anything. */
 export function assignName(pass: Pass, node: AnyNode & { type: 'Identifier' }, value: Value): void {
   const declaration = pass.frame.parsed.names.get(node);
   if (declaration === undefined) {
-    return pass.fail(node, `\`${node.name}\` is not declared in this function, and a kernel cannot change what is outside it`, `Declare it: let ${node.name}. What the kernel gives back it writes to a tensor.`);
+    return pass.fail(
+      node,
+      `\`${node.name}\` is not declared in this function, and a kernel cannot change what is ` +
+        'outside it',
+      `Declare it: let ${node.name}. What the kernel gives back it writes to a tensor.`,
+    );
   }
   const bound = pass.frame.bindings.get(declaration);
   if (bound === undefined && declaration.writes === 1) {
@@ -86,59 +159,107 @@ export function assignName(pass: Pass, node: AnyNode & { type: 'Identifier' }, v
     return;
   }
   if (declaration.kind === 'const' || declaration.kind === 'other') {
-    if (bound !== undefined) pass.fail(node, `\`${node.name}\` is a constant, and this assigns to it`, 'Declare it with let.');
+    if (bound !== undefined)
+      pass.fail(
+        node,
+        `\`${node.name}\` is a constant, and this assigns to it`,
+        'Declare it with let.',
+      );
   }
   // let x = undefined: the value is still to come.
   if (value.kind === 'nothing' && bound === undefined) return;
-  const slot = bound === undefined || (bound.kind !== 'scalar' && bound.kind !== 'fields')
-    ? slotFor(pass, node, bound ?? value, pass.freshKey({ ...node, start: declaration.at, end: declaration.at }, declaration.name), declaration.name, false)
-    : bound;
+  const slot =
+    bound === undefined || (bound.kind !== 'scalar' && bound.kind !== 'fields')
+      ? slotFor(
+          pass,
+          node,
+          bound ?? value,
+          pass.freshKey({ ...node, start: declaration.at, end: declaration.at }, declaration.name),
+          declaration.name,
+          false,
+        )
+      : bound;
   pass.frame.bindings.set(declaration, slot);
   replaceSlot(pass, slot, value, node, node.name);
 }
 
 function currentOf(pass: Pass, node: AnyNode, target: Target): Value {
   switch (target.kind) {
-    case 'name': return read(pass, target.node);
-    case 'slot': return readSlot(pass, target.slot, node);
-    case 'place': return load(target.place);
-    case 'element': return target.element;
-    case 'later': return target.value;
+    case 'name':
+      return read(pass, target.node);
+    case 'slot':
+      return readSlot(pass, target.slot, node);
+    case 'place':
+      return load(target.place);
+    case 'element':
+      return target.element;
+    case 'later':
+      return target.value;
   }
 }
 
 function write(pass: Pass, node: AnyNode, target: Target, value: Value, valueNode: AnyNode): void {
   const span = pass.span(node);
   switch (target.kind) {
-    case 'name': return assignName(pass, target.node, value);
-    case 'slot': return replaceSlot(pass, target.slot, value, node, target.name);
-    case 'later': return;
-    case 'place': return pass.emit({ kind: 'store', place: target.place, value: storable(pass, valueNode, target.place, asNumber(pass, valueNode, value)), span });
+    case 'name':
+      return assignName(pass, target.node, value);
+    case 'slot':
+      return replaceSlot(pass, target.slot, value, node, target.name);
+    case 'later':
+      return;
+    case 'place':
+      return pass.emit({
+        kind: 'store',
+        place: target.place,
+        value: storable(pass, valueNode, target.place, asNumber(pass, valueNode, value)),
+        span,
+      });
     case 'element': {
       const fields = fieldsOf(pass, valueNode, value);
       const places = fieldPlaces(pass, node, target.element);
       if (fields === undefined || [...places.keys()].some((name) => !fields.has(name))) {
-        return pass.fail(valueNode, `An element with the fields ${[...places.keys()].join(', ')} cannot become ${describe(value)}${fields === undefined ? '' : ` of ${[...fields.keys()].join(', ')}`}`, 'Assign a structure with these fields.');
+        return pass.fail(
+          valueNode,
+          `An element with the fields ${[...places.keys()].join(', ')} cannot become ` +
+            `${describe(value)}${fields === undefined ? '' : ` of ${[...fields.keys()].join(', ')}`}`,
+          'Assign a structure with these fields.',
+        );
       }
       // All are read before any is written.
       wroteElement(pass, target.element.param, 'replacements');
-      const saved = [...places].map(([name, place]) => [place, asNumber(pass, valueNode, fields.get(name)!)] as const)
-        .map(([place, of]) => [place, of.content.is === 'expression' ? typed(pass.reusable(of.content.expression)) : of] as const);
-      for (const [place, of] of saved) pass.emit({ kind: 'store', place, value: storable(pass, valueNode, place, of), span });
+      const saved = [...places]
+        .map(([name, place]) => [place, asNumber(pass, valueNode, fields.get(name)!)] as const)
+        .map(
+          ([place, of]) =>
+            [
+              place,
+              of.content.is === 'expression' ? typed(pass.reusable(of.content.expression)) : of,
+            ] as const,
+        );
+      for (const [place, of] of saved)
+        pass.emit({ kind: 'store', place, value: storable(pass, valueNode, place, of), span });
     }
   }
 }
 
 /** A field of an element is written to the structure that was there before the value was read. */
 function checkStill(pass: Pass, target: Target, then: number): void {
-  if (target.kind !== 'place' || target.place.field === undefined || target.place.memory.kind !== 'param') return;
+  if (
+    target.kind !== 'place' ||
+    target.place.field === undefined ||
+    target.place.memory.kind !== 'param'
+  )
+    return;
   pass.failIfReplaced(target.place.memory.param, then, target.place.span);
 }
 
 /** The target with an index that may be used twice. */
 function once(pass: Pass, target: Target): Target {
   if (target.kind !== 'place') return target;
-  return { ...target, place: { ...target.place, index: pass.reusable(target.place.index, 'index') } };
+  return {
+    ...target,
+    place: { ...target.place, index: pass.reusable(target.place.index, 'index') },
+  };
 }
 
 /** The value in a form that can be used again, after it has been written. */
@@ -164,19 +285,34 @@ export function assignment(pass: Pass, node: AssignmentExpression, wanted: boole
     }
     return storeInOrder(pass, node, left, wanted);
   }
-  if (operator === '??=') return pass.fail(node, '??= has no use in a kernel: no value is null or undefined', 'Write =.');
+  if (operator === '??=')
+    return pass.fail(node, '??= has no use in a kernel: no value is null or undefined', 'Write =.');
   if (Object.hasOwn(logicalOperators, operator)) {
     const target = once(pass, targetOf(pass, left));
     const test = truth(asNumber(pass, left, currentOf(pass, left, target)));
-    branch(pass, node, logicalOperators[operator] === 'and' ? test : not(test, test.span), () => write(pass, node, target, read(pass, right), right), undefined);
+    branch(
+      pass,
+      node,
+      logicalOperators[operator] === 'and' ? test : not(test, test.span),
+      () => write(pass, node, target, read(pass, right), right),
+      undefined,
+    );
     return wanted ? currentOf(pass, left, target) : nothing;
   }
   const then = pass.now;
   const target = once(pass, targetOf(pass, left));
-  const [current, value] = pass.inOrder([() => currentOf(pass, left, target), () => read(pass, right)] as const);
+  const [current, value] = pass.inOrder([
+    () => currentOf(pass, left, target),
+    () => read(pass, right),
+  ] as const);
   checkStill(pass, target, then);
   const result = operate({
-    pass, node, operator: operator.slice(0, -1) as BinaryOperator, left: asNumber(pass, left, current), right: asNumber(pass, right, value), syntax: { left, right },
+    pass,
+    node,
+    operator: operator.slice(0, -1) as BinaryOperator,
+    left: asNumber(pass, left, current),
+    right: asNumber(pass, right, value),
+    syntax: { left, right },
   });
   const used = wanted && target.kind !== 'name' ? kept(pass, result) : result;
   write(pass, node, target, used, node);
@@ -184,7 +320,12 @@ export function assignment(pass: Pass, node: AssignmentExpression, wanted: boole
 }
 
 /** place = value: the index is computed before the value. */
-function storeInOrder(pass: Pass, node: AssignmentExpression, left: Pattern, wanted: boolean): Value {
+function storeInOrder(
+  pass: Pass,
+  node: AssignmentExpression,
+  left: Pattern,
+  wanted: boolean,
+): Value {
   const { right } = node;
   const then = pass.now;
   let target: Target | undefined;
@@ -199,10 +340,18 @@ function storeInOrder(pass: Pass, node: AssignmentExpression, left: Pattern, wan
   ] as const);
   const found = target!;
   checkStill(pass, found, then);
-  const at = index.kind === 'number' && index.content.is === 'expression' ? index.content.expression : undefined;
-  const ordered: Target = at === undefined ? found
-    : found.kind === 'place' ? { kind: 'place', place: { ...found.place, index: at } }
-      : found.kind === 'element' ? { kind: 'element', element: { ...found.element, index: at } } : found;
+  const at =
+    index.kind === 'number' && index.content.is === 'expression'
+      ? index.content.expression
+      : undefined;
+  const ordered: Target =
+    at === undefined
+      ? found
+      : found.kind === 'place'
+        ? { kind: 'place', place: { ...found.place, index: at } }
+        : found.kind === 'element'
+          ? { kind: 'element', element: { ...found.element, index: at } }
+          : found;
   const used = wanted && value.kind === 'number' ? kept(pass, value) : value;
   write(pass, node, ordered, used, right);
   return wanted ? used : nothing;
@@ -211,9 +360,15 @@ function storeInOrder(pass: Pass, node: AssignmentExpression, left: Pattern, wan
 export function update(pass: Pass, node: UpdateExpression, wanted: boolean): Value {
   const target = once(pass, targetOf(pass, node.argument));
   let before = asNumber(pass, node.argument, currentOf(pass, node.argument, target));
-  if (wanted && !node.prefix && before.content.is === 'expression') before = typed(pass.save(before.content.expression, 'before'));
+  if (wanted && !node.prefix && before.content.is === 'expression')
+    before = typed(pass.save(before.content.expression, 'before'));
   const after = operate({
-    pass, node, operator: node.operator === '++' ? '+' : '-', left: before, right: literal(1, pass.span(node)), syntax: { left: node.argument, right: node },
+    pass,
+    node,
+    operator: node.operator === '++' ? '+' : '-',
+    left: before,
+    right: literal(1, pass.span(node)),
+    syntax: { left: node.argument, right: node },
   });
   const used = wanted && node.prefix && target.kind !== 'name' ? kept(pass, after) : after;
   write(pass, node, target, used, node);

@@ -8,7 +8,13 @@ import type { ValueType } from '../tree.js';
 
 /** What printf takes for each type, and what the value is passed as. */
 const formats: Readonly<Record<ValueType, readonly [format: string, type: ValueType]>> = {
-  bool: ['%d', 'i32'], i32: ['%d', 'i32'], u32: ['%u', 'u32'], i64: ['%lld', 'i64'], u64: ['%llu', 'u64'], f32: ['%g', 'f64'], f64: ['%g', 'f64'],
+  bool: ['%d', 'i32'],
+  i32: ['%d', 'i32'],
+  u32: ['%u', 'u32'],
+  i64: ['%lld', 'i64'],
+  u64: ['%llu', 'u64'],
+  f32: ['%g', 'f64'],
+  f64: ['%g', 'f64'],
 };
 
 export const consoleFunctions: Readonly<Record<string, (call: Call) => Value>> = {
@@ -21,15 +27,30 @@ export const consoleFunctions: Readonly<Record<string, (call: Call) => Value>> =
       values.push(convert(value, type));
       return format;
     });
-    return statement(call, (span) => ({ kind: 'print', format: `${pieces.join(' ')}\n`, values, span }));
+    return statement(call, (span) => ({
+      kind: 'print',
+      format: `${pieces.join(' ')}\n`,
+      values,
+      span,
+    }));
   },
   assert: (call) => {
     const { pass, args, argNodes } = call;
     arity(call, 1, 2);
     const [, message] = args;
-    if (message !== undefined && message.kind !== 'string') pass.fail(argNodes[1]!, 'The message of console.assert has to be a string', "Write console.assert(i < n, 'i is beyond n').");
+    if (message !== undefined && message.kind !== 'string')
+      pass.fail(
+        argNodes[1]!,
+        'The message of console.assert has to be a string',
+        "Write console.assert(i < n, 'i is beyond n').",
+      );
     const test = truth(number(call, 0));
     if (test.op === 'constant' && test.value === true) return nothing;
-    return statement(call, (span) => ({ kind: 'assert', test, message: message?.kind === 'string' ? message.value : 'Assertion failed', span }));
+    return statement(call, (span) => ({
+      kind: 'assert',
+      test,
+      message: message?.kind === 'string' ? message.value : 'Assertion failed',
+      span,
+    }));
   },
 };

@@ -1,4 +1,7 @@
-/** Calls of functions that are inlined: device functions of `uses`, and what the language itself writes in its own terms. */
+/**
+ * Calls of functions that are inlined: device functions of `uses`, and what the language itself
+ * writes in its own terms.
+ */
 import type { AnyNode, ReturnStatement } from 'acorn';
 import type { DeviceFunctionText } from '../signature.js';
 import { bindPattern } from './bindings.js';
@@ -14,11 +17,26 @@ import { nothing, type Value } from './values.js';
 import { isPresent } from './present.js';
 
 /** A function of the language's own. */
-export function callText(pass: Pass, node: AnyNode, name: string, text: string, args: readonly Value[]): Value {
-  return callDevice(pass, node, name, { text, uses: {} }, args, [], pass.frame.shownAs ?? pass.span(node));
+export function callText(
+  pass: Pass,
+  node: AnyNode,
+  name: string,
+  text: string,
+  args: readonly Value[],
+): Value {
+  return callDevice(
+    pass,
+    node,
+    name,
+    { text, uses: {} },
+    args,
+    [],
+    pass.frame.shownAs ?? pass.span(node),
+  );
 }
 
-const sameFunction = (a: DeviceFunctionText | undefined, b: DeviceFunctionText): boolean => a === b || (a !== undefined && a.text === b.text && a.uses === b.uses);
+const sameFunction = (a: DeviceFunctionText | undefined, b: DeviceFunctionText): boolean =>
+  a === b || (a !== undefined && a.text === b.text && a.uses === b.uses);
 
 /** The names of the functions around, the outermost first. */
 function callers(frame: Frame): string[] {
@@ -27,31 +45,53 @@ function callers(frame: Frame): string[] {
 
 const shortName = (name: string): string => name.replace(/^.*\./, '');
 
-/** What a function may be called by within itself: its own name, and the one that it is used by, which a kernel has none of. */
+/**
+ * What a function may be called by within itself: its own name, and the one that it is used by,
+ * which a kernel has none of.
+ */
 const namesOf = ({ name, parsed, caller }: Frame): string[] => [
-  ...(parsed.node.type === 'FunctionExpression' && parsed.node.id ? [parsed.node.id.name] : []), ...(caller === undefined ? [] : [shortName(name)]),
+  ...(parsed.node.type === 'FunctionExpression' && parsed.node.id ? [parsed.node.id.name] : []),
+  ...(caller === undefined ? [] : [shortName(name)]),
 ];
 
 /** The names that a function calls, its own and those of gpu. */
 function calledIn(node: AnyNode, found = new Set<string>()): Set<string> {
   if (node.type === 'CallExpression') {
     const { callee } = node;
-    const name = callee.type === 'Identifier' ? callee.name : callee.type === 'MemberExpression' ? propertyName(callee) : undefined;
+    const name =
+      callee.type === 'Identifier'
+        ? callee.name
+        : callee.type === 'MemberExpression'
+          ? propertyName(callee)
+          : undefined;
     if (name !== undefined) found.add(name);
   }
   for (const child of childrenOf(node)) calledIn(child, found);
   return found;
 }
 
-/** Functions around and those that they use, by which a call of `name` comes back to one that is being read: its names from there on. */
+/**
+ * Functions around and those that they use, by which a call of `name` comes back to one that is
+ * being read: its names from there on.
+ */
 function cycleOf(pass: Pass, name: string): string[] | undefined {
   const around: Frame[] = [];
   for (let at: Frame | undefined = pass.frame; at !== undefined; at = at.caller) around.push(at);
   const tried = new Set<string>();
   const from = (called: string, path: readonly string[]): string[] | undefined => {
     const again = around.findIndex((frame) => namesOf(frame).includes(called));
-    if (again >= 0) return [...around.slice(0, again + 1).reverse().map((frame) => shortName(frame.name)), ...path, shortName(around[again]!.name)];
-    const fn = around.map(({ uses }) => uses[called]).find((used) => typeof used === 'object' && 'text' in used);
+    if (again >= 0)
+      return [
+        ...around
+          .slice(0, again + 1)
+          .reverse()
+          .map((frame) => shortName(frame.name)),
+        ...path,
+        shortName(around[again]!.name),
+      ];
+    const fn = around
+      .map(({ uses }) => uses[called])
+      .find((used) => typeof used === 'object' && 'text' in used);
     if (fn === undefined || tried.has(called)) return undefined;
     tried.add(called);
     for (const next of calledIn(pass.knowledge.parse(fn.text, false).parsed.node)) {
@@ -63,16 +103,33 @@ function cycleOf(pass: Pass, name: string): string[] | undefined {
   return from(name, []);
 }
 
-/** Says of a call of what is not known here that it would be one of the function itself, where it would. */
+/**
+ * Says of a call of what is not known here that it would be one of the function itself, where it
+ * would.
+ */
 export function failIfRecursive(pass: Pass, node: AnyNode, name: string): void {
   const cycle = cycleOf(pass, name);
-  if (cycle !== undefined) pass.fail(node, `A ${pass.frame.caller === undefined ? 'kernel' : 'device function'} cannot call itself: ${cycle.join(' → ')}`, A_LOOP);
+  if (cycle !== undefined)
+    pass.fail(
+      node,
+      `A ${pass.frame.caller === undefined ? 'kernel' : 'device function'} cannot call ` +
+        `itself: ${cycle.join(' → ')}`,
+      A_LOOP,
+    );
 }
 
 const A_LOOP = 'Functions are put in place of their calls: write a loop.';
 
 /** Reads the function's statements in place of the call, with the types of these arguments. */
-export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFunctionText, given: readonly Value[], argNodes: readonly AnyNode[], shownAs?: Span): Value {
+export function callDevice(
+  pass: Pass,
+  node: AnyNode,
+  name: string,
+  fn: DeviceFunctionText,
+  given: readonly Value[],
+  argNodes: readonly AnyNode[],
+  shownAs?: Span,
+): Value {
   const caller = pass.frame;
   for (let at: Frame | undefined = caller; at !== undefined; at = at.caller) {
     if (!sameFunction(at.fn, fn)) continue;
@@ -81,26 +138,63 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
     return pass.fail(node, `A device function cannot call itself: ${cycle}`, A_LOOP);
   }
   const [args, gpu] = takenByGpu(fn, given);
-  const { parsed, number } = pass.knowledge.parse(fn.text, shownAs !== undefined || caller.shownAs !== undefined);
+  const { parsed, number } = pass.knowledge.parse(
+    fn.text,
+    shownAs !== undefined || caller.shownAs !== undefined,
+  );
   const { params } = parsed.node;
   // The kernel around a body gives it all that there is, whether it is taken or not.
   if (args.length > params.length && (fn.gpu?.given.length ?? 0) === 0) {
-    return pass.fail(argNodes[params.length] ?? node, `${name} takes ${params.length} argument${params.length === 1 ? '' : 's'}, and got ${args.length}`, 'Leave out the others.');
+    return pass.fail(
+      argNodes[params.length] ?? node,
+      `${name} takes ${params.length} argument${params.length === 1 ? '' : 's'}, and got ` +
+        `${args.length}`,
+      'Leave out the others.',
+    );
   }
   // The parameter after those that the call gives is the function's own gpu.
-  if (params.length > args.length + 1) return pass.fail(node, `${name} takes ${params.length - 1} arguments and gpu, and got ${args.length}`, 'Give every argument.');
+  if (params.length > args.length + 1)
+    return pass.fail(
+      node,
+      `${name} takes ${params.length - 1} arguments and gpu, and got ${args.length}`,
+      'Give every argument.',
+    );
   for (const arg of args) {
-    if (arg.kind === 'string' || arg.kind === 'nothing') return pass.fail(node, `${name} got ${arg.kind === 'string' ? 'a string' : 'no value'} as an argument`, 'Give it numbers, structures, tensors and arrays.');
+    if (arg.kind === 'string' || arg.kind === 'nothing')
+      return pass.fail(
+        node,
+        `${name} got ${arg.kind === 'string' ? 'a string' : 'no value'} as an argument`,
+        'Give it numbers, structures, tensors and arrays.',
+      );
   }
   const returns = returnsOf(parsed.node);
   const { body } = parsed.node;
   const last = body.type === 'BlockStatement' ? body.body.at(-1) : undefined;
   // One return at the end needs no place for the result.
-  const direct = body.type !== 'BlockStatement' || returns.length === 0 || (returns.length === 1 && returns[0] === last);
+  const direct =
+    body.type !== 'BlockStatement' ||
+    returns.length === 0 ||
+    (returns.length === 1 && returns[0] === last);
   const frame: Frame = {
-    parsed, text: number, key: pass.freshKey(node, name), name, uses: fn.uses, bindings: new Map(), caller, fn, targets: [], shownAs: shownAs ?? caller.shownAs, unroll: undefined,
+    parsed,
+    text: number,
+    key: pass.freshKey(node, name),
+    name,
+    uses: fn.uses,
+    bindings: new Map(),
+    caller,
+    fn,
+    targets: [],
+    shownAs: shownAs ?? caller.shownAs,
+    unroll: undefined,
     narrow: fn.gpu ?? caller.narrow,
-    result: { group: pass.newGroup(), slot: undefined, returnsNothing: false, origins: new Set(), slots: new Set() },
+    result: {
+      group: pass.newGroup(),
+      slot: undefined,
+      returnsNothing: false,
+      origins: new Set(),
+      slots: new Set(),
+    },
   };
   pass.frame = frame;
   try {
@@ -118,26 +212,43 @@ export function callDevice(pass: Pass, node: AnyNode, name: string, fn: DeviceFu
     const statements = pass.collect(() => readStatements(pass, body.body));
     const falls = completes(statements);
     if (result.slot !== undefined && (falls || result.returnsNothing)) {
-      pass.fail(last ?? body, `${name} gives a value on some paths only`, 'Return a value at its end too.');
+      pass.fail(
+        last ?? body,
+        `${name} gives a value on some paths only`,
+        'Return a value at its end too.',
+      );
     }
     const kept = withoutLast(statements, result.group);
-    if (leaves(kept, result.group)) pass.emit({ kind: 'group', id: result.group, body: kept, span: pass.span(body) });
+    if (leaves(kept, result.group))
+      pass.emit({ kind: 'group', id: result.group, body: kept, span: pass.span(body) });
     else for (const statement of kept) pass.emit(statement);
     pass.frame = caller;
     if (result.slot === undefined) return nothing;
     // The same structure, whichever way it comes back.
     const [same] = result.slots;
-    return result.slots.size === 1 && same !== undefined ? readSlot(pass, same, node) : readTemporary(pass, result.slot, node, result.origins);
+    return result.slots.size === 1 && same !== undefined
+      ? readSlot(pass, same, node)
+      : readTemporary(pass, result.slot, node, result.origins);
   } finally {
     pass.frame = caller;
   }
 }
 
 /** The arguments that are the function's own, and its gpu with those that it takes. */
-function takenByGpu({ gpu }: DeviceFunctionText, args: readonly Value[]): readonly [readonly Value[], Value] {
+function takenByGpu(
+  { gpu }: DeviceFunctionText,
+  args: readonly Value[],
+): readonly [readonly Value[], Value] {
   if (gpu === undefined) return [args, { kind: 'namespace', path: '' }];
   const own = args.length - gpu.given.length;
-  return [args.slice(0, own), { kind: 'namespace', path: '', given: new Map(gpu.given.map((name, at) => [name, args[own + at]!])) }];
+  return [
+    args.slice(0, own),
+    {
+      kind: 'namespace',
+      path: '',
+      given: new Map(gpu.given.map((name, at) => [name, args[own + at]!])),
+    },
+  ];
 }
 
 const returnsByFunction = new WeakMap<FunctionNode, ReturnStatement[]>();
@@ -153,7 +264,12 @@ function returnsOf(fn: FunctionNode): ReturnStatement[] {
 }
 
 function collectReturns(node: AnyNode, found: ReturnStatement[]): void {
-  if (node.type === 'FunctionDeclaration' || node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression') return;
+  if (
+    node.type === 'FunctionDeclaration' ||
+    node.type === 'FunctionExpression' ||
+    node.type === 'ArrowFunctionExpression'
+  )
+    return;
   if (node.type === 'ReturnStatement') found.push(node);
   for (const child of childrenOf(node)) collectReturns(child, found);
 }

@@ -1,9 +1,23 @@
-/** What a body finds in its second parameter: every path of gpu.ts, and what it stands for. A row for each. */
+/**
+ * What a body finds in its second parameter: every path of gpu.ts, and what it stands for. A row
+ * for each.
+ */
 import type { ApproximateName, SpecialName, ValueType } from '../tree.js';
 import { atomicFunctions } from './atomics.js';
 import { blockReduction, warpReduction } from './reductions.js';
 import { arrayFunctions, arrayLike, dynamicArrayFunctions } from './arrays.js';
-import { arity, floatType, happen, integer, known, maskOf, number, single, statement, type Call } from './calls.js';
+import {
+  arity,
+  floatType,
+  happen,
+  integer,
+  known,
+  maskOf,
+  number,
+  single,
+  statement,
+  type Call,
+} from './calls.js';
 import { asNarrowFloat, castFunctions, fromBits, toBits } from './casts.js';
 import { textFunction } from './math-table.js';
 import { matrixFunctions } from './matrices.js';
@@ -15,70 +29,138 @@ import { inType, nothing, typed, type Value } from './values.js';
 import type { AnyNode } from 'acorn';
 
 type Row = (pass: Pass, node: AnyNode) => Value;
-const call = (run: (call: Call) => Value): { readonly call: (call: Call) => Value } => ({ call: run });
+const call = (run: (call: Call) => Value): { readonly call: (call: Call) => Value } => ({
+  call: run,
+});
 type Entry = Row | { readonly call: (call: Call) => Value };
 
-const special = (name: SpecialName): Row => (pass, node) => typed({
-  op: 'special', name, type: name.startsWith('globalId') ? pass.source.indexType : 'i32', span: pass.span(node),
-});
+const special =
+  (name: SpecialName): Row =>
+  (pass, node) =>
+    typed({
+      op: 'special',
+      name,
+      type: name.startsWith('globalId') ? pass.source.indexType : 'i32',
+      span: pass.span(node),
+    });
 
 const indices = ['threadIdx', 'blockIdx', 'blockDim', 'gridDim', 'globalId', 'globalSize'] as const;
 
 /** One instruction of the device on f32. */
-const approximate = (name: ApproximateName, count: number): Entry => call((at) => {
-  arity(at, count);
-  return typed({ op: 'approximate', name, type: 'f32', operands: at.args.map((_, index) => single(at, index)), span: at.pass.span(at.node) });
-});
+const approximate = (name: ApproximateName, count: number): Entry =>
+  call((at) => {
+    arity(at, count);
+    return typed({
+      op: 'approximate',
+      name,
+      type: 'f32',
+      operands: at.args.map((_, index) => single(at, index)),
+      span: at.pass.span(at.node),
+    });
+  });
 
 /** The f32 nearest to the factor that turns powers and logarithms of 2 into those of e. */
 const log2e = Math.LOG2E;
 const ln2 = Math.LN2;
 
-const shuffle = (mode: 'idx' | 'up' | 'down' | 'bfly'): Entry => call((at) => {
-  arity(at, 2, 3);
-  const value = number(at, 0);
-  const type = commonType(value);
-  return happen(at, {
-    op: 'shuffle', mode, type, value: inType(value, type), lane: integer(at, 1, 'i32'), width: 32, mask: maskOf(at, 2), span: at.pass.span(at.node),
-  }, 'shuffled');
-});
+const shuffle = (mode: 'idx' | 'up' | 'down' | 'bfly'): Entry =>
+  call((at) => {
+    arity(at, 2, 3);
+    const value = number(at, 0);
+    const type = commonType(value);
+    return happen(
+      at,
+      {
+        op: 'shuffle',
+        mode,
+        type,
+        value: inType(value, type),
+        lane: integer(at, 1, 'i32'),
+        width: 32,
+        mask: maskOf(at, 2),
+        span: at.pass.span(at.node),
+      },
+      'shuffled',
+    );
+  });
 
-const vote = (mode: 'any' | 'all' | 'ballot'): Entry => call((at) => {
-  arity(at, 1, 2);
-  return happen(at, { op: 'vote', mode, type: mode === 'ballot' ? 'u32' : 'bool', predicate: truth(number(at, 0)), mask: maskOf(at, 1), span: at.pass.span(at.node) }, 'vote');
-});
+const vote = (mode: 'any' | 'all' | 'ballot'): Entry =>
+  call((at) => {
+    arity(at, 1, 2);
+    return happen(
+      at,
+      {
+        op: 'vote',
+        mode,
+        type: mode === 'ballot' ? 'u32' : 'bool',
+        predicate: truth(number(at, 0)),
+        mask: maskOf(at, 1),
+        span: at.pass.span(at.node),
+      },
+      'vote',
+    );
+  });
 
-const barrierReduce = (mode: 'and' | 'or' | 'count'): Entry => call((at) => {
-  arity(at, 1);
-  return happen(at, { op: 'barrierReduce', mode, type: mode === 'count' ? 'i32' : 'bool', predicate: truth(number(at, 0)), span: at.pass.span(at.node) }, 'voted');
-});
+const barrierReduce = (mode: 'and' | 'or' | 'count'): Entry =>
+  call((at) => {
+    arity(at, 1);
+    return happen(
+      at,
+      {
+        op: 'barrierReduce',
+        mode,
+        type: mode === 'count' ? 'i32' : 'bool',
+        predicate: truth(number(at, 0)),
+        span: at.pass.span(at.node),
+      },
+      'voted',
+    );
+  });
 
-const fence = (scope: 'block' | 'device' | 'system'): Entry => call((at) => {
-  arity(at, 0);
-  return statement(at, (span) => ({ kind: 'fence', scope, span }));
-});
+const fence = (scope: 'block' | 'device' | 'system'): Entry =>
+  call((at) => {
+    arity(at, 0);
+    return statement(at, (span) => ({ kind: 'fence', scope, span }));
+  });
 
 /** Counts of bits: i32 whatever the operand is. */
-const countBits = (operator: 'popc' | 'clz'): Entry => call((at) => {
-  arity(at, 1);
-  const type = commonType(number(at, 0));
-  return typed(unary(operator, integer(at, 0, isInteger(type) ? type : 'i32'), at.pass.span(at.node), 'i32'));
-});
+const countBits = (operator: 'popc' | 'clz'): Entry =>
+  call((at) => {
+    arity(at, 1);
+    const type = commonType(number(at, 0));
+    return typed(
+      unary(operator, integer(at, 0, isInteger(type) ? type : 'i32'), at.pass.span(at.node), 'i32'),
+    );
+  });
 
-const timer = (name: 'clock' | 'globaltimer', type: ValueType): Entry => call((at) => {
-  arity(at, 0);
-  return happen(at, { op: 'special', name, type, span: at.pass.span(at.node) }, name);
-});
+const timer = (name: 'clock' | 'globaltimer', type: ValueType): Entry =>
+  call((at) => {
+    arity(at, 0);
+    return happen(at, { op: 'special', name, type, span: at.pass.span(at.node) }, name);
+  });
 
 const rows: Readonly<Record<string, Entry>> = {
-  ...Object.fromEntries(indices.flatMap((of) => (['x', 'y', 'z'] as const).map((axis) => [`${of}.${axis}`, special(`${of}.${axis}`)]))),
+  ...Object.fromEntries(
+    indices.flatMap((of) =>
+      (['x', 'y', 'z'] as const).map((axis) => [`${of}.${axis}`, special(`${of}.${axis}`)]),
+    ),
+  ),
   lane: special('lane'),
   warpIdx: special('warp'),
   warpSize: (pass, node) => literal(32, pass.span(node)),
 
-  ...Object.fromEntries(Object.entries(arrayFunctions('shared')).map(([name, run]) => [`shared.${name}`, call(run)])),
-  ...Object.fromEntries(Object.entries(arrayFunctions('local')).map(([name, run]) => [`local.${name}`, call(run)])),
-  ...Object.fromEntries(Object.entries(dynamicArrayFunctions).map(([name, run]) => [`dynamicShared.${name}`, call(run)])),
+  ...Object.fromEntries(
+    Object.entries(arrayFunctions('shared')).map(([name, run]) => [`shared.${name}`, call(run)]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(arrayFunctions('local')).map(([name, run]) => [`local.${name}`, call(run)]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(dynamicArrayFunctions).map(([name, run]) => [
+      `dynamicShared.${name}`,
+      call(run),
+    ]),
+  ),
 
   'warp.shuffle': shuffle('idx'),
   'warp.shuffleDown': shuffle('down'),
@@ -93,7 +175,17 @@ const rows: Readonly<Record<string, Entry>> = {
   'warp.match': call((at) => {
     arity(at, 1, 2);
     const value = number(at, 0);
-    return happen(at, { op: 'match', type: 'u32', value: inType(value, commonType(value)), mask: maskOf(at, 1), span: at.pass.span(at.node) }, 'matching');
+    return happen(
+      at,
+      {
+        op: 'match',
+        type: 'u32',
+        value: inType(value, commonType(value)),
+        mask: maskOf(at, 1),
+        span: at.pass.span(at.node),
+      },
+      'matching',
+    );
   }),
   'warp.activeMask': call((at) => {
     arity(at, 0);
@@ -139,12 +231,25 @@ const rows: Readonly<Record<string, Entry>> = {
   'fast.exp': call((at) => {
     arity(at, 1);
     const span = at.pass.span(at.node);
-    return typed({ op: 'approximate', name: 'ex2', type: 'f32', operands: [binary('mul', single(at, 0), constant(log2e, 'f32', span), span)], span });
+    return typed({
+      op: 'approximate',
+      name: 'ex2',
+      type: 'f32',
+      operands: [binary('mul', single(at, 0), constant(log2e, 'f32', span), span)],
+      span,
+    });
   }),
   'fast.log': call((at) => {
     arity(at, 1);
     const span = at.pass.span(at.node);
-    return typed(binary('mul', { op: 'approximate', name: 'lg2', type: 'f32', operands: [single(at, 0)], span }, constant(ln2, 'f32', span), span));
+    return typed(
+      binary(
+        'mul',
+        { op: 'approximate', name: 'lg2', type: 'f32', operands: [single(at, 0)], span },
+        constant(ln2, 'f32', span),
+        span,
+      ),
+    );
   }),
 
   ...Object.fromEntries(Object.entries(castFunctions).map(([name, run]) => [name, call(run)])),
@@ -155,23 +260,41 @@ const rows: Readonly<Record<string, Entry>> = {
     arity(at, 3);
     const values = [number(at, 0), number(at, 1), number(at, 2)] as const;
     const type = floatType(...values);
-    return typed({ op: 'fma', type, a: inType(values[0], type), b: inType(values[1], type), c: inType(values[2], type), span: at.pass.span(at.node) });
+    return typed({
+      op: 'fma',
+      type,
+      a: inType(values[0], type),
+      b: inType(values[1], type),
+      c: inType(values[2], type),
+      span: at.pass.span(at.node),
+    });
   }),
   rsqrt: call((at) => {
     arity(at, 1);
     const span = at.pass.span(at.node);
     const type = floatType(number(at, 0));
-    return typed(binary('div', constant(1, type, span), unary('sqrt', inType(number(at, 0), type), span), span));
+    return typed(
+      binary(
+        'div',
+        constant(1, type, span),
+        unary('sqrt', inType(number(at, 0), type), span),
+        span,
+      ),
+    );
   }),
   rint: call((at) => {
     arity(at, 1);
-    return typed(unary('rint', inType(number(at, 0), floatType(number(at, 0))), at.pass.span(at.node)));
+    return typed(
+      unary('rint', inType(number(at, 0), floatType(number(at, 0))), at.pass.span(at.node)),
+    );
   }),
   erf: call(textFunction('erf', 1)),
   mulhi: call((at) => {
     arity(at, 2);
     const type = commonType(number(at, 0), number(at, 1));
-    return typed(binary('mulhi', integer(at, 0, type), integer(at, 1, type), at.pass.span(at.node)));
+    return typed(
+      binary('mulhi', integer(at, 0, type), integer(at, 1, type), at.pass.span(at.node)),
+    );
   }),
   popcount: countBits('popc'),
   clz: countBits('clz'),
@@ -182,14 +305,28 @@ const rows: Readonly<Record<string, Entry>> = {
   copysign: call((at) => {
     arity(at, 2);
     const type = floatType(number(at, 0), number(at, 1));
-    return typed(binary('copysign', inType(number(at, 0), type), inType(number(at, 1), type), at.pass.span(at.node)));
+    return typed(
+      binary(
+        'copysign',
+        inType(number(at, 0), type),
+        inType(number(at, 1), type),
+        at.pass.span(at.node),
+      ),
+    );
   }),
   clamp: call((at) => {
     arity(at, 3);
     const values = [number(at, 0), number(at, 1), number(at, 2)] as const;
     const type = commonType(...values);
     const span = at.pass.span(at.node);
-    return typed(binary('min', binary('max', inType(values[0], type), inType(values[1], type), span), inType(values[2], type), span));
+    return typed(
+      binary(
+        'min',
+        binary('max', inType(values[0], type), inType(values[1], type), span),
+        inType(values[2], type),
+        span,
+      ),
+    );
   }),
 
   ...Object.fromEntries(Object.entries(atomicFunctions).map(([name, run]) => [name, call(run)])),
@@ -197,7 +334,12 @@ const rows: Readonly<Record<string, Entry>> = {
   unroll: call((at) => {
     arity(at, 0, 1);
     const turns = at.args.length === 0 ? 0 : known(at, 0);
-    if (turns < 0 || (at.args.length === 1 && turns < 1)) at.pass.fail(at.node, `gpu.unroll takes a number of turns from 1, and got ${turns}`, 'Write gpu.unroll(4), or gpu.unroll() for all of them.');
+    if (turns < 0 || (at.args.length === 1 && turns < 1))
+      at.pass.fail(
+        at.node,
+        `gpu.unroll takes a number of turns from 1, and got ${turns}`,
+        'Write gpu.unroll(4), or gpu.unroll() for all of them.',
+      );
     at.pass.frame.unroll = { turns, node: at.node };
     return nothing;
   }),
@@ -210,25 +352,45 @@ const rows: Readonly<Record<string, Entry>> = {
 };
 
 /** Names that no user writes: they are in kernels that are written by the compiler itself. */
-const ownRows: Readonly<Record<string, { readonly run: (call: Call) => Value; readonly typesOnly: boolean }>> = {
+const ownRows: Readonly<
+  Record<string, { readonly run: (call: Call) => Value; readonly typesOnly: boolean }>
+> = {
   localLike$: { run: arrayLike('local'), typesOnly: true },
   sharedLike$: { run: arrayLike('shared'), typesOnly: true },
   narrowly$: { run: asNarrowFloat, typesOnly: false },
 };
 
-const namespaces = new Set(Object.keys(rows).flatMap((path) => (path.includes('.') ? [path.slice(0, path.indexOf('.'))] : [])));
+const namespaces = new Set(
+  Object.keys(rows).flatMap((path) =>
+    path.includes('.') ? [path.slice(0, path.indexOf('.'))] : [],
+  ),
+);
 
 /** What gpu.PATH stands for, or undefined where there is no such name. */
 export function gpuName(pass: Pass, node: AnyNode, path: string): Value | undefined {
   if (namespaces.has(path)) return { kind: 'namespace', path };
-  if (Object.hasOwn(ownRows, path)) return { kind: 'function', name: `gpu.${path}`, call: ownRows[path]!.run, typesOnly: ownRows[path]!.typesOnly };
+  if (Object.hasOwn(ownRows, path))
+    return {
+      kind: 'function',
+      name: `gpu.${path}`,
+      call: ownRows[path]!.run,
+      typesOnly: ownRows[path]!.typesOnly,
+    };
   if (!Object.hasOwn(rows, path)) return undefined;
   const row = rows[path]!;
-  return typeof row === 'function' ? row(pass, node) : { kind: 'function', name: `gpu.${path}`, call: row.call };
+  return typeof row === 'function'
+    ? row(pass, node)
+    : { kind: 'function', name: `gpu.${path}`, call: row.call };
 }
 
 /** Names within `gpu.PATH`, for messages; all of gpu for ''. */
 export function gpuNamesIn(path: string): string[] {
   const before = path === '' ? '' : `${path}.`;
-  return [...new Set(Object.keys(rows).filter((row) => row.startsWith(before)).map((row) => row.slice(before.length).replace(/\..*/, '')))];
+  return [
+    ...new Set(
+      Object.keys(rows)
+        .filter((row) => row.startsWith(before))
+        .map((row) => row.slice(before.length).replace(/\..*/, '')),
+    ),
+  ];
 }

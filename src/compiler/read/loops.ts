@@ -14,10 +14,17 @@ interface Loop {
 }
 
 export function readLoop(pass: Pass, node: AnyNode, loop: Loop, labels: readonly string[]): void {
-  pass.inLoop(() => { readTurns(pass, node, loop, labels); });
+  pass.inLoop(() => {
+    readTurns(pass, node, loop, labels);
+  });
 }
 
-function readTurns(pass: Pass, node: AnyNode, { test, update, body, testAfter }: Loop, labels: readonly string[]): void {
+function readTurns(
+  pass: Pass,
+  node: AnyNode,
+  { test, update, body, testAfter }: Loop,
+  labels: readonly string[],
+): void {
   const span = pass.span(node);
   const id = pass.newGroup();
   const { unroll } = pass.frame;
@@ -31,24 +38,43 @@ function readTurns(pass: Pass, node: AnyNode, { test, update, body, testAfter }:
     return { before, value };
   };
 
-  // The order of reading is that of running, so that what a name stands for is known when it is used.
+  // The order of reading is that of running, so that what a name stands for is known when it is
+  // used.
   const first = testAfter ? undefined : readIt();
   if (first?.value !== undefined && knownTest(first.value) === false) {
     for (const statement of first.before) pass.emit(statement);
     return;
   }
   pass.frame.targets.push({ labels, id, kind: 'loop' });
-  const inside = withoutLast(pass.collect(() => readStatement(pass, body)), id, 'continue');
+  const inside = withoutLast(
+    pass.collect(() => readStatement(pass, body)),
+    id,
+    'continue',
+  );
   pass.frame.targets.pop();
   const after = update === undefined ? [] : pass.collect(() => perform(pass, update));
   const tested = first ?? readIt();
 
   // A test that takes statements is made inside the loop: before the body, or where each turn ends.
   const inBody = !testAfter && tested.before.length > 0;
-  const leave: Statement[] = inBody && tested.value !== undefined ? [{ kind: 'if', test: tested.value, then: [], otherwise: [{ kind: 'break', id, span }], span }] : [];
+  const leave: Statement[] =
+    inBody && tested.value !== undefined
+      ? [
+          {
+            kind: 'if',
+            test: tested.value,
+            then: [],
+            otherwise: [{ kind: 'break', id, span }],
+            span,
+          },
+        ]
+      : [];
   const kept = inBody ? undefined : tested.value;
   pass.emit({
-    kind: 'loop', id, testAfter, span,
+    kind: 'loop',
+    id,
+    testAfter,
+    span,
     body: inBody ? [...tested.before, ...leave, ...inside] : inside,
     update: testAfter ? [...after, ...tested.before] : after,
     ...(kept !== undefined && { test: kept }),

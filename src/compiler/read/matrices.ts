@@ -22,55 +22,133 @@ const tf32Product: Product = { shape: 'm16n8k8', lengths: [4, 2, 4] };
 /** Matrices that one instruction reads, by the elements that each lane gets. */
 const loads: readonly number[] = [2, 4, 8];
 
-/** The argument as a local array of one axis, or a row of one that has more; `folded`: its axes may also be several, which are read in row-major order. */
-function fragment(call: Call, at: number, what: string, folded = false): Fragment & { readonly storage: StorageType } {
+/**
+ * The argument as a local array of one axis, or a row of one that has more; `folded`: its axes may
+ * also be several, which are read in row-major order.
+ */
+function fragment(
+  call: Call,
+  at: number,
+  what: string,
+  folded = false,
+): Fragment & { readonly storage: StorageType } {
   const { pass, node, name, args, argNodes } = call;
   const value = args[at];
   const own = argNodes[at] ?? node;
   if (value?.kind !== 'array') {
-    return pass.fail(own, `Argument ${at + 1} of ${name} is ${value === undefined ? 'missing' : describe(value)}, and has to be ${what}: a local array`, 'Declare it with const part = gpu.local.f16(8), and pass all of it, or a row of gpu.local.f16(4, 8).');
+    return pass.fail(
+      own,
+      `Argument ${at + 1} of ${name} is ` +
+        `${value === undefined ? 'missing' : describe(value)}, and has to be ${what}: a local ` +
+        'array',
+      'Declare it with const part = gpu.local.f16(8), and pass all of it, or a row of ' +
+        'gpu.local.f16(4, 8).',
+    );
   }
   const declared = pass.arrays[value.array]!;
   if (declared.space !== 'local') {
-    return pass.fail(own, `Argument ${at + 1} of ${name} lies in shared memory, and has to be ${what}: a local array`, 'Read it into one with gpu.warp.loadMatrices(part, shared, index).');
+    return pass.fail(
+      own,
+      `Argument ${at + 1} of ${name} lies in shared memory, and has to be ${what}: a local array`,
+      'Read it into one with gpu.warp.loadMatrices(part, shared, index).',
+    );
   }
   const length = value.dims.reduce<number>((elements, dim) => elements * (dim ?? 1), 1);
   if (value.dims.length > 1 && !folded) {
-    return pass.fail(own, `Argument ${at + 1} of ${name} has ${value.dims.length} axes, and has to be ${what}: one axis`, 'Give it an index for each axis but the last.');
+    return pass.fail(
+      own,
+      `Argument ${at + 1} of ${name} has ${value.dims.length} axes, and has to be ${what}: ` +
+        'one axis',
+      'Give it an index for each axis but the last.',
+    );
   }
   const span = pass.span(own);
-  return { array: value.array, index: value.index ?? constant(0, 'i32', span), length, storage: declared.storage };
+  return {
+    array: value.array,
+    index: value.index ?? constant(0, 'i32', span),
+    length,
+    storage: declared.storage,
+  };
 }
 
-const asFragment = ({ array, index, length }: Fragment): Fragment => ({ array, index: convert(index, 'i32'), length });
+const asFragment = ({ array, index, length }: Fragment): Fragment => ({
+  array,
+  index: convert(index, 'i32'),
+  length,
+});
 
-function lengthOf(call: Call, at: number, found: Fragment, letter: string, length: number, because: string): void {
+function lengthOf(
+  call: Call,
+  at: number,
+  found: Fragment,
+  letter: string,
+  length: number,
+  because: string,
+): void {
   if (found.length === length) return;
   const { pass, node, name, argNodes } = call;
-  pass.fail(argNodes[at] ?? node, `Argument ${at + 1} of ${name} (${letter}) has ${found.length} elements in each lane, and takes ${length}${because}`, `Declare it with ${length}: gpu.local.${pass.arrays[found.array]!.storage}(${length}).`);
+  pass.fail(
+    argNodes[at] ?? node,
+    `Argument ${at + 1} of ${name} (${letter}) has ${found.length} elements in each lane, ` +
+      `and takes ${length}${because}`,
+    `Declare it with ${length}: gpu.local.${pass.arrays[found.array]!.storage}(${length}).`,
+  );
 }
 
 function matrixProduct(tf32: boolean) {
   return (call: Call): Value => {
     arity(call, 3);
     const { pass, node, name, argNodes } = call;
-    const [sum, a, b] = [fragment(call, 0, 'the sum'), fragment(call, 1, 'the left factor'), fragment(call, 2, 'the right factor')];
-    if (sum.storage !== 'f32') pass.fail(argNodes[0] ?? node, `${name} sums in f32, and argument 1 is an array of ${sum.storage}`, 'Declare it with gpu.local.f32(4).');
+    const [sum, a, b] = [
+      fragment(call, 0, 'the sum'),
+      fragment(call, 1, 'the left factor'),
+      fragment(call, 2, 'the right factor'),
+    ];
+    if (sum.storage !== 'f32')
+      pass.fail(
+        argNodes[0] ?? node,
+        `${name} sums in f32, and argument 1 is an array of ${sum.storage}`,
+        'Declare it with gpu.local.f32(4).',
+      );
     const allowed: readonly StorageType[] = tf32 ? ['f32'] : ['f16', 'bf16'];
     if (!allowed.includes(a.storage)) {
-      pass.fail(argNodes[1] ?? node, `${name} multiplies ${allowed.join(' or ')}, and argument 2 is an array of ${a.storage}`, a.storage === 'f32' ? 'Use gpu.local.f16 or gpu.local.bf16, or gpu.warp.mmaTf32 for f32 with fewer bits.' : `Declare it with gpu.local.${allowed[0]!}(${tf32 ? 4 : 8}).`);
+      pass.fail(
+        argNodes[1] ?? node,
+        `${name} multiplies ${allowed.join(' or ')}, and argument 2 is an array of ${a.storage}`,
+        a.storage === 'f32'
+          ? 'Use gpu.local.f16 or gpu.local.bf16, or gpu.warp.mmaTf32 for f32 with fewer bits.'
+          : `Declare it with gpu.local.${allowed[0]!}(${tf32 ? 4 : 8}).`,
+      );
     }
-    if (b.storage !== a.storage) pass.fail(argNodes[2] ?? node, `${name} multiplies two of one dtype, and its factors are ${a.storage} and ${b.storage}`, `Declare both as ${a.storage}.`);
+    if (b.storage !== a.storage)
+      pass.fail(
+        argNodes[2] ?? node,
+        `${name} multiplies two of one dtype, and its factors are ${a.storage} and ${b.storage}`,
+        `Declare both as ${a.storage}.`,
+      );
     const product = tf32 ? tf32Product : halfProducts[a.length];
     if (product === undefined) {
-      return pass.fail(argNodes[1] ?? node, `Argument 2 of ${name} (a) has ${a.length} elements in each lane, and takes 8 (16 × 16) or 4 (16 × 8)`, `Declare it with gpu.local.${a.storage}(8), or pass a row of gpu.local.${a.storage}(4, 8).`);
+      return pass.fail(
+        argNodes[1] ?? node,
+        `Argument 2 of ${name} (a) has ${a.length} elements in each lane, and takes 8 (16 × ` +
+          '16) or 4 (16 × 8)',
+        `Declare it with gpu.local.${a.storage}(8), or pass a row of gpu.local.${a.storage}(4, 8).`,
+      );
     }
     const [lengthA, lengthB, lengthSum] = product.lengths;
     lengthOf(call, 1, a, 'a', lengthA, '');
     lengthOf(call, 2, b, 'b', lengthB, tf32 ? '' : ` beside an a of ${lengthA}`);
     lengthOf(call, 0, sum, 'sum', lengthSum, ': 16 × 8 by 32 lanes');
-    const type: MatrixType = tf32 ? 'tf32' : a.storage as 'f16';
-    return statement(call, (span) => ({ kind: 'matrixProduct', shape: product.shape, type, sum: asFragment(sum), a: asFragment(a), b: asFragment(b), span }));
+    const type: MatrixType = tf32 ? 'tf32' : (a.storage as 'f16');
+    return statement(call, (span) => ({
+      kind: 'matrixProduct',
+      shape: product.shape,
+      type,
+      sum: asFragment(sum),
+      a: asFragment(a),
+      b: asFragment(b),
+      span,
+    }));
   };
 }
 
@@ -80,14 +158,34 @@ function loadMatrices(transposed: boolean) {
     const { pass, node, name, argNodes } = call;
     const to = fragment(call, 0, 'what is read', true);
     if (to.storage !== 'f16' && to.storage !== 'bf16') {
-      pass.fail(argNodes[0] ?? node, `${name} reads elements of 16 bits, and argument 1 is an array of ${to.storage}`, 'Use gpu.local.f16 or gpu.local.bf16.');
+      pass.fail(
+        argNodes[0] ?? node,
+        `${name} reads elements of 16 bits, and argument 1 is an array of ${to.storage}`,
+        'Use gpu.local.f16 or gpu.local.bf16.',
+      );
     }
     if (!loads.includes(to.length)) {
-      pass.fail(argNodes[0] ?? node, `${name} reads 1, 2 or 4 matrices, 2 elements of each to a lane, and argument 1 has ${to.length} elements`, `Declare it with 2, 4 or 8: gpu.local.${to.storage}(8).`);
+      pass.fail(
+        argNodes[0] ?? node,
+        `${name} reads 1, 2 or 4 matrices, 2 elements of each to a lane, and argument 1 has ` +
+          `${to.length} elements`,
+        `Declare it with 2, 4 or 8: gpu.local.${to.storage}(8).`,
+      );
     }
     const from = sharedPlace(call, 1, 2);
-    if (from.storage !== to.storage) pass.fail(argNodes[1] ?? node, `${name} reads ${from.storage} into an array of ${to.storage}`, `Declare both as ${to.storage}.`);
-    return statement(call, (span) => ({ kind: 'loadMatrices', to: asFragment(to), from, transposed, span }));
+    if (from.storage !== to.storage)
+      pass.fail(
+        argNodes[1] ?? node,
+        `${name} reads ${from.storage} into an array of ${to.storage}`,
+        `Declare both as ${to.storage}.`,
+      );
+    return statement(call, (span) => ({
+      kind: 'loadMatrices',
+      to: asFragment(to),
+      from,
+      transposed,
+      span,
+    }));
   };
 }
 
@@ -97,7 +195,14 @@ function sharedPlace(call: Call, array: number, index: number): Place {
   const value = args[array];
   const own = argNodes[array] ?? node;
   if (value?.kind !== 'array' || pass.arrays[value.array]!.space === 'local') {
-    return pass.fail(own, `Argument ${array + 1} of ${name} is ${value === undefined ? 'missing' : value.kind === 'array' ? 'a local array' : describe(value)}, and has to be a shared array`, 'Declare it with gpu.shared.f16(LENGTH), or gpu.dynamicShared.f16() where it takes more than 48 KiB.');
+    return pass.fail(
+      own,
+      `Argument ${array + 1} of ${name} is ` +
+        `${value === undefined ? 'missing' : value.kind === 'array' ? 'a local array' : describe(value)}, ` +
+        'and has to be a shared array',
+      'Declare it with gpu.shared.f16(LENGTH), or gpu.dynamicShared.f16() where it takes ' +
+        'more than 48 KiB.',
+    );
   }
   return placeIn(pass, node, value, number(call, index), argNodes[index] ?? node, 'write');
 }
@@ -111,24 +216,53 @@ function copyAsync(call: Call): Value {
   const to = sharedPlace(call, 0, 1);
   const source = args[2];
   if (source?.kind !== 'tensor') {
-    return pass.fail(argNodes[2] ?? node, `Argument 3 of ${name} is ${source === undefined ? 'missing' : describe(source)}, and has to be a tensor or a row of one`, `Write ${name}(tile, i, x, j, 8).`);
+    return pass.fail(
+      argNodes[2] ?? node,
+      `Argument 3 of ${name} is ${source === undefined ? 'missing' : describe(source)}, and ` +
+        'has to be a tensor or a row of one',
+      `Write ${name}(tile, i, x, j, 8).`,
+    );
   }
   const from = placeIn(pass, node, source, number(call, 3), argNodes[3] ?? node, 'read');
-  if (from.storage !== to.storage) pass.fail(argNodes[2] ?? node, `${name} copies bytes as they are, and the tensor has elements of ${from.storage}, the shared array of ${to.storage}`, `Declare the shared array as ${from.storage}.`);
+  if (from.storage !== to.storage)
+    pass.fail(
+      argNodes[2] ?? node,
+      `${name} copies bytes as they are, and the tensor has elements of ${from.storage}, the ` +
+        `shared array of ${to.storage}`,
+      `Declare the shared array as ${from.storage}.`,
+    );
   const count = known(call, 4);
   const bytes = count * storageBytes[to.storage];
   if (!copied.includes(bytes)) {
-    const counts = copied.map((each) => each / storageBytes[to.storage]).filter((each) => each >= 1);
-    pass.fail(argNodes[4] ?? node, `${name} copies 4, 8 or 16 bytes, and ${count} elements of ${to.storage} are ${bytes}`, `Copy ${counts.join(' or ')} elements.`);
+    const counts = copied
+      .map((each) => each / storageBytes[to.storage])
+      .filter((each) => each >= 1);
+    pass.fail(
+      argNodes[4] ?? node,
+      `${name} copies 4, 8 or 16 bytes, and ${count} elements of ${to.storage} are ${bytes}`,
+      `Copy ${counts.join(' or ')} elements.`,
+    );
   }
   const given = args[5] === undefined ? undefined : integer(call, 5, 'i32');
-  return statement(call, (span) => ({ kind: 'copyAsync', to, from, count, span, ...(given !== undefined && { given }) }));
+  return statement(call, (span) => ({
+    kind: 'copyAsync',
+    to,
+    from,
+    count,
+    span,
+    ...(given !== undefined && { given }),
+  }));
 }
 
 function copyWait(call: Call): Value {
   arity(call, 1);
   const pending = known(call, 0);
-  if (pending < 0) call.pass.fail(call.argNodes[0] ?? call.node, `${call.name} takes how many groups may be under way, from 0, and got ${pending}`, 'Write 0 to wait for all of them.');
+  if (pending < 0)
+    call.pass.fail(
+      call.argNodes[0] ?? call.node,
+      `${call.name} takes how many groups may be under way, from 0, and got ${pending}`,
+      'Write 0 to wait for all of them.',
+    );
   return statement(call, (span) => ({ kind: 'copyWait', pending, span }));
 }
 

@@ -16,43 +16,76 @@ import { join, readAs, storageBytes } from './types.js';
 /** The name that is asked for, where it is one: `a.x`, `a["x"]`. */
 export function propertyName(node: MemberExpression): string | undefined {
   if (!node.computed) return node.property.type === 'Identifier' ? node.property.name : undefined;
-  return node.property.type === 'Literal' && typeof node.property.value === 'string' ? node.property.value : undefined;
+  return node.property.type === 'Literal' && typeof node.property.value === 'string'
+    ? node.property.value
+    : undefined;
 }
 
 /** What JavaScript asks for the time. */
 const TIMES: ReadonlySet<string> = new Set(['Date.now', 'performance.now']);
 
 export function member(pass: Pass, node: MemberExpression): Value {
-  if (node.optional) return pass.fail(node, 'Optional access has no use in a kernel: nothing is null or undefined', 'Write it without ?.');
+  if (node.optional)
+    return pass.fail(
+      node,
+      'Optional access has no use in a kernel: nothing is null or undefined',
+      'Write it without ?.',
+    );
   const { object } = node;
-  if (object.type === 'Super') return pass.fail(node, 'There is no super in a kernel', 'Use the arguments and gpu.');
+  if (object.type === 'Super')
+    return pass.fail(node, 'There is no super in a kernel', 'Use the arguments and gpu.');
   const name = propertyName(node);
   if (object.type === 'Identifier' && name !== undefined && isForeign(pass, object)) {
-    return pass.fail(node, `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is around it, imports too`,
-      object.name === 'Number' ? instead(name) : TIMES.has(`${object.name}.${name}`) ? 'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.'
-        : `Give it through uses: { ${name}: ${pass.code(node)} } and write gpu.${name}.`);
+    return pass.fail(
+      node,
+      `\`${pass.code(node)}\` is not known in a kernel: its text is compiled without what is ` +
+        'around it, imports too',
+      object.name === 'Number'
+        ? instead(name)
+        : TIMES.has(`${object.name}.${name}`)
+          ? 'gpu.globalTimer() tells nanoseconds, gpu.clock() cycles.'
+          : `Give it through uses: { ${name}: ${pass.code(node)} } and write gpu.${name}.`,
+    );
   }
   if (name !== undefined) return property(pass, node, read(pass, object), name);
   const { property: index } = node;
-  if (index.type === 'PrivateIdentifier') return pass.fail(node, 'There are no private names in a kernel', 'Use the arguments and gpu.');
-  const [base, at] = pass.inOrder([() => read(pass, object), () => readNumber(pass, index)] as const);
+  if (index.type === 'PrivateIdentifier')
+    return pass.fail(node, 'There are no private names in a kernel', 'Use the arguments and gpu.');
+  const [base, at] = pass.inOrder([
+    () => read(pass, object),
+    () => readNumber(pass, index),
+  ] as const);
   return element(pass, node, base, asNumber(pass, index, at), index);
 }
 
 /** JavaScript's own functions of Number, and what a kernel writes for them. */
 const OF_NUMBER: Readonly<Record<string, string | undefined>> = {
-  isNaN: 'Write x !== x.', isFinite: 'Write Math.abs(x) < Infinity.', isInteger: 'Write Math.trunc(x) === x.', parseInt: 'Write gpu.i32(x).', parseFloat: 'Write gpu.f32(x).',
+  isNaN: 'Write x !== x.',
+  isFinite: 'Write Math.abs(x) < Infinity.',
+  isInteger: 'Write Math.trunc(x) === x.',
+  parseInt: 'Write gpu.i32(x).',
+  parseFloat: 'Write gpu.f32(x).',
 };
 
-const instead = (name: string): string => OF_NUMBER[name] ?? `Give it through uses: { ${name}: Number.${name} } and write gpu.${name}.`;
+const instead = (name: string): string =>
+  OF_NUMBER[name] ?? `Give it through uses: { ${name}: Number.${name} } and write gpu.${name}.`;
 
-/** A free name: what tools make of an import is a property of one, `module_1.name`, `__vite_ssr_import_0__.name`. */
+/**
+ * A free name: what tools make of an import is a property of one, `module_1.name`,
+ * `__vite_ssr_import_0__.name`.
+ */
 function isForeign(pass: Pass, node: Identifier): boolean {
   return pass.frame.parsed.names.get(node) === undefined && !Object.hasOwn(freeNames, node.name);
 }
 
 /** base[index] as a value. */
-export function element(pass: Pass, node: AnyNode, base: Value, index: NumberValue, indexNode: AnyNode): Value {
+export function element(
+  pass: Pass,
+  node: AnyNode,
+  base: Value,
+  index: NumberValue,
+  indexNode: AnyNode,
+): Value {
   switch (base.kind) {
     case 'tensor':
     case 'array': {
@@ -63,9 +96,20 @@ export function element(pass: Pass, node: AnyNode, base: Value, index: NumberVal
       const param = pass.params[base.param]!;
       const axis = constantOf(index);
       const rank = param.kind === 'tensor' ? param.rank - base.from : 0;
-      if (axis === undefined) return pass.fail(indexNode, `The axis of a shape has to be known when the kernel is compiled: ${pass.code(indexNode)}`, 'Write a literal: y.shape[0].');
+      if (axis === undefined)
+        return pass.fail(
+          indexNode,
+          'The axis of a shape has to be known when the kernel is compiled: ' +
+            `${pass.code(indexNode)}`,
+          'Write a literal: y.shape[0].',
+        );
       if (Number(axis) < 0 || Number(axis) >= rank || !Number.isInteger(Number(axis))) {
-        return pass.fail(indexNode, `${param.name} has ${rank} ${rank === 1 ? 'axis' : 'axes'} here, and this asks for axis ${String(axis)}`, `Use 0 to ${rank - 1}.`);
+        return pass.fail(
+          indexNode,
+          `${param.name} has ${rank} ${rank === 1 ? 'axis' : 'axes'} here, and this asks for ` +
+            `axis ${String(axis)}`,
+          `Use 0 to ${rank - 1}.`,
+        );
       }
       return extent(pass, node, base.param, base.from + Number(axis));
     }
@@ -73,12 +117,28 @@ export function element(pass: Pass, node: AnyNode, base: Value, index: NumberVal
       const at = constantOf(index);
       if (at === undefined) return chosenOf(pass, node, base, index, indexNode);
       const item = Number.isInteger(Number(at)) ? base.items[Number(at)] : undefined;
-      if (item === undefined) return pass.fail(indexNode, `Index ${String(at)} is beyond the list ${base.name}, which has ${base.items.length} items`, `Use 0 to ${base.items.length - 1}.`);
+      if (item === undefined)
+        return pass.fail(
+          indexNode,
+          `Index ${String(at)} is beyond the list ${base.name}, which has ` +
+            `${base.items.length} items`,
+          `Use 0 to ${base.items.length - 1}.`,
+        );
       return literal(item, pass.span(node));
     }
     case 'args':
-    case 'namespace': return pass.fail(node, `What is taken of ${describe(base)} has to be named in the source: ${pass.code(node)}`, 'Write its name after a dot.');
-    default: return pass.fail(node, `${describe(base)} cannot be indexed: ${pass.code(node)}`, 'Index tensors and arrays.');
+    case 'namespace':
+      return pass.fail(
+        node,
+        `What is taken of ${describe(base)} has to be named in the source: ${pass.code(node)}`,
+        'Write its name after a dot.',
+      );
+    default:
+      return pass.fail(
+        node,
+        `${describe(base)} cannot be indexed: ${pass.code(node)}`,
+        'Index tensors and arrays.',
+      );
   }
 }
 
@@ -86,12 +146,24 @@ export function element(pass: Pass, node: AnyNode, base: Value, index: NumberVal
 const MOST_CHOICES = 64;
 
 /**
- * The item of a list that a computed index names: a choice by halves, of which one item is left where a loop is unrolled. As
- * literals they become what they meet. An index before the first item names that one, and one past the last the last.
+ * The item of a list that a computed index names: a choice by halves, of which one item is left
+ * where a loop is unrolled. As literals they become what they meet. An index before the first item
+ * names that one, and one past the last the last.
  */
-function chosenOf(pass: Pass, node: AnyNode, { name, items }: Extract<Value, { kind: 'list' }>, index: NumberValue, indexNode: AnyNode): NumberValue {
+function chosenOf(
+  pass: Pass,
+  node: AnyNode,
+  { name, items }: Extract<Value, { kind: 'list' }>,
+  index: NumberValue,
+  indexNode: AnyNode,
+): NumberValue {
   if (items.length === 0 || items.length > MOST_CHOICES) {
-    return pass.fail(indexNode, `The list ${name} has ${items.length} items, and with an index that the kernel computes it may have 1 to ${MOST_CHOICES}: ${pass.code(indexNode)}`, 'Pass the list as a tensor.');
+    return pass.fail(
+      indexNode,
+      `The list ${name} has ${items.length} items, and with an index that the kernel ` +
+        `computes it may have 1 to ${MOST_CHOICES}: ${pass.code(indexNode)}`,
+      'Pass the list as a tensor.',
+    );
   }
   const span = pass.span(node);
   const at = pass.reusable(indexOf(pass, index, indexNode), 'index');
@@ -99,7 +171,17 @@ function chosenOf(pass: Pass, node: AnyNode, { name, items }: Extract<Value, { k
     if (to - from === 1) return literal(items[from]!, span);
     const middle = (from + to) >> 1;
     const [then, otherwise] = [between(from, middle), between(middle, to)];
-    return { kind: 'number', level: join(then.level, otherwise.level), content: { is: 'choice', test: compare('lt', at, constant(middle, at.type, span), span), then, otherwise, span } };
+    return {
+      kind: 'number',
+      level: join(then.level, otherwise.level),
+      content: {
+        is: 'choice',
+        test: compare('lt', at, constant(middle, at.type, span), span),
+        then,
+        otherwise,
+        span,
+      },
+    };
   };
   const chosen = between(0, items.length);
   return items.some((item) => typeof item === 'boolean') ? typed(concrete(chosen)) : chosen;
@@ -109,52 +191,106 @@ function chosenOf(pass: Pass, node: AnyNode, { name, items }: Extract<Value, { k
 function extent(pass: Pass, node: AnyNode, param: number, axis: number): Value {
   const declared = pass.params[param]!;
   const one = declared.kind === 'tensor' && declared.rank === 1;
-  return typed(pass.abi(one ? { kind: 'length', param } : { kind: 'extent', param, axis }, pass.span(node), pass.source.indexType));
+  return typed(
+    pass.abi(
+      one ? { kind: 'length', param } : { kind: 'extent', param, axis },
+      pass.span(node),
+      pass.source.indexType,
+    ),
+  );
 }
 
 /** value.name */
 export function property(pass: Pass, node: AnyNode, value: Value, name: string): Value {
   const span = pass.span(node);
   switch (value.kind) {
-    case 'args': return argument(pass, node, name);
-    case 'namespace': return value.given?.get(name) ?? namespaced(pass, node, value.path, name);
+    case 'args':
+      return argument(pass, node, name);
+    case 'namespace':
+      return value.given?.get(name) ?? namespaced(pass, node, value.path, name);
     case 'tensor': {
       const whole = value.indices.length === 0;
-      if (name === 'shape') return { kind: 'shape', param: value.param, from: value.indices.length };
-      if (name === 'length') return whole ? typed(pass.abi({ kind: 'length', param: value.param }, span, pass.source.indexType)) : extent(pass, node, value.param, value.indices.length);
-      return pass.fail(node, `A tensor has no ${name} in a kernel`, 'It has length, shape[axis] and its elements.');
+      if (name === 'shape')
+        return { kind: 'shape', param: value.param, from: value.indices.length };
+      if (name === 'length')
+        return whole
+          ? typed(pass.abi({ kind: 'length', param: value.param }, span, pass.source.indexType))
+          : extent(pass, node, value.param, value.indices.length);
+      return pass.fail(
+        node,
+        `A tensor has no ${name} in a kernel`,
+        'It has length, shape[axis] and its elements.',
+      );
     }
     case 'shape': {
       const declared = pass.params[value.param]!;
-      if (name === 'length') return literal(declared.kind === 'tensor' ? declared.rank - value.from : 0, span);
+      if (name === 'length')
+        return literal(declared.kind === 'tensor' ? declared.rank - value.from : 0, span);
       if (/^\d+$/.test(name)) return element(pass, node, value, literal(Number(name), span), node);
       return pass.fail(node, `A shape has no ${name}`, 'It has length and its axes: y.shape[0].');
     }
     case 'array': {
       const [length] = value.dims;
-      if (name !== 'length') return pass.fail(node, `An array has no ${name} in a kernel`, 'It has length and its elements.');
+      if (name !== 'length')
+        return pass.fail(
+          node,
+          `An array has no ${name} in a kernel`,
+          'It has length and its elements.',
+        );
       if (length === undefined) {
         const bytes = { op: 'special', name: 'dynamicSharedBytes', type: 'i32', span } as const;
-        return typed(binary('div', bytes, constant(storageBytes[pass.arrays[value.array]!.storage], 'i32', span), span));
+        return typed(
+          binary(
+            'div',
+            bytes,
+            constant(storageBytes[pass.arrays[value.array]!.storage], 'i32', span),
+            span,
+          ),
+        );
       }
       return literal(length, span);
     }
     case 'list':
       if (name === 'length') return literal(value.items.length, span);
-      return pass.fail(node, `The list ${value.name} has no ${name} in a kernel`, 'It has length and its items.');
+      return pass.fail(
+        node,
+        `The list ${value.name} has no ${name} in a kernel`,
+        'It has length and its items.',
+      );
     case 'struct': {
-      const field = value.slot === undefined ? value.fields.get(name) : fieldsOf(pass, node, value)!.get(name);
-      return field ?? pass.fail(node, `This structure has no field ${name}: it has ${[...value.fields.keys()].join(', ')}`, 'Use one of these.');
+      const field =
+        value.slot === undefined ? value.fields.get(name) : fieldsOf(pass, node, value)!.get(name);
+      return (
+        field ??
+        pass.fail(
+          node,
+          `This structure has no field ${name}: it has ${[...value.fields.keys()].join(', ')}`,
+          'Use one of these.',
+        )
+      );
     }
     case 'element':
     case 'structParam': {
       const at = value.struct.fields.findIndex((field) => field.name === name);
       const field = value.struct.fields[at];
-      if (field === undefined) return pass.fail(node, `This structure has no field ${name}: it has ${value.struct.fields.map((each) => each.name).join(', ')}`, 'Use one of these.');
+      if (field === undefined)
+        return pass.fail(
+          node,
+          `This structure has no field ${name}: it has ` +
+            `${value.struct.fields.map((each) => each.name).join(', ')}`,
+          'Use one of these.',
+        );
       if (value.kind === 'element') checkInPlace(pass, value, node);
-      return value.kind === 'structParam' ? structField(pass, node, value.param, at) : load(pass.paramPlace(value.param, value.index, field.storage, span, field));
+      return value.kind === 'structParam'
+        ? structField(pass, node, value.param, at)
+        : load(pass.paramPlace(value.param, value.index, field.storage, span, field));
     }
-    default: return pass.fail(node, `${describe(value)} has no ${name}: ${pass.code(node)}`, 'Structures, tensors, arrays, gpu and Math have properties.');
+    default:
+      return pass.fail(
+        node,
+        `${describe(value)} has no ${name}: ${pass.code(node)}`,
+        'Structures, tensors, arrays, gpu and Math have properties.',
+      );
   }
 }
 
@@ -163,12 +299,26 @@ function argument(pass: Pass, node: AnyNode, name: string): Value {
   const declared = pass.params[param];
   if (declared === undefined) {
     const names = pass.params.map((each) => each.name).join(', ');
-    return pass.fail(node, `\`${name}\` is not in the kernel's signature, which has ${names === '' ? 'no parameters' : names}`, `Add it to the signature: { ${name}: f32 }.`);
+    return pass.fail(
+      node,
+      `\`${name}\` is not in the kernel's signature, which has ` +
+        `${names === '' ? 'no parameters' : names}`,
+      `Add it to the signature: { ${name}: f32 }.`,
+    );
   }
   switch (declared.kind) {
-    case 'tensor': return { kind: 'tensor', param, indices: [] };
-    case 'struct': return { kind: 'structParam', param, struct: declared.struct };
-    case 'scalar': return typed(pass.abi({ kind: 'scalar', param, storage: declared.storage }, pass.span(node), readAs[declared.storage]));
+    case 'tensor':
+      return { kind: 'tensor', param, indices: [] };
+    case 'struct':
+      return { kind: 'structParam', param, struct: declared.struct };
+    case 'scalar':
+      return typed(
+        pass.abi(
+          { kind: 'scalar', param, storage: declared.storage },
+          pass.span(node),
+          readAs[declared.storage],
+        ),
+      );
   }
 }
 
@@ -178,11 +328,22 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
     if (Object.hasOwn(mathConstants, name)) return literal(mathConstants[name]!, span);
     const call = mathFunction(name);
     if (call !== undefined) return { kind: 'function', name: `Math.${name}`, call };
-    return pass.fail(node, `Math.${name} is not known in a kernel`, name === 'random' ? 'Use a generator that counts, such as Philox: its numbers are the same on every device.' : 'Write it as a device function and give it through uses.');
+    return pass.fail(
+      node,
+      `Math.${name} is not known in a kernel`,
+      name === 'random'
+        ? 'Use a generator that counts, such as Philox: its numbers are the same on every device.'
+        : 'Write it as a device function and give it through uses.',
+    );
   }
   if (path === 'console') {
-    if (Object.hasOwn(consoleFunctions, name)) return { kind: 'function', name: `console.${name}`, call: consoleFunctions[name]! };
-    return pass.fail(node, `console.${name} is not known in a kernel`, 'Use console.log and console.assert.');
+    if (Object.hasOwn(consoleFunctions, name))
+      return { kind: 'function', name: `console.${name}`, call: consoleFunctions[name]! };
+    return pass.fail(
+      node,
+      `console.${name} is not known in a kernel`,
+      'Use console.log and console.assert.',
+    );
   }
   const { uses } = pass.frame;
   if (path === '' && Object.hasOwn(uses, name)) {
@@ -191,45 +352,87 @@ function namespaced(pass: Pass, node: AnyNode, path: string, name: string): Valu
       const fn = used as Exclude<typeof used, readonly unknown[]>;
       return { kind: 'device', name: name.endsWith('$') ? 'the body' : `gpu.${name}`, fn };
     }
-    if (typeof used === 'object') return { kind: 'list', name: `gpu.${name}`, items: used as readonly (number | bigint | boolean)[] };
+    if (typeof used === 'object')
+      return {
+        kind: 'list',
+        name: `gpu.${name}`,
+        items: used as readonly (number | bigint | boolean)[],
+      };
     return literal(used, span);
   }
   const { narrow } = pass.frame;
-  if (narrow !== undefined && pass.frame.shownAs === undefined && path === '' && !narrow.has.includes(name)) return pass.fail(node, `There is no gpu.${name} in ${narrow.of}`, narrow.fix);
+  if (
+    narrow !== undefined &&
+    pass.frame.shownAs === undefined &&
+    path === '' &&
+    !narrow.has.includes(name)
+  )
+    return pass.fail(node, `There is no gpu.${name} in ${narrow.of}`, narrow.fix);
   const found = gpuName(pass, node, path === '' ? name : `${path}.${name}`);
   if (found !== undefined) return found;
   if (path === '') failIfRecursive(pass, node, name);
   const within = path === '' ? 'gpu' : `gpu.${path}`;
   const meant = gpuNamesIn(path).find((each) => each.toLowerCase() === name.toLowerCase());
-  if (meant !== undefined) return pass.fail(node, `${within} has no ${name}`, `Write ${within}.${meant}.`);
+  if (meant !== undefined)
+    return pass.fail(node, `${within} has no ${name}`, `Write ${within}.${meant}.`);
   if (path !== '') {
     const near = nearest(name, gpuNamesIn(path));
-    return pass.fail(node, `${within} has no ${name}`, near.length === 0 ? `It has ${gpuNamesIn(path).join(', ')}.` : `It has ${near.map((each) => `${within}.${each}`).join(', ')}.`);
+    return pass.fail(
+      node,
+      `${within} has no ${name}`,
+      near.length === 0
+        ? `It has ${gpuNamesIn(path).join(', ')}.`
+        : `It has ${near.map((each) => `${within}.${each}`).join(', ')}.`,
+    );
   }
   const near = nearest(name, gpuNamesIn(''));
-  return pass.fail(node, `gpu has no ${name}, and ${pass.frame.fn === undefined ? 'the kernel' : `the device function ${pass.frame.name}`} does not use one`,
-    near.length === 0 ? `Give it through uses: { ${name} }.` : `It has ${near.join(', ')}. What it does not have is given through uses: { ${name} }.`);
+  return pass.fail(
+    node,
+    `gpu has no ${name}, and ` +
+      `${pass.frame.fn === undefined ? 'the kernel' : `the device function ${pass.frame.name}`} ` +
+      'does not use one',
+    near.length === 0
+      ? `Give it through uses: { ${name} }.`
+      : `It has ${near.join(', ')}. What it does not have is given through uses: { ${name} }.`,
+  );
 }
 
-/** Names that may be meant: those of the same first word, and where there are none those that differ by a letter or two. */
+/**
+ * Names that may be meant: those of the same first word, and where there are none those that differ
+ * by a letter or two.
+ */
 function nearest(name: string, known: readonly string[]): string[] {
   const wordOf = (text: string): string => /^[A-Z]?[a-z]*/.exec(text)![0].toLowerCase();
   const word = wordOf(name);
   const alike = word.length > 2 ? known.filter((each) => wordOf(each) === word) : [];
-  return alike.length > 0 ? alike : known.filter((each) => differ(name.toLowerCase(), each.toLowerCase()) <= Math.min(2, name.length - 2));
+  return alike.length > 0
+    ? alike
+    : known.filter(
+        (each) => differ(name.toLowerCase(), each.toLowerCase()) <= Math.min(2, name.length - 2),
+      );
 }
 
-/** Letters that are put in, left out, exchanged with the next, or others, from one text to the other. */
+/**
+ * Letters that are put in, left out, exchanged with the next, or others, from one text to the
+ * other.
+ */
 function differ(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
-      const same = Math.min(rows[i - 1]![j]! + 1, row[j - 1]! + 1, rows[i - 1]![j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-      row.push(i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? Math.min(same, rows[i - 2]![j - 2]! + 1) : same);
+      const same = Math.min(
+        rows[i - 1]![j]! + 1,
+        row[j - 1]! + 1,
+        rows[i - 1]![j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1),
+      );
+      row.push(
+        i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+          ? Math.min(same, rows[i - 2]![j - 2]! + 1)
+          : same,
+      );
     }
     rows.push(row);
   }
   return rows[a.length]![b.length]!;
 }
-

@@ -33,7 +33,10 @@ export function resolveNames(fn: FunctionNode): Names {
 /** A place where a name occurs. */
 interface Occurrence {
   readonly node: Identifier;
-  /** `write` gives a value that does not depend on the one before, as `init` does; `change` does: `+=`, `++`. */
+  /**
+   * `write` gives a value that does not depend on the one before, as `init` does; `change` does:
+   * `+=`, `++`.
+   */
   readonly as: 'init' | 'declare' | 'write' | 'change' | 'fieldWrite' | 'read';
   readonly scope: Scope;
 }
@@ -52,24 +55,30 @@ class Resolver {
     } else {
       this.#visit(fn.body, scope);
     }
-    for (const [declaration, occurrences] of this.#occurrences) this.#conclude(declaration, occurrences);
+    for (const [declaration, occurrences] of this.#occurrences)
+      this.#conclude(declaration, occurrences);
     return this.#names;
   }
 
   /**
-   * Counts. A `var` that stands for several variables of several blocks becomes several again: tools that write ES5 turn
-   * `let` into `var`, and blocks side by side then share the name though not the value, nor its type.
+   * Counts. A `var` that stands for several variables of several blocks becomes several again:
+   * tools that write ES5 turn `let` into `var`, and blocks side by side then share the name though
+   * not the value, nor its type.
    */
   #conclude(declaration: Declaration, occurrences: readonly Occurrence[]): void {
     const groups = declaration.kind === 'var' ? apart(occurrences) : [occurrences];
     for (const group of groups) {
       const [first] = group;
       if (first === undefined) continue;
-      const of: Declaration = groups.length === 1 ? declaration : { ...declaration, at: first.node.start };
-      const count = (...kinds: Occurrence['as'][]) => group.filter(({ as }) => kinds.includes(as)).length;
+      const of: Declaration =
+        groups.length === 1 ? declaration : { ...declaration, at: first.node.start };
+      const count = (...kinds: Occurrence['as'][]) =>
+        group.filter(({ as }) => kinds.includes(as)).length;
       of.writes = count('init', 'write', 'change');
       of.fieldWrites = count('fieldWrite');
-      of.initialised = group.some(({ as, scope }) => as === 'init' && group.every((other) => isWithin(other.scope, scope)));
+      of.initialised = group.some(
+        ({ as, scope }) => as === 'init' && group.every((other) => isWithin(other.scope, scope)),
+      );
       for (const { node } of group) this.#names.set(node, of);
     }
   }
@@ -77,19 +86,35 @@ class Resolver {
   #declare(name: Identifier, kind: Declaration['kind'], scope: Scope): Declaration {
     let declaration = scope.declared.get(name.name);
     if (declaration === undefined) {
-      declaration = { name: name.name, kind, at: name.start, writes: 0, initialised: false, fieldWrites: 0 };
+      declaration = {
+        name: name.name,
+        kind,
+        at: name.start,
+        writes: 0,
+        initialised: false,
+        fieldWrites: 0,
+      };
       scope.declared.set(name.name, declaration);
       this.#occurrences.set(declaration, []);
     }
     return declaration;
   }
 
-  /** Declares the names of a pattern in `scope`; `as`: what happens to them there, seen from `from`. */
-  #declarePattern(pattern: AnyNode, kind: Declaration['kind'], scope: Scope, as: Occurrence['as'] | undefined, from = scope): void {
+  /**
+   * Declares the names of a pattern in `scope`; `as`: what happens to them there, seen from `from`.
+   */
+  #declarePattern(
+    pattern: AnyNode,
+    kind: Declaration['kind'],
+    scope: Scope,
+    as: Occurrence['as'] | undefined,
+    from = scope,
+  ): void {
     switch (pattern.type) {
       case 'Identifier': {
         const declaration = this.#declare(pattern, kind, scope);
-        if (as !== undefined) this.#occurrences.get(declaration)!.push({ node: pattern, as, scope: from });
+        if (as !== undefined)
+          this.#occurrences.get(declaration)!.push({ node: pattern, as, scope: from });
         return;
       }
       case 'ObjectPattern':
@@ -103,7 +128,8 @@ class Resolver {
         }
         return;
       case 'ArrayPattern':
-        for (const element of pattern.elements) if (element !== null) this.#declarePattern(element, kind, scope, as, from);
+        for (const element of pattern.elements)
+          if (element !== null) this.#declarePattern(element, kind, scope, as, from);
         return;
       case 'AssignmentPattern':
         this.#declarePattern(pattern.left, kind, scope, as, from);
@@ -125,8 +151,12 @@ class Resolver {
   #declareBlock(statements: readonly AnyNode[], scope: Scope): void {
     for (const statement of statements) {
       if (statement.type === 'VariableDeclaration' && statement.kind !== 'var') {
-        for (const { id } of statement.declarations) this.#declarePattern(id, statement.kind === 'const' ? 'const' : 'let', scope, undefined);
-      } else if ((statement.type === 'FunctionDeclaration' || statement.type === 'ClassDeclaration') && statement.id !== null) {
+        for (const { id } of statement.declarations)
+          this.#declarePattern(id, statement.kind === 'const' ? 'const' : 'let', scope, undefined);
+      } else if (
+        (statement.type === 'FunctionDeclaration' || statement.type === 'ClassDeclaration') &&
+        statement.id !== null
+      ) {
         this.#declarePattern(statement.id, 'other', scope, 'init');
       }
     }
@@ -151,11 +181,13 @@ class Resolver {
         this.#visit(target, scope);
         let root: AnyNode = target;
         while (root.type === 'MemberExpression') root = root.object;
-        if (root.type === 'Identifier') this.#refer(root, root === target.object ? 'fieldWrite' : 'read', scope);
+        if (root.type === 'Identifier')
+          this.#refer(root, root === target.object ? 'fieldWrite' : 'read', scope);
         return;
       }
       case 'ObjectPattern':
-        for (const property of target.properties) this.#write(property.type === 'Property' ? property.value : property.argument, scope);
+        for (const property of target.properties)
+          this.#write(property.type === 'Property' ? property.value : property.argument, scope);
         return;
       case 'ArrayPattern':
         for (const element of target.elements) if (element !== null) this.#write(element, scope);
@@ -163,7 +195,8 @@ class Resolver {
       case 'AssignmentPattern':
         this.#write(target.left, scope);
         return;
-      default: this.#visit(target, scope);
+      default:
+        this.#visit(target, scope);
     }
   }
 
@@ -176,14 +209,21 @@ class Resolver {
         for (const { id, init } of node.declarations) {
           if (isPresent(init)) this.#visit(init, scope);
           const owner = node.kind === 'var' ? functionScope(scope) : scope;
-          this.#declarePattern(id, node.kind === 'var' ? 'var' : node.kind === 'const' ? 'const' : 'let', owner, !isPresent(init) ? 'declare' : 'init', scope);
+          this.#declarePattern(
+            id,
+            node.kind === 'var' ? 'var' : node.kind === 'const' ? 'const' : 'let',
+            owner,
+            !isPresent(init) ? 'declare' : 'init',
+            scope,
+          );
         }
         return;
       case 'AssignmentExpression':
         // The indices of the target come before the value; a name is written after it.
         if (node.left.type === 'MemberExpression') this.#write(node.left, scope);
         this.#visit(node.right, scope);
-        if (node.left.type !== 'MemberExpression') this.#write(node.left, scope, node.operator === '=' ? 'write' : 'change');
+        if (node.left.type !== 'MemberExpression')
+          this.#write(node.left, scope, node.operator === '=' ? 'write' : 'change');
         return;
       case 'UpdateExpression':
         this.#write(node.argument, scope, 'change');
@@ -237,7 +277,8 @@ class Resolver {
           this.#declareBlock([node.init], inner);
           this.#visit(node.init, inner);
         }
-        for (const part of [node.test, node.update, node.body]) if (isPresent(part)) this.#visit(part, inner);
+        for (const part of [node.test, node.update, node.body])
+          if (isPresent(part)) this.#visit(part, inner);
         return;
       }
       // What may be left out is a block of its own: minifiers write if (a) { … } as a && (…).
@@ -247,23 +288,30 @@ class Resolver {
         return;
       case 'ConditionalExpression':
         this.#visit(node.test, scope);
-        for (const side of [node.consequent, node.alternate]) this.#visit(side, { parent: scope, declared: new Map() });
+        for (const side of [node.consequent, node.alternate])
+          this.#visit(side, { parent: scope, declared: new Map() });
         return;
       case 'IfStatement': {
         this.#visit(node.test, scope);
         // A statement without braces is a block too: `if (a) var b = 1;`.
-        for (const branch of [node.consequent, node.alternate]) if (isPresent(branch)) this.#visit(branch, { parent: scope, declared: new Map() });
+        for (const branch of [node.consequent, node.alternate])
+          if (isPresent(branch)) this.#visit(branch, { parent: scope, declared: new Map() });
         return;
       }
       default:
-        if (isFunction(node) || node.type === 'ClassDeclaration' || node.type === 'ClassExpression') return;
+        if (isFunction(node) || node.type === 'ClassDeclaration' || node.type === 'ClassExpression')
+          return;
         for (const child of childrenOf(node)) this.#visit(child, scope);
     }
   }
 }
 
 function isFunction(node: AnyNode): boolean {
-  return node.type === 'FunctionDeclaration' || node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression';
+  return (
+    node.type === 'FunctionDeclaration' ||
+    node.type === 'FunctionExpression' ||
+    node.type === 'ArrowFunctionExpression'
+  );
 }
 
 function functionScope(scope: Scope): Scope {
@@ -273,19 +321,37 @@ function functionScope(scope: Scope): Scope {
 }
 
 function isWithin(scope: Scope, outer: Scope): boolean {
-  for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) if (at === outer) return true;
+  for (let at: Scope | undefined = scope; at !== undefined; at = at.parent)
+    if (at === outer) return true;
   return false;
 }
 
-/** Occurrences by the blocks that give the name a value, where each is in one of them and comes after that; else all together. */
+/**
+ * Occurrences by the blocks that give the name a value, where each is in one of them and comes
+ * after that; else all together.
+ */
 function apart(occurrences: readonly Occurrence[]): (readonly Occurrence[])[] {
-  return apartBy(occurrences, ['init', 'declare']) ?? apartBy(occurrences.filter(({ as }) => as !== 'declare'), ['init', 'write']) ?? [occurrences];
+  return (
+    apartBy(occurrences, ['init', 'declare']) ??
+    apartBy(
+      occurrences.filter(({ as }) => as !== 'declare'),
+      ['init', 'write'],
+    ) ?? [occurrences]
+  );
 }
 
-function apartBy(occurrences: readonly Occurrence[], starts: readonly Occurrence['as'][]): (readonly Occurrence[])[] | undefined {
-  const scopes = [...new Set(occurrences.filter(({ as }) => starts.includes(as)).map(({ scope }) => scope))];
-  if (scopes.length < 2 || scopes.some((a) => scopes.some((b) => a !== b && isWithin(a, b)))) return undefined;
-  const groups = scopes.map((scope) => occurrences.filter((occurrence) => isWithin(occurrence.scope, scope)));
+function apartBy(
+  occurrences: readonly Occurrence[],
+  starts: readonly Occurrence['as'][],
+): (readonly Occurrence[])[] | undefined {
+  const scopes = [
+    ...new Set(occurrences.filter(({ as }) => starts.includes(as)).map(({ scope }) => scope)),
+  ];
+  if (scopes.length < 2 || scopes.some((a) => scopes.some((b) => a !== b && isWithin(a, b))))
+    return undefined;
+  const groups = scopes.map((scope) =>
+    occurrences.filter((occurrence) => isWithin(occurrence.scope, scope)),
+  );
   if (groups.reduce((sum, group) => sum + group.length, 0) !== occurrences.length) return undefined;
   // Occurrences are listed in the order in which they happen.
   return groups.every(([first]) => starts.includes(first!.as)) ? groups : undefined;

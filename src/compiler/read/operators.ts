@@ -6,8 +6,28 @@ import { foldBinary } from './literals.js';
 import { callMath } from './math-table.js';
 import { binary, compare, constant, convert, logical, not, unary } from './nodes.js';
 import type { Pass } from './pass.js';
-import { insteadOfNegative, isFloat, isInteger, isSigned, isUnsigned, isWide, join, literalLevel, settled, signed, unsigned } from './types.js';
-import { concrete, constantOf, inType, isNegative, typed, type Constant, type NumberValue } from './values.js';
+import {
+  insteadOfNegative,
+  isFloat,
+  isInteger,
+  isSigned,
+  isUnsigned,
+  isWide,
+  join,
+  literalLevel,
+  settled,
+  signed,
+  unsigned,
+} from './types.js';
+import {
+  concrete,
+  constantOf,
+  inType,
+  isNegative,
+  typed,
+  type Constant,
+  type NumberValue,
+} from './values.js';
 
 /** A number that becomes what it meets. */
 export function literal(value: Constant, span: Span): NumberValue {
@@ -17,11 +37,13 @@ export function literal(value: Constant, span: Span): NumberValue {
 /** Whether it is not zero; NaN is not, as in JavaScript. */
 export function truth(value: NumberValue): Expression {
   const known = value.content.is === 'literal' ? value.content.value : undefined;
-  if (known !== undefined) return constant(Boolean(known), 'bool', (value.content as { span: Span }).span);
+  if (known !== undefined)
+    return constant(Boolean(known), 'bool', (value.content as { span: Span }).span);
   const expression = concrete(value);
   const { type, span } = expression;
   if (type === 'bool') return expression;
-  if (isFloat(type)) return compare('gt', unary('abs', expression, span), constant(0, type, span), span);
+  if (isFloat(type))
+    return compare('gt', unary('abs', expression, span), constant(0, type, span), span);
   return compare('ne', expression, constant(0, type, span), span);
 }
 
@@ -49,88 +71,176 @@ function arithmetic(operator: BinaryOperator) {
     const type = commonType(left, right);
     const span = spanOf(operands);
     checkFractions(operands, type);
-    if (isFloat(type)) for (const side of operator === 'mul' ? [left] : [left, right]) failNegated(operands.pass, operands.node, side);
+    if (isFloat(type))
+      for (const side of operator === 'mul' ? [left] : [left, right])
+        failNegated(operands.pass, operands.node, side);
     const whole = binary(operator, inType(left, type), inType(right, type), span);
-    return typed(contract(whole, operands.pass.span(syntax.left), operands.pass.span(syntax.right)));
+    return typed(
+      contract(whole, operands.pass.span(syntax.left), operands.pass.span(syntax.right)),
+    );
   };
 }
 
 function failZero(pass: Pass, node: AnyNode): never {
-  return pass.fail(node, `This divides by zero: ${pass.code(node)}`, 'Divide by something else; for infinity write Infinity.');
+  return pass.fail(
+    node,
+    `This divides by zero: ${pass.code(node)}`,
+    'Divide by something else; for infinity write Infinity.',
+  );
 }
 
 /** The code of an operand, for an expression in which it is one. */
-const operandCode = (pass: Pass, side: AnyNode): string => (/^(Binary|Logical|Conditional)/.test(side.type) ? `(${pass.code(side)})` : pass.code(side));
+const operandCode = (pass: Pass, side: AnyNode): string =>
+  /^(Binary|Logical|Conditional)/.test(side.type) ? `(${pass.code(side)})` : pass.code(side);
 
-/** A division of integers without a sign in which one side is below zero: that side would become a large number without a word. */
-function checkSigns({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
+/**
+ * A division of integers without a sign in which one side is below zero: that side would become a
+ * large number without a word.
+ */
+function checkSigns(
+  { pass, node, operator, left, right, syntax }: Operands,
+  type: ValueType,
+): void {
   if (!isUnsigned(type)) return;
   const by = isNegative(right);
   if (!by && !isNegative(left)) return;
   const [whole, negative] = [operandCode(pass, syntax.left), operandCode(pass, syntax.right)];
   const cast = `gpu.${signed[type]}`;
   const one = operator.startsWith('%') ? 'taken modulo' : 'divided by';
-  pass.failUnlessTypesChange(node, `${by ? `An unsigned number is ${one} a negative one` : `A negative number is ${one} an unsigned one`}, and ${type} holds no negative numbers: ${pass.code(node)}`,
-    `Write ${by ? `${cast}(${whole}) ${operator} ${negative}` : `${whole} ${operator} ${cast}(${negative})`}.`);
+  pass.failUnlessTypesChange(
+    node,
+    `${by ? `An unsigned number is ${one} a negative one` : `A negative number is ${one} an unsigned one`}, ` +
+      `and ${type} holds no negative numbers: ${pass.code(node)}`,
+    'Write ' +
+      `${by ? `${cast}(${whole}) ${operator} ${negative}` : `${whole} ${operator} ${cast}(${negative})`}.`,
+  );
 }
 
-/** What meets others in one value has to be held by its type: a negative constant among numbers without a sign would be a large one. */
-export function checkMeeting(pass: Pass, node: AnyNode, values: readonly NumberValue[], type: ValueType): void {
+/**
+ * What meets others in one value has to be held by its type: a negative constant among numbers
+ * without a sign would be a large one.
+ */
+export function checkMeeting(
+  pass: Pass,
+  node: AnyNode,
+  values: readonly NumberValue[],
+  type: ValueType,
+): void {
   if (!isUnsigned(type) || !values.some(isNegative)) return;
-  pass.failUnlessTypesChange(node, `A negative number and numbers of ${type} become one value here, and ${type} holds no negative ones: ${pass.code(node)}`, insteadOfNegative(type));
+  pass.failUnlessTypesChange(
+    node,
+    `A negative number and numbers of ${type} become one value here, and ${type} holds no ` +
+      `negative ones: ${pass.code(node)}`,
+    insteadOfNegative(type),
+  );
 }
 
 /** A constant below zero is none of the numbers without a sign, whatever their bits. */
 function checkCompared({ pass, node, left, right }: Operands): void {
-  for (const [value, other] of [[left, right], [right, left]] as const) {
+  for (const [value, other] of [
+    [left, right],
+    [right, left],
+  ] as const) {
     const type = settled(other.level);
-    if (value.content.is !== 'literal' || other.content.is === 'literal' || !isUnsigned(type) || !isNegative(value)) continue;
-    pass.failUnlessTypesChange(node, `A number of ${type} is compared with ${String(value.content.value)}, and is never negative: ${pass.code(node)}`, insteadOfNegative(type));
+    if (
+      value.content.is !== 'literal' ||
+      other.content.is === 'literal' ||
+      !isUnsigned(type) ||
+      !isNegative(value)
+    )
+      continue;
+    pass.failUnlessTypesChange(
+      node,
+      `A number of ${type} is compared with ${String(value.content.value)}, and is never ` +
+        `negative: ${pass.code(node)}`,
+      insteadOfNegative(type),
+    );
   }
 }
 
 /** A whole number that is written as a fraction: in C it makes a computation one with floats. */
-function checkFractions({ pass, node, operator, left, right, syntax }: Operands, type: ValueType): void {
+function checkFractions(
+  { pass, node, operator, left, right, syntax }: Operands,
+  type: ValueType,
+): void {
   if (isFloat(type)) return;
-  for (const [side, value] of [[syntax.left, right], [syntax.right, left]] as const) {
-    if (side.type !== 'Literal' || value.content.is === 'literal' || side.raw?.includes('.') !== true) continue;
+  for (const [side, value] of [
+    [syntax.left, right],
+    [syntax.right, left],
+  ] as const) {
+    if (
+      side.type !== 'Literal' ||
+      value.content.is === 'literal' ||
+      side.raw?.includes('.') !== true
+    )
+      continue;
     const number = String(side.value);
-    const [fraction, whole] = side === syntax.right
-      ? [`gpu.f32(${pass.code(syntax.left)}) ${operator} ${number}`, `${operandCode(pass, syntax.left)} ${operator} ${number}`]
-      : [`${number} ${operator} gpu.f32(${pass.code(syntax.right)})`, `${number} ${operator} ${operandCode(pass, syntax.right)}`];
-    pass.failUnlessTypesChange(node, `${side.raw} is a whole number, and this ${operator === '/' || operator === '%' ? 'divides' : 'computes with'} whole numbers: ${pass.code(node)}`, `Write ${fraction} for a result with a fraction, and ${whole} for a whole one.`);
+    const [fraction, whole] =
+      side === syntax.right
+        ? [
+            `gpu.f32(${pass.code(syntax.left)}) ${operator} ${number}`,
+            `${operandCode(pass, syntax.left)} ${operator} ${number}`,
+          ]
+        : [
+            `${number} ${operator} gpu.f32(${pass.code(syntax.right)})`,
+            `${number} ${operator} ${operandCode(pass, syntax.right)}`,
+          ];
+    pass.failUnlessTypesChange(
+      node,
+      `${side.raw} is a whole number, and this ` +
+        `${operator === '/' || operator === '%' ? 'divides' : 'computes with'} whole numbers: ` +
+        `${pass.code(node)}`,
+      `Write ${fraction} for a result with a fraction, and ${whole} for a whole one.`,
+    );
   }
 }
 
 /** The negated integer without a sign that a number is, or the first factor of it. */
 function negatedIn(expression: Expression): { readonly type: 'u32' | 'u64' } | undefined {
   switch (expression.op) {
-    case 'unary': return expression.operator === 'neg' && isUnsigned(expression.type) ? { type: expression.type } : undefined;
+    case 'unary':
+      return expression.operator === 'neg' && isUnsigned(expression.type)
+        ? { type: expression.type }
+        : undefined;
     // In a type with a sign and of no more bits it is what -u means.
     case 'convert': {
       const negated = negatedIn(expression.operand);
-      return expression.type === 'i32' || (expression.type === 'i64' && negated?.type === 'u64') ? undefined : negated;
+      return expression.type === 'i32' || (expression.type === 'i64' && negated?.type === 'u64')
+        ? undefined
+        : negated;
     }
-    case 'binary': return expression.operator === 'mul' ? negatedIn(expression.left) : undefined;
-    default: return undefined;
+    case 'binary':
+      return expression.operator === 'mul' ? negatedIn(expression.left) : undefined;
+    default:
+      return undefined;
   }
 }
 
 /**
- * What is negated without a sign is 2 ** 32 - u, which is no -u any more once it is divided or becomes a float, though
- * minifiers write -u / 16 for -(u / 16).
+ * What is negated without a sign is 2 ** 32 - u, which is no -u any more once it is divided or
+ * becomes a float, though minifiers write -u / 16 for -(u / 16).
  */
 export function failNegated(pass: Pass, node: AnyNode, value: NumberValue): void {
-  const negated = value.content.is === 'expression' ? negatedIn(value.content.expression) : undefined;
+  const negated =
+    value.content.is === 'expression' ? negatedIn(value.content.expression) : undefined;
   if (negated === undefined) return;
-  pass.failUnlessTypesChange(node, `A negated ${negated.type} has no sign, it is 2 ** ${negated.type.slice(1)} - u, and this computes with that: ${pass.code(node)}`,
-    `Make it signed before it is negated: -gpu.${signed[negated.type]}(u).`);
+  pass.failUnlessTypesChange(
+    node,
+    `A negated ${negated.type} has no sign, it is 2 ** ${negated.type.slice(1)} - u, and ` +
+      `this computes with that: ${pass.code(node)}`,
+    `Make it signed before it is negated: -gpu.${signed[negated.type]}(u).`,
+  );
 }
 
 /** `1 / 0`, `-1 / 0` and `0 / 0`: what minifiers write for Infinity and NaN. */
 function isInfinity({ left, right }: Operands['syntax']): boolean {
   const numerator = left.type === 'UnaryExpression' && left.operator === '-' ? left.argument : left;
-  return numerator.type === 'Literal' && (numerator.value === 1 || numerator.value === 0) && right.type === 'Literal' && right.value === 0;
+  return (
+    numerator.type === 'Literal' &&
+    (numerator.value === 1 || numerator.value === 0) &&
+    right.type === 'Literal' &&
+    right.value === 0
+  );
 }
 
 /** Division, by anything but zero. */
@@ -154,17 +264,31 @@ export function wholeOperand(pass: Pass, node: AnyNode, value: NumberValue, what
 }
 
 /** What is wrong with a float where an integer has to be, and what to write. */
-export function notWhole(pass: Pass, node: AnyNode, value: NumberValue, what: string): readonly [what: string, fix: string] {
+export function notWhole(
+  pass: Pass,
+  node: AnyNode,
+  value: NumberValue,
+  what: string,
+): readonly [what: string, fix: string] {
   const code = pass.code(node);
   const known = constantOf(value);
   if (node.type === 'AssignmentExpression' && node.operator !== '=') {
     const [to, by] = [pass.code(node.left), pass.code(node.right)];
-    return [`${what} is ${settled(value.level)}, and has to be an integer: ${code}`, `Write ${to} = gpu.i32(${to} ${node.operator.slice(0, -1)} ${by}).`];
+    return [
+      `${what} is ${settled(value.level)}, and has to be an integer: ${code}`,
+      `Write ${to} = gpu.i32(${to} ${node.operator.slice(0, -1)} ${by}).`,
+    ];
   }
   if (known !== undefined && !Number.isFinite(Number(known))) {
-    return [`${what} is ${String(known)}, and integers hold no infinity or NaN: ${code}`, `Write an integer; gpu.i32(${code}) is the one that a float of this value is cast to.`];
+    return [
+      `${what} is ${String(known)}, and integers hold no infinity or NaN: ${code}`,
+      `Write an integer; gpu.i32(${code}) is the one that a float of this value is cast to.`,
+    ];
   }
-  return [`${what} is ${settled(value.level)}, and has to be an integer: ${code}`, `Write gpu.i32(${code}).`];
+  return [
+    `${what} is ${settled(value.level)}, and has to be an integer: ${code}`,
+    `Write gpu.i32(${code}).`,
+  ];
 }
 
 const isZero = (written: AnyNode): boolean => written.type === 'Literal' && written.value === 0;
@@ -172,12 +296,17 @@ const isZero = (written: AnyNode): boolean => written.type === 'Literal' && writ
 function bits(operator: 'and' | 'or' | 'xor') {
   return (operands: Operands): NumberValue => {
     const { pass, left, right, syntax } = operands;
-    // x | 0: what JavaScript writes for an integer of 32 bits, and minifiers turn around. A constant of `uses` may be 0 by chance.
+    // x | 0: what JavaScript writes for an integer of 32 bits, and minifiers turn around. A
+    // constant of `uses` may be 0 by chance.
     if (operator === 'or') {
-      for (const [value, other, written] of [[left, right, syntax.right], [right, left, syntax.left]] as const) {
+      for (const [value, other, written] of [
+        [left, right, syntax.right],
+        [right, left, syntax.left],
+      ] as const) {
         if (constantOf(other) !== 0) continue;
         const type = settled(value.level);
-        if (isFloat(type) || ((isWide(type) || type === 'u32') && isZero(written))) return typed(convert(concrete(value), 'i32'));
+        if (isFloat(type) || ((isWide(type) || type === 'u32') && isZero(written)))
+          return typed(convert(concrete(value), 'i32'));
       }
     }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
@@ -185,7 +314,8 @@ function bits(operator: 'and' | 'or' | 'xor') {
     // 0x9e3779b9 with an i32 is its bits, as in JavaScript.
     const level = join(left.level, right.level);
     const other = left.level === 'int32u' ? right.level : left.level;
-    const type = level === 'int32u' && (other === 'i32' || other === 'bool') ? 'i32' : commonType(left, right);
+    const type =
+      level === 'int32u' && (other === 'i32' || other === 'bool') ? 'i32' : commonType(left, right);
     return typed(binary(operator, inType(left, type), inType(right, type), spanOf(operands)));
   };
 }
@@ -196,11 +326,13 @@ function shift(operator: 'shl' | 'shr' | 'shru') {
     const span = spanOf(operands);
     if (operator === 'shru' && constantOf(right) === 0) {
       const type = settled(left.level);
-      if (isFloat(type) || (isWide(type) && isZero(syntax.right))) return typed(convert(concrete(left), 'u32'));
+      if (isFloat(type) || (isWide(type) && isZero(syntax.right)))
+        return typed(convert(concrete(left), 'u32'));
     }
     wholeOperand(pass, syntax.left, left, `The left side of ${operands.operator}`);
     wholeOperand(pass, syntax.right, right, `The right side of ${operands.operator}`);
-    if (operator === 'shr' && settled(left.level) === 'u32' && isZero(syntax.right)) return typed(convert(concrete(left), 'i32'));
+    if (operator === 'shr' && settled(left.level) === 'u32' && isZero(syntax.right))
+      return typed(convert(concrete(left), 'i32'));
     const type = left.level === 'int32u' ? 'u32' : commonType(left);
     const shifted = inType(left, operator === 'shru' && isInteger(type) ? unsigned[type] : type);
     const count = inType(right, 'u32');
@@ -209,10 +341,24 @@ function shift(operator: 'shl' | 'shr' | 'shru') {
   };
 }
 
-const mirrored: Readonly<Record<CompareOperator, CompareOperator>> = { lt: 'gt', le: 'ge', gt: 'lt', ge: 'le', eq: 'eq', ne: 'ne' };
+const mirrored: Readonly<Record<CompareOperator, CompareOperator>> = {
+  lt: 'gt',
+  le: 'ge',
+  gt: 'lt',
+  ge: 'le',
+  eq: 'eq',
+  ne: 'ne',
+};
 
 /** What a negative number gives when it stands on the left of one without a sign. */
-const negativeOnLeft: Readonly<Record<CompareOperator, boolean>> = { lt: true, le: true, gt: false, ge: false, eq: false, ne: true };
+const negativeOnLeft: Readonly<Record<CompareOperator, boolean>> = {
+  lt: true,
+  le: true,
+  gt: false,
+  ge: false,
+  eq: false,
+  ne: true,
+};
 
 /** Compares numbers by value, whatever their types. */
 function comparison(operator: CompareOperator) {
@@ -222,10 +368,13 @@ function comparison(operator: CompareOperator) {
     const lowest = commonType(left, right);
     checkCompared(operands);
     for (const side of [left, right]) failNegated(pass, operands.node, side);
-    if (isFloat(lowest)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
+    if (isFloat(lowest))
+      return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
     const [a, b] = [ownType(left, lowest), ownType(right, lowest)];
-    if (isSigned(a) === isSigned(b)) return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
-    if (lowest !== 'u64') return typed(compare(operator, inType(left, 'i64'), inType(right, 'i64'), span));
+    if (isSigned(a) === isSigned(b))
+      return typed(compare(operator, inType(left, lowest), inType(right, lowest), span));
+    if (lowest !== 'u64')
+      return typed(compare(operator, inType(left, 'i64'), inType(right, 'i64'), span));
     // No type holds both: a negative number is less than every other.
     const flipped = !isSigned(a);
     const by = flipped ? mirrored[operator] : operator;
@@ -233,9 +382,11 @@ function comparison(operator: CompareOperator) {
     const other = inType(flipped ? left : right, 'u64');
     const inRange = compare(by, convert(signedSide, 'u64'), other, span);
     const zero = constant(0, 'i64', span);
-    return typed(negativeOnLeft[by]
-      ? logical('or', compare('lt', signedSide, zero, span), inRange, span)
-      : logical('and', compare('ge', signedSide, zero, span), inRange, span));
+    return typed(
+      negativeOnLeft[by]
+        ? logical('or', compare('lt', signedSide, zero, span), inRange, span)
+        : logical('and', compare('ge', signedSide, zero, span), inRange, span),
+    );
   };
 }
 
@@ -253,25 +404,61 @@ function power(operands: Operands): NumberValue {
 }
 
 const rules: Partial<Record<SourceOperator, (operands: Operands) => NumberValue>> = {
-  '+': arithmetic('add'), '-': arithmetic('sub'), '*': arithmetic('mul'), '/': division('div'), '%': division('rem'), '**': power,
-  '&': bits('and'), '|': bits('or'), '^': bits('xor'), '<<': shift('shl'), '>>': shift('shr'), '>>>': shift('shru'),
-  '<': comparison('lt'), '<=': comparison('le'), '>': comparison('gt'), '>=': comparison('ge'),
-  '==': comparison('eq'), '===': comparison('eq'), '!=': comparison('ne'), '!==': comparison('ne'),
+  '+': arithmetic('add'),
+  '-': arithmetic('sub'),
+  '*': arithmetic('mul'),
+  '/': division('div'),
+  '%': division('rem'),
+  '**': power,
+  '&': bits('and'),
+  '|': bits('or'),
+  '^': bits('xor'),
+  '<<': shift('shl'),
+  '>>': shift('shr'),
+  '>>>': shift('shru'),
+  '<': comparison('lt'),
+  '<=': comparison('le'),
+  '>': comparison('gt'),
+  '>=': comparison('ge'),
+  '==': comparison('eq'),
+  '===': comparison('eq'),
+  '!=': comparison('ne'),
+  '!==': comparison('ne'),
 };
 
 /** One binary operator on two numbers. */
 export function operate(operands: Operands): NumberValue {
   const { pass, node, operator, left, right } = operands;
   const rule = rules[operator];
-  if (rule === undefined) return pass.fail(node, `The operator ${operator} is not known in a kernel`, 'Kernels have arithmetic, bitwise and comparison operators.');
-  if ((operator === '/' || operator === '%') && left.content.is === 'literal' && right.content.is === 'literal' && Number(right.content.value) === 0) {
+  if (rule === undefined)
+    return pass.fail(
+      node,
+      `The operator ${operator} is not known in a kernel`,
+      'Kernels have arithmetic, bitwise and comparison operators.',
+    );
+  if (
+    (operator === '/' || operator === '%') &&
+    left.content.is === 'literal' &&
+    right.content.is === 'literal' &&
+    Number(right.content.value) === 0
+  ) {
     if (operator === '%' || !isInfinity(operands.syntax)) return failZero(pass, node);
   }
-  const known = foldBinary(operator, left.content.is === 'literal' ? left.content.value : undefined, right.content.is === 'literal' ? right.content.value : undefined);
+  const known = foldBinary(
+    operator,
+    left.content.is === 'literal' ? left.content.value : undefined,
+    right.content.is === 'literal' ? right.content.value : undefined,
+  );
   return known === undefined ? rule(operands) : literal(known, spanOf(operands));
 }
 
-export function operateUnary(pass: Pass, node: AnyNode, operator: '-' | '+' | '!' | '~', operand: NumberValue, syntax: AnyNode): NumberValue {
+export function operateUnary(
+  pass: Pass,
+  node: AnyNode,
+  operator: '-' | '+' | '!' | '~',
+  operand: NumberValue,
+  syntax: AnyNode,
+): NumberValue {
   const span = pass.span(node);
   const { content } = operand;
   if (content.is === 'literal') {
@@ -283,7 +470,14 @@ export function operateUnary(pass: Pass, node: AnyNode, operator: '-' | '+' | '!
   }
   if (operator === '!') return typed(not(truth(operand), span));
   if (operator === '-' && content.is === 'choice') {
-    return { ...operand, content: { ...content, then: operateUnary(pass, node, '-', content.then, syntax), otherwise: operateUnary(pass, node, '-', content.otherwise, syntax) } };
+    return {
+      ...operand,
+      content: {
+        ...content,
+        then: operateUnary(pass, node, '-', content.then, syntax),
+        otherwise: operateUnary(pass, node, '-', content.otherwise, syntax),
+      },
+    };
   }
   const expression = inType(operand, commonType(operand));
   if (operator === '+') return typed(expression);

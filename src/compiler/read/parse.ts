@@ -1,5 +1,14 @@
-/** From the text that Function.prototype.toString gives to the function's syntax, with offsets in that text. */
-import { parse, type AnyNode, type ArrowFunctionExpression, type FunctionExpression, type Program } from 'acorn';
+/**
+ * From the text that Function.prototype.toString gives to the function's syntax, with offsets in
+ * that text.
+ */
+import {
+  parse,
+  type AnyNode,
+  type ArrowFunctionExpression,
+  type FunctionExpression,
+  type Program,
+} from 'acorn';
 import { KernelSourceError } from '../source-error.js';
 import { resolveNames, type Names } from './names.js';
 import { unwrapTools } from './unwrap-tools.js';
@@ -15,9 +24,14 @@ export interface ParsedFunction {
 const wrappings = [
   { before: '(', after: '\n)', functionOf: (program: Program) => expressionOf(program) },
   {
-    before: '({', after: '\n})', functionOf: (program: Program) => {
+    before: '({',
+    after: '\n})',
+    functionOf: (program: Program) => {
       const object = expressionOf(program);
-      const property = object?.type === 'ObjectExpression' && object.properties.length === 1 ? object.properties[0] : undefined;
+      const property =
+        object?.type === 'ObjectExpression' && object.properties.length === 1
+          ? object.properties[0]
+          : undefined;
       return property?.type === 'Property' && property.method ? property.value : undefined;
     },
   },
@@ -25,10 +39,15 @@ const wrappings = [
 
 function expressionOf(program: Program): AnyNode | undefined {
   const [statement] = program.body;
-  return program.body.length === 1 && statement?.type === 'ExpressionStatement' ? statement.expression : undefined;
+  return program.body.length === 1 && statement?.type === 'ExpressionStatement'
+    ? statement.expression
+    : undefined;
 }
 
-/** A node is an object with a type; whatever else hangs on nodes (regular expressions, raw text) is not. */
+/**
+ * A node is an object with a type; whatever else hangs on nodes (regular expressions, raw text) is
+ * not.
+ */
 export function childrenOf(node: AnyNode): AnyNode[] {
   const children: AnyNode[] = [];
   const fields = node as unknown as Record<string, unknown>;
@@ -40,7 +59,12 @@ export function childrenOf(node: AnyNode): AnyNode[] {
       continue;
     }
     for (const child of value as unknown[]) {
-      if (typeof child === 'object' && child !== null && typeof (child as AnyNode).type === 'string') children.push(child as AnyNode);
+      if (
+        typeof child === 'object' &&
+        child !== null &&
+        typeof (child as AnyNode).type === 'string'
+      )
+        children.push(child as AnyNode);
     }
   }
   return children;
@@ -62,10 +86,18 @@ function moveBack(root: AnyNode, by: number): void {
  */
 export function parseFunction(text: string, index: number): ParsedFunction {
   const fail = (what: string, fix: string, start = 0, end = text.length): never => {
-    throw new KernelSourceError(what, fix, { text: index, start: Math.min(start, text.length), end: Math.min(end, text.length) }, text);
+    throw new KernelSourceError(
+      what,
+      fix,
+      { text: index, start: Math.min(start, text.length), end: Math.min(end, text.length) },
+      text,
+    );
   };
   if (/\{\s*\[native code\]\s*\}\s*$/.test(text)) {
-    return fail('This function has no source text: it is native or bound', 'Give the function itself, not the result of bind() or a built-in one.');
+    return fail(
+      'This function has no source text: it is native or bound',
+      'Give the function itself, not the result of bind() or a built-in one.',
+    );
   }
   let first: { message: string; pos: number } | undefined;
   for (const { before, after, functionOf } of wrappings) {
@@ -76,7 +108,10 @@ export function parseFunction(text: string, index: number): ParsedFunction {
       if (!(error instanceof SyntaxError)) throw error;
       if (error.message.startsWith('Not enough stack space')) throw new RangeError(error.message);
       const pos = (error as SyntaxError & { pos?: number }).pos ?? 0;
-      const found = { message: error.message.replace(/ \(\d+:\d+\)$/, ''), pos: Math.max(0, pos - before.length) };
+      const found = {
+        message: error.message.replace(/ \(\d+:\d+\)$/, ''),
+        pos: Math.max(0, pos - before.length),
+      };
       if (first === undefined || found.pos > first.pos) first = found;
       continue;
     }
@@ -85,10 +120,24 @@ export function parseFunction(text: string, index: number): ParsedFunction {
     moveBack(found, before.length);
     const node = unwrapTools(found);
     if (node.type !== 'ArrowFunctionExpression' && node.type !== 'FunctionExpression') continue;
-    if (node.async) return fail('A kernel cannot be async', 'Leave `async` out: threads wait for each other with gpu.block.sync().');
-    if (node.generator) return fail('A kernel cannot be a generator', 'Write a plain function; each thread writes its results to a tensor.');
+    if (node.async)
+      return fail(
+        'A kernel cannot be async',
+        'Leave `async` out: threads wait for each other with gpu.block.sync().',
+      );
+    if (node.generator)
+      return fail(
+        'A kernel cannot be a generator',
+        'Write a plain function; each thread writes its results to a tensor.',
+      );
     return { node, names: resolveNames(node) };
   }
-  if (first === undefined) return fail('This is not a function', 'Give a function: ({ y, x }, gpu) => { … }.');
-  return fail(`This is not a function that can be read: ${first.message}`, 'Give an arrow function, a function or a method.', first.pos, first.pos + 1);
+  if (first === undefined)
+    return fail('This is not a function', 'Give a function: ({ y, x }, gpu) => { … }.');
+  return fail(
+    `This is not a function that can be read: ${first.message}`,
+    'Give an arrow function, a function or a method.',
+    first.pos,
+    first.pos + 1,
+  );
 }

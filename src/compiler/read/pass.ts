@@ -1,18 +1,48 @@
 /**
- * One reading of a kernel's syntax, from top to bottom, with the types of variables as far as they are known. Reading is
- * repeated until no variable's type changes any more; the last pass is the tree.
+ * One reading of a kernel's syntax, from top to bottom, with the types of variables as far as they
+ * are known. Reading is repeated until no variable's type changes any more; the last pass is the
+ * tree.
  */
 import type { AnyNode } from 'acorn';
-import type { DeviceFunctionText, KernelSource, NarrowGpu, SignatureEntry, Used } from '../signature.js';
+import type {
+  DeviceFunctionText,
+  KernelSource,
+  NarrowGpu,
+  SignatureEntry,
+  Used,
+} from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
-import type { AbiParam, DeclaredArray, Expression, LocalVariable, Place, Span, Statement, StorageType, StructType, ValueType } from '../tree.js';
+import type {
+  AbiParam,
+  DeclaredArray,
+  Expression,
+  LocalVariable,
+  Place,
+  Span,
+  Statement,
+  StorageType,
+  StructType,
+  ValueType,
+} from '../tree.js';
 import { abiOrder } from './abi.js';
 import { parseFunction, type ParsedFunction } from './parse.js';
 import { effectsOf, mapValue, stabilise } from './stable.js';
 import { insteadOfNegative, isUnsigned, join, settled, soFar, type Level } from './types.js';
-import { inType, isNegative, memoryKey, typed, type NumberValue, type Slot, type Value, type Variable } from './values.js';
+import {
+  inType,
+  isNegative,
+  memoryKey,
+  typed,
+  type NumberValue,
+  type Slot,
+  type Value,
+  type Variable,
+} from './values.js';
 
-/** A function whose statements are being read: the kernel's body, or a device function at one of its calls. */
+/**
+ * A function whose statements are being read: the kernel's body, or a device function at one of its
+ * calls.
+ */
 export interface Frame {
   readonly parsed: ParsedFunction;
   /** Its text's number in the tree. */
@@ -28,7 +58,10 @@ export interface Frame {
   readonly result: Result | undefined;
   /** Loops, switches and labelled statements around, innermost last. */
   readonly targets: Target[];
-  /** What its nodes are shown as: the call, for functions of the language's own, whose text is not the user's. */
+  /**
+   * What its nodes are shown as: the call, for functions of the language's own, whose text is not
+   * the user's.
+   */
   readonly shownAs: Span | undefined;
   /** What there is of gpu, where not all. */
   readonly narrow?: NarrowGpu | undefined;
@@ -88,7 +121,10 @@ export class Knowledge {
     return { parsed, number };
   }
 
-  /** Variables that hold nothing but numbers that 32 bits hold only without a sign become i64; whether there are any. */
+  /**
+   * Variables that hold nothing but numbers that 32 bits hold only without a sign become i64;
+   * whether there are any.
+   */
   settle(): boolean {
     let changed = false;
     for (const [key, level] of this.levels) {
@@ -110,7 +146,13 @@ export class Pass {
   changed = false;
   frame!: Frame;
 
-  readonly #locals: { name: string; type: ValueType | undefined; key: string | undefined; constant: boolean; named: boolean }[] = [];
+  readonly #locals: {
+    name: string;
+    type: ValueType | undefined;
+    key: string | undefined;
+    constant: boolean;
+    named: boolean;
+  }[] = [];
   readonly #variables = new Map<string, Variable>();
   readonly #touched = new Set<string>();
   readonly #abi = new Map<string, { param: AbiParam; nodes: { abi: number }[] }>();
@@ -146,7 +188,9 @@ export class Pass {
   /** The place in the text that the kernel's was made from. */
   #inOrigin({ text, start, end }: Span): Span | undefined {
     const { origin } = this.source;
-    return origin === undefined || text !== 0 ? undefined : { text: this.knowledge.textNumber(origin.text), ...origin.spanOf(start, end) };
+    return origin === undefined || text !== 0
+      ? undefined
+      : { text: this.knowledge.textNumber(origin.text), ...origin.spanOf(start, end) };
   }
 
   /** Puts what is shown into the spans of the language's own texts. */
@@ -157,7 +201,12 @@ export class Pass {
   #error(node: AnyNode | Span, what: string, fix: string): KernelSourceError {
     const own = 'text' in node ? node : this.span(node);
     const span = this.#hidden.get(own) ?? own;
-    return new KernelSourceError(what, fix, span, this.knowledge.texts[span.text] ?? this.source.text);
+    return new KernelSourceError(
+      what,
+      fix,
+      span,
+      this.knowledge.texts[span.text] ?? this.source.text,
+    );
   }
 
   fail(node: AnyNode | Span, what: string, fix: string): never {
@@ -178,13 +227,21 @@ export class Pass {
   code(node: AnyNode): string {
     const own = { text: this.frame.text, start: node.start, end: node.end };
     const shown = this.#inOrigin(own) ?? own;
-    const text = (this.knowledge.texts[shown.text] ?? '').slice(shown.start, shown.end).replace(/\s+/g, ' ');
+    const text = (this.knowledge.texts[shown.text] ?? '')
+      .slice(shown.start, shown.end)
+      .replace(/\s+/g, ' ');
     return text.length > 60 ? `${text.slice(0, 57)}...` : text;
   }
 
   /** Counts what is read. */
   count(node: AnyNode): void {
-    if (++this.#nodes > 400_000) this.fail(node, 'This kernel is too large: inlining its device functions gives more than 400,000 expressions', 'Call them in a loop, or from fewer places.');
+    if (++this.#nodes > 400_000)
+      this.fail(
+        node,
+        'This kernel is too large: inlining its device functions gives more than 400,000 ' +
+          'expressions',
+        'Call them in a loop, or from fewer places.',
+      );
   }
 
   // Structures
@@ -228,18 +285,29 @@ export class Pass {
   }
 
   #replacementsOf(key: string): [at: number, loops: readonly number[]][] {
-    return [...this.knowledge.replacements.get(key) ?? []];
+    return [...(this.knowledge.replacements.get(key) ?? [])];
   }
 
-  /** Whether another structure takes its place between then and now, or in a turn of a loop around here that then is not in. */
+  /**
+   * Whether another structure takes its place between then and now, or in a turn of a loop around
+   * here that then is not in.
+   */
   isReplacedSince(key: string, then: number): boolean {
     const around = this.#loops.find((begun) => begun > then);
-    return this.#replacementsOf(key).some(([at, loops]) => (at > then && at < this.now) || (around !== undefined && loops.includes(around)));
+    return this.#replacementsOf(key).some(
+      ([at, loops]) =>
+        (at > then && at < this.now) || (around !== undefined && loops.includes(around)),
+    );
   }
 
   /** A structure in memory that was named, by nothing but its index, and is used only now. */
   failIfReplaced(param: number, then: number, span: Span): void {
-    if (this.#replacementsOf(memoryKey(param)).some(([at]) => at > then && at <= this.now)) this.fail(span, 'Another structure takes the place of this element before it is used', 'Copy it before, as in const e = { ...s[i] }.');
+    if (this.#replacementsOf(memoryKey(param)).some(([at]) => at > then && at <= this.now))
+      this.fail(
+        span,
+        'Another structure takes the place of this element before it is used',
+        'Copy it before, as in const e = { ...s[i] }.',
+      );
   }
 
   isWritten(key: string): boolean {
@@ -250,11 +318,17 @@ export class Pass {
     return this.knowledge.replacements.has(key);
   }
 
-  /** Whether that happens to the structure behind this place; `again`: or before it, in another turn of a loop that the structure outlives. */
+  /**
+   * Whether that happens to the structure behind this place; `again`: or before it, in another turn
+   * of a loop that the structure outlives.
+   */
   isStillTo(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
     const born = this.#born.get(key) ?? -1;
     const since = again ? this.#loops.find((begun) => begun > born) : undefined;
-    const last = of === 'fieldWrites' ? this.knowledge.fieldWrites.get(key) ?? -1 : Math.max(-1, ...this.#replacementsOf(key).map(([at]) => at));
+    const last =
+      of === 'fieldWrites'
+        ? (this.knowledge.fieldWrites.get(key) ?? -1)
+        : Math.max(-1, ...this.#replacementsOf(key).map(([at]) => at));
     return last > (since ?? this.now);
   }
 
@@ -284,7 +358,10 @@ export class Pass {
     return this.#groups++;
   }
 
-  /** Reads operands in order; what statements of later ones could change of earlier ones is saved before them. */
+  /**
+   * Reads operands in order; what statements of later ones could change of earlier ones is saved
+   * before them.
+   */
   inOrder<T extends readonly (() => Value)[]>(reads: T): { [K in keyof T]: Value } {
     const values: Value[] = [];
     const times: number[] = [];
@@ -293,12 +370,16 @@ export class Pass {
       times.push(this.now);
       const value = read();
       for (const [at, earlier] of values.entries()) {
-        if (earlier.kind === 'element') this.failIfReplaced(earlier.param, times[at]!, earlier.index.span);
+        if (earlier.kind === 'element')
+          this.failIfReplaced(earlier.param, times[at]!, earlier.index.span);
       }
       if (this.#out.length > mark && values.length > 0) {
         const after = this.#out.splice(mark);
         const effects = effectsOf(after);
-        for (const [at, earlier] of values.entries()) values[at] = mapValue(earlier, (expression) => stabilise(expression, effects, (part) => this.save(part, 'before')));
+        for (const [at, earlier] of values.entries())
+          values[at] = mapValue(earlier, (expression) =>
+            stabilise(expression, effects, (part) => this.save(part, 'before')),
+          );
         this.#out.push(...after);
       }
       values.push(value);
@@ -309,11 +390,27 @@ export class Pass {
   // Locals
 
   /** Names are made identifiers: `p.x` is `p_x`. */
-  #newLocal(name: string, type: ValueType | undefined, key: string | undefined, constant: boolean): number {
-    return this.#locals.push({ name: name.replace(/[^\w$]+/g, '_'), type, key, constant, named: key !== undefined }) - 1;
+  #newLocal(
+    name: string,
+    type: ValueType | undefined,
+    key: string | undefined,
+    constant: boolean,
+  ): number {
+    return (
+      this.#locals.push({
+        name: name.replace(/[^\w$]+/g, '_'),
+        type,
+        key,
+        constant,
+        named: key !== undefined,
+      }) - 1
+    );
   }
 
-  /** Gives a temporary the name of the constant that it becomes; false where the value is no temporary, or has a name. */
+  /**
+   * Gives a temporary the name of the constant that it becomes; false where the value is no
+   * temporary, or has a name.
+   */
   rename(value: Expression, name: string): boolean {
     const local = value.op === 'local' ? this.#locals[value.local]! : undefined;
     if (local === undefined || local.named) return false;
@@ -331,7 +428,12 @@ export class Pass {
 
   /** The value in a form that may be used more than once, and later. */
   reusable(value: Expression, name = 'value'): Expression {
-    if (value.op === 'constant' || value.op === 'abi' || (value.op === 'special' && value.name !== 'clock' && value.name !== 'globaltimer')) return value;
+    if (
+      value.op === 'constant' ||
+      value.op === 'abi' ||
+      (value.op === 'special' && value.name !== 'clock' && value.name !== 'globaltimer')
+    )
+      return value;
     if (value.op === 'local' && this.#locals[value.local]!.constant) return value;
     return this.save(value, name);
   }
@@ -361,25 +463,39 @@ export class Pass {
     const level = before === undefined ? value.level : join(before, value.level);
     if (level !== before) {
       this.knowledge.levels.set(variable.key, level);
-      if (this.#touched.has(variable.key) && (before === undefined || soFar(before) !== soFar(level))) this.changed = true;
+      if (
+        this.#touched.has(variable.key) &&
+        (before === undefined || soFar(before) !== soFar(level))
+      )
+        this.changed = true;
     }
     this.#touched.add(variable.key);
     const type = soFar(level);
     if (isUnsigned(type) && isNegative(value)) {
-      this.failUnlessTypesChange(span, `\`${variable.name}\` holds numbers of ${type}, and is given a negative one, which ${type} does not hold`, insteadOfNegative(type));
+      this.failUnlessTypesChange(
+        span,
+        `\`${variable.name}\` holds numbers of ${type}, and is given a negative one, which ` +
+          `${type} does not hold`,
+        insteadOfNegative(type),
+      );
     }
     this.emit({ kind: 'assign', local: variable.local, value: inType(value, type), span });
   }
 
   locals(): LocalVariable[] {
     return this.#locals.map(({ name, type, key, constant }) => ({
-      name, constant, type: type ?? settled(this.knowledge.levels.get(key ?? '') ?? 'int'),
+      name,
+      constant,
+      type: type ?? settled(this.knowledge.levels.get(key ?? '') ?? 'int'),
     }));
   }
 
   // Memory and arguments
 
-  /** The index of an argument in the list of PTX parameters, in the node that is given: known at the end. */
+  /**
+   * The index of an argument in the list of PTX parameters, in the node that is given: known at the
+   * end.
+   */
   abi(param: AbiParam, span: Span, type: ValueType): Expression {
     const node = { op: 'abi' as const, type, abi: -1, span };
     this.#useAbi(param).push(node);
@@ -403,9 +519,21 @@ export class Pass {
     return used.map(({ param }) => param);
   }
 
-  paramPlace(param: number, index: Expression, storage: StorageType, span: Span, field?: StructType['fields'][number]): Place {
+  paramPlace(
+    param: number,
+    index: Expression,
+    storage: StorageType,
+    span: Span,
+    field?: StructType['fields'][number],
+  ): Place {
     this.#useAbi({ kind: 'pointer', param });
-    return { memory: { kind: 'param', param }, index, storage, span, ...(field !== undefined && { field }) };
+    return {
+      memory: { kind: 'param', param },
+      index,
+      storage,
+      span,
+      ...(field !== undefined && { field }),
+    };
   }
 
   /** The array of this key, declared where it is new; several calls may share one. */

@@ -10,12 +10,16 @@ import { isStackOverflow, tooDeepError } from './too-deep.js';
 import { checkBarriers } from './uniform-barriers.js';
 import type { Value } from './values.js';
 
-/** Types only rise, through 12 levels at most for each variable; what takes more passes than this does not end by itself. */
+/**
+ * Types only rise, through 12 levels at most for each variable; what takes more passes than this
+ * does not end by itself.
+ */
 const mostPasses = 64;
 
 /**
  * The typed tree of a kernel.
- * @throws KernelSourceError where the text is not a kernel: with the place, what is wrong and what to write instead
+ * @throws KernelSourceError where the text is not a kernel: with the place, what is wrong and what
+ *   to write instead
  */
 export function readKernel(source: KernelSource): KernelTree {
   try {
@@ -24,13 +28,29 @@ export function readKernel(source: KernelSource): KernelTree {
     for (let passes = 0; passes < mostPasses; passes++) {
       const pass = new Pass(source, knowledge);
       pass.frame = {
-        parsed, text: 0, key: '', name: source.name, uses: source.uses, bindings: new Map(), caller: undefined, fn: undefined, result: undefined, targets: [], shownAs: undefined, unroll: undefined,
+        parsed,
+        text: 0,
+        key: '',
+        name: source.name,
+        uses: source.uses,
+        bindings: new Map(),
+        caller: undefined,
+        fn: undefined,
+        result: undefined,
+        targets: [],
+        shownAs: undefined,
+        unroll: undefined,
       };
       const body = readBody(pass);
       if (pass.changed || knowledge.settle()) continue;
       return finish(pass, body);
     }
-    throw new KernelSourceError('The types of this kernel\'s variables depend on each other without end', 'Give them types with casts: let x = gpu.f32(0).', undefined, source.text);
+    throw new KernelSourceError(
+      "The types of this kernel's variables depend on each other without end",
+      'Give them types with casts: let x = gpu.f32(0).',
+      undefined,
+      source.text,
+    );
   } catch (error) {
     // Reading follows the nesting of the source with its own calls.
     throw isStackOverflow(error) ? tooDeepError(source) : error;
@@ -43,7 +63,12 @@ function readBody(pass: Pass): Statement[] {
   const statements = pass.collect(() => {
     for (const [at, param] of node.params.entries()) {
       const value = given[at];
-      if (value === undefined) return pass.fail(param, 'A kernel has two parameters, its arguments and gpu', 'Take every argument out of the first: ({ y, x }, gpu) => { … }.');
+      if (value === undefined)
+        return pass.fail(
+          param,
+          'A kernel has two parameters, its arguments and gpu',
+          'Take every argument out of the first: ({ y, x }, gpu) => { … }.',
+        );
       bindPattern(pass, param, value);
     }
     if (node.body.type === 'BlockStatement') readStatements(pass, node.body.body);
@@ -56,11 +81,34 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
   pass.failNow();
   pass.showSpans();
   const locals = pass.locals();
-  checkAssigned(body, (local, span) => pass.fail(span, `\`${locals[local]!.name}\` is read where it may have no value yet`, 'Give it one where it is declared, or on every path.'));
+  checkAssigned(body, (local, span) =>
+    pass.fail(
+      span,
+      `\`${locals[local]!.name}\` is read where it may have no value yet`,
+      'Give it one where it is declared, or on every path.',
+    ),
+  );
   checkBarriers(body, locals, pass.cooperative, (span, parted) => {
-    if (parted === 'block') return pass.fail(span, 'Not all threads of the block come to this barrier: a condition on the way to it depends on the thread', 'Take it out of the condition.');
-    if (parted === 'grid') return pass.fail(span, 'Not all blocks of the grid come to this barrier: a condition on the way to it depends on the block', 'Take it out of the condition.');
-    return pass.fail(span, 'Not all lanes of the warp come here: the condition around it depends on the lane', 'Take it out of the condition: all 32 lanes do this together. Of shuffles, votes and warp barriers some lanes can be the members: pass their mask.');
+    if (parted === 'block')
+      return pass.fail(
+        span,
+        'Not all threads of the block come to this barrier: a condition on the way to it ' +
+          'depends on the thread',
+        'Take it out of the condition.',
+      );
+    if (parted === 'grid')
+      return pass.fail(
+        span,
+        'Not all blocks of the grid come to this barrier: a condition on the way to it ' +
+          'depends on the block',
+        'Take it out of the condition.',
+      );
+    return pass.fail(
+      span,
+      'Not all lanes of the warp come here: the condition around it depends on the lane',
+      'Take it out of the condition: all 32 lanes do this together. Of shuffles, votes and ' +
+        'warp barriers some lanes can be the members: pass their mask.',
+    );
   });
   return {
     name: pass.source.name,

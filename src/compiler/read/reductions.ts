@@ -1,4 +1,7 @@
-/** Sums and extremes over a warp and a block, written in the kernel language in the order that gpu.ts states. */
+/**
+ * Sums and extremes over a warp and a block, written in the kernel language in the order that
+ * gpu.ts states.
+ */
 import { arity, number, type Call } from './calls.js';
 import { callText } from './device-functions.js';
 import { commonType } from './operators.js';
@@ -16,11 +19,18 @@ const distances = [16, 8, 4, 2, 1];
 
 const THREADS = 'const threads = gpu.blockDim.x * gpu.blockDim.y * gpu.blockDim.z;';
 /** Of this warp: how many, and a bit for each. */
-const LANES = 'const lanes = Math.min(32, threads - gpu.warpIdx * 32); const mask = gpu.u32(0xffffffff) >>> (32 - lanes);';
+const LANES =
+  'const lanes = Math.min(32, threads - gpu.warpIdx * 32); const mask = gpu.u32(0xffffffff) ' +
+  '>>> (32 - lanes);';
 
-/** The last warp of a block may have fewer than 32 lanes: those without a partner keep their value, and lane 0 has the whole result. */
+/**
+ * The last warp of a block may have fewer than 32 lanes: those without a partner keep their value,
+ * and lane 0 has the whole result.
+ */
 function warpText(of: Reduction): string {
-  const turns = distances.map((distance) => `v = ${combined[of]('v', `gpu.warp.shuffleXor(v, ${distance})`)};`);
+  const turns = distances.map(
+    (distance) => `v = ${combined[of]('v', `gpu.warp.shuffleXor(v, ${distance})`)};`,
+  );
   return `(value, gpu) => {
   ${THREADS}
   let v = value;
@@ -35,26 +45,53 @@ function warpText(of: Reduction): string {
 
 /** Of `lanes` lanes, which `mask` names. */
 function guardedTurns(of: Reduction): string {
-  return distances.map((distance) => `{ const o = gpu.warp.shuffleXor(v, ${distance}, mask); if ((gpu.lane ^ ${distance}) < lanes) v = ${combined[of]('v', 'o')}; }`).join('\n  ');
+  return distances
+    .map(
+      (distance) =>
+        `{ const o = gpu.warp.shuffleXor(v, ${distance}, mask); if ((gpu.lane ^ ${distance}) ` +
+        `< lanes) v = ${combined[of]('v', 'o')}; }`,
+    )
+    .join('\n  ');
 }
 
 /** What changes no result, for lanes that have none. */
 const nothing: Readonly<Record<Reduction, Readonly<Record<string, string>>>> = {
   sum: { i32: '0', u32: '0', i64: '0', u64: '0', f32: '-0', f64: '-0' },
-  max: { i32: '-2147483648', u32: '0', i64: '-9223372036854775808n', u64: '0', f32: '-Infinity', f64: '-Infinity' },
-  min: { i32: '2147483647', u32: '4294967295', i64: '9223372036854775807n', u64: '18446744073709551615n', f32: 'Infinity', f64: 'Infinity' },
+  max: {
+    i32: '-2147483648',
+    u32: '0',
+    i64: '-9223372036854775808n',
+    u64: '0',
+    f32: '-Infinity',
+    f64: '-Infinity',
+  },
+  min: {
+    i32: '2147483647',
+    u32: '4294967295',
+    i64: '9223372036854775807n',
+    u64: '18446744073709551615n',
+    f32: 'Infinity',
+    f64: 'Infinity',
+  },
 };
 
 /**
- * Warps by butterfly, then their results by another one, which each warp computes for itself where all are whole. Where the last one has
- * fewer than 32 lanes, a lane without a partner keeps its value, which leaves lane 0 with the warp's whole result, and the first warp joins
- * the results for all. `again`: it is not the only one, or is come to once more, and the first barrier keeps its writes from the reads of the time before.
- * The largest is joined with the thread's own again, which changes nothing, but shows the compiler that no element of the thread is above it.
+ * Warps by butterfly, then their results by another one, which each warp computes for itself where
+ * all are whole. Where the last one has fewer than 32 lanes, a lane without a partner keeps its
+ * value, which leaves lane 0 with the warp's whole result, and the first warp joins the results for
+ * all. `again`: it is not the only one, or is come to once more, and the first barrier keeps its
+ * writes from the reads of the time before. The largest is joined with the thread's own again,
+ * which changes nothing, but shows the compiler that no element of the thread is above it.
  */
 function blockText(of: Reduction, type: string, again: boolean): string {
   const join = combined[of];
   // Among as many results as there are warps, the steps between those that are there.
-  const joined = distances.map((distance) => `if (warps > ${distance}) all = ${join('all', `gpu.warp.shuffleXor(all, ${distance})`)};`).join(' ');
+  const joined = distances
+    .map(
+      (distance) =>
+        `if (warps > ${distance}) all = ${join('all', `gpu.warp.shuffleXor(all, ${distance})`)};`,
+    )
+    .join(' ');
   return `(value, gpu) => {
   ${THREADS}
   ${LANES}
@@ -90,12 +127,21 @@ function blockText(of: Reduction, type: string, again: boolean): string {
 }`;
 }
 
-const reduction = (text: (type: string, again: boolean) => string) => (call: Call): Value => {
-  arity(call, 1);
-  const value = number(call, 0);
-  const type = commonType(value);
-  return callText(call.pass, call.node, call.name, text(type, call.pass.comesAgain(`${call.name} ${type}`)), [typed(inType(value, type))]);
-};
+const reduction =
+  (text: (type: string, again: boolean) => string) =>
+  (call: Call): Value => {
+    arity(call, 1);
+    const value = number(call, 0);
+    const type = commonType(value);
+    return callText(
+      call.pass,
+      call.node,
+      call.name,
+      text(type, call.pass.comesAgain(`${call.name} ${type}`)),
+      [typed(inType(value, type))],
+    );
+  };
 
 export const warpReduction = (of: Reduction) => reduction(() => warpText(of));
-export const blockReduction = (of: Reduction) => reduction((type, again) => blockText(of, type, again));
+export const blockReduction = (of: Reduction) =>
+  reduction((type, again) => blockText(of, type, again));

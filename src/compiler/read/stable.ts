@@ -1,7 +1,8 @@
 /**
- * Keeps the order of evaluation where an operand has to be computed by statements: operands before it that these
- * statements could change are put into temporaries first. Only the parts that can change are, so that what is left of an
- * expression is still one expression, and its multiply-adds still fuse.
+ * Keeps the order of evaluation where an operand has to be computed by statements: operands before
+ * it that these statements could change are put into temporaries first. Only the parts that can
+ * change are, so that what is left of an expression is still one expression, and its multiply-adds
+ * still fuse.
  */
 import type { Expression, Statement } from '../tree.js';
 import type { NumberValue, StructValue, Value } from './values.js';
@@ -27,7 +28,14 @@ export function effectsOf(statements: readonly Statement[]): Effects {
       case 'evaluate':
         visitExpression(statement.value);
         return;
-      case 'store': case 'clear': case 'barrier': case 'fence': case 'matrixProduct': case 'loadMatrices': case 'copyAsync': case 'copyWait':
+      case 'store':
+      case 'clear':
+      case 'barrier':
+      case 'fence':
+      case 'matrixProduct':
+      case 'loadMatrices':
+      case 'copyAsync':
+      case 'copyWait':
         memory = true;
         return;
       case 'if':
@@ -49,68 +57,164 @@ export function effectsOf(statements: readonly Statement[]): Effects {
 }
 
 /** Every expression directly within this one, changed. */
-export function mapOperands(expression: Expression, change: (operand: Expression) => Expression): Expression {
+export function mapOperands(
+  expression: Expression,
+  change: (operand: Expression) => Expression,
+): Expression {
   switch (expression.op) {
-    case 'constant': case 'local': case 'abi': case 'special': case 'activemask': return expression;
-    case 'unary': case 'convert': case 'narrow': case 'bitcast': return { ...expression, operand: change(expression.operand) };
-    case 'binary': case 'compare': case 'logical': return { ...expression, left: change(expression.left), right: change(expression.right) };
-    case 'fma': return { ...expression, a: change(expression.a), b: change(expression.b), c: change(expression.c) };
-    case 'conditional': return { ...expression, test: change(expression.test), then: change(expression.then), otherwise: change(expression.otherwise) };
-    case 'approximate': return { ...expression, operands: expression.operands.map(change) };
-    case 'load': return { ...expression, place: { ...expression.place, index: change(expression.place.index) } };
+    case 'constant':
+    case 'local':
+    case 'abi':
+    case 'special':
+    case 'activemask':
+      return expression;
+    case 'unary':
+    case 'convert':
+    case 'narrow':
+    case 'bitcast':
+      return { ...expression, operand: change(expression.operand) };
+    case 'binary':
+    case 'compare':
+    case 'logical':
+      return { ...expression, left: change(expression.left), right: change(expression.right) };
+    case 'fma':
+      return {
+        ...expression,
+        a: change(expression.a),
+        b: change(expression.b),
+        c: change(expression.c),
+      };
+    case 'conditional':
+      return {
+        ...expression,
+        test: change(expression.test),
+        then: change(expression.then),
+        otherwise: change(expression.otherwise),
+      };
+    case 'approximate':
+      return { ...expression, operands: expression.operands.map(change) };
+    case 'load':
+      return {
+        ...expression,
+        place: { ...expression.place, index: change(expression.place.index) },
+      };
     // The rest has effects, and stands alone in a statement.
-    default: return expression;
+    default:
+      return expression;
   }
 }
 
 /** The expression with `save` in place of everything in it that the effects could change. */
-export function stabilise(expression: Expression, effects: Effects, save: (expression: Expression) => Expression): Expression {
-  if (expression.op === 'local') return effects.locals.has(expression.local) ? save(expression) : expression;
-  if (expression.op === 'load') return effects.memory || changes(expression.place.index, effects) ? save(expression) : expression;
+export function stabilise(
+  expression: Expression,
+  effects: Effects,
+  save: (expression: Expression) => Expression,
+): Expression {
+  if (expression.op === 'local')
+    return effects.locals.has(expression.local) ? save(expression) : expression;
+  if (expression.op === 'load')
+    return effects.memory || changes(expression.place.index, effects)
+      ? save(expression)
+      : expression;
   // Only one side is to be evaluated: it cannot be taken out.
-  if ((expression.op === 'conditional' || expression.op === 'logical') && changes(expression, effects)) return save(expression);
+  if (
+    (expression.op === 'conditional' || expression.op === 'logical') &&
+    changes(expression, effects)
+  )
+    return save(expression);
   return mapOperands(expression, (operand) => stabilise(operand, effects, save));
 }
 
 function changes(expression: Expression, effects: Effects): boolean {
   let found = false;
-  stabilise(expression.op === 'conditional' || expression.op === 'logical' ? asOperands(expression) : expression, effects, (part) => {
-    found = true;
-    return part;
-  });
+  stabilise(
+    expression.op === 'conditional' || expression.op === 'logical'
+      ? asOperands(expression)
+      : expression,
+    effects,
+    (part) => {
+      found = true;
+      return part;
+    },
+  );
   return found;
 }
 
-/** The parts of what evaluates only some of them, as of something that evaluates all: only to be looked through. */
+/**
+ * The parts of what evaluates only some of them, as of something that evaluates all: only to be
+ * looked through.
+ */
 function asOperands(expression: Expression): Expression {
-  if (expression.op === 'conditional') return { op: 'fma', type: 'f32', a: expression.test, b: expression.then, c: expression.otherwise, span: expression.span };
-  if (expression.op === 'logical') return { op: 'binary', operator: 'and', type: 'bool', left: expression.left, right: expression.right, span: expression.span };
+  if (expression.op === 'conditional')
+    return {
+      op: 'fma',
+      type: 'f32',
+      a: expression.test,
+      b: expression.then,
+      c: expression.otherwise,
+      span: expression.span,
+    };
+  if (expression.op === 'logical')
+    return {
+      op: 'binary',
+      operator: 'and',
+      type: 'bool',
+      left: expression.left,
+      right: expression.right,
+      span: expression.span,
+    };
   return expression;
 }
 
 /** Every expression that the value holds, changed. */
 export function mapValue(value: Value, change: (expression: Expression) => Expression): Value {
   switch (value.kind) {
-    case 'number': return mapNumber(value, change);
-    case 'struct': return mapStruct(value, change);
-    case 'tensor': return { ...value, indices: value.indices.map(change) };
-    case 'element': return { ...value, index: change(value.index) };
-    case 'array': return value.index === undefined ? value : { ...value, index: change(value.index) };
-    default: return value;
+    case 'number':
+      return mapNumber(value, change);
+    case 'struct':
+      return mapStruct(value, change);
+    case 'tensor':
+      return { ...value, indices: value.indices.map(change) };
+    case 'element':
+      return { ...value, index: change(value.index) };
+    case 'array':
+      return value.index === undefined ? value : { ...value, index: change(value.index) };
+    default:
+      return value;
   }
 }
 
-function mapNumber(value: NumberValue, change: (expression: Expression) => Expression): NumberValue {
+function mapNumber(
+  value: NumberValue,
+  change: (expression: Expression) => Expression,
+): NumberValue {
   const { content } = value;
   switch (content.is) {
-    case 'literal': return value;
-    case 'expression': return { ...value, content: { is: 'expression', expression: change(content.expression) } };
-    case 'choice': return { ...value, content: { ...content, test: change(content.test), then: mapNumber(content.then, change), otherwise: mapNumber(content.otherwise, change) } };
+    case 'literal':
+      return value;
+    case 'expression':
+      return { ...value, content: { is: 'expression', expression: change(content.expression) } };
+    case 'choice':
+      return {
+        ...value,
+        content: {
+          ...content,
+          test: change(content.test),
+          then: mapNumber(content.then, change),
+          otherwise: mapNumber(content.otherwise, change),
+        },
+      };
   }
 }
 
-function mapStruct(value: StructValue, change: (expression: Expression) => Expression): StructValue {
+function mapStruct(
+  value: StructValue,
+  change: (expression: Expression) => Expression,
+): StructValue {
   // A structure that can be assigned is a reference: it is read when it is used.
   if (value.slot !== undefined) return value;
-  return { ...value, fields: new Map([...value.fields].map(([name, field]) => [name, mapValue(field, change)])) };
+  return {
+    ...value,
+    fields: new Map([...value.fields].map(([name, field]) => [name, mapValue(field, change)])),
+  };
 }

@@ -1,5 +1,11 @@
 /** From statements of the source to those of the tree. A row for each kind of node. */
-import type { AnyNode, BreakStatement, ContinueStatement, ReturnStatement, Statement as SourceStatement } from 'acorn';
+import type {
+  AnyNode,
+  BreakStatement,
+  ContinueStatement,
+  ReturnStatement,
+  Statement as SourceStatement,
+} from 'acorn';
 import { bindPattern } from './bindings.js';
 import { branch, perform, read, readTest } from './expressions.js';
 import { completesOne, leaves, withoutLast } from './flow.js';
@@ -11,7 +17,13 @@ import { unsupported } from './unsupported.js';
 import { isPresent } from './present.js';
 
 type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
-type Rows = { readonly [Type in AnyNode['type']]?: (pass: Pass, node: Of<Type>, labels: readonly string[]) => void };
+type Rows = {
+  readonly [Type in AnyNode['type']]?: (
+    pass: Pass,
+    node: Of<Type>,
+    labels: readonly string[],
+  ) => void;
+};
 
 /** Statements in a row, up to one that what follows cannot be reached from. */
 export function readStatements(pass: Pass, nodes: readonly AnyNode[]): void {
@@ -23,12 +35,18 @@ export function readStatements(pass: Pass, nodes: readonly AnyNode[]): void {
     if (last !== undefined && pass.out.length > before && !completesOne(last)) break;
   }
   const left = pass.frame.unroll;
-  if (left !== undefined && left !== unroll) pass.fail(left.node, `No loop follows that this could be said of: ${pass.code(left.node)}`, 'Write it before the loop, in the same block.');
+  if (left !== undefined && left !== unroll)
+    pass.fail(
+      left.node,
+      `No loop follows that this could be said of: ${pass.code(left.node)}`,
+      'Write it before the loop, in the same block.',
+    );
 }
 
 export function readStatement(pass: Pass, node: AnyNode, labels: readonly string[] = []): void {
   pass.count(node);
-  const row = rows[node.type] as ((pass: Pass, node: AnyNode, labels: readonly string[]) => void) | undefined;
+  const row = rows[node.type] as
+    ((pass: Pass, node: AnyNode, labels: readonly string[]) => void) | undefined;
   if (row === undefined) unsupported(pass, node);
   else row(pass, node, labels);
 }
@@ -37,8 +55,15 @@ function leave(kind: 'break' | 'continue') {
   return (pass: Pass, node: BreakStatement | ContinueStatement): void => {
     const label = node.label?.name;
     const { targets } = pass.frame;
-    const target = [...targets].reverse().find(({ labels, kind: of }) => (label !== undefined ? labels.includes(label) : of === 'loop' || (kind === 'break' && of === 'switch')));
-    if (target === undefined) return pass.fail(node, `There is nothing that this ${kind} leaves`, 'Put it into a loop.');
+    const target = [...targets]
+      .reverse()
+      .find(({ labels, kind: of }) =>
+        label !== undefined
+          ? labels.includes(label)
+          : of === 'loop' || (kind === 'break' && of === 'switch'),
+      );
+    if (target === undefined)
+      return pass.fail(node, `There is nothing that this ${kind} leaves`, 'Put it into a loop.');
     pass.emit({ kind, id: target.id, span: pass.span(node) });
   };
 }
@@ -55,7 +80,14 @@ function readReturn(pass: Pass, node: ReturnStatement): void {
   if (value === undefined || value.kind === 'nothing') {
     result.returnsNothing = true;
   } else {
-    result.slot ??= slotFor(pass, node, value, `${pass.frame.key}#result`, `${pass.frame.name.replace(/^.*\./, '')}_result`, false);
+    result.slot ??= slotFor(
+      pass,
+      node,
+      value,
+      `${pass.frame.key}#result`,
+      `${pass.frame.name.replace(/^.*\./, '')}_result`,
+      false,
+    );
     for (const origin of originsOf(value)) result.origins.add(origin);
     result.slots.add(value.kind === 'struct' ? value.slot : undefined);
     assignSlot(pass, result.slot, value, node, `the result of ${pass.frame.name}`);
@@ -65,28 +97,47 @@ function readReturn(pass: Pass, node: ReturnStatement): void {
 
 /** What a kernel returns has nowhere to go; `return void f()` and `=> y[i] = v` are statements. */
 export function performLast(pass: Pass, node: AnyNode): void {
-  if (goesNowhere(node)) pass.fail(node, `A kernel gives no value back: ${pass.code(node)}`, 'Write it to a tensor: y[i] = ….');
+  if (goesNowhere(node))
+    pass.fail(
+      node,
+      `A kernel gives no value back: ${pass.code(node)}`,
+      'Write it to a tensor: y[i] = ….',
+    );
   perform(pass, node);
 }
 
 function goesNowhere(node: AnyNode): boolean {
   switch (node.type) {
-    case 'Literal': case 'BinaryExpression': case 'MemberExpression': case 'ObjectExpression': return true;
-    case 'Identifier': return node.name !== 'undefined';
-    case 'UnaryExpression': return node.operator !== 'void' && node.operator !== '!';
-    default: return false;
+    case 'Literal':
+    case 'BinaryExpression':
+    case 'MemberExpression':
+    case 'ObjectExpression':
+      return true;
+    case 'Identifier':
+      return node.name !== 'undefined';
+    case 'UnaryExpression':
+      return node.operator !== 'void' && node.operator !== '!';
+    default:
+      return false;
   }
 }
 
 /**
- * Gives names their first values. `const [h, w] = [x.shape[0], x.shape[1]]` is a declaration of each: the names are new, so that no value
- * can be another of them. Names of `var` may be older.
+ * Gives names their first values. `const [h, w] = [x.shape[0], x.shape[1]]` is a declaration of
+ * each: the names are new, so that no value can be another of them. Names of `var` may be older.
  */
 function declare(pass: Pass, id: AnyNode, init: AnyNode, kind: 'const' | 'let' | 'var'): void {
-  if (id.type !== 'ArrayPattern' || init.type !== 'ArrayExpression' || kind === 'var' || id.elements.length !== init.elements.length) return bindPattern(pass, id, read(pass, init));
+  if (
+    id.type !== 'ArrayPattern' ||
+    init.type !== 'ArrayExpression' ||
+    kind === 'var' ||
+    id.elements.length !== init.elements.length
+  )
+    return bindPattern(pass, id, read(pass, init));
   for (const [at, part] of id.elements.entries()) {
     const value = init.elements[at];
-    if (!isPresent(part) || !isPresent(value) || value.type === 'SpreadElement') return bindPattern(pass, id, read(pass, init));
+    if (!isPresent(part) || !isPresent(value) || value.type === 'SpreadElement')
+      return bindPattern(pass, id, read(pass, init));
     declare(pass, part, value, kind);
   }
 }
@@ -99,23 +150,47 @@ const rows: Rows = {
   },
   BlockStatement: (pass, node) => readStatements(pass, node.body),
   VariableDeclaration: (pass, node) => {
-    if (node.kind !== 'var' && node.kind !== 'let' && node.kind !== 'const') return pass.fail(node, `${node.kind} is not known in a kernel: there is nothing to dispose of`, 'Write const.');
-    for (const { id, init } of node.declarations) if (isPresent(init)) declare(pass, id, init, node.kind);
+    if (node.kind !== 'var' && node.kind !== 'let' && node.kind !== 'const')
+      return pass.fail(
+        node,
+        `${node.kind} is not known in a kernel: there is nothing to dispose of`,
+        'Write const.',
+      );
+    for (const { id, init } of node.declarations)
+      if (isPresent(init)) declare(pass, id, init, node.kind);
   },
   ReturnStatement: readReturn,
   IfStatement: (pass, node) => {
     const { alternate } = node;
-    branch(pass, node, readTest(pass, node.test), () => readStatement(pass, node.consequent), !isPresent(alternate) ? undefined : () => readStatement(pass, alternate));
+    branch(
+      pass,
+      node,
+      readTest(pass, node.test),
+      () => readStatement(pass, node.consequent),
+      !isPresent(alternate) ? undefined : () => readStatement(pass, alternate),
+    );
   },
   ForStatement: (pass, node, labels) => {
     if (isPresent(node.init)) {
       if (node.init.type === 'VariableDeclaration') readStatement(pass, node.init);
       else perform(pass, node.init);
     }
-    readLoop(pass, node, { test: node.test ?? undefined, update: node.update ?? undefined, body: node.body, testAfter: false }, labels);
+    readLoop(
+      pass,
+      node,
+      {
+        test: node.test ?? undefined,
+        update: node.update ?? undefined,
+        body: node.body,
+        testAfter: false,
+      },
+      labels,
+    );
   },
-  WhileStatement: (pass, node, labels) => readLoop(pass, node, { test: node.test, body: node.body, testAfter: false }, labels),
-  DoWhileStatement: (pass, node, labels) => readLoop(pass, node, { test: node.test, body: node.body, testAfter: true }, labels),
+  WhileStatement: (pass, node, labels) =>
+    readLoop(pass, node, { test: node.test, body: node.body, testAfter: false }, labels),
+  DoWhileStatement: (pass, node, labels) =>
+    readLoop(pass, node, { test: node.test, body: node.body, testAfter: true }, labels),
   SwitchStatement: (pass, node, labels) => readSwitch(pass, node, labels),
   LabeledStatement: (pass, node, labels) => {
     const all = [...labels, node.label.name];
@@ -125,9 +200,13 @@ const rows: Rows = {
     }
     const id = pass.newGroup();
     pass.frame.targets.push({ labels: all, id, kind: 'block' });
-    const statements = withoutLast(pass.collect(() => readStatement(pass, node.body)), id);
+    const statements = withoutLast(
+      pass.collect(() => readStatement(pass, node.body)),
+      id,
+    );
     pass.frame.targets.pop();
-    if (leaves(statements, id)) pass.emit({ kind: 'group', id, body: statements, span: pass.span(node) });
+    if (leaves(statements, id))
+      pass.emit({ kind: 'group', id, body: statements, span: pass.span(node) });
     else for (const statement of statements) pass.emit(statement);
   },
   BreakStatement: leave('break'),
@@ -135,5 +214,11 @@ const rows: Rows = {
 };
 
 function takesLabels(node: SourceStatement): boolean {
-  return node.type === 'ForStatement' || node.type === 'WhileStatement' || node.type === 'DoWhileStatement' || node.type === 'SwitchStatement' || node.type === 'LabeledStatement';
+  return (
+    node.type === 'ForStatement' ||
+    node.type === 'WhileStatement' ||
+    node.type === 'DoWhileStatement' ||
+    node.type === 'SwitchStatement' ||
+    node.type === 'LabeledStatement'
+  );
 }

@@ -29,14 +29,31 @@ export function readSwitch(pass: Pass, node: SwitchStatement, labels: readonly s
   for (const [at, each] of node.cases.entries()) {
     const { test } = each;
     if (!isPresent(test)) isDefault = true;
-    else tests.push(truth(operate({ pass, node: test, operator: '===', left: value, right: readNumber(pass, test), syntax: { left: node.discriminant, right: test } })));
+    else
+      tests.push(
+        truth(
+          operate({
+            pass,
+            node: test,
+            operator: '===',
+            left: value,
+            right: readNumber(pass, test),
+            syntax: { left: node.discriminant, right: test },
+          }),
+        ),
+      );
     if (each.consequent.length === 0 && at < node.cases.length - 1) continue;
-    groups.push({ tests, isDefault, body: pass.collect(() => readStatements(pass, each.consequent)) });
+    groups.push({
+      tests,
+      isDefault,
+      body: pass.collect(() => readStatements(pass, each.consequent)),
+    });
     tests = [];
     isDefault = false;
   }
   pass.frame.targets.pop();
-  const any = (of: readonly Expression[]): Expression => of.reduce((a, b) => logical('or', a, b, span));
+  const any = (of: readonly Expression[]): Expression =>
+    of.reduce((a, b) => logical('or', a, b, span));
   const body = pass.collect(() => {
     if (groups.every((group, at) => at === groups.length - 1 || !completes(group.body))) {
       const chosen = groups.filter((group) => !group.isDefault);
@@ -53,13 +70,30 @@ export function readSwitch(pass: Pass, node: SwitchStatement, labels: readonly s
     }
     const number = (at: number) => constant(at, 'i32', span);
     const defaultAt = groups.findIndex((group) => group.isDefault);
-    const selected = groups.reduceRight<Expression>((rest, group, at) => (group.tests.length === 0 ? rest : {
-      op: 'conditional', type: 'i32', test: any(group.tests), then: number(at), otherwise: rest, span,
-    }), number(defaultAt < 0 ? groups.length : defaultAt));
+    const selected = groups.reduceRight<Expression>(
+      (rest, group, at) =>
+        group.tests.length === 0
+          ? rest
+          : {
+              op: 'conditional',
+              type: 'i32',
+              test: any(group.tests),
+              then: number(at),
+              otherwise: rest,
+              span,
+            },
+      number(defaultAt < 0 ? groups.length : defaultAt),
+    );
     const entry = pass.reusable(selected, 'entry');
     // Entered at one case, the cases after it run too, until one leaves.
     for (const [at, group] of groups.entries()) {
-      branch(pass, node, compare('le', entry, number(at), span), () => group.body.forEach((statement) => pass.emit(statement)), undefined);
+      branch(
+        pass,
+        node,
+        compare('le', entry, number(at), span),
+        () => group.body.forEach((statement) => pass.emit(statement)),
+        undefined,
+      );
     }
   });
   if (leaves(body, id)) pass.emit({ kind: 'group', id, body, span });

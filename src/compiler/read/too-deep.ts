@@ -9,14 +9,38 @@ export function isStackOverflow(error: unknown): boolean {
   return error instanceof RangeError && /call stack|stack space/.test(error.message);
 }
 
-const OPENING: ReadonlySet<unknown> = new Set([tokTypes.parenL, tokTypes.bracketL, tokTypes.braceL, tokTypes.dollarBraceL]);
-const CLOSING: ReadonlySet<unknown> = new Set([tokTypes.parenR, tokTypes.bracketR, tokTypes.braceR]);
+const OPENING: ReadonlySet<unknown> = new Set([
+  tokTypes.parenL,
+  tokTypes.bracketL,
+  tokTypes.braceL,
+  tokTypes.dollarBraceL,
+]);
+const CLOSING: ReadonlySet<unknown> = new Set([
+  tokTypes.parenR,
+  tokTypes.bracketR,
+  tokTypes.braceR,
+]);
 /** Between statements. */
 const APART: ReadonlySet<unknown> = new Set([tokTypes.semi, tokTypes.braceL, tokTypes.braceR]);
 
 const OPERATORS: ReadonlySet<unknown> = new Set([
-  tokTypes.question, tokTypes.incDec, tokTypes.prefix, tokTypes.logicalOR, tokTypes.logicalAND, tokTypes.bitwiseOR, tokTypes.bitwiseXOR, tokTypes.bitwiseAND,
-  tokTypes.equality, tokTypes.relational, tokTypes.bitShift, tokTypes.plusMin, tokTypes.modulo, tokTypes.star, tokTypes.slash, tokTypes.starstar, tokTypes.coalesce,
+  tokTypes.question,
+  tokTypes.incDec,
+  tokTypes.prefix,
+  tokTypes.logicalOR,
+  tokTypes.logicalAND,
+  tokTypes.bitwiseOR,
+  tokTypes.bitwiseXOR,
+  tokTypes.bitwiseAND,
+  tokTypes.equality,
+  tokTypes.relational,
+  tokTypes.bitShift,
+  tokTypes.plusMin,
+  tokTypes.modulo,
+  tokTypes.star,
+  tokTypes.slash,
+  tokTypes.starstar,
+  tokTypes.coalesce,
 ]);
 
 /** Brackets inside each other cost the reader more than operators behind each other. */
@@ -28,10 +52,15 @@ interface Deep {
   readonly end: number;
 }
 
-/** The most deeply nested place of a text: within its brackets, or a statement of many operators. Undefined where there are no tokens. */
+/**
+ * The most deeply nested place of a text: within its brackets, or a statement of many operators.
+ * Undefined where there are no tokens.
+ */
 function deepestIn(text: string): Deep | undefined {
   let deepest: Deep | undefined;
-  const note = (found: Deep): void => { if (deepest === undefined || found.cost > deepest.cost) deepest = found; };
+  const note = (found: Deep): void => {
+    if (deepest === undefined || found.cost > deepest.cost) deepest = found;
+  };
   let depth = 0;
   let statement: { start: number; operators: number } | undefined;
   let end = 0;
@@ -60,7 +89,11 @@ function deepestIn(text: string): Deep | undefined {
 }
 
 /** The texts of a kernel: its own, and those of the functions that it uses. */
-function* textsOf(text: string, uses: Readonly<Record<string, Used>>, seen = new Set<string>()): Generator<string> {
+function* textsOf(
+  text: string,
+  uses: Readonly<Record<string, Used>>,
+  seen = new Set<string>(),
+): Generator<string> {
   if (seen.has(text)) return;
   seen.add(text);
   yield text;
@@ -70,11 +103,24 @@ function* textsOf(text: string, uses: Readonly<Record<string, Used>>, seen = new
 }
 
 /** The error of a kernel that is nested too deeply, with its deepest place. */
-export function tooDeepError({ text: own, uses }: Pick<KernelSource, 'text' | 'uses'>): KernelSourceError {
+export function tooDeepError({
+  text: own,
+  uses,
+}: Pick<KernelSource, 'text' | 'uses'>): KernelSourceError {
   let found: { readonly cost: number; readonly text: string; readonly span: Span } | undefined;
   for (const text of textsOf(own, uses)) {
     const deep = deepestIn(text);
-    if (deep !== undefined && (found === undefined || deep.cost > found.cost)) found = { cost: deep.cost, text, span: { text: text === own ? 0 : 1, start: deep.start, end: deep.end } };
+    if (deep !== undefined && (found === undefined || deep.cost > found.cost))
+      found = {
+        cost: deep.cost,
+        text,
+        span: { text: text === own ? 0 : 1, start: deep.start, end: deep.end },
+      };
   }
-  return new KernelSourceError('This kernel is nested too deeply to be read', 'Write it in smaller expressions, or with fewer functions inside each other.', found?.span, found?.text ?? own);
+  return new KernelSourceError(
+    'This kernel is nested too deeply to be read',
+    'Write it in smaller expressions, or with fewer functions inside each other.',
+    found?.span,
+    found?.text ?? own,
+  );
 }

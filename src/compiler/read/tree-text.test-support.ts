@@ -1,4 +1,7 @@
-/** A tree as lines that a test can state: one for each statement, expressions as calls, types after the names of what is computed. */
+/**
+ * A tree as lines that a test can state: one for each statement, expressions as calls, types after
+ * the names of what is computed.
+ */
 import type { Expression, Fragment, KernelTree, Place, Statement } from '../tree.js';
 
 /** All of a tree but spans. */
@@ -6,13 +9,24 @@ export function printTree(tree: KernelTree): string {
   const printer = new Printer(tree);
   const abi = tree.abi.map((param) => {
     const name = tree.params[param.param]!.name;
-    if (param.kind === 'extent' || param.kind === 'stride') return `${name}.${param.kind}${param.axis}`;
+    if (param.kind === 'extent' || param.kind === 'stride')
+      return `${name}.${param.kind}${param.axis}`;
     if (param.kind !== 'scalar') return `${name}.${param.kind}`;
     const declared = tree.params[param.param]!;
-    return `${name}${param.field !== undefined && declared.kind === 'struct' ? `.${declared.struct.fields[param.field]!.name}` : ''}: ${param.storage}`;
+    return (
+      `${name}${param.field !== undefined && declared.kind === 'struct' ? `.${declared.struct.fields[param.field]!.name}` : ''}: ` +
+      `${param.storage}`
+    );
   });
-  const arrays = tree.arrays.map((array) => `${array.space} ${array.storage}[${array.length}] ${array.name}`);
-  return [`(${abi.join(', ')})`, ...arrays, ...(tree.cooperative ? ['cooperative'] : []), ...printer.list(tree.body, '')].join('\n');
+  const arrays = tree.arrays.map(
+    (array) => `${array.space} ${array.storage}[${array.length}] ${array.name}`,
+  );
+  return [
+    `(${abi.join(', ')})`,
+    ...arrays,
+    ...(tree.cooperative ? ['cooperative'] : []),
+    ...printer.list(tree.body, ''),
+  ].join('\n');
 }
 
 /** Only the statements. */
@@ -49,7 +63,10 @@ class Printer {
 
   #place(place: Place): string {
     const { memory } = place;
-    const name = memory.kind === 'param' ? this.#tree.params[memory.param]!.name : this.#tree.arrays[memory.array]!.name;
+    const name =
+      memory.kind === 'param'
+        ? this.#tree.params[memory.param]!.name
+        : this.#tree.arrays[memory.array]!.name;
     return `${name}[${this.expression(place.index)}]${place.field === undefined ? '' : `.${place.field.name}`}`;
   }
 
@@ -59,34 +76,66 @@ class Printer {
     switch (expression.op) {
       case 'constant': {
         const { value } = expression;
-        return typeof value === 'boolean' ? String(value) : `${Object.is(value, -0) ? '-0' : String(value)}${type === 'i32' ? '' : `:${type}`}`;
+        return typeof value === 'boolean'
+          ? String(value)
+          : `${Object.is(value, -0) ? '-0' : String(value)}${type === 'i32' ? '' : `:${type}`}`;
       }
-      case 'local': return this.#local(expression.local);
+      case 'local':
+        return this.#local(expression.local);
       case 'abi': {
         const param = this.#tree.abi[expression.abi]!;
         const declared = this.#tree.params[param.param]!;
-        if (param.kind === 'scalar') return `${declared.name}${param.field !== undefined && declared.kind === 'struct' ? `.${declared.struct.fields[param.field]!.name}` : ''}`;
+        if (param.kind === 'scalar')
+          return `${declared.name}${param.field !== undefined && declared.kind === 'struct' ? `.${declared.struct.fields[param.field]!.name}` : ''}`;
         return `${declared.name}.${param.kind}${'axis' in param ? param.axis : ''}`;
       }
-      case 'special': return expression.name;
-      case 'unary': return `${expression.operator}(${of(expression.operand)})`;
-      case 'binary': return `${expression.operator}.${type}(${of(expression.left)}, ${of(expression.right)})`;
-      case 'fma': return `fma.${type}(${of(expression.a)}, ${of(expression.b)}, ${of(expression.c)})`;
-      case 'compare': return `${expression.operator}.${expression.left.type}(${of(expression.left)}, ${of(expression.right)})`;
-      case 'logical': return `${expression.operator}(${of(expression.left)}, ${of(expression.right)})`;
-      case 'conditional': return `(${of(expression.test)} ? ${of(expression.then)} : ${of(expression.otherwise)})`;
-      case 'convert': return `${type}(${of(expression.operand)})`;
-      case 'narrow': return `narrow.${expression.storage}(${of(expression.operand)})`;
-      case 'bitcast': return `bits.${type}(${of(expression.operand)})`;
-      case 'approximate': return `approx.${expression.name}(${expression.operands.map(of).join(', ')})`;
-      case 'load': return `${expression.cache === undefined ? '' : `${expression.cache} `}${this.#place(expression.place)}`;
-      case 'atomic': return `atomic.${expression.operator}.${type}(${this.#place(expression.place)}, ${expression.compare === undefined ? '' : `${of(expression.compare)}, `}${of(expression.operand)})`;
-      case 'shuffle': return `shuffle.${expression.mode}.${type}(${of(expression.value)}, ${of(expression.lane)}, ${of(expression.mask)})`;
-      case 'vote': return `vote.${expression.mode}(${of(expression.predicate)}, ${of(expression.mask)})`;
-      case 'match': return `match(${of(expression.value)}, ${of(expression.mask)})`;
-      case 'activemask': return 'activemask';
-      case 'barrierReduce': return `barrier.${expression.mode}(${of(expression.predicate)})`;
-      case 'block': return `{ ${this.list(expression.statements, '').join('; ')}; ${of(expression.value)} }`;
+      case 'special':
+        return expression.name;
+      case 'unary':
+        return `${expression.operator}(${of(expression.operand)})`;
+      case 'binary':
+        return `${expression.operator}.${type}(${of(expression.left)}, ${of(expression.right)})`;
+      case 'fma':
+        return `fma.${type}(${of(expression.a)}, ${of(expression.b)}, ${of(expression.c)})`;
+      case 'compare':
+        return (
+          `${expression.operator}.${expression.left.type}(${of(expression.left)}, ` +
+          `${of(expression.right)})`
+        );
+      case 'logical':
+        return `${expression.operator}(${of(expression.left)}, ${of(expression.right)})`;
+      case 'conditional':
+        return `(${of(expression.test)} ? ${of(expression.then)} : ${of(expression.otherwise)})`;
+      case 'convert':
+        return `${type}(${of(expression.operand)})`;
+      case 'narrow':
+        return `narrow.${expression.storage}(${of(expression.operand)})`;
+      case 'bitcast':
+        return `bits.${type}(${of(expression.operand)})`;
+      case 'approximate':
+        return `approx.${expression.name}(${expression.operands.map(of).join(', ')})`;
+      case 'load':
+        return `${expression.cache === undefined ? '' : `${expression.cache} `}${this.#place(expression.place)}`;
+      case 'atomic':
+        return (
+          `atomic.${expression.operator}.${type}(${this.#place(expression.place)}, ` +
+          `${expression.compare === undefined ? '' : `${of(expression.compare)}, `}${of(expression.operand)})`
+        );
+      case 'shuffle':
+        return (
+          `shuffle.${expression.mode}.${type}(${of(expression.value)}, ${of(expression.lane)}, ` +
+          `${of(expression.mask)})`
+        );
+      case 'vote':
+        return `vote.${expression.mode}(${of(expression.predicate)}, ${of(expression.mask)})`;
+      case 'match':
+        return `match(${of(expression.value)}, ${of(expression.mask)})`;
+      case 'activemask':
+        return 'activemask';
+      case 'barrierReduce':
+        return `barrier.${expression.mode}(${of(expression.predicate)})`;
+      case 'block':
+        return `{ ${this.list(expression.statements, '').join('; ')}; ${of(expression.value)} }`;
     }
   }
 
@@ -104,34 +153,85 @@ class Printer {
     switch (statement.kind) {
       case 'assign': {
         const value = this.expression(statement.value);
-        return line(`${this.#local(statement.local)}: ${this.#tree.locals[statement.local]!.type} = ${value}`);
+        return line(
+          `${this.#local(statement.local)}: ${this.#tree.locals[statement.local]!.type} = ${value}`,
+        );
       }
-      case 'store': return line(`${statement.cache === undefined ? '' : `${statement.cache} `}${this.#place(statement.place)} = ${this.expression(statement.value)}`);
-      case 'clear': return line(`clear ${this.#tree.arrays[statement.array]!.name}`);
-      case 'if': return [
-        ...line(`if ${this.expression(statement.test)}`), ...inner(statement.then),
-        ...(statement.otherwise.length === 0 ? [] : [...line('else'), ...inner(statement.otherwise)]),
-      ];
-      case 'loop': {
-        const test = statement.test === undefined ? '' : ` ${statement.testAfter ? 'until not' : 'while'} ${this.expression(statement.test)}`;
+      case 'store':
+        return line(
+          `${statement.cache === undefined ? '' : `${statement.cache} `}${this.#place(statement.place)} ` +
+            `= ${this.expression(statement.value)}`,
+        );
+      case 'clear':
+        return line(`clear ${this.#tree.arrays[statement.array]!.name}`);
+      case 'if':
         return [
-          ...line(`loop ${this.#id(statement.id)}${test}${statement.unroll === undefined ? '' : ` unroll ${statement.unroll}`}`), ...inner(statement.body),
+          ...line(`if ${this.expression(statement.test)}`),
+          ...inner(statement.then),
+          ...(statement.otherwise.length === 0
+            ? []
+            : [...line('else'), ...inner(statement.otherwise)]),
+        ];
+      case 'loop': {
+        const test =
+          statement.test === undefined
+            ? ''
+            : ` ${statement.testAfter ? 'until not' : 'while'} ${this.expression(statement.test)}`;
+        return [
+          ...line(
+            'loop ' +
+              `${this.#id(statement.id)}${test}${statement.unroll === undefined ? '' : ` unroll ${statement.unroll}`}`,
+          ),
+          ...inner(statement.body),
           ...(statement.update.length === 0 ? [] : [...line('update'), ...inner(statement.update)]),
         ];
       }
-      case 'group': return [...line(`group ${this.#id(statement.id)}`), ...inner(statement.body)];
-      case 'break': case 'continue': return line(`${statement.kind} ${this.#id(statement.id)}`);
-      case 'return': case 'trap': return line(statement.kind);
-      case 'evaluate': return line(this.expression(statement.value));
-      case 'barrier': return line(statement.of === 'warp' ? `barrier warp ${this.expression(statement.mask)}` : `barrier ${statement.of}`);
-      case 'matrixProduct': return line(`product ${statement.shape} ${statement.type} ${[statement.sum, statement.a, statement.b].map((each) => this.#fragment(each)).join(', ')}`);
-      case 'loadMatrices': return line(`load${statement.transposed ? ' transposed' : ''} ${this.#fragment(statement.to)} from ${this.#place(statement.from)}`);
-      case 'copyAsync': return line(`copy ${statement.count} ${this.#place(statement.to)} from ${this.#place(statement.from)}${statement.given === undefined ? '' : ` given ${this.expression(statement.given)}`}`);
-      case 'copyCommit': return line('commit');
-      case 'copyWait': return line(`wait ${statement.pending}`);
-      case 'fence': return line(`fence ${statement.scope}`);
-      case 'print': return line(`print ${JSON.stringify(statement.format)}${statement.values.map((value) => `, ${this.expression(value)}`).join('')}`);
-      case 'assert': return line(`assert ${this.expression(statement.test)}, ${JSON.stringify(statement.message)}`);
+      case 'group':
+        return [...line(`group ${this.#id(statement.id)}`), ...inner(statement.body)];
+      case 'break':
+      case 'continue':
+        return line(`${statement.kind} ${this.#id(statement.id)}`);
+      case 'return':
+      case 'trap':
+        return line(statement.kind);
+      case 'evaluate':
+        return line(this.expression(statement.value));
+      case 'barrier':
+        return line(
+          statement.of === 'warp'
+            ? `barrier warp ${this.expression(statement.mask)}`
+            : `barrier ${statement.of}`,
+        );
+      case 'matrixProduct':
+        return line(
+          `product ${statement.shape} ${statement.type} ` +
+            `${[statement.sum, statement.a, statement.b].map((each) => this.#fragment(each)).join(', ')}`,
+        );
+      case 'loadMatrices':
+        return line(
+          `load${statement.transposed ? ' transposed' : ''} ${this.#fragment(statement.to)} ` +
+            `from ${this.#place(statement.from)}`,
+        );
+      case 'copyAsync':
+        return line(
+          `copy ${statement.count} ${this.#place(statement.to)} from ` +
+            `${this.#place(statement.from)}${statement.given === undefined ? '' : ` given ${this.expression(statement.given)}`}`,
+        );
+      case 'copyCommit':
+        return line('commit');
+      case 'copyWait':
+        return line(`wait ${statement.pending}`);
+      case 'fence':
+        return line(`fence ${statement.scope}`);
+      case 'print':
+        return line(
+          'print ' +
+            `${JSON.stringify(statement.format)}${statement.values.map((value) => `, ${this.expression(value)}`).join('')}`,
+        );
+      case 'assert':
+        return line(
+          `assert ${this.expression(statement.test)}, ${JSON.stringify(statement.message)}`,
+        );
     }
   }
 }

@@ -1,13 +1,28 @@
 /**
- * The order of types: what two of them have in common, and what they are read and written as in memory.
+ * The order of types: what two of them have in common, and what they are read and written as in
+ * memory.
  *
- * All types form one chain, so the join of any number of them is the highest, in whatever order they meet. Literals have
- * places of their own in it: `int` is one without a fraction, which becomes what it meets; `int32u` one that only 32 bits
- * without a sign hold, and so on; `fraction` becomes any float type, and lifts every integer to f32.
+ * All types form one chain, so the join of any number of them is the highest, in whatever order
+ * they meet. Literals have places of their own in it: `int` is one without a fraction, which
+ * becomes what it meets; `int32u` one that only 32 bits without a sign hold, and so on; `fraction`
+ * becomes any float type, and lifts every integer to f32.
  */
 import type { StorageType, ValueType } from '../tree.js';
 
-const chain = ['bool', 'int', 'i32', 'int32u', 'u32', 'int64', 'i64', 'int64u', 'u64', 'fraction', 'f32', 'f64'] as const;
+const chain = [
+  'bool',
+  'int',
+  'i32',
+  'int32u',
+  'u32',
+  'int64',
+  'i64',
+  'int64u',
+  'u64',
+  'fraction',
+  'f32',
+  'f64',
+] as const;
 
 /** A type, or what a literal is until it meets one. */
 export type Level = (typeof chain)[number];
@@ -20,66 +35,137 @@ export function join(a: Level, b: Level): Level {
 
 /** The type of a literal that met no other. */
 const alone: Readonly<Record<Level, ValueType>> = {
-  bool: 'bool', int: 'i32', i32: 'i32', int32u: 'i64', u32: 'u32', int64: 'i64', i64: 'i64', int64u: 'u64', u64: 'u64', fraction: 'f32', f32: 'f32', f64: 'f64',
+  bool: 'bool',
+  int: 'i32',
+  i32: 'i32',
+  int32u: 'i64',
+  u32: 'u32',
+  int64: 'i64',
+  i64: 'i64',
+  int64u: 'u64',
+  u64: 'u64',
+  fraction: 'f32',
+  f32: 'f32',
+  f64: 'f64',
 };
 
 export function settled(level: Level): ValueType {
   return alone[level];
 }
 
-/** What a variable is read as while it is not known yet what else will be assigned to it: the lowest type that can still come. */
+/**
+ * What a variable is read as while it is not known yet what else will be assigned to it: the lowest
+ * type that can still come.
+ */
 export function soFar(level: Level): ValueType {
   return level === 'int32u' ? 'u32' : alone[level];
 }
 
 export const readAs: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool', i8: 'i32', u8: 'i32', i16: 'i32', u16: 'i32', i32: 'i32', u32: 'u32', i64: 'i64', u64: 'u64',
-  f16: 'f32', bf16: 'f32', f8e4m3: 'f32', f8e5m2: 'f32', f32: 'f32', f64: 'f64',
+  bool: 'bool',
+  i8: 'i32',
+  u8: 'i32',
+  i16: 'i32',
+  u16: 'i32',
+  i32: 'i32',
+  u32: 'u32',
+  i64: 'i64',
+  u64: 'u64',
+  f16: 'f32',
+  bf16: 'f32',
+  f8e4m3: 'f32',
+  f8e5m2: 'f32',
+  f32: 'f32',
+  f64: 'f64',
 };
 
 export const storageBytes: Readonly<Record<StorageType, number>> = {
-  bool: 1, i8: 1, u8: 1, f8e4m3: 1, f8e5m2: 1, i16: 2, u16: 2, f16: 2, bf16: 2, i32: 4, u32: 4, f32: 4, i64: 8, u64: 8, f64: 8,
+  bool: 1,
+  i8: 1,
+  u8: 1,
+  f8e4m3: 1,
+  f8e5m2: 1,
+  i16: 2,
+  u16: 2,
+  f16: 2,
+  bf16: 2,
+  i32: 4,
+  u32: 4,
+  f32: 4,
+  i64: 8,
+  u64: 8,
+  f64: 8,
 };
 
 export const isFloat = (type: ValueType): type is 'f32' | 'f64' => type === 'f32' || type === 'f64';
-export const isNarrowFloat = (storage: StorageType): boolean => readAs[storage] === 'f32' && storage !== 'f32';
+export const isNarrowFloat = (storage: StorageType): boolean =>
+  readAs[storage] === 'f32' && storage !== 'f32';
 export const isWide = (type: ValueType): type is 'i64' | 'u64' => type === 'i64' || type === 'u64';
 export const isSigned = (type: ValueType): boolean => type === 'i32' || type === 'i64';
-export const isInteger = (type: ValueType): type is 'i32' | 'u32' | 'i64' | 'u64' => !isFloat(type) && type !== 'bool';
+export const isInteger = (type: ValueType): type is 'i32' | 'u32' | 'i64' | 'u64' =>
+  !isFloat(type) && type !== 'bool';
 
-export const isUnsigned = (type: ValueType): type is 'u32' | 'u64' => type === 'u32' || type === 'u64';
+export const isUnsigned = (type: ValueType): type is 'u32' | 'u64' =>
+  type === 'u32' || type === 'u64';
 
 /** With a sign, of as many bits. */
 export const signed = { u32: 'i32', u64: 'i64' } as const;
 
 /** What to write instead of a negative constant among numbers without a sign. */
 export function insteadOfNegative(type: 'u32' | 'u64'): string {
-  return `Make all of them signed, gpu.${signed[type]}(…), or write the number that is meant: for -1 ${type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n'}.`;
+  return (
+    `Make all of them signed, gpu.${signed[type]}(…), or write the number that is meant: for ` +
+    `-1 ${type === 'u32' ? '0xffffffff' : '2n ** 64n - 1n'}.`
+  );
 }
 
 /** Integer types, without a sign. */
-export const unsigned: Readonly<Record<'i32' | 'u32' | 'i64' | 'u64', 'u32' | 'u64'>> = { i32: 'u32', u32: 'u32', i64: 'u64', u64: 'u64' };
+export const unsigned: Readonly<Record<'i32' | 'u32' | 'i64' | 'u64', 'u32' | 'u64'>> = {
+  i32: 'u32',
+  u32: 'u32',
+  i64: 'u64',
+  u64: 'u64',
+};
 
-/** Of a float: infinities and NaN, which no integer is, are 0, where an error is still to be told. */
-const cutOff = (value: number | boolean): bigint => (Number.isFinite(Number(value)) ? BigInt(Math.trunc(Number(value))) : 0n);
+/**
+ * Of a float: infinities and NaN, which no integer is, are 0, where an error is still to be told.
+ */
+const cutOff = (value: number | boolean): bigint =>
+  Number.isFinite(Number(value)) ? BigInt(Math.trunc(Number(value))) : 0n;
 
-/** The number in that type: integers wrap, floats round. A fraction is no integer's business: callers refuse it. */
-export function constantOfType(value: number | bigint | boolean, type: ValueType): number | bigint | boolean {
+/**
+ * The number in that type: integers wrap, floats round. A fraction is no integer's business:
+ * callers refuse it.
+ */
+export function constantOfType(
+  value: number | bigint | boolean,
+  type: ValueType,
+): number | bigint | boolean {
   switch (type) {
-    case 'bool': return typeof value === 'number' ? value !== 0 && !Number.isNaN(value) : Boolean(value);
-    case 'f32': return Math.fround(Number(value));
-    case 'f64': return Number(value);
-    case 'i32': return typeof value === 'bigint' ? Number(BigInt.asIntN(32, value)) : Number(BigInt.asIntN(32, cutOff(value)));
-    case 'u32': return Number(BigInt.asUintN(32, typeof value === 'bigint' ? value : cutOff(value)));
-    case 'i64': return BigInt.asIntN(64, typeof value === 'bigint' ? value : cutOff(value));
-    case 'u64': return BigInt.asUintN(64, typeof value === 'bigint' ? value : cutOff(value));
+    case 'bool':
+      return typeof value === 'number' ? value !== 0 && !Number.isNaN(value) : Boolean(value);
+    case 'f32':
+      return Math.fround(Number(value));
+    case 'f64':
+      return Number(value);
+    case 'i32':
+      return typeof value === 'bigint'
+        ? Number(BigInt.asIntN(32, value))
+        : Number(BigInt.asIntN(32, cutOff(value)));
+    case 'u32':
+      return Number(BigInt.asUintN(32, typeof value === 'bigint' ? value : cutOff(value)));
+    case 'i64':
+      return BigInt.asIntN(64, typeof value === 'bigint' ? value : cutOff(value));
+    case 'u64':
+      return BigInt.asUintN(64, typeof value === 'bigint' ? value : cutOff(value));
   }
 }
 
 /** Where a literal stands before it meets anything. */
 export function literalLevel(value: number | bigint | boolean): Level {
   if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'bigint') return value >= -(2n ** 63n) && value < 2n ** 63n ? 'int64' : 'int64u';
+  if (typeof value === 'bigint')
+    return value >= -(2n ** 63n) && value < 2n ** 63n ? 'int64' : 'int64u';
   if (!Number.isInteger(value)) return 'fraction';
   if (value >= -(2 ** 31) && value < 2 ** 31) return 'int';
   if (value > 0 && value < 2 ** 32) return 'int32u';

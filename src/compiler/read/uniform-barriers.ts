@@ -1,24 +1,50 @@
 /**
- * Finds barriers of the block that its threads come to under conditions that differ between them for certain, or behind such a way
- * out of a loop, barriers of the grid likewise, and what a whole warp does together where its lanes are apart: conditions that are made
- * of the thread's own index, the block's, and of constants only.
- * What depends on arguments may be the same for all threads, and is left alone.
+ * Finds barriers of the block that its threads come to under conditions that differ between them
+ * for certain, or behind such a way out of a loop, barriers of the grid likewise, and what a whole
+ * warp does together where its lanes are apart: conditions that are made of the thread's own index,
+ * the block's, and of constants only. What depends on arguments may be the same for all threads,
+ * and is left alone.
  */
 import type { Expression, LocalVariable, SpecialName, Span, Statement } from '../tree.js';
 import { expressionsOf, operandsOf } from './definite-assignment.js';
 
 /** The largest value of each index, from the limits on a block's size. */
-const largest: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 1023, 'threadIdx.y': 1023, 'threadIdx.z': 63, lane: 31, warp: 31 };
+const largest: Partial<Record<SpecialName, number>> = {
+  'threadIdx.x': 1023,
+  'threadIdx.y': 1023,
+  'threadIdx.z': 63,
+  lane: 31,
+  warp: 31,
+};
 
 type Scalar = number | boolean;
 
-const arithmetic: Partial<Record<(Expression & { op: 'binary' })['operator'], (a: number, b: number) => number>> = {
-  add: (a, b) => (a + b) | 0, sub: (a, b) => (a - b) | 0, mul: Math.imul, and: (a, b) => a & b, or: (a, b) => a | b, xor: (a, b) => a ^ b,
-  shl: (a, b) => a << b, shr: (a, b) => a >> b, div: (a, b) => Math.trunc(a / b), rem: (a, b) => a % b, min: Math.min, max: Math.max,
+const arithmetic: Partial<
+  Record<(Expression & { op: 'binary' })['operator'], (a: number, b: number) => number>
+> = {
+  add: (a, b) => (a + b) | 0,
+  sub: (a, b) => (a - b) | 0,
+  mul: Math.imul,
+  and: (a, b) => a & b,
+  or: (a, b) => a | b,
+  xor: (a, b) => a ^ b,
+  shl: (a, b) => a << b,
+  shr: (a, b) => a >> b,
+  div: (a, b) => Math.trunc(a / b),
+  rem: (a, b) => a % b,
+  min: Math.min,
+  max: Math.max,
 };
 
-const comparisons: Readonly<Record<(Expression & { op: 'compare' })['operator'], (a: Scalar, b: Scalar) => boolean>> = {
-  lt: (a, b) => a < b, le: (a, b) => a <= b, gt: (a, b) => a > b, ge: (a, b) => a >= b, eq: (a, b) => a === b, ne: (a, b) => a !== b,
+const comparisons: Readonly<
+  Record<(Expression & { op: 'compare' })['operator'], (a: Scalar, b: Scalar) => boolean>
+> = {
+  lt: (a, b) => a < b,
+  le: (a, b) => a <= b,
+  gt: (a, b) => a > b,
+  ge: (a, b) => a >= b,
+  eq: (a, b) => a === b,
+  ne: (a, b) => a !== b,
 };
 
 /** Who does not come there together. */
@@ -37,10 +63,16 @@ type Exit = `${'break' | 'continue'} ${number}`;
 const TOGETHER: Apart = { grid: false, block: false, warp: false };
 
 /**
- * Calls `report` with the first statement that not all blocks of the grid, not all threads of the block, or not all lanes of the warp,
- * can come to. Threads that have ended are missed by no barrier; those that have left a loop are.
+ * Calls `report` with the first statement that not all blocks of the grid, not all threads of the
+ * block, or not all lanes of the warp, can come to. Threads that have ended are missed by no
+ * barrier; those that have left a loop are.
  */
-export function checkBarriers(body: readonly Statement[], locals: readonly LocalVariable[], cooperative: boolean, report: (span: Span, parted: Parted) => never): void {
+export function checkBarriers(
+  body: readonly Statement[],
+  locals: readonly LocalVariable[],
+  cooperative: boolean,
+  report: (span: Span, parted: Parted) => never,
+): void {
   const definitions = new Map<number, Expression>();
   /** Returns who leaves which loop or group, or a turn of it, without the others. */
   const check = (statements: readonly Statement[], given: Apart): ReadonlyMap<Exit, Apart> => {
@@ -52,27 +84,41 @@ export function checkBarriers(body: readonly Statement[], locals: readonly Local
       apart = joined(apart, by);
     };
     for (const statement of statements) {
-      if (statement.kind === 'assign' && locals[statement.local]!.constant) definitions.set(statement.local, statement.value);
+      if (statement.kind === 'assign' && locals[statement.local]!.constant)
+        definitions.set(statement.local, statement.value);
       if (statement.kind === 'barrier') {
         if (apart.block && statement.of !== 'warp') report(statement.span, 'block');
         if (apart.grid && statement.of === 'grid') report(statement.span, 'grid');
       }
       if (apart.block && expressionsOf(statement).some(hasBarrier)) report(statement.span, 'block');
       if (apart.warp && takesWholeWarp(statement)) report(statement.span, 'warp');
-      if (statement.kind === 'break' || statement.kind === 'continue') leave(`${statement.kind} ${statement.id}`, TOGETHER);
+      if (statement.kind === 'break' || statement.kind === 'continue')
+        leave(`${statement.kind} ${statement.id}`, TOGETHER);
       if (statement.kind === 'if') {
         const { test } = statement;
         const block = differsBetweenThreads(test, definitions);
-        const by = { grid: block || (cooperative && differsBetweenThreads(test, definitions, undefined, inGrid)), block, warp: block && differsBetweenThreads(test, definitions, inOneWarp) };
-        const sides = [statement.then, statement.otherwise].map((side) => check(side, joined(apart, by)));
-        for (const side of sides) for (const [exit, others] of side) leave(exit, joined(others, by));
+        const by = {
+          grid:
+            block || (cooperative && differsBetweenThreads(test, definitions, undefined, inGrid)),
+          block,
+          warp: block && differsBetweenThreads(test, definitions, inOneWarp),
+        };
+        const sides = [statement.then, statement.otherwise].map((side) =>
+          check(side, joined(apart, by)),
+        );
+        for (const side of sides)
+          for (const [exit, others] of side) leave(exit, joined(others, by));
       } else if (statement.kind === 'loop' || statement.kind === 'group') {
         const [left, next] = [`break ${statement.id}`, `continue ${statement.id}`] as const;
-        const parts = statement.kind === 'loop' ? [statement.body, statement.update] : [statement.body];
+        const parts =
+          statement.kind === 'loop' ? [statement.body, statement.update] : [statement.body];
         const found = parts.flatMap((part) => [...check(part, apart)]);
         // The next turn is without those that have left the loop.
-        const gone = found.filter(([exit]) => exit === left).reduce((sum, [, by]) => joined(sum, by), TOGETHER);
-        if (statement.kind === 'loop' && gone !== TOGETHER) for (const part of parts) check(part, joined(apart, gone));
+        const gone = found
+          .filter(([exit]) => exit === left)
+          .reduce((sum, [, by]) => joined(sum, by), TOGETHER);
+        if (statement.kind === 'loop' && gone !== TOGETHER)
+          for (const part of parts) check(part, joined(apart, gone));
         for (const [exit, by] of found) if (exit !== left && exit !== next) leave(exit, by);
       }
     }
@@ -87,19 +133,33 @@ function joined(a: Apart, b: Apart): Apart {
 }
 
 /** And of blocks: as many as tell. */
-const inGrid: Partial<Record<SpecialName, number>> = { ...largest, 'blockIdx.x': 1023, 'blockIdx.y': 1023, 'blockIdx.z': 1023 };
+const inGrid: Partial<Record<SpecialName, number>> = {
+  ...largest,
+  'blockIdx.x': 1023,
+  'blockIdx.y': 1023,
+  'blockIdx.z': 1023,
+};
 
-/** How many values in a row of an index lanes of one warp have: of `threadIdx.x` those that a row of 32 threads has. */
+/**
+ * How many values in a row of an index lanes of one warp have: of `threadIdx.x` those that a row of
+ * 32 threads has.
+ */
 const inOneWarp: Partial<Record<SpecialName, number>> = { 'threadIdx.x': 32, lane: 32 };
 
 function takesWholeWarp(statement: Statement): boolean {
   if (statement.kind === 'matrixProduct' || statement.kind === 'loadMatrices') return true;
-  return (statement.kind === 'barrier' && statement.of === 'warp' && isWholeWarp(statement.mask)) || expressionsOf(statement).some(asksWholeWarp);
+  return (
+    (statement.kind === 'barrier' && statement.of === 'warp' && isWholeWarp(statement.mask)) ||
+    expressionsOf(statement).some(asksWholeWarp)
+  );
 }
 
 function asksWholeWarp(expression: Expression): boolean {
   const { op } = expression;
-  return ((op === 'shuffle' || op === 'vote' || op === 'match') && isWholeWarp(expression.mask)) || operandsOf(expression).some(asksWholeWarp);
+  return (
+    ((op === 'shuffle' || op === 'vote' || op === 'match') && isWholeWarp(expression.mask)) ||
+    operandsOf(expression).some(asksWholeWarp)
+  );
 }
 
 function isWholeWarp(mask: Expression): boolean {
@@ -110,9 +170,15 @@ function hasBarrier(expression: Expression): boolean {
   return expression.op === 'barrierReduce' || operandsOf(expression).some(hasBarrier);
 }
 
-/** Whether two values of one thread index, all else being equal, give the test different values. `near`: of so many values in a row. */
+/**
+ * Whether two values of one thread index, all else being equal, give the test different values.
+ * `near`: of so many values in a row.
+ */
 function differsBetweenThreads(
-  test: Expression, definitions: ReadonlyMap<number, Expression>, near?: Partial<Record<SpecialName, number>>, most: Partial<Record<SpecialName, number>> = largest,
+  test: Expression,
+  definitions: ReadonlyMap<number, Expression>,
+  near?: Partial<Record<SpecialName, number>>,
+  most: Partial<Record<SpecialName, number>> = largest,
 ): boolean {
   const found = new Set<SpecialName>();
   if (!specialsOf(test, definitions, most, found)) return false;
@@ -122,7 +188,11 @@ function differsBetweenThreads(
     if (group === undefined) continue;
     for (let value = 0; value <= most[name]!; value++) {
       if (value % group === 0) first = undefined;
-      const result = evaluate(test, definitions, new Map([...found].map((each) => [each, each === name ? value : 0])));
+      const result = evaluate(
+        test,
+        definitions,
+        new Map([...found].map((each) => [each, each === name ? value : 0])),
+      );
       if (result === undefined) return false;
       first ??= result;
       if (result !== first) return true;
@@ -132,7 +202,12 @@ function differsBetweenThreads(
 }
 
 /** Collects the thread's indices; false where something else takes part. */
-function specialsOf(expression: Expression, definitions: ReadonlyMap<number, Expression>, most: Partial<Record<SpecialName, number>>, found: Set<SpecialName>): boolean {
+function specialsOf(
+  expression: Expression,
+  definitions: ReadonlyMap<number, Expression>,
+  most: Partial<Record<SpecialName, number>>,
+  found: Set<SpecialName>,
+): boolean {
   if (expression.op === 'special') {
     found.add(expression.name);
     return most[expression.name] !== undefined;
@@ -145,12 +220,19 @@ function specialsOf(expression: Expression, definitions: ReadonlyMap<number, Exp
   return operandsOf(expression).every((operand) => specialsOf(operand, definitions, most, found));
 }
 
-function evaluate(expression: Expression, definitions: ReadonlyMap<number, Expression>, indices: ReadonlyMap<SpecialName, number>): Scalar | undefined {
+function evaluate(
+  expression: Expression,
+  definitions: ReadonlyMap<number, Expression>,
+  indices: ReadonlyMap<SpecialName, number>,
+): Scalar | undefined {
   const of = (operand: Expression) => evaluate(operand, definitions, indices);
   switch (expression.op) {
-    case 'constant': return typeof expression.value === 'bigint' ? undefined : expression.value;
-    case 'special': return indices.get(expression.name);
-    case 'local': return of(definitions.get(expression.local)!);
+    case 'constant':
+      return typeof expression.value === 'bigint' ? undefined : expression.value;
+    case 'special':
+      return indices.get(expression.name);
+    case 'local':
+      return of(definitions.get(expression.local)!);
     case 'unary': {
       const value = of(expression.operand);
       return expression.operator === 'not' && typeof value === 'boolean' ? !value : undefined;
@@ -158,17 +240,25 @@ function evaluate(expression: Expression, definitions: ReadonlyMap<number, Expre
     case 'binary': {
       const rule = arithmetic[expression.operator];
       const [a, b] = [of(expression.left), of(expression.right)];
-      return expression.type === 'i32' && rule !== undefined && typeof a === 'number' && typeof b === 'number' ? rule(a, b) : undefined;
+      return expression.type === 'i32' &&
+        rule !== undefined &&
+        typeof a === 'number' &&
+        typeof b === 'number'
+        ? rule(a, b)
+        : undefined;
     }
     case 'compare': {
       const [a, b] = [of(expression.left), of(expression.right)];
-      return a === undefined || b === undefined ? undefined : comparisons[expression.operator](a, b);
+      return a === undefined || b === undefined
+        ? undefined
+        : comparisons[expression.operator](a, b);
     }
     case 'logical': {
       const left = of(expression.left);
       if (left === undefined) return undefined;
       return (expression.operator === 'and') === Boolean(left) ? of(expression.right) : left;
     }
-    default: return undefined;
+    default:
+      return undefined;
   }
 }

@@ -1,10 +1,13 @@
 /**
- * Takes out what tools put into a function's text, by its structure and not by its names, which differ between versions:
+ * Takes out what tools put into a function's text, by its structure and not by its names, which
+ * differ between versions:
  *
- * - name wrappers, `__name(function, "name")` (esbuild's keepNames, tsx): a call of a free function with a function and a string;
- * - powers, `__pow(a, b)` (esbuild, for targets before ES2016): `a ** b`, by its name, since nothing else tells it;
- * - loops over iterators that are closed behind them, `try { for (var it = list[Symbol.iterator](), step; …) { step.value } } …`
- *   (SWC's ES5): `for (const step of list) { step }`;
+ * - name wrappers, `__name(function, "name")` (esbuild's keepNames, tsx): a call of a free function
+ *   with a function and a string;
+ * - powers, `__pow(a, b)` (esbuild, for targets before ES2016): `a ** b`, by its name, since
+ *   nothing else tells it;
+ * - loops over iterators that are closed behind them, `try { for (var it = list[Symbol.iterator](),
+ *   step; …) { step.value } } …` (SWC's ES5): `for (const step of list) { step }`;
  * - coverage counters, `cov_1ab2().s[3]++` (istanbul), alone, in comma expressions and in branches.
  */
 import type { AnyNode, Expression, Statement } from 'acorn';
@@ -17,30 +20,70 @@ export function isCounter(node: AnyNode): boolean {
   if (node.type !== 'UpdateExpression' || node.operator !== '++') return false;
   let at: AnyNode = node.argument;
   let indices = 0;
-  while (at.type === 'MemberExpression' && at.computed && at.property.type === 'Literal' && typeof at.property.value === 'number') {
+  while (
+    at.type === 'MemberExpression' &&
+    at.computed &&
+    at.property.type === 'Literal' &&
+    typeof at.property.value === 'number'
+  ) {
     at = at.object;
     indices++;
   }
-  if (indices === 0 || indices > 2 || at.type !== 'MemberExpression' || at.computed || at.property.type !== 'Identifier' || !counters.has(at.property.name)) return false;
+  if (
+    indices === 0 ||
+    indices > 2 ||
+    at.type !== 'MemberExpression' ||
+    at.computed ||
+    at.property.type !== 'Identifier' ||
+    !counters.has(at.property.name)
+  )
+    return false;
   const root: AnyNode = at.object;
-  return root.type === 'CallExpression' && root.arguments.length === 0 && root.callee.type === 'Identifier';
+  return (
+    root.type === 'CallExpression' &&
+    root.arguments.length === 0 &&
+    root.callee.type === 'Identifier'
+  );
 }
 
-const isFunction = (node: AnyNode | undefined): boolean => node?.type === 'ArrowFunctionExpression' || node?.type === 'FunctionExpression' || node?.type === 'ClassExpression';
-const isText = (node: AnyNode | undefined): boolean => node?.type === 'Literal' && typeof node.value === 'string';
+const isFunction = (node: AnyNode | undefined): boolean =>
+  node?.type === 'ArrowFunctionExpression' ||
+  node?.type === 'FunctionExpression' ||
+  node?.type === 'ClassExpression';
+const isText = (node: AnyNode | undefined): boolean =>
+  node?.type === 'Literal' && typeof node.value === 'string';
 
 /** What stands in the node's place. */
 function unwrapped(node: AnyNode): AnyNode {
   switch (node.type) {
     case 'CallExpression': {
       const [wrapped, name] = node.arguments;
-      if (node.callee.type === 'Identifier' && /^__pow\d*$/.test(node.callee.name) && node.arguments.length === 2 && node.arguments.every((each) => each.type !== 'SpreadElement')) {
-        return { type: 'BinaryExpression', operator: '**', left: wrapped as Expression, right: name as Expression, start: node.start, end: node.end };
+      if (
+        node.callee.type === 'Identifier' &&
+        /^__pow\d*$/.test(node.callee.name) &&
+        node.arguments.length === 2 &&
+        node.arguments.every((each) => each.type !== 'SpreadElement')
+      ) {
+        return {
+          type: 'BinaryExpression',
+          operator: '**',
+          left: wrapped as Expression,
+          right: name as Expression,
+          start: node.start,
+          end: node.end,
+        };
       }
-      if (node.callee.type === 'Identifier' && node.arguments.length === 2 && isFunction(wrapped) && isText(name)) return wrapped!;
+      if (
+        node.callee.type === 'Identifier' &&
+        node.arguments.length === 2 &&
+        isFunction(wrapped) &&
+        isText(name)
+      )
+        return wrapped!;
       return node;
     }
-    case 'TryStatement': return iteration(node.block.body) ?? node;
+    case 'TryStatement':
+      return iteration(node.block.body) ?? node;
     case 'SequenceExpression': {
       const kept = node.expressions.filter((expression) => !isCounter(expression));
       if (kept.length === node.expressions.length || kept.length === 0) return node;
@@ -48,37 +91,86 @@ function unwrapped(node: AnyNode): AnyNode {
     }
     case 'ExpressionStatement': {
       const { expression } = node;
-      const empty = isCounter(expression) || (expression.type === 'SequenceExpression' && expression.expressions.every(isCounter)) || isNaming(expression);
+      const empty =
+        isCounter(expression) ||
+        (expression.type === 'SequenceExpression' && expression.expressions.every(isCounter)) ||
+        isNaming(expression);
       return empty ? { type: 'EmptyStatement', start: node.start, end: node.end } : node;
     }
-    default: return node;
+    default:
+      return node;
   }
 }
 
 /** The loop that stands in a `try` for what comes behind it. */
 function iteration([loop, ...others]: readonly AnyNode[]): AnyNode | undefined {
-  if (loop?.type !== 'ForStatement' || others.length > 0 || loop.init?.type !== 'VariableDeclaration') return undefined;
-  const [iterator, step, ...further] = [...loop.init.declarations].sort((a, b) => Number(Boolean(b.init)) - Number(Boolean(a.init)));
+  if (
+    loop?.type !== 'ForStatement' ||
+    others.length > 0 ||
+    loop.init?.type !== 'VariableDeclaration'
+  )
+    return undefined;
+  const [iterator, step, ...further] = [...loop.init.declarations].sort(
+    (a, b) => Number(Boolean(b.init)) - Number(Boolean(a.init)),
+  );
   const call = iterator?.init;
-  if (step === undefined || step.init || step.id.type !== 'Identifier' || further.length > 0 || call?.type !== 'CallExpression' || call.callee.type !== 'MemberExpression') return undefined;
+  if (
+    step === undefined ||
+    step.init ||
+    step.id.type !== 'Identifier' ||
+    further.length > 0 ||
+    call?.type !== 'CallExpression' ||
+    call.callee.type !== 'MemberExpression'
+  )
+    return undefined;
   const { object: list, property, computed } = call.callee;
-  if (!computed || list.type === 'Super' || property.type !== 'MemberExpression' || property.property.type !== 'Identifier' || property.property.name !== 'iterator') return undefined;
+  if (
+    !computed ||
+    list.type === 'Super' ||
+    property.type !== 'MemberExpression' ||
+    property.property.type !== 'Identifier' ||
+    property.property.name !== 'iterator'
+  )
+    return undefined;
   const { start, end } = loop;
   return {
-    type: 'ForOfStatement', await: false, right: list, body: withoutValue(loop.body, step.id.name) as Statement, start, end,
-    left: { type: 'VariableDeclaration', kind: 'const', declarations: [step], start: step.start, end: step.end },
+    type: 'ForOfStatement',
+    await: false,
+    right: list,
+    body: withoutValue(loop.body, step.id.name) as Statement,
+    start,
+    end,
+    left: {
+      type: 'VariableDeclaration',
+      kind: 'const',
+      declarations: [step],
+      start: step.start,
+      end: step.end,
+    },
   };
 }
 
 /** With `NAME` for `NAME.value`. */
 function withoutValue(node: AnyNode, name: string): AnyNode {
-  if (node.type === 'MemberExpression' && node.object.type === 'Identifier' && node.object.name === name && node.property.type === 'Identifier' && node.property.name === 'value') return node.object;
+  if (
+    node.type === 'MemberExpression' &&
+    node.object.type === 'Identifier' &&
+    node.object.name === name &&
+    node.property.type === 'Identifier' &&
+    node.property.name === 'value'
+  )
+    return node.object;
   return mapChildren(node, (child) => withoutValue(child, name));
 }
 
 /** `__name(declared, "declared");` after a function's declaration. */
 function isNaming(node: Expression): boolean {
-  const [named, name] = node.type === 'CallExpression' && node.callee.type === 'Identifier' && node.arguments.length === 2 ? node.arguments : [];
+  const [named, name] =
+    node.type === 'CallExpression' &&
+    node.callee.type === 'Identifier' &&
+    node.arguments.length === 2
+      ? node.arguments
+      : [];
   return named?.type === 'Identifier' && name?.type === 'Literal' && name.value === named.name;
 }
 

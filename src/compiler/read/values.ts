@@ -1,4 +1,7 @@
-/** What an expression of the source stands for while it is read: numbers, and all that exists at compile time only. */
+/**
+ * What an expression of the source stands for while it is read: numbers, and all that exists at
+ * compile time only.
+ */
 import type { DeviceFunctionText } from '../signature.js';
 import type { Expression, Span, StorageType, StructType, ValueType } from '../tree.js';
 import type { Call } from './calls.js';
@@ -16,10 +19,19 @@ export interface NumberValue {
     | { readonly is: 'expression'; readonly expression: Expression }
     | { readonly is: 'literal'; readonly value: Constant; readonly span: Span }
     /** One of two literals. */
-    | { readonly is: 'choice'; readonly test: Expression; readonly then: NumberValue; readonly otherwise: NumberValue; readonly span: Span };
+    | {
+        readonly is: 'choice';
+        readonly test: Expression;
+        readonly then: NumberValue;
+        readonly otherwise: NumberValue;
+        readonly span: Span;
+      };
 }
 
-/** A variable of the source that holds a number. Its level is that of all that was assigned to it, so far. */
+/**
+ * A variable of the source that holds a number. Its level is that of all that was assigned to it,
+ * so far.
+ */
 export interface Variable {
   readonly key: string;
   readonly name: string;
@@ -27,7 +39,10 @@ export interface Variable {
   readonly constant: boolean;
 }
 
-/** Where a variable's value is kept: one local, or one for each field of a structure, which is called by its key. */
+/**
+ * Where a variable's value is kept: one local, or one for each field of a structure, which is
+ * called by its key.
+ */
 export type Slot =
   | { readonly kind: 'scalar'; readonly variable: Variable }
   | { readonly kind: 'fields'; readonly key: string; readonly fields: ReadonlyMap<string, Slot> };
@@ -49,18 +64,47 @@ export type Value =
   | StructValue
   /** A tensor, or part of one where fewer indices than axes were given. */
   | { readonly kind: 'tensor'; readonly param: number; readonly indices: readonly Expression[] }
-  /** An element that is a structure. `named`: by a name through which its fields are written, since when. */
-  | { readonly kind: 'element'; readonly param: number; readonly index: Expression; readonly struct: StructType; readonly named?: { readonly name: string; readonly at: number } }
+  /**
+   * An element that is a structure. `named`: by a name through which its fields are written, since
+   * when.
+   */
+  | {
+      readonly kind: 'element';
+      readonly param: number;
+      readonly index: Expression;
+      readonly struct: StructType;
+      readonly named?: { readonly name: string; readonly at: number };
+    }
   | { readonly kind: 'structParam'; readonly param: number; readonly struct: StructType }
-  /** Shared or local memory; `index`: elements to the part that is meant, whose axes are `dims`. Dynamic arrays have one axis without a length. */
-  | { readonly kind: 'array'; readonly array: number; readonly dims: readonly (number | undefined)[]; readonly index?: Expression }
+  /**
+   * Shared or local memory; `index`: elements to the part that is meant, whose axes are `dims`.
+   * Dynamic arrays have one axis without a length.
+   */
+  | {
+      readonly kind: 'array';
+      readonly array: number;
+      readonly dims: readonly (number | undefined)[];
+      readonly index?: Expression;
+    }
   | { readonly kind: 'shape'; readonly param: number; readonly from: number }
   | { readonly kind: 'list'; readonly name: string; readonly items: readonly Constant[] }
   | { readonly kind: 'args' }
-  /** Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. `given`: what gpu has beside its rows. */
-  | { readonly kind: 'namespace'; readonly path: string; readonly given?: ReadonlyMap<string, Value> }
+  /**
+   * Named things that belong together: gpu itself (''), `gpu.threadIdx`, Math, console. `given`:
+   * what gpu has beside its rows.
+   */
+  | {
+      readonly kind: 'namespace';
+      readonly path: string;
+      readonly given?: ReadonlyMap<string, Value>;
+    }
   /** `typesOnly`: of the arguments only the types count; they are not evaluated. */
-  | { readonly kind: 'function'; readonly name: string; readonly call: (call: Call) => Value; readonly typesOnly?: boolean }
+  | {
+      readonly kind: 'function';
+      readonly name: string;
+      readonly call: (call: Call) => Value;
+      readonly typesOnly?: boolean;
+    }
   | { readonly kind: 'device'; readonly name: string; readonly fn: DeviceFunctionText }
   | { readonly kind: 'string'; readonly value: string }
   | { readonly kind: 'nothing' };
@@ -75,20 +119,50 @@ export function typed(expression: Expression): NumberValue {
 export function inType(value: NumberValue, type: ValueType): Expression {
   const { content } = value;
   switch (content.is) {
-    case 'expression': return convert(content.expression, type);
-    case 'literal': return constant(content.value, type, content.span);
-    case 'choice': return { op: 'conditional', type, test: content.test, then: inType(content.then, type), otherwise: inType(content.otherwise, type), span: content.span };
+    case 'expression':
+      return convert(content.expression, type);
+    case 'literal':
+      return constant(content.value, type, content.span);
+    case 'choice':
+      return {
+        op: 'conditional',
+        type,
+        test: content.test,
+        then: inType(content.then, type),
+        otherwise: inType(content.otherwise, type),
+        span: content.span,
+      };
   }
 }
 
-/** The number in the type that elements of the storage type are read as, such that storing it rounds once. */
+/**
+ * The number in the type that elements of the storage type are read as, such that storing it rounds
+ * once.
+ */
 export function inStorage(value: NumberValue, storage: StorageType): Expression {
   const { content } = value;
   if (!isNarrowFloat(storage)) return inType(value, readAs[storage]);
   switch (content.is) {
-    case 'expression': return toOdd(content.expression);
-    case 'literal': return { op: 'constant', type: 'f32', value: roundToOdd(typeof content.value === 'boolean' ? Number(content.value) : content.value), span: content.span };
-    case 'choice': return { op: 'conditional', type: 'f32', test: content.test, then: inStorage(content.then, storage), otherwise: inStorage(content.otherwise, storage), span: content.span };
+    case 'expression':
+      return toOdd(content.expression);
+    case 'literal':
+      return {
+        op: 'constant',
+        type: 'f32',
+        value: roundToOdd(
+          typeof content.value === 'boolean' ? Number(content.value) : content.value,
+        ),
+        span: content.span,
+      };
+    case 'choice':
+      return {
+        op: 'conditional',
+        type: 'f32',
+        test: content.test,
+        then: inStorage(content.then, storage),
+        otherwise: inStorage(content.otherwise, storage),
+        span: content.span,
+      };
   }
 }
 
@@ -101,13 +175,15 @@ export function concrete(value: NumberValue): Expression {
 export function constantOf(value: Value): Constant | undefined {
   if (value.kind !== 'number') return undefined;
   if (value.content.is === 'literal') return value.content.value;
-  if (value.content.is === 'expression' && value.content.expression.op === 'constant') return value.content.expression.value;
+  if (value.content.is === 'expression' && value.content.expression.op === 'constant')
+    return value.content.expression.value;
   return undefined;
 }
 
 /** A constant below zero, also as one side of a choice. */
 export function isNegative(value: NumberValue): boolean {
-  if (value.content.is === 'choice') return isNegative(value.content.then) || isNegative(value.content.otherwise);
+  if (value.content.is === 'choice')
+    return isNegative(value.content.then) || isNegative(value.content.otherwise);
   const known = constantOf(value);
   return known !== undefined && Number(known) < 0;
 }
@@ -115,16 +191,32 @@ export function isNegative(value: NumberValue): boolean {
 /** What a value is, for messages. */
 export function describe(value: Value): string {
   switch (value.kind) {
-    case 'number': return value.content.is === 'literal' ? `the number ${String(value.content.value)}` : `a number (${settled(value.level)})`;
-    case 'struct': case 'element': case 'structParam': return 'a structure';
-    case 'tensor': return value.indices.length === 0 ? 'a tensor' : 'a row of a tensor';
-    case 'array': return 'an array';
-    case 'shape': return 'a shape';
-    case 'list': return `the list ${value.name}`;
-    case 'args': return 'the arguments as a whole';
-    case 'namespace': return value.path === '' ? 'gpu itself' : 'a group of names';
-    case 'function': case 'device': return `the function ${value.name}`;
-    case 'string': return 'a string';
-    case 'nothing': return 'no value';
+    case 'number':
+      return value.content.is === 'literal'
+        ? `the number ${String(value.content.value)}`
+        : `a number (${settled(value.level)})`;
+    case 'struct':
+    case 'element':
+    case 'structParam':
+      return 'a structure';
+    case 'tensor':
+      return value.indices.length === 0 ? 'a tensor' : 'a row of a tensor';
+    case 'array':
+      return 'an array';
+    case 'shape':
+      return 'a shape';
+    case 'list':
+      return `the list ${value.name}`;
+    case 'args':
+      return 'the arguments as a whole';
+    case 'namespace':
+      return value.path === '' ? 'gpu itself' : 'a group of names';
+    case 'function':
+    case 'device':
+      return `the function ${value.name}`;
+    case 'string':
+      return 'a string';
+    case 'nothing':
+      return 'no value';
   }
 }

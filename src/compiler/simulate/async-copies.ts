@@ -1,4 +1,7 @@
-/** Copies from tensors to shared memory that a thread began: nobody may read what they write before the thread waited for them. */
+/**
+ * Copies from tensors to shared memory that a thread began: nobody may read what they write before
+ * the thread waited for them.
+ */
 import { Failure } from './failure.js';
 import type { Memory } from './memory.js';
 
@@ -13,11 +16,28 @@ export class AsyncCopies {
   private begun: Copy[] = [];
   private readonly groups: Copy[][] = [];
 
-  copy(to: Memory, index: number, from: Memory, fromIndex: number, count: number, given: number, site: number): void {
+  copy(
+    to: Memory,
+    index: number,
+    from: Memory,
+    fromIndex: number,
+    count: number,
+    given: number,
+    site: number,
+  ): void {
     const wanted = Math.min(Math.max(given, 0), count);
-    for (const [what, at] of [['shared memory', index], ['the tensor', wanted === 0 ? 0 : fromIndex]] as const) {
+    for (const [what, at] of [
+      ['shared memory', index],
+      ['the tensor', wanted === 0 ? 0 : fromIndex],
+    ] as const) {
       if (at % count === 0) continue;
-      throw new Failure('alignment', `an asynchronous copy of ${count} elements begins at element ${at} of ${what}`, `Both places lie at multiples of what is copied: give rows lengths that are multiples of ${count}.`, site);
+      throw new Failure(
+        'alignment',
+        `an asynchronous copy of ${count} elements begins at element ${at} of ${what}`,
+        'Both places lie at multiples of what is copied: give rows lengths that are ' +
+          `multiples of ${count}.`,
+        site,
+      );
     }
     to.copyFrom(index, from, fromIndex, count, wanted, site);
     this.begun.push({ to, index, count });
@@ -31,6 +51,7 @@ export class AsyncCopies {
   /** With 0 pending also what was not committed: cp.async.wait_all. */
   wait(pending: number): void {
     if (pending === 0) this.commit();
-    while (this.groups.length > pending) for (const { to, index, count } of this.groups.shift()!) to.arrived(index, count);
+    while (this.groups.length > pending)
+      for (const { to, index, count } of this.groups.shift()!) to.arrived(index, count);
   }
 }

@@ -7,8 +7,14 @@ const bits64 = new BigUint64Array(doubles.buffer);
 const floats = new Float32Array(1);
 const bits32 = new Uint32Array(floats.buffer);
 
-const f32 = (bits: number): number => { bits32[0] = bits; return floats[0]!; };
-const f64 = (bits: bigint): number => { bits64[0] = bits; return doubles[0]!; };
+const f32 = (bits: number): number => {
+  bits32[0] = bits;
+  return floats[0]!;
+};
+const f64 = (bits: bigint): number => {
+  bits64[0] = bits;
+  return doubles[0]!;
+};
 
 /** value = m · 2^e */
 function parts(value: number): { m: bigint; e: number } {
@@ -19,15 +25,25 @@ function parts(value: number): { m: bigint; e: number } {
   return { m: bits >> 63n ? -m : m, e: Math.max(field, 1) - 1075 };
 }
 
-/** a · b + c as a fraction, rounded to `precision` bits, least exponent `least`, by comparing with both neighbours. */
-function reference(a: number, b: number, c: number, precision: number, least: number, most: number): number {
+/**
+ * a · b + c as a fraction, rounded to `precision` bits, least exponent `least`, by comparing with
+ * both neighbours.
+ */
+function reference(
+  a: number,
+  b: number,
+  c: number,
+  precision: number,
+  least: number,
+  most: number,
+): number {
   const plain = a * b + c;
   if (!Number.isFinite(a) || !Number.isFinite(b)) return plain;
   if (!Number.isFinite(c)) return c;
   const [x, y, z] = [parts(a), parts(b), parts(c)];
   const e = Math.min(x.e + y.e, z.e);
   const sum = ((x.m * y.m) << BigInt(x.e + y.e - e)) + (z.m << BigInt(z.e - e));
-  if (sum === 0n) return x.m * y.m === 0n && z.m === 0n ? (a * b) + c : 0;
+  if (sum === 0n) return x.m * y.m === 0n && z.m === 0n ? a * b + c : 0;
   const size = sum < 0n ? -sum : sum;
   const unit = Math.max(e + size.toString(2).length - precision, least);
   let scaled: bigint;
@@ -35,30 +51,67 @@ function reference(a: number, b: number, c: number, precision: number, least: nu
   else {
     const one = 1n << BigInt(unit - e);
     const [quotient, rest] = [size / one, size % one];
-    scaled = rest * 2n > one || (rest * 2n === one && quotient % 2n === 1n) ? quotient + 1n : quotient;
+    scaled =
+      rest * 2n > one || (rest * 2n === one && quotient % 2n === 1n) ? quotient + 1n : quotient;
   }
   let value = Number(scaled);
-  // In two steps, each of which is exact: 2^-1074 alone is no factor that a normal number could be multiplied by twice.
-  value = unit < -1000 ? value * 2 ** (unit + 100) * 2 ** -100 : unit > 900 ? value * 2 ** 900 * 2 ** (unit - 900) : value * 2 ** unit;
+  // In two steps, each of which is exact: 2^-1074 alone is no factor that a normal number could be
+  // multiplied by twice.
+  value =
+    unit < -1000
+      ? value * 2 ** (unit + 100) * 2 ** -100
+      : unit > 900
+        ? value * 2 ** 900 * 2 ** (unit - 900)
+        : value * 2 ** unit;
   return (sum < 0n ? -1 : 1) * (value >= most ? Infinity : value);
 }
 
-const edges32 = [0, 1, 2, 0x7fffff, 0x800000, 0x800001, 0x3f800000, 0x3f800001, 0x3f7fffff, 0x7f7fffff, 0x7f800000, 0x7fc00000, 0x4b800000, 0x33800000];
-const anyF32 = fc.oneof(fc.integer({ min: 0, max: 0xffffffff }), fc.constantFrom(...edges32, ...edges32.map(bits => (bits | 0x80000000) >>> 0)), fc.integer({ min: 0x3f000000, max: 0x41000000 })).map(f32);
-const edges64 = [0n, 1n, 2n, 0xfffffffffffffn, 0x10000000000000n, 0x3ff0000000000000n, 0x3ff0000000000001n, 0x3fefffffffffffffn, 0x7fefffffffffffffn, 0x7ff0000000000000n, 0x7ff8000000000000n, 0x3ca0000000000000n];
-const anyF64 = fc.oneof(
-  fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }), fc.constantFrom(...edges64, ...edges64.map(bits => bits | (1n << 63n))),
-  fc.bigInt({ min: 0x3f80000000000000n, max: 0x4080000000000000n }), fc.bigInt({ min: 0xbf80000000000000n, max: 0xc080000000000000n }),
-).map(f64);
+const edges32 = [
+  0, 1, 2, 0x7fffff, 0x800000, 0x800001, 0x3f800000, 0x3f800001, 0x3f7fffff, 0x7f7fffff, 0x7f800000,
+  0x7fc00000, 0x4b800000, 0x33800000,
+];
+const anyF32 = fc
+  .oneof(
+    fc.integer({ min: 0, max: 0xffffffff }),
+    fc.constantFrom(...edges32, ...edges32.map((bits) => (bits | 0x80000000) >>> 0)),
+    fc.integer({ min: 0x3f000000, max: 0x41000000 }),
+  )
+  .map(f32);
+const edges64 = [
+  0n,
+  1n,
+  2n,
+  0xfffffffffffffn,
+  0x10000000000000n,
+  0x3ff0000000000000n,
+  0x3ff0000000000001n,
+  0x3fefffffffffffffn,
+  0x7fefffffffffffffn,
+  0x7ff0000000000000n,
+  0x7ff8000000000000n,
+  0x3ca0000000000000n,
+];
+const anyF64 = fc
+  .oneof(
+    fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }),
+    fc.constantFrom(...edges64, ...edges64.map((bits) => bits | (1n << 63n))),
+    fc.bigInt({ min: 0x3f80000000000000n, max: 0x4080000000000000n }),
+    fc.bigInt({ min: 0xbf80000000000000n, max: 0xc080000000000000n }),
+  )
+  .map(f64);
 
 test('fma of f32 is rounded once, subnormal, overflowing and NaN included', () => {
-  fc.assert(fc.property(anyF32, anyF32, anyF32, (a, b, c) => {
-    expect(exact.fma32(a, b, c)).toBe(reference(a, b, c, 24, -149, 2 ** 128));
-  }), { numRuns: 20_000 });
+  fc.assert(
+    fc.property(anyF32, anyF32, anyF32, (a, b, c) => {
+      expect(exact.fma32(a, b, c)).toBe(reference(a, b, c, 24, -149, 2 ** 128));
+    }),
+    { numRuns: 20_000 },
+  );
 });
 
 test('fma of f32 decides ties by what lies beyond the double', () => {
-  // (1 + 2^-12)² = 1 + 2^-11 + 2^-24, a tie of f32; a tiny summand decides it, and is lost in the double sum.
+  // (1 + 2^-12)² = 1 + 2^-11 + 2^-24, a tie of f32; a tiny summand decides it, and is lost in the
+  // double sum.
   const a = 1 + 2 ** -12;
   expect(exact.fma32(a, a, 2 ** -80)).toBe(1 + 2 ** -11 + 2 ** -23);
   expect(exact.fma32(a, a, -(2 ** -80))).toBe(1 + 2 ** -11);
@@ -66,20 +119,26 @@ test('fma of f32 decides ties by what lies beyond the double', () => {
 });
 
 test('fma of f64 is rounded once, subnormal, overflowing and NaN included', () => {
-  fc.assert(fc.property(anyF64, anyF64, anyF64, (a, b, c) => {
-    expect(exact.fma64(a, b, c)).toBe(reference(a, b, c, 53, -1074, Infinity));
-  }), { numRuns: 20_000 });
+  fc.assert(
+    fc.property(anyF64, anyF64, anyF64, (a, b, c) => {
+      expect(exact.fma64(a, b, c)).toBe(reference(a, b, c, 53, -1074, Infinity));
+    }),
+    { numRuns: 20_000 },
+  );
 });
 
 test('fma of f64 where the summand nearly cancels the product', () => {
-  fc.assert(fc.property(anyF64, anyF64, fc.integer({ min: -3, max: 3 }), (a, b, steps) => {
-    const product = a * b;
-    if (!Number.isFinite(product)) return;
-    doubles[0] = -product;
-    bits64[0]! += BigInt(steps);
-    const c = doubles[0]!;
-    expect(exact.fma64(a, b, c)).toBe(reference(a, b, c, 53, -1074, Infinity));
-  }), { numRuns: 10_000 });
+  fc.assert(
+    fc.property(anyF64, anyF64, fc.integer({ min: -3, max: 3 }), (a, b, steps) => {
+      const product = a * b;
+      if (!Number.isFinite(product)) return;
+      doubles[0] = -product;
+      bits64[0]! += BigInt(steps);
+      const c = doubles[0]!;
+      expect(exact.fma64(a, b, c)).toBe(reference(a, b, c, 53, -1074, Infinity));
+    }),
+    { numRuns: 10_000 },
+  );
 });
 
 test('fma of f64 keeps the sign of what is too small, and of zeros', () => {
@@ -115,21 +174,33 @@ test.each([
 });
 
 test('rint takes the even one of two, and keeps the sign of zero', () => {
-  expect([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 4503599627370495.5, NaN].map(exact.rint)).toEqual([0, 2, 2, -0, -2, -2, 0, 4503599627370496, NaN]);
+  expect(
+    [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 4503599627370495.5, NaN].map(exact.rint),
+  ).toEqual([0, 2, 2, -0, -2, -2, 0, 4503599627370496, NaN]);
 });
 
 test('bits in reverse, counted, and multiplied into the upper half', () => {
-  fc.assert(fc.property(fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }), fc.integer({ min: 0, max: 0xffffffff }), (wide, narrow) => {
-    const text = wide.toString(2).padStart(64, '0');
-    expect(exact.reverseBits64(wide)).toBe(BigInt(`0b${[...text].reverse().join('')}`));
-    expect(exact.popcount64(wide)).toBe(text.replaceAll('0', '').length);
-    expect(exact.clz64(wide)).toBe(`${text}1`.indexOf('1'));
-    const short = narrow.toString(2).padStart(32, '0');
-    expect(exact.reverseBits(narrow) >>> 0).toBe(Number.parseInt([...short].reverse().join(''), 2));
-    expect(exact.popcount(narrow)).toBe(short.replaceAll('0', '').length);
-    expect(exact.mulhiU32(narrow, narrow)).toBe(Number((BigInt(narrow) * BigInt(narrow)) >> 32n));
-    expect(exact.mulhiI32(narrow | 0, -7)).toBe(Number((BigInt(narrow | 0) * -7n) >> 32n));
-  }));
+  fc.assert(
+    fc.property(
+      fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }),
+      fc.integer({ min: 0, max: 0xffffffff }),
+      (wide, narrow) => {
+        const text = wide.toString(2).padStart(64, '0');
+        expect(exact.reverseBits64(wide)).toBe(BigInt(`0b${[...text].reverse().join('')}`));
+        expect(exact.popcount64(wide)).toBe(text.replaceAll('0', '').length);
+        expect(exact.clz64(wide)).toBe(`${text}1`.indexOf('1'));
+        const short = narrow.toString(2).padStart(32, '0');
+        expect(exact.reverseBits(narrow) >>> 0).toBe(
+          Number.parseInt([...short].reverse().join(''), 2),
+        );
+        expect(exact.popcount(narrow)).toBe(short.replaceAll('0', '').length);
+        expect(exact.mulhiU32(narrow, narrow)).toBe(
+          Number((BigInt(narrow) * BigInt(narrow)) >> 32n),
+        );
+        expect(exact.mulhiI32(narrow | 0, -7)).toBe(Number((BigInt(narrow | 0) * -7n) >> 32n));
+      },
+    ),
+  );
 });
 
 test('a NaN has the bits of PTX', () => {

@@ -1,6 +1,7 @@
 /**
- * What the simulation needs beyond JavaScript's own operators to give a GPU's bits: fused multiply-add, conversions that
- * saturate, upper halves of products, bits of floats. f32 values are numbers that an f32 holds; i64 and u64 are bigints.
+ * What the simulation needs beyond JavaScript's own operators to give a GPU's bits: fused
+ * multiply-add, conversions that saturate, upper halves of products, bits of floats. f32 values are
+ * numbers that an f32 holds; i64 and u64 are bigints.
  */
 
 const float64 = new Float64Array(1);
@@ -14,7 +15,10 @@ const HIGH = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1 ? 1 : 0;
 export const NAN_BITS_F32 = 0x7fffffff;
 export const NAN_BITS_F64 = 0x7ff8000000000000n;
 
-/** a + b rounded to odd: of the two numbers around an inexact sum the one whose last bit is set. Rounding that once more, to fewer bits, is as good as rounding the sum itself. */
+/**
+ * a + b rounded to odd: of the two numbers around an inexact sum the one whose last bit is set.
+ * Rounding that once more, to fewer bits, is as good as rounding the sum itself.
+ */
 function addToOdd(a: number, b: number): number {
   const sum = a + b;
   const bPart = sum - a;
@@ -43,8 +47,9 @@ const LEAST_SUMMAND = 2 ** -900;
 const LARGEST_SUMMAND = 2 ** 900;
 
 /**
- * a · b + c of f64, rounded once: with the exact product in two parts and a sum that is rounded to odd (Boldo and Melquiond, "Emulation of a
- * FMA and correctly rounded sums", 2008), in integers where those parts could leave the range.
+ * a · b + c of f64, rounded once: with the exact product in two parts and a sum that is rounded to
+ * odd (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008), in integers
+ * where those parts could leave the range.
  */
 export function fma64(a: number, b: number, c: number): number {
   const product = a * b;
@@ -56,7 +61,15 @@ export function fma64(a: number, b: number, c: number): number {
   const sizeA = Math.abs(a);
   const sizeB = Math.abs(b);
   const sizeC = Math.abs(c);
-  if (!(sizeA > LEAST_FACTOR && sizeA < LARGEST_FACTOR && sizeB > LEAST_FACTOR && sizeB < LARGEST_FACTOR && sizeC > LEAST_SUMMAND && sizeC < LARGEST_SUMMAND)) return fmaOfIntegers(a, b, c);
+  if (!(
+    sizeA > LEAST_FACTOR &&
+    sizeA < LARGEST_FACTOR &&
+    sizeB > LEAST_FACTOR &&
+    sizeB < LARGEST_FACTOR &&
+    sizeC > LEAST_SUMMAND &&
+    sizeC < LARGEST_SUMMAND
+  ))
+    return fmaOfIntegers(a, b, c);
   const splitA = 134217729 * a;
   const highA = splitA - (splitA - a);
   const lowA = a - highA;
@@ -210,7 +223,9 @@ export function reverseBits(value: number): number {
 
 /** The 64 bits in reverse order; u64. */
 export function reverseBits64(value: bigint): bigint {
-  return (BigInt(reverseBits(lowWord(value)) >>> 0) << 32n) | BigInt(reverseBits(highWord(value)) >>> 0);
+  return (
+    (BigInt(reverseBits(lowWord(value)) >>> 0) << 32n) | BigInt(reverseBits(highWord(value)) >>> 0)
+  );
 }
 
 /** u32; of a NaN those of PTX's. */
@@ -237,7 +252,10 @@ export function f64OfBits(bits: bigint): number {
   return float64[0]!;
 }
 
-/** Subnormal numbers become zeros: what adding to f32 in global memory does to what it reads and writes (PTX ISA, atom). */
+/**
+ * Subnormal numbers become zeros: what adding to f32 in global memory does to what it reads and
+ * writes (PTX ISA, atom).
+ */
 export function flushed(value: number): number {
   return Math.abs(value) < 2 ** -126 ? value * 0 : value;
 }

@@ -1,10 +1,17 @@
-/** What can go wrong while a kernel is simulated: raised without knowing the thread, and told to the user with it. */
+/**
+ * What can go wrong while a kernel is simulated: raised without knowing the thread, and told to the
+ * user with it.
+ */
 import type { Span } from '../tree.js';
 import { codeFrame } from '../code-frame.js';
 
-export type FailureKind = 'bounds' | 'uninitialized' | 'division' | 'assert' | 'trap' | 'deadlock' | 'mask' | 'alignment';
+export type FailureKind =
+  'bounds' | 'uninitialized' | 'division' | 'assert' | 'trap' | 'deadlock' | 'mask' | 'alignment';
 
-/** Raised by generated code and what it calls; whoever runs the thread turns it into a {@link SimulationError}. */
+/**
+ * Raised by generated code and what it calls; whoever runs the thread turns it into a
+ * {@link SimulationError}.
+ */
 export class Failure extends Error {
   readonly kind: FailureKind;
   readonly what: string;
@@ -35,7 +42,10 @@ export type Locate = (span: Span) => SourcePosition | undefined;
 
 export type Index3 = readonly [x: number, y: number, z: number];
 
-/** Thrown by `simulateKernel`: a thread did what would be undefined or a fault on the device. The message names thread, block and source line. */
+/**
+ * Thrown by `simulateKernel`: a thread did what would be undefined or a fault on the device. The
+ * message names thread, block and source line.
+ */
 export class SimulationError extends Error {
   override readonly name = 'SimulationError';
   readonly kind: FailureKind;
@@ -47,14 +57,29 @@ export class SimulationError extends Error {
   readonly position: SourcePosition | undefined;
 
   constructor(
-    kernel: string, { kind, what, fix }: Pick<Failure, 'kind' | 'what' | 'fix'>,
-    where: { thread?: Index3; block?: Index3; span: Span | undefined; position: SourcePosition | undefined },
+    kernel: string,
+    { kind, what, fix }: Pick<Failure, 'kind' | 'what' | 'fix'>,
+    where: {
+      thread?: Index3;
+      block?: Index3;
+      span: Span | undefined;
+      position: SourcePosition | undefined;
+    },
   ) {
     const { thread, block, span, position } = where;
-    const who = thread === undefined || block === undefined ? '' : ` Thread (${thread.join(', ')}) of block (${block.join(', ')})`;
-    const place = position === undefined ? '' : `${who === '' ? ' At' : ', at'} ${position.file}:${position.line}:${position.column}`;
+    const who =
+      thread === undefined || block === undefined
+        ? ''
+        : ` Thread (${thread.join(', ')}) of block (${block.join(', ')})`;
+    const place =
+      position === undefined
+        ? ''
+        : `${who === '' ? ' At' : ', at'} ${position.file}:${position.line}:${position.column}`;
     const tail = `${who}${place}`;
-    const frame = position?.codeLine === undefined ? '' : `\n\n${codeFrame(position.codeLine, position.line, position.column, span === undefined ? 1 : span.end - span.start)}`;
+    const frame =
+      position?.codeLine === undefined
+        ? ''
+        : `\n\n${codeFrame(position.codeLine, position.line, position.column, span === undefined ? 1 : span.end - span.start)}`;
     super(`kernel '${kernel}': ${what}. ${fix}${tail === '' ? '' : `${tail}.`}${frame}`);
     this.kind = kind;
     this.thread = thread;

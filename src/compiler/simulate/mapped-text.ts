@@ -1,12 +1,18 @@
 /** Generated text that knows, for every piece, where in the user's source it comes from. */
-import { GenMapping, maybeAddMapping, setSourceContent, toEncodedMap } from '@jridgewell/gen-mapping';
+import {
+  GenMapping,
+  maybeAddMapping,
+  setSourceContent,
+  toEncodedMap,
+} from '@jridgewell/gen-mapping';
 import type { Span } from '../tree.js';
 import type { Locate } from './failure.js';
 
 /** Text in pieces; what follows a mark comes from its span, up to the next mark. */
 export type Rope = string | { readonly at: Span } | readonly Rope[];
 
-const isMark = (piece: { readonly at: Span } | readonly Rope[]): piece is { readonly at: Span } => !Array.isArray(piece);
+const isMark = (piece: { readonly at: Span } | readonly Rope[]): piece is { readonly at: Span } =>
+  !Array.isArray(piece);
 
 interface Mark {
   readonly line: number;
@@ -31,7 +37,8 @@ export class MappedText {
       if (typeof piece === 'string') text += piece;
       else if (!isMark(piece)) piece.forEach(append);
       // What has no text of its own belongs to what is around it.
-      else if (piece.at.end > piece.at.start) this.marks.push({ line: this.lines.length + 1, column: text.length, span: piece.at });
+      else if (piece.at.end > piece.at.start)
+        this.marks.push({ line: this.lines.length + 1, column: text.length, span: piece.at });
     };
     append(rope);
     this.lines.push(text);
@@ -41,19 +48,35 @@ export class MappedText {
     return this.lines.join('\n');
   }
 
-  /** The source map as JSON. Without a place in a file, spans are places in their own text, which the map then carries. */
-  sourceMap(file: string, name: string, texts: readonly string[], locate: Locate | undefined): string {
+  /**
+   * The source map as JSON. Without a place in a file, spans are places in their own text, which
+   * the map then carries.
+   */
+  sourceMap(
+    file: string,
+    name: string,
+    texts: readonly string[],
+    locate: Locate | undefined,
+  ): string {
     const map = new GenMapping({ file });
     for (const { line, column, span } of this.marks) {
       const position = locate?.(span);
       if (position !== undefined) {
-        maybeAddMapping(map, { generated: { line, column }, source: sourceUrl(position.file), original: { line: position.line, column: position.column - 1 } });
+        maybeAddMapping(map, {
+          generated: { line, column },
+          source: sourceUrl(position.file),
+          original: { line: position.line, column: position.column - 1 },
+        });
         continue;
       }
       const text = texts[span.text] ?? '';
       const source = `async-cuda:${name}${span.text === 0 ? '' : `-${span.text}`}.js`;
       const place = placeInText(text, span.start);
-      maybeAddMapping(map, { generated: { line, column }, source, original: { line: place.line, column: place.column - 1 } });
+      maybeAddMapping(map, {
+        generated: { line, column },
+        source,
+        original: { line: place.line, column: place.column - 1 },
+      });
       setSourceContent(map, source, text);
     }
     return JSON.stringify(toEncodedMap(map));
@@ -61,11 +84,18 @@ export class MappedText {
 }
 
 /** Line and column, from 1, of an offset. */
-export function placeInText(text: string, offset: number): { line: number; column: number; codeLine: string } {
+export function placeInText(
+  text: string,
+  offset: number,
+): { line: number; column: number; codeLine: string } {
   const before = text.slice(0, offset);
   const start = before.lastIndexOf('\n') + 1;
   const end = text.indexOf('\n', offset);
-  return { line: before.split('\n').length, column: offset - start + 1, codeLine: text.slice(start, end < 0 ? text.length : end).replace(/\r$/, '') };
+  return {
+    line: before.split('\n').length,
+    column: offset - start + 1,
+    codeLine: text.slice(start, end < 0 ? text.length : end).replace(/\r$/, ''),
+  };
 }
 
 /** As a comment that debuggers read. */

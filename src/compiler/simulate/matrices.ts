@@ -1,4 +1,7 @@
-/** What a warp does with matrices: lanes bring what they hold, and get their part of what comes of it. */
+/**
+ * What a warp does with matrices: lanes bring what they hold, and get their part of what comes of
+ * it.
+ */
 import type { MatrixShape, MatrixType } from '../tree.js';
 import { Failure } from './failure.js';
 import type { Memory } from './memory.js';
@@ -39,20 +42,38 @@ function tf32(value: number): number {
   return floats[0];
 }
 
-/** Where element `i` of lane `lane` stands: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the like. */
+/**
+ * Where element `i` of lane `lane` stands: PTX ISA, "Matrix Fragments for mma.m16n8k16" and the
+ * like.
+ */
 const PLACES = {
   half: {
-    a: (lane: number, i: number): [row: number, column: number] => [(lane >> 2) + 8 * ((i >> 1) & 1), 2 * (lane & 3) + (i & 1) + 8 * (i >> 2)],
-    b: (lane: number, i: number): [row: number, column: number] => [2 * (lane & 3) + (i & 1) + 8 * (i >> 1), lane >> 2],
+    a: (lane: number, i: number): [row: number, column: number] => [
+      (lane >> 2) + 8 * ((i >> 1) & 1),
+      2 * (lane & 3) + (i & 1) + 8 * (i >> 2),
+    ],
+    b: (lane: number, i: number): [row: number, column: number] => [
+      2 * (lane & 3) + (i & 1) + 8 * (i >> 1),
+      lane >> 2,
+    ],
   },
   single: {
-    a: (lane: number, i: number): [row: number, column: number] => [(lane >> 2) + 8 * (i & 1), (lane & 3) + 4 * (i >> 1)],
+    a: (lane: number, i: number): [row: number, column: number] => [
+      (lane >> 2) + 8 * (i & 1),
+      (lane & 3) + 4 * (i >> 1),
+    ],
     b: (lane: number, i: number): [row: number, column: number] => [(lane & 3) + 4 * i, lane >> 2],
   },
 } as const;
 
 /** Elements of a fragment, as what is multiplied. */
-export function elementsOf(memory: Memory<number>, index: number, length: number, type: MatrixType, site: number): number[] {
+export function elementsOf(
+  memory: Memory<number>,
+  index: number,
+  length: number,
+  type: MatrixType,
+  site: number,
+): number[] {
   return Array.from({ length }, (_, at) => {
     const value = memory.load(index + at, site);
     return type === 'tf32' ? tf32(value) : value;
@@ -61,10 +82,17 @@ export function elementsOf(memory: Memory<number>, index: number, length: number
 
 function wholeWarp(count: number, operation: string, site: number): void {
   if (count === LANES) return;
-  throw new Failure('mask', `${operation} takes a warp of 32 lanes, and the last warp of this block has ${count}`, 'Give the block a multiple of 32 threads.', site);
+  throw new Failure(
+    'mask',
+    `${operation} takes a warp of 32 lanes, and the last warp of this block has ${count}`,
+    'Give the block a multiple of 32 threads.',
+    site,
+  );
 }
 
-/** Adds to each lane's part of the sum: in the order of the common dimension, rounded at each step. */
+/**
+ * Adds to each lane's part of the sum: in the order of the common dimension, rounded at each step.
+ */
 export function multiply(parts: readonly ProductPart[]): void {
   const { shape, type, site } = parts[0]!;
   wholeWarp(parts.length, 'gpu.warp.mma', site);
@@ -87,7 +115,10 @@ export function multiply(parts: readonly ProductPart[]): void {
       const row = (lane >> 2) + 8 * (i >> 1);
       const column = 2 * (lane & 3) + (i & 1);
       let total = sum.load(sumIndex + i, site);
-      for (let k = 0; k < depth; k++) total = Math.fround(total + Math.fround(left[row * depth + k]! * right[k * COLUMNS + column]!));
+      for (let k = 0; k < depth; k++)
+        total = Math.fround(
+          total + Math.fround(left[row * depth + k]! * right[k * COLUMNS + column]!),
+        );
       sum.store(sumIndex + i, total, site);
     }
   });
@@ -96,7 +127,13 @@ export function multiply(parts: readonly ProductPart[]): void {
 /** The row of 8 elements that a lane names. */
 export function rowFrom(memory: Memory<number>, index: number, site: number): number[] {
   if (index % COLUMNS !== 0) {
-    throw new Failure('alignment', `a row of a matrix begins at element ${index}, which is no multiple of 8`, 'Rows of 8 elements begin at multiples of 16 bytes: give rows of shared memory lengths that are multiples of 8.', site);
+    throw new Failure(
+      'alignment',
+      `a row of a matrix begins at element ${index}, which is no multiple of 8`,
+      'Rows of 8 elements begin at multiples of 16 bytes: give rows of shared memory lengths ' +
+        'that are multiples of 8.',
+      site,
+    );
   }
   return Array.from({ length: COLUMNS }, (_, column) => memory.load(index + column, site));
 }

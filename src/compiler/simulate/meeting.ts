@@ -1,4 +1,7 @@
-/** What a thread waits for: the values that a generated generator yields, and what each waiting thread gets once all have come. */
+/**
+ * What a thread waits for: the values that a generated generator yields, and what each waiting
+ * thread gets once all have come.
+ */
 import { Failure } from './failure.js';
 import { distribute, elementsOf, multiply, rowFrom } from './matrices.js';
 import type { LoadPart, ProductPart } from './matrices.js';
@@ -23,18 +26,37 @@ export interface Meeting {
   readonly part?: ProductPart | LoadPart;
 }
 
-export const TURN: Meeting = { kind: 'turn', operation: 'turn', site: 0, mask: 0, value: undefined, lane: 0, width: 32 };
+export const TURN: Meeting = {
+  kind: 'turn',
+  operation: 'turn',
+  site: 0,
+  mask: 0,
+  value: undefined,
+  lane: 0,
+  width: 32,
+};
 
-function at(kind: MeetingKind, operation: string, site: number, mask = 0, value?: Value, lane = 0, width = 32): Meeting {
+function at(
+  kind: MeetingKind,
+  operation: string,
+  site: number,
+  mask = 0,
+  value?: Value,
+  lane = 0,
+  width = 32,
+): Meeting {
   return { kind, operation, site, mask: mask >>> 0, value, lane, width };
 }
 
 /** `gpu.block` of the generated code. */
 export const BLOCK = {
   sync: (site: number): Meeting => at('block', 'gpu.block.sync', site),
-  and: (predicate: boolean, site: number): Meeting => at('block', 'gpu.block.all', site, 0, predicate),
-  or: (predicate: boolean, site: number): Meeting => at('block', 'gpu.block.any', site, 0, predicate),
-  count: (predicate: boolean, site: number): Meeting => at('block', 'gpu.block.count', site, 0, predicate),
+  and: (predicate: boolean, site: number): Meeting =>
+    at('block', 'gpu.block.all', site, 0, predicate),
+  or: (predicate: boolean, site: number): Meeting =>
+    at('block', 'gpu.block.any', site, 0, predicate),
+  count: (predicate: boolean, site: number): Meeting =>
+    at('block', 'gpu.block.count', site, 0, predicate),
 };
 
 export const GRID = { sync: (site: number): Meeting => at('grid', 'gpu.grid.sync', site) };
@@ -43,25 +65,72 @@ const ALL = 0xffffffff;
 const MMA = 'gpu.warp.mma';
 const LOAD = 'gpu.warp.loadMatrices';
 
-const SHUFFLES = { idx: 'gpu.warp.shuffle', up: 'gpu.warp.shuffleUp', down: 'gpu.warp.shuffleDown', bfly: 'gpu.warp.shuffleXor' } as const;
+const SHUFFLES = {
+  idx: 'gpu.warp.shuffle',
+  up: 'gpu.warp.shuffleUp',
+  down: 'gpu.warp.shuffleDown',
+  bfly: 'gpu.warp.shuffleXor',
+} as const;
 
 /** `gpu.warp` of the generated code. */
 export const WARP = {
   sync: (mask: number, site: number): Meeting => at('warp', 'gpu.warp.sync', site, mask),
-  shuffle: (mode: keyof typeof SHUFFLES, value: Value, lane: number, width: number, mask: number, site: number): Meeting => at('warp', SHUFFLES[mode], site, mask, value, lane, width),
-  any: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.any', site, mask, predicate),
-  all: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.all', site, mask, predicate),
-  uni: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.uni', site, mask, predicate),
-  ballot: (predicate: boolean, mask: number, site: number): Meeting => at('warp', 'gpu.warp.ballot', site, mask, predicate),
-  match: (value: Value, mask: number, site: number): Meeting => at('warp', 'gpu.warp.match', site, mask, value),
-  mma: (shape: MatrixShape, type: MatrixType, sum: Memory<number>, sumIndex: number, a: Memory<number>, aIndex: number, b: Memory<number>, bIndex: number, site: number): Meeting => {
+  shuffle: (
+    mode: keyof typeof SHUFFLES,
+    value: Value,
+    lane: number,
+    width: number,
+    mask: number,
+    site: number,
+  ): Meeting => at('warp', SHUFFLES[mode], site, mask, value, lane, width),
+  any: (predicate: boolean, mask: number, site: number): Meeting =>
+    at('warp', 'gpu.warp.any', site, mask, predicate),
+  all: (predicate: boolean, mask: number, site: number): Meeting =>
+    at('warp', 'gpu.warp.all', site, mask, predicate),
+  uni: (predicate: boolean, mask: number, site: number): Meeting =>
+    at('warp', 'gpu.warp.uni', site, mask, predicate),
+  ballot: (predicate: boolean, mask: number, site: number): Meeting =>
+    at('warp', 'gpu.warp.ballot', site, mask, predicate),
+  match: (value: Value, mask: number, site: number): Meeting =>
+    at('warp', 'gpu.warp.match', site, mask, value),
+  mma: (
+    shape: MatrixShape,
+    type: MatrixType,
+    sum: Memory<number>,
+    sumIndex: number,
+    a: Memory<number>,
+    aIndex: number,
+    b: Memory<number>,
+    bIndex: number,
+    site: number,
+  ): Meeting => {
     const length = shape === 'm16n8k16' ? 8 : 4;
-    const part = { shape, type, sum, sumIndex, a: elementsOf(a, aIndex, length, type, site), b: elementsOf(b, bIndex, length / 2, type, site), site };
+    const part = {
+      shape,
+      type,
+      sum,
+      sumIndex,
+      a: elementsOf(a, aIndex, length, type, site),
+      b: elementsOf(b, bIndex, length / 2, type, site),
+      site,
+    };
     return { ...at('warp', `${MMA} ${shape} ${type}`, site, ALL), part };
   },
-  loadMatrices: (lane: number, to: Memory<number>, index: number, from: Memory<number>, fromIndex: number, count: number, transposed: boolean, site: number): Meeting => {
+  loadMatrices: (
+    lane: number,
+    to: Memory<number>,
+    index: number,
+    from: Memory<number>,
+    fromIndex: number,
+    count: number,
+    transposed: boolean,
+    site: number,
+  ): Meeting => {
     const row = lane < 8 * count ? rowFrom(from, fromIndex, site) : undefined;
-    return { ...at('warp', `${LOAD} ${count} ${String(transposed)}`, site, ALL), part: { to, index, row, count, transposed, site } };
+    return {
+      ...at('warp', `${LOAD} ${count} ${String(transposed)}`, site, ALL),
+      part: { to, index, row, count, transposed, site },
+    };
   },
   activeMask: (site: number): Meeting => at('activeMask', 'gpu.warp.activeMask', site),
 };
@@ -79,51 +148,73 @@ function sourceLane({ lane, meeting }: Waiting): number {
   const first = lane & segments;
   const last = first | (31 & ~segments);
   switch (meeting.operation) {
-    case SHUFFLES.up: return lane - operand >= first ? lane - operand : lane;
-    case SHUFFLES.down: return lane + operand <= last ? lane + operand : lane;
-    case SHUFFLES.bfly: return (lane ^ operand) <= last ? lane ^ operand : lane;
-    default: return first | (operand & ~segments);
+    case SHUFFLES.up:
+      return lane - operand >= first ? lane - operand : lane;
+    case SHUFFLES.down:
+      return lane + operand <= last ? lane + operand : lane;
+    case SHUFFLES.bfly:
+      return (lane ^ operand) <= last ? lane ^ operand : lane;
+    default:
+      return first | (operand & ~segments);
   }
 }
 
-const shuffled = (all: readonly Waiting[]): (Value | undefined)[] => all.map(each => {
-  const source = sourceLane(each);
-  // Of a lane that takes no part the result is undefined in PTX.
-  return (all.find(other => other.lane === source) ?? each).meeting.value;
-});
+const shuffled = (all: readonly Waiting[]): (Value | undefined)[] =>
+  all.map((each) => {
+    const source = sourceLane(each);
+    // Of a lane that takes no part the result is undefined in PTX.
+    return (all.find((other) => other.lane === source) ?? each).meeting.value;
+  });
 
-const bits = (all: readonly Waiting[], which: (each: Waiting) => boolean): number => all.reduce((mask, each) => which(each) ? (mask | (1 << each.lane)) >>> 0 : mask, 0);
+const bits = (all: readonly Waiting[], which: (each: Waiting) => boolean): number =>
+  all.reduce((mask, each) => (which(each) ? (mask | (1 << each.lane)) >>> 0 : mask), 0);
 const isTrue = ({ meeting }: Waiting): boolean => meeting.value === true;
 /** The same for all. */
-const shared = (compute: (all: readonly Waiting[]) => Value) => (all: readonly Waiting[]): Value[] => new Array<Value>(all.length).fill(compute(all));
+const shared =
+  (compute: (all: readonly Waiting[]) => Value) =>
+  (all: readonly Waiting[]): Value[] =>
+    new Array<Value>(all.length).fill(compute(all));
 
 const RESULTS: Readonly<Record<string, (all: readonly Waiting[]) => (Value | undefined)[]>> = {
-  'gpu.block.all': shared(all => all.every(isTrue)),
-  'gpu.block.any': shared(all => all.some(isTrue)),
-  'gpu.block.count': shared(all => all.filter(isTrue).length),
-  'gpu.warp.any': shared(all => all.some(isTrue)),
-  'gpu.warp.all': shared(all => all.every(isTrue)),
-  'gpu.warp.uni': shared(all => all.every(each => each.meeting.value === all[0]!.meeting.value)),
-  'gpu.warp.ballot': shared(all => bits(all, isTrue)),
-  'gpu.warp.activeMask': shared(all => bits(all, () => true)),
+  'gpu.block.all': shared((all) => all.every(isTrue)),
+  'gpu.block.any': shared((all) => all.some(isTrue)),
+  'gpu.block.count': shared((all) => all.filter(isTrue).length),
+  'gpu.warp.any': shared((all) => all.some(isTrue)),
+  'gpu.warp.all': shared((all) => all.every(isTrue)),
+  'gpu.warp.uni': shared((all) =>
+    all.every((each) => each.meeting.value === all[0]!.meeting.value),
+  ),
+  'gpu.warp.ballot': shared((all) => bits(all, isTrue)),
+  'gpu.warp.activeMask': shared((all) => bits(all, () => true)),
   // Floats are compared by their bits.
-  'gpu.warp.match': all => all.map(one => bits(all, each => Object.is(each.meeting.value, one.meeting.value))),
+  'gpu.warp.match': (all) =>
+    all.map((one) => bits(all, (each) => Object.is(each.meeting.value, one.meeting.value))),
   [SHUFFLES.idx]: shuffled,
   [SHUFFLES.up]: shuffled,
   [SHUFFLES.down]: shuffled,
   [SHUFFLES.bfly]: shuffled,
 };
 
-/** What each gets, all of one operation; in their order. What comes of matrices is written to the lanes' arrays. */
+/**
+ * What each gets, all of one operation; in their order. What comes of matrices is written to the
+ * lanes' arrays.
+ */
 export function resultsOf(all: readonly Waiting[]): readonly (Value | undefined)[] {
   const { operation } = all[0]!.meeting;
   if (operation.startsWith(MMA)) multiply(all.map(({ meeting }) => meeting.part as ProductPart));
-  else if (operation.startsWith(LOAD)) distribute(all.map(({ meeting }) => meeting.part as LoadPart));
+  else if (operation.startsWith(LOAD))
+    distribute(all.map(({ meeting }) => meeting.part as LoadPart));
   return RESULTS[all[0]!.meeting.operation]?.(all) ?? all.map(() => undefined);
 }
 
 /** A mask that names the thread's own lane, or an error. */
 export function checkMask(lane: number, { operation, mask, site }: Meeting): void {
   if ((mask >>> lane) & 1) return;
-  throw new Failure('mask', `lane ${lane} calls ${operation} with the mask 0x${mask.toString(16)}, which does not name it`, 'A mask names every lane that takes part: leave it out for all 32, or call only from the lanes that it names.', site);
+  throw new Failure(
+    'mask',
+    `lane ${lane} calls ${operation} with the mask 0x${mask.toString(16)}, which does not name it`,
+    'A mask names every lane that takes part: leave it out for all 32, or call only from the ' +
+      'lanes that it names.',
+    site,
+  );
 }

@@ -1,4 +1,6 @@
-/** Memory of a simulated kernel: elements of one storage type, read and written with bounds checked. */
+/**
+ * Memory of a simulated kernel: elements of one storage type, read and written with bounds checked.
+ */
 import type { StorageType, StructType, ValueType } from '../tree.js';
 import { NAN_BITS_F32, NAN_BITS_F64, flushed } from './exact-arithmetic.js';
 import { Failure } from './failure.js';
@@ -7,16 +9,46 @@ import { isNarrow, narrowBits, wideValues } from './narrow-formats.js';
 export type Value = number | bigint | boolean;
 
 export const STORAGE_BYTES: Readonly<Record<StorageType, number>> = {
-  bool: 1, i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, i64: 8, u64: 8, f16: 2, bf16: 2, f8e4m3: 1, f8e5m2: 1, f32: 4, f64: 8,
+  bool: 1,
+  i8: 1,
+  u8: 1,
+  i16: 2,
+  u16: 2,
+  i32: 4,
+  u32: 4,
+  i64: 8,
+  u64: 8,
+  f16: 2,
+  bf16: 2,
+  f8e4m3: 1,
+  f8e5m2: 1,
+  f32: 4,
+  f64: 8,
 };
 
 /** The type that elements have when they are read. */
 export const READ_AS: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool', i8: 'i32', u8: 'i32', i16: 'i32', u16: 'i32', i32: 'i32', u32: 'u32', i64: 'i64', u64: 'u64',
-  f16: 'f32', bf16: 'f32', f8e4m3: 'f32', f8e5m2: 'f32', f32: 'f32', f64: 'f64',
+  bool: 'bool',
+  i8: 'i32',
+  u8: 'i32',
+  i16: 'i32',
+  u16: 'i32',
+  i32: 'i32',
+  u32: 'u32',
+  i64: 'i64',
+  u64: 'u64',
+  f16: 'f32',
+  bf16: 'f32',
+  f8e4m3: 'f32',
+  f8e5m2: 'f32',
+  f32: 'f32',
+  f64: 'f64',
 };
 
-/** Where memory lies: adding to f32 in global memory flushes subnormal numbers, in shared memory it does not (PTX ISA, atom). */
+/**
+ * Where memory lies: adding to f32 in global memory flushes subnormal numbers, in shared memory it
+ * does not (PTX ISA, atom).
+ */
 export type Space = 'global' | 'shared' | 'local';
 
 /** What flags of bytes say, beside 0 of what nobody wrote. */
@@ -24,7 +56,9 @@ const WRITTEN = 1;
 /** Being copied: not there before the thread that copies has waited for it. */
 const ON_ITS_WAY = 2;
 
-/** A run of bytes. `written`: one flag for each byte, where reading what nobody wrote is an error. */
+/**
+ * A run of bytes. `written`: one flag for each byte, where reading what nobody wrote is an error.
+ */
 export interface Bytes {
   readonly buffer: ArrayBufferLike;
   readonly offset: number;
@@ -32,7 +66,10 @@ export interface Bytes {
   readonly written?: Uint8Array;
 }
 
-/** Elements of a parameter or of an array that the kernel declares. The generated code calls its methods; `site` is the place in the source. */
+/**
+ * Elements of a parameter or of an array that the kernel declares. The generated code calls its
+ * methods; `site` is the place in the source.
+ */
 export abstract class Memory<T extends Value = Value> {
   readonly length: number;
   /** Of a tensor with more than one axis. */
@@ -44,7 +81,13 @@ export abstract class Memory<T extends Value = Value> {
   private readonly written: Uint8Array | undefined;
   private readonly elementBytes: number;
 
-  constructor(name: string, space: Space, storage: StorageType, length: number, written: Uint8Array | undefined) {
+  constructor(
+    name: string,
+    space: Space,
+    storage: StorageType,
+    length: number,
+    written: Uint8Array | undefined,
+  ) {
     this.name = name;
     this.space = space;
     this.storage = storage;
@@ -59,7 +102,8 @@ export abstract class Memory<T extends Value = Value> {
 
   load(index: number, site: number): T {
     if (!(index >= 0 && index < this.length)) this.outside(index, 'read', site);
-    if (this.written !== undefined && this.written[index * this.elementBytes] !== WRITTEN) this.unwritten(index, site);
+    if (this.written !== undefined && this.written[index * this.elementBytes] !== WRITTEN)
+      this.unwritten(index, site);
     return this.get(index);
   }
 
@@ -69,12 +113,31 @@ export abstract class Memory<T extends Value = Value> {
     this.set(index, value);
   }
 
-  /** Copies `given` elements of global memory, and zeros after them up to `count`, which are not there before they have {@link arrived}. */
-  copyFrom(index: number, from: Memory<T>, fromIndex: number, count: number, given: number, site: number): void {
-    if (!(index >= 0 && index + count <= this.length)) this.outside(index < 0 ? index : index + count - 1, 'written', site);
-    if (given > 0 && !(fromIndex >= 0 && fromIndex + given <= from.length)) from.outside(fromIndex < 0 ? fromIndex : fromIndex + given - 1, 'read', site);
-    const zero = (READ_AS[this.storage] === 'i64' || READ_AS[this.storage] === 'u64' ? 0n : READ_AS[this.storage] === 'bool' ? false : 0) as T;
-    for (let at = 0; at < count; at++) this.set(index + at, at < given ? from.get(fromIndex + at) : zero);
+  /**
+   * Copies `given` elements of global memory, and zeros after them up to `count`, which are not
+   * there before they have {@link arrived}.
+   */
+  copyFrom(
+    index: number,
+    from: Memory<T>,
+    fromIndex: number,
+    count: number,
+    given: number,
+    site: number,
+  ): void {
+    if (!(index >= 0 && index + count <= this.length))
+      this.outside(index < 0 ? index : index + count - 1, 'written', site);
+    if (given > 0 && !(fromIndex >= 0 && fromIndex + given <= from.length))
+      from.outside(fromIndex < 0 ? fromIndex : fromIndex + given - 1, 'read', site);
+    const zero = (
+      READ_AS[this.storage] === 'i64' || READ_AS[this.storage] === 'u64'
+        ? 0n
+        : READ_AS[this.storage] === 'bool'
+          ? false
+          : 0
+    ) as T;
+    for (let at = 0; at < count; at++)
+      this.set(index + at, at < given ? from.get(fromIndex + at) : zero);
     this.written?.fill(ON_ITS_WAY, index * this.elementBytes, (index + count) * this.elementBytes);
   }
 
@@ -91,29 +154,41 @@ export abstract class Memory<T extends Value = Value> {
 
   atomicAdd(index: number, value: T, site: number): T {
     // Integers wrap when they are written.
-    if (this.storage === 'f32' && this.space === 'global') return this.change(index, site, old => flushed(Math.fround(flushed(old as number) + flushed(value as number))) as T);
+    if (this.storage === 'f32' && this.space === 'global')
+      return this.change(
+        index,
+        site,
+        (old) => flushed(Math.fround(flushed(old as number) + flushed(value as number))) as T,
+      );
     const round = READ_AS[this.storage] === 'f32' ? Math.fround : undefined;
-    return this.change(index, site, old => (round === undefined ? (old as number) + (value as number) : round((old as number) + (value as number))) as T);
+    return this.change(
+      index,
+      site,
+      (old) =>
+        (round === undefined
+          ? (old as number) + (value as number)
+          : round((old as number) + (value as number))) as T,
+    );
   }
 
   atomicMin(index: number, value: T, site: number): T {
-    return this.change(index, site, old => value < old ? value : old);
+    return this.change(index, site, (old) => (value < old ? value : old));
   }
 
   atomicMax(index: number, value: T, site: number): T {
-    return this.change(index, site, old => value > old ? value : old);
+    return this.change(index, site, (old) => (value > old ? value : old));
   }
 
   atomicAnd(index: number, value: T, site: number): T {
-    return this.change(index, site, old => ((old as number) & (value as number)) as T);
+    return this.change(index, site, (old) => ((old as number) & (value as number)) as T);
   }
 
   atomicOr(index: number, value: T, site: number): T {
-    return this.change(index, site, old => ((old as number) | (value as number)) as T);
+    return this.change(index, site, (old) => ((old as number) | (value as number)) as T);
   }
 
   atomicXor(index: number, value: T, site: number): T {
-    return this.change(index, site, old => ((old as number) ^ (value as number)) as T);
+    return this.change(index, site, (old) => ((old as number) ^ (value as number)) as T);
   }
 
   atomicExchange(index: number, value: T, site: number): T {
@@ -122,40 +197,71 @@ export abstract class Memory<T extends Value = Value> {
 
   /** Floats are compared by their bits, as atom.cas does. */
   atomicCompareExchange(index: number, expected: T, value: T, site: number): T {
-    return this.change(index, site, old => Object.is(old, expected) ? value : old);
+    return this.change(index, site, (old) => (Object.is(old, expected) ? value : old));
   }
 
   private outside(index: number, done: 'read' | 'written', site: number): never {
     const elements = this.length === 1 ? '1 element' : `${this.length} elements`;
-    throw new Failure('bounds', `'${this.name}' has ${elements}, and element ${index} was ${done}`, `Compare the index with the length before, as in if (i < ${this.name}.length).`, site);
+    throw new Failure(
+      'bounds',
+      `'${this.name}' has ${elements}, and element ${index} was ${done}`,
+      `Compare the index with the length before, as in if (i < ${this.name}.length).`,
+      site,
+    );
   }
 
   private unwritten(index: number, site: number): never {
     if (this.written![index * this.elementBytes] === ON_ITS_WAY) {
       throw new Failure(
-        'uninitialized', `element ${index} of shared '${this.name}' was read before an asynchronous copy to it was waited for`,
-        'Call gpu.async.commit() behind the copies, gpu.async.wait(…) for the group, and gpu.block.sync() before others read it.', site,
+        'uninitialized',
+        `element ${index} of shared '${this.name}' was read before an asynchronous copy to ` +
+          'it was waited for',
+        'Call gpu.async.commit() behind the copies, gpu.async.wait(…) for the group, and ' +
+          'gpu.block.sync() before others read it.',
+        site,
       );
     }
     throw new Failure(
-      'uninitialized', `element ${index} of shared '${this.name}' was read before any thread wrote it`,
-      'Shared memory is not initialised: write it first, and call gpu.block.sync() between.', site,
+      'uninitialized',
+      `element ${index} of shared '${this.name}' was read before any thread wrote it`,
+      'Shared memory is not initialised: write it first, and call gpu.block.sync() between.',
+      site,
     );
   }
 }
 
-type PlainArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
+type PlainArray =
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array;
 
 /** Integers, which typed arrays wrap. */
 class Integers extends Memory<number | bigint> {
   private readonly view: PlainArray;
-  constructor(name: string, space: Space, storage: StorageType, view: PlainArray, written: Uint8Array | undefined) {
+  constructor(
+    name: string,
+    space: Space,
+    storage: StorageType,
+    view: PlainArray,
+    written: Uint8Array | undefined,
+  ) {
     super(name, space, storage, view.length, written);
     this.view = view;
   }
-  protected get(index: number): number | bigint { return this.view[index]!; }
-  protected set(index: number, value: number | bigint): void { this.view[index] = value; }
-  clear(): void { new Uint8Array(this.view.buffer, this.view.byteOffset, this.view.byteLength).fill(0); }
+  protected get(index: number): number | bigint {
+    return this.view[index]!;
+  }
+  protected set(index: number, value: number | bigint): void {
+    this.view[index] = value;
+  }
+  clear(): void {
+    new Uint8Array(this.view.buffer, this.view.byteOffset, this.view.byteLength).fill(0);
+  }
 }
 
 class Booleans extends Memory<boolean> {
@@ -164,33 +270,52 @@ class Booleans extends Memory<boolean> {
     super(name, space, 'bool', view.length, written);
     this.view = view;
   }
-  protected get(index: number): boolean { return this.view[index] !== 0; }
-  protected set(index: number, value: boolean): void { this.view[index] = value ? 1 : 0; }
-  clear(): void { this.view.fill(0); }
+  protected get(index: number): boolean {
+    return this.view[index] !== 0;
+  }
+  protected set(index: number, value: boolean): void {
+    this.view[index] = value ? 1 : 0;
+  }
+  clear(): void {
+    this.view.fill(0);
+  }
 }
 
 /** NaN is written as PTX's one NaN. */
 class Floats extends Memory<number> {
   private readonly view: Float32Array | Float64Array;
   private readonly setNaN: (index: number) => void;
-  constructor(name: string, space: Space, view: Float32Array | Float64Array, written: Uint8Array | undefined) {
+  constructor(
+    name: string,
+    space: Space,
+    view: Float32Array | Float64Array,
+    written: Uint8Array | undefined,
+  ) {
     const { buffer, byteOffset, length } = view;
     super(name, space, view instanceof Float32Array ? 'f32' : 'f64', length, written);
     this.view = view;
     if (view instanceof Float32Array) {
       const bits = new Uint32Array(buffer, byteOffset, length);
-      this.setNaN = (index) => { bits[index] = NAN_BITS_F32; };
+      this.setNaN = (index) => {
+        bits[index] = NAN_BITS_F32;
+      };
     } else {
       const bits = new BigUint64Array(buffer, byteOffset, length);
-      this.setNaN = (index) => { bits[index] = NAN_BITS_F64; };
+      this.setNaN = (index) => {
+        bits[index] = NAN_BITS_F64;
+      };
     }
   }
-  protected get(index: number): number { return this.view[index]!; }
+  protected get(index: number): number {
+    return this.view[index]!;
+  }
   protected set(index: number, value: number): void {
     if (Number.isNaN(value)) this.setNaN(index);
     else this.view[index] = value;
   }
-  clear(): void { this.view.fill(0); }
+  clear(): void {
+    this.view.fill(0);
+  }
 }
 
 /** f16, bf16 and the f8 formats. */
@@ -198,34 +323,70 @@ class NarrowFloats extends Memory<number> {
   private readonly view: Uint8Array | Uint16Array;
   private readonly values: Float32Array;
   private readonly format: 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
-  constructor(name: string, space: Space, storage: 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2', view: Uint8Array | Uint16Array, written: Uint8Array | undefined) {
+  constructor(
+    name: string,
+    space: Space,
+    storage: 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2',
+    view: Uint8Array | Uint16Array,
+    written: Uint8Array | undefined,
+  ) {
     super(name, space, storage, view.length, written);
     this.view = view;
     this.format = storage;
     this.values = wideValues(storage);
   }
-  protected get(index: number): number { return this.values[this.view[index]!]!; }
-  protected set(index: number, value: number): void { this.view[index] = narrowBits(this.format, value); }
-  clear(): void { this.view.fill(0); }
+  protected get(index: number): number {
+    return this.values[this.view[index]!]!;
+  }
+  protected set(index: number, value: number): void {
+    this.view[index] = narrowBits(this.format, value);
+  }
+  clear(): void {
+    this.view.fill(0);
+  }
 }
 
 type IntegerArray = new (buffer: ArrayBufferLike, offset: number, length: number) => PlainArray;
 
 const INTEGER_ARRAYS: Partial<Record<StorageType, IntegerArray>> = {
-  i8: Int8Array, u8: Uint8Array, i16: Int16Array, u16: Uint16Array, i32: Int32Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array,
+  i8: Int8Array,
+  u8: Uint8Array,
+  i16: Int16Array,
+  u16: Uint16Array,
+  i32: Int32Array,
+  u32: Uint32Array,
+  i64: BigInt64Array,
+  u64: BigUint64Array,
 };
 
 /** As many elements as fit into the bytes. */
-export function memoryOf(name: string, space: Space, storage: StorageType, { buffer, offset, bytes, written }: Bytes): Memory {
+export function memoryOf(
+  name: string,
+  space: Space,
+  storage: StorageType,
+  { buffer, offset, bytes, written }: Bytes,
+): Memory {
   const length = Math.floor(bytes / STORAGE_BYTES[storage]);
-  if (storage === 'bool') return new Booleans(name, space, new Uint8Array(buffer, offset, length), written);
-  if (storage === 'f32') return new Floats(name, space, new Float32Array(buffer, offset, length), written);
-  if (storage === 'f64') return new Floats(name, space, new Float64Array(buffer, offset, length), written);
+  if (storage === 'bool')
+    return new Booleans(name, space, new Uint8Array(buffer, offset, length), written);
+  if (storage === 'f32')
+    return new Floats(name, space, new Float32Array(buffer, offset, length), written);
+  if (storage === 'f64')
+    return new Floats(name, space, new Float64Array(buffer, offset, length), written);
   if (isNarrow(storage)) {
-    const words = STORAGE_BYTES[storage] === 1 ? new Uint8Array(buffer, offset, length) : new Uint16Array(buffer, offset, length);
+    const words =
+      STORAGE_BYTES[storage] === 1
+        ? new Uint8Array(buffer, offset, length)
+        : new Uint16Array(buffer, offset, length);
     return new NarrowFloats(name, space, storage, words, written);
   }
-  return new Integers(name, space, storage, new INTEGER_ARRAYS[storage]!(buffer, offset, length), written);
+  return new Integers(
+    name,
+    space,
+    storage,
+    new INTEGER_ARRAYS[storage]!(buffer, offset, length),
+    written,
+  );
 }
 
 /** One field of every structure. */
@@ -235,10 +396,21 @@ class FieldMemory extends Memory {
   private readonly bytes: Uint8Array;
   private readonly stride: number;
   private readonly offset: number;
-  constructor(name: string, storage: StorageType, length: number, bytes: Uint8Array, stride: number, offset: number) {
+  constructor(
+    name: string,
+    storage: StorageType,
+    length: number,
+    bytes: Uint8Array,
+    stride: number,
+    offset: number,
+  ) {
     super(name, 'global', storage, length, undefined);
     this.scratch = new Uint8Array(STORAGE_BYTES[storage]);
-    this.one = memoryOf(name, 'global', storage, { buffer: this.scratch.buffer, offset: 0, bytes: this.scratch.length });
+    this.one = memoryOf(name, 'global', storage, {
+      buffer: this.scratch.buffer,
+      offset: 0,
+      bytes: this.scratch.length,
+    });
     this.bytes = bytes;
     this.stride = stride;
     this.offset = offset;
@@ -253,7 +425,8 @@ class FieldMemory extends Memory {
     this.bytes.set(this.scratch, index * this.stride + this.offset);
   }
   clear(): void {
-    for (let at = this.offset; at < this.bytes.length; at += this.stride) this.bytes.fill(0, at, at + this.scratch.length);
+    for (let at = this.offset; at < this.bytes.length; at += this.stride)
+      this.bytes.fill(0, at, at + this.scratch.length);
   }
 }
 
@@ -267,6 +440,11 @@ export class StructMemory {
   constructor(name: string, struct: StructType, bytes: Uint8Array) {
     const length = Math.floor(bytes.length / struct.bytes);
     this.length = length;
-    this.fields = Object.fromEntries(struct.fields.map(field => [field.name, new FieldMemory(name, field.storage, length, bytes, struct.bytes, field.offset)]));
+    this.fields = Object.fromEntries(
+      struct.fields.map((field) => [
+        field.name,
+        new FieldMemory(name, field.storage, length, bytes, struct.bytes, field.offset),
+      ]),
+    );
   }
 }

@@ -1,7 +1,8 @@
 /**
- * f16, bf16 and the two f8 formats to f32 and from doubles, as the GPU's conversions give them: to nearest, ties to even; f16
- * and bf16 overflow to infinity (`cvt.rn`), the f8 formats saturate (`cvt.rn.satfinite`). A NaN becomes the one that PTX
- * gives, without its sign: 0x7fff, and 0x7f in the f8 formats.
+ * f16, bf16 and the two f8 formats to f32 and from doubles, as the GPU's conversions give them: to
+ * nearest, ties to even; f16 and bf16 overflow to infinity (`cvt.rn`), the f8 formats saturate
+ * (`cvt.rn.satfinite`). A NaN becomes the one that PTX gives, without its sign: 0x7fff, and 0x7f in
+ * the f8 formats.
  */
 export type NarrowStorage = 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
 
@@ -18,10 +19,38 @@ interface Format {
 }
 
 const FORMATS: Readonly<Record<NarrowStorage, Format>> = {
-  f16: { exponentBits: 5, fractionBits: 10, largest: 0x7bff, overflow: 0x7c00, infinity: 0x7c00, nan: 0x7fff },
-  bf16: { exponentBits: 8, fractionBits: 7, largest: 0x7f7f, overflow: 0x7f80, infinity: 0x7f80, nan: 0x7fff },
-  f8e4m3: { exponentBits: 4, fractionBits: 3, largest: 0x7e, overflow: 0x7e, infinity: undefined, nan: 0x7f },
-  f8e5m2: { exponentBits: 5, fractionBits: 2, largest: 0x7b, overflow: 0x7b, infinity: 0x7c, nan: 0x7f },
+  f16: {
+    exponentBits: 5,
+    fractionBits: 10,
+    largest: 0x7bff,
+    overflow: 0x7c00,
+    infinity: 0x7c00,
+    nan: 0x7fff,
+  },
+  bf16: {
+    exponentBits: 8,
+    fractionBits: 7,
+    largest: 0x7f7f,
+    overflow: 0x7f80,
+    infinity: 0x7f80,
+    nan: 0x7fff,
+  },
+  f8e4m3: {
+    exponentBits: 4,
+    fractionBits: 3,
+    largest: 0x7e,
+    overflow: 0x7e,
+    infinity: undefined,
+    nan: 0x7f,
+  },
+  f8e5m2: {
+    exponentBits: 5,
+    fractionBits: 2,
+    largest: 0x7b,
+    overflow: 0x7b,
+    infinity: 0x7c,
+    nan: 0x7f,
+  },
 };
 
 const double = new DataView(new ArrayBuffer(8));
@@ -42,8 +71,11 @@ export function narrowBits(storage: NarrowStorage, value: number): number {
   const sign = (high >>> 31) << (exponentBits + fractionBits);
   const bias = (1 << (exponentBits - 1)) - 1;
   const exponent = Math.max(((high >>> 20) & 0x7ff) - 1023, 1 - bias);
-  // Scaling by a power of two is exact: the formats' least numbers are far above the least f64. The hidden bit counts as one of the exponent.
-  const code = toEven(Math.abs(value) * 2 ** (fractionBits - exponent)) + ((exponent + bias - 1) << fractionBits);
+  // Scaling by a power of two is exact: the formats' least numbers are far above the least f64. The
+  // hidden bit counts as one of the exponent.
+  const code =
+    toEven(Math.abs(value) * 2 ** (fractionBits - exponent)) +
+    ((exponent + bias - 1) << fractionBits);
   return sign | (code > largest ? overflow : code);
 }
 
@@ -65,15 +97,19 @@ export function wideValues(storage: NarrowStorage): Float32Array {
   let table = tables.get(storage);
   if (table === undefined) {
     const format = FORMATS[storage];
-    table = Float32Array.from({ length: 1 << (1 + format.exponentBits + format.fractionBits) }, (_, code) => widen(code, format));
+    table = Float32Array.from(
+      { length: 1 << (1 + format.exponentBits + format.fractionBits) },
+      (_, code) => widen(code, format),
+    );
     tables.set(storage, table);
   }
   return table;
 }
 
 /**
- * Bits of `value` as the host writes it to a device: as a kernel does, but that what is too large for an f8 stays to be
- * seen. It becomes infinity in f8e5m2 and NaN in f8e4m3, which has no infinity.
+ * Bits of `value` as the host writes it to a device: as a kernel does, but that what is too large
+ * for an f8 stays to be seen. It becomes infinity in f8e5m2 and NaN in f8e4m3, which has no
+ * infinity.
  */
 export function hostBits(storage: NarrowStorage, value: number): number {
   const { largest, overflow, infinity, nan } = FORMATS[storage];
@@ -82,7 +118,9 @@ export function hostBits(storage: NarrowStorage, value: number): number {
   const magnitude = Math.abs(value);
   const most = wideValues(storage)[largest]!;
   const halfStep = (most - wideValues(storage)[largest - 1]!) / 2;
-  const isBeyond = overflow === largest && (infinity === undefined ? magnitude > most + halfStep : magnitude >= most + halfStep);
+  const isBeyond =
+    overflow === largest &&
+    (infinity === undefined ? magnitude > most + halfStep : magnitude >= most + halfStep);
   return isBeyond ? (bits - largest) | (infinity ?? nan) : bits;
 }
 

@@ -4,7 +4,8 @@ import type { Value } from './memory.js';
 /** As on the CPU device: a larger width or precision counts as this. */
 const MOST_PLACES = 4096;
 
-const CONVERSION = /%([-+ #0]*)([1-9]\d*)?(?:\.(\d*))?(?:hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])/g;
+const CONVERSION =
+  /%([-+ #0]*)([1-9]\d*)?(?:\.(\d*))?(?:hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])/g;
 
 interface Conversion {
   readonly flags: string;
@@ -12,29 +13,52 @@ interface Conversion {
   readonly precision: number | undefined;
 }
 
-const whole = (value: Value): bigint => typeof value === 'number' ? (Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n) : BigInt(value);
+const whole = (value: Value): bigint =>
+  typeof value === 'number'
+    ? Number.isFinite(value)
+      ? BigInt(Math.trunc(value))
+      : 0n
+    : BigInt(value);
 /** As unsigned, in the bits that it has. */
-const unsigned = (value: Value): bigint => BigInt.asUintN(typeof value === 'bigint' ? 64 : 32, whole(value));
+const unsigned = (value: Value): bigint =>
+  BigInt.asUintN(typeof value === 'bigint' ? 64 : 32, whole(value));
 
-function padded(sign: string, digits: string, { flags, width }: Conversion, zeros: boolean): string {
+function padded(
+  sign: string,
+  digits: string,
+  { flags, width }: Conversion,
+  zeros: boolean,
+): string {
   const missing = width - sign.length - digits.length;
   if (missing <= 0) return sign + digits;
   if (flags.includes('-')) return sign + digits + ' '.repeat(missing);
-  return zeros && flags.includes('0') ? sign + '0'.repeat(missing) + digits : ' '.repeat(missing) + sign + digits;
+  return zeros && flags.includes('0')
+    ? sign + '0'.repeat(missing) + digits
+    : ' '.repeat(missing) + sign + digits;
 }
 
-const signOf = (negative: boolean, flags: string): string => negative ? '-' : flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : '';
+const signOf = (negative: boolean, flags: string): string =>
+  negative ? '-' : flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : '';
 
 function integer(value: bigint, radix: number, prefix: string, conversion: Conversion): string {
   const { flags, precision } = conversion;
   const size = value < 0n ? -value : value;
-  const digits = size === 0n && precision === 0 ? '' : size.toString(radix).padStart(precision ?? 0, '0');
-  const sign = radix === 10 && prefix === 'd' ? signOf(value < 0n, flags) : flags.includes('#') && size !== 0n ? prefix.replace('d', '') : '';
+  const digits =
+    size === 0n && precision === 0 ? '' : size.toString(radix).padStart(precision ?? 0, '0');
+  const sign =
+    radix === 10 && prefix === 'd'
+      ? signOf(value < 0n, flags)
+      : flags.includes('#') && size !== 0n
+        ? prefix.replace('d', '')
+        : '';
   // As in C, a precision makes the flag 0 count for nothing.
   return padded(sign, digits, conversion, precision === undefined);
 }
 
-/** value · 10^power to the nearest integer, of two the even one; toFixed would take the larger. `value` is not negative. */
+/**
+ * value · 10^power to the nearest integer, of two the even one; toFixed would take the larger.
+ * `value` is not negative.
+ */
 function scaled(value: number, power: number): bigint {
   const bits = new BigUint64Array(Float64Array.of(value).buffer)[0]!;
   const field = Number(bits >> 52n);
@@ -48,16 +72,21 @@ function scaled(value: number, power: number): bigint {
   else denominator *= 10n ** BigInt(-power);
   const quotient = numerator / denominator;
   const rest = (numerator - quotient * denominator) * 2n;
-  return rest > denominator || (rest === denominator && (quotient & 1n) === 1n) ? quotient + 1n : quotient;
+  return rest > denominator || (rest === denominator && (quotient & 1n) === 1n)
+    ? quotient + 1n
+    : quotient;
 }
 
 /** The point before the last `digits` digits. */
 function pointed(digits: string, after: number, keepPoint: boolean): string {
   const text = digits.padStart(after + 1, '0');
-  return after === 0 ? `${text}${keepPoint ? '.' : ''}` : `${text.slice(0, -after)}.${text.slice(-after)}`;
+  return after === 0
+    ? `${text}${keepPoint ? '.' : ''}`
+    : `${text.slice(0, -after)}.${text.slice(-after)}`;
 }
 
-const fixed = (value: number, digits: number, keepPoint: boolean): string => pointed(scaled(value, digits).toString(), digits, keepPoint);
+const fixed = (value: number, digits: number, keepPoint: boolean): string =>
+  pointed(scaled(value, digits).toString(), digits, keepPoint);
 
 /** Exponent to ten of the number as it is written with so many digits after the first. */
 function exponentOf(value: number, digits: number): number {
@@ -76,7 +105,10 @@ function exponential(value: number, digits: number, keepPoint: boolean): string 
 function general(value: number, precision: number, alternate: boolean): string {
   const digits = precision === 0 ? 1 : precision;
   const exponent = exponentOf(value, digits - 1);
-  const text = exponent < -4 || exponent >= digits ? exponential(value, digits - 1, alternate) : fixed(value, digits - 1 - exponent, alternate);
+  const text =
+    exponent < -4 || exponent >= digits
+      ? exponential(value, digits - 1, alternate)
+      : fixed(value, digits - 1 - exponent, alternate);
   return alternate || !text.includes('.') ? text : text.replace(/\.?0+(?=e|$)/, '');
 }
 
@@ -88,7 +120,8 @@ function float(value: Value, letter: string, conversion: Conversion): string {
   let digits: string;
   if (!Number.isFinite(number)) digits = Number.isNaN(number) ? 'nan' : 'inf';
   else if (letter === 'f' || letter === 'F') digits = fixed(size, precision, flags.includes('#'));
-  else if (letter === 'e' || letter === 'E') digits = exponential(size, precision, flags.includes('#'));
+  else if (letter === 'e' || letter === 'E')
+    digits = exponential(size, precision, flags.includes('#'));
   else if (letter === 'g' || letter === 'G') digits = general(size, precision, flags.includes('#'));
   else digits = hexadecimal(size, conversion.precision);
   const text = padded(sign, digits, conversion, Number.isFinite(number));
@@ -97,7 +130,8 @@ function float(value: Value, letter: string, conversion: Conversion): string {
 
 /** %a */
 function hexadecimal(value: number, precision: number | undefined): string {
-  if (value === 0) return `0x0${precision === undefined || precision === 0 ? '' : `.${'0'.repeat(precision)}`}p+0`;
+  if (value === 0)
+    return `0x0${precision === undefined || precision === 0 ? '' : `.${'0'.repeat(precision)}`}p+0`;
   const bits = new BigUint64Array(Float64Array.of(value).buffer)[0]!;
   const field = Number(bits >> 52n);
   const exponent = field === 0 ? -1022 : field - 1023;
@@ -124,19 +158,36 @@ const CONVERSIONS: Readonly<Record<string, (value: Value, conversion: Conversion
   o: (value, conversion) => integer(unsigned(value), 8, '0', conversion),
   x: (value, conversion) => integer(unsigned(value), 16, '0x', conversion),
   X: (value, conversion) => integer(unsigned(value), 16, '0x', conversion).toUpperCase(),
-  p: (value, conversion) => integer(unsigned(value), 16, '0x', { ...conversion, flags: `${conversion.flags}#` }),
-  c: (value, conversion) => padded('', String.fromCharCode(Number(whole(value)) & 0xff), conversion, false),
+  p: (value, conversion) =>
+    integer(unsigned(value), 16, '0x', { ...conversion, flags: `${conversion.flags}#` }),
+  c: (value, conversion) =>
+    padded('', String.fromCharCode(Number(whole(value)) & 0xff), conversion, false),
   s: (value, conversion) => padded('', String(value), conversion, false),
 };
 
 /** What printf writes. A conversion without a value stays as it is. */
 export function formatPrint(format: string, values: readonly Value[]): string {
   let next = 0;
-  return format.replace(CONVERSION, (whole, flags: string, width: string | undefined, precision: string | undefined, letter: string) => {
-    if (letter === '%') return '%';
-    if (next >= values.length) return whole;
-    const places = (digits: string): number => Math.min(Number(digits), MOST_PLACES);
-    const conversion = { flags, width: places(width ?? '0'), precision: precision === undefined ? undefined : places(precision) };
-    return letter in CONVERSIONS ? CONVERSIONS[letter]!(values[next++]!, conversion) : float(values[next++]!, letter, conversion);
-  });
+  return format.replace(
+    CONVERSION,
+    (
+      whole,
+      flags: string,
+      width: string | undefined,
+      precision: string | undefined,
+      letter: string,
+    ) => {
+      if (letter === '%') return '%';
+      if (next >= values.length) return whole;
+      const places = (digits: string): number => Math.min(Number(digits), MOST_PLACES);
+      const conversion = {
+        flags,
+        width: places(width ?? '0'),
+        precision: precision === undefined ? undefined : places(precision),
+      };
+      return letter in CONVERSIONS
+        ? CONVERSIONS[letter]!(values[next++]!, conversion)
+        : float(values[next++]!, letter, conversion);
+    },
+  );
 }

@@ -11,7 +11,13 @@ export const RUNTIME = {
   roundToOdd,
   divisor: <T extends number | bigint>(value: T, site: number): T => {
     // eslint-disable-next-line eqeqeq -- of either type
-    if (value == 0) throw new Failure('division', 'an integer was divided by zero, of which a device makes what it likes', 'Compare the divisor with 0 before, or divide floats.', site);
+    if (value == 0)
+      throw new Failure(
+        'division',
+        'an integer was divided by zero, of which a device makes what it likes',
+        'Compare the divisor with 0 before, or divide floats.',
+        site,
+      );
     return value;
   },
   fround: Math.fround,

@@ -1,6 +1,7 @@
 /**
- * Runs the threads of blocks in turns: each goes on until it waits for others, in the order of their indices; then those
- * that have all come go on. The same kernel and arguments always run in the same order.
+ * Runs the threads of blocks in turns: each goes on until it waits for others, in the order of
+ * their indices; then those that have all come go on. The same kernel and arguments always run in
+ * the same order.
  */
 import { Failure } from './failure.js';
 import { checkMask, resultsOf } from './meeting.js';
@@ -33,7 +34,9 @@ export class ThreadFailure extends Error {
   }
 }
 
-/** Rounds in which every thread only asks others to go on before the simulation says that none will. */
+/**
+ * Rounds in which every thread only asks others to go on before the simulation says that none will.
+ */
 const MOST_IDLE_ROUNDS = 1_000_000;
 /** Threads that a message names. */
 const MOST_NAMED = 8;
@@ -64,7 +67,7 @@ export function runTogether(blocks: readonly Block[]): void {
       if (++idle < MOST_IDLE_ROUNDS) continue;
       throw stuck(threads, 'every thread waits in a loop for memory that none of them changes');
     }
-    if (threads.every(thread => thread.ended)) return;
+    if (threads.every((thread) => thread.ended)) return;
     if (!blocks.some(releaseActive)) throw deadlock(threads);
   }
 }
@@ -110,8 +113,13 @@ function releaseWarps(block: Block): boolean {
     for (const thread of warp) {
       const { waits } = thread;
       if (waits?.kind !== 'warp') continue;
-      const named = warp.filter(each => (waits.mask >>> each.lane) & 1);
-      const together = named.filter(each => each.waits !== undefined && each.waits.operation === waits.operation && each.waits.mask === waits.mask);
+      const named = warp.filter((each) => (waits.mask >>> each.lane) & 1);
+      const together = named.filter(
+        (each) =>
+          each.waits !== undefined &&
+          each.waits.operation === waits.operation &&
+          each.waits.mask === waits.mask,
+      );
       if (together.length < named.length) continue;
       release(together);
       released = true;
@@ -123,7 +131,11 @@ function releaseWarps(block: Block): boolean {
 /** Lets all go on once all wait at the same kind of barrier. */
 function releaseBarrier(threads: readonly Thread[], kind: 'block' | 'grid'): boolean {
   const first = threads[0]?.waits;
-  if (first?.kind !== kind || !threads.every(each => each.waits?.kind === kind && each.waits.operation === first.operation)) return false;
+  if (
+    first?.kind !== kind ||
+    !threads.every((each) => each.waits?.kind === kind && each.waits.operation === first.operation)
+  )
+    return false;
   release(threads);
   return true;
 }
@@ -132,10 +144,12 @@ function releaseBarrier(threads: readonly Thread[], kind: 'block' | 'grid'): boo
 function releaseActive(block: Block): boolean {
   let released = false;
   for (let first = 0; first < block.length; first += 32) {
-    const asking = block.slice(first, first + 32).filter(each => each.waits?.kind === 'activeMask');
-    for (const site of new Set(asking.map(each => each.waits!.site))) {
+    const asking = block
+      .slice(first, first + 32)
+      .filter((each) => each.waits?.kind === 'activeMask');
+    for (const site of new Set(asking.map((each) => each.waits!.site))) {
       // Those of sites before this one wait no longer.
-      release(asking.filter(each => each.waits?.site === site));
+      release(asking.filter((each) => each.waits?.site === site));
       released = true;
     }
   }
@@ -143,7 +157,10 @@ function releaseActive(block: Block): boolean {
 }
 
 const names = (threads: readonly Thread[], several: boolean): string => {
-  const all = threads.map(({ index, block }) => `(${index.join(', ')})${several ? ` of block (${block.join(', ')})` : ''}`);
+  const all = threads.map(
+    ({ index, block }) =>
+      `(${index.join(', ')})${several ? ` of block (${block.join(', ')})` : ''}`,
+  );
   const rest = all.length - MOST_NAMED;
   return `${all.slice(0, MOST_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 };
@@ -151,7 +168,11 @@ const names = (threads: readonly Thread[], several: boolean): string => {
 /** A failure of many threads, told where the first of them waits. */
 export class Deadlock extends Failure {
   /** Groups of threads that wait for one thing at one place. */
-  readonly waiting: readonly { readonly operation: string; readonly site: number; readonly threads: string }[];
+  readonly waiting: readonly {
+    readonly operation: string;
+    readonly site: number;
+    readonly threads: string;
+  }[];
 
   constructor(what: string, fix: string, threads: readonly Thread[]) {
     const several = new Set(threads.map(({ block }) => block.join())).size > 1;
@@ -163,31 +184,65 @@ export class Deadlock extends Failure {
       if (group === undefined) groups.set(key, [thread]);
       else group.push(thread);
     }
-    const waiting = [...groups.values()].map(group => ({ operation: group[0]!.waits!.operation, site: group[0]!.waits!.site, threads: names(group, several) }));
+    const waiting = [...groups.values()].map((group) => ({
+      operation: group[0]!.waits!.operation,
+      site: group[0]!.waits!.site,
+      threads: names(group, several),
+    }));
     super('deadlock', what, fix, waiting[0]?.site ?? -1);
     this.waiting = waiting;
   }
 }
 
 function stuck(threads: readonly Thread[], what: string): ThreadFailure {
-  const first = threads.find(thread => !thread.ended)!;
-  return new ThreadFailure(first, new Deadlock(what, 'Threads of a later block do not run before those of an earlier one have ended, unless the kernel uses gpu.grid.sync().', threads));
+  const first = threads.find((thread) => !thread.ended)!;
+  return new ThreadFailure(
+    first,
+    new Deadlock(
+      what,
+      'Threads of a later block do not run before those of an earlier one have ended, unless ' +
+        'the kernel uses gpu.grid.sync().',
+      threads,
+    ),
+  );
 }
 
 /** Nobody can go on: what is missing where the first one waits. */
 function deadlock(threads: readonly Thread[]): ThreadFailure {
-  const first = threads.find(thread => thread.waits !== undefined)!;
+  const first = threads.find((thread) => thread.waits !== undefined)!;
   const meeting = first.waits!;
   const sameBlock = threads.filter(({ block }) => block === first.block);
-  const start = sameBlock.findIndex(each => each === first);
-  const around = meeting.kind === 'grid' ? threads
-    : meeting.kind === 'warp' ? sameBlock.slice(start - start % 32, start - start % 32 + 32).filter(each => (meeting.mask >>> each.lane) & 1) : sameBlock;
-  const ended = around.filter(each => each.ended);
-  const elsewhere = around.filter(each => !each.ended && each.waits?.operation !== meeting.operation);
+  const start = sameBlock.findIndex((each) => each === first);
+  const around =
+    meeting.kind === 'grid'
+      ? threads
+      : meeting.kind === 'warp'
+        ? sameBlock
+            .slice(start - (start % 32), start - (start % 32) + 32)
+            .filter((each) => (meeting.mask >>> each.lane) & 1)
+        : sameBlock;
+  const ended = around.filter((each) => each.ended);
+  const elsewhere = around.filter(
+    (each) => !each.ended && each.waits?.operation !== meeting.operation,
+  );
   const several = meeting.kind === 'grid';
-  const why = ended.length > 0 ? `while ${ended.length === 1 ? 'thread' : 'threads'} ${names(ended, several)} ${ended.length === 1 ? 'has' : 'have'} ended`
-    : elsewhere.length > 0 ? `while others wait for ${elsewhere[0]!.waits!.operation}` : 'with masks that differ';
-  const all = meeting.kind === 'warp' ? 'every lane that the mask names' : `every thread of the ${meeting.kind}`;
-  const fix = ended.length > 0 ? `Let ${all} come here: put an if around the work instead of returning before.` : `Let ${all} come to the same one: take it out of the branch.`;
-  return new ThreadFailure(first, new Deadlock(`threads wait for ${meeting.operation} ${why}`, fix, threads));
+  const why =
+    ended.length > 0
+      ? `while ${ended.length === 1 ? 'thread' : 'threads'} ${names(ended, several)} ` +
+        `${ended.length === 1 ? 'has' : 'have'} ended`
+      : elsewhere.length > 0
+        ? `while others wait for ${elsewhere[0]!.waits!.operation}`
+        : 'with masks that differ';
+  const all =
+    meeting.kind === 'warp'
+      ? 'every lane that the mask names'
+      : `every thread of the ${meeting.kind}`;
+  const fix =
+    ended.length > 0
+      ? `Let ${all} come here: put an if around the work instead of returning before.`
+      : `Let ${all} come to the same one: take it out of the branch.`;
+  return new ThreadFailure(
+    first,
+    new Deadlock(`threads wait for ${meeting.operation} ${why}`, fix, threads),
+  );
 }

@@ -1,7 +1,8 @@
 /**
- * Where each variable of a kernel is declared in the generated JavaScript: in the innermost list of statements that
- * holds all its mentions. That is as good as the source's own place, as every variable is assigned before it is read on
- * every path; and it lets `const` and `let` stand where the user wrote them.
+ * Where each variable of a kernel is declared in the generated JavaScript: in the innermost list of
+ * statements that holds all its mentions. That is as good as the source's own place, as every
+ * variable is assigned before it is read on every path; and it lets `const` and `let` stand where
+ * the user wrote them.
  */
 import type { Expression, KernelTree, Statement } from '../tree.js';
 import { children, expressionsOf, listsOf, walk } from './walk.js';
@@ -63,19 +64,37 @@ export function declarationsOf(tree: KernelTree): readonly (Declaration | undefi
 
   const expression = (node: Expression, scope: Scope, index: number): void => {
     if (node.op === 'local') mention(node.local, scope, index);
-    if (node.op === 'block') node.statements.forEach(each => { statement(each, scope, index); });
-    children(node).forEach(child => { expression(child, scope, index); });
+    if (node.op === 'block')
+      node.statements.forEach((each) => {
+        statement(each, scope, index);
+      });
+    children(node).forEach((child) => {
+      expression(child, scope, index);
+    });
   };
   const statement = (node: Statement, scope: Scope, index: number): void => {
-    expressionsOf(node).forEach(each => { expression(each, scope, index); });
+    expressionsOf(node).forEach((each) => {
+      expression(each, scope, index);
+    });
     if (node.kind === 'assign') mention(node.local, scope, index);
     // A loop's update may stand in its head, where nothing can be declared.
-    if (node.kind === 'loop') node.update.forEach(each => { statement(each, scope, index); });
-    for (const nested of node.kind === 'loop' ? [node.body] : listsOf(node)) list(nested, scope, index);
+    if (node.kind === 'loop')
+      node.update.forEach((each) => {
+        statement(each, scope, index);
+      });
+    for (const nested of node.kind === 'loop' ? [node.body] : listsOf(node))
+      list(nested, scope, index);
   };
   const list = (statements: List, parent: Scope | undefined, index: number): void => {
-    const scope: Scope = { list: statements, parent, index, depth: parent === undefined ? 0 : parent.depth + 1 };
-    statements.forEach((each, position) => { statement(each, scope, position); });
+    const scope: Scope = {
+      list: statements,
+      parent,
+      index,
+      depth: parent === undefined ? 0 : parent.depth + 1,
+    };
+    statements.forEach((each, position) => {
+      statement(each, scope, position);
+    });
   };
   list(tree.body, undefined, 0);
 
@@ -89,16 +108,30 @@ export function declarationsOf(tree: KernelTree): readonly (Declaration | undefi
     }
     const statement = scope.list[index]!;
     const within = new Set<List>();
-    for (let each: Scope | undefined = scope; each !== undefined; each = each.parent) within.add(each.list);
-    return { list: scope.list, index, byAssignment: statement.kind === 'assign' && statement.local === local && !isMentioned(statement.value, local), last, within };
+    for (let each: Scope | undefined = scope; each !== undefined; each = each.parent)
+      within.add(each.list);
+    return {
+      list: scope.list,
+      index,
+      byAssignment:
+        statement.kind === 'assign' &&
+        statement.local === local &&
+        !isMentioned(statement.value, local),
+      last,
+      within,
+    };
   });
 }
 
 function isMentioned(value: Expression, local: number): boolean {
   let found = false;
   walk([{ kind: 'evaluate', value, span: value.span }], {
-    expression: node => { found ||= node.op === 'local' && node.local === local; },
-    statement: node => { found ||= node.kind === 'assign' && node.local === local; },
+    expression: (node) => {
+      found ||= node.op === 'local' && node.local === local;
+    },
+    statement: (node) => {
+      found ||= node.kind === 'assign' && node.local === local;
+    },
   });
   return found;
 }

@@ -16,10 +16,32 @@ function saxpy() {
   const a = t.scalar('a', 'f32');
   const i = t.local('i', 'i32', true);
   return t.tree(
-    t.at('const i = gpu.globalId.x;', () => t.set(i, t.at('gpu.globalId.x', () => t.globalX))),
-    t.at('if (i', () => t.if(t.at('i < y.length', () => t.compare('lt', i, y.length)), [
-      t.at('y[i] = a * x[i] + y[i];', () => t.store(y, i, t.at('a * x[i] + y[i]', () => t.fma(a, t.at('x[i]', () => t.load(x, i)), t.at('y[i]', () => t.load(y, i), 1))))),
-    ])),
+    t.at('const i = gpu.globalId.x;', () =>
+      t.set(
+        i,
+        t.at('gpu.globalId.x', () => t.globalX),
+      ),
+    ),
+    t.at('if (i', () =>
+      t.if(
+        t.at('i < y.length', () => t.compare('lt', i, y.length)),
+        [
+          t.at('y[i] = a * x[i] + y[i];', () =>
+            t.store(
+              y,
+              i,
+              t.at('a * x[i] + y[i]', () =>
+                t.fma(
+                  a,
+                  t.at('x[i]', () => t.load(x, i)),
+                  t.at('y[i]', () => t.load(y, i), 1),
+                ),
+              ),
+            ),
+          ),
+        ],
+      ),
+    ),
   );
 }
 

@@ -18,23 +18,62 @@ function tree() {
   const x = t.tensor('x', 'f32', 'input');
   const [i, k] = [t.local('i', 'i32', true), t.local('k', 'i32')];
   return t.tree(
-    t.at('const i = gpu.globalId.x', () => t.set(i, t.at('gpu.globalId.x', () => t.globalX))),
+    t.at('const i = gpu.globalId.x', () =>
+      t.set(
+        i,
+        t.at('gpu.globalId.x', () => t.globalX),
+      ),
+    ),
     t.at('let k = 0', () => t.set(k, t.i32(0))),
-    t.at('for (let k', () => t.loop(t.at('k < 4', () => t.compare('lt', k, t.i32(4))), [t.at('k++', () => t.set(k, t.add(k, t.i32(1))))], () => [
-      t.at('y[i] = y[i] * x[k]', () => t.store(y, i, t.at('y[i] * x[k]', () => t.mul(t.at('y[i]', () => t.load(y, i), 1), t.at('x[k]', () => t.load(x, k)))))),
-    ])),
+    t.at('for (let k', () =>
+      t.loop(
+        t.at('k < 4', () => t.compare('lt', k, t.i32(4))),
+        [t.at('k++', () => t.set(k, t.add(k, t.i32(1))))],
+        () => [
+          t.at('y[i] = y[i] * x[k]', () =>
+            t.store(
+              y,
+              i,
+              t.at('y[i] * x[k]', () =>
+                t.mul(
+                  t.at('y[i]', () => t.load(y, i), 1),
+                  t.at('x[k]', () => t.load(x, k)),
+                ),
+              ),
+            ),
+          ),
+        ],
+      ),
+    ),
   );
 }
 
-function decode(code: string): { map: SourceMap; find: (snippet: string) => { file: string; line: number; column: number } } {
-  const data = /sourceMappingURL=data:application\/json;charset=utf-8;base64,([\w+/=]+)/.exec(code)![1]!;
-  const map = new SourceMap(JSON.parse(Buffer.from(data, 'base64').toString()) as ConstructorParameters<typeof SourceMap>[0]);
+function decode(code: string): {
+  map: SourceMap;
+  find: (snippet: string) => { file: string; line: number; column: number };
+} {
+  const data = /sourceMappingURL=data:application\/json;charset=utf-8;base64,([\w+/=]+)/.exec(
+    code,
+  )![1]!;
+  const map = new SourceMap(
+    JSON.parse(Buffer.from(data, 'base64').toString()) as ConstructorParameters<
+      typeof SourceMap
+    >[0],
+  );
   const find = (snippet: string) => {
     const offset = code.indexOf(snippet);
     expect(offset).toBeGreaterThan(-1);
     const before = code.slice(0, offset).split('\n');
-    const entry = map.findEntry(before.length - 1, before.at(-1)!.length) as { originalSource: string; originalLine: number; originalColumn: number };
-    return { file: entry.originalSource, line: entry.originalLine + 1, column: entry.originalColumn + 1 };
+    const entry = map.findEntry(before.length - 1, before.at(-1)!.length) as {
+      originalSource: string;
+      originalLine: number;
+      originalColumn: number;
+    };
+    return {
+      file: entry.originalSource,
+      line: entry.originalLine + 1,
+      column: entry.originalColumn + 1,
+    };
   };
   return { map, find };
 }
@@ -42,10 +81,14 @@ function decode(code: string): { map: SourceMap; find: (snippet: string) => { fi
 /** The kernel stands on line 10 of the file, indented by four. */
 function locate({ start }: Span) {
   const before = TEXT.slice(0, start).split('\n');
-  return { file: '/app/my kernels.ts', line: 9 + before.length, column: before.at(-1)!.length + 1 + (before.length === 1 ? 4 : 0) };
+  return {
+    file: '/app/my kernels.ts',
+    line: 9 + before.length,
+    column: before.at(-1)!.length + 1 + (before.length === 1 ? 4 : 0),
+  };
 }
 
-test('statements and expressions lead to the user\'s file', () => {
+test("statements and expressions lead to the user's file", () => {
   const { find } = decode(writeJavaScript(tree(), { locate, sourceURL: 'simulate/chain.js' }).code);
   const file = 'file:///app/my%20kernels.ts';
   expect(find('const i')).toEqual({ file, line: 11, column: 3 });
@@ -58,7 +101,7 @@ test('statements and expressions lead to the user\'s file', () => {
   expect(find('x.load')).toEqual({ file, line: 13, column: 19 });
 });
 
-test('without a file the map carries the kernel\'s own text', () => {
+test("without a file the map carries the kernel's own text", () => {
   const { code } = writeJavaScript(tree());
   const { map, find } = decode(code);
   expect(map.payload.sourcesContent).toEqual([TEXT]);
@@ -67,5 +110,7 @@ test('without a file the map carries the kernel\'s own text', () => {
 });
 
 test('the generated script has the name that was asked for', () => {
-  expect(writeJavaScript(tree(), { sourceURL: 'simulate/chain.js' }).code).toContain('\n//# sourceURL=simulate/chain.js\n');
+  expect(writeJavaScript(tree(), { sourceURL: 'simulate/chain.js' }).code).toContain(
+    '\n//# sourceURL=simulate/chain.js\n',
+  );
 });

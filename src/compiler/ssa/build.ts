@@ -7,13 +7,17 @@ import type { SsaFunction } from './function.js';
 import { buildStatements } from './statements.js';
 import { summaryOf } from './summary.js';
 
-/** Registers that one local array, and all of them, are tried in. Those of a tile kernel live one after the other. */
+/**
+ * Registers that one local array, and all of them, are tried in. Those of a tile kernel live one
+ * after the other.
+ */
 const MOST_REGISTERS = 256;
 const MOST_OF_ALL = 4096;
 
 /**
- * Local arrays are taken for registers at first. Where one turns out to be indexed by what is no constant it lies in memory, and all is built
- * again: at most once for each such array, and mostly once for all.
+ * Local arrays are taken for registers at first. Where one turns out to be indexed by what is no
+ * constant it lies in memory, and all is built again: at most once for each such array, and mostly
+ * once for all.
  */
 export function buildFunction(tree: KernelTree, options: BuildOptions): SsaFunction {
   const inMemory = new Set<number>();
@@ -33,7 +37,8 @@ export function buildFunction(tree: KernelTree, options: BuildOptions): SsaFunct
       next += variables;
     });
     for (const [array, first] of b.registers) {
-      for (let at = 0; at < b.variablesOf(array); at++) b.write(first + at, b.constant(b.elementRegister(array), 0));
+      for (let at = 0; at < b.variablesOf(array); at++)
+        b.write(first + at, b.constant(b.elementRegister(array), 0));
     }
     buildStatements(b, tree.body);
     b.finish();

@@ -1,12 +1,13 @@
 /**
- * The state of building: the block that is being filled, what each variable holds at its end, where `break` and
- * `continue` go. Variables become values as Braun et al. do it ("Simple and Efficient Construction of Static Single
- * Assignment Form", 2013); since control flow is structured, loops say at their head which variables they assign.
+ * The state of building: the block that is being filled, what each variable holds at its end, where
+ * `break` and `continue` go. Variables become values as Braun et al. do it ("Simple and Efficient
+ * Construction of Static Single Assignment Form", 2013); since control flow is structured, loops
+ * say at their head which variables they assign.
  */
 import { KernelSourceError } from '../source-error.js';
 import type { KernelTree, Span, ValueType } from '../tree.js';
 import { SsaFunction, resolve } from './function.js';
-import type { Constant, NumberType, RegisterType, Value , Block} from './function.js';
+import type { Constant, NumberType, RegisterType, Value, Block } from './function.js';
 import type { Shape } from './simplify.js';
 import { simplify } from './simplify.js';
 
@@ -29,8 +30,24 @@ export interface Exits {
   readonly again: Block | undefined;
 }
 
-export const registerOf: Readonly<Record<ValueType, RegisterType>> = { bool: 'pred', i32: 'b32', u32: 'b32', i64: 'b64', u64: 'b64', f32: 'f32', f64: 'f64' };
-export const numberOf: Readonly<Record<ValueType, NumberType>> = { bool: 'pred', i32: 's32', u32: 'u32', i64: 's64', u64: 'u64', f32: 'f32', f64: 'f64' };
+export const registerOf: Readonly<Record<ValueType, RegisterType>> = {
+  bool: 'pred',
+  i32: 'b32',
+  u32: 'b32',
+  i64: 'b64',
+  u64: 'b64',
+  f32: 'f32',
+  f64: 'f64',
+};
+export const numberOf: Readonly<Record<ValueType, NumberType>> = {
+  bool: 'pred',
+  i32: 's32',
+  u32: 'u32',
+  i64: 's64',
+  u64: 'u64',
+  f32: 'f32',
+  f64: 'f64',
+};
 
 export class Builder {
   readonly tree: KernelTree;
@@ -40,7 +57,10 @@ export class Builder {
   readonly exits = new Map<number, Exits>();
   /** Local arrays whose elements are variables: the first one's number. */
   readonly registers = new Map<number, number>();
-  /** Those of them whose variables hold two elements each: fragments of matrices with elements of 16 bits. */
+  /**
+   * Those of them whose variables hold two elements each: fragments of matrices with elements of 16
+   * bits.
+   */
   readonly paired = new Set<number>();
   /** Local arrays that turned out to be indexed by what is no constant. */
   readonly indexed = new Set<number>();
@@ -120,7 +140,13 @@ export class Builder {
   }
 
   /** The operation, or what is simpler and gives the same. */
-  readonly make = (op: string, type: RegisterType, args: Value[], detail = '', as?: NumberType): Value => {
+  readonly make = (
+    op: string,
+    type: RegisterType,
+    args: Value[],
+    detail = '',
+    as?: NumberType,
+  ): Value => {
     const shape: Shape = { op, type, args: args.map(resolve), detail, as };
     const simpler = simplify(shape, this.make, this.f);
     return simpler ?? this.effect(op, type, shape.args, detail, as);
@@ -168,7 +194,8 @@ export class Builder {
     const local = this.tree.locals[variable];
     if (local) return registerOf[local.type];
     for (const [array, first] of this.registers) {
-      if (variable >= first && variable < first + this.variablesOf(array)) return this.elementRegister(array);
+      if (variable >= first && variable < first + this.variablesOf(array))
+        return this.elementRegister(array);
     }
     throw new RangeError(`no variable ${variable}`);
   }
@@ -191,7 +218,9 @@ export class Builder {
     return resolve(this.readAt(variable, this.block));
   }
 
-  /** The value at the block's end. Without recursion: chains of blocks are as long as the kernel. */
+  /**
+   * The value at the block's end. Without recursion: chains of blocks are as long as the kernel.
+   */
   readAt(variable: number, block: Block): Value {
     const open = [block];
     for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
@@ -209,7 +238,10 @@ export class Builder {
     return resolve(this.held.get(block)!.get(variable)!);
   }
 
-  /** Where what a block begins with comes from. A loop that assigns a variable has a phi for it already; to others it is as it was before. */
+  /**
+   * Where what a block begins with comes from. A loop that assigns a variable has a phi for it
+   * already; to others it is as it was before.
+   */
   private ways(block: Block): readonly Block[] {
     return this.heads.has(block) ? block.before.slice(0, 1) : block.before;
   }
@@ -219,7 +251,12 @@ export class Builder {
     const meant = args.filter((arg) => arg.op !== 'undefined');
     const [first] = meant;
     if (first === undefined) return args[0] ?? this.f.undefinedOf(this.variableType(variable));
-    if (args.length === 1 || (meant.every((arg) => arg === first) && (meant.length === args.length || first.constant !== undefined))) return first;
+    if (
+      args.length === 1 ||
+      (meant.every((arg) => arg === first) &&
+        (meant.length === args.length || first.constant !== undefined))
+    )
+      return first;
     const phi = this.phi(block, first.type);
     phi.args = args;
     return phi;
@@ -234,15 +271,29 @@ export class Builder {
   }
 
   error(what: string, fix: string, span: Span | undefined = this.span): KernelSourceError {
-    return new KernelSourceError(what, fix, span, span === undefined ? this.tree.name : (this.tree.texts[span.text] ?? ''));
+    return new KernelSourceError(
+      what,
+      fix,
+      span,
+      span === undefined ? this.tree.name : (this.tree.texts[span.text] ?? ''),
+    );
   }
 }
 
 /** The type that elements of a storage are read as. */
 export function readAs(storage: KernelTree['arrays'][number]['storage']): ValueType {
   switch (storage) {
-    case 'i8': case 'u8': case 'i16': case 'u16': return 'i32';
-    case 'f16': case 'bf16': case 'f8e4m3': case 'f8e5m2': return 'f32';
-    default: return storage;
+    case 'i8':
+    case 'u8':
+    case 'i16':
+    case 'u16':
+      return 'i32';
+    case 'f16':
+    case 'bf16':
+    case 'f8e4m3':
+    case 'f8e5m2':
+      return 'f32';
+    default:
+      return storage;
   }
 }

@@ -1,6 +1,7 @@
 /**
- * A kernel in static single assignment form: values in blocks, blocks that end in one jump. Building it from the typed
- * tree is in `build.ts`, what makes it faster in `../optimise`, and PTX from it in `../emit`.
+ * A kernel in static single assignment form: values in blocks, blocks that end in one jump.
+ * Building it from the typed tree is in `build.ts`, what makes it faster in `../optimise`, and PTX
+ * from it in `../emit`.
  */
 import type { AbiParam, Span, StorageType } from '../tree.js';
 
@@ -35,7 +36,10 @@ export class Value {
   op: string;
   readonly type: RegisterType;
   args: Value[];
-  /** What distinguishes operations of one name: a comparison, the name of a special register, a mode. */
+  /**
+   * What distinguishes operations of one name: a comparison, the name of a special register, a
+   * mode.
+   */
   detail: string;
   /** How operands are read, where that matters. */
   readonly as: NumberType | undefined;
@@ -50,7 +54,14 @@ export class Value {
   /** What it is known to lie between, where its operation does not say it. */
   range: readonly [number, number] | undefined;
 
-  constructor(id: number, op: string, type: RegisterType, args: Value[], detail: string, as: NumberType | undefined) {
+  constructor(
+    id: number,
+    op: string,
+    type: RegisterType,
+    args: Value[],
+    detail: string,
+    as: NumberType | undefined,
+  ) {
     this.id = id;
     this.op = op;
     this.type = type;
@@ -70,7 +81,12 @@ export class Value {
 /** How a block ends. */
 export type Ending =
   | { readonly kind: 'jump'; readonly to: Block }
-  | { readonly kind: 'branch'; readonly test: Value; readonly then: Block; readonly otherwise: Block }
+  | {
+      readonly kind: 'branch';
+      readonly test: Value;
+      readonly then: Block;
+      readonly otherwise: Block;
+    }
   | { readonly kind: 'return' };
 
 export class Block {
@@ -143,7 +159,14 @@ export class SsaFunction {
 
   /** The one value of a constant. 32-bit integers are taken as signed. */
   constant(type: RegisterType, constant: Constant): Value {
-    const held = type === 'b32' ? Number(constant) | 0 : type === 'b64' ? BigInt.asIntN(64, BigInt(constant)) : type === 'pred' ? Boolean(constant) : Number(constant);
+    const held =
+      type === 'b32'
+        ? Number(constant) | 0
+        : type === 'b64'
+          ? BigInt.asIntN(64, BigInt(constant))
+          : type === 'pred'
+            ? Boolean(constant)
+            : Number(constant);
     const key = `${type} ${Object.is(held, -0) ? '-0' : String(held)}`;
     let value = this.constants.get(key);
     if (value === undefined) {
@@ -199,5 +222,19 @@ export function successors(block: Block): readonly Block[] {
 
 /** Bytes of an element. */
 export const storageBytes: Readonly<Record<StorageType, number>> = {
-  bool: 1, i8: 1, u8: 1, f8e4m3: 1, f8e5m2: 1, i16: 2, u16: 2, f16: 2, bf16: 2, i32: 4, u32: 4, f32: 4, i64: 8, u64: 8, f64: 8,
+  bool: 1,
+  i8: 1,
+  u8: 1,
+  f8e4m3: 1,
+  f8e5m2: 1,
+  i16: 2,
+  u16: 2,
+  f16: 2,
+  bf16: 2,
+  i32: 4,
+  u32: 4,
+  f32: 4,
+  i64: 8,
+  u64: 8,
+  f64: 8,
 };

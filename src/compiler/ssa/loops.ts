@@ -1,6 +1,7 @@
 /**
- * Loops: turned so that they test at their bottom, with a guard before them; put in a row whole where the number of turns is a
- * small constant; and put in a row by fours where it is not known but a counter shows that four more are to come.
+ * Loops: turned so that they test at their bottom, with a guard before them; put in a row whole
+ * where the number of turns is a small constant; and put in a row by fours where it is not known
+ * but a counter shows that four more are to come.
  */
 import type { Expression, Statement } from '../tree.js';
 import type { Builder } from './builder.js';
@@ -13,7 +14,10 @@ import type { Summary } from './summary.js';
 
 type Loop = Extract<Statement, { kind: 'loop' }>;
 
-/** Nodes of the tree that a loop of constant turns may come to; more where an array can be kept in registers by it. */
+/**
+ * Nodes of the tree that a loop of constant turns may come to; more where an array can be kept in
+ * registers by it.
+ */
 const WHOLE = 700;
 const WHOLE_FOR_ARRAYS = 6000;
 /** Nodes of a body that is put in a row by fours. */
@@ -30,9 +34,23 @@ interface Whole {
 }
 
 function wholeOf(b: Builder, node: Loop): Whole {
-  const parts = [summaryOf(node.body), summaryOf(node.update), ...(node.test ? [summaryOf(node.test)] : [])];
+  const parts = [
+    summaryOf(node.body),
+    summaryOf(node.update),
+    ...(node.test ? [summaryOf(node.test)] : []),
+  ];
   const variables = new Set<number>();
-  const summary: Summary = { size: 0, locals: variables, arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), fragments: new Set(), reads: new Set() };
+  const summary: Summary = {
+    size: 0,
+    locals: variables,
+    arrays: new Set(),
+    loops: false,
+    together: false,
+    jumps: false,
+    indexed: new Set(),
+    fragments: new Set(),
+    reads: new Set(),
+  };
   for (const part of parts) {
     summary.size += part.size;
     summary.loops ||= part.loops;
@@ -43,18 +61,26 @@ function wholeOf(b: Builder, node: Loop): Whole {
     for (const array of part.arrays) {
       summary.arrays.add(array);
       const first = b.registers.get(array);
-      if (first !== undefined) for (let at = 0; at < b.variablesOf(array); at++) variables.add(first + at);
+      if (first !== undefined)
+        for (let at = 0; at < b.variablesOf(array); at++) variables.add(first + at);
     }
   }
   return { summary, variables: [...variables] };
 }
 
-/** Turns of a loop whose counter starts at a constant and is compared with one; undefined where that is not so. */
+/**
+ * Turns of a loop whose counter starts at a constant and is compared with one; undefined where that
+ * is not so.
+ */
 function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined {
   if (node.test === undefined || node.testAfter) return undefined;
   const counter = counterOf(node, whole);
   if (counter !== undefined) {
-    const [from, to, step] = [b.read(counter.local), buildValue(b, counter.limit), buildValue(b, counter.step)].map((value) => value.constant) as (number | undefined)[];
+    const [from, to, step] = [
+      b.read(counter.local),
+      buildValue(b, counter.limit),
+      buildValue(b, counter.step),
+    ].map((value) => value.constant) as (number | undefined)[];
     if (from === undefined || to === undefined || step === undefined) return undefined;
     if (step > 0 && to + step <= 2 ** 31 - 1) return Math.max(Math.ceil((to - from) / step), 0);
   }
@@ -62,17 +88,40 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
   const test = summaryOf(node.test);
   const body = summaryOf(node.body);
   // What decides must change in `update` alone, and neither may do anything else.
-  if (test.locals.size > 0 || test.together || updated.together || updated.loops || test.loops || updated.arrays.size > 0 || test.size > 12 || updated.size > 24) return undefined;
+  if (
+    test.locals.size > 0 ||
+    test.together ||
+    updated.together ||
+    updated.loops ||
+    test.loops ||
+    updated.arrays.size > 0 ||
+    test.size > 12 ||
+    updated.size > 24
+  )
+    return undefined;
   for (const local of [...test.reads, ...updated.reads]) {
-    if (whole.summary.locals.has(local) && (!updated.locals.has(local) || body.locals.has(local))) return undefined;
+    if (whole.summary.locals.has(local) && (!updated.locals.has(local) || body.locals.has(local)))
+      return undefined;
   }
-  for (const local of test.reads) if (b.read(local).constant === undefined && (updated.locals.has(local) || whole.summary.locals.has(local))) return undefined;
-  if (!pureEnough(node.test) || !node.update.every((statement) => statement.kind === 'assign' && pureEnough(statement.value))) return undefined;
+  for (const local of test.reads)
+    if (
+      b.read(local).constant === undefined &&
+      (updated.locals.has(local) || whole.summary.locals.has(local))
+    )
+      return undefined;
+  if (
+    !pureEnough(node.test) ||
+    !node.update.every((statement) => statement.kind === 'assign' && pureEnough(statement.value))
+  )
+    return undefined;
   const saved = [...updated.locals].map((local) => [local, b.read(local)] as const);
   const { block } = b;
   const built = block.values.length;
   let turns: number | undefined = 0;
-  const most = node.unroll !== undefined ? MOST_TURNS : Math.min(MOST_TURNS, Math.ceil(WHOLE_FOR_ARRAYS / whole.summary.size));
+  const most =
+    node.unroll !== undefined
+      ? MOST_TURNS
+      : Math.min(MOST_TURNS, Math.ceil(WHOLE_FOR_ARRAYS / whole.summary.size));
   for (;;) {
     const { constant } = buildValue(b, node.test);
     if (constant === undefined || turns > most) {
@@ -91,10 +140,19 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
 /** Arithmetic only: building it leaves nothing but values behind. */
 function pureEnough(node: Expression): boolean {
   switch (node.op) {
-    case 'constant': case 'local': case 'abi': return true;
-    case 'unary': case 'convert': case 'bitcast': return pureEnough(node.operand);
-    case 'binary': case 'compare': return pureEnough(node.left) && pureEnough(node.right);
-    default: return false;
+    case 'constant':
+    case 'local':
+    case 'abi':
+      return true;
+    case 'unary':
+    case 'convert':
+    case 'bitcast':
+      return pureEnough(node.operand);
+    case 'binary':
+    case 'compare':
+      return pureEnough(node.left) && pureEnough(node.right);
+    default:
+      return false;
   }
 }
 
@@ -145,7 +203,10 @@ function buildTurn(b: Builder, node: Loop, leave: Block): void {
 }
 
 /** Opens the loop's first block, with a phi for each variable that the loop assigns. */
-function openHead(b: Builder, variables: readonly number[]): { head: Block; phis: readonly (readonly [number, Value])[] } {
+function openHead(
+  b: Builder,
+  variables: readonly number[],
+): { head: Block; phis: readonly (readonly [number, Value])[] } {
   const entry = b.block;
   const head = b.newBlock();
   const before = variables.map((variable) => [variable, b.readAt(variable, entry)] as const);
@@ -153,7 +214,11 @@ function openHead(b: Builder, variables: readonly number[]): { head: Block; phis
   return { head, phis: enterHead(b, head, before) };
 }
 
-function enterHead(b: Builder, head: Block, before: readonly (readonly [number, Value])[]): readonly (readonly [number, Value])[] {
+function enterHead(
+  b: Builder,
+  head: Block,
+  before: readonly (readonly [number, Value])[],
+): readonly (readonly [number, Value])[] {
   b.heads.add(head);
   b.enter(head);
   const phis: [number, Value][] = [];
@@ -169,14 +234,21 @@ function enterHead(b: Builder, head: Block, before: readonly (readonly [number, 
 
 /** The values that come round. */
 function closeHead(b: Builder, head: Block, phis: readonly (readonly [number, Value])[]): void {
-  for (const from of head.before.slice(1)) for (const [variable, phi] of phis) phi.args.push(b.readAt(variable, from));
+  for (const from of head.before.slice(1))
+    for (const [variable, phi] of phis) phi.args.push(b.readAt(variable, from));
 }
 
 /** The number of turns is a constant, but a large one: so many at once as divide it. */
 function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boolean {
   const { summary } = whole;
-  if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY)) return false;
-  const by = node.unroll !== undefined ? (turns % node.unroll === 0 ? node.unroll : undefined) : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 24 * BODY);
+  if (node.unroll === 1 || summary.loops || (node.unroll === undefined && summary.size > 2 * BODY))
+    return false;
+  const by =
+    node.unroll !== undefined
+      ? turns % node.unroll === 0
+        ? node.unroll
+        : undefined
+      : [8, 4, 2].find((count) => turns % count === 0 && count * summary.size <= 24 * BODY);
   if (by === undefined || by > 32 || b.unrolled + by * summary.size > BUDGET) return false;
   b.unrolled += by * summary.size;
   const leave = b.newBlock();
@@ -192,9 +264,13 @@ function buildInGroups(b: Builder, node: Loop, whole: Whole, turns: number): boo
   return true;
 }
 
-/** The value that an expression has before the loop and in it, where the loop does not assign what it reads. */
+/**
+ * The value that an expression has before the loop and in it, where the loop does not assign what
+ * it reads.
+ */
 function isInvariant(node: Expression, whole: Whole): boolean {
-  if (!pureEnough(node)) return node.op === 'special' && node.name !== 'clock' && node.name !== 'globaltimer';
+  if (!pureEnough(node))
+    return node.op === 'special' && node.name !== 'clock' && node.name !== 'globaltimer';
   for (const local of summaryOf(node).reads) if (whole.summary.locals.has(local)) return false;
   return true;
 }
@@ -208,19 +284,46 @@ interface Counter {
 /** `local < limit; local += step`, both invariant, the local assigned nowhere else; i32. */
 function counterOf(node: Loop, whole: Whole): Counter | undefined {
   const { test, update } = node;
-  if (test?.op !== 'compare' || test.operator !== 'lt' || test.left.op !== 'local' || test.left.type !== 'i32' || node.testAfter) return undefined;
+  if (
+    test?.op !== 'compare' ||
+    test.operator !== 'lt' ||
+    test.left.op !== 'local' ||
+    test.left.type !== 'i32' ||
+    node.testAfter
+  )
+    return undefined;
   const { local } = test.left;
   const [only] = update;
-  if (update.length !== 1 || only?.kind !== 'assign' || only.local !== local || summaryOf(node.body).locals.has(local)) return undefined;
+  if (
+    update.length !== 1 ||
+    only?.kind !== 'assign' ||
+    only.local !== local ||
+    summaryOf(node.body).locals.has(local)
+  )
+    return undefined;
   const { value } = only;
   if (value.op !== 'binary' || value.operator !== 'add') return undefined;
-  const step = value.left.op === 'local' && value.left.local === local ? value.right : value.right.op === 'local' && value.right.local === local ? value.left : undefined;
-  if (step === undefined || !isInvariant(step, whole) || !isInvariant(test.right, whole)) return undefined;
+  const step =
+    value.left.op === 'local' && value.left.local === local
+      ? value.right
+      : value.right.op === 'local' && value.right.local === local
+        ? value.left
+        : undefined;
+  if (step === undefined || !isInvariant(step, whole) || !isInvariant(test.right, whole))
+    return undefined;
   return { local, limit: test.right, step };
 }
 
-/** In a loop that tests at its bottom the counter is at least what it began with, and less than the limit: unless a step can take it past i32. */
-function boundCounter(b: Builder, node: Loop, whole: Whole, phis: readonly (readonly [number, Value])[]): void {
+/**
+ * In a loop that tests at its bottom the counter is at least what it began with, and less than the
+ * limit: unless a step can take it past i32.
+ */
+function boundCounter(
+  b: Builder,
+  node: Loop,
+  whole: Whole,
+  phis: readonly (readonly [number, Value])[],
+): void {
   const counter = counterOf(node, whole);
   const phi = counter && phis.find(([variable]) => variable === counter.local)?.[1];
   if (counter === undefined || phi === undefined) return;
@@ -230,7 +333,10 @@ function boundCounter(b: Builder, node: Loop, whole: Whole, phis: readonly (read
   phi.range = [Math.min(rangeOf(phi.args[0]!)[0], highest - 1), highest - 1];
 }
 
-/** The number of turns is not known: four at once as long as four are left, then the rest one by one. */
+/**
+ * The number of turns is not known: four at once as long as four are left, then the rest one by
+ * one.
+ */
 function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
   const by = node.unroll ?? BY;
   const counter = counterOf(node, whole);
@@ -242,14 +348,28 @@ function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
   b.unrolled += by * summary.size;
   const step = buildValue(b, counter.step);
   const limit = buildValue(b, counter.limit);
-  // The last of the four comes at counter + 3 · step. In 64 bits, so that nothing wraps, then cut to what i32 holds: as signed, below the least nothing is.
+  // The last of the four comes at counter + 3 · step. In 64 bits, so that nothing wraps, then cut
+  // to what i32 holds: as signed, below the least nothing is.
   const wide = (value: Value): Value => b.make('extend', 'b64', [value], '', 's32');
   const ahead = b.make('mul', 'b64', [wide(step), b.constant('b64', by - 1)]);
-  const least = b.make('max', 'b64', [b.make('sub', 'b64', [wide(limit), ahead]), b.constant('b64', -(2n ** 31n))], '', 's64');
+  const least = b.make(
+    'max',
+    'b64',
+    [b.make('sub', 'b64', [wide(limit), ahead]), b.constant('b64', -(2n ** 31n))],
+    '',
+    's64',
+  );
   const forward = b.make('compare', 'pred', [step, b.constant('b32', 0)], 'gt', 's32');
-  const small = rangeOf(limit)[0] >= 0 && step.constant !== undefined && (step.constant as number) > 0 && (step.constant as number) < 2 ** 20;
-  const bound = small ? b.make('sub', 'b32', [limit, b.make('mul', 'b32', [step, b.constant('b32', by - 1)])]) : b.make('truncate', 'b32', [least]);
-  const counted = (): Value => b.make('compare', 'pred', [b.read(counter.local), bound], 'lt', 's32');
+  const small =
+    rangeOf(limit)[0] >= 0 &&
+    step.constant !== undefined &&
+    (step.constant as number) > 0 &&
+    (step.constant as number) < 2 ** 20;
+  const bound = small
+    ? b.make('sub', 'b32', [limit, b.make('mul', 'b32', [step, b.constant('b32', by - 1)])])
+    : b.make('truncate', 'b32', [least]);
+  const counted = (): Value =>
+    b.make('compare', 'pred', [b.read(counter.local), bound], 'lt', 's32');
   const leave = b.newBlock();
   const four = b.newBlock();
   const rest = b.newBlock();
@@ -276,7 +396,10 @@ function buildRolled(b: Builder, node: Loop, whole: Whole, keepRolled: boolean):
   const { test } = node;
   const leave = b.newBlock();
   // Testing at the bottom takes the test twice; not where it is long, or where threads meet in it.
-  const turned = test !== undefined && (node.testAfter || (!summaryOf(test).together && !summaryOf(test).loops && summaryOf(test).size <= 40));
+  const turned =
+    test !== undefined &&
+    (node.testAfter ||
+      (!summaryOf(test).together && !summaryOf(test).loops && summaryOf(test).size <= 40));
   if (turned && !node.testAfter) {
     const guarded = b.newBlock();
     branchOn(b, test, guarded, leave);

@@ -1,6 +1,7 @@
 /**
- * What a warp does with matrices, and copies that go on meanwhile. A fragment's elements are registers like those of other local
- * arrays, but two of 16 bits share one, as the instructions take them.
+ * What a warp does with matrices, and copies that go on meanwhile. A fragment's elements are
+ * registers like those of other local arrays, but two of 16 bits share one, as the instructions
+ * take them.
  */
 import type { Fragment, Place, Statement, StorageType } from '../tree.js';
 import type { Builder } from './builder.js';
@@ -11,17 +12,24 @@ import { addressOf, checkCopied } from './places.js';
 
 type Of<K extends Statement['kind']> = Extract<Statement, { kind: K }>;
 
-/** The first capability with these instructions (PTX ISA: mma.m16n8k16, cp.async and bf16 need sm_80). */
+/**
+ * The first capability with these instructions (PTX ISA: mma.m16n8k16, cp.async and bf16 need
+ * sm_80).
+ */
 const CAPABILITY = 80;
 
 function checkCapability(b: Builder, name: string): void {
   if (b.options.capability >= CAPABILITY) return;
   const [major, minor] = [Math.floor(b.options.capability / 10), b.options.capability % 10];
-  throw b.error(`${name} needs a device of compute capability 8.0, and this code is for ${major}.${minor}`, 'Use another kernel there, without tensor cores and asynchronous copies.');
+  throw b.error(
+    `${name} needs a device of compute capability 8.0, and this code is for ${major}.${minor}`,
+    'Use another kernel there, without tensor cores and asynchronous copies.',
+  );
 }
 
 /** Words that hold so many elements. */
-const wordsOf = (length: number, storage: StorageType): number => (length * storageBytes[storage]) / 4;
+const wordsOf = (length: number, storage: StorageType): number =>
+  (length * storageBytes[storage]) / 4;
 const registerOf = (storage: StorageType): RegisterType => (storage === 'f32' ? 'f32' : 'b32');
 
 /** The first of the fragment's variables, where its array is one of registers. */
@@ -38,7 +46,12 @@ function firstVariable(b: Builder, { array, index, length }: Fragment): number |
   return first + wordsOf(at, declared.storage);
 }
 
-const placeOf = (b: Builder, { array, index }: Fragment): Place => ({ memory: { kind: 'array', array }, index, storage: b.tree.arrays[array]!.storage, span: index.span });
+const placeOf = (b: Builder, { array, index }: Fragment): Place => ({
+  memory: { kind: 'array', array },
+  index,
+  storage: b.tree.arrays[array]!.storage,
+  span: index.span,
+});
 
 /** The fragment's registers, in the order in which instructions take them. */
 function readFragment(b: Builder, fragment: Fragment): Value[] {
@@ -49,7 +62,13 @@ function readFragment(b: Builder, fragment: Fragment): Value[] {
   const { base, offset, space, region } = addressOf(b, placeOf(b, fragment));
   return Array.from({ length: words }, (_, at) => {
     const load = b.effect('load', registerOf(storage), [base]);
-    load.memory = { space, region, form: storage === 'f32' ? 'f32' : 'b32', offset: offset + 4 * at, readonly: false };
+    load.memory = {
+      space,
+      region,
+      form: storage === 'f32' ? 'f32' : 'b32',
+      offset: offset + 4 * at,
+      readonly: false,
+    };
     return load;
   });
 }
@@ -58,27 +77,46 @@ function writeFragment(b: Builder, fragment: Fragment, values: readonly Value[])
   const { storage } = b.tree.arrays[fragment.array]!;
   const first = firstVariable(b, fragment);
   if (first !== undefined) {
-    values.forEach((value, at) => { b.write(first + at, value); });
+    values.forEach((value, at) => {
+      b.write(first + at, value);
+    });
     return;
   }
   const { base, offset, space, region } = addressOf(b, placeOf(b, fragment));
   values.forEach((value, at) => {
-    b.effect('store', 'none', [base, value]).memory = { space, region, form: storage === 'f32' ? 'f32' : 'b32', offset: offset + 4 * at, readonly: false };
+    b.effect('store', 'none', [base, value]).memory = {
+      space,
+      region,
+      form: storage === 'f32' ? 'f32' : 'b32',
+      offset: offset + 4 * at,
+      readonly: false,
+    };
   });
 }
 
 /** The registers that an operation gives. */
 function partsOf(b: Builder, whole: Value, type: RegisterType, count: number): Value[] {
-  const parts = Array.from({ length: count }, (_, at) => b.effect('part', type, [whole], String(at)));
+  const parts = Array.from({ length: count }, (_, at) =>
+    b.effect('part', type, [whole], String(at)),
+  );
   whole.parts = parts;
   return parts;
 }
 
-export function buildMatrixProduct(b: Builder, { shape, type, sum, a, b: right }: Of<'matrixProduct'>): void {
+export function buildMatrixProduct(
+  b: Builder,
+  { shape, type, sum, a, b: right }: Of<'matrixProduct'>,
+): void {
   checkCapability(b, type === 'tf32' ? 'gpu.warp.mmaTf32' : 'gpu.warp.mma');
-  const bits = (value: Value): Value => (value.type === 'f32' ? b.make('bits', 'b32', [value]) : value);
+  const bits = (value: Value): Value =>
+    value.type === 'f32' ? b.make('bits', 'b32', [value]) : value;
   const factors = [...readFragment(b, a), ...readFragment(b, right)].map(bits);
-  const product = b.effect('matrixProduct', 'none', [...factors, ...readFragment(b, sum)], `${shape} ${type}`);
+  const product = b.effect(
+    'matrixProduct',
+    'none',
+    [...factors, ...readFragment(b, sum)],
+    `${shape} ${type}`,
+  );
   writeFragment(b, sum, partsOf(b, product, 'f32', sum.length));
 }
 
@@ -95,14 +133,32 @@ export function buildCopyAsync(b: Builder, { to, from, count, given }: Of<'copyA
   checkCapability(b, 'gpu.async.copy');
   const element = storageBytes[to.storage];
   const target = addressOf(b, to);
-  const elements = given === undefined ? b.constant('b32', count) : clamped(b, buildValue(b, given), count);
+  const elements =
+    given === undefined ? b.constant('b32', count) : clamped(b, buildValue(b, given), count);
   const source = addressOf(b, from, false);
   if (b.options.checks) checkCopied(b, from, elements);
   const bytes = b.make('mul', 'b32', [elements, b.constant('b32', element)]);
-  const copy = b.effect('copyAsync', 'none', [target.base, source.base, bytes], `${count * element} ${source.offset}`);
-  copy.memory = { space: 'shared', region: target.region, form: 'b32', offset: target.offset, readonly: false };
+  const copy = b.effect(
+    'copyAsync',
+    'none',
+    [target.base, source.base, bytes],
+    `${count * element} ${source.offset}`,
+  );
+  copy.memory = {
+    space: 'shared',
+    region: target.region,
+    form: 'b32',
+    offset: target.offset,
+    readonly: false,
+  };
 }
 
 function clamped(b: Builder, given: Value, count: number): Value {
-  return b.make('min', 'b32', [b.make('max', 'b32', [given, b.constant('b32', 0)], '', 's32'), b.constant('b32', count)], '', 's32');
+  return b.make(
+    'min',
+    'b32',
+    [b.make('max', 'b32', [given, b.constant('b32', 0)], '', 's32'), b.constant('b32', count)],
+    '',
+    's32',
+  );
 }

@@ -1,6 +1,6 @@
 /**
- * The operations of the SSA form: what each is free of, which is what optimising needs to know. Those that are not listed have effects:
- * they stay where they are, in their order.
+ * The operations of the SSA form: what each is free of, which is what optimising needs to know.
+ * Those that are not listed have effects: they stay where they are, in their order.
  */
 
 export interface OperationFacts {

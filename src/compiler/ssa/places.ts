@@ -20,7 +20,9 @@ interface Address {
 /** Number of the parameter in the ABI; added at the end where it is not there yet. */
 function abiIndex(b: Builder, wanted: AbiParam): number {
   const same = (param: AbiParam): boolean =>
-    param.kind === wanted.kind && param.param === wanted.param && (!('axis' in param) || !('axis' in wanted) || param.axis === wanted.axis);
+    param.kind === wanted.kind &&
+    param.param === wanted.param &&
+    (!('axis' in param) || !('axis' in wanted) || param.axis === wanted.axis);
   const found = b.f.abi.findIndex(same);
   if (found >= 0) return found;
   b.f.abi.push(wanted);
@@ -29,7 +31,11 @@ function abiIndex(b: Builder, wanted: AbiParam): number {
 
 /** The type of an ABI's entry in memory. */
 export function abiStorage(b: Builder, param: AbiParam): StorageType {
-  return param.kind === 'pointer' ? 'u64' : param.kind === 'scalar' ? param.storage : b.tree.indexType;
+  return param.kind === 'pointer'
+    ? 'u64'
+    : param.kind === 'scalar'
+      ? param.storage
+      : b.tree.indexType;
 }
 
 /** A scalar of the ABI, widened. */
@@ -37,20 +43,24 @@ export function readParameter(b: Builder, index: number): Value {
   const storage = abiStorage(b, b.f.abi[index]!);
   const raw = b.once('parameter', registerOfForm[formOf[storage]], [], String(index));
   const { kind } = b.f.abi[index]!;
-  if ((kind === 'length' || kind === 'extent') && b.tree.indexType === 'i32') raw.range = [0, 2 ** 31 - 1];
+  if ((kind === 'length' || kind === 'extent') && b.tree.indexType === 'i32')
+    raw.range = [0, 2 ** 31 - 1];
   return fromMemory(b, storage, raw);
 }
 
 const alignTo = (value: number, align: number): number => Math.ceil(value / align) * align;
 
 /**
- * A line of shared memory. Asynchronous copies of a warp whose lines in global memory do not begin where those in shared memory do are
- * split, and read twice from L2; so shared memory that is made of whole lines begins with one.
+ * A line of shared memory. Asynchronous copies of a warp whose lines in global memory do not begin
+ * where those in shared memory do are split, and read twice from L2; so shared memory that is made
+ * of whole lines begins with one.
  */
 const SHARED_LINE = 128;
 
 function alignmentOf(space: ArraySymbol['space'], bytes: number): number {
-  return space === 'dynamic' || (space === 'shared' && bytes > 0 && bytes % SHARED_LINE === 0) ? SHARED_LINE : 16;
+  return space === 'dynamic' || (space === 'shared' && bytes > 0 && bytes % SHARED_LINE === 0)
+    ? SHARED_LINE
+    : 16;
 }
 
 /** Where the array begins, declared when it is first met. */
@@ -60,8 +70,10 @@ function arrayBase(b: Builder, array: number): Value {
   if (symbol === undefined) {
     const bytes = declared.length * storageBytes[declared.storage];
     symbol = {
-      symbol: declared.space === 'dynamic' ? '__dynamic_shared' : `__${declared.space}_${array}`, space: declared.space,
-      bytes: declared.space === 'local' ? alignTo(bytes, 8) : bytes, align: alignmentOf(declared.space, bytes),
+      symbol: declared.space === 'dynamic' ? '__dynamic_shared' : `__${declared.space}_${array}`,
+      space: declared.space,
+      bytes: declared.space === 'local' ? alignTo(bytes, 8) : bytes,
+      align: alignmentOf(declared.space, bytes),
     };
     b.f.arrays.set(array, symbol);
   }
@@ -69,17 +81,27 @@ function arrayBase(b: Builder, array: number): Value {
 }
 
 /** Parts of an index: what is computed, and a constant number of elements. */
-function split(b: Builder, index: Value, type: Expression['type'], exact: boolean): [Value, number] {
+function split(
+  b: Builder,
+  index: Value,
+  type: Expression['type'],
+  exact: boolean,
+): [Value, number] {
   const parts = constantAdded(index);
   if (!parts) return [index, 0];
   const [rest, by] = [parts[0], Number(parts[1].constant)];
   if (Math.abs(by) >= 2 ** 24) return [index, 0];
   // Sums of 64 bits wrap as addresses do.
   if (exact || type === 'i64') return [rest, by];
-  // What is in bounds lies in 0 to 2^31 - 1, so that taking away a positive constant never wraps; taking away a negative one may.
+  // What is in bounds lies in 0 to 2^31 - 1, so that taking away a positive constant never wraps;
+  // taking away a negative one may.
   if (type === 'i32' && by > 0) return [rest, by];
   const [low, high] = rangeOf(rest);
-  return low + by >= (type === 'u32' ? 0 : -(2 ** 31)) && low >= (type === 'u32' ? 0 : -(2 ** 31)) && high + by <= 2 ** 31 - 1 ? [rest, by] : [index, 0];
+  return low + by >= (type === 'u32' ? 0 : -(2 ** 31)) &&
+    low >= (type === 'u32' ? 0 : -(2 ** 31)) &&
+    high + by <= 2 ** 31 - 1
+    ? [rest, by]
+    : [index, 0];
 }
 
 /** Fails where what an asynchronous copy reads is not in bounds. */
@@ -89,7 +111,15 @@ export function checkCopied(b: Builder, place: Place, elements: Value): void {
   check(b, place, first, nothing);
   const type = first.type as 'b32' | 'b64';
   const more = b.make('sub', 'b32', [elements, b.constant('b32', 1)]);
-  check(b, place, b.make('add', type, [first, type === 'b64' ? b.make('extend', 'b64', [more], '', 's32') : more]), nothing);
+  check(
+    b,
+    place,
+    b.make('add', type, [
+      first,
+      type === 'b64' ? b.make('extend', 'b64', [more], '', 's32') : more,
+    ]),
+    nothing,
+  );
 }
 
 /** Fails where the index is not in bounds, unless it is not used. */
@@ -98,13 +128,21 @@ function check(b: Builder, place: Place, index: Value, unused?: Value): void {
   const { param } = place.memory;
   const tensor = b.tree.params[param]!;
   if (tensor.kind !== 'tensor') return;
-  const i64 = (value: Value, type: Expression['type']): Value => (value.type === 'b64' ? value : b.make('extend', 'b64', [value], '', type === 'u32' ? 'u32' : 's32'));
+  const i64 = (value: Value, type: Expression['type']): Value =>
+    value.type === 'b64'
+      ? value
+      : b.make('extend', 'b64', [value], '', type === 'u32' ? 'u32' : 's32');
   const message = b.f.text(`an index of ${tensor.name} is out of bounds`);
-  const fail = (inside: Value): void => assertThat(b, unused === undefined ? inside : b.make('or', 'pred', [inside, unused]), message);
+  const fail = (inside: Value): void =>
+    assertThat(b, unused === undefined ? inside : b.make('or', 'pred', [inside, unused]), message);
   if (tensor.rank <= 1) {
     const length = readParameter(b, abiIndex(b, { kind: 'length', param }));
-    if (index.type === 'b32' && length.type === 'b32') fail(b.make('compare', 'pred', [index, length], 'lt', 'u32'));
-    else fail(b.make('compare', 'pred', [i64(index, place.index.type), i64(length, 'i32')], 'lt', 'u64'));
+    if (index.type === 'b32' && length.type === 'b32')
+      fail(b.make('compare', 'pred', [index, length], 'lt', 'u32'));
+    else
+      fail(
+        b.make('compare', 'pred', [i64(index, place.index.type), i64(length, 'i32')], 'lt', 'u64'),
+      );
     return;
   }
   // A view: from the smallest place that its axes reach to the largest.
@@ -113,19 +151,39 @@ function check(b: Builder, place: Place, index: Value, unused?: Value): void {
   for (let axis = 0; axis < tensor.rank; axis++) {
     const extent = i64(readParameter(b, abiIndex(b, { kind: 'extent', param, axis })), 'i32');
     const stride = i64(readParameter(b, abiIndex(b, { kind: 'stride', param, axis })), 'i32');
-    const reach = b.make('mul', 'b64', [b.make('sub', 'b64', [extent, b.constant('b64', 1)]), stride]);
-    lowest = b.make('add', 'b64', [lowest, b.make('min', 'b64', [reach, b.constant('b64', 0)], '', 's64')]);
-    highest = b.make('add', 'b64', [highest, b.make('max', 'b64', [reach, b.constant('b64', 0)], '', 's64')]);
+    const reach = b.make('mul', 'b64', [
+      b.make('sub', 'b64', [extent, b.constant('b64', 1)]),
+      stride,
+    ]);
+    lowest = b.make('add', 'b64', [
+      lowest,
+      b.make('min', 'b64', [reach, b.constant('b64', 0)], '', 's64'),
+    ]);
+    highest = b.make('add', 'b64', [
+      highest,
+      b.make('max', 'b64', [reach, b.constant('b64', 0)], '', 's64'),
+    ]);
   }
   const wide = i64(index, place.index.type);
-  fail(b.make('and', 'pred', [b.make('compare', 'pred', [wide, lowest], 'ge', 's64'), b.make('compare', 'pred', [wide, highest], 'le', 's64')]));
+  fail(
+    b.make('and', 'pred', [
+      b.make('compare', 'pred', [wide, lowest], 'ge', 's64'),
+      b.make('compare', 'pred', [wide, highest], 'le', 's64'),
+    ]),
+  );
 }
 
 /** Ends the grid with the message where the test is false. */
 export function assertThat(b: Builder, test: Value, message: string): void {
   if (test.constant === true) return;
-  const { file, line } = b.span === undefined ? { file: b.tree.name, line: 0 } : b.options.where(b.span);
-  b.effect('assert', 'none', [test], `${message} ${b.f.text(file)} ${b.f.text(b.tree.name)} ${line}`);
+  const { file, line } =
+    b.span === undefined ? { file: b.tree.name, line: 0 } : b.options.where(b.span);
+  b.effect(
+    'assert',
+    'none',
+    [test],
+    `${message} ${b.f.text(file)} ${b.f.text(b.tree.name)} ${line}`,
+  );
 }
 
 export function addressOf(b: Builder, place: Place, checked = b.options.checks): Address {
@@ -140,9 +198,19 @@ export function addressOf(b: Builder, place: Place, checked = b.options.checks):
   let region = 'global';
   if (memory.kind === 'param') {
     const tensor = b.tree.params[memory.param]!;
-    if (tensor.kind !== 'tensor') throw b.error(`'${tensor.name}' is no tensor`, 'Only tensors and arrays have elements.', place.span);
-    bytes = 'struct' in tensor.element ? tensor.element.struct.bytes : storageBytes[tensor.element.storage];
-    start = b.once('global', 'b64', [b.once('parameter', 'b64', [], String(abiIndex(b, { kind: 'pointer', param: memory.param })))]);
+    if (tensor.kind !== 'tensor')
+      throw b.error(
+        `'${tensor.name}' is no tensor`,
+        'Only tensors and arrays have elements.',
+        place.span,
+      );
+    bytes =
+      'struct' in tensor.element
+        ? tensor.element.struct.bytes
+        : storageBytes[tensor.element.storage];
+    start = b.once('global', 'b64', [
+      b.once('parameter', 'b64', [], String(abiIndex(b, { kind: 'pointer', param: memory.param }))),
+    ]);
     readonly = tensor.access === 'input';
     if (readonly) region = `input ${memory.param}`;
   } else {
@@ -159,7 +227,11 @@ export function addressOf(b: Builder, place: Place, checked = b.options.checks):
   if (rest.constant !== undefined) {
     const whole = Number(rest.constant) * bytes;
     if (Math.abs(whole) < 2 ** 30) offset += whole;
-    else base = b.make('add', 'b64', [start, b.constant('b64', BigInt(rest.constant) * BigInt(bytes))]);
+    else
+      base = b.make('add', 'b64', [
+        start,
+        b.constant('b64', BigInt(rest.constant) * BigInt(bytes)),
+      ]);
   } else if (narrow) {
     const low = rest.type === 'b64' ? b.make('truncate', 'b32', [rest]) : rest;
     base = b.make('add', 'b32', [b.make('mul', 'b32', [low, b.constant('b32', bytes)]), start]);
@@ -170,7 +242,10 @@ export function addressOf(b: Builder, place: Place, checked = b.options.checks):
       offset += parts[1].constant as number;
     }
   } else {
-    const wide = rest.type === 'b64' ? rest : b.make('extend', 'b64', [rest], '', place.index.type === 'u32' ? 'u32' : 's32');
+    const wide =
+      rest.type === 'b64'
+        ? rest
+        : b.make('extend', 'b64', [rest], '', place.index.type === 'u32' ? 'u32' : 's32');
     base = b.make('add', 'b64', [start, b.make('mul', 'b64', [wide, b.constant('b64', bytes)])]);
   }
   return { base, offset, space, region, readonly };
@@ -195,7 +270,9 @@ function registerAt(b: Builder, place: Place): Held | undefined {
     b.indexed.add(place.memory.array);
     return { variable: first, half: b.paired.has(place.memory.array) ? 'low' : undefined };
   }
-  return b.paired.has(place.memory.array) ? { variable: first + (at >> 1), half: at % 2 === 0 ? 'low' : 'high' } : { variable: first + at, half: undefined };
+  return b.paired.has(place.memory.array)
+    ? { variable: first + (at >> 1), half: at % 2 === 0 ? 'low' : 'high' }
+    : { variable: first + at, half: undefined };
 }
 
 /** The element, f16 or bf16, of the two that a word holds. */
@@ -208,28 +285,51 @@ function writeHalf(b: Builder, storage: StorageType, { variable, half }: Held, v
   const stored = toMemory(b, storage, value);
   const bits = stored.type === 'b16' ? stored : b.make('bits', 'b16', [stored]);
   const word = b.read(variable);
-  const halves = half === 'low' ? [bits, b.make('highHalf', 'b16', [word])] : [b.make('lowHalf', 'b16', [word]), bits];
+  const halves =
+    half === 'low'
+      ? [bits, b.make('highHalf', 'b16', [word])]
+      : [b.make('lowHalf', 'b16', [word]), bits];
   b.write(variable, b.make('halves', 'b32', halves));
 }
 
-function access(address: Address, storage: StorageType, cache: MemoryAccess['cache']): MemoryAccess {
-  return { space: address.space, form: formOf[storage], offset: address.offset, readonly: address.readonly && cache !== 'volatile', cache, region: address.region };
+function access(
+  address: Address,
+  storage: StorageType,
+  cache: MemoryAccess['cache'],
+): MemoryAccess {
+  return {
+    space: address.space,
+    form: formOf[storage],
+    offset: address.offset,
+    readonly: address.readonly && cache !== 'volatile',
+    cache,
+    region: address.region,
+  };
 }
 
 export function buildLoad(b: Builder, place: Place, cache: MemoryAccess['cache']): Value {
   const register = registerAt(b, place);
-  if (register !== undefined) return register.half === undefined ? b.read(register.variable) : halfOf(b, place.storage, register);
+  if (register !== undefined)
+    return register.half === undefined
+      ? b.read(register.variable)
+      : halfOf(b, place.storage, register);
   const address = addressOf(b, place);
   const load = b.effect('load', registerOfForm[formOf[place.storage]], [address.base]);
   load.memory = access(address, place.storage, cache);
   return fromMemory(b, place.storage, load);
 }
 
-export function buildStore(b: Builder, place: Place, value: Expression, cache: MemoryAccess['cache']): void {
+export function buildStore(
+  b: Builder,
+  place: Place,
+  value: Expression,
+  cache: MemoryAccess['cache'],
+): void {
   const register = registerAt(b, place);
   if (register !== undefined) {
     const built = buildValue(b, value);
-    if (register.half === undefined) b.write(register.variable, throughMemory(b, place.storage, built));
+    if (register.half === undefined)
+      b.write(register.variable, throughMemory(b, place.storage, built));
     else writeHalf(b, place.storage, register, built);
     return;
   }
@@ -242,31 +342,50 @@ export function buildStore(b: Builder, place: Place, value: Expression, cache: M
 export function buildClear(b: Builder, array: number): void {
   const first = b.registers.get(array);
   if (first !== undefined) {
-    for (let at = 0; at < b.variablesOf(array); at++) b.write(first + at, b.constant(b.elementRegister(array), 0));
+    for (let at = 0; at < b.variablesOf(array); at++)
+      b.write(first + at, b.constant(b.elementRegister(array), 0));
     return;
   }
   const base = arrayBase(b, array);
   b.effect('clear', 'none', [base], String(b.f.arrays.get(array)!.bytes)).memory = {
-    space: 'local', form: 'b64', offset: 0, readonly: false, region: `array ${array}`,
+    space: 'local',
+    form: 'b64',
+    offset: 0,
+    readonly: false,
+    region: `array ${array}`,
   };
 }
 
 type AtomicExpression = Extract<Expression, { op: 'atomic' }>;
 
-/** The type that the instruction takes, of each operator and storage of 32 and 64 bits; undefined where there is no instruction. */
-function atomicType(operator: AtomicExpression['operator'], storage: StorageType): NumberType | undefined {
+/**
+ * The type that the instruction takes, of each operator and storage of 32 and 64 bits; undefined
+ * where there is no instruction.
+ */
+function atomicType(
+  operator: AtomicExpression['operator'],
+  storage: StorageType,
+): NumberType | undefined {
   const bits = storageBytes[storage] * 8;
   if (bits < 32) return undefined;
   const isFloat = storage === 'f32' || storage === 'f64';
   switch (operator) {
-    case 'add': return isFloat ? storage : bits === 32 ? 'u32' : 'u64';
-    case 'min': case 'max': return isFloat ? undefined : numberOf[storage as 'i32'];
-    case 'and': case 'or': case 'xor': return isFloat ? undefined : bits === 32 ? 'b32' : 'b64';
-    default: return bits === 32 ? 'b32' : 'b64';
+    case 'add':
+      return isFloat ? storage : bits === 32 ? 'u32' : 'u64';
+    case 'min':
+    case 'max':
+      return isFloat ? undefined : numberOf[storage as 'i32'];
+    case 'and':
+    case 'or':
+    case 'xor':
+      return isFloat ? undefined : bits === 32 ? 'b32' : 'b64';
+    default:
+      return bits === 32 ? 'b32' : 'b64';
   }
 }
 
-const hasBits = (operator: AtomicExpression['operator']): boolean => operator === 'and' || operator === 'or' || operator === 'xor';
+const hasBits = (operator: AtomicExpression['operator']): boolean =>
+  operator === 'and' || operator === 'or' || operator === 'xor';
 
 /** The least compute capability that changes elements of 16 bits at once. */
 function leastCapability(operator: AtomicExpression['operator'], storage: StorageType): number {
@@ -277,18 +396,40 @@ export function buildAtomic(b: Builder, node: AtomicExpression): Value {
   const { place, operator } = node;
   const { storage } = place;
   const space = place.memory.kind === 'array' ? b.tree.arrays[place.memory.array]!.space : 'global';
-  if (space === 'local') throw b.error('There are no atomics on local arrays, which one thread alone sees', 'Read and write the element as any other.', node.span);
-  if (storageBytes[storage] === 2 && (storage === 'i16' || storage === 'u16' || !hasBits(operator))) return buildHalfAtomic(b, node);
+  if (space === 'local')
+    throw b.error(
+      'There are no atomics on local arrays, which one thread alone sees',
+      'Read and write the element as any other.',
+      node.span,
+    );
+  if (storageBytes[storage] === 2 && (storage === 'i16' || storage === 'u16' || !hasBits(operator)))
+    return buildHalfAtomic(b, node);
   const type = atomicType(operator, storage);
   if (type === undefined) {
-    throw b.error(`There is no atomic '${operator}' on elements of ${storage}`, operator === 'min' || operator === 'max' ? 'Use elements of i32, u32, i64 or u64.' : 'Use elements of i32, u32, i64, u64, f32 or f64.', node.span);
+    throw b.error(
+      `There is no atomic '${operator}' on elements of ${storage}`,
+      operator === 'min' || operator === 'max'
+        ? 'Use elements of i32, u32, i64 or u64.'
+        : 'Use elements of i32, u32, i64, u64, f32 or f64.',
+      node.span,
+    );
   }
   const address = addressOf(b, place);
   const held = registerOf[node.type];
-  const bits = (value: Value): Value => ((type === 'b32' && held === 'f32') || (type === 'b64' && held === 'f64') ? b.make('bits', type, [value]) : value);
+  const bits = (value: Value): Value =>
+    (type === 'b32' && held === 'f32') || (type === 'b64' && held === 'f64')
+      ? b.make('bits', type, [value])
+      : value;
   const operand = bits(buildValue(b, node.operand));
-  const args = node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
-  const result = b.effect('atomic', operand.type, [address.base, ...args], `${operator} ${node.scope}`, type);
+  const args =
+    node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
+  const result = b.effect(
+    'atomic',
+    operand.type,
+    [address.base, ...args],
+    `${operator} ${node.scope}`,
+    type,
+  );
   result.memory = { ...access(address, storage, undefined), readonly: false };
   return result.type === held ? result : b.make('bits', held, [result]);
 }
@@ -298,15 +439,27 @@ function buildHalfAtomic(b: Builder, node: AtomicExpression): Value {
   const { place, operator } = node;
   const { storage } = place;
   const least = leastCapability(operator, storage);
-  if (b.options.capability < least) throw b.error(`There is no atomic '${operator}' on elements of ${storage} below compute capability ${least / 10}.0`, 'Use elements of 32 bits.', node.span);
+  if (b.options.capability < least)
+    throw b.error(
+      `There is no atomic '${operator}' on elements of ${storage} below compute capability ` +
+        `${least / 10}.0`,
+      'Use elements of 32 bits.',
+      node.span,
+    );
   const address = addressOf(b, place);
   const bits = (value: Value): Value => {
     const stored = toMemory(b, storage, value);
     return stored.type === 'b16' ? stored : b.make('bits', 'b16', [stored]);
   };
   const operand = bits(buildValue(b, node.operand));
-  const args = node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
-  const result = b.effect('atomic', 'b16', [address.base, ...args], `${operator} ${node.scope} ${storage}`);
+  const args =
+    node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
+  const result = b.effect(
+    'atomic',
+    'b16',
+    [address.base, ...args],
+    `${operator} ${node.scope} ${storage}`,
+  );
   result.memory = { ...access(address, storage, undefined), readonly: false };
   if (storage === 'f16') return fromMemory(b, storage, result);
   const word = b.make('bits', 'b32', [result]);

@@ -6,7 +6,8 @@ export type Range = readonly [number, number];
 
 export const anySigned: Range = [-(2 ** 31), 2 ** 31 - 1];
 
-const fits = (low: number, high: number): Range => (low >= anySigned[0] && high <= anySigned[1] ? [low, high] : anySigned);
+const fits = (low: number, high: number): Range =>
+  low >= anySigned[0] && high <= anySigned[1] ? [low, high] : anySigned;
 
 /** The signed range. Looks `depth` operations far, so that the time stays linear. */
 export function rangeOf(start: Value, depth = 6): Range {
@@ -32,14 +33,17 @@ export function rangeOf(start: Value, depth = 6): Range {
     }
     case 'and': {
       const [a, b] = [of(0), of(1)];
-      if (a[0] >= 0 || b[0] >= 0) return [0, Math.min(a[0] >= 0 ? a[1] : Infinity, b[0] >= 0 ? b[1] : Infinity)];
+      if (a[0] >= 0 || b[0] >= 0)
+        return [0, Math.min(a[0] >= 0 ? a[1] : Infinity, b[0] >= 0 ? b[1] : Infinity)];
       return anySigned;
     }
     case 'or':
     case 'xor': {
       const [a, b] = [of(0), of(1)];
       // No bit above the highest of either.
-      return a[0] >= 0 && b[0] >= 0 ? [0, 2 ** (32 - Math.clz32(Math.max(a[1], b[1]))) - 1] : anySigned;
+      return a[0] >= 0 && b[0] >= 0
+        ? [0, 2 ** (32 - Math.clz32(Math.max(a[1], b[1]))) - 1]
+        : anySigned;
     }
     case 'shl': {
       const by = resolve(value.args[1]!).constant;
@@ -76,9 +80,17 @@ export function rangeOf(start: Value, depth = 6): Range {
       return [Math.min(a[0], b[0]), Math.max(a[1], b[1])];
     }
     case 'narrow':
-      return value.detail === 'u8' ? [0, 255] : value.detail === 'u16' ? [0, 65535] : value.detail === 's8' ? [-128, 127] : [-32768, 32767];
+      return value.detail === 'u8'
+        ? [0, 255]
+        : value.detail === 'u16'
+          ? [0, 65535]
+          : value.detail === 's8'
+            ? [-128, 127]
+            : [-32768, 32767];
     case 'popc':
-    case 'clz': return [0, 64];
-    default: return anySigned;
+    case 'clz':
+      return [0, 64];
+    default:
+      return anySigned;
   }
 }

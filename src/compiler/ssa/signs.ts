@@ -1,4 +1,7 @@
-/** Which floats are known not to be above zero, as far as their operations show it: what functions of Math decide by the sign is decided then. */
+/**
+ * Which floats are known not to be above zero, as far as their operations show it: what functions
+ * of Math decide by the sign is decided then.
+ */
 import { resolve } from './function.js';
 import type { Value } from './function.js';
 
@@ -29,14 +32,21 @@ function isNeverNegative(start: Value, depth: number): boolean {
   const [a, b] = value.args.map(resolve);
   switch (value.op) {
     case 'abs':
-    case 'sqrt': return true;
-    case 'mul': return a === b || (isNeverNegative(a!, depth - 1) && isNeverNegative(b!, depth - 1));
-    case 'max': return isNeverNegative(a!, depth - 1) || isNeverNegative(b!, depth - 1);
-    default: return false;
+    case 'sqrt':
+      return true;
+    case 'mul':
+      return a === b || (isNeverNegative(a!, depth - 1) && isNeverNegative(b!, depth - 1));
+    case 'max':
+      return isNeverNegative(a!, depth - 1) || isNeverNegative(b!, depth - 1);
+    default:
+      return false;
   }
 }
 
-/** Zero of either sign, below it, or NaN. Looks `depth` operations far, so that the time stays linear. */
+/**
+ * Zero of either sign, below it, or NaN. Looks `depth` operations far, so that the time stays
+ * linear.
+ */
 export function isNeverPositive(start: Value, depth = 4): boolean {
   const value = resolve(start);
   if (value.type !== 'f32' && value.type !== 'f64') return false;
@@ -45,11 +55,20 @@ export function isNeverPositive(start: Value, depth = 4): boolean {
   const [a, b] = value.args.map(resolve);
   switch (value.op) {
     // Infinity less infinity is NaN.
-    case 'sub': return joinedIn(b!).has(a!);
-    case 'neg': return isNeverNegative(a!, depth - 1);
-    case 'mul': return (isNeverPositive(a!, depth - 1) && isNeverNegative(b!, depth - 1)) || (isNeverNegative(a!, depth - 1) && isNeverPositive(b!, depth - 1));
-    case 'min': return isNeverPositive(a!, depth - 1) || isNeverPositive(b!, depth - 1);
-    case 'max': return isNeverPositive(a!, depth - 1) && isNeverPositive(b!, depth - 1);
-    default: return false;
+    case 'sub':
+      return joinedIn(b!).has(a!);
+    case 'neg':
+      return isNeverNegative(a!, depth - 1);
+    case 'mul':
+      return (
+        (isNeverPositive(a!, depth - 1) && isNeverNegative(b!, depth - 1)) ||
+        (isNeverNegative(a!, depth - 1) && isNeverPositive(b!, depth - 1))
+      );
+    case 'min':
+      return isNeverPositive(a!, depth - 1) || isNeverPositive(b!, depth - 1);
+    case 'max':
+      return isNeverPositive(a!, depth - 1) && isNeverPositive(b!, depth - 1);
+    default:
+      return false;
   }
 }

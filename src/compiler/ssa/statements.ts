@@ -96,7 +96,11 @@ function buildStatement(b: Builder, node: Statement): void {
       b.finish();
       return;
     default:
-      throw b.error(`'${(node as { kind: string }).kind}' is no statement of the tree`, 'This is a defect of the compiler; please report it.', (node as Statement).span);
+      throw b.error(
+        `'${(node as { kind: string }).kind}' is no statement of the tree`,
+        'This is a defect of the compiler; please report it.',
+        (node as Statement).span,
+      );
   }
 }
 

@@ -20,13 +20,32 @@ export interface Summary {
   readonly reads: Set<number>;
 }
 
-const together = new Set(['shuffle', 'vote', 'match', 'activemask', 'barrierReduce', 'barrier', 'matrixProduct', 'loadMatrices']);
+const together = new Set([
+  'shuffle',
+  'vote',
+  'match',
+  'activemask',
+  'barrierReduce',
+  'barrier',
+  'matrixProduct',
+  'loadMatrices',
+]);
 const known = new WeakMap<object, Summary>();
 
 type Part = Expression | Statement;
 
 function empty(): Summary {
-  return { size: 0, locals: new Set(), arrays: new Set(), loops: false, together: false, jumps: false, indexed: new Set(), fragments: new Set(), reads: new Set() };
+  return {
+    size: 0,
+    locals: new Set(),
+    arrays: new Set(),
+    loops: false,
+    together: false,
+    jumps: false,
+    indexed: new Set(),
+    fragments: new Set(),
+    reads: new Set(),
+  };
 }
 
 function add(to: Summary, from: Summary): void {
@@ -66,19 +85,36 @@ function visit(to: Summary, node: unknown): void {
   to.size++;
   if (together.has(name)) to.together = true;
   switch (name) {
-    case 'assign': to.locals.add(part['local'] as number); break;
-    case 'local': to.reads.add(part['local'] as number); break;
+    case 'assign':
+      to.locals.add(part['local'] as number);
+      break;
+    case 'local':
+      to.reads.add(part['local'] as number);
+      break;
     case 'store': {
       const { memory } = part['place'] as { memory: { kind: string; array: number } };
       if (memory.kind === 'array') to.arrays.add(memory.array);
       break;
     }
-    case 'matrixProduct': to.arrays.add((part['sum'] as Fragment).array); break;
-    case 'loadMatrices': to.arrays.add((part['to'] as Fragment).array); break;
-    case 'clear': to.arrays.add(part['array'] as number); break;
-    case 'break': case 'continue': case 'return': to.jumps = true; break;
-    case 'loop': to.loops = true; break;
-    default: break;
+    case 'matrixProduct':
+      to.arrays.add((part['sum'] as Fragment).array);
+      break;
+    case 'loadMatrices':
+      to.arrays.add((part['to'] as Fragment).array);
+      break;
+    case 'clear':
+      to.arrays.add(part['array'] as number);
+      break;
+    case 'break':
+    case 'continue':
+    case 'return':
+      to.jumps = true;
+      break;
+    case 'loop':
+      to.loops = true;
+      break;
+    default:
+      break;
   }
   for (const key in part) {
     if (key !== 'span') visit(to, part[key]);

@@ -1,4 +1,6 @@
-/** A text that is written piece by piece, and which part of the user's text each piece stands for. */
+/**
+ * A text that is written piece by piece, and which part of the user's text each piece stands for.
+ */
 import type { TextOrigin } from '../signature.js';
 
 interface Shown {
@@ -23,13 +25,24 @@ export class PrintedText {
   as(shown: { readonly start: number; readonly end: number }, print: () => void): void {
     const start = this.written.length;
     print();
-    this.shown.push({ start, end: this.written.length, shown: { start: shown.start, end: shown.end } });
+    this.shown.push({
+      start,
+      end: this.written.length,
+      shown: { start: shown.start, end: shown.end },
+    });
   }
 
   /** For the whole of the user's text. */
   origin(text: string): TextOrigin {
     // The innermost are recorded first.
     const { shown } = this;
-    return { text, spanOf: (start, end) => shown.find((each) => each.start <= start && end <= each.end)?.shown ?? { start: 0, end: text.length } };
+    return {
+      text,
+      spanOf: (start, end) =>
+        shown.find((each) => each.start <= start && end <= each.end)?.shown ?? {
+          start: 0,
+          end: text.length,
+        },
+    };
   }
 }

@@ -5,4 +5,7 @@ import type { TensorForm } from './tile-form.js';
 type TensorEntry = Extract<SignatureEntry, { kind: 'tensor' }>;
 
 /** Strided tensors are indexed by their axes, the others by one. */
-export const tensorEntry = (entry: TensorEntry, { access, rank }: TensorForm): TensorEntry => ({ ...entry, rank: access === 'strided' ? rank : 1 });
+export const tensorEntry = (entry: TensorEntry, { access, rank }: TensorForm): TensorEntry => ({
+  ...entry,
+  rank: access === 'strided' ? rank : 1,
+});

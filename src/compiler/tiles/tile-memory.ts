@@ -1,6 +1,7 @@
 /**
- * The tile of a tensor, read and written. A thread beyond the edge works on the last element again: what it reads is there, and what
- * it computes changes no largest and no smallest. Sums leave it out, and stores too.
+ * The tile of a tensor, read and written. A thread beyond the edge works on the last element again:
+ * what it reads is there, and what it computes changes no largest and no smallest. Sums leave it
+ * out, and stores too.
  */
 import { extentName, strideName } from './tile-form.js';
 import type { TensorForm } from './tile-form.js';
@@ -9,34 +10,52 @@ import type { TileValue, TileWriter, Varies } from './tile-writer.js';
 
 /** Axes along which the tensor differs within a tile. */
 export function variesOf({ access, row, column }: TensorForm): Varies {
-  return { rows: access === 'row' || access === 'one' ? undefined : row, columns: access === 'column' || access === 'one' ? undefined : column };
+  return {
+    rows: access === 'row' || access === 'one' ? undefined : row,
+    columns: access === 'column' || access === 'one' ? undefined : column,
+  };
 }
 
 /**
- * Whether threads read elements that another one writes: those beyond the edge read what is at the edge, and where the tensor lacks one of the tile's
- * axes all threads along it read what the first of them writes.
+ * Whether threads read elements that another one writes: those beyond the edge read what is at the
+ * edge, and where the tensor lacks one of the tile's axes all threads along it read what the first
+ * of them writes.
  */
 export function isReadByOthers(writer: TileWriter, name: string): boolean {
   const { down, across } = writer.form;
   const { rows, columns } = variesOf(writer.form.tensors[name]!);
-  return (rows === undefined ? down > 1 : !writer.axis(rows).exactRows) || (columns === undefined ? across > 1 : !writer.axis(columns).exactColumns);
+  return (
+    (rows === undefined ? down > 1 : !writer.axis(rows).exactRows) ||
+    (columns === undefined ? across > 1 : !writer.axis(columns).exactColumns)
+  );
 }
 
 /** The element at row `row$` and column `k$` of group `group$`. */
 function place(writer: TileWriter, name: string): string {
   const tensor = writer.form.tensors[name]!;
   const width = writer.widthOf(tensor.column);
-  const column = tensor.column === undefined ? '0' : width === 1 ? 'group$' : `group$ * ${width} + k$`;
+  const column =
+    tensor.column === undefined ? '0' : width === 1 ? 'group$' : `group$ * ${width} + k$`;
   const row = tensor.row === undefined ? '0' : 'row$';
   const outer = tensor.outer.map((axis) => (axis === undefined ? '0' : `top${axis}$`));
   switch (tensor.access) {
-    case 'dense': return `args$.${name}[(row$ * args$.${extentName(tensor.column!)} + group$)${width === 1 ? '' : ` * ${width} + k$`}]`;
-    case 'row': return `args$.${name}[${column}]`;
-    case 'column': return `args$.${name}[row$]`;
-    case 'one': return `args$.${name}[0]`;
-    case 'strided': return `args$.${name}${(tensor.rank === 1 ? [column] : [...outer, row, column]).map((index) => `[${index}]`).join('')}`;
+    case 'dense':
+      return (
+        `args$.${name}[(row$ * args$.${extentName(tensor.column!)} + ` +
+        `group$)${width === 1 ? '' : ` * ${width} + k$`}]`
+      );
+    case 'row':
+      return `args$.${name}[${column}]`;
+    case 'column':
+      return `args$.${name}[row$]`;
+    case 'one':
+      return `args$.${name}[0]`;
+    case 'strided':
+      return `args$.${name}${(tensor.rank === 1 ? [column] : [...outer, row, column]).map((index) => `[${index}]`).join('')}`;
     case 'run': {
-      const strided = (tensor.rank === 1 ? [] : [...outer, row]).flatMap((index, axis) => (index === '0' ? [] : [`${index} * args$.${strideName(name, axis)}`]));
+      const strided = (tensor.rank === 1 ? [] : [...outer, row]).flatMap((index, axis) =>
+        index === '0' ? [] : [`${index} * args$.${strideName(name, axis)}`],
+      );
       const groups = [...strided, ...(tensor.column === undefined ? [] : ['group$'])];
       return `args$.${name}[${width === 1 ? groups.join(' + ') || '0' : `(${groups.join(' + ')}) * ${width} + k$`}]`;
     }
@@ -57,15 +76,29 @@ export function writeLoad(writer: TileWriter, name: string): TileValue {
   }
   const width = writer.widthOf(columns);
   const first = `args$.${name}${tensor.access === 'strided' ? '[0]'.repeat(tensor.rank) : '[0]'}`;
-  const number = (axis: number, of: 'Row' | 'Group', turn: string, stride: number, exact: boolean): string => (
-    exact ? `first${of}${axis}$ + ${turn} * ${stride}` : `Math.min(first${of}${axis}$ + ${turn} * ${stride}, last${of}${axis}$)`
-  );
+  const number = (
+    axis: number,
+    of: 'Row' | 'Group',
+    turn: string,
+    stride: number,
+    exact: boolean,
+  ): string =>
+    exact
+      ? `first${of}${axis}$ + ${turn} * ${stride}`
+      : `Math.min(first${of}${axis}$ + ${turn} * ${stride}, last${of}${axis}$)`;
   writer.line(
     `const ${value.name} = gpu$.localLike$(${writer.slots(varies)}, ${first});`,
-    rows === undefined ? '{' : `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) { const row$ = ${number(rows, 'Row', 'r$', down, writer.axis(rows).exactRows)};`,
-    columns === undefined ? '{' : `for (let q$ = 0; q$ < ${writer.columnSlots(columns) / width}; q$++) { const group$ = ${number(columns, 'Group', 'q$', across, writer.axis(columns).exactColumns)};`,
+    rows === undefined
+      ? '{'
+      : `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) { const row$ = ` +
+          `${number(rows, 'Row', 'r$', down, writer.axis(rows).exactRows)};`,
+    columns === undefined
+      ? '{'
+      : `for (let q$ = 0; q$ < ${writer.columnSlots(columns) / width}; q$++) { const group$ = ` +
+          `${number(columns, 'Group', 'q$', across, writer.axis(columns).exactColumns)};`,
     width > 1 ? `for (let k$ = 0; k$ < ${width}; k$++)` : '',
-    `${writer.element(value, { row: 'r$', column: width === 1 ? 'q$' : `q$ * ${width} + k$` })} = ${from};`,
+    `${writer.element(value, { row: 'r$', column: width === 1 ? 'q$' : `q$ * ${width} + k$` })} ` +
+      `= ${from};`,
     '} }',
   );
   return value;
@@ -77,14 +110,30 @@ export function writeStore(writer: TileWriter, name: string, value: TileValue): 
   const { rows, columns } = variesOf(writer.form.tensors[name]!);
   const width = writer.widthOf(columns);
   const inside = all(
-    rows === undefined ? 'below$ === 0' : writer.axis(rows).exactRows ? '' : `row$ <= lastRow${rows}$`,
-    columns === undefined ? 'beside$ === 0' : writer.axis(columns).exactColumns ? '' : `group$ <= lastGroup${columns}$`,
+    rows === undefined
+      ? 'below$ === 0'
+      : writer.axis(rows).exactRows
+        ? ''
+        : `row$ <= lastRow${rows}$`,
+    columns === undefined
+      ? 'beside$ === 0'
+      : writer.axis(columns).exactColumns
+        ? ''
+        : `group$ <= lastGroup${columns}$`,
   );
   writer.line(
-    rows === undefined ? '{' : `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) { const row$ = firstRow${rows}$ + r$ * ${down};`,
-    columns === undefined ? '{' : `for (let q$ = 0; q$ < ${writer.columnSlots(columns) / width}; q$++) { const group$ = firstGroup${columns}$ + q$ * ${across};`,
-    inside === '' ? '{' : `if (${inside}) {`, width > 1 ? `for (let k$ = 0; k$ < ${width}; k$++)` : '',
-    `${place(writer, name)} = ${writer.element(value, { row: 'r$', column: width === 1 ? 'q$' : `q$ * ${width} + k$` })};`,
+    rows === undefined
+      ? '{'
+      : `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) { const row$ = firstRow${rows}$ ` +
+          `+ r$ * ${down};`,
+    columns === undefined
+      ? '{'
+      : `for (let q$ = 0; q$ < ${writer.columnSlots(columns) / width}; q$++) { const group$ = ` +
+          `firstGroup${columns}$ + q$ * ${across};`,
+    inside === '' ? '{' : `if (${inside}) {`,
+    width > 1 ? `for (let k$ = 0; k$ < ${width}; k$++)` : '',
+    `${place(writer, name)} = ` +
+      `${writer.element(value, { row: 'r$', column: width === 1 ? 'q$' : `q$ * ${width} + k$` })};`,
     '} } }',
   );
 }

@@ -1,7 +1,8 @@
 /**
- * Products of tiles, and tiles that are turned: both pass elements between threads through shared memory. A product's operands
- * are put there as f32, and each thread computes its block of the result from registers, in the order of the axis that is
- * summed over, with one rounding for each product and sum: the bits do not depend on the form.
+ * Products of tiles, and tiles that are turned: both pass elements between threads through shared
+ * memory. A product's operands are put there as f32, and each thread computes its block of the
+ * result from registers, in the order of the axis that is summed over, with one rounding for each
+ * product and sum: the bits do not depend on the form.
  */
 import type { AnyNode } from 'acorn';
 
@@ -23,11 +24,17 @@ export interface Side {
   readonly staged: Staged | undefined;
 }
 
-/** Elements between rows: neighbouring rows begin in other banks, and still at multiples of 16 bytes. */
+/**
+ * Elements between rows: neighbouring rows begin in other banks, and still at multiples of 16
+ * bytes.
+ */
 const PAD = 4;
 /** Bytes of shared memory that a kernel can declare. */
 export const SHARED_BYTES = 48 << 10;
-/** Of an element there: all are f32 in the buffers of products, and what reductions leave there has as many bytes or twice as many. */
+/**
+ * Of an element there: all are f32 in the buffers of products, and what reductions leave there has
+ * as many bytes or twice as many.
+ */
 export const BYTES = 4;
 
 /** Buffers of shared memory, taken and given back as the text goes on. */
@@ -37,7 +44,9 @@ export class Buffers {
   private readonly taken = new Set<number>();
 
   take(length: number): number {
-    const free = [...this.lengths.keys()].filter((buffer) => !this.taken.has(buffer)).sort((a, b) => Math.abs(this.lengths[a]! - length) - Math.abs(this.lengths[b]! - length))[0];
+    const free = [...this.lengths.keys()]
+      .filter((buffer) => !this.taken.has(buffer))
+      .sort((a, b) => Math.abs(this.lengths[a]! - length) - Math.abs(this.lengths[b]! - length))[0];
     const buffer = free ?? this.lengths.length;
     this.lengths[buffer] = Math.max(length, this.lengths[buffer] ?? 0);
     this.taken.add(buffer);
@@ -55,26 +64,50 @@ export class Buffers {
 
 export const bufferName = (buffer: number): string => `buffer${buffer}$`;
 
-/** Puts a value of rows and columns into shared memory, with zeros behind the end of the axis that is summed over. */
-export function writeStaged(writer: TileWriter, buffers: Buffers, value: TileValue, summed: number): Staged {
+/**
+ * Puts a value of rows and columns into shared memory, with zeros behind the end of the axis that
+ * is summed over.
+ */
+export function writeStaged(
+  writer: TileWriter,
+  buffers: Buffers,
+  value: TileValue,
+  summed: number,
+): Staged {
   const { rows, columns } = value.varies as { rows: number; columns: number };
   const { across, down } = writer.form;
   const pitch = writer.columnSlots(columns) * across + PAD;
   const buffer = buffers.take(writer.rowSlots(rows) * down * pitch);
   const width = writer.widthOf(columns);
   const inside = summed === rows ? writer.rowExists(rows, 'r$') : writer.groupExists(columns, 'q$');
-  const element = writer.element(value, { row: 'r$', column: width === 1 ? 'q$' : `q$ * ${width} + k$` });
+  const element = writer.element(value, {
+    row: 'r$',
+    column: width === 1 ? 'q$' : `q$ * ${width} + k$`,
+  });
   writer.line(
-    `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) for (let q$ = 0; q$ < ${writer.columnSlots(columns) / width}; q$++)${width === 1 ? '' : ` for (let k$ = 0; k$ < ${width}; k$++)`}`,
-    `${bufferName(buffer)}[${writer.rowInTile('r$')} * ${pitch} + ${writer.columnInTile(columns, 'q$', 'k$')}] = ${inside === '' ? element : `(${inside} ? ${element} : 0)`};`,
+    `for (let r$ = 0; r$ < ${writer.rowSlots(rows)}; r$++) for (let q$ = 0; q$ < ` +
+      `${writer.columnSlots(columns) / width}; ` +
+      `q$++)${width === 1 ? '' : ` for (let k$ = 0; k$ < ${width}; k$++)`}`,
+    `${bufferName(buffer)}[${writer.rowInTile('r$')} * ${pitch} + ` +
+      `${writer.columnInTile(columns, 'q$', 'k$')}] = ` +
+      `${inside === '' ? element : `(${inside} ? ${element} : 0)`};`,
   );
   return { buffer, pitch };
 }
 
 /** `a` times `b`, added to what `into` has. */
-export function writeProduct(writer: TileWriter, buffers: Buffers, into: TileValue, a: Side, b: Side, summed: number): void {
+export function writeProduct(
+  writer: TileWriter,
+  buffers: Buffers,
+  into: TileValue,
+  a: Side,
+  b: Side,
+  summed: number,
+): void {
   const { rows, columns } = into.varies as { rows: number; columns: number };
-  const [left, right] = [a, b].map((side) => side.staged ?? writeStaged(writer, buffers, side.value, summed)) as [Staged, Staged];
+  const [left, right] = [a, b].map(
+    (side) => side.staged ?? writeStaged(writer, buffers, side.value, summed),
+  ) as [Staged, Staged];
   writer.meet();
   const { tile } = writer.axis(summed);
   const by = [4, 2, 1].find((count) => tile % count === 0)!;
@@ -85,20 +118,34 @@ export function writeProduct(writer: TileWriter, buffers: Buffers, into: TileVal
   const there = writer.rowSlots(columns) * writer.form.down;
   const row = writer.rowInTile('r$');
   const thereAcross = writer.columnSlots(rows) * writer.form.across;
-  const turnedRow = thereAcross < down * writer.form.down ? `Math.min(${row}, ${thereAcross - 1})` : row;
-  const turnedColumn = there < beside * writer.form.across ? `Math.min(${column}, ${there - 1})` : column;
-  const leftAt = a.turned ? `(k0$ + j$) * ${left.pitch} + ${turnedRow}` : `${row} * ${left.pitch} + k0$ + j$`;
-  const rightAt = b.turned ? `${turnedColumn} * ${right.pitch} + k0$ + j$` : `(k0$ + j$) * ${right.pitch} + ${column}`;
+  const turnedRow =
+    thereAcross < down * writer.form.down ? `Math.min(${row}, ${thereAcross - 1})` : row;
+  const turnedColumn =
+    there < beside * writer.form.across ? `Math.min(${column}, ${there - 1})` : column;
+  const leftAt = a.turned
+    ? `(k0$ + j$) * ${left.pitch} + ${turnedRow}`
+    : `${row} * ${left.pitch} + k0$ + j$`;
+  const rightAt = b.turned
+    ? `${turnedColumn} * ${right.pitch} + k0$ + j$`
+    : `(k0$ + j$) * ${right.pitch} + ${column}`;
   const turn = `for (let j$ = 0; j$ < ${by}; j$++)`;
   writer.line(
-    'gpu$.unroll(1);', `for (let k0$ = 0; k0$ < ${tile}; k0$ += ${by}) {`,
+    'gpu$.unroll(1);',
+    `for (let k0$ = 0; k0$ < ${tile}; k0$ += ${by}) {`,
     `const left$ = gpu$.local.f32(${down * by}); const right$ = gpu$.local.f32(${beside * by});`,
-    `for (let r$ = 0; r$ < ${down}; r$++) ${turn} left$[j$ * ${down} + r$] = ${bufferName(left.buffer)}[${leftAt}];`,
-    `${turn} for (let q$ = 0; q$ < ${beside / width}; q$++) for (let k$ = 0; k$ < ${width}; k$++) right$[j$ * ${beside} + q$ * ${width} + k$] = ${bufferName(right.buffer)}[${rightAt}];`,
-    `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${beside}; c$++) ${writer.element(into, { row: 'r$', column: 'c$' })} = gpu$.fma(left$[j$ * ${down} + r$], right$[j$ * ${beside} + c$], ${writer.element(into, { row: 'r$', column: 'c$' })});`,
+    `for (let r$ = 0; r$ < ${down}; r$++) ${turn} left$[j$ * ${down} + r$] = ` +
+      `${bufferName(left.buffer)}[${leftAt}];`,
+    `${turn} for (let q$ = 0; q$ < ${beside / width}; q$++) for (let k$ = 0; k$ < ${width}; ` +
+      `k$++) right$[j$ * ${beside} + q$ * ${width} + k$] = ` +
+      `${bufferName(right.buffer)}[${rightAt}];`,
+    `${turn} for (let r$ = 0; r$ < ${down}; r$++) for (let c$ = 0; c$ < ${beside}; c$++) ` +
+      `${writer.element(into, { row: 'r$', column: 'c$' })} = gpu$.fma(left$[j$ * ${down} + ` +
+      `r$], right$[j$ * ${beside} + c$], ${writer.element(into, { row: 'r$', column: 'c$' })});`,
     '}',
   );
-  const own = [a, b].flatMap((side, at) => (side.staged === undefined ? [[left, right][at]!.buffer] : []));
+  const own = [a, b].flatMap((side, at) =>
+    side.staged === undefined ? [[left, right][at]!.buffer] : [],
+  );
   // What comes next may write there.
   if (own.length > 0) writer.meet();
   for (const buffer of own) buffers.giveBack(buffer);
@@ -111,26 +158,42 @@ export function writeTurned(writer: TileWriter, value: TileValue, like: AnyNode)
   const name = writer.newName('turned');
   const turned: TileValue = { name, varies: { rows: columns, columns: rows } };
   const part = writer.newName('part');
-  const [height, length] = [rows === undefined ? 1 : writer.rowSlots(rows) * down, columns === undefined ? 1 : writer.columnSlots(columns) * across];
+  const [height, length] = [
+    rows === undefined ? 1 : writer.rowSlots(rows) * down,
+    columns === undefined ? 1 : writer.columnSlots(columns) * across,
+  ];
   const pitch = columns === undefined || rows === undefined ? length : length + 1;
   writer.declare('local', name, writer.slots(turned.varies), like);
   writer.declare('shared', part, height * pitch, like);
   writer.meetInLoop();
-  const own = all(rows === undefined ? 'below$ === 0' : '', columns === undefined ? 'beside$ === 0' : '');
+  const own = all(
+    rows === undefined ? 'below$ === 0' : '',
+    columns === undefined ? 'beside$ === 0' : '',
+  );
   const [from, to] = [writer.widthOf(columns), writer.widthOf(rows)];
-  const least = (index: string, reach: number, there: number): string => (reach > there ? `Math.min(${index}, ${there - 1})` : index);
+  const least = (index: string, reach: number, there: number): string =>
+    reach > there ? `Math.min(${index}, ${there - 1})` : index;
   const at = [
-    rows === undefined ? '0' : `${least(writer.columnInTile(rows, 'q$', 'k$'), writer.columnSlots(rows) * across, height)} * ${pitch}`,
-    columns === undefined ? '0' : least(writer.rowInTile('r$'), writer.rowSlots(columns) * down, length),
+    rows === undefined
+      ? '0'
+      : `${least(writer.columnInTile(rows, 'q$', 'k$'), writer.columnSlots(rows) * across, height)} ` +
+        `* ${pitch}`,
+    columns === undefined
+      ? '0'
+      : least(writer.rowInTile('r$'), writer.rowSlots(columns) * down, length),
   ].join(' + ');
   const slot = (width: number): string => (width === 1 ? 'q$' : `q$ * ${width} + k$`);
-  const over = (row: number | undefined, column: number | undefined, width: number): string => (
-    `for (let r$ = 0; r$ < ${writer.rowSlots(row)}; r$++) for (let q$ = 0; q$ < ${writer.columnSlots(column) / width}; q$++) for (let k$ = 0; k$ < ${width}; k$++)`
-  );
+  const over = (row: number | undefined, column: number | undefined, width: number): string =>
+    `for (let r$ = 0; r$ < ${writer.rowSlots(row)}; r$++) for (let q$ = 0; q$ < ` +
+    `${writer.columnSlots(column) / width}; q$++) for (let k$ = 0; k$ < ${width}; k$++)`;
   writer.line(
-    `${own === '' ? '' : `if (${own}) `}${over(rows, columns, from)} ${part}[${rows === undefined ? '0' : `${writer.rowInTile('r$')} * ${pitch}`} + ${columns === undefined ? '0' : writer.columnInTile(columns, 'q$', 'k$')}] = ${writer.element(value, { row: 'r$', column: slot(from) })};`,
+    `${own === '' ? '' : `if (${own}) `}${over(rows, columns, from)} ` +
+      `${part}[${rows === undefined ? '0' : `${writer.rowInTile('r$')} * ${pitch}`} + ` +
+      `${columns === undefined ? '0' : writer.columnInTile(columns, 'q$', 'k$')}] = ` +
+      `${writer.element(value, { row: 'r$', column: slot(from) })};`,
     'gpu$.block.sync();',
-    `${over(columns, rows, to)} ${writer.element(turned, { row: 'r$', column: slot(to) })} = ${part}[${at}];`,
+    `${over(columns, rows, to)} ${writer.element(turned, { row: 'r$', column: slot(to) })} = ` +
+      `${part}[${at}];`,
   );
   return turned;
 }

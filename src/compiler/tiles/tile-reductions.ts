@@ -1,9 +1,11 @@
 /**
- * Reductions of a tile: each thread joins its own elements, then the lanes of a warp do, then warps through shared memory. The order
- * depends on the form alone, so the bits are the same on every device.
+ * Reductions of a tile: each thread joins its own elements, then the lanes of a warp do, then warps
+ * through shared memory. The order depends on the form alone, so the bits are the same on every
+ * device.
  *
- * The mean of integers is a float, as the library's mean is: what two integers divide to is cut off. They are summed up in 64 bits, as the library
- * does it, so that no sum wraps, and the mean is f32, which all integers become where a float is asked for.
+ * The mean of integers is a float, as the library's mean is: what two integers divide to is cut
+ * off. They are summed up in 64 bits, as the library does it, so that no sum wraps, and the mean is
+ * f32, which all integers become where a float is asked for.
  */
 import type { AnyNode } from 'acorn';
 
@@ -15,20 +17,33 @@ export type Reduction = (typeof REDUCTIONS)[number];
 
 type Join = (a: string, b: string) => string;
 
-/** What makes 64 bits of integers and leaves floats as they are: a literal is what it meets, and this one is at least i64. */
+/**
+ * What makes 64 bits of integers and leaves floats as they are: a literal is what it meets, and
+ * this one is at least i64.
+ */
 const WIDE_ZERO = '0n';
 /** What makes f32 of integers and leaves floats as they are. */
 const FLOAT_ZERO = 'gpu$.f32(0)';
 
 /**
- * Results of warps that each thread reads and joins itself. Of more, each lane reads one, and a butterfly joins them: of 16 that is nine
- * instructions instead of 19.
+ * Results of warps that each thread reads and joins itself. Of more, each lane reads one, and a
+ * butterfly joins them: of 16 that is nine instructions instead of 19.
  */
 const MOST_READ = 8;
 
-/** Reduces the expression, which has the axes of `of`, and writes the result, which differs along the other axis. */
-export function writeReduction(writer: TileWriter, value: AnyNode, reduction: Reduction, of: Varies, axis: 0 | 1 | undefined): TileValue {
-  const join: Join = (a, b) => (reduction === 'max' || reduction === 'min' ? `Math.${reduction}(${a}, ${b})` : `${a} + ${b}`);
+/**
+ * Reduces the expression, which has the axes of `of`, and writes the result, which differs along
+ * the other axis.
+ */
+export function writeReduction(
+  writer: TileWriter,
+  value: AnyNode,
+  reduction: Reduction,
+  of: Varies,
+  axis: 0 | 1 | undefined,
+): TileValue {
+  const join: Join = (a, b) =>
+    reduction === 'max' || reduction === 'min' ? `Math.${reduction}(${a}, ${b})` : `${a} + ${b}`;
   const written = new WrittenReduction(writer, value, reduction, join, of);
   if (axis === 1) return written.alongRows();
   return axis === 0 ? written.alongColumns() : written.whole();
@@ -64,7 +79,13 @@ class WrittenReduction {
 
   /** An array that warps join their sums through. */
   private declareParts(length: number): void {
-    this.writer.declare('shared', this.part, length, this.value, this.isMean ? WIDE_ZERO : undefined);
+    this.writer.declare(
+      'shared',
+      this.part,
+      length,
+      this.value,
+      this.isMean ? WIDE_ZERO : undefined,
+    );
   }
 
   /** Elements of this tile along an axis that is reduced. */
@@ -79,22 +100,31 @@ class WrittenReduction {
     const sums = this.reduction === 'sum' || this.isMean;
     out.write('let sum$ = ');
     if (sums) out.write(this.isMean ? WIDE_ZERO : '0');
-    else writer.print(value, { row: loops.rows === undefined ? 'r$' : '0', column: loops.columns === undefined ? 'c$' : '0' });
+    else
+      writer.print(value, {
+        row: loops.rows === undefined ? 'r$' : '0',
+        column: loops.columns === undefined ? 'c$' : '0',
+      });
     writer.line(';');
     const width = writer.widthOf(loops.columns);
     const inside = all(
       loops.rows === undefined ? '' : writer.rowExists(loops.rows, 'r$'),
-      loops.columns === undefined ? '' : writer.groupExists(loops.columns, width === 1 ? 'c$' : `(c$ / ${width})`),
+      loops.columns === undefined
+        ? ''
+        : writer.groupExists(loops.columns, width === 1 ? 'c$' : `(c$ / ${width})`),
     );
     writer.each(loops, () => {
       out.write('const each$ = ');
       writer.print(value, TURN);
-      out.write(`; sum$ = ${join('sum$', sums && inside !== '' ? `(${inside} ? each$ : 0)` : 'each$')};`);
+      out.write(
+        `; sum$ = ${join('sum$', sums && inside !== '' ? `(${inside} ? each$ : 0)` : 'each$')};`,
+      );
     });
   }
 
   private butterfly(lanes: number): void {
-    for (let bits = lanes / 2; bits >= 1; bits /= 2) this.writer.line(`sum$ = ${this.join('sum$', `gpu$.warp.shuffleXor(sum$, ${bits})`)};`);
+    for (let bits = lanes / 2; bits >= 1; bits /= 2)
+      this.writer.line(`sum$ = ${this.join('sum$', `gpu$.warp.shuffleXor(sum$, ${bits})`)};`);
   }
 
   /** What warps have left in shared memory from `first` on, joined into `sum$`. */
@@ -104,18 +134,30 @@ class WrittenReduction {
       writer.line(`let sum$ = ${part}[${first} + gpu$.lane % ${warps}];`);
       this.butterfly(warps);
     } else {
-      writer.line(`let sum$ = ${part}[${first}];`, `for (let w$ = 1; w$ < ${warps}; w$++) sum$ = ${join('sum$', `${part}[${first} + w$]`)};`);
+      writer.line(
+        `let sum$ = ${part}[${first}];`,
+        `for (let w$ = 1; w$ < ${warps}; w$++) sum$ = ${join('sum$', `${part}[${first} + w$]`)};`,
+      );
     }
   }
 
-  /** The largest is joined with the warp's own again, which changes nothing, but shows the compiler that no element of the thread is above it. */
+  /**
+   * The largest is joined with the warp's own again, which changes nothing, but shows the compiler
+   * that no element of the thread is above it.
+   */
   private shown(sum: string, own: string): string {
     return this.reduction === 'max' ? this.join(sum, own) : sum;
   }
 
-  /** Gives a result what was joined. Of a mean it is a float once it is there, and only then divided. */
+  /**
+   * Gives a result what was joined. Of a mean it is a float once it is there, and only then
+   * divided.
+   */
   private finish(result: string, joined: string, ...lengths: readonly string[]): string {
-    return `${result} = ${joined};${this.isMean ? ` ${result} = ${result} / (${lengths.join(' * ')});` : ''}`;
+    return (
+      `${result} = ` +
+      `${joined};${this.isMean ? ` ${result} = ${result} / (${lengths.join(' * ')});` : ''}`
+    );
   }
 
   alongRows(): TileValue {
@@ -137,13 +179,20 @@ class WrittenReduction {
       writer.line(this.finish(`${name}[r$]`, 'sum$', length), '}');
     } else {
       writer.line(
-        `if (gpu$.lane === 0) ${part}[(below$ * ${rows} + r$) * ${warps} + beside$ / 32] = sum$;`, this.reduction === 'max' ? `${name}[r$] = sum$;` : '', '}', 'gpu$.block.sync();',
-        `for (let r$ = 0; r$ < ${rows}; r$++) {`, `const from$ = (below$ * ${rows} + r$) * ${warps};`,
+        `if (gpu$.lane === 0) ${part}[(below$ * ${rows} + r$) * ${warps} + beside$ / 32] = sum$;`,
+        this.reduction === 'max' ? `${name}[r$] = sum$;` : '',
+        '}',
+        'gpu$.block.sync();',
+        `for (let r$ = 0; r$ < ${rows}; r$++) {`,
+        `const from$ = (below$ * ${rows} + r$) * ${warps};`,
       );
       this.joinWarps('from$', warps);
       writer.line(this.finish(`${name}[r$]`, this.shown('sum$', `${name}[r$]`), length), '}');
     }
-    return { name: axis === undefined ? `${name}[0]` : name, varies: { rows: axis, columns: undefined } };
+    return {
+      name: axis === undefined ? `${name}[0]` : name,
+      varies: { rows: axis, columns: undefined },
+    };
   }
 
   alongColumns(): TileValue {
@@ -163,12 +212,21 @@ class WrittenReduction {
       writer.line(this.finish(`${name}[c$]`, 'sum$', length), '}');
     } else {
       writer.line(
-        `${part}[(below$ * ${columns} + c$) * ${across} + beside$] = sum$;`, '}', 'gpu$.block.sync();',
-        `for (let c$ = 0; c$ < ${columns}; c$++) {`, `let sum$ = ${part}[c$ * ${across} + beside$];`,
-        `for (let d$ = 1; d$ < ${down}; d$++) sum$ = ${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + beside$]`)};`, this.finish(`${name}[c$]`, 'sum$', length), '}',
+        `${part}[(below$ * ${columns} + c$) * ${across} + beside$] = sum$;`,
+        '}',
+        'gpu$.block.sync();',
+        `for (let c$ = 0; c$ < ${columns}; c$++) {`,
+        `let sum$ = ${part}[c$ * ${across} + beside$];`,
+        `for (let d$ = 1; d$ < ${down}; d$++) sum$ = ` +
+          `${join('sum$', `${part}[(d$ * ${columns} + c$) * ${across} + beside$]`)};`,
+        this.finish(`${name}[c$]`, 'sum$', length),
+        '}',
       );
     }
-    return { name: axis === undefined ? `${name}[0]` : name, varies: { rows: undefined, columns: axis } };
+    return {
+      name: axis === undefined ? `${name}[0]` : name,
+      varies: { rows: undefined, columns: axis },
+    };
   }
 
   whole(): TileValue {
@@ -181,9 +239,24 @@ class WrittenReduction {
     writer.line('{');
     this.joinSlots(this.of);
     this.butterfly(32);
-    writer.line(`if (gpu$.lane === 0) ${part}[gpu$.warpIdx] = sum$;`, this.reduction === 'max' ? `${name}all[0] = sum$;` : '', '}', 'gpu$.block.sync();', '{');
+    writer.line(
+      `if (gpu$.lane === 0) ${part}[gpu$.warpIdx] = sum$;`,
+      this.reduction === 'max' ? `${name}all[0] = sum$;` : '',
+      '}',
+      'gpu$.block.sync();',
+      '{',
+    );
     this.joinWarps('0', warps);
-    writer.line(this.finish(`${name}all[0]`, this.shown('sum$', `${name}all[0]`), this.lengthOf('rows'), this.lengthOf('columns')), '}', `const ${name} = ${name}all[0];`);
+    writer.line(
+      this.finish(
+        `${name}all[0]`,
+        this.shown('sum$', `${name}all[0]`),
+        this.lengthOf('rows'),
+        this.lengthOf('columns'),
+      ),
+      '}',
+      `const ${name} = ${name}all[0];`,
+    );
     return { name, varies: NOWHERE };
   }
 }

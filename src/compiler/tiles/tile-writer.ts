@@ -1,9 +1,10 @@
 /**
- * What all parts of a tile kernel's lowering write with: values as arrays of the thread's elements, loops over them, and places
- * in the user's text for what is wrong.
+ * What all parts of a tile kernel's lowering write with: values as arrays of the thread's elements,
+ * loops over them, and places in the user's text for what is wrong.
  *
- * Every axis is shared by the block's threads in one way as rows, and in one way as columns, whatever tile it belongs to: the
- * row of a thread in one tile is that in any other with these rows.
+ * Every axis is shared by the block's threads in one way as rows, and in one way as columns,
+ * whatever tile it belongs to: the row of a thread in one tile is that in any other with these
+ * rows.
  */
 import type { AnyNode } from 'acorn';
 
@@ -36,13 +37,19 @@ export interface Slot {
 export const FIRST: Slot = { row: '0', column: '0' };
 export const TURN: Slot = { row: 'r$', column: 'c$' };
 
-/** What one pass over the body finds out for the next: shapes of variables, shared memory of products, which tensors are both read and written. */
+/**
+ * What one pass over the body finds out for the next: shapes of variables, shared memory of
+ * products, which tensors are both read and written.
+ */
 export interface Found {
   /** Of variables, by where they are declared. */
   readonly variables: Map<number, Varies>;
   /** Elements of the buffers that operands of products are put into. */
   buffers: readonly number[];
-  /** Constants that products within a loop take from outside of it, by where they are declared, with the axis that is summed over. */
+  /**
+   * Constants that products within a loop take from outside of it, by where they are declared, with
+   * the axis that is summed over.
+   */
   readonly ahead: Map<number, Set<number>>;
   /** Tensors of which a tile is loaded, and stored, anywhere in the body. */
   readonly loaded: Set<string>;
@@ -71,7 +78,12 @@ export abstract class TileWriter {
   abstract print(node: AnyNode, slot: Slot): void;
 
   fail(node: AnyNode, what: string, fix: string): never {
-    throw new KernelSourceError(what, fix, { text: 0, start: node.start, end: node.end }, this.definition.text);
+    throw new KernelSourceError(
+      what,
+      fix,
+      { text: 0, start: node.start, end: node.end },
+      this.definition.text,
+    );
   }
 
   code(node: AnyNode): string {
@@ -113,12 +125,17 @@ export abstract class TileWriter {
     if (rows === undefined && columns === undefined) return name;
     if (columns === undefined) return `${name}[${row}]`;
     if (rows === undefined || this.rowSlots(rows) === 1) return `${name}[${column}]`;
-    return row === '0' ? `${name}[${column}]` : `${name}[${row} * ${this.columnSlots(columns)} + ${column}]`;
+    return row === '0'
+      ? `${name}[${column}]`
+      : `${name}[${row} * ${this.columnSlots(columns)} + ${column}]`;
   }
 
   /** Loops over the slots of a value. */
   each({ rows, columns }: Varies, turn: () => void): void {
-    const over = [rows === undefined ? '' : `for (let r$ = 0; r$ < ${this.rowSlots(rows)}; r$++) `, columns === undefined ? '' : `for (let c$ = 0; c$ < ${this.columnSlots(columns)}; c$++) `];
+    const over = [
+      rows === undefined ? '' : `for (let r$ = 0; r$ < ${this.rowSlots(rows)}; r$++) `,
+      columns === undefined ? '' : `for (let c$ = 0; c$ < ${this.columnSlots(columns)}; c$++) `,
+    ];
     this.out.write(`${over.join('')}{ `);
     turn();
     this.line(' }');
@@ -147,7 +164,13 @@ export abstract class TileWriter {
   }
 
   /** An array of the expression's type, or of the one that it has together with what is `added`. */
-  declare(space: 'local' | 'shared', name: string, length: number, like: AnyNode, added?: string): void {
+  declare(
+    space: 'local' | 'shared',
+    name: string,
+    length: number,
+    like: AnyNode,
+    added?: string,
+  ): void {
     if (space === 'shared') this.sharedElements += length;
     this.out.write(`const ${name} = gpu$.${space}Like$(${length}, `);
     this.print(like, FIRST);
@@ -179,17 +202,25 @@ export abstract class TileWriter {
 
   /** Tests, empty where they always hold: whether a slot is of an element that exists. */
   rowExists(axis: number, turn: string): string {
-    return this.axis(axis).exactRows ? '' : `firstRow${axis}$ + ${turn} * ${this.form.down} <= lastRow${axis}$`;
+    return this.axis(axis).exactRows
+      ? ''
+      : `firstRow${axis}$ + ${turn} * ${this.form.down} <= lastRow${axis}$`;
   }
 
   groupExists(axis: number, group: string): string {
-    return this.axis(axis).exactColumns ? '' : `firstGroup${axis}$ + ${group} * ${this.form.across} <= lastGroup${axis}$`;
+    return this.axis(axis).exactColumns
+      ? ''
+      : `firstGroup${axis}$ + ${group} * ${this.form.across} <= lastGroup${axis}$`;
   }
 
-  /** Elements of this tile along an axis: a constant where no tile goes beyond the end, of the same type, and a mean takes no division then by a power of two. */
+  /**
+   * Elements of this tile along an axis: a constant where no tile goes beyond the end, of the same
+   * type, and a mean takes no division then by a power of two.
+   */
   lengthOf(axis: number, as: 'rows' | 'columns'): string {
     const { tile, exactRows, exactColumns } = this.axis(axis);
-    if (as === 'rows' ? exactRows : exactColumns) return `gpu$.${this.definition.indexType}(${tile})`;
+    if (as === 'rows' ? exactRows : exactColumns)
+      return `gpu$.${this.definition.indexType}(${tile})`;
     if (as === 'rows') return `(lastRow${axis}$ + 1 - top${axis}$)`;
     const width = this.widthOf(axis);
     return `(lastGroup${axis}$ + 1 - left${axis}$)${width === 1 ? '' : ` * ${width}`}`;
@@ -197,4 +228,5 @@ export abstract class TileWriter {
 }
 
 /** Tests that all have to hold. */
-export const all = (...tests: readonly string[]): string => tests.filter((test) => test !== '').join(' && ');
+export const all = (...tests: readonly string[]): string =>
+  tests.filter((test) => test !== '').join(' && ');

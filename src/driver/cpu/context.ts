@@ -1,6 +1,6 @@
 /**
- * The primary context of a device: its memory, its streams, and the fault that ends it. Resetting the device ends it
- * too; retaining the device again makes a new one with memory of its own.
+ * The primary context of a device: its memory, its streams, and the fault that ends it. Resetting
+ * the device ends it too; retaining the device again makes a new one with memory of its own.
  */
 import { CUlimit } from '../attributes.js';
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
@@ -22,7 +22,10 @@ import { WaitOperation } from './streams/event.js';
 import type { Operation } from './streams/operation.js';
 import { Stream } from './streams/stream.js';
 
-/** Milliseconds without one operation ending after which memory is taken to be used up: a kernel may run for ever. */
+/**
+ * Milliseconds without one operation ending after which memory is taken to be used up: a kernel may
+ * run for ever.
+ */
 const PATIENCE = 1000;
 
 export class CpuContext {
@@ -54,7 +57,8 @@ export class CpuContext {
   private deferred = 0;
   destroyed = false;
   /** The first fault: every later call returns it. */
-  fault: { result: CUresult; detail: string; reports?: readonly CheckReport[] } | undefined = undefined;
+  fault: { result: CUresult; detail: string; reports?: readonly CheckReport[] } | undefined =
+    undefined;
   /** Watches all work, on a device that is checked. */
   readonly checker: Checker | undefined;
 
@@ -73,29 +77,47 @@ export class CpuContext {
   }
 
   /**
-   * Queues an operation outside any capture and returns its number in the stream. The legacy stream waits for what the
-   * blocking streams have queued, and they for it.
+   * Queues an operation outside any capture and returns its number in the stream. The legacy stream
+   * waits for what the blocking streams have queued, and they for it.
    */
   enqueue(stream: Stream, operation: Operation): number {
     const { legacy } = this;
     if (this.checker !== undefined) this.noteOrder(this.checker, stream);
     if (stream === legacy) {
       for (const other of this.streams) {
-        if (other === legacy || !other.blocking || other.submitted === other.completed || other.seenByLegacy === other.submitted) continue;
+        if (
+          other === legacy ||
+          !other.blocking ||
+          other.submitted === other.completed ||
+          other.seenByLegacy === other.submitted
+        )
+          continue;
         other.seenByLegacy = other.submitted;
         this.push(legacy, WaitOperation.take(other, other.submitted));
       }
-    } else if (legacy.submitted !== legacy.completed && stream.blocking && stream.legacySeen !== legacy.submitted) {
+    } else if (
+      legacy.submitted !== legacy.completed &&
+      stream.blocking &&
+      stream.legacySeen !== legacy.submitted
+    ) {
       stream.legacySeen = legacy.submitted;
       this.push(stream, WaitOperation.take(legacy, legacy.submitted));
     }
     return this.push(stream, operation);
   }
 
-  /** What the operation that is queued next comes after, whether or not there is anything left to wait for. */
+  /**
+   * What the operation that is queued next comes after, whether or not there is anything left to
+   * wait for.
+   */
   private noteOrder({ order }: Checker, stream: Stream): void {
     const { legacy } = this;
-    const after = stream === legacy ? [...this.streams].filter((other) => other !== legacy && other.blocking) : stream.blocking ? [legacy] : [];
+    const after =
+      stream === legacy
+        ? [...this.streams].filter((other) => other !== legacy && other.blocking)
+        : stream.blocking
+          ? [legacy]
+          : [];
     order.queued(stream, stream.submitted + 1, after);
   }
 
@@ -137,7 +159,9 @@ export class CpuContext {
     this.machine.scheduler.sweep();
   }
 
-  /** Gives out what a kernel printed. What the callback throws is its own affair, not the kernel's. */
+  /**
+   * Gives out what a kernel printed. What the callback throws is its own affair, not the kernel's.
+   */
   print(text: string): void {
     try {
       this.machine.services.print(text);
@@ -149,7 +173,8 @@ export class CpuContext {
   }
 
   checkFault(call: string): void {
-    if (this.fault !== undefined) fail(call, this.fault.result, this.fault.detail, this.fault.reports);
+    if (this.fault !== undefined)
+      fail(call, this.fault.result, this.fault.detail, this.fault.reports);
   }
 
   destroy(): void {
@@ -161,8 +186,8 @@ export class CpuContext {
   }
 
   /**
-   * What `attempt` gives; where memory is short, once more after `pool` has returned what it only keeps. Nothing else is
-   * done for a stream-ordered allocation, which must not wait.
+   * What `attempt` gives; where memory is short, once more after `pool` has returned what it only
+   * keeps. Nothing else is done for a stream-ordered allocation, which must not wait.
    */
   obtainOrdered<T>(pool: MemoryPool, attempt: () => T | undefined): T | undefined {
     const got = attempt();
@@ -173,14 +198,16 @@ export class CpuContext {
   }
 
   /**
-   * What `attempt` gives; where memory is short, once more after what is only kept has been returned, and then after
-   * every step of work for as long as frees are queued. A GPU's driver waits in the same situation.
+   * What `attempt` gives; where memory is short, once more after what is only kept has been
+   * returned, and then after every step of work for as long as frees are queued. A GPU's driver
+   * waits in the same situation.
    */
   obtain<T>(attempt: () => T | undefined): T | undefined {
     let got = attempt();
     if (got !== undefined) return got;
     this.slots.trim();
-    for (const pool of this.machine.pools.values()) if (pool.device === this.device) pool.trim(this.memory, 0);
+    for (const pool of this.machine.pools.values())
+      if (pool.device === this.device) pool.trim(this.memory, 0);
     got = attempt();
     const { scheduler } = this.machine;
     let { completions } = scheduler;
@@ -205,7 +232,11 @@ export class CpuContext {
 
   outOfMemory(call: string, bytes: number): never {
     const { memory } = this;
-    fail(call, CUresult.CUDA_ERROR_OUT_OF_MEMORY,
-      `${bytes} bytes were asked for; of ${memory.capacity} bytes ${memory.freeBytes} are free, the largest range ${memory.largestFree()}`);
+    fail(
+      call,
+      CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+      `${bytes} bytes were asked for; of ${memory.capacity} bytes ${memory.freeBytes} are ` +
+        `free, the largest range ${memory.largestFree()}`,
+    );
   }
 }

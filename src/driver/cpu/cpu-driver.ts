@@ -1,6 +1,7 @@
 /**
- * The embedded device as a driver: the groups of calls put together over one machine. The compiler and everything else
- * from outside come in as options, so that tests can put their own in their place.
+ * The embedded device as a driver: the groups of calls put together over one machine. The compiler
+ * and everything else from outside come in as options, so that tests can put their own in their
+ * place.
  */
 import type { PolledDriver } from '../driver.js';
 import type { CheckOptions, CheckReport } from '../../ground/check-report.js';
@@ -27,8 +28,9 @@ export interface CpuOptions {
   /** How many devices `cuDeviceGetCount` reports. Default 1. */
   devices?: number;
   /**
-   * Bytes of memory of each device, reserved and not touched until used. All devices of a driver together have 4 GiB
-   * of addresses, less 64 KiB that stay invalid. Default: all of that, in equal parts.
+   * Bytes of memory of each device, reserved and not touched until used. All devices of a driver
+   * together have 4 GiB of addresses, less 64 KiB that stay invalid. Default: all of that, in equal
+   * parts.
    */
   memoryBytes?: number;
   /** Takes what kernels print. Default: whole lines to the console. */
@@ -38,24 +40,37 @@ export interface CpuOptions {
   /** The device's clock, in milliseconds. Default: `performance.now`. */
   now?: () => number;
   /**
-   * Milliseconds after which a grid whose blocks all wait, with nothing else at work, ends in CUDA_ERROR_LAUNCH_TIMEOUT.
-   * Infinity for kernels that wait for the host for as long as it takes. Default 10,000.
+   * Milliseconds after which a grid whose blocks all wait, with nothing else at work, ends in
+   * CUDA_ERROR_LAUNCH_TIMEOUT. Infinity for kernels that wait for the host for as long as it takes.
+   * Default 10,000.
    */
   stallLimit?: number;
-  /** Threads that run blocks beside the calling one. Default: none, and results that depend on the calls only. @internal */
+  /**
+   * Threads that run blocks beside the calling one. Default: none, and results that depend on the
+   * calls only. @internal
+   */
   crew?: CrewOptions;
   /**
-   * Whether kernels run in vector lanes: those launched with many threads (the default), all that can be, or none.
-   * Results are the same bit for bit. `openCpu` takes ASYNC_CUDA_CPU_LANES for its default: `many`, `all` or `none`.
+   * Whether kernels run in vector lanes: those launched with many threads (the default), all that
+   * can be, or none. Results are the same bit for bit. `openCpu` takes ASYNC_CUDA_CPU_LANES for its
+   * default: `many`, `all` or `none`.
    */
   lanes?: 'many' | 'all' | 'none';
   /** Multiprocessors that each device claims. Default: the machine's cores. */
   multiprocessors?: number;
-  /** Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails. */
+  /**
+   * Writes a file for cuGraphDebugDotPrint. Default: Node's file system; elsewhere the call fails.
+   */
   writeText?: (path: string, text: string) => void;
-  /** Asks the system for large pages of device memory that is about to be used for large allocations. Default: nobody asks. @internal */
+  /**
+   * Asks the system for large pages of device memory that is about to be used for large
+   * allocations. Default: nobody asks. @internal
+   */
   askForLargePages?: (memory: Uint8Array) => void;
-  /** Called with a launch whose code the engine may optimise in the background for so many milliseconds. Default: nothing. @internal */
+  /**
+   * Called with a launch whose code the engine may optimise in the background for so many
+   * milliseconds. Default: nothing. @internal
+   */
   optimises?: (ms: number) => void;
   /** Watches kernels and the host's work, and fails what is wrong. */
   check?: boolean | CheckOptions;
@@ -67,11 +82,15 @@ export interface CpuOptions {
 
 export function createCpuDriver(options: CpuOptions & { compile: Compile }): PolledDriver {
   const count = options.devices ?? 1;
-  if (!Number.isInteger(count) || count < 1 || count > 64) throw new RangeError(`devices is ${count}; it must be 1 to 64`);
+  if (!Number.isInteger(count) || count < 1 || count > 64)
+    throw new RangeError(`devices is ${count}; it must be 1 to 64`);
   const span = Math.floor((ADDRESS_END - WASM_PAGE) / count / WASM_PAGE) * WASM_PAGE;
   const memoryBytes = Math.floor((options.memoryBytes ?? span) / GRANULE) * GRANULE;
   if (!(memoryBytes >= WASM_PAGE && memoryBytes <= span)) {
-    throw new RangeError(`memoryBytes is ${options.memoryBytes}; ${count} device${count === 1 ? '' : 's'} can have ${WASM_PAGE} to ${span} bytes each`);
+    throw new RangeError(
+      `memoryBytes is ${options.memoryBytes}; ${count} device${count === 1 ? '' : 's'} can ` +
+        `have ${WASM_PAGE} to ${span} bytes each`,
+    );
   }
   const check = checkSettings(options.check);
   const machine = new Machine({
@@ -83,7 +102,10 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
     crew: check === undefined && options.schedule === undefined ? options.crew : undefined,
     writeText: options.writeText ?? writeTextOfNode,
     askForLargePages: options.askForLargePages,
-    threadsBeforeLanes: check !== undefined || options.schedule !== undefined ? Infinity : { many: THREADS_BEFORE_LANES, all: 0, none: Infinity }[options.lanes ?? 'many'],
+    threadsBeforeLanes:
+      check !== undefined || options.schedule !== undefined
+        ? Infinity
+        : { many: THREADS_BEFORE_LANES, all: 0, none: Infinity }[options.lanes ?? 'many'],
     check,
     report: options.report ?? (() => undefined),
     optimises: options.optimises ?? (() => undefined),
@@ -91,7 +113,9 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
   });
   const multiprocessors = options.multiprocessors ?? cores();
   for (let ordinal = 0; ordinal < count; ordinal++) {
-    machine.devices.push(new CpuDevice(machine, ordinal, WASM_PAGE + ordinal * span, memoryBytes, multiprocessors));
+    machine.devices.push(
+      new CpuDevice(machine, ordinal, WASM_PAGE + ordinal * span, memoryBytes, multiprocessors),
+    );
   }
   return {
     provider: 'cpu',
@@ -113,7 +137,11 @@ export function createCpuDriver(options: CpuOptions & { compile: Compile }): Pol
 /** `navigator` is a browser's and Node's from 21 on. */
 function cores(): number {
   const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
-  return navigator?.hardwareConcurrency ?? nodeModule<{ availableParallelism(): number }>('node:os')?.availableParallelism() ?? 1;
+  return (
+    navigator?.hardwareConcurrency ??
+    nodeModule<{ availableParallelism(): number }>('node:os')?.availableParallelism() ??
+    1
+  );
 }
 
 /** A module of Node's own, without an import that a browser's bundler would trip over. */

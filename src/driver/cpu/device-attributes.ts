@@ -1,6 +1,8 @@
 /**
- * What cuDeviceGetAttribute answers for the embedded device: the limits of compute capability 8.0, and of the features
- * of later ones those that the PTX compiler has, such as clusters. PTX for a later target is taken all the same. Attributes that are not listed are features the device lacks and answer 0.
+ * What cuDeviceGetAttribute answers for the embedded device: the limits of compute capability 8.0,
+ * and of the features of later ones those that the PTX compiler has, such as clusters. PTX for a
+ * later target is taken all the same. Attributes that are not listed are features the device lacks
+ * and answer 0.
  */
 import { CUdevice_attribute as A } from '../attributes.js';
 import type { CpuDevice } from './device.js';
@@ -9,14 +11,19 @@ export const MAX_THREADS_PER_BLOCK = 1024;
 export const MAX_BLOCK_DIM = [1024, 1024, 64] as const;
 export const MAX_GRID_DIM = [2147483647, 65535, 65535] as const;
 export const WARP_SIZE = 32;
-/** Shared memory of a block, in bytes: what every kernel may use, and what one may after it asked for more. */
+/**
+ * Shared memory of a block, in bytes: what every kernel may use, and what one may after it asked
+ * for more.
+ */
 export const SHARED_PER_BLOCK = 48 * 1024;
 export const SHARED_PER_BLOCK_OPTIN = 227 * 1024;
 export const SHARED_PER_MULTIPROCESSOR = 228 * 1024;
 export const RESERVED_SHARED_PER_BLOCK = 1024;
 export const THREADS_PER_MULTIPROCESSOR = 2048;
 export const BLOCKS_PER_MULTIPROCESSOR = 32;
-/** Blocks that a cluster may have, and may have once the kernel allows sizes that not every GPU has. */
+/**
+ * Blocks that a cluster may have, and may have once the kernel allows sizes that not every GPU has.
+ */
 export const PORTABLE_CLUSTER = 8;
 export const MAX_CLUSTER = 16;
 export const MAX_PITCH = 2147483647;
@@ -78,5 +85,5 @@ const known = new Set<number>(Object.values(A));
 export function deviceAttribute(device: CpuDevice, attribute: number): number | undefined {
   if (!known.has(attribute)) return undefined;
   const answer = ANSWERS[attribute];
-  return typeof answer === 'function' ? answer(device) : answer ?? 0;
+  return typeof answer === 'function' ? answer(device) : (answer ?? 0);
 }

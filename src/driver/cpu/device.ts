@@ -1,5 +1,6 @@
 /**
- * One embedded device: what it says of itself, its interval of addresses, its primary context and its memory pools.
+ * One embedded device: what it says of itself, its interval of addresses, its primary context and
+ * its memory pools.
  */
 import { CUresult } from '../../ground/result.js';
 import { CpuContext } from './context.js';
@@ -23,7 +24,13 @@ export class CpuDevice {
   flags = 0;
   private retained = 0;
 
-  constructor(machine: Machine, ordinal: number, base: number, memoryBytes: number, multiprocessors: number) {
+  constructor(
+    machine: Machine,
+    ordinal: number,
+    base: number,
+    memoryBytes: number,
+    multiprocessors: number,
+  ) {
     this.machine = machine;
     this.ordinal = ordinal;
     this.base = base;
@@ -50,11 +57,19 @@ export class CpuDevice {
     if (this.context === undefined) {
       let memory: DeviceMemory;
       try {
-        memory = new DeviceMemory(this.base, this.memoryBytes, this.machine.services.askForLargePages);
+        memory = new DeviceMemory(
+          this.base,
+          this.memoryBytes,
+          this.machine.services.askForLargePages,
+        );
       } catch (cause) {
         this.retained--;
-        return fail(call, CUresult.CUDA_ERROR_OUT_OF_MEMORY,
-          `the machine cannot reserve ${this.memoryBytes} bytes for the device (${String(cause)}); give it less with memoryBytes`);
+        return fail(
+          call,
+          CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+          `the machine cannot reserve ${this.memoryBytes} bytes for the device ` +
+            `(${String(cause)}); give it less with memoryBytes`,
+        );
       }
       this.context = new CpuContext(this.machine.newHandle(), this, this.machine, memory);
       this.machine.contexts.set(this.context.handle, this.context);
@@ -63,7 +78,8 @@ export class CpuDevice {
   }
 
   release(call: string): void {
-    if (this.retained === 0) fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, 'the primary context is not retained');
+    if (this.retained === 0)
+      fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, 'the primary context is not retained');
     if (--this.retained === 0) this.reset();
   }
 

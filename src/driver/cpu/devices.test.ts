@@ -96,12 +96,18 @@ test('limits are kept; those of other kinds are UNSUPPORTED_LIMIT', () => {
 test('kernels cannot reach another device', () => {
   const { cu, context } = openFake({ devices: 2 });
   const second = cu.cuDevicePrimaryCtxRetain(1);
-  expect(resultOf(() => cu.cuCtxEnablePeerAccess(second, 0))).toBe('CUDA_ERROR_PEER_ACCESS_UNSUPPORTED');
+  expect(resultOf(() => cu.cuCtxEnablePeerAccess(second, 0))).toBe(
+    'CUDA_ERROR_PEER_ACCESS_UNSUPPORTED',
+  );
   expect(resultOf(() => cu.cuCtxEnablePeerAccess(context, 0))).toBe('CUDA_ERROR_INVALID_DEVICE');
-  expect(resultOf(() => cu.cuCtxDisablePeerAccess(second))).toBe('CUDA_ERROR_PEER_ACCESS_NOT_ENABLED');
+  expect(resultOf(() => cu.cuCtxDisablePeerAccess(second))).toBe(
+    'CUDA_ERROR_PEER_ACCESS_NOT_ENABLED',
+  );
 });
 
 test('options out of range are refused', () => {
   expect(() => createCpuDriver({ compile: fakeCompile, devices: 0 })).toThrow('devices is 0');
-  expect(() => createCpuDriver({ compile: fakeCompile, devices: 2, memoryBytes: 3 * 2 ** 30 })).toThrow('2 devices can have 65536 to');
+  expect(() =>
+    createCpuDriver({ compile: fakeCompile, devices: 2, memoryBytes: 3 * 2 ** 30 }),
+  ).toThrow('2 devices can have 65536 to');
 });

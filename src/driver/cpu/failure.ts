@@ -1,13 +1,22 @@
 /**
- * How the calls of the embedded device fail: always by a {@link DriverError} that carries the result code which
- * NVIDIA's driver gives for the same mistake, and one sentence that says what was wrong with this very call.
+ * How the calls of the embedded device fail: always by a {@link DriverError} that carries the
+ * result code which NVIDIA's driver gives for the same mistake, and one sentence that says what was
+ * wrong with this very call.
  */
 import { DriverError } from '../error.js';
 import type { CheckReport } from '../../ground/check-report.js';
 import { CUresult } from '../../ground/result.js';
 
-export function fail(call: string, result: CUresult, detail?: string, reports?: readonly CheckReport[]): never {
-  throw new DriverError(call, result, { ...(detail === undefined ? {} : { detail }), ...(reports === undefined ? {} : { reports }) });
+export function fail(
+  call: string,
+  result: CUresult,
+  detail?: string,
+  reports?: readonly CheckReport[],
+): never {
+  throw new DriverError(call, result, {
+    ...(detail === undefined ? {} : { detail }),
+    ...(reports === undefined ? {} : { reports }),
+  });
 }
 
 export function invalidValue(call: string, detail: string): never {
@@ -20,7 +29,8 @@ export function invalidHandle(call: string, kind: string, handle: number): never
 
 /** A count or size: a non-negative integer that a double holds exactly. */
 export function checkSize(call: string, name: string, value: number): void {
-  if (!Number.isSafeInteger(value) || value < 0) invalidValue(call, `${name} is ${value}; it must be a non-negative integer`);
+  if (!Number.isSafeInteger(value) || value < 0)
+    invalidValue(call, `${name} is ${value}; it must be a non-negative integer`);
 }
 
 export function hex(address: number | bigint): string {

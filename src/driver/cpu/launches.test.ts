@@ -113,22 +113,40 @@ test('a cooperative launch runs all its blocks at once and is refused where they
   const flags = cu.cuMemAlloc(4 * 65);
   cu.cuMemsetD32Async(flags, 0, 65, stream);
   const config = {
-    gridDimX: 64, gridDimY: 1, gridDimZ: 1, blockDimX: 32, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, hStream: stream,
+    gridDimX: 64,
+    gridDimY: 1,
+    gridDimZ: 1,
+    blockDimX: 32,
+    blockDimY: 1,
+    blockDimZ: 1,
+    sharedMemBytes: 0,
+    hStream: stream,
     attrs: { cooperative: true },
   };
   cu.cuLaunchKernelEx(config, kernel('chain'), packParams([[flags], 64]), 0, 12);
   cu.cuStreamSynchronize(stream);
   expect(read(flags, 64)).toEqual(new Array(64).fill(1));
-  expect(resultOf(() => cu.cuLaunchKernelEx({ ...config, gridDimX: 65 }, kernel('chain'), packParams([[flags], 65]), 0, 12)))
-    .toBe('CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE');
+  expect(
+    resultOf(() =>
+      cu.cuLaunchKernelEx(
+        { ...config, gridDimX: 65 },
+        kernel('chain'),
+        packParams([[flags], 65]),
+        0,
+        12,
+      ),
+    ),
+  ).toBe('CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE');
 });
 
 test('a launch beyond the limits is INVALID_VALUE and says which', () => {
   const { cu, kernel, stream } = openFake();
   const none = new Int32Array(0);
   const small = kernel('small');
-  const go = (func: number, g: number[], b: number[], shared = 0): (() => void) => () =>
-    cu.cuLaunchKernel(func, g[0]!, g[1]!, g[2]!, b[0]!, b[1]!, b[2]!, shared, stream, none, 0, 0);
+  const go =
+    (func: number, g: number[], b: number[], shared = 0): (() => void) =>
+    () =>
+      cu.cuLaunchKernel(func, g[0]!, g[1]!, g[2]!, b[0]!, b[1]!, b[2]!, shared, stream, none, 0, 0);
   expect(messageOf(go(small, [0, 1, 1], [1, 1, 1]))).toContain('INVALID_VALUE (1): gridDimX is 0');
   expect(messageOf(go(small, [1, 65536, 1], [1, 1, 1]))).toContain('gridDimY is 65536');
   expect(messageOf(go(small, [1, 1, 1], [1, 1, 65]))).toContain('blockDimZ is 65');
@@ -143,8 +161,11 @@ test('a launch beyond the limits is INVALID_VALUE and says which', () => {
 });
 
 test.each([
-  [FAULT.outOfBounds, 'CUDA_ERROR_ILLEGAL_ADDRESS'], [FAULT.misaligned, 'CUDA_ERROR_MISALIGNED_ADDRESS'],
-  [FAULT.trap, 'CUDA_ERROR_LAUNCH_FAILED'], [FAULT.assert, 'CUDA_ERROR_ASSERT'], [FAULT.divergentBarrier, 'CUDA_ERROR_LAUNCH_FAILED'],
+  [FAULT.outOfBounds, 'CUDA_ERROR_ILLEGAL_ADDRESS'],
+  [FAULT.misaligned, 'CUDA_ERROR_MISALIGNED_ADDRESS'],
+  [FAULT.trap, 'CUDA_ERROR_LAUNCH_FAILED'],
+  [FAULT.assert, 'CUDA_ERROR_ASSERT'],
+  [FAULT.divergentBarrier, 'CUDA_ERROR_LAUNCH_FAILED'],
 ])('fault kind %i is %s', (kind, name) => {
   const { cu, kernel, launch, stream } = openFake();
   launch(kernel('fault'), stream, [kind]);
@@ -153,9 +174,23 @@ test.each([
 
 test('a fault names kernel, address, line, block and thread', () => {
   const { cu, kernel, stream } = openFake();
-  cu.cuLaunchKernel(kernel('fault'), 1, 1, 1, 4, 2, 1, 0, stream, packParams([FAULT.outOfBounds]), 0, 4);
-  expect(messageOf(() => cu.cuStreamSynchronize(stream)))
-    .toContain('fault: read or write out of bounds at 0x1234, PTX line 42, block (0,0,0), thread (1,1,0)');
+  cu.cuLaunchKernel(
+    kernel('fault'),
+    1,
+    1,
+    1,
+    4,
+    2,
+    1,
+    0,
+    stream,
+    packParams([FAULT.outOfBounds]),
+    0,
+    4,
+  );
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toContain(
+    'fault: read or write out of bounds at 0x1234, PTX line 42, block (0,0,0), thread (1,1,0)',
+  );
 });
 
 test('after a fault every call fails with its code and queued work is dropped', () => {
@@ -172,9 +207,13 @@ test('after a fault every call fails with its code and queued work is dropped', 
   expect(cu.cuStreamQuery(other)).toBe(700);
   expect(cu.cuEventQuery(event)).toBe(700);
   for (const call of [
-    () => cu.cuMemAlloc(4), () => cu.cuStreamCreateWithPriority(0, 0), () => launch(1, stream), () => cu.cuCtxSynchronize(),
+    () => cu.cuMemAlloc(4),
+    () => cu.cuStreamCreateWithPriority(0, 0),
+    () => launch(1, stream),
+    () => cu.cuCtxSynchronize(),
     () => cu.cuModuleLoadDataEx('empty', {}),
-  ]) expect(resultOf(call)).toBe('CUDA_ERROR_ILLEGAL_ADDRESS');
+  ])
+    expect(resultOf(call)).toBe('CUDA_ERROR_ILLEGAL_ADDRESS');
   expect(cu.cuCtxGetCurrent()).toBe(context);
 });
 
@@ -242,8 +281,12 @@ test('function attributes, parameters and occupancy', () => {
   const small = kernel('small');
   const get = (a: number): number => cu.cuFuncGetAttribute(a, small);
   expect([
-    get(F.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), get(F.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), get(F.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
-    get(F.CU_FUNC_ATTRIBUTE_NUM_REGS), get(F.CU_FUNC_ATTRIBUTE_PTX_VERSION), get(F.CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+    get(F.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+    get(F.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+    get(F.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+    get(F.CU_FUNC_ATTRIBUTE_NUM_REGS),
+    get(F.CU_FUNC_ATTRIBUTE_PTX_VERSION),
+    get(F.CU_FUNC_ATTRIBUTE_BINARY_VERSION),
     get(F.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES),
   ]).toEqual([64, 1024, 16, 12, 80, 80, 47 * 1024]);
   expect(resultOf(() => get(99))).toBe('CUDA_ERROR_INVALID_VALUE');
@@ -254,7 +297,13 @@ test('function attributes, parameters and occupancy', () => {
   expect(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(empty, 256, 0)).toBe(8);
   expect(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(empty, 33, 0)).toBe(32);
   expect(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(empty, 256, 100 * 1024)).toBe(2);
-  expect(cu.cuOccupancyMaxPotentialBlockSize(empty, 0, 0)).toEqual({ minGridSize: 4, blockSize: 1024 });
-  expect(cu.cuOccupancyMaxPotentialBlockSize(small, 0, 0)).toEqual({ minGridSize: 64, blockSize: 64 });
+  expect(cu.cuOccupancyMaxPotentialBlockSize(empty, 0, 0)).toEqual({
+    minGridSize: 4,
+    blockSize: 1024,
+  });
+  expect(cu.cuOccupancyMaxPotentialBlockSize(small, 0, 0)).toEqual({
+    minGridSize: 64,
+    blockSize: 64,
+  });
   expect(cu.cuOccupancyAvailableDynamicSMemPerBlock(empty, 2, 256)).toBe(113 * 1024);
 });

@@ -1,7 +1,8 @@
 /**
- * What all calls of one embedded driver share: its devices, its handles, the current context and the scheduler. The
- * lookups here are the checks that every call begins with, in the driver's order: initialised, a current context, a
- * context without a fault, a live handle of the right kind.
+ * What all calls of one embedded driver share: its devices, its handles, the current context and
+ * the scheduler. The lookups here are the checks that every call begins with, in the driver's
+ * order: initialised, a current context, a context without a fault, a live handle of the right
+ * kind.
  */
 import { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD } from '../flags.js';
 import { CUresult } from '../../ground/result.js';
@@ -48,7 +49,10 @@ export interface MachineServices {
   /** What to look for, on a device that is checked, and who is told. */
   check: CheckSettings | undefined;
   report: (report: CheckReport) => void;
-  /** The engine may optimise code in the background for so many milliseconds: the process does not end before. */
+  /**
+   * The engine may optimise code in the background for so many milliseconds: the process does not
+   * end before.
+   */
   optimises: (ms: number) => void;
   /** The seed of a device whose order of work is explored. */
   seed: number | undefined;
@@ -97,7 +101,10 @@ export class Machine {
 
   device(call: string, ordinal: number): CpuDevice {
     this.checkInitialised(call);
-    return this.devices[ordinal] ?? fail(call, CUresult.CUDA_ERROR_INVALID_DEVICE, `there is no device ${ordinal}`);
+    return (
+      this.devices[ordinal] ??
+      fail(call, CUresult.CUDA_ERROR_INVALID_DEVICE, `there is no device ${ordinal}`)
+    );
   }
 
   /** The current context, fit for work. */
@@ -110,8 +117,14 @@ export class Machine {
   private unfit(call: string): never {
     this.checkInitialised(call);
     const context = this.current;
-    if (context === undefined) fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, 'no context is current');
-    if (context.destroyed) fail(call, CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, 'the current context was reset or released');
+    if (context === undefined)
+      fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, 'no context is current');
+    if (context.destroyed)
+      fail(
+        call,
+        CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        'the current context was reset or released',
+      );
     return fail(call, context.fault!.result, context.fault!.detail, context.fault!.reports);
   }
 
@@ -134,21 +147,33 @@ export class Machine {
   }
 
   /**
-   * The memory that holds all of [address, address + bytes), which must lie in one live allocation or one known range
-   * of host memory. The bytes begin at `address - origin` in it.
+   * The memory that holds all of [address, address + bytes), which must lie in one live allocation
+   * or one known range of host memory. The bytes begin at `address - origin` in it.
    */
-  space(call: string, name: string, address: number, bytes: number, residence: Residence): ByteSpace {
+  space(
+    call: string,
+    name: string,
+    address: number,
+    bytes: number,
+    residence: Residence,
+  ): ByteSpace {
     if (address >= PEER_BASE) {
       for (const peer of this.peers.values()) {
         if (peer.holds(address, bytes)) return peer;
       }
-      invalidValue(call, `${name}: ${bytes} bytes at ${hex(address)} are in the memory of no adopted device`);
+      invalidValue(
+        call,
+        `${name}: ${bytes} bytes at ${hex(address)} are in the memory of no adopted device`,
+      );
     }
     if (address >= HOST_BASE) {
       const host = this.host.hostOf(address);
       if (residence === 'device') invalidValue(call, `${name} ${hex(address)} is a host address`);
       if (host?.holding(address, bytes) === undefined) {
-        invalidValue(call, `${name}: ${bytes} bytes at ${hex(address)} are not inside one registered host range`);
+        invalidValue(
+          call,
+          `${name}: ${bytes} bytes at ${hex(address)} are not inside one registered host range`,
+        );
       }
       return host;
     }
@@ -157,10 +182,15 @@ export class Machine {
       const allocation = memory?.around(address);
       if (allocation === undefined) continue;
       if (address + bytes > allocation.address + allocation.bytes) {
-        invalidValue(call, `${name}: ${bytes} bytes at ${hex(address)} end ${address + bytes - allocation.address - allocation.bytes}`
-          + ` bytes past the allocation at ${hex(allocation.address)} of ${allocation.bytes} bytes`);
+        invalidValue(
+          call,
+          `${name}: ${bytes} bytes at ${hex(address)} end ` +
+            `${address + bytes - allocation.address - allocation.bytes}` +
+            ` bytes past the allocation at ${hex(allocation.address)} of ${allocation.bytes} bytes`,
+        );
       }
-      if (residence === 'host' && allocation.kind !== 'managed') invalidValue(call, `${name} ${hex(address)} is a device address`);
+      if (residence === 'host' && allocation.kind !== 'managed')
+        invalidValue(call, `${name} ${hex(address)} is a device address`);
       return memory!;
     }
     return invalidValue(call, `${name} ${hex(address)} is in no live allocation`);
@@ -168,18 +198,27 @@ export class Machine {
 
   /** Drops every handle that belonged to a context. */
   forgetContext(context: CpuContext): void {
-    const tables: Map<number, { context: CpuContext | undefined }>[] =
-      [this.streams, this.events, this.modules, this.functions, this.graphs, this.graphExecs, this.arrays, this.textures];
+    const tables: Map<number, { context: CpuContext | undefined }>[] = [
+      this.streams,
+      this.events,
+      this.modules,
+      this.functions,
+      this.graphs,
+      this.graphExecs,
+      this.arrays,
+      this.textures,
+    ];
     for (const table of tables) {
       for (const [handle, object] of table) if (object.context === context) table.delete(handle);
     }
-    for (const [handle, node] of this.graphNodes) if (!this.graphs.has(node.graph.handle)) this.graphNodes.delete(handle);
+    for (const [handle, node] of this.graphNodes)
+      if (!this.graphs.has(node.graph.handle)) this.graphNodes.delete(handle);
     this.contexts.delete(context.handle);
   }
 
   /**
-   * Works until `ready`. Where nothing can be done until another thread writes a word, sleeps a millisecond at a time
-   * if this thread may sleep.
+   * Works until `ready`. Where nothing can be done until another thread writes a word, sleeps a
+   * millisecond at a time if this thread may sleep.
    */
   waitUntil(ready: () => boolean): void {
     while (!ready()) {

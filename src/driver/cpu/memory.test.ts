@@ -16,19 +16,25 @@ test('allocating nothing is INVALID_VALUE, too much is OUT_OF_MEMORY with sizes'
   expect(resultOf(() => cu.cuMemAlloc(0))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(resultOf(() => cu.cuMemAlloc(-1))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(resultOf(() => cu.cuMemAllocAsync(0, 0))).toBe('CUDA_ERROR_INVALID_VALUE');
-  expect(messageOf(() => cu.cuMemAlloc(2 ** 30))).toMatch(/OUT_OF_MEMORY \(2\): 1073741824 bytes were asked for; of 67108864 bytes \d+ are free/);
+  expect(messageOf(() => cu.cuMemAlloc(2 ** 30))).toMatch(
+    /OUT_OF_MEMORY \(2\): 1073741824 bytes were asked for; of 67108864 bytes \d+ are free/,
+  );
 });
 
-test('a free of anything but the beginning of a live allocation is INVALID_VALUE; of null it is nothing', () => {
-  const { cu, stream } = openFake();
-  const address = cu.cuMemAlloc(1000);
-  expect(resultOf(() => cu.cuMemFree(address + 256))).toBe('CUDA_ERROR_INVALID_VALUE');
-  cu.cuMemFree(address);
-  expect(resultOf(() => cu.cuMemFree(address))).toBe('CUDA_ERROR_INVALID_VALUE');
-  expect(resultOf(() => cu.cuMemFreeAsync(address, stream))).toBe('CUDA_ERROR_INVALID_VALUE');
-  cu.cuMemFree(0);
-  cu.cuMemFreeAsync(0, stream);
-});
+test(
+  'a free of anything but the beginning of a live allocation is INVALID_VALUE; of null it is ' +
+    'nothing',
+  () => {
+    const { cu, stream } = openFake();
+    const address = cu.cuMemAlloc(1000);
+    expect(resultOf(() => cu.cuMemFree(address + 256))).toBe('CUDA_ERROR_INVALID_VALUE');
+    cu.cuMemFree(address);
+    expect(resultOf(() => cu.cuMemFree(address))).toBe('CUDA_ERROR_INVALID_VALUE');
+    expect(resultOf(() => cu.cuMemFreeAsync(address, stream))).toBe('CUDA_ERROR_INVALID_VALUE');
+    cu.cuMemFree(0);
+    cu.cuMemFreeAsync(0, stream);
+  },
+);
 
 test('memory that queued work may use is not given out again before that work is done', () => {
   const { cu, kernel, launch, stream } = openFake();
@@ -82,19 +88,23 @@ test('a stream-ordered free takes effect when the stream reaches it', () => {
   expect(used()).toBe(0);
 });
 
-test('an allocation takes over memory that its own stream is going to free, another stream does not', () => {
-  const { cu, kernel, launch, stream } = openFake();
-  const other = cu.cuStreamCreateWithPriority(1, 0);
-  const address = cu.cuMemAllocAsync(1000, stream);
-  launch(kernel('store'), stream, [[address], 1]);
-  cu.cuMemFreeAsync(address, stream);
-  expect(cu.cuMemAllocAsync(1000, other)).not.toBe(address);
-  expect(cu.cuMemAllocAsync(900, stream)).toBe(address);
-  cu.cuCtxSynchronize();
-  cu.cuMemFreeAsync(address, stream);
-  cu.cuCtxSynchronize();
-  expect(resultOf(() => cu.cuMemFree(address))).toBe('CUDA_ERROR_INVALID_VALUE');
-});
+test(
+  'an allocation takes over memory that its own stream is going to free, another stream does ' +
+    'not',
+  () => {
+    const { cu, kernel, launch, stream } = openFake();
+    const other = cu.cuStreamCreateWithPriority(1, 0);
+    const address = cu.cuMemAllocAsync(1000, stream);
+    launch(kernel('store'), stream, [[address], 1]);
+    cu.cuMemFreeAsync(address, stream);
+    expect(cu.cuMemAllocAsync(1000, other)).not.toBe(address);
+    expect(cu.cuMemAllocAsync(900, stream)).toBe(address);
+    cu.cuCtxSynchronize();
+    cu.cuMemFreeAsync(address, stream);
+    cu.cuCtxSynchronize();
+    expect(resultOf(() => cu.cuMemFree(address))).toBe('CUDA_ERROR_INVALID_VALUE');
+  },
+);
 
 test('a pool keeps freed memory up to its release threshold, and trimming returns it', () => {
   const { cu, stream } = openFake();
@@ -123,7 +133,11 @@ test('a pool keeps freed memory up to its release threshold, and trimming return
 
 test('memory that a pool keeps is returned before an allocation fails', () => {
   const { cu, stream } = openFake();
-  cu.cuMemPoolSetAttribute(cu.cuDeviceGetDefaultMemPool(0), P.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, Infinity);
+  cu.cuMemPoolSetAttribute(
+    cu.cuDeviceGetDefaultMemPool(0),
+    P.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+    Infinity,
+  );
   const most = cu.cuMemGetInfo().free;
   cu.cuMemFreeAsync(cu.cuMemAllocAsync(most, stream), stream);
   cu.cuStreamSynchronize(stream);
@@ -135,7 +149,9 @@ test('a pool has a bound, can be destroyed while its memory is in use, and the d
   const pool = cu.cuMemPoolCreate({ location: 0, maxSize: 8192 });
   cu.cuDeviceSetMemPool(0, pool);
   const address = cu.cuMemAllocAsync(8000, stream);
-  expect(messageOf(() => cu.cuMemAllocAsync(1000, stream))).toContain('the pool holds 8192 of at most 8192 bytes');
+  expect(messageOf(() => cu.cuMemAllocAsync(1000, stream))).toContain(
+    'the pool holds 8192 of at most 8192 bytes',
+  );
   const free = cu.cuMemGetInfo().free;
   cu.cuMemPoolDestroy(pool);
   expect(cu.cuDeviceGetMemPool(0)).toBe(cu.cuDeviceGetDefaultMemPool(0));
@@ -143,7 +159,9 @@ test('a pool has a bound, can be destroyed while its memory is in use, and the d
   cu.cuStreamSynchronize(stream);
   expect(cu.cuMemGetInfo().free).toBe(free + 8192);
   expect(resultOf(() => cu.cuMemPoolTrimTo(pool, 0))).toBe('CUDA_ERROR_INVALID_VALUE');
-  expect(resultOf(() => cu.cuMemPoolDestroy(cu.cuDeviceGetDefaultMemPool(0)))).toBe('CUDA_ERROR_INVALID_VALUE');
+  expect(resultOf(() => cu.cuMemPoolDestroy(cu.cuDeviceGetDefaultMemPool(0)))).toBe(
+    'CUDA_ERROR_INVALID_VALUE',
+  );
 });
 
 test('rows of pitched memory begin at multiples of 512', () => {
@@ -165,7 +183,9 @@ test('managed memory is one memory for kernels and for the host', () => {
   cu.cuMemPrefetchAsync(address, 64, -1, stream);
   cu.cuMemAdvise(address, 64, 1, 0);
   const plain = cu.cuMemAlloc(64);
-  expect(resultOf(() => cu.cuMemPrefetchAsync(plain, 64, 0, stream))).toBe('CUDA_ERROR_INVALID_VALUE');
+  expect(resultOf(() => cu.cuMemPrefetchAsync(plain, 64, 0, stream))).toBe(
+    'CUDA_ERROR_INVALID_VALUE',
+  );
   expect(resultOf(() => cu.hostView(plain, 64))).toBe('CUDA_ERROR_INVALID_VALUE');
 });
 
@@ -202,10 +222,14 @@ test('host memory has synthetic addresses far above any device address', () => {
   expect(cu.hostAddress(new SharedArrayBuffer(4)) - whole).toBe(2 ** 33);
   const view = cu.hostView(address + 8, 4);
   expect([view.buffer, view.byteOffset, view.length]).toEqual([buffer, 4104, 4]);
-  expect(resultOf(() => cu.cuMemHostRegister(buffer, 5000, 200, 0))).toBe('CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED');
+  expect(resultOf(() => cu.cuMemHostRegister(buffer, 5000, 200, 0))).toBe(
+    'CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED',
+  );
   expect(resultOf(() => cu.cuMemHostRegister(buffer, 9999, 2, 0))).toBe('CUDA_ERROR_INVALID_VALUE');
   cu.cuMemHostUnregister(address);
-  expect(resultOf(() => cu.cuMemHostUnregister(address))).toBe('CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED');
+  expect(resultOf(() => cu.cuMemHostUnregister(address))).toBe(
+    'CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED',
+  );
   expect(resultOf(() => cu.cuMemHostGetDevicePointer(address, 0))).toBe('CUDA_ERROR_INVALID_VALUE');
   expect(cu.cuMemHostRegister(buffer, 5000, 200, 0)).toBe(whole + 5000);
 });
@@ -214,7 +238,9 @@ test('cuMemHostAlloc gives a buffer of its own, which only cuMemFreeHost frees',
   const { cu } = openFake();
   const address = cu.cuMemHostAlloc(100, 0);
   expect(cu.hostView(address, 100).buffer.byteLength).toBe(100);
-  expect(resultOf(() => cu.cuMemHostUnregister(address))).toBe('CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED');
+  expect(resultOf(() => cu.cuMemHostUnregister(address))).toBe(
+    'CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED',
+  );
   cu.cuMemFreeHost(address);
   expect(resultOf(() => cu.cuMemFreeHost(address))).toBe('CUDA_ERROR_INVALID_VALUE');
 });
@@ -235,15 +261,25 @@ test('pointer attributes', () => {
   expect(get(A.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, plain + 999)).toBe(plain);
   expect(get(A.CU_POINTER_ATTRIBUTE_RANGE_SIZE, plain + 999)).toBe(1000);
   expect(get(A.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, ordered)).toBe(cu.cuDeviceGetMemPool(0));
-  expect(get(A.CU_POINTER_ATTRIBUTE_BUFFER_ID, plain)).not.toBe(get(A.CU_POINTER_ATTRIBUTE_BUFFER_ID, managed));
-  expect(resultOf(() => get(A.CU_POINTER_ATTRIBUTE_RANGE_SIZE, plain + 1000))).toBe('CUDA_ERROR_INVALID_VALUE');
+  expect(get(A.CU_POINTER_ATTRIBUTE_BUFFER_ID, plain)).not.toBe(
+    get(A.CU_POINTER_ATTRIBUTE_BUFFER_ID, managed),
+  );
+  expect(resultOf(() => get(A.CU_POINTER_ATTRIBUTE_RANGE_SIZE, plain + 1000))).toBe(
+    'CUDA_ERROR_INVALID_VALUE',
+  );
   cu.cuMemFree(plain);
-  expect(resultOf(() => get(A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, plain))).toBe('CUDA_ERROR_INVALID_VALUE');
+  expect(resultOf(() => get(A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, plain))).toBe(
+    'CUDA_ERROR_INVALID_VALUE',
+  );
 });
 
 test('large allocations ask for large pages once for what they may lie in, small ones never', () => {
   const asked: Uint8Array[] = [];
-  const { cu } = openFake({ askForLargePages: (memory) => { asked.push(memory); } });
+  const { cu } = openFake({
+    askForLargePages: (memory) => {
+      asked.push(memory);
+    },
+  });
   cu.cuMemAlloc(100_000);
   expect(asked).toHaveLength(0);
   const size = 8 * 2 ** 20;

@@ -7,17 +7,35 @@ import { messageOf, packParams, resultOf } from './testing/open-fake.js';
 /** A device with the real compiler and kernels that nvcc made. */
 function open(sample: string) {
   const printed: string[] = [];
-  const cu = openCpu({ memoryBytes: 256 * 2 ** 20, multiprocessors: 4, print: (text) => printed.push(text) });
+  const cu = openCpu({
+    memoryBytes: 256 * 2 ** 20,
+    multiprocessors: 4,
+    print: (text) => printed.push(text),
+  });
   cu.cuInit(0);
   cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
   const stream = cu.cuStreamCreateWithPriority(1, 0);
-  const module = cu.cuModuleLoadDataEx(readFileSync(new URL(`../../ptx/samples/sm_80/${sample}.ptx`, import.meta.url)), {});
-  const managed = <T>(View: new (buffer: ArrayBufferLike, offset: number, length: number) => T, length: number, bytes: number): { at: number; view: T } => {
+  const module = cu.cuModuleLoadDataEx(
+    readFileSync(new URL(`../../ptx/samples/sm_80/${sample}.ptx`, import.meta.url)),
+    {},
+  );
+  const managed = <T>(
+    View: new (buffer: ArrayBufferLike, offset: number, length: number) => T,
+    length: number,
+    bytes: number,
+  ): { at: number; view: T } => {
     const at = cu.cuMemAllocManaged(length * bytes, 1);
     const { buffer, byteOffset } = cu.hostView(at, length * bytes);
     return { at, view: new View(buffer, byteOffset, length) };
   };
-  return { cu, module, stream, printed, kernel: (name: string) => cu.cuModuleGetFunction(module, name), managed };
+  return {
+    cu,
+    module,
+    stream,
+    printed,
+    kernel: (name: string) => cu.cuModuleGetFunction(module, name),
+    managed,
+  };
 }
 
 const floatBits = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0]!;
@@ -31,9 +49,25 @@ test('saxpy from nvcc gives what saxpy gives', () => {
   y.view.fill(1);
   const saxpy = kernel('saxpy');
   const sizes = [0, 1, 2, 3].map((index) => cu.cuFuncGetParamInfo(saxpy, index)?.size);
-  const values = sizes[0] === 4 && sizes[1] === 4 ? [n, floatBits(2), [x.at], [y.at]] as const : [floatBits(2), [x.at], [y.at], n] as const;
+  const values =
+    sizes[0] === 4 && sizes[1] === 4
+      ? ([n, floatBits(2), [x.at], [y.at]] as const)
+      : ([floatBits(2), [x.at], [y.at], n] as const);
   const params = packParams(values);
-  cu.cuLaunchKernel(saxpy, Math.ceil(n / 256), 1, 1, 256, 1, 1, 0, stream, params, 0, params.byteLength);
+  cu.cuLaunchKernel(
+    saxpy,
+    Math.ceil(n / 256),
+    1,
+    1,
+    256,
+    1,
+    1,
+    0,
+    stream,
+    params,
+    0,
+    params.byteLength,
+  );
   cu.cuStreamSynchronize(stream);
   expect(y.view[0]).toBe(1);
   expect(y.view[n - 1]).toBe(2 * (n - 1) + 1);
@@ -48,7 +82,9 @@ test('printf and assert of a compiled kernel', () => {
   cu.cuStreamSynchronize(stream);
   expect(printed).toEqual(['t 0 of 2: 0.500000 str\n']);
   cu.cuLaunchKernel(kernel('hello'), 1, 1, 1, 2, 1, 1, 0, stream, params, 0, params.byteLength);
-  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(0,0,0\), thread \(1,0,0\)/);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(
+    /CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(0,0,0\), thread \(1,0,0\)/,
+  );
 });
 
 test('each thread that fails an assertion says so with its block and its number, the others go on', () => {
@@ -57,11 +93,26 @@ test('each thread that fails an assertion says so with its block and its number,
   f.view.set([-1, 1, -2, -3]);
   const params = packParams([4, [f.at]]);
   cu.cuLaunchKernel(kernel('hello'), 3, 1, 1, 2, 2, 1, 0, stream, params, 0, params.byteLength);
-  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/Assertion `.*` failed\., PTX line \d+, block \(0,0,0\), thread \(0,0,0\)$/);
-  const failures = printed.join('').split('\n').filter((line) => line.includes('Assertion'));
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(
+    /Assertion `.*` failed\., PTX line \d+, block \(0,0,0\), thread \(0,0,0\)$/,
+  );
+  const failures = printed
+    .join('')
+    .split('\n')
+    .filter((line) => line.includes('Assertion'));
   // threadIdx.x is 0 or 1: both rows of each block read f[0] and f[1].
-  expect(failures).toEqual([0, 1, 2].flatMap((block) => [0, 1].map((y) =>
-    expect.stringMatching(new RegExp(String.raw`^src/k14_printf\.cu:\d+: void hello\(int, const float \*\): block: \[${block},0,0\], thread: \[0,${y},0\] Assertion \`f\[threadIdx\.x\]>=0\.f\` failed\.$`)) as string)));
+  expect(failures).toEqual(
+    [0, 1, 2].flatMap((block) =>
+      [0, 1].map(
+        (y) =>
+          expect.stringMatching(
+            new RegExp(
+              String.raw`^src/k14_printf\.cu:\d+: void hello\(int, const float \*\): block: \[${block},0,0\], thread: \[0,${y},0\] Assertion \`f\[threadIdx\.x\]>=0\.f\` failed\.$`,
+            ),
+          ) as string,
+      ),
+    ),
+  );
 });
 
 test('failed assertions are told up to the size of the printf buffer', () => {
@@ -93,14 +144,18 @@ test('trap is LAUNCH_FAILED and says where', () => {
   p.view[0] = 42;
   const params = packParams([[p.at]]);
   cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
-  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/LAUNCH_FAILED \(719\): trapk: the kernel executed trap, PTX line \d+, block \(0,0,0\), thread \(0,0,0\)/);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(
+    /LAUNCH_FAILED \(719\): trapk: the kernel executed trap, PTX line \d+, block \(0,0,0\), thread \(0,0,0\)/,
+  );
 });
 
 test('a write out of bounds is ILLEGAL_ADDRESS and says where', () => {
   const { cu, stream, kernel } = open('k14_printf');
   const params = packParams([[16]]);
   cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
-  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(/ILLEGAL_ADDRESS \(700\): trapk: read or write out of bounds at 0x10, PTX line \d+/);
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toMatch(
+    /ILLEGAL_ADDRESS \(700\): trapk: read or write out of bounds at 0x10, PTX line \d+/,
+  );
   expect(resultOf(() => cu.cuMemGetInfo())).toBe('CUDA_ERROR_ILLEGAL_ADDRESS');
 });
 
@@ -108,7 +163,9 @@ test('an address before null is told to the last digit', () => {
   const { cu, stream, kernel } = open('k14_printf');
   const params = packParams([[-16]]);
   cu.cuLaunchKernel(kernel('trapk'), 1, 1, 1, 1, 1, 1, 0, stream, params, 0, params.byteLength);
-  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toContain('read or write out of bounds at 0xfffffffffffffff0, PTX line');
+  expect(messageOf(() => cu.cuStreamSynchronize(stream))).toContain(
+    'read or write out of bounds at 0xfffffffffffffff0, PTX line',
+  );
 });
 
 test('a cooperative grid synchronises, directly and in a graph', () => {
@@ -116,9 +173,24 @@ test('a cooperative grid synchronises, directly and in a graph', () => {
   const a = managed(Float32Array, 5000, 4);
   a.view.fill(0);
   const params = packParams([[a.at], 5000]);
-  const launch = (): void => cu.cuLaunchKernelEx({
-    gridDimX: 8, gridDimY: 1, gridDimZ: 1, blockDimX: 128, blockDimY: 1, blockDimZ: 1, sharedMemBytes: 0, hStream: stream, attrs: { cooperative: true },
-  }, kernel('cg_grid'), params, 0, params.byteLength);
+  const launch = (): void =>
+    cu.cuLaunchKernelEx(
+      {
+        gridDimX: 8,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 128,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        hStream: stream,
+        attrs: { cooperative: true },
+      },
+      kernel('cg_grid'),
+      params,
+      0,
+      params.byteLength,
+    );
   launch();
   cu.cuStreamSynchronize(stream);
   expect(new Set(a.view)).toEqual(new Set([1.875]));
@@ -134,25 +206,40 @@ test('a cooperative grid synchronises, directly and in a graph', () => {
   }
 });
 
-test('a variable without .visible, as nvcc writes those of a program of one file, is found by its name', () => {
-  const { cu, module } = open('k11_resize');
-  expect(cu.cuModuleGetGlobal(module, 'cf')).toMatchObject({ bytes: 256 });
-  expect(messageOf(() => cu.cuModuleGetGlobal(module, 'cg'))).toMatch(/NOT_FOUND \(500\): there is no variable 'cg'; there is cf/);
-});
+test(
+  'a variable without .visible, as nvcc writes those of a program of one file, is found by its ' +
+    'name',
+  () => {
+    const { cu, module } = open('k11_resize');
+    expect(cu.cuModuleGetGlobal(module, 'cf')).toMatchObject({ bytes: 256 });
+    expect(messageOf(() => cu.cuModuleGetGlobal(module, 'cg'))).toMatch(
+      /NOT_FOUND \(500\): there is no variable 'cg'; there is cf/,
+    );
+  },
+);
 
 test('PTX with an error is INVALID_PTX, with its place', () => {
   const { cu } = open('k01_saxpy');
-  expect(messageOf(() => cu.cuModuleLoadDataEx('.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { frobnicate; ret; }', {})))
-    .toMatch(/INVALID_PTX \(218\)[^]*:4:/);
+  expect(
+    messageOf(() =>
+      cu.cuModuleLoadDataEx(
+        '.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { frobnicate; ret; }',
+        {},
+      ),
+    ),
+  ).toMatch(/INVALID_PTX \(218\)[^]*:4:/);
 });
 
-test.each(['all', 'none'] as const)('blocks that one call runs are all done and counted, long ones among short ones: lanes %s', (lanes) => {
-  const cu = openCpu({ memoryBytes: 64 * 2 ** 20, lanes });
-  cu.cuInit(0);
-  cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
-  const stream = cu.cuStreamCreateWithPriority(1, 0);
-  // Every seventh block goes round more often than a call lets it.
-  const module = cu.cuModuleLoadDataEx(new TextEncoder().encode(`.version 8.0
+test.each(['all', 'none'] as const)(
+  'blocks that one call runs are all done and counted, long ones among short ones: lanes %s',
+  (lanes) => {
+    const cu = openCpu({ memoryBytes: 64 * 2 ** 20, lanes });
+    cu.cuInit(0);
+    cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
+    const stream = cu.cuStreamCreateWithPriority(1, 0);
+    // Every seventh block goes round more often than a call lets it.
+    const module = cu.cuModuleLoadDataEx(
+      new TextEncoder().encode(`.version 8.0
 .target sm_80
 .address_size 64
 .visible .entry k(.param .u64 out)
@@ -165,18 +252,36 @@ again:
   add.u32 %sum, %sum, %t; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, %n; @%p bra again;
   mad.lo.u32 %i, %b, 64, %t; mad.wide.u32 %out, %i, 4, %out; ld.global.u32 %i, [%out]; add.u32 %sum, %sum, %i; st.global.u32 [%out], %sum; ret;
 }
-`), {});
-  const blocks = 400;
-  const out = cu.cuMemAllocManaged(blocks * 256, 1);
-  const { buffer, byteOffset } = cu.hostView(out, blocks * 256);
-  const params = packParams([[out]]);
-  for (let launch = 0; launch < 2; launch++) {
-    cu.cuLaunchKernel(cu.cuModuleGetFunction(module, 'k'), blocks, 1, 1, 64, 1, 1, 0, stream, params, 0, params.byteLength);
-    cu.cuStreamSynchronize(stream);
-  }
-  // Each thread adds to its own word: a block that ran twice, or not at all, shows.
-  expect([...new Uint32Array(buffer, byteOffset, blocks * 64)]).toEqual(Array.from({ length: blocks * 64 }, (_, index) => {
-    const [block, thread] = [index >> 6, index & 63];
-    return 2 * (block + (block % 7 === 3 ? 150_000 : 2) * thread);
-  }));
-});
+`),
+      {},
+    );
+    const blocks = 400;
+    const out = cu.cuMemAllocManaged(blocks * 256, 1);
+    const { buffer, byteOffset } = cu.hostView(out, blocks * 256);
+    const params = packParams([[out]]);
+    for (let launch = 0; launch < 2; launch++) {
+      cu.cuLaunchKernel(
+        cu.cuModuleGetFunction(module, 'k'),
+        blocks,
+        1,
+        1,
+        64,
+        1,
+        1,
+        0,
+        stream,
+        params,
+        0,
+        params.byteLength,
+      );
+      cu.cuStreamSynchronize(stream);
+    }
+    // Each thread adds to its own word: a block that ran twice, or not at all, shows.
+    expect([...new Uint32Array(buffer, byteOffset, blocks * 64)]).toEqual(
+      Array.from({ length: blocks * 64 }, (_, index) => {
+        const [block, thread] = [index >> 6, index & 63];
+        return 2 * (block + (block % 7 === 3 ? 150_000 : 2) * thread);
+      }),
+    );
+  },
+);

@@ -7,12 +7,19 @@ import { packParams } from './testing/open-fake.js';
 import { Schedule } from './schedule.js';
 
 test('an order has every number once', () => {
-  fc.assert(fc.property(fc.nat(), fc.nat(1000), fc.integer({ min: 1, max: 2000 }), (seed, launch, count) => {
-    const order = new Schedule(seed).of(launch).order(count);
-    const numbers = new Set(Array.from({ length: count }, (_, i) => order(i)));
-    expect(numbers.size).toBe(count);
-    expect(Math.max(...numbers)).toBe(count - 1);
-  }));
+  fc.assert(
+    fc.property(
+      fc.nat(),
+      fc.nat(1000),
+      fc.integer({ min: 1, max: 2000 }),
+      (seed, launch, count) => {
+        const order = new Schedule(seed).of(launch).order(count);
+        const numbers = new Set(Array.from({ length: count }, (_, i) => order(i)));
+        expect(numbers.size).toBe(count);
+        expect(Math.max(...numbers)).toBe(count - 1);
+      },
+    ),
+  );
 });
 
 /** The order in which blocks, or the warps of one, took tickets. */
@@ -20,7 +27,11 @@ function tickets(seed: number, who = '%ctaid.x', grid = 8, block = 1): string {
   const cu = openCpu({ memoryBytes: 2 ** 24, schedule: { seed } });
   cu.cuInit(0);
   cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
-  const text = kernelOf(1, `mov.u32 %r1, ${who};\natom.global.add.u32 %r2, [%rd0], 1;\nmul.wide.u32 %rd1, %r1, 4;\nadd.u64 %rd1, %rd1, %rd0;\nst.global.u32 [%rd1+4], %r2;`);
+  const text = kernelOf(
+    1,
+    `mov.u32 %r1, ${who};\natom.global.add.u32 %r2, [%rd0], 1;\nmul.wide.u32 %rd1, %r1, ` +
+      `4;\nadd.u64 %rd1, %rd1, %rd0;\nst.global.u32 [%rd1+4], %r2;`,
+  );
   const func = cu.cuModuleGetFunction(cu.cuModuleLoadDataEx(text, {}), 'k');
   const address = cu.cuMemAllocManaged(40, 1);
   const { buffer, byteOffset } = cu.hostView(address, 40);
@@ -41,13 +52,21 @@ test('and the order of the warps of a block', () => {
   expect(Array.from({ length: 10 }, (_, seed) => tickets(seed, '%warpid', 1, 256))).toEqual(orders);
 });
 
-/** What two blocks of one thread make of a counter that they add to ten times each, with a plain load and store. */
+/**
+ * What two blocks of one thread make of a counter that they add to ten times each, with a plain
+ * load and store.
+ */
 function counted(seed: number): number {
   const cu = openCpu({ memoryBytes: 2 ** 24, schedule: { seed } });
   cu.cuInit(0);
   cu.cuCtxSetCurrent(cu.cuDevicePrimaryCtxRetain(0));
-  const text = kernelOf(1, 'mov.u32 %r1, 0;\nL: ld.volatile.global.u32 %r2, [%rd0];\nmov.u32 %r3, 0;\nM: add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p0, %r3, 40;\n@%p0 bra M;\n'
-    + 'add.u32 %r2, %r2, 1;\nst.volatile.global.u32 [%rd0], %r2;\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 10;\n@%p1 bra L;');
+  const text = kernelOf(
+    1,
+    'mov.u32 %r1, 0;\nL: ld.volatile.global.u32 %r2, [%rd0];\nmov.u32 %r3, 0;\nM: add.u32 ' +
+      '%r3, %r3, 1;\nsetp.lt.u32 %p0, %r3, 40;\n@%p0 bra M;\n' +
+      'add.u32 %r2, %r2, 1;\nst.volatile.global.u32 [%rd0], %r2;\nadd.u32 %r1, %r1, ' +
+      '1;\nsetp.lt.u32 %p1, %r1, 10;\n@%p1 bra L;',
+  );
   const func = cu.cuModuleGetFunction(cu.cuModuleLoadDataEx(text, {}), 'k');
   const address = cu.cuMemAllocManaged(4, 1);
   const { buffer, byteOffset } = cu.hostView(address, 4);

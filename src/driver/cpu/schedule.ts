@@ -1,6 +1,7 @@
 /**
- * An order of work that a seed decides: which stream goes on, in which order a grid's blocks begin and take turns, how far
- * each turn goes, and in which order the warps of a block do. Every order that comes out is one that a GPU may choose.
+ * An order of work that a seed decides: which stream goes on, in which order a grid's blocks begin
+ * and take turns, how far each turn goes, and in which order the warps of a block do. Every order
+ * that comes out is one that a GPU may choose.
  */
 
 export class Schedule {
@@ -12,12 +13,15 @@ export class Schedule {
     this.state = seed | 0;
   }
 
-  /** A number from 0 to below `count`: mulberry32, whose seeds next to each other give numbers far apart. */
+  /**
+   * A number from 0 to below `count`: mulberry32, whose seeds next to each other give numbers far
+   * apart.
+   */
   next(count: number): number {
     this.state = (this.state + 0x6d2b79f5) | 0;
     let t = Math.imul(this.state ^ (this.state >>> 15), this.state | 1);
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor(((t ^ (t >>> 14)) >>> 0) / 2 ** 32 * count);
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * count);
   }
 
   /** Any 32-bit number but 0. */
@@ -25,7 +29,10 @@ export class Schedule {
     return this.next(0xffffffff) + 1;
   }
 
-  /** The schedule of a launch, which depends on the seed and on the launch's own number alone: what other streams do meanwhile does not change it. */
+  /**
+   * The schedule of a launch, which depends on the seed and on the launch's own number alone: what
+   * other streams do meanwhile does not change it.
+   */
   of(launch: number): Schedule {
     return new Schedule(Math.imul(this.seed, 0x9e3779b1) ^ Math.imul(launch, 0x85ebca6b));
   }

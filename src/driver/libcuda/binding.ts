@@ -1,5 +1,6 @@
 /**
- * What the groups of calls (`device-calls.ts`, `memory-calls.ts` and the others) stand on: one loaded libcuda.
+ * What the groups of calls (`device-calls.ts`, `memory-calls.ts` and the others) stand on: one
+ * loaded libcuda.
  */
 import type { DriverCalls } from './driver-call.js';
 import type { Koffi } from '../../native/koffi.js';
@@ -14,8 +15,8 @@ export interface Binding {
   /** Answers and structures of the call in progress; {@link SCRATCH_SIZE} bytes. */
   readonly scratch: NativeMemory;
   /**
-   * Grows whenever a module or library is unloaded, by whichever thread: function handles may then come back with
-   * another meaning.
+   * Grows whenever a module or library is unloaded, by whichever thread: function handles may then
+   * come back with another meaning.
    */
   readonly unloads: Int32Array;
 }

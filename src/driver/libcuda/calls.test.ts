@@ -13,8 +13,14 @@ const ROWS = Object.entries(CALLS) as [CallName, CallRow][];
 
 /** Which C types of the table may stand for a class of the header's arguments. */
 const CLASS_TYPES: Readonly<Record<string, readonly string[]>> = {
-  p: ['uintptr_t', 'void*', 'const char*'], z: ['size_t'], u: ['uint32_t'], i: ['int'], q: ['uint64_t'],
-  h: ['uint16_t'], b: ['uint8_t'], L: ['uint64_t'],
+  p: ['uintptr_t', 'void*', 'const char*'],
+  z: ['size_t'],
+  u: ['uint32_t'],
+  i: ['int'],
+  q: ['uint64_t'],
+  h: ['uint16_t'],
+  b: ['uint8_t'],
+  L: ['uint64_t'],
 };
 
 describe('the table of calls', () => {
@@ -23,7 +29,9 @@ describe('the table of calls', () => {
     for (const symbol of row.symbols) {
       const classes = [...HEADER_FACTS[symbol]![1]];
       expect(types).toHaveLength(classes.length);
-      types.forEach((type, i) => expect(CLASS_TYPES[classes[i]!], `${symbol}, argument ${i}`).toContain(type));
+      types.forEach((type, i) =>
+        expect(CLASS_TYPES[classes[i]!], `${symbol}, argument ${i}`).toContain(type),
+      );
     }
   });
 
@@ -42,7 +50,8 @@ function sample(arg: string, index: number): unknown {
   if (arg.startsWith('uint16_t')) return 0xfff0 + index;
   if (arg.startsWith('uint32_t')) return 0xfffffff0 + index;
   if (arg.startsWith('int')) return 0x7ffffff0 + index;
-  // 0x0010 0000 0000 1000: the upper half is lost if anything on the way is 32 bits wide. Not read as a pointer.
+  // 0x0010 0000 0000 1000: the upper half is lost if anything on the way is 32 bits wide. Not read
+  // as a pointer.
   return 0x10000000001000 + index;
 }
 
@@ -51,21 +60,34 @@ describe('calls through the foreign function layer', () => {
     test.skip(whyNoStandIn, () => {});
     return;
   }
-  const bind = (version: number): { standIn: StandIn; calls: Record<CallName, DriverCall<unknown[]>> } => {
+  const bind = (
+    version: number,
+  ): { standIn: StandIn; calls: Record<CallName, DriverCall<unknown[]>> } => {
     const standIn = new StandIn(buildStandIn(version));
     const calls = bindCalls(loadKoffi().load(standIn.path), () => versionText(version));
     return { standIn, calls: calls as unknown as Record<CallName, DriverCall<unknown[]>> };
   };
-  /** These write through pointers or follow them; the provider's tests make them with real memory. */
+  /**
+   * These write through pointers or follow them; the provider's tests make them with real memory.
+   */
   const FOLLOWS_POINTERS: ReadonlySet<string> = new Set<CallName>([
-    'cuDriverGetVersion', 'cuLaunchKernel', 'cuLaunchKernelEx', 'cuOccupancyMaxActiveClusters', 'cuModuleLoadDataEx',
-    'cuLibraryLoadData', 'cuLinkCreate', 'cuLinkComplete', 'cuKernelGetName', 'cuFuncGetParamInfo',
+    'cuDriverGetVersion',
+    'cuLaunchKernel',
+    'cuLaunchKernelEx',
+    'cuOccupancyMaxActiveClusters',
+    'cuModuleLoadDataEx',
+    'cuLibraryLoadData',
+    'cuLinkCreate',
+    'cuLinkComplete',
+    'cuKernelGetName',
+    'cuFuncGetParamInfo',
   ]);
 
   // 13.0 has the newest symbol of every row; 8.0 has older ones of some, and lacks many.
   for (const version of [13000, 11020, 8000]) {
     const { standIn, calls } = bind(version);
-    const has = (row: CallRow): string | undefined => row.symbols.find((symbol) => HEADER_FACTS[symbol]![0] <= version);
+    const has = (row: CallRow): string | undefined =>
+      row.symbols.find((symbol) => HEADER_FACTS[symbol]![0] <= version);
     test.each(ROWS.filter(([name, row]) => has(row) !== undefined && !FOLLOWS_POINTERS.has(name)))(
       `CUDA ${versionText(version)}: %s reaches its symbol with every argument in its place`,
       (name, row) => {
@@ -84,7 +106,8 @@ describe('calls through the foreign function layer', () => {
         expect(call.available).toBe(false);
         expect(() => call.run(...row.args.map(sample))).toThrow(MissingSymbolError);
         expect(() => call.run(...row.args.map(sample))).toThrow(
-          `${row.symbols[0]} needs an NVIDIA driver for CUDA ${row.since} or later; this one supports CUDA ${versionText(version)}.`,
+          `${row.symbols[0]} needs an NVIDIA driver for CUDA ${row.since} or later; this one ` +
+            `supports CUDA ${versionText(version)}.`,
         );
       },
     );

@@ -8,33 +8,78 @@ import type { Binding } from './binding.js';
 import { JitRequest, imageBytes } from './jit.js';
 import { NativeMemory } from '../../native/native-memory.js';
 
-type CodeCalls = Pick<Driver,
-  | 'cuModuleLoadDataEx' | 'cuModuleUnload' | 'cuModuleGetFunction' | 'cuModuleGetGlobal'
-  | 'cuLibraryLoadData' | 'cuLibraryUnload' | 'cuLibraryGetKernel' | 'cuLibraryGetKernelCount'
-  | 'cuLibraryEnumerateKernels' | 'cuKernelGetName' | 'cuLibraryGetGlobal' | 'cuLibraryGetModule' | 'cuKernelGetFunction'
-  | 'cuLink' | 'cuFuncGetAttribute' | 'cuFuncSetAttribute' | 'cuFuncSetCacheConfig' | 'cuFuncLoad' | 'cuFuncGetParamInfo'
-  | 'cuOccupancyMaxActiveBlocksPerMultiprocessor' | 'cuOccupancyMaxPotentialBlockSize'
-  | 'cuOccupancyAvailableDynamicSMemPerBlock'>;
+type CodeCalls = Pick<
+  Driver,
+  | 'cuModuleLoadDataEx'
+  | 'cuModuleUnload'
+  | 'cuModuleGetFunction'
+  | 'cuModuleGetGlobal'
+  | 'cuLibraryLoadData'
+  | 'cuLibraryUnload'
+  | 'cuLibraryGetKernel'
+  | 'cuLibraryGetKernelCount'
+  | 'cuLibraryEnumerateKernels'
+  | 'cuKernelGetName'
+  | 'cuLibraryGetGlobal'
+  | 'cuLibraryGetModule'
+  | 'cuKernelGetFunction'
+  | 'cuLink'
+  | 'cuFuncGetAttribute'
+  | 'cuFuncSetAttribute'
+  | 'cuFuncSetCacheConfig'
+  | 'cuFuncLoad'
+  | 'cuFuncGetParamInfo'
+  | 'cuOccupancyMaxActiveBlocksPerMultiprocessor'
+  | 'cuOccupancyMaxPotentialBlockSize'
+  | 'cuOccupancyAvailableDynamicSMemPerBlock'
+>;
 
 export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCalls {
-  // The driver compiles a library's PTX when one of its kernels is first asked for (CUDA_MODULE_LOADING=LAZY, the
-  // default), and writes the logs then: options and log buffers live as long as the library.
+  // The driver compiles a library's PTX when one of its kernels is first asked for
+  // (CUDA_MODULE_LOADING=LAZY, the default), and writes the logs then: options and log buffers live
+  // as long as the library.
   const libraries = new Map<number, JitRequest>();
   const kernels = new Map<number, number>();
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const {
-    cuModuleLoadDataEx, cuModuleUnload, cuModuleGetFunction, cuModuleGetGlobal, cuLibraryLoadData, cuLibraryUnload,
-    cuLibraryGetKernel, cuLibraryGetKernelCount, cuLibraryEnumerateKernels, cuKernelGetName, cuLibraryGetGlobal,
-    cuLibraryGetModule, cuKernelGetFunction, cuLinkCreate, cuLinkAddData, cuLinkComplete, cuLinkDestroy,
-    cuFuncGetAttribute, cuFuncSetAttribute, cuFuncSetCacheConfig, cuFuncLoad, cuFuncGetParamInfo,
-    cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxPotentialBlockSize, cuOccupancyAvailableDynamicSMemPerBlock,
+    cuModuleLoadDataEx,
+    cuModuleUnload,
+    cuModuleGetFunction,
+    cuModuleGetGlobal,
+    cuLibraryLoadData,
+    cuLibraryUnload,
+    cuLibraryGetKernel,
+    cuLibraryGetKernelCount,
+    cuLibraryEnumerateKernels,
+    cuKernelGetName,
+    cuLibraryGetGlobal,
+    cuLibraryGetModule,
+    cuKernelGetFunction,
+    cuLinkCreate,
+    cuLinkAddData,
+    cuLinkComplete,
+    cuLinkDestroy,
+    cuFuncGetAttribute,
+    cuFuncSetAttribute,
+    cuFuncSetCacheConfig,
+    cuFuncLoad,
+    cuFuncGetParamInfo,
+    cuOccupancyMaxActiveBlocksPerMultiprocessor,
+    cuOccupancyMaxPotentialBlockSize,
+    cuOccupancyAvailableDynamicSMemPerBlock,
   } = calls;
 
   return {
     cuModuleLoadDataEx(image, options) {
       const jit = new JitRequest(koffi, options);
-      const r = cuModuleLoadDataEx.run(out0, imageBytes(image), jit.count, jit.options, jit.optionValues);
+      const r = cuModuleLoadDataEx.run(
+        out0,
+        imageBytes(image),
+        jit.count,
+        jit.options,
+        jit.optionValues,
+      );
       if (r !== 0) throw cuModuleLoadDataEx.failure(r, jit.logs());
       return scratch.u64(0);
     },
@@ -57,7 +102,16 @@ export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCall
     cuLibraryLoadData(code, options) {
       const jit = new JitRequest(koffi, options);
       const image = imageBytes(code);
-      const r = cuLibraryLoadData.run(out0, image, jit.options, jit.optionValues, jit.count, 0, 0, 0);
+      const r = cuLibraryLoadData.run(
+        out0,
+        image,
+        jit.options,
+        jit.optionValues,
+        jit.count,
+        0,
+        0,
+        0,
+      );
       if (r !== 0) throw cuLibraryLoadData.failure(r, jit.logs());
       const library = scratch.u64(0);
       libraries.set(library, jit);
@@ -72,7 +126,11 @@ export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCall
     },
     cuLibraryGetKernel(library, name) {
       const r = cuLibraryGetKernel.run(out0, library, name);
-      if (r !== 0) throw cuLibraryGetKernel.failure(r, { ...libraries.get(library)?.logs(), detail: `"${name}"` });
+      if (r !== 0)
+        throw cuLibraryGetKernel.failure(r, {
+          ...libraries.get(library)?.logs(),
+          detail: `"${name}"`,
+        });
       const kernel = scratch.u64(0);
       kernels.set(kernel, library);
       return kernel;
@@ -109,7 +167,10 @@ export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCall
     },
     cuKernelGetFunction(kernel) {
       const r = cuKernelGetFunction.run(out0, kernel);
-      if (r !== 0) throw cuKernelGetFunction.failure(r, { ...libraries.get(kernels.get(kernel) ?? 0)?.logs() });
+      if (r !== 0)
+        throw cuKernelGetFunction.failure(r, {
+          ...libraries.get(kernels.get(kernel) ?? 0)?.logs(),
+        });
       return scratch.u64(0);
     },
 
@@ -123,7 +184,11 @@ export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCall
           const isText = typeof data === 'string' || type === CUjitInputType.CU_JIT_INPUT_PTX;
           const bytes = isText ? imageBytes(data) : data;
           r = cuLinkAddData.run(state, type, bytes, bytes.length, name, 0, 0, 0);
-          if (r !== 0) throw cuLinkAddData.failure(r, { ...jit.logs(), detail: `input "${name}", ${bytes.length} bytes` });
+          if (r !== 0)
+            throw cuLinkAddData.failure(r, {
+              ...jit.logs(),
+              detail: `input "${name}", ${bytes.length} bytes`,
+            });
         }
         r = cuLinkComplete.run(state, out0, out1);
         if (r !== 0) throw cuLinkComplete.failure(r, jit.logs());
@@ -162,20 +227,43 @@ export function codeCalls({ koffi, calls, scratch, unloads }: Binding): CodeCall
     },
 
     cuOccupancyMaxActiveBlocksPerMultiprocessor(func, blockSize, dynamicSMemSize) {
-      const r = cuOccupancyMaxActiveBlocksPerMultiprocessor.run(out0, func, blockSize, dynamicSMemSize);
+      const r = cuOccupancyMaxActiveBlocksPerMultiprocessor.run(
+        out0,
+        func,
+        blockSize,
+        dynamicSMemSize,
+      );
       if (r !== 0) {
-        throw cuOccupancyMaxActiveBlocksPerMultiprocessor.failure(r, `${blockSize} threads, ${dynamicSMemSize} bytes of shared memory`);
+        throw cuOccupancyMaxActiveBlocksPerMultiprocessor.failure(
+          r,
+          `${blockSize} threads, ${dynamicSMemSize} bytes of shared memory`,
+        );
       }
       return scratch.i32[0]!;
     },
     cuOccupancyMaxPotentialBlockSize(func, dynamicSMemSize, blockSizeLimit) {
-      const r = cuOccupancyMaxPotentialBlockSize.run(out0, out1, func, 0, dynamicSMemSize, blockSizeLimit);
-      if (r !== 0) throw cuOccupancyMaxPotentialBlockSize.failure(r, `${dynamicSMemSize} bytes of shared memory`);
+      const r = cuOccupancyMaxPotentialBlockSize.run(
+        out0,
+        out1,
+        func,
+        0,
+        dynamicSMemSize,
+        blockSizeLimit,
+      );
+      if (r !== 0)
+        throw cuOccupancyMaxPotentialBlockSize.failure(
+          r,
+          `${dynamicSMemSize} bytes of shared memory`,
+        );
       return { minGridSize: scratch.i32[0]!, blockSize: scratch.i32[2]! };
     },
     cuOccupancyAvailableDynamicSMemPerBlock(func, numBlocks, blockSize) {
       const r = cuOccupancyAvailableDynamicSMemPerBlock.run(out0, func, numBlocks, blockSize);
-      if (r !== 0) throw cuOccupancyAvailableDynamicSMemPerBlock.failure(r, `${numBlocks} blocks of ${blockSize} threads`);
+      if (r !== 0)
+        throw cuOccupancyAvailableDynamicSMemPerBlock.failure(
+          r,
+          `${numBlocks} blocks of ${blockSize} threads`,
+        );
       return scratch.u64(0);
     },
   };

@@ -5,14 +5,38 @@ import type { Driver } from '../driver.js';
 import type { Binding } from './binding.js';
 import { STRUCTURE } from '../../native/native-memory.js';
 
-type DeviceCalls = Pick<Driver,
-  | 'cuInit' | 'cuDriverGetVersion' | 'cuDeviceGetCount' | 'cuDeviceGet' | 'cuDeviceGetName' | 'cuDeviceGetUuid'
-  | 'cuDeviceGetPCIBusId' | 'cuDeviceTotalMem' | 'cuDeviceGetAttribute' | 'cuDeviceCanAccessPeer'
-  | 'cuDeviceGetDefaultMemPool' | 'cuDeviceGetMemPool' | 'cuDeviceSetMemPool'
-  | 'cuDevicePrimaryCtxRetain' | 'cuDevicePrimaryCtxRelease' | 'cuDevicePrimaryCtxReset' | 'cuDevicePrimaryCtxSetFlags'
-  | 'cuDevicePrimaryCtxGetState' | 'cuCtxSetCurrent' | 'cuCtxGetCurrent' | 'cuCtxSynchronize'
-  | 'cuCtxGetStreamPriorityRange' | 'cuCtxGetLimit' | 'cuCtxSetLimit' | 'cuCtxEnablePeerAccess' | 'cuCtxDisablePeerAccess'
-  | 'shareContext' | 'adoptContext' | 'disownContext'>;
+type DeviceCalls = Pick<
+  Driver,
+  | 'cuInit'
+  | 'cuDriverGetVersion'
+  | 'cuDeviceGetCount'
+  | 'cuDeviceGet'
+  | 'cuDeviceGetName'
+  | 'cuDeviceGetUuid'
+  | 'cuDeviceGetPCIBusId'
+  | 'cuDeviceTotalMem'
+  | 'cuDeviceGetAttribute'
+  | 'cuDeviceCanAccessPeer'
+  | 'cuDeviceGetDefaultMemPool'
+  | 'cuDeviceGetMemPool'
+  | 'cuDeviceSetMemPool'
+  | 'cuDevicePrimaryCtxRetain'
+  | 'cuDevicePrimaryCtxRelease'
+  | 'cuDevicePrimaryCtxReset'
+  | 'cuDevicePrimaryCtxSetFlags'
+  | 'cuDevicePrimaryCtxGetState'
+  | 'cuCtxSetCurrent'
+  | 'cuCtxGetCurrent'
+  | 'cuCtxSynchronize'
+  | 'cuCtxGetStreamPriorityRange'
+  | 'cuCtxGetLimit'
+  | 'cuCtxSetLimit'
+  | 'cuCtxEnablePeerAccess'
+  | 'cuCtxDisablePeerAccess'
+  | 'shareContext'
+  | 'adoptContext'
+  | 'disownContext'
+>;
 
 /** Names and bus ids are cut off at this many bytes. */
 const TEXT_LIMIT = 256;
@@ -22,11 +46,32 @@ export function deviceCalls({ calls, scratch }: Binding): DeviceCalls {
   const out1 = out0 + 8;
   const text = out0 + STRUCTURE;
   const {
-    cuInit, cuDriverGetVersion, cuDeviceGetCount, cuDeviceGet, cuDeviceGetName, cuDeviceGetUuid, cuDeviceGetPCIBusId,
-    cuDeviceTotalMem, cuDeviceGetAttribute, cuDeviceCanAccessPeer, cuDeviceGetDefaultMemPool, cuDeviceGetMemPool,
-    cuDeviceSetMemPool, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxReset,
-    cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxGetState, cuCtxSetCurrent, cuCtxGetCurrent, cuCtxSynchronize,
-    cuCtxGetStreamPriorityRange, cuCtxGetLimit, cuCtxSetLimit, cuCtxEnablePeerAccess, cuCtxDisablePeerAccess,
+    cuInit,
+    cuDriverGetVersion,
+    cuDeviceGetCount,
+    cuDeviceGet,
+    cuDeviceGetName,
+    cuDeviceGetUuid,
+    cuDeviceGetPCIBusId,
+    cuDeviceTotalMem,
+    cuDeviceGetAttribute,
+    cuDeviceCanAccessPeer,
+    cuDeviceGetDefaultMemPool,
+    cuDeviceGetMemPool,
+    cuDeviceSetMemPool,
+    cuDevicePrimaryCtxRetain,
+    cuDevicePrimaryCtxRelease,
+    cuDevicePrimaryCtxReset,
+    cuDevicePrimaryCtxSetFlags,
+    cuDevicePrimaryCtxGetState,
+    cuCtxSetCurrent,
+    cuCtxGetCurrent,
+    cuCtxSynchronize,
+    cuCtxGetStreamPriorityRange,
+    cuCtxGetLimit,
+    cuCtxSetLimit,
+    cuCtxEnablePeerAccess,
+    cuCtxDisablePeerAccess,
   } = calls;
 
   return {

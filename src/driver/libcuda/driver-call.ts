@@ -1,7 +1,7 @@
 /**
- * Binds the rows of `calls.ts` to a loaded libcuda. A symbol is looked up when its call is first made, so a driver that
- * lacks one can still do everything else; from then on `run` is koffi's function itself and a call costs what koffi
- * costs.
+ * Binds the rows of `calls.ts` to a loaded libcuda. A symbol is looked up when its call is first
+ * made, so a driver that lacks one can still do everything else; from then on `run` is koffi's
+ * function itself and a call costs what koffi costs.
  */
 import type { KoffiLibrary } from '../../native/koffi.js';
 import { findFunction } from '../../native/open-library.js';
@@ -15,12 +15,19 @@ import type { ArgumentsOf, CallName, CallRow } from './calls.js';
 export class DriverCall<A extends readonly unknown[]> {
   /** NVIDIA's name. */
   readonly name: string;
-  /** Makes the call and returns its result. The first time it throws MissingSymbolError if the driver lacks it. */
+  /**
+   * Makes the call and returns its result. The first time it throws MissingSymbolError if the
+   * driver lacks it.
+   */
   run: (...args: A) => CUresult;
   readonly #resolve: () => ((...args: A) => CUresult) | undefined;
   #resolved = false;
 
-  constructor(name: string, resolve: () => ((...args: A) => CUresult) | undefined, missing: () => Error) {
+  constructor(
+    name: string,
+    resolve: () => ((...args: A) => CUresult) | undefined,
+    missing: () => Error,
+  ) {
     this.name = name;
     this.#resolve = resolve;
     this.run = (...args) => {
@@ -41,7 +48,11 @@ export class DriverCall<A extends readonly unknown[]> {
 
   /** The error for a result that is not CUDA_SUCCESS. */
   failure(result: CUresult, details?: string | DriverErrorDetails): DriverError {
-    return new DriverError(this.name, result, typeof details === 'string' ? { detail: details } : details);
+    return new DriverError(
+      this.name,
+      result,
+      typeof details === 'string' ? { detail: details } : details,
+    );
   }
 }
 
@@ -61,7 +72,10 @@ export function bindCalls(library: KoffiLibrary, version: () => string): DriverC
   return calls as unknown as DriverCalls;
 }
 
-function findSymbol(library: KoffiLibrary, row: CallRow): ((...args: never[]) => CUresult) | undefined {
+function findSymbol(
+  library: KoffiLibrary,
+  row: CallRow,
+): ((...args: never[]) => CUresult) | undefined {
   for (const symbol of row.symbols) {
     const found = findFunction(library, `int ${symbol}(${row.args.join(', ')})`);
     if (found !== undefined) return found as (...args: never[]) => CUresult;

@@ -2,15 +2,23 @@
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';
 
-/** The handles in memory of their own, to be kept for the length of the call; undefined where there are none. */
+/**
+ * The handles in memory of their own, to be kept for the length of the call; undefined where there
+ * are none.
+ */
 export function writeHandles(koffi: Koffi, handles: readonly number[]): NativeMemory | undefined {
   if (handles.length === 0) return undefined;
   const memory = new NativeMemory(koffi, 8 * handles.length);
-  handles.forEach((handle, i) => { memory.setU64(8 * i, handle); });
+  handles.forEach((handle, i) => {
+    memory.setU64(8 * i, handle);
+  });
   return memory;
 }
 
-/** A copy of the list of `count` handles in the driver's memory, which it may change with its next call. */
+/**
+ * A copy of the list of `count` handles in the driver's memory, which it may change with its next
+ * call.
+ */
 export function readHandles(koffi: Koffi, address: number, count: number): number[] {
   if (count === 0 || address === 0) return [];
   return Array.from(new BigUint64Array(koffi.view(address, 8 * count)), Number);

@@ -1,6 +1,6 @@
 /**
- * What the driver's compiler and linker take and give back: options and log buffers as two parallel arrays in native
- * memory, and images as bytes.
+ * What the driver's compiler and linker take and give back: options and log buffers as two parallel
+ * arrays in native memory, and images as bytes.
  */
 import type { JitLogs, JitOptions } from '../driver.js';
 import { CUjit_option } from '../flags.js';
@@ -28,7 +28,10 @@ const OFFERED: Record<keyof JitOptions, number> = {
   CU_JIT_CACHE_MODE: CUjit_option.CU_JIT_CACHE_MODE,
 };
 
-/** The options of one compilation or link, laid out for the driver. Keep it referenced until the driver is done. */
+/**
+ * The options of one compilation or link, laid out for the driver. Keep it referenced until the
+ * driver is done.
+ */
 export class JitRequest {
   readonly count: number;
   /** Address of the CUjit_option array. */
@@ -51,7 +54,10 @@ export class JitRequest {
     add(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_SIZE);
     for (const [name, value] of Object.entries(options)) {
       const key = (OFFERED as Record<string, number | undefined>)[name];
-      if (key === undefined) throw new TypeError(`${name} is no option of the JIT. Known: ${Object.keys(OFFERED).join(', ')}.`);
+      if (key === undefined)
+        throw new TypeError(
+          `${name} is no option of the JIT. Known: ${Object.keys(OFFERED).join(', ')}.`,
+        );
       if (value !== undefined) add(key, Number(value));
     }
     this.#memory = memory;
@@ -62,7 +68,10 @@ export class JitRequest {
 
   /** What was written into the two logs so far. */
   logs(): JitLogs {
-    return { infoLog: this.#memory.text(INFO_LOG, LOG_SIZE), errorLog: this.#memory.text(ERROR_LOG, LOG_SIZE) };
+    return {
+      infoLog: this.#memory.text(INFO_LOG, LOG_SIZE),
+      errorLog: this.#memory.text(ERROR_LOG, LOG_SIZE),
+    };
   }
 }
 
@@ -73,7 +82,10 @@ const BINARY_MAGIC: ReadonlySet<number> = new Set([
   0x466243b1, // the wrapper that nvcc puts around a fatbin
 ]);
 
-/** PTX text gets the terminating zero that the driver reads up to; cubins and fatbins stay as they are. */
+/**
+ * PTX text gets the terminating zero that the driver reads up to; cubins and fatbins stay as they
+ * are.
+ */
 export function imageBytes(image: string | Uint8Array): Uint8Array {
   if (typeof image === 'string') return Buffer.from(`${image}\0`, 'utf8');
   if (image.length >= 4) {

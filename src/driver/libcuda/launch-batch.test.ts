@@ -1,4 +1,7 @@
-/** Batches of launches reach cuLaunchKernelEx as they were prepared, through koffi and through `node:ffi`. */
+/**
+ * Batches of launches reach cuLaunchKernelEx as they were prepared, through koffi and through
+ * `node:ffi`.
+ */
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import { openLibcuda } from './open.js';
@@ -7,9 +10,14 @@ import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 const STREAM = 0x7f20_0000_0020;
 const FUNC = 0x7f10_0000_0010;
 
-const hasNodeFfi = (process as { getBuiltinModule?: (name: string) => unknown }).getBuiltinModule?.('node:ffi') !== undefined;
+const hasNodeFfi =
+  (process as { getBuiltinModule?: (name: string) => unknown }).getBuiltinModule?.('node:ffi') !==
+  undefined;
 
-describe.each([['koffi', false], ['node:ffi', true]] as const)('a batch of launches through %s', (_, nodeFfi) => {
+describe.each([
+  ['koffi', false],
+  ['node:ffi', true],
+] as const)('a batch of launches through %s', (_, nodeFfi) => {
   if (whyNoStandIn !== undefined || (nodeFfi && !hasNodeFfi)) {
     test.skip(whyNoStandIn ?? 'this Node has no node:ffi', () => undefined);
     return;
@@ -20,24 +28,48 @@ describe.each([['koffi', false], ['node:ffi', true]] as const)('a batch of launc
     standIn.parameters({ offset: 0, size: 8 }, { offset: 8, size: 4 }, { offset: 12, size: 4 });
   });
   const batch = () => openLibcuda({ path: standIn.path, nodeFfi }).launchBatch!()!;
-  const launches = (): string[] => standIn.takeLog().filter((line) => line.startsWith('cuLaunchKernelEx'));
+  const launches = (): string[] =>
+    standIn.takeLog().filter((line) => line.startsWith('cuLaunchKernelEx'));
 
-  test('makes the launches in the order in which they are run, each with its own config and parameters', () => {
-    const { prepare, run, words, stride, capacity } = batch();
-    for (let i = 0; i < capacity; i++) {
-      words.set([i, 0, 100 + i, 200 + i], i * stride);
-      expect(prepare(i, FUNC + 256 * (i % 2), i + 1, 7 - i % 3, 3, 32 * (i + 1), 2, i % 2 + 1, i * 4, STREAM + i, 16)).toBe(true);
-    }
-    for (let i = 0; i < capacity; i++) run(i);
-    const lines = launches();
-    expect(lines).toHaveLength(capacity);
-    const hex = (value: number): string => Buffer.from(new Int32Array([value]).buffer).toString('hex');
-    lines.forEach((line, i) => {
-      expect(line).toContain((FUNC + 256 * (i % 2)).toString(16));
-      expect(line).toContain(`config ${[i + 1, 7 - i % 3, 3, 32 * (i + 1), 2, i % 2 + 1, i * 4].map(hex).join('')} stream ${(STREAM + i).toString(16)}`);
-      for (const word of [i, 100 + i, 200 + i]) expect(line).toContain(hex(word));
-    });
-  });
+  test(
+    'makes the launches in the order in which they are run, each with its own config and ' +
+      'parameters',
+    () => {
+      const { prepare, run, words, stride, capacity } = batch();
+      for (let i = 0; i < capacity; i++) {
+        words.set([i, 0, 100 + i, 200 + i], i * stride);
+        expect(
+          prepare(
+            i,
+            FUNC + 256 * (i % 2),
+            i + 1,
+            7 - (i % 3),
+            3,
+            32 * (i + 1),
+            2,
+            (i % 2) + 1,
+            i * 4,
+            STREAM + i,
+            16,
+          ),
+        ).toBe(true);
+      }
+      for (let i = 0; i < capacity; i++) run(i);
+      const lines = launches();
+      expect(lines).toHaveLength(capacity);
+      const hex = (value: number): string =>
+        Buffer.from(new Int32Array([value]).buffer).toString('hex');
+      lines.forEach((line, i) => {
+        expect(line).toContain((FUNC + 256 * (i % 2)).toString(16));
+        expect(line).toContain(
+          'config ' +
+            `${[i + 1, 7 - (i % 3), 3, 32 * (i + 1), 2, (i % 2) + 1, i * 4].map(hex).join('')} ` +
+            `stream ${(STREAM + i).toString(16)}`,
+        );
+        for (const word of [i, 100 + i, 200 + i]) expect(line).toContain(hex(word));
+      });
+    },
+  );
 
   test('refuses what has too few bytes, which cuLaunchKernel can explain', () => {
     expect(batch().prepare(0, FUNC, 1, 1, 1, 1, 1, 1, 0, STREAM, 15)).toBe(false);
@@ -47,6 +79,9 @@ describe.each([['koffi', false], ['node:ffi', true]] as const)('a batch of launc
     const { prepare, run } = batch();
     prepare(0, FUNC, 3, 2, 1, 64, 1, 4, 16, STREAM, 16);
     standIn.returns('cuLaunchKernelEx', 701);
-    expect(() => run(0)).toThrow('CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701): grid 3×2×1, block 64×1×4, 16 bytes of dynamic shared memory');
+    expect(() => run(0)).toThrow(
+      'CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701): grid 3×2×1, block 64×1×4, 16 bytes of ' +
+        'dynamic shared memory',
+    );
   });
 });

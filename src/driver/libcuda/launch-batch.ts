@@ -1,6 +1,6 @@
 /**
- * {@link LaunchBatch} on cuLaunchKernelEx: each launch has its CUlaunchConfig and its block of parameters in native
- * memory, and the call is given four addresses that are known beforehand.
+ * {@link LaunchBatch} on cuLaunchKernelEx: each launch has its CUlaunchConfig and its block of
+ * parameters in native memory, and the call is given four addresses that are known beforehand.
  */
 import { BATCH_CAPACITY, BATCH_STRIDE } from '../launch-batch.js';
 import type { LaunchBatch } from '../launch-batch.js';
@@ -16,13 +16,23 @@ const PARAMS = BATCH_CAPACITY * CONFIG_WORDS * 4;
 const STREAM_WORD = LAUNCH_CONFIG.hStream >> 2;
 const TWO_32 = 4294967296;
 
-/** Undefined where the driver has no cuLaunchKernelEx (CUDA 11.8) or cannot say where parameters lie (12.4). */
+/**
+ * Undefined where the driver has no cuLaunchKernelEx (CUDA 11.8) or cannot say where parameters lie
+ * (12.4).
+ */
 export function launchBatch(binding: Binding): LaunchBatch | undefined {
-  const { koffi, pointerCalls, calls: { cuLaunchKernel, cuLaunchKernelEx } } = binding;
+  const {
+    koffi,
+    pointerCalls,
+    calls: { cuLaunchKernel, cuLaunchKernelEx },
+  } = binding;
   if (!cuLaunchKernelEx.available) return undefined;
   const memory = new NativeMemory(koffi, PARAMS + BATCH_CAPACITY * BATCH_STRIDE * 4);
   const launches = Array.from({ length: BATCH_CAPACITY }, (_, i) => i);
-  const layouts = new ParamLayouts(binding, launches.map((i) => memory.address + PARAMS + i * BATCH_STRIDE * 4));
+  const layouts = new ParamLayouts(
+    binding,
+    launches.map((i) => memory.address + PARAMS + i * BATCH_STRIDE * 4),
+  );
   if (!layouts.available) return undefined;
 
   const configs = memory.i32.subarray(0, PARAMS >> 2);
@@ -38,7 +48,10 @@ export function launchBatch(binding: Binding): LaunchBatch | undefined {
     if (r === 0) return;
     const at = i * CONFIG_WORDS;
     throw cuLaunchKernel.failure(
-      r, `grid ${configs.subarray(at, at + 3).join('×')}, block ${configs.subarray(at + 3, at + 6).join('×')}, ${configs[at + 6]!} bytes of dynamic shared memory`,
+      r,
+      `grid ${configs.subarray(at, at + 3).join('×')}, block ` +
+        `${configs.subarray(at + 3, at + 6).join('×')}, ${configs[at + 6]!} bytes of dynamic ` +
+        'shared memory',
     );
   };
 
@@ -46,7 +59,19 @@ export function launchBatch(binding: Binding): LaunchBatch | undefined {
     capacity: BATCH_CAPACITY,
     stride: BATCH_STRIDE,
     words: memory.i32.subarray(PARAMS >> 2),
-    prepare(i, func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, paramBytes) {
+    prepare(
+      i,
+      func,
+      gridDimX,
+      gridDimY,
+      gridDimZ,
+      blockDimX,
+      blockDimY,
+      blockDimZ,
+      sharedMemBytes,
+      stream,
+      paramBytes,
+    ) {
       let layout;
       try {
         layout = layouts.find(func);
@@ -73,8 +98,9 @@ export function launchBatch(binding: Binding): LaunchBatch | undefined {
       }
       return true;
     },
-    run: pointerCall === undefined
-      ? (i) => check(cuLaunchKernelEx.run(configAddresses[i]!, funcs[i]!, params[i]!, 0), i)
-      : (i) => check(pointerCall(configPointers[i]!, funcPointers[i]!, paramPointers[i]!, 0n), i),
+    run:
+      pointerCall === undefined
+        ? (i) => check(cuLaunchKernelEx.run(configAddresses[i]!, funcs[i]!, params[i]!, 0), i)
+        : (i) => check(pointerCall(configPointers[i]!, funcPointers[i]!, paramPointers[i]!, 0n), i),
   };
 }

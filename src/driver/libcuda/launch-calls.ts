@@ -1,32 +1,46 @@
 /**
  * Kernel launches: the call that decides how many commands a second the runtime thread can pass on.
  *
- * The packed parameters are copied into one native block, and the driver copies them out of it before the call returns,
- * so the next launch may reuse the block. There are two ways to tell the driver where each parameter lies:
+ * The packed parameters are copied into one native block, and the driver copies them out of it
+ * before the call returns, so the next launch may reuse the block. There are two ways to tell the
+ * driver where each parameter lies:
  *
- * - `pointers`: `kernelParams`, an array of pointers into the block, made once per function from cuFuncGetParamInfo
- *   (CUDA 12.4). A launch passes the array's address.
- * - `buffer`: `extra`, with CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE: the block is described as a whole. Needs nothing
- *   known about the function but where its last parameter ends, to the byte: a size rounded up is refused with 701. It is
- *   what a driver without cuFuncGetParamInfo gets.
+ * - `pointers`: `kernelParams`, an array of pointers into the block, made once per function from
+ *   cuFuncGetParamInfo (CUDA 12.4). A launch passes the array's address.
+ * - `buffer`: `extra`, with CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE: the block is described as a
+ *   whole. Needs nothing known about the function but where its last parameter ends, to the byte: a
+ *   size rounded up is refused with 701. It is what a driver without cuFuncGetParamInfo gets.
  *
- * And two calls: cuLaunchKernel with eleven arguments, or cuLaunchKernelEx with four and a CUlaunchConfig in native
- * memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on a stand-in: 84 against 43 ns a call). The
- * usual launches take a shorter way: `launch-batch.ts`.
+ * And two calls: cuLaunchKernel with eleven arguments, or cuLaunchKernelEx with four and a
+ * CUlaunchConfig in native memory. An FFI argument costs more than a word of memory (koffi 3.3.4 on
+ * a stand-in: 84 against 43 ns a call). The usual launches take a shorter way: `launch-batch.ts`.
  */
 import type { Driver, LaunchConfig } from '../driver.js';
 import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { NativeMemory } from '../../native/native-memory.js';
 import { ParamLayouts } from './param-layouts.js';
-import { LAUNCH_ATTRIBUTE, LAUNCH_CONFIG, MAX_LAUNCH_ATTRIBUTES, writeLaunchConfig } from './structures.js';
+import {
+  LAUNCH_ATTRIBUTE,
+  LAUNCH_CONFIG,
+  MAX_LAUNCH_ATTRIBUTES,
+  writeLaunchConfig,
+} from './structures.js';
 
-type LaunchCalls = Pick<Driver, 'cuLaunchKernel' | 'cuLaunchKernelEx' | 'cuOccupancyMaxActiveClusters'>;
+type LaunchCalls = Pick<
+  Driver,
+  'cuLaunchKernel' | 'cuLaunchKernelEx' | 'cuOccupancyMaxActiveClusters'
+>;
 
 export interface LaunchOptions {
-  /** Which call `cuLaunchKernel` of the interface makes. Default `cuLaunchKernelEx`: four arguments cross over instead of eleven. */
+  /**
+   * Which call `cuLaunchKernel` of the interface makes. Default `cuLaunchKernelEx`: four arguments
+   * cross over instead of eleven.
+   */
   launchVia?: 'cuLaunchKernel' | 'cuLaunchKernelEx';
-  /** How parameters are passed; `pointers` needs a driver for CUDA 12.4, an older one gets `buffer`. */
+  /**
+   * How parameters are passed; `pointers` needs a driver for CUDA 12.4, an older one gets `buffer`.
+   */
   launchParams?: 'pointers' | 'buffer';
 }
 
@@ -63,10 +77,16 @@ export function launchCalls(binding: Binding, options: LaunchOptions): LaunchCal
   /** The `extra` argument of the launch being made. */
   let extra = 0;
 
-  /** Copies the parameters, sets `extra`, and returns the address for `kernelParams`; one of the two is 0. */
+  /**
+   * Copies the parameters, sets `extra`, and returns the address for `kernelParams`; one of the two
+   * is 0.
+   */
   function place(func: number, params: Int32Array, start: number, bytes: number): number {
     if (bytes > PARAMS_SIZE) {
-      throw cuLaunchKernel.failure(CUresult.CUDA_ERROR_INVALID_VALUE, `${bytes} bytes of parameters, at most 32764 are allowed`);
+      throw cuLaunchKernel.failure(
+        CUresult.CUDA_ERROR_INVALID_VALUE,
+        `${bytes} bytes of parameters, at most 32764 are allowed`,
+      );
     }
     const count = (bytes + 3) >>> 2;
     for (let i = 0; i < count; i++) words[i] = params[start + i]!;
@@ -88,7 +108,18 @@ export function launchCalls(binding: Binding, options: LaunchOptions): LaunchCal
 
   return {
     cuLaunchKernel(
-      func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, params, paramStart, paramBytes,
+      func,
+      gridDimX,
+      gridDimY,
+      gridDimZ,
+      blockDimX,
+      blockDimY,
+      blockDimZ,
+      sharedMemBytes,
+      stream,
+      params,
+      paramStart,
+      paramBytes,
     ) {
       const kernelParams = place(func, params, paramStart, paramBytes);
       let r: number;
@@ -106,11 +137,32 @@ export function launchCalls(binding: Binding, options: LaunchOptions): LaunchCal
         r = cuLaunchKernelEx.run(configAddress, func, kernelParams, extra);
       } else {
         r = cuLaunchKernel.run(
-          func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams, extra,
+          func,
+          gridDimX,
+          gridDimY,
+          gridDimZ,
+          blockDimX,
+          blockDimY,
+          blockDimZ,
+          sharedMemBytes,
+          stream,
+          kernelParams,
+          extra,
         );
       }
       if (r !== 0) {
-        throw cuLaunchKernel.failure(r, describe({ gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes }));
+        throw cuLaunchKernel.failure(
+          r,
+          describe({
+            gridDimX,
+            gridDimY,
+            gridDimZ,
+            blockDimX,
+            blockDimY,
+            blockDimZ,
+            sharedMemBytes,
+          }),
+        );
       }
     },
     cuLaunchKernelEx(config, func, params, paramStart, paramBytes) {
@@ -143,7 +195,8 @@ function writeExtra(block: NativeMemory): void {
 
 function describe(c: Omit<LaunchConfig, 'hStream' | 'attrs'>): string {
   return (
-    `grid ${c.gridDimX}×${c.gridDimY}×${c.gridDimZ}, block ${c.blockDimX}×${c.blockDimY}×${c.blockDimZ}, ` +
+    `grid ${c.gridDimX}×${c.gridDimY}×${c.gridDimZ}, block ` +
+    `${c.blockDimX}×${c.blockDimY}×${c.blockDimZ}, ` +
     `${c.sharedMemBytes} bytes of dynamic shared memory`
   );
 }

@@ -7,22 +7,56 @@ import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
 import { memLocation } from './structures.js';
 
-type MemoryCalls = Pick<Driver,
-  | 'cuMemGetInfo' | 'cuMemAlloc' | 'cuMemAllocPitch' | 'cuMemFree' | 'cuMemAllocAsync' | 'cuMemAllocFromPoolAsync'
-  | 'cuMemFreeAsync' | 'cuMemAllocManaged' | 'cuMemHostAlloc' | 'cuMemFreeHost' | 'cuMemHostRegister'
-  | 'cuMemHostUnregister' | 'cuMemHostGetDevicePointer' | 'hostAddress' | 'hostView' | 'cuMemPrefetchAsync' | 'cuMemAdvise'
-  | 'cuPointerGetAttribute'>;
+type MemoryCalls = Pick<
+  Driver,
+  | 'cuMemGetInfo'
+  | 'cuMemAlloc'
+  | 'cuMemAllocPitch'
+  | 'cuMemFree'
+  | 'cuMemAllocAsync'
+  | 'cuMemAllocFromPoolAsync'
+  | 'cuMemFreeAsync'
+  | 'cuMemAllocManaged'
+  | 'cuMemHostAlloc'
+  | 'cuMemFreeHost'
+  | 'cuMemHostRegister'
+  | 'cuMemHostUnregister'
+  | 'cuMemHostGetDevicePointer'
+  | 'hostAddress'
+  | 'hostView'
+  | 'cuMemPrefetchAsync'
+  | 'cuMemAdvise'
+  | 'cuPointerGetAttribute'
+>;
 
 export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const {
-    cuMemGetInfo, cuMemAlloc, cuMemAllocPitch, cuMemFree, cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync,
-    cuMemAllocManaged, cuMemHostAlloc, cuMemFreeHost, cuMemHostRegister, cuMemHostUnregister, cuMemHostGetDevicePointer,
-    cuMemPrefetchAsync_v1, cuMemPrefetchAsync_v2, cuMemAdvise_v1, cuMemAdvise_v2, cuPointerGetAttribute,
+    cuMemGetInfo,
+    cuMemAlloc,
+    cuMemAllocPitch,
+    cuMemFree,
+    cuMemAllocAsync,
+    cuMemAllocFromPoolAsync,
+    cuMemFreeAsync,
+    cuMemAllocManaged,
+    cuMemHostAlloc,
+    cuMemFreeHost,
+    cuMemHostRegister,
+    cuMemHostUnregister,
+    cuMemHostGetDevicePointer,
+    cuMemPrefetchAsync_v1,
+    cuMemPrefetchAsync_v2,
+    cuMemAdvise_v1,
+    cuMemAdvise_v2,
+    cuPointerGetAttribute,
   } = calls;
   /** What is registered through this provider, by address: referenced until it is unregistered. */
-  const registered = new Map<number, { buffer: SharedArrayBuffer; byteOffset: number; bytesize: number }>();
+  const registered = new Map<
+    number,
+    { buffer: SharedArrayBuffer; byteOffset: number; bytesize: number }
+  >();
 
   return {
     cuMemGetInfo() {
@@ -38,7 +72,10 @@ export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
     cuMemAllocPitch(widthInBytes, height, elementSizeBytes) {
       const r = cuMemAllocPitch.run(out0, out1, widthInBytes, height, elementSizeBytes);
       if (r !== 0) {
-        throw cuMemAllocPitch.failure(r, `${height} rows of ${widthInBytes} bytes, elements of ${elementSizeBytes} bytes`);
+        throw cuMemAllocPitch.failure(
+          r,
+          `${height} rows of ${widthInBytes} bytes, elements of ${elementSizeBytes} bytes`,
+        );
       }
       return { dptr: scratch.u64(0), pitch: scratch.u64(8) };
     },
@@ -101,31 +138,41 @@ export function memoryCalls({ koffi, calls, scratch }: Binding): MemoryCalls {
     },
     hostView(p, bytesize) {
       for (const [address, { buffer, byteOffset, bytesize: size }] of registered) {
-        if (p >= address && p + bytesize <= address + size) return new Uint8Array(buffer, byteOffset + p - address, bytesize);
+        if (p >= address && p + bytesize <= address + size)
+          return new Uint8Array(buffer, byteOffset + p - address, bytesize);
       }
-      // The driver's own memory, or what another thread registered: a view that keeps nothing alive.
+      // The driver's own memory, or what another thread registered: a view that keeps nothing
+      // alive.
       return new Uint8Array(koffi.view(p, bytesize));
     },
 
     cuMemPrefetchAsync(dptr, count, dstDevice, stream) {
       const call = cuMemPrefetchAsync_v2.available ? cuMemPrefetchAsync_v2 : cuMemPrefetchAsync_v1;
-      const r = call === cuMemPrefetchAsync_v2
-        ? cuMemPrefetchAsync_v2.run(dptr, count, memLocation(dstDevice), 0, stream)
-        : cuMemPrefetchAsync_v1.run(dptr, count, dstDevice, stream);
+      const r =
+        call === cuMemPrefetchAsync_v2
+          ? cuMemPrefetchAsync_v2.run(dptr, count, memLocation(dstDevice), 0, stream)
+          : cuMemPrefetchAsync_v1.run(dptr, count, dstDevice, stream);
       if (r !== 0) throw call.failure(r, `${count} bytes at ${hex(dptr)} to device ${dstDevice}`);
     },
     cuMemAdvise(dptr, count, advice, device) {
       const call = cuMemAdvise_v2.available ? cuMemAdvise_v2 : cuMemAdvise_v1;
-      const r = call === cuMemAdvise_v2
-        ? cuMemAdvise_v2.run(dptr, count, advice, memLocation(device))
-        : cuMemAdvise_v1.run(dptr, count, advice, device);
-      if (r !== 0) throw call.failure(r, `advice ${advice} for ${count} bytes at ${hex(dptr)}, device ${device}`);
+      const r =
+        call === cuMemAdvise_v2
+          ? cuMemAdvise_v2.run(dptr, count, advice, memLocation(device))
+          : cuMemAdvise_v1.run(dptr, count, advice, device);
+      if (r !== 0)
+        throw call.failure(
+          r,
+          `advice ${advice} for ${count} bytes at ${hex(dptr)}, device ${device}`,
+        );
     },
     cuPointerGetAttribute(attribute, ptr) {
       scratch.setU64(0, 0); // half of the attributes write 32 bits
       const r = cuPointerGetAttribute.run(out0, attribute, ptr);
       if (r !== 0) throw cuPointerGetAttribute.failure(r, `attribute ${attribute} of ${hex(ptr)}`);
-      return attribute === CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? scratch.i32[0]! : scratch.u64(0);
+      return attribute === CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        ? scratch.i32[0]!
+        : scratch.u64(0);
     },
   };
 }

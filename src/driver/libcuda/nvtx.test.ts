@@ -21,7 +21,9 @@ test('where there is neither a tool nor the library there are no ranges', () => 
 });
 
 test('a tool that is not there is an error that names it', () => {
-  expect(() => openNvtx(machine({ NVTX_INJECTION64_PATH: '/nowhere/tool.so' }))).toThrow('/nowhere/tool.so');
+  expect(() => openNvtx(machine({ NVTX_INJECTION64_PATH: '/nowhere/tool.so' }))).toThrow(
+    '/nowhere/tool.so',
+  );
 });
 
 describe.skipIf(whyNoStandIn !== undefined)('NVTX', () => {
@@ -52,7 +54,9 @@ describe.skipIf(whyNoStandIn !== undefined)('NVTX', () => {
 
   test('a tool that refuses is an error', () => {
     const { path } = new NvtxTool(folder, 'refusing tool');
-    expect(() => openNvtx(machine({ NVTX_INJECTION64_PATH: path }))).toThrow('refuses to be attached to');
+    expect(() => openNvtx(machine({ NVTX_INJECTION64_PATH: path }))).toThrow(
+      'refuses to be attached to',
+    );
   });
 
   test('libnvToolsExt is used where no tool is named', () => {

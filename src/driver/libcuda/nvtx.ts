@@ -1,9 +1,10 @@
 /**
  * NVTX: ranges that profilers (Nsight Systems and others) show beside the driver's calls.
  *
- * NVTX 3 has no library: a program's header loads the tool that NVTX_INJECTION64_PATH names, which a profiler sets for
- * the processes that it starts, and hands it tables of pointers to fill in. That is done here. Before, there was
- * libnvToolsExt, up to CUDA 12, which does the same by itself; it is used where no tool is named.
+ * NVTX 3 has no library: a program's header loads the tool that NVTX_INJECTION64_PATH names, which
+ * a profiler sets for the processes that it starts, and hands it tables of pointers to fill in.
+ * That is done here. Before, there was libnvToolsExt, up to CUDA 12, which does the same by itself;
+ * it is used where no tool is named.
  */
 import { findLibrary, thisMachine } from '../../native/find.js';
 import type { Machine } from '../../native/find.js';
@@ -24,14 +25,19 @@ const VERSION = 3;
 /** NvtxExportTableID */
 const CALLBACKS = 1;
 const VERSION_INFO = 3;
-/** NvtxCallbackModule: each has one more function pointer than functions, since they count from 1. */
+/**
+ * NvtxCallbackModule: each has one more function pointer than functions, since they count from 1.
+ */
 const MODULES: Readonly<Record<number, number>> = { 1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7 };
 const CORE = 1;
 /** NvtxCallbackIdCore */
 const RANGE_PUSH_A = 9;
 const RANGE_POP = 11;
 const POINTER = 8;
-/** Where things lie: NvtxExportTableCallbacks { size_t, function }, then NvtxExportTableVersionInfo { size_t, u32, u32, function }. */
+/**
+ * Where things lie: NvtxExportTableCallbacks { size_t, function }, then NvtxExportTableVersionInfo
+ * { size_t, u32, u32, function }.
+ */
 const CALLBACKS_AT = 0;
 const CALLBACKS_BYTES = 2 * POINTER;
 const VERSION_INFO_AT = CALLBACKS_BYTES;
@@ -59,7 +65,8 @@ export function openNvtx(machine: Machine = thisMachine()): Nvtx | undefined {
 function attach(koffi: Koffi, path: string): Nvtx {
   const initialize = entryPoint(koffi, path);
   const tables = new Tables(koffi);
-  if (initialize(tables.getExportTable) === 0) throw new Error(`${path} refuses to be attached to (InitializeInjectionNvtx2)`);
+  if (initialize(tables.getExportTable) === 0)
+    throw new Error(`${path} refuses to be attached to (InitializeInjectionNvtx2)`);
   const pushed = tables.functionAt(CORE, RANGE_PUSH_A);
   const popped = tables.functionAt(CORE, RANGE_POP);
   // A tool need not have all functions, and one without the other is none.
@@ -74,13 +81,20 @@ function attach(koffi: Koffi, path: string): Nvtx {
 
 function entryPoint(koffi: Koffi, path: string): (getExportTable: bigint) => number {
   try {
-    return loadForGood(koffi, path).func('int InitializeInjectionNvtx2(uintptr_t getExportTable)') as (getExportTable: bigint) => number;
+    return loadForGood(koffi, path).func(
+      'int InitializeInjectionNvtx2(uintptr_t getExportTable)',
+    ) as (getExportTable: bigint) => number;
   } catch (error) {
-    throw new Error(`NVTX_INJECTION64_PATH names ${path}, which is no tool: ${firstLine(error)}`, { cause: error });
+    throw new Error(`NVTX_INJECTION64_PATH names ${path}, which is no tool: ${firstLine(error)}`, {
+      cause: error,
+    });
   }
 }
 
-/** The tables of function pointers, and how a tool gets at them. They stay for as long as the process does. */
+/**
+ * The tables of function pointers, and how a tool gets at them. They stay for as long as the
+ * process does.
+ */
 class Tables {
   /** NvtxGetExportTableFunc_t */
   readonly getExportTable: bigint;
@@ -101,15 +115,22 @@ class Tables {
     }
     const memory = new NativeMemory(koffi, size);
     this.memory = memory;
-    const pointer = (type: ReturnType<Koffi['proto']>, callback: (...args: never[]) => unknown): bigint => koffi.register(callback, koffi.pointer(type));
+    const pointer = (
+      type: ReturnType<Koffi['proto']>,
+      callback: (...args: never[]) => unknown,
+    ): bigint => koffi.register(callback, koffi.pointer(type));
 
-    const getModuleFunctionTable = pointer(koffi.proto('int', ['int', 'uintptr_t', 'uintptr_t']), (module: number, outTable: number | bigint, outSize: number | bigint) => {
-      const table = this.tableOf.get(module);
-      if (table === undefined) return 0;
-      if (Number(outTable) !== 0) koffi.encode(BigInt(outTable), 'uint64_t', BigInt(memory.address + table));
-      if (Number(outSize) !== 0) koffi.encode(BigInt(outSize), 'uint32_t', MODULES[module]!);
-      return 1;
-    });
+    const getModuleFunctionTable = pointer(
+      koffi.proto('int', ['int', 'uintptr_t', 'uintptr_t']),
+      (module: number, outTable: number | bigint, outSize: number | bigint) => {
+        const table = this.tableOf.get(module);
+        if (table === undefined) return 0;
+        if (Number(outTable) !== 0)
+          koffi.encode(BigInt(outTable), 'uint64_t', BigInt(memory.address + table));
+        if (Number(outSize) !== 0) koffi.encode(BigInt(outSize), 'uint32_t', MODULES[module]!);
+        return 1;
+      },
+    );
     const setInjectionVersion = pointer(koffi.proto('void', ['uint32_t']), () => undefined);
     memory.setU64(CALLBACKS_AT, CALLBACKS_BYTES);
     memory.setU64(CALLBACKS_AT + POINTER, Number(getModuleFunctionTable));
@@ -117,9 +138,16 @@ class Tables {
     memory.setU64(VERSION_INFO_AT + POINTER, VERSION);
     memory.setU64(VERSION_INFO_AT + 2 * POINTER, Number(setInjectionVersion));
     for (const [module, table] of this.tableOf) {
-      for (let id = 1; id < MODULES[module]!; id++) memory.setU64(table + id * POINTER, memory.address + this.functionsOf.get(module)! + id * POINTER);
+      for (let id = 1; id < MODULES[module]!; id++)
+        memory.setU64(
+          table + id * POINTER,
+          memory.address + this.functionsOf.get(module)! + id * POINTER,
+        );
     }
-    const exported: Readonly<Record<number, number>> = { [CALLBACKS]: CALLBACKS_AT, [VERSION_INFO]: VERSION_INFO_AT };
+    const exported: Readonly<Record<number, number>> = {
+      [CALLBACKS]: CALLBACKS_AT,
+      [VERSION_INFO]: VERSION_INFO_AT,
+    };
     this.getExportTable = pointer(koffi.proto('uintptr_t', ['uint32_t']), (id: number) => {
       const at = exported[id];
       return at === undefined ? 0 : memory.address + at;

@@ -1,7 +1,8 @@
 /**
  * The `libcuda` provider: the interface of `driver.ts` on the machine's own NVIDIA driver.
  *
- * Each thread opens its own; they share the process's one driver. Opening loads koffi and libcuda and calls nothing.
+ * Each thread opens its own; they share the process's one driver. Opening loads koffi and libcuda
+ * and calls nothing.
  */
 import { loadKoffi } from '../../native/koffi.js';
 import { LIBCUDA } from '../../native/libraries.js';
@@ -27,16 +28,22 @@ export { koffiPath } from '../../native/koffi.js';
 export type { LaunchOptions } from './launch-calls.js';
 
 export interface LibcudaOptions extends LaunchOptions {
-  /** The library's file; nothing else is tried. `ASYNC_CUDA_LIBCUDA` does the same for a whole process. */
+  /**
+   * The library's file; nothing else is tried. `ASYNC_CUDA_LIBCUDA` does the same for a whole
+   * process.
+   */
   path?: string;
   /** koffi's file, from {@link koffiPath} on a thread that can resolve packages. */
   koffiPath?: string;
-  /** Whether launches may go through `node:ffi` where Node has it. Default true; koffi makes them otherwise. */
+  /**
+   * Whether launches may go through `node:ffi` where Node has it. Default true; koffi makes them
+   * otherwise.
+   */
   nodeFfi?: boolean;
   /**
-   * Four bytes shared by all threads' providers, to be given whenever one thread unloads what another launches: each
-   * provider remembers where a function's parameters lie, and a function handle can come back with another meaning
-   * once a module was unloaded.
+   * Four bytes shared by all threads' providers, to be given whenever one thread unloads what
+   * another launches: each provider remembers where a function's parameters lie, and a function
+   * handle can come back with another meaning once a module was unloaded.
    */
   unloads?: SharedArrayBuffer;
 }
@@ -55,7 +62,11 @@ export function openLibcuda(options: LibcudaOptions = {}): Driver {
   });
   const unloads = new Int32Array(options.unloads ?? new SharedArrayBuffer(4), 0, 1);
   const binding: Binding = {
-    koffi, calls, scratch, unloads, pointerCalls: (options.nodeFfi === false ? undefined : pointerCalls(path, scratch)) ?? {},
+    koffi,
+    calls,
+    scratch,
+    unloads,
+    pointerCalls: (options.nodeFfi === false ? undefined : pointerCalls(path, scratch)) ?? {},
   };
   return {
     provider: 'libcuda',
@@ -68,6 +79,8 @@ export function openLibcuda(options: LibcudaOptions = {}): Driver {
     ...codeCalls(binding),
     ...launchCalls(binding, options),
     ...graphCalls(binding),
-    ...options.launchParams === 'buffer' || options.launchVia === 'cuLaunchKernel' ? {} : { launchBatch: () => launchBatch(binding) },
+    ...(options.launchParams === 'buffer' || options.launchVia === 'cuLaunchKernel'
+      ? {}
+      : { launchBatch: () => launchBatch(binding) }),
   };
 }

@@ -1,7 +1,8 @@
 /**
- * Where a kernel's parameters lie, for launches that pass `kernelParams`: native arrays of pointers, made once for each
- * function from cuFuncGetParamInfo (CUDA 12.4). The parameters themselves are written into one of a few blocks of native
- * memory that launches use again and again, so a function has one array for each block.
+ * Where a kernel's parameters lie, for launches that pass `kernelParams`: native arrays of
+ * pointers, made once for each function from cuFuncGetParamInfo (CUDA 12.4). The parameters
+ * themselves are written into one of a few blocks of native memory that launches use again and
+ * again, so a function has one array for each block.
  */
 import { CUresult } from '../../ground/result.js';
 import type { Binding } from './binding.js';
@@ -26,7 +27,13 @@ export class ParamLayouts {
   private readonly layouts = new Map<number, ParamLayout>();
   private unloadsSeen = 0;
   private lastFunction = 0;
-  private last: ParamLayout = { func: 0n, bytes: 0, addresses: [], pointers: [], memory: undefined };
+  private last: ParamLayout = {
+    func: 0n,
+    bytes: 0,
+    addresses: [],
+    pointers: [],
+    memory: undefined,
+  };
 
   /** @param blocks addresses at which the parameters of a launch may be laid out */
   constructor(binding: Binding, blocks: readonly number[]) {
@@ -41,8 +48,11 @@ export class ParamLayouts {
 
   /** @throws {DriverError} where the driver does not know the function */
   find(func: number): ParamLayout {
-    // A function handle means the same function only until some module is unloaded, on whichever thread.
-    return func === this.lastFunction && this.binding.unloads[0] === this.unloadsSeen ? this.last : this.look(func);
+    // A function handle means the same function only until some module is unloaded, on whichever
+    // thread.
+    return func === this.lastFunction && this.binding.unloads[0] === this.unloadsSeen
+      ? this.last
+      : this.look(func);
   }
 
   private look(func: number): ParamLayout {
@@ -63,7 +73,11 @@ export class ParamLayouts {
   }
 
   private read(func: number): ParamLayout {
-    const { koffi, scratch, calls: { cuFuncGetParamInfo } } = this.binding;
+    const {
+      koffi,
+      scratch,
+      calls: { cuFuncGetParamInfo },
+    } = this.binding;
     const { blocks } = this;
     const offsets: number[] = [];
     let end = 0;
@@ -75,7 +89,13 @@ export class ParamLayouts {
       end = Math.max(end, scratch.u64(0) + scratch.u64(8));
     }
     if (offsets.length === 0) {
-      return { func: BigInt(func), bytes: 0, addresses: blocks.map(() => 0), pointers: blocks.map(() => 0n), memory: undefined };
+      return {
+        func: BigInt(func),
+        bytes: 0,
+        addresses: blocks.map(() => 0),
+        pointers: blocks.map(() => 0n),
+        memory: undefined,
+      };
     }
     const size = 8 * offsets.length;
     const memory = new NativeMemory(koffi, size * blocks.length);

@@ -7,22 +7,37 @@ import type { Binding } from './binding.js';
 import { STRUCTURE } from '../../native/native-memory.js';
 import { writeMemAccessDesc, writeMemPoolProps } from './structures.js';
 
-type PoolCalls = Pick<Driver,
-  | 'cuMemPoolCreate' | 'cuMemPoolDestroy' | 'cuMemPoolTrimTo' | 'cuMemPoolGetAttribute' | 'cuMemPoolSetAttribute'
-  | 'cuMemPoolSetAccess'>;
+type PoolCalls = Pick<
+  Driver,
+  | 'cuMemPoolCreate'
+  | 'cuMemPoolDestroy'
+  | 'cuMemPoolTrimTo'
+  | 'cuMemPoolGetAttribute'
+  | 'cuMemPoolSetAttribute'
+  | 'cuMemPoolSetAccess'
+>;
 
 export function poolCalls({ calls, scratch }: Binding): PoolCalls {
   const out0 = scratch.address;
   const structure = out0 + STRUCTURE;
   const {
-    cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolTrimTo, cuMemPoolGetAttribute, cuMemPoolSetAttribute, cuMemPoolSetAccess,
+    cuMemPoolCreate,
+    cuMemPoolDestroy,
+    cuMemPoolTrimTo,
+    cuMemPoolGetAttribute,
+    cuMemPoolSetAttribute,
+    cuMemPoolSetAccess,
   } = calls;
 
   return {
     cuMemPoolCreate(props) {
       writeMemPoolProps(scratch, STRUCTURE, props);
       const r = cuMemPoolCreate.run(out0, structure);
-      if (r !== 0) throw cuMemPoolCreate.failure(r, `device ${props.location}, at most ${props.maxSize ?? 0} bytes (0: no limit)`);
+      if (r !== 0)
+        throw cuMemPoolCreate.failure(
+          r,
+          `device ${props.location}, at most ${props.maxSize ?? 0} bytes (0: no limit)`,
+        );
       return scratch.u64(0);
     },
     cuMemPoolDestroy(pool) {
@@ -45,9 +60,10 @@ export function poolCalls({ calls, scratch }: Binding): PoolCalls {
       if (r !== 0) throw cuMemPoolSetAttribute.failure(r, `attribute ${attr} to ${value}`);
     },
     cuMemPoolSetAccess(pool, device, access) {
-      const flags = access === 'none'
-        ? CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
-        : CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      const flags =
+        access === 'none'
+          ? CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
+          : CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       writeMemAccessDesc(scratch, STRUCTURE, device, flags);
       const r = cuMemPoolSetAccess.run(pool, structure, 1);
       if (r !== 0) throw cuMemPoolSetAccess.failure(r, `${access} for device ${device}`);

@@ -1,6 +1,6 @@
 /**
- * What one recorded line does not show: structures in memory, host memory, names, the JIT's options and logs, lists, and
- * the calls that differ between drivers.
+ * What one recorded line does not show: structures in memory, host memory, names, the JIT's options
+ * and logs, lists, and the calls that differ between drivers.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 
@@ -11,7 +11,9 @@ import { NativeMemory } from '../../native/native-memory.js';
 import { openLibcuda } from './open.js';
 import { StandIn, buildStandIn, whyNoStandIn } from './stand-in/stand-in.js';
 
-const H1 = 0x7f1000000010, H2 = 0x7f2000000020, H3 = 0x7f3000000030;
+const H1 = 0x7f1000000010,
+  H2 = 0x7f2000000020,
+  H3 = 0x7f3000000030;
 const u64 = (...values: number[]): BigUint64Array => BigUint64Array.from(values.map(BigInt));
 const hexOf = (text: string): string => Buffer.from(text).toString('hex');
 
@@ -29,28 +31,59 @@ describe('the provider, in detail', () => {
     old.reset();
   });
   /** The hexadecimal bytes in brackets at the end of a line. */
-  const peeked = (line: string | undefined): string => /\[([0-9a-f]*)\]$/.exec(line ?? '')?.[1] ?? '';
+  const peeked = (line: string | undefined): string =>
+    /\[([0-9a-f]*)\]$/.exec(line ?? '')?.[1] ?? '';
 
   test('2-D and 3-D copies pass their structures', () => {
     const copy = {
-      srcXInBytes: 1, srcY: 2, srcMemoryType: 1, srcHost: 3, srcDevice: 4, srcPitch: 5,
-      dstXInBytes: 6, dstY: 7, dstMemoryType: 2, dstHost: 8, dstDevice: 9, dstPitch: 10, WidthInBytes: 11, Height: 12,
+      srcXInBytes: 1,
+      srcY: 2,
+      srcMemoryType: 1,
+      srcHost: 3,
+      srcDevice: 4,
+      srcPitch: 5,
+      dstXInBytes: 6,
+      dstY: 7,
+      dstMemoryType: 2,
+      dstHost: 8,
+      dstDevice: 9,
+      dstPitch: 10,
+      WidthInBytes: 11,
+      Height: 12,
     };
     standIn.peeks('cuMemcpy2DAsync_v2', 0, 128);
     driver.cuMemcpy2DAsync(copy, H1);
     const [flat] = standIn.takeLog();
     expect(flat).toMatch(/^cuMemcpy2DAsync_v2 [0-9a-f]+ 7f1000000010 /);
-    const field = (at: number): number => Number(Buffer.from(peeked(flat), 'hex').readBigUInt64LE(at));
-    expect(Array.from({ length: 16 }, (_, i) => field(8 * i))).toEqual([1, 2, 1, 3, 4, 0, 5, 6, 7, 2, 8, 9, 0, 10, 11, 12]);
+    const field = (at: number): number =>
+      Number(Buffer.from(peeked(flat), 'hex').readBigUInt64LE(at));
+    expect(Array.from({ length: 16 }, (_, i) => field(8 * i))).toEqual([
+      1, 2, 1, 3, 4, 0, 5, 6, 7, 2, 8, 9, 0, 10, 11, 12,
+    ]);
 
     standIn.peeks('cuMemcpy3DAsync_v2', 0, 200);
-    driver.cuMemcpy3DAsync({ ...copy, srcZ: 13, srcHeight: 14, dstZ: 15, dstHeight: 16, Depth: 17 }, H1);
+    driver.cuMemcpy3DAsync(
+      { ...copy, srcZ: 13, srcHeight: 14, dstZ: 15, dstHeight: 16, Depth: 17 },
+      H1,
+    );
     const bytes = Buffer.from(peeked(standIn.takeLog()[0]), 'hex');
     expect(Array.from({ length: 25 }, (_, i) => Number(bytes.readBigUInt64LE(8 * i)))).toEqual([
       1, 2, 13, 0, 1, 3, 4, 0, 0, 5, 14, 6, 7, 15, 0, 2, 8, 9, 0, 0, 10, 16, 11, 12, 17,
     ]);
     standIn.peeks('cuMemcpy3DPeerAsync', 0, 200);
-    driver.cuMemcpy3DPeerAsync({ ...copy, srcZ: 13, srcHeight: 14, dstZ: 15, dstHeight: 16, Depth: 17, srcContext: H2, dstContext: H3 }, H1);
+    driver.cuMemcpy3DPeerAsync(
+      {
+        ...copy,
+        srcZ: 13,
+        srcHeight: 14,
+        dstZ: 15,
+        dstHeight: 16,
+        Depth: 17,
+        srcContext: H2,
+        dstContext: H3,
+      },
+      H1,
+    );
     const between = Buffer.from(peeked(standIn.takeLog()[0]), 'hex');
     expect([8, 19].map((i) => Number(between.readBigUInt64LE(8 * i)))).toEqual([H2, H3]);
     expect([0, 9, 24].map((i) => Number(between.readBigUInt64LE(8 * i)))).toEqual([1, 5, 17]);
@@ -69,11 +102,16 @@ describe('the provider, in detail', () => {
   test('pools: properties, access and attributes', () => {
     standIn.peeks('cuMemPoolCreate', 1, 32);
     driver.cuMemPoolCreate({ location: 2, maxSize: 4096 });
-    expect(peeked(standIn.takeLog()[0])).toBe('01000000' + '00000000' + '01000000' + '02000000' + '0000000000000000' + '0010000000000000');
+    expect(peeked(standIn.takeLog()[0])).toBe(
+      '01000000' + '00000000' + '01000000' + '02000000' + '0000000000000000' + '0010000000000000',
+    );
     standIn.peeks('cuMemPoolSetAccess', 1, 12);
     driver.cuMemPoolSetAccess(H1, 1, 'readwrite');
     driver.cuMemPoolSetAccess(H1, 1, 'none');
-    expect(standIn.takeLog().map(peeked)).toEqual(['010000000100000003000000', '010000000100000000000000']);
+    expect(standIn.takeLog().map(peeked)).toEqual([
+      '010000000100000003000000',
+      '010000000100000000000000',
+    ]);
     standIn.peeks('cuMemPoolSetAttribute', 2, 8);
     driver.cuMemPoolSetAttribute(H1, 4, Infinity);
     expect(peeked(standIn.takeLog()[0])).toBe('ffffffffffffffff');
@@ -99,7 +137,9 @@ describe('the provider, in detail', () => {
   });
 
   test('a range outside the buffer is not registered', () => {
-    expect(() => driver.cuMemHostRegister(new SharedArrayBuffer(100), 50, 51, 0)).toThrow('51 bytes at 50 of a buffer of 100, flags 0');
+    expect(() => driver.cuMemHostRegister(new SharedArrayBuffer(100), 50, 51, 0)).toThrow(
+      '51 bytes at 50 of a buffer of 100, flags 0',
+    );
     expect(standIn.takeLog()).toEqual([]);
   });
 
@@ -132,7 +172,13 @@ describe('the provider, in detail', () => {
   });
 
   test('handles and globals come back from modules and libraries', () => {
-    for (const symbol of ['cuModuleGetFunction', 'cuLibraryGetKernel', 'cuLibraryGetModule', 'cuKernelGetFunction']) standIn.writes(symbol, 0, u64(H2));
+    for (const symbol of [
+      'cuModuleGetFunction',
+      'cuLibraryGetKernel',
+      'cuLibraryGetModule',
+      'cuKernelGetFunction',
+    ])
+      standIn.writes(symbol, 0, u64(H2));
     expect(driver.cuModuleGetFunction(H1, 'k')).toBe(H2);
     expect(driver.cuLibraryGetKernel(H1, 'k')).toBe(H2);
     expect(driver.cuLibraryGetModule(H1)).toBe(H2);
@@ -146,10 +192,17 @@ describe('the provider, in detail', () => {
   });
 
   const jitLine = /\{ 4=65536 6=65536 0=32 7=3 13=1 \}/;
-  const options: JitOptions = { CU_JIT_MAX_REGISTERS: 32, CU_JIT_OPTIMIZATION_LEVEL: 3, CU_JIT_GENERATE_LINE_INFO: true };
+  const options: JitOptions = {
+    CU_JIT_MAX_REGISTERS: 32,
+    CU_JIT_OPTIMIZATION_LEVEL: 3,
+    CU_JIT_GENERATE_LINE_INFO: true,
+  };
 
   test.each([
-    ['cuModuleLoadDataEx', (image: string | Uint8Array) => driver.cuModuleLoadDataEx(image, options)],
+    [
+      'cuModuleLoadDataEx',
+      (image: string | Uint8Array) => driver.cuModuleLoadDataEx(image, options),
+    ],
     ['cuLibraryLoadData', (image: string | Uint8Array) => driver.cuLibraryLoadData(image, options)],
   ] as const)('%s: image, options, handle; on failure both logs', (symbol, load) => {
     standIn.peeks(symbol, 1, 8);
@@ -163,13 +216,18 @@ describe('the provider, in detail', () => {
     standIn.jitLogs('compiled 0 functions', 'ptxas error: line 3; größe');
     const error = (() => {
       try {
-        return load('.target'), undefined;
+        return (load('.target'), undefined);
       } catch (caught) {
         return caught as DriverError;
       }
     })();
     expect(error).toBeInstanceOf(DriverError);
-    expect(error).toMatchObject({ call: symbol, result: 218, infoLog: 'compiled 0 functions', errorLog: 'ptxas error: line 3; größe' });
+    expect(error).toMatchObject({
+      call: symbol,
+      result: 218,
+      infoLog: 'compiled 0 functions',
+      errorLog: 'ptxas error: line 3; größe',
+    });
     expect(error!.message).toContain('ptxas error: line 3');
   });
 
@@ -180,26 +238,48 @@ describe('the provider, in detail', () => {
       return peeked(standIn.takeLog()[0]!.replace(/ \{.*/, ''));
     };
     expect(load(Buffer.from('.target'))).toBe(hexOf('.target\0'));
-    const cubin = Buffer.concat([Buffer.alloc(3), Buffer.from([0x7f, 0x45, 0x4c, 0x46, 1, 2, 3, 4])]);
+    const cubin = Buffer.concat([
+      Buffer.alloc(3),
+      Buffer.from([0x7f, 0x45, 0x4c, 0x46, 1, 2, 3, 4]),
+    ]);
     expect(load(cubin.subarray(3))).toBe('7f454c4601020304');
     expect(load(Buffer.from([0x50, 0xed, 0x55, 0xba, 1, 2, 3, 4]))).toBe('50ed55ba01020304');
   });
 
   test('a misspelled JIT option is named', () => {
-    expect(() => driver.cuModuleLoadDataEx('', { CU_JIT_MAX_REGISTER: 3 } as JitOptions)).toThrow('CU_JIT_MAX_REGISTER is no option of the JIT');
+    expect(() => driver.cuModuleLoadDataEx('', { CU_JIT_MAX_REGISTER: 3 } as JitOptions)).toThrow(
+      'CU_JIT_MAX_REGISTER is no option of the JIT',
+    );
   });
 
   test('cuLink creates, adds, completes, copies the cubin and destroys', () => {
     standIn.writes('cuLinkCreate_v2', 3, u64(H1));
     standIn.jitLogs('linked', '');
     standIn.peeks('cuLinkAddData_v2', 2, 4);
-    const linked = driver.cuLink([{ type: 1, data: 'ptx', name: 'a.ptx' }, { type: 0, data: Uint8Array.of(9, 8, 7, 6), name: 'b' }], options);
-    expect(linked).toEqual({ cubin: Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 1, 2, 3), infoLog: 'linked', errorLog: '' });
+    const linked = driver.cuLink(
+      [
+        { type: 1, data: 'ptx', name: 'a.ptx' },
+        { type: 0, data: Uint8Array.of(9, 8, 7, 6), name: 'b' },
+      ],
+      options,
+    );
+    expect(linked).toEqual({
+      cubin: Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 1, 2, 3),
+      infoLog: 'linked',
+      errorLog: '',
+    });
     const log = standIn.takeLog();
     expect(log[0]).toMatch(jitLine);
-    expect(log[1]).toMatch(/^cuLinkAddData_v2 7f1000000010 1 [0-9a-f]+ 4 [0-9a-f]+ 0 0 0 \[70747800\]$/);
-    expect(log[2]).toMatch(/^cuLinkAddData_v2 7f1000000010 0 [0-9a-f]+ 4 [0-9a-f]+ 0 0 0 \[09080706\]$/);
-    expect(log.slice(3).map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual(['cuLinkComplete 7f1000000010', 'cuLinkDestroy 7f1000000010']);
+    expect(log[1]).toMatch(
+      /^cuLinkAddData_v2 7f1000000010 1 [0-9a-f]+ 4 [0-9a-f]+ 0 0 0 \[70747800\]$/,
+    );
+    expect(log[2]).toMatch(
+      /^cuLinkAddData_v2 7f1000000010 0 [0-9a-f]+ 4 [0-9a-f]+ 0 0 0 \[09080706\]$/,
+    );
+    expect(log.slice(3).map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+      'cuLinkComplete 7f1000000010',
+      'cuLinkDestroy 7f1000000010',
+    ]);
   });
 
   test('a failing link is destroyed, and its logs are kept', () => {
@@ -207,7 +287,11 @@ describe('the provider, in detail', () => {
     standIn.jitLogs('', 'undefined reference to f');
     standIn.returns('cuLinkAddData_v2', 218);
     expect(() => driver.cuLink([{ type: 1, data: 'ptx', name: 'a.ptx' }], {})).toThrow(
-      expect.objectContaining({ call: 'cuLinkAddData', detail: 'input "a.ptx", 4 bytes', errorLog: 'undefined reference to f' }),
+      expect.objectContaining({
+        call: 'cuLinkAddData',
+        detail: 'input "a.ptx", 4 bytes',
+        errorLog: 'undefined reference to f',
+      }),
     );
     expect(standIn.takeLog().at(-1)).toBe('cuLinkDestroy 7f1000000010');
   });
@@ -233,15 +317,23 @@ describe('the provider, in detail', () => {
     const owned = new NativeMemory(loadKoffi(), 16);
     owned.setU64(0, H1);
     owned.setU64(8, H2);
-    // The driver's own list of bodies: at 32 of the structure, which the stand-in writes as a whole.
+    // The driver's own list of bodies: at 32 of the structure, which the stand-in writes as a
+    // whole.
     const written = new BigUint64Array(6);
     written[4] = BigInt(owned.address);
     standIn.writes('cuGraphAddNode_v2', 0, u64(5));
     standIn.writes('cuGraphAddNode_v2', 5, written);
-    expect(driver.cuGraphAddNode(H1, [H2, 5], { handle, type: 2, size: 2, ctx: H1 })).toEqual({ node: 5, bodies: [H1, H2] });
-    expect(standIn.takeLog()[0]).toMatch(/^cuGraphAddNode_v2 [0-9a-f]{6,} 7f1000000010 [0-9a-f]{6,} 0 2 [0-9a-f]{6,}$/);
+    expect(driver.cuGraphAddNode(H1, [H2, 5], { handle, type: 2, size: 2, ctx: H1 })).toEqual({
+      node: 5,
+      bodies: [H1, H2],
+    });
+    expect(standIn.takeLog()[0]).toMatch(
+      /^cuGraphAddNode_v2 [0-9a-f]{6,} 7f1000000010 [0-9a-f]{6,} 0 2 [0-9a-f]{6,}$/,
+    );
     standIn.returns('cuGraphAddNode_v2', 1);
-    expect(() => driver.cuGraphAddNode(H1, [], { handle, type: 0, size: 2, ctx: H1 })).toThrow('a conditional node of type 0 with 2 bodies');
+    expect(() => driver.cuGraphAddNode(H1, [], { handle, type: 0, size: 2, ctx: H1 })).toThrow(
+      'a conditional node of type 0 with 2 bodies',
+    );
   });
 
   test('conditional nodes on a driver for CUDA 11.2: the error names the version', () => {
@@ -251,7 +343,11 @@ describe('the provider, in detail', () => {
 
   test('parameters: offset and size, undefined past the last', () => {
     standIn.parameters({ offset: 0, size: 8 }, { offset: 8, size: 4 });
-    expect([0, 1, 2].map((i) => driver.cuFuncGetParamInfo(H1, i))).toEqual([{ offset: 0, size: 8 }, { offset: 8, size: 4 }, undefined]);
+    expect([0, 1, 2].map((i) => driver.cuFuncGetParamInfo(H1, i))).toEqual([
+      { offset: 0, size: 8 },
+      { offset: 8, size: 4 },
+      undefined,
+    ]);
   });
 
   test('cuGraphExecUpdate: a graph that does not fit is an answer, anything else an error', () => {
@@ -261,7 +357,9 @@ describe('the provider, in detail', () => {
     standIn.writes('cuGraphExecUpdate_v2', 2, u64(3, H1, H2));
     expect(driver.cuGraphExecUpdate(H1, H2)).toEqual({ result: 3, errorNode: H1 });
     standIn.returns('cuGraphExecUpdate_v2', 400);
-    expect(() => driver.cuGraphExecUpdate(H1, H2)).toThrow('cuGraphExecUpdate returned CUDA_ERROR_INVALID_HANDLE');
+    expect(() => driver.cuGraphExecUpdate(H1, H2)).toThrow(
+      'cuGraphExecUpdate returned CUDA_ERROR_INVALID_HANDLE',
+    );
   });
 
   test('on a driver for CUDA 11.2 the older signatures are called', () => {
@@ -287,7 +385,8 @@ describe('the provider, in detail', () => {
   test('what a driver lacks is an error that says which one has it', () => {
     expect(() => oldDriver.cuLibraryLoadData('', {})).toThrow(MissingSymbolError);
     expect(() => oldDriver.cuLibraryLoadData('', {})).toThrow(
-      'cuLibraryLoadData needs an NVIDIA driver for CUDA 12.0 or later; this one supports CUDA 11.2. Update the driver.',
+      'cuLibraryLoadData needs an NVIDIA driver for CUDA 12.0 or later; this one supports ' +
+        'CUDA 11.2. Update the driver.',
     );
   });
 });

@@ -7,24 +7,59 @@ import type { Binding } from './binding.js';
 import { readHandles, writeHandles } from './handle-lists.js';
 import { FreshPointer, KeptPointer } from './node-ffi.js';
 
-type StreamCalls = Pick<Driver,
-  | 'cuStreamCreateWithPriority' | 'cuStreamDestroy' | 'cuStreamQuery' | 'cuStreamSynchronize' | 'cuStreamWaitEvent'
-  | 'cuStreamGetPriority' | 'cuStreamGetFlags' | 'cuStreamWriteValue32' | 'cuStreamWaitValue32'
-  | 'cuStreamWriteValue64' | 'cuStreamWaitValue64'
-  | 'cuStreamBeginCapture' | 'cuStreamEndCapture' | 'cuStreamGetCaptureInfo'
-  | 'cuStreamBeginCaptureToGraph' | 'cuStreamUpdateCaptureDependencies'
-  | 'cuEventCreate' | 'cuEventRecord' | 'cuEventQuery' | 'cuEventSynchronize' | 'cuEventDestroy' | 'cuEventElapsedTime'>;
+type StreamCalls = Pick<
+  Driver,
+  | 'cuStreamCreateWithPriority'
+  | 'cuStreamDestroy'
+  | 'cuStreamQuery'
+  | 'cuStreamSynchronize'
+  | 'cuStreamWaitEvent'
+  | 'cuStreamGetPriority'
+  | 'cuStreamGetFlags'
+  | 'cuStreamWriteValue32'
+  | 'cuStreamWaitValue32'
+  | 'cuStreamWriteValue64'
+  | 'cuStreamWaitValue64'
+  | 'cuStreamBeginCapture'
+  | 'cuStreamEndCapture'
+  | 'cuStreamGetCaptureInfo'
+  | 'cuStreamBeginCaptureToGraph'
+  | 'cuStreamUpdateCaptureDependencies'
+  | 'cuEventCreate'
+  | 'cuEventRecord'
+  | 'cuEventQuery'
+  | 'cuEventSynchronize'
+  | 'cuEventDestroy'
+  | 'cuEventElapsedTime'
+>;
 
 export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): StreamCalls {
   const out0 = scratch.address;
   const out1 = out0 + 8;
   const {
-    cuStreamCreateWithPriority, cuStreamDestroy, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent,
-    cuStreamGetPriority, cuStreamGetFlags, cuStreamWriteValue32, cuStreamWaitValue32,
-    cuStreamWriteValue64, cuStreamWaitValue64, cuStreamBeginCapture,
-    cuStreamEndCapture, cuStreamGetCaptureInfo_v1, cuStreamGetCaptureInfo_v2, cuStreamBeginCaptureToGraph,
+    cuStreamCreateWithPriority,
+    cuStreamDestroy,
+    cuStreamQuery,
+    cuStreamSynchronize,
+    cuStreamWaitEvent,
+    cuStreamGetPriority,
+    cuStreamGetFlags,
+    cuStreamWriteValue32,
+    cuStreamWaitValue32,
+    cuStreamWriteValue64,
+    cuStreamWaitValue64,
+    cuStreamBeginCapture,
+    cuStreamEndCapture,
+    cuStreamGetCaptureInfo_v1,
+    cuStreamGetCaptureInfo_v2,
+    cuStreamBeginCaptureToGraph,
     cuStreamUpdateCaptureDependencies,
-    cuEventCreate, cuEventRecord, cuEventQuery, cuEventSynchronize, cuEventDestroy, cuEventElapsedTime,
+    cuEventCreate,
+    cuEventRecord,
+    cuEventQuery,
+    cuEventSynchronize,
+    cuEventDestroy,
+    cuEventElapsedTime,
   } = calls;
   const { cuStreamQuery: queryPointer, cuStreamWriteValue32: writePointer } = pointerCalls;
   const queried = new KeptPointer();
@@ -35,7 +70,8 @@ export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): S
   return {
     cuStreamCreateWithPriority(flags, priority) {
       const r = cuStreamCreateWithPriority.run(out0, flags, priority);
-      if (r !== 0) throw cuStreamCreateWithPriority.failure(r, `flags ${flags}, priority ${priority}`);
+      if (r !== 0)
+        throw cuStreamCreateWithPriority.failure(r, `flags ${flags}, priority ${priority}`);
       return scratch.u64(0);
     },
     cuStreamDestroy(stream) {
@@ -43,7 +79,9 @@ export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): S
       if (r !== 0) throw cuStreamDestroy.failure(r);
     },
     cuStreamQuery(stream) {
-      return queryPointer === undefined ? cuStreamQuery.run(stream) : queryPointer(queried.of(stream));
+      return queryPointer === undefined
+        ? cuStreamQuery.run(stream)
+        : queryPointer(queried.of(stream));
     },
     cuStreamSynchronize(stream) {
       const r = cuStreamSynchronize.run(stream);
@@ -64,9 +102,10 @@ export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): S
       return scratch.u32[0]!;
     },
     cuStreamWriteValue32(stream, addr, value, flags) {
-      const r = writePointer === undefined || flags !== 0
-        ? cuStreamWriteValue32.run(stream, addr, value, flags)
-        : writePointer(writing.of(stream), written.of(addr), word.of(value), 0n);
+      const r =
+        writePointer === undefined || flags !== 0
+          ? cuStreamWriteValue32.run(stream, addr, value, flags)
+          : writePointer(writing.of(stream), written.of(addr), word.of(value), 0n);
       if (r !== 0) throw cuStreamWriteValue32.failure(r);
     },
     cuStreamWaitValue32(stream, addr, value, flags) {
@@ -102,16 +141,33 @@ export function streamCalls({ koffi, calls, pointerCalls, scratch }: Binding): S
       if (r !== 0) throw cuStreamGetCaptureInfo_v2.failure(r);
       const info = { status: scratch.i32[0]!, id: scratch.u64(8) };
       if (info.status !== CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE) return info;
-      return { ...info, graph: scratch.u64(16), dependencies: readHandles(koffi, scratch.u64(24), scratch.u64(32)) };
+      return {
+        ...info,
+        graph: scratch.u64(16),
+        dependencies: readHandles(koffi, scratch.u64(24), scratch.u64(32)),
+      };
     },
     cuStreamBeginCaptureToGraph(stream, graph, dependencies, mode) {
       const nodes = writeHandles(koffi, dependencies);
-      const r = cuStreamBeginCaptureToGraph.run(stream, graph, nodes?.address ?? 0, 0, dependencies.length, mode);
+      const r = cuStreamBeginCaptureToGraph.run(
+        stream,
+        graph,
+        nodes?.address ?? 0,
+        0,
+        dependencies.length,
+        mode,
+      );
       if (r !== 0) throw cuStreamBeginCaptureToGraph.failure(r, `mode ${mode}`);
     },
     cuStreamUpdateCaptureDependencies(stream, dependencies, flags) {
       const nodes = writeHandles(koffi, dependencies);
-      const r = cuStreamUpdateCaptureDependencies.run(stream, nodes?.address ?? 0, 0, dependencies.length, flags);
+      const r = cuStreamUpdateCaptureDependencies.run(
+        stream,
+        nodes?.address ?? 0,
+        0,
+        dependencies.length,
+        flags,
+      );
       if (r !== 0) throw cuStreamUpdateCaptureDependencies.failure(r, `flags ${flags}`);
     },
 

@@ -5,11 +5,24 @@ import type { Driver } from '../driver.js';
 import type { Binding } from './binding.js';
 import { hex } from './memory-calls.js';
 import { STRUCTURE } from '../../native/native-memory.js';
-import { RESOURCE_DESC, writeArray3DDescriptor, writeArrayDescriptor, writeResourceDesc, writeTextureDesc } from './structures.js';
+import {
+  RESOURCE_DESC,
+  writeArray3DDescriptor,
+  writeArrayDescriptor,
+  writeResourceDesc,
+  writeTextureDesc,
+} from './structures.js';
 
-type TextureCalls = Pick<Driver,
-  | 'cuArrayCreate' | 'cuArray3DCreate' | 'cuArrayDestroy' | 'cuTexObjectCreate' | 'cuTexObjectDestroy' | 'cuSurfObjectCreate'
-  | 'cuSurfObjectDestroy'>;
+type TextureCalls = Pick<
+  Driver,
+  | 'cuArrayCreate'
+  | 'cuArray3DCreate'
+  | 'cuArrayDestroy'
+  | 'cuTexObjectCreate'
+  | 'cuTexObjectDestroy'
+  | 'cuSurfObjectCreate'
+  | 'cuSurfObjectDestroy'
+>;
 
 /** Behind the resource's description. */
 const TEXTURE = STRUCTURE + RESOURCE_DESC.size;
@@ -17,7 +30,15 @@ const TEXTURE = STRUCTURE + RESOURCE_DESC.size;
 export function textureCalls({ calls, scratch }: Binding): TextureCalls {
   const out = scratch.address;
   const structure = scratch.address + STRUCTURE;
-  const { cuArrayCreate, cuArray3DCreate, cuArrayDestroy, cuTexObjectCreate, cuTexObjectDestroy, cuSurfObjectCreate, cuSurfObjectDestroy } = calls;
+  const {
+    cuArrayCreate,
+    cuArray3DCreate,
+    cuArrayDestroy,
+    cuTexObjectCreate,
+    cuTexObjectDestroy,
+    cuSurfObjectCreate,
+    cuSurfObjectDestroy,
+  } = calls;
 
   return {
     cuArrayCreate(desc) {
@@ -29,7 +50,11 @@ export function textureCalls({ calls, scratch }: Binding): TextureCalls {
     cuArray3DCreate(desc) {
       writeArray3DDescriptor(scratch, STRUCTURE, desc);
       const r = cuArray3DCreate.run(out, structure);
-      if (r !== 0) throw cuArray3DCreate.failure(r, `${desc.Depth} slices of ${desc.Height} rows of ${desc.Width} texels`);
+      if (r !== 0)
+        throw cuArray3DCreate.failure(
+          r,
+          `${desc.Depth} slices of ${desc.Height} rows of ${desc.Width} texels`,
+        );
       return scratch.u64(0);
     },
     cuArrayDestroy(hArray) {

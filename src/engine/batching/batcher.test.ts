@@ -18,7 +18,8 @@ afterEach(() => {
 /** Has how often the event loop has gone round. Taken before any clock is a fake one. */
 const { nodeTiming } = real;
 
-const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+const sleep = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Turns of the event loop in which results are given out, and batches that then start end, too. */
 async function turns(): Promise<void> {
@@ -32,7 +33,10 @@ async function pass(milliseconds: number): Promise<void> {
 }
 
 /** A batcher whose batches take `duration` and double their items, and the batches that it ran. */
-function doubling(options: BatcherOptions, duration = 10): { batcher: Batcher<number, number>; batches: number[][] } {
+function doubling(
+  options: BatcherOptions,
+  duration = 10,
+): { batcher: Batcher<number, number>; batches: number[][] } {
   const batches: number[][] = [];
   const batcher = new Batcher(async (items: readonly number[]) => {
     batches.push([...items]);
@@ -95,7 +99,10 @@ describe('when a batch starts', () => {
   });
 
   test('not before one of as many as may run has ended, and then with all that waits', async () => {
-    const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 1, maxConcurrentBatches: 1 }, 20);
+    const { batcher, batches } = doubling(
+      { maxBatchSize: 4, maxQueueDelay: 1, maxConcurrentBatches: 1 },
+      20,
+    );
     void batcher.run(1);
     await vi.advanceTimersByTimeAsync(1);
     for (const item of [2, 3, 4, 5, 6]) void batcher.run(item);
@@ -107,27 +114,34 @@ describe('when a batch starts', () => {
     expect(batches).toEqual([[1], [2, 3, 4, 5], [6]]);
   });
 
-  test('eager: at once while none runs, with what the turn asks for, and beside one when the first has waited', async () => {
-    const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5, eager: true }, 20);
-    void batcher.run(1);
-    void batcher.run(2);
-    // What comes in other calls of the same turn of the event loop is with them.
-    await Promise.resolve();
-    void batcher.run(0);
-    expect(batches).toEqual([]);
-    await setImmediate();
-    expect(batches).toEqual([[1, 2, 0]]);
-    void batcher.run(3);
-    await vi.advanceTimersByTimeAsync(4);
-    void batcher.run(4);
-    expect(batches).toEqual([[1, 2, 0]]);
-    await vi.advanceTimersByTimeAsync(1);
-    expect(batches).toEqual([[1, 2, 0], [3, 4]]);
-    expect(batcher.statistics.running).toBe(2);
-    await pass(20);
-    expect(batcher.statistics.running).toBe(0);
-    expect(vi.getTimerCount()).toBe(0);
-  });
+  test(
+    'eager: at once while none runs, with what the turn asks for, and beside one when the ' +
+      'first has waited',
+    async () => {
+      const { batcher, batches } = doubling({ maxBatchSize: 8, maxQueueDelay: 5, eager: true }, 20);
+      void batcher.run(1);
+      void batcher.run(2);
+      // What comes in other calls of the same turn of the event loop is with them.
+      await Promise.resolve();
+      void batcher.run(0);
+      expect(batches).toEqual([]);
+      await setImmediate();
+      expect(batches).toEqual([[1, 2, 0]]);
+      void batcher.run(3);
+      await vi.advanceTimersByTimeAsync(4);
+      void batcher.run(4);
+      expect(batches).toEqual([[1, 2, 0]]);
+      await vi.advanceTimersByTimeAsync(1);
+      expect(batches).toEqual([
+        [1, 2, 0],
+        [3, 4],
+      ]);
+      expect(batcher.statistics.running).toBe(2);
+      await pass(20);
+      expect(batcher.statistics.running).toBe(0);
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
 
   test('eager: where a batch fills within the delay it is waited for, until fewer come', async () => {
     const { batcher, batches } = doubling({ maxBatchSize: 4, maxQueueDelay: 10, eager: true }, 1);
@@ -215,7 +229,10 @@ describe('groups', () => {
   test('a batch holds requests of one of them, and is full by itself', async () => {
     const batcher = new Parity({ maxBatchSize: 2, maxQueueDelay: 100 });
     const results = Promise.all([1, 2, 3, 4, 6].map((item) => batcher.run(item)));
-    expect(batcher.batches).toEqual([[1, 3], [2, 4]]);
+    expect(batcher.batches).toEqual([
+      [1, 3],
+      [2, 4],
+    ]);
     expect(batcher.statistics.queued).toBe(1);
     await vi.advanceTimersByTimeAsync(110);
     expect(batcher.batches).toEqual([[1, 3], [2, 4], [6]]);
@@ -252,9 +269,21 @@ describe('groups', () => {
 });
 
 test('an item that fails by itself is told to its caller, and the others get their results', async () => {
-  const batcher = new Batcher((items: readonly number[]) => Promise.resolve(items.map((item) => (item < 0 ? new ItemFailure(new RangeError(`${item} is negative`)) : Math.sqrt(item)))), { maxBatchSize: 3 });
+  const batcher = new Batcher(
+    (items: readonly number[]) =>
+      Promise.resolve(
+        items.map((item) =>
+          item < 0 ? new ItemFailure(new RangeError(`${item} is negative`)) : Math.sqrt(item),
+        ),
+      ),
+    { maxBatchSize: 3 },
+  );
   const results = await Promise.allSettled([4, -1, 9].map((item) => batcher.run(item)));
-  expect(results).toEqual([{ status: 'fulfilled', value: 2 }, { status: 'rejected', reason: new RangeError('-1 is negative') }, { status: 'fulfilled', value: 3 }]);
+  expect(results).toEqual([
+    { status: 'fulfilled', value: 2 },
+    { status: 'rejected', reason: new RangeError('-1 is negative') },
+    { status: 'fulfilled', value: 3 },
+  ]);
   expect(batcher.statistics).toMatchObject({ batches: 1, fulfilled: 2, failed: 1 });
 });
 
@@ -271,15 +300,20 @@ describe('aborting', () => {
 
   test('a signal that has aborted already takes nothing', async () => {
     const { batcher } = doubling({ maxBatchSize: 2 });
-    await expect(batcher.run(1, { signal: AbortSignal.abort(new Error('no')) })).rejects.toThrow('no');
+    await expect(batcher.run(1, { signal: AbortSignal.abort(new Error('no')) })).rejects.toThrow(
+      'no',
+    );
     expect(batcher.statistics).toMatchObject({ taken: 0, queued: 0 });
   });
 
   test('of a batch that runs the others get their results, and the result of the one is discarded', async () => {
-    const batcher = new Keeping(async (items) => {
-      await sleep(10);
-      return items.map((item) => 2 * item);
-    }, { maxBatchSize: 2 });
+    const batcher = new Keeping(
+      async (items) => {
+        await sleep(10);
+        return items.map((item) => 2 * item);
+      },
+      { maxBatchSize: 2 },
+    );
     const controller = new AbortController();
     const aborted = watched(batcher.run(1, { signal: controller.signal }));
     const other = watched(batcher.run(2));
@@ -307,18 +341,25 @@ describe('aborting', () => {
 });
 
 describe('giving out results', () => {
-  /** One batch of so many, whose callers each take `milliseconds` with theirs: in which turn of the event loop each got its own. */
+  /**
+   * One batch of so many, whose callers each take `milliseconds` with theirs: in which turn of the
+   * event loop each got its own.
+   */
   async function turnsOf(size: number, milliseconds: number): Promise<number[]> {
-    const batcher = new Batcher((items: readonly number[]) => Promise.resolve(items), { maxBatchSize: size });
+    const batcher = new Batcher((items: readonly number[]) => Promise.resolve(items), {
+      maxBatchSize: size,
+    });
     const found: number[] = [];
     // From where immediates run: those that are set there run in the next turn.
     await setImmediate();
-    const results = await Promise.all(Array.from({ length: size }, async (_, item) => {
-      const result = await batcher.run(item);
-      found.push(nodeTiming.uvMetricsInfo.loopCount);
-      for (const begun = performance.now(); performance.now() - begun < milliseconds; );
-      return result;
-    }));
+    const results = await Promise.all(
+      Array.from({ length: size }, async (_, item) => {
+        const result = await batcher.run(item);
+        found.push(nodeTiming.uvMetricsInfo.loopCount);
+        for (const begun = performance.now(); performance.now() - begun < milliseconds;);
+        return result;
+      }),
+    );
     expect(results).toEqual(Array.from({ length: size }, (_, item) => item));
     return found;
   }
@@ -331,7 +372,9 @@ describe('giving out results', () => {
 
   test('quick ones get theirs in the turn behind the first', async () => {
     // On the fake clock no caller takes any time.
-    expect((await turnsOf(64, 0)).map((turn, _, all) => turn - all[0]!)).toEqual(Array.from({ length: 64 }, (_, i) => Math.min(i, 1)));
+    expect((await turnsOf(64, 0)).map((turn, _, all) => turn - all[0]!)).toEqual(
+      Array.from({ length: 64 }, (_, i) => Math.min(i, 1)),
+    );
   });
 
   test('as quickly where turns are long, with work that has nothing to do with them', async () => {
@@ -339,26 +382,46 @@ describe('giving out results', () => {
     let isDone = false;
     const work = (): void => {
       if (isDone) return;
-      for (const begun = performance.now(); performance.now() - begun < 3; );
+      for (const begun = performance.now(); performance.now() - begun < 3;);
       nextTurn(work);
     };
     work();
-    const found = await turnsOf(64, 0).finally(() => { isDone = true; });
+    const found = await turnsOf(64, 0).finally(() => {
+      isDone = true;
+    });
     // 64 turns would be 200 ms. Compiling what runs for the first time may take its time.
     expect(found.at(-1)! - found[0]!).toBeLessThan(8);
   });
 
-  test('the next batch starts before, those that end meanwhile are given out behind, and close() waits for the last', async () => {
-    const log: string[] = [];
-    const batcher = new Batcher(async (items: readonly number[]) => {
-      log.push(`run ${items.join()}`);
-      await Promise.resolve();
-      return items;
-    }, { maxBatchSize: 2, maxConcurrentBatches: 1 });
-    for (const item of [1, 2, 3, 4, 5]) void batcher.run(item).then(() => log.push(`got ${item}`));
-    await batcher.close().then(() => log.push('closed'));
-    expect(log).toEqual(['run 1,2', 'run 3,4', 'got 1', 'run 5', 'got 2', 'got 3', 'got 4', 'got 5', 'closed']);
-  });
+  test(
+    'the next batch starts before, those that end meanwhile are given out behind, and close() ' +
+      'waits for the last',
+    async () => {
+      const log: string[] = [];
+      const batcher = new Batcher(
+        async (items: readonly number[]) => {
+          log.push(`run ${items.join()}`);
+          await Promise.resolve();
+          return items;
+        },
+        { maxBatchSize: 2, maxConcurrentBatches: 1 },
+      );
+      for (const item of [1, 2, 3, 4, 5])
+        void batcher.run(item).then(() => log.push(`got ${item}`));
+      await batcher.close().then(() => log.push('closed'));
+      expect(log).toEqual([
+        'run 1,2',
+        'run 3,4',
+        'got 1',
+        'run 5',
+        'got 2',
+        'got 3',
+        'got 4',
+        'got 5',
+        'closed',
+      ]);
+    },
+  );
 
   test('one that is aborted before its turn settles with that, and its result is discarded', async () => {
     const batcher = new Keeping((items) => Promise.resolve(items), { maxBatchSize: 2 });
@@ -380,16 +443,21 @@ test('a discard that throws is an uncaught exception, and the others get their r
       throw new Error('in discard');
     }
   }
-  const batcher = new Throwing(async (items) => {
-    await sleep(10);
-    return items;
-  }, { maxBatchSize: 2 });
+  const batcher = new Throwing(
+    async (items) => {
+      await sleep(10);
+      return items;
+    },
+    { maxBatchSize: 2 },
+  );
   const controller = new AbortController();
   const aborted = watched(batcher.run(1, { signal: controller.signal }));
   const other = watched(batcher.run(2));
   const uncaught: unknown[] = [];
   const listeners = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException').on('uncaughtException', (error) => uncaught.push(error));
+  process
+    .removeAllListeners('uncaughtException')
+    .on('uncaughtException', (error) => uncaught.push(error));
   try {
     controller.abort(new Error('gone'));
     await pass(10);
@@ -411,10 +479,23 @@ describe('back-pressure', () => {
     const error = await batcher.run(9).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(CudaQueueFullError);
     expect(error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL', queueSize: 4, retryAfter: 80 });
-    expect((error as Error).message).toBe("The batcher's queue is full: 4 requests wait, as many as its maxQueueSize allows. Send this one again in 80 ms, or fewer at a time.");
+    expect((error as Error).message).toBe(
+      "The batcher's queue is full: 4 requests wait, as many as its maxQueueSize allows. " +
+        'Send this one again in 80 ms, or fewer at a time.',
+    );
     await pass(120);
     expect(rest.map(({ value }) => value)).toEqual([6, 8, 10, 12, 14, 16]);
-    expect(batcher.statistics).toEqual({ queued: 0, running: 0, taken: 8, fulfilled: 8, failed: 0, aborted: 0, refused: 1, batches: 4, items: 8 });
+    expect(batcher.statistics).toEqual({
+      queued: 0,
+      running: 0,
+      taken: 8,
+      fulfilled: 8,
+      failed: 0,
+      aborted: 0,
+      refused: 1,
+      batches: 4,
+      items: 8,
+    });
   });
 
   describe('by weight', () => {
@@ -423,22 +504,42 @@ describe('back-pressure', () => {
         return item;
       }
     }
-    const held = async (items: readonly number[]): Promise<number[]> => { await sleep(40); return [...items]; };
+    const held = async (items: readonly number[]): Promise<number[]> => {
+      await sleep(40);
+      return [...items];
+    };
 
-    test('a request that would make those that wait too heavy is refused; one alone is taken, whatever it weighs', async () => {
-      const batcher = new Weighing(held, { maxBatchSize: 1, maxQueueWeight: 10, maxConcurrentBatches: 1 });
-      const taken = [100, 50].map((item) => watched(batcher.run(item))); // one runs, one waits
-      await pass(1);
-      await expect(batcher.run(1)).rejects.toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL', message: expect.stringContaining('1 request waits, with a weight of 50, and its maxQueueWeight is 10.') as string });
-      await pass(40);
-      taken.push(...[4, 6].map((item) => watched(batcher.run(item))));
-      await expect(batcher.run(1)).rejects.toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL' });
-      await pass(200);
-      expect(taken.map(({ value }) => value)).toEqual([100, 50, 4, 6]);
-    });
+    test(
+      'a request that would make those that wait too heavy is refused; one alone is taken, ' +
+        'whatever it weighs',
+      async () => {
+        const batcher = new Weighing(held, {
+          maxBatchSize: 1,
+          maxQueueWeight: 10,
+          maxConcurrentBatches: 1,
+        });
+        const taken = [100, 50].map((item) => watched(batcher.run(item))); // one runs, one waits
+        await pass(1);
+        await expect(batcher.run(1)).rejects.toMatchObject({
+          code: 'ERR_CUDA_QUEUE_FULL',
+          message: expect.stringContaining(
+            '1 request waits, with a weight of 50, and its maxQueueWeight is 10.',
+          ) as string,
+        });
+        await pass(40);
+        taken.push(...[4, 6].map((item) => watched(batcher.run(item))));
+        await expect(batcher.run(1)).rejects.toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL' });
+        await pass(200);
+        expect(taken.map(({ value }) => value)).toEqual([100, 50, 4, 6]);
+      },
+    );
 
     test('what leaves the queue on its abort makes room', async () => {
-      const batcher = new Weighing(held, { maxBatchSize: 1, maxQueueWeight: 10, maxConcurrentBatches: 1 });
+      const batcher = new Weighing(held, {
+        maxBatchSize: 1,
+        maxQueueWeight: 10,
+        maxConcurrentBatches: 1,
+      });
       const controller = new AbortController();
       const running = watched(batcher.run(1));
       const aborted = watched(batcher.run(10, { signal: controller.signal }));
@@ -471,32 +572,61 @@ describe('back-pressure', () => {
 describe('failures', () => {
   test('the error of a batch is that of each of its callers, and later batches run', async () => {
     let calls = 0;
-    const batcher = new Batcher<number, number>((items) => (++calls === 1 ? Promise.reject(new Error('broken')) : Promise.resolve([...items])), { maxBatchSize: 2 });
+    const batcher = new Batcher<number, number>(
+      (items) =>
+        ++calls === 1 ? Promise.reject(new Error('broken')) : Promise.resolve([...items]),
+      { maxBatchSize: 2 },
+    );
     const both = await Promise.allSettled([batcher.run(1), batcher.run(2)]);
-    expect(both.map((end) => end.status === 'rejected' && (end.reason as Error).message)).toEqual(['broken', 'broken']);
+    expect(both.map((end) => end.status === 'rejected' && (end.reason as Error).message)).toEqual([
+      'broken',
+      'broken',
+    ]);
     expect(await Promise.all([batcher.run(3), batcher.run(4)])).toEqual([3, 4]);
   });
 
   test('a function that throws is one that rejects', async () => {
-    const batcher = new Batcher<number, number>(() => {
-      throw new Error('at once');
-    }, { maxBatchSize: 1 });
+    const batcher = new Batcher<number, number>(
+      () => {
+        throw new Error('at once');
+      },
+      { maxBatchSize: 1 },
+    );
     await expect(batcher.run(1)).rejects.toThrow('at once');
   });
 
   test.each([
-    ['too few results', [1], 'runBatch: expected 2 results, got 1. runBatch gives a result for each of its items, in their order.'],
-    ['no array', 7, 'runBatch: expected an array of 2 results, got 7. runBatch gives a result for each of its items, in their order.'],
+    [
+      'too few results',
+      [1],
+      'runBatch: expected 2 results, got 1. runBatch gives a result for each of its items, ' +
+        'in their order.',
+    ],
+    [
+      'no array',
+      7,
+      'runBatch: expected an array of 2 results, got 7. runBatch gives a result for each of ' +
+        'its items, in their order.',
+    ],
   ])('%s', async (_, given, message) => {
-    const batcher = new Batcher<number, number>(() => Promise.resolve(given as number[]), { maxBatchSize: 2 });
+    const batcher = new Batcher<number, number>(() => Promise.resolve(given as number[]), {
+      maxBatchSize: 2,
+    });
     const ends = await Promise.allSettled([batcher.run(1), batcher.run(2)]);
-    expect(ends.map((end) => end.status === 'rejected' && (end.reason as Error).message)).toEqual([message, message]);
+    expect(ends.map((end) => end.status === 'rejected' && (end.reason as Error).message)).toEqual([
+      message,
+      message,
+    ]);
   });
 });
 
 describe('closing', () => {
   test('finishes what was taken, without further delay, and refuses what comes', async () => {
-    const { batcher, batches } = doubling({ maxBatchSize: 2, maxQueueDelay: 1000, maxConcurrentBatches: 1 });
+    const { batcher, batches } = doubling({
+      maxBatchSize: 2,
+      maxQueueDelay: 1000,
+      maxConcurrentBatches: 1,
+    });
     const taken = [1, 2, 3].map((item) => watched(batcher.run(item)));
     const closed = watched(batcher.close());
     await expect(batcher.run(4)).rejects.toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
@@ -520,13 +650,34 @@ describe('closing', () => {
 
 test.each([
   [{}, 'options.maxBatchSize: expected a whole number of at least 1 (items), got undefined.'],
-  [{ maxBatchSize: 4n }, 'options.maxBatchSize: expected a whole number of at least 1 (items), got 4n.'],
-  [{ maxBatchSize: 0 }, 'options.maxBatchSize: expected a whole number of at least 1 (items), got 0.'],
-  [{ maxBatchSize: 1, maxQueueDelay: -1 }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got -1.'],
-  [{ maxBatchSize: 1, maxQueueDelay: Infinity }, 'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got Infinity.'],
-  [{ maxBatchSize: 1, maxQueueSize: 0 }, 'options.maxQueueSize: expected a whole number of at least 1 (requests), got 0.'],
-  [{ maxBatchSize: 1, maxQueueWeight: 0 }, 'options.maxQueueWeight: expected a number above 0, got 0.'],
-  [{ maxBatchSize: 1, maxConcurrentBatches: 0.5 }, 'options.maxConcurrentBatches: expected a whole number of at least 1 (batches), got 0.5.'],
+  [
+    { maxBatchSize: 4n },
+    'options.maxBatchSize: expected a whole number of at least 1 (items), got 4n.',
+  ],
+  [
+    { maxBatchSize: 0 },
+    'options.maxBatchSize: expected a whole number of at least 1 (items), got 0.',
+  ],
+  [
+    { maxBatchSize: 1, maxQueueDelay: -1 },
+    'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got -1.',
+  ],
+  [
+    { maxBatchSize: 1, maxQueueDelay: Infinity },
+    'options.maxQueueDelay: expected milliseconds, from 0 to 2147483647, got Infinity.',
+  ],
+  [
+    { maxBatchSize: 1, maxQueueSize: 0 },
+    'options.maxQueueSize: expected a whole number of at least 1 (requests), got 0.',
+  ],
+  [
+    { maxBatchSize: 1, maxQueueWeight: 0 },
+    'options.maxQueueWeight: expected a number above 0, got 0.',
+  ],
+  [
+    { maxBatchSize: 1, maxConcurrentBatches: 0.5 },
+    'options.maxConcurrentBatches: expected a whole number of at least 1 (batches), got 0.5.',
+  ],
   [{ maxBatchSize: 1, eager: 1 }, 'options.eager: expected true or false, got 1.'],
   [{ maxBatchsize: 1 }, "options: there is no option 'maxBatchsize'. Did you mean 'maxBatchSize'?"],
 ])('options %o are refused', (options, message) => {
@@ -547,8 +698,17 @@ interface Ran {
 }
 
 describe('whatever arrives, aborts and fails', () => {
-  const arrivals = fc.array(fc.record({ after: fc.nat({ max: 6 }), abortAfter: fc.option(fc.nat({ max: 40 }), { nil: undefined }) }), { minLength: 1, maxLength: 60 });
-  const courses = fc.array(fc.record({ duration: fc.nat({ max: 30 }), fails: fc.boolean() }), { minLength: 1, maxLength: 6 });
+  const arrivals = fc.array(
+    fc.record({
+      after: fc.nat({ max: 6 }),
+      abortAfter: fc.option(fc.nat({ max: 40 }), { nil: undefined }),
+    }),
+    { minLength: 1, maxLength: 60 },
+  );
+  const courses = fc.array(fc.record({ duration: fc.nat({ max: 30 }), fails: fc.boolean() }), {
+    minLength: 1,
+    maxLength: 6,
+  });
   const settings = fc.record({
     maxBatchSize: fc.integer({ min: 1, max: 7 }),
     maxQueueDelay: fc.nat({ max: 12 }),
@@ -556,105 +716,153 @@ describe('whatever arrives, aborts and fails', () => {
     maxConcurrentBatches: fc.integer({ min: 1, max: 3 }),
   });
 
-  test('every request settles once, with what is its own; batches keep their size, their order and their time', async () => {
-    const ends = new Set<string>();
-    await fc.assert(
-      fc.asyncProperty(settings, arrivals, courses, fc.option(fc.nat({ max: 150 }), { nil: undefined }), async (options, requests, course, closeAt) => {
-        const ran: Ran[] = [];
-        let running = 0;
-        const batcher = new Batcher(async (items: readonly number[]) => {
-          const { duration, fails } = course[ran.length % course.length]!;
-          const batch: Ran = { items: [...items], start: performance.now(), end: Infinity, error: fails ? new Error(`batch ${ran.length}`) : undefined };
-          ran.push(batch);
-          expect(++running).toBeLessThanOrEqual(options.maxConcurrentBatches);
-          if (duration > 0) await sleep(duration);
-          running--;
-          batch.end = performance.now();
-          if (batch.error !== undefined) throw batch.error;
-          return items.map((item) => ({ of: item }));
-        }, options);
+  test(
+    'every request settles once, with what is its own; batches keep their size, their order ' +
+      'and their time',
+    async () => {
+      const ends = new Set<string>();
+      await fc.assert(
+        fc.asyncProperty(
+          settings,
+          arrivals,
+          courses,
+          fc.option(fc.nat({ max: 150 }), { nil: undefined }),
+          async (options, requests, course, closeAt) => {
+            const ran: Ran[] = [];
+            let running = 0;
+            const batcher = new Batcher(async (items: readonly number[]) => {
+              const { duration, fails } = course[ran.length % course.length]!;
+              const batch: Ran = {
+                items: [...items],
+                start: performance.now(),
+                end: Infinity,
+                error: fails ? new Error(`batch ${ran.length}`) : undefined,
+              };
+              ran.push(batch);
+              expect(++running).toBeLessThanOrEqual(options.maxConcurrentBatches);
+              if (duration > 0) await sleep(duration);
+              running--;
+              batch.end = performance.now();
+              if (batch.error !== undefined) throw batch.error;
+              return items.map((item) => ({ of: item }));
+            }, options);
 
-        const zero = performance.now();
-        let closedAt = Infinity;
-        let closed: { settled: number } | undefined;
-        if (closeAt !== undefined) {
-          setTimeout(() => {
-            closedAt = performance.now();
-            closed = watched(batcher.close());
-          }, closeAt);
-        }
-        let at = 0;
-        const seen = requests.map(({ after, abortAfter }, id) => {
-          at += after;
-          const request = { since: zero + at, reason: new Error(`abort ${id}`), abortedAt: Infinity, seen: undefined as ReturnType<typeof watched<{ of: number }>> | undefined, queuedBefore: 0 };
-          setTimeout(() => {
-            const controller = new AbortController();
-            if (abortAfter !== undefined) {
+            const zero = performance.now();
+            let closedAt = Infinity;
+            let closed: { settled: number } | undefined;
+            if (closeAt !== undefined) {
               setTimeout(() => {
-                request.abortedAt = performance.now();
-                controller.abort(request.reason);
-              }, abortAfter);
+                closedAt = performance.now();
+                closed = watched(batcher.close());
+              }, closeAt);
             }
-            request.queuedBefore = batcher.statistics.queued;
-            request.seen = watched(batcher.run(id, { signal: controller.signal }));
-          }, at);
-          return request;
-        });
-        while (vi.getTimerCount() > 0) {
-          await vi.advanceTimersToNextTimerAsync();
-          await turns();
-        }
-
-        const batchOf = new Map(ran.flatMap((batch) => batch.items.map((item) => [item, batch] as const)));
-        for (const [id, { seen: end, reason, abortedAt, queuedBefore, since }] of seen.entries()) {
-          expect(end!.settled).toBe(1);
-          const batch = batchOf.get(id);
-          if (end!.value !== undefined) {
-            ends.add('value');
-            expect(end!.value).toEqual({ of: id });
-            expect(batch?.error).toBeUndefined();
-          } else if (end!.error === reason) {
-            ends.add(batch === undefined ? 'aborted in the queue' : 'aborted in its batch');
-            expect(abortedAt).toBeLessThanOrEqual(batch?.end ?? Infinity);
-          } else if (batch !== undefined) {
-            ends.add('failed');
-            expect(end!.error).toBe(batch.error);
-          } else if (since >= closedAt) {
-            ends.add('closed');
-            expect(end!.error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
-          } else {
-            ends.add('full');
-            expect(end!.error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL' });
-            expect(queuedBefore).toBe(options.maxQueueSize);
-          }
-        }
-
-        // No item twice, none out of order.
-        const items = ran.flatMap((batch) => batch.items);
-        expect(items).toEqual([...new Set(items)].sort((a, b) => a - b));
-        for (const batch of ran) {
-          expect(batch.items.length).toBeLessThanOrEqual(options.maxBatchSize);
-          const due = seen[batch.items[0]!]!.since + options.maxQueueDelay;
-          // Not early, unless it was full or the batcher was closing; not late, unless as many as may run did all the while.
-          if (batch.items.length < options.maxBatchSize && batch.start < closedAt) expect(batch.start).toBeGreaterThanOrEqual(due);
-          if (batch.start > due) {
-            const moments = [due, ...ran.map(({ end }) => end)].filter((moment) => moment >= due && moment < batch.start);
-            for (const moment of moments) {
-              const busy = ran.filter(({ start, end }) => start <= moment && moment < end).length;
-              expect(busy, `batches that run at ${moment}, when one that was due at ${due} had to wait until ${batch.start}`).toBe(options.maxConcurrentBatches);
+            let at = 0;
+            const seen = requests.map(({ after, abortAfter }, id) => {
+              at += after;
+              const request = {
+                since: zero + at,
+                reason: new Error(`abort ${id}`),
+                abortedAt: Infinity,
+                seen: undefined as ReturnType<typeof watched<{ of: number }>> | undefined,
+                queuedBefore: 0,
+              };
+              setTimeout(() => {
+                const controller = new AbortController();
+                if (abortAfter !== undefined) {
+                  setTimeout(() => {
+                    request.abortedAt = performance.now();
+                    controller.abort(request.reason);
+                  }, abortAfter);
+                }
+                request.queuedBefore = batcher.statistics.queued;
+                request.seen = watched(batcher.run(id, { signal: controller.signal }));
+              }, at);
+              return request;
+            });
+            while (vi.getTimerCount() > 0) {
+              await vi.advanceTimersToNextTimerAsync();
+              await turns();
             }
-          }
-        }
 
-        expect(batcher.statistics).toMatchObject({ queued: 0, running: 0, batches: ran.length, items: items.length });
-        const { taken, fulfilled, failed, aborted } = batcher.statistics;
-        expect(fulfilled + failed + aborted).toBe(taken);
-        if (closed !== undefined) expect(closed.settled).toBe(1);
-        expect(vi.getTimerCount()).toBe(0);
-      }),
-      { numRuns: 400 },
-    );
-    // All that may become of a request did.
-    expect([...ends].sort()).toEqual(['aborted in its batch', 'aborted in the queue', 'closed', 'failed', 'full', 'value']);
-  });
+            const batchOf = new Map(
+              ran.flatMap((batch) => batch.items.map((item) => [item, batch] as const)),
+            );
+            for (const [
+              id,
+              { seen: end, reason, abortedAt, queuedBefore, since },
+            ] of seen.entries()) {
+              expect(end!.settled).toBe(1);
+              const batch = batchOf.get(id);
+              if (end!.value !== undefined) {
+                ends.add('value');
+                expect(end!.value).toEqual({ of: id });
+                expect(batch?.error).toBeUndefined();
+              } else if (end!.error === reason) {
+                ends.add(batch === undefined ? 'aborted in the queue' : 'aborted in its batch');
+                expect(abortedAt).toBeLessThanOrEqual(batch?.end ?? Infinity);
+              } else if (batch !== undefined) {
+                ends.add('failed');
+                expect(end!.error).toBe(batch.error);
+              } else if (since >= closedAt) {
+                ends.add('closed');
+                expect(end!.error).toMatchObject({ code: 'ERR_CUDA_DISPOSED' });
+              } else {
+                ends.add('full');
+                expect(end!.error).toMatchObject({ code: 'ERR_CUDA_QUEUE_FULL' });
+                expect(queuedBefore).toBe(options.maxQueueSize);
+              }
+            }
+
+            // No item twice, none out of order.
+            const items = ran.flatMap((batch) => batch.items);
+            expect(items).toEqual([...new Set(items)].sort((a, b) => a - b));
+            for (const batch of ran) {
+              expect(batch.items.length).toBeLessThanOrEqual(options.maxBatchSize);
+              const due = seen[batch.items[0]!]!.since + options.maxQueueDelay;
+              // Not early, unless it was full or the batcher was closing; not late, unless as many
+              // as may run did all the while.
+              if (batch.items.length < options.maxBatchSize && batch.start < closedAt)
+                expect(batch.start).toBeGreaterThanOrEqual(due);
+              if (batch.start > due) {
+                const moments = [due, ...ran.map(({ end }) => end)].filter(
+                  (moment) => moment >= due && moment < batch.start,
+                );
+                for (const moment of moments) {
+                  const busy = ran.filter(
+                    ({ start, end }) => start <= moment && moment < end,
+                  ).length;
+                  expect(
+                    busy,
+                    `batches that run at ${moment}, when one that was due at ${due} had to ` +
+                      `wait until ${batch.start}`,
+                  ).toBe(options.maxConcurrentBatches);
+                }
+              }
+            }
+
+            expect(batcher.statistics).toMatchObject({
+              queued: 0,
+              running: 0,
+              batches: ran.length,
+              items: items.length,
+            });
+            const { taken, fulfilled, failed, aborted } = batcher.statistics;
+            expect(fulfilled + failed + aborted).toBe(taken);
+            if (closed !== undefined) expect(closed.settled).toBe(1);
+            expect(vi.getTimerCount()).toBe(0);
+          },
+        ),
+        { numRuns: 400 },
+      );
+      // All that may become of a request did.
+      expect([...ends].sort()).toEqual([
+        'aborted in its batch',
+        'aborted in the queue',
+        'closed',
+        'failed',
+        'full',
+        'value',
+      ]);
+    },
+  );
 });

@@ -1,5 +1,9 @@
-/** Requests of one item each, put together into batches: by size, or by the time that the first of them has waited. */
-// Taken at load: results come where a user's tests have fake timers, too. The delay is theirs to drive.
+/**
+ * Requests of one item each, put together into batches: by size, or by the time that the first of
+ * them has waited.
+ */
+// Taken at load: results come where a user's tests have fake timers, too. The delay is theirs to
+// drive.
 import { setImmediate } from 'node:timers';
 
 import { CudaArgumentError, CudaDisposedError, CudaQueueFullError } from '../../core/index.js';
@@ -10,35 +14,44 @@ export interface BatcherOptions {
   /** Items in a batch, at most: a batch that has as many starts at once. */
   readonly maxBatchSize: number;
   /**
-   * How long a request waits for others to join it: milliseconds. What is there then starts, however little it is. 0 joins only
-   * what is asked for in one turn of the event loop, and what comes while all batches that may run are running. Default: 5.
+   * How long a request waits for others to join it: milliseconds. What is there then starts,
+   * however little it is. 0 joins only what is asked for in one turn of the event loop, and what
+   * comes while all batches that may run are running. Default: 5.
    */
   readonly maxQueueDelay?: number;
   /**
-   * Requests that may wait; a further one is refused with `ERR_CUDA_QUEUE_FULL`. `Infinity` takes all of them, for callers that
-   * limit themselves. Default: eight batches.
+   * Requests that may wait; a further one is refused with `ERR_CUDA_QUEUE_FULL`. `Infinity` takes
+   * all of them, for callers that limit themselves. Default: eight batches.
    */
   readonly maxQueueSize?: number;
   /**
-   * Weight of the requests that may wait, all together: for {@link Batcher} each weighs 1, for `EngineBatcher` as many bytes as its
-   * tensors have, a subclass says otherwise with `weightOf`. A further request is refused with `ERR_CUDA_QUEUE_FULL`, but for one that
-   * comes while none waits. Default: `Infinity`.
+   * Weight of the requests that may wait, all together: for {@link Batcher} each weighs 1, for
+   * `EngineBatcher` as many bytes as its tensors have, a subclass says otherwise with `weightOf`. A
+   * further request is refused with `ERR_CUDA_QUEUE_FULL`, but for one that comes while none waits.
+   * Default: `Infinity`.
    */
   readonly maxQueueWeight?: number;
-  /** Batches that may run at once. Default: 2, so that one is put together and copied while another one is computed. */
+  /**
+   * Batches that may run at once. Default: 2, so that one is put together and copied while another
+   * one is computed.
+   */
   readonly maxConcurrentBatches?: number;
   /**
-   * Whether requests that come while no batch runs start one at once, with what is asked for in the same turn of the event loop, instead of
-   * waiting for others: `maxQueueDelay` is then for those that come beside a batch. What would have joined finds more beside it in the next one, so that
-   * batches are as large as the load makes them. Where as many have come of late that one is full within the delay they wait for that, as without it: many
-   * small batches cost more than they save. Default false.
+   * Whether requests that come while no batch runs start one at once, with what is asked for in the
+   * same turn of the event loop, instead of waiting for others: `maxQueueDelay` is then for those
+   * that come beside a batch. What would have joined finds more beside it in the next one, so that
+   * batches are as large as the load makes them. Where as many have come of late that one is full
+   * within the delay they wait for that, as without it: many small batches cost more than they
+   * save. Default false.
    */
   readonly eager?: boolean;
 }
 
 /** What one request may be given besides its item. */
 export interface BatchRequestOptions {
-  /** Takes the request out of the queue; of one whose batch has begun the result is not waited for. */
+  /**
+   * Takes the request out of the queue; of one whose batch has begun the result is not waited for.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -48,7 +61,10 @@ export interface BatcherStatistics {
   readonly queued: number;
   /** Batches that run. */
   readonly running: number;
-  /** Requests that were taken. Each is queued, in a batch that runs or whose results are being given out, or counted by one of the next three. */
+  /**
+   * Requests that were taken. Each is queued, in a batch that runs or whose results are being given
+   * out, or counted by one of the next three.
+   */
   readonly taken: number;
   readonly fulfilled: number;
   readonly failed: number;
@@ -60,7 +76,10 @@ export interface BatcherStatistics {
   readonly items: number;
 }
 
-/** In the place of a result: this item has failed, and the others of its batch have not. Its caller's promise rejects with the error. */
+/**
+ * In the place of a result: this item has failed, and the others of its batch have not. Its
+ * caller's promise rejects with the error.
+ */
 export class ItemFailure {
   readonly error: unknown;
 
@@ -70,7 +89,9 @@ export class ItemFailure {
 }
 
 /** Runs one batch: a result for each item, in their order, or an {@link ItemFailure}. */
-export type RunBatch<Item, Result> = (items: readonly Item[]) => PromiseLike<readonly (Result | ItemFailure)[]>;
+export type RunBatch<Item, Result> = (
+  items: readonly Item[],
+) => PromiseLike<readonly (Result | ItemFailure)[]>;
 
 interface Request<Item, Result> {
   readonly item: Item;
@@ -95,7 +116,10 @@ interface Ended<Item, Result> {
   readonly outcome: Result | ItemFailure;
 }
 
-/** How long results may be given out in one turn of the event loop, milliseconds, with what their callers do at once. */
+/**
+ * How long results may be given out in one turn of the event loop, milliseconds, with what their
+ * callers do at once.
+ */
 const TURN_MS = 1;
 
 /** Share of the last batch in the mean of how long batches take. */
@@ -108,7 +132,10 @@ const MOST_COUNTED = 64;
 class Arrivals {
   /** Milliseconds. */
   private readonly span: number;
-  /** Those that came until `last`, each of which counts the less the longer ago it came: as many as come in the span, where they come evenly. In the order of `last`. */
+  /**
+   * Those that came until `last`, each of which counts the less the longer ago it came: as many as
+   * come in the span, where they come evenly. In the order of `last`.
+   */
   private readonly groups = new Map<unknown, { readonly count: number; readonly last: number }>();
 
   constructor(span: number) {
@@ -129,20 +156,24 @@ class Arrivals {
 }
 
 /**
- * Puts requests of one item each together into batches, and gives each caller the result of its own. A batch starts when there
- * are `maxBatchSize` requests, or the first has waited for `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run;
- * with `eager`, also where none runs and not as many come that it would be full before that.
+ * Puts requests of one item each together into batches, and gives each caller the result of its
+ * own. A batch starts when there are `maxBatchSize` requests, or the first has waited for
+ * `maxQueueDelay`, as soon as fewer than `maxConcurrentBatches` run; with `eager`, also where none
+ * runs and not as many come that it would be full before that.
  *
- * - Order: batches take requests in the order in which they came, those of one {@link groupOf | group} where there are several.
- *   Results come batch by batch, as those end; in one turn of the event loop only as many as their callers need a millisecond for,
- *   so that a large batch does not hold it up. The next batch does not wait for that.
- * - Every request settles exactly once: with its result, with its own error where `runBatch` gave an {@link ItemFailure}, with the
- *   error of its batch (the same one for all of its callers) where that rejected, with the reason of its signal, or with
- *   `ERR_CUDA_QUEUE_FULL` or `ERR_CUDA_DISPOSED` where it was not taken.
- * - A request whose signal aborts while it waits leaves the queue, and its place is free. In a batch that has begun it settles
- *   at once and its result goes to {@link discard}.
+ * - Order: batches take requests in the order in which they came, those of one
+ *   {@link groupOf | group} where there are several. Results come batch by batch, as those end; in
+ *   one turn of the event loop only as many as their callers need a millisecond for, so that a
+ *   large batch does not hold it up. The next batch does not wait for that.
+ * - Every request settles exactly once: with its result, with its own error where `runBatch` gave
+ *   an {@link ItemFailure}, with the error of its batch (the same one for all of its callers) where
+ *   that rejected, with the reason of its signal, or with `ERR_CUDA_QUEUE_FULL` or
+ *   `ERR_CUDA_DISPOSED` where it was not taken.
+ * - A request whose signal aborts while it waits leaves the queue, and its place is free. In a
+ *   batch that has begun it settles at once and its result goes to {@link discard}.
  *
- * Nothing of it blocks the event loop, and there is one timer, for the request that has waited longest.
+ * Nothing of it blocks the event loop, and there is one timer, for the request that has waited
+ * longest.
  *
  * ```ts
  * const batcher = new Batcher((texts: readonly string[]) => embed(texts), { maxBatchSize: 32, maxQueueDelay: 5 });
@@ -158,16 +189,30 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   readonly eager: boolean;
 
   private readonly runBatch: RunBatch<Item, Result>;
-  /** By group, in the order in which they came; Sets, so that one leaves from the middle in constant time. None is empty. */
+  /**
+   * By group, in the order in which they came; Sets, so that one leaves from the middle in constant
+   * time. None is empty.
+   */
   private readonly groups = new Map<unknown, Set<Request<Item, Result>>>();
   private queued = 0;
   private queuedWeight = 0;
   private readonly arrivals: Arrivals;
   private numbers = 0;
   private running = 0;
-  private readonly counts = { taken: 0, fulfilled: 0, failed: 0, aborted: 0, refused: 0, batches: 0, items: 0 };
+  private readonly counts = {
+    taken: 0,
+    fulfilled: 0,
+    failed: 0,
+    aborted: 0,
+    refused: 0,
+    batches: 0,
+    items: 0,
+  };
   private timer: NodeJS.Timeout | undefined = undefined;
-  /** What the timer is set for, and the latest for which it has come: a timer may come a little before the clock says so. */
+  /**
+   * What the timer is set for, and the latest for which it has come: a timer may come a little
+   * before the clock says so.
+   */
   private timerFor = -Infinity;
   private reached = -Infinity;
   private flushing = false;
@@ -175,27 +220,56 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   private readonly ended: Ended<Item, Result>[] = [];
   /** Of a batch, milliseconds; undefined before the first has ended. */
   private meanDuration: number | undefined = undefined;
-  private closing: { readonly ended: Promise<void>; readonly end: () => void } | undefined = undefined;
+  private closing: { readonly ended: Promise<void>; readonly end: () => void } | undefined =
+    undefined;
 
   /**
-   * @param runBatch runs one batch: called with 1 to `maxBatchSize` items, gives as many results in their order
+   * @param runBatch runs one batch: called with 1 to `maxBatchSize` items, gives as many results in
+   *   their order
    * @throws CudaArgumentError
    */
   constructor(runBatch: RunBatch<Item, Result>, options: BatcherOptions) {
-    if (typeof runBatch !== 'function') throw invalid('runBatch', 'a function that takes items and gives a promise of as many results', runBatch);
+    if (typeof runBatch !== 'function')
+      throw invalid(
+        'runBatch',
+        'a function that takes items and gives a promise of as many results',
+        runBatch,
+      );
     if (options === undefined) throw invalid('options', 'an object with maxBatchSize', options);
     checkOptions('options', options, BATCHER_OPTIONS);
     const { maxBatchSize } = options;
     // First: the size of the queue follows from it.
     checkInteger('options.maxBatchSize', maxBatchSize, 1, Number.MAX_SAFE_INTEGER, 'items');
-    const { maxQueueDelay = 5, maxQueueSize = 8 * maxBatchSize, maxQueueWeight = Infinity, maxConcurrentBatches = 2, eager = false } = options;
-    checkInteger('options.maxConcurrentBatches', maxConcurrentBatches, 1, Number.MAX_SAFE_INTEGER, 'batches');
-    if (maxQueueSize !== Infinity) checkInteger('options.maxQueueSize', maxQueueSize, 1, Number.MAX_SAFE_INTEGER, 'requests');
-    if (typeof maxQueueWeight !== 'number' || !(maxQueueWeight > 0)) throw invalid('options.maxQueueWeight', 'a number above 0', maxQueueWeight);
-    if (typeof maxQueueDelay !== 'number' || !(maxQueueDelay >= 0 && maxQueueDelay <= LONGEST_DELAY)) {
-      throw invalid('options.maxQueueDelay', `milliseconds, from 0 to ${LONGEST_DELAY}`, maxQueueDelay);
+    const {
+      maxQueueDelay = 5,
+      maxQueueSize = 8 * maxBatchSize,
+      maxQueueWeight = Infinity,
+      maxConcurrentBatches = 2,
+      eager = false,
+    } = options;
+    checkInteger(
+      'options.maxConcurrentBatches',
+      maxConcurrentBatches,
+      1,
+      Number.MAX_SAFE_INTEGER,
+      'batches',
+    );
+    if (maxQueueSize !== Infinity)
+      checkInteger('options.maxQueueSize', maxQueueSize, 1, Number.MAX_SAFE_INTEGER, 'requests');
+    if (typeof maxQueueWeight !== 'number' || !(maxQueueWeight > 0))
+      throw invalid('options.maxQueueWeight', 'a number above 0', maxQueueWeight);
+    if (
+      typeof maxQueueDelay !== 'number' ||
+      !(maxQueueDelay >= 0 && maxQueueDelay <= LONGEST_DELAY)
+    ) {
+      throw invalid(
+        'options.maxQueueDelay',
+        `milliseconds, from 0 to ${LONGEST_DELAY}`,
+        maxQueueDelay,
+      );
     }
-    if (typeof (eager as unknown) !== 'boolean') throw invalid('options.eager', 'true or false', eager);
+    if (typeof (eager as unknown) !== 'boolean')
+      throw invalid('options.eager', 'true or false', eager);
     this.runBatch = runBatch;
     this.maxBatchSize = maxBatchSize;
     this.maxQueueDelay = maxQueueDelay;
@@ -218,17 +292,24 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /**
    * The result of one item, of the batch that it will be part of.
    *
-   * @throws CudaArgumentError where an argument is wrong. Rejects with `ERR_CUDA_QUEUE_FULL` where `maxQueueSize` requests wait, or requests of `maxQueueWeight`,
-   * `ERR_CUDA_DISPOSED` behind {@link close}, the signal's reason where it aborts, else with what the batch failed with
+   * @throws CudaArgumentError where an argument is wrong. Rejects with `ERR_CUDA_QUEUE_FULL` where
+   *   `maxQueueSize` requests wait, or requests of `maxQueueWeight`, `ERR_CUDA_DISPOSED` behind
+   *   {@link close}, the signal's reason where it aborts, else with what the batch failed with
    */
   run(item: Item, options: BatchRequestOptions = {}): Promise<Result> {
     checkOptions('options', options, ['signal']);
     const { signal } = options;
     checkSignal(signal);
-    if (this.closing !== undefined) return Promise.reject(new CudaDisposedError('The batcher was closed: it takes no more requests.'));
+    if (this.closing !== undefined)
+      return Promise.reject(
+        new CudaDisposedError('The batcher was closed: it takes no more requests.'),
+      );
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
     const weight = this.checkedWeight(item);
-    if (this.queued >= this.maxQueueSize || (this.queued > 0 && this.queuedWeight + weight > this.maxQueueWeight)) {
+    if (
+      this.queued >= this.maxQueueSize ||
+      (this.queued > 0 && this.queuedWeight + weight > this.maxQueueWeight)
+    ) {
       this.counts.refused++;
       return Promise.reject(this.fullError());
     }
@@ -236,11 +317,22 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     const since = performance.now();
     if (this.eager && this.maxQueueDelay > 0) this.arrivals.add(group, since);
     return new Promise<Result>((resolve, reject) => {
-      const request: Request<Item, Result> = { item, group, weight, number: this.numbers++, since, resolve, reject, signal, onAbort: () => this.abort(request), settled: false };
+      const request: Request<Item, Result> = {
+        item,
+        group,
+        weight,
+        number: this.numbers++,
+        since,
+        resolve,
+        reject,
+        signal,
+        onAbort: () => this.abort(request),
+        settled: false,
+      };
       signal?.addEventListener('abort', request.onAbort, { once: true });
       this.counts.taken++;
       let requests = this.groups.get(group);
-      if (requests === undefined) this.groups.set(group, requests = new Set());
+      if (requests === undefined) this.groups.set(group, (requests = new Set()));
       requests.add(request);
       this.queued++;
       this.queuedWeight += weight;
@@ -249,8 +341,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * Takes nothing more, starts what waits without further delay, and resolves when every request that was taken has settled and
-   * every batch has ended. Never rejects.
+   * Takes nothing more, starts what waits without further delay, and resolves when every request
+   * that was taken has settled and every batch has ended. Never rejects.
    */
   close(): Promise<void> {
     if (this.closing === undefined) {
@@ -268,15 +360,19 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * Which requests may be in one batch: those whose items give the same, as `Map` compares. All, unless a subclass says otherwise.
-   * A group's batch starts when it is full or its oldest request has waited; where several could, that of the oldest request.
+   * Which requests may be in one batch: those whose items give the same, as `Map` compares. All,
+   * unless a subclass says otherwise. A group's batch starts when it is full or its oldest request
+   * has waited; where several could, that of the oldest request.
    */
   protected groupOf(item: Item): unknown {
     void item;
     return undefined;
   }
 
-  /** What an item weighs, in the unit of `maxQueueWeight`: a finite number, 0 or more. Bytes, say. 1, unless a subclass says otherwise. */
+  /**
+   * What an item weighs, in the unit of `maxQueueWeight`: a finite number, 0 or more. Bytes, say.
+   * 1, unless a subclass says otherwise.
+   */
   protected weightOf(item: Item): number {
     void item;
     return 1;
@@ -288,14 +384,21 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     throw invalid('weightOf', 'a finite number, 0 or more', weight);
   }
 
-  /** Called with the result of a request that was aborted after its batch had begun. Does nothing; a subclass whose results hold memory gives it back here. */
+  /**
+   * Called with the result of a request that was aborted after its batch had begun. Does nothing; a
+   * subclass whose results hold memory gives it back here.
+   */
   protected discard(result: Result): void {
     void result;
   }
 
-  /** Called after each request that came, with those of its group: starts what may start, and sets the timer for the rest. */
+  /**
+   * Called after each request that came, with those of its group: starts what may start, and sets
+   * the timer for the rest.
+   */
   private schedule(group: unknown, { size }: Set<Request<Item, Result>>): void {
-    // With no delay a batch is what was asked for in this turn: it starts once the callers' own code has run.
+    // With no delay a batch is what was asked for in this turn: it starts once the callers' own
+    // code has run.
     if (size < this.maxBatchSize && (this.maxQueueDelay === 0 || this.startsAtOnce(group))) {
       if (this.flushing) return;
       this.flushing = true;
@@ -311,9 +414,16 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     this.start();
   }
 
-  /** Not where as many come that a batch is full before the delay is over: smaller ones would cost more, and all who come later with them. */
+  /**
+   * Not where as many come that a batch is full before the delay is over: smaller ones would cost
+   * more, and all who come later with them.
+   */
   private startsAtOnce(group: unknown): boolean {
-    return this.eager && this.running === 0 && this.arrivals.inSpan(group, performance.now()) < this.maxBatchSize;
+    return (
+      this.eager &&
+      this.running === 0 &&
+      this.arrivals.inSpan(group, performance.now()) < this.maxBatchSize
+    );
   }
 
   private start(): void {
@@ -328,11 +438,19 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   /** The group whose batch is to start. */
   private due(): Set<Request<Item, Result>> | undefined {
     const now = Math.max(performance.now(), this.reached);
-    return this.oldestGroup((requests, oldest) => requests.size >= this.maxBatchSize || this.closing !== undefined || this.startsAtOnce(oldest.group) || oldest.since + this.maxQueueDelay <= now);
+    return this.oldestGroup(
+      (requests, oldest) =>
+        requests.size >= this.maxBatchSize ||
+        this.closing !== undefined ||
+        this.startsAtOnce(oldest.group) ||
+        oldest.since + this.maxQueueDelay <= now,
+    );
   }
 
   /** The group of the oldest request, of those that are asked for. */
-  private oldestGroup(counts: (requests: Set<Request<Item, Result>>, oldest: Request<Item, Result>) => boolean): Set<Request<Item, Result>> | undefined {
+  private oldestGroup(
+    counts: (requests: Set<Request<Item, Result>>, oldest: Request<Item, Result>) => boolean,
+  ): Set<Request<Item, Result>> | undefined {
     let found: Set<Request<Item, Result>> | undefined;
     let least = Infinity;
     for (const requests of this.groups.values()) {
@@ -346,7 +464,8 @@ export class Batcher<Item, Result> implements AsyncDisposable {
 
   /** For the request that has waited longest, while a batch may start. */
   private setTimer(): void {
-    const requests = this.running < this.maxConcurrentBatches ? this.oldestGroup(() => true) : undefined;
+    const requests =
+      this.running < this.maxConcurrentBatches ? this.oldestGroup(() => true) : undefined;
     if (requests === undefined) {
       clearTimeout(this.timer);
       this.timer = undefined;
@@ -356,11 +475,14 @@ export class Batcher<Item, Result> implements AsyncDisposable {
     if (this.timer !== undefined && this.timerFor === due) return;
     clearTimeout(this.timer);
     this.timerFor = due;
-    this.timer = setTimeout(() => {
-      this.timer = undefined;
-      this.reached = due;
-      this.start();
-    }, Math.max(0, due - performance.now()));
+    this.timer = setTimeout(
+      () => {
+        this.timer = undefined;
+        this.reached = due;
+        this.start();
+      },
+      Math.max(0, due - performance.now()),
+    );
   }
 
   private startBatch(group: Set<Request<Item, Result>>): void {
@@ -398,9 +520,13 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       outcomes = requests.map(() => failure);
     }
     const isFirst = this.ended.length === 0;
-    for (const [i, request] of requests.entries()) this.ended.push({ request, outcome: outcomes[i]! });
+    for (const [i, request] of requests.entries())
+      this.ended.push({ request, outcome: outcomes[i]! });
     const duration = performance.now() - begun;
-    this.meanDuration = this.meanDuration === undefined ? duration : this.meanDuration + NEWEST_SHARE * (duration - this.meanDuration);
+    this.meanDuration =
+      this.meanDuration === undefined
+        ? duration
+        : this.meanDuration + NEWEST_SHARE * (duration - this.meanDuration);
     this.running--;
     // The device gets its next batch before callers get their results.
     this.start();
@@ -409,9 +535,10 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   /**
-   * Gives out so many results in the next turn of the event loop, as far as there is time. One callback for each: what its caller
-   * does at once is done before the next one, so that the clock says what it took. (What else is done in a turn says nothing: a
-   * server that is busy would give out less the more there is.)
+   * Gives out so many results in the next turn of the event loop, as far as there is time. One
+   * callback for each: what its caller does at once is done before the next one, so that the clock
+   * says what it took. (What else is done in a turn says nothing: a server that is busy would give
+   * out less the more there is.)
    */
   private giveOutLater(count: number): void {
     let begun: number | undefined;
@@ -445,7 +572,9 @@ export class Batcher<Item, Result> implements AsyncDisposable {
       this.discard(result);
     } catch (error) {
       // Whose own mistake it is: the others get their results all the same.
-      queueMicrotask(() => { throw error; });
+      queueMicrotask(() => {
+        throw error;
+      });
     }
   }
 
@@ -470,15 +599,32 @@ export class Batcher<Item, Result> implements AsyncDisposable {
   }
 
   private endIfIdle(): void {
-    if (this.closing !== undefined && this.queued === 0 && this.running === 0 && this.ended.length === 0) this.closing.end();
+    if (
+      this.closing !== undefined &&
+      this.queued === 0 &&
+      this.running === 0 &&
+      this.ended.length === 0
+    )
+      this.closing.end();
   }
 
   private fullError(): CudaQueueFullError {
-    const batches = [...this.groups.values()].reduce((sum, { size }) => sum + Math.ceil(size / this.maxBatchSize), 0);
-    const retryAfter = Math.max(1, Math.ceil((batches * (this.meanDuration ?? this.maxQueueDelay)) / this.maxConcurrentBatches));
-    const limit = this.queued >= this.maxQueueSize ? 'as many as its maxQueueSize allows' : `with a weight of ${this.queuedWeight}, and its maxQueueWeight is ${this.maxQueueWeight}`;
+    const batches = [...this.groups.values()].reduce(
+      (sum, { size }) => sum + Math.ceil(size / this.maxBatchSize),
+      0,
+    );
+    const retryAfter = Math.max(
+      1,
+      Math.ceil((batches * (this.meanDuration ?? this.maxQueueDelay)) / this.maxConcurrentBatches),
+    );
+    const limit =
+      this.queued >= this.maxQueueSize
+        ? 'as many as its maxQueueSize allows'
+        : `with a weight of ${this.queuedWeight}, and its maxQueueWeight is ${this.maxQueueWeight}`;
     return new CudaQueueFullError(
-      `The batcher's queue is full: ${this.queued} request${this.queued === 1 ? ' waits' : 's wait'}, ${limit}. Send this one again in ${retryAfter} ms, or fewer at a time.`,
+      `The batcher's queue is full: ${this.queued} ` +
+        `request${this.queued === 1 ? ' waits' : 's wait'}, ${limit}. Send this one again in ` +
+        `${retryAfter} ms, or fewer at a time.`,
       this.maxQueueSize,
       retryAfter,
     );
@@ -486,7 +632,14 @@ export class Batcher<Item, Result> implements AsyncDisposable {
 }
 
 /** The names of {@link BatcherOptions}. */
-export const BATCHER_OPTIONS = ['maxBatchSize', 'maxQueueDelay', 'maxQueueSize', 'maxQueueWeight', 'maxConcurrentBatches', 'eager'] as const satisfies (keyof BatcherOptions)[];
+export const BATCHER_OPTIONS = [
+  'maxBatchSize',
+  'maxQueueDelay',
+  'maxQueueSize',
+  'maxQueueWeight',
+  'maxConcurrentBatches',
+  'eager',
+] as const satisfies (keyof BatcherOptions)[];
 
 function first<T>(set: ReadonlySet<T>): T {
   const [value] = set;
@@ -498,6 +651,14 @@ const LONGEST_DELAY = 2 ** 31 - 1;
 
 function checkResults(results: unknown, count: number): asserts results is readonly unknown[] {
   const fix = 'runBatch gives a result for each of its items, in their order.';
-  if (!Array.isArray(results)) throw new CudaArgumentError('runBatch', `runBatch: expected an array of ${count} results, got ${show(results)}. ${fix}`);
-  if (results.length !== count) throw new CudaArgumentError('runBatch', `runBatch: expected ${count} results, got ${results.length}. ${fix}`);
+  if (!Array.isArray(results))
+    throw new CudaArgumentError(
+      'runBatch',
+      `runBatch: expected an array of ${count} results, got ${show(results)}. ${fix}`,
+    );
+  if (results.length !== count)
+    throw new CudaArgumentError(
+      'runBatch',
+      `runBatch: expected ${count} results, got ${results.length}. ${fix}`,
+    );
 }

@@ -12,9 +12,10 @@ import { BATCHER_OPTIONS, Batcher, ItemFailure } from './batcher.js';
 import type { BatchRequestOptions, BatcherOptions } from './batcher.js';
 
 /**
- * Runs an engine on batches of requests of one item each. The model's inputs and outputs have a first axis of any extent, the
- * batch; an item is all behind it: `[3, 224, 224]` of an input of `[-1, 3, 224, 224]`. Where more of its extents are open, items of
- * one shape are put together, each shape with a batch and a delay of its own.
+ * Runs an engine on batches of requests of one item each. The model's inputs and outputs have a
+ * first axis of any extent, the batch; an item is all behind it: `[3, 224, 224]` of an input of
+ * `[-1, 3, 224, 224]`. Where more of its extents are open, items of one shape are put together,
+ * each shape with a batch and a delay of its own.
  *
  * ```ts
  * const batcher = new EngineBatcher(engine, { maxBatchSize: 32, maxQueueDelay: 5 });
@@ -22,9 +23,10 @@ import type { BatchRequestOptions, BatcherOptions } from './batcher.js';
  * const { logits } = await batcher.run({ image }, { signal });
  * ```
  *
- * The tensors of a request stay the caller's, and may be closed once it has settled. The results are copies that the caller
- * closes. A batch is one run of {@link Engine.run}. Where that fails its requests are run one by one, so that those which
- * can be run get their results, and each of the others an error of its own, which says so (its `cause` is the run's).
+ * The tensors of a request stay the caller's, and may be closed once it has settled. The results
+ * are copies that the caller closes. A batch is one run of {@link Engine.run}. Where that fails its
+ * requests are run one by one, so that those which can be run get their results, and each of the
+ * others an error of its own, which says so (its `cause` is the run's).
  *
  * {@link close} does not close the engine.
  */
@@ -33,9 +35,11 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
 
   /** @throws CudaArgumentError for a model that has no batch */
   constructor(engine: Engine, options: BatcherOptions) {
-    if (typeof (engine as Partial<Engine> | null)?.run !== 'function') throw invalid('engine', 'an Engine', engine, 'loadEngine(device, model) gives one.');
+    if (typeof (engine as Partial<Engine> | null)?.run !== 'function')
+      throw invalid('engine', 'an Engine', engine, 'loadEngine(device, model) gives one.');
     if (options !== undefined) checkOptions('options', options, BATCHER_OPTIONS);
-    for (const info of [...engine.inputs, ...engine.outputs]) checkBatched(info, engine.inputs.includes(info));
+    for (const info of [...engine.inputs, ...engine.outputs])
+      checkBatched(info, engine.inputs.includes(info));
     checkNotInItems(engine);
     super((items) => runBatch(engine, items), options);
     this.engine = engine;
@@ -44,7 +48,8 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
   /**
    * The model's outputs for one item.
    *
-   * @param item a tensor for each input, on the engine's device, of the input's dtype, of its shape without the first axis
+   * @param item a tensor for each input, on the engine's device, of the input's dtype, of its shape
+   *   without the first axis
    * @throws CudaArgumentError. Rejects as {@link Batcher.run} does
    */
   override run(item: NamedTensors, options?: BatchRequestOptions): Promise<NamedTensors> {
@@ -59,7 +64,10 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
 
   /** Bytes. */
   protected override weightOf(item: NamedTensors): number {
-    return this.engine.inputs.reduce((sum, { name }) => sum + item[name]!.size * item[name]!.dtype.bytes, 0);
+    return this.engine.inputs.reduce(
+      (sum, { name }) => sum + item[name]!.size * item[name]!.dtype.bytes,
+      0,
+    );
   }
 
   protected override discard(result: NamedTensors): void {
@@ -69,43 +77,80 @@ export class EngineBatcher extends Batcher<NamedTensors, NamedTensors> {
   private checkItem(item: NamedTensors): void {
     const { inputs, device, strictShapes } = this.engine;
     const names = inputs.map(({ name }) => name);
-    if (typeof item !== 'object' || item === null) throw invalid('item', `tensors by name: ${names.join(', ')}`, item);
+    if (typeof item !== 'object' || item === null)
+      throw invalid('item', `tensors by name: ${names.join(', ')}`, item);
     for (const name of Object.keys(item)) {
-      if (!names.includes(name)) throw new CudaArgumentError(`item.${name}`, `item: the model has no input '${name}'. Its inputs are ${names.join(', ')}.`);
+      if (!names.includes(name))
+        throw new CudaArgumentError(
+          `item.${name}`,
+          `item: the model has no input '${name}'. Its inputs are ${names.join(', ')}.`,
+        );
     }
     const extents = new Map<string, { readonly extent: number; readonly of: string }>();
-    for (const { name, dtype, shape: [, ...shape], dimensions: [, ...dimensions] = [] } of inputs) {
+    for (const {
+      name,
+      dtype,
+      shape: [, ...shape],
+      dimensions: [, ...dimensions] = [],
+    } of inputs) {
       const tensor = valueNamed(item, name);
       const argument = `item.${name}`;
-      const shown = shape.map((extent, axis) => (extent >= 0 ? String(extent) : (dimensions[axis] ?? '?'))).join(', ');
+      const shown = shape
+        .map((extent, axis) => (extent >= 0 ? String(extent) : (dimensions[axis] ?? '?')))
+        .join(', ');
       const expected = `a tensor of ${dtype} and [${shown}], one item of the model's input`;
       if (!(tensor instanceof Tensor)) throw invalid(argument, expected, tensor);
       tensor.checkAlive();
       const given = tensor as AnyTensor;
       if (given.dtype.name !== dtype || !fits(given.shape, shape)) {
-        const whole = given.shape.length === shape.length + 1 && given.shape[0] === 1 ? ' Without its first axis: tensor.squeeze(0).' : '';
-        throw new CudaArgumentError(argument, `${argument}: expected ${expected}, got one of ${given.dtype.name} and [${given.shape.join(', ')}].${whole}`);
+        const whole =
+          given.shape.length === shape.length + 1 && given.shape[0] === 1
+            ? ' Without its first axis: tensor.squeeze(0).'
+            : '';
+        throw new CudaArgumentError(
+          argument,
+          `${argument}: expected ${expected}, got one of ${given.dtype.name} and ` +
+            `[${given.shape.join(', ')}].${whole}`,
+        );
       }
       dimensions.forEach((dimension, axis) => {
         if (dimension === undefined || strictShapes === false) return;
         const extent = given.shape[axis]!;
         const before = extents.get(dimension);
         if (before === undefined) extents.set(dimension, { extent, of: argument });
-        else if (before.extent !== extent) throw new CudaArgumentError(argument, `${argument}: expected ${expected}, where ${dimension} is ${before.extent} by ${before.of}, got [${given.shape.join(', ')}]. Make them equal.`);
+        else if (before.extent !== extent)
+          throw new CudaArgumentError(
+            argument,
+            `${argument}: expected ${expected}, where ${dimension} is ${before.extent} by ` +
+              `${before.of}, got [${given.shape.join(', ')}]. Make them equal.`,
+          );
       });
-      if (given.device.runtime !== device.runtime) throw new CudaArgumentError(argument, `${argument}: expected a tensor on the engine's device, got one on another. Copy it there: tensor.to(device).`);
+      if (given.device.runtime !== device.runtime)
+        throw new CudaArgumentError(
+          argument,
+          `${argument}: expected a tensor on the engine's device, got one on another. Copy ` +
+            'it there: tensor.to(device).',
+        );
     }
   }
 }
 
 /** Whether the extents are these, or any where -1 stands. */
 function fits(given: readonly number[], shape: readonly number[]): boolean {
-  return given.length === shape.length && given.every((extent, i) => shape[i] === -1 || extent === shape[i]);
+  return (
+    given.length === shape.length &&
+    given.every((extent, i) => shape[i] === -1 || extent === shape[i])
+  );
 }
 
 function checkBatched({ name, shape }: TensorInfo, isInput: boolean): void {
   if (shape[0] === -1) return;
-  throw new CudaArgumentError('engine', `engine: the ${isInput ? 'input' : 'output'} '${name}' is [${shape.join(', ')}]: expected a first axis of any extent (-1), the batch. Export the model with a dynamic batch axis.`);
+  throw new CudaArgumentError(
+    'engine',
+    `engine: the ${isInput ? 'input' : 'output'} '${name}' is [${shape.join(', ')}]: ` +
+      'expected a first axis of any extent (-1), the batch. Export the model with a dynamic ' +
+      'batch axis.',
+  );
 }
 
 /** @throws CudaArgumentError where an item has an extent that is the batch's too */
@@ -115,7 +160,12 @@ function checkNotInItems({ inputs, strictShapes }: Engine): void {
   for (const { name, dimensions: [, ...dimensions] = [] } of inputs) {
     const found = dimensions.find((dimension) => dimension !== undefined && batches.has(dimension));
     if (found === undefined) continue;
-    throw new CudaArgumentError('engine', `engine: the input '${name}' has the extent '${found}' in its items, which is the batch's: items could be of one size of batch only. Use Batcher with a function of your own.`);
+    throw new CudaArgumentError(
+      'engine',
+      `engine: the input '${name}' has the extent '${found}' in its items, which is the ` +
+        `batch's: items could be of one size of batch only. Use Batcher with a function of ` +
+        'your own.',
+    );
   }
 }
 
@@ -124,30 +174,53 @@ type Outcome = NamedTensors | ItemFailure;
 /** One run; where that fails, one of each item. */
 async function runBatch(engine: Engine, items: readonly NamedTensors[]): Promise<Outcome[]> {
   const outcomes = new Array<Outcome>(items.length);
-  const fail = (i: number, error: unknown, what: string): void => { outcomes[i] = new ItemFailure(errorOf(error, `request ${i + 1} of a batch of ${items.length}${what}`)); };
+  const fail = (i: number, error: unknown, what: string): void => {
+    outcomes[i] = new ItemFailure(
+      errorOf(error, `request ${i + 1} of a batch of ${items.length}${what}`),
+    );
+  };
   const open: number[] = [];
   // What was closed while it waited is left out.
   for (const [i, item] of items.entries()) {
     const closed = closedOf(item);
     if (closed === undefined) open.push(i);
-    else fail(i, closed.error, `: item.${closed.name} was closed before it was used. Close it once run() has settled`);
+    else
+      fail(
+        i,
+        closed.error,
+        `: item.${closed.name} was closed before it was used. Close it once run() has settled`,
+      );
   }
   if (open.length === 0) return outcomes;
   try {
-    const results = await runTogether(engine, open.map((i) => items[i]!));
+    const results = await runTogether(
+      engine,
+      open.map((i) => items[i]!),
+    );
     for (const [k, i] of open.entries()) outcomes[i] = results[k]!;
   } catch (error) {
-    // One after the other: what was too much at once may be memory. What fails on a device that is lost says nothing of an item.
+    // One after the other: what was too much at once may be memory. What fails on a device that is
+    // lost says nothing of an item.
     const again = open.length > 1 && engine.device.lost === undefined;
     for (const i of open) {
-      if (again) await runTogether(engine, [items[i]!]).then(([result]) => { outcomes[i] = result!; }, (own: unknown) => { fail(i, own, ', which failed, and so did this request by itself'); });
+      if (again)
+        await runTogether(engine, [items[i]!]).then(
+          ([result]) => {
+            outcomes[i] = result!;
+          },
+          (own: unknown) => {
+            fail(i, own, ', which failed, and so did this request by itself');
+          },
+        );
       else fail(i, error, '');
     }
   }
   return outcomes;
 }
 
-function closedOf(item: NamedTensors): { readonly name: string; readonly error: unknown } | undefined {
+function closedOf(
+  item: NamedTensors,
+): { readonly name: string; readonly error: unknown } | undefined {
   for (const [name, tensor] of Object.entries(item)) {
     try {
       tensor.checkAlive();
@@ -160,7 +233,10 @@ function closedOf(item: NamedTensors): { readonly name: string; readonly error: 
 
 /** For one caller: the failure itself may be that of several. */
 function errorOf(error: unknown, where: string): CudaError {
-  const { code, message, ...rest } = error instanceof CudaError ? error : { code: 'ERR_CUDA_INTERNAL' as const, message: messageOf(error) };
+  const { code, message, ...rest } =
+    error instanceof CudaError
+      ? error
+      : { code: 'ERR_CUDA_INTERNAL' as const, message: messageOf(error) };
   return new CudaError(code, `EngineBatcher.run, ${where}: ${message}`, { ...rest, cause: error });
 }
 
@@ -174,30 +250,57 @@ function runTogether(engine: Engine, items: readonly NamedTensors[]): Promise<Na
     .run();
 }
 
-/** The engine on the batches of its inputs from the i-th on, beside those that `made` has: each is closed behind the run. */
-function outputsOf(engine: Engine, items: readonly NamedTensors[], i: number, made: NamedTensors): DeviceOp<NamedTensors> {
+/**
+ * The engine on the batches of its inputs from the i-th on, beside those that `made` has: each is
+ * closed behind the run.
+ */
+function outputsOf(
+  engine: Engine,
+  items: readonly NamedTensors[],
+  i: number,
+  made: NamedTensors,
+): DeviceOp<NamedTensors> {
   const input = engine.inputs[i];
   if (input === undefined) return engine.run(made);
-  return stacked(engine, input, items).andThen((batch) => outputsOf(engine, items, i + 1, { ...made, [input.name]: batch }));
+  return stacked(engine, input, items).andThen((batch) =>
+    outputsOf(engine, items, i + 1, { ...made, [input.name]: batch }),
+  );
 }
 
-function stacked({ device }: Engine, { name, dtype }: TensorInfo, items: readonly NamedTensors[]): DeviceOp<AnyTensor> {
+function stacked(
+  { device }: Engine,
+  { name, dtype }: TensorInfo,
+  items: readonly NamedTensors[],
+): DeviceOp<AnyTensor> {
   const size = [items.length, ...items[0]![name]!.shape];
-  return uninitialized(device, DTYPES[dtype], size).andThen((batch) => all(items.map((item, i) => (batch.slice(i) as AnyTensor).copyFrom(item[name]!))).map(() => batch as AnyTensor));
+  return uninitialized(device, DTYPES[dtype], size).andThen((batch) =>
+    all(items.map((item, i) => (batch.slice(i) as AnyTensor).copyFrom(item[name]!))).map(
+      () => batch as AnyTensor,
+    ),
+  );
 }
 
 /** A copy of the i-th item of each output. */
 function itemOf(outputs: NamedTensors, i: number): DeviceOp<NamedTensors> {
   const names = Object.keys(outputs);
-  return all(names.map((name) => ((outputs[name] as AnyTensor).slice(i) as AnyTensor).dup())).map((parts) => Object.fromEntries(names.map((name, k) => [name, parts[k]!])));
+  return all(names.map((name) => ((outputs[name] as AnyTensor).slice(i) as AnyTensor).dup())).map(
+    (parts) => Object.fromEntries(names.map((name, k) => [name, parts[k]!])),
+  );
 }
 
-/** The engine knows what the model says, which may be less than what comes out. @throws CudaError */
+/**
+ * The engine knows what the model says, which may be less than what comes out. @throws CudaError
+ */
 function checkOutputs(outputs: NamedTensors, size: number): void {
   for (const [name, { shape }] of Object.entries(outputs)) {
     if (shape[0] === size) continue;
     close(Object.values(outputs));
-    throw new CudaError('ERR_CUDA_UNSUPPORTED', `engine: the output '${name}' of a batch of ${size} is [${shape.join(', ')}]: its first axis is not the batch, so that nobody knows whose is what. Use Batcher with a function of your own.`);
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `engine: the output '${name}' of a batch of ${size} is [${shape.join(', ')}]: its ` +
+        'first axis is not the batch, so that nobody knows whose is what. Use Batcher with a ' +
+        'function of your own.',
+    );
   }
 }
 

@@ -1,4 +1,9 @@
 /** Requests of many callers, run as batches. */
 export { Batcher, ItemFailure } from './batcher.js';
-export type { BatchRequestOptions, BatcherOptions, BatcherStatistics, RunBatch } from './batcher.js';
+export type {
+  BatchRequestOptions,
+  BatcherOptions,
+  BatcherStatistics,
+  RunBatch,
+} from './batcher.js';
 export { EngineBatcher } from './engine-batcher.js';

@@ -1,4 +1,7 @@
-/** A stream of bytes that is read in pieces of the reader's choice. It is asked for more only where what it gave is used up. */
+/**
+ * A stream of bytes that is read in pieces of the reader's choice. It is asked for more only where
+ * what it gave is used up.
+ */
 import { invalid } from '../../ground/arguments.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { isBytes } from '../../ground/other-realms.js';
@@ -11,7 +14,9 @@ export class ByteReader {
   private readonly stream: ByteStream;
   private readonly closing = new AbortController();
   private readonly outer: AbortSignal | undefined;
-  private readonly stop = (): void => { this.closing.abort(this.outer!.reason); };
+  private readonly stop = (): void => {
+    this.closing.abort(this.outer!.reason);
+  };
   private chunk: Uint8Array = new Uint8Array();
   private at = 0;
 
@@ -23,15 +28,27 @@ export class ByteReader {
     this.iterator = stream[Symbol.asyncIterator]();
   }
 
-  /** Fills the target, and says how many bytes there were: fewer than it takes at the end of the stream only. */
+  /**
+   * Fills the target, and says how many bytes there were: fewer than it takes at the end of the
+   * stream only.
+   */
   async fill(target: Uint8Array): Promise<number> {
     let filled = 0;
     while (filled < target.length) {
       if (this.at === this.chunk.length) {
-        const next: IteratorResult<Uint8Array, unknown> = await unlessAborted(this.closing.signal, () => this.iterator.next());
+        const next: IteratorResult<Uint8Array, unknown> = await unlessAborted(
+          this.closing.signal,
+          () => this.iterator.next(),
+        );
         if (next.done === true) break;
         const { value } = next;
-        if (!isBytes(value)) throw invalid('options.raw', 'a stream of bytes', value, 'A Readable must have no encoding.');
+        if (!isBytes(value))
+          throw invalid(
+            'options.raw',
+            'a stream of bytes',
+            value,
+            'A Readable must have no encoding.',
+          );
         this.chunk = value;
         this.at = 0;
       }

@@ -1,6 +1,6 @@
 /**
- * One run of decoding pictures: by sharp on threads of its own, and uploaded through page-locked staging, or JPEGs by nvJPEG, which
- * writes them where they are to be.
+ * One run of decoding pictures: by sharp on threads of its own, and uploaded through page-locked
+ * staging, or JPEGs by nvJPEG, which writes them where they are to be.
  */
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
@@ -51,10 +51,20 @@ export class DecodingRun {
   private readonly name: string;
   private readonly decoding: Decoding;
   private readonly signal: AbortSignal | undefined;
-  /** Where the pictures are written, one behind the other; undefined where each is a tensor of its own. */
+  /**
+   * Where the pictures are written, one behind the other; undefined where each is a tensor of its
+   * own.
+   */
   private readonly out: Image | undefined;
 
-  constructor(run: Run, device: Device, name: string, decoding: Decoding, signal: AbortSignal | undefined, out: Image | undefined) {
+  constructor(
+    run: Run,
+    device: Device,
+    name: string,
+    decoding: Decoding,
+    signal: AbortSignal | undefined,
+    out: Image | undefined,
+  ) {
     this.run = run;
     this.device = device;
     this.name = name;
@@ -64,16 +74,32 @@ export class DecodingRun {
   }
 
   of(sources: readonly CheckedSource[]): Submitted<Image[]> {
-    const { device, decoding: { engine, format } } = this;
+    const {
+      device,
+      decoding: { engine, format },
+    } = this;
     if (sources.length === 0) return [];
-    if (engine === 'sharp' || format === 'rgba' || !mayHaveNvjpeg(device)) return this.bySharp(sources);
+    if (engine === 'sharp' || format === 'rgba' || !mayHaveNvjpeg(device))
+      return this.bySharp(sources);
     const nvjpeg = openedNvjpeg(device);
     if (engine === 'auto' && nvjpeg === 'absent') return this.bySharp(sources);
-    if (typeof nvjpeg === 'object' && sources.every((source): source is Coded => typeof source.input !== 'string')) return this.withNvjpeg(nvjpeg, sources);
+    if (
+      typeof nvjpeg === 'object' &&
+      sources.every((source): source is Coded => typeof source.input !== 'string')
+    )
+      return this.withNvjpeg(nvjpeg, sources);
     return this.later(async () => {
-      const [found, bytes] = await Promise.all([engine === 'auto' ? openNvjpeg(device).catch(() => undefined) : openNvjpeg(device), Promise.all(sources.map((source) => readBytes(source, engine)))]);
-      const read = bytes.flatMap((input, i): Coded[] => (input === undefined ? [] : [{ input, name: sources[i]!.name }]));
-      return () => (found === undefined || read.length < sources.length ? this.bySharp(sources) : this.withNvjpeg(found, read));
+      const [found, bytes] = await Promise.all([
+        engine === 'auto' ? openNvjpeg(device).catch(() => undefined) : openNvjpeg(device),
+        Promise.all(sources.map((source) => readBytes(source, engine))),
+      ]);
+      const read = bytes.flatMap((input, i): Coded[] =>
+        input === undefined ? [] : [{ input, name: sources[i]!.name }],
+      );
+      return () =>
+        found === undefined || read.length < sources.length
+          ? this.bySharp(sources)
+          : this.withNvjpeg(found, read);
     });
   }
 
@@ -83,35 +109,78 @@ export class DecodingRun {
     return run.goOn(new Later(unlessAborted(this.signal, know), false), (queue) => queue());
   }
 
-  /** The pixels come from the host, and are then queued for the upload. `indices`: which of the pictures they are. */
-  private bySharp(sources: readonly CheckedSource[], indices: readonly number[] = sources.map((_, i) => i)): Later<Image[]> {
+  /**
+   * The pixels come from the host, and are then queued for the upload. `indices`: which of the
+   * pictures they are.
+   */
+  private bySharp(
+    sources: readonly CheckedSource[],
+    indices: readonly number[] = sources.map((_, i) => i),
+  ): Later<Image[]> {
     return this.later(async () => {
-      const pictures = await Promise.all(sources.map((source) => decodeOnHost(source, this.decoding)));
-      return () => gathered(this.run, pictures.map((picture, i) => this.uploaded(picture, sources[i]!.name, indices[i]!)));
+      const pictures = await Promise.all(
+        sources.map((source) => decodeOnHost(source, this.decoding)),
+      );
+      return () =>
+        gathered(
+          this.run,
+          pictures.map((picture, i) => this.uploaded(picture, sources[i]!.name, indices[i]!)),
+        );
     });
   }
 
   private uploaded(picture: HostPicture, name: string, index: number): Submitted<Image> {
-    const { run, decoding: { format } } = this;
+    const {
+      run,
+      decoding: { format },
+    } = this;
     const { data, width, height, channels } = picture;
     const place = this.placeFor(name, index, height, width);
     const isTurned = format === 'bgr';
     const image = place === undefined || isTurned ? this.newImage(height, width, channels) : place;
-    writeDense(run, image.dense(), data as never, () => { giveBack(data); });
-    return isTurned ? changed(run, image, (each) => orderChannels(each, [2, 1, 0], { engine: 'own', ...(place === undefined ? {} : { out: place }) })) : image;
+    writeDense(run, image.dense(), data as never, () => {
+      giveBack(data);
+    });
+    return isTurned
+      ? changed(run, image, (each) =>
+          orderChannels(each, [2, 1, 0], {
+            engine: 'own',
+            ...(place === undefined ? {} : { out: place }),
+          }),
+        )
+      : image;
   }
 
-  /** By nvJPEG where it takes the picture, and else, unless it was asked for, by sharp. @throws CudaFormatError, CudaError */
+  /**
+   * By nvJPEG where it takes the picture, and else, unless it was asked for, by sharp. @throws
+   * CudaFormatError, CudaError
+   */
   private withNvjpeg(nvjpeg: Nvjpeg, sources: readonly Coded[]): Submitted<Image[]> {
     const headers = sources.map((source) => this.headerFor(source));
-    const taken = sources.flatMap((source, index): Taken[] => { const header = headers[index]; return header === undefined ? [] : [{ source, header, index }]; });
+    const taken = sources.flatMap((source, index): Taken[] => {
+      const header = headers[index];
+      return header === undefined ? [] : [{ source, header, index }];
+    });
     const others = headers.flatMap((header, index) => (header === undefined ? [index] : []));
     const given: Submitted<Image>[] = [];
-    if (taken.length > 0) this.held(nvjpeg, taken).forEach((image, k) => { given[taken[k]!.index] = image; });
+    if (taken.length > 0)
+      this.held(nvjpeg, taken).forEach((image, k) => {
+        given[taken[k]!.index] = image;
+      });
     if (others.length === 0) return gathered(this.run, given);
-    const rest = this.bySharp(others.map((index) => sources[index]!), others);
+    const rest = this.bySharp(
+      others.map((index) => sources[index]!),
+      others,
+    );
     // The memory of all of them comes with the first.
-    others.forEach((index, k) => { given[index] = new Later(rest.promise.then((images) => images[k]!), rest.queued, 'unknown', k === 0 ? rest.owned : []); });
+    others.forEach((index, k) => {
+      given[index] = new Later(
+        rest.promise.then((images) => images[k]!),
+        rest.queued,
+        'unknown',
+        k === 0 ? rest.owned : [],
+      );
+    });
     return gathered(this.run, given);
   }
 
@@ -128,40 +197,92 @@ export class DecodingRun {
       if (!auto) throw error;
       return undefined;
     }
-    return auto && (header.profile === 'other' || (format === 'grey' && header.colors !== 'grey')) ? undefined : header;
+    return auto && (header.profile === 'other' || (format === 'grey' && header.colors !== 'grey'))
+      ? undefined
+      : header;
   }
 
   /** All of them in one place of the stream. */
   private held(nvjpeg: Nvjpeg, taken: readonly Taken[]): Submitted<Image>[] {
-    const { run, out, signal, decoding: { format, engine, orientation } } = this;
+    const {
+      run,
+      out,
+      signal,
+      decoding: { format, engine, orientation },
+    } = this;
     const channels = PICTURE_CHANNELS[format];
     const uses: DeviceBuffer[] = [];
     const pictures: HeldPicture[] = [];
-    const stored = taken.map(({ source, header, index }): { image: Image; turn: ((image: Image) => DeviceOp<Image>) | undefined } => {
-      const { width, height } = header;
-      const turned = orientation === 'ignore' ? 1 : header.orientation;
-      const place = this.placeFor(source.name, index, ...turned < 5 ? [height, width] as const : [width, height] as const);
-      const isThere = place !== undefined && turned === 1;
-      const image = isThere ? place : this.newImage(height, width, channels);
-      const picture: NvjpegPicture = { bytes: source.input, name: source.name, width, height, format: format as NvjpegPicture['format'] };
-      const offset = isThere ? index * height * width * channels : 0;
-      // All of them are one memory, which is written as a whole.
-      const use = isThere ? useOf(uses, out!) : uses.push(image.buffer) - 1;
-      pictures.push({ picture, use, offset, ...(engine === 'auto' ? { otherwise: (turn) => this.decodedInTurn(turn, source, image) } : {}) });
-      if (turned === 1) return { image, turn: undefined };
-      return { image, turn: (each) => (place === undefined ? upright(each, turned) : upright(each, turned).andThen((standing) => place.copyFrom(standing as never) as never)) };
-    });
-    const done = nvjpeg.decode(run.stream, taken.length === 1 ? `${this.name} of ${taken[0]!.source.name}` : `${this.name} of ${taken.length} pictures`, pictures, uses, signal);
+    const stored = taken.map(
+      ({
+        source,
+        header,
+        index,
+      }): { image: Image; turn: ((image: Image) => DeviceOp<Image>) | undefined } => {
+        const { width, height } = header;
+        const turned = orientation === 'ignore' ? 1 : header.orientation;
+        const place = this.placeFor(
+          source.name,
+          index,
+          ...(turned < 5 ? ([height, width] as const) : ([width, height] as const)),
+        );
+        const isThere = place !== undefined && turned === 1;
+        const image = isThere ? place : this.newImage(height, width, channels);
+        const picture: NvjpegPicture = {
+          bytes: source.input,
+          name: source.name,
+          width,
+          height,
+          format: format as NvjpegPicture['format'],
+        };
+        const offset = isThere ? index * height * width * channels : 0;
+        // All of them are one memory, which is written as a whole.
+        const use = isThere ? useOf(uses, out!) : uses.push(image.buffer) - 1;
+        pictures.push({
+          picture,
+          use,
+          offset,
+          ...(engine === 'auto'
+            ? { otherwise: (turn) => this.decodedInTurn(turn, source, image) }
+            : {}),
+        });
+        if (turned === 1) return { image, turn: undefined };
+        return {
+          image,
+          turn: (each) =>
+            place === undefined
+              ? upright(each, turned)
+              : upright(each, turned).andThen(
+                  (standing) => place.copyFrom(standing as never) as never,
+                ),
+        };
+      },
+    );
+    const done = nvjpeg.decode(
+      run.stream,
+      taken.length === 1
+        ? `${this.name} of ${taken[0]!.source.name}`
+        : `${this.name} of ${taken.length} pictures`,
+      pictures,
+      uses,
+      signal,
+    );
     const over = unlessAborted(signal, () => done);
     // Whoever is behind it in the stream waits for it all the same.
     done.catch(() => undefined);
     run.dependOn(over);
-    return stored.map(({ image, turn }) => (turn === undefined ? image : changed(run, image, turn)));
+    return stored.map(({ image, turn }) =>
+      turn === undefined ? image : changed(run, image, turn),
+    );
   }
 
   /** A tensor of its own. */
   private newImage(height: number, width: number, channels: number): Image {
-    const image = new Tensor<'u8', number[]>(this.run.alloc(u8, height * width * channels), contiguous([height, width, channels]), true);
+    const image = new Tensor<'u8', number[]>(
+      this.run.alloc(u8, height * width * channels),
+      contiguous([height, width, channels]),
+      true,
+    );
     return image;
   }
 
@@ -170,7 +291,12 @@ export class DecodingRun {
     const { out } = this;
     if (out === undefined) return undefined;
     const [, rows, columns] = out.shape;
-    if (height !== rows || width !== columns) throw new CudaArgumentError('options.out', `options.out: expected one for pictures of ${width} × ${height} pixels, as ${name} is, got ${out.toString()}. Leave it out, and resize what is given.`);
+    if (height !== rows || width !== columns)
+      throw new CudaArgumentError(
+        'options.out',
+        `options.out: expected one for pictures of ${width} × ${height} pixels, as ${name} ` +
+          `is, got ${out.toString()}. Leave it out, and resize what is given.`,
+      );
     return out.slice(index);
   }
 
@@ -179,13 +305,21 @@ export class DecodingRun {
     const { shape } = image;
     const { format } = this.decoding;
     // Stored as it is: what comes behind turns it.
-    const { data, width, height } = await decodeOnHost(source, { ...this.decoding, orientation: 'ignore' });
-    if (height !== shape[0] || width !== shape[1]) throw new CudaFormatError('image', `${source.name}: ${width} × ${height} pixels were decoded, and its header says ${shape[1]} × ${shape[0]}`);
+    const { data, width, height } = await decodeOnHost(source, {
+      ...this.decoding,
+      orientation: 'ignore',
+    });
+    if (height !== shape[0] || width !== shape[1])
+      throw new CudaFormatError(
+        'image',
+        `${source.name}: ${width} × ${height} pixels were decoded, and its header says ` +
+          `${shape[1]} × ${shape[0]}`,
+      );
     const staging = await this.device.pinned(u8, data.length);
     try {
       turn.keep(staging);
       const view = staging.view();
-      const slice = SLICE - SLICE % 3;
+      const slice = SLICE - (SLICE % 3);
       for (let at = 0; at < data.length; at += slice) {
         if (at > 0) await setImmediate();
         const end = Math.min(at + slice, data.length);
@@ -209,16 +343,27 @@ function useOf(uses: DeviceBuffer[], out: Image): number {
 }
 
 function gathered(run: Run, images: readonly Submitted<Image>[]): Submitted<Image[]> {
-  return images.some((image) => image instanceof Later) ? allKnown(run, images) as Later<Image[]> : images as Image[];
+  return images.some((image) => image instanceof Later)
+    ? (allKnown(run, images) as Later<Image[]>)
+    : (images as Image[]);
 }
 
 /** What an operation makes of the image, which is closed behind it. */
-function changed(run: Run, image: Image, change: (image: Image) => DeviceOp<Image>): Submitted<Image> {
-  return nodeOf(new DeviceOp(new Made<Image>(image.device, 'decodeImage', () => image)).andThen(change)).submit(run);
+function changed(
+  run: Run,
+  image: Image,
+  change: (image: Image) => DeviceOp<Image>,
+): Submitted<Image> {
+  return nodeOf(
+    new DeviceOp(new Made<Image>(image.device, 'decodeImage', () => image)).andThen(change),
+  ).submit(run);
 }
 
 /** The bytes of the source; undefined where sharp is to say what is wrong with a path. */
-async function readBytes(source: CheckedSource, engine: PictureEngine): Promise<Uint8Array | undefined> {
+async function readBytes(
+  source: CheckedSource,
+  engine: PictureEngine,
+): Promise<Uint8Array | undefined> {
   const { input } = source;
   if (typeof input !== 'string') return input;
   try {
@@ -229,29 +374,66 @@ async function readBytes(source: CheckedSource, engine: PictureEngine): Promise<
   }
 }
 
-/** @throws CudaFormatError for sizes that no image has; CudaError (ERR_CUDA_UNSUPPORTED) for JPEGs of which nvJPEG lacks the kind */
-function checkTaken({ width, height, frame, precision, components, colors }: JpegHeader, name: string, maxPixels: number): void {
-  if (width > MOST_EXTENT || height > MOST_EXTENT) throw new CudaFormatError('image', `${name}: it has ${width} × ${height} pixels, images have at most ${MOST_EXTENT} rows and columns`);
-  if (width * height > maxPixels) throw new CudaFormatError('image', `${name}: it has ${width} × ${height} pixels, options.maxPixels allows ${maxPixels}`);
-  const what = frame >= 0xc9 ? 'arithmetic coding'
-    : frame > 0xc2 ? `the process of marker FF ${frame.toString(16).toUpperCase()} (lossless or hierarchical)`
-    : precision !== 8 ? `samples of ${precision} bits`
-    : components !== 1 && components !== 3 ? `${components} components${components === 4 ? ' (CMYK)' : ''}`
-    : colors === 'rgb' ? 'RGB instead of luma and chroma'
-    : height === 0 ? 'its number of rows behind its pixels'
-    : undefined;
-  if (what !== undefined) throw new CudaError('ERR_CUDA_UNSUPPORTED', `image: ${name}: a JPEG with ${what}, which nvJPEG does not take. Leave out the engine, or write { engine: 'sharp' }.`);
-}
-
-/** What needs other threads on its way cannot be recorded, nor does a thread that blocks hear from them. @throws CudaError */
-export function checkAwaited(run: Run, name: string): void {
-  run.checkNotRecording(name, 'run it before the capture');
-  if (run.mode === 'block') throw new CudaError('ERR_CUDA_UNSUPPORTED', `${name}: pictures come through the event loop, which sync() blocks. Await the operation instead.`);
+/**
+ * @throws CudaFormatError for sizes that no image has; CudaError (ERR_CUDA_UNSUPPORTED) for JPEGs
+ *   of which nvJPEG lacks the kind
+ */
+function checkTaken(
+  { width, height, frame, precision, components, colors }: JpegHeader,
+  name: string,
+  maxPixels: number,
+): void {
+  if (width > MOST_EXTENT || height > MOST_EXTENT)
+    throw new CudaFormatError(
+      'image',
+      `${name}: it has ${width} × ${height} pixels, images have at most ${MOST_EXTENT} rows ` +
+        'and columns',
+    );
+  if (width * height > maxPixels)
+    throw new CudaFormatError(
+      'image',
+      `${name}: it has ${width} × ${height} pixels, options.maxPixels allows ${maxPixels}`,
+    );
+  const what =
+    frame >= 0xc9
+      ? 'arithmetic coding'
+      : frame > 0xc2
+        ? `the process of marker FF ${frame.toString(16).toUpperCase()} (lossless or hierarchical)`
+        : precision !== 8
+          ? `samples of ${precision} bits`
+          : components !== 1 && components !== 3
+            ? `${components} components${components === 4 ? ' (CMYK)' : ''}`
+            : colors === 'rgb'
+              ? 'RGB instead of luma and chroma'
+              : height === 0
+                ? 'its number of rows behind its pixels'
+                : undefined;
+  if (what !== undefined)
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `image: ${name}: a JPEG with ${what}, which nvJPEG does not take. Leave out the ` +
+        `engine, or write { engine: 'sharp' }.`,
+    );
 }
 
 /**
- * Frees pixels of sharp's now, where JavaScript can (Node 22 and later). To the garbage collector they are pressure from outside, for
- * which it collects everything: 40 times, and 0.4 s, for 100 pictures of 11 MB.
+ * What needs other threads on its way cannot be recorded, nor does a thread that blocks hear from
+ * them. @throws CudaError
+ */
+export function checkAwaited(run: Run, name: string): void {
+  run.checkNotRecording(name, 'run it before the capture');
+  if (run.mode === 'block')
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `${name}: pictures come through the event loop, which sync() blocks. Await the ` +
+        'operation instead.',
+    );
+}
+
+/**
+ * Frees pixels of sharp's now, where JavaScript can (Node 22 and later). To the garbage collector
+ * they are pressure from outside, for which it collects everything: 40 times, and 0.4 s, for 100
+ * pictures of 11 MB.
  */
 function giveBack({ buffer, byteLength }: Uint8Array): void {
   if (!isArrayBuffer(buffer) || buffer.byteLength !== byteLength) return;

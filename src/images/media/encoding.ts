@@ -1,4 +1,7 @@
-/** Images on a device as the bytes of a file: read back through page-locked staging, encoded by sharp on threads of its own. */
+/**
+ * Images on a device as the bytes of a file: read back through page-locked staging, encoded by
+ * sharp on threads of its own.
+ */
 import { CudaArgumentError, CudaError } from '../../core/index.js';
 import { checkInteger, checkOptions, checkSignal, invalid } from '../../ground/arguments.js';
 import { Applied, Collected } from '../../ops/collect.js';
@@ -41,52 +44,121 @@ interface Row {
 }
 
 const FORMATS: Readonly<Record<FileFormat, Row>> = {
-  png: { options: [], alpha: true, extent: Infinity, write: (picture, options) => picture.png(options) },
-  jpeg: { options: ['quality'], alpha: false, extent: 65535, write: (picture, options) => picture.jpeg(options) },
+  png: {
+    options: [],
+    alpha: true,
+    extent: Infinity,
+    write: (picture, options) => picture.png(options),
+  },
+  jpeg: {
+    options: ['quality'],
+    alpha: false,
+    extent: 65535,
+    write: (picture, options) => picture.jpeg(options),
+  },
   // libwebp makes transparent pixels black unless it is to be exact.
-  webp: { options: ['quality', 'lossless'], alpha: true, extent: 16383, write: (picture, options) => picture.webp({ ...options, exact: options.lossless === true }) },
+  webp: {
+    options: ['quality', 'lossless'],
+    alpha: true,
+    extent: 16383,
+    write: (picture, options) => picture.webp({ ...options, exact: options.lossless === true }),
+  },
 };
 
 /**
- * The image as the bytes of a PNG, JPEG or WebP: [height, width, channels] of u8, in which 1 channel is grey, 3 are sRGB, 4 are sRGB
- * with straight alpha (PNG and WebP). It may be a region. Read back and encoded without holding the event loop up; what comes next
- * in the chain has the bytes. cuMemcpyDtoHAsync
+ * The image as the bytes of a PNG, JPEG or WebP: [height, width, channels] of u8, in which 1
+ * channel is grey, 3 are sRGB, 4 are sRGB with straight alpha (PNG and WebP). It may be a region.
+ * Read back and encoded without holding the event loop up; what comes next in the chain has the
+ * bytes. cuMemcpyDtoHAsync
  *
- * @throws CudaArgumentError for an option that the format has not, a batch, another dtype and 4 channels as JPEG; at the call, or when
- * it is run where an operation gives the image. Rejects with CudaError (ERR_CUDA_NO_LIBRARY) where sharp is not installed, with the
- * signal's reason
+ * @throws CudaArgumentError for an option that the format has not, a batch, another dtype and 4
+ *   channels as JPEG; at the call, or when it is run where an operation gives the image. Rejects
+ *   with CudaError (ERR_CUDA_NO_LIBRARY) where sharp is not installed, with the signal's reason
  */
-export function encodeImage(image: OrOp<Tensor<'u8'>>, options: EncodeImageOptions): DeviceOp<Uint8Array> {
+export function encodeImage(
+  image: OrOp<Tensor<'u8'>>,
+  options: EncodeImageOptions,
+): DeviceOp<Uint8Array> {
   checkOptions('options', options, ['format', 'quality', 'lossless', 'signal']);
-  if ((options as unknown) === undefined) throw invalid('options', 'an object with format', options);
+  if ((options as unknown) === undefined)
+    throw invalid('options', 'an object with format', options);
   const { format, signal, ...settings } = options;
-  if (!Object.hasOwn(FORMATS, format)) throw invalid('options.format', `one of ${Object.keys(FORMATS).join(', ')}`, format);
+  if (!Object.hasOwn(FORMATS, format))
+    throw invalid('options.format', `one of ${Object.keys(FORMATS).join(', ')}`, format);
   const row = FORMATS[format];
   for (const name of ['quality', 'lossless'] as const) {
     if (settings[name] === undefined || row.options.includes(name)) continue;
-    throw new CudaArgumentError(`options.${name}`, `options.${name}: ${format} has no ${name}. Leave it out, or write one of ${Object.keys(FORMATS).filter((other) => FORMATS[other as FileFormat].options.includes(name)).join(', ')}.`);
+    throw new CudaArgumentError(
+      `options.${name}`,
+      `options.${name}: ${format} has no ${name}. Leave it out, or write one of ${Object.keys(
+        FORMATS,
+      )
+        .filter((other) => FORMATS[other as FileFormat].options.includes(name))
+        .join(', ')}.`,
+    );
   }
   if (settings.quality !== undefined) checkInteger('options.quality', settings.quality, 1, 100);
-  if (settings.lossless !== undefined && typeof settings.lossless !== 'boolean') throw invalid('options.lossless', 'true or false', settings.lossless);
+  if (settings.lossless !== undefined && typeof settings.lossless !== 'boolean')
+    throw invalid('options.lossless', 'true or false', settings.lossless);
   checkSignal(signal);
   const check = (given: unknown): Image => pictureOf(given, format);
   if (!(image instanceof DeviceOp)) check(image);
   const device = image instanceof Tensor ? image.device : undefined;
-  return new DeviceOp(new Applied<Uint8Array>(new Collected([nodeOf(image)], 'encodeImage'), device, 'encodeImage(…)', (run, [given]) => {
-    const picture = check(given);
-    checkAwaited(run, 'encodeImage');
-    return whenKnown(run, pixelsOf(run, picture), (pixels) => new Later(unlessAborted(signal, () => encode(pixels, picture, row, settings)), true, 'nothing'));
-  }));
+  return new DeviceOp(
+    new Applied<Uint8Array>(
+      new Collected([nodeOf(image)], 'encodeImage'),
+      device,
+      'encodeImage(…)',
+      (run, [given]) => {
+        const picture = check(given);
+        checkAwaited(run, 'encodeImage');
+        return whenKnown(
+          run,
+          pixelsOf(run, picture),
+          (pixels) =>
+            new Later(
+              unlessAborted(signal, () => encode(pixels, picture, row, settings)),
+              true,
+              'nothing',
+            ),
+        );
+      },
+    ),
+  );
 }
 
 /** @throws CudaArgumentError */
 function pictureOf(given: unknown, format: FileFormat): Image {
   const image = imageOf('encodeImage', 'image', given);
   const { alpha, extent } = FORMATS[format];
-  if (image.dtype.name !== 'u8') throw invalid('image', 'an image of u8, for encodeImage(…)', image.tensor, 'Convert it with rescale(image, u8, { scale }).');
-  if (image.batched) throw invalid('image', 'one image, for encodeImage(…)', image.tensor, 'Take one of the batch with slice(i).');
-  if (image.channels === 4 && !alpha) throw invalid('image', `an image of 1 or 3 channels, for encodeImage(…) as ${format}, which has no alpha`, image.tensor, 'Put it over another image with blend(…), leave alpha out with orderChannels(…), or write png or webp.');
-  if (Math.max(image.width, image.height) > extent) throw invalid('image', `at most ${extent} rows and columns, for encodeImage(…) as ${format}`, image.tensor);
+  if (image.dtype.name !== 'u8')
+    throw invalid(
+      'image',
+      'an image of u8, for encodeImage(…)',
+      image.tensor,
+      'Convert it with rescale(image, u8, { scale }).',
+    );
+  if (image.batched)
+    throw invalid(
+      'image',
+      'one image, for encodeImage(…)',
+      image.tensor,
+      'Take one of the batch with slice(i).',
+    );
+  if (image.channels === 4 && !alpha)
+    throw invalid(
+      'image',
+      `an image of 1 or 3 channels, for encodeImage(…) as ${format}, which has no alpha`,
+      image.tensor,
+      'Put it over another image with blend(…), leave alpha out with orderChannels(…), or ' +
+        'write png or webp.',
+    );
+  if (Math.max(image.width, image.height) > extent)
+    throw invalid(
+      'image',
+      `at most ${extent} rows and columns, for encodeImage(…) as ${format}`,
+      image.tensor,
+    );
   return image;
 }
 
@@ -94,14 +166,31 @@ function pixelsOf(run: Run, { tensor }: Image): Submitted<Uint8Array> {
   return nodeOf(tensor.read()).submit(run) as Submitted<Uint8Array>;
 }
 
-async function encode(pixels: Uint8Array, { width, height, channels }: Image, { write }: Row, settings: EncodeSettings): Promise<Uint8Array> {
+async function encode(
+  pixels: Uint8Array,
+  { width, height, channels }: Image,
+  { write }: Row,
+  settings: EncodeSettings,
+): Promise<Uint8Array> {
   const sharp = await loadSharp();
-  if (settings.lossless === true && channels === 4 && !knowsExactWebp(sharp) && hasHiddenColors(pixels)) {
-    throw new CudaError('ERR_CUDA_UNSUPPORTED', "encodeImage: this version of sharp writes no lossless WebP that keeps the colours of transparent pixels. Update it (npm install sharp@latest), or write { format: 'png' }.");
+  if (
+    settings.lossless === true &&
+    channels === 4 &&
+    !knowsExactWebp(sharp) &&
+    hasHiddenColors(pixels)
+  ) {
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      'encodeImage: this version of sharp writes no lossless WebP that keeps the colours of ' +
+        "transparent pixels. Update it (npm install sharp@latest), or write { format: 'png' }.",
+    );
   }
   try {
     const picture = sharp(pixels, { raw: { width, height, channels } });
-    const { data } = await write(channels === 1 ? picture.toColourspace('b-w') : picture, settings).toBuffer({ resolveWithObject: true });
+    const { data } = await write(
+      channels === 1 ? picture.toColourspace('b-w') : picture,
+      settings,
+    ).toBuffer({ resolveWithObject: true });
     return data;
   } catch (cause) {
     throw new CudaError('ERR_CUDA_LIBRARY', `encodeImage: ${firstLine(cause)}`, { cause });

@@ -1,6 +1,6 @@
 /**
- * ffmpeg as a child process. It is no dependency: it is looked for on the PATH, or where the caller says, when the first frame is
- * asked for.
+ * ffmpeg as a child process. It is no dependency: it is looked for on the PATH, or where the caller
+ * says, when the first frame is asked for.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess, StdioOptions } from 'node:child_process';
@@ -28,38 +28,62 @@ export class FfmpegProcess {
   private inOutput = false;
   private size: Extent | undefined = undefined;
   private sizeKnown: (() => void) | undefined = undefined;
-  private readonly sized = new Promise<void>((resolve) => { this.sizeKnown = resolve; });
-  /** Over when it has ended and all that it said was heard. Its output may still be read, for which `close` would wait. */
+  private readonly sized = new Promise<void>((resolve) => {
+    this.sizeKnown = resolve;
+  });
+  /**
+   * Over when it has ended and all that it said was heard. Its output may still be read, for which
+   * `close` would wait.
+   */
   private readonly closed: Promise<void>;
 
   private constructor(child: ChildProcess, command: string) {
     this.child = child;
     this.command = command;
-    this.closed = Promise.all([once(child, 'exit'), once(child.stderr!, 'close')]).then(() => { this.take('\n'); });
+    this.closed = Promise.all([once(child, 'exit'), once(child.stderr!, 'close')]).then(() => {
+      this.take('\n');
+    });
     this.closed.catch(() => undefined);
-    child.stderr!.setEncoding('utf8').on('data', (text: string) => { this.take(text); });
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.take(text);
+    });
     // When a child has ended Node throws away what nobody listens for.
     child.stdout?.on('readable', () => undefined);
     // A child that ends early: its exit says why.
-    for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on('error', () => undefined);
+    for (const stream of [child.stdin, child.stdout, child.stderr])
+      stream?.on('error', () => undefined);
   }
 
   /**
    * @throws CudaError with code ERR_CUDA_NO_LIBRARY where there is no such program
    */
-  static async start(program: string, args: readonly string[], stdio: StdioOptions): Promise<FfmpegProcess> {
+  static async start(
+    program: string,
+    args: readonly string[],
+    stdio: StdioOptions,
+  ): Promise<FfmpegProcess> {
     const child = spawn(program, [...ALWAYS, ...args], { stdio, windowsHide: true });
     const started = new FfmpegProcess(child, `${program} ${args.join(' ')}`);
     try {
       await once(child, 'spawn');
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException;
-      throw new CudaError('ERR_CUDA_NO_LIBRARY', `ffmpeg: ${code === 'ENOENT' ? `there is no program ${program}` : `${program} could not be started (${String(code)})`}. Install ffmpeg (apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), or pass its path as { ffmpeg }.`, { cause });
+      throw new CudaError(
+        'ERR_CUDA_NO_LIBRARY',
+        'ffmpeg: ' +
+          `${code === 'ENOENT' ? `there is no program ${program}` : `${program} could not be started (${String(code)})`}. ` +
+          'Install ffmpeg (apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), or ' +
+          'pass its path as { ffmpeg }.',
+        { cause },
+      );
     }
     return started;
   }
 
-  /** The size of the frames that it writes, as it says; undefined where it has ended without saying so. */
+  /**
+   * The size of the frames that it writes, as it says; undefined where it has ended without saying
+   * so.
+   */
   async outputSize(): Promise<Extent | undefined> {
     await Promise.race([this.sized, this.closed]);
     return this.size;
@@ -72,13 +96,17 @@ export class FfmpegProcess {
     if (exitCode === 0) return;
     const statusName = signalCode ?? `exit code ${String(exitCode)}`;
     const said = this.lines.slice(-SHOWN_LINES).join('\n');
-    throw new CudaLibraryError(`ffmpeg failed (${statusName})${said === '' ? ', and said nothing' : `:\n${said}`}`, { library: 'ffmpeg', call: this.command, status: exitCode ?? -1, statusName });
+    throw new CudaLibraryError(
+      `ffmpeg failed (${statusName})${said === '' ? ', and said nothing' : `:\n${said}`}`,
+      { library: 'ffmpeg', call: this.command, status: exitCode ?? -1, statusName },
+    );
   }
 
   /** Ends it at once, and waits until it is gone. */
   async kill(): Promise<void> {
     const { child } = this;
-    const gone = child.exitCode !== null || child.signalCode !== null ? undefined : once(child, 'exit');
+    const gone =
+      child.exitCode !== null || child.signalCode !== null ? undefined : once(child, 'exit');
     // Nothing of what it does is wanted any more, so it need not be asked to finish.
     child.kill('SIGKILL');
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
@@ -95,7 +123,10 @@ export class FfmpegProcess {
     }
   }
 
-  /** `Output #0, rawvideo, to 'pipe:1':`, some lines later `Stream #0:0: Video: rawvideo (…), rgb24, 1920x1080 [SAR …], …` */
+  /**
+   * `Output #0, rawvideo, to 'pipe:1':`, some lines later `Stream #0:0: Video: rawvideo (…), rgb24,
+   * 1920x1080 [SAR …], …`
+   */
   private look(line: string): void {
     this.inOutput ||= /\bOutput #0\b/.test(line);
     if (!this.inOutput || this.size !== undefined) return;
@@ -108,7 +139,11 @@ export class FfmpegProcess {
 
 /** A file or address as ffmpeg takes it. @throws CudaArgumentError */
 export function ffmpegPlace(argument: string, place: unknown): string {
-  if (isUrl(place)) return checkedPlace(argument, place.protocol === 'file:' ? pathOfUrl(argument, place) : place.href);
+  if (isUrl(place))
+    return checkedPlace(
+      argument,
+      place.protocol === 'file:' ? pathOfUrl(argument, place) : place.href,
+    );
   return checkedPlace(argument, place);
 }
 
@@ -121,6 +156,9 @@ function checkedPlace(argument: string, place: unknown): string {
 
 /** Options of ffmpeg. @throws CudaArgumentError */
 export function checkArguments(argument: string, args: unknown): asserts args is readonly string[] {
-  if (!Array.isArray(args) || ![...(args as unknown[])].every((each) => typeof each === 'string')) throw invalid(argument, "a list of strings, such as ['-vf', 'fps=5']", args);
-  args.forEach((each, i) => { checkText(`${argument}[${i}]`, each); });
+  if (!Array.isArray(args) || ![...(args as unknown[])].every((each) => typeof each === 'string'))
+    throw invalid(argument, "a list of strings, such as ['-vf', 'fps=5']", args);
+  args.forEach((each, i) => {
+    checkText(`${argument}[${i}]`, each);
+  });
 }

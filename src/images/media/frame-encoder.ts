@@ -4,7 +4,13 @@ import { stat } from 'node:fs/promises';
 
 import { CudaArgumentError, CudaDisposedError } from '../../core/index.js';
 import { HOST_ARRAYS } from '../../ground/dtype.js';
-import { checkBoolean, checkOptions, checkPath, checkSignal, invalid } from '../../ground/arguments.js';
+import {
+  checkBoolean,
+  checkOptions,
+  checkPath,
+  checkSignal,
+  invalid,
+} from '../../ground/arguments.js';
 import { Tensor, sameShape } from '../../tensor/index.js';
 import { unlessAborted } from '../../core/aborting.js';
 import { FfmpegProcess, checkArguments, ffmpegPlace } from './ffmpeg-process.js';
@@ -36,7 +42,9 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
   private readonly process: FfmpegProcess;
   private readonly form: FrameForm<P>;
   private readonly signal: AbortSignal | undefined;
-  private readonly stop = (): void => { void this.process.kill(); };
+  private readonly stop = (): void => {
+    void this.process.kill();
+  };
   private tail: Promise<void> = Promise.resolve();
   private over = false;
 
@@ -49,25 +57,35 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
   }
 
   /**
-   * Adds a frame: a tensor of the format's shape, which is read back, or its elements on the host. Frames are in the order of the calls.
-   * Resolves when ffmpeg has room for more; who awaits that holds one frame in memory.
+   * Adds a frame: a tensor of the format's shape, which is read back, or its elements on the host.
+   * Frames are in the order of the calls. Resolves when ffmpeg has room for more; who awaits that
+   * holds one frame in memory.
    *
-   * @throws CudaArgumentError for what is no frame of this video, CudaDisposedError behind `end()`. Rejects with CudaLibraryError where
-   * ffmpeg has failed
+   * @throws CudaArgumentError for what is no frame of this video, CudaDisposedError behind `end()`.
+   *   Rejects with CudaLibraryError where ffmpeg has failed
    */
   write(frame: Tensor<PixelFormats[P]> | Uint8Array | Uint16Array): Promise<void> {
-    if (this.over) throw new CudaDisposedError('frame encoder: written to after end() or close(). Make another with await encodeFrames(options).');
+    if (this.over)
+      throw new CudaDisposedError(
+        'frame encoder: written to after end() or close(). Make another with await ' +
+          'encodeFrames(options).',
+      );
     this.check(frame);
     // Begun now: the tensor may be closed behind this call.
     const bytes = bytesOf(frame);
     bytes.catch(() => undefined);
-    const done = this.tail.then(async () => { await this.put(await bytes); });
+    const done = this.tail.then(async () => {
+      await this.put(await bytes);
+    });
     // Each call has its own error; frames behind one that failed fail by themselves, or are taken.
     this.tail = done.catch(() => undefined);
     return done;
   }
 
-  /** Waits until ffmpeg has written all frames and ended. Rejects with CudaLibraryError where it fails, with the signal's reason */
+  /**
+   * Waits until ffmpeg has written all frames and ended. Rejects with CudaLibraryError where it
+   * fails, with the signal's reason
+   */
   async end(): Promise<void> {
     this.over = true;
     await this.tail;
@@ -93,20 +111,34 @@ export class FrameEncoder<P extends PixelFormat = PixelFormat> implements AsyncD
     const { dtype, shape, elements, pixelFormat } = this.form;
     if (frame instanceof Tensor) {
       frame.checkAlive();
-      if (frame.dtype.name !== dtype.name || !sameShape(frame.shape as readonly number[], shape)) throw invalid('frame', `a Tensor of ${dtype.name} and [${shape.join(', ')}], which a frame of ${pixelFormat} is`, frame);
+      if (frame.dtype.name !== dtype.name || !sameShape(frame.shape as readonly number[], shape))
+        throw invalid(
+          'frame',
+          `a Tensor of ${dtype.name} and [${shape.join(', ')}], which a frame of ${pixelFormat} is`,
+          frame,
+        );
       return;
     }
     const wanted = HOST_ARRAYS[dtype.name];
-    if (!(frame instanceof wanted) || frame.length !== elements) throw invalid('frame', `a Tensor of ${dtype.name} and [${shape.join(', ')}], or a ${wanted.name} of ${elements} elements`, frame);
+    if (!(frame instanceof wanted) || frame.length !== elements)
+      throw invalid(
+        'frame',
+        `a Tensor of ${dtype.name} and [${shape.join(', ')}], or a ${wanted.name} of ` +
+          `${elements} elements`,
+        frame,
+      );
   }
 
   private async put(bytes: Uint8Array): Promise<void> {
     this.signal?.throwIfAborted();
     const { child } = this.process;
     const stdin = child.stdin!;
-    if (stdin.writable && (stdin.write(bytes) || await drained(stdin))) return;
+    if (stdin.writable && (stdin.write(bytes) || (await drained(stdin)))) return;
     await unlessAborted(this.signal, () => this.process.succeeded());
-    throw new CudaDisposedError('frame encoder: ffmpeg has ended before all frames were written. Is there a limit, such as -t or -frames, in args?');
+    throw new CudaDisposedError(
+      'frame encoder: ffmpeg has ended before all frames were written. Is there a limit, ' +
+        'such as -t or -frames, in args?',
+    );
   }
 }
 
@@ -125,34 +157,87 @@ async function drained(stdin: NodeJS.WritableStream): Promise<boolean> {
   }
 }
 
-async function bytesOf(frame: Tensor<'u8' | 'u16'> | Uint8Array | Uint16Array): Promise<Uint8Array> {
+async function bytesOf(
+  frame: Tensor<'u8' | 'u16'> | Uint8Array | Uint16Array,
+): Promise<Uint8Array> {
   const { buffer, byteOffset, byteLength } = frame instanceof Tensor ? await frame.read() : frame;
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /**
- * A video that ffmpeg makes of frames: `await encoder.write(tensor)` for each, then `await encoder.end()`. With `await using` ffmpeg is
- * ended where the frames were not all written.
+ * A video that ffmpeg makes of frames: `await encoder.write(tensor)` for each, then `await
+ * encoder.end()`. With `await using` ffmpeg is ended where the frames were not all written.
  *
- * Rejects with CudaArgumentError for wrong options and for a file that is there, with CudaError (ERR_CUDA_NO_LIBRARY) where there is no ffmpeg
+ * Rejects with CudaArgumentError for wrong options and for a file that is there, with CudaError
+ * (ERR_CUDA_NO_LIBRARY) where there is no ffmpeg
  */
-export async function encodeFrames<P extends PixelFormat>(options: EncodeFramesOptions<P>): Promise<FrameEncoder<P>> {
-  checkOptions('options', options, ['output', 'pixelFormat', 'width', 'height', 'frameRate', 'args', 'overwrite', 'ffmpeg', 'signal']);
-  if ((options as unknown) === undefined) throw invalid('options', 'an object with output, pixelFormat, width, height and frameRate', options);
-  const { pixelFormat, frameRate, args = [], overwrite = false, ffmpeg = 'ffmpeg', signal } = options;
+export async function encodeFrames<P extends PixelFormat>(
+  options: EncodeFramesOptions<P>,
+): Promise<FrameEncoder<P>> {
+  checkOptions('options', options, [
+    'output',
+    'pixelFormat',
+    'width',
+    'height',
+    'frameRate',
+    'args',
+    'overwrite',
+    'ffmpeg',
+    'signal',
+  ]);
+  if ((options as unknown) === undefined)
+    throw invalid(
+      'options',
+      'an object with output, pixelFormat, width, height and frameRate',
+      options,
+    );
+  const {
+    pixelFormat,
+    frameRate,
+    args = [],
+    overwrite = false,
+    ffmpeg = 'ffmpeg',
+    signal,
+  } = options;
   checkPixelFormat('options.pixelFormat', pixelFormat);
   const form = frameForm(pixelFormat, options.width, options.height);
   const output = ffmpegPlace('options.output', options.output);
-  if (!(frameRate > 0 && frameRate < Infinity)) throw invalid('options.frameRate', 'a number above 0, frames a second', frameRate);
+  if (!(frameRate > 0 && frameRate < Infinity))
+    throw invalid('options.frameRate', 'a number above 0, frames a second', frameRate);
   checkArguments('options.args', args);
   checkBoolean('options.overwrite', overwrite);
   checkPath('options.ffmpeg', ffmpeg, 'the path of the program ffmpeg');
   checkSignal(signal);
   signal?.throwIfAborted();
   // Some versions of ffmpeg leave the file as it is and report success (9.0).
-  if (!overwrite && await stat(output).then(() => true, () => false)) throw new CudaArgumentError('options.output', `options.output: ${output} is there already. Write { overwrite: true } to replace it.`);
-  const raw = ['-f', 'rawvideo', '-pix_fmt', pixelFormat, '-s', `${form.width}x${form.height}`, '-r', String(frameRate), '-i', 'pipe:0'];
-  const process = await FfmpegProcess.start(ffmpeg, [...raw, ...args, overwrite ? '-y' : '-n', output], ['pipe', 'ignore', 'pipe']);
+  if (
+    !overwrite &&
+    (await stat(output).then(
+      () => true,
+      () => false,
+    ))
+  )
+    throw new CudaArgumentError(
+      'options.output',
+      `options.output: ${output} is there already. Write { overwrite: true } to replace it.`,
+    );
+  const raw = [
+    '-f',
+    'rawvideo',
+    '-pix_fmt',
+    pixelFormat,
+    '-s',
+    `${form.width}x${form.height}`,
+    '-r',
+    String(frameRate),
+    '-i',
+    'pipe:0',
+  ];
+  const process = await FfmpegProcess.start(
+    ffmpeg,
+    [...raw, ...args, overwrite ? '-y' : '-n', output],
+    ['pipe', 'ignore', 'pipe'],
+  );
   if (signal?.aborted === true) {
     await process.kill();
     signal.throwIfAborted();

@@ -1,7 +1,16 @@
-/** Frames of a video, one after the other, as they are asked for: from ffmpeg, or from a stream of raw bytes. */
+/**
+ * Frames of a video, one after the other, as they are asked for: from ffmpeg, or from a stream of
+ * raw bytes.
+ */
 import { CudaFormatError } from '../../core/index.js';
 import type { Device, PinnedBuffer } from '../../core/index.js';
-import { checkInteger, checkOptions, checkPath, checkSignal, invalid } from '../../ground/arguments.js';
+import {
+  checkInteger,
+  checkOptions,
+  checkPath,
+  checkSignal,
+  invalid,
+} from '../../ground/arguments.js';
 import { coreOf } from '../../ops/scheduling.js';
 import type { AnyDevice } from '../../ops/scheduling.js';
 import { ByteReader } from './byte-reader.js';
@@ -15,14 +24,19 @@ import { VideoFrame } from './video-frame.js';
 interface EveryFramesOptions<P extends PixelFormat> {
   /** What frames consist of, by ffmpeg's name. */
   readonly pixelFormat: P;
-  /** Frames that there is page-locked memory for. Default: 3, of which the caller has one and one is being read. */
+  /**
+   * Frames that there is page-locked memory for. Default: 3, of which the caller has one and one is
+   * being read.
+   */
   readonly buffers?: number;
   /** Ends the iteration, which rejects with the signal's reason, and ffmpeg. */
   readonly signal?: AbortSignal;
 }
 
 /** A video that ffmpeg reads. */
-export interface FfmpegFramesOptions<P extends PixelFormat = PixelFormat> extends EveryFramesOptions<P> {
+export interface FfmpegFramesOptions<
+  P extends PixelFormat = PixelFormat,
+> extends EveryFramesOptions<P> {
   /** A file or an address: whatever ffmpeg takes behind `-i`. */
   readonly input: string | URL;
   /** With `height`: what frames are scaled to. Default: the video's size. */
@@ -37,15 +51,21 @@ export interface FfmpegFramesOptions<P extends PixelFormat = PixelFormat> extend
 }
 
 /** Frames without a container, one behind the other. */
-export interface RawFramesOptions<P extends PixelFormat = PixelFormat> extends EveryFramesOptions<P> {
-  /** Gives the bytes: a Readable without an encoding, a ReadableStream, a generator. It is ended with the iteration. */
+export interface RawFramesOptions<
+  P extends PixelFormat = PixelFormat,
+> extends EveryFramesOptions<P> {
+  /**
+   * Gives the bytes: a Readable without an encoding, a ReadableStream, a generator. It is ended
+   * with the iteration.
+   */
   readonly raw: ByteStream;
   readonly width: number;
   readonly height: number;
 }
 
 /** What {@link frames} takes. */
-export type FramesOptions<P extends PixelFormat = PixelFormat> = FfmpegFramesOptions<P> | RawFramesOptions<P>;
+export type FramesOptions<P extends PixelFormat = PixelFormat> =
+  FfmpegFramesOptions<P> | RawFramesOptions<P>;
 
 /** Where the bytes come from. */
 interface Source<P extends PixelFormat> {
@@ -62,54 +82,116 @@ type Opener<P extends PixelFormat> = () => Promise<Source<P>>;
 const SHARED = ['pixelFormat', 'buffers', 'signal', 'width', 'height'];
 
 /**
- * The frames of a video: `for await (const frame of frames(device, { input: 'film.mp4', pixelFormat: 'nv12' }))`. `ffmpeg -i … -f rawvideo`
- * is started when the first frame is asked for. While the caller has one frame the next one is read, and no further: ffmpeg waits.
- * Frames lie in page-locked memory that is used again, see {@link VideoFrame}. Leaving the loop ends ffmpeg.
+ * The frames of a video: `for await (const frame of frames(device, { input: 'film.mp4',
+ * pixelFormat: 'nv12' }))`. `ffmpeg -i … -f rawvideo` is started when the first frame is asked for.
+ * While the caller has one frame the next one is read, and no further: ffmpeg waits. Frames lie in
+ * page-locked memory that is used again, see {@link VideoFrame}. Leaving the loop ends ffmpeg.
  *
- * ffmpeg makes frames of a constant rate of what has none, which doubles or drops some; `{ args: ['-fps_mode', 'passthrough'] }` takes
- * them as they come.
+ * ffmpeg makes frames of a constant rate of what has none, which doubles or drops some; `{ args:
+ * ['-fps_mode', 'passthrough'] }` takes them as they come.
  *
- * @throws CudaArgumentError at the call. The iteration rejects with CudaError (ERR_CUDA_NO_LIBRARY) where there is no ffmpeg, with
- * CudaLibraryError where it fails (the last lines that it wrote are in the message), with CudaFormatError (ERR_CUDA_FORMAT) where
- * the bytes end within a frame, and with the signal's reason
+ * @throws CudaArgumentError at the call. The iteration rejects with CudaError (ERR_CUDA_NO_LIBRARY)
+ *   where there is no ffmpeg, with CudaLibraryError where it fails (the last lines that it wrote
+ *   are in the message), with CudaFormatError (ERR_CUDA_FORMAT) where the bytes end within a frame,
+ *   and with the signal's reason
  */
-export function frames<P extends PixelFormat>(device: AnyDevice, options: FramesOptions<P>): AsyncGenerator<VideoFrame<P>, void, undefined> {
+export function frames<P extends PixelFormat>(
+  device: AnyDevice,
+  options: FramesOptions<P>,
+): AsyncGenerator<VideoFrame<P>, void, undefined> {
   const core = coreOf(device);
-  if (typeof (options as unknown) !== 'object' || (options as unknown) === null) throw invalid('options', 'an object with input (or raw) and pixelFormat', options);
+  if (typeof (options as unknown) !== 'object' || (options as unknown) === null)
+    throw invalid('options', 'an object with input (or raw) and pixelFormat', options);
   const { pixelFormat, buffers = 3, signal } = options;
   checkPixelFormat('options.pixelFormat', pixelFormat);
   checkInteger('options.buffers', buffers, 2, 64);
   checkSignal(signal);
-  return generate(core, 'raw' in options ? rawOpener(options) : ffmpegOpener(options), buffers, signal);
+  return generate(
+    core,
+    'raw' in options ? rawOpener(options) : ffmpegOpener(options),
+    buffers,
+    signal,
+  );
 }
 
 function rawOpener<P extends PixelFormat>(options: RawFramesOptions<P>): Opener<P> {
   checkOptions('options', options, [...SHARED, 'raw']);
   const { raw, pixelFormat, width, height, signal } = options;
-  if (typeof (raw as Partial<ByteStream> | null | undefined)?.[Symbol.asyncIterator] !== 'function') throw invalid('options.raw', 'a Readable, a ReadableStream or another async iterable of bytes', raw);
+  if (typeof (raw as Partial<ByteStream> | null | undefined)?.[Symbol.asyncIterator] !== 'function')
+    throw invalid(
+      'options.raw',
+      'a Readable, a ReadableStream or another async iterable of bytes',
+      raw,
+    );
   const form = frameForm(pixelFormat, width, height);
   return () => {
     const reader = new ByteReader(raw, signal);
-    return Promise.resolve({ name: 'options.raw', form, reader, ended: () => Promise.resolve(), close: () => { reader.close(); return Promise.resolve(); } });
+    return Promise.resolve({
+      name: 'options.raw',
+      form,
+      reader,
+      ended: () => Promise.resolve(),
+      close: () => {
+        reader.close();
+        return Promise.resolve();
+      },
+    });
   };
 }
 
 function ffmpegOpener<P extends PixelFormat>(options: FfmpegFramesOptions<P>): Opener<P> {
   checkOptions('options', options, [...SHARED, 'input', 'ffmpeg', 'inputArgs', 'args']);
-  const { pixelFormat, width, height, ffmpeg = 'ffmpeg', inputArgs = [], args = [], signal } = options;
+  const {
+    pixelFormat,
+    width,
+    height,
+    ffmpeg = 'ffmpeg',
+    inputArgs = [],
+    args = [],
+    signal,
+  } = options;
   const input = ffmpegPlace('options.input', options.input);
   checkPath('options.ffmpeg', ffmpeg, 'the path of the program ffmpeg');
   checkArguments('options.inputArgs', inputArgs);
   checkArguments('options.args', args);
-  if ((width === undefined) !== (height === undefined)) throw invalid(`options.${width === undefined ? 'width' : 'height'}`, 'width and height, or neither of them', undefined, 'Pass both, or leave both out for the size of the video.');
+  if ((width === undefined) !== (height === undefined))
+    throw invalid(
+      `options.${width === undefined ? 'width' : 'height'}`,
+      'width and height, or neither of them',
+      undefined,
+      'Pass both, or leave both out for the size of the video.',
+    );
   const given = width === undefined ? undefined : frameForm(pixelFormat, width, height);
   const scaled = given === undefined ? [] : ['-s', `${given.width}x${given.height}`];
   return async () => {
-    const process = await FfmpegProcess.start(ffmpeg, [...inputArgs, '-i', input, '-map', '0:v:0', ...args, ...scaled, '-f', 'rawvideo', '-pix_fmt', pixelFormat, 'pipe:1'], ['ignore', 'pipe', 'pipe']);
+    const process = await FfmpegProcess.start(
+      ffmpeg,
+      [
+        ...inputArgs,
+        '-i',
+        input,
+        '-map',
+        '0:v:0',
+        ...args,
+        ...scaled,
+        '-f',
+        'rawvideo',
+        '-pix_fmt',
+        pixelFormat,
+        'pipe:1',
+      ],
+      ['ignore', 'pipe', 'pipe'],
+    );
     try {
-      const form = given ?? await formOf(process, pixelFormat, input, signal);
+      const form = given ?? (await formOf(process, pixelFormat, input, signal));
       const reader = new ByteReader(process.child.stdout!, signal);
-      return { name: input, form, reader, ended: () => process.succeeded(), close: () => process.kill() };
+      return {
+        name: input,
+        form,
+        reader,
+        ended: () => process.succeeded(),
+        close: () => process.kill(),
+      };
     } catch (error) {
       await process.kill();
       throw error;
@@ -117,27 +199,45 @@ function ffmpegOpener<P extends PixelFormat>(options: FfmpegFramesOptions<P>): O
   };
 }
 
-async function formOf<P extends PixelFormat>(process: FfmpegProcess, pixelFormat: P, input: string, signal: AbortSignal | undefined): Promise<FrameForm<P>> {
+async function formOf<P extends PixelFormat>(
+  process: FfmpegProcess,
+  pixelFormat: P,
+  input: string,
+  signal: AbortSignal | undefined,
+): Promise<FrameForm<P>> {
   const size = await unlessAborted(signal, () => process.outputSize());
   if (size !== undefined) return frameForm(pixelFormat, size.width, size.height);
   await process.succeeded();
-  throw new CudaFormatError('frames', `${input}: ffmpeg has ended without saying the size of its frames. Pass width and height, and leave -loglevel out of args.`);
+  throw new CudaFormatError(
+    'frames',
+    `${input}: ffmpeg has ended without saying the size of its frames. Pass width and ` +
+      'height, and leave -loglevel out of args.',
+  );
 }
 
-async function* generate<P extends PixelFormat>(device: Device, open: Opener<P>, buffers: number, signal: AbortSignal | undefined): AsyncGenerator<VideoFrame<P>, void, undefined> {
+async function* generate<P extends PixelFormat>(
+  device: Device,
+  open: Opener<P>,
+  buffers: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<VideoFrame<P>, void, undefined> {
   signal?.throwIfAborted();
   const source = await unlessStopped(signal, open);
   const memories: PinnedBuffer<PixelFormats[P]>[] = [];
   let next: Promise<VideoFrame<P> | undefined> | undefined;
   // At once, also while the caller is busy with a frame.
-  const stop = (): void => { void source.close(); };
+  const stop = (): void => {
+    void source.close();
+  };
   signal?.addEventListener('abort', stop, { once: true });
   if (signal?.aborted === true) stop();
   try {
     const { form } = source;
     while (memories.length < buffers) memories.push(await device.pinned(form.dtype, form.elements));
     const read = (index: number): Promise<VideoFrame<P> | undefined> => {
-      const frame = unlessStopped(signal, () => readFrame(source, index, memories[index % buffers]!, signal));
+      const frame = unlessStopped(signal, () =>
+        readFrame(source, index, memories[index % buffers]!, signal),
+      );
       // It is asked for later, or not at all.
       frame.catch(() => undefined);
       return frame;
@@ -164,7 +264,10 @@ async function* generate<P extends PixelFormat>(device: Device, open: Opener<P>,
 }
 
 /** What `start` gives. A failure behind an abort, which kills ffmpeg, is the signal's reason. */
-async function unlessStopped<T>(signal: AbortSignal | undefined, start: () => Promise<T>): Promise<T> {
+async function unlessStopped<T>(
+  signal: AbortSignal | undefined,
+  start: () => Promise<T>,
+): Promise<T> {
   try {
     return await start();
   } catch (error) {
@@ -174,12 +277,22 @@ async function unlessStopped<T>(signal: AbortSignal | undefined, start: () => Pr
 }
 
 /** The next frame; undefined where there is none. */
-async function readFrame<P extends PixelFormat>({ name, form, reader, ended }: Source<P>, index: number, memory: PinnedBuffer<PixelFormats[P]>, signal: AbortSignal | undefined): Promise<VideoFrame<P> | undefined> {
+async function readFrame<P extends PixelFormat>(
+  { name, form, reader, ended }: Source<P>,
+  index: number,
+  memory: PinnedBuffer<PixelFormats[P]>,
+  signal: AbortSignal | undefined,
+): Promise<VideoFrame<P> | undefined> {
   await memory.memory.settled();
   const { buffer, bufferOffset, byteLength } = memory;
   const filled = await reader.fill(new Uint8Array(buffer, bufferOffset, byteLength));
   if (filled === byteLength) return new VideoFrame(index, form, memory);
   await unlessAborted(signal, ended);
   if (filled === 0) return undefined;
-  throw new CudaFormatError('frames', `${name}: it ends within frame ${index}, after ${filled} of its ${byteLength} bytes (${form.width} × ${form.height} of ${form.pixelFormat}). Is that its size and its pixel format?`);
+  throw new CudaFormatError(
+    'frames',
+    `${name}: it ends within frame ${index}, after ${filled} of its ${byteLength} bytes ` +
+      `(${form.width} × ${form.height} of ${form.pixelFormat}). Is that its size and its pixel ` +
+      'format?',
+  );
 }

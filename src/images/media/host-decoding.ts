@@ -19,23 +19,38 @@ export interface HostPicture {
 }
 
 /** The pixels, by sharp: those of `bgr` as rgb. */
-export async function decodeOnHost(source: CheckedSource, { format, background, orientation, maxPixels }: Decoding): Promise<HostPicture> {
+export async function decodeOnHost(
+  source: CheckedSource,
+  { format, background, orientation, maxPixels }: Decoding,
+): Promise<HostPicture> {
   const { input } = source;
   const sharp = await loadSharp();
   try {
     // What others may write to meanwhile libvips would read more than once.
-    const given = typeof input !== 'string' && isSharedArrayBuffer(input.buffer) ? new Uint8Array(input) : input;
+    const given =
+      typeof input !== 'string' && isSharedArrayBuffer(input.buffer)
+        ? new Uint8Array(input)
+        : input;
     const limits = { failOn: 'warning', limitInputPixels: maxPixels } as const;
     const upright = orientation === 'apply';
-    const form = typeof given !== 'string' && isJpeg(given) ? undefined : await sharp(given, limits).metadata();
+    const form =
+      typeof given !== 'string' && isJpeg(given)
+        ? undefined
+        : await sharp(given, limits).metadata();
     const isDeep = form?.depth === 'ushort' && (form.space === 'rgb16' || form.space === 'grey16');
     const file = isDeep ? await ofEightBits(sharp(given, limits), form, upright) : given;
     let picture = sharp(file, limits);
     if (upright && !isDeep) picture = picture.rotate();
     picture = withAlphaOf(picture, format, background);
-    const { data, info } = await picture.toColourspace(format === 'grey' ? 'b-w' : 'srgb').raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
+    const { data, info } = await picture
+      .toColourspace(format === 'grey' ? 'b-w' : 'srgb')
+      .raw({ depth: 'uchar' })
+      .toBuffer({ resolveWithObject: true });
     const { width, height } = info;
-    if (width > MOST_EXTENT || height > MOST_EXTENT) throw new Error(`it has ${width} × ${height} pixels, images have at most ${MOST_EXTENT} rows and columns`);
+    if (width > MOST_EXTENT || height > MOST_EXTENT)
+      throw new Error(
+        `it has ${width} × ${height} pixels, images have at most ${MOST_EXTENT} rows and columns`,
+      );
     return { data, width, height, channels: PICTURE_CHANNELS[format] };
   } catch (cause) {
     throw await refusalOf(source, cause);
@@ -49,18 +64,33 @@ export async function decodeOnHost(source: CheckedSource, { format, background, 
  * and either rounding of the sum do not make up for, changes none. Grey ones go through sRGB, where
  * libvips shifts.
  */
-async function ofEightBits(picture: SharpPicture, { format, space, channels, bitsPerSample = 16 }: PictureForm, upright: boolean): Promise<Uint8Array> {
+async function ofEightBits(
+  picture: SharpPicture,
+  { format, space, channels, bitsPerSample = 16 }: PictureForm,
+  upright: boolean,
+): Promise<Uint8Array> {
   // Samples of 10 and 12 bits stand in the upper bits.
   const most = format === 'heif' ? 2 ** 16 - 2 ** (16 - bitsPerSample) : 65535;
   const turned = upright ? picture.rotate() : picture;
-  const rounded = turned.linear(new Array<number>(channels).fill(256 * 255 / most), new Array<number>(channels).fill(127.8)).toColourspace('srgb');
+  const rounded = turned
+    .linear(
+      new Array<number>(channels).fill((256 * 255) / most),
+      new Array<number>(channels).fill(127.8),
+    )
+    .toColourspace('srgb');
   const { data } = await (space === 'rgb16' ? rounded.keepIccProfile() : rounded)
-    // As PNG a picture that has a profile and is turned fails once in a hundred times ("vips2png: unable to write to target", libvips 8.18).
-    .tiff({ compression: 'none' }).toBuffer({ resolveWithObject: true });
+    // As PNG a picture that has a profile and is turned fails once in a hundred times ("vips2png:
+    // unable to write to target", libvips 8.18).
+    .tiff({ compression: 'none' })
+    .toBuffer({ resolveWithObject: true });
   return data;
 }
 
-function withAlphaOf(picture: SharpPicture, format: PictureFormat, background: PictureColor | 'ignore'): SharpPicture {
+function withAlphaOf(
+  picture: SharpPicture,
+  format: PictureFormat,
+  background: PictureColor | 'ignore',
+): SharpPicture {
   if (format === 'rgba') return picture.ensureAlpha();
   if (background === 'ignore') return picture.removeAlpha();
   const [r, g, b] = background;

@@ -1,4 +1,7 @@
-/** The size of a picture from its header, so that a program can bound the memory of many pictures before any of them is decoded. */
+/**
+ * The size of a picture from its header, so that a program can bound the memory of many pictures
+ * before any of them is decoded.
+ */
 import { readFile } from 'node:fs/promises';
 
 import { checkOptions, checkSignal, invalid } from '../../ground/arguments.js';
@@ -11,7 +14,10 @@ import { loadSharp } from './sharp.js';
 
 /** What {@link imageSize} takes. */
 export interface ImageSizeOptions {
-  /** `apply` exchanges width and height where the EXIF orientation turns the picture by 90 degrees, as {@link decodeImage} does. Default: apply. */
+  /**
+   * `apply` exchanges width and height where the EXIF orientation turns the picture by 90 degrees,
+   * as {@link decodeImage} does. Default: apply.
+   */
   readonly orientation?: 'apply' | 'ignore';
   /** Stops waiting. */
   readonly signal?: AbortSignal;
@@ -23,11 +29,17 @@ export interface ImageSize {
   readonly width: number;
   /** Pixels. */
   readonly height: number;
-  /** What kind of file it is: `jpeg`, `png`, and for other kinds the name that sharp gives them (`webp`, `gif`, `svg`, …). */
+  /**
+   * What kind of file it is: `jpeg`, `png`, and for other kinds the name that sharp gives them
+   * (`webp`, `gif`, `svg`, …).
+   */
   readonly format: string;
 }
 
-/** Portable Network Graphics specification, 5.2 and 11.2.2: the signature, then the IHDR chunk with width and height. */
+/**
+ * Portable Network Graphics specification, 5.2 and 11.2.2: the signature, then the IHDR chunk with
+ * width and height.
+ */
 const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const PNG_WIDTH_AT = 16;
 const PNG_HEADER_BYTES = 24;
@@ -37,46 +49,73 @@ const MOST_CHUNKS = 1000;
 const FIRST_TURNED = 5;
 
 /**
- * Width, height and kind of a picture, as {@link decodeImage} would give it, without decoding it. The headers of JPEG and PNG are read by
- * the calling thread; sharp reads those of other kinds. A header is the file's own claim: the pixels behind it may be missing.
+ * Width, height and kind of a picture, as {@link decodeImage} would give it, without decoding it.
+ * The headers of JPEG and PNG are read by the calling thread; sharp reads those of other kinds. A
+ * header is the file's own claim: the pixels behind it may be missing.
  *
  * @param source as of {@link decodeImage}
- * @throws CudaArgumentError at the call. Rejects with CudaFormatError (code ERR_CUDA_FORMAT) where it is no picture; with CudaError
- * (ERR_CUDA_NOT_FOUND) where a path has no file that can be read, (ERR_CUDA_NO_LIBRARY) where sharp is needed and not installed; with the signal's reason
+ * @throws CudaArgumentError at the call. Rejects with CudaFormatError (code ERR_CUDA_FORMAT) where
+ *   it is no picture; with CudaError (ERR_CUDA_NOT_FOUND) where a path has no file that can be
+ *   read, (ERR_CUDA_NO_LIBRARY) where sharp is needed and not installed; with the signal's reason
  */
-export function imageSize(source: PictureSource, options: ImageSizeOptions = {}): Promise<ImageSize> {
+export function imageSize(
+  source: PictureSource,
+  options: ImageSizeOptions = {},
+): Promise<ImageSize> {
   const checked = sourceOf('source', source);
   const { input, name } = checked;
   checkOptions('options', options, ['orientation', 'signal']);
   const { orientation = 'apply', signal } = options;
-  if ((orientation as unknown) !== 'apply' && (orientation as unknown) !== 'ignore') throw invalid('options.orientation', "'apply' or 'ignore'", orientation);
+  if ((orientation as unknown) !== 'apply' && (orientation as unknown) !== 'ignore')
+    throw invalid('options.orientation', "'apply' or 'ignore'", orientation);
   checkSignal(signal);
   return unlessAborted(signal, async () => {
     try {
       const bytes = typeof input === 'string' ? await readFile(input) : input;
-      return sizeInHeader(bytes, name, orientation) ?? await sizeBySharp(bytes, orientation);
+      return sizeInHeader(bytes, name, orientation) ?? (await sizeBySharp(bytes, orientation));
     } catch (cause) {
       throw cause instanceof CudaError ? cause : await refusalOf(checked, cause);
     }
   });
 }
 
-/** Of a JPEG or a PNG; undefined for other kinds, and for JPEGs whose number of rows stands behind the first scan. */
-function sizeInHeader(bytes: Uint8Array, name: string, orientation: 'apply' | 'ignore'): ImageSize | undefined {
+/**
+ * Of a JPEG or a PNG; undefined for other kinds, and for JPEGs whose number of rows stands behind
+ * the first scan.
+ */
+function sizeInHeader(
+  bytes: Uint8Array,
+  name: string,
+  orientation: 'apply' | 'ignore',
+): ImageSize | undefined {
   if (isJpeg(bytes)) {
     const header = readJpegHeader(bytes, name);
     if (header.height === 0) return undefined;
-    return turned(header.width, header.height, 'jpeg', orientation === 'apply' ? header.orientation : 1);
+    return turned(
+      header.width,
+      header.height,
+      'jpeg',
+      orientation === 'apply' ? header.orientation : 1,
+    );
   }
-  // A PNG may have an eXIf chunk, of which libvips takes the orientation: sharp looks for it where the chunk is there.
+  // A PNG may have an eXIf chunk, of which libvips takes the orientation: sharp looks for it where
+  // the chunk is there.
   if (PNG_SIGNATURE.some((byte, i) => bytes[i] !== byte)) return undefined;
-  if (bytes.length < PNG_HEADER_BYTES) throw new CudaFormatError('image', `${name}: a PNG that is cut short: it ends before its size, at byte ${bytes.length}`, bytes.length);
+  if (bytes.length < PNG_HEADER_BYTES)
+    throw new CudaFormatError(
+      'image',
+      `${name}: a PNG that is cut short: it ends before its size, at byte ${bytes.length}`,
+      bytes.length,
+    );
   if (orientation === 'apply' && hasExif(bytes)) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return turned(view.getUint32(PNG_WIDTH_AT), view.getUint32(PNG_WIDTH_AT + 4), 'png', 1);
 }
 
-/** Whether an eXIf chunk is, or may be, among those of a PNG: each has its length, its name, its data and a checksum. */
+/**
+ * Whether an eXIf chunk is, or may be, among those of a PNG: each has its length, its name, its
+ * data and a checksum.
+ */
 function hasExif(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let chunks = 0;
@@ -88,10 +127,19 @@ function hasExif(bytes: Uint8Array): boolean {
 
 async function sizeBySharp(bytes: Uint8Array, orientation: 'apply' | 'ignore'): Promise<ImageSize> {
   const sharp = await loadSharp();
-  const { width, height, format, orientation: stored = 1 } = await sharp(bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(bytes) : bytes).metadata();
+  const {
+    width,
+    height,
+    format,
+    orientation: stored = 1,
+  } = await sharp(
+    bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(bytes) : bytes,
+  ).metadata();
   return turned(width, height, format, orientation === 'apply' ? stored : 1);
 }
 
 function turned(width: number, height: number, format: string, orientation: number): ImageSize {
-  return orientation < FIRST_TURNED ? { width, height, format } : { width: height, height: width, format };
+  return orientation < FIRST_TURNED
+    ? { width, height, format }
+    : { width: height, height: width, format };
 }

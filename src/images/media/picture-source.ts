@@ -6,7 +6,10 @@ import { checkText, invalid, pathOfUrl } from '../../ground/arguments.js';
 import { isArrayBuffer, isBytes, isUrl, ownBytes } from '../../ground/other-realms.js';
 import { firstLine } from './sharp.js';
 
-/** A path, a `file:` URL, or the bytes of a file, in memory that threads share too. Bytes are left alone until the picture is decoded. */
+/**
+ * A path, a `file:` URL, or the bytes of a file, in memory that threads share too. Bytes are left
+ * alone until the picture is decoded.
+ */
 export type PictureSource = string | URL | Uint8Array | ArrayBuffer;
 
 /** A source that was checked. */
@@ -19,7 +22,13 @@ export interface CheckedSource {
 /** @throws CudaArgumentError for what is none, another kind of URL, and no bytes at all */
 export function sourceOf(argument: string, source: unknown): CheckedSource {
   if (isUrl(source)) {
-    if (source.protocol !== 'file:') throw invalid(argument, 'a path, a file: URL or the bytes of a file', source.href, 'Fetch it first, and pass await response.arrayBuffer().');
+    if (source.protocol !== 'file:')
+      throw invalid(
+        argument,
+        'a path, a file: URL or the bytes of a file',
+        source.href,
+        'Fetch it first, and pass await response.arrayBuffer().',
+      );
     const path = pathOfUrl(argument, source);
     return { input: path, name: path };
   }
@@ -28,7 +37,8 @@ export function sourceOf(argument: string, source: unknown): CheckedSource {
     return { input: source, name: source };
   }
   const bytes = isArrayBuffer(source) ? new Uint8Array(source) : source;
-  if (!isBytes(bytes)) throw invalid(argument, 'a path, a file: URL or the bytes of a file', source);
+  if (!isBytes(bytes))
+    throw invalid(argument, 'a path, a file: URL or the bytes of a file', source);
   if (bytes.length === 0) throw invalid(argument, 'the bytes of a file, at least one', source);
   return { input: ownBytes(bytes), name: `${argument} (${bytes.length} bytes)` };
 }
@@ -37,12 +47,25 @@ export function sourceOf(argument: string, source: unknown): CheckedSource {
  * The error for a source that gave no picture: its file cannot be read (ERR_CUDA_NOT_FOUND), or
  * holds none (ERR_CUDA_FORMAT).
  */
-export async function refusalOf({ input, name }: CheckedSource, cause: unknown): Promise<CudaError> {
+export async function refusalOf(
+  { input, name }: CheckedSource,
+  cause: unknown,
+): Promise<CudaError> {
   const unread = typeof input === 'string' ? await unreadable(input) : undefined;
-  if (unread === undefined) return new CudaFormatError('image', `${name}: ${firstLine(cause)}`, undefined, { cause });
+  if (unread === undefined)
+    return new CudaFormatError('image', `${name}: ${firstLine(cause)}`, undefined, { cause });
   const { code = '' } = unread;
-  const what = code === 'ENOENT' || code === 'ENOTDIR' ? 'there is no such file' : code === 'EISDIR' ? 'it is a folder' : 'it cannot be read';
-  return new CudaError('ERR_CUDA_NOT_FOUND', `image: ${name}: ${what} (${firstLine(unread)}). Pass the path of a picture, or its bytes.`, { cause: unread });
+  const what =
+    code === 'ENOENT' || code === 'ENOTDIR'
+      ? 'there is no such file'
+      : code === 'EISDIR'
+        ? 'it is a folder'
+        : 'it cannot be read';
+  return new CudaError(
+    'ERR_CUDA_NOT_FOUND',
+    `image: ${name}: ${what} (${firstLine(unread)}). Pass the path of a picture, or its bytes.`,
+    { cause: unread },
+  );
 }
 
 /** What the file system says of a file; undefined where it can be read. */

@@ -38,9 +38,16 @@ interface Row<D extends 'u8' | 'u16'> {
 }
 
 const PIXEL_FORMATS: { readonly [P in PixelFormat]: Row<PixelFormats[P]> } = {
-  gray: { dtype: u8, channels: 1 }, rgb24: { dtype: u8, channels: 3 }, bgr24: { dtype: u8, channels: 3 }, rgba: { dtype: u8, channels: 4 }, bgra: { dtype: u8, channels: 4 },
-  yuv420p: { dtype: u8 }, nv12: { dtype: u8 },
-  gray16le: { dtype: u16, channels: 1 }, rgb48le: { dtype: u16, channels: 3 }, rgba64le: { dtype: u16, channels: 4 },
+  gray: { dtype: u8, channels: 1 },
+  rgb24: { dtype: u8, channels: 3 },
+  bgr24: { dtype: u8, channels: 3 },
+  rgba: { dtype: u8, channels: 4 },
+  bgra: { dtype: u8, channels: 4 },
+  yuv420p: { dtype: u8 },
+  nv12: { dtype: u8 },
+  gray16le: { dtype: u16, channels: 1 },
+  rgb48le: { dtype: u16, channels: 3 },
+  rgba64le: { dtype: u16, channels: 4 },
 };
 
 /** What every frame of a video is. */
@@ -56,18 +63,37 @@ export interface FrameForm<P extends PixelFormat = PixelFormat> {
 
 /** @throws CudaArgumentError */
 export function checkPixelFormat(argument: string, name: unknown): asserts name is PixelFormat {
-  if (typeof name !== 'string' || !Object.hasOwn(PIXEL_FORMATS, name)) throw invalid(argument, `one of ${Object.keys(PIXEL_FORMATS).join(', ')}`, name, name === 'i420' ? "ffmpeg's name of it is yuv420p." : '');
+  if (typeof name !== 'string' || !Object.hasOwn(PIXEL_FORMATS, name))
+    throw invalid(
+      argument,
+      `one of ${Object.keys(PIXEL_FORMATS).join(', ')}`,
+      name,
+      name === 'i420' ? "ffmpeg's name of it is yuv420p." : '',
+    );
 }
 
 /** @throws CudaArgumentError for sizes that no image has, and odd ones of 4:2:0 */
-export function frameForm<P extends PixelFormat>(pixelFormat: P, width: unknown, height: unknown): FrameForm<P> {
+export function frameForm<P extends PixelFormat>(
+  pixelFormat: P,
+  width: unknown,
+  height: unknown,
+): FrameForm<P> {
   checkInteger('options.width', width, 1, MOST_EXTENT, 'pixels');
   checkInteger('options.height', height, 1, MOST_EXTENT, 'pixels');
   const { dtype, channels } = PIXEL_FORMATS[pixelFormat] as Row<PixelFormats[P]>;
-  for (const [name, size] of [['width', width], ['height', height]] as const) {
-    if (channels === undefined && size % 2 !== 0) throw invalid(`options.${name}`, `an even number of pixels, since 2 × 2 pixels of ${pixelFormat} share their chroma`, size, 'Pass an even width and height, or another pixelFormat.');
+  for (const [name, size] of [
+    ['width', width],
+    ['height', height],
+  ] as const) {
+    if (channels === undefined && size % 2 !== 0)
+      throw invalid(
+        `options.${name}`,
+        `an even number of pixels, since 2 × 2 pixels of ${pixelFormat} share their chroma`,
+        size,
+        'Pass an even width and height, or another pixelFormat.',
+      );
   }
-  const shape = channels === undefined ? [height / 2 * 3, width] : [height, width, channels];
+  const shape = channels === undefined ? [(height / 2) * 3, width] : [height, width, channels];
   const elements = shape.reduce((product, extent) => product * extent, 1);
   return { pixelFormat, width, height, dtype, shape, elements, bytes: elements * dtype.bytes };
 }

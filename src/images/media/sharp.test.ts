@@ -4,10 +4,27 @@ import { knowsExactWebp, loadSharp } from './sharp.js';
 import type { Sharp } from './sharp.js';
 
 test('where sharp is not installed the error says how to get it, and the next call looks again', async () => {
-  const absent = Object.assign(new Error("Cannot find package 'sharp'"), { code: 'ERR_MODULE_NOT_FOUND' });
-  await expect(loadSharp(() => Promise.reject(absent))).rejects.toMatchObject({ code: 'ERR_CUDA_NO_LIBRARY', message: expect.stringMatching(/^sharp: not installed.*npm install sharp$/) as string, cause: absent });
-  await expect(loadSharp(() => Promise.reject(new Error('Could not load the "sharp" module using the linux-x64 runtime\nPossible solutions:')))).rejects.toMatchObject({
-    code: 'ERR_CUDA_NO_LIBRARY', message: expect.stringContaining('could not be loaded (Could not load the "sharp" module using the linux-x64 runtime)') as string,
+  const absent = Object.assign(new Error("Cannot find package 'sharp'"), {
+    code: 'ERR_MODULE_NOT_FOUND',
+  });
+  await expect(loadSharp(() => Promise.reject(absent))).rejects.toMatchObject({
+    code: 'ERR_CUDA_NO_LIBRARY',
+    message: expect.stringMatching(/^sharp: not installed.*npm install sharp$/) as string,
+    cause: absent,
+  });
+  await expect(
+    loadSharp(() =>
+      Promise.reject(
+        new Error(
+          'Could not load the "sharp" module using the linux-x64 runtime\nPossible solutions:',
+        ),
+      ),
+    ),
+  ).rejects.toMatchObject({
+    code: 'ERR_CUDA_NO_LIBRARY',
+    message: expect.stringContaining(
+      'could not be loaded (Could not load the "sharp" module using the linux-x64 runtime)',
+    ) as string,
   });
   const sharp = await loadSharp();
   expect(typeof sharp).toBe('function');

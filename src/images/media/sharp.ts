@@ -1,6 +1,7 @@
 /**
- * sharp, which decodes and encodes pictures: an optional peer, looked for when the first picture comes. Only what is used of it is
- * described here, so that programs without sharp have types all the same.
+ * sharp, which decodes and encodes pictures: an optional peer, looked for when the first picture
+ * comes. Only what is used of it is described here, so that programs without sharp have types all
+ * the same.
  */
 import { CudaError } from '../../core/index.js';
 import { messageOf } from '../../ground/other-realms.js';
@@ -47,21 +48,37 @@ export interface SharpPicture {
 }
 
 /** The module's function. */
-export type Sharp = (input: string | Uint8Array, options?: { readonly raw?: RawInfo; readonly failOn?: 'warning'; readonly limitInputPixels?: number }) => SharpPicture;
+export type Sharp = (
+  input: string | Uint8Array,
+  options?: {
+    readonly raw?: RawInfo;
+    readonly failOn?: 'warning';
+    readonly limitInputPixels?: number;
+  },
+) => SharpPicture;
 
 let loaded: Promise<Sharp> | undefined;
 
 /**
  * sharp, loaded once. A failure is not remembered.
  *
- * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not installed, or has no binary for this platform
+ * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not installed, or has no binary for
+ *   this platform
  */
 export function loadSharp(load = importPackage): Promise<Sharp> {
-  loaded ??= load('sharp').then((module) => (module as { default: Sharp }).default, (cause: unknown) => {
-    loaded = undefined;
-    const missing = (cause as { code?: unknown } | undefined)?.code === 'ERR_MODULE_NOT_FOUND';
-    throw new CudaError('ERR_CUDA_NO_LIBRARY', `sharp: ${missing ? 'not installed' : `could not be loaded (${firstLine(cause)})`}. Pictures are decoded and encoded by it: npm install sharp`, { cause });
-  });
+  loaded ??= load('sharp').then(
+    (module) => (module as { default: Sharp }).default,
+    (cause: unknown) => {
+      loaded = undefined;
+      const missing = (cause as { code?: unknown } | undefined)?.code === 'ERR_MODULE_NOT_FOUND';
+      throw new CudaError(
+        'ERR_CUDA_NO_LIBRARY',
+        `sharp: ${missing ? 'not installed' : `could not be loaded (${firstLine(cause)})`}. ` +
+          'Pictures are decoded and encoded by it: npm install sharp',
+        { cause },
+      );
+    },
+  );
   return loaded;
 }
 
@@ -71,14 +88,19 @@ export function loadSharp(load = importPackage): Promise<Sharp> {
  */
 export function knowsExactWebp(sharp: Sharp): boolean {
   try {
-    sharp(Uint8Array.of(0), { raw: { width: 1, height: 1, channels: 1 } }).webp({ exact: 'unknown' });
+    sharp(Uint8Array.of(0), { raw: { width: 1, height: 1, channels: 1 } }).webp({
+      exact: 'unknown',
+    });
     return false;
   } catch {
     return true;
   }
 }
 
-/** Not by a text that bundlers see: they would fail where it is not installed, and it is native code where it is. */
+/**
+ * Not by a text that bundlers see: they would fail where it is not installed, and it is native code
+ * where it is.
+ */
 function importPackage(name: string): Promise<unknown> {
   return import(/* @vite-ignore */ name);
 }

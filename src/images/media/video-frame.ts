@@ -7,8 +7,8 @@ import { Tensor, contiguous } from '../../tensor/index.js';
 import type { FrameForm, PixelFormat, PixelFormats } from './pixel-formats.js';
 
 /**
- * One frame, in memory that later frames are read into: it may be used until the next one is asked for. Copies to the device that
- * have been queued by then are waited for.
+ * One frame, in memory that later frames are read into: it may be used until the next one is asked
+ * for. Copies to the device that have been queued by then are waited for.
  */
 export class VideoFrame<P extends PixelFormat = PixelFormat> {
   /** From 0. */
@@ -25,7 +25,11 @@ export class VideoFrame<P extends PixelFormat = PixelFormat> {
   private over = false;
 
   /** @internal */
-  constructor(index: number, { width, height, pixelFormat, dtype, shape }: FrameForm<P>, memory: PinnedBuffer<PixelFormats[P]>) {
+  constructor(
+    index: number,
+    { width, height, pixelFormat, dtype, shape }: FrameForm<P>,
+    memory: PinnedBuffer<PixelFormats[P]>,
+  ) {
     this.index = index;
     this.width = width;
     this.height = height;
@@ -35,30 +39,49 @@ export class VideoFrame<P extends PixelFormat = PixelFormat> {
     this.memory = memory;
   }
 
-  /** The page-locked memory: `tensor.write(frame.pinned)` copies it to a tensor that is there. @throws CudaDisposedError once the next frame was asked for */
+  /**
+   * The page-locked memory: `tensor.write(frame.pinned)` copies it to a tensor that is there.
+   * @throws CudaDisposedError once the next frame was asked for
+   */
   get pinned(): PinnedBuffer<PixelFormats[P]> {
-    if (this.over) throw new CudaDisposedError(`frame ${this.index}: used after the next one was asked for, and its memory with it. Copy it before: await frame.upload().`);
+    if (this.over)
+      throw new CudaDisposedError(
+        `frame ${this.index}: used after the next one was asked for, and its memory with it. ` +
+          'Copy it before: await frame.upload().',
+      );
     return this.memory;
   }
 
-  /** The elements, shared with {@link pinned}. @throws CudaDisposedError once the next frame was asked for */
+  /**
+   * The elements, shared with {@link pinned}. @throws CudaDisposedError once the next frame was
+   * asked for
+   */
   get data(): HostArray<PixelFormats[P]> {
     return this.pinned.view();
   }
 
   /**
-   * The frame as a tensor of {@link shape}, new and the caller's to close. It has to be run (awaited, or part of what is) before the next
-   * frame is asked for. cuMemcpyHtoDAsync
+   * The frame as a tensor of {@link shape}, new and the caller's to close. It has to be run
+   * (awaited, or part of what is) before the next frame is asked for. cuMemcpyHtoDAsync
    */
   upload(): DeviceOp<Tensor<PixelFormats[P], number[]>> {
     const { device } = this.pinned;
-    return new DeviceOp(new Made<Tensor<PixelFormats[P], number[]>>(device, `frame ${this.index}.upload()`, (run) => {
-      run.checkNotRecording('the upload of a frame', 'its memory is used again. Launch with graph.update(input.write(frame.pinned))');
-      const { pinned } = this;
-      const tensor = new Tensor<PixelFormats[P], number[]>(run.alloc(this.dtype, pinned.length), contiguous([...this.shape]), true);
-      tensor.buffer.write(run.stream, pinned);
-      return tensor;
-    }));
+    return new DeviceOp(
+      new Made<Tensor<PixelFormats[P], number[]>>(device, `frame ${this.index}.upload()`, (run) => {
+        run.checkNotRecording(
+          'the upload of a frame',
+          'its memory is used again. Launch with graph.update(input.write(frame.pinned))',
+        );
+        const { pinned } = this;
+        const tensor = new Tensor<PixelFormats[P], number[]>(
+          run.alloc(this.dtype, pinned.length),
+          contiguous([...this.shape]),
+          true,
+        );
+        tensor.buffer.write(run.stream, pinned);
+        return tensor;
+      }),
+    );
   }
 
   /** Its memory is another frame's from now on. @internal */

@@ -13,27 +13,53 @@ const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
 /** NPP_BORDER_REPLICATE */
 const REPLICATE = 2;
 
-function lacksOfBorder({ parameters: { border } }: Description<SeparableFiltering>): string | undefined {
+function lacksOfBorder({
+  parameters: { border },
+}: Description<SeparableFiltering>): string | undefined {
   return border === 'replicate' ? undefined : `no border '${border}', but 'replicate',`;
 }
 
-function addFilter(work: Work, from: Image, to: Image, name: string, more: readonly LibraryArgument[]): void {
+function addFilter(
+  work: Work,
+  from: Image,
+  to: Image,
+  name: string,
+  more: readonly LibraryArgument[],
+): void {
   addCalls(work, from, (npp, { stream }) => {
     for (let i = 0; i < from.batch; i++) {
-      npp.call(stream, nppName(name, formOf(from)), [pixels(from, i), stepOf(from), sizeOf(from), [0, 0], pixels(to, i), stepOf(to), sizeOf(to), ...more]);
+      npp.call(stream, nppName(name, formOf(from)), [
+        pixels(from, i),
+        stepOf(from),
+        sizeOf(from),
+        [0, 0],
+        pixels(to, i),
+        stepOf(to),
+        sizeOf(to),
+        ...more,
+      ]);
     }
   });
 }
 
-/** u8 of one channel is left out: with five weights NPP 13's result was up to 14 off on an H200, which no other form is. */
+/**
+ * u8 of one channel is left out: with five weights NPP 13's result was up to 14 off on an H200,
+ * which no other form is.
+ */
 export const nppGaussianFilter: Carrier<SeparableFiltering> = {
   takes: { ...USUAL, u8: [3, 4] },
-  lacks: (description) => lacksOfBorder(description) ?? (description.parameters.weights.length < 2 ? 'no radius of 0' : undefined),
+  lacks: (description) =>
+    lacksOfBorder(description) ??
+    (description.parameters.weights.length < 2 ? 'no radius of 0' : undefined),
   queue(work, { images: [image], results: [result], parameters: { weights } }) {
     const all = [...weights.slice(1).reverse(), ...weights];
     const taps = work.temporary(f32, [all.length]);
     work.add(taps.write(Float32Array.from(all)));
-    addFilter(work, image!, imageOfResult(result!), 'FilterGaussAdvancedBorder', [all.length, { buffer: taps.buffer, byteOffset: taps.layout.offset * f32.bytes }, REPLICATE]);
+    addFilter(work, image!, imageOfResult(result!), 'FilterGaussAdvancedBorder', [
+      all.length,
+      { buffer: taps.buffer, byteOffset: taps.layout.offset * f32.bytes },
+      REPLICATE,
+    ]);
   },
 };
 
@@ -42,6 +68,10 @@ export const nppBoxFilter: Carrier<SeparableFiltering> = {
   lacks: lacksOfBorder,
   queue(work, { images: [image], results: [result], parameters: { weights } }) {
     const radius = weights.length - 1;
-    addFilter(work, image!, imageOfResult(result!), 'FilterBoxBorder', [[2 * radius + 1, 2 * radius + 1], [radius, radius], REPLICATE]);
+    addFilter(work, image!, imageOfResult(result!), 'FilterBoxBorder', [
+      [2 * radius + 1, 2 * radius + 1],
+      [radius, radius],
+      REPLICATE,
+    ]);
   },
 };

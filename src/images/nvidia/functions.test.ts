@@ -1,7 +1,8 @@
 /**
- * The tables against NPP itself, where it is installed (`pip install nvidia-npp`, or `nvidia-npp-cu12` and `-cu11`): every function
- * is there, in the file that has it by the table, and takes what its header says. ASYNC_CUDA_TEST_NPP names folders of libraries, with
- * `:` between them; by default the one that the engine would take.
+ * The tables against NPP itself, where it is installed (`pip install nvidia-npp`, or
+ * `nvidia-npp-cu12` and `-cu11`): every function is there, in the file that has it by the table,
+ * and takes what its header says. ASYNC_CUDA_TEST_NPP names folders of libraries, with `:` between
+ * them; by default the one that the engine would take.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -28,26 +29,59 @@ const SINCE_12 = /ColorTwist32f|HistogramEvenGetBufferSize/;
 
 /** C's types of parameters as the kinds of the tables. */
 const SCALARS: Readonly<Record<string, string>> = {
-  int: 'number', Npp32s: 'number', 'unsigned int': 'number', Npp8u: 'number', Npp16u: 'number', Npp32f: 'f32', double: 'f64', NppiAxis: 'number', NppRoundMode: 'number',
-  NppiBorderType: 'number', NppiAlphaOp: 'number', NppiSize: 'struct2', NppiPoint: 'struct2', NppiRect: 'struct4', NppStreamContext: 'context',
+  int: 'number',
+  Npp32s: 'number',
+  'unsigned int': 'number',
+  Npp8u: 'number',
+  Npp16u: 'number',
+  Npp32f: 'f32',
+  double: 'f64',
+  NppiAxis: 'number',
+  NppRoundMode: 'number',
+  NppiBorderType: 'number',
+  NppiAlphaOp: 'number',
+  NppiSize: 'struct2',
+  NppiPoint: 'struct2',
+  NppiRect: 'struct4',
+  NppStreamContext: 'context',
 };
-const BYTES: Readonly<Record<string, number>> = { Npp8u: 1, Npp16u: 2, Npp32f: 4, double: 8, int: 4, Npp32s: 4 };
+const BYTES: Readonly<Record<string, number>> = {
+  Npp8u: 1,
+  Npp16u: 2,
+  Npp32f: 4,
+  double: 8,
+  int: 4,
+  Npp32s: 4,
+};
 
 /** One parameter of a prototype. Pointers to what is not const are written by the function. */
 function kindOf(parameter: string, name: string): string {
   const constant = /^const\b/.test(parameter);
-  const text = parameter.replace(/\bconst\b/g, '').replace(/\s+/g, ' ').trim();
+  const text = parameter
+    .replace(/\bconst\b/g, '')
+    .replace(/\s+/g, ' ')
+    .trim();
   const array = /^(\w+) (\*)? ?(\w+)((?:\[\d+\])+)$/.exec(text);
   if (array !== null) {
     const [, type, star, label, sizes] = array;
-    const count = [...sizes!.matchAll(/\[(\d+)\]/g)].reduce((product, [, size]) => product * Number(size), 1);
+    const count = [...sizes!.matchAll(/\[(\d+)\]/g)].reduce(
+      (product, [, size]) => product * Number(size),
+      1,
+    );
     if (star !== undefined) return `${constant ? 'in' : 'out'}×${count}`;
     // Results of statistics stand in memory of the device though they are written as arrays.
-    return /^a(Sum|Mean|Min|Max|IndexX|IndexY)$/.test(label!) ? 'out' : `host${count * BYTES[type!]!}`;
+    return /^a(Sum|Mean|Min|Max|IndexX|IndexY)$/.test(label!)
+      ? 'out'
+      : `host${count * BYTES[type!]!}`;
   }
   if (/\bhp\w+$/.test(text)) return 'host8';
   if (/pKernel$/.test(text) || (constant && text.includes('*'))) return 'in';
-  if (text.includes('*')) return /pSrcDst|pDeviceBuffer|pBuffer$/.test(text) ? 'inout' : /pBatchList/.test(text) ? 'in' : 'out';
+  if (text.includes('*'))
+    return /pSrcDst|pDeviceBuffer|pBuffer$/.test(text)
+      ? 'inout'
+      : /pBatchList/.test(text)
+        ? 'in'
+        : 'out';
   const type = text.replace(/ ?\w+$/, '');
   const kind = SCALARS[type];
   if (kind === undefined) throw new Error(`${name}: what is ${parameter}?`);
@@ -58,28 +92,47 @@ function kindOfTable(type: ArgumentType): string {
   if (type === CONTEXT) return 'context';
   if (typeof type === 'string') return type === 'i32' || type === 'u32' ? 'number' : type;
   if ('host' in type) return `host${type.host}`;
-  return 'pointers' in type ? `${type.pointers}×${type.count}` : `struct${Object.keys(type.struct).length}`;
+  return 'pointers' in type
+    ? `${type.pointers}×${type.count}`
+    : `struct${Object.keys(type.struct).length}`;
 }
 
 function prototypes(include: string): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const file of readdirSync(include)) {
     if (!/^nppi\w*\.h$/.test(file)) continue;
-    const text = readFileSync(join(include, file), 'latin1').replace(/\/\*[\s\S]*?\*\//g, '').replace(/\/\/.*/g, '');
+    const text = readFileSync(join(include, file), 'latin1')
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/\/\/.*/g, '');
     for (const [, name, list] of text.matchAll(/NppStatus\s+(nppi\w+)\s*\(([^)]*)\)\s*;/g)) {
-      found.set(name!, list!.split(',').map((each) => each.replace(/\s+/g, ' ').replace(/ ?\[/g, '[').trim()));
+      found.set(
+        name!,
+        list!.split(',').map((each) => each.replace(/\s+/g, ' ').replace(/ ?\[/g, '[').trim()),
+      );
     }
   }
   return found;
 }
 
 const folders = installed();
-if (folders.length === 0) describe.skip('SKIPPED: NPP is not installed: pip install nvidia-npp, or set ASYNC_CUDA_TEST_NPP', () => undefined);
+if (folders.length === 0)
+  describe.skip('SKIPPED: NPP is not installed: pip install nvidia-npp, or set ASYNC_CUDA_TEST_NPP', () =>
+    undefined);
 
 describe.each(folders)('NPP in %s', (folder) => {
-  const path = (file: NppFile): string => join(folder, readdirSync(folder).filter((name) => name.startsWith(`lib${file}.so`)).sort()[0] ?? `lib${file}.so`);
+  const path = (file: NppFile): string =>
+    join(
+      folder,
+      readdirSync(folder)
+        .filter((name) => name.startsWith(`lib${file}.so`))
+        .sort()[0] ?? `lib${file}.so`,
+    );
   const koffi = loadKoffi();
-  const [major] = koffi.decode(koffi.load(path('nppc')).func('const int32_t* nppGetLibVersion()')() as unknown, 'int32_t', 3) as [number, number, number];
+  const [major] = koffi.decode(
+    koffi.load(path('nppc')).func('const int32_t* nppGetLibVersion()')() as unknown,
+    'int32_t',
+    3,
+  ) as [number, number, number];
   /** As the file is called, where that has a number. */
   const named = Number(/\.so\.(\d+)/.exec(path('nppc'))?.[1]);
 
@@ -101,7 +154,9 @@ describe.each(folders)('NPP in %s', (folder) => {
     expect(major).toBe(named);
   });
 
-  const include = [join(folder, '../include'), join(folder, '../../include')].find((each) => existsSync(join(each, 'nppdefs.h')));
+  const include = [join(folder, '../include'), join(folder, '../../include')].find((each) =>
+    existsSync(join(each, 'nppdefs.h')),
+  );
   test.skipIf(include === undefined)('every function takes what its header says', () => {
     const headers = prototypes(include!);
     const wrong: string[] = [];
@@ -111,7 +166,8 @@ describe.each(folders)('NPP in %s', (folder) => {
         const prototype = headers.get(name);
         if (prototype === undefined || (major < 12 && SINCE_12.test(name))) continue;
         const [given, said] = [args.map(kindOfTable), prototype.map((each) => kindOf(each, name))];
-        if (given.join() !== said.join()) wrong.push(`${name}: ${given.join(' ')} but ${said.join(' ')}`);
+        if (given.join() !== said.join())
+          wrong.push(`${name}: ${given.join(' ')} but ${said.join(' ')}`);
         compared++;
       }
     }
@@ -119,25 +175,44 @@ describe.each(folders)('NPP in %s', (folder) => {
     expect(compared).toBeGreaterThan(200);
   });
 
-  test.skipIf(include === undefined)('the stream context has the fields that its header says', () => {
-    const text = readFileSync(join(include!, 'nppdefs.h'), 'latin1').replace(/\/\*[\s\S]*?\*\//g, '').replace(/\/\/.*/g, '');
-    const end = text.indexOf('} NppStreamContext');
-    const body = text.slice(text.lastIndexOf('typedef struct', end), end);
-    const fields = [...body.matchAll(/(\w[\w ]*?)\s+(\w+)\s*;/g)].map(([, type, name]) => [name, type!.trim()]);
-    const types: Readonly<Record<string, string>> = { cudaStream_t: 'stream', int: 'i32', size_t: 'u64', 'unsigned int': 'u32' };
-    const table = Object.entries((CONTEXT as { struct: Record<string, string> }).struct);
-    // Since 13.2 the last one is a union with a workspace of the same type and place.
-    expect(fields.slice(0, 9).map(([name, type]) => [name, types[type!]])).toEqual(table.slice(0, 9));
-    expect(fields.slice(9).map(([name]) => name)).toContain('nReserved0');
-  });
+  test.skipIf(include === undefined)(
+    'the stream context has the fields that its header says',
+    () => {
+      const text = readFileSync(join(include!, 'nppdefs.h'), 'latin1')
+        .replace(/\/\*[\s\S]*?\*\//g, '')
+        .replace(/\/\/.*/g, '');
+      const end = text.indexOf('} NppStreamContext');
+      const body = text.slice(text.lastIndexOf('typedef struct', end), end);
+      const fields = [...body.matchAll(/(\w[\w ]*?)\s+(\w+)\s*;/g)].map(([, type, name]) => [
+        name,
+        type!.trim(),
+      ]);
+      const types: Readonly<Record<string, string>> = {
+        cudaStream_t: 'stream',
+        int: 'i32',
+        size_t: 'u64',
+        'unsigned int': 'u32',
+      };
+      const table = Object.entries((CONTEXT as { struct: Record<string, string> }).struct);
+      // Since 13.2 the last one is a union with a workspace of the same type and place.
+      expect(fields.slice(0, 9).map(([name, type]) => [name, types[type!]])).toEqual(
+        table.slice(0, 9),
+      );
+      expect(fields.slice(9).map(([name]) => name)).toContain('nReserved0');
+    },
+  );
 
   test.skipIf(include === undefined)('statuses have the numbers that its header says', () => {
     const text = readFileSync(join(include!, 'nppdefs.h'), 'latin1');
     const end = text.indexOf('} NppStatus;');
     const body = text.slice(text.lastIndexOf('typedef enum', end), end);
-    const minor = Number(/NPP_VER_MINOR\s+(\d+)/.exec(readFileSync(join(include!, 'npp.h'), 'latin1'))?.[1] ?? 0);
+    const minor = Number(
+      /NPP_VER_MINOR\s+(\d+)/.exec(readFileSync(join(include!, 'npp.h'), 'latin1'))?.[1] ?? 0,
+    );
     const table = statusesOf(major, minor);
-    const numbers = [...body.matchAll(/\b(NPP_\w+)\s*=\s*(-?\d+)/g)].filter(([, name]) => name !== 'NPP_NO_ERROR').map(([, name, number]) => [Number(number), name]);
+    const numbers = [...body.matchAll(/\b(NPP_\w+)\s*=\s*(-?\d+)/g)]
+      .filter(([, name]) => name !== 'NPP_NO_ERROR')
+      .map(([, name, number]) => [Number(number), name]);
     expect(numbers.length).toBeGreaterThan(60);
     expect(numbers.filter(([number, name]) => table[number as number]?.name !== name)).toEqual([]);
   });

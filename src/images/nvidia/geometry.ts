@@ -15,7 +15,13 @@ import type { MemoryPlace, Stream } from '../../core/index.js';
 import { PLANAR_FORM } from './planes.js';
 
 /** NppiInterpolationMode */
-const MODES: Readonly<Record<ResizeFilter, number>> = { nearest: 1, linear: 2, cubic: 4, area: 8, lanczos3: 16 };
+const MODES: Readonly<Record<ResizeFilter, number>> = {
+  nearest: 1,
+  linear: 2,
+  cubic: 4,
+  area: 8,
+  lanczos3: 16,
+};
 const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
 
 function range(count: number): number[] {
@@ -24,27 +30,56 @@ function range(count: number): number[] {
 
 const RESIZED = { ...USUAL, f16: [1, 3, 4] } as const;
 
-function lacksOfResize(image: Image, width: number, height: number, filter: ResizeFilter): string | undefined {
-  if (filter === 'area' && (width > image.width || height > image.height)) return "no filter 'area' where an image grows";
+function lacksOfResize(
+  image: Image,
+  width: number,
+  height: number,
+  filter: ResizeFilter,
+): string | undefined {
+  if (filter === 'area' && (width > image.width || height > image.height))
+    return "no filter 'area' where an image grows";
   return image.width < 2 || image.height < 2 ? 'no image of one row or column' : undefined;
 }
 
-function sizeOfResult(result: { readonly shape: readonly number[] }): [width: number, height: number] {
+function sizeOfResult(result: {
+  readonly shape: readonly number[];
+}): [width: number, height: number] {
   const [height, width] = result.shape.slice(-3) as [number, number, number];
   return [width, height];
 }
 
 /** Image `i` of one into image `j` of another, or into a region of that. */
-function resizeOne(npp: Npp, stream: Stream, from: Image, i: number, to: Image, j: number, filter: ResizeFilter, region = wholeOf(to)): void {
+function resizeOne(
+  npp: Npp,
+  stream: Stream,
+  from: Image,
+  i: number,
+  to: Image,
+  j: number,
+  filter: ResizeFilter,
+  region = wholeOf(to),
+): void {
   npp.call(stream, nppName('Resize', formOf(from)), [
-    pixels(from, i), stepOf(from), sizeOf(from), wholeOf(from), pixels(to, j), stepOf(to), sizeOf(to), region, MODES[filter],
+    pixels(from, i),
+    stepOf(from),
+    sizeOf(from),
+    wholeOf(from),
+    pixels(to, j),
+    stepOf(to),
+    sizeOf(to),
+    region,
+    MODES[filter],
   ]);
 }
 
-/** One call for each image: nppiResizeBatch gives other results, which depend on what lies around an image. */
+/**
+ * One call for each image: nppiResizeBatch gives other results, which depend on what lies around an
+ * image.
+ */
 export const nppResize: Carrier<ResizeParameters> = {
   takes: RESIZED,
-  lacks: ({ images: [image], results: [result], parameters: { filter } }) => lacksOfResize(image!, ...sizeOfResult(result!), filter),
+  lacks: ({ images: [image], results: [result], parameters: { filter } }) =>
+    lacksOfResize(image!, ...sizeOfResult(result!), filter),
   queue(work, { images: [image], results: [result], parameters: { filter } }) {
     const [from, to] = [image!, imageOfResult(result!)];
     addCalls(work, from, (npp, { stream }) => {
@@ -56,49 +91,77 @@ export const nppResize: Carrier<ResizeParameters> = {
 export const nppResizeBatch: Carrier<ResizeParameters> = {
   takes: RESIZED,
   lacks({ images, results, parameters: { filter } }) {
-    return images.map((image, i) => lacksOfResize(image, ...sizeOfResult(results[results.length === 1 ? 0 : i]!), filter)).find((lack) => lack !== undefined);
+    return images
+      .map((image, i) =>
+        lacksOfResize(image, ...sizeOfResult(results[results.length === 1 ? 0 : i]!), filter),
+      )
+      .find((lack) => lack !== undefined);
   },
   queue(work, { images, results, parameters: { filter } }) {
     const outs = results.map(imageOfResult);
     const together = outs.length === 1 && images.length > 1;
     addCalls(work, images[0]!, (npp, { stream }) => {
-      images.forEach((image, i) => { resizeOne(npp, stream, image, 0, together ? outs[0]! : outs[i]!, together ? i : 0, filter); });
+      images.forEach((image, i) => {
+        resizeOne(npp, stream, image, 0, together ? outs[0]! : outs[i]!, together ? i : 0, filter);
+      });
     });
   },
 };
 
 export const nppLetterbox: Carrier<LetterboxParameters> = {
   takes: USUAL,
-  lacks: ({ images: [image], parameters: { region, filter } }) => lacksOfResize(image!, region.width, region.height, filter),
+  lacks: ({ images: [image], parameters: { region, filter } }) =>
+    lacksOfResize(image!, region.width, region.height, filter),
   queue(work, { images: [image], results: [result], parameters: { region, filter, color } }) {
     const [from, to] = [image!, imageOfResult(result!)];
     addCalls(work, from, (npp, { stream }) => {
       for (const i of range(from.batch)) {
         fill(npp, stream, to, i, color);
-        resizeOne(npp, stream, from, i, to, i, filter, [region.x, region.y, region.width, region.height]);
-      }
-    });
-  },
-};
-
-const BORDER_COPIES: Readonly<Partial<Record<Border, string>>> = { constant: 'CopyConstBorder', replicate: 'CopyReplicateBorder', wrap: 'CopyWrapBorder' };
-
-export const nppCopyBorder: Carrier<BorderParameters> = {
-  takes: USUAL,
-  lacks: ({ parameters: { border } }) => (BORDER_COPIES[border] === undefined ? `no border '${border}'` : undefined),
-  queue(work, { images: [image], results: [result], parameters: { left, top, border, color } }) {
-    const [from, to] = [image!, imageOfResult(result!)];
-    addCalls(work, from, (npp, { stream }) => {
-      for (const i of range(from.batch)) {
-        npp.call(stream, nppName(BORDER_COPIES[border]!, formOf(from)), [
-          pixels(from, i), stepOf(from), sizeOf(from), pixels(to, i), stepOf(to), sizeOf(to), top, left, ...(border === 'constant' ? [numbersFor(from, color)] : []),
+        resizeOne(npp, stream, from, i, to, i, filter, [
+          region.x,
+          region.y,
+          region.width,
+          region.height,
         ]);
       }
     });
   },
 };
 
-/** NppiAxis: that which the image is turned about, so that a horizontal axis exchanges top and bottom. */
+const BORDER_COPIES: Readonly<Partial<Record<Border, string>>> = {
+  constant: 'CopyConstBorder',
+  replicate: 'CopyReplicateBorder',
+  wrap: 'CopyWrapBorder',
+};
+
+export const nppCopyBorder: Carrier<BorderParameters> = {
+  takes: USUAL,
+  lacks: ({ parameters: { border } }) =>
+    BORDER_COPIES[border] === undefined ? `no border '${border}'` : undefined,
+  queue(work, { images: [image], results: [result], parameters: { left, top, border, color } }) {
+    const [from, to] = [image!, imageOfResult(result!)];
+    addCalls(work, from, (npp, { stream }) => {
+      for (const i of range(from.batch)) {
+        npp.call(stream, nppName(BORDER_COPIES[border]!, formOf(from)), [
+          pixels(from, i),
+          stepOf(from),
+          sizeOf(from),
+          pixels(to, i),
+          stepOf(to),
+          sizeOf(to),
+          top,
+          left,
+          ...(border === 'constant' ? [numbersFor(from, color)] : []),
+        ]);
+      }
+    });
+  },
+};
+
+/**
+ * NppiAxis: that which the image is turned about, so that a horizontal axis exchanges top and
+ * bottom.
+ */
 const AXES: Readonly<Record<Flip, number>> = { vertical: 0, horizontal: 1, both: 2 };
 
 /** What is exchanged before the diagonal is, by quarters. */
@@ -109,7 +172,15 @@ export const nppMirror: Carrier<MirrorParameters> = {
   queue(work, { images: [image], results: [result], parameters: { flip } }) {
     const [from, to] = [image!, imageOfResult(result!)];
     addCalls(work, from, (npp, { stream }) => {
-      for (const i of range(from.batch)) npp.call(stream, nppName('Mirror', formOf(from)), [pixels(from, i), stepOf(from), pixels(to, i), stepOf(to), sizeOf(to), AXES[flip]]);
+      for (const i of range(from.batch))
+        npp.call(stream, nppName('Mirror', formOf(from)), [
+          pixels(from, i),
+          stepOf(from),
+          pixels(to, i),
+          stepOf(to),
+          sizeOf(to),
+          AXES[flip],
+        ]);
     });
   },
 };
@@ -120,24 +191,52 @@ export const nppRotateQuarters: Carrier<QuarterParameters> = {
     const [from, to] = [image!, imageOfResult(result!)];
     const form = `${PLANAR_FORM[from.dtype.name]}_C${from.channels}R`;
     const turned = quarters % 2 === 1;
-    const between = turned ? imageOfResult(work.temporary(from.dtype, [from.batch, from.height, from.width, from.channels])) : to;
+    const between = turned
+      ? imageOfResult(
+          work.temporary(from.dtype, [from.batch, from.height, from.width, from.channels]),
+        )
+      : to;
     addCalls(work, from, (npp, { stream }) => {
       for (const i of range(from.batch)) {
-        const [source, middle, target] = [from, between, to].map((each) => [pixels(each, i), stepOf(each)] as const) as [readonly [MemoryPlace, number], readonly [MemoryPlace, number], readonly [MemoryPlace, number]];
-        if (quarters === 0) npp.call(stream, nppName('Copy', form), [...source, ...target, sizeOf(from)]);
-        else npp.call(stream, nppName('Mirror', form), [...source, ...middle, sizeOf(from), AXES[MIRRORS[quarters]!]]);
-        if (turned) npp.call(stream, nppName('Transpose', form), [...middle, ...target, sizeOf(from)]);
+        const [source, middle, target] = [from, between, to].map(
+          (each) => [pixels(each, i), stepOf(each)] as const,
+        ) as [
+          readonly [MemoryPlace, number],
+          readonly [MemoryPlace, number],
+          readonly [MemoryPlace, number],
+        ];
+        if (quarters === 0)
+          npp.call(stream, nppName('Copy', form), [...source, ...target, sizeOf(from)]);
+        else
+          npp.call(stream, nppName('Mirror', form), [
+            ...source,
+            ...middle,
+            sizeOf(from),
+            AXES[MIRRORS[quarters]!],
+          ]);
+        if (turned)
+          npp.call(stream, nppName('Transpose', form), [...middle, ...target, sizeOf(from)]);
       }
     });
   },
 };
 
-/** NPP leaves pixels alone that come from outside of the image: they are given the colour before. */
+/**
+ * NPP leaves pixels alone that come from outside of the image: they are given the colour before.
+ */
 function fill(npp: Npp, stream: Stream, to: Image, index: number, color: readonly number[]): void {
-  npp.call(stream, nppName('Set', formOf(to)), [numbersFor(to, color), pixels(to, index), stepOf(to), sizeOf(to)]);
+  npp.call(stream, nppName('Set', formOf(to)), [
+    numbersFor(to, color),
+    pixels(to, index),
+    stepOf(to),
+    sizeOf(to),
+  ]);
 }
 
-function lacksOfSampling({ parameters: { filter, border } }: Description<SamplingParameters>, filters: readonly Filter[]): string | undefined {
+function lacksOfSampling(
+  { parameters: { filter, border } }: Description<SamplingParameters>,
+  filters: readonly Filter[],
+): string | undefined {
   if (!filters.includes(filter)) return `no filter '${filter}'`;
   return border === 'constant' ? undefined : `no border '${border}'`;
 }
@@ -151,15 +250,32 @@ export const nppRemap: Carrier<RemapParameters> = {
       for (const i of range(from.batch)) {
         fill(npp, stream, to, i, color);
         npp.call(stream, nppName('Remap', formOf(from)), [
-          pixels(from, i), sizeOf(from), stepOf(from), wholeOf(from), pixels(mapX, i), stepOf(mapX), pixels(mapY, i), stepOf(mapY), pixels(to, i), stepOf(to), sizeOf(to), MODES[filter],
+          pixels(from, i),
+          sizeOf(from),
+          stepOf(from),
+          wholeOf(from),
+          pixels(mapX, i),
+          stepOf(mapX),
+          pixels(mapY, i),
+          stepOf(mapY),
+          pixels(to, i),
+          stepOf(to),
+          sizeOf(to),
+          MODES[filter],
         ]);
       }
     });
   },
 };
 
-/** The matrix leads from the result to the image, counted in pixels from the middle of the first one, as that of NPP's functions "Back". */
-function warp(name: 'WarpAffineBack' | 'WarpPerspectiveBack', rows: 2 | 3): Carrier<WarpParameters> {
+/**
+ * The matrix leads from the result to the image, counted in pixels from the middle of the first
+ * one, as that of NPP's functions "Back".
+ */
+function warp(
+  name: 'WarpAffineBack' | 'WarpPerspectiveBack',
+  rows: 2 | 3,
+): Carrier<WarpParameters> {
   return {
     takes: USUAL,
     lacks: (description) => lacksOfSampling(description, ['nearest', 'linear', 'cubic']),
@@ -169,7 +285,15 @@ function warp(name: 'WarpAffineBack' | 'WarpPerspectiveBack', rows: 2 | 3): Carr
         for (const i of range(from.batch)) {
           fill(npp, stream, to, i, color);
           npp.call(stream, nppName(name, formOf(from)), [
-            pixels(from, i), sizeOf(from), stepOf(from), wholeOf(from), pixels(to, i), stepOf(to), wholeOf(to), Float64Array.from(matrix.slice(0, rows * 3)), MODES[filter],
+            pixels(from, i),
+            sizeOf(from),
+            stepOf(from),
+            wholeOf(from),
+            pixels(to, i),
+            stepOf(to),
+            wholeOf(to),
+            Float64Array.from(matrix.slice(0, rows * 3)),
+            MODES[filter],
           ]);
         }
       });

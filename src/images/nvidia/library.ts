@@ -1,5 +1,6 @@
 /**
- * NPP on a device: found, loaded, and its functions called with the stream context that each of them takes.
+ * NPP on a device: found, loaded, and its functions called with the stream context that each of
+ * them takes.
  */
 import { CudaError, NativeLibrary } from '../../core/index.js';
 import type { Device, LibraryArgument, MemoryUse, Pending, Stream } from '../../core/index.js';
@@ -27,8 +28,16 @@ export class Npp {
     this.version = version;
   }
 
-  /** Queues a call; `args` leaves the stream context out. Throws and rejects as {@link NativeLibrary.call}. */
-  call(stream: Stream, name: string, args: readonly LibraryArgument[], uses: readonly MemoryUse[] = []): Pending {
+  /**
+   * Queues a call; `args` leaves the stream context out. Throws and rejects as
+   * {@link NativeLibrary.call}.
+   */
+  call(
+    stream: Stream,
+    name: string,
+    args: readonly LibraryArgument[],
+    uses: readonly MemoryUse[] = [],
+  ): Pending {
     return this.library.call(stream, name, [...args, contextOf(stream)], uses);
   }
 
@@ -42,8 +51,24 @@ export class Npp {
 
 /** The fields of NppStreamContext but the stream, in order. */
 function contextOf({ device, flags }: Stream): number[] {
-  const { multiprocessorCount, maxThreadsPerMultiprocessor, maxThreadsPerBlock, sharedMemoryPerBlock, computeCapability: [major, minor] } = device.properties;
-  return [device.ordinal, multiprocessorCount, maxThreadsPerMultiprocessor, maxThreadsPerBlock, sharedMemoryPerBlock, major, minor, flags, 0];
+  const {
+    multiprocessorCount,
+    maxThreadsPerMultiprocessor,
+    maxThreadsPerBlock,
+    sharedMemoryPerBlock,
+    computeCapability: [major, minor],
+  } = device.properties;
+  return [
+    device.ordinal,
+    multiprocessorCount,
+    maxThreadsPerMultiprocessor,
+    maxThreadsPerBlock,
+    sharedMemoryPerBlock,
+    major,
+    minor,
+    flags,
+    0,
+  ];
 }
 
 interface Opening {
@@ -62,7 +87,8 @@ export function openedNpp(device: Device): Npp | undefined {
 /**
  * NPP on a device: opened once, with the options of the first call. A failure is not remembered.
  *
- * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a CPU device
+ * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a
+ *   CPU device
  */
 export function openNpp(device: Device, options: OpenNppOptions = {}): Promise<Npp> {
   const known = devices.get(device.runtime);
@@ -70,21 +96,57 @@ export function openNpp(device: Device, options: OpenNppOptions = {}): Promise<N
   const done = open(device, options);
   const opening: Opening = { npp: undefined, done };
   devices.set(device.runtime, opening);
-  done.then((npp) => { opening.npp = npp; }, () => { devices.delete(device.runtime); });
+  done.then(
+    (npp) => {
+      opening.npp = npp;
+    },
+    () => {
+      devices.delete(device.runtime);
+    },
+  );
   return done;
 }
 
-async function open(device: Device, { files = {}, anyDevice = false }: OpenNppOptions): Promise<Npp> {
-  const fileOf = (file: NppFile): { library: (typeof KNOWN_LIBRARIES)[NppFile]; functions: (typeof NPP_FUNCTIONS)[NppFile]; path?: string } => ({
-    library: KNOWN_LIBRARIES[file], functions: NPP_FUNCTIONS[file], ...(files[file] === undefined ? {} : { path: files[file] }),
+async function open(
+  device: Device,
+  { files = {}, anyDevice = false }: OpenNppOptions,
+): Promise<Npp> {
+  const fileOf = (
+    file: NppFile,
+  ): {
+    library: (typeof KNOWN_LIBRARIES)[NppFile];
+    functions: (typeof NPP_FUNCTIONS)[NppFile];
+    path?: string;
+  } => ({
+    library: KNOWN_LIBRARIES[file],
+    functions: NPP_FUNCTIONS[file],
+    ...(files[file] === undefined ? {} : { path: files[file] }),
   });
   // First: the others need it, and the loader finds it for them once it is there.
-  const core = await NativeLibrary.open(device, { name: 'NPP', statuses: {}, files: [fileOf('nppc')], anyDevice });
+  const core = await NativeLibrary.open(device, {
+    name: 'NPP',
+    statuses: {},
+    files: [fileOf('nppc')],
+    anyDevice,
+  });
   const { value } = await core.ask('nppGetLibVersion', []);
   const view = new DataView((value as Uint8Array).buffer);
-  const [major, minor, build] = [view.getInt32(0, true), view.getInt32(4, true), view.getInt32(8, true)];
-  if (major < 11) throw new CudaError('ERR_CUDA_UNSUPPORTED', `NPP ${major}.${minor} (${core.paths[0]!}) is too old: install NPP 11 or later.`);
+  const [major, minor, build] = [
+    view.getInt32(0, true),
+    view.getInt32(4, true),
+    view.getInt32(8, true),
+  ];
+  if (major < 11)
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `NPP ${major}.${minor} (${core.paths[0]!}) is too old: install NPP 11 or later.`,
+    );
   const rest = (Object.keys(NPP_FUNCTIONS) as NppFile[]).filter((file) => file !== 'nppc');
-  const library = await NativeLibrary.open(device, { name: `NPP ${major}.${minor}`, statuses: statusesOf(major, minor), files: rest.map(fileOf), anyDevice });
+  const library = await NativeLibrary.open(device, {
+    name: `NPP ${major}.${minor}`,
+    statuses: statusesOf(major, minor),
+    files: rest.map(fileOf),
+    anyDevice,
+  });
   return new Npp(library, `${major}.${minor}.${build}`);
 }

@@ -1,4 +1,6 @@
-/** What NPP does with each pixel by itself: arithmetic, dtypes, thresholds, normalisation, blending. */
+/**
+ * What NPP does with each pixel by itself: arithmetic, dtypes, thresholds, normalisation, blending.
+ */
 import type { DType, Stream } from '../../core/index.js';
 import { f32 } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
@@ -14,7 +16,16 @@ import type { Rescaling } from '../rescaling.js';
 import type { Thresholding, ThresholdKind } from '../thresholding.js';
 import { nppName } from './functions.js';
 import type { Npp } from './library.js';
-import { addCalls, elementOf, formOf, isInteger, numbersFor, pixels, sizeOf, stepOf } from './step.js';
+import {
+  addCalls,
+  elementOf,
+  formOf,
+  isInteger,
+  numbersFor,
+  pixels,
+  sizeOf,
+  stepOf,
+} from './step.js';
 import { PLANAR_FORM, planesOf } from './planes.js';
 
 const FAMILIES = { add: 'Add', subtract: 'Sub', multiply: 'Mul' } as const;
@@ -32,7 +43,11 @@ function isElement({ dtype }: Image, value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= MOST[dtype.name]!;
 }
 
-function eachImage(work: Work, images: readonly Image[], queue: (npp: Npp, stream: Stream, index: number) => void): void {
+function eachImage(
+  work: Work,
+  images: readonly Image[],
+  queue: (npp: Npp, stream: Stream, index: number) => void,
+): void {
   addCalls(work, images[0]!, (npp, { stream }) => {
     for (let i = 0; i < images[0]!.batch; i++) queue(npp, stream, i);
   });
@@ -42,8 +57,11 @@ export function nppArithmetic(name: keyof typeof FAMILIES): Carrier<Arithmetic> 
   return {
     lacks({ images: [image, other], parameters: { constants, scale } }) {
       if (isInteger(image!)) {
-        if (halvings(scale) === undefined) return `no scale but powers of two up to 1, of ${image!.dtype.name},`;
-        return other === undefined && !constants!.every((each) => isElement(image!, each)) ? `no numbers but those that ${image!.dtype.name} has` : undefined;
+        if (halvings(scale) === undefined)
+          return `no scale but powers of two up to 1, of ${image!.dtype.name},`;
+        return other === undefined && !constants!.every((each) => isElement(image!, each))
+          ? `no numbers but those that ${image!.dtype.name} has`
+          : undefined;
       }
       return other !== undefined && scale !== 1 ? 'no scale of floats' : undefined;
     },
@@ -55,10 +73,29 @@ export function nppArithmetic(name: keyof typeof FAMILIES): Carrier<Arithmetic> 
         const target = [pixels(out, i), stepOf(out), sizeOf(out), ...factor] as const;
         if (other === undefined) {
           const values = isInteger(x) ? constants! : constants!.map((each) => each * scale);
-          npp.call(stream, nppName(`${FAMILIES[name]}C`, form), [pixels(x, i), stepOf(x), numbersFor(x, values), ...target]);
+          npp.call(stream, nppName(`${FAMILIES[name]}C`, form), [
+            pixels(x, i),
+            stepOf(x),
+            numbersFor(x, values),
+            ...target,
+          ]);
           // NPP subtracts the first of two images from the second.
-        } else if (name === 'subtract') npp.call(stream, nppName('Sub', form), [pixels(other, i), stepOf(other), pixels(x, i), stepOf(x), ...target]);
-        else npp.call(stream, nppName(FAMILIES[name], form), [pixels(x, i), stepOf(x), pixels(other, i), stepOf(other), ...target]);
+        } else if (name === 'subtract')
+          npp.call(stream, nppName('Sub', form), [
+            pixels(other, i),
+            stepOf(other),
+            pixels(x, i),
+            stepOf(x),
+            ...target,
+          ]);
+        else
+          npp.call(stream, nppName(FAMILIES[name], form), [
+            pixels(x, i),
+            stepOf(x),
+            pixels(other, i),
+            stepOf(other),
+            ...target,
+          ]);
       });
     },
   };
@@ -70,21 +107,48 @@ export const nppDifference: Carrier<Arithmetic> = {
   queue(work, { images: [x, y], results: [result] }) {
     const out = imageOfResult(result!);
     eachImage(work, [x!, y!, out], (npp, stream, i) => {
-      npp.call(stream, nppName('AbsDiff', formOf(x!)), [pixels(x!, i), stepOf(x!), pixels(y!, i), stepOf(y!), pixels(out, i), stepOf(out), sizeOf(out)]);
+      npp.call(stream, nppName('AbsDiff', formOf(x!)), [
+        pixels(x!, i),
+        stepOf(x!),
+        pixels(y!, i),
+        stepOf(y!),
+        pixels(out, i),
+        stepOf(out),
+        sizeOf(out),
+      ]);
     });
   },
 };
 
 /** Conversions that are one function; the others go by f32. */
-const CONVERSIONS: ReadonlySet<string> = new Set(['8u16u', '8u32f', '16u8u', '16u32f', '16f32f', '32f8u', '32f16u', '32f16f']);
+const CONVERSIONS: ReadonlySet<string> = new Set([
+  '8u16u',
+  '8u32f',
+  '16u8u',
+  '16u32f',
+  '16f32f',
+  '32f8u',
+  '32f16u',
+  '32f16f',
+]);
 const ROUNDED: ReadonlySet<string> = new Set(['32f8u', '32f16u', '32f16f']);
 
 function addConversion(work: Work, from: Image, to: Image): void {
   const [source, target] = [elementOf(from.dtype), elementOf(to.dtype)];
   const pair = `${source}${target}`;
-  const name = source === target ? nppName('Copy', formOf(from)) : nppName('Convert', `${pair}_C${from.channels}R`);
+  const name =
+    source === target
+      ? nppName('Copy', formOf(from))
+      : nppName('Convert', `${pair}_C${from.channels}R`);
   eachImage(work, [from, to], (npp, stream, i) => {
-    npp.call(stream, name, [pixels(from, i), stepOf(from), pixels(to, i), stepOf(to), sizeOf(to), ...(ROUNDED.has(pair) ? [NEAREST] : [])]);
+    npp.call(stream, name, [
+      pixels(from, i),
+      stepOf(from),
+      pixels(to, i),
+      stepOf(to),
+      sizeOf(to),
+      ...(ROUNDED.has(pair) ? [NEAREST] : []),
+    ]);
   });
 }
 
@@ -94,7 +158,13 @@ function temporary(work: Work, like: Image, dtype: DType): Image {
 }
 
 /** x · factor + summand of each channel, in another dtype: by f32, with a rounding in each step. */
-function addLinear(work: Work, from: Image, to: Image, factors: readonly number[], summands: readonly number[]): void {
+function addLinear(
+  work: Work,
+  from: Image,
+  to: Image,
+  factors: readonly number[],
+  summands: readonly number[],
+): void {
   const scales = factors.some((each) => each !== 1);
   const shifts = summands.some((each) => each !== 0);
   const pair = `${elementOf(from.dtype)}${elementOf(to.dtype)}`;
@@ -104,10 +174,18 @@ function addLinear(work: Work, from: Image, to: Image, factors: readonly number[
   }
   const sums = to.dtype === f32 ? to : temporary(work, to, f32);
   addConversion(work, from, sums);
-  for (const [name, used, values] of [['MulC', scales, factors], ['AddC', shifts, summands]] as const) {
+  for (const [name, used, values] of [
+    ['MulC', scales, factors],
+    ['AddC', shifts, summands],
+  ] as const) {
     if (!used) continue;
     eachImage(work, [sums], (npp, stream, i) => {
-      npp.call(stream, nppName(name, `32f_C${sums.channels}IR`), [numbersFor(sums, values), pixels(sums, i), stepOf(sums), sizeOf(sums)]);
+      npp.call(stream, nppName(name, `32f_C${sums.channels}IR`), [
+        numbersFor(sums, values),
+        pixels(sums, i),
+        stepOf(sums),
+        sizeOf(sums),
+      ]);
     });
   }
   if (sums !== to) addConversion(work, sums, to);
@@ -136,8 +214,22 @@ export const nppNormalise: Carrier<Normalising> = {
 export function addToPlanes(work: Work, from: Image, to: PlanarImage): void {
   const element = PLANAR_FORM[from.dtype.name];
   eachImage(work, [from, to], (npp, stream, i) => {
-    if (from.channels === 1) npp.call(stream, nppName('Copy', `${element}_C1R`), [pixels(from, i), stepOf(from), pixels(to, i), stepOf(to), sizeOf(from)]);
-    else npp.call(stream, nppName('Copy', `${element}_C${from.channels}P${from.channels}R`), [pixels(from, i), stepOf(from), planesOf(to, i), stepOf(to), sizeOf(from)]);
+    if (from.channels === 1)
+      npp.call(stream, nppName('Copy', `${element}_C1R`), [
+        pixels(from, i),
+        stepOf(from),
+        pixels(to, i),
+        stepOf(to),
+        sizeOf(from),
+      ]);
+    else
+      npp.call(stream, nppName('Copy', `${element}_C${from.channels}P${from.channels}R`), [
+        pixels(from, i),
+        stepOf(from),
+        planesOf(to, i),
+        stepOf(to),
+        sizeOf(from),
+      ]);
   });
 }
 
@@ -149,22 +241,33 @@ export const nppThreshold: Carrier<Thresholding> = {
   lacks({ images: [image], parameters: { kind, limits, values } }) {
     if (!isInteger(image!)) return NEEDS_INTEGERS.has(kind) ? `no '${kind}' of floats` : undefined;
     const most = MOST[image!.dtype.name]! - (NEEDS_INTEGERS.has(kind) ? 1 : 0);
-    const good = limits.every((each) => isElement(image!, each) && each <= most) && (kind.startsWith('binary') ? values.every((each) => isElement(image!, each)) : true);
+    const good =
+      limits.every((each) => isElement(image!, each) && each <= most) &&
+      (kind.startsWith('binary') ? values.every((each) => isElement(image!, each)) : true);
     return good ? undefined : `no limits and values but those that ${image!.dtype.name} has`;
   },
   queue(work, { images: [image], results: [result], parameters: { kind, limits, values } }) {
     const [x, out] = [image!, imageOfResult(result!)];
     const zeros = limits.map(() => 0);
     const next = limits.map((each) => each + 1);
-    const [name, numbers] = ({
-      truncate: ['Threshold_GT', [limits]],
-      toZeroInverse: ['Threshold_GTVal', [limits, zeros]],
-      toZero: ['Threshold_LTVal', [next, zeros]],
-      binary: ['Threshold_LTValGTVal', [next, zeros, limits, values]],
-      binaryInverse: ['Threshold_LTValGTVal', [next, values, limits, zeros]],
-    } as const)[kind];
+    const [name, numbers] = (
+      {
+        truncate: ['Threshold_GT', [limits]],
+        toZeroInverse: ['Threshold_GTVal', [limits, zeros]],
+        toZero: ['Threshold_LTVal', [next, zeros]],
+        binary: ['Threshold_LTValGTVal', [next, zeros, limits, values]],
+        binaryInverse: ['Threshold_LTValGTVal', [next, values, limits, zeros]],
+      } as const
+    )[kind];
     eachImage(work, [x, out], (npp, stream, i) => {
-      npp.call(stream, nppName(name, formOf(x)), [pixels(x, i), stepOf(x), pixels(out, i), stepOf(out), sizeOf(out), ...numbers.map((each) => numbersFor(x, each))]);
+      npp.call(stream, nppName(name, formOf(x)), [
+        pixels(x, i),
+        stepOf(x),
+        pixels(out, i),
+        stepOf(out),
+        sizeOf(out),
+        ...numbers.map((each) => numbersFor(x, each)),
+      ]);
     });
   },
 };
@@ -176,12 +279,25 @@ export const nppBlend: Carrier<Blending> = {
   takes: { u8: [4], u16: [4], f32: [4] },
   // Its plain OVER leaves colours multiplied by alpha: what comes of it is no straight image.
   lacks: ({ images: [, back], parameters: { opacity, premultiplied } }) =>
-    back!.channels !== 4 ? 'no image without alpha' : !premultiplied ? 'no straight alpha' : opacity === 1 ? undefined : 'no opacity',
+    back!.channels !== 4
+      ? 'no image without alpha'
+      : !premultiplied
+        ? 'no straight alpha'
+        : opacity === 1
+          ? undefined
+          : 'no opacity',
   queue(work, { images: [front, back], results: [result] }) {
     const out = imageOfResult(result!);
     eachImage(work, [front!, back!, out], (npp, stream, i) => {
       npp.call(stream, nppName('AlphaComp', `${elementOf(front!.dtype)}_AC4R`), [
-        pixels(front!, i), stepOf(front!), pixels(back!, i), stepOf(back!), pixels(out, i), stepOf(out), sizeOf(out), OVER_PREMULTIPLIED,
+        pixels(front!, i),
+        stepOf(front!),
+        pixels(back!, i),
+        stepOf(back!),
+        pixels(out, i),
+        stepOf(out),
+        sizeOf(out),
+        OVER_PREMULTIPLIED,
       ]);
     });
   },

@@ -6,10 +6,18 @@ import { pixels } from './step.js';
 import type { Element } from './functions.js';
 
 /** What elements are moved as: for f16 there is no such function. */
-export const PLANAR_FORM: Readonly<Record<ImageName, Element>> = { u8: '8u', u16: '16u', f16: '16u', f32: '32f' };
+export const PLANAR_FORM: Readonly<Record<ImageName, Element>> = {
+  u8: '8u',
+  u16: '16u',
+  f16: '16u',
+  f32: '32f',
+};
 
 /** The first pixel of each plane of image `index`. */
 export function planesOf(image: PlanarImage, index: number): MemoryPlace[] {
   const { buffer, byteOffset } = pixels(image, index);
-  return Array.from({ length: image.channels }, (_, plane) => ({ buffer, byteOffset: byteOffset! + plane * image.planePitch * image.dtype.bytes }));
+  return Array.from({ length: image.channels }, (_, plane) => ({
+    buffer,
+    byteOffset: byteOffset! + plane * image.planePitch * image.dtype.bytes,
+  }));
 }

@@ -1,4 +1,7 @@
-/** Numbers of images by NPP: each call takes scratch memory, of as many bytes as a function of its own says. */
+/**
+ * Numbers of images by NPP: each call takes scratch memory, of as many bytes as a function of its
+ * own says.
+ */
 import { i32, u8 } from '../../core/index.js';
 import type { MemoryPlace } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
@@ -18,24 +21,39 @@ const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
 const known = new WeakMap<Npp, Map<string, number>>();
 
 /** Queues calls that take scratch memory, whose size `name` gives of an image's size and `more`. */
-function addScratched(work: Work, image: Image, name: string, more: readonly (number | Int32Array)[], queue: (npp: Npp, run: Run, scratch: MemoryPlace) => void): void {
+function addScratched(
+  work: Work,
+  image: Image,
+  name: string,
+  more: readonly (number | Int32Array)[],
+  queue: (npp: Npp, run: Run, scratch: MemoryPlace) => void,
+): void {
   addCalls(work, image, (npp, run) => {
     const sizes = known.get(npp) ?? new Map<string, number>();
     known.set(npp, sizes);
     const key = [name, image.width, image.height, ...more.map((each) => each.toString())].join(' ');
     const bytes = sizes.get(key);
-    const asked = bytes === undefined ? npp.bytes(run.stream, name, [sizeOf(image), ...more]) : Promise.resolve(bytes);
-    return whenLoaded(run, bytes, asked, { what: `the bytes that ${name} says`, fix: 'await such an operation once before' }, (size) => {
-      sizes.set(key, size);
-      const scratch = run.alloc(u8, Math.max(size, 1));
-      try {
-        queue(npp, run, { buffer: scratch, byteOffset: 0 });
-      } finally {
-        // What was allocated for a graph is the graph's.
-        if (!run.recording) scratch.close();
-      }
-      return undefined;
-    });
+    const asked =
+      bytes === undefined
+        ? npp.bytes(run.stream, name, [sizeOf(image), ...more])
+        : Promise.resolve(bytes);
+    return whenLoaded(
+      run,
+      bytes,
+      asked,
+      { what: `the bytes that ${name} says`, fix: 'await such an operation once before' },
+      (size) => {
+        sizes.set(key, size);
+        const scratch = run.alloc(u8, Math.max(size, 1));
+        try {
+          queue(npp, run, { buffer: scratch, byteOffset: 0 });
+        } finally {
+          // What was allocated for a graph is the graph's.
+          if (!run.recording) scratch.close();
+        }
+        return undefined;
+      },
+    );
   });
 }
 
@@ -49,9 +67,22 @@ function totals(name: 'Sum' | 'Mean'): Carrier<object> {
     takes: USUAL,
     queue(work, { images: [given], results: [result] }) {
       const image = given!;
-      addScratched(work, image, nppName(`${name}GetBufferHostSize`, formOf(image)), [], (npp, { stream }, scratch) => {
-        for (let i = 0; i < image.batch; i++) npp.call(stream, nppName(name, formOf(image)), [pixels(image, i), stepOf(image), sizeOf(image), scratch, placeIn(result!, i * image.channels)]);
-      });
+      addScratched(
+        work,
+        image,
+        nppName(`${name}GetBufferHostSize`, formOf(image)),
+        [],
+        (npp, { stream }, scratch) => {
+          for (let i = 0; i < image.batch; i++)
+            npp.call(stream, nppName(name, formOf(image)), [
+              pixels(image, i),
+              stepOf(image),
+              sizeOf(image),
+              scratch,
+              placeIn(result!, i * image.channels),
+            ]);
+        },
+      );
     },
   };
 }
@@ -60,8 +91,8 @@ export const nppSums = totals('Sum');
 export const nppMeans = totals('Mean');
 
 /**
- * Of several equal elements NPP does not say whose place it gives. u8 is left out: on an H200 NPP 13's MinIndx gave the place of
- * another element for the least one of the first channel.
+ * Of several equal elements NPP does not say whose place it gives. u8 is left out: on an H200 NPP
+ * 13's MinIndx gave the place of another element for the least one of the first channel.
  */
 export const nppExtremes: Carrier<object> = {
   takes: { u16: USUAL.u16, f32: USUAL.f32 },
@@ -69,15 +100,36 @@ export const nppExtremes: Carrier<object> = {
     const image = given!;
     const { batch, channels } = image;
     const [min, max, minAt, maxAt] = results as [AnyTensor, AnyTensor, AnyTensor, AnyTensor];
-    for (const [name, values, places] of [['MinIndx', min, minAt], ['MaxIndx', max, maxAt]] as const) {
-      const [columns, rows] = [0, 1].map(() => work.temporary(i32, [batch * channels]) as unknown as AnyTensor) as [AnyTensor, AnyTensor];
-      addScratched(work, image, nppName(`${name}GetBufferHostSize`, formOf(image)), [], (npp, { stream }, scratch) => {
-        for (let i = 0; i < batch; i++) {
-          const at = i * channels;
-          npp.call(stream, nppName(name, formOf(image)), [pixels(image, i), stepOf(image), sizeOf(image), scratch, placeIn(values, at), placeIn(columns, at), placeIn(rows, at)]);
-        }
-      });
-      const pairs = places.reshape([batch * channels, 2] as never) as AnyTensor & { slice(...indices: unknown[]): AnyTensor };
+    for (const [name, values, places] of [
+      ['MinIndx', min, minAt],
+      ['MaxIndx', max, maxAt],
+    ] as const) {
+      const [columns, rows] = [0, 1].map(
+        () => work.temporary(i32, [batch * channels]) as unknown as AnyTensor,
+      ) as [AnyTensor, AnyTensor];
+      addScratched(
+        work,
+        image,
+        nppName(`${name}GetBufferHostSize`, formOf(image)),
+        [],
+        (npp, { stream }, scratch) => {
+          for (let i = 0; i < batch; i++) {
+            const at = i * channels;
+            npp.call(stream, nppName(name, formOf(image)), [
+              pixels(image, i),
+              stepOf(image),
+              sizeOf(image),
+              scratch,
+              placeIn(values, at),
+              placeIn(columns, at),
+              placeIn(rows, at),
+            ]);
+          }
+        },
+      );
+      const pairs = places.reshape([batch * channels, 2] as never) as AnyTensor & {
+        slice(...indices: unknown[]): AnyTensor;
+      };
       work.add(pairs.slice([0, batch * channels], 0).copyFrom(rows));
       work.add(pairs.slice([0, batch * channels], 1).copyFrom(columns));
     }
@@ -92,20 +144,44 @@ function forEach({ channels }: Image, value: number): number | Int32Array {
 export const nppHistogram: Carrier<Counting> = {
   takes: { u8: [1, 3, 4], u16: [1, 3, 4] },
   lacks({ images: [image], parameters: { bins, from, to } }) {
-    // It rounds the levels between bins to whole numbers, and counts values that equal the last one.
-    if (!isInteger(image!) || !Number.isInteger(from) || !Number.isInteger(to) || (to - from) % bins !== 0) return 'no bins but those of a whole number of values';
-    return to < 2 ** (8 * image!.dtype.bytes) ? `no range that ends before the greatest ${image!.dtype.name}` : undefined;
+    // It rounds the levels between bins to whole numbers, and counts values that equal the last
+    // one.
+    if (
+      !isInteger(image!) ||
+      !Number.isInteger(from) ||
+      !Number.isInteger(to) ||
+      (to - from) % bins !== 0
+    )
+      return 'no bins but those of a whole number of values';
+    return to < 2 ** (8 * image!.dtype.bytes)
+      ? `no range that ends before the greatest ${image!.dtype.name}`
+      : undefined;
   },
   queue(work, { images: [given], results: [result], parameters: { bins, from, to } }) {
     const image = given!;
     const levels = forEach(image, bins + 1);
-    addScratched(work, image, nppName('HistogramEvenGetBufferSize', formOf(image)), [levels], (npp, { stream }, scratch) => {
-      for (let i = 0; i < image.batch; i++) {
-        const places = Array.from({ length: image.channels }, (_, c) => placeIn(result!, (i * image.channels + c) * bins));
-        npp.call(stream, nppName('HistogramEven', formOf(image)), [
-          pixels(image, i), stepOf(image), sizeOf(image), image.channels === 1 ? places[0]! : places, levels, forEach(image, from), forEach(image, to), scratch,
-        ]);
-      }
-    });
+    addScratched(
+      work,
+      image,
+      nppName('HistogramEvenGetBufferSize', formOf(image)),
+      [levels],
+      (npp, { stream }, scratch) => {
+        for (let i = 0; i < image.batch; i++) {
+          const places = Array.from({ length: image.channels }, (_, c) =>
+            placeIn(result!, (i * image.channels + c) * bins),
+          );
+          npp.call(stream, nppName('HistogramEven', formOf(image)), [
+            pixels(image, i),
+            stepOf(image),
+            sizeOf(image),
+            image.channels === 1 ? places[0]! : places,
+            levels,
+            forEach(image, from),
+            forEach(image, to),
+            scratch,
+          ]);
+        }
+      },
+    );
   },
 };

@@ -1,11 +1,13 @@
 /**
- * What NPP's functions return. NPP 13.2 gave many statuses other numbers: nppdefs.h of 11.8, 12.4, 13.0 and 13.1 agree, but for
- * what was added, and that of 13.2 does not.
+ * What NPP's functions return. NPP 13.2 gave many statuses other numbers: nppdefs.h of 11.8, 12.4,
+ * 13.0 and 13.1 agree, but for what was added, and that of 13.2 does not.
  */
 import type { LibraryStatus } from '../../core/index.js';
 
 /** Up to 13.1, and from 13.2 on; NPP's own words, where it has some. */
-const NUMBERS: Readonly<Record<string, readonly [until131: number | undefined, from132: number, text?: string]>> = {
+const NUMBERS: Readonly<
+  Record<string, readonly [until131: number | undefined, from132: number, text?: string]>
+> = {
   NPP_NOT_SUPPORTED_MODE_ERROR: [-9999, -14, 'not supported mode'],
   NPP_INVALID_HOST_POINTER_ERROR: [-1032, -1032, 'invalid host memory pointer'],
   NPP_INVALID_DEVICE_POINTER_ERROR: [-1031, -1031, 'invalid device memory pointer'],
@@ -19,19 +21,35 @@ const NUMBERS: Readonly<Record<string, readonly [until131: number | undefined, f
   NPP_MEMSET_ERROR: [-1004, -1004, 'memory set request'],
   NPP_MEMCPY_ERROR: [-1003, -1003, 'memory copy request'],
   NPP_ALIGNMENT_ERROR: [-1002, -1002, 'memory alignment'],
-  NPP_CUDA_KERNEL_EXECUTION_ERROR: [-1000, -1000, 'CUDA kernel execution error, most commonly CUDA kernel launch'],
+  NPP_CUDA_KERNEL_EXECUTION_ERROR: [
+    -1000,
+    -1000,
+    'CUDA kernel execution error, most commonly CUDA kernel launch',
+  ],
   NPP_STREAM_CTX_ERROR: [-215, -215, 'non CTX function support has been deprecated'],
   NPP_ROUND_MODE_NOT_SUPPORTED_ERROR: [-213, -213, 'unsupported round mode'],
   NPP_QUALITY_INDEX_ERROR: [-210, -210, 'image pixels are constant for quality index'],
-  NPP_RESIZE_NO_OPERATION_ERROR: [-201, -201, 'one of the output image dimensions is less than 1 pixel'],
+  NPP_RESIZE_NO_OPERATION_ERROR: [
+    -201,
+    -201,
+    'one of the output image dimensions is less than 1 pixel',
+  ],
   NPP_OVERFLOW_ERROR: [-109, -109, 'number overflows the upper or lower limit of the data type'],
   NPP_NOT_EVEN_STEP_ERROR: [-108, -108, 'step value is not pixel multiple'],
-  NPP_HISTOGRAM_NUMBER_OF_LEVELS_ERROR: [-107, -107, 'number of levels for histogram is less than 2'],
+  NPP_HISTOGRAM_NUMBER_OF_LEVELS_ERROR: [
+    -107,
+    -107,
+    'number of levels for histogram is less than 2',
+  ],
   NPP_LUT_NUMBER_OF_LEVELS_ERROR: [-106, -106, 'number of levels for LUT is less than 2'],
   NPP_CORRUPTED_DATA_ERROR: [-61, -61, 'processed data is corrupted'],
   NPP_CHANNEL_ORDER_ERROR: [-60, -60, 'wrong order of the destination channels'],
   NPP_ZERO_MASK_VALUE_ERROR: [-59, -62, 'all values of the mask are zero'],
-  NPP_QUADRANGLE_ERROR: [-58, -58, 'the quadrangle is nonconvex or degenerates into triangle, line or point'],
+  NPP_QUADRANGLE_ERROR: [
+    -58,
+    -58,
+    'the quadrangle is nonconvex or degenerates into triangle, line or point',
+  ],
   NPP_RECTANGLE_ERROR: [-57, -57, 'size of the rectangle region is less than or equal to 1'],
   NPP_COEFFICIENT_ERROR: [-56, -56, 'unallowable values of the transformation coefficients'],
   NPP_NUMBER_OF_CHANNELS_ERROR: [-53, -53, 'bad or unsupported number of channels'],
@@ -66,13 +84,33 @@ const NUMBERS: Readonly<Record<string, readonly [until131: number | undefined, f
   NPP_ERROR_RESERVED: [-1, -1],
   NPP_NO_OPERATION_WARNING: [1, 1, 'no operation was performed'],
   NPP_DIVIDE_BY_ZERO_WARNING: [6, 6, 'A divisor is zero'],
-  NPP_AFFINE_QUAD_INCORRECT_WARNING: [28, 28, 'the quadrangle is none that an affine map makes: its fourth vertex is not used'],
-  NPP_WRONG_INTERSECTION_ROI_WARNING: [29, 29, 'the regions have nothing in common: no operation was performed'],
-  NPP_WRONG_INTERSECTION_QUAD_WARNING: [30, 30, 'the quadrangle and the regions have nothing in common: no operation was performed'],
+  NPP_AFFINE_QUAD_INCORRECT_WARNING: [
+    28,
+    28,
+    'the quadrangle is none that an affine map makes: its fourth vertex is not used',
+  ],
+  NPP_WRONG_INTERSECTION_ROI_WARNING: [
+    29,
+    29,
+    'the regions have nothing in common: no operation was performed',
+  ],
+  NPP_WRONG_INTERSECTION_QUAD_WARNING: [
+    30,
+    30,
+    'the quadrangle and the regions have nothing in common: no operation was performed',
+  ],
   NPP_DOUBLE_SIZE_WARNING: [35, 35, 'the size is odd, and another was taken'],
-  NPP_MISALIGNED_DST_ROI_WARNING: [10000, 10000, 'speed reduction due to uncoalesced memory accesses warning'],
+  NPP_MISALIGNED_DST_ROI_WARNING: [
+    10000,
+    10000,
+    'speed reduction due to uncoalesced memory accesses warning',
+  ],
   // Of 13.1 on; those before leave the number free.
-  NPP_LIBRARY_VERSION_MISMATCH_ERROR: [-9998, -9998, 'application and NPP library version mismatch'],
+  NPP_LIBRARY_VERSION_MISMATCH_ERROR: [
+    -9998,
+    -9998,
+    'application and NPP library version mismatch',
+  ],
 };
 
 const MEANINGS: Readonly<Record<string, Pick<LibraryStatus, 'means' | 'harmless'>>> = {
@@ -81,15 +119,20 @@ const MEANINGS: Readonly<Record<string, Pick<LibraryStatus, 'means' | 'harmless'
   NPP_NOT_SUFFICIENT_COMPUTE_CAPABILITY: { means: 'unsupported' },
   NPP_NOT_IMPLEMENTED_ERROR: { means: 'unsupported' },
   NPP_NOT_SUPPORTED_MODE_ERROR: { means: 'unsupported' },
-  // It is done, and slower than it might be. Every other warning says that something was not done, or not as it was asked for.
+  // It is done, and slower than it might be. Every other warning says that something was not done,
+  // or not as it was asked for.
   NPP_MISALIGNED_DST_ROI_WARNING: { harmless: true },
 };
 
 /** The statuses of a version, by their numbers. */
 export function statusesOf(major: number, minor: number): Readonly<Record<number, LibraryStatus>> {
   const renumbered = major > 13 || (major === 13 && minor >= 2);
-  return Object.fromEntries(Object.entries(NUMBERS).flatMap(([name, [before, since, text]]) => {
-    const number = renumbered ? since : before;
-    return number === undefined ? [] : [[number, { name, ...(text === undefined ? {} : { text }), ...MEANINGS[name] }]];
-  }));
+  return Object.fromEntries(
+    Object.entries(NUMBERS).flatMap(([name, [before, since, text]]) => {
+      const number = renumbered ? since : before;
+      return number === undefined
+        ? []
+        : [[number, { name, ...(text === undefined ? {} : { text }), ...MEANINGS[name] }]];
+    }),
+  );
 }

@@ -12,14 +12,36 @@ import type { Element } from './functions.js';
 import { openNpp, openedNpp } from './library.js';
 import type { Npp } from './library.js';
 
-/** Adds calls of NPP, which is opened where it is not yet. `queue` makes them on the run's stream. */
-export function addCalls(work: Work, { tensor }: { readonly tensor: AnyTensor }, queue: (npp: Npp, run: Run) => Submitted<unknown>): void {
+/**
+ * Adds calls of NPP, which is opened where it is not yet. `queue` makes them on the run's stream.
+ */
+export function addCalls(
+  work: Work,
+  { tensor }: { readonly tensor: AnyTensor },
+  queue: (npp: Npp, run: Run) => Submitted<unknown>,
+): void {
   const { device } = tensor;
-  work.add(new DeviceOp(new Made<unknown>(device, 'NPP', (run) =>
-    whenLoaded(run, openedNpp(device), openNpp(device), { what: 'NPP', fix: 'await engines(device) once before' }, (npp) => queue(npp, run)))));
+  work.add(
+    new DeviceOp(
+      new Made<unknown>(device, 'NPP', (run) =>
+        whenLoaded(
+          run,
+          openedNpp(device),
+          openNpp(device),
+          { what: 'NPP', fix: 'await engines(device) once before' },
+          (npp) => queue(npp, run),
+        ),
+      ),
+    ),
+  );
 }
 
-const ELEMENTS: Readonly<Record<ImageName, Element>> = { u8: '8u', u16: '16u', f16: '16f', f32: '32f' };
+const ELEMENTS: Readonly<Record<ImageName, Element>> = {
+  u8: '8u',
+  u16: '16u',
+  f16: '16f',
+  f32: '32f',
+};
 
 /** NPP's name of a dtype. */
 export function elementOf(dtype: DType): Element {
@@ -39,7 +61,10 @@ export function isInteger({ dtype }: Image): boolean {
 /** Image `index` of a batch: its first pixel. */
 export function pixels(image: Image, index: number): MemoryPlace {
   const { tensor, dtype, imagePitch } = image;
-  return { buffer: tensor.buffer, byteOffset: (tensor.layout.offset + index * imagePitch) * dtype.bytes };
+  return {
+    buffer: tensor.buffer,
+    byteOffset: (tensor.layout.offset + index * imagePitch) * dtype.bytes,
+  };
 }
 
 /** Bytes from one row to the next. */
@@ -47,7 +72,13 @@ export function stepOf({ rowPitch, dtype }: Image): number {
   return rowPitch * dtype.bytes;
 }
 
-export function sizeOf({ width, height }: { readonly width: number; readonly height: number }): [number, number] {
+export function sizeOf({
+  width,
+  height,
+}: {
+  readonly width: number;
+  readonly height: number;
+}): [number, number] {
   return [width, height];
 }
 
@@ -56,9 +87,16 @@ export function wholeOf({ width, height }: Image): [number, number, number, numb
   return [0, 0, width, height];
 }
 
-/** A number for each channel, as NPP takes them: one by value, several as an array of the element's type, f32 for f16. */
+/**
+ * A number for each channel, as NPP takes them: one by value, several as an array of the element's
+ * type, f32 for f16.
+ */
 export function numbersFor({ dtype, channels }: Image, values: readonly number[]): LibraryArgument {
   if (channels === 1) return values[0]!;
   const given = values.slice(0, channels);
-  return dtype.name === 'u8' ? Uint8Array.from(given) : dtype.name === 'u16' ? Uint16Array.from(given) : Float32Array.from(given);
+  return dtype.name === 'u8'
+    ? Uint8Array.from(given)
+    : dtype.name === 'u16'
+      ? Uint16Array.from(given)
+      : Float32Array.from(given);
 }

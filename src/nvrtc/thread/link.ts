@@ -6,12 +6,26 @@ import { Refused } from './refused.js';
 import { versionName } from './version.js';
 
 /** nvJitLinkInputType */
-const INPUT: Readonly<Record<LinkKind, number>> = { cubin: 1, ptx: 2, ltoir: 3, fatbin: 4, object: 5 };
+const INPUT: Readonly<Record<LinkKind, number>> = {
+  cubin: 1,
+  ptx: 2,
+  ltoir: 3,
+  fatbin: 4,
+  object: 5,
+};
 
 /** nvJitLinkResult */
 const SUCCESS = 0;
 const RESULTS: Readonly<Record<number, string>> = {
-  1: 'UNRECOGNIZED_OPTION', 2: 'MISSING_ARCH', 3: 'INVALID_INPUT', 4: 'PTX_COMPILE', 5: 'NVVM_COMPILE', 6: 'INTERNAL', 7: 'THREADPOOL', 8: 'UNRECOGNIZED_INPUT', 9: 'FINALIZE',
+  1: 'UNRECOGNIZED_OPTION',
+  2: 'MISSING_ARCH',
+  3: 'INVALID_INPUT',
+  4: 'PTX_COMPILE',
+  5: 'NVVM_COMPILE',
+  6: 'INTERNAL',
+  7: 'THREADPOOL',
+  8: 'UNRECOGNIZED_INPUT',
+  9: 'FINALIZE',
 };
 const UNRECOGNIZED_OPTION = 1;
 const MISSING_ARCH = 2;
@@ -35,7 +49,10 @@ const FUNCTIONS = {
 
 type LinkFunction = keyof typeof FUNCTIONS;
 
-/** Symbols end with the version of the header that they came with: a library has those of all its predecessors of one major version. */
+/**
+ * Symbols end with the version of the header that they came with: a library has those of all its
+ * predecessors of one major version.
+ */
 const SUFFIXES = ['13_0', '12_0'] as const;
 /** nvJitLinkVersion came later. */
 const VERSION_SUFFIXES = ['13_0', '12_3'] as const;
@@ -59,44 +76,77 @@ export class NvJitLinkLibrary {
   }
 
   get name(): string {
-    return `nvJitLink${this.version === undefined ? '' : ` ${versionName(this.version)}`} (${this.path})`;
+    return (
+      `nvJitLink${this.version === undefined ? '' : ` ${versionName(this.version)}`} ` +
+      `(${this.path})`
+    );
   }
 
   call(name: LinkFunction, ...args: unknown[]): number {
     let found = this.found.get(name);
     if (found === undefined) {
       found = this.lookUp(name, SUFFIXES);
-      if (found === undefined) throw new Refused({ reason: 'unsupported', message: `${this.name} has no nvJitLink${name} of CUDA 12 or 13` });
+      if (found === undefined)
+        throw new Refused({
+          reason: 'unsupported',
+          message: `${this.name} has no nvJitLink${name} of CUDA 12 or 13`,
+        });
       this.found.set(name, found);
     }
     return found(...args);
   }
 
-  private lookUp(name: LinkFunction, suffixes: readonly string[]): ((...args: unknown[]) => number) | undefined {
+  private lookUp(
+    name: LinkFunction,
+    suffixes: readonly string[],
+  ): ((...args: unknown[]) => number) | undefined {
     for (const suffix of suffixes) {
-      const found = findFunction(this.opened.library, `int __nvJitLink${name}_${suffix}(${FUNCTIONS[name]})`);
+      const found = findFunction(
+        this.opened.library,
+        `int __nvJitLink${name}_${suffix}(${FUNCTIONS[name]})`,
+      );
       if (found !== undefined) return found as (...args: unknown[]) => number;
     }
     return undefined;
   }
 }
 
-export function linkProgram(library: NvJitLinkLibrary, { parts, flags, output }: LinkRequest): Linked {
+export function linkProgram(
+  library: NvJitLinkLibrary,
+  { parts, flags, output }: LinkRequest,
+): Linked {
   const handle = [0];
   const created = library.call('Create', handle, flags.length, flags);
   if (created === UNRECOGNIZED_OPTION || created === MISSING_ARCH) {
     const log = handle[0] === 0 ? '' : logOf(library, 'Error', handle[0]!);
-    throw new Refused({ reason: 'option', message: `${log === '' ? `nvJitLinkCreate returned ${resultName(created)} for ${flags.join(' ')}` : log} (${library.name})` });
+    throw new Refused({
+      reason: 'option',
+      message:
+        `${log === '' ? `nvJitLinkCreate returned ${resultName(created)} for ${flags.join(' ')}` : log} ` +
+        `(${library.name})`,
+    });
   }
-  if (created !== SUCCESS) throw new Refused({ reason: 'library', message: `nvJitLinkCreate returned ${resultName(created)}` });
+  if (created !== SUCCESS)
+    throw new Refused({
+      reason: 'library',
+      message: `nvJitLinkCreate returned ${resultName(created)}`,
+    });
   const link = handle[0]!;
   const check = (call: string, result: number): void => {
     if (result === SUCCESS) return;
     const log = logOf(library, 'Error', link);
-    throw new Refused({ reason: 'source', log: log === '' ? `${call} returned ${resultName(result)}` : log, version: library.version });
+    throw new Refused({
+      reason: 'source',
+      log: log === '' ? `${call} returned ${resultName(result)}` : log,
+      version: library.version,
+    });
   };
   try {
-    for (const { kind, name, data } of parts) check(`nvJitLinkAddData of ${name}`, library.call('AddData', link, INPUT[kind], data, data.length, name));
+    for (const { kind, name, data } of parts)
+      check(
+        `nvJitLinkAddData of ${name}`,
+        library.call('AddData', link, INPUT[kind], data, data.length, name),
+      );
     check('nvJitLinkComplete', library.call('Complete', link));
     const size = [0];
     const what = output === 'cubin' ? 'Cubin' : 'Ptx';
@@ -104,7 +154,8 @@ export function linkProgram(library: NvJitLinkLibrary, { parts, flags, output }:
     const bytes = Buffer.alloc(Number(size[0]));
     check(`nvJitLinkGetLinked${what}`, library.call(`GetLinked${what}`, link, bytes));
     return {
-      version: library.version, log: logOf(library, 'Info', link),
+      version: library.version,
+      log: logOf(library, 'Info', link),
       cubin: output === 'cubin' ? bytes : undefined,
       ptx: output === 'ptx' ? untilZero(bytes) : undefined,
     };
@@ -114,7 +165,9 @@ export function linkProgram(library: NvJitLinkLibrary, { parts, flags, output }:
 }
 
 function resultName(result: number): string {
-  return RESULTS[result] === undefined ? `${result}` : `NVJITLINK_ERROR_${RESULTS[result]} (${result})`;
+  return RESULTS[result] === undefined
+    ? `${result}`
+    : `NVJITLINK_ERROR_${RESULTS[result]} (${result})`;
 }
 
 function logOf(library: NvJitLinkLibrary, kind: 'Error' | 'Info', link: number): string {

@@ -1,6 +1,6 @@
 /**
- * The compiler's thread: a Worker that loads NVRTC and nvJitLink and makes one program after another. It needs no GPU and
- * no device. Built into a script of its own (`scripts/build.mjs`).
+ * The compiler's thread: a Worker that loads NVRTC and nvJitLink and makes one program after
+ * another. It needs no GPU and no device. Built into a script of its own (`scripts/build.mjs`).
  */
 import { answerRequests, crewKoffi, whileLoading } from '../../native/crew-thread.js';
 import { thisMachine } from '../../native/find.js';
@@ -20,7 +20,12 @@ const nvrtc = new Map<string, NvrtcLibrary>();
 const nvJitLink = new Map<string, NvJitLinkLibrary>();
 
 /** The library, loaded once: one that was found and does not load gives way to another. */
-function open<L>(known: Map<string, L>, row: LibraryRow, { path, env }: LibraryPlace, make: (opened: OpenedLibrary) => L): L {
+function open<L>(
+  known: Map<string, L>,
+  row: LibraryRow,
+  { path, env }: LibraryPlace,
+  make: (opened: OpenedLibrary) => L,
+): L {
   const before = path === undefined ? undefined : known.get(path);
   if (before !== undefined) return before;
   const machine = { ...thisMachine(), env };
@@ -43,14 +48,27 @@ function openNvrtc(opened: OpenedLibrary): NvrtcLibrary {
 }
 
 function answer(request: Request): Compiled | Linked {
-  if (request.kind === 'compile') return compileProgram(open(nvrtc, KNOWN_LIBRARIES.nvrtc, request.library, openNvrtc), request);
-  return linkProgram(open(nvJitLink, KNOWN_LIBRARIES.nvJitLink, request.library, (opened) => new NvJitLinkLibrary(opened)), request);
+  if (request.kind === 'compile')
+    return compileProgram(open(nvrtc, KNOWN_LIBRARIES.nvrtc, request.library, openNvrtc), request);
+  return linkProgram(
+    open(
+      nvJitLink,
+      KNOWN_LIBRARIES.nvJitLink,
+      request.library,
+      (opened) => new NvJitLinkLibrary(opened),
+    ),
+    request,
+  );
 }
 
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refused) return error.refusal;
-  if (error instanceof LibraryNotFoundError) return { reason: 'no-library', message: error.message, tried: error.tried };
-  return { reason: 'library', message: error instanceof Error ? error.stack ?? error.message : String(error) };
+  if (error instanceof LibraryNotFoundError)
+    return { reason: 'no-library', message: error.message, tried: error.tried };
+  return {
+    reason: 'library',
+    message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  };
 }
 
 answerRequests((request: Request): Compiled | Linked | Refusal => {

@@ -29,11 +29,17 @@ export interface CompileRequest {
   readonly needs: readonly Need[];
   readonly nameExpressions: readonly string[];
   readonly outputs: readonly Output[];
-  /** `compute_80`, `sm_90a`, …; undefined for the best that the library has for `capability`, or its own default. */
+  /**
+   * `compute_80`, `sm_90a`, …; undefined for the best that the library has for `capability`, or its
+   * own default.
+   */
   readonly architecture: string | undefined;
   /** Of the device that the program is for. */
   readonly capability: Version | undefined;
-  /** Where the library's own headers are to be written and taken from; undefined where they are not needed. */
+  /**
+   * Where the library's own headers are to be written and taken from; undefined where they are not
+   * needed.
+   */
   readonly bundledHeaders: string | undefined;
 }
 
@@ -75,7 +81,11 @@ export interface Linked {
 
 /** Why there is no program. */
 export type Refusal =
-  | { readonly reason: 'no-library'; readonly message: string; readonly tried: readonly { path: string; reason: string }[] }
+  | {
+      readonly reason: 'no-library';
+      readonly message: string;
+      readonly tried: readonly { path: string; reason: string }[];
+    }
   | { readonly reason: 'too-old' | 'unsupported'; readonly message: string }
   | { readonly reason: 'option'; readonly message: string }
   | { readonly reason: 'source'; readonly log: string; readonly version: Version | undefined }

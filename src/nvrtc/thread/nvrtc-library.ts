@@ -1,6 +1,6 @@
 /**
- * NVRTC's functions, versions 11 to 13. Each is looked up when it is first needed, so that a library without the newest
- * can do everything else.
+ * NVRTC's functions, versions 11 to 13. Each is looked up when it is first needed, so that a
+ * library without the newest can do everything else.
  */
 import { findFunction } from '../../native/open-library.js';
 import type { OpenedLibrary } from '../../native/open-library.js';
@@ -10,7 +10,12 @@ import type { Version } from './messages.js';
 
 /** nvrtcResult */
 export const NVRTC = {
-  SUCCESS: 0, OUT_OF_MEMORY: 1, INVALID_INPUT: 3, INVALID_OPTION: 5, COMPILATION: 6, NAME_EXPRESSION_NOT_VALID: 10,
+  SUCCESS: 0,
+  OUT_OF_MEMORY: 1,
+  INVALID_INPUT: 3,
+  INVALID_OPTION: 5,
+  COMPILATION: 6,
+  NAME_EXPRESSION_NOT_VALID: 10,
 } as const;
 
 /** A function of the library: its declaration for koffi, and the version that has it. */
@@ -20,27 +25,74 @@ interface FunctionRow {
 }
 
 const FUNCTIONS = {
-  nvrtcVersion: { declaration: 'int nvrtcVersion(_Out_ int* major, _Out_ int* minor)', since: [11, 0] },
-  nvrtcGetErrorString: { declaration: 'const char* nvrtcGetErrorString(int result)', since: [11, 0] },
-  nvrtcGetNumSupportedArchs: { declaration: 'int nvrtcGetNumSupportedArchs(_Out_ int* count)', since: [11, 2] },
-  nvrtcGetSupportedArchs: { declaration: 'int nvrtcGetSupportedArchs(void* archs)', since: [11, 2] },
-  nvrtcCreateProgram: {
-    declaration: 'int nvrtcCreateProgram(_Out_ uintptr_t* prog, const char* src, const char* name, int numHeaders, const char** headers, const char** includeNames)',
+  nvrtcVersion: {
+    declaration: 'int nvrtcVersion(_Out_ int* major, _Out_ int* minor)',
     since: [11, 0],
   },
-  nvrtcDestroyProgram: { declaration: 'int nvrtcDestroyProgram(_Inout_ uintptr_t* prog)', since: [11, 0] },
-  nvrtcAddNameExpression: { declaration: 'int nvrtcAddNameExpression(uintptr_t prog, const char* expression)', since: [11, 0] },
-  nvrtcGetLoweredName: { declaration: 'int nvrtcGetLoweredName(uintptr_t prog, const char* expression, _Out_ const char** name)', since: [11, 0] },
-  nvrtcCompileProgram: { declaration: 'int nvrtcCompileProgram(uintptr_t prog, int numOptions, const char** options)', since: [11, 0] },
-  nvrtcGetProgramLogSize: { declaration: 'int nvrtcGetProgramLogSize(uintptr_t prog, _Out_ size_t* size)', since: [11, 0] },
-  nvrtcGetProgramLog: { declaration: 'int nvrtcGetProgramLog(uintptr_t prog, void* log)', since: [11, 0] },
-  nvrtcGetPTXSize: { declaration: 'int nvrtcGetPTXSize(uintptr_t prog, _Out_ size_t* size)', since: [11, 0] },
+  nvrtcGetErrorString: {
+    declaration: 'const char* nvrtcGetErrorString(int result)',
+    since: [11, 0],
+  },
+  nvrtcGetNumSupportedArchs: {
+    declaration: 'int nvrtcGetNumSupportedArchs(_Out_ int* count)',
+    since: [11, 2],
+  },
+  nvrtcGetSupportedArchs: {
+    declaration: 'int nvrtcGetSupportedArchs(void* archs)',
+    since: [11, 2],
+  },
+  nvrtcCreateProgram: {
+    declaration:
+      'int nvrtcCreateProgram(_Out_ uintptr_t* prog, const char* src, const char* name, int ' +
+      'numHeaders, const char** headers, const char** includeNames)',
+    since: [11, 0],
+  },
+  nvrtcDestroyProgram: {
+    declaration: 'int nvrtcDestroyProgram(_Inout_ uintptr_t* prog)',
+    since: [11, 0],
+  },
+  nvrtcAddNameExpression: {
+    declaration: 'int nvrtcAddNameExpression(uintptr_t prog, const char* expression)',
+    since: [11, 0],
+  },
+  nvrtcGetLoweredName: {
+    declaration:
+      'int nvrtcGetLoweredName(uintptr_t prog, const char* expression, _Out_ const char** name)',
+    since: [11, 0],
+  },
+  nvrtcCompileProgram: {
+    declaration: 'int nvrtcCompileProgram(uintptr_t prog, int numOptions, const char** options)',
+    since: [11, 0],
+  },
+  nvrtcGetProgramLogSize: {
+    declaration: 'int nvrtcGetProgramLogSize(uintptr_t prog, _Out_ size_t* size)',
+    since: [11, 0],
+  },
+  nvrtcGetProgramLog: {
+    declaration: 'int nvrtcGetProgramLog(uintptr_t prog, void* log)',
+    since: [11, 0],
+  },
+  nvrtcGetPTXSize: {
+    declaration: 'int nvrtcGetPTXSize(uintptr_t prog, _Out_ size_t* size)',
+    since: [11, 0],
+  },
   nvrtcGetPTX: { declaration: 'int nvrtcGetPTX(uintptr_t prog, void* ptx)', since: [11, 0] },
-  nvrtcGetCUBINSize: { declaration: 'int nvrtcGetCUBINSize(uintptr_t prog, _Out_ size_t* size)', since: [11, 1] },
+  nvrtcGetCUBINSize: {
+    declaration: 'int nvrtcGetCUBINSize(uintptr_t prog, _Out_ size_t* size)',
+    since: [11, 1],
+  },
   nvrtcGetCUBIN: { declaration: 'int nvrtcGetCUBIN(uintptr_t prog, void* cubin)', since: [11, 1] },
-  nvrtcGetLTOIRSize: { declaration: 'int nvrtcGetLTOIRSize(uintptr_t prog, _Out_ size_t* size)', since: [12, 0] },
+  nvrtcGetLTOIRSize: {
+    declaration: 'int nvrtcGetLTOIRSize(uintptr_t prog, _Out_ size_t* size)',
+    since: [12, 0],
+  },
   nvrtcGetLTOIR: { declaration: 'int nvrtcGetLTOIR(uintptr_t prog, void* ltoir)', since: [12, 0] },
-  nvrtcInstallBundledHeaders: { declaration: 'int nvrtcInstallBundledHeaders(const char* installPath, uint32_t flags, _Out_ const char** errorLog)', since: [13, 3] },
+  nvrtcInstallBundledHeaders: {
+    declaration:
+      'int nvrtcInstallBundledHeaders(const char* installPath, uint32_t flags, _Out_ const ' +
+      'char** errorLog)',
+    since: [13, 3],
+  },
 } as const satisfies Record<string, FunctionRow>;
 
 export type NvrtcFunction = keyof typeof FUNCTIONS;
@@ -78,7 +130,11 @@ export class NvrtcLibrary {
   check(name: NvrtcFunction, result: number): void {
     if (result === NVRTC.SUCCESS) return;
     const message = `${name} returned ${this.resultName(result)}`;
-    throw new Refused(result === NVRTC.OUT_OF_MEMORY ? { reason: 'memory', message } : { reason: 'library', message });
+    throw new Refused(
+      result === NVRTC.OUT_OF_MEMORY
+        ? { reason: 'memory', message }
+        : { reason: 'library', message },
+    );
   }
 
   resultName(result: number): string {
@@ -113,11 +169,21 @@ export class NvrtcLibrary {
   private functionOf(name: NvrtcFunction): (...args: unknown[]) => unknown {
     const found = this.lookUp(name);
     if (found !== undefined) return found;
-    throw new Refused({ reason: 'too-old', message: `${name} needs NVRTC ${versionName(FUNCTIONS[name].since)} or later; ${this.name} does not have it` });
+    throw new Refused({
+      reason: 'too-old',
+      message:
+        `${name} needs NVRTC ${versionName(FUNCTIONS[name].since)} or later; ${this.name} does ` +
+        'not have it',
+    });
   }
 
   private lookUp(name: NvrtcFunction): ((...args: unknown[]) => unknown) | undefined {
-    if (!this.found.has(name)) this.found.set(name, findFunction(this.opened.library, FUNCTIONS[name].declaration) as ((...args: unknown[]) => unknown) | undefined);
+    if (!this.found.has(name))
+      this.found.set(
+        name,
+        findFunction(this.opened.library, FUNCTIONS[name].declaration) as
+          ((...args: unknown[]) => unknown) | undefined,
+      );
     return this.found.get(name);
   }
 }

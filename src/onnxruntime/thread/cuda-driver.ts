@@ -1,4 +1,7 @@
-/** What recording a run in a graph takes of the CUDA driver: calls on this thread, in the context that all of the process share. */
+/**
+ * What recording a run in a graph takes of the CUDA driver: calls on this thread, in the context
+ * that all of the process share.
+ */
 import { crewKoffi, whileLoading } from '../../native/crew-thread.js';
 import { KNOWN_LIBRARIES } from '../../native/libraries.js';
 import { NativeMemory } from '../../native/native-memory.js';
@@ -46,8 +49,14 @@ const MEMCPY_NODE = 1;
 const REPEATABLE: readonly number[] = [0, MEMCPY_NODE, 2, 5, 10, 11];
 /** Kernels, copies and fills. */
 const WORKING: readonly number[] = [0, MEMCPY_NODE, 2];
-/** Of a CUDA_MEMCPY3D, in bytes: the memory types, addresses of the host and of the device of its two sides. */
-const SIDES = [{ type: 32, host: 40, device: 48 }, { type: 120, host: 128, device: 136 }] as const;
+/**
+ * Of a CUDA_MEMCPY3D, in bytes: the memory types, addresses of the host and of the device of its
+ * two sides.
+ */
+const SIDES = [
+  { type: 32, host: 40, device: 48 },
+  { type: 120, host: 128, device: 136 },
+] as const;
 
 let driver: CudaDriver | undefined;
 
@@ -67,13 +76,19 @@ export class CudaDriver {
 
   constructor() {
     const { library } = openLibrary(this.koffi, KNOWN_LIBRARIES.cuda);
-    this.calls = Object.fromEntries(Object.entries(FUNCTIONS).map(([name, args]) => [name, library.func(`int ${name}(${args.join()})`) as (...args: unknown[]) => number])) as typeof this.calls;
+    this.calls = Object.fromEntries(
+      Object.entries(FUNCTIONS).map(([name, args]) => [
+        name,
+        library.func(`int ${name}(${args.join()})`) as (...args: unknown[]) => number,
+      ]),
+    ) as typeof this.calls;
     this.do('cuInit', 0);
   }
 
   use(ordinal: number): void {
     let context = this.contexts.get(ordinal);
-    if (context === undefined) this.contexts.set(ordinal, context = this.give('cuDevicePrimaryCtxRetain', ordinal));
+    if (context === undefined)
+      this.contexts.set(ordinal, (context = this.give('cuDevicePrimaryCtxRetain', ordinal)));
     this.do('cuCtxSetCurrent', context);
   }
 
@@ -169,7 +184,8 @@ export class CudaDriver {
     this.do('cuGraphMemcpyNodeGetParams', node, params.address);
     for (const { type, host, device } of SIDES) {
       const given = params.i32[type >> 2]!;
-      const found = given === UNIFIED_ADDRESS ? this.typeAt(params.u64(device) || params.u64(host)) : given;
+      const found =
+        given === UNIFIED_ADDRESS ? this.typeAt(params.u64(device) || params.u64(host)) : given;
       if (found !== DEVICE_MEMORY) throw refused('it copies from or to memory of the host');
     }
   }
@@ -178,7 +194,9 @@ export class CudaDriver {
     const { out } = this;
     out.setU64(0, 0);
     // An address that the driver does not know is the host's.
-    return this.calls.cuPointerGetAttribute(out.address, MEMORY_TYPE, address) === 0 ? out.i32[0]! : HOST_MEMORY;
+    return this.calls.cuPointerGetAttribute(out.address, MEMORY_TYPE, address) === 0
+      ? out.i32[0]!
+      : HOST_MEMORY;
   }
 
   private do(name: DriverFunction, ...args: unknown[]): void {

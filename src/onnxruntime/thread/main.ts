@@ -1,6 +1,7 @@
 /**
- * A thread of ONNX Runtime: a Worker that loads models and runs them, one request at a time. Sessions are the process's, so any
- * such thread can run any. Built into a script of its own (`scripts/build.mjs`).
+ * A thread of ONNX Runtime: a Worker that loads models and runs them, one request at a time.
+ * Sessions are the process's, so any such thread can run any. Built into a script of its own
+ * (`scripts/build.mjs`).
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -26,7 +27,8 @@ const libraries = new Map<string, OrtLibrary>();
 function buildWithCuda(place: LibraryPlace): string | undefined {
   const machine = { ...thisMachine(), env: place.env, modules: place.modules };
   for (const path of candidatePaths(KNOWN_LIBRARIES.onnxruntime, machine, [])) {
-    if (existsSync(path) && existsSync(join(dirname(path), 'libonnxruntime_providers_cuda.so'))) return path;
+    if (existsSync(path) && existsSync(join(dirname(path), 'libonnxruntime_providers_cuda.so')))
+      return path;
   }
   return undefined;
 }
@@ -34,7 +36,13 @@ function buildWithCuda(place: LibraryPlace): string | undefined {
 function find(place: LibraryPlace): OrtLibrary {
   const path = place.cuda ? buildWithCuda(place) : undefined;
   const machine = { ...thisMachine(), env: place.env, modules: place.modules };
-  const opened = whileLoading(() => openLibrary(crewKoffi(), KNOWN_LIBRARIES.onnxruntime, path === undefined ? { machine } : { path }));
+  const opened = whileLoading(() =>
+    openLibrary(
+      crewKoffi(),
+      KNOWN_LIBRARIES.onnxruntime,
+      path === undefined ? { machine } : { path },
+    ),
+  );
   const known = libraries.get(opened.path) ?? new OrtLibrary(crewKoffi(), opened);
   libraries.set(opened.path, known);
   return known;
@@ -43,13 +51,21 @@ function find(place: LibraryPlace): OrtLibrary {
 function libraryAt(path: string): OrtLibrary {
   let known = libraries.get(path);
   if (known === undefined) {
-    known = new OrtLibrary(crewKoffi(), whileLoading(() => openLibrary(crewKoffi(), KNOWN_LIBRARIES.onnxruntime, { path })));
+    known = new OrtLibrary(
+      crewKoffi(),
+      whileLoading(() => openLibrary(crewKoffi(), KNOWN_LIBRARIES.onnxruntime, { path })),
+    );
     libraries.set(path, known);
   }
   return known;
 }
 
-type Answering = { readonly [K in Request['kind']]: (request: Extract<Request, { kind: K }>, tell: (told: LoadUnderWay) => void) => Answers[K] };
+type Answering = {
+  readonly [K in Request['kind']]: (
+    request: Extract<Request, { kind: K }>,
+    tell: (told: LoadUnderWay) => void,
+  ) => Answers[K];
+};
 
 const ANSWERING: Answering = {
   find: ({ place }) => find(place).info,
@@ -57,7 +73,10 @@ const ANSWERING: Answering = {
     giveWay(request.niceness);
     const ort = find(request.place);
     // The CUDA provider is a library of its own, which is loaded in here.
-    const load = (): Answers['load'] => (request.recorded ? loadRecorded : loadSession)(ort, request, (options) => { tell({ path: ort.path, options }); });
+    const load = (): Answers['load'] =>
+      (request.recorded ? loadRecorded : loadSession)(ort, request, (options) => {
+        tell({ path: ort.path, options });
+      });
     return request.providers.includes('cuda') ? whileLoading(load) : load();
   },
   cancel: ({ path, options }) => {
@@ -78,7 +97,9 @@ const ANSWERING: Answering = {
   line: ({ path, niceness, memory }) => {
     giveWay(niceness);
     const ort = libraryAt(path);
-    takeFrom(memory, (entries, at) => { ort.do('RunBound', ...entries.subarray(at, at + LINE_ARGS)); });
+    takeFrom(memory, (entries, at) => {
+      ort.do('RunBound', ...entries.subarray(at, at + LINE_ARGS));
+    });
     return undefined;
   },
   terminate: ({ path, runOptions }) => {
@@ -108,11 +129,18 @@ const ANSWERING: Answering = {
 
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refused) return error.refusal;
-  if (error instanceof LibraryNotFoundError) return { reason: 'no-library', message: error.message };
-  return { reason: 'internal', message: error instanceof Error ? error.stack ?? error.message : String(error) };
+  if (error instanceof LibraryNotFoundError)
+    return { reason: 'no-library', message: error.message };
+  return {
+    reason: 'internal',
+    message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  };
 }
 
 answerRequests((request: Request, tell) => {
-  const answer = ANSWERING[request.kind] as (request: Request, tell: (told: LoadUnderWay) => void) => Answers[keyof Answers];
+  const answer = ANSWERING[request.kind] as (
+    request: Request,
+    tell: (told: LoadUnderWay) => void,
+  ) => Answers[keyof Answers];
   return answer(request, tell);
 }, refusalOf);

@@ -1,4 +1,7 @@
-/** What the JS thread and the threads of ONNX Runtime say to each other. Pointers are numbers: they are the whole process's. */
+/**
+ * What the JS thread and the threads of ONNX Runtime say to each other. Pointers are numbers: they
+ * are the whole process's.
+ */
 
 import type { LineMemory } from '../../core/work-line.js';
 
@@ -12,7 +15,8 @@ export interface LibraryPlace {
 }
 
 /** A model's file, or its bytes: memory that both threads see, or that is handed over. */
-export type ModelSource = { readonly path: string } | { readonly bytes: SharedArrayBuffer | ArrayBuffer };
+export type ModelSource =
+  { readonly path: string } | { readonly bytes: SharedArrayBuffer | ArrayBuffer };
 
 /** Who computes: `cpu`, or `cuda` with the ordinal of the GPU. */
 export type ProviderName = 'cuda' | 'cpu';
@@ -50,13 +54,18 @@ export interface LoadRequest {
   readonly interOpThreads: number;
   /** See `niceness.ts`. */
   readonly niceness: number;
-  /** The first of the list that the library has; a provider that it has and that does not load is an error, unless `lenient`. */
+  /**
+   * The first of the list that the library has; a provider that it has and that does not load is an
+   * error, unless `lenient`.
+   */
   readonly providers: readonly ProviderName[];
   readonly lenient: boolean;
   /** Of the GPU. */
   readonly ordinal: number;
   readonly cuda: CudaSettings;
-  /** Whether its runs are to be recorded in graphs, by the CUDA provider: on a stream of its own. */
+  /**
+   * Whether its runs are to be recorded in graphs, by the CUDA provider: on a stream of its own.
+   */
   readonly recorded: boolean;
 }
 
@@ -90,7 +99,10 @@ export interface LibraryInfo {
   readonly providers: readonly string[];
 }
 
-/** A tensor that lies somewhere: in the process's memory, or in that of the GPU where the session's provider is one of a GPU. */
+/**
+ * A tensor that lies somewhere: in the process's memory, or in that of the GPU where the session's
+ * provider is one of a GPU.
+ */
 export interface PlacedTensor {
   /** ONNXTensorElementDataType */
   readonly type: number;
@@ -118,9 +130,15 @@ export interface RunRequest {
 }
 
 /** What runs on the same tensors have in common. */
-export type BindRequest = Omit<RunRequest, 'kind' | 'session' | 'runOptions' | 'niceness' | 'unset' | 'outputs'> & { readonly kind: 'bind'; readonly outputs: readonly PlacedTensor[] };
+export type BindRequest = Omit<
+  RunRequest,
+  'kind' | 'session' | 'runOptions' | 'niceness' | 'unset' | 'outputs'
+> & { readonly kind: 'bind'; readonly outputs: readonly PlacedTensor[] };
 
-/** Arguments of a run as the library takes them: addresses, and the values, which are the asker's to release. */
+/**
+ * Arguments of a run as the library takes them: addresses, and the values, which are the asker's to
+ * release.
+ */
 export interface Bound {
   readonly values: readonly number[];
   readonly inputNames: number;
@@ -169,14 +187,42 @@ export type Request =
   | RunRequest
   | BindRequest
   | RecordRequest
-  /** Sees to runs in the order of a stream: numbers of an entry are session, options of the run, and of a {@link Bound} what Run takes, in its order. */
-  | { readonly kind: 'line'; readonly path: string; readonly niceness: number; readonly memory: LineMemory }
+  /**
+   * Sees to runs in the order of a stream: numbers of an entry are session, options of the run, and
+   * of a {@link Bound} what Run takes, in its order.
+   */
+  | {
+      readonly kind: 'line';
+      readonly path: string;
+      readonly niceness: number;
+      readonly memory: LineMemory;
+    }
   /** Another thread may end a run that is under way. */
   | { readonly kind: 'terminate'; readonly path: string; readonly runOptions: number }
   /** Copies values to addresses of the process, where they have one, and releases them. */
-  | { readonly kind: 'take'; readonly path: string; readonly values: readonly { readonly value: number; readonly data: number; readonly to: number; readonly bytes: number }[] }
-  | { readonly kind: 'release'; readonly path: string; readonly session: number; readonly runOptions: readonly number[] }
-  | { readonly kind: 'releaseRecorded'; readonly path: string; readonly ordinal: number; readonly session: number; readonly stream: number }
+  | {
+      readonly kind: 'take';
+      readonly path: string;
+      readonly values: readonly {
+        readonly value: number;
+        readonly data: number;
+        readonly to: number;
+        readonly bytes: number;
+      }[];
+    }
+  | {
+      readonly kind: 'release';
+      readonly path: string;
+      readonly session: number;
+      readonly runOptions: readonly number[];
+    }
+  | {
+      readonly kind: 'releaseRecorded';
+      readonly path: string;
+      readonly ordinal: number;
+      readonly session: number;
+      readonly stream: number;
+    }
   /** Where memory that both threads see begins in the process. */
   | { readonly kind: 'address'; readonly buffer: SharedArrayBuffer };
 
@@ -202,7 +248,14 @@ export type Refusal =
   | { readonly reason: 'no-library'; readonly message: string }
   | { readonly reason: 'unsupported'; readonly message: string }
   /** A function of the library's gave a status. */
-  | { readonly reason: 'status'; readonly library: string; readonly call: string; readonly status: number; readonly statusName: string; readonly message: string }
+  | {
+      readonly reason: 'status';
+      readonly library: string;
+      readonly call: string;
+      readonly status: number;
+      readonly statusName: string;
+      readonly message: string;
+    }
   | { readonly reason: 'internal'; readonly message: string };
 
 /** Told while a model is loaded: it can be cancelled from here on. */

@@ -9,8 +9,21 @@ import type { ApiFunction } from './slots.js';
 
 /** OrtErrorCode */
 const STATUS_NAMES: readonly string[] = [
-  'ORT_OK', 'ORT_FAIL', 'ORT_INVALID_ARGUMENT', 'ORT_NO_SUCHFILE', 'ORT_NO_MODEL', 'ORT_ENGINE_ERROR', 'ORT_RUNTIME_EXCEPTION', 'ORT_INVALID_PROTOBUF',
-  'ORT_MODEL_LOADED', 'ORT_NOT_IMPLEMENTED', 'ORT_INVALID_GRAPH', 'ORT_EP_FAIL', 'ORT_MODEL_LOAD_CANCELED', 'ORT_MODEL_REQUIRES_COMPILATION', 'ORT_NOT_FOUND',
+  'ORT_OK',
+  'ORT_FAIL',
+  'ORT_INVALID_ARGUMENT',
+  'ORT_NO_SUCHFILE',
+  'ORT_NO_MODEL',
+  'ORT_ENGINE_ERROR',
+  'ORT_RUNTIME_EXCEPTION',
+  'ORT_INVALID_PROTOBUF',
+  'ORT_MODEL_LOADED',
+  'ORT_NOT_IMPLEMENTED',
+  'ORT_INVALID_GRAPH',
+  'ORT_EP_FAIL',
+  'ORT_MODEL_LOAD_CANCELED',
+  'ORT_MODEL_REQUIRES_COMPILATION',
+  'ORT_NOT_FOUND',
 ];
 
 /** The oldest whose API has all that is used: onnxruntime-node of the peer dependency. */
@@ -20,7 +33,12 @@ const NEWEST_API = 22;
 /** ORT_LOGGING_LEVEL_FATAL: what goes wrong is told by statuses, and not on the standard error. */
 export const LOG_FATAL = 4;
 
-const RETURNS = { status: 'uintptr_t', void: 'void', text: 'const char*', number: 'uintptr_t' } as const;
+const RETURNS = {
+  status: 'uintptr_t',
+  void: 'void',
+  text: 'const char*',
+  number: 'uintptr_t',
+} as const;
 
 type Call = (...args: unknown[]) => unknown;
 
@@ -42,17 +60,28 @@ export class OrtLibrary {
     this.koffi = koffi;
     this.path = path;
     this.out = new NativeMemory(koffi, 64);
-    const base = koffi.decode((library.func('void* OrtGetApiBase()') as () => unknown)(), 'uint64_t', 2) as BigUint64Array;
+    const base = koffi.decode(
+      (library.func('void* OrtGetApiBase()') as () => unknown)(),
+      'uint64_t',
+      2,
+    ) as BigUint64Array;
     this.version = koffi.call(base[1]!, koffi.proto('const char*', [])) as string;
     const minor = /^1\.(\d+)\./.exec(this.version)?.[1];
     if (minor === undefined || Number(minor) < OLDEST_API) {
-      throw new Refused({ reason: 'unsupported', message: `${this.name}: version 1.${OLDEST_API} or a later 1.x is needed. Install another: npm install onnxruntime-node` });
+      throw new Refused({
+        reason: 'unsupported',
+        message:
+          `${this.name}: version 1.${OLDEST_API} or a later 1.x is needed. Install another: ` +
+          'npm install onnxruntime-node',
+      });
     }
     // A version that it does not have it would complain about on the standard error.
     this.api = Math.min(Number(minor), NEWEST_API);
     const api = koffi.call(base[0]!, koffi.proto('void*', ['uint32_t']), this.api) as unknown;
-    const used = Object.values(SLOTS).map((each) => each.slot).filter((each) => each < 264 || this.api >= 22);
-    this.table = [...koffi.decode(api, 'uint64_t', Math.max(...used) + 1) as BigUint64Array];
+    const used = Object.values(SLOTS)
+      .map((each) => each.slot)
+      .filter((each) => each < 264 || this.api >= 22);
+    this.table = [...(koffi.decode(api, 'uint64_t', Math.max(...used) + 1) as BigUint64Array)];
     this.verify();
     this.providers = this.availableProviders();
   }
@@ -119,7 +148,14 @@ export class OrtLibrary {
     const code = this.ask('GetErrorCode', status) as number;
     const message = this.ask('GetErrorMessage', status) as string;
     this.ask('ReleaseStatus', status);
-    return { reason: 'status', library: `ONNX Runtime ${this.version}`, call, status: code, statusName: STATUS_NAMES[code] ?? `OrtErrorCode ${code}`, message };
+    return {
+      reason: 'status',
+      library: `ONNX Runtime ${this.version}`,
+      call,
+      status: code,
+      statusName: STATUS_NAMES[code] ?? `OrtErrorCode ${code}`,
+      message,
+    };
   }
 
   private functionOf(name: ApiFunction): Call {
@@ -127,7 +163,11 @@ export class OrtLibrary {
     if (call === undefined) {
       const { slot, returns, args } = SLOTS[name];
       const address = this.table[slot];
-      if (address === undefined || address === 0n) throw new Refused({ reason: 'unsupported', message: `${this.name} has no ${name}: install a later version` });
+      if (address === undefined || address === 0n)
+        throw new Refused({
+          reason: 'unsupported',
+          message: `${this.name} has no ${name}: install a later version`,
+        });
       const prototype = this.koffi.proto(RETURNS[returns], [...args]);
       const { koffi } = this;
       call = (...given) => {
@@ -143,7 +183,10 @@ export class OrtLibrary {
   private verify(): void {
     const text = 'as it should be';
     const status = this.ask('CreateStatus', 3, text) as number;
-    const found: unknown[] = [this.ask('GetErrorCode', status), this.ask('GetErrorMessage', status)];
+    const found: unknown[] = [
+      this.ask('GetErrorCode', status),
+      this.ask('GetErrorMessage', status),
+    ];
     this.ask('ReleaseStatus', status);
     const memory = this.give('CreateMemoryInfo', 'Cpu', 1, 0, 0);
     found.push(this.giveText('MemoryInfoGetName', memory));
@@ -151,7 +194,10 @@ export class OrtLibrary {
     found.push((this.ask('GetBuildInfoString') as string).startsWith('ORT Build Info'));
     const expected = [3, text, 'Cpu', true];
     if (found.some((each, i) => each !== expected[i])) {
-      throw new Refused({ reason: 'unsupported', message: `${this.name}: its functions are not where the C API has them (${found.join(', ')})` });
+      throw new Refused({
+        reason: 'unsupported',
+        message: `${this.name}: its functions are not where the C API has them (${found.join(', ')})`,
+      });
     }
   }
 
@@ -159,7 +205,9 @@ export class OrtLibrary {
     const list = new NativeMemory(this.koffi, 16);
     this.do('GetAvailableProviders', list.address, list.address + 8);
     const count = list.i32[2]!;
-    const providers = Array.from({ length: count }, (_, i) => this.pointedText(list.u64(0) + i * 8));
+    const providers = Array.from({ length: count }, (_, i) =>
+      this.pointedText(list.u64(0) + i * 8),
+    );
     this.do('ReleaseAvailableProviders', list.u64(0), count);
     return providers;
   }

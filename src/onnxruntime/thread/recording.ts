@@ -1,16 +1,26 @@
 /**
- * Runs of the CUDA provider as graphs of the driver: what a run launches is recorded once, and from then on is one launch, which takes the
- * processor a few microseconds where the library takes some for each kernel.
+ * Runs of the CUDA provider as graphs of the driver: what a run launches is recorded once, and from
+ * then on is one launch, which takes the processor a few microseconds where the library takes some
+ * for each kernel.
  *
- * A graph is right as long as every run would launch the same: with tensors at the same addresses, of a model whose operators go by shapes
- * and not by what the tensors hold, and draw no random numbers. The library refuses what it does not compute on the GPU alone, and the
- * driver what waits for the GPU; the rest is looked for here and in `cuda-driver.ts`.
+ * A graph is right as long as every run would launch the same: with tensors at the same addresses,
+ * of a model whose operators go by shapes and not by what the tensors hold, and draw no random
+ * numbers. The library refuses what it does not compute on the GPU alone, and the driver what waits
+ * for the GPU; the rest is looked for here and in `cuda-driver.ts`.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 
 import { placesOf } from '../../native/memory-places.js';
 import { cudaDriver } from './cuda-driver.js';
-import type { Bound, LoadRequest, Loaded, ModelSource, PlacedTensor, RecordRequest, RecordedGraph } from './messages.js';
+import type {
+  Bound,
+  LoadRequest,
+  Loaded,
+  ModelSource,
+  PlacedTensor,
+  RecordRequest,
+  RecordedGraph,
+} from './messages.js';
 import type { OrtLibrary } from './ort-library.js';
 import { Refused } from './refused.js';
 import { bind } from './run.js';
@@ -18,19 +28,33 @@ import { loadSession } from './session.js';
 
 /** Where tensors begin in memory. */
 const ALIGNMENT = 256;
-/** Before a run is recorded: the library plans its memory in the first, and takes it in the second. */
+/**
+ * Before a run is recorded: the library plans its memory in the first, and takes it in the second.
+ */
 const WARM_UPS = 3;
 /** Operators that draw numbers, by the beginnings of their names. */
-const DRAWING = ['RandomNormal', 'RandomUniform', 'Multinomial', 'Bernoulli', 'Dropout'].map((name) => Buffer.from(name));
+const DRAWING = ['RandomNormal', 'RandomUniform', 'Multinomial', 'Bernoulli', 'Dropout'].map(
+  (name) => Buffer.from(name),
+);
 const PART_BYTES = 1 << 24;
 const LONGEST_NAME = 32;
 
-/** Those that this thread has run before: a thread has handles of cuBLAS and cuDNN of its own, which take memory when they are made. */
+/**
+ * Those that this thread has run before: a thread has handles of cuBLAS and cuDNN of its own, which
+ * take memory when they are made.
+ */
 const warm = new Set<number>();
 
-/** A session whose runs can be recorded. @throws Refused where they would not be the same each time */
-export function loadRecorded(ort: OrtLibrary, request: LoadRequest, loading: (options: number) => void): Loaded {
-  if (drawsNumbers(request.model)) throw new Refused({ reason: 'unsupported', message: 'the model may draw random numbers' });
+/**
+ * A session whose runs can be recorded. @throws Refused where they would not be the same each time
+ */
+export function loadRecorded(
+  ort: OrtLibrary,
+  request: LoadRequest,
+  loading: (options: number) => void,
+): Loaded {
+  if (drawsNumbers(request.model))
+    throw new Refused({ reason: 'unsupported', message: 'the model may draw random numbers' });
   const driver = cudaDriver(request.ordinal);
   const stream = driver.makeStream();
   try {
@@ -64,9 +88,18 @@ function drawsNumbers(model: ModelSource): boolean {
   }
 }
 
-/** Records a run on tensors that are bound. Nobody else may be at the session, nor at its graphs. @throws Refused where it cannot be */
+/**
+ * Records a run on tensors that are bound. Nobody else may be at the session, nor at its graphs.
+ * @throws Refused where it cannot be
+ */
 export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
-  const { session: { id, session, stream }, inputNames, outputNames, bound, ordinal } = request;
+  const {
+    session: { id, session, stream },
+    inputNames,
+    outputNames,
+    bound,
+    ordinal,
+  } = request;
   const driver = cudaDriver(ordinal);
   const options = ort.give('CreateRunOptions');
   try {
@@ -74,15 +107,38 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
     ort.do('AddRunConfigEntry', options, 'gpu_graph_id', '-1');
     ort.do('AddRunConfigEntry', options, 'disable_synchronize_execution_providers', '1');
     const run = (on: Bound): void => {
-      ort.do('RunBound', session, options, on.inputNames, on.inputs, inputNames.length, on.outputNames, outputNames.length, on.outputs);
+      ort.do(
+        'RunBound',
+        session,
+        options,
+        on.inputNames,
+        on.inputs,
+        inputNames.length,
+        on.outputNames,
+        outputNames.length,
+        on.outputs,
+      );
     };
     if (!warm.has(id)) {
       const given = [...request.inputs, ...request.outputs];
-      const { offsets, bytes } = placesOf(given.map((tensor) => tensor.bytes), ALIGNMENT);
+      const { offsets, bytes } = placesOf(
+        given.map((tensor) => tensor.bytes),
+        ALIGNMENT,
+      );
       driver.withZeros(bytes, stream, (address) => {
-        const tensors = given.map((tensor, i): PlacedTensor => ({ ...tensor, address: address + offsets[i]! }));
+        const tensors = given.map((tensor, i): PlacedTensor => ({
+          ...tensor,
+          address: address + offsets[i]!,
+        }));
         const zeros = bind(ort, {
-          kind: 'bind', path: request.path, memory: 'cuda', ordinal, inputNames, inputs: tensors.slice(0, inputNames.length), outputNames, outputs: tensors.slice(inputNames.length),
+          kind: 'bind',
+          path: request.path,
+          memory: 'cuda',
+          ordinal,
+          inputNames,
+          inputs: tensors.slice(0, inputNames.length),
+          outputNames,
+          outputs: tensors.slice(inputNames.length),
         });
         try {
           for (let i = 0; i < WARM_UPS; i++) run(zeros);
@@ -93,14 +149,21 @@ export function record(ort: OrtLibrary, request: RecordRequest): RecordedGraph {
       });
       warm.add(id);
     }
-    return driver.record(stream, () => { run(bound); });
+    return driver.record(stream, () => {
+      run(bound);
+    });
   } finally {
     ort.ask('ReleaseRunOptions', options);
   }
 }
 
 /** Gives a session back, and its stream; its graphs are gone. */
-export function releaseRecorded(ort: OrtLibrary, ordinal: number, session: number, stream: number): void {
+export function releaseRecorded(
+  ort: OrtLibrary,
+  ordinal: number,
+  session: number,
+  stream: number,
+): void {
   ort.ask('ReleaseSession', session);
   cudaDriver(ordinal).destroyStream(stream);
 }

@@ -13,7 +13,10 @@ const PLACES = { cpu: 'Cpu', cuda: 'Cuda' } as const;
 /** Made once for each place, and kept. */
 const memoryInfos = new Map<string, number>();
 
-function memoryInfo(ort: OrtLibrary, { memory, ordinal }: Pick<RunRequest, 'memory' | 'ordinal'>): number {
+function memoryInfo(
+  ort: OrtLibrary,
+  { memory, ordinal }: Pick<RunRequest, 'memory' | 'ordinal'>,
+): number {
   const id = memory === 'cpu' ? 0 : ordinal;
   const key = `${ort.path} ${memory} ${id}`;
   let info = memoryInfos.get(key);
@@ -27,10 +30,25 @@ function memoryInfo(ort: OrtLibrary, { memory, ordinal }: Pick<RunRequest, 'memo
 /** Where an empty tensor lies: the library takes no null pointer. */
 let nothing: NativeMemory | undefined;
 
-function tensorValue(ort: OrtLibrary, info: number, { type, shape, address, bytes }: PlacedTensor, empty: number): number {
+function tensorValue(
+  ort: OrtLibrary,
+  info: number,
+  { type, shape, address, bytes }: PlacedTensor,
+  empty: number,
+): number {
   const extents = new NativeMemory(ort.koffi, Math.max(8, shape.length * 8));
-  shape.forEach((extent, i) => { extents.setU64(i * 8, extent); });
-  return ort.give('CreateTensorWithDataAsOrtValue', info, bytes === 0 ? empty : address, bytes, extents.address, shape.length, type);
+  shape.forEach((extent, i) => {
+    extents.setU64(i * 8, extent);
+  });
+  return ort.give(
+    'CreateTensorWithDataAsOrtValue',
+    info,
+    bytes === 0 ? empty : address,
+    bytes,
+    extents.address,
+    shape.length,
+    type,
+  );
 }
 
 /** Values of tensors, and arrays of their pointers and names. */
@@ -58,7 +76,11 @@ export function bind(ort: OrtLibrary, request: BindRequest): Bound {
     });
     const outputsFrom = 8 * inputNames.length;
     return {
-      values, inputNames: memory.address + names, inputs: memory.address + pointers, outputNames: memory.address + names + outputsFrom, outputs: memory.address + pointers + outputsFrom,
+      values,
+      inputNames: memory.address + names,
+      inputs: memory.address + pointers,
+      outputNames: memory.address + names + outputsFrom,
+      outputs: memory.address + pointers + outputsFrom,
       memory: memory.bytes.buffer as SharedArrayBuffer,
     };
   } catch (error) {
@@ -83,10 +105,22 @@ export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefine
     const inputs = request.inputs.map(valueOf);
     const outputs = request.outputs.map((output) => (output === undefined ? 0 : valueOf(output)));
     const pointers = new NativeMemory(ort.koffi, (inputs.length + outputs.length) * 8 + 8);
-    [...inputs, ...outputs].forEach((pointer, i) => { pointers.setU64(i * 8, pointer); });
+    [...inputs, ...outputs].forEach((pointer, i) => {
+      pointers.setU64(i * 8, pointer);
+    });
     const outputsAt = inputs.length * 8;
     try {
-      ort.do('Run', session, runOptions, inputNames, pointers.address, inputs.length, outputNames, outputs.length, pointers.address + outputsAt);
+      ort.do(
+        'Run',
+        session,
+        runOptions,
+        inputNames,
+        pointers.address,
+        inputs.length,
+        outputNames,
+        outputs.length,
+        pointers.address + outputsAt,
+      );
     } catch (error) {
       outputs.forEach((given, i) => {
         const made = pointers.u64(outputsAt + i * 8);
@@ -94,7 +128,9 @@ export function run(ort: OrtLibrary, request: RunRequest): (MadeValue | undefine
       });
       throw error;
     }
-    return outputs.map((given, i) => (given === 0 ? made(ort, pointers.u64(outputsAt + i * 8)) : undefined));
+    return outputs.map((given, i) =>
+      given === 0 ? made(ort, pointers.u64(outputsAt + i * 8)) : undefined,
+    );
   } finally {
     for (const value of values) ort.ask('ReleaseValue', value);
   }
@@ -104,5 +140,10 @@ function made(ort: OrtLibrary, value: number): MadeValue {
   const info = ort.give('GetTensorTypeAndShape', value);
   const { type, shape } = typeAndShape(ort, info);
   ort.ask('ReleaseTensorTypeAndShapeInfo', info);
-  return { value, data: ort.give('GetTensorMutableData', value), shape, bytes: shape.reduce((product, extent) => product * extent, bytesOf(type)) };
+  return {
+    value,
+    data: ort.give('GetTensorMutableData', value),
+    shape,
+    bytes: shape.reduce((product, extent) => product * extent, bytesOf(type)),
+  };
 }

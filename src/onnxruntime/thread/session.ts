@@ -10,30 +10,54 @@ import type { ApiFunction } from './slots.js';
 /** ONNX_TYPE_TENSOR */
 const TENSOR = 1;
 /** ONNXType */
-const KINDS: readonly string[] = ['unknown', 'tensor', 'sequence', 'map', 'opaque', 'sparse tensor', 'optional'];
+const KINDS: readonly string[] = [
+  'unknown',
+  'tensor',
+  'sequence',
+  'map',
+  'opaque',
+  'sparse tensor',
+  'optional',
+];
 
 /**
- * `loading` is told of the options, by which another thread can cancel the load. `stream`: what its runs go to where they are to be
- * recorded; else 0, for the library's own.
+ * `loading` is told of the options, by which another thread can cancel the load. `stream`: what its
+ * runs go to where they are to be recorded; else 0, for the library's own.
  */
-export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (options: number) => void, stream = 0): Loaded {
-  // Before all else: a provider that cannot be loaded says so by the logger that the environment makes.
+export function loadSession(
+  ort: OrtLibrary,
+  request: LoadRequest,
+  loading: (options: number) => void,
+  stream = 0,
+): Loaded {
+  // Before all else: a provider that cannot be loaded says so by the logger that the environment
+  // makes.
   const { env } = ort;
   const options = ort.give('CreateSessionOptions');
   try {
     ort.do('SetSessionLogSeverityLevel', options, LOG_FATAL);
     ort.do('SetSessionGraphOptimizationLevel', options, request.optimisation);
     if (request.threads > 0) ort.do('SetIntraOpNumThreads', options, request.threads);
-    if (request.restsBetween) ort.do('AddSessionConfigEntry', options, 'session.force_spinning_stop', '1');
+    if (request.restsBetween)
+      ort.do('AddSessionConfigEntry', options, 'session.force_spinning_stop', '1');
     if (!request.spinning) {
-      for (const pool of ['intra_op', 'inter_op']) ort.do('AddSessionConfigEntry', options, `session.${pool}.allow_spinning`, '0');
+      for (const pool of ['intra_op', 'inter_op'])
+        ort.do('AddSessionConfigEntry', options, `session.${pool}.allow_spinning`, '0');
     }
     if (request.interOpThreads > 0) ort.do('SetInterOpNumThreads', options, request.interOpThreads);
     const { provider, passedOver } = chosenProvider(ort, options, request, stream);
     loading(options);
     const session = createSession(ort, env, options, request);
     try {
-      return { library: ort.info, session, stream, provider, passedOver, inputs: values(ort, session, 'Input'), outputs: values(ort, session, 'Output') };
+      return {
+        library: ort.info,
+        session,
+        stream,
+        provider,
+        passedOver,
+        inputs: values(ort, session, 'Input'),
+        outputs: values(ort, session, 'Output'),
+      };
     } catch (error) {
       ort.ask('ReleaseSession', session);
       throw error;
@@ -43,7 +67,12 @@ export function loadSession(ort: OrtLibrary, request: LoadRequest, loading: (opt
   }
 }
 
-function chosenProvider(ort: OrtLibrary, options: number, { providers, lenient, ordinal, cuda }: LoadRequest, stream: number): { provider: ProviderName; passedOver: string | undefined } {
+function chosenProvider(
+  ort: OrtLibrary,
+  options: number,
+  { providers, lenient, ordinal, cuda }: LoadRequest,
+  stream: number,
+): { provider: ProviderName; passedOver: string | undefined } {
   let passedOver: string | undefined;
   for (const provider of providers) {
     try {
@@ -57,14 +86,20 @@ function chosenProvider(ort: OrtLibrary, options: number, { providers, lenient, 
   return { provider: 'cpu', passedOver };
 }
 
-function createSession(ort: OrtLibrary, env: number, options: number, { model }: LoadRequest): number {
+function createSession(
+  ort: OrtLibrary,
+  env: number,
+  options: number,
+  { model }: LoadRequest,
+): number {
   if ('path' in model) return ort.give('CreateSession', env, model.path, options);
   const { bytes } = model;
   const address = bytes.byteLength === 0 ? 0 : Number(ort.koffi.address(new Uint8Array(bytes)));
   try {
     return ort.give('CreateSessionFromArray', env, address, bytes.byteLength, options);
   } finally {
-    // The session has its own copy. This thread makes so little garbage that the bytes would stay for long.
+    // The session has its own copy. This thread makes so little garbage that the bytes would stay
+    // for long.
     if (bytes instanceof ArrayBuffer) (bytes as { resize?(bytes: number): void }).resize?.(0);
   }
 }
@@ -77,7 +112,12 @@ function values(ort: OrtLibrary, session: number, side: 'Input' | 'Output'): Val
     try {
       const kind = ort.giveInt('GetOnnxTypeFromTypeInfo', info);
       if (kind !== TENSOR) {
-        throw new Refused({ reason: 'unsupported', message: `${side.toLowerCase()} '${name}' of the model is a ${KINDS[kind] ?? 'value of another kind'}: only tensors can be given and taken` });
+        throw new Refused({
+          reason: 'unsupported',
+          message:
+            `${side.toLowerCase()} '${name}' of the model is a ` +
+            `${KINDS[kind] ?? 'value of another kind'}: only tensors can be given and taken`,
+        });
       }
       return { name, ...tensorInfo(ort, ort.give('CastTypeInfoToTensorInfo', info)) };
     } finally {
@@ -90,7 +130,13 @@ function tensorInfo(ort: OrtLibrary, info: number): Omit<ValueInfo, 'name'> {
   const { type, shape } = typeAndShape(ort, info);
   const names = new NativeMemory(ort.koffi, Math.max(8, shape.length * 8));
   ort.do('GetSymbolicDimensions', info, names.address, shape.length);
-  return { type, shape, dimensions: shape.map((_, i) => (names.u64(i * 8) === 0 ? '' : ort.pointedText(names.address + i * 8))) };
+  return {
+    type,
+    shape,
+    dimensions: shape.map((_, i) =>
+      names.u64(i * 8) === 0 ? '' : ort.pointedText(names.address + i * 8),
+    ),
+  };
 }
 
 /** Of an OrtTensorTypeAndShapeInfo. */
@@ -99,5 +145,8 @@ export function typeAndShape(ort: OrtLibrary, info: number): { type: number; sha
   const rank = ort.give('GetDimensionsCount', info);
   const extents = new NativeMemory(ort.koffi, Math.max(8, rank * 8));
   ort.do('GetDimensions', info, extents.address, rank);
-  return { type, shape: Array.from({ length: rank }, (_, i) => Number(BigInt.asIntN(64, extents.bits64(i * 8)))) };
+  return {
+    type,
+    shape: Array.from({ length: rank }, (_, i) => Number(BigInt.asIntN(64, extents.bits64(i * 8)))),
+  };
 }

@@ -1,6 +1,7 @@
 /**
- * The functions of ONNX Runtime's C API that are used, by their places in the structure OrtApi. The places are part of the
- * library's ABI: new functions are appended, and none is moved or removed (onnxruntime_c_api.h, "new APIs must be added at the end").
+ * The functions of ONNX Runtime's C API that are used, by their places in the structure OrtApi. The
+ * places are part of the library's ABI: new functions are appended, and none is moved or removed
+ * (onnxruntime_c_api.h, "new APIs must be added at the end").
  *
  * `status`: it gives an OrtStatus*, null where it succeeded.
  */

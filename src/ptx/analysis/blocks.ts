@@ -1,5 +1,5 @@
-// Basic blocks of a lowered function. A block ends at a branch, at an exit and at every cut, because a thread can
-// be resumed only at the start of a block.
+// Basic blocks of a lowered function. A block ends at a branch, at an exit and at every cut,
+// because a thread can be resumed only at the start of a block.
 
 import { SHORT_SLICE, THREAD_SLICE } from '../context.js';
 import { cutKind, givesWay, meetsFirst } from './cuts.js';
@@ -17,7 +17,10 @@ export type Ending =
   | { kind: 'exit' }
   | { kind: 'trap'; inst: Inst }
   | { kind: 'cut'; inst: Inst; cut: CutKind; to: number }
-  /** To a block in another part of a kernel that is several functions; `leaves`: as that part has it. */
+  /**
+   * To a block in another part of a kernel that is several functions; `leaves`: as that part has
+   * it.
+   */
   | { kind: 'part'; to: number; leaves?: boolean };
 
 export interface Block {
@@ -29,18 +32,30 @@ export interface Block {
 export function successors(block: Block): number[] {
   const { ending } = block;
   switch (ending.kind) {
-    case 'jump': case 'cut': return [ending.to];
-    case 'part': return ending.leaves ? [] : [ending.to];
-    case 'branch': return ending.yes === ending.no ? [ending.yes] : [ending.no, ending.yes];
-    case 'switch': return [...new Set(ending.to)];
-    default: return [];
+    case 'jump':
+    case 'cut':
+      return [ending.to];
+    case 'part':
+      return ending.leaves ? [] : [ending.to];
+    case 'branch':
+      return ending.yes === ending.no ? [ending.yes] : [ending.no, ending.yes];
+    case 'switch':
+      return [...new Set(ending.to)];
+    default:
+      return [];
   }
 }
 
 /** Back edges that a thread may take in one turn. */
-export const threadSlice = (blocks: readonly Block[]): number => blocks.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'sleep') ? SHORT_SLICE : THREAD_SLICE;
+export const threadSlice = (blocks: readonly Block[]): number =>
+  blocks.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'sleep')
+    ? SHORT_SLICE
+    : THREAD_SLICE;
 
-/** `suspends`: whether threads can be suspended in the function where they need not wait, as behind accesses that may be to shared memory. */
+/**
+ * `suspends`: whether threads can be suspended in the function where they need not wait, as behind
+ * accesses that may be to shared memory.
+ */
 export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
   const blocks: Block[] = [];
   const pending: { block: Block; inst: Inst }[] = [];
@@ -80,14 +95,26 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
       close({ kind: 'jump', to: next() });
       continue;
     }
-    const leaves = mnemonic === 'ret' || mnemonic === 'exit' || mnemonic === 'trap' || mnemonic === 'brkpt';
+    const leaves =
+      mnemonic === 'ret' || mnemonic === 'exit' || mnemonic === 'trap' || mnemonic === 'brkpt';
     if (meetsFirst(mnemonic, modifiers)) {
-      const meeting: Inst = { ...inst, mnemonic: 'bar', modifiers: ['warp', 'sync'], args: [{ kind: 'integer', value: -1n, at: inst.source.start }], predicate: undefined, defs: [], uses: [] };
-      // All threads of the warp execute it or none does, so the predicate need not be looked at twice.
+      const meeting: Inst = {
+        ...inst,
+        mnemonic: 'bar',
+        modifiers: ['warp', 'sync'],
+        args: [{ kind: 'integer', value: -1n, at: inst.source.start }],
+        predicate: undefined,
+        defs: [],
+        uses: [],
+      };
+      // All threads of the warp execute it or none does, so the predicate need not be looked at
+      // twice.
       close({ kind: 'cut', inst: meeting, cut: 'warp', to: next() });
       current = open();
     }
-    const cut = cutKind(mnemonic, modifiers) ?? (suspends && givesWay(mnemonic, modifiers) ? 'sleep' : undefined);
+    const cut =
+      cutKind(mnemonic, modifiers) ??
+      (suspends && givesWay(mnemonic, modifiers) ? 'sleep' : undefined);
     if (!leaves && cut === undefined && mnemonic !== 'brx') {
       current.insts.push(inst);
       continue;
@@ -95,7 +122,15 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
     if (predicate) {
       // A predicated exit, cut or brx gets a block of its own behind a branch.
       const holder = next();
-      const test: Inst = { ...inst, args: [], defs: [], uses: [predicate.register], mnemonic: 'bra', modifiers: [], call: undefined };
+      const test: Inst = {
+        ...inst,
+        args: [],
+        defs: [],
+        uses: [predicate.register],
+        mnemonic: 'bra',
+        modifiers: [],
+        call: undefined,
+      };
       close({ kind: 'branch', inst: test, yes: holder, no: holder + 1 });
       current = open();
     }
@@ -116,12 +151,14 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
   if (!blocks.length) open();
   for (const { block, inst } of pending) {
     const after = block.index + 1;
-    if (inst.mnemonic === 'brx') block.ending = { kind: 'switch', inst, to: inst.targets.map(label => label.block) };
-    else if (inst.predicate) block.ending = { kind: 'branch', inst, yes: inst.targets[0]!.block, no: after };
+    if (inst.mnemonic === 'brx')
+      block.ending = { kind: 'switch', inst, to: inst.targets.map((label) => label.block) };
+    else if (inst.predicate)
+      block.ending = { kind: 'branch', inst, yes: inst.targets[0]!.block, no: after };
     else block.ending = { kind: 'jump', to: inst.targets[0]!.block };
   }
   // A predicated branch at the very end falls off the text: that is a return.
   const past = blocks.length;
-  if (blocks.some(block => successors(block).some(to => to >= past))) open();
+  if (blocks.some((block) => successors(block).some((to) => to >= past))) open();
   return blocks;
 }

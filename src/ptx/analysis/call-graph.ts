@@ -1,6 +1,7 @@
-// Decides which device functions become real WebAssembly functions and which are inlined. A real function cannot
-// be suspended, so whatever waits (barriers, warp operations), gives way or loops is inlined into its kernel; recursion must stay real,
-// and so must what is called through pointers, unless it waits: then it is inlined at each call that may lead to it.
+// Decides which device functions become real WebAssembly functions and which are inlined. A real
+// function cannot be suspended, so whatever waits (barriers, warp operations), gives way or loops
+// is inlined into its kernel; recursion must stay real, and so must what is called through
+// pointers, unless it waits: then it is inlined at each call that may lead to it.
 
 import type { PtxFunction, PtxModule, Statement } from '../syntax/ast.js';
 import { givesWay, isCut } from './cuts.js';
@@ -8,8 +9,9 @@ import { pointedFunctions, prototypesCalled, sameShape } from './pointed-functio
 
 const SMALL = 40;
 /**
- * Instructions that a function may have with all that is inlined into it, before those that only loop stay functions: each loop
- * may be left, with every register, and engines end the process on code where some thousand loops meet some thousand registers.
+ * Instructions that a function may have with all that is inlined into it, before those that only
+ * loop stay functions: each loop may be left, with every register, and engines end the process on
+ * code where some thousand loops meet some thousand registers.
  */
 const LARGE = 16_000;
 /** What an inlined call costs by itself, in instructions. */
@@ -26,7 +28,10 @@ interface Facts {
   waits: boolean;
   /** Or gives way: better not in a real function, but that need not be refused. */
   loops: boolean;
-  /** Looks at what other threads may change meanwhile, as a loop does that waits for them: it has to be left for them to run. */
+  /**
+   * Looks at what other threads may change meanwhile, as a loop does that waits for them: it has to
+   * be left for them to run.
+   */
   polls: boolean;
   /** And from how many places. */
   callees: Map<PtxFunction, number>;
@@ -37,7 +42,8 @@ export function definitions(module: PtxModule): Map<string, PtxFunction> {
   const found = new Map<string, PtxFunction>();
   for (const fn of module.functions) {
     const known = found.get(fn.name);
-    if (known?.body && fn.body) throw module.source.error('semantic', `function '${fn.name}' is defined twice`, fn.at);
+    if (known?.body && fn.body)
+      throw module.source.error('semantic', `function '${fn.name}' is defined twice`, fn.at);
     if (!known?.body) found.set(fn.name, fn);
   }
   for (const [name, target] of module.aliases) {
@@ -52,13 +58,23 @@ const arrivesAtCluster = ({ mnemonic, modifiers }: Statement & { kind: 'instruct
   mnemonic === 'barrier' && modifiers.includes('cluster');
 
 const polls = (mnemonic: string, modifiers: readonly string[]): boolean =>
-  (mnemonic === 'ld' && modifiers.some(word => word === 'volatile' || word === 'relaxed' || word === 'acquire')) || (mnemonic === 'atom' && modifiers.some(word => word === 'cas' || word === 'exch'));
+  (mnemonic === 'ld' &&
+    modifiers.some((word) => word === 'volatile' || word === 'relaxed' || word === 'acquire')) ||
+  (mnemonic === 'atom' && modifiers.some((word) => word === 'cas' || word === 'exch'));
 
 function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
-  const facts: Facts = { size: 0, waits: false, loops: false, polls: false, callees: new Map(), callsThroughPointers: false };
+  const facts: Facts = {
+    size: 0,
+    waits: false,
+    loops: false,
+    polls: false,
+    callees: new Map(),
+    callsThroughPointers: false,
+  };
   const seen = new Set<string>();
   const visit = (statements: readonly Statement[]): void => {
-    // By number, as wherever a large kernel's statements are gone through: until an engine has compiled a loop, each step of an iterator is an object.
+    // By number, as wherever a large kernel's statements are gone through: until an engine has
+    // compiled a loop, each step of an iterator is an object.
     for (let at = 0; at < statements.length; at++) {
       const statement = statements[at]!;
       if (statement.kind === 'block') visit(statement.statements);
@@ -76,7 +92,10 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
           const callee = mnemonic === 'call' ? functions.get(operand.name) : undefined;
           if (callee?.body) facts.callees.set(callee, (facts.callees.get(callee) ?? 0) + 1);
         }
-        const through = mnemonic === 'call' ? statement.operands.find(operand => operand.kind === 'name') : undefined;
+        const through =
+          mnemonic === 'call'
+            ? statement.operands.find((operand) => operand.kind === 'name')
+            : undefined;
         if (through && !functions.has(through.name)) facts.callsThroughPointers = true;
       }
     }
@@ -85,20 +104,29 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
   return facts;
 }
 
-/** `waiting`: functions that wait and whose addresses are taken, where there are calls through pointers. */
-export function functionTraits(module: PtxModule, functions: Map<string, PtxFunction>): { traits: Map<PtxFunction, FunctionTraits>; waiting: PtxFunction[] } {
+/**
+ * `waiting`: functions that wait and whose addresses are taken, where there are calls through
+ * pointers.
+ */
+export function functionTraits(
+  module: PtxModule,
+  functions: Map<string, PtxFunction>,
+): { traits: Map<PtxFunction, FunctionTraits>; waiting: PtxFunction[] } {
   const facts = new Map<PtxFunction, Facts>();
   for (const fn of functions.values()) facts.set(fn, factsOf(fn, functions));
-  const callers = [...facts].flatMap(([fn, own]) => own.callsThroughPointers ? [{ own, prototypes: prototypesCalled(fn, module, functions) }] : []);
+  const callers = [...facts].flatMap(([fn, own]) =>
+    own.callsThroughPointers ? [{ own, prototypes: prototypesCalled(fn, module, functions) }] : [],
+  );
   const pointed = callers.length ? pointedFunctions(module, functions) : [];
   for (;;) {
     const traits = traitsOf(module, facts);
-    const waiting = pointed.filter(fn => traits.get(fn)!.waits);
+    const waiting = pointed.filter((fn) => traits.get(fn)!.waits);
     // Who may call a function that waits does so, too, which may be news to others.
     let more = false;
     for (const { own, prototypes } of callers) {
       for (const fn of waiting) {
-        if (own.callees.has(fn) || !prototypes.some(prototype => sameShape(prototype, fn))) continue;
+        if (own.callees.has(fn) || !prototypes.some((prototype) => sameShape(prototype, fn)))
+          continue;
         own.callees.set(fn, 1);
         more = true;
       }
@@ -107,26 +135,37 @@ export function functionTraits(module: PtxModule, functions: Map<string, PtxFunc
   }
 }
 
-function traitsOf(module: PtxModule, facts: Map<PtxFunction, Facts>): Map<PtxFunction, FunctionTraits> {
+function traitsOf(
+  module: PtxModule,
+  facts: Map<PtxFunction, Facts>,
+): Map<PtxFunction, FunctionTraits> {
   const traits = new Map<PtxFunction, FunctionTraits>();
   const loops = new Map<PtxFunction, boolean>();
   const sizes = new Map<PtxFunction, number>();
   const polling = new Set<PtxFunction>();
-  for (const group of cycles([...facts.keys()], fn => facts.get(fn)!.callees.keys())) {
+  for (const group of cycles([...facts.keys()], (fn) => facts.get(fn)!.callees.keys())) {
     // Functions of one cycle reach each other, and all callees beyond are done.
     const members = new Set(group);
-    const all = group.map(fn => facts.get(fn)!);
-    const beyond = all.flatMap(one => [...one.callees.keys()]).filter(callee => !members.has(callee));
+    const all = group.map((fn) => facts.get(fn)!);
+    const beyond = all
+      .flatMap((one) => [...one.callees.keys()])
+      .filter((callee) => !members.has(callee));
     const recursive = group.length > 1 || all[0]!.callees.has(group[0]!);
-    const waits = all.some(one => one.waits) || beyond.some(callee => traits.get(callee)!.waits);
-    const loop = all.some(one => one.loops) || beyond.some(callee => loops.get(callee)!);
-    const looksAtOthers = all.some(one => one.polls) || beyond.some(callee => polling.has(callee));
+    const waits =
+      all.some((one) => one.waits) || beyond.some((callee) => traits.get(callee)!.waits);
+    const loop = all.some((one) => one.loops) || beyond.some((callee) => loops.get(callee)!);
+    const looksAtOthers =
+      all.some((one) => one.polls) || beyond.some((callee) => polling.has(callee));
     for (const fn of group) {
       loops.set(fn, loop);
       if (looksAtOthers) polling.add(fn);
       // A real function has no way to what is each thread's own and stands outside functions.
       const shares = module.perThread.length > 0;
-      traits.set(fn, { recursive, waits, inlined: !recursive && (waits || loop || shares || facts.get(fn)!.size <= SMALL) });
+      traits.set(fn, {
+        recursive,
+        waits,
+        inlined: !recursive && (waits || loop || shares || facts.get(fn)!.size <= SMALL),
+      });
       if (shares) continue;
       sizes.set(fn, keepSmall(facts.get(fn)!, traits, sizes, polling));
     }
@@ -134,14 +173,25 @@ function traitsOf(module: PtxModule, facts: Map<PtxFunction, Facts>): Map<PtxFun
   return traits;
 }
 
-/** The size of a function with all that is inlined into it. Where that is large, callees that only loop, for nobody else, are inlined nowhere, those that make the most of it first. */
-function keepSmall({ size, callees }: Facts, traits: Map<PtxFunction, FunctionTraits>, sizes: Map<PtxFunction, number>, polling: ReadonlySet<PtxFunction>): number {
-  const parts = [...callees].filter(([callee]) => traits.get(callee)?.inlined === true)
-    .map(([callee, times]) => ({ callee, of: times * (INLINING + (sizes.get(callee) ?? 0)) })).sort((a, b) => b.of - a.of);
+/**
+ * The size of a function with all that is inlined into it. Where that is large, callees that only
+ * loop, for nobody else, are inlined nowhere, those that make the most of it first.
+ */
+function keepSmall(
+  { size, callees }: Facts,
+  traits: Map<PtxFunction, FunctionTraits>,
+  sizes: Map<PtxFunction, number>,
+  polling: ReadonlySet<PtxFunction>,
+): number {
+  const parts = [...callees]
+    .filter(([callee]) => traits.get(callee)?.inlined === true)
+    .map(([callee, times]) => ({ callee, of: times * (INLINING + (sizes.get(callee) ?? 0)) }))
+    .sort((a, b) => b.of - a.of);
   let whole = size + parts.reduce((sum, { of }) => sum + of, 0);
   for (const { callee, of } of parts) {
     const own = traits.get(callee)!;
-    if (whole <= LARGE || own.waits || polling.has(callee) || of < LARGE / parts.length / 4) continue;
+    if (whole <= LARGE || own.waits || polling.has(callee) || of < LARGE / parts.length / 4)
+      continue;
     own.inlined = false;
     whole -= of;
   }
@@ -149,8 +199,8 @@ function keepSmall({ size, callees }: Facts, traits: Map<PtxFunction, FunctionTr
 }
 
 /**
- * The strongly connected components of the call graph, callees first (Tarjan). Without recursion: chains of calls may
- * be as long as the text.
+ * The strongly connected components of the call graph, callees first (Tarjan). Without recursion:
+ * chains of calls may be as long as the text.
  */
 function cycles<T>(nodes: readonly T[], next: (node: T) => Iterable<T>): T[][] {
   const found: T[][] = [];
@@ -174,7 +224,8 @@ function cycles<T>(nodes: readonly T[], next: (node: T) => Iterable<T>): T[][] {
       const step = rest.next();
       if (!step.done) {
         if (!order.has(step.value)) enter(step.value);
-        else if (isOpen.has(step.value)) low.set(node, Math.min(low.get(node)!, order.get(step.value)!));
+        else if (isOpen.has(step.value))
+          low.set(node, Math.min(low.get(node)!, order.get(step.value)!));
         continue;
       }
       path.pop();

@@ -1,12 +1,32 @@
-// What declarations may say: types in their spaces, initial values, parameters, directives of kernels and functions,
-// and that a name is declared once. The parser reads more than the language has; here the rest is refused.
+// What declarations may say: types in their spaces, initial values, parameters, directives of
+// kernels and functions, and that a name is declared once. The parser reads more than the language
+// has; here the rest is refused.
 
 import { scalarType } from '../scalar-types.js';
 import type { Initializer, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
 import { variableLayout } from './data-layout.js';
 
 /** PTX's fundamental types; all others are types of instructions only. */
-const FUNDAMENTAL = new Set(['b8', 'b16', 'b32', 'b64', 'b128', 'u8', 'u16', 'u32', 'u64', 's8', 's16', 's32', 's64', 'f16', 'f16x2', 'f32', 'f64', 'pred']);
+const FUNDAMENTAL = new Set([
+  'b8',
+  'b16',
+  'b32',
+  'b64',
+  'b128',
+  'u8',
+  'u16',
+  'u32',
+  'u64',
+  's8',
+  's16',
+  's32',
+  's64',
+  'f16',
+  'f16x2',
+  'f32',
+  'f64',
+  'pred',
+]);
 const OPAQUE = new Set(['texref', 'samplerref', 'surfref']);
 const LARGEST_VECTOR = 16;
 const MOST_PARAMETER_BYTES = 32764;
@@ -14,40 +34,66 @@ const LARGEST_PARAMETER_ALIGN = 128;
 
 /** How many numbers stand behind a directive of a kernel, and whether zero may be one. */
 const KERNEL_DIRECTIVES: Readonly<Record<string, { most: number; positive?: boolean }>> = {
-  maxntid: { most: 3, positive: true }, reqntid: { most: 3, positive: true }, minnctapersm: { most: 1 }, maxnreg: { most: 1, positive: true },
-  explicitcluster: { most: 0 }, blocksareclusters: { most: 0 }, reqnctapercluster: { most: 3 }, maxclusterrank: { most: 1 },
+  maxntid: { most: 3, positive: true },
+  reqntid: { most: 3, positive: true },
+  minnctapersm: { most: 1 },
+  maxnreg: { most: 1, positive: true },
+  explicitcluster: { most: 0 },
+  blocksareclusters: { most: 0 },
+  reqnctapercluster: { most: 3 },
+  maxclusterrank: { most: 1 },
 };
 const FUNCTION_DIRECTIVES: Readonly<Record<string, { most: number; positive?: boolean }>> = {
-  noreturn: { most: 0 }, abi_preserve: { most: 1 }, abi_preserve_control: { most: 1 },
+  noreturn: { most: 0 },
+  abi_preserve: { most: 1 },
+  abi_preserve_control: { most: 1 },
 };
-const CONFLICTS = [['maxntid', 'reqntid'], ['reqnctapercluster', 'maxclusterrank']] as const;
+const CONFLICTS = [
+  ['maxntid', 'reqntid'],
+  ['reqnctapercluster', 'maxclusterrank'],
+] as const;
 
 /** Refuses what no declaration may say. */
 export function checkDeclarations(module: PtxModule): void {
   const { source } = module;
   const fail = (message: string, at: number): Error => source.error('semantic', message, at);
 
-  const checkType = ({ type, vector, name, at }: Pick<Variable, 'type' | 'vector' | 'name' | 'at'>): void => {
-    if (!FUNDAMENTAL.has(type) && !OPAQUE.has(type)) throw fail(`.${type} is a type of instructions, not of '${name}'`, at);
-    if (vector > 4 || vector * scalarType(type).bits / 8 > LARGEST_VECTOR) throw fail(`the vector '${name}' is larger than ${LARGEST_VECTOR} bytes`, at);
+  const checkType = ({
+    type,
+    vector,
+    name,
+    at,
+  }: Pick<Variable, 'type' | 'vector' | 'name' | 'at'>): void => {
+    if (!FUNDAMENTAL.has(type) && !OPAQUE.has(type))
+      throw fail(`.${type} is a type of instructions, not of '${name}'`, at);
+    if (vector > 4 || (vector * scalarType(type).bits) / 8 > LARGEST_VECTOR)
+      throw fail(`the vector '${name}' is larger than ${LARGEST_VECTOR} bytes`, at);
   };
 
   const checkVariable = (variable: Variable): void => {
     const { type, space, name, at, linkage, dimensions, initializer } = variable;
     checkType(variable);
-    if (linkage.length > 1) throw fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
+    if (linkage.length > 1)
+      throw fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
     const external = linkage.includes('extern');
-    if (type === 'pred' && space !== 'reg') throw fail(`the predicate '${name}' must be a register`, at);
-    if (linkage.includes('common') && space !== 'global') throw fail(`'${name}': .common variables are in .global`, at);
-    if (OPAQUE.has(type) && space !== 'global') throw fail(`'${name}': .${type} variables are in .global`, at);
+    if (type === 'pred' && space !== 'reg')
+      throw fail(`the predicate '${name}' must be a register`, at);
+    if (linkage.includes('common') && space !== 'global')
+      throw fail(`'${name}': .common variables are in .global`, at);
+    if (OPAQUE.has(type) && space !== 'global')
+      throw fail(`'${name}': .${type} variables are in .global`, at);
     if (initializer) {
       if (external) throw fail(`'${name}' is external and has no initial value here`, at);
-      if (space !== 'global' && space !== 'const') throw fail(`variables in .${space} have no initial values`, at);
-      if (type === 'f16' || type === 'f16x2') throw fail(`.${type} variables have no initial values`, at);
+      if (space !== 'global' && space !== 'const')
+        throw fail(`variables in .${space} have no initial values`, at);
+      if (type === 'f16' || type === 'f16x2')
+        throw fail(`.${type} variables have no initial values`, at);
       checkInitialValue(variable, initializer, dimensions.length + (variable.vector > 1 ? 1 : 0));
     }
-    const empty = initializer === undefined || (initializer.kind === 'list' && !initializer.elements.length);
-    if (!external && dimensions[0] === 0 && empty) throw fail(`the array '${name}' has no size`, at);
+    const empty =
+      initializer === undefined || (initializer.kind === 'list' && !initializer.elements.length);
+    if (!external && dimensions[0] === 0 && empty)
+      throw fail(`the array '${name}' has no size`, at);
   };
 
   const checkInitialValue = (variable: Variable, value: Initializer, depth: number): void => {
@@ -59,15 +105,21 @@ export function checkDeclarations(module: PtxModule): void {
         for (const part of value.elements) checkInitialValue(variable, part, depth - 1);
         return;
       case 'integer':
-        if (kind === 'float') throw fail(`'${name}' is .${type}: an integer is not its initial value`, value.at);
+        if (kind === 'float')
+          throw fail(`'${name}' is .${type}: an integer is not its initial value`, value.at);
         return;
       case 'float':
-        if (kind !== 'float' && kind !== 'bits') throw fail(`'${name}' is .${type}: a float is not its initial value`, value.at);
+        if (kind !== 'float' && kind !== 'bits')
+          throw fail(`'${name}' is .${type}: a float is not its initial value`, value.at);
         return;
       case 'symbol': {
         const wanted = value.mask === undefined ? ['u32', 'u64'] : ['u8', 'u32', 'u64'];
-        if (!OPAQUE.has(type) && !wanted.includes(type)) throw fail(`'${name}' is .${type}: addresses are of type .u64`, value.at);
-        if (module.functions.some(fn => fn.name === value.name) && (value.generic || value.addend !== 0)) {
+        if (!OPAQUE.has(type) && !wanted.includes(type))
+          throw fail(`'${name}' is .${type}: addresses are of type .u64`, value.at);
+        if (
+          module.functions.some((fn) => fn.name === value.name) &&
+          (value.generic || value.addend !== 0)
+        ) {
           throw fail(`'${value.name}' is a function: its address stands alone`, value.at);
         }
       }
@@ -75,29 +127,44 @@ export function checkDeclarations(module: PtxModule): void {
   };
 
   const checkParameters = (fn: Pick<PtxFunction, 'params' | 'returns'>, entry: boolean): void => {
-    if (fn.returns.length > 1 && fn.returns.some(({ space }) => space === 'param')) throw fail('several results must be registers', fn.returns[1]!.at);
+    if (fn.returns.length > 1 && fn.returns.some(({ space }) => space === 'param'))
+      throw fail('several results must be registers', fn.returns[1]!.at);
     const names = new Set<string>();
     let end = 0;
     for (const list of [fn.returns, fn.params]) {
       for (const variable of list) {
         const { name, at, space, type, dimensions, pointer, vector } = variable;
         checkType(variable);
-        if (name !== '_' && names.has(name)) throw fail(`parameter '${name}' is declared twice`, at);
+        if (name !== '_' && names.has(name))
+          throw fail(`parameter '${name}' is declared twice`, at);
         names.add(name);
-        if (entry && space === 'reg') throw fail(`'${name}': parameters of kernels are in .param`, at);
+        if (entry && space === 'reg')
+          throw fail(`'${name}': parameters of kernels are in .param`, at);
         if (!entry && pointer) throw fail(`'${name}': only parameters of kernels are .ptr`, at);
-        if (OPAQUE.has(type) && !entry) throw fail(`'${name}': only kernels have parameters of type .${type}`, at);
+        if (OPAQUE.has(type) && !entry)
+          throw fail(`'${name}': only kernels have parameters of type .${type}`, at);
         if (space === 'reg') {
           if (dimensions.length) throw fail(`the register '${name}' is no array`, at);
           continue;
         }
-        if (type === 'pred' || type === 'f16x2' || vector > 1) throw fail(`the parameter '${name}' may not be ${vector > 1 ? `.v${vector} ` : ''}.${type}`, at);
-        if (dimensions.length > 1) throw fail(`the parameter '${name}' has more than one dimension`, at);
-        if (dimensions[0] === 0 && (entry || list === fn.returns)) throw fail(`the parameter '${name}' has no size`, at);
-        if (!entry && (variable.align ?? 1) > LARGEST_PARAMETER_ALIGN) throw fail(`the parameter '${name}' is aligned to more than ${LARGEST_PARAMETER_ALIGN} bytes`, at);
+        if (type === 'pred' || type === 'f16x2' || vector > 1)
+          throw fail(
+            `the parameter '${name}' may not be ${vector > 1 ? `.v${vector} ` : ''}.${type}`,
+            at,
+          );
+        if (dimensions.length > 1)
+          throw fail(`the parameter '${name}' has more than one dimension`, at);
+        if (dimensions[0] === 0 && (entry || list === fn.returns))
+          throw fail(`the parameter '${name}' has no size`, at);
+        if (!entry && (variable.align ?? 1) > LARGEST_PARAMETER_ALIGN)
+          throw fail(
+            `the parameter '${name}' is aligned to more than ${LARGEST_PARAMETER_ALIGN} bytes`,
+            at,
+          );
         const { size, align } = variableLayout(variable);
         end = Math.ceil(end / align) * align + size;
-        if (entry && end > MOST_PARAMETER_BYTES) throw fail(`the kernel has more than ${MOST_PARAMETER_BYTES} bytes of parameters`, at);
+        if (entry && end > MOST_PARAMETER_BYTES)
+          throw fail(`the kernel has more than ${MOST_PARAMETER_BYTES} bytes of parameters`, at);
       }
     }
   };
@@ -106,23 +173,42 @@ export function checkDeclarations(module: PtxModule): void {
     const allowed = entry ? KERNEL_DIRECTIVES : FUNCTION_DIRECTIVES;
     for (const [directive, numbers] of directives) {
       const rule = Object.hasOwn(allowed, directive) ? allowed[directive] : undefined;
-      if (!rule) throw fail(`.${directive} is no directive of ${entry ? 'kernels' : 'functions'}`, at);
+      if (!rule)
+        throw fail(`.${directive} is no directive of ${entry ? 'kernels' : 'functions'}`, at);
       if (numbers.length > rule.most || (rule.most > 0 && !numbers.length)) {
-        throw fail(`'${name}': .${directive} takes ${rule.most === 0 ? 'no numbers' : rule.most === 1 ? 'one number' : `one to ${rule.most} numbers`}`, at);
+        throw fail(
+          `'${name}': .${directive} takes ` +
+            `${rule.most === 0 ? 'no numbers' : rule.most === 1 ? 'one number' : `one to ${rule.most} numbers`}`,
+          at,
+        );
       }
-      if (rule.positive && numbers.includes(0)) throw fail(`'${name}': .${directive} takes numbers above zero`, at);
+      if (rule.positive && numbers.includes(0))
+        throw fail(`'${name}': .${directive} takes numbers above zero`, at);
     }
     for (const [one, other] of CONFLICTS) {
-      if (directives.has(one) && directives.has(other)) throw fail(`'${name}' has .${one} or .${other}, not both`, at);
+      if (directives.has(one) && directives.has(other))
+        throw fail(`'${name}' has .${one} or .${other}, not both`, at);
     }
-    if (directives.has('blocksareclusters') && !(directives.has('reqntid') && directives.has('reqnctapercluster'))) {
+    if (
+      directives.has('blocksareclusters') &&
+      !(directives.has('reqntid') && directives.has('reqnctapercluster'))
+    ) {
       throw fail(`'${name}': .blocksareclusters needs .reqntid and .reqnctapercluster`, at);
     }
   };
 
   /** What a function is declared as, whatever its parameters are called. */
   const prototypeOf = (fn: PtxFunction): string =>
-    [fn.returns, fn.params].map(list => list.map(({ space, type, vector, dimensions, align }) => `${space} ${type} ${vector} ${dimensions.join(',')} ${align ?? ''}`).join(';')).join('|');
+    [fn.returns, fn.params]
+      .map((list) =>
+        list
+          .map(
+            ({ space, type, vector, dimensions, align }) =>
+              `${space} ${type} ${vector} ${dimensions.join(',')} ${align ?? ''}`,
+          )
+          .join(';'),
+      )
+      .join('|');
 
   const checkBody = (statements: readonly Statement[]): void => {
     const registers = new Set<string>();
@@ -134,16 +220,19 @@ export function checkDeclarations(module: PtxModule): void {
         checkVariable(statement);
         const { space, name, at, linkage } = statement;
         if (space === 'global' || space === 'const') {
-          if (linkage.length) throw fail(`'${name}' is inside a function, where nothing is .${linkage[0]!}`, at);
+          if (linkage.length)
+            throw fail(`'${name}' is inside a function, where nothing is .${linkage[0]!}`, at);
           if (data.has(name)) throw fail(`variable '${name}' is defined twice`, at);
           data.add(name);
         }
-        if (OPAQUE.has(statement.type) || statement.space === 'tex') throw fail(`'${statement.name}': textures are declared outside functions`, statement.at);
+        if (OPAQUE.has(statement.type) || statement.space === 'tex')
+          throw fail(`'${statement.name}': textures are declared outside functions`, statement.at);
       } else if (statement.kind === 'registers') {
         const { type, vector } = statement;
         for (const { name, count, at } of statement.names) {
           checkType({ type, vector, name, at });
-          if (type === 'pred' && vector > 1) throw fail(`'${name}': there are no vectors of predicates`, at);
+          if (type === 'pred' && vector > 1)
+            throw fail(`'${name}': there are no vectors of predicates`, at);
           if (name === 'WARP_SZ') throw fail(`'${name}' is a constant`, at);
           const family = count === undefined ? name : `${name}<>`;
           if (registers.has(family)) throw fail(`register '${name}' is declared twice`, at);
@@ -152,7 +241,8 @@ export function checkDeclarations(module: PtxModule): void {
       } else if (statement.kind === 'prototype') {
         const { prototype, at } = statement;
         checkParameters(prototype, false);
-        if (prototype.noreturn && prototype.returns.length) throw fail('what returns a value is not .noreturn', at);
+        if (prototype.noreturn && prototype.returns.length)
+          throw fail('what returns a value is not .noreturn', at);
       }
     }
   };
@@ -167,15 +257,19 @@ export function checkDeclarations(module: PtxModule): void {
   for (const fn of module.functions) {
     const { name, at, linkage } = fn;
     if (variables.has(name)) throw fail(`'${name}' is a variable and a function`, at);
-    if (linkage.length > 1) throw fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
+    if (linkage.length > 1)
+      throw fail(`'${name}' is .${linkage[0]!} or .${linkage[1]!}, not both`, at);
     if (linkage.includes('common')) throw fail(`'${name}': only variables are .common`, at);
-    if (fn.body && linkage.includes('extern')) throw fail(`'${name}' is external and has no body here`, at);
+    if (fn.body && linkage.includes('extern'))
+      throw fail(`'${name}' is external and has no body here`, at);
     const known = functions.get(name);
-    if (known && prototypeOf(known) !== prototypeOf(fn)) throw fail(`'${name}' is declared with other parameters, too`, at);
+    if (known && prototypeOf(known) !== prototypeOf(fn))
+      throw fail(`'${name}' is declared with other parameters, too`, at);
     functions.set(name, fn);
     checkParameters(fn, fn.entry);
     checkDirectives(fn);
-    if (fn.directives.has('noreturn') && fn.returns.length) throw fail(`'${name}' returns a value and is not .noreturn`, at);
+    if (fn.directives.has('noreturn') && fn.returns.length)
+      throw fail(`'${name}' returns a value and is not .noreturn`, at);
     if (fn.body) checkBody(fn.body);
   }
 }

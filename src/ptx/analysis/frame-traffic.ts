@@ -22,8 +22,11 @@ export interface FrameTraffic {
  * blocks are laid out
  */
 export function planFrameTraffic(
-  blocks: readonly Block[], { order, irregular }: Pick<Shape, 'order' | 'irregular'>,
-  entries: readonly number[], liveness: Liveness, cells: ReadonlyMap<number, unknown>,
+  blocks: readonly Block[],
+  { order, irregular }: Pick<Shape, 'order' | 'irregular'>,
+  entries: readonly number[],
+  liveness: Liveness,
+  cells: ReadonlyMap<number, unknown>,
   anywhere = false,
 ): FrameTraffic {
   if (cells.size === 0) return { writes: () => false, reads: () => false };
@@ -36,7 +39,7 @@ export function planFrameTraffic(
   };
   const has = (set: Uint32Array, id: number): boolean => {
     const bit = bits.get(id);
-    return bit !== undefined && (set[bit >> 5]! & 1 << (bit & 31)) !== 0;
+    return bit !== undefined && (set[bit >> 5]! & (1 << (bit & 31))) !== 0;
   };
   const add = (set: Uint32Array, registers: readonly Register[], unless?: Uint32Array): void => {
     for (let at = 0; at < registers.length; at++) {
@@ -49,12 +52,14 @@ export function planFrameTraffic(
 
   const written = sets();
   const used = sets();
-  const reached = order.map(at => blocks[at]!);
+  const reached = order.map((at) => blocks[at]!);
   /** Of a cut, what its registers get only when threads go on; those that sleep have it before. */
   const arriving = ({ ending }: Block): readonly Register[] =>
     ending.kind === 'cut' && ending.cut !== 'sleep' ? ending.inst.defs : [];
   for (const { index, insts, ending } of reached) {
-    const read = (inst: Inst): void => { add(used[index]!, inst.uses, written[index]); };
+    const read = (inst: Inst): void => {
+      add(used[index]!, inst.uses, written[index]);
+    };
     for (let at = 0; at < insts.length; at++) {
       read(insts[at]!);
       add(written[index]!, insts[at]!.defs);
@@ -66,11 +71,19 @@ export function planFrameTraffic(
   const waits = ({ ending }: Block): boolean => ending.kind === 'cut' || ending.kind === 'part';
   const isEntry = new Set(entries);
   const position = new Int32Array(blocks.length);
-  order.forEach((block, at) => { position[block] = at; });
+  order.forEach((block, at) => {
+    position[block] = at;
+  });
   /** Entries before which a block may suspend its threads. */
-  const suspends = (block: Block): number[] => successors(block).filter(to => isEntry.has(to)
-    && (anywhere || waits(block) || position[to]! <= position[block.index]!
-      || irregular.has(block.index * blocks.length + to)));
+  const suspends = (block: Block): number[] =>
+    successors(block).filter(
+      (to) =>
+        isEntry.has(to) &&
+        (anywhere ||
+          waits(block) ||
+          position[to]! <= position[block.index]! ||
+          irregular.has(block.index * blocks.length + to)),
+    );
 
   // Forward: registers that may differ from their cells.
   const changed = sets();
@@ -112,7 +125,7 @@ export function planFrameTraffic(
     for (const entry of suspends(block)) {
       const live = alive.get(entry)!;
       const [before, own] = [changed[block.index]!, written[block.index]!];
-      addWritten(block, saved.get(entry)!, word => (before[word]! | own[word]!) & live[word]!);
+      addWritten(block, saved.get(entry)!, (word) => (before[word]! | own[word]!) & live[word]!);
     }
   }
 
@@ -130,7 +143,7 @@ export function planFrameTraffic(
         }
       }
       for (const entry of suspends(block)) {
-        addWritten(block, after, word => saved.get(entry)![word]!);
+        addWritten(block, after, (word) => saved.get(entry)![word]!);
       }
       const own = needed[block.index]!;
       const [reads, writes] = [used[block.index]!, written[block.index]!];

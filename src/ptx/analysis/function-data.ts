@@ -15,7 +15,7 @@ const isData = (statement: Statement): statement is Variable =>
 function renamed(value: Initializer, scope: Scope): Initializer {
   switch (value.kind) {
     case 'list':
-      return { ...value, elements: value.elements.map(element => renamed(element, scope)) };
+      return { ...value, elements: value.elements.map((element) => renamed(element, scope)) };
     case 'symbol': {
       for (let within: Scope | undefined = scope; within; within = within.around) {
         const name = within.names.get(value.name);
@@ -23,7 +23,8 @@ function renamed(value: Initializer, scope: Scope): Initializer {
       }
       return value;
     }
-    default: return value;
+    default:
+      return value;
   }
 }
 
@@ -34,7 +35,9 @@ function renamed(value: Initializer, scope: Scope): Initializer {
 export function moveFunctionData(module: PtxModule): void {
   const taken = new Map<string, number>();
   const visit = (
-    statements: readonly Statement[], around: Scope | undefined, owner: string,
+    statements: readonly Statement[],
+    around: Scope | undefined,
+    owner: string,
   ): void => {
     const scope: Scope = { names: new Map(), around };
     for (const statement of statements) {

@@ -1,11 +1,15 @@
-// Which registers are alive at the start of each block. Most registers live and die inside one block; those are
-// found first and kept out of the bit sets, so that a kernel of thousands of blocks stays cheap.
+// Which registers are alive at the start of each block. Most registers live and die inside one
+// block; those are found first and kept out of the bit sets, so that a kernel of thousands of
+// blocks stays cheap.
 
 import { successors } from './blocks.js';
 import type { Block } from './blocks.js';
 import type { Inst, Register } from './program.js';
 
-/** A register that is alive at the start of no more blocks than these is listed there; others have a bit in each block. */
+/**
+ * A register that is alive at the start of no more blocks than these is listed there; others have a
+ * bit in each block.
+ */
 const FEW = 32;
 
 export interface Liveness {
@@ -24,18 +28,26 @@ export function instructionsOf(block: Block): readonly Inst[] {
   return 'inst' in block.ending ? [...block.insts, block.ending.inst] : block.insts;
 }
 
-/** The same, one after the other, without a copy of the list and without iterators, which make an object for each step. */
+/**
+ * The same, one after the other, without a copy of the list and without iterators, which make an
+ * object for each step.
+ */
 export function eachInstruction({ insts, ending }: Block, visit: (inst: Inst) => void): void {
   for (let at = 0; at < insts.length; at++) visit(insts[at]!);
   if ('inst' in ending) visit(ending.inst);
 }
 
-export function computeLiveness(blocks: readonly Block[], registers: readonly Register[], pinned: readonly Register[] = []): Liveness {
+export function computeLiveness(
+  blocks: readonly Block[],
+  registers: readonly Register[],
+  pinned: readonly Register[] = [],
+): Liveness {
   const home = new Int32Array(registers.length).fill(-1);
   /** The last block that was seen to write a register. */
   const defined = new Int32Array(registers.length).fill(-1);
   const crossing = new Uint8Array(registers.length);
-  // By number here and below: an iterator for each list of each instruction costs more than what is done.
+  // By number here and below: an iterator for each list of each instruction costs more than what is
+  // done.
   const meet = ({ uses, defs }: Inst, here: number): void => {
     for (let at = 0; at < uses.length; at++) {
       const { id } = uses[at]!;
@@ -50,7 +62,9 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
   };
   for (const block of blocks) {
     const { index: here, ending } = block;
-    eachInstruction(block, inst => { meet(inst, here); });
+    eachInstruction(block, (inst) => {
+      meet(inst, here);
+    });
     // What a cut writes arrives in the block after it.
     if (ending.kind === 'cut') for (const { id } of ending.inst.defs) crossing[id] = 1;
   }
@@ -58,7 +72,8 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
 
   const index = new Int32Array(registers.length).fill(-1);
   const members: Register[] = [];
-  for (const register of registers) if (crossing[register.id]) index[register.id] = members.push(register) - 1;
+  for (const register of registers)
+    if (crossing[register.id]) index[register.id] = members.push(register) - 1;
   const reads = new BlockLists(members.length);
   const writes = new BlockLists(members.length);
   const mark = ({ uses, defs }: Inst, here: number): void => {
@@ -71,11 +86,16 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
       if (member >= 0) writes.add(member, here);
     }
   };
-  for (const block of blocks) eachInstruction(block, inst => { mark(inst, block.index); });
+  for (const block of blocks)
+    eachInstruction(block, (inst) => {
+      mark(inst, block.index);
+    });
   const predecessors: number[][] = blocks.map(() => []);
-  for (const block of blocks) for (const to of successors(block)) predecessors[to]!.push(block.index);
+  for (const block of blocks)
+    for (const to of successors(block)) predecessors[to]!.push(block.index);
 
-  // Backwards from where a register is read to where it is written. Most get only to the next block or two.
+  // Backwards from where a register is read to where it is written. Most get only to the next block
+  // or two.
   const few: Register[][] = blocks.map(() => []);
   const many: number[] = [];
   const alive = new Int32Array(blocks.length).fill(-1);
@@ -87,7 +107,9 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
       alive[block] = member;
       reached.push(block);
     };
-    writes.each(member, block => { written[block] = member; });
+    writes.each(member, (block) => {
+      written[block] = member;
+    });
     reads.each(member, reach);
     for (let at = 0; at < reached.length && reached.length <= FEW; at++) {
       for (const from of predecessors[reached[at]!]!) if (written[from] !== member) reach(from);
@@ -108,11 +130,15 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
     const generated = sets();
     const killed = sets();
     many.forEach((member, bit) => {
-      reads.each(member, block => { generated[block]![bit >> 5]! |= 1 << (bit & 31); });
-      writes.each(member, block => { killed[block]![bit >> 5]! |= 1 << (bit & 31); });
+      reads.each(member, (block) => {
+        generated[block]![bit >> 5]! |= 1 << (bit & 31);
+      });
+      writes.each(member, (block) => {
+        killed[block]![bit >> 5]! |= 1 << (bit & 31);
+      });
     });
     const queued = new Uint8Array(blocks.length).fill(1);
-    const queue = blocks.map(block => block.index);
+    const queue = blocks.map((block) => block.index);
     const out = new Uint32Array(words);
     for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
       queued[at] = 0;
@@ -142,13 +168,16 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
   }
 
   const wide = new Uint32Array(words);
-  many.forEach((member, bit) => { if (members[member]!.type.bits === 64) wide[bit >> 5]! |= 1 << (bit & 31); });
+  many.forEach((member, bit) => {
+    if (members[member]!.type.bits === 64) wide[bit >> 5]! |= 1 << (bit & 31);
+  });
   let pressure = 0;
   for (const { index: block } of blocks) {
     let cells = 0;
     for (const register of few[block]!) cells += register.type.bits === 64 ? 2 : 1;
     const bits = liveIn[block];
-    for (let w = 0; w < words; w++) if (bits![w]) cells += ones(bits![w]!) + ones(bits![w]! & wide[w]!);
+    for (let w = 0; w < words; w++)
+      if (bits![w]) cells += ones(bits![w]!) + ones(bits![w]! & wide[w]!);
     pressure = Math.max(pressure, cells);
   }
   const lists = new Map<number, readonly Register[]>();
@@ -157,14 +186,20 @@ export function computeLiveness(blocks: readonly Block[], registers: readonly Re
     if (!found) {
       const made = [...few[block]!];
       liveIn[block]?.forEach((bits, w) => {
-        for (let rest = bits; rest; rest &= rest - 1) made.push(members[many[(w << 5) + 31 - Math.clz32(rest & -rest)]!]!);
+        for (let rest = bits; rest; rest &= rest - 1)
+          made.push(members[many[(w << 5) + 31 - Math.clz32(rest & -rest)]!]!);
       });
       found = made.sort((a, b) => a.id - b.id);
       lists.set(block, found);
     }
     return found;
   };
-  return { registers: registers.length, liveIn: list, isLocal: register => !crossing[register.id], pressure };
+  return {
+    registers: registers.length,
+    liveIn: list,
+    isLocal: (register) => !crossing[register.id],
+    pressure,
+  };
 }
 
 /** Numbers of blocks for each of many registers, given in the order of the blocks. */

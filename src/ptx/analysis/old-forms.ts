@@ -1,5 +1,5 @@
-// Forms of texts that are older than what they leave out. ptxas takes `mad.f32` without a rounding for targets before sm_20, and in PTX
-// before 4.1 for later ones.
+// Forms of texts that are older than what they leave out. ptxas takes `mad.f32` without a rounding
+// for targets before sm_20, and in PTX before 4.1 for later ones.
 
 import type { Instruction, PtxModule, Statement } from '../syntax/ast.js';
 import { targetNumber, versionNumber } from './targets.js';
@@ -10,13 +10,22 @@ const ROUNDINGS = ['rn', 'rz', 'rm', 'rp'];
 export function completeOldForms({ version, target, functions }: PtxModule): void {
   const old = targetNumber(target) < 20;
   if (!old && versionNumber(version) >= versionNumber('4.1')) return;
-  // The ISA of such a `mad.f32` on later GPUs: fma.rn.ftz.f32 where it is of a target before sm_20, fma.rn.f32 otherwise.
+  // The ISA of such a `mad.f32` on later GPUs: fma.rn.ftz.f32 where it is of a target before sm_20,
+  // fma.rn.f32 otherwise.
   const left = old ? ['rn', 'ftz'] : ['rn'];
   const completed = new Map<readonly string[], readonly string[]>();
   const complete = (instruction: Instruction): void => {
     const { modifiers } = instruction;
-    if (instruction.mnemonic !== 'mad' || !modifiers.includes('f32') || modifiers.some(word => ROUNDINGS.includes(word))) return;
-    const known = completed.get(modifiers) ?? [...left.filter(word => !modifiers.includes(word)), ...modifiers];
+    if (
+      instruction.mnemonic !== 'mad' ||
+      !modifiers.includes('f32') ||
+      modifiers.some((word) => ROUNDINGS.includes(word))
+    )
+      return;
+    const known = completed.get(modifiers) ?? [
+      ...left.filter((word) => !modifiers.includes(word)),
+      ...modifiers,
+    ];
     completed.set(modifiers, known);
     instruction.modifiers = known;
   };

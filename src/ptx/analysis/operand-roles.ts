@@ -1,15 +1,44 @@
-// Which operands an instruction writes. PTX writes its first operand, with few exceptions: those are the rows here.
+// Which operands an instruction writes. PTX writes its first operand, with few exceptions: those
+// are the rows here.
 
 import type { Arg, Inst, Register } from './program.js';
 
-const WRITES_NOTHING = new Set(['st', 'red', 'bra', 'brx', 'membar', 'fence', 'ret', 'exit', 'trap', 'brkpt', 'nanosleep',
-  'prefetch', 'prefetchu', 'call', 'sust', 'sured', 'cp', 'discard', 'applypriority', 'pmevent', 'setmaxnreg',
-  'griddepcontrol', 'stmatrix', 'stackrestore', 'tensormap', 'wgmma', 'st_async', 'multimem_st']);
+const WRITES_NOTHING = new Set([
+  'st',
+  'red',
+  'bra',
+  'brx',
+  'membar',
+  'fence',
+  'ret',
+  'exit',
+  'trap',
+  'brkpt',
+  'nanosleep',
+  'prefetch',
+  'prefetchu',
+  'call',
+  'sust',
+  'sured',
+  'cp',
+  'discard',
+  'applypriority',
+  'pmevent',
+  'setmaxnreg',
+  'griddepcontrol',
+  'stmatrix',
+  'stackrestore',
+  'tensormap',
+  'wgmma',
+  'st_async',
+  'multimem_st',
+]);
 
 export function writesFirstOperand(mnemonic: string, modifiers: readonly string[]): boolean {
   if (WRITES_NOTHING.has(mnemonic)) return false;
   if (mnemonic === 'bar' || mnemonic === 'barrier') return modifiers.includes('red');
-  if (mnemonic === 'mbarrier') return !['init', 'inval', 'expect_tx', 'complete_tx'].includes(modifiers[0] ?? '');
+  if (mnemonic === 'mbarrier')
+    return !['init', 'inval', 'expect_tx', 'complete_tx'].includes(modifiers[0] ?? '');
   if (mnemonic === 'wmma') return modifiers[0] !== 'store';
   return true;
 }
@@ -17,11 +46,13 @@ export function writesFirstOperand(mnemonic: string, modifiers: readonly string[
 const READS_CARRY = new Set(['addc', 'subc', 'madc']);
 
 /** True for parts of carry chains, which keep a flag from one instruction to the next. */
-export const usesCarry = (mnemonic: string, modifiers: readonly string[]): boolean => modifiers.includes('cc') || READS_CARRY.has(mnemonic);
+export const usesCarry = (mnemonic: string, modifiers: readonly string[]): boolean =>
+  modifiers.includes('cc') || READS_CARRY.has(mnemonic);
 
 /**
- * Registers in the order in which they are met. An array that grows is given room for many, and most instructions of a
- * large kernel have one or two registers: they are collected in one such list and kept in arrays of their number.
+ * Registers in the order in which they are met. An array that grows is given room for many, and
+ * most instructions of a large kernel have one or two registers: they are collected in one such
+ * list and kept in arrays of their number.
  */
 class Met {
   private readonly registers: Register[] = [];
@@ -51,26 +82,38 @@ const read = new Met();
 /** Registers that an operand reads, or names for writing. */
 function registersIn(arg: Arg, out: Met): void {
   switch (arg.kind) {
-    case 'register': out.push(arg.register); return;
+    case 'register':
+      out.push(arg.register);
+      return;
     case 'address':
       if (arg.base) out.push(arg.base);
       else if (arg.symbol?.kind === 'incoming') out.push(arg.symbol.pointer);
-      if (arg.extra.length) arg.extra.forEach(extra => registersIn(extra, out));
+      if (arg.extra.length) arg.extra.forEach((extra) => registersIn(extra, out));
       return;
     case 'symbol':
       if (arg.symbol.kind === 'incoming') out.push(arg.symbol.pointer);
       else if (arg.symbol.kind === 'paramRegister') out.push(arg.symbol.register);
       return;
-    case 'vector': arg.elements.forEach(element => registersIn(element, out)); return;
-    case 'pair': registersIn(arg.first, out); registersIn(arg.second, out); return;
-    case 'not': case 'negated': case 'selected': registersIn(arg.operand, out); return;
+    case 'vector':
+      arg.elements.forEach((element) => registersIn(element, out));
+      return;
+    case 'pair':
+      registersIn(arg.first, out);
+      registersIn(arg.second, out);
+      return;
+    case 'not':
+    case 'negated':
+    case 'selected':
+      registersIn(arg.operand, out);
+      return;
   }
 }
 
 /** Fills in what an instruction reads and writes. */
 export function assignRoles(inst: Inst): void {
   const writes = writesFirstOperand(inst.mnemonic, inst.modifiers);
-  for (let index = 0; index < inst.args.length; index++) registersIn(inst.args[index]!, index === 0 && writes ? written : read);
+  for (let index = 0; index < inst.args.length; index++)
+    registersIn(inst.args[index]!, index === 0 && writes ? written : read);
   collectFurther(inst);
   inst.defs = written.take();
   // What a predicated instruction leaves alone stays live.
@@ -90,8 +133,10 @@ function collectFurther(inst: Inst): void {
       (inst.mnemonic === 'ld' ? read : written).push(address.symbol.register);
     }
   }
-  // alloca and stackrestore move the top of their stack, which the lowering has put before the last operand.
-  if (inst.mnemonic === 'alloca' || inst.mnemonic === 'stackrestore') registersIn(inst.args.at(-2)!, written);
+  // alloca and stackrestore move the top of their stack, which the lowering has put before the last
+  // operand.
+  if (inst.mnemonic === 'alloca' || inst.mnemonic === 'stackrestore')
+    registersIn(inst.args.at(-2)!, written);
   if (inst.carry) {
     if (inst.modifiers.includes('cc')) written.push(inst.carry);
     if (READS_CARRY.has(inst.mnemonic)) read.push(inst.carry);

@@ -26,7 +26,9 @@ export interface Division {
 
 /** Blocks of at most so many instructions, the rest of one in blocks of their own behind it. */
 function shortened(
-  blocks: readonly Block[], order: readonly number[], most: number,
+  blocks: readonly Block[],
+  order: readonly number[],
+  most: number,
 ): { blocks: Block[]; order: number[] } {
   const all = [...blocks];
   const laidOut: number[] = [];
@@ -86,11 +88,15 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
     const { ending } = block;
     const lead = (to: number): number => wayTo(index, to, ending.kind === 'cut');
     switch (ending.kind) {
-      case 'jump': case 'cut':
+      case 'jump':
+      case 'cut':
         blocks[index] = { ...block, ending: { ...ending, to: lead(ending.to) } };
         break;
       case 'branch':
-        blocks[index] = { ...block, ending: { ...ending, yes: lead(ending.yes), no: lead(ending.no) } };
+        blocks[index] = {
+          ...block,
+          ending: { ...ending, yes: lead(ending.yes), no: lead(ending.no) },
+        };
         break;
       case 'switch':
         blocks[index] = { ...block, ending: { ...ending, to: ending.to.map(lead) } };
@@ -99,10 +105,18 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
   }
 
   const { source } = blocks.flatMap(({ insts, ending }) =>
-    'inst' in ending ? [ending.inst] : insts.slice(0, 1))[0]!;
+    'inst' in ending ? [ending.inst] : insts.slice(0, 1),
+  )[0]!;
   const where: Inst = {
-    mnemonic: 'brx', modifiers: ['idx'], args: [{ kind: 'integer', value: 0n, at: source.start }],
-    predicate: undefined, source, defs: [], uses: [], targets: [], call: undefined,
+    mnemonic: 'brx',
+    modifiers: ['idx'],
+    args: [{ kind: 'integer', value: 0n, at: source.start }],
+    predicate: undefined,
+    source,
+    defs: [],
+    uses: [],
+    targets: [],
+    call: undefined,
   };
   const first = partOf.get(0)!;
   return {
@@ -113,10 +127,15 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
         if (partOf.get(index) !== part) return { index, insts: [], ending: { kind: 'return' } };
         return ending.kind === 'part' ? { ...block, ending: { ...ending, leaves: true } } : block;
       });
-      const roots = [...part === first ? [0] : [], ...entered[part]!];
-      own.push({ index: own.length, insts: [], ending: { kind: 'switch', inst: where, to: roots } });
+      const roots = [...(part === first ? [0] : []), ...entered[part]!];
+      own.push({
+        index: own.length,
+        insts: [],
+        ending: { kind: 'switch', inst: where, to: roots },
+      });
       const members = new Set(
-        blocks.flatMap(({ index }) => partOf.get(index) === part ? [index] : []));
+        blocks.flatMap(({ index }) => (partOf.get(index) === part ? [index] : [])),
+      );
       return { blocks: own, shape: analyseShape(own, own.length - 1), members };
     }),
   };
@@ -125,10 +144,11 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
 /** Blocks where threads of some part may be resumed, besides those behind cuts. */
 export function entriesOf({ blocks, parts }: Division): number[] {
   const found = new Set<number>();
-  for (const { shape: { loopHeaders, irregularTargets } } of parts) {
+  for (const {
+    shape: { loopHeaders, irregularTargets },
+  } of parts) {
     for (const block of [...loopHeaders, ...irregularTargets]) found.add(block);
   }
   for (const { ending } of blocks) if (ending.kind === 'part') found.add(ending.to);
   return [...found];
 }
-

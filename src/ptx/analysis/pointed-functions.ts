@@ -1,10 +1,26 @@
 // Functions whose addresses a module takes, and where a call through a pointer may lead.
 
-import type { Initializer, Instruction, Operand, Prototype, PtxFunction, PtxModule, Statement, Variable } from '../syntax/ast.js';
+import type {
+  Initializer,
+  Instruction,
+  Operand,
+  Prototype,
+  PtxFunction,
+  PtxModule,
+  Statement,
+  Variable,
+} from '../syntax/ast.js';
 import { variableLayout } from './data-layout.js';
 
-/** What calls through pointers in a function name behind their arguments: prototypes, or functions of the shape that is called. */
-export function prototypesCalled(fn: PtxFunction, module: PtxModule, functions: ReadonlyMap<string, PtxFunction>): Prototype[] {
+/**
+ * What calls through pointers in a function name behind their arguments: prototypes, or functions
+ * of the shape that is called.
+ */
+export function prototypesCalled(
+  fn: PtxFunction,
+  module: PtxModule,
+  functions: ReadonlyMap<string, PtxFunction>,
+): Prototype[] {
   const prototypes = new Map<string, Prototype[]>();
   const lists = new Map<string, readonly string[]>();
   const names = new Set<string>();
@@ -12,7 +28,11 @@ export function prototypesCalled(fn: PtxFunction, module: PtxModule, functions: 
     for (const statement of statements) {
       if (statement.kind === 'block') visit(statement.statements);
       // Of one name there may be several, in scopes of their own.
-      else if (statement.kind === 'prototype') prototypes.set(statement.name, [...prototypes.get(statement.name) ?? [], statement.prototype]);
+      else if (statement.kind === 'prototype')
+        prototypes.set(statement.name, [
+          ...(prototypes.get(statement.name) ?? []),
+          statement.prototype,
+        ]);
       else if (statement.kind === 'targets') lists.set(statement.name, statement.labels);
       else if (statement.kind === 'instruction' && statement.mnemonic === 'call') {
         const list = targetsNamed(statement, functions);
@@ -21,7 +41,7 @@ export function prototypesCalled(fn: PtxFunction, module: PtxModule, functions: 
     }
   };
   visit(fn.body ?? []);
-  return [...names].flatMap(name => {
+  return [...names].flatMap((name) => {
     const known = prototypes.get(name);
     if (known) return known;
     const [first] = lists.get(name) ?? functionsIn(name, module);
@@ -31,15 +51,20 @@ export function prototypesCalled(fn: PtxFunction, module: PtxModule, functions: 
 }
 
 /** What stands behind the arguments of a call of what is no function of the module. */
-function targetsNamed({ operands }: Instruction, functions: ReadonlyMap<string, PtxFunction>): string | undefined {
-  const callee = operands.find(operand => operand.kind === 'name');
+function targetsNamed(
+  { operands }: Instruction,
+  functions: ReadonlyMap<string, PtxFunction>,
+): string | undefined {
+  const callee = operands.find((operand) => operand.kind === 'name');
   const last = operands.at(-1);
-  return callee && !functions.has(callee.name) && last?.kind === 'name' && last !== callee ? last.name : undefined;
+  return callee && !functions.has(callee.name) && last?.kind === 'name' && last !== callee
+    ? last.name
+    : undefined;
 }
 
 /** Functions that a variable of the module begins with the addresses of. */
 export function functionsIn(name: string, module: PtxModule): string[] {
-  return symbolsIn(module.variables.find(variable => variable.name === name)?.initializer);
+  return symbolsIn(module.variables.find((variable) => variable.name === name)?.initializer);
 }
 
 function symbolsIn(value: Initializer | undefined): string[] {
@@ -48,7 +73,10 @@ function symbolsIn(value: Initializer | undefined): string[] {
 }
 
 /** Functions with bodies that an instruction or an initial value names without calling them. */
-export function pointedFunctions(module: PtxModule, functions: ReadonlyMap<string, PtxFunction>): PtxFunction[] {
+export function pointedFunctions(
+  module: PtxModule,
+  functions: ReadonlyMap<string, PtxFunction>,
+): PtxFunction[] {
   const found = new Set<PtxFunction>();
   const add = (name: string): void => {
     const fn = functions.get(name);
@@ -62,7 +90,10 @@ export function pointedFunctions(module: PtxModule, functions: ReadonlyMap<strin
     for (const statement of statements) {
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'instruction') {
-        const callee = statement.mnemonic === 'call' ? statement.operands.find(operand => operand.kind === 'name') : undefined;
+        const callee =
+          statement.mnemonic === 'call'
+            ? statement.operands.find((operand) => operand.kind === 'name')
+            : undefined;
         for (const operand of statement.operands) if (operand !== callee) look(operand);
       }
     }
@@ -78,9 +109,12 @@ export function sameShape(one: Prototype, other: Prototype): boolean {
 }
 
 function sameList(one: readonly Variable[], other: readonly Variable[]): boolean {
-  return one.length === other.length && one.every((variable, index) => {
-    const { aggregate, size } = variableLayout(variable);
-    const against = variableLayout(other[index]!);
-    return aggregate === against.aggregate && size === against.size;
-  });
+  return (
+    one.length === other.length &&
+    one.every((variable, index) => {
+      const { aggregate, size } = variableLayout(variable);
+      const against = variableLayout(other[index]!);
+      return aggregate === against.aggregate && size === against.size;
+    })
+  );
 }

@@ -1,5 +1,5 @@
-// The compiler's intermediate form: a function as a flat list of instructions whose names are resolved to
-// registers, labels and symbols, with device functions inlined where they must be.
+// The compiler's intermediate form: a function as a flat list of instructions whose names are
+// resolved to registers, labels and symbols, with device functions inlined where they must be.
 
 import type { PlacedVariable } from '../check.js';
 import type { ScalarType } from '../scalar-types.js';
@@ -22,7 +22,9 @@ export interface SharedVariable {
   readonly name: string;
   readonly size: number;
   readonly align: number;
-  /** `.extern .shared x[]`: all of these start where the static ones end. With a size it is static. */
+  /**
+   * `.extern .shared x[]`: all of these start where the static ones end. With a size it is static.
+   */
   readonly dynamic: boolean;
 }
 
@@ -44,7 +46,14 @@ export type Arg =
   | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
   | { kind: 'special'; name: string; at: number }
   | { kind: 'symbol'; symbol: Symbol; offset: number; at: number }
-  | { kind: 'address'; base: Register | undefined; symbol: Symbol | undefined; offset: number; extra: Arg[]; at: number }
+  | {
+      kind: 'address';
+      base: Register | undefined;
+      symbol: Symbol | undefined;
+      offset: number;
+      extra: Arg[];
+      at: number;
+    }
   | { kind: 'vector'; elements: Arg[]; at: number }
   | { kind: 'pair'; first: Arg; second: Arg; at: number }
   | { kind: 'not'; operand: Arg; at: number }
@@ -62,8 +71,11 @@ export interface CallSite {
   results: CallValue[];
 }
 
-export type CallValue = { kind: 'register'; register: Register } | { kind: 'frame'; offset: number }
-  | { kind: 'pointer'; register: Register } | { kind: 'constant'; arg: Arg };
+export type CallValue =
+  | { kind: 'register'; register: Register }
+  | { kind: 'frame'; offset: number }
+  | { kind: 'pointer'; register: Register }
+  | { kind: 'constant'; arg: Arg };
 
 export interface Inst {
   mnemonic: string;

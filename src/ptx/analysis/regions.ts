@@ -1,6 +1,6 @@
-// The shape of a function's control flow: natural loops as nested regions, everything inside a region in an order
-// in which branches only go forward. Whatever does not fit (a jump into the middle of a loop, a resumed thread)
-// enters through a region's dispatch.
+// The shape of a function's control flow: natural loops as nested regions, everything inside a
+// region in an order in which branches only go forward. Whatever does not fit (a jump into the
+// middle of a loop, a resumed thread) enters through a region's dispatch.
 
 import { successors } from './blocks.js';
 import type { Block } from './blocks.js';
@@ -20,7 +20,10 @@ export interface Shape {
   root: Region;
   /** Reachable blocks in the order they are laid out. */
   order: number[];
-  /** Blocks at which a thread may be resumed, or that are jumped to through a dispatch; in entry number order. */
+  /**
+   * Blocks at which a thread may be resumed, or that are jumped to through a dispatch; in entry
+   * number order.
+   */
   loopHeaders: Set<number>;
   /** Edges that go through a dispatch, as from * blocks + to. */
   irregular: Set<number>;
@@ -29,7 +32,8 @@ export interface Shape {
   hasLoops: boolean;
 }
 
-export const firstBlock = (item: number | Region): number => typeof item === 'number' ? item : item.header;
+export const firstBlock = (item: number | Region): number =>
+  typeof item === 'number' ? item : item.header;
 
 export function analyseShape(blocks: readonly Block[], first = 0): Shape {
   const count = blocks.length;
@@ -52,7 +56,9 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
   }
   const order = postorder.reverse();
   const position = new Int32Array(count).fill(-1);
-  order.forEach((block, index) => { position[block] = index; });
+  order.forEach((block, index) => {
+    position[block] = index;
+  });
   const predecessors: number[][] = blocks.map(() => []);
   for (const block of order) for (const to of next[block]!) predecessors[to]!.push(block);
 
@@ -88,7 +94,13 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
     return at === target;
   };
 
-  const root: Region = { header: -1, parent: undefined, members: new Set(order), items: [], dispatchLoop: false };
+  const root: Region = {
+    header: -1,
+    parent: undefined,
+    members: new Set(order),
+    items: [],
+    dispatchLoop: false,
+  };
   const loops = new Map<number, Set<number>>();
   const irregularTargets = new Set<number>();
   const irregular = new Set<number>();
@@ -114,15 +126,24 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
   }
 
   // Nest the loops: outer ones are larger.
-  const regions = [...loops].map(([header, members]): Region => ({ header, parent: undefined, members, items: [], dispatchLoop: false }));
+  const regions = [...loops].map(([header, members]): Region => ({
+    header,
+    parent: undefined,
+    members,
+    items: [],
+    dispatchLoop: false,
+  }));
   regions.sort((a, b) => a.members.size - b.members.size);
   const innermost = new Map<number, Region>();
   regions.forEach((region, index) => {
-    region.parent = regions.slice(index + 1).find(outer => outer.members.has(region.header)) ?? root;
+    region.parent =
+      regions.slice(index + 1).find((outer) => outer.members.has(region.header)) ?? root;
     for (const block of region.members) if (!innermost.has(block)) innermost.set(block, region);
   });
   const regionOf = (block: number): Region => innermost.get(block) ?? root;
-  const place = (region: Region, child: number | Region): void => { region.items.push(child); };
+  const place = (region: Region, child: number | Region): void => {
+    region.items.push(child);
+  };
   for (const region of regions) place(region.parent!, region);
   for (const block of order) place(regionOf(block), block);
   const layout: number[] = [];
@@ -135,10 +156,12 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
   };
   visit(root);
 
-  // Irreducible code: any edge that would enter a loop elsewhere than at its header, or go backwards in the layout
-  // to something that is not the header of a loop around it.
+  // Irreducible code: any edge that would enter a loop elsewhere than at its header, or go
+  // backwards in the layout to something that is not the header of a loop around it.
   const place2 = new Int32Array(count).fill(-1);
-  layout.forEach((block, index) => { place2[block] = index; });
+  layout.forEach((block, index) => {
+    place2[block] = index;
+  });
   for (const from of layout) {
     for (const to of next[from]!) {
       const inside = regionOf(to);
@@ -157,7 +180,15 @@ export function analyseShape(blocks: readonly Block[], first = 0): Shape {
     const to = edge % count;
     enclosing(regionOf(to), from).dispatchLoop = true;
   }
-  return { root, order: layout, loopHeaders: new Set(loops.keys()), irregular, irregularTargets, regionOf, hasLoops };
+  return {
+    root,
+    order: layout,
+    loopHeaders: new Set(loops.keys()),
+    irregular,
+    irregularTargets,
+    regionOf,
+    hasLoops,
+  };
 }
 
 /** The innermost region around `region` that also holds `block`. */

@@ -1,5 +1,5 @@
-// Registers that are cheaper to compute again than to keep in a thread's frame: those with one definition that
-// depends on nothing but constants of the launch and of the thread.
+// Registers that are cheaper to compute again than to keep in a thread's frame: those with one
+// definition that depends on nothing but constants of the launch and of the thread.
 
 import type { Block } from './blocks.js';
 import { eachInstruction } from './liveness.js';
@@ -14,17 +14,31 @@ function isSource(inst: Inst): boolean {
   if (inst.predicate || inst.defs.length !== 1 || inst.args.length !== 2) return false;
   if (!PURE.has(inst.mnemonic)) return false;
   const source = inst.args[1]!;
-  if (inst.mnemonic === 'ld') return source.kind === 'address' && source.symbol?.kind === 'entryParam' && inst.modifiers[0] === 'param';
+  if (inst.mnemonic === 'ld')
+    return (
+      source.kind === 'address' &&
+      source.symbol?.kind === 'entryParam' &&
+      inst.modifiers[0] === 'param'
+    );
   if (inst.args[0]!.kind !== 'register') return false;
   switch (source.kind) {
-    case 'integer': case 'float': case 'register': return true;
-    case 'special': return !VOLATILE_SPECIALS.test(source.name);
-    case 'symbol': return source.symbol.kind !== 'paramRegister' && source.symbol.kind !== 'incoming';
-    default: return false;
+    case 'integer':
+    case 'float':
+    case 'register':
+      return true;
+    case 'special':
+      return !VOLATILE_SPECIALS.test(source.name);
+    case 'symbol':
+      return source.symbol.kind !== 'paramRegister' && source.symbol.kind !== 'incoming';
+    default:
+      return false;
   }
 }
 
-export function rematerialisable(blocks: readonly Block[], registers: readonly Register[]): Map<number, Inst> {
+export function rematerialisable(
+  blocks: readonly Block[],
+  registers: readonly Register[],
+): Map<number, Inst> {
   const definitions = new Uint8Array(registers.length);
   const candidates = new Map<number, Inst>();
   const note = (inst: Inst): void => {
@@ -43,7 +57,8 @@ export function rematerialisable(blocks: readonly Block[], registers: readonly R
     depths.set(id, Infinity);
     const inst = candidates.get(id);
     let deepest = inst && definitions[id] === 1 ? 1 : Infinity;
-    if (inst && deepest === 1) for (const used of inst.uses) deepest = Math.max(deepest, depth(used.id) + 1);
+    if (inst && deepest === 1)
+      for (const used of inst.uses) deepest = Math.max(deepest, depth(used.id) + 1);
     depths.set(id, deepest);
     return deepest;
   };

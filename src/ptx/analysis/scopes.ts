@@ -1,5 +1,6 @@
-// Name scopes of a function body. Registers come in declared families (`%r<100>`), so a register is made when it
-// is first named; braces open a scope, which is how inline assembly keeps its temporaries apart.
+// Name scopes of a function body. Registers come in declared families (`%r<100>`), so a register is
+// made when it is first named; braces open a scope, which is how inline assembly keeps its
+// temporaries apart.
 
 import type { ScalarType } from '../scalar-types.js';
 import type { Prototype } from '../syntax/ast.js';
@@ -44,7 +45,8 @@ export class Scope {
       return made;
     }
     if (this.families.size) {
-      // %r12 is member 12 of family %r; a family's own name may end in digits, so every split is tried, the likeliest first.
+      // %r12 is member 12 of family %r; a family's own name may end in digits, so every split is
+      // tried, the likeliest first.
       const dot = name.indexOf('.');
       const end = dot < 0 ? name.length : dot;
       const element = name.slice(end);
@@ -54,7 +56,8 @@ export class Scope {
         const family = this.families.get(name.slice(0, split) + element);
         if (!family) continue;
         const digits = name.slice(split, end);
-        if ((digits.length > 1 && digits.startsWith('0')) || Number(digits) >= family.count) continue;
+        if ((digits.length > 1 && digits.startsWith('0')) || Number(digits) >= family.count)
+          continue;
         const made = this.make(name, family.type);
         this.registers.set(name, made);
         return made;

@@ -10,7 +10,10 @@ export function sourceLines(module: PtxModule): ReadonlyMap<number, SourceLine> 
     for (const statement of statements) {
       if (statement.kind === 'block') visit(statement.statements);
       else if (statement.kind === 'location') {
-        current = { file: module.files.get(statement.file) ?? `file ${statement.file}`, line: statement.line };
+        current = {
+          file: module.files.get(statement.file) ?? `file ${statement.file}`,
+          line: statement.line,
+        };
       } else if (statement.kind === 'instruction' && current) lines.set(statement.line, current);
     }
   };

@@ -1,33 +1,71 @@
 // Names of the special registers that code may read. What each one is worth is in rules/special.ts.
 
 const NAMES = new Set<string>([
-  ...['tid', 'ntid', 'ctaid', 'nctaid', 'clusterid', 'nclusterid', 'cluster_ctaid', 'cluster_nctaid']
-    .flatMap(name => ['x', 'y', 'z', 'w'].map(part => `${name}.${part}`)),
-  'cluster_ctarank', 'cluster_nctarank', 'is_explicit_cluster',
-  'laneid', 'warpid', 'nwarpid', 'smid', 'nsmid', 'gridid',
-  'lanemask_eq', 'lanemask_le', 'lanemask_lt', 'lanemask_ge', 'lanemask_gt',
-  'clock', 'clock_hi', 'clock64', 'globaltimer', 'globaltimer_lo', 'globaltimer_hi',
-  'dynamic_smem_size', 'total_smem_size', 'aggr_smem_size', 'current_graph_exec',
+  ...[
+    'tid',
+    'ntid',
+    'ctaid',
+    'nctaid',
+    'clusterid',
+    'nclusterid',
+    'cluster_ctaid',
+    'cluster_nctaid',
+  ].flatMap((name) => ['x', 'y', 'z', 'w'].map((part) => `${name}.${part}`)),
+  'cluster_ctarank',
+  'cluster_nctarank',
+  'is_explicit_cluster',
+  'laneid',
+  'warpid',
+  'nwarpid',
+  'smid',
+  'nsmid',
+  'gridid',
+  'lanemask_eq',
+  'lanemask_le',
+  'lanemask_lt',
+  'lanemask_ge',
+  'lanemask_gt',
+  'clock',
+  'clock_hi',
+  'clock64',
+  'globaltimer',
+  'globaltimer_lo',
+  'globaltimer_hi',
+  'dynamic_smem_size',
+  'total_smem_size',
+  'aggr_smem_size',
+  'current_graph_exec',
   ...Array.from({ length: 8 }, (_, index) => [`pm${index}`, `pm${index}_64`]).flat(),
   ...Array.from({ length: 32 }, (_, index) => `envreg${index}`),
 ]);
 
 /**
- * The part of shared memory that is the system's, which cooperative groups of several warps meet in: special registers are
- * its addresses. Kernels that read one of them have it as a variable.
+ * The part of shared memory that is the system's, which cooperative groups of several warps meet
+ * in: special registers are its addresses. Kernels that read one of them have it as a variable.
  */
 export const RESERVED_SHARED = {
   name: '%reserved_smem',
   bytes: 1024,
   addresses: new Map([
-    ['%reserved_smem_offset_begin', 0], ['%reserved_smem_offset_0', 0], ['%reserved_smem_offset_1', 512], ['%reserved_smem_offset_end', 1024],
+    ['%reserved_smem_offset_begin', 0],
+    ['%reserved_smem_offset_0', 0],
+    ['%reserved_smem_offset_1', 512],
+    ['%reserved_smem_offset_end', 1024],
   ]),
   size: '%reserved_smem_offset_cap',
 } as const;
 
-const WIDE = new Set(['clock64', 'globaltimer', 'gridid', 'current_graph_exec', ...Array.from({ length: 8 }, (_, index) => `pm${index}_64`)]);
+const WIDE = new Set([
+  'clock64',
+  'globaltimer',
+  'gridid',
+  'current_graph_exec',
+  ...Array.from({ length: 8 }, (_, index) => `pm${index}_64`),
+]);
 
 /** Bits of a special register, whose name is without its percent sign; 1 of a predicate. */
-export const specialBits = (name: string): 1 | 32 | 64 => name === 'is_explicit_cluster' ? 1 : WIDE.has(name) ? 64 : 32;
+export const specialBits = (name: string): 1 | 32 | 64 =>
+  name === 'is_explicit_cluster' ? 1 : WIDE.has(name) ? 64 : 32;
 
-export const isSpecialRegister = (name: string): boolean => name.startsWith('%') && NAMES.has(name.slice(1));
+export const isSpecialRegister = (name: string): boolean =>
+  name.startsWith('%') && NAMES.has(name.slice(1));

@@ -10,7 +10,9 @@ function elementsOf(variable: Variable): Variable[] {
   const { space, vector, name } = variable;
   if (space !== 'reg' || vector === 1) return [variable];
   return [...ELEMENTS.slice(0, vector)].map((element, index) => ({
-    ...variable, vector: 1, elements: index === 0 ? vector : 0,
+    ...variable,
+    vector: 1,
+    elements: index === 0 ? vector : 0,
     name: name === '_' ? name : `${name}.${element}`,
   }));
 }

@@ -1,5 +1,5 @@
-// What a thread writes into its mailbox before it waits, and reads from it when it goes on. The other half is in
-// runtime/warp.ts and runtime/scheduler.ts.
+// What a thread writes into its mailbox before it waits, and reads from it when it goes on. The
+// other half is in runtime/warp.ts and runtime/scheduler.ts.
 
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
@@ -33,8 +33,14 @@ export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void
     emitMatrixArrival(e, inst);
     return;
   }
-  const constant = (value: number) => () => { code.i32(value); };
-  const operand = (arg: Arg, type = B32) => () => { e.push(arg, type); };
+  const constant = (value: number) => () => {
+    code.i32(value);
+  };
+  const operand =
+    (arg: Arg, type = B32) =>
+    () => {
+      e.push(arg, type);
+    };
   const code32 = (name: string): number => {
     const found = WARP_OPERATIONS[name];
     if (found === undefined) throw e.unsupported();
@@ -50,7 +56,14 @@ export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void
       store(e, [
         [MAIL.operation, constant(code32(`shfl.${mode}`))],
         [MAIL.mask, sync ? operand(e.arg(4)) : full],
-        [MAIL.value, () => { e.push(e.arg(1), B32); code.op('i64.extend_i32_u'); }, 'i64.store'],
+        [
+          MAIL.value,
+          () => {
+            e.push(e.arg(1), B32);
+            code.op('i64.extend_i32_u');
+          },
+          'i64.store',
+        ],
         [MAIL.lane, operand(e.arg(2))],
         [MAIL.clamp, operand(e.arg(3))],
       ]);
@@ -64,7 +77,14 @@ export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void
       store(e, [
         [MAIL.operation, constant(code32(`vote.${mode}`))],
         [MAIL.mask, sync ? operand(e.arg(2)) : full],
-        [MAIL.value, () => { e.push(e.arg(1), PRED); code.op('i64.extend_i32_u'); }, 'i64.store'],
+        [
+          MAIL.value,
+          () => {
+            e.push(e.arg(1), PRED);
+            code.op('i64.extend_i32_u');
+          },
+          'i64.store',
+        ],
       ]);
       return;
     }
@@ -76,7 +96,14 @@ export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void
       store(e, [
         [MAIL.operation, constant(code32(`match.${mode}`))],
         [MAIL.mask, operand(e.arg(2))],
-        [MAIL.value, () => { e.push(e.arg(1), type); if (type.wasm === 'i32') code.op('i64.extend_i32_u'); }, 'i64.store'],
+        [
+          MAIL.value,
+          () => {
+            e.push(e.arg(1), type);
+            if (type.wasm === 'i32') code.op('i64.extend_i32_u');
+          },
+          'i64.store',
+        ],
       ]);
       return;
     }
@@ -89,34 +116,65 @@ export function emitWarpArrival(e: MailEmitter, inst: Inst, block: number): void
         store(e, [
           [MAIL.operation, constant(code32(`redux.${mode}.s32`))],
           [MAIL.mask, operand(e.arg(2))],
-          [MAIL.value, () => { pushOrdered(e, e.arg(1), mode === 'min'); code.op('i64.extend_i32_u'); }, 'i64.store'],
+          [
+            MAIL.value,
+            () => {
+              pushOrdered(e, e.arg(1), mode === 'min');
+              code.op('i64.extend_i32_u');
+            },
+            'i64.store',
+          ],
         ]);
         return;
       }
       store(e, [
-        [MAIL.operation, constant(code32(mode === 'min' || mode === 'max' ? `redux.${mode}.${type.name}` : `redux.${mode}`))],
+        [
+          MAIL.operation,
+          constant(
+            code32(
+              mode === 'min' || mode === 'max' ? `redux.${mode}.${type.name}` : `redux.${mode}`,
+            ),
+          ),
+        ],
         [MAIL.mask, operand(e.arg(2))],
-        [MAIL.value, () => { e.push(e.arg(1), type); code.op('i64.extend_i32_u'); }, 'i64.store'],
+        [
+          MAIL.value,
+          () => {
+            e.push(e.arg(1), type);
+            code.op('i64.extend_i32_u');
+          },
+          'i64.store',
+        ],
       ]);
       return;
     }
     case 'activemask':
-      // Threads that stand at the same instruction are together: the block tells instructions apart.
-      store(e, [[MAIL.operation, constant(code32('activemask') | (block << 8))], [MAIL.mask, full]]);
+      // Threads that stand at the same instruction are together: the block tells instructions
+      // apart.
+      store(e, [
+        [MAIL.operation, constant(code32('activemask') | (block << 8))],
+        [MAIL.mask, full],
+      ]);
       return;
     case 'elect':
-      store(e, [[MAIL.operation, constant(code32('elect'))], [MAIL.mask, operand(e.arg(1))]]);
+      store(e, [
+        [MAIL.operation, constant(code32('elect'))],
+        [MAIL.mask, operand(e.arg(1))],
+      ]);
       return;
     default:
       if (!modifiers.includes('warp')) throw e.unsupported();
       e.argCount(1);
-      store(e, [[MAIL.operation, constant(code32('bar.warp'))], [MAIL.mask, operand(e.arg(0))]]);
+      store(e, [
+        [MAIL.operation, constant(code32('bar.warp'))],
+        [MAIL.mask, operand(e.arg(0))],
+      ]);
   }
 }
 
 /**
- * Floats are reduced as integers of the same order. NaN is the largest or the smallest of them: the one that the operation
- * never picks, or with .NaN always.
+ * Floats are reduced as integers of the same order. NaN is the largest or the smallest of them: the
+ * one that the operation never picks, or with .NaN always.
  */
 function pushOrdered(e: MailEmitter, arg: Arg, least: boolean): void {
   const { code } = e;
@@ -135,7 +193,15 @@ function popOrdered(e: MailEmitter, arg: Arg): void {
   const key = e.temp('i32');
   code.set(key).i32(0x7fffffff);
   code.get(key).get(key).i32(31).op('i32.shr_s').i32(1).op('i32.shr_u').op('i32.xor');
-  code.get(key).i32(0x7fffffff).op('i32.eq').get(key).i32(0x80000000).op('i32.eq').op('i32.or').op('select');
+  code
+    .get(key)
+    .i32(0x7fffffff)
+    .op('i32.eq')
+    .get(key)
+    .i32(0x80000000)
+    .op('i32.eq')
+    .op('i32.or')
+    .op('select');
   e.pop(arg, B32);
 }
 
@@ -147,8 +213,14 @@ export function emitWarpResult(e: MailEmitter, inst: Inst): void {
     return;
   }
   const target = inst.args[0]!;
-  const low = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result); };
-  const high = (): void => { e.pushMailbox(); code.memory('i32.load', MAIL.result + 4); };
+  const low = (): void => {
+    e.pushMailbox();
+    code.memory('i32.load', MAIL.result);
+  };
+  const high = (): void => {
+    e.pushMailbox();
+    code.memory('i32.load', MAIL.result + 4);
+  };
   const single = (arg: Arg): void => {
     const predicate = arg.kind === 'register' && arg.register.type.kind === 'predicate';
     low();
@@ -175,7 +247,24 @@ export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
   const { modifiers } = inst;
   if (modifiers.includes('cluster')) {
     store(e, [
-      [MAIL.operation, () => { code.i32(BARRIER_REDUCTION.none); }], [MAIL.mask, () => { code.i32(CLUSTER_BARRIER); }], [MAIL.lane, () => { code.i32(0); }],
+      [
+        MAIL.operation,
+        () => {
+          code.i32(BARRIER_REDUCTION.none);
+        },
+      ],
+      [
+        MAIL.mask,
+        () => {
+          code.i32(CLUSTER_BARRIER);
+        },
+      ],
+      [
+        MAIL.lane,
+        () => {
+          code.i32(0);
+        },
+      ],
     ]);
     return;
   }
@@ -188,20 +277,57 @@ export function emitBarrierArrival(e: MailEmitter, inst: Inst): void {
     predicate = args.pop();
     if (!predicate) throw e.semantic("'bar.red' needs a predicate");
   }
-  if (args.length < 1 || args.length > 2) throw e.semantic(`'${inst.mnemonic}' takes a barrier and perhaps a count`);
+  if (args.length < 1 || args.length > 2)
+    throw e.semantic(`'${inst.mnemonic}' takes a barrier and perhaps a count`);
   store(e, [
-    [MAIL.operation, () => { code.i32(BARRIER_REDUCTION[reduction]); }],
-    [MAIL.mask, () => { e.push(args[0]!, B32); code.i32(15).op('i32.and'); }],
-    [MAIL.lane, () => { if (args[1]) e.push(args[1], B32); else code.i32(0); }],
-    ...(predicate ? [[MAIL.value, () => { e.push(predicate, PRED); code.op('i64.extend_i32_u'); }, 'i64.store'] satisfies Field] : []),
+    [
+      MAIL.operation,
+      () => {
+        code.i32(BARRIER_REDUCTION[reduction]);
+      },
+    ],
+    [
+      MAIL.mask,
+      () => {
+        e.push(args[0]!, B32);
+        code.i32(15).op('i32.and');
+      },
+    ],
+    [
+      MAIL.lane,
+      () => {
+        if (args[1]) e.push(args[1], B32);
+        else code.i32(0);
+      },
+    ],
+    ...(predicate
+      ? [
+          [
+            MAIL.value,
+            () => {
+              e.push(predicate, PRED);
+              code.op('i64.extend_i32_u');
+            },
+            'i64.store',
+          ] satisfies Field,
+        ]
+      : []),
   ]);
 }
 
-export const waitsForCluster = (inst: Inst): boolean => inst.mnemonic === 'barrier' && inst.modifiers.includes('cluster') && inst.modifiers.includes('wait');
+export const waitsForCluster = (inst: Inst): boolean =>
+  inst.mnemonic === 'barrier' &&
+  inst.modifiers.includes('cluster') &&
+  inst.modifiers.includes('wait');
 
 /** `bar.sync 0` for the whole block: a thread's state says all there is to say. */
 export function isPlainBarrier(inst: Inst): boolean {
   const [barrier] = inst.args;
-  return !inst.modifiers.includes('red') && !inst.modifiers.includes('cluster') && inst.args.length === 1
-    && barrier?.kind === 'integer' && barrier.value === 0n;
+  return (
+    !inst.modifiers.includes('red') &&
+    !inst.modifiers.includes('cluster') &&
+    inst.args.length === 1 &&
+    barrier?.kind === 'integer' &&
+    barrier.value === 0n
+  );
 }

@@ -1,5 +1,6 @@
-// How real functions are called: (ctx, thread, stack, pointers of aggregate results…, parameters…) → scalar results.
-// Scalars travel as bits in i32 or i64, so that a prototype's .b32 and a definition's .f32 agree.
+// How real functions are called: (ctx, thread, stack, pointers of aggregate results…, parameters…)
+// → scalar results. Scalars travel as bits in i32 or i64, so that a prototype's .b32 and a
+// definition's .f32 agree.
 
 import { variableLayout } from '../analysis/data-layout.js';
 import { scalarType } from '../scalar-types.js';
@@ -9,14 +10,19 @@ import type { Signature } from '../wasm/module.js';
 
 export const isAggregate = (variable: Variable): boolean => variableLayout(variable).aggregate;
 
-const carrier = (variable: Variable): WasmType => !isAggregate(variable) && scalarType(variable.type).bits === 64 ? 'i64' : 'i32';
+const carrier = (variable: Variable): WasmType =>
+  !isAggregate(variable) && scalarType(variable.type).bits === 64 ? 'i64' : 'i32';
 
 export function callSignature(shape: Prototype): Signature {
   return {
-    params: ['i32', 'i32', 'i32',
+    params: [
+      'i32',
+      'i32',
+      'i32',
       ...shape.returns.filter(isAggregate).map((): WasmType => 'i32'),
-      ...shape.params.map(carrier)],
-    results: shape.returns.filter(variable => !isAggregate(variable)).map(carrier),
+      ...shape.params.map(carrier),
+    ],
+    results: shape.returns.filter((variable) => !isAggregate(variable)).map(carrier),
   };
 }
 

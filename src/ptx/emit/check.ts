@@ -1,4 +1,5 @@
-// Calls of the watching functions, in code compiled with `check`: see ../check.ts for what they are told.
+// Calls of the watching functions, in code compiled with `check`: see ../check.ts for what they are
+// told.
 
 import { CHECK_GAP } from '../check.js';
 import { ACCESS, ACCESS_SPACES, ARRIVAL, SHUFFLE } from '../check.js';
@@ -17,9 +18,18 @@ const none: Signature['results'] = [];
 export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
   /** ctx, thread, address, bytes, ACCESS, line → whether to stop */
   check_access: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
-  /** The same of a load that does not look at all of its bytes: a bit for each that it does, and the load's number or -1 */
-  check_load: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: ['i32'] },
-  /** ctx, thread, number of a load, a bit for each of its bytes that a value was chosen for which is made of them */
+  /**
+   * The same of a load that does not look at all of its bytes: a bit for each that it does, and the
+   * load's number or -1
+   */
+  check_load: {
+    params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32', 'i32'],
+    results: ['i32'],
+  },
+  /**
+   * ctx, thread, number of a load, a bit for each of its bytes that a value was chosen for which is
+   * made of them
+   */
   check_chosen: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
   /** address, bytes, number of a load, the first of its bytes that are stored here */
   check_stored: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
@@ -37,7 +47,10 @@ export const CHECK_FUNCTIONS: Readonly<Record<string, Signature>> = {
   check_frame: { params: ['i32', 'i32', 'i32', 'i32'], results: none },
   /** ctx, thread, line: who calls a function next that does not know */
   check_caller: { params: ['i32', 'i32', 'i32'], results: none },
-  /** address, bytes, ACCESS: an access in such a function, which is left by an exception where it is to stop */
+  /**
+   * address, bytes, ACCESS: an access in such a function, which is left by an exception where it is
+   * to stop
+   */
   check_touch: { params: ['i32', 'i32', 'i32'], results: none },
 };
 
@@ -50,16 +63,25 @@ export const ARRIVES = ACCESS.atomic | ACCESS.strong | ACCESS.acquire | ACCESS.r
 function accessKind(inst: Inst, arg: Arg): number {
   const { mnemonic, modifiers } = inst;
   switch (mnemonic) {
-    case 'ld': case 'ldu': case 'ldmatrix': return ACCESS.read;
+    case 'ld':
+    case 'ldu':
+    case 'ldmatrix':
+      return ACCESS.read;
     // The third operand of an asynchronous one is the mbarrier that is told of its bytes.
-    case 'st': case 'stmatrix': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.write;
-    case 'atom': case 'red': return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.atomic | ACCESS.strong;
+    case 'st':
+    case 'stmatrix':
+      return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.write;
+    case 'atom':
+    case 'red':
+      return inst.args.indexOf(arg) === 2 ? ARRIVES : ACCESS.atomic | ACCESS.strong;
     case 'mbarrier':
       if (modifiers[0] === 'init') return ACCESS.write;
-      // Who ends a barrier that others have done with may know it from one lane of each warp, which orders no access of the other
-      // lanes, as the last thread in the destructor of a cuda::pipeline does: it is strong, as theirs to the barrier are.
+      // Who ends a barrier that others have done with may know it from one lane of each warp, which
+      // orders no access of the other lanes, as the last thread in the destructor of a
+      // cuda::pipeline does: it is strong, as theirs to the barrier are.
       return modifiers[0] === 'inval' ? ACCESS.write | ACCESS.strong : ARRIVES;
-    case 'wmma': return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
+    case 'wmma':
+      return modifiers[0] === 'load' ? ACCESS.read : ACCESS.write;
     // cp.async.mbarrier.arrive, and the mbarrier that is told of bytes.
     case 'cp':
       if (modifiers.includes('mbarrier') || inst.args.indexOf(arg) > 2) return ARRIVES;
@@ -73,27 +95,44 @@ function accessKind(inst: Inst, arg: Arg): number {
 function accessFlags(inst: Inst, arg: Arg, space: AccessSpace): number {
   const { modifiers } = inst;
   let flags = accessKind(inst, arg);
-  if (modifiers.some(word => STRONG.has(word))) flags |= ACCESS.strong;
+  if (modifiers.some((word) => STRONG.has(word))) flags |= ACCESS.strong;
   if (modifiers.includes('acquire') || modifiers.includes('acq_rel')) flags |= ACCESS.acquire;
   if (modifiers.includes('release') || modifiers.includes('acq_rel')) flags |= ACCESS.release;
   if (modifiers.includes('cta')) flags |= ACCESS.block;
-  if (inst.mnemonic === 'st' && !modifiers.includes('async') && !modifiers.includes('bulk')) flags |= ACCESS.store;
-  return flags | ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift;
+  if (inst.mnemonic === 'st' && !modifiers.includes('async') && !modifiers.includes('bulk'))
+    flags |= ACCESS.store;
+  return flags | (ACCESS_SPACES.indexOf(space) << ACCESS.spaceShift);
 }
 
 /** Tells of an access whose address is known to be one of the memory's. */
-export function emitAccessCheck(e: Emitter, place: Place, arg: Arg, size: number | (() => void), space: AccessSpace): void {
-  // Parameters of the kernel are there and complete, and the offset was checked when it was compiled.
+export function emitAccessCheck(
+  e: Emitter,
+  place: Place,
+  arg: Arg,
+  size: number | (() => void),
+  space: AccessSpace,
+): void {
+  // Parameters of the kernel are there and complete, and the offset was checked when it was
+  // compiled.
   if (arg.kind === 'address' && arg.symbol?.kind === 'entryParam') return;
   const { code, inst } = e;
   const flags = accessFlags(inst, arg, space);
   const decisive = e.copies?.decisive(inst) ?? -1;
   const slot = e.copies?.slot(inst) ?? -1;
   if (decisive === -1 && slot < 0) emitTouch(e, place, size, flags);
-  else emitTouch(e, place, size, flags, () => { code.i32(decisive).i32(slot); });
+  else
+    emitTouch(e, place, size, flags, () => {
+      code.i32(decisive).i32(slot);
+    });
   if (inst.args[0] !== arg) return;
   for (const { at, bytes, slot: load, from } of e.copies?.of(inst) ?? []) {
-    code.get(place.local).i32(place.offset + at).op('i32.add').i32(bytes).i32(load).i32(from);
+    code
+      .get(place.local)
+      .i32(place.offset + at)
+      .op('i32.add')
+      .i32(bytes)
+      .i32(load)
+      .i32(from);
     e.call('check_stored');
   }
 }
@@ -116,15 +155,29 @@ export function emitChoiceCheck(e: Emitter): void {
 }
 
 /** Tells that bytes go from memory to memory, whether somebody has written them or not. */
-export function emitCopyCheck(e: Emitter, target: Place, source: Place, pushBytes: () => void): void {
+export function emitCopyCheck(
+  e: Emitter,
+  target: Place,
+  source: Place,
+  pushBytes: () => void,
+): void {
   if (!e.around.check) return;
   for (const { local, offset } of [target, source]) e.code.get(local).i32(offset).op('i32.add');
   pushBytes();
   e.call('check_copied');
 }
 
-/** The same, for what an instruction does in other words. `size`: bytes, or what pushes them. `load` pushes what a load tells beside. */
-export function emitTouch(e: Emitter, place: Place, size: number | (() => void), flags: number, load?: () => void): void {
+/**
+ * The same, for what an instruction does in other words. `size`: bytes, or what pushes them. `load`
+ * pushes what a load tells beside.
+ */
+export function emitTouch(
+  e: Emitter,
+  place: Place,
+  size: number | (() => void),
+  flags: number,
+  load?: () => void,
+): void {
   const { code } = e;
   const pushAddress = (): void => {
     code.get(place.local);
@@ -147,7 +200,10 @@ export function emitTouch(e: Emitter, place: Place, size: number | (() => void),
 }
 
 export function emitFenceCheck(e: Emitter): void {
-  e.code.get(e.ctx).get(e.thread).i32(e.has('cta') ? 1 : 0);
+  e.code
+    .get(e.ctx)
+    .get(e.thread)
+    .i32(e.has('cta') ? 1 : 0);
   e.call('check_fence');
 }
 
@@ -178,40 +234,58 @@ export function emitArrivalCheck(e: Emitter): void {
 type Told = Arg | number | ((e: Emitter) => void);
 
 /** `shfl.idx`: the lane in bits 0 to 4, the control word above, and a bit that says so. */
-const shuffleSource = (args: readonly Arg[]) => (e: Emitter): void => {
-  const { code } = e;
-  e.push(args[2]!, B32);
-  code.i32(31).op('i32.and');
-  e.push(args[3]!, B32);
-  code.i32(0x1f1f).op('i32.and').i32(SHUFFLE.control).op('i32.shl').op('i32.or').i32(SHUFFLE.named).op('i32.or');
-};
+const shuffleSource =
+  (args: readonly Arg[]) =>
+  (e: Emitter): void => {
+    const { code } = e;
+    e.push(args[2]!, B32);
+    code.i32(31).op('i32.and');
+    e.push(args[3]!, B32);
+    code
+      .i32(0x1f1f)
+      .op('i32.and')
+      .i32(SHUFFLE.control)
+      .op('i32.shl')
+      .op('i32.or')
+      .i32(SHUFFLE.named)
+      .op('i32.or');
+  };
 
 function arrivalOf(inst: Inst): { kind: number; a: Told; b: Told } {
   const { mnemonic, modifiers, args, source } = inst;
   if ((mnemonic === 'bar' || mnemonic === 'barrier') && !modifiers.includes('warp')) {
     if (modifiers.includes('cluster')) return { kind: ARRIVAL.cluster, a: 0, b: 0 };
-    const kind = modifiers.includes('arrive') ? ARRIVAL.arrive
-      : mnemonic === 'bar' || modifiers.includes('aligned') ? ARRIVAL.alignedBarrier : ARRIVAL.barrier;
+    const kind = modifiers.includes('arrive')
+      ? ARRIVAL.arrive
+      : mnemonic === 'bar' || modifiers.includes('aligned')
+        ? ARRIVAL.alignedBarrier
+        : ARRIVAL.barrier;
     const [a = 0, b = 0] = modifiers.includes('red') ? args.slice(1, -1) : args;
     return { kind, a, b };
   }
   // wmma.load and wmma.store wait as bar.warp.sync does (analysis/blocks.ts), but order nothing.
-  if (modifiers.includes('warp') && source.mnemonic === mnemonic) return { kind: ARRIVAL.warpBarrier, a: args[0] ?? -1, b: 0 };
+  if (modifiers.includes('warp') && source.mnemonic === mnemonic)
+    return { kind: ARRIVAL.warpBarrier, a: args[0] ?? -1, b: 0 };
   if (!modifiers.includes('sync')) return { kind: ARRIVAL.gathering, a: 0, b: 0 };
   // Operations on matrices name nobody: they are for the whole warp.
   // A shuffle that names its source says which.
   const b = mnemonic === 'shfl' && modifiers.includes('idx') ? shuffleSource(args) : 0;
-  return { kind: ARRIVAL.warpOperation, a: MASKED.has(mnemonic) ? args.at(-1) ?? -1 : -1, b };
+  return { kind: ARRIVAL.warpOperation, a: MASKED.has(mnemonic) ? (args.at(-1) ?? -1) : -1, b };
 }
 
 /** At the beginning of a called function, whose frame's address is on the stack. */
 export function emitFrameCheck(e: Emitter, lowered: LoweredFunction): void {
   const frames = e.around.check!.frames;
-  const number = frames.push({ name: lowered.source.name, bytes: lowered.frameBytes, variables: lowered.frameVariables }) - 1;
+  const number =
+    frames.push({
+      name: lowered.source.name,
+      bytes: lowered.frameBytes,
+      variables: lowered.frameVariables,
+    }) - 1;
   e.code.get(e.ctx).get(e.thread);
   e.pushFrame();
   e.code.i32(number);
   e.call('check_frame');
 }
 
-export const gapOf = (check: boolean): number => check ? CHECK_GAP : 0;
+export const gapOf = (check: boolean): number => (check ? CHECK_GAP : 0);

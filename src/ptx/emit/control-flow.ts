@@ -1,5 +1,6 @@
-// Lays basic blocks out as structured WebAssembly. Forward branches leave nested blocks, back edges continue
-// loops, and a thread that resumes in the middle is led there by the dispatch at the head of each region on its way.
+// Lays basic blocks out as structured WebAssembly. Forward branches leave nested blocks, back edges
+// continue loops, and a thread that resumes in the middle is led there by the dispatch at the head
+// of each region on its way.
 
 import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
 import type { Block } from '../analysis/blocks.js';
@@ -33,11 +34,20 @@ export abstract class ControlFlowEmitter extends Emitter {
   private readonly loopLabels = new Map<Region, object>();
   /** By register: the last instruction of the block at hand that names it. */
   private readonly lastUse: Int32Array;
-  /** True when some loop has a dispatch, so that the entry number must be cleared once it has been used. */
+  /**
+   * True when some loop has a dispatch, so that the entry number must be cleared once it has been
+   * used.
+   */
   private clearsEntry = false;
   private knownCopies: Copies | undefined = undefined;
 
-  constructor(around: Surroundings, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules) {
+  constructor(
+    around: Surroundings,
+    blocks: readonly Block[],
+    shape: Shape,
+    liveness: Liveness,
+    rules: Rules,
+  ) {
     super(around);
     this.blocks = blocks;
     this.shape = shape;
@@ -48,7 +58,7 @@ export abstract class ControlFlowEmitter extends Emitter {
 
   override get copies(): Copies | undefined {
     if (this.around.check === undefined) return undefined;
-    return this.knownCopies ??= new Copies(this.blocks, this.liveness.registers, this.results);
+    return (this.knownCopies ??= new Copies(this.blocks, this.liveness.registers, this.results));
   }
 
   /** Registers whose values leave the function. */
@@ -80,11 +90,14 @@ export abstract class ControlFlowEmitter extends Emitter {
   protected emitFlow(): void {
     const { shape } = this;
     for (const target of shape.irregularTargets) this.addEntry(target);
-    shape.order.forEach((block, index) => { this.nextInLayout.set(block, shape.order[index + 1] ?? -1); });
+    shape.order.forEach((block, index) => {
+      this.nextInLayout.set(block, shape.order[index + 1] ?? -1);
+    });
     for (const from of shape.order) {
       for (const to of successors(this.blocks[from]!)) {
         // An item label stands for the first block of each region around the target, too.
-        if (this.nextInLayout.get(from) !== to || this.blocks[from]!.ending.kind === 'switch') this.labelled.add(to);
+        if (this.nextInLayout.get(from) !== to || this.blocks[from]!.ending.kind === 'switch')
+          this.labelled.add(to);
       }
     }
     const dispatches = (region: Region): boolean => this.innerEntries(region).length > 0;
@@ -98,7 +111,7 @@ export abstract class ControlFlowEmitter extends Emitter {
   }
 
   private innerEntries(region: Region): number[] {
-    return this.entries.filter(block => region.members.has(block) && block !== region.header);
+    return this.entries.filter((block) => region.members.has(block) && block !== region.header);
   }
 
   private emitRegion(region: Region): void {
@@ -113,8 +126,14 @@ export abstract class ControlFlowEmitter extends Emitter {
     }
     const { items } = region;
     const holdsEntry = (item: number | Region): boolean =>
-      typeof item === 'number' ? this.entryOf.has(item) && inner.includes(item) : inner.some(block => item.members.has(block));
-    const opened: boolean[] = items.map((item, index) => index > 0 && (this.labelled.has(firstBlock(item)) || (inner.length > 0 && holdsEntry(item))));
+      typeof item === 'number'
+        ? this.entryOf.has(item) && inner.includes(item)
+        : inner.some((block) => item.members.has(block));
+    const opened: boolean[] = items.map(
+      (item, index) =>
+        index > 0 &&
+        (this.labelled.has(firstBlock(item)) || (inner.length > 0 && holdsEntry(item))),
+    );
     for (let index = items.length - 1; index > 0; index--) {
       if (!opened[index]) continue;
       const label = {};
@@ -124,11 +143,18 @@ export abstract class ControlFlowEmitter extends Emitter {
     if (inner.length) {
       const fallthrough = {};
       this.openLabel('block', fallthrough);
-      code.get(this.entryNumber).op('br_table').u32(this.entries.length + 1);
+      code
+        .get(this.entryNumber)
+        .op('br_table')
+        .u32(this.entries.length + 1);
       const target = (block: number): number => {
         if (!inner.includes(block)) return this.depthOf(fallthrough);
-        const index = items.findIndex(item => typeof item === 'number' ? item === block : item.members.has(block));
-        return index > 0 ? this.depthOf(this.blockLabels.get(firstBlock(items[index]!))!) : this.depthOf(fallthrough);
+        const index = items.findIndex((item) =>
+          typeof item === 'number' ? item === block : item.members.has(block),
+        );
+        return index > 0
+          ? this.depthOf(this.blockLabels.get(firstBlock(items[index]!))!)
+          : this.depthOf(fallthrough);
       };
       code.u32(this.depthOf(fallthrough));
       for (const block of this.entries) code.u32(target(block));
@@ -164,13 +190,16 @@ export abstract class ControlFlowEmitter extends Emitter {
       for (let at = 0; at < uses.length; at++) lastUse[uses[at]!.id] = index;
       for (let at = 0; at < defs.length; at++) lastUse[defs[at]!.id] = index;
     }
-    if ('inst' in ending) for (const register of ending.inst.uses) lastUse[register.id] = insts.length;
+    if ('inst' in ending)
+      for (const register of ending.inst.uses) lastUse[register.id] = insts.length;
     for (let index = 0; index < insts.length; index++) {
       const inst = insts[index]!;
       this.emitInst(inst);
       const { uses, defs } = inst;
-      for (let at = 0; at < uses.length; at++) if (lastUse[uses[at]!.id] === index) this.releaseRegister(uses[at]!);
-      for (let at = 0; at < defs.length; at++) if (lastUse[defs[at]!.id] === index) this.releaseRegister(defs[at]!);
+      for (let at = 0; at < uses.length; at++)
+        if (lastUse[uses[at]!.id] === index) this.releaseRegister(uses[at]!);
+      for (let at = 0; at < defs.length; at++)
+        if (lastUse[defs[at]!.id] === index) this.releaseRegister(defs[at]!);
     }
     this.emitEnding(block);
     if ('inst' in ending) for (const register of ending.inst.uses) this.releaseRegister(register);
@@ -179,25 +208,35 @@ export abstract class ControlFlowEmitter extends Emitter {
   protected emitInst(inst: Inst): void {
     this.inst = inst;
     const rule = this.rules.get(inst.mnemonic);
-    if (!rule) throw UNCOVERED_MNEMONICS.has(inst.mnemonic) ? this.unsupported() : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
+    if (!rule)
+      throw UNCOVERED_MNEMONICS.has(inst.mnemonic)
+        ? this.unsupported()
+        : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
     if (this.around.check) emitChoiceCheck(this);
     if (inst.predicate) {
       this.code.get(this.registerLocal(inst.predicate.register));
       if (inst.predicate.negated) this.code.op('i32.eqz');
-      this.when(() => { this.apply(rule, inst); });
+      this.when(() => {
+        this.apply(rule, inst);
+      });
     } else {
       this.apply(rule, inst);
     }
     this.endInstruction();
   }
 
-  /** A rule that asks for an operation on the wrong kind of value has been given a type that PTX does not allow. */
+  /**
+   * A rule that asks for an operation on the wrong kind of value has been given a type that PTX
+   * does not allow.
+   */
   private apply(rule: Rule, inst: Inst): void {
     try {
       rule(this, inst);
     } catch (error) {
       if (!(error instanceof NoSuchInstruction) && !(error instanceof NoSuchType)) throw error;
-      const types = this.types().map(type => `.${type.name}`).join(', ');
+      const types = this.types()
+        .map((type) => `.${type.name}`)
+        .join(', ');
       throw this.semantic(`'${inst.mnemonic}' does not take ${types}`);
     }
   }
@@ -206,7 +245,9 @@ export abstract class ControlFlowEmitter extends Emitter {
     const { ending } = block;
     if ('inst' in ending) this.inst = ending.inst;
     switch (ending.kind) {
-      case 'jump': this.jump(block.index, ending.to); return;
+      case 'jump':
+        this.jump(block.index, ending.to);
+        return;
       case 'switch': {
         this.emitSwitch(block.index, ending.inst, ending.to);
         return;
@@ -230,7 +271,10 @@ export abstract class ControlFlowEmitter extends Emitter {
         if (flip) this.code.op('i32.eqz');
         const label = this.forwardLabel(block.index, first);
         if (label) this.branchTo(label, 'br_if');
-        else this.when(() => { this.jump(block.index, first, false); });
+        else
+          this.when(() => {
+            this.jump(block.index, first, false);
+          });
         this.jump(block.index, second);
         return;
       }
@@ -248,7 +292,7 @@ export abstract class ControlFlowEmitter extends Emitter {
     this.push(inst.args[0]!, scalarType('u32'));
     this.code.op('br_table').u32(to.length - 1);
     for (const block of to) this.code.u32(this.depthOf(labels[targets.indexOf(block)]!));
-    targets.forEach(block => {
+    targets.forEach((block) => {
       this.closeLabel();
       this.jump(from, block, false);
     });

@@ -1,6 +1,7 @@
-// Which bytes of what a function loads decide anything, and which are only put elsewhere. Padding of a structure, and
-// the bits beside a bit-field that is set for the first time, are loaded and stored again by right programs although
-// nobody has written them: in code compiled with `check` a load tells which of its bytes are more than that.
+// Which bytes of what a function loads decide anything, and which are only put elsewhere. Padding
+// of a structure, and the bits beside a bit-field that is set for the first time, are loaded and
+// stored again by right programs although nobody has written them: in code compiled with `check` a
+// load tells which of its bytes are more than that.
 
 import type { Block } from '../analysis/blocks.js';
 import { eachInstruction } from '../analysis/liveness.js';
@@ -13,12 +14,16 @@ const ALL = 2n ** 64n - 1n;
 /** Beside the bits of a value that decide something: that some of it gets into memory. */
 const STORED = 2n ** 64n;
 
-const maskOf = (bits: number): bigint => bits > 0 ? (1n << BigInt(Math.min(bits, 64))) - 1n : 0n;
+const maskOf = (bits: number): bigint => (bits > 0 ? (1n << BigInt(Math.min(bits, 64))) - 1n : 0n);
 
-const typesOf = ({ modifiers }: Inst): ScalarType[] => modifiers.filter(isScalarType).map(scalarType);
+const typesOf = ({ modifiers }: Inst): ScalarType[] =>
+  modifiers.filter(isScalarType).map(scalarType);
 
 /** The values that a load or store moves, and how many bytes each has. */
-function elementsOf(inst: Inst, arg: Arg | undefined): { elements: readonly Arg[]; bytes: number; type: ScalarType } | undefined {
+function elementsOf(
+  inst: Inst,
+  arg: Arg | undefined,
+): { elements: readonly Arg[]; bytes: number; type: ScalarType } | undefined {
   const type = typesOf(inst).at(-1);
   if (arg === undefined || type === undefined) return undefined;
   const elements = arg.kind === 'vector' ? arg.elements : [arg];
@@ -28,14 +33,21 @@ function elementsOf(inst: Inst, arg: Arg | undefined): { elements: readonly Arg[
 /** The register of call-parameter space that `ld` and `st` name like memory. */
 function parameterOf(inst: Inst): Register | undefined {
   const address = inst.args[inst.mnemonic === 'ld' ? 1 : 0];
-  return address?.kind === 'address' && address.symbol?.kind === 'paramRegister' ? address.symbol.register : undefined;
+  return address?.kind === 'address' && address.symbol?.kind === 'paramRegister'
+    ? address.symbol.register
+    : undefined;
 }
 
-/** Instructions whose results are made of their operands alone do not stand here. A kernel's parameters are always written. */
+/**
+ * Instructions whose results are made of their operands alone do not stand here. A kernel's
+ * parameters are always written.
+ */
 const OUT_OF_MEMORY = new Set(['ldu', 'atom', 'call', 'tex', 'tld4', 'suld', 'ldmatrix', 'wmma']);
 
 const givesLoaded = (inst: Inst): boolean =>
-  OUT_OF_MEMORY.has(inst.mnemonic) || (inst.mnemonic === 'ld' && (!inst.modifiers.includes('param') || parameterOf(inst) !== undefined));
+  OUT_OF_MEMORY.has(inst.mnemonic) ||
+  (inst.mnemonic === 'ld' &&
+    (!inst.modifiers.includes('param') || parameterOf(inst) !== undefined));
 
 /** What a store writes that was only loaded before. */
 export interface StoredCopy {
@@ -49,9 +61,20 @@ export interface StoredCopy {
 
 /** The registers that a load from memory sets, each with its bytes of the load. */
 function partsOf(inst: Inst): { register: Register; bytes: number }[] | undefined {
-  const moved = inst.mnemonic === 'ld' && parameterOf(inst) === undefined ? elementsOf(inst, inst.args[0]) : undefined;
-  return moved?.elements.flatMap((element, index) => element.kind === 'register'
-    ? [{ register: element.register, bytes: ((2 ** moved.bytes - 1) << (index * moved.bytes)) | 0 }] : []);
+  const moved =
+    inst.mnemonic === 'ld' && parameterOf(inst) === undefined
+      ? elementsOf(inst, inst.args[0])
+      : undefined;
+  return moved?.elements.flatMap((element, index) =>
+    element.kind === 'register'
+      ? [
+          {
+            register: element.register,
+            bytes: ((2 ** moved.bytes - 1) << (index * moved.bytes)) | 0,
+          },
+        ]
+      : [],
+  );
 }
 
 export class Copies {
@@ -85,13 +108,17 @@ export class Copies {
       if (element.kind !== 'register') return;
       const needed = this.needed[element.register.id]!;
       any |= needed;
-      for (let byte = 0; byte < bytes; byte++) if ((needed >> BigInt(8 * byte) & 0xffn) !== 0n) mask |= 1 << (index * bytes + byte);
+      for (let byte = 0; byte < bytes; byte++)
+        if (((needed >> BigInt(8 * byte)) & 0xffn) !== 0n) mask |= 1 << (index * bytes + byte);
       // The sign is all that stands above.
-      if (type.kind === 'signed' && (needed & ALL) >> BigInt(8 * bytes) !== 0n) mask |= 1 << (index * bytes + bytes - 1);
+      if (type.kind === 'signed' && (needed & ALL) >> BigInt(8 * bytes) !== 0n)
+        mask |= 1 << (index * bytes + bytes - 1);
     });
     // Who loads for nothing means to read.
     if (any === 0n) return -1;
-    return mask === (elements.length * bytes === 32 ? -1 : 2 ** (elements.length * bytes) - 1) ? -1 : mask;
+    return mask === (elements.length * bytes === 32 ? -1 : 2 ** (elements.length * bytes) - 1)
+      ? -1
+      : mask;
   }
 
   /** Of a load whose bytes a store of its block writes: its number. */
@@ -99,11 +126,16 @@ export class Copies {
     return this.slots.get(inst);
   }
 
-  /** Of a `selp` whose result decides something: by number of a load, the bytes that its two values are made of. */
+  /**
+   * Of a `selp` whose result decides something: by number of a load, the bytes that its two values
+   * are made of.
+   */
   chosen(inst: Inst): { slot: number; bytes: number }[][] | undefined {
     const sides = this.choices.of(inst);
     if (sides === undefined || (this.wanted(inst.args[0]) & ALL) === 0n) return undefined;
-    return sides.map(side => side.map(({ load, bytes }) => ({ slot: this.slots.get(load)!, bytes })));
+    return sides.map((side) =>
+      side.map(({ load, bytes }) => ({ slot: this.slots.get(load)!, bytes })),
+    );
   }
 
   /** Of a store: which of its bytes were only loaded. */
@@ -115,7 +147,10 @@ export class Copies {
 
   private findNeeded(blocks: readonly Block[]): void {
     const all: Inst[] = [];
-    for (const block of blocks) eachInstruction(block, inst => { all.push(inst); });
+    for (const block of blocks)
+      eachInstruction(block, (inst) => {
+        all.push(inst);
+      });
     this.findLoaded(all);
     // Against the order of the code nearly everything is seen in one pass; loops take another.
     do {
@@ -138,9 +173,14 @@ export class Copies {
     } while (this.changed);
   }
 
-  /** What a result is made of. What `selp` chooses by is not: a place that was searched for is none of the values it was found by. */
+  /**
+   * What a result is made of. What `selp` chooses by is not: a place that was searched for is none
+   * of the values it was found by.
+   */
   private valuesOf({ mnemonic, args, uses }: Inst): readonly Register[] {
-    return mnemonic === 'selp' ? args.slice(1, 3).flatMap(arg => arg.kind === 'register' ? [arg.register] : []) : uses;
+    return mnemonic === 'selp'
+      ? args.slice(1, 3).flatMap((arg) => (arg.kind === 'register' ? [arg.register] : []))
+      : uses;
   }
 
   private need({ id }: Register, bits: bigint): void {
@@ -154,35 +194,51 @@ export class Copies {
   /** The instruction needs these bits of an operand. */
   private take(arg: Arg | undefined, bits: bigint, width = 64): void {
     switch (arg?.kind) {
-      case 'register': this.need(arg.register, bits & (STORED | maskOf(width))); return;
+      case 'register':
+        this.need(arg.register, bits & (STORED | maskOf(width)));
+        return;
       case 'vector': {
         const each = width / arg.elements.length;
-        arg.elements.forEach((element, index) => { this.take(element, (bits & STORED) | (bits & ALL) >> BigInt(index * each), each); });
+        arg.elements.forEach((element, index) => {
+          this.take(element, (bits & STORED) | ((bits & ALL) >> BigInt(index * each)), each);
+        });
         return;
       }
       case 'address':
         if (arg.base) this.need(arg.base, ALL);
         if (arg.symbol?.kind === 'incoming') this.need(arg.symbol.pointer, ALL);
-        arg.extra.forEach(extra => { this.take(extra, ALL); });
+        arg.extra.forEach((extra) => {
+          this.take(extra, ALL);
+        });
         return;
-      case 'pair': this.take(arg.first, ALL); this.take(arg.second, ALL); return;
-      case 'not': case 'negated': case 'selected': this.take(arg.operand, ALL); return;
+      case 'pair':
+        this.take(arg.first, ALL);
+        this.take(arg.second, ALL);
+        return;
+      case 'not':
+      case 'negated':
+      case 'selected':
+        this.take(arg.operand, ALL);
+        return;
     }
   }
 
   /** What is needed of a result. */
   private wanted(arg: Arg | undefined, width = 64): bigint {
     switch (arg?.kind) {
-      case 'register': return this.needed[arg.register.id]!;
+      case 'register':
+        return this.needed[arg.register.id]!;
       case 'vector': {
         const each = width / arg.elements.length;
         return arg.elements.reduce((sum, element, index) => {
           const bits = this.wanted(element, each);
-          return sum | (bits & STORED) | (bits & maskOf(each)) << BigInt(index * each);
+          return sum | (bits & STORED) | ((bits & maskOf(each)) << BigInt(index * each));
         }, 0n);
       }
-      case 'pair': return ALL;
-      default: return 0n;
+      case 'pair':
+        return ALL;
+      default:
+        return 0n;
     }
   }
 
@@ -191,12 +247,15 @@ export class Copies {
     if (predicate !== undefined) this.need(predicate.register, ALL);
     if (this.visitChoice(inst)) return;
     if (PASSES[inst.mnemonic]?.(inst, this.passing) === true) return;
-    // Anything else looks at all that it is given. What a predicate leaves alone is named as read, too.
+    // Anything else looks at all that it is given. What a predicate leaves alone is named as read,
+    // too.
     const kept = predicate === undefined ? undefined : new Set(inst.defs);
     for (const register of inst.uses) if (kept?.has(register) !== true) this.need(register, ALL);
   }
 
-  /** What a `selp` chooses of what its block has loaded is told there, and decides nothing before. */
+  /**
+   * What a `selp` chooses of what its block has loaded is told there, and decides nothing before.
+   */
   private visitChoice(inst: Inst): boolean {
     const { args } = inst;
     if (this.choices.passes(inst)) {
@@ -206,17 +265,23 @@ export class Copies {
     const sides = this.choices.of(inst);
     if (sides === undefined) return false;
     const bits = this.wanted(args[0]);
-    sides.forEach((side, index) => { this.take(args[1 + index], side.length > 0 ? STORED : bits); });
+    sides.forEach((side, index) => {
+      this.take(args[1 + index], side.length > 0 ? STORED : bits);
+    });
     this.take(args[3], ALL);
     return true;
   }
 
   private readonly passing: Passing = {
     wanted: (arg, width) => this.wanted(arg, width),
-    take: (arg, bits, width) => { this.take(arg, bits, width); },
-    wantedOf: register => this.needed[register.id]!,
-    need: (register, bits) => { this.need(register, bits); },
-    isLoaded: register => this.loaded[register.id]!,
+    take: (arg, bits, width) => {
+      this.take(arg, bits, width);
+    },
+    wantedOf: (register) => this.needed[register.id]!,
+    need: (register, bits) => {
+      this.need(register, bits);
+    },
+    isLoaded: (register) => this.loaded[register.id]!,
   };
 
   // Forwards from a load to the stores of its block
@@ -226,7 +291,8 @@ export class Copies {
     const held = new Map<number, { load: Inst; from: number; bytes: number }>();
     let slots = 0;
     for (const inst of insts) {
-      for (const { load } of this.choices.of(inst)?.flat() ?? []) if (!this.slots.has(load)) this.slots.set(load, slots++);
+      for (const { load } of this.choices.of(inst)?.flat() ?? [])
+        if (!this.slots.has(load)) this.slots.set(load, slots++);
     }
     for (const inst of insts) {
       const { mnemonic, defs, predicate } = inst;
@@ -242,21 +308,36 @@ export class Copies {
           const source = element.kind === 'register' ? held.get(element.register.id) : undefined;
           if (source === undefined) return;
           let slot = this.slots.get(source.load);
-          if (slot === undefined) this.slots.set(source.load, slot = slots++);
-          copies.push({ at: index * moved.bytes, bytes: Math.min(moved.bytes, source.bytes), slot, from: source.from });
+          if (slot === undefined) this.slots.set(source.load, (slot = slots++));
+          copies.push({
+            at: index * moved.bytes,
+            bytes: Math.min(moved.bytes, source.bytes),
+            slot,
+            from: source.from,
+          });
         });
         if (copies.length > 0) this.stored.set(inst, copies);
         continue;
       }
       const [target, from] = inst.args;
-      const moved = (mnemonic === 'mov' || mnemonic === 'copy') && target?.kind === 'register' && from?.kind === 'register' ? held.get(from.register.id) : undefined;
+      const moved =
+        (mnemonic === 'mov' || mnemonic === 'copy') &&
+        target?.kind === 'register' &&
+        from?.kind === 'register'
+          ? held.get(from.register.id)
+          : undefined;
       for (const { id } of defs) held.delete(id);
       if (predicate !== undefined) continue;
       if (moved !== undefined) held.set(defs[0]!.id, moved);
       if (mnemonic !== 'ld' || parameterOf(inst) !== undefined) continue;
       const loaded = elementsOf(inst, target);
       loaded?.elements.forEach((element, index) => {
-        if (element.kind === 'register') held.set(element.register.id, { load: inst, from: index * loaded.bytes, bytes: loaded.bytes });
+        if (element.kind === 'register')
+          held.set(element.register.id, {
+            load: inst,
+            from: index * loaded.bytes,
+            bytes: loaded.bytes,
+          });
       });
     }
   }
@@ -275,33 +356,44 @@ interface Passing {
 }
 
 /** A constant operand. */
-const constantOf = (arg: Arg | undefined): bigint | undefined => arg?.kind === 'integer' ? BigInt.asUintN(64, arg.value) : undefined;
+const constantOf = (arg: Arg | undefined): bigint | undefined =>
+  arg?.kind === 'integer' ? BigInt.asUintN(64, arg.value) : undefined;
 
 /** Where any bit may come from any. */
-const smeared = (bits: bigint): bigint => (bits & ALL) === 0n ? bits : bits | ALL;
+const smeared = (bits: bigint): bigint => ((bits & ALL) === 0n ? bits : bits | ALL);
 
-const isInteger = ({ kind, bits }: ScalarType): boolean => kind !== 'float' && kind !== 'predicate' && bits <= 64;
+const isInteger = ({ kind, bits }: ScalarType): boolean =>
+  kind !== 'float' && kind !== 'predicate' && bits <= 64;
 
-/** Passes bits of the operands on to a result, and tells which. False where this form of the instruction looks at all of them. */
+/**
+ * Passes bits of the operands on to a result, and tells which. False where this form of the
+ * instruction looks at all of them.
+ */
 type Pass = (inst: Inst, passing: Passing) => boolean;
 
 const widthOf = (inst: Inst): number => typesOf(inst).at(-1)?.bits ?? 32;
 
 /** Of these operands what is needed of the result, and of the others all. */
-const passes = (...operands: number[]): Pass => (inst, { take, wanted }) => {
-  // The second type of slct is that of its control.
-  const width = typesOf(inst)[0]?.bits ?? 64;
-  const bits = wanted(inst.args[0], width);
-  inst.args.forEach((arg, index) => { if (index > 0) take(arg, operands.includes(index) ? bits : ALL, width); });
-  return true;
-};
+const passes =
+  (...operands: number[]): Pass =>
+  (inst, { take, wanted }) => {
+    // The second type of slct is that of its control.
+    const width = typesOf(inst)[0]?.bits ?? 64;
+    const bits = wanted(inst.args[0], width);
+    inst.args.forEach((arg, index) => {
+      if (index > 0) take(arg, operands.includes(index) ? bits : ALL, width);
+    });
+    return true;
+  };
 
 const move: Pass = ({ args: [target, source], mnemonic, modifiers }, { take, wanted }) => {
   const width = mnemonic === 'mov' ? scalarType(modifiers.find(isScalarType) ?? 'b64').bits : 64;
   if (width === 128) {
     // Two halves each.
     if (target?.kind !== 'vector' || source?.kind !== 'vector') return false;
-    target.elements.forEach((half, index) => { take(source.elements[index], wanted(half)); });
+    target.elements.forEach((half, index) => {
+      take(source.elements[index], wanted(half));
+    });
     return true;
   }
   take(source, wanted(target, width), width);
@@ -309,11 +401,17 @@ const move: Pass = ({ args: [target, source], mnemonic, modifiers }, { take, wan
 };
 
 /**
- * `i < n && next < last`, without a branch: compilers compare what was loaded too far, and the other predicate, that came out of
- * no memory, settles it. Merges read one past their ends like that. So a comparison behind such a guard looks at nothing.
+ * `i < n && next < last`, without a branch: compilers compare what was loaded too far, and the
+ * other predicate, that came out of no memory, settles it. Merges read one past their ends like
+ * that. So a comparison behind such a guard looks at nothing.
  */
 function guarded({ args: [target, a, b] }: Inst, { take, wanted, isLoaded }: Passing): boolean {
-  if (a?.kind !== 'register' || b?.kind !== 'register' || isLoaded(a.register) === isLoaded(b.register)) return false;
+  if (
+    a?.kind !== 'register' ||
+    b?.kind !== 'register' ||
+    isLoaded(a.register) === isLoaded(b.register)
+  )
+    return false;
   const bits = wanted(target, 1);
   const [guard, value] = isLoaded(a.register) ? [b, a] : [a, b];
   take(guard, bits);
@@ -323,17 +421,28 @@ function guarded({ args: [target, a, b] }: Inst, { take, wanted, isLoaded }: Pas
 
 const isOfPredicates = ({ modifiers }: Inst): boolean => modifiers.includes('pred');
 
-/** A comparison looks at what it compares where its result decides something. One that is combined with another does at once. */
+/**
+ * A comparison looks at what it compares where its result decides something. One that is combined
+ * with another does at once.
+ */
 const compare: Pass = ({ args, defs, modifiers }, { take, wanted }) => {
   const [target, ...operands] = args;
-  if (target?.kind !== 'register' || defs.length !== 1 || operands.length !== 2 || modifiers.some(word => word === 'f16x2' || word === 'bf16x2')) return false;
+  if (
+    target?.kind !== 'register' ||
+    defs.length !== 1 ||
+    operands.length !== 2 ||
+    modifiers.some((word) => word === 'f16x2' || word === 'bf16x2')
+  )
+    return false;
   const bits = wanted(target);
   for (const operand of operands) take(operand, (bits & ALL) === 0n ? bits : ALL);
   return true;
 };
 
 const and: Pass = (inst, passing) => {
-  const { args: [target, a, b] } = inst;
+  const {
+    args: [target, a, b],
+  } = inst;
   if (isOfPredicates(inst) && guarded(inst, passing)) return true;
   const width = widthOf(inst);
   const bits = passing.wanted(target, width);
@@ -343,7 +452,9 @@ const and: Pass = (inst, passing) => {
 };
 
 const or: Pass = (inst, passing) => {
-  const { args: [target, a, b] } = inst;
+  const {
+    args: [target, a, b],
+  } = inst;
   if (isOfPredicates(inst) && guarded(inst, passing)) return true;
   const width = widthOf(inst);
   const bits = passing.wanted(target, width);
@@ -352,24 +463,29 @@ const or: Pass = (inst, passing) => {
   return true;
 };
 
-const shift = (left: boolean): Pass => (inst, { take, wanted }) => {
-  const { args: [target, value, amount] } = inst;
-  const type = typesOf(inst).at(-1)!;
-  const bits = wanted(target) & (STORED | maskOf(type.bits));
-  const stored = bits & STORED;
-  const constant = constantOf(amount);
-  take(amount, ALL);
-  if (constant === undefined) {
-    take(value, smeared(bits), type.bits);
+const shift =
+  (left: boolean): Pass =>
+  (inst, { take, wanted }) => {
+    const {
+      args: [target, value, amount],
+    } = inst;
+    const type = typesOf(inst).at(-1)!;
+    const bits = wanted(target) & (STORED | maskOf(type.bits));
+    const stored = bits & STORED;
+    const constant = constantOf(amount);
+    take(amount, ALL);
+    if (constant === undefined) {
+      take(value, smeared(bits), type.bits);
+      return true;
+    }
+    const count = constant < 64n ? constant : 64n;
+    let from = left ? (bits & ALL) >> count : (bits & ALL) << count;
+    // Above what is shifted in stands the sign.
+    if (!left && type.kind === 'signed' && (from & ~maskOf(type.bits)) !== 0n)
+      from |= 1n << BigInt(type.bits - 1);
+    take(value, stored | (from & maskOf(type.bits)), type.bits);
     return true;
-  }
-  const count = constant < 64n ? constant : 64n;
-  let from = left ? (bits & ALL) >> count : (bits & ALL) << count;
-  // Above what is shifted in stands the sign.
-  if (!left && type.kind === 'signed' && (from & ~maskOf(type.bits)) !== 0n) from |= 1n << BigInt(type.bits - 1);
-  take(value, stored | (from & maskOf(type.bits)), type.bits);
-  return true;
-};
+  };
 
 const funnel: Pass = ({ args: [target, low, high, amount] }, { take, wanted }) => {
   const bits = smeared(wanted(target));
@@ -390,10 +506,10 @@ const permute: Pass = ({ args: [target, a, b, selector], modifiers }, { take, wa
   }
   const from = [bits & STORED, bits & STORED];
   for (let byte = 0n; byte < 4n; byte++) {
-    const needed = bits >> 8n * byte & 0xffn;
+    const needed = (bits >> (8n * byte)) & 0xffn;
     if (needed === 0n) continue;
-    const part = constant >> 4n * byte & 15n;
-    from[Number(part >> 2n & 1n)]! |= ((part & 8n) === 0n ? needed : 0x80n) << 8n * (part & 3n);
+    const part = (constant >> (4n * byte)) & 15n;
+    from[Number((part >> 2n) & 1n)]! |= ((part & 8n) === 0n ? needed : 0x80n) << (8n * (part & 3n));
   }
   take(a, from[0]!);
   take(b, from[1]!);
@@ -401,7 +517,9 @@ const permute: Pass = ({ args: [target, a, b, selector], modifiers }, { take, wa
 };
 
 const extract: Pass = (inst, { take, wanted }) => {
-  const { args: [target, value, position, length] } = inst;
+  const {
+    args: [target, value, position, length],
+  } = inst;
   const type = typesOf(inst).at(-1)!;
   const bits = wanted(target);
   take(position, ALL);
@@ -414,13 +532,15 @@ const extract: Pass = (inst, { take, wanted }) => {
   }
   const field = maskOf(Number(count));
   let from = bits & field;
-  if (type.kind === 'signed' && (bits & ALL & ~field) !== 0n) from |= 1n << count - 1n;
-  take(value, (bits & STORED) | from << at, type.bits);
+  if (type.kind === 'signed' && (bits & ALL & ~field) !== 0n) from |= 1n << (count - 1n);
+  take(value, (bits & STORED) | (from << at), type.bits);
   return true;
 };
 
 const insert: Pass = (inst, { take, wanted }) => {
-  const { args: [target, field, value, position, length] } = inst;
+  const {
+    args: [target, field, value, position, length],
+  } = inst;
   const width = widthOf(inst);
   const bits = wanted(target);
   take(position, ALL);
@@ -432,7 +552,7 @@ const insert: Pass = (inst, { take, wanted }) => {
     return true;
   }
   const mask = maskOf(Number(count));
-  take(field, (bits & STORED) | ((bits & ALL) >> at & mask), width);
+  take(field, (bits & STORED) | (((bits & ALL) >> at) & mask), width);
   take(value, bits & ~(mask << at), width);
   return true;
 };
@@ -446,12 +566,21 @@ const logic3: Pass = ({ args: [target, a, b, c, table] }, { take, wanted }) => {
 const convert: Pass = (inst, { take, wanted }) => {
   const types = typesOf(inst);
   const [to, from] = types;
-  if (types.length !== 2 || !isInteger(to!) || !isInteger(from!) || inst.modifiers.includes('sat') || inst.modifiers.includes('pack')) return false;
+  if (
+    types.length !== 2 ||
+    !isInteger(to!) ||
+    !isInteger(from!) ||
+    inst.modifiers.includes('sat') ||
+    inst.modifiers.includes('pack')
+  )
+    return false;
   // A narrow result is extended to its register as its type says.
   let bits = wanted(inst.args[0]);
-  if (to!.kind === 'signed' && (bits & ALL & ~maskOf(to!.bits)) !== 0n) bits |= 1n << BigInt(to!.bits - 1);
+  if (to!.kind === 'signed' && (bits & ALL & ~maskOf(to!.bits)) !== 0n)
+    bits |= 1n << BigInt(to!.bits - 1);
   bits &= STORED | maskOf(to!.bits);
-  if (from!.kind === 'signed' && (bits & ALL & ~maskOf(from!.bits)) !== 0n) bits |= 1n << BigInt(from!.bits - 1);
+  if (from!.kind === 'signed' && (bits & ALL & ~maskOf(from!.bits)) !== 0n)
+    bits |= 1n << BigInt(from!.bits - 1);
   take(inst.args[1], bits, from!.bits);
   return true;
 };
@@ -465,7 +594,10 @@ const load: Pass = (inst, { take, wanted, need }) => {
   }
   const type = typesOf(inst).at(-1);
   const bits = wanted(inst.args[0]);
-  const above = type?.kind === 'signed' && (bits & ALL & ~maskOf(type.bits)) !== 0n ? 1n << BigInt(type.bits - 1) : 0n;
+  const above =
+    type?.kind === 'signed' && (bits & ALL & ~maskOf(type.bits)) !== 0n
+      ? 1n << BigInt(type.bits - 1)
+      : 0n;
   need(parameter, (bits & (STORED | maskOf(type?.bits ?? 64))) | above);
   return true;
 };
@@ -474,7 +606,9 @@ const store: Pass = (inst, { take, wantedOf }) => {
   const moved = elementsOf(inst, inst.args[1]);
   if (moved === undefined || inst.modifiers.includes('bulk')) return false;
   const parameter = parameterOf(inst);
-  inst.args.forEach((arg, index) => { if (index !== 1) take(arg, ALL); });
+  inst.args.forEach((arg, index) => {
+    if (index !== 1) take(arg, ALL);
+  });
   const bits = parameter === undefined ? STORED : wantedOf(parameter);
   for (const element of moved.elements) take(element, bits);
   return true;
@@ -482,13 +616,29 @@ const store: Pass = (inst, { take, wantedOf }) => {
 
 /** Instructions that do not look at what they are given, or at a part of it only. All others do. */
 const PASSES: Readonly<Record<string, Pass>> = {
-  mov: move, copy: move, setp: compare, and, or, xor: passes(1, 2), not: passes(1), shl: shift(true), shr: shift(false), shf: funnel,
-  prmt: permute, bfe: extract, bfi: insert, lop3: logic3, cvt: convert, selp: passes(1, 2), slct: passes(1, 2),
+  mov: move,
+  copy: move,
+  setp: compare,
+  and,
+  or,
+  xor: passes(1, 2),
+  not: passes(1),
+  shl: shift(true),
+  shr: shift(false),
+  shf: funnel,
+  prmt: permute,
+  bfe: extract,
+  bfi: insert,
+  lop3: logic3,
+  cvt: convert,
+  selp: passes(1, 2),
+  slct: passes(1, 2),
   // Structures go from lane to lane word by word.
   shfl: ({ args: [target, value, ...rest] }, { take, wanted }) => {
     take(value, wanted(target?.kind === 'pair' ? target.first : target));
     for (const arg of rest) take(arg, ALL);
     return true;
   },
-  ld: load, st: store,
+  ld: load,
+  st: store,
 };

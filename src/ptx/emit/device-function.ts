@@ -1,5 +1,5 @@
-// A device function that stays a function: recursive ones, those called through pointers, and large ones without
-// loops. It runs to its end without giving way.
+// A device function that stays a function: recursive ones, those called through pointers, and large
+// ones without loops. It runs to its end without giving way.
 
 import type { Block } from '../analysis/blocks.js';
 import { alignUp } from '../analysis/data-layout.js';
@@ -28,7 +28,14 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
   private readonly lowered: LoweredFunction;
   private readonly frameBytes: number;
 
-  constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings) {
+  constructor(
+    lowered: LoweredFunction,
+    blocks: readonly Block[],
+    shape: Shape,
+    liveness: Liveness,
+    rules: Rules,
+    around: Surroundings,
+  ) {
     super(around, blocks, shape, liveness, rules);
     this.lowered = lowered;
     this.signature = callSignature(lowered.source);
@@ -53,21 +60,25 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
   }
 
   pushThreadIndex(axis: 0 | 1 | 2): void {
-    this.code.get(this.hoist(`tid:${axis}`, 'i32', code => {
-      code.get(this.thread);
-      const size = (index: number): void => { code.get(this.ctx).memory('i32.load', CTX.blockDim + 4 * index); };
-      if (axis > 0) {
-        size(0);
-        code.op('i32.div_u');
-      }
-      if (axis > 1) {
-        size(1);
-        code.op('i32.div_u');
-      } else {
-        size(axis);
-        code.op('i32.rem_u');
-      }
-    }));
+    this.code.get(
+      this.hoist(`tid:${axis}`, 'i32', (code) => {
+        code.get(this.thread);
+        const size = (index: number): void => {
+          code.get(this.ctx).memory('i32.load', CTX.blockDim + 4 * index);
+        };
+        if (axis > 0) {
+          size(0);
+          code.op('i32.div_u');
+        }
+        if (axis > 1) {
+          size(1);
+          code.op('i32.div_u');
+        } else {
+          size(axis);
+          code.op('i32.rem_u');
+        }
+      }),
+    );
   }
 
   /** Results do not matter to a caller that unwinds. */
@@ -115,7 +126,8 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
         this.leaveFaulted();
         return;
       default:
-        if ('inst' in ending && ending.kind === 'cut' && ending.cut === 'sleep') throw this.unsupported('waiting in a recursive function is');
+        if ('inst' in ending && ending.kind === 'cut' && ending.cut === 'sleep')
+          throw this.unsupported('waiting in a recursive function is');
         throw this.unsupported('waiting in a function that is called through a pointer is');
     }
   }
@@ -126,14 +138,32 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     this.runAway();
   }
 
-  /** A function cannot be suspended: after 2^32 back edges, or 2^30 calls, in one turn of its block it is taken for endless. Zero is then on the stack. */
+  /**
+   * A function cannot be suspended: after 2^32 back edges, or 2^30 calls, in one turn of its block
+   * it is taken for endless. Zero is then on the stack.
+   */
   private pushFuel(cost: 1 | 4): void {
     const fuel = this.around.linker.globalIndex('callFuel');
-    this.code.op('global.get').u32(fuel).i32(cost).op('i32.sub').op('global.set').u32(fuel).op('global.get').u32(fuel).i32(2).op('i32.shr_u');
+    this.code
+      .op('global.get')
+      .u32(fuel)
+      .i32(cost)
+      .op('i32.sub')
+      .op('global.set')
+      .u32(fuel)
+      .op('global.get')
+      .u32(fuel)
+      .i32(2)
+      .op('i32.shr_u');
   }
 
   private runAway(): void {
-    this.code.get(this.ctx).i32(FAULT.runaway).get(this.thread).i32(this.lowered.source.line).i64(0);
+    this.code
+      .get(this.ctx)
+      .i32(FAULT.runaway)
+      .get(this.thread)
+      .i32(this.lowered.source.line)
+      .i64(0);
     this.call('fault');
     this.leaveFaulted();
   }
@@ -156,14 +186,30 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
       this.convertBits(from, register.type.wasm);
       code.set(this.registerLocal(register));
     });
-    // Recursion ends at the stack's end at the latest, but one that calls itself twice takes for ever to get there.
+    // Recursion ends at the stack's end at the latest, but one that calls itself twice takes for
+    // ever to get there.
     this.pushFuel(4);
     code.op('i32.eqz');
-    this.when(() => { this.runAway(); });
+    this.when(() => {
+      this.runAway();
+    });
     // The caller keeps to 16 bytes.
-    if (lowered.frameAlign > 16) code.get(this.stack).i32(lowered.frameAlign - 1).op('i32.add').i32(-lowered.frameAlign).op('i32.and').set(this.stack);
+    if (lowered.frameAlign > 16)
+      code
+        .get(this.stack)
+        .i32(lowered.frameAlign - 1)
+        .op('i32.add')
+        .i32(-lowered.frameAlign)
+        .op('i32.and')
+        .set(this.stack);
     // The stack must have room for this frame.
-    code.get(this.stack).i32(this.frameBytes).op('i32.add').op('global.get').u32(this.around.linker.globalIndex('stackEnd')).op('i32.gt_u');
+    code
+      .get(this.stack)
+      .i32(this.frameBytes)
+      .op('i32.add')
+      .op('global.get')
+      .u32(this.around.linker.globalIndex('stackEnd'))
+      .op('i32.gt_u');
     this.when(() => {
       code.get(this.ctx).i32(FAULT.stackOverflow).get(this.thread).i32(lowered.source.line).i64(0);
       this.call('fault');
@@ -172,6 +218,9 @@ export class DeviceFunctionEmitter extends ControlFlowEmitter {
     if (this.around.check) emitFrameCheck(this, lowered);
     this.emitFlow();
     code.op('unreachable').op('end');
-    return { locals: this.localTypes, code: new Code().append(this.prologue.finish()).append(code.finish()).finish() };
+    return {
+      locals: this.localTypes,
+      code: new Code().append(this.prologue.finish()).append(code.finish()).finish(),
+    };
   }
 }

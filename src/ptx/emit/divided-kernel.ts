@@ -51,24 +51,44 @@ export interface DividedKernel {
 
 /** Undefined where no number of parts makes them small enough. */
 export function divideKernel(
-  lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, { locals, code }: Emitted,
-  limits: Limits, rules: Rules, around: Surroundings, callsFunctions: boolean,
+  lowered: LoweredFunction,
+  blocks: readonly Block[],
+  shape: Shape,
+  { locals, code }: Emitted,
+  limits: Limits,
+  rules: Rules,
+  around: Surroundings,
+  callsFunctions: boolean,
 ): DividedKernel | undefined {
-  const instructions = shape.order.reduce(
-    (sum, index) => sum + blocks[index]!.insts.length + 1, 0);
+  const instructions = shape.order.reduce((sum, index) => sum + blocks[index]!.insts.length + 1, 0);
   const excess = Math.max(code.length / limits.bytes, locals.length / limits.locals);
-  let most = Math.floor(instructions / excess * SHARE);
+  let most = Math.floor((instructions / excess) * SHARE);
   for (let tries = 0; tries < MOST_TRIES && most >= FEWEST; tries++, most >>= 1) {
     const division = divide(blocks, shape, most);
     const liveness = computeLiveness(division.blocks, lowered.registers);
     const wholeShape = analyseShape(division.blocks);
     const whole = new KernelEmitter(
-      lowered, division.blocks, wholeShape, liveness, rules, around, callsFunctions,
-      { entries: entriesOf(division) });
+      lowered,
+      division.blocks,
+      wholeShape,
+      liveness,
+      rules,
+      around,
+      callsFunctions,
+      { entries: entriesOf(division) },
+    );
     const functions: Emitted[] = [];
     for (const { blocks: own, shape: ownShape, members } of division.parts) {
       const emitted = new KernelEmitter(
-        lowered, own, ownShape, liveness, rules, around, callsFunctions, { whole, members }).emit();
+        lowered,
+        own,
+        ownShape,
+        liveness,
+        rules,
+        around,
+        callsFunctions,
+        { whole, members },
+      ).emit();
       if (!fitsLimits(emitted, limits)) break;
       functions.push(emitted);
     }
@@ -94,7 +114,13 @@ export function callParts(parts: readonly number[], byWarps: boolean): Emitted {
     code.get(part).i32(number).op('i32.le_s').op('if').byte(0x40);
     code.get(ctx).get(from).get(to).op('call').u32(index).set(status);
     code.get(status).op('if').byte(0x40);
-    code.get(scratch).i32(number).memory('i32.store', SCRATCH.pass).get(status).op('return').op('end');
+    code
+      .get(scratch)
+      .i32(number)
+      .memory('i32.store', SCRATCH.pass)
+      .get(status)
+      .op('return')
+      .op('end');
     if (byWarps) code.get(to).i32(1).op('i32.sub').i32(-32).op('i32.and').set(from);
     else code.i32(0).set(from);
     code.op('end');

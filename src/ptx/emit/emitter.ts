@@ -1,5 +1,6 @@
-// What instruction rules write with: operands in and out of WebAssembly locals, constants hoisted in front of the
-// thread loop, run-time functions, and errors that point at the instruction at hand.
+// What instruction rules write with: operands in and out of WebAssembly locals, constants hoisted
+// in front of the thread loop, run-time functions, and errors that point at the instruction at
+// hand.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register, SharedVariable, Symbol } from '../analysis/program.js';
@@ -16,15 +17,23 @@ import { pushSpecialRegister } from '../rules/special.js';
 import type { Copies } from './copies.js';
 import type { Linker } from './linker.js';
 
-/** How a value may differ from the register that holds it: `exact` for arithmetic, `wide` for ld, st and cvt. */
+/**
+ * How a value may differ from the register that holds it: `exact` for arithmetic, `wide` for ld, st
+ * and cvt.
+ */
 export type Fit = 'exact' | 'wide';
 
 export interface Surroundings {
   source: SourceText;
   linker: Linker;
-  /** Bytes from the start of shared memory to a static variable, once the kernel's layout is known. */
+  /**
+   * Bytes from the start of shared memory to a static variable, once the kernel's layout is known.
+   */
   sharedOffset(variable: SharedVariable): number;
-  /** Where dynamic shared memory begins; undefined in real functions, which kernels with more or fewer variables of their own call. */
+  /**
+   * Where dynamic shared memory begins; undefined in real functions, which kernels with more or
+   * fewer variables of their own call.
+   */
   dynamicStart: number | undefined;
   functionAddress(target: PtxFunction): bigint;
   functionIndex(target: PtxFunction): number;
@@ -46,8 +55,29 @@ const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
 
 /** Instructions that put registers together and take them apart. */
 const MOVES = new Set(['mov', 'copy']);
-/** Instructions that take the address of a variable by its name; all others take a name with an offset only, as ptxas does. */
-const NAMES_TAKEN = new Set(['mov', 'copy', 'cvta', 'mapa', 'getctarank', 'call', 'alloca', 'stacksave', 'stackrestore', 'tex', 'tld4', 'txq', 'istypep', 'suld', 'sust', 'sured', 'suq']);
+/**
+ * Instructions that take the address of a variable by its name; all others take a name with an
+ * offset only, as ptxas does.
+ */
+const NAMES_TAKEN = new Set([
+  'mov',
+  'copy',
+  'cvta',
+  'mapa',
+  'getctarank',
+  'call',
+  'alloca',
+  'stacksave',
+  'stackrestore',
+  'tex',
+  'tld4',
+  'txq',
+  'istypep',
+  'suld',
+  'sust',
+  'sured',
+  'suq',
+]);
 
 export abstract class Emitter {
   readonly code = new Code();
@@ -109,7 +139,10 @@ export abstract class Emitter {
 
   unsupported(what?: string): Error {
     const name = [this.inst.mnemonic, ...this.inst.modifiers].join('.');
-    const message = what === undefined ? `instruction '${name}' is not covered yet` : `instruction '${name}': ${what} not covered yet`;
+    const message =
+      what === undefined
+        ? `instruction '${name}' is not covered yet`
+        : `instruction '${name}': ${what} not covered yet`;
     return this.around.source.error('unsupported', message, this.inst.source.start, this.text);
   }
 
@@ -130,14 +163,15 @@ export abstract class Emitter {
 
   /** The first of the given modifiers that is there. */
   oneOf<T extends string>(...modifiers: T[]): T | undefined {
-    return modifiers.find(modifier => this.inst.modifiers.includes(modifier));
+    return modifiers.find((modifier) => this.inst.modifiers.includes(modifier));
   }
 
   /** Type modifiers in order; `add.s32` has one, `cvt.f32.s32` two. */
   types(): readonly ScalarType[] {
     const { modifiers } = this.inst;
     let types = typesOfForm.get(modifiers);
-    if (!types) typesOfForm.set(modifiers, types = modifiers.filter(isScalarType).map(scalarType));
+    if (!types)
+      typesOfForm.set(modifiers, (types = modifiers.filter(isScalarType).map(scalarType)));
     return types;
   }
 
@@ -145,14 +179,18 @@ export abstract class Emitter {
   type(): ScalarType {
     const type = this.types().at(-1);
     // Types of newer targets, such as f32x2, are modifiers to this compiler.
-    if (!type) throw this.inst.modifiers.length ? this.unsupported() : this.semantic(`'${this.inst.mnemonic}' needs a type`);
+    if (!type)
+      throw this.inst.modifiers.length
+        ? this.unsupported()
+        : this.semantic(`'${this.inst.mnemonic}' needs a type`);
     return type;
   }
 
   /** Refuses modifiers that the rule does not know. */
   allow(...modifiers: string[]): void {
     for (const modifier of this.inst.modifiers) {
-      if (!modifiers.includes(modifier) && !isScalarType(modifier)) throw this.unsupported(`modifier '.${modifier}' is`);
+      if (!modifiers.includes(modifier) && !isScalarType(modifier))
+        throw this.unsupported(`modifier '.${modifier}' is`);
     }
   }
 
@@ -165,7 +203,10 @@ export abstract class Emitter {
   argCount(least: number, most = least): void {
     const count = this.inst.args.length;
     if (count < least || count > most) {
-      throw this.semantic(`'${this.inst.mnemonic}' takes ${least === most ? least : `${least} to ${most}`} operands, found ${count}`);
+      throw this.semantic(
+        `'${this.inst.mnemonic}' takes ${least === most ? least : `${least} to ${most}`} ` +
+          `operands, found ${count}`,
+      );
     }
   }
 
@@ -203,7 +244,10 @@ export abstract class Emitter {
     this.temporaries = [];
   }
 
-  /** How many temporaries the instruction has so far; those past such a mark can be given back before its end. */
+  /**
+   * How many temporaries the instruction has so far; those past such a mark can be given back
+   * before its end.
+   */
   protected markTemporaries(): number {
     return this.temporaries.length;
   }
@@ -227,7 +271,9 @@ export abstract class Emitter {
   registerLocal(register: Register): number {
     let local = this.registerLocals.get(register.id);
     if (local === undefined) {
-      local = this.isBlockLocal(register) ? this.takeLocal(register.type.wasm) : this.newLocal(register.type.wasm);
+      local = this.isBlockLocal(register)
+        ? this.takeLocal(register.type.wasm)
+        : this.newLocal(register.type.wasm);
       this.registerLocals.set(register.id, local);
     }
     return local;
@@ -248,11 +294,15 @@ export abstract class Emitter {
   }
 
   contextField(field: keyof typeof CTX): number {
-    return this.hoist(`ctx:${field}`, 'i32', code => { code.get(this.ctx).memory('i32.load', CTX[field]); });
+    return this.hoist(`ctx:${field}`, 'i32', (code) => {
+      code.get(this.ctx).memory('i32.load', CTX[field]);
+    });
   }
 
   contextWord(offset: number): number {
-    return this.hoist(`ctx+${offset}`, 'i32', code => { code.get(this.ctx).memory('i32.load', offset); });
+    return this.hoist(`ctx+${offset}`, 'i32', (code) => {
+      code.get(this.ctx).memory('i32.load', offset);
+    });
   }
 
   // ---- run-time functions
@@ -305,8 +355,16 @@ export abstract class Emitter {
     this.code.op('end');
   }
 
-  /** What has to be in registers where a thread begins, or goes on at the entry of that number: 0 is the beginning. */
-  protected enterAt(number: number, entries: readonly number[], begin: () => void, restore: (entry: number) => void): void {
+  /**
+   * What has to be in registers where a thread begins, or goes on at the entry of that number: 0 is
+   * the beginning.
+   */
+  protected enterAt(
+    number: number,
+    entries: readonly number[],
+    begin: () => void,
+    restore: (entry: number) => void,
+  ): void {
     const { code } = this;
     const go = {};
     const begins = {};
@@ -328,16 +386,24 @@ export abstract class Emitter {
   }
 
   /**
-   * Makes what is live at an entry: registers that were saved (`load`), those that are made again by the instruction that
-   * made them first, and what the warp that was waited for has given (`result`).
+   * Makes what is live at an entry: registers that were saved (`load`), those that are made again
+   * by the instruction that made them first, and what the warp that was waited for has given
+   * (`result`).
    */
   protected restoreEntry(
-    entry: number, live: readonly Register[], blocks: readonly Block[], remade: ReadonlyMap<number, Inst>, isSaved: (register: Register) => boolean,
-    load: (registers: readonly Register[]) => void, result: (inst: Inst) => void,
+    entry: number,
+    live: readonly Register[],
+    blocks: readonly Block[],
+    remade: ReadonlyMap<number, Inst>,
+    isSaved: (register: Register) => boolean,
+    load: (registers: readonly Register[]) => void,
+    result: (inst: Inst) => void,
   ): void {
-    const cut = blocks.find(block => block.ending.kind === 'cut' && block.ending.to === entry)?.ending;
+    const cut = blocks.find(
+      (block) => block.ending.kind === 'cut' && block.ending.to === entry,
+    )?.ending;
     const waited = cut?.kind === 'cut' && cut.cut !== 'sleep' ? cut.inst : undefined;
-    const loaded = live.filter(register => isSaved(register) && !waited?.defs.includes(register));
+    const loaded = live.filter((register) => isSaved(register) && !waited?.defs.includes(register));
     if (loaded.length) load(loaded);
     const made = new Set<number>();
     const make = (register: Register): void => {
@@ -360,46 +426,75 @@ export abstract class Emitter {
     const own = register.type;
     if (own.kind === 'predicate' || type.kind === 'predicate') {
       if (own.kind === type.kind) return;
-      throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
+      throw this.semantic(
+        `'${register.name}' is .${own.name}, the instruction needs .${type.name}`,
+        at,
+      );
     }
-    const size = fit === 'exact' ? own.bits === Math.max(type.bits, 16) || own.bits === type.bits : own.bits >= type.bits;
-    // Untyped bits fit everything, floats fit floats of their own format only: two halves are not a single.
-    const kinds = own.kind === 'bits' || type.kind === 'bits'
-      || ((own.kind === 'float') === (type.kind === 'float') && (own.kind !== 'float' || (own.bits === type.bits && own.wasm === type.wasm)));
+    const size =
+      fit === 'exact'
+        ? own.bits === Math.max(type.bits, 16) || own.bits === type.bits
+        : own.bits >= type.bits;
+    // Untyped bits fit everything, floats fit floats of their own format only: two halves are not a
+    // single.
+    const kinds =
+      own.kind === 'bits' ||
+      type.kind === 'bits' ||
+      ((own.kind === 'float') === (type.kind === 'float') &&
+        (own.kind !== 'float' || (own.bits === type.bits && own.wasm === type.wasm)));
     if (!size || !kinds) {
-      throw this.semantic(`'${register.name}' is .${own.name}, the instruction needs .${type.name}`, at);
+      throw this.semantic(
+        `'${register.name}' is .${own.name}, the instruction needs .${type.name}`,
+        at,
+      );
     }
   }
 
-  /** Pushes an operand as a value of a type: narrow integers extended by their sign, floats as floats. */
+  /**
+   * Pushes an operand as a value of a type: narrow integers extended by their sign, floats as
+   * floats.
+   */
   push(arg: Arg, type: ScalarType, fit: Fit = 'exact'): void {
     switch (arg.kind) {
-      case 'register': this.pushRegister(arg.register, type, fit, arg.at); return;
+      case 'register':
+        this.pushRegister(arg.register, type, fit, arg.at);
+        return;
       case 'integer':
         if (type.kind === 'float') throw this.semantic(`an integer is no .${type.name}`, arg.at);
         this.pushInteger(arg.value, type);
         return;
       case 'float':
         // Bits take literals of their own width, floats either.
-        if (type.kind !== 'float' && (type.kind !== 'bits' || type.bits !== arg.width)) throw this.semantic(`a float of ${arg.width} bits is no .${type.name}`, arg.at);
+        if (type.kind !== 'float' && (type.kind !== 'bits' || type.bits !== arg.width))
+          throw this.semantic(`a float of ${arg.width} bits is no .${type.name}`, arg.at);
         this.pushFloat(arg, type);
         return;
-      case 'special': pushSpecialRegister(this, arg.name, type); return;
+      case 'special':
+        pushSpecialRegister(this, arg.name, type);
+        return;
       case 'symbol':
-        if (type.kind === 'float' || type.kind === 'predicate') throw this.semantic(`an address is no .${type.name}`, arg.at);
-        if (arg.offset === 0 && !NAMES_TAKEN.has(this.inst.mnemonic)) throw this.semantic(`'${this.inst.mnemonic}' takes no variable; move its address to a register first`, arg.at);
+        if (type.kind === 'float' || type.kind === 'predicate')
+          throw this.semantic(`an address is no .${type.name}`, arg.at);
+        if (arg.offset === 0 && !NAMES_TAKEN.has(this.inst.mnemonic))
+          throw this.semantic(
+            `'${this.inst.mnemonic}' takes no variable; move its address to a register first`,
+            arg.at,
+          );
         this.pushSymbol(arg.symbol, arg.offset, type.wasm, arg.at);
         return;
       case 'not':
-        if (type.kind !== 'predicate') throw this.semantic('only a predicate can be negated', arg.at);
+        if (type.kind !== 'predicate')
+          throw this.semantic('only a predicate can be negated', arg.at);
         this.push(arg.operand, type, fit);
         this.code.op('i32.eqz');
         return;
       case 'vector':
-        if (!MOVES.has(this.inst.mnemonic)) throw this.semantic(`'${this.inst.mnemonic}' takes no vector here`, arg.at);
+        if (!MOVES.has(this.inst.mnemonic))
+          throw this.semantic(`'${this.inst.mnemonic}' takes no vector here`, arg.at);
         this.pushPacked(arg.elements, type, arg.at);
         return;
-      default: throw this.semantic('unexpected operand', arg.at);
+      default:
+        throw this.semantic('unexpected operand', arg.at);
     }
   }
 
@@ -429,7 +524,8 @@ export abstract class Emitter {
 
   /** Makes the i32 on the stack the canonical form of a narrow type. */
   narrow(type: ScalarType): void {
-    if (type.bits < 32 && type.wasm === 'i32' && type.kind !== 'predicate') this.code.i32(type.bits === 8 ? 0xff : 0xffff).op('i32.and');
+    if (type.bits < 32 && type.wasm === 'i32' && type.kind !== 'predicate')
+      this.code.i32(type.bits === 8 ? 0xff : 0xffff).op('i32.and');
   }
 
   /** Reinterprets the value on the stack; 64 to 32 bits truncates, 32 to 64 extends with zeros. */
@@ -449,23 +545,32 @@ export abstract class Emitter {
   private pushInteger(value: bigint, type: ScalarType): void {
     const { code } = this;
     switch (type.wasm) {
-      case 'i64': code.i64(value); return;
+      case 'i64':
+        code.i64(value);
+        return;
       case 'i32': {
         if (type.kind === 'predicate') code.i32(value === 0n ? 0 : 1);
         else if (type.kind === 'signed') code.i32(Number(BigInt.asIntN(type.bits, value)));
         else code.i32(Number(BigInt.asIntN(32, BigInt.asUintN(type.bits, value))));
         return;
       }
-      // An integer literal where a float is wanted names the float's bits in untyped moves, its value in arithmetic.
-      case 'f32': code.f32(Number(value)); return;
-      case 'f64': code.f64(Number(value)); return;
+      // An integer literal where a float is wanted names the float's bits in untyped moves, its
+      // value in arithmetic.
+      case 'f32':
+        code.f32(Number(value));
+        return;
+      case 'f64':
+        code.f64(Number(value));
+        return;
     }
   }
 
   private pushFloat(arg: Arg & { kind: 'float' }, type: ScalarType): void {
     const { code } = this;
-    const number = arg.width === 64 ? new Float64Array(new BigUint64Array([arg.bits]).buffer)[0]!
-      : new Float32Array(new Uint32Array([Number(arg.bits)]).buffer)[0]!;
+    const number =
+      arg.width === 64
+        ? new Float64Array(new BigUint64Array([arg.bits]).buffer)[0]!
+        : new Float32Array(new Uint32Array([Number(arg.bits)]).buffer)[0]!;
     if (type.wasm === 'f32') {
       if (arg.width === 32) code.f32Bits(Number(arg.bits));
       else code.f32(number);
@@ -477,7 +582,16 @@ export abstract class Emitter {
     } else if (type.kind === 'float' && type.bits === 16) {
       throw this.semantic('half-precision instructions take no literals', arg.at);
     } else {
-      code.i32(Number(BigInt.asIntN(32, arg.width === 32 ? arg.bits : BigInt(new Uint32Array(new Float32Array([number]).buffer)[0]!))));
+      code.i32(
+        Number(
+          BigInt.asIntN(
+            32,
+            arg.width === 32
+              ? arg.bits
+              : BigInt(new Uint32Array(new Float32Array([number]).buffer)[0]!),
+          ),
+        ),
+      );
     }
   }
 
@@ -511,8 +625,11 @@ export abstract class Emitter {
         code.get(this.contextField('params'));
         offset += symbol.offset;
         break;
-      case 'incoming': code.get(this.registerLocal(symbol.pointer)); break;
-      case 'paramRegister': throw this.unsupported('the address of a scalar call parameter is');
+      case 'incoming':
+        code.get(this.registerLocal(symbol.pointer));
+        break;
+      case 'paramRegister':
+        throw this.unsupported('the address of a scalar call parameter is');
     }
     if (offset) code.i32(offset).op('i32.add');
     if (type === 'i64') code.op('i64.extend_i32_u');
@@ -523,7 +640,8 @@ export abstract class Emitter {
   private pushPacked(elements: Arg[], type: ScalarType, at: number): void {
     const { code } = this;
     const bits = type.bits / elements.length;
-    if (bits !== 8 && bits !== 16 && bits !== 32) throw this.semantic(`cannot pack ${elements.length} values into .${type.name}`, at);
+    if (bits !== 8 && bits !== 16 && bits !== 32)
+      throw this.semantic(`cannot pack ${elements.length} values into .${type.name}`, at);
     const part = scalarType(`b${bits}`);
     const wide = type.wasm === 'i64' || type.wasm === 'f64';
     elements.forEach((element, index) => {
@@ -531,8 +649,16 @@ export abstract class Emitter {
       this.push(element, part);
       if (wide) code.op('i64.extend_i32_u');
       if (index) {
-        if (wide) code.i64(bits * index).op('i64.shl').op('i64.or');
-        else code.i32(bits * index).op('i32.shl').op('i32.or');
+        if (wide)
+          code
+            .i64(bits * index)
+            .op('i64.shl')
+            .op('i64.or');
+        else
+          code
+            .i32(bits * index)
+            .op('i32.shl')
+            .op('i32.or');
       }
     });
     this.convertBits(wide ? 'i64' : 'i32', type.wasm);
@@ -540,7 +666,12 @@ export abstract class Emitter {
 
   /** Bytes are put together from and taken apart into registers of bytes only. */
   private onlyBytes(element: Arg, bits: number): void {
-    if (bits !== 8 || element.kind === 'integer' || (element.kind === 'register' && element.register.type.bits === 8)) return;
+    if (
+      bits !== 8 ||
+      element.kind === 'integer' ||
+      (element.kind === 'register' && element.register.type.bits === 8)
+    )
+      return;
     throw this.semantic("'mov' of bytes takes registers of .b8", element.at);
   }
 
@@ -552,7 +683,8 @@ export abstract class Emitter {
       return;
     }
     if (arg.kind === 'vector') {
-      if (!MOVES.has(this.inst.mnemonic)) throw this.semantic(`'${this.inst.mnemonic}' gives no vector here`, arg.at);
+      if (!MOVES.has(this.inst.mnemonic))
+        throw this.semantic(`'${this.inst.mnemonic}' gives no vector here`, arg.at);
       this.popPacked(arg.elements, type, arg.at);
       return;
     }
@@ -561,9 +693,16 @@ export abstract class Emitter {
     const own = register.type;
     this.checkFit(register, type, fit, arg.at);
     if (own.kind !== 'predicate') {
-      if (own.bits > type.bits && type.wasm === 'i32' && own.wasm === 'i64' && type.kind === 'signed') code.op('i64.extend_i32_s');
+      if (
+        own.bits > type.bits &&
+        type.wasm === 'i32' &&
+        own.wasm === 'i64' &&
+        type.kind === 'signed'
+      )
+        code.op('i64.extend_i32_s');
       else this.convertBits(type.wasm, own.wasm);
-      // A signed narrow value stays sign-extended in a wider register, and is cut to the width of a 16-bit one.
+      // A signed narrow value stays sign-extended in a wider register, and is cut to the width of a
+      // 16-bit one.
       if (own.bits === 16 && type.kind === 'signed') code.i32(0xffff).op('i32.and');
     }
     code.set(this.registerLocal(register));
@@ -572,7 +711,8 @@ export abstract class Emitter {
   private popPacked(elements: Arg[], type: ScalarType, at: number): void {
     const { code } = this;
     const bits = type.bits / elements.length;
-    if (bits !== 8 && bits !== 16 && bits !== 32) throw this.semantic(`cannot unpack .${type.name} into ${elements.length} values`, at);
+    if (bits !== 8 && bits !== 16 && bits !== 32)
+      throw this.semantic(`cannot unpack .${type.name} into ${elements.length} values`, at);
     const part = scalarType(`b${bits}`);
     const wide = type.wasm === 'i64' || type.wasm === 'f64';
     this.convertBits(type.wasm, wide ? 'i64' : 'i32');

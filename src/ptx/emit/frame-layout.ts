@@ -1,5 +1,5 @@
-// Where a block's scratch memory keeps what its threads need between two calls. The order is fixed; the places of
-// everything after the states depend on the number of threads.
+// Where a block's scratch memory keeps what its threads need between two calls. The order is fixed;
+// the places of everything after the states depend on the number of threads.
 
 import { alignUp } from '../analysis/data-layout.js';
 
@@ -10,7 +10,10 @@ export const SCRATCH = {
   carry: 4,
   /** Warp that was being run. */
   warp: 8,
-  /** In code compiled with `ordered`: place of the warp within the pass, from 1; the pass's order; and the state that orders are drawn from. */
+  /**
+   * In code compiled with `ordered`: place of the warp within the pass, from 1; the pass's order;
+   * and the state that orders are drawn from.
+   */
   position: 12,
   order: 16,
   orderSeed: 20,
@@ -30,14 +33,33 @@ export const SCRATCH = {
 /** The cluster's barrier comes after the 16 of the block. */
 export const CLUSTER_BARRIER = 16;
 
-/** Some thread has not arrived at the cluster's barrier, all have that have not exited, all have exited. */
+/**
+ * Some thread has not arrived at the cluster's barrier, all have that have not exited, all have
+ * exited.
+ */
 export const CLUSTER_STATE = { open: 0, arrived: 1, ended: 2 } as const;
 
-/** Thread states: a ready thread holds the number of the entry where it goes on, the others are negative. */
-export const STATE = { exited: -1, barrier: 0x80000000 | 0, warp: 0xc0000000 | 0, entryMask: 0x3fffffff } as const;
+/**
+ * Thread states: a ready thread holds the number of the entry where it goes on, the others are
+ * negative.
+ */
+export const STATE = {
+  exited: -1,
+  barrier: 0x80000000 | 0,
+  warp: 0xc0000000 | 0,
+  entryMask: 0x3fffffff,
+} as const;
 
 /** What a waiting thread leaves for the resolver, and finds when it goes on. */
-export const MAIL = { operation: 0, mask: 4, value: 8, lane: 16, clamp: 20, result: 24, bytes: 32 } as const;
+export const MAIL = {
+  operation: 0,
+  mask: 4,
+  value: 8,
+  lane: 16,
+  clamp: 20,
+  result: 24,
+  bytes: 32,
+} as const;
 
 /** Frames of functions that are really called, shared by the threads of a block. */
 export const CALL_STACK_BYTES = 256 * 1024;
@@ -47,7 +69,10 @@ export interface FrameLayout {
   /** Threads can be suspended: states are kept. */
   stateful: boolean;
   mail: boolean;
-  /** A byte per thread behind the mailboxes: 1 where it has arrived at the cluster's barrier and not all others have. */
+  /**
+   * A byte per thread behind the mailboxes: 1 where it has arrived at the cluster's barrier and not
+   * all others have.
+   */
   cluster: boolean;
   /** Bytes per warp for its matrices, and how many of them are for operands. */
   matrixBytes: number;
@@ -78,17 +103,31 @@ const SCRATCH_ALIGN = 128;
 
 /** Where the threads' local variables begin, in a block whose scratch begins at the address. */
 export function localsAddress(layout: FrameLayout, scratch: number, threads: number): number {
-  return alignUp(scratch + bytesBeforeFrames(layout, threads) + layout.frameBytes * threads, layout.localAlign);
+  return alignUp(
+    scratch + bytesBeforeFrames(layout, threads) + layout.frameBytes * threads,
+    layout.localAlign,
+  );
 }
 
-/** Bytes of scratch up to the end of the local variables, wherever it begins, if so many stand before them. */
+/**
+ * Bytes of scratch up to the end of the local variables, wherever it begins, if so many stand
+ * before them.
+ */
 export function bytesWithLocals(layout: FrameLayout, before: number, threads: number): number {
   const { localAlign, localBytes } = layout;
-  return alignUp(before, Math.min(localAlign, SCRATCH_ALIGN)) + Math.max(localAlign - SCRATCH_ALIGN, 0) + localBytes * threads;
+  return (
+    alignUp(before, Math.min(localAlign, SCRATCH_ALIGN)) +
+    Math.max(localAlign - SCRATCH_ALIGN, 0) +
+    localBytes * threads
+  );
 }
 
 export function scratchBytes(layout: FrameLayout, threads: number): number {
-  let bytes = bytesWithLocals(layout, bytesBeforeFrames(layout, threads) + layout.frameBytes * threads, threads);
+  let bytes = bytesWithLocals(
+    layout,
+    bytesBeforeFrames(layout, threads) + layout.frameBytes * threads,
+    threads,
+  );
   if (layout.callStack) bytes += CALL_STACK_BYTES;
   return bytes;
 }

@@ -1,5 +1,6 @@
-// A kernel becomes a function that runs a range of a block's threads, one after the other, each to its next cut.
-// Registers that are alive at a cut go to the thread's frame; constants of the block are computed once per call.
+// A kernel becomes a function that runs a range of a block's threads, one after the other, each to
+// its next cut. Registers that are alive at a cut go to the thread's frame; constants of the block
+// are computed once per call.
 
 import { threadSlice } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
@@ -20,14 +21,25 @@ import { CALL_STACK_BYTES, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';
 import type { EntryPlace } from './waiting.js';
 import { matricesBase, pushMailbox, statesBase } from './scratch-places.js';
-import { emitBarrierArrival, emitWarpArrival, emitWarpResult, isPlainBarrier, waitsForCluster } from './arrivals.js';
+import {
+  emitBarrierArrival,
+  emitWarpArrival,
+  emitWarpResult,
+  isPlainBarrier,
+  waitsForCluster,
+} from './arrivals.js';
 import { signatureOf } from '../signatures.js';
 import { matrixRoom } from './matrix-arrivals.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 
-/** Of a kernel that is several functions: where threads are resumed in any of them; or of one of these what all have in common, and its blocks. */
-type Divided = { readonly entries: readonly number[] } | { readonly whole: KernelEmitter; readonly members: ReadonlySet<number> };
+/**
+ * Of a kernel that is several functions: where threads are resumed in any of them; or of one of
+ * these what all have in common, and its blocks.
+ */
+type Divided =
+  | { readonly entries: readonly number[] }
+  | { readonly whole: KernelEmitter; readonly members: ReadonlySet<number> };
 
 export class KernelEmitter extends ControlFlowEmitter {
   readonly ctx = 0;
@@ -56,15 +68,27 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   readonly lowered: LoweredFunction;
 
-  constructor(lowered: LoweredFunction, blocks: readonly Block[], shape: Shape, liveness: Liveness, rules: Rules, around: Surroundings, callsFunctions: boolean, divided?: Divided) {
+  constructor(
+    lowered: LoweredFunction,
+    blocks: readonly Block[],
+    shape: Shape,
+    liveness: Liveness,
+    rules: Rules,
+    around: Surroundings,
+    callsFunctions: boolean,
+    divided?: Divided,
+  ) {
     super(around, blocks, shape, liveness, rules);
     this.threadSlice = threadSlice(blocks);
     this.paramBytes = signatureOf(lowered.source).paramBytes;
     this.lowered = lowered;
-    const cuts = shape.order.map(index => blocks[index]!).filter(block => block.ending.kind === 'cut');
+    const cuts = shape.order
+      .map((index) => blocks[index]!)
+      .filter((block) => block.ending.kind === 'cut');
     // Warps can only take turns in another order where the scheduler calls them one by one.
     const stateful = shape.hasLoops || cuts.length > 0 || around.ordered || divided !== undefined;
-    // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx, fuel) itself.
+    // With state: a function (ctx, from, to) that the scheduler calls. Without: the exported (ctx,
+    // fuel) itself.
     this.paramCount = stateful ? 3 : 2;
     this.from = stateful ? 1 : this.newLocal('i32');
     this.to = stateful ? 2 : this.newLocal('i32');
@@ -73,7 +97,14 @@ export class KernelEmitter extends ControlFlowEmitter {
       const { whole } = divided;
       this.members = divided.members;
       for (const entry of whole.entries) this.addEntry(entry);
-      ({ threadSlice: this.threadSlice, barriers: this.barriers, remade: this.remade, slots: this.slots, traffic: this.traffic, layout: this.layout } = whole);
+      ({
+        threadSlice: this.threadSlice,
+        barriers: this.barriers,
+        remade: this.remade,
+        slots: this.slots,
+        traffic: this.traffic,
+        layout: this.layout,
+      } = whole);
       return;
     }
     this.members = undefined;
@@ -84,14 +115,24 @@ export class KernelEmitter extends ControlFlowEmitter {
       for (const target of shape.irregularTargets) this.addEntry(target);
       for (const block of cuts) if (block.ending.kind === 'cut') this.addEntry(block.ending.to);
     }
-    const usesBarriers = cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'barrier');
-    const onlyPlain = cuts.every(({ ending }) => ending.kind !== 'cut' || ending.cut !== 'barrier' || isPlainBarrier(ending.inst))
-      && !blocks.some(block => block.insts.some(inst => inst.mnemonic === 'bar' || inst.mnemonic === 'barrier'));
+    const usesBarriers = cuts.some(
+      ({ ending }) => ending.kind === 'cut' && ending.cut === 'barrier',
+    );
+    const onlyPlain =
+      cuts.every(
+        ({ ending }) =>
+          ending.kind !== 'cut' || ending.cut !== 'barrier' || isPlainBarrier(ending.inst),
+      ) &&
+      !blocks.some((block) =>
+        block.insts.some((inst) => inst.mnemonic === 'bar' || inst.mnemonic === 'barrier'),
+      );
     this.barriers = !usesBarriers ? 'none' : onlyPlain ? 'plain' : 'general';
     this.remade = rematerialisable(blocks, lowered.registers);
     // Wider cells first, so that every cell is aligned.
     const spilled = new Set<Register>();
-    for (const entry of this.entries) for (const register of liveness.liveIn(entry)) if (!this.remade.has(register.id)) spilled.add(register);
+    for (const entry of this.entries)
+      for (const register of liveness.liveIn(entry))
+        if (!this.remade.has(register.id)) spilled.add(register);
     let end = 0;
     for (const wide of [true, false]) {
       for (const register of spilled) {
@@ -100,14 +141,27 @@ export class KernelEmitter extends ControlFlowEmitter {
         end += wide ? 8 : 4;
       }
     }
-    this.traffic = planFrameTraffic(blocks, shape, this.entries, liveness, this.slots, divided !== undefined);
-    const rooms = cuts.map(({ ending }) => ending.kind === 'cut' ? matrixRoom(ending.inst) : { operands: 0, results: 0 });
+    this.traffic = planFrameTraffic(
+      blocks,
+      shape,
+      this.entries,
+      liveness,
+      this.slots,
+      divided !== undefined,
+    );
+    const rooms = cuts.map(({ ending }) =>
+      ending.kind === 'cut' ? matrixRoom(ending.inst) : { operands: 0, results: 0 },
+    );
     const matrixOperandBytes = alignUp(Math.max(0, ...rooms.map(({ operands }) => operands)), 16);
     this.layout = {
       stateful,
       cluster: cuts.some(({ ending }) => ending.kind === 'cut' && waitsForCluster(ending.inst)),
-      mail: this.barriers === 'general' || cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
-      matrixBytes: matrixOperandBytes + alignUp(Math.max(0, ...rooms.map(({ results }) => results)), 16), matrixOperandBytes,
+      mail:
+        this.barriers === 'general' ||
+        cuts.some(({ ending }) => ending.kind === 'cut' && ending.cut === 'warp'),
+      matrixBytes:
+        matrixOperandBytes + alignUp(Math.max(0, ...rooms.map(({ results }) => results)), 16),
+      matrixOperandBytes,
       frameBytes: alignUp(end, 8),
       localBytes: alignUp(lowered.frameBytes, lowered.frameAlign),
       localAlign: lowered.frameAlign,
@@ -117,14 +171,23 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   /** What stands for each entry: the wait before it, or the first line of its loop. */
   get entryPlaces(): EntryPlace[] {
-    return this.entries.map(entry => {
-      const cut = this.blocks.find(({ ending }) => ending.kind === 'cut' && ending.to === entry)?.ending;
+    return this.entries.map((entry) => {
+      const cut = this.blocks.find(
+        ({ ending }) => ending.kind === 'cut' && ending.to === entry,
+      )?.ending;
       if (cut?.kind === 'cut') {
-        const { mnemonic, modifiers, source: { line } } = cut.inst;
+        const {
+          mnemonic,
+          modifiers,
+          source: { line },
+        } = cut.inst;
         return { line, instruction: [mnemonic, ...modifiers].join('.') };
       }
       const { insts, ending } = this.blocks[entry]!;
-      return { line: insts[0]?.source.line ?? ('inst' in ending ? ending.inst.source.line : 0), instruction: undefined };
+      return {
+        line: insts[0]?.source.line ?? ('inst' in ending ? ending.inst.source.line : 0),
+        instruction: undefined,
+      };
     });
   }
 
@@ -133,26 +196,54 @@ export class KernelEmitter extends ControlFlowEmitter {
   private framesBase(): number {
     const matrices = matricesBase(this, this.layout);
     const { matrixBytes } = this.layout;
-    return this.hoist('frames', 'i32', code => {
+    return this.hoist('frames', 'i32', (code) => {
       code.get(matrices);
       if (matrixBytes) {
-        code.get(this.contextField('threads')).i32(31).op('i32.add').i32(5).op('i32.shr_u').i32(matrixBytes).op('i32.mul').op('i32.add');
+        code
+          .get(this.contextField('threads'))
+          .i32(31)
+          .op('i32.add')
+          .i32(5)
+          .op('i32.shr_u')
+          .i32(matrixBytes)
+          .op('i32.mul')
+          .op('i32.add');
       }
     });
   }
 
-  /** Pushes the address of the results in this warp's area for matrices; operands stand before it. */
+  /**
+   * Pushes the address of the results in this warp's area for matrices; operands stand before it.
+   */
   pushMatrixResults(): void {
     const base = matricesBase(this, this.layout);
     const { matrixBytes, matrixOperandBytes } = this.layout;
-    this.code.get(base).get(this.thread).i32(5).op('i32.shr_u').i32(matrixBytes).op('i32.mul').op('i32.add').i32(matrixOperandBytes).op('i32.add');
+    this.code
+      .get(base)
+      .get(this.thread)
+      .i32(5)
+      .op('i32.shr_u')
+      .i32(matrixBytes)
+      .op('i32.mul')
+      .op('i32.add')
+      .i32(matrixOperandBytes)
+      .op('i32.add');
   }
 
   private localsBase(): number {
     const frames = this.framesBase();
-    return this.hoist('locals', 'i32', code => {
-      code.get(frames).get(this.contextField('threads')).i32(this.layout.frameBytes).op('i32.mul').op('i32.add');
-      code.i32(this.layout.localAlign - 1).op('i32.add').i32(-this.layout.localAlign).op('i32.and');
+    return this.hoist('locals', 'i32', (code) => {
+      code
+        .get(frames)
+        .get(this.contextField('threads'))
+        .i32(this.layout.frameBytes)
+        .op('i32.mul')
+        .op('i32.add');
+      code
+        .i32(this.layout.localAlign - 1)
+        .op('i32.add')
+        .i32(-this.layout.localAlign)
+        .op('i32.and');
     });
   }
 
@@ -167,24 +258,43 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   pushStack(): void {
     const locals = this.localsBase();
-    this.code.get(this.hoist('stack', 'i32', code => {
-      const { linker } = this.around;
-      const threads = this.contextField('threads');
-      const end = linker.globalIndex('stackEnd');
-      code.get(locals).get(threads).i32(this.layout.localBytes).op('i32.mul').op('i32.add').i32(CALL_STACK_BYTES).op('i32.add');
-      code.op('global.set').u32(end).i32(0).op('global.set').u32(linker.globalIndex('callFuel'));
-      code.i32(this.around.dynamicStart!).op('global.set').u32(linker.globalIndex('dynamicStart'));
-      code.i32(this.paramBytes).op('global.set').u32(linker.globalIndex('paramBytes'));
-      code.op('global.get').u32(end).i32(CALL_STACK_BYTES).op('i32.sub');
-    }));
+    this.code.get(
+      this.hoist('stack', 'i32', (code) => {
+        const { linker } = this.around;
+        const threads = this.contextField('threads');
+        const end = linker.globalIndex('stackEnd');
+        code
+          .get(locals)
+          .get(threads)
+          .i32(this.layout.localBytes)
+          .op('i32.mul')
+          .op('i32.add')
+          .i32(CALL_STACK_BYTES)
+          .op('i32.add');
+        code.op('global.set').u32(end).i32(0).op('global.set').u32(linker.globalIndex('callFuel'));
+        code
+          .i32(this.around.dynamicStart!)
+          .op('global.set')
+          .u32(linker.globalIndex('dynamicStart'));
+        code.i32(this.paramBytes).op('global.set').u32(linker.globalIndex('paramBytes'));
+        code.op('global.get').u32(end).i32(CALL_STACK_BYTES).op('i32.sub');
+      }),
+    );
   }
 
   pushLocalEnd(): void {
     const locals = this.localsBase();
-    this.code.get(this.hoist('local end', 'i32', code => {
-      code.get(locals).get(this.contextField('threads')).i32(this.layout.localBytes).op('i32.mul').op('i32.add');
-      if (this.layout.callStack) code.i32(CALL_STACK_BYTES).op('i32.add');
-    }));
+    this.code.get(
+      this.hoist('local end', 'i32', (code) => {
+        code
+          .get(locals)
+          .get(this.contextField('threads'))
+          .i32(this.layout.localBytes)
+          .op('i32.mul')
+          .op('i32.add');
+        if (this.layout.callStack) code.i32(CALL_STACK_BYTES).op('i32.add');
+      }),
+    );
   }
 
   pushThreadIndex(axis: 0 | 1 | 2): void {
@@ -205,7 +315,9 @@ export class KernelEmitter extends ControlFlowEmitter {
     const { code } = this;
     const unwind = this.around.linker.globalIndex('unwind');
     code.op('global.get').u32(unwind).i32(2).op('i32.eq');
-    this.when(() => { this.leaveFaulted(); });
+    this.when(() => {
+      this.leaveFaulted();
+    });
     code.i32(0).op('global.set').u32(unwind);
     this.finishThread();
   }
@@ -216,7 +328,8 @@ export class KernelEmitter extends ControlFlowEmitter {
     const { code } = this;
     const { ending } = block;
     switch (ending.kind) {
-      case 'return': case 'exit':
+      case 'return':
+      case 'exit':
         this.finishThread();
         return;
       case 'trap':
@@ -234,7 +347,11 @@ export class KernelEmitter extends ControlFlowEmitter {
           if (this.around.check) emitArrivalCheck(this);
           if (ending.cut === 'warp') emitWarpArrival(this, inst, block.index);
           else if (this.barriers === 'general') emitBarrierArrival(this, inst);
-          this.saveState((ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry, ending.to, inst.defs);
+          this.saveState(
+            (ending.cut === 'warp' ? STATE.warp : STATE.barrier) | entry,
+            ending.to,
+            inst.defs,
+          );
         }
         this.branchTo(this.nextLabel);
         return;
@@ -262,7 +379,13 @@ export class KernelEmitter extends ControlFlowEmitter {
   private frameAddress(): number {
     if (this.frameLocal < 0) this.frameLocal = this.newLocal('i32');
     const base = this.framesBase();
-    this.code.get(base).get(this.thread).i32(this.layout.frameBytes).op('i32.mul').op('i32.add').set(this.frameLocal);
+    this.code
+      .get(base)
+      .get(this.thread)
+      .i32(this.layout.frameBytes)
+      .op('i32.mul')
+      .op('i32.add')
+      .set(this.frameLocal);
     return this.frameLocal;
   }
 
@@ -270,11 +393,16 @@ export class KernelEmitter extends ControlFlowEmitter {
     const { code } = this;
     this.pushStateAddress();
     code.i32(state).memory('i32.store');
-    const saved = this.liveness.liveIn(target).filter(register => this.traffic.writes(target, register) && !arriving.includes(register));
+    const saved = this.liveness
+      .liveIn(target)
+      .filter((register) => this.traffic.writes(target, register) && !arriving.includes(register));
     if (!saved.length) return;
     const frame = this.frameAddress();
     for (const register of saved) {
-      code.get(frame).get(this.registerLocal(register)).memory(`${register.type.wasm}.store`, this.slots.get(register.id));
+      code
+        .get(frame)
+        .get(this.registerLocal(register))
+        .memory(`${register.type.wasm}.store`, this.slots.get(register.id));
     }
   }
 
@@ -284,11 +412,27 @@ export class KernelEmitter extends ControlFlowEmitter {
       this.branchTo(this.nextLabel);
       return;
     }
-    const needed = this.liveness.liveIn(entry).filter(register => !slots.has(register.id) || this.traffic.reads(entry, register));
-    this.restoreEntry(entry, needed, this.blocks, this.remade, register => slots.has(register.id), registers => {
-      const frame = this.frameAddress();
-      for (const register of registers) code.get(frame).memory(`${register.type.wasm}.load`, slots.get(register.id)).set(this.registerLocal(register));
-    }, inst => { emitWarpResult(this, inst); });
+    const needed = this.liveness
+      .liveIn(entry)
+      .filter((register) => !slots.has(register.id) || this.traffic.reads(entry, register));
+    this.restoreEntry(
+      entry,
+      needed,
+      this.blocks,
+      this.remade,
+      (register) => slots.has(register.id),
+      (registers) => {
+        const frame = this.frameAddress();
+        for (const register of registers)
+          code
+            .get(frame)
+            .memory(`${register.type.wasm}.load`, slots.get(register.id))
+            .set(this.registerLocal(register));
+      },
+      (inst) => {
+        emitWarpResult(this, inst);
+      },
+    );
   }
 
   protected backEdge(header: number, again: () => void): void {
@@ -301,7 +445,10 @@ export class KernelEmitter extends ControlFlowEmitter {
 
   // ---- the whole function
 
-  /** Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself when it keeps no state. */
+  /**
+   * Returns the locals and the code of `(ctx, from, to) → status`, or of the kernel itself when it
+   * keeps no state.
+   */
   emit(): { locals: readonly LocalType[]; code: Uint8Array } {
     const { code, layout } = this;
     if (layout.stateful) {
@@ -322,12 +469,30 @@ export class KernelEmitter extends ControlFlowEmitter {
       code.memory('i32.load').tee(this.entryNumber).i32(0).op('i32.lt_s');
       this.branchTo(this.nextLabel, 'br_if');
       // granted = slice = min(allowance, fuel)
-      code.get(this.allowance).get(this.fuel).get(this.allowance).get(this.fuel).op('i32.lt_s').op('select').tee(this.granted).set(this.slice);
+      code
+        .get(this.allowance)
+        .get(this.fuel)
+        .get(this.allowance)
+        .get(this.fuel)
+        .op('i32.lt_s')
+        .op('select')
+        .tee(this.granted)
+        .set(this.slice);
     }
     // What every thread computes first is known only after its code: leave a gap and fill it.
     const before = code.finish();
     code.length = 0;
-    if (layout.stateful) this.enterAt(this.entryNumber, this.entries, () => { this.begin(); }, entry => { this.restore(entry); });
+    if (layout.stateful)
+      this.enterAt(
+        this.entryNumber,
+        this.entries,
+        () => {
+          this.begin();
+        },
+        (entry) => {
+          this.restore(entry);
+        },
+      );
     else this.clearRegisters();
     this.emitFlow();
     // A block that ends the layout without leaving would fall through here.
@@ -375,7 +540,13 @@ export class KernelEmitter extends ControlFlowEmitter {
   private emitThreadStart(code: Code): void {
     if (this.localAddress >= 0) {
       const base = this.localsBase();
-      code.get(base).get(this.thread).i32(this.layout.localBytes).op('i32.mul').op('i32.add').set(this.localAddress);
+      code
+        .get(base)
+        .get(this.thread)
+        .i32(this.layout.localBytes)
+        .op('i32.mul')
+        .op('i32.add')
+        .set(this.localAddress);
     }
   }
 
@@ -401,7 +572,10 @@ export class KernelEmitter extends ControlFlowEmitter {
   }
 
   private emitNextThread(): void {
-    const { code, indexLocals: [x, y, z] } = this;
+    const {
+      code,
+      indexLocals: [x, y, z],
+    } = this;
     code.get(this.thread).i32(1).op('i32.add').set(this.thread);
     if (x >= 0 || y >= 0 || z >= 0) {
       const tx = x >= 0 ? x : (this.indexLocals[0] = this.newLocal('i32'));
@@ -410,7 +584,13 @@ export class KernelEmitter extends ControlFlowEmitter {
         code.i32(0).set(tx);
         if (y < 0 && z < 0) return;
         const ty = y >= 0 ? y : (this.indexLocals[1] = this.newLocal('i32'));
-        code.get(ty).i32(1).op('i32.add').tee(ty).get(this.contextWord(CTX.blockDim + 4)).op('i32.eq');
+        code
+          .get(ty)
+          .i32(1)
+          .op('i32.add')
+          .tee(ty)
+          .get(this.contextWord(CTX.blockDim + 4))
+          .op('i32.eq');
         this.when(() => {
           code.i32(0).set(ty);
           if (z >= 0) code.get(z).i32(1).op('i32.add').set(z);
@@ -419,7 +599,17 @@ export class KernelEmitter extends ControlFlowEmitter {
     }
     if (this.layout.stateful) {
       // A thread that was passed over has been granted nothing.
-      code.get(this.fuel).get(this.granted).get(this.slice).op('i32.sub').op('i32.sub').get(this.granted).i32(0).op('i32.ne').op('i32.sub').set(this.fuel);
+      code
+        .get(this.fuel)
+        .get(this.granted)
+        .get(this.slice)
+        .op('i32.sub')
+        .op('i32.sub')
+        .get(this.granted)
+        .i32(0)
+        .op('i32.ne')
+        .op('i32.sub')
+        .set(this.fuel);
       code.i32(0).tee(this.granted).set(this.slice);
       code.i32(this.threadSlice).set(this.allowance);
       code.get(this.fuel).i32(0).op('i32.le_s');
@@ -436,7 +626,13 @@ export class KernelEmitter extends ControlFlowEmitter {
     const { prologue } = this;
     if (this.layout.stateful) {
       prologue.op('global.get').u32(this.around.linker.globalIndex('fuel')).set(this.fuel);
-      prologue.op('global.get').u32(this.around.linker.globalIndex('carry')).tee(this.allowance).op('i32.eqz').op('if').byte(0x40);
+      prologue
+        .op('global.get')
+        .u32(this.around.linker.globalIndex('carry'))
+        .tee(this.allowance)
+        .op('i32.eqz')
+        .op('if')
+        .byte(0x40);
       prologue.i32(this.threadSlice).set(this.allowance).op('end');
     } else {
       // The kernel itself: its second parameter is fuel, which it does not need.
@@ -448,10 +644,26 @@ export class KernelEmitter extends ControlFlowEmitter {
     const nx = CTX.blockDim;
     if (x >= 0) prologue.get(this.from).get(this.ctx).memory('i32.load', nx).op('i32.rem_u').set(x);
     if (y >= 0) {
-      prologue.get(this.from).get(this.ctx).memory('i32.load', nx).op('i32.div_u').get(this.ctx).memory('i32.load', nx + 4).op('i32.rem_u').set(y);
+      prologue
+        .get(this.from)
+        .get(this.ctx)
+        .memory('i32.load', nx)
+        .op('i32.div_u')
+        .get(this.ctx)
+        .memory('i32.load', nx + 4)
+        .op('i32.rem_u')
+        .set(y);
     }
     if (z >= 0) {
-      prologue.get(this.from).get(this.ctx).memory('i32.load', nx).op('i32.div_u').get(this.ctx).memory('i32.load', nx + 4).op('i32.div_u').set(z);
+      prologue
+        .get(this.from)
+        .get(this.ctx)
+        .memory('i32.load', nx)
+        .op('i32.div_u')
+        .get(this.ctx)
+        .memory('i32.load', nx + 4)
+        .op('i32.div_u')
+        .set(z);
     }
     return prologue.finish();
   }

@@ -1,5 +1,5 @@
-// Gives run-time functions and globals their indices: what a module's code asks for is assembled into it, with
-// everything that those functions call, and nothing else.
+// Gives run-time functions and globals their indices: what a module's code asks for is assembled
+// into it, with everything that those functions call, and nothing else.
 
 import { ModuleBuilder } from '../wasm/module.js';
 import type { Signature } from '../wasm/module.js';
@@ -8,16 +8,32 @@ import type { WatFunction, WatLibrary } from '../wasm/wat.js';
 import type { LocalType, WasmType } from '../scalar-types.js';
 
 /** Functions of the world outside that a kernel may call, and their WebAssembly imports. */
-export const HOST_FUNCTIONS: Readonly<Record<string, { importName: string; signature: Signature }>> = {
+export const HOST_FUNCTIONS: Readonly<
+  Record<string, { importName: string; signature: Signature }>
+> = {
   vprintf: { importName: 'host_vprintf', signature: { params: ['i32', 'i32'], results: ['i32'] } },
   malloc: { importName: 'host_malloc', signature: { params: ['i64'], results: ['i64'] } },
   free: { importName: 'host_free', signature: { params: ['i64'], results: [] } },
-  cudaGraphSetConditional: { importName: 'host_set_conditional', signature: { params: ['i64', 'i32'], results: [] } },
-  __assertfail: { importName: 'host_assert', signature: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: [] } },
+  cudaGraphSetConditional: {
+    importName: 'host_set_conditional',
+    signature: { params: ['i64', 'i32'], results: [] },
+  },
+  __assertfail: {
+    importName: 'host_assert',
+    signature: { params: ['i32', 'i32', 'i32', 'i32', 'i32', 'i32'], results: [] },
+  },
 };
 
 const GLOBALS: Readonly<Record<string, WasmType>> = {
-  fuel: 'i32', carry: 'i32', cursor: 'i32', unwind: 'i32', callFuel: 'i32', stackEnd: 'i32', dynamicStart: 'i32', paramBytes: 'i32', quiet: 'i32',
+  fuel: 'i32',
+  carry: 'i32',
+  cursor: 'i32',
+  unwind: 'i32',
+  callFuel: 'i32',
+  stackEnd: 'i32',
+  dynamicStart: 'i32',
+  paramBytes: 'i32',
+  quiet: 'i32',
 };
 
 export class Linker {
@@ -27,7 +43,11 @@ export class Linker {
   private readonly pending: WatFunction[] = [];
   private readonly library: WatLibrary;
 
-  constructor(library: WatLibrary, hostFunctions: readonly string[], watching: Readonly<Record<string, Signature>>) {
+  constructor(
+    library: WatLibrary,
+    hostFunctions: readonly string[],
+    watching: Readonly<Record<string, Signature>>,
+  ) {
     this.library = library;
     this.module.importMemory('env', 'memory');
     this.globals.set('dataBase', this.module.importGlobal('env', 'dataBase', 'i32'));
@@ -35,8 +55,10 @@ export class Linker {
       const { importName, signature } = HOST_FUNCTIONS[name]!;
       this.indices.set(importName, this.module.importFunction('env', importName, signature));
     }
-    for (const [name, signature] of Object.entries(watching)) this.indices.set(name, this.module.importFunction('env', name, signature));
-    for (const [name, type] of Object.entries(GLOBALS)) this.globals.set(name, this.module.global(type));
+    for (const [name, signature] of Object.entries(watching))
+      this.indices.set(name, this.module.importFunction('env', name, signature));
+    for (const [name, type] of Object.entries(GLOBALS))
+      this.globals.set(name, this.module.global(type));
   }
 
   globalIndex(name: string): number {
@@ -64,7 +86,11 @@ export class Linker {
   }
 
   /** The function of a key, which is made when it is first asked for. */
-  once(key: string, signature: Signature, make: () => { locals: readonly LocalType[]; code: Uint8Array }): number {
+  once(
+    key: string,
+    signature: Signature,
+    make: () => { locals: readonly LocalType[]; code: Uint8Array },
+  ): number {
     const known = this.indices.get(key);
     if (known !== undefined) return known;
     // Before there is room for it: making it may fail.
@@ -82,19 +108,27 @@ export class Linker {
   addText(text: string, links: Readonly<Record<string, number>>, exportName?: string): void {
     for (const fn of parseWat(text)) {
       const index = this.module.reserve(fn.name, fn.signature, exportName);
-      this.module.define(index, fn.locals, fn.assemble({
-        functionIndex: name => links[name] ?? this.functionIndex(name),
-        globalIndex: name => this.globalIndex(name),
-      }));
+      this.module.define(
+        index,
+        fn.locals,
+        fn.assemble({
+          functionIndex: (name) => links[name] ?? this.functionIndex(name),
+          globalIndex: (name) => this.globalIndex(name),
+        }),
+      );
     }
   }
 
   finish(): Uint8Array {
     for (let fn = this.pending.pop(); fn; fn = this.pending.pop()) {
-      this.module.define(this.indices.get(fn.name)!, fn.locals, fn.assemble({
-        functionIndex: name => this.functionIndex(name),
-        globalIndex: name => this.globalIndex(name),
-      }));
+      this.module.define(
+        this.indices.get(fn.name)!,
+        fn.locals,
+        fn.assemble({
+          functionIndex: (name) => this.functionIndex(name),
+          globalIndex: (name) => this.globalIndex(name),
+        }),
+      );
     }
     return this.module.finish();
   }

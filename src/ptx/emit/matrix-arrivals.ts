@@ -1,5 +1,6 @@
-// Products of matrices and moves of tiles, as a lane sees them: it writes its fragments where they stand in the
-// warp's dense matrices, waits for the warp, and reads its part of the result. The other half is in runtime/matrices.ts.
+// Products of matrices and moves of tiles, as a lane sees them: it writes its fragments where they
+// stand in the warp's dense matrices, waits for the warp, and reads its part of the result. The
+// other half is in runtime/matrices.ts.
 
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
@@ -30,9 +31,16 @@ const TILE_AREA_BYTES = 512;
 const MOVED_BYTES = 128;
 
 export const isMatrixOperation = (mnemonic: string): boolean =>
-  mnemonic === 'mma' || mnemonic === 'wmma' || mnemonic === 'ldmatrix' || mnemonic === 'stmatrix' || mnemonic === 'movmatrix';
+  mnemonic === 'mma' ||
+  mnemonic === 'wmma' ||
+  mnemonic === 'ldmatrix' ||
+  mnemonic === 'stmatrix' ||
+  mnemonic === 'movmatrix';
 
-/** Where the four matrices of a product stand in its part of the warp's area; metadata of sparse ones stand before them. */
+/**
+ * Where the four matrices of a product stand in its part of the warp's area; metadata of sparse
+ * ones stand before them.
+ */
 function areas(product: Product): { a: number; b: number; c: number; d: number; end: number } {
   const { m, n, k, batch, sparse } = product;
   const bytes = numberBytes(product.a.type);
@@ -44,25 +52,35 @@ function areas(product: Product): { a: number; b: number; c: number; d: number; 
 }
 
 /**
- * Bytes that a warp needs for what its lanes bring to this instruction, and for what comes of it. A lane that has its result
- * goes on to the next instruction and brings its part to that, while others have yet to read theirs: so results of one
- * instruction must not stand where another one's operands do.
+ * Bytes that a warp needs for what its lanes bring to this instruction, and for what comes of it. A
+ * lane that has its result goes on to the next instruction and brings its part to that, while
+ * others have yet to read theirs: so results of one instruction must not stand where another one's
+ * operands do.
  */
 export function matrixRoom(inst: Inst): { operands: number; results: number } {
-  const product = isMatrixOperation(inst.mnemonic) ? productOf(inst.mnemonic, inst.modifiers) : undefined;
+  const product = isMatrixOperation(inst.mnemonic)
+    ? productOf(inst.mnemonic, inst.modifiers)
+    : undefined;
   if (product) {
     const { d, end } = areas(product);
     return { operands: d, results: end - d };
   }
   switch (inst.mnemonic) {
-    case 'ldmatrix': return { operands: 0, results: TILE_AREA_BYTES };
-    case 'stmatrix': return { operands: TILE_AREA_BYTES, results: 0 };
-    case 'movmatrix': return { operands: MOVED_BYTES, results: MOVED_BYTES };
-    default: return { operands: 0, results: 0 };
+    case 'ldmatrix':
+      return { operands: 0, results: TILE_AREA_BYTES };
+    case 'stmatrix':
+      return { operands: TILE_AREA_BYTES, results: 0 };
+    case 'movmatrix':
+      return { operands: MOVED_BYTES, results: MOVED_BYTES };
+    default:
+      return { operands: 0, results: 0 };
   }
 }
 
-/** Pushes where the current instruction's part of the warp's area begins: its operands end where results begin. */
+/**
+ * Pushes where the current instruction's part of the warp's area begins: its operands end where
+ * results begin.
+ */
 function pushArea(e: MailEmitter): void {
   e.pushMatrixResults();
   const { operands } = matrixRoom(e.inst);
@@ -72,12 +90,21 @@ function pushArea(e: MailEmitter): void {
 /** The registers of a fragment; a single one may stand without braces. */
 export function fragmentRegisters(e: Emitter, arg: Arg, count: number): readonly Arg[] {
   const found = arg.kind === 'vector' ? arg.elements : [arg];
-  if (found.length !== count) throw e.semantic(`this fragment takes ${count} register${count === 1 ? '' : 's'}, found ${found.length}`, arg.at);
+  if (found.length !== count)
+    throw e.semantic(
+      `this fragment takes ${count} register${count === 1 ? '' : 's'}, found ${found.length}`,
+      arg.at,
+    );
   return found;
 }
 
 /** Pushes the sum of a lane's fields, each times what `weight` gives it; the lane is in a local. */
-export function pushLaneSum(e: Emitter, lane: number, fields: readonly LaneField[], weight: (field: LaneField) => number): void {
+export function pushLaneSum(
+  e: Emitter,
+  lane: number,
+  fields: readonly LaneField[],
+  weight: (field: LaneField) => number,
+): void {
   const { code } = e;
   code.i32(0);
   for (const field of fields) {
@@ -105,7 +132,10 @@ function pushNumber(e: Emitter, type: ElementType, bits: number, index: number):
     code.i32(mask).op('i32.and');
   };
   switch (type.name) {
-    case 'f16': field(0xffff); e.call('f16_to_f32'); return;
+    case 'f16':
+      field(0xffff);
+      e.call('f16_to_f32');
+      return;
     case 'bf16':
       code.get(bits);
       if (index) code.i32(0xffff0000 | 0).op('i32.and');
@@ -113,26 +143,74 @@ function pushNumber(e: Emitter, type: ElementType, bits: number, index: number):
       code.op('f32.reinterpret_i32');
       return;
     // The low 13 bits are ignored.
-    case 'tf32': code.get(bits).i32(0xffffe000 | 0).op('i32.and').op('f32.reinterpret_i32'); return;
-    case 'e4m3': field(0xff); e.call('e4m3_to_f32'); return;
-    case 'e5m2': field(0xff); code.i32(8).op('i32.shl'); e.call('f16_to_f32'); return;
-    case 'e3m2': field(0x3f); code.i32(3).i32(2); e.call('small_float'); return;
-    case 'e2m3': field(0x3f); code.i32(2).i32(3); e.call('small_float'); return;
-    // Four bits stand in the middle of their byte, two zeros on either side.
-    case 'e2m1': field(0x3c); code.i32(2).op('i32.shr_u').i32(2).i32(1); e.call('small_float'); return;
-    case 's8': case 's4':
-      code.get(bits).i32(32 - type.bits - shift).op('i32.shl').i32(32 - type.bits).op('i32.shr_s');
+    case 'tf32':
+      code
+        .get(bits)
+        .i32(0xffffe000 | 0)
+        .op('i32.and')
+        .op('f32.reinterpret_i32');
       return;
-    case 'u8': case 'u4': field(2 ** type.bits - 1); return;
-    default: code.get(bits);
+    case 'e4m3':
+      field(0xff);
+      e.call('e4m3_to_f32');
+      return;
+    case 'e5m2':
+      field(0xff);
+      code.i32(8).op('i32.shl');
+      e.call('f16_to_f32');
+      return;
+    case 'e3m2':
+      field(0x3f);
+      code.i32(3).i32(2);
+      e.call('small_float');
+      return;
+    case 'e2m3':
+      field(0x3f);
+      code.i32(2).i32(3);
+      e.call('small_float');
+      return;
+    // Four bits stand in the middle of their byte, two zeros on either side.
+    case 'e2m1':
+      field(0x3c);
+      code.i32(2).op('i32.shr_u').i32(2).i32(1);
+      e.call('small_float');
+      return;
+    case 's8':
+    case 's4':
+      code
+        .get(bits)
+        .i32(32 - type.bits - shift)
+        .op('i32.shl')
+        .i32(32 - type.bits)
+        .op('i32.shr_s');
+      return;
+    case 'u8':
+    case 'u4':
+      field(2 ** type.bits - 1);
+      return;
+    default:
+      code.get(bits);
   }
 }
 
-function storeFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, lane: number, area: number, columns: number, batchBytes: number): void {
+function storeFragment(
+  e: MailEmitter,
+  arg: Arg,
+  { type, layout }: Operand,
+  lane: number,
+  area: number,
+  columns: number,
+  batchBytes: number,
+): void {
   const { code } = e;
   const bytes = numberBytes(type);
   const address = e.temp('i32');
-  pushLaneSum(e, lane, layout.lane, ({ row = 0, column = 0, batch = 0 }) => (row * columns + column) * bytes + batch * batchBytes);
+  pushLaneSum(
+    e,
+    lane,
+    layout.lane,
+    ({ row = 0, column = 0, batch = 0 }) => (row * columns + column) * bytes + batch * batchBytes,
+  );
   pushArea(e);
   code.op('i32.add').set(address);
   const written = new Set<number>();
@@ -168,11 +246,23 @@ function storeFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, lane
   });
 }
 
-function loadFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, area: number, columns: number, batchBytes: number): void {
+function loadFragment(
+  e: MailEmitter,
+  arg: Arg,
+  { type, layout }: Operand,
+  area: number,
+  columns: number,
+  batchBytes: number,
+): void {
   const { code } = e;
   const bytes = numberBytes(type);
   const address = e.temp('i32');
-  pushLaneSum(e, laneLocal(e), layout.lane, ({ row = 0, column = 0, batch = 0 }) => (row * columns + column) * bytes + batch * batchBytes);
+  pushLaneSum(
+    e,
+    laneLocal(e),
+    layout.lane,
+    ({ row = 0, column = 0, batch = 0 }) => (row * columns + column) * bytes + batch * batchBytes,
+  );
   pushArea(e);
   code.op('i32.add').set(address);
   fragmentRegisters(e, arg, layout.registers).forEach((register, number) => {
@@ -191,28 +281,46 @@ function loadFragment(e: MailEmitter, arg: Arg, { type, layout }: Operand, area:
 /** The registers of a fragment, as what they are passed as to a part. */
 function fragmentValues(e: Emitter, arg: Arg, { type, layout }: Operand): PartValue[] {
   const passed = type.as === 'f64' ? F64 : type.name === 'f32' ? F32 : B32;
-  return fragmentRegisters(e, arg, layout.registers).map(register => ({ arg: register, type: passed }));
+  return fragmentRegisters(e, arg, layout.registers).map((register) => ({
+    arg: register,
+    type: passed,
+  }));
 }
 
-const vectorOf = (elements: readonly Arg[]): Arg => ({ kind: 'vector', elements: [...elements], at: elements[0]!.at });
+const vectorOf = (elements: readonly Arg[]): Arg => ({
+  kind: 'vector',
+  elements: [...elements],
+  at: elements[0]!.at,
+});
 
 const nameOf = ({ mnemonic, modifiers }: Inst): string => [mnemonic, ...modifiers].join('.');
 
 function productArrival(e: MailEmitter, inst: Inst): void {
   const product = required(e, inst);
   e.argCount(product.sparse ? 6 : 4);
-  const [a, b, c] = [product.a, product.b, product.c].map((operand, index) => fragmentValues(e, e.arg(index + 1), operand)) as [PartValue[], PartValue[], PartValue[]];
+  const [a, b, c] = [product.a, product.b, product.c].map((operand, index) =>
+    fragmentValues(e, e.arg(index + 1), operand),
+  ) as [PartValue[], PartValue[], PartValue[]];
   const metadata = product.sparse ? [{ arg: e.arg(4), type: B32 }] : [];
   const selector = inst.args[5];
   callPart(e, {
-    key: `${nameOf(inst)} arrives${selector?.kind === 'integer' ? ` ${selector.value}` : ''}`, inputs: [...a, ...b, ...c, ...metadata],
-    mailbox: () => { e.pushMailbox(); }, matrixResults: () => { e.pushMatrixResults(); },
+    key: `${nameOf(inst)} arrives${selector?.kind === 'integer' ? ` ${selector.value}` : ''}`,
+    inputs: [...a, ...b, ...c, ...metadata],
+    mailbox: () => {
+      e.pushMailbox();
+    },
+    matrixResults: () => {
+      e.pushMatrixResults();
+    },
     build: (part, inputs) => {
       const fragments = [a, b, c].map((values, index) => {
         const from = [a, b, c].slice(0, index).reduce((sum, { length }) => sum + length, 0);
         return vectorOf(inputs.slice(from, from + values.length));
       });
-      part.inst = { ...inst, args: [inst.args[0]!, ...fragments, ...product.sparse ? [inputs.at(-1)!, e.arg(5)] : []] };
+      part.inst = {
+        ...inst,
+        args: [inst.args[0]!, ...fragments, ...(product.sparse ? [inputs.at(-1)!, e.arg(5)] : [])],
+      };
       emitProductArrival(part, part.inst);
     },
   });
@@ -234,7 +342,8 @@ function emitProductArrival(e: MailEmitter, inst: Inst): void {
   if (product.a.type.as === 'f64') arithmetic += ROUNDING[e.oneOf('rn', 'rz', 'rm', 'rp') ?? 'rn'];
   else if (product.a.type.name === 'b1') arithmetic = PRODUCT[bitOperation(e)];
   else if (e.has('satfinite')) arithmetic = PRODUCT.s32sat;
-  if (e.has('satfinite') && (product.a.type.as !== 'i32' || product.a.type.name === 'b1')) throw e.unsupported("modifier '.satfinite' is");
+  if (e.has('satfinite') && (product.a.type.as !== 'i32' || product.a.type.name === 'b1'))
+    throw e.unsupported("modifier '.satfinite' is");
   if (sparse) {
     pushLaneSum(e, lane, [{ shift: 0, mask: 31, row: 1 }], () => 4);
     pushArea(e);
@@ -251,11 +360,11 @@ function emitProductArrival(e: MailEmitter, inst: Inst): void {
   pushArea(e);
   code.memory('i32.store', MAIL.value);
   e.pushMailbox();
-  code.i32(k | batch << 16).memory('i32.store', MAIL.value + 4);
+  code.i32(k | (batch << 16)).memory('i32.store', MAIL.value + 4);
   e.pushMailbox();
   code.i32(arithmetic).memory('i32.store', MAIL.lane);
   e.pushMailbox();
-  code.i32(m | n << 16).memory('i32.store', MAIL.clamp);
+  code.i32(m | (n << 16)).memory('i32.store', MAIL.clamp);
 }
 
 function required(e: MailEmitter, inst: Inst): Product {
@@ -266,13 +375,22 @@ function required(e: MailEmitter, inst: Inst): Product {
 
 function bitOperation(e: Emitter): 'xor' | 'and' {
   const operation = e.oneOf('xor', 'and');
-  if (!operation || !e.has('popc')) throw e.semantic(`'${e.inst.mnemonic}' of single bits needs .xor.popc or .and.popc`);
+  if (!operation || !e.has('popc'))
+    throw e.semantic(`'${e.inst.mnemonic}' of single bits needs .xor.popc or .and.popc`);
   return operation;
 }
 
-/** Bytes 1 to 3 of the kind of product: granularity, first lane of four that holds metadata, and its unit in bits. */
+/**
+ * Bytes 1 to 3 of the kind of product: granularity, first lane of four that holds metadata, and its
+ * unit in bits.
+ */
 function sparsity(e: Emitter, { a: { type }, k }: Product): number {
-  const kind = type.name === 'tf32' ? SPARSITY.oneOfTwo : type.bits === 4 ? SPARSITY.pairs : SPARSITY.twoOfFour;
+  const kind =
+    type.name === 'tf32'
+      ? SPARSITY.oneOfTwo
+      : type.bits === 4
+        ? SPARSITY.pairs
+        : SPARSITY.twoOfFour;
   const unit = type.bits >= 16 ? 16 : 32;
   // Two bits for each element kept, or pair of them; four for tf32; of two rows.
   const perRow = kind === SPARSITY.twoOfFour ? k : kind === SPARSITY.oneOfTwo ? 2 * k : k / 2;
@@ -281,7 +399,7 @@ function sparsity(e: Emitter, { a: { type }, k }: Product): number {
   if (selector.kind !== 'integer' || selector.value < 0n || selector.value >= BigInt(4 / lanes)) {
     throw e.semantic(`the sparsity selector is a constant from 0 to ${4 / lanes - 1}`, selector.at);
   }
-  return kind << 8 | (Number(selector.value) * lanes) << 16 | unit << 24;
+  return (kind << 8) | ((Number(selector.value) * lanes) << 16) | (unit << 24);
 }
 
 // ---- tiles
@@ -304,13 +422,20 @@ function tileForm(e: Emitter): TileForm {
   if (!count || !packed) throw e.unsupported();
   const load = e.inst.mnemonic === 'ldmatrix';
   if (shape === 'm8n8' && e.has('b16')) {
-    return { registers: count, rows: 8 * count, tile: transposed ? TILE.transposed16 : TILE.plain, width: 8 };
+    return {
+      registers: count,
+      rows: 8 * count,
+      tile: transposed ? TILE.transposed16 : TILE.plain,
+      width: 8,
+    };
   }
-  if (load && shape === 'm8n16' && !transposed && packed < 8) return { registers: count, rows: 8 * count, tile: TILE.plain, width: packed };
+  if (load && shape === 'm8n16' && !transposed && packed < 8)
+    return { registers: count, rows: 8 * count, tile: TILE.plain, width: packed };
   if (load && shape === 'm16n16' && transposed && count < 4 && (e.has('b8') || packed < 8)) {
     return { registers: 2 * count, rows: 16 * count, tile: TILE.transposed8, width: packed };
   }
-  if (!load && shape === 'm16n8' && transposed && e.has('b8')) return { registers: count, rows: 8 * count, tile: TILE.columns8, width: 8 };
+  if (!load && shape === 'm16n8' && transposed && e.has('b8'))
+    return { registers: count, rows: 8 * count, tile: TILE.columns8, width: 8 };
   throw e.unsupported();
 }
 
@@ -330,7 +455,9 @@ function tileArrival(e: MailEmitter): void {
     code.set(address);
   });
   code.get(lane).i32(form.rows).op('i32.ge_u');
-  e.when(() => { code.i32(0).set(address); });
+  e.when(() => {
+    code.i32(0).set(address);
+  });
   if (!load) {
     fragmentRegisters(e, e.arg(1), form.registers).forEach((register, index) => {
       pushTileCell(e, lane);
@@ -338,7 +465,14 @@ function tileArrival(e: MailEmitter): void {
       code.memory('i32.store', 4 * index);
     });
   }
-  mailTile(e, load ? 'ldmatrix' : 'stmatrix', () => { code.get(address); }, form.registers | form.tile << 8 | form.width << 16);
+  mailTile(
+    e,
+    load ? 'ldmatrix' : 'stmatrix',
+    () => {
+      code.get(address);
+    },
+    form.registers | (form.tile << 8) | (form.width << 16),
+  );
 }
 
 function pushTileCell(e: MailEmitter, lane: number): void {
@@ -350,11 +484,31 @@ function pushTileCell(e: MailEmitter, lane: number): void {
 function mailTile(e: MailEmitter, operation: string, pushAddress: () => void, form: number): void {
   const { code } = e;
   const fields: [number, () => void][] = [
-    [MAIL.operation, () => { code.i32(WARP_OPERATIONS[operation]!); }],
-    [MAIL.mask, () => { code.i32(-1); }],
+    [
+      MAIL.operation,
+      () => {
+        code.i32(WARP_OPERATIONS[operation]!);
+      },
+    ],
+    [
+      MAIL.mask,
+      () => {
+        code.i32(-1);
+      },
+    ],
     [MAIL.value, pushAddress],
-    [MAIL.lane, () => { pushArea(e); }],
-    [MAIL.clamp, () => { code.i32(form); }],
+    [
+      MAIL.lane,
+      () => {
+        pushArea(e);
+      },
+    ],
+    [
+      MAIL.clamp,
+      () => {
+        code.i32(form);
+      },
+    ],
   ];
   for (const [offset, push] of fields) {
     e.pushMailbox();
@@ -372,7 +526,14 @@ function moveArrival(e: MailEmitter): void {
   code.op('i32.add');
   e.push(e.arg(1), U32);
   code.memory('i32.store');
-  mailTile(e, 'movmatrix', () => { code.i32(0); }, 0);
+  mailTile(
+    e,
+    'movmatrix',
+    () => {
+      code.i32(0);
+    },
+    0,
+  );
 }
 
 // ---- what kernels call
@@ -380,9 +541,15 @@ function moveArrival(e: MailEmitter): void {
 export function emitMatrixArrival(e: MailEmitter, inst: Inst): void {
   if (!e.has('sync')) throw e.semantic(`'${inst.mnemonic}' needs .sync`);
   switch (inst.mnemonic) {
-    case 'ldmatrix': case 'stmatrix': tileArrival(e); return;
-    case 'movmatrix': moveArrival(e); return;
-    default: productArrival(e, inst);
+    case 'ldmatrix':
+    case 'stmatrix':
+      tileArrival(e);
+      return;
+    case 'movmatrix':
+      moveArrival(e);
+      return;
+    default:
+      productArrival(e, inst);
   }
 }
 
@@ -408,8 +575,22 @@ export function emitMatrixResult(e: MailEmitter, inst: Inst): void {
       const product = required(e, inst);
       const { m, n } = product;
       callPart(e, {
-        key: `${nameOf(inst)} results`, inputs: [], outputs: fragmentValues(e, e.arg(0), product.d), matrixResults: () => { e.pushMatrixResults(); },
-        build: (part, _, outputs) => { loadFragment(part, vectorOf(outputs), product.d, areas(product).d, n, m * n * numberBytes(product.d.type)); },
+        key: `${nameOf(inst)} results`,
+        inputs: [],
+        outputs: fragmentValues(e, e.arg(0), product.d),
+        matrixResults: () => {
+          e.pushMatrixResults();
+        },
+        build: (part, _, outputs) => {
+          loadFragment(
+            part,
+            vectorOf(outputs),
+            product.d,
+            areas(product).d,
+            n,
+            m * n * numberBytes(product.d.type),
+          );
+        },
       });
     }
   }

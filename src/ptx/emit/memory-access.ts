@@ -1,6 +1,6 @@
-// Addresses: every access is checked for the null page, the end of memory and its natural alignment with one
-// unsigned comparison. Subtracting the lower limit and rotating right by log2(size) turns the address into an
-// element index in which bad low bits have become enormous.
+// Addresses: every access is checked for the null page, the end of memory and its natural alignment
+// with one unsigned comparison. Subtracting the lower limit and rotating right by log2(size) turns
+// the address into an element index in which bad low bits have become enormous.
 
 import type { Arg, Symbol } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
@@ -19,16 +19,23 @@ export interface Place {
 
 /** Number of elements of 2^log2 bytes that global memory holds past the null page. */
 export function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
-  return e.hoist(`elements:${log2}:${wasm}`, wasm, code => {
+  return e.hoist(`elements:${log2}:${wasm}`, wasm, (code) => {
     // 0 stands for 4 GiB: top - 1 as unsigned 32 bits, plus 1.
-    code.get(e.ctx).memory('i32.load', CTX.memoryTop).i32(1).op('i32.sub').op('i64.extend_i32_u').i64(1).op('i64.add');
+    code
+      .get(e.ctx)
+      .memory('i32.load', CTX.memoryTop)
+      .i32(1)
+      .op('i32.sub')
+      .op('i64.extend_i32_u')
+      .i64(1)
+      .op('i64.add');
     code.i64(NULL_PAGE).op('i64.sub').i64(log2).op('i64.shr_u');
     if (wasm === 'i32') code.op('i32.wrap_i64');
   });
 }
 
 export function sharedElements(e: Emitter, log2: number): number {
-  return e.hoist(`sharedElements:${log2}`, 'i32', code => {
+  return e.hoist(`sharedElements:${log2}`, 'i32', (code) => {
     code.get(e.ctx).memory('i32.load', CTX.sharedBytes).i32(log2).op('i32.shr_u');
   });
 }
@@ -51,7 +58,9 @@ export type AccessSpace = 'global' | 'shared' | 'cluster' | 'generic' | 'local' 
 
 const isShared = (space: AccessSpace): boolean => space === 'shared' || space === 'cluster';
 
-/** Pushes where the shared memory begins of that block of the cluster to which an address belongs. */
+/**
+ * Pushes where the shared memory begins of that block of the cluster to which an address belongs.
+ */
 function pushSharedOf(e: Emitter, pushAddress: () => void): void {
   e.code.get(e.ctx);
   pushAddress();
@@ -65,13 +74,20 @@ export function checkedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
   return place;
 }
 
-/** True where a variable may be named as an address of a space; generic addresses are of any but parameters. */
+/**
+ * True where a variable may be named as an address of a space; generic addresses are of any but
+ * parameters.
+ */
 function isIn(symbol: Symbol, space: AccessSpace): boolean {
   switch (symbol.kind) {
-    case 'data': return space === 'generic' || space === symbol.space;
-    case 'shared': return space === 'generic' || isShared(space);
-    case 'entryParam': return space === 'param';
-    default: return space !== 'global' && space !== 'const' && !isShared(space);
+    case 'data':
+      return space === 'generic' || space === symbol.space;
+    case 'shared':
+      return space === 'generic' || isShared(space);
+    case 'entryParam':
+      return space === 'param';
+    default:
+      return space !== 'global' && space !== 'const' && !isShared(space);
   }
 }
 
@@ -96,18 +112,30 @@ export function boundedPlace(e: Emitter, arg: Arg, size: number, space: AccessSp
     if (offset) code.i32(offset).op('i32.add');
     code.tee(local);
     if (space === 'shared') code.get(e.contextField('shared'));
-    else if (space === 'cluster') pushSharedOf(e, () => { code.get(local).op('i64.extend_i32_u'); });
+    else if (space === 'cluster')
+      pushSharedOf(e, () => {
+        code.get(local).op('i64.extend_i32_u');
+      });
     else code.i32(NULL_PAGE);
     code.op('i32.sub');
     if (log2) code.i32(log2).op('i32.rotr');
     code.get(isShared(space) ? sharedElements(e, log2) : elements(e, log2, 'i32')).op('i32.ge_u');
-    faultWhen(e, () => { code.get(local).op('i64.extend_i32_u'); }, size);
+    faultWhen(
+      e,
+      () => {
+        code.get(local).op('i64.extend_i32_u');
+      },
+      size,
+    );
     return { local, offset: 0 };
   } else if (base.type.bits === 64) {
     code.get(e.registerLocal(base));
     e.convertBits(base.type.wasm, 'i64');
   } else {
-    throw e.semantic(`'${base.name}' is .${base.type.name}, an address needs 32 or 64 bits`, arg.at);
+    throw e.semantic(
+      `'${base.name}' is .${base.type.name}, an address needs 32 or 64 bits`,
+      arg.at,
+    );
   }
   if ((base || symbol) && offset) code.i64(offset).op('i64.add');
   return checkedAddress(e, size, space);
@@ -122,7 +150,9 @@ export function checkedAddress(e: Emitter, size: number, space: AccessSpace): Pl
   code.tee(address);
   if (space === 'shared') code.get(e.contextField('shared')).op('i64.extend_i32_u');
   else if (space === 'cluster') {
-    pushSharedOf(e, () => { code.get(address); });
+    pushSharedOf(e, () => {
+      code.get(address);
+    });
     code.op('i64.extend_i32_u');
   } else code.i64(NULL_PAGE);
   code.op('i64.sub');
@@ -130,18 +160,35 @@ export function checkedAddress(e: Emitter, size: number, space: AccessSpace): Pl
   if (isShared(space)) code.get(sharedElements(e, log2)).op('i64.extend_i32_u');
   else code.get(elements(e, log2, 'i64'));
   code.op('i64.ge_u');
-  faultWhen(e, () => { code.get(address); }, size);
+  faultWhen(
+    e,
+    () => {
+      code.get(address);
+    },
+    size,
+  );
   code.get(address).op('i32.wrap_i64').set(local);
   return { local, offset: 0 };
 }
 
 /** Checks an access of as many bytes as a local says, and gives the local of its address. */
-export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number, space: 'shared' | 'cluster' | 'generic'): number {
+export function checkedRange(
+  e: Emitter,
+  arg: Arg,
+  bytes: number,
+  align: number,
+  space: 'shared' | 'cluster' | 'generic',
+): number {
   const { code } = e;
   if (arg.kind !== 'address') throw e.semantic('expected an address in brackets', arg.at);
   const address = e.temp('i64');
   const local = e.temp('i32');
-  if (arg.base) e.push({ kind: 'register', register: arg.base, at: arg.at }, arg.base.type.bits === 64 ? U64 : U32, 'wide');
+  if (arg.base)
+    e.push(
+      { kind: 'register', register: arg.base, at: arg.at },
+      arg.base.type.bits === 64 ? U64 : U32,
+      'wide',
+    );
   if (arg.base && arg.base.type.bits !== 64) code.op('i64.extend_i32_u');
   else if (arg.symbol) e.pushSymbol(arg.symbol, 0, 'i64', arg.at);
   else if (!arg.base) code.i64(0);
@@ -150,40 +197,73 @@ export function checkedRange(e: Emitter, arg: Arg, bytes: number, align: number,
   if (isShared(space)) {
     const window = e.temp('i64');
     if (space === 'shared') code.get(e.contextField('shared'));
-    else pushSharedOf(e, () => { code.get(address); });
-    code.op('i64.extend_i32_u').tee(window).get(window).get(e.contextField('sharedBytes')).op('i64.extend_i32_u').op('i64.add');
+    else
+      pushSharedOf(e, () => {
+        code.get(address);
+      });
+    code
+      .op('i64.extend_i32_u')
+      .tee(window)
+      .get(window)
+      .get(e.contextField('sharedBytes'))
+      .op('i64.extend_i32_u')
+      .op('i64.add');
   } else {
-    code.i64(NULL_PAGE).get(elements(e, 0, 'i64')).i64(NULL_PAGE).op('i64.add');
+    code
+      .i64(NULL_PAGE)
+      .get(elements(e, 0, 'i64'))
+      .i64(NULL_PAGE)
+      .op('i64.add');
   }
   code.i32(e.line);
   e.call('check_range');
-  e.when(() => { e.leaveFaulted(); });
+  e.when(() => {
+    e.leaveFaulted();
+  });
   code.get(address).op('i32.wrap_i64').set(local);
   // Of what a mask leaves out copy_masked tells.
-  if (e.around.check && !(e.has('cp_mask') && arg === e.inst.args[0])) emitAccessCheck(e, { local, offset: 0 }, arg, () => { code.get(bytes); }, space);
+  if (e.around.check && !(e.has('cp_mask') && arg === e.inst.args[0]))
+    emitAccessCheck(
+      e,
+      { local, offset: 0 },
+      arg,
+      () => {
+        code.get(bytes);
+      },
+      space,
+    );
   return local;
 }
 
 /** Places that are known to be good when the kernel is compiled. */
-function staticPlace(e: Emitter, arg: Arg & { kind: 'address' }, size: number, local: number): Place | undefined {
+function staticPlace(
+  e: Emitter,
+  arg: Arg & { kind: 'address' },
+  size: number,
+  local: number,
+): Place | undefined {
   const { symbol, offset } = arg;
   const { code } = e;
   if (!symbol || offset < 0 || offset % size !== 0) return undefined;
   switch (symbol.kind) {
     case 'entryParam':
-      if (offset + size > symbol.size) throw e.semantic('access past the end of the parameter', arg.at);
+      if (offset + size > symbol.size)
+        throw e.semantic('access past the end of the parameter', arg.at);
       return { local: e.contextField('params'), offset: symbol.offset + offset };
     case 'shared': {
       const { variable } = symbol;
-      if (variable.dynamic || offset + size > variable.size || variable.align % size !== 0) return undefined;
+      if (variable.dynamic || offset + size > variable.size || variable.align % size !== 0)
+        return undefined;
       return { local: e.contextField('shared'), offset: e.around.sharedOffset(variable) + offset };
     }
     case 'frame':
       e.pushFrame();
       code.set(local);
       return { local, offset: symbol.offset + offset };
-    case 'incoming': return { local: e.registerLocal(symbol.pointer), offset };
-    default: return undefined;
+    case 'incoming':
+      return { local: e.registerLocal(symbol.pointer), offset };
+    default:
+      return undefined;
   }
 }
 
@@ -206,7 +286,12 @@ export function pushWideAddress(e: Emitter, arg: Arg): void {
 /** Pushes an address operand as a flat i32 without checking it. */
 export function pushUncheckedAddress(e: Emitter, arg: Arg): void {
   if (arg.kind === 'address') {
-    if (arg.base) e.push({ kind: 'register', register: arg.base, at: arg.at }, arg.base.type.bits === 64 ? U64 : U32, 'wide');
+    if (arg.base)
+      e.push(
+        { kind: 'register', register: arg.base, at: arg.at },
+        arg.base.type.bits === 64 ? U64 : U32,
+        'wide',
+      );
     else if (arg.symbol) e.pushSymbol(arg.symbol, 0, 'i64', arg.at);
     else e.code.i64(0);
     if (!arg.base || arg.base.type.bits === 64) e.code.op('i32.wrap_i64');

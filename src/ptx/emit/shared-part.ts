@@ -47,13 +47,18 @@ export class PartEmitter extends Emitter {
   private readonly outputs: readonly Register[];
 
   constructor(
-    around: Surroundings, inst: Inst, inputs: readonly Register[], outputs: readonly Register[],
+    around: Surroundings,
+    inst: Inst,
+    inputs: readonly Register[],
+    outputs: readonly Register[],
   ) {
     super(around);
     this.inst = inst;
     this.outputs = outputs;
     this.paramCount = FIXED.length + inputs.length;
-    inputs.forEach((register, index) => { this.bindRegister(register, FIXED.length + index); });
+    inputs.forEach((register, index) => {
+      this.bindRegister(register, FIXED.length + index);
+    });
   }
 
   override pushLine(): void {
@@ -121,21 +126,28 @@ export class PartEmitter extends Emitter {
 /** Calls the part, which is made where it is met first. */
 export function callPart(e: Emitter, part: Part): void {
   const { key, inputs, outputs = [], mailbox, matrixResults, faults = false, build } = part;
-  const { code, around: { linker } } = e;
+  const {
+    code,
+    around: { linker },
+  } = e;
   const registers = (values: readonly PartInput[], name: string, first: number): Register[] =>
     values.map(({ type }, index) => ({ id: first + index, name, type }));
-  const index = linker.once(key, {
-    params: [...FIXED, ...inputs.map(({ type }) => type.wasm)],
-    results: outputs.map(({ type }) => type.wasm),
-  }, () => {
-    const given = registers(inputs, 'input', 0);
-    const made = registers(outputs, 'output', inputs.length);
-    const writer = new PartEmitter(e.around, e.inst, given, made);
-    const args = (list: readonly Register[]): Arg[] =>
-      list.map(register => ({ kind: 'register', register, at: e.inst.source.start }));
-    build(writer, args(given), args(made));
-    return writer.finish();
-  });
+  const index = linker.once(
+    key,
+    {
+      params: [...FIXED, ...inputs.map(({ type }) => type.wasm)],
+      results: outputs.map(({ type }) => type.wasm),
+    },
+    () => {
+      const given = registers(inputs, 'input', 0);
+      const made = registers(outputs, 'output', inputs.length);
+      const writer = new PartEmitter(e.around, e.inst, given, made);
+      const args = (list: readonly Register[]): Arg[] =>
+        list.map((register) => ({ kind: 'register', register, at: e.inst.source.start }));
+      build(writer, args(given), args(made));
+      return writer.finish();
+    },
+  );
   code.get(e.ctx).get(e.thread);
   e.pushLine();
   for (const push of [mailbox, matrixResults]) {
@@ -150,7 +162,9 @@ export function callPart(e: Emitter, part: Part): void {
   for (const { arg, type } of [...outputs].reverse()) e.pop(arg, type);
   if (!faults) return;
   code.op('global.get').u32(linker.globalIndex('unwind'));
-  e.when(() => { e.unwind(); });
+  e.when(() => {
+    e.unwind();
+  });
 }
 
 /** Bits of as many as a register has. */

@@ -1,10 +1,14 @@
-// Where the threads of a suspended block are, read from its scratch memory: for the report of a program that hangs.
+// Where the threads of a suspended block are, read from its scratch memory: for the report of a
+// program that hangs.
 
 import { MAIL, SCRATCH, STATE } from './frame-layout.js';
 
 /** Threads that will go on at the same place. */
 export interface Waiting {
-  /** Line of PTX: of the barrier or warp operation that they wait at, or where their loop begins. 0: they have not begun. */
+  /**
+   * Line of PTX: of the barrier or warp operation that they wait at, or where their loop begins. 0:
+   * they have not begun.
+   */
   line: number;
   /** What they wait at, with the barrier or the mask: undefined in a loop. */
   instruction: string | undefined;
@@ -22,12 +26,15 @@ export interface EntryPlace {
 }
 
 /**
- * Bytes at the beginning of scratch that say whose turn it is; everything else there is the same again when a block has
- * gone round without getting anywhere.
+ * Bytes at the beginning of scratch that say whose turn it is; everything else there is the same
+ * again when a block has gone round without getting anywhere.
  */
 export const TURN_BYTES = SCRATCH.arrivals;
 
-/** Word of scratch that the order of warps is drawn from in code compiled with `ordered`; 0: their own. */
+/**
+ * Word of scratch that the order of warps is drawn from in code compiled with `ordered`; 0: their
+ * own.
+ */
 export const ORDER_SEED = SCRATCH.orderSeed;
 
 /** Where the threads' states begin in scratch memory, a word each. */
@@ -35,23 +42,37 @@ export const SCRATCH_STATES = SCRATCH.states;
 /** The state of a thread that has exited; others that wait are negative too. */
 export const THREAD_EXITED = STATE.exited;
 
-/** `places`: of each entry, from the first. `mail`: waiting threads leave word of what they wait for; else every wait is for the whole block. */
-export function waitingThreads(places: readonly EntryPlace[], mail: boolean, words: Int32Array, scratch: number, threads: number): Waiting[] {
+/**
+ * `places`: of each entry, from the first. `mail`: waiting threads leave word of what they wait
+ * for; else every wait is for the whole block.
+ */
+export function waitingThreads(
+  places: readonly EntryPlace[],
+  mail: boolean,
+  words: Int32Array,
+  scratch: number,
+  threads: number,
+): Waiting[] {
   const found = new Map<string, Waiting>();
   const states = (scratch + SCRATCH.states) >>> 2;
   const boxes = scratch + SCRATCH.states + ((4 * threads + 127) & ~127);
   for (let thread = 0; thread < threads; thread++) {
     const state = words[states + thread]!;
     const exited = state === STATE.exited;
-    const { line, instruction: waited } = (exited ? undefined : places[(state & STATE.entryMask) - 1]) ?? { line: 0, instruction: undefined };
+    const { line, instruction: waited } = (exited
+      ? undefined
+      : places[(state & STATE.entryMask) - 1]) ?? { line: 0, instruction: undefined };
     let instruction: string | undefined;
     if (state < 0 && waited !== undefined) {
       const box = (boxes + thread * MAIL.bytes) >>> 2;
       const mask = mail ? words[box + (MAIL.mask >> 2)]! : 0;
       const count = mail ? words[box + (MAIL.lane >> 2)]! : 0;
-      instruction = state >>> 0 >= STATE.warp >>> 0 ? `${waited} with mask 0x${(mask >>> 0).toString(16)}`
-        : waited.includes('cluster') ? waited
-          : `${waited} ${mask}${count === 0 ? '' : ` for ${count} threads`}`;
+      instruction =
+        state >>> 0 >= STATE.warp >>> 0
+          ? `${waited} with mask 0x${(mask >>> 0).toString(16)}`
+          : waited.includes('cluster')
+            ? waited
+            : `${waited} ${mask}${count === 0 ? '' : ` for ${count} threads`}`;
     }
     const key = exited ? 'exited' : `${line} ${instruction}`;
     const place = found.get(key);

@@ -1,18 +1,34 @@
-// Vector forms of arithmetic, logic, comparisons and conversions on 32- and 64-bit types, and of those on integers of 16 bits that
-// are the same in lanes of 32. A form that is not here runs thread by thread; results are the same bit for bit.
+// Vector forms of arithmetic, logic, comparisons and conversions on 32- and 64-bit types, and of
+// those on integers of 16 bits that are the same in lanes of 32. A form that is not here runs
+// thread by thread; results are the same bit for bit.
 
 import type { Arg } from '../analysis/program.js';
 import { GREATEST_DIVISOR } from '../runtime/approximations.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
-import { PRED, fits, floatOperand, floatResult, halves, isFloat, isWhole, laneType, only, operand, popResult, shapeOf } from './operands.js';
+import {
+  PRED,
+  fits,
+  floatOperand,
+  floatResult,
+  halves,
+  isFloat,
+  isWhole,
+  laneType,
+  only,
+  operand,
+  popResult,
+  shapeOf,
+} from './operands.js';
 
 /** `add r, r, x` where some threads must keep their r: what those add is zero. */
 function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boolean {
   const [target, left, right] = e.inst.args;
-  if (isFloat(type) || type.bits !== 32 || (operation !== 'add' && operation !== 'sub')) return false;
-  if (target?.kind !== 'register' || left?.kind !== 'register' || left.register !== target.register) return false;
+  if (isFloat(type) || type.bits !== 32 || (operation !== 'add' && operation !== 'sub'))
+    return false;
+  if (target?.kind !== 'register' || left?.kind !== 'register' || left.register !== target.register)
+    return false;
   const mask = e.mergeMask(target.register);
   if (mask === undefined) return false;
   e.pushLanes(left, type);
@@ -21,28 +37,37 @@ function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boole
   return true;
 }
 
-const binary = (integer: string | undefined, float: string | undefined): LaneRule => e => {
-  const type = laneType(e);
-  if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
-  const operation = isFloat(type) ? float : integer;
-  if (!operation || !(isFloat(type) ? only(e, 'rn', 'ftz') : only(e, 'lo'))) return false;
-  if (accumulates(e, type, operation)) return true;
-  for (const half of halves(type)) {
-    for (const index of [1, 2]) {
-      if (isFloat(type)) floatOperand(e, e.inst.args[index]!, type, half);
-      else operand(e, e.inst.args[index]!, type, half);
+const binary =
+  (integer: string | undefined, float: string | undefined): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
+    const operation = isFloat(type) ? float : integer;
+    if (!operation || !(isFloat(type) ? only(e, 'rn', 'ftz') : only(e, 'lo'))) return false;
+    if (accumulates(e, type, operation)) return true;
+    for (const half of halves(type)) {
+      for (const index of [1, 2]) {
+        if (isFloat(type)) floatOperand(e, e.inst.args[index]!, type, half);
+        else operand(e, e.inst.args[index]!, type, half);
+      }
+      e.code.op(`${shapeOf(type)}.${operation}`);
+      // Sums and differences that are subnormal are exact.
+      floatResult(
+        e,
+        type,
+        half,
+        operation !== 'mul'
+          ? undefined
+          : () => {
+              for (const index of [1, 2]) floatOperand(e, e.inst.args[index]!, type, half);
+              e.code.v128([0, 0, 0, 0]);
+            },
+      );
     }
-    e.code.op(`${shapeOf(type)}.${operation}`);
-    // Sums and differences that are subnormal are exact.
-    floatResult(e, type, half, operation !== 'mul' ? undefined : () => {
-      for (const index of [1, 2]) floatOperand(e, e.inst.args[index]!, type, half);
-      e.code.v128([0, 0, 0, 0]);
-    });
-  }
-  return true;
-};
+    return true;
+  };
 
-const multiply: LaneRule = e => {
+const multiply: LaneRule = (e) => {
   if (e.has('wide') && e.type().bits === 16) return shortProduct(e);
   const type = laneType(e);
   if (!type || isFloat(type) || type.bits !== 32) return binary('mul', 'mul')(e);
@@ -52,7 +77,10 @@ const multiply: LaneRule = e => {
 
 /** 16 by 16 to 32 bits: registers of 16 have zeros above. */
 function shortProduct(e: LaneEmitter): boolean {
-  const { code, inst: { args } } = e;
+  const {
+    code,
+    inst: { args },
+  } = e;
   const type = e.type();
   const result = scalarType(type.kind === 'signed' ? 's32' : 'u32');
   if (!only(e, 'wide') || !fits(e, [result, type, type])) return false;
@@ -75,7 +103,10 @@ function shortProduct(e: LaneEmitter): boolean {
 
 /** 32 by 32 to 64 bits: both halves with .wide, their high words with .hi. */
 function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boolean {
-  const { code, inst: { args } } = e;
+  const {
+    code,
+    inst: { args },
+  } = e;
   const wide = e.has('wide');
   const result = wide ? scalarType(type.kind === 'signed' ? 's64' : 'u64') : type;
   if (!fits(e, addend ? [result, type, type, result] : [result, type, type])) return false;
@@ -86,7 +117,10 @@ function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boo
   e.pushLanes(args[2]!, type);
   code.set(b);
   const multiplied = (half: number): void => {
-    code.get(a).get(b).op(`i64x2.extmul_${half ? 'high' : 'low'}_i32x4_${type.kind === 'signed' ? 's' : 'u'}`);
+    code
+      .get(a)
+      .get(b)
+      .op(`i64x2.extmul_${half ? 'high' : 'low'}_i32x4_${type.kind === 'signed' ? 's' : 'u'}`);
   };
   if (wide) {
     for (const half of [0, 1]) {
@@ -110,7 +144,7 @@ function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boo
   return true;
 }
 
-const multiplyAdd: LaneRule = e => {
+const multiplyAdd: LaneRule = (e) => {
   const type = laneType(e);
   if (!type) return false;
   if (isFloat(type)) return fused(e);
@@ -129,32 +163,39 @@ const multiplyAdd: LaneRule = e => {
   return true;
 };
 
-const fused: LaneRule = e => {
+const fused: LaneRule = (e) => {
   const type = laneType(e);
-  if (!type || !isFloat(type) || !only(e, 'rn', 'ftz') || !fits(e, [type, type, type, type])) return false;
+  if (!type || !isFloat(type) || !only(e, 'rn', 'ftz') || !fits(e, [type, type, type, type]))
+    return false;
   const { args } = e.inst;
   if (!e.around.relaxedFma) return type.bits === 32 && exactFused(e, type);
   for (const half of halves(type)) {
     for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half);
     e.code.op(`${shapeOf(type)}.relaxed_madd`);
-    floatResult(e, type, half, () => { for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half); });
+    floatResult(e, type, half, () => {
+      for (const index of [1, 2, 3]) floatOperand(e, args[index]!, type, half);
+    });
   }
   return true;
 };
 
 /**
- * The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle between two f32 or where
- * f32 has fewer bits than usual: such groups, which are rare, are computed thread by thread.
+ * The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle
+ * between two f32 or where f32 has fewer bits than usual: such groups, which are rare, are computed
+ * thread by thread.
  */
 function exactFused(e: LaneEmitter, type: ScalarType): boolean {
-  const { code, inst: { args } } = e;
-  const locals = [1, 2, 3].map(index => {
+  const {
+    code,
+    inst: { args },
+  } = e;
+  const locals = [1, 2, 3].map((index) => {
     const local = e.temp('v128');
     floatOperand(e, args[index]!, type, 0);
     code.set(local);
     return local;
   });
-  const sums = [0, 1].map(half => {
+  const sums = [0, 1].map((half) => {
     const sum = e.temp('v128');
     locals.forEach((local, index) => {
       code.get(local);
@@ -167,7 +208,13 @@ function exactFused(e: LaneEmitter, type: ScalarType): boolean {
     return sum;
   });
   const result = e.temp('v128');
-  code.get(sums[0]!).op('f32x4.demote_f64x2_zero').get(sums[1]!).op('f32x4.demote_f64x2_zero').shuffle([0, 1, 4, 5]).set(result);
+  code
+    .get(sums[0]!)
+    .op('f32x4.demote_f64x2_zero')
+    .get(sums[1]!)
+    .op('f32x4.demote_f64x2_zero')
+    .shuffle([0, 1, 4, 5])
+    .set(result);
   sums.forEach((sum, index) => {
     code.get(sum).i32(35).op('i64x2.shl').v128([0, 0x80000000, 0, 0x80000000]).op('i64x2.eq');
     // 2^-125
@@ -184,41 +231,58 @@ function exactFused(e: LaneEmitter, type: ScalarType): boolean {
     }
   });
   code.get(result);
-  floatResult(e, type, 0, () => { for (const local of locals) code.get(local); });
+  floatResult(e, type, 0, () => {
+    for (const local of locals) code.get(local);
+  });
   return true;
 }
 
-const unary = (integer: string | undefined, float: string | undefined): LaneRule => e => {
-  const type = laneType(e);
-  if (!type || type.kind === 'predicate' || !fits(e, [type, type])) return false;
-  const operation = isFloat(type) ? float : integer;
-  if (!operation || !only(e, 'rn', 'approx', 'ftz') || (e.has('approx') && type.bits === 64)) return false;
-  // abs and neg flush what they read only: a zero stays one.
-  for (const half of halves(type)) {
-    if (isFloat(type)) floatOperand(e, e.inst.args[1]!, type, half);
-    else operand(e, e.inst.args[1]!, type, half);
-    e.code.op(`${shapeOf(type)}.${operation}`);
-    floatResult(e, type, half);
-  }
-  return true;
-};
+const unary =
+  (integer: string | undefined, float: string | undefined): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    if (!type || type.kind === 'predicate' || !fits(e, [type, type])) return false;
+    const operation = isFloat(type) ? float : integer;
+    if (!operation || !only(e, 'rn', 'approx', 'ftz') || (e.has('approx') && type.bits === 64))
+      return false;
+    // abs and neg flush what they read only: a zero stays one.
+    for (const half of halves(type)) {
+      if (isFloat(type)) floatOperand(e, e.inst.args[1]!, type, half);
+      else operand(e, e.inst.args[1]!, type, half);
+      e.code.op(`${shapeOf(type)}.${operation}`);
+      floatResult(e, type, half);
+    }
+    return true;
+  };
 
 /** copysign d, a, b: the sign of a, the magnitude of b */
-const copySign: LaneRule = e => {
+const copySign: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e) || !fits(e, [type, type, type])) return false;
   for (const half of halves(type)) {
     operand(e, e.inst.args[1]!, type, half);
     operand(e, e.inst.args[2]!, type, half);
-    e.code.v128(type.bits === 64 ? [0, 0x80000000, 0, 0x80000000] : [0x80000000, 0x80000000, 0x80000000, 0x80000000]).op('v128.bitselect');
+    e.code
+      .v128(
+        type.bits === 64
+          ? [0, 0x80000000, 0, 0x80000000]
+          : [0x80000000, 0x80000000, 0x80000000, 0x80000000],
+      )
+      .op('v128.bitselect');
     popResult(e, type, half);
   }
   return true;
 };
 
-const divide: LaneRule = e => {
+const divide: LaneRule = (e) => {
   const type = laneType(e);
-  if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'full', 'ftz') || !fits(e, [type, type, type])) return false;
+  if (
+    !type ||
+    !isFloat(type) ||
+    !only(e, 'rn', 'approx', 'full', 'ftz') ||
+    !fits(e, [type, type, type])
+  )
+    return false;
   for (const half of halves(type)) {
     for (const index of [1, 2]) floatOperand(e, e.inst.args[index]!, type, half);
     if (type.bits === 32 && e.has('approx')) divisorOfProduct(e);
@@ -228,17 +292,33 @@ const divide: LaneRule = e => {
   return true;
 };
 
-/** As in rules/float.ts: an infinity of the sign of a divisor that is too great for its reciprocal. */
+/**
+ * As in rules/float.ts: an infinity of the sign of a divisor that is too great for its reciprocal.
+ */
 function divisorOfProduct(e: LaneEmitter): void {
   const { code } = e;
   const divisor = e.temp('v128');
-  code.set(divisor).f32(Infinity).op('f32x4.splat').get(divisor).v128([0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff]).op('v128.bitselect');
-  code.get(divisor).get(divisor).op('f32x4.abs').f32(GREATEST_DIVISOR).op('f32x4.splat').op('f32x4.gt').op('v128.bitselect');
+  code
+    .set(divisor)
+    .f32(Infinity)
+    .op('f32x4.splat')
+    .get(divisor)
+    .v128([0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff])
+    .op('v128.bitselect');
+  code
+    .get(divisor)
+    .get(divisor)
+    .op('f32x4.abs')
+    .f32(GREATEST_DIVISOR)
+    .op('f32x4.splat')
+    .op('f32x4.gt')
+    .op('v128.bitselect');
 }
 
-const reciprocal: LaneRule = e => {
+const reciprocal: LaneRule = (e) => {
   const type = laneType(e);
-  if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'ftz') || !fits(e, [type, type])) return false;
+  if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'ftz') || !fits(e, [type, type]))
+    return false;
   if (type.bits === 64 && e.has('approx')) return false;
   for (const half of halves(type)) {
     if (type.bits === 64) e.code.f64(1);
@@ -252,7 +332,7 @@ const reciprocal: LaneRule = e => {
 };
 
 /** rsqrt.approx.f32 is computed in f64 and rounded once. */
-const reciprocalRoot: LaneRule = e => {
+const reciprocalRoot: LaneRule = (e) => {
   const type = laneType(e);
   if (type?.name !== 'f32' || !only(e, 'approx', 'ftz') || !fits(e, [type, type])) return false;
   const { code } = e;
@@ -262,26 +342,32 @@ const reciprocalRoot: LaneRule = e => {
   for (const half of [0, 1]) {
     code.f64(1).op('f64x2.splat').get(value);
     if (half) code.get(value).shuffle([2, 3, 2, 3]);
-    code.op('f64x2.promote_low_f32x4').op('f64x2.sqrt').op('f64x2.div').op('f32x4.demote_f64x2_zero');
+    code
+      .op('f64x2.promote_low_f32x4')
+      .op('f64x2.sqrt')
+      .op('f64x2.div')
+      .op('f32x4.demote_f64x2_zero');
   }
   code.shuffle([0, 1, 4, 5]);
   floatResult(e, type, 0);
   return true;
 };
 
-const logic = (operation: string): LaneRule => e => {
-  const type = laneType(e);
-  if (!type || !only(e) || !fits(e, [type, type, type])) return false;
-  for (const half of halves(type)) {
-    operand(e, e.inst.args[1]!, type, half);
-    operand(e, e.inst.args[2]!, type, half);
-    e.code.op(`v128.${operation}`);
-    popResult(e, type, half);
-  }
-  return true;
-};
+const logic =
+  (operation: string): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    if (!type || !only(e) || !fits(e, [type, type, type])) return false;
+    for (const half of halves(type)) {
+      operand(e, e.inst.args[1]!, type, half);
+      operand(e, e.inst.args[2]!, type, half);
+      e.code.op(`v128.${operation}`);
+      popResult(e, type, half);
+    }
+    return true;
+  };
 
-const not: LaneRule = e => {
+const not: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !only(e) || !fits(e, [type, type])) return false;
   for (const half of halves(type)) {
@@ -293,21 +379,30 @@ const not: LaneRule = e => {
 };
 
 /** lop3: the sum of the products that the truth table names, or of those it does not, inverted. */
-const logic3: LaneRule = e => {
+const logic3: LaneRule = (e) => {
   const type = laneType(e);
-  const { code, inst: { args } } = e;
+  const {
+    code,
+    inst: { args },
+  } = e;
   const table = args[4];
-  if (type?.bits !== 32 || !only(e) || table?.kind !== 'integer' || !fits(e, [type, type, type, type, type])) return false;
+  if (
+    type?.bits !== 32 ||
+    !only(e) ||
+    table?.kind !== 'integer' ||
+    !fits(e, [type, type, type, type, type])
+  )
+    return false;
   const bits = Number(BigInt.asUintN(8, table.value));
-  const locals = [1, 2, 3].map(index => {
+  const locals = [1, 2, 3].map((index) => {
     const local = e.temp('v128');
     e.pushLanes(args[index]!, type);
     code.set(local);
     return local;
   });
-  const rows = [0, 1, 2, 3, 4, 5, 6, 7].filter(row => bits & (1 << row));
+  const rows = [0, 1, 2, 3, 4, 5, 6, 7].filter((row) => bits & (1 << row));
   const inverted = rows.length > 4;
-  const used = inverted ? [0, 1, 2, 3, 4, 5, 6, 7].filter(row => !rows.includes(row)) : rows;
+  const used = inverted ? [0, 1, 2, 3, 4, 5, 6, 7].filter((row) => !rows.includes(row)) : rows;
   code.v128([0, 0, 0, 0]);
   for (const row of used) {
     locals.forEach((local, index) => {
@@ -323,11 +418,22 @@ const logic3: LaneRule = e => {
 };
 
 /** Shifts by the same amount in all threads. */
-const shift: LaneRule = e => {
+const shift: LaneRule = (e) => {
   const type = laneType(e);
-  const { code, inst: { args, mnemonic } } = e;
+  const {
+    code,
+    inst: { args, mnemonic },
+  } = e;
   const amount = args[2];
-  if (!type || isFloat(type) || type.kind === 'predicate' || !only(e) || !amount || e.stride(amount) !== 0) return false;
+  if (
+    !type ||
+    isFloat(type) ||
+    type.kind === 'predicate' ||
+    !only(e) ||
+    !amount ||
+    e.stride(amount) !== 0
+  )
+    return false;
   if (!fits(e, [type, type, scalarType('u32')])) return false;
   const signed = mnemonic === 'shr' && type.kind === 'signed';
   const operation = `${shapeOf(type)}.${mnemonic === 'shl' ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
@@ -351,10 +457,24 @@ const shift: LaneRule = e => {
   for (const half of halves(type)) {
     operand(e, args[1]!, type, half);
     if (signed) {
-      code.get(count).i32(bits - 1).get(count).i32(bits).op('i32.lt_u').op('select').op(operation);
+      code
+        .get(count)
+        .i32(bits - 1)
+        .get(count)
+        .i32(bits)
+        .op('i32.lt_u')
+        .op('select')
+        .op(operation);
     } else {
       code.get(count).op(operation);
-      code.get(count).i32(bits).op('i32.lt_u').i32(-1).op('i32.mul').op('i32x4.splat').op('v128.and');
+      code
+        .get(count)
+        .i32(bits)
+        .op('i32.lt_u')
+        .i32(-1)
+        .op('i32.mul')
+        .op('i32x4.splat')
+        .op('v128.and');
     }
     popResult(e, type, half);
   }
@@ -362,11 +482,20 @@ const shift: LaneRule = e => {
 };
 
 /** shf by the same amount in all threads: two shifts and an or. */
-const funnelShift: LaneRule = e => {
-  const { code, inst: { args } } = e;
+const funnelShift: LaneRule = (e) => {
+  const {
+    code,
+    inst: { args },
+  } = e;
   const amount = args[3];
   const type = scalarType('b32');
-  if (!only(e, 'l', 'r', 'wrap', 'clamp') || !amount || e.stride(amount) !== 0 || !fits(e, [type, type, type, type])) return false;
+  if (
+    !only(e, 'l', 'r', 'wrap', 'clamp') ||
+    !amount ||
+    e.stride(amount) !== 0 ||
+    !fits(e, [type, type, type, type])
+  )
+    return false;
   const given = e.literal(amount);
   const [low, high] = [args[1]!, args[2]!];
   const isLeft = e.has('l');
@@ -380,7 +509,14 @@ const funnelShift: LaneRule = e => {
     code.get(count).op(isLeft ? 'i32x4.shl' : 'i32x4.shr_u');
     e.pushLanes(other, type);
     // By 32 less the amount, which may be 32: in two steps.
-    code.i32(1).op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl').i32(31).get(count).op('i32.sub').op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl').op('v128.or');
+    code
+      .i32(1)
+      .op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl')
+      .i32(31)
+      .get(count)
+      .op('i32.sub')
+      .op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl')
+      .op('v128.or');
     e.popLanes(args[0]!);
     return true;
   }
@@ -391,19 +527,38 @@ const funnelShift: LaneRule = e => {
     e.pushLanes(kept, type);
     code.i32(count).op(isLeft ? 'i32x4.shl' : 'i32x4.shr_u');
     e.pushLanes(other, type);
-    code.i32(32 - count).op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl').op('v128.or');
+    code
+      .i32(32 - count)
+      .op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl')
+      .op('v128.or');
   }
   e.popLanes(args[0]!);
   return true;
 };
 
 const INTEGER_COMPARISONS: Record<string, Comparison> = {
-  eq: { op: 'eq' }, ne: { op: 'ne' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
-  lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
+  eq: { op: 'eq' },
+  ne: { op: 'ne' },
+  lt: { op: 'lt' },
+  le: { op: 'le' },
+  gt: { op: 'gt' },
+  ge: { op: 'ge' },
+  lo: { op: 'lt', unsigned: true },
+  ls: { op: 'le', unsigned: true },
+  hi: { op: 'gt', unsigned: true },
+  hs: { op: 'ge', unsigned: true },
 };
 export const FLOAT_COMPARISONS: Record<string, Comparison> = {
-  eq: { op: 'eq' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
-  neu: { op: 'ne' }, ltu: { op: 'ge', negated: true }, leu: { op: 'gt', negated: true }, gtu: { op: 'le', negated: true }, geu: { op: 'lt', negated: true },
+  eq: { op: 'eq' },
+  lt: { op: 'lt' },
+  le: { op: 'le' },
+  gt: { op: 'gt' },
+  ge: { op: 'ge' },
+  neu: { op: 'ne' },
+  ltu: { op: 'ge', negated: true },
+  leu: { op: 'gt', negated: true },
+  gtu: { op: 'le', negated: true },
+  geu: { op: 'lt', negated: true },
 };
 interface Comparison {
   op: string;
@@ -411,9 +566,12 @@ interface Comparison {
   negated?: true;
 }
 
-const setPredicate: LaneRule = e => {
+const setPredicate: LaneRule = (e) => {
   const type = laneType(e);
-  const { code, inst: { args, modifiers } } = e;
+  const {
+    code,
+    inst: { args, modifiers },
+  } = e;
   if (!type || type.kind === 'predicate' || !setsPredicate(e, type, 'ftz')) return false;
   const row = (isFloat(type) ? FLOAT_COMPARISONS : INTEGER_COMPARISONS)[modifiers[0]!];
   if (!row) return false;
@@ -436,16 +594,31 @@ const setPredicate: LaneRule = e => {
   return true;
 };
 
-/** Whether the instruction makes one predicate of two values of the type, and of another predicate where it combines them. */
+/**
+ * Whether the instruction makes one predicate of two values of the type, and of another predicate
+ * where it combines them.
+ */
 export function setsPredicate(e: LaneEmitter, type: ScalarType, ...modifiers: string[]): boolean {
-  const { args, modifiers: [comparison] } = e.inst;
-  return args[0]?.kind === 'register' && only(e, comparison!, 'and', 'or', 'xor', ...modifiers)
-    && fits(e, e.oneOf('and', 'or', 'xor') ? [PRED, type, type, PRED] : [PRED, type, type]);
+  const {
+    args,
+    modifiers: [comparison],
+  } = e.inst;
+  return (
+    args[0]?.kind === 'register' &&
+    only(e, comparison!, 'and', 'or', 'xor', ...modifiers) &&
+    fits(e, e.oneOf('and', 'or', 'xor') ? [PRED, type, type, PRED] : [PRED, type, type])
+  );
 }
 
-/** Pops the mask of a comparison into the instruction's target, combined with the last operand where it says so. */
+/**
+ * Pops the mask of a comparison into the instruction's target, combined with the last operand where
+ * it says so.
+ */
 export function popTruth(e: LaneEmitter, { negated }: Comparison): void {
-  const { code, inst: { args } } = e;
+  const {
+    code,
+    inst: { args },
+  } = e;
   const combination = e.oneOf('and', 'or', 'xor');
   if (negated) code.op('v128.not');
   if (combination) {
@@ -455,10 +628,14 @@ export function popTruth(e: LaneEmitter, { negated }: Comparison): void {
   e.popLanes(args[0]!);
 }
 
-const selectByPredicate: LaneRule = e => {
+const selectByPredicate: LaneRule = (e) => {
   const type = laneType(e);
-  const { code, inst: { args } } = e;
-  if (!type || type.kind === 'predicate' || !only(e) || !fits(e, [type, type, type, PRED])) return false;
+  const {
+    code,
+    inst: { args },
+  } = e;
+  if (!type || type.kind === 'predicate' || !only(e) || !fits(e, [type, type, type, PRED]))
+    return false;
   const known = e.knownTruth(args[3]!);
   if (known !== undefined) {
     for (const half of halves(type)) {
@@ -481,60 +658,99 @@ const selectByPredicate: LaneRule = e => {
 };
 
 /** min and max: of a number and a NaN the number; -0 is less than +0. */
-const extreme = (name: 'min' | 'max'): LaneRule => e => {
-  const type = laneType(e);
-  const { code, inst: { args } } = e;
-  if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
-  if (!isFloat(type)) return type.bits <= 32 && only(e) && binary(`${name}_${type.kind === 'signed' ? 's' : 'u'}`, undefined)(e);
-  if (!only(e, 'ftz', 'NaN')) return false;
-  for (const half of halves(type)) {
-    const [a, b] = [1, 2].map(index => {
-      const local = e.temp('v128');
-      floatOperand(e, args[index]!, type, half);
-      code.set(local);
-      return local;
-    }) as [number, number];
-    const shape = shapeOf(type);
-    if (e.has('NaN')) {
-      code.get(a).get(b).op(`${shape}.${name}`);
-    } else {
-      const both = e.temp('v128');
-      code.get(a).get(b).op(`${shape}.${name}`).set(both);
-      code.get(both).get(b).get(a).get(a).op(`${shape}.eq`).op('v128.bitselect').set(both);
-      // Where b is no number the result is a.
-      code.get(a).get(both).get(b).get(b).op(`${shape}.ne`).op('v128.bitselect');
+const extreme =
+  (name: 'min' | 'max'): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    const {
+      code,
+      inst: { args },
+    } = e;
+    if (!type || type.kind === 'predicate' || !fits(e, [type, type, type])) return false;
+    if (!isFloat(type))
+      return (
+        type.bits <= 32 &&
+        only(e) &&
+        binary(`${name}_${type.kind === 'signed' ? 's' : 'u'}`, undefined)(e)
+      );
+    if (!only(e, 'ftz', 'NaN')) return false;
+    for (const half of halves(type)) {
+      const [a, b] = [1, 2].map((index) => {
+        const local = e.temp('v128');
+        floatOperand(e, args[index]!, type, half);
+        code.set(local);
+        return local;
+      }) as [number, number];
+      const shape = shapeOf(type);
+      if (e.has('NaN')) {
+        code.get(a).get(b).op(`${shape}.${name}`);
+      } else {
+        const both = e.temp('v128');
+        code.get(a).get(b).op(`${shape}.${name}`).set(both);
+        code.get(both).get(b).get(a).get(a).op(`${shape}.eq`).op('v128.bitselect').set(both);
+        // Where b is no number the result is a.
+        code.get(a).get(both).get(b).get(b).op(`${shape}.ne`).op('v128.bitselect');
+      }
+      floatResult(e, type, half);
     }
-    floatResult(e, type, half);
-  }
-  return true;
-};
+    return true;
+  };
 
 /**
- * mov of a mask of lanes: a unit's threads are neighbours in one warp, which holds a whole number of units, so that they differ by
- * how far the first bit of a literal is shifted.
+ * mov of a mask of lanes: a unit's threads are neighbours in one warp, which holds a whole number
+ * of units, so that they differ by how far the first bit of a literal is shifted.
  */
 function moveLaneMask(e: LaneEmitter, name: string): boolean {
   const { code } = e;
-  const bits = [0, 1, 2, 3].map(lane => 1 << (4 * e.group + lane)) as [number, number, number, number];
+  const bits = [0, 1, 2, 3].map((lane) => 1 << (4 * e.group + lane)) as [
+    number,
+    number,
+    number,
+    number,
+  ];
   code.v128(bits).get(e.base).i32(31).op('i32.and').op('i32x4.shl');
-  const ones = (): void => { code.v128([-1, -1, -1, -1]).op('i32x4.add'); };
+  const ones = (): void => {
+    code.v128([-1, -1, -1, -1]).op('i32x4.add');
+  };
   // Twice the last bit is 0, of which one less is all of them.
-  const twice = (): void => { code.i32(1).op('i32x4.shl'); };
+  const twice = (): void => {
+    code.i32(1).op('i32x4.shl');
+  };
   switch (name) {
-    case 'lanemask_eq': break;
-    case 'lanemask_lt': ones(); break;
-    case 'lanemask_le': twice(); ones(); break;
-    case 'lanemask_ge': ones(); code.op('v128.not'); break;
-    default: twice(); ones(); code.op('v128.not');
+    case 'lanemask_eq':
+      break;
+    case 'lanemask_lt':
+      ones();
+      break;
+    case 'lanemask_le':
+      twice();
+      ones();
+      break;
+    case 'lanemask_ge':
+      ones();
+      code.op('v128.not');
+      break;
+    default:
+      twice();
+      ones();
+      code.op('v128.not');
   }
   e.popLanes(e.inst.args[0]!);
   return true;
 }
 
-const move: LaneRule = e => {
+const move: LaneRule = (e) => {
   const type = laneType(e);
   const source = e.inst.args[1];
-  if (type?.bits === 32 && !isFloat(type) && source?.kind === 'special' && source.name.startsWith('lanemask_') && only(e) && fits(e, [type, type])) return moveLaneMask(e, source.name);
+  if (
+    type?.bits === 32 &&
+    !isFloat(type) &&
+    source?.kind === 'special' &&
+    source.name.startsWith('lanemask_') &&
+    only(e) &&
+    fits(e, [type, type])
+  )
+    return moveLaneMask(e, source.name);
   if (!type || !only(e) || !fits(e, [type, type]) || source?.kind !== 'register') return false;
   for (const half of halves(type)) {
     operand(e, source, type, half);
@@ -543,15 +759,29 @@ const move: LaneRule = e => {
   return true;
 };
 
-const convert: LaneRule = e => {
+const convert: LaneRule = (e) => {
   const [to, from] = e.types();
-  const { code, inst: { args } } = e;
-  if (!to || !from || e.types().length !== 2 || to.bits < 32 || from.bits < 32 || !isWhole(to) || !isWhole(from) || !fits(e, [to, from])) return false;
+  const {
+    code,
+    inst: { args },
+  } = e;
+  if (
+    !to ||
+    !from ||
+    e.types().length !== 2 ||
+    to.bits < 32 ||
+    from.bits < 32 ||
+    !isWhole(to) ||
+    !isWhole(from) ||
+    !fits(e, [to, from])
+  )
+    return false;
   const target = args[0]!;
   const suffix = from.kind === 'signed' ? 's' : 'u';
   const name = `${to.wasm} ${from.wasm}`;
   switch (name) {
-    case 'i32 i32': case 'i64 i64':
+    case 'i32 i32':
+    case 'i64 i64':
       return only(e) && moveAs(e, to, from);
     case 'i32 i64':
       if (!only(e)) return false;
@@ -594,7 +824,8 @@ const convert: LaneRule = e => {
       const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
       if (!rounding || !only(e, rounding, 'ftz')) return false;
       floatOperand(e, args[1]!, from, 0);
-      if (rounding !== 'rzi') code.op(`f32x4.${{ rni: 'nearest', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
+      if (rounding !== 'rzi')
+        code.op(`f32x4.${{ rni: 'nearest', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
       code.op(`i32x4.trunc_sat_f32x4_${to.kind === 'signed' ? 's' : 'u'}`);
       e.popLanes(target);
       return true;
@@ -604,7 +835,15 @@ const convert: LaneRule = e => {
         const value = e.temp('v128');
         floatOperand(e, args[1]!, from, 0);
         // NaN and what is not above zero become zero.
-        code.set(value).f32(1).op('f32x4.splat').f32(0).op('f32x4.splat').get(value).op('f32x4.pmax').op('f32x4.pmin');
+        code
+          .set(value)
+          .f32(1)
+          .op('f32x4.splat')
+          .f32(0)
+          .op('f32x4.splat')
+          .get(value)
+          .op('f32x4.pmax')
+          .op('f32x4.pmin');
         e.popLanes(target);
         return true;
       }
@@ -637,7 +876,8 @@ const convert: LaneRule = e => {
       code.shuffle([0, 1, 4, 5]);
       e.popLanes(target);
       return true;
-    default: return false;
+    default:
+      return false;
   }
 };
 
@@ -650,10 +890,31 @@ function moveAs(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
 }
 
 export const ARITHMETIC: readonly (readonly [string, LaneRule])[] = [
-  ['add', binary('add', 'add')], ['sub', binary('sub', 'sub')], ['mul', multiply], ['mad', multiplyAdd], ['fma', fused],
-  ['div', divide], ['rcp', reciprocal], ['sqrt', unary(undefined, 'sqrt')], ['rsqrt', reciprocalRoot],
-  ['abs', unary('abs', 'abs')], ['copysign', copySign], ['neg', unary('neg', 'neg')], ['min', extreme('min')], ['max', extreme('max')],
-  ['and', logic('and')], ['or', logic('or')], ['xor', logic('xor')], ['not', not], ['lop3', logic3],
-  ['shl', shift], ['shr', shift], ['shf', funnelShift],
-  ['setp', setPredicate], ['selp', selectByPredicate], ['mov', move], ['cvta', move], ['cvt', convert],
+  ['add', binary('add', 'add')],
+  ['sub', binary('sub', 'sub')],
+  ['mul', multiply],
+  ['mad', multiplyAdd],
+  ['fma', fused],
+  ['div', divide],
+  ['rcp', reciprocal],
+  ['sqrt', unary(undefined, 'sqrt')],
+  ['rsqrt', reciprocalRoot],
+  ['abs', unary('abs', 'abs')],
+  ['copysign', copySign],
+  ['neg', unary('neg', 'neg')],
+  ['min', extreme('min')],
+  ['max', extreme('max')],
+  ['and', logic('and')],
+  ['or', logic('or')],
+  ['xor', logic('xor')],
+  ['not', not],
+  ['lop3', logic3],
+  ['shl', shift],
+  ['shr', shift],
+  ['shf', funnelShift],
+  ['setp', setPredicate],
+  ['selp', selectByPredicate],
+  ['mov', move],
+  ['cvta', move],
+  ['cvt', convert],
 ];

@@ -1,5 +1,5 @@
-// Atomics on shared memory, one thread after the other in their order, without a loop: nobody else sees the block's shared
-// memory, so that each is a load, an operation and a store.
+// Atomics on shared memory, one thread after the other in their order, without a loop: nobody else
+// sees the block's shared memory, so that each is a load, an operation and a store.
 
 import type { Arg } from '../analysis/program.js';
 import { OPERATIONS, readModifyWrite } from '../rules/atomics.js';
@@ -11,22 +11,35 @@ import type { Place } from './places.js';
 
 const B32 = scalarType('b32');
 
-const atomic: LaneRule = e => {
+const atomic: LaneRule = (e) => {
   const { code, inst } = e;
   const returns = inst.mnemonic === 'atom';
   const operation = e.oneOf(...OPERATIONS);
   const [address, ...operands] = inst.args.slice(returns ? 1 : 0);
-  if (!operation || operands.length !== (operation === 'cas' ? 2 : 1) || !operands.every(isLane) || e.oneOf('v2', 'v4', 'noftz', 'async')) return false;
+  if (
+    !operation ||
+    operands.length !== (operation === 'cas' ? 2 : 1) ||
+    !operands.every(isLane) ||
+    e.oneOf('v2', 'v4', 'noftz', 'async')
+  )
+    return false;
   const found = access(e, address, operands[0], inst.args.length);
   if (!found?.shared || found.type.bits !== 32 || found.size !== 4) return false;
   const [target] = returns ? inst.args : [];
   const wanted = target?.kind === 'register' && e.isUsed(target.register);
   if (wanted && !isLane(target)) return false;
   for (const register of inst.defs) e.laneLocal(register);
-  const proven = found.stride === undefined && !found.wide && e.isWithin(found.address.base!, found.address.offset, 4);
+  const proven =
+    found.stride === undefined &&
+    !found.wide &&
+    e.isWithin(found.address.base!, found.address.offset, 4);
   let place: Place;
   if (proven) {
-    place = { kind: 'each', addresses: e.laneLocal(found.address.base!), offset: found.address.offset };
+    place = {
+      kind: 'each',
+      addresses: e.laneLocal(found.address.base!),
+      offset: found.address.offset,
+    };
     e.pushEveryone();
   } else {
     place = check(e, found);
@@ -39,13 +52,15 @@ const atomic: LaneRule = e => {
   e.nest(() => {
     e.eachGroup(() => {
       e.scoped(() => {
-        const values = operands.map(arg => pushable(e, arg));
+        const values = operands.map((arg) => pushable(e, arg));
         const results = wanted ? e.temp('v128') : -1;
         for (let lane = 0; lane < 4; lane++) {
           e.scoped(() => {
             const offset = pushThread(e, place, lane);
             code.set(at);
-            readModifyWrite(e, { local: at, offset }, operation, found.type, true, old, index => { values[index - 1]!(lane); });
+            readModifyWrite(e, { local: at, offset }, operation, found.type, true, old, (index) => {
+              values[index - 1]!(lane);
+            });
             if (!wanted) return;
             if (lane) code.get(results).get(old).lane('i32x4.replace_lane', lane).set(results);
             else code.get(old).op('i32x4.splat').set(results);
@@ -58,7 +73,9 @@ const atomic: LaneRule = e => {
     });
   });
   code.op('else');
-  e.nest(() => { e.emitThreads(); });
+  e.nest(() => {
+    e.emitThreads();
+  });
   code.op('end');
   return true;
 };
@@ -71,12 +88,20 @@ function isLane(arg: Arg): boolean {
 /** Pushes a thread's operand, as bits. */
 function pushable(e: LaneEmitter, arg: Arg): (lane: number) => void {
   const { code } = e;
-  if (arg.kind === 'integer') return () => { code.i32(Number(BigInt.asIntN(32, arg.value))); };
+  if (arg.kind === 'integer')
+    return () => {
+      code.i32(Number(BigInt.asIntN(32, arg.value)));
+    };
   const type = arg.kind === 'register' ? arg.register.type : B32;
   const lanes = e.temp('v128');
   e.pushLanes(arg, type);
   code.set(lanes);
-  return lane => { code.get(lanes).lane('i32x4.extract_lane', lane); };
+  return (lane) => {
+    code.get(lanes).lane('i32x4.extract_lane', lane);
+  };
 }
 
-export const ATOMICS: readonly (readonly [string, LaneRule])[] = [['atom', atomic], ['red', atomic]];
+export const ATOMICS: readonly (readonly [string, LaneRule])[] = [
+  ['atom', atomic],
+  ['red', atomic],
+];

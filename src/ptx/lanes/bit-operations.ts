@@ -8,69 +8,113 @@ const B32 = scalarType('b32');
 const U32 = scalarType('u32');
 
 /** One operand of 32 bits. */
-const ofOne = (body: (e: LaneEmitter) => void, ...types: string[]): LaneRule => e => {
-  const type = laneType(e);
-  if (!type || !types.includes(type.name) || !only(e) || !fits(e, [U32, type])) return false;
-  e.pushLanes(e.inst.args[1]!, type);
-  body(e);
-  e.popLanes(e.inst.args[0]!);
-  return true;
-};
+const ofOne =
+  (body: (e: LaneEmitter) => void, ...types: string[]): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    if (!type || !types.includes(type.name) || !only(e) || !fits(e, [U32, type])) return false;
+    e.pushLanes(e.inst.args[1]!, type);
+    body(e);
+    e.popLanes(e.inst.args[0]!);
+    return true;
+  };
 
-const countOnes = ofOne(({ code }) => { code.op('i8x16.popcnt').op('i16x8.extadd_pairwise_i8x16_u').op('i32x4.extadd_pairwise_i16x8_u'); }, 'b32');
+const countOnes = ofOne(({ code }) => {
+  code.op('i8x16.popcnt').op('i16x8.extadd_pairwise_i8x16_u').op('i32x4.extadd_pairwise_i16x8_u');
+}, 'b32');
 
 /**
- * The exponent of the integer on the stack as f32, which has no more than every second bit behind the first: then
- * nothing is rounded up to the next power. 0 for 0.
+ * The exponent of the integer on the stack as f32, which has no more than every second bit behind
+ * the first: then nothing is rounded up to the next power. 0 for 0.
  */
 function pushExponent(e: LaneEmitter): void {
   const { code } = e;
   const value = e.temp('v128');
-  code.tee(value).get(value).i32(1).op('i32x4.shr_u').op('v128.andnot').op('f32x4.convert_i32x4_u').i32(23).op('i32x4.shr_u');
+  code
+    .tee(value)
+    .get(value)
+    .i32(1)
+    .op('i32x4.shr_u')
+    .op('v128.andnot')
+    .op('f32x4.convert_i32x4_u')
+    .i32(23)
+    .op('i32x4.shr_u');
 }
 
-const leadingZeros = ofOne(e => {
+const leadingZeros = ofOne((e) => {
   const exponent = e.temp('v128');
   pushExponent(e);
-  e.code.set(exponent).v128([158, 158, 158, 158]).get(exponent).op('i32x4.sub').v128([32, 32, 32, 32]).op('i32x4.min_u');
+  e.code
+    .set(exponent)
+    .v128([158, 158, 158, 158])
+    .get(exponent)
+    .op('i32x4.sub')
+    .v128([32, 32, 32, 32])
+    .op('i32x4.min_u');
 }, 'b32');
 
-const findBit: LaneRule = e => {
+const findBit: LaneRule = (e) => {
   const { code } = e;
-  return ofOne(() => {
-    if (e.has('s32')) {
-      const value = e.temp('v128');
-      code.tee(value).get(value).i32(31).op('i32x4.shr_s').op('v128.xor');
-    }
-    pushExponent(e);
-    code.v128([127, 127, 127, 127]).op('i32x4.sub').v128([-1, -1, -1, -1]).op('i32x4.max_s');
-  }, 'u32', 's32')(e);
+  return ofOne(
+    () => {
+      if (e.has('s32')) {
+        const value = e.temp('v128');
+        code.tee(value).get(value).i32(31).op('i32x4.shr_s').op('v128.xor');
+      }
+      pushExponent(e);
+      code.v128([127, 127, 127, 127]).op('i32x4.sub').v128([-1, -1, -1, -1]).op('i32x4.max_s');
+    },
+    'u32',
+    's32',
+  )(e);
 };
 
-const reversed = (nibble: number): number => (nibble & 1) << 3 | (nibble & 2) << 1 | (nibble & 4) >> 1 | (nibble & 8) >> 3;
+const reversed = (nibble: number): number =>
+  ((nibble & 1) << 3) | ((nibble & 2) << 1) | ((nibble & 4) >> 1) | ((nibble & 8) >> 3);
 const table = (of: (nibble: number) => number): [number, number, number, number] =>
-  [0, 4, 8, 12].map(first => [0, 1, 2, 3].reduce((word, byte) => word | of(first + byte) << (8 * byte), 0)) as [number, number, number, number];
+  [0, 4, 8, 12].map((first) =>
+    [0, 1, 2, 3].reduce((word, byte) => word | (of(first + byte) << (8 * byte)), 0),
+  ) as [number, number, number, number];
 
-const reverse = ofOne(e => {
+const reverse = ofOne((e) => {
   const { code } = e;
   const value = e.temp('v128');
   code.set(value);
-  code.v128(table(nibble => reversed(nibble) << 4)).get(value).v128([0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f]).op('v128.and').op('i8x16.swizzle');
-  code.v128(table(reversed)).get(value).i32(4).op('i8x16.shr_u').op('i8x16.swizzle').op('v128.or').set(value);
+  code
+    .v128(table((nibble) => reversed(nibble) << 4))
+    .get(value)
+    .v128([0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f, 0x0f0f0f0f])
+    .op('v128.and')
+    .op('i8x16.swizzle');
+  code
+    .v128(table(reversed))
+    .get(value)
+    .i32(4)
+    .op('i8x16.shr_u')
+    .op('i8x16.swizzle')
+    .op('v128.or')
+    .set(value);
   code.get(value).get(value).shuffleBytes([3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12]);
 }, 'b32');
 
 /** prmt that takes bytes as they are, by literals. */
-const permute: LaneRule = e => {
-  const { code, inst: { args } } = e;
+const permute: LaneRule = (e) => {
+  const {
+    code,
+    inst: { args },
+  } = e;
   if (laneType(e) !== B32 || !only(e) || !fits(e, [B32, B32, B32, B32])) return false;
   const selector = e.literal(args[3]!);
   if (selector === undefined) return false;
-  const parts = [0, 1, 2, 3].map(index => (selector >> (4 * index)) & 15);
-  if (parts.some(part => part & 8)) return false;
+  const parts = [0, 1, 2, 3].map((index) => (selector >> (4 * index)) & 15);
+  if (parts.some((part) => part & 8)) return false;
   e.pushLanes(args[1]!, B32);
   e.pushLanes(args[2]!, B32);
-  code.shuffleBytes([0, 1, 2, 3].flatMap(lane => parts.map(part => 4 * lane + (part & 3) + (part & 4 ? 16 : 0))));
+  code.shuffleBytes(
+    [0, 1, 2, 3].flatMap((lane) =>
+      parts.map((part) => 4 * lane + (part & 3) + (part & 4 ? 16 : 0)),
+    ),
+  );
   e.popLanes(args[0]!);
   return true;
 };
@@ -81,10 +125,14 @@ function byteOf(e: LaneEmitter, index: number): number | undefined {
   return value === undefined ? undefined : value & 255;
 }
 
-const extractField: LaneRule = e => {
+const extractField: LaneRule = (e) => {
   const type = laneType(e);
-  const { code, inst: { args } } = e;
-  if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, U32, U32])) return false;
+  const {
+    code,
+    inst: { args },
+  } = e;
+  if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, U32, U32]))
+    return false;
   const [start, length] = [byteOf(e, 2), byteOf(e, 3)];
   if (start === undefined || length === undefined) return false;
   const last = Math.min(start + length - 1, 31);
@@ -93,14 +141,19 @@ const extractField: LaneRule = e => {
   } else {
     e.pushLanes(args[1]!, type);
     if (last < 31) code.i32(31 - last).op('i32x4.shl');
-    code.i32(Math.min(31, 31 - last + start)).op(type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
+    code
+      .i32(Math.min(31, 31 - last + start))
+      .op(type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
   }
   e.popLanes(args[0]!);
   return true;
 };
 
-const insertField: LaneRule = e => {
-  const { code, inst: { args } } = e;
+const insertField: LaneRule = (e) => {
+  const {
+    code,
+    inst: { args },
+  } = e;
   if (laneType(e) !== B32 || !only(e) || !fits(e, [B32, B32, B32, U32, U32])) return false;
   const [start, length] = [byteOf(e, 3), byteOf(e, 4)];
   if (start === undefined || length === undefined) return false;
@@ -117,11 +170,18 @@ const insertField: LaneRule = e => {
   return true;
 };
 
-/** Shifts by amounts that differ: lane by lane, past the memory that code for each thread goes through. */
-const shift: LaneRule = e => {
+/**
+ * Shifts by amounts that differ: lane by lane, past the memory that code for each thread goes
+ * through.
+ */
+const shift: LaneRule = (e) => {
   const type = laneType(e);
-  const { code, inst: { args, mnemonic } } = e;
-  if (type?.bits !== 32 || type.kind === 'float' || !only(e) || !fits(e, [type, type, U32])) return false;
+  const {
+    code,
+    inst: { args, mnemonic },
+  } = e;
+  if (type?.bits !== 32 || type.kind === 'float' || !only(e) || !fits(e, [type, type, U32]))
+    return false;
   const signed = mnemonic === 'shr' && type.kind === 'signed';
   const [value, amount, result] = e.temps(3) as [number, number, number];
   e.pushLanes(args[1]!, type);
@@ -131,7 +191,12 @@ const shift: LaneRule = e => {
   code.set(amount);
   for (let lane = 0; lane < 4; lane++) {
     if (lane) code.get(result);
-    code.get(value).lane('i32x4.extract_lane', lane).get(amount).lane('i32x4.extract_lane', lane).op(mnemonic === 'shl' ? 'i32.shl' : signed ? 'i32.shr_s' : 'i32.shr_u');
+    code
+      .get(value)
+      .lane('i32x4.extract_lane', lane)
+      .get(amount)
+      .lane('i32x4.extract_lane', lane)
+      .op(mnemonic === 'shl' ? 'i32.shl' : signed ? 'i32.shr_s' : 'i32.shr_u');
     if (lane) code.lane('i32x4.replace_lane', lane);
     else code.op('i32x4.splat');
     code.set(result);
@@ -142,11 +207,18 @@ const shift: LaneRule = e => {
   return true;
 };
 
-/** In f64, of which the quotient of two integers of 32 bits is less than the next one only where it is so exactly. */
-const divide: LaneRule = e => {
+/**
+ * In f64, of which the quotient of two integers of 32 bits is less than the next one only where it
+ * is so exactly.
+ */
+const divide: LaneRule = (e) => {
   const type = laneType(e);
-  const { code, inst: { args, mnemonic } } = e;
-  if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, type])) return false;
+  const {
+    code,
+    inst: { args, mnemonic },
+  } = e;
+  if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, type]))
+    return false;
   const signed = type.kind === 'signed';
   const [a, b, quotient, none] = e.temps(4) as [number, number, number, number];
   e.pushLanes(args[1]!, type);
@@ -164,7 +236,16 @@ const divide: LaneRule = e => {
   code.shuffle([0, 1, 4, 5]);
   // By nothing it is -1, as where threads divide one by one.
   code.get(b).v128([0, 0, 0, 0]).op('i32x4.eq').tee(none).op('v128.or').set(quotient);
-  if (signed) code.get(a).op('i32x4.neg').get(quotient).get(b).v128([-1, -1, -1, -1]).op('i32x4.eq').op('v128.bitselect').set(quotient);
+  if (signed)
+    code
+      .get(a)
+      .op('i32x4.neg')
+      .get(quotient)
+      .get(b)
+      .v128([-1, -1, -1, -1])
+      .op('i32x4.eq')
+      .op('v128.bitselect')
+      .set(quotient);
   if (mnemonic === 'rem') code.get(a).get(quotient).get(b).op('i32x4.mul').op('i32x4.sub');
   else code.get(quotient);
   e.popLanes(args[0]!);
@@ -172,15 +253,28 @@ const divide: LaneRule = e => {
 };
 
 /** Four products of bytes and an integer: of even and of odd bytes, extended to 16 bits. */
-const dotProduct: LaneRule = e => {
+const dotProduct: LaneRule = (e) => {
   const types = e.types();
-  const { code, inst: { args } } = e;
+  const {
+    code,
+    inst: { args },
+  } = e;
   const [ofA, ofB = ofA] = types;
-  if (!ofA || !ofB || types.length > 2 || ![ofA, ofB].every(({ name }) => name === 'u32' || name === 's32') || !only(e)) return false;
+  if (
+    !ofA ||
+    !ofB ||
+    types.length > 2 ||
+    ![ofA, ofB].every(({ name }) => name === 'u32' || name === 's32') ||
+    !only(e)
+  )
+    return false;
   const sum = scalarType(ofA.kind === 'signed' || ofB.kind === 'signed' ? 's32' : 'u32');
   if (!fits(e, [sum, B32, B32, sum])) return false;
   for (const odd of [false, true]) {
-    for (const [index, type] of [[1, ofA], [2, ofB]] as const) {
+    for (const [index, type] of [
+      [1, ofA],
+      [2, ofB],
+    ] as const) {
       e.pushLanes(args[index]!, type);
       if (type.kind === 'unsigned') {
         if (odd) code.i32(8).op('i16x8.shr_u');
@@ -200,6 +294,16 @@ const dotProduct: LaneRule = e => {
 };
 
 export const BIT_OPERATIONS: readonly (readonly [string, LaneRule])[] = [
-  ['popc', countOnes], ['clz', leadingZeros], ['bfind', findBit], ['brev', reverse], ['prmt', permute], ['bfe', extractField], ['bfi', insertField],
-  ['shl', shift], ['shr', shift], ['div', divide], ['rem', divide], ['dp4a', dotProduct],
+  ['popc', countOnes],
+  ['clz', leadingZeros],
+  ['bfind', findBit],
+  ['brev', reverse],
+  ['prmt', permute],
+  ['bfe', extractField],
+  ['bfi', insertField],
+  ['shl', shift],
+  ['shr', shift],
+  ['div', divide],
+  ['rem', divide],
+  ['dp4a', dotProduct],
 ];

@@ -1,12 +1,16 @@
-// A block whose units are always suspended whole, and whose barriers are the one for all threads, needs no scheduler: the
-// function itself gives each unit its turn, pass by pass, until none is left. A unit's frame then begins with words of its
-// own, which stand for the states of its threads; those are written out only where the call ends before the block does.
+// A block whose units are always suspended whole, and whose barriers are the one for all threads,
+// needs no scheduler: the function itself gives each unit its turn, pass by pass, until none is
+// left. A unit's frame then begins with words of its own, which stand for the states of its
+// threads; those are written out only where the call ends before the block does.
 
 import { CTX, STATUS } from '../context.js';
 import { SCRATCH, STATE } from '../emit/frame-layout.js';
 import type { Code } from '../wasm/code.js';
 
-/** Words at the beginning of a unit's frame: its state, bits of the threads that have exited, whether masks were saved. */
+/**
+ * Words at the beginning of a unit's frame: its state, bits of the threads that have exited,
+ * whether masks were saved.
+ */
 export const UNIT = { state: 0, gone: 4, parted: 8, bytes: 16 } as const;
 
 /** Bits of the word in scratch that tells how far a pass has come. */
@@ -28,22 +32,66 @@ export interface PassLocals {
   left: number;
 }
 
-/** Takes up the pass that the last call left, or begins the block. Leaves the thread whose unit is next in `from`. */
-export function emitTakeUp(code: Code, { frame, release, ready, left }: PassLocals, from: number, scratch: number, frames: number, unitBytes: number, width: number, threads: number, begin: () => void): void {
+/**
+ * Takes up the pass that the last call left, or begins the block. Leaves the thread whose unit is
+ * next in `from`.
+ */
+export function emitTakeUp(
+  code: Code,
+  { frame, release, ready, left }: PassLocals,
+  from: number,
+  scratch: number,
+  frames: number,
+  unitBytes: number,
+  width: number,
+  threads: number,
+  begin: () => void,
+): void {
   code.get(scratch).memory('i32.load', SCRATCH.pass).tee(ready).op('i32.eqz').op('if').byte(0x40);
   code.get(frames).i32(unitBytes);
-  code.get(threads).i32(width - 1).op('i32.add').i32(Math.log2(width)).op('i32.shr_u');
+  code
+    .get(threads)
+    .i32(width - 1)
+    .op('i32.add')
+    .i32(Math.log2(width))
+    .op('i32.shr_u');
   begin();
   code.op('end');
-  for (const [local, bit] of [[release, PASS.release], [left, PASS.left], [ready, PASS.ready]] as const) {
+  for (const [local, bit] of [
+    [release, PASS.release],
+    [left, PASS.left],
+    [ready, PASS.ready],
+  ] as const) {
     code.get(ready).i32(bit).op('i32.and').i32(0).op('i32.ne').set(local);
   }
-  code.get(scratch).memory('i32.load', SCRATCH.cursor).tee(from).i32(Math.log2(width)).op('i32.shr_u').i32(unitBytes).op('i32.mul').get(frames).op('i32.add').set(frame);
+  code
+    .get(scratch)
+    .memory('i32.load', SCRATCH.cursor)
+    .tee(from)
+    .i32(Math.log2(width))
+    .op('i32.shr_u')
+    .i32(unitBytes)
+    .op('i32.mul')
+    .get(frames)
+    .op('i32.add')
+    .set(frame);
 }
 
 /** Finds where the unit goes on; `skip` leaves where it has exited or has to wait. */
-export function emitBeginTurn(code: Code, { frame, next, gone, release, left }: PassLocals, entry: number, skip: (depth: number) => void): void {
-  code.get(frame).memory('i32.load', UNIT.state).tee(entry).i32(0).op('i32.lt_s').op('if').byte(0x40);
+export function emitBeginTurn(
+  code: Code,
+  { frame, next, gone, release, left }: PassLocals,
+  entry: number,
+  skip: (depth: number) => void,
+): void {
+  code
+    .get(frame)
+    .memory('i32.load', UNIT.state)
+    .tee(entry)
+    .i32(0)
+    .op('i32.lt_s')
+    .op('if')
+    .byte(0x40);
   code.get(entry).i32(STATE.exited).op('i32.eq');
   skip(1);
   code.get(release).op('i32.eqz').op('if').byte(0x40);
@@ -63,7 +111,11 @@ export function emitEndTurn(code: Code, { frame, next, gone, ready, left }: Pass
 }
 
 /** The same where the state is known, and who has exited is as it was. */
-export function emitEndWholeTurn(code: Code, { frame, ready, left }: PassLocals, state: number): void {
+export function emitEndWholeTurn(
+  code: Code,
+  { frame, ready, left }: PassLocals,
+  state: number,
+): void {
   code.get(frame).i32(state).memory('i32.store', UNIT.state);
   if (state === STATE.exited) return;
   code.i32(1).set(left);
@@ -71,23 +123,60 @@ export function emitEndWholeTurn(code: Code, { frame, ready, left }: PassLocals,
 }
 
 /** Past the last unit: ends the call if all have exited, else prepares the next pass. */
-export function emitEndPass(code: Code, { frame, release, ready, left }: PassLocals, scratch: number, frames: number): void {
+export function emitEndPass(
+  code: Code,
+  { frame, release, ready, left }: PassLocals,
+  scratch: number,
+  frames: number,
+): void {
   code.get(left).op('i32.eqz').op('if').byte(0x40);
   // The same call may go on to another block.
-  code.get(scratch).i32(0).memory('i32.store', SCRATCH.pass).get(scratch).i32(0).memory('i32.store', SCRATCH.cursor);
+  code
+    .get(scratch)
+    .i32(0)
+    .memory('i32.store', SCRATCH.pass)
+    .get(scratch)
+    .i32(0)
+    .memory('i32.store', SCRATCH.cursor);
   code.i32(STATUS.done).op('return').op('end');
   code.get(ready).op('i32.eqz').set(release);
   code.i32(0).set(ready).i32(0).set(left);
   code.get(frames).set(frame);
 }
 
-/** The call ends here; the next one goes on at `cursor`. Expects the arguments of what is called by `tell` up to the last but one. */
-export function emitInterrupt(code: Code, { release, ready, left }: PassLocals, ctx: number, scratch: number, frames: number, unitBytes: number, width: number, cursor: number, tell: () => void): void {
+/**
+ * The call ends here; the next one goes on at `cursor`. Expects the arguments of what is called by
+ * `tell` up to the last but one.
+ */
+export function emitInterrupt(
+  code: Code,
+  { release, ready, left }: PassLocals,
+  ctx: number,
+  scratch: number,
+  frames: number,
+  unitBytes: number,
+  width: number,
+  cursor: number,
+  tell: () => void,
+): void {
   code.get(scratch).get(cursor).memory('i32.store', SCRATCH.cursor);
   code.get(scratch).i32(PASS.begun);
-  for (const [local, bit] of [[release, PASS.release], [ready, PASS.ready], [left, PASS.left]] as const) code.get(local).i32(bit).op('i32.mul').op('i32.or');
+  for (const [local, bit] of [
+    [release, PASS.release],
+    [ready, PASS.ready],
+    [left, PASS.left],
+  ] as const)
+    code.get(local).i32(bit).op('i32.mul').op('i32.or');
   code.memory('i32.store', SCRATCH.pass);
-  code.get(ctx).get(frames).i32(unitBytes).i32(Math.log2(width)).get(cursor).i32(-1).get(release).op('select');
+  code
+    .get(ctx)
+    .get(frames)
+    .i32(unitBytes)
+    .i32(Math.log2(width))
+    .get(cursor)
+    .i32(-1)
+    .get(release)
+    .op('select');
   tell();
   code.i32(STATUS.yielded).op('return');
 }

@@ -1,5 +1,6 @@
-// A block whose addresses can be computed before anything else in it: then all accesses are checked at its beginning, and
-// who finds one bad can still run the block another way, since nothing has been done yet that cannot be done again.
+// A block whose addresses can be computed before anything else in it: then all accesses are checked
+// at its beginning, and who finds one bad can still run the block another way, since nothing has
+// been done yet that cannot be done again.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
@@ -16,7 +17,11 @@ export interface ChecksFirst {
 }
 
 /** `checked`: accesses that others have checked by then. */
-export function checksFirst(e: LaneEmitter, block: Block, checked?: ReadonlyMap<Inst, unknown>): ChecksFirst | undefined {
+export function checksFirst(
+  e: LaneEmitter,
+  block: Block,
+  checked?: ReadonlyMap<Inst, unknown>,
+): ChecksFirst | undefined {
   const { insts } = block;
   const first = new Set<number>();
   const accesses: FoundAccess[] = [];
@@ -32,26 +37,53 @@ export function checksFirst(e: LaneEmitter, block: Block, checked?: ReadonlyMap<
   if (!accesses.length) return undefined;
   const order = [...first].sort((a, b) => a - b);
   return {
-    block: { ...block, insts: [...order.map(index => insts[index]!), ...insts.filter((_, index) => !first.has(index))] },
+    block: {
+      ...block,
+      insts: [
+        ...order.map((index) => insts[index]!),
+        ...insts.filter((_, index) => !first.has(index)),
+      ],
+    },
     run: { from: order.length, ...rangesOf(e, accesses) },
   };
 }
 
-/** Adds what computes a register's value at an instruction; false where that is more than sums of what is the same for all threads or steps. */
-function collect(e: LaneEmitter, insts: readonly Inst[], register: Register, at: number, needed: Set<number>): boolean {
+/**
+ * Adds what computes a register's value at an instruction; false where that is more than sums of
+ * what is the same for all threads or steps.
+ */
+function collect(
+  e: LaneEmitter,
+  insts: readonly Inst[],
+  register: Register,
+  at: number,
+  needed: Set<number>,
+): boolean {
   for (let index = at - 1; index >= 0; index--) {
     const inst = insts[index]!;
     if (!inst.defs.includes(register)) continue;
     if (needed.has(index)) return true;
-    if (inst.predicate || !isPure(inst) || inst.defs.some(defined => e.isVarying(defined))) return false;
+    if (inst.predicate || !isPure(inst) || inst.defs.some((defined) => e.isVarying(defined)))
+      return false;
     needed.add(index);
-    return inst.uses.every(used => collect(e, insts, used, index, needed));
+    return inst.uses.every((used) => collect(e, insts, used, index, needed));
   }
   return true;
 }
 
-/** Whether the instructions may be moved to the beginning, and run a second time: nobody before them reads or writes what they write, nor do they read it themselves. */
+/**
+ * Whether the instructions may be moved to the beginning, and run a second time: nobody before them
+ * reads or writes what they write, nor do they read it themselves.
+ */
 function mayComeFirst(insts: readonly Inst[], chosen: ReadonlySet<number>): boolean {
-  return [...chosen].every(index => insts[index]!.defs.every(register =>
-    insts.slice(0, index + 1).every(({ defs, uses }, at) => (at === index || !defs.includes(register)) && !uses.includes(register))));
+  return [...chosen].every((index) =>
+    insts[index]!.defs.every((register) =>
+      insts
+        .slice(0, index + 1)
+        .every(
+          ({ defs, uses }, at) =>
+            (at === index || !defs.includes(register)) && !uses.includes(register),
+        ),
+    ),
+  );
 }

@@ -1,6 +1,6 @@
-// A kernel in lanes is a module of its own, compiled when somebody asks for it: most kernels are never launched often
-// enough for it to pay. It serves blocks whose rows divide into units of its width, keeps the contract of the scalar
-// back end, and has a layout of scratch memory of its own.
+// A kernel in lanes is a module of its own, compiled when somebody asks for it: most kernels are
+// never launched often enough for it to pay. It serves blocks whose rows divide into units of its
+// width, keeps the contract of the scalar back end, and has a layout of scratch memory of its own.
 
 import type { Surroundings } from '../emit/emitter.js';
 import { Linker } from '../emit/linker.js';
@@ -8,7 +8,12 @@ import { countsOnWarpSteps } from '../analysis/warp-steps.js';
 import type { Register } from '../analysis/program.js';
 import { RULES } from '../rules/all.js';
 import { runtimeLibrary } from '../runtime/library.js';
-import { PROBED_BODY, PROBE_SIGNATURE, blockLoopText, schedulerText } from '../runtime/scheduler.js';
+import {
+  PROBED_BODY,
+  PROBE_SIGNATURE,
+  blockLoopText,
+  schedulerText,
+} from '../runtime/scheduler.js';
 import { BURST, LaneKernelEmitter } from './lane-kernel.js';
 import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
@@ -17,14 +22,18 @@ import { vectorPressure } from './vector-pressure.js';
 import { LANE_RULES } from './rules.js';
 import { sideBySideText } from './side-by-side.js';
 
-/** What WebAssembly engines take in one function, with room to spare: v128 locals cost more than others. */
+/**
+ * What WebAssembly engines take in one function, with room to spare: v128 locals cost more than
+ * others.
+ */
 const LARGEST_FUNCTION = 2_000_000;
 const MOST_LOCALS = 30_000;
 
 export interface LaneCode {
   /**
-   * Imports env.memory and env.dataBase, as the kernel's own module does, and env.probe: (rounds: i32) => i32, which the exported
-   * functions call, with their second argument, where their first is 0.
+   * Imports env.memory and env.dataBase, as the kernel's own module does, and env.probe: (rounds:
+   * i32) => i32, which the exported functions call, with their second argument, where their first
+   * is 0.
    */
   wasm: Uint8Array;
   /** exported wasm function: (ctx: i32, fuel: i32) => i32 status */
@@ -32,8 +41,8 @@ export interface LaneCode {
   /** As of the kernel itself: it may run on where that one cannot. */
   runsOn: boolean;
   /**
-   * The exported function that runs several blocks in one slot side by side, of a kernel for which that is faster: (head: i32, fuel: i32)
-   * => i32 status, see `TEAM`.
+   * The exported function that runs several blocks in one slot side by side, of a kernel for which
+   * that is faster: (head: i32, fuel: i32) => i32 status, see `TEAM`.
    */
   sideBySide: string | undefined;
   /** Threads that run at once. */
@@ -42,7 +51,10 @@ export interface LaneCode {
   blockBytes(threads: number): number;
 }
 
-/** Groups of four in a unit for blocks of this shape: units are rows' parts, or the last of a single row. None: 0. */
+/**
+ * Groups of four in a unit for blocks of this shape: units are rows' parts, or the last of a single
+ * row. None: 0.
+ */
 export function groupsFor([x, y, z]: readonly [number, number, number]): number {
   if (x >= 4 && y * z === 1) return x > 16 ? 8 : x > 8 ? 4 : x > 4 ? 2 : 1;
   for (const groups of [8, 4, 2, 1]) if (x % (4 * groups) === 0) return groups;
@@ -54,20 +66,25 @@ const WARP_GROUPS = 8;
 /** Instructions, times groups, that engines still compile in good time. */
 const MOST_WORK = 6000;
 /**
- * The same of kernels whose warps exchange values: as units that are warps, their operations take nothing beside what they take where threads
- * wait for each other. A radix sort's ranks of 1600 instructions, one in twelve a vote, take 19 ms for 247, and of 3900 40 for 358; the
- * first launch 0.1 to 0.3 s more.
+ * The same of kernels whose warps exchange values: as units that are warps, their operations take
+ * nothing beside what they take where threads wait for each other. A radix sort's ranks of 1600
+ * instructions, one in twelve a vote, take 19 ms for 247, and of 3900 40 for 358; the first launch
+ * 0.1 to 0.3 s more.
  */
 const MOST_WORK_OF_WARPS = 40_000;
-/** Instructions of a kernel of which eight groups always pay: larger ones may have too few vector registers for them. */
+/**
+ * Instructions of a kernel of which eight groups always pay: larger ones may have too few vector
+ * registers for them.
+ */
 const SMALL = 60;
 /** Vectors at once with which they pay in larger ones, too. */
 const FEW_VECTORS = 24;
 
 /**
- * A kernel too large for that goes without lanes where one in so many instructions is an operation of a warp: in smaller units
- * its threads wait for each other all the same, one by one. A pass of CUB's radix sort, of which it is one in 14, took 2.4 times
- * as long in units of 4 as thread by thread, and the engine 8 s to compile; a selection, one in 67, 0.7 times.
+ * A kernel too large for that goes without lanes where one in so many instructions is an operation
+ * of a warp: in smaller units its threads wait for each other all the same, one by one. A pass of
+ * CUB's radix sort, of which it is one in 14, took 2.4 times as long in units of 4 as thread by
+ * thread, and the engine 8 s to compile; a selection, one in 67, 0.7 times.
  */
 const FREQUENT = 16;
 
@@ -81,43 +98,81 @@ function worthwhile({ blocks, shape, liveness }: LaneKernel, plan: LanePlan, mos
     if (ending.kind === 'cut' && ending.cut === 'warp') warps++;
   }
   const isVarying = (register: Register): boolean => plan.spread(register).stride === undefined;
-  const fit = warps > 0 || instructions <= SMALL || most * vectorPressure(blocks, shape.order, liveness, isVarying) <= FEW_VECTORS;
+  const fit =
+    warps > 0 ||
+    instructions <= SMALL ||
+    most * vectorPressure(blocks, shape.order, liveness, isVarying) <= FEW_VECTORS;
   if (warps > 0 && most === WARP_GROUPS && most * instructions <= MOST_WORK_OF_WARPS) return most;
   let groups = fit ? most : Math.min(most, 4);
   while (groups > 1 && groups * instructions > MOST_WORK) groups /= 2;
   return groups < WARP_GROUPS && groups < most && warps * FREQUENT >= instructions ? 0 : groups;
 }
 
-/** The kernel in lanes for blocks whose rows divide into so many groups, or why not. `oneRow`: they have one. */
-export function compileLanes(name: string, kernel: LaneKernel, most: number, oneRow: boolean, surroundings: (linker: Linker) => Surroundings): LaneCode | string {
+/**
+ * The kernel in lanes for blocks whose rows divide into so many groups, or why not. `oneRow`: they
+ * have one.
+ */
+export function compileLanes(
+  name: string,
+  kernel: LaneKernel,
+  most: number,
+  oneRow: boolean,
+  surroundings: (linker: Linker) => Surroundings,
+): LaneCode | string {
   const { blocks, shape, liveness, lowered, layout } = kernel;
   const widest = planLanes(blocks, shape, liveness, lowered.registers, 4 * most);
   if (typeof widest === 'string') return widest;
-  const groups = most === WARP_GROUPS && countsOnWarpSteps(blocks) ? most : worthwhile(kernel, widest, most);
+  const groups =
+    most === WARP_GROUPS && countsOnWarpSteps(blocks) ? most : worthwhile(kernel, widest, most);
   if (groups === 0) return 'its warps would be several units, and exchange values often';
-  const plan = groups === most ? widest : planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
+  const plan =
+    groups === most ? widest : planLanes(blocks, shape, liveness, lowered.registers, 4 * groups);
   if (typeof plan === 'string') return plan;
   const linker = new Linker(runtimeLibrary(false), [], { probe: PROBE_SIGNATURE });
-  const emitter = new LaneKernelEmitter(surroundings(linker), groups, plan, RULES, LANE_RULES, kernel, oneRow);
+  const emitter = new LaneKernelEmitter(
+    surroundings(linker),
+    groups,
+    plan,
+    RULES,
+    LANE_RULES,
+    kernel,
+    oneRow,
+  );
   const { locals, code } = emitter.emit();
   if (emitter.effort.threads > emitter.effort.lanes) return 'most of it has no vector form';
   if (code.length > LARGEST_FUNCTION || locals.length > MOST_LOCALS) return 'it is large';
   const scheduled = layout.stateful && !emitter.alone;
-  const params = scheduled ? ['i32', 'i32', 'i32'] as const : ['i32', 'i32'] as const;
+  const params = scheduled ? (['i32', 'i32', 'i32'] as const) : (['i32', 'i32'] as const);
   const body = linker.module.reserve(`${name} threads`, { params, results: ['i32'] });
   linker.define(body, locals, code);
   let text = PROBED_BODY;
   if (scheduled) {
-    const warps = shape.order.some(index => {
+    const warps = shape.order.some((index) => {
       const { ending } = blocks[index]!;
       return ending.kind === 'cut' && ending.cut === 'warp';
     });
-    text = schedulerText({ warps, matrices: false, barriers: kernel.barriers, cluster: layout.cluster, check: false, ordered: false, probed: true });
+    text = schedulerText({
+      warps,
+      matrices: false,
+      barriers: kernel.barriers,
+      cluster: layout.cluster,
+      check: false,
+      ordered: false,
+      probed: true,
+    });
   } else if (layout.stateful) {
     text = blockLoopText(true);
   }
   linker.addText(text, { body }, name);
   const sideBySide = emitter.strides ? `${name} side by side` : undefined;
-  if (sideBySide !== undefined) linker.addText(sideBySideText(emitter.width, BURST), { body }, sideBySide);
-  return { wasm: linker.finish(), exportName: name, sideBySide, width: emitter.width, runsOn: emitter.runsOn, blockBytes: threads => emitter.scratchBytes(threads) };
+  if (sideBySide !== undefined)
+    linker.addText(sideBySideText(emitter.width, BURST), { body }, sideBySide);
+  return {
+    wasm: linker.finish(),
+    exportName: name,
+    sideBySide,
+    width: emitter.width,
+    runsOn: emitter.runsOn,
+    blockBytes: (threads) => emitter.scratchBytes(threads),
+  };
 }

@@ -5,7 +5,10 @@ import { withForgotten } from './dead-local-clearing.js';
 
 const [LEFT, SEEN, VECTOR] = [0, 1, 2];
 
-/** Units of which each second one comes to general code, where it adds 1 to what the vector was: what is seen is the sum of that. */
+/**
+ * Units of which each second one comes to general code, where it adds 1 to what the vector was:
+ * what is seen is the sum of that.
+ */
 function units(): { code: Uint8Array; unit: number; general: number } {
   const code = new Code();
   code.op('loop').byte(0x40);
@@ -20,8 +23,14 @@ function units(): { code: Uint8Array; unit: number; general: number } {
 
 function run(code: Uint8Array, left: number): number {
   const module = new ModuleBuilder();
-  module.define(module.reserve('f', { params: ['i32'], results: ['i32'] }, 'f'), ['i32', 'v128'], code);
-  const { f } = new WebAssembly.Instance(new WebAssembly.Module(module.finish() as Uint8Array<ArrayBuffer>)).exports as { f: (left: number) => number };
+  module.define(
+    module.reserve('f', { params: ['i32'], results: ['i32'] }, 'f'),
+    ['i32', 'v128'],
+    code,
+  );
+  const { f } = new WebAssembly.Instance(
+    new WebAssembly.Module(module.finish() as Uint8Array<ArrayBuffer>),
+  ).exports as { f: (left: number) => number };
   return f(left);
 }
 
@@ -30,7 +39,14 @@ const CLEARED = 20;
 
 describe('what a unit leaves', () => {
   const { code, unit, general } = units();
-  const places = { units: [unit], general: [general], ofInstructions: [VECTOR], most: 1, localCount: 3, isVector: (local: number) => local === VECTOR };
+  const places = {
+    units: [unit],
+    general: [general],
+    ofInstructions: [VECTOR],
+    most: 1,
+    localCount: 3,
+    isVector: (local: number) => local === VECTOR,
+  };
 
   it('is there for the next one as long as nothing is cleared', () => {
     expect(run(code, 8)).toBe(1 + 2 + 3 + 4);
@@ -38,7 +54,7 @@ describe('what a unit leaves', () => {
 
   it.each([
     ['where general code begins', {}, general],
-    ['where a unit begins, of what is no instruction\'s', { ofInstructions: [] }, unit],
+    ["where a unit begins, of what is no instruction's", { ofInstructions: [] }, unit],
     ['where a unit begins, without general code', { general: [] }, unit],
   ])('is forgotten %s', (_, other, at) => {
     const next = withForgotten(code, { ...places, ...other });

@@ -1,14 +1,20 @@
-// Units of a kernel take turns in one function, and a turn knows nothing of the turn before. Engines do not know that: for them
-// any entry may come after any, and a merge under a mask reads what was there before. Locals are cleared, so that they do not
-// carry them along.
+// Units of a kernel take turns in one function, and a turn knows nothing of the turn before.
+// Engines do not know that: for them any entry may come after any, and a merge under a mask reads
+// what was there before. Locals are cleared, so that they do not carry them along.
 
 import { Code } from '../wasm/code.js';
 import { carriedLocals } from '../wasm/live-locals.js';
 
 export interface Places {
-  /** Offsets in the code at which units begin: loops begin there, too. In ascending order, as the others. */
+  /**
+   * Offsets in the code at which units begin: loops begin there, too. In ascending order, as the
+   * others.
+   */
   units: readonly number[];
-  /** Offsets at which general code begins, which is seldom come to. No instruction's local holds anything there. */
+  /**
+   * Offsets at which general code begins, which is seldom come to. No instruction's local holds
+   * anything there.
+   */
   general: readonly number[];
   /** Locals that instructions take and give back. */
   ofInstructions: readonly number[];
@@ -18,23 +24,41 @@ export interface Places {
   isVector: (local: number) => boolean;
 }
 
-/** The code with vectors cleared that no unit leaves for the next one: where general code begins if that is enough, else where a unit does. */
-export function withForgotten(code: Uint8Array, { units, general, ofInstructions, most, localCount, isVector }: Places): Uint8Array {
+/**
+ * The code with vectors cleared that no unit leaves for the next one: where general code begins if
+ * that is enough, else where a unit does.
+ */
+export function withForgotten(
+  code: Uint8Array,
+  { units, general, ofInstructions, most, localCount, isVector }: Places,
+): Uint8Array {
   const carried = (bytes: Uint8Array, loops: readonly number[]): number[][] =>
-    (carriedLocals(bytes, localCount, loops) ?? loops.map(() => [])).map(locals => locals.filter(isVector));
-  const few = (locals: number[]): number[] => locals.length > most ? [] : locals;
+    (carriedLocals(bytes, localCount, loops) ?? loops.map(() => [])).map((locals) =>
+      locals.filter(isVector),
+    );
+  const few = (locals: number[]): number[] => (locals.length > most ? [] : locals);
   const all = carried(code, units);
   const found = new Set(all.flat());
-  const cold = general.length > 0 ? ofInstructions.filter(local => found.has(local)) : [];
+  const cold = general.length > 0 ? ofInstructions.filter((local) => found.has(local)) : [];
   if (!cold.length) return withCleared(code, units, all.map(few));
-  const next = withCleared(code, general, general.map(() => cold));
+  const next = withCleared(
+    code,
+    general,
+    general.map(() => cold),
+  );
   const bytes = (next.length - code.length) / general.length;
-  const starts = units.map(start => start + bytes * general.filter(place => place < start).length);
+  const starts = units.map(
+    (start) => start + bytes * general.filter((place) => place < start).length,
+  );
   return withCleared(next, starts, carried(next, starts).map(few));
 }
 
 /** The code with vectors cleared at each of the places. */
-function withCleared(code: Uint8Array, places: readonly number[], vectors: readonly number[][]): Uint8Array {
+function withCleared(
+  code: Uint8Array,
+  places: readonly number[],
+  vectors: readonly number[][],
+): Uint8Array {
   const all = new Code();
   let from = 0;
   places.forEach((place, index) => {

@@ -1,5 +1,6 @@
-// Every form that only computes, in both back ends: operands that are the same in all threads, step from one to the next,
-// differ by a literal or freely, in all threads or in those that a predicate leaves.
+// Every form that only computes, in both back ends: operands that are the same in all threads, step
+// from one to the next, differ by a literal or freely, in all threads or in those that a predicate
+// leaves.
 
 import { describe, expect, it } from 'vitest';
 import { PtxError, STATUS, compilePtx } from '../index.js';
@@ -11,41 +12,62 @@ import { COMPARISON_FORMS } from '../rules/forms/comparison.js';
 import { CONVERSION_FORMS } from '../rules/forms/conversion.js';
 import { sequence } from './sequence.test-support.js';
 
-const MNEMONICS = [...new Set([...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS].map(row => row.mnemonic))].filter(name => !['isspacep', 'cvta', 'mapa', 'getctarank'].includes(name));
+const MNEMONICS = [
+  ...new Set(
+    [...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS].map((row) => row.mnemonic),
+  ),
+].filter((name) => !['isspacep', 'cvta', 'mapa', 'getctarank'].includes(name));
 /** Instructions in one kernel. */
 const CHUNK = 12;
 /** Cases of a mnemonic: of more, every second, third or so. */
 const MOST = 240;
 const THREADS = 40;
 
-const WORDS = [0, 1, 2, 31, 32, 33, 63, 64, 255, 0x7f, 0x80, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
-  0x7fc00000, 0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x3c003c00, 0x7c00fc00, 0x04000001, 0x00018001, 0x7e007c01, 0x4b000000, 0x4f000000, 0xcf000000, 0x7f7fffff, 0x3f80bf80];
+const WORDS = [
+  0, 1, 2, 31, 32, 33, 63, 64, 255, 0x7f, 0x80, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000,
+  0xffffffff, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001, 0x80000001,
+  0x007fffff, 0x00800000, 0x3c003c00, 0x7c00fc00, 0x04000001, 0x00018001, 0x7e007c01, 0x4b000000,
+  0x4f000000, 0xcf000000, 0x7f7fffff, 0x3f80bf80,
+];
 const BITS: Record<string, number> = { h: 16, r: 32, f: 32, l: 64, d: 64, q: 128, e: 8, p: 1 };
 
 /** What a register holds, as far as NaN is concerned: of which the machine chooses the payload. */
 const kindOf = (name: string, instruction: string): string =>
-  name.startsWith('%l') && /f32x2/.test(instruction) ? 'f32x2' : name.startsWith('%r') && /tf32/.test(instruction) ? 'f' : name[1]!;
+  name.startsWith('%l') && /f32x2/.test(instruction)
+    ? 'f32x2'
+    : name.startsWith('%r') && /tf32/.test(instruction)
+      ? 'f'
+      : name[1]!;
 const isNaN32 = (word: number): boolean => (word & 0x7fffffff) > 0x7f800000;
 /** Whether two cells hold the same bits, or both a NaN. */
 function same(kind: string, one: Uint32Array, other: Uint32Array): boolean {
-  const isNaN64 = (cell: Uint32Array): boolean => Number.isNaN(new Float64Array(cell.slice(0, 2).buffer)[0]);
+  const isNaN64 = (cell: Uint32Array): boolean =>
+    Number.isNaN(new Float64Array(cell.slice(0, 2).buffer)[0]);
   if (kind === 'd' && isNaN64(one) && isNaN64(other)) return true;
-  return one.every((word, index) => word === other[index] || ((kind === 'f' || kind === 'f32x2') && isNaN32(word) && isNaN32(other[index]!)));
+  return one.every(
+    (word, index) =>
+      word === other[index] ||
+      ((kind === 'f' || kind === 'f32x2') && isNaN32(word) && isNaN32(other[index]!)),
+  );
 }
 
 /** The instruction with literals in place of some registers that it reads, where it takes them. */
 function withLiterals(instruction: string, next: () => number): string {
   let first = true;
-  const changed = instruction.replace(/(?<=[ ,])%([hrlfd])\d+(?=[,;])/g, (register, kind: string) => {
-    if (first || next() % 3) {
-      first = false;
-      return register;
-    }
-    const value = next() % 2 ? WORDS[next() % WORDS.length]! : next() % 40 - 8;
-    if (kind === 'f') return `0f${(value >>> 0).toString(16).padStart(8, '0')}`;
-    if (kind === 'd') return `0d${(value >>> 0).toString(16).padStart(8, '0')}${next().toString(16).padStart(8, '0')}`;
-    return String(kind === 'h' ? value & 0xffff : value);
-  });
+  const changed = instruction.replace(
+    /(?<=[ ,])%([hrlfd])\d+(?=[,;])/g,
+    (register, kind: string) => {
+      if (first || next() % 3) {
+        first = false;
+        return register;
+      }
+      const value = next() % 2 ? WORDS[next() % WORDS.length]! : (next() % 40) - 8;
+      if (kind === 'f') return `0f${(value >>> 0).toString(16).padStart(8, '0')}`;
+      if (kind === 'd')
+        return `0d${(value >>> 0).toString(16).padStart(8, '0')}${next().toString(16).padStart(8, '0')}`;
+      return String(kind === 'h' ? value & 0xffff : value);
+    },
+  );
   if (changed === instruction) return instruction;
   try {
     compilePtx(kernelOf([changed], 1).source);
@@ -56,8 +78,14 @@ function withLiterals(instruction: string, next: () => number): string {
   }
 }
 
-/** A kernel that gives every register of each instruction a value, does it, and writes down all of them. */
-function kernelOf(instructions: readonly string[], seed: number): { source: string; kinds: string[] } {
+/**
+ * A kernel that gives every register of each instruction a value, does it, and writes down all of
+ * them.
+ */
+function kernelOf(
+  instructions: readonly string[],
+  seed: number,
+): { source: string; kinds: string[] } {
   const next = sequence(seed);
   const kinds: string[] = [];
   let at = 0;
@@ -69,12 +97,23 @@ function kernelOf(instructions: readonly string[], seed: number): { source: stri
       const from = kind === 0 ? '%in' : '%mine';
       const offset = 8 * (at++ % 64);
       const bits = BITS[name[1]!]!;
-      if (bits === 1) lines.push(kind === 1 ? `setp.lt.u32 ${name}, %t, 17;` : `ld.global.u32 %x, [${from}+${offset}]; setp.gt.s32 ${name}, %x, 31;`);
+      if (bits === 1)
+        lines.push(
+          kind === 1
+            ? `setp.lt.u32 ${name}, %t, 17;`
+            : `ld.global.u32 %x, [${from}+${offset}]; setp.gt.s32 ${name}, %x, 31;`,
+        );
       else if (bits === 8) lines.push(`ld.global.b8 ${name}, [${from}+${offset}];`);
       else if (bits === 128) lines.push(`ld.global.b128 ${name}, [${from}+${offset & ~15}];`);
-      else if (kind === 1 && bits === 32) lines.push(`mad.lo.u32 %x, %t, ${next() % 7}, ${WORDS[next() % WORDS.length]!}; mov.b32 ${name}, %x;`);
-      else if (kind === 2 && bits === 32) lines.push(`xor.b32 %x, %t, ${next() % 64}; mov.b32 ${name}, %x;`);
-      else if (kind === 1 && bits === 64) lines.push(`mad.wide.s32 %y, %t, ${(next() % 9) - 4}, %z; mov.b64 ${name}, %y;`);
+      else if (kind === 1 && bits === 32)
+        lines.push(
+          `mad.lo.u32 %x, %t, ${next() % 7}, ${WORDS[next() % WORDS.length]!}; mov.b32 ` +
+            `${name}, %x;`,
+        );
+      else if (kind === 2 && bits === 32)
+        lines.push(`xor.b32 %x, %t, ${next() % 64}; mov.b32 ${name}, %x;`);
+      else if (kind === 1 && bits === 64)
+        lines.push(`mad.wide.s32 %y, %t, ${(next() % 9) - 4}, %z; mov.b64 ${name}, %y;`);
       else lines.push(`ld.global.b${bits} ${name}, [${from}+${offset}];`);
     }
     const guard = next() % 4;
@@ -85,7 +124,11 @@ function kernelOf(instructions: readonly string[], seed: number): { source: stri
       const cell = `[%to+${16 * kinds.length}]`;
       kinds.push(kindOf(name, instruction));
       const bits = BITS[name[1]!]!;
-      lines.push(bits === 1 ? `selp.u32 %x, 1, 0, ${name}; st.global.u32 ${cell}, %x;` : `st.global.b${bits} ${cell}, ${name};`);
+      lines.push(
+        bits === 1
+          ? `selp.u32 %x, 1, 0, ${name}; st.global.u32 ${cell}, %x;`
+          : `st.global.b${bits} ${cell}, ${name};`,
+      );
     }
     return lines.join('\n');
   });
@@ -100,22 +143,34 @@ function kernelOf(instructions: readonly string[], seed: number): { source: stri
 function differs(instructions: readonly string[], seed: number): string | undefined {
   const { source, kinds } = kernelOf(instructions, seed);
   const next = sequence(seed + 1);
-  const values = Uint32Array.from({ length: 128 * (THREADS + 1) }, () => next() % 3 ? WORDS[next() % WORDS.length]! : next());
+  const values = Uint32Array.from({ length: 128 * (THREADS + 1) }, () =>
+    next() % 3 ? WORDS[next() % WORDS.length]! : next(),
+  );
   const cells = kinds.length * THREADS;
-  const [one, lanes] = [false, true].map(simd => {
+  const [one, lanes] = [false, true].map((simd) => {
     const grid = new Grid(source, { simd, relaxedFma: true });
     const input = grid.put(values);
     const out = grid.put(new Uint32Array(4 * cells));
     const launch = { grid: [1], block: [THREADS] } as const;
-    expect(grid.run('k', [{ i64: input.address }, { i64: out.address }], launch).status).toBe(STATUS.done);
+    expect(grid.run('k', [{ i64: input.address }, { i64: out.address }], launch).status).toBe(
+      STATUS.done,
+    );
     const found = grid.kernel('k').inLanes([THREADS, 1, 1]);
-    // A single instruction that has no vector form, among loads and stores that have, may be most of its kernel.
-    if (simd && typeof found === 'string' && instructions.length === CHUNK) expect(found).toMatch(/carry chains|128-bit registers/);
+    // A single instruction that has no vector form, among loads and stores that have, may be most
+    // of its kernel.
+    if (simd && typeof found === 'string' && instructions.length === CHUNK)
+      expect(found).toMatch(/carry chains|128-bit registers/);
     return out.view;
   }) as [Uint32Array, Uint32Array];
   for (let cell = 0; cell < cells; cell++) {
     const [a, b] = [one.subarray(4 * cell, 4 * cell + 4), lanes.subarray(4 * cell, 4 * cell + 4)];
-    if (!same(kinds[cell % kinds.length]!, a, b)) return `thread ${Math.floor(cell / kinds.length)}, cell ${cell % kinds.length}: ${[...b].map(word => word.toString(16)).join(' ')} in lanes, ${[...a].map(word => word.toString(16)).join(' ')} alone\n${instructions.length > 1 ? '' : source}`;
+    if (!same(kinds[cell % kinds.length]!, a, b))
+      return (
+        `thread ${Math.floor(cell / kinds.length)}, cell ${cell % kinds.length}: ` +
+        `${[...b].map((word) => word.toString(16)).join(' ')} in lanes, ` +
+        `${[...a].map((word) => word.toString(16)).join(' ')} ` +
+        `alone\n${instructions.length > 1 ? '' : source}`
+      );
   }
   return undefined;
 }
@@ -123,15 +178,21 @@ function differs(instructions: readonly string[], seed: number): string | undefi
 describe('forms in lanes', () => {
   for (const mnemonic of MNEMONICS) {
     it(`${mnemonic} gives what it gives thread by thread`, { timeout: 60_000 }, () => {
-      const all = FORMS_OF.get(mnemonic)!.filter(row => !row.sinceText.includes('before')).flatMap(casesOf);
+      const all = FORMS_OF.get(mnemonic)!
+        .filter((row) => !row.sinceText.includes('before'))
+        .flatMap(casesOf);
       const cases = all.filter((_, index) => index % Math.ceil(all.length / MOST) === 0);
       for (let from = 0; from < cases.length; from += CHUNK) {
         const seed = Math.imul(from + 1, 7919) + mnemonic.length;
         const next = sequence(seed + 2);
-        const chunk = cases.slice(from, from + CHUNK).map(({ text }) => next() % 2 ? withLiterals(text, next) : text);
+        const chunk = cases
+          .slice(from, from + CHUNK)
+          .map(({ text }) => (next() % 2 ? withLiterals(text, next) : text));
         if (differs(chunk, seed) === undefined) continue;
         // Name the one that differs.
-        for (const text of chunk) for (let again = 0; again < 20; again++) expect(differs([text], seed + again), text).toBeUndefined();
+        for (const text of chunk)
+          for (let again = 0; again < 20; again++)
+            expect(differs([text], seed + again), text).toBeUndefined();
         expect(differs(chunk, seed), chunk.join('\n')).toBeUndefined();
       }
     });

@@ -1,5 +1,6 @@
-// Branches like `if (i < n)`, where i steps from thread to thread and n is the same for all: looking at the unit's first
-// and last thread tells, nearly always, that all of them go the same way. Then no masks are made.
+// Branches like `if (i < n)`, where i steps from thread to thread and n is the same for all:
+// looking at the unit's first and last thread tells, nearly always, that all of them go the same
+// way. Then no masks are made.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst } from '../analysis/program.js';
@@ -16,19 +17,32 @@ export interface Guard {
   operation: string;
 }
 
-/** Comparisons for order: what is compared, and whether the name alone says that there is no sign. */
+/**
+ * Comparisons for order: what is compared, and whether the name alone says that there is no sign.
+ */
 export const ORDERED: Record<string, { op: string; unsigned?: true }> = {
-  lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
-  lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
+  lt: { op: 'lt' },
+  le: { op: 'le' },
+  gt: { op: 'gt' },
+  ge: { op: 'ge' },
+  lo: { op: 'lt', unsigned: true },
+  ls: { op: 'le', unsigned: true },
+  hi: { op: 'gt', unsigned: true },
+  hs: { op: 'ge', unsigned: true },
 };
 
-/** The comparison behind the branch that ends a block, if it is of that kind and nothing else reads it. */
+/**
+ * The comparison behind the branch that ends a block, if it is of that kind and nothing else reads
+ * it.
+ */
 export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard | undefined {
   const { ending, insts } = block;
   if (ending.kind !== 'branch' || !isLocal) return undefined;
   const { register } = ending.inst.predicate!;
   if (!e.isVarying(register)) return undefined;
-  const touching = insts.filter(inst => inst.defs.includes(register) || inst.uses.includes(register));
+  const touching = insts.filter(
+    (inst) => inst.defs.includes(register) || inst.uses.includes(register),
+  );
   const [inst] = touching;
   // It must stand last: its operands are read at the end of the block.
   return touching.length === 1 && inst && inst === insts.at(-1) ? comparisonOf(e, inst) : undefined;
@@ -38,11 +52,19 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
 export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
   if (inst.mnemonic !== 'setp' || inst.predicate) return undefined;
   // What is known beforehand needs no look.
-  if (inst.defs.some(register => e.isConstant(register))) return undefined;
+  if (inst.defs.some((register) => e.isConstant(register))) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;
   const [, left, right] = inst.args;
   const row = ORDERED[comparison ?? ''];
-  if (!row || rest.length || inst.args.length !== 3 || inst.args[0]!.kind !== 'register' || !left || !right) return undefined;
+  if (
+    !row ||
+    rest.length ||
+    inst.args.length !== 3 ||
+    inst.args[0]!.kind !== 'register' ||
+    !left ||
+    !right
+  )
+    return undefined;
   if (name !== 's32' && name !== 'u32') return undefined;
   const [a, b] = [e.stride(left), e.stride(right)];
   const stepping = b === 0 ? left : a === 0 ? right : undefined;
@@ -54,10 +76,16 @@ export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
 export const OPPOSITE: Record<string, string> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt' };
 
 /**
- * Runs code if all threads of the unit take the branch or, negated, pass it: the thread that is nearest to the bound tells.
- * Costs less than `testAlike`, and says nothing where it does not run the code.
+ * Runs code if all threads of the unit take the branch or, negated, pass it: the thread that is
+ * nearest to the bound tells. Costs less than `testAlike`, and says nothing where it does not run
+ * the code.
  */
-export function whenAll(e: LaneEmitter, { inst, stepping, stride, signed, operation }: Guard, negated: boolean, body: () => void): void {
+export function whenAll(
+  e: LaneEmitter,
+  { inst, stepping, stride, signed, operation }: Guard,
+  negated: boolean,
+  body: () => void,
+): void {
   const { code } = e;
   const suffix = signed ? '_s' : '_u';
   const type = scalarType(signed ? 's32' : 'u32');
@@ -65,27 +93,39 @@ export function whenAll(e: LaneEmitter, { inst, stepping, stride, signed, operat
   const first = e.temp('i32');
   const last = e.temp('i32');
   e.push(stepping, type);
-  code.tee(first).i32(stride * (e.width - 1)).op('i32.add').set(last);
+  code
+    .tee(first)
+    .i32(stride * (e.width - 1))
+    .op('i32.add')
+    .set(last);
   const wanted = negated ? OPPOSITE[operation]! : operation;
   // Whether the greatest of the stepping values decides.
   const greatest = (wanted === 'lt' || wanted === 'le') === (stepping === inst.args[1]);
   for (const arg of [inst.args[1]!, inst.args[2]!]) {
-    if (arg === stepping) code.get(greatest === (stride > 0) ? last : first);
+    if (arg === stepping) code.get(greatest === stride > 0 ? last : first);
     else e.push(arg, type);
   }
   code.op(`i32.${wanted}${suffix}`);
   e.when(() => {
-    code.get(first).get(last).op(`i32.${stride > 0 ? 'le' : 'ge'}${suffix}`);
+    code
+      .get(first)
+      .get(last)
+      .op(`i32.${stride > 0 ? 'le' : 'ge'}${suffix}`);
     e.when(body);
   });
 }
 
 /**
- * Whether all threads of the unit compare alike, as two tests of which either says that they do not: `differs` takes what is
- * on the stack. Leaves the first one's comparison in a local. Stepping values that pass the end of their range within the
- * unit do not count as alike.
+ * Whether all threads of the unit compare alike, as two tests of which either says that they do
+ * not: `differs` takes what is on the stack. Leaves the first one's comparison in a local. Stepping
+ * values that pass the end of their range within the unit do not count as alike.
  */
-export function testAlike(e: LaneEmitter, { inst, stepping, stride, signed, operation }: Guard, outcome: number, differs: () => void): void {
+export function testAlike(
+  e: LaneEmitter,
+  { inst, stepping, stride, signed, operation }: Guard,
+  outcome: number,
+  differs: () => void,
+): void {
   const { code } = e;
   const type = scalarType(signed ? 's32' : 'u32');
   const [, left, right] = inst.args;
@@ -95,8 +135,8 @@ export function testAlike(e: LaneEmitter, { inst, stepping, stride, signed, oper
   const first = e.temp('i32');
   e.push(stepping, type);
   code.set(first);
-  // The bound lies between the first and the last value, modulo 2^32.
-  // Strides are less than 2^26, and units 32 threads: values pass an end of their range once at most.
+  // The bound lies between the first and the last value, modulo 2^32. Strides are less than 2^26,
+  // and units 32 threads: values pass an end of their range once at most.
   const steps = Math.abs(stride) * (e.width - 1);
   if (stride > 0) {
     e.push(bound, type);

@@ -1,6 +1,6 @@
-// Vector forms of f16 and bf16, single and packed. They are computed with as f32, of which each result is rounded once: sums and
-// products of two halves lose nothing by the rounding in between, which has more than twice their bits; that of a fused
-// multiply-add is to odd.
+// Vector forms of f16 and bf16, single and packed. They are computed with as f32, of which each
+// result is rounded once: sums and products of two halves lose nothing by the rounding in between,
+// which has more than twice their bits; that of a fused multiply-add is to odd.
 
 import type { Arg } from '../analysis/program.js';
 import { isHalf } from '../rules/half.js';
@@ -36,7 +36,7 @@ export function pushRounded(e: LaneEmitter, type: ScalarType): void {
 type Format = 'f16' | 'bf16';
 
 /** What one of a type's halves is. */
-const formatOf = ({ name }: ScalarType): Format => name.startsWith('b') ? 'bf16' : 'f16';
+const formatOf = ({ name }: ScalarType): Format => (name.startsWith('b') ? 'bf16' : 'f16');
 
 interface Halves {
   type: ScalarType;
@@ -44,12 +44,18 @@ interface Halves {
   packed: boolean;
 }
 
-/** The instruction's only type, if it is one of halves, and all operands are registers of its width. */
+/**
+ * The instruction's only type, if it is one of halves, and all operands are registers of its width.
+ */
 function halvesOf(e: LaneEmitter, count: number): Halves | undefined {
   const [type] = e.types();
   const { args } = e.inst;
-  if (e.types().length !== 1 || !type || !isHalf(type) || args.length !== count + 1) return undefined;
-  const fits = (arg: Arg): boolean => arg.kind === 'register' && arg.register.type.bits === type.bits && (arg.register.type.kind === 'bits' || arg.register.type === type);
+  if (e.types().length !== 1 || !type || !isHalf(type) || args.length !== count + 1)
+    return undefined;
+  const fits = (arg: Arg): boolean =>
+    arg.kind === 'register' &&
+    arg.register.type.bits === type.bits &&
+    (arg.register.type.kind === 'bits' || arg.register.type === type);
   return args.every(fits) ? { type, format: formatOf(type), packed: type.bits === 32 } : undefined;
 }
 
@@ -58,81 +64,126 @@ const ownType = (arg: Arg): ScalarType => (arg as Arg & { kind: 'register' }).re
 /** Signs of all halves of a register. */
 const signs = ({ packed }: Halves): Quad => all(packed ? 0x80008000 : 0x8000);
 
-const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): LaneRule => e => {
-  const halves = halvesOf(e, shape === 'fma' ? 3 : 2);
-  if (!halves || !only(e, 'rn')) return false;
-  const { code, inst: { args } } = e;
-  const push = (arg: Arg, index: number): void => {
-    e.pushLanes(arg, ownType(arg));
-    if (shape === 'sub' && index === 1) code.v128(signs(halves)).op('v128.xor');
+const fused =
+  (shape: 'add' | 'sub' | 'mul' | 'fma'): LaneRule =>
+  (e) => {
+    const halves = halvesOf(e, shape === 'fma' ? 3 : 2);
+    if (!halves || !only(e, 'rn')) return false;
+    const {
+      code,
+      inst: { args },
+    } = e;
+    const push = (arg: Arg, index: number): void => {
+      e.pushLanes(arg, ownType(arg));
+      if (shape === 'sub' && index === 1) code.v128(signs(halves)).op('v128.xor');
+    };
+    callForAll(
+      e,
+      args.slice(1),
+      push,
+      () => {
+        e.popLanes(args[0]!);
+      },
+      (room) => {
+        code.get(room).i32(e.groups);
+        e.call(`${shape === 'sub' ? 'add' : shape}_${halves.type.name}_lanes`);
+      },
+    );
+    return true;
   };
-  callForAll(e, args.slice(1), push, () => { e.popLanes(args[0]!); }, room => {
-    code.get(room).i32(e.groups);
-    e.call(`${shape === 'sub' ? 'add' : shape}_${halves.type.name}_lanes`);
-  });
-  return true;
-};
 
-const sign = (operation: 'abs' | 'neg'): LaneRule => e => {
-  const halves = halvesOf(e, 1);
-  if (!halves || !only(e)) return false;
-  const { code, inst: { args } } = e;
-  e.pushLanes(args[1]!, ownType(args[1]!));
-  code.v128(signs(halves)).op(operation === 'abs' ? 'v128.andnot' : 'v128.xor');
-  e.popLanes(args[0]!);
-  return true;
-};
+const sign =
+  (operation: 'abs' | 'neg'): LaneRule =>
+  (e) => {
+    const halves = halvesOf(e, 1);
+    if (!halves || !only(e)) return false;
+    const {
+      code,
+      inst: { args },
+    } = e;
+    e.pushLanes(args[1]!, ownType(args[1]!));
+    code.v128(signs(halves)).op(operation === 'abs' ? 'v128.andnot' : 'v128.xor');
+    e.popLanes(args[0]!);
+    return true;
+  };
 
 /** As numbers of 16 bits whose order is that of the halves, -0 below +0. */
-const extreme = (name: 'min' | 'max'): LaneRule => e => {
-  const halves = halvesOf(e, 2);
-  if (!halves || !only(e, 'NaN')) return false;
-  const { code, inst: { args } } = e;
-  const both = (word: number): Quad => all(halves.packed ? word * 0x10001 : word);
-  const infinity = both(halves.format === 'bf16' ? 0x7f80 : 0x7c00);
-  const [a, b] = [1, 2].map(index => {
-    const local = e.temp('v128');
-    e.pushLanes(args[index]!, ownType(args[index]!));
-    code.set(local);
-    return local;
-  }) as [number, number];
-  const ordered = (): void => {
-    const local = e.temp('v128');
-    code.tee(local).get(local).i32(15).op('i16x8.shr_s').v128(both(0x7fff)).op('v128.and').op('v128.xor');
+const extreme =
+  (name: 'min' | 'max'): LaneRule =>
+  (e) => {
+    const halves = halvesOf(e, 2);
+    if (!halves || !only(e, 'NaN')) return false;
+    const {
+      code,
+      inst: { args },
+    } = e;
+    const both = (word: number): Quad => all(halves.packed ? word * 0x10001 : word);
+    const infinity = both(halves.format === 'bf16' ? 0x7f80 : 0x7c00);
+    const [a, b] = [1, 2].map((index) => {
+      const local = e.temp('v128');
+      e.pushLanes(args[index]!, ownType(args[index]!));
+      code.set(local);
+      return local;
+    }) as [number, number];
+    const ordered = (): void => {
+      const local = e.temp('v128');
+      code
+        .tee(local)
+        .get(local)
+        .i32(15)
+        .op('i16x8.shr_s')
+        .v128(both(0x7fff))
+        .op('v128.and')
+        .op('v128.xor');
+    };
+    const pushIsNaN = (local: number): void => {
+      code.get(local).v128(both(0x7fff)).op('v128.and').v128(infinity).op('i16x8.gt_s');
+    };
+    const result = e.temp('v128');
+    code.get(a);
+    ordered();
+    code.get(b);
+    ordered();
+    code.op(`i16x8.${name}_s`);
+    ordered();
+    code.set(result);
+    if (e.has('NaN')) {
+      code.v128(both(NAN)).get(result);
+      pushIsNaN(a);
+      pushIsNaN(b);
+      code.op('v128.or').op('v128.bitselect');
+    } else {
+      // Of a number and a NaN the number.
+      code.get(b).get(result);
+      pushIsNaN(a);
+      code.op('v128.bitselect').set(result).get(a).get(result);
+      pushIsNaN(b);
+      code.op('v128.bitselect').set(result).v128(both(NAN)).get(result);
+      pushIsNaN(result);
+      code.op('v128.bitselect');
+    }
+    e.popLanes(args[0]!);
+    return true;
   };
-  const pushIsNaN = (local: number): void => { code.get(local).v128(both(0x7fff)).op('v128.and').v128(infinity).op('i16x8.gt_s'); };
-  const result = e.temp('v128');
-  code.get(a);
-  ordered();
-  code.get(b);
-  ordered();
-  code.op(`i16x8.${name}_s`);
-  ordered();
-  code.set(result);
-  if (e.has('NaN')) {
-    code.v128(both(NAN)).get(result);
-    pushIsNaN(a);
-    pushIsNaN(b);
-    code.op('v128.or').op('v128.bitselect');
-  } else {
-    // Of a number and a NaN the number.
-    code.get(b).get(result);
-    pushIsNaN(a);
-    code.op('v128.bitselect').set(result).get(a).get(result);
-    pushIsNaN(b);
-    code.op('v128.bitselect').set(result).v128(both(NAN)).get(result);
-    pushIsNaN(result);
-    code.op('v128.bitselect');
-  }
-  e.popLanes(args[0]!);
-  return true;
-};
 
-const setPredicate: LaneRule = e => {
+const setPredicate: LaneRule = (e) => {
   const [type] = e.types();
-  const { code, inst: { args, modifiers } } = e;
+  const {
+    code,
+    inst: { args, modifiers },
+  } = e;
   const row = FLOAT_COMPARISONS[modifiers[0]!];
-  if (e.types().length !== 1 || !type || !isHalf(type) || type.bits !== 16 || !row || !setsPredicate(e, type) || args[1]!.kind !== 'register' || args[2]!.kind !== 'register') return false;
+  if (
+    e.types().length !== 1 ||
+    !type ||
+    !isHalf(type) ||
+    type.bits !== 16 ||
+    !row ||
+    !setsPredicate(e, type) ||
+    args[1]!.kind !== 'register' ||
+    args[2]!.kind !== 'register'
+  )
+    return false;
   for (const index of [1, 2]) {
     e.pushLanes(args[index]!, type);
     pushWidened(e, type);
@@ -143,11 +194,18 @@ const setPredicate: LaneRule = e => {
 };
 
 export const HALVES: readonly (readonly [string, LaneRule])[] = [
-  ['abs', sign('abs')], ['neg', sign('neg')], ['min', extreme('min')], ['max', extreme('max')], ['setp', setPredicate],
+  ['abs', sign('abs')],
+  ['neg', sign('neg')],
+  ['min', extreme('min')],
+  ['max', extreme('max')],
+  ['setp', setPredicate],
 ];
 /** Written for all groups of a unit. */
 export const CALLED_HALVES: readonly (readonly [string, LaneRule])[] = [
-  ['add', fused('add')], ['sub', fused('sub')], ['mul', fused('mul')], ['fma', fused('fma')],
+  ['add', fused('add')],
+  ['sub', fused('sub')],
+  ['mul', fused('mul')],
+  ['fma', fused('fma')],
 ];
 
 // ---- as texts, which stand in functions and in the code of a group
@@ -155,14 +213,23 @@ export const CALLED_HALVES: readonly (readonly [string, LaneRule])[] = [
 const splat = (word: number): string => `(i32x4.splat ${word})`;
 
 /**
- * One of two halves, `$a` say, as f32 in `$x`. The upper one of bf16 stands where it is. Subnormal ones of f16 are what they have more than
- * the least normal f32 of their exponent: a multiplication would do for all, but processors take long for subnormal factors. The
- * greatest exponent stays the greatest.
+ * One of two halves, `$a` say, as f32 in `$x`. The upper one of bf16 stands where it is. Subnormal
+ * ones of f16 are what they have more than the least normal f32 of their exponent: a multiplication
+ * would do for all, but processors take long for subnormal factors. The greatest exponent stays the
+ * greatest.
  */
 function widened(name: string, format: Format, upper: boolean, to: string): string {
-  if (format === 'bf16') return `(local.set ${to} ${upper ? `(v128.and ${name} ${splat(0xffff0000)})` : `(i32x4.shl ${name} 16)`})`;
-  const shifted = upper ? `(v128.and (i32x4.shr_u ${name} 3) ${splat(0x0fffe000)})` : `(i32x4.shl (v128.and ${name} ${splat(0x7fff)}) 13)`;
-  const signBit = upper ? `(v128.and ${name} ${splat(0x80000000)})` : `(i32x4.shl (v128.and ${name} ${splat(0x8000)}) 16)`;
+  if (format === 'bf16')
+    return (
+      `(local.set ${to} ` +
+      `${upper ? `(v128.and ${name} ${splat(0xffff0000)})` : `(i32x4.shl ${name} 16)`})`
+    );
+  const shifted = upper
+    ? `(v128.and (i32x4.shr_u ${name} 3) ${splat(0x0fffe000)})`
+    : `(i32x4.shl (v128.and ${name} ${splat(0x7fff)}) 13)`;
+  const signBit = upper
+    ? `(v128.and ${name} ${splat(0x80000000)})`
+    : `(i32x4.shl (v128.and ${name} ${splat(0x8000)}) 16)`;
   return `
     (local.set $m ${shifted})
     (local.set ${to} (v128.or ${signBit} (v128.bitselect
@@ -171,11 +238,16 @@ function widened(name: string, format: Format, upper: boolean, to: string): stri
       (i32x4.lt_s $m ${splat(0x00800000)}))))`;
 }
 
-/** `$s`, rounded, in the lower or upper half of lanes of `$r`. Of f32 from 0.5 on the last bit is a subnormal f16's. */
+/**
+ * `$s`, rounded, in the lower or upper half of lanes of `$r`. Of f32 from 0.5 on the last bit is a
+ * subnormal f16's.
+ */
 function rounded(format: Format, upper: boolean): string {
-  const bits = format === 'bf16'
-    ? `(i32x4.shr_u (i32x4.add (i32x4.add $s ${splat(0x7fff)}) (v128.and (i32x4.shr_u $s 16) ${splat(1)})) 16)`
-    : `(v128.or (v128.and (i32x4.shr_u $s 16) ${splat(0x8000)}) (v128.bitselect
+  const bits =
+    format === 'bf16'
+      ? `(i32x4.shr_u (i32x4.add (i32x4.add $s ${splat(0x7fff)}) (v128.and (i32x4.shr_u $s 16) ` +
+        `${splat(1)})) 16)`
+      : `(v128.or (v128.and (i32x4.shr_u $s 16) ${splat(0x8000)}) (v128.bitselect
         (i32x4.sub (f32x4.add $m (f32x4.splat 0.5f)) ${splat(0x3f000000)})
         (i32x4.min_u (i32x4.shr_u (i32x4.add (i32x4.add $m ${splat(0xfff - 0x38000000)}) (v128.and (i32x4.shr_u $m 13) ${splat(1)})) 13) ${splat(0x7c00)})
         (i32x4.lt_s $m ${splat(0x38800000)})))`;
@@ -184,7 +256,10 @@ function rounded(format: Format, upper: boolean): string {
     (local.set $r ${upper ? `(v128.or $r (i32x4.shl ${result} 16))` : result})`;
 }
 
-/** `$s` = `$x` + `$z`, to odd: where something is lost and the last bit is even, one step towards what was lost. */
+/**
+ * `$s` = `$x` + `$z`, to odd: where something is lost and the last bit is even, one step towards
+ * what was lost.
+ */
 const SUM_TO_ODD = `
     (local.set $s (f32x4.add $x $z))
     (local.set $m (f32x4.sub $s $x))
@@ -193,25 +268,33 @@ const SUM_TO_ODD = `
       (v128.and (f32x4.gt (f32x4.abs $m) (f32x4.splat 0f)) (i32x4.sub (v128.and $s ${splat(1)}) ${splat(1)}))
       (v128.or (i32x4.shr_s (v128.xor $m $s) 31) ${splat(1)}))))`;
 
-/** Of products of bf16, which have the exponents of f32, some do not fit there: groups with one are computed lane by lane. */
+/**
+ * Of products of bf16, which have the exponents of f32, some do not fit there: groups with one are
+ * computed lane by lane.
+ */
 function besides(shape: 'mul' | 'fma', packed: boolean): string {
   const one = (lane: number, upper: boolean): string => {
     const bits = (name: string): string => {
       const word = `(i32x4.extract_lane ${lane} ${name})`;
       return upper ? `(i32.shr_u ${word} 16)` : `(i32.and ${word} 0xffff)`;
     };
-    const third = shape === 'fma' ? bits('$c') : `(i32.and (i32.xor ${bits('$a')} ${bits('$b')}) 0x8000)`;
+    const third =
+      shape === 'fma' ? bits('$c') : `(i32.and (i32.xor ${bits('$a')} ${bits('$b')}) 0x8000)`;
     const call = `(call $fma_bf16 ${bits('$a')} ${bits('$b')} ${third})`;
     return upper ? `(i32.shl ${call} 16)` : call;
   };
-  return [0, 1, 2, 3].map(lane => {
-    const word = packed ? `(i32.or ${one(lane, false)} ${one(lane, true)})` : one(lane, false);
-    return `(local.set $r (i32x4.replace_lane ${lane} $r ${word}))`;
-  }).join('\n        ');
+  return [0, 1, 2, 3]
+    .map((lane) => {
+      const word = packed ? `(i32.or ${one(lane, false)} ${one(lane, true)})` : one(lane, false);
+      return `(local.set $r (i32x4.replace_lane ${lane} $r ${word}))`;
+    })
+    .join('\n        ');
 }
 
 /** From 2^-133 on the 16 bits of a product end at the least bit of f32. Zeros are exact. */
-const isTiny = `(v128.and (f32x4.lt (f32x4.abs $x) (f32x4.splat 0x1p-132f)) (v128.and (f32x4.ne $p (f32x4.splat 0f)) (f32x4.ne $y (f32x4.splat 0f))))`;
+const isTiny =
+  '(v128.and (f32x4.lt (f32x4.abs $x) (f32x4.splat 0x1p-132f)) (v128.and (f32x4.ne $p ' +
+  '(f32x4.splat 0f)) (f32x4.ne $y (f32x4.splat 0f))))';
 
 function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | 'fma'): string {
   const takesThird = shape === 'fma';
@@ -220,11 +303,15 @@ function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | '
     ${widened('$a', format, upper, '$x')}
     ${widened('$b', format, upper, '$y')}
     ${takesThird ? widened('$c', format, upper, '$z') : ''}
-    ${shape === 'add' ? '(local.set $s (f32x4.add $x $y))' : `
+    ${
+      shape === 'add'
+        ? '(local.set $s (f32x4.add $x $y))'
+        : `
     (local.set $p $x)
     (local.set $x (f32x4.mul $x $y))
-    ${mayNotFit ? `(local.set $odd (v128.or $odd ${takesThird ? `(v128.or (v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat (f32.const inf)))) ${isTiny})` : isTiny}))` : ''}
-    ${takesThird ? SUM_TO_ODD : '(local.set $s $x)'}`}
+    ${mayNotFit ? '(local.set $odd (v128.or $odd ' + `${takesThird ? `(v128.or (v128.not (f32x4.lt (f32x4.abs $x) (f32x4.splat (f32.const inf)))) ${isTiny})` : isTiny}))` : ''}
+    ${takesThird ? SUM_TO_ODD : '(local.set $s $x)'}`
+    }
     ${rounded(format, upper)}`;
   return `
 (func $${shape}_${format}${packed ? 'x2' : ''}_lanes (param $at $count i32) (local $apart $end i32) (local $a $b $c $x $y $z $p $s $m $r $odd v128)
@@ -237,13 +324,22 @@ function lanesFunction(format: Format, packed: boolean, shape: 'add' | 'mul' | '
     ${mayNotFit ? '(local.set $odd (i32x4.splat 0))' : ''}
     ${half(false)}
     ${packed ? half(true) : ''}
-    ${mayNotFit ? `(if (v128.any_true $odd) (then
-        ${besides(shape, packed)}))` : ''}
+    ${
+      mayNotFit
+        ? `(if (v128.any_true $odd) (then
+        ${besides(shape, packed)}))`
+        : ''
+    }
     (v128.store $at $r)
     (local.set $at (i32.add $at 16))
     (br_if $each (i32.lt_u $at $end))))
 `;
 }
 
-export const HALF_CALL_FUNCTIONS = (['f16', 'bf16'] as const).flatMap(format => [false, true].flatMap(packed =>
-  (['add', 'mul', 'fma'] as const).map(shape => lanesFunction(format, packed, shape)))).join('');
+export const HALF_CALL_FUNCTIONS = (['f16', 'bf16'] as const)
+  .flatMap((format) =>
+    [false, true].flatMap((packed) =>
+      (['add', 'mul', 'fma'] as const).map((shape) => lanesFunction(format, packed, shape)),
+    ),
+  )
+  .join('');

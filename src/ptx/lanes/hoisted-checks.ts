@@ -1,7 +1,8 @@
-// In code for a whole unit: registers through which several blocks go at constant offsets, such as the address of a tile
-// that each row is written into behind a branch of its own. What all of them touch is one range, which is checked once,
-// where the register is computed; the blocks behind the branches have nothing to check, and engines a reason to compute the
-// address before them instead of in each.
+// In code for a whole unit: registers through which several blocks go at constant offsets, such as
+// the address of a tile that each row is written into behind a branch of its own. What all of them
+// touch is one range, which is checked once, where the register is computed; the blocks behind the
+// branches have nothing to check, and engines a reason to compute the address before them instead
+// of in each.
 
 import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
@@ -10,7 +11,10 @@ import type { LaneEmitter } from './lane-emitter.js';
 import { accessOf, rangesOf } from './unchecked-accesses.js';
 import type { FoundAccess, Range } from './unchecked-accesses.js';
 
-/** Accesses behind branches that a check ahead of those is worth: it is made for nothing where no branch is taken. */
+/**
+ * Accesses behind branches that a check ahead of those is worth: it is made for nothing where no
+ * branch is taken.
+ */
 const LEAST_ACCESSES = 3;
 
 export interface HoistedCheck {
@@ -27,17 +31,28 @@ export interface HoistedChecks {
 }
 
 /** `entries`: blocks where a turn may begin. */
-export function hoistChecks(e: LaneEmitter, blocks: readonly Block[], order: readonly number[], entries: readonly number[]): HoistedChecks {
+export function hoistChecks(
+  e: LaneEmitter,
+  blocks: readonly Block[],
+  order: readonly number[],
+  entries: readonly number[],
+): HoistedChecks {
   const definitions = new Map<Register, { inst: Inst; block: number }[]>();
   const accesses: { block: number; found: FoundAccess }[] = [];
   for (const block of order) {
     blocks[block]!.insts.forEach((inst, index) => {
-      for (const register of inst.defs) definitions.set(register, [...definitions.get(register) ?? [], { inst, block }]);
+      for (const register of inst.defs)
+        definitions.set(register, [...(definitions.get(register) ?? []), { inst, block }]);
       const found = accessOf(e, inst);
       if (found) accesses.push({ block, found: { index, inst, found } });
     });
     const { ending } = blocks[block]!;
-    if ('inst' in ending) for (const register of ending.inst.defs) definitions.set(register, [...definitions.get(register) ?? [], { inst: ending.inst, block }]);
+    if ('inst' in ending)
+      for (const register of ending.inst.defs)
+        definitions.set(register, [
+          ...(definitions.get(register) ?? []),
+          { inst: ending.inst, block },
+        ]);
   }
   const after = new Map<Inst, HoistedCheck[]>();
   const of = new Map<Inst, HoistedCheck>();
@@ -45,13 +60,18 @@ export function hoistChecks(e: LaneEmitter, blocks: readonly Block[], order: rea
     if (!definition || another || definition.inst.predicate || e.isVarying(register)) continue;
     const { inst, block } = definition;
     if (!blocks[block]!.insts.includes(inst)) continue;
-    const through = accesses.filter(access => access.block !== block && access.found.found.address.base === register);
+    const through = accesses.filter(
+      (access) => access.block !== block && access.found.found.address.base === register,
+    );
     if (through.length < LEAST_ACCESSES) continue;
     const reached = reachedOnlyBy(block, blocks, order, entries);
-    for (const range of rangesOf(e, through.filter(access => reached.has(access.block)).map(access => access.found)).ranges) {
+    for (const range of rangesOf(
+      e,
+      through.filter((access) => reached.has(access.block)).map((access) => access.found),
+    ).ranges) {
       if (range.accesses.length < LEAST_ACCESSES) continue;
       const check = { inst, block, range };
-      after.set(inst, [...after.get(inst) ?? [], check]);
+      after.set(inst, [...(after.get(inst) ?? []), check]);
       for (const access of range.accesses) of.set(access.inst, check);
     }
   }
@@ -59,9 +79,14 @@ export function hoistChecks(e: LaneEmitter, blocks: readonly Block[], order: rea
 }
 
 /** The blocks that a turn comes to by way of `through` only. */
-function reachedOnlyBy(through: number, blocks: readonly Block[], order: readonly number[], entries: readonly number[]): Set<number> {
+function reachedOnlyBy(
+  through: number,
+  blocks: readonly Block[],
+  order: readonly number[],
+  entries: readonly number[],
+): Set<number> {
   const only = new Set(order);
-  const open = [order[0]!, ...entries].filter(block => block !== through);
+  const open = [order[0]!, ...entries].filter((block) => block !== through);
   for (let block = open.pop(); block !== undefined; block = open.pop()) {
     if (!only.delete(block)) continue;
     for (const to of successors(blocks[block]!)) if (to !== through) open.push(to);

@@ -1,6 +1,7 @@
-// Loops whose threads come to their end, or go round for ever, whatever other threads do: nothing that is read inside
-// from memory that others may write decides a branch. Threads that have left such a loop may be kept waiting for the rest
-// of their unit even if it is suspended; in other loops the rest may be waiting for them.
+// Loops whose threads come to their end, or go round for ever, whatever other threads do: nothing
+// that is read inside from memory that others may write decides a branch. Threads that have left
+// such a loop may be kept waiting for the rest of their unit even if it is suspended; in other
+// loops the rest may be waiting for them.
 
 import type { Block } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
@@ -12,12 +13,13 @@ const CLOCKS = /^(clock|globaltimer)/;
 
 /** What the instruction writes may be other threads' doing, even where its operands are not. */
 function isInformed(inst: Inst): boolean {
-  if (inst.mnemonic === 'ld' || inst.mnemonic === 'ldu') return !inst.modifiers.some(word => word === 'param' || word === 'const' || word === 'nc');
-  return !isPure(inst) || inst.args.some(arg => arg.kind === 'special' && CLOCKS.test(arg.name));
+  if (inst.mnemonic === 'ld' || inst.mnemonic === 'ldu')
+    return !inst.modifiers.some((word) => word === 'param' || word === 'const' || word === 'nc');
+  return !isPure(inst) || inst.args.some((arg) => arg.kind === 'special' && CLOCKS.test(arg.name));
 }
 
 export function isIndependentLoop(blocks: readonly Block[], { members }: Region): boolean {
-  const inside = [...members].map(index => blocks[index]!);
+  const inside = [...members].map((index) => blocks[index]!);
   const informed = new Set<number>();
   for (let grows = true; grows;) {
     grows = false;
@@ -32,5 +34,9 @@ export function isIndependentLoop(blocks: readonly Block[], { members }: Region)
       }
     }
   }
-  return inside.every(block => [...instructionsOf(block)].every(({ predicate }) => !predicate || !informed.has(predicate.register.id)));
+  return inside.every((block) =>
+    [...instructionsOf(block)].every(
+      ({ predicate }) => !predicate || !informed.has(predicate.register.id),
+    ),
+  );
 }

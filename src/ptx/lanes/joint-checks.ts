@@ -1,6 +1,7 @@
-// Loads of one block through the same base register at constant offsets, whose addresses differ freely from thread to thread:
-// the pixels of a window, the components of a point. The first one checks the addresses of all of them, which are then one
-// vector for each group with constants behind it; the others look at what came of that. Where it failed each finds out by itself.
+// Loads of one block through the same base register at constant offsets, whose addresses differ
+// freely from thread to thread: the pixels of a window, the components of a point. The first one
+// checks the addresses of all of them, which are then one vector for each group with constants
+// behind it; the others look at what came of that. Where it failed each finds out by itself.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst } from '../analysis/program.js';
@@ -14,7 +15,10 @@ export interface JointCheck {
   /** Least and greatest offset. */
   start: number;
   end: number;
-  /** Local of whether all addresses of all loads were good, and of each group's addresses of the least offset; once the first load is written. */
+  /**
+   * Local of whether all addresses of all loads were good, and of each group's addresses of the
+   * least offset; once the first load is written.
+   */
   written?: { good: number; addresses: readonly number[] };
 }
 
@@ -22,8 +26,9 @@ export interface JointCheck {
 const FURTHEST = 4096;
 
 /**
- * The checks of a block, by load. Between the first load and the last the base keeps its value, and nothing is where code for a
- * whole unit could hand over to the general code, in which the first load would not have run.
+ * The checks of a block, by load. Between the first load and the last the base keeps its value, and
+ * nothing is where code for a whole unit could hand over to the general code, in which the first
+ * load would not have run.
  */
 export function jointChecks(e: LaneEmitter, block: Block): ReadonlyMap<Inst, JointCheck> {
   const checks = new Map<Inst, JointCheck>();
@@ -36,21 +41,32 @@ export function jointChecks(e: LaneEmitter, block: Block): ReadonlyMap<Inst, Joi
   for (const inst of block.insts) {
     const found = loadOf(e, inst);
     if (found) {
-      const { address: { base, offset }, size } = found;
+      const {
+        address: { base, offset },
+        size,
+      } = found;
       const key = `${base!.id} ${size} ${((offset % size) + size) % size}`;
       const group = open.get(key);
-      if (group && Math.max(group.check.end, offset) - Math.min(group.check.start, offset) <= FURTHEST) {
+      if (
+        group &&
+        Math.max(group.check.end, offset) - Math.min(group.check.start, offset) <= FURTHEST
+      ) {
         group.check.start = Math.min(group.check.start, offset);
         group.check.end = Math.max(group.check.end, offset);
         group.loads.push(inst);
       } else {
         if (group) close(key);
-        open.set(key, { check: { first: inst, start: offset, end: offset }, base: base!.id, loads: [inst] });
+        open.set(key, {
+          check: { first: inst, start: offset, end: offset },
+          base: base!.id,
+          loads: [inst],
+        });
       }
     }
     const passes = isPure(inst) || inst.mnemonic === 'ld' || inst.mnemonic === 'st';
     const compares = inst.defs.some(({ type }) => type.kind === 'predicate');
-    for (const [key, { base }] of [...open]) if (!passes || compares || inst.defs.some(({ id }) => id === base)) close(key);
+    for (const [key, { base }] of [...open])
+      if (!passes || compares || inst.defs.some(({ id }) => id === base)) close(key);
   }
   for (const key of [...open.keys()]) close(key);
   return checks;
@@ -62,5 +78,7 @@ function loadOf(e: LaneEmitter, inst: Inst): Access | undefined {
   e.inst = inst;
   const found = access(e, inst.args[1], inst.args[0]);
   e.inst = before;
-  return found?.wide && !found.shared && found.stride === undefined && found.steps === undefined ? found : undefined;
+  return found?.wide && !found.shared && found.stride === undefined && found.steps === undefined
+    ? found
+    : undefined;
 }

@@ -1,7 +1,8 @@
-// Values of a unit's threads at once: one to eight groups of four neighbours. A register whose values differ freely is a
-// v128 per group (32 bits, or a mask for a predicate) or two (64 bits: threads 0 and 1, then 2 and 3). One whose values
-// are equal or step evenly is a scalar: the first thread's. Rules of the scalar back end run on such scalars as they are,
-// and thread by thread on the rest; vector rules are written for one group and run for each.
+// Values of a unit's threads at once: one to eight groups of four neighbours. A register whose
+// values differ freely is a v128 per group (32 bits, or a mask for a predicate) or two (64 bits:
+// threads 0 and 1, then 2 and 3). One whose values are equal or step evenly is a scalar: the first
+// thread's. Rules of the scalar back end run on such scalars as they are, and thread by thread on
+// the rest; vector rules are written for one group and run for each.
 
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { Block } from '../analysis/blocks.js';
@@ -28,7 +29,10 @@ export type LaneRule = (e: LaneEmitter) => boolean;
 export interface LaneRules {
   /** Written for the group at hand. */
   group: ReadonlyMap<string, LaneRule>;
-  /** Written for all groups of the unit; those of halves apart from those of what has the same mnemonic. */
+  /**
+   * Written for all groups of the unit; those of halves apart from those of what has the same
+   * mnemonic.
+   */
   unit: ReadonlyMap<string, LaneRule>;
   halves: ReadonlyMap<string, LaneRule>;
 }
@@ -37,7 +41,25 @@ export const isWide = (register: Register): boolean => register.type.bits === 64
 
 /** Types that vector rules know; of smaller floats and packed integers they know nothing. */
 const VECTOR_TYPES: ReadonlySet<string> = new Set([
-  'pred', 'b8', 'b16', 'b32', 'b64', 'u8', 'u16', 'u32', 'u64', 's8', 's16', 's32', 's64', 'f32', 'f64', 'f16', 'bf16', 'f16x2', 'bf16x2',
+  'pred',
+  'b8',
+  'b16',
+  'b32',
+  'b64',
+  'u8',
+  'u16',
+  'u32',
+  'u64',
+  's8',
+  's16',
+  's32',
+  's64',
+  'f32',
+  'f64',
+  'f16',
+  'bf16',
+  'f16x2',
+  'bf16x2',
 ]);
 
 export abstract class LaneEmitter extends Emitter {
@@ -56,16 +78,25 @@ export abstract class LaneEmitter extends Emitter {
   active: readonly number[] = [];
   /** The first thread's index in the block. */
   base = -1;
-  /** Local that is true while all threads of a unit are there, where that is known: then all run whatever none waits out. */
+  /**
+   * Local that is true while all threads of a unit are there, where that is known: then all run
+   * whatever none waits out.
+   */
   protected whole = -1;
   /** Code is being written that only runs where all threads of the unit do. */
   everyone = false;
-  /** Registers that are used in one block only, and yet keep their locals: code for a whole unit hands them over to the general code. */
+  /**
+   * Registers that are used in one block only, and yet keep their locals: code for a whole unit
+   * hands them over to the general code.
+   */
   protected readonly carried = new Set<number>();
   protected agreed: Agreed | undefined = undefined;
   /** One of the agreed predicates while code is written on which threads do not agree about it. */
   protected disagreed: Register | undefined = undefined;
-  /** Local of the index in the unit of the thread that scalar code is being written for; -1 for all at once. */
+  /**
+   * Local of the index in the unit of the thread that scalar code is being written for; -1 for all
+   * at once.
+   */
   protected lane = -1;
   protected block: Block | undefined = undefined;
   /** The current instruction's predicate, as masks; empty without one. */
@@ -86,7 +117,14 @@ export abstract class LaneEmitter extends Emitter {
   unchecked: ReadonlyMap<Inst, { local: number; offset: number }> | undefined = undefined;
   private readonly joint = new Map<number, ReadonlyMap<Inst, JointCheck>>();
 
-  constructor(around: Surroundings, groups: number, plan: LanePlan, liveness: Liveness, rules: Rules, laneRules: LaneRules) {
+  constructor(
+    around: Surroundings,
+    groups: number,
+    plan: LanePlan,
+    liveness: Liveness,
+    rules: Rules,
+    laneRules: LaneRules,
+  ) {
     super(around);
     this.groups = groups;
     this.plan = plan;
@@ -109,15 +147,18 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /**
-   * As hoist, for what takes more than a moment: it goes through memory. What engines see computed of constants and
-   * arguments they compute again wherever it is needed.
+   * As hoist, for what takes more than a moment: it goes through memory. What engines see computed
+   * of constants and arguments they compute again wherever it is needed.
    */
   keep(key: string, type: LocalType, compute: (code: Code) => void): number {
-    return this.hoist(key, type, prologue => {
+    return this.hoist(key, type, (prologue) => {
       const scratch = this.contextField('scratch');
       prologue.get(scratch);
       compute(prologue);
-      prologue.memory(`${type}.store`, SCRATCH.kept).get(scratch).memory(`${type}.load`, SCRATCH.kept);
+      prologue
+        .memory(`${type}.store`, SCRATCH.kept)
+        .get(scratch)
+        .memory(`${type}.load`, SCRATCH.kept);
     });
   }
 
@@ -126,7 +167,7 @@ export abstract class LaneEmitter extends Emitter {
     if (!this.block) return undefined;
     const { index } = this.block;
     let checks = this.joint.get(index);
-    if (!checks) this.joint.set(index, checks = jointChecks(this, this.block));
+    if (!checks) this.joint.set(index, (checks = jointChecks(this, this.block)));
     return checks.get(this.inst);
   }
 
@@ -147,8 +188,14 @@ export abstract class LaneEmitter extends Emitter {
 
   /** The threads for which a predicate holds, as bits, if that is always the same. */
   private bitsOf({ register, negated }: NonNullable<Inst['predicate']>): number | undefined {
-    const bits = this.plan.constants(register)?.reduce((sum, value, lane) => value ? sum | 1 << lane : sum, 0);
-    return bits === undefined ? undefined : negated ? ~bits & (this.width === 32 ? -1 : (1 << this.width) - 1) : bits;
+    const bits = this.plan
+      .constants(register)
+      ?.reduce((sum, value, lane) => (value ? sum | (1 << lane) : sum), 0);
+    return bits === undefined
+      ? undefined
+      : negated
+        ? ~bits & (this.width === 32 ? -1 : (1 << this.width) - 1)
+        : bits;
   }
 
   isUniform(register: Register): boolean {
@@ -156,12 +203,12 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   stride(arg: Arg): number | undefined {
-    return argSpread(arg, register => this.plan.spread(register))?.stride;
+    return argSpread(arg, (register) => this.plan.spread(register))?.stride;
   }
 
   /** What each thread's operand has more than the first one's, if that is known. */
   steps(arg: Arg): readonly number[] | undefined {
-    const spread = argSpread(arg, register => this.plan.spread(register));
+    const spread = argSpread(arg, (register) => this.plan.spread(register));
     return spread && steps(spread, this.width);
   }
 
@@ -197,7 +244,8 @@ export abstract class LaneEmitter extends Emitter {
     if (constants) return this.constantLocals(register, constants);
     let locals = this.laneLocals.get(register.id);
     if (!locals) {
-      const take = (): number => this.isBlockLocal(register) ? this.takeLocal('v128') : this.newLocal('v128');
+      const take = (): number =>
+        this.isBlockLocal(register) ? this.takeLocal('v128') : this.newLocal('v128');
       locals = Array.from({ length: isWide(register) ? 2 * this.groups : this.groups }, take);
       this.laneLocals.set(register.id, locals);
     }
@@ -206,8 +254,17 @@ export abstract class LaneEmitter extends Emitter {
 
   private constantLocals({ type }: Register, values: readonly number[]): number[] {
     return Array.from({ length: this.groups }, (_, group) => {
-      const [a, b, c, d] = values.slice(4 * group, 4 * group + 4).map(value => type.kind === 'predicate' ? -value : value) as [number, number, number, number];
-      return this.hoist(`lanes ${a} ${b} ${c} ${d}`, 'v128', code => { code.v128([a, b, c, d]); });
+      const [a, b, c, d] = values
+        .slice(4 * group, 4 * group + 4)
+        .map((value) => (type.kind === 'predicate' ? -value : value)) as [
+        number,
+        number,
+        number,
+        number,
+      ];
+      return this.hoist(`lanes ${a} ${b} ${c} ${d}`, 'v128', (code) => {
+        code.v128([a, b, c, d]);
+      });
     });
   }
 
@@ -221,8 +278,11 @@ export abstract class LaneEmitter extends Emitter {
       const truth = this.knownTruth(arg.operand);
       return truth === undefined ? undefined : !truth;
     }
-    const values = arg.kind === 'register' ? this.plan.constants(arg.register)?.slice(4 * this.group, 4 * this.group + 4) : undefined;
-    return values?.every(value => value === values[0]) ? values[0] === 1 : undefined;
+    const values =
+      arg.kind === 'register'
+        ? this.plan.constants(arg.register)?.slice(4 * this.group, 4 * this.group + 4)
+        : undefined;
+    return values?.every((value) => value === values[0]) ? values[0] === 1 : undefined;
   }
 
   /** The group's local, or one of its two. */
@@ -235,7 +295,9 @@ export abstract class LaneEmitter extends Emitter {
     const locals = this.laneLocals.get(register.id);
     if (!locals || !this.isBlockLocal(register)) return;
     this.laneLocals.delete(register.id);
-    locals.forEach(local => { this.giveLocal(local); });
+    locals.forEach((local) => {
+      this.giveLocal(local);
+    });
   }
 
   protected override endInstruction(): void {
@@ -246,11 +308,15 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   override when(body: () => void): void {
-    super.when(() => { this.conditionally(body); });
+    super.when(() => {
+      this.conditionally(body);
+    });
   }
 
   override nest(body: () => void): void {
-    super.nest(() => { this.conditionally(body); });
+    super.nest(() => {
+      this.conditionally(body);
+    });
   }
 
   /** Equal values that are made inside are not there afterwards. */
@@ -276,11 +342,19 @@ export abstract class LaneEmitter extends Emitter {
       if (type.kind === 'predicate') code.i32(-1).op('i32.mul');
       this.splat(type);
     };
-    if (this.groups === 1 || (arg.kind !== 'register' && arg.kind !== 'integer' && arg.kind !== 'float')) {
+    if (
+      this.groups === 1 ||
+      (arg.kind !== 'register' && arg.kind !== 'integer' && arg.kind !== 'float')
+    ) {
       make();
       return;
     }
-    const what = arg.kind === 'register' ? `r${arg.register.id}` : arg.kind === 'integer' ? `i${arg.value}` : `f${arg.width}:${arg.bits}`;
+    const what =
+      arg.kind === 'register'
+        ? `r${arg.register.id}`
+        : arg.kind === 'integer'
+          ? `i${arg.value}`
+          : `f${arg.width}:${arg.bits}`;
     const key = `${what} ${type.name}`;
     const known = this.splats.get(key);
     if (known !== undefined) {
@@ -296,20 +370,31 @@ export abstract class LaneEmitter extends Emitter {
 
   /** Adds the group's steps to the four equal i32 on the stack. */
   addSteps32(steps: readonly number[]): void {
-    const lanes = steps.slice(4 * this.group, 4 * this.group + 4).map(step => step | 0) as [number, number, number, number];
-    if (lanes.every(step => step === 0)) return;
+    const lanes = steps.slice(4 * this.group, 4 * this.group + 4).map((step) => step | 0) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    if (lanes.every((step) => step === 0)) return;
     this.pushConstant(lanes);
     this.code.op('i32x4.add');
   }
 
   private pushConstant(lanes: readonly [number, number, number, number]): void {
-    this.code.get(this.hoist(`lanes ${lanes.join(' ')}`, 'v128', code => { code.v128(lanes); }));
+    this.code.get(
+      this.hoist(`lanes ${lanes.join(' ')}`, 'v128', (code) => {
+        code.v128(lanes);
+      }),
+    );
   }
 
   /** Adds the steps of half a group to the two equal i64 on the stack. */
   addSteps(steps: readonly number[], half: number): void {
-    const lanes = steps.slice(4 * this.group + 2 * half, 4 * this.group + 2 * half + 2).flatMap(step => [step | 0, Math.floor(step / 2 ** 32) | 0]);
-    if (lanes.every(word => word === 0)) return;
+    const lanes = steps
+      .slice(4 * this.group + 2 * half, 4 * this.group + 2 * half + 2)
+      .flatMap((step) => [step | 0, Math.floor(step / 2 ** 32) | 0]);
+    if (lanes.every((word) => word === 0)) return;
     this.pushConstant(lanes as [number, number, number, number]);
     this.code.op('i64x2.add');
   }
@@ -331,7 +416,14 @@ export abstract class LaneEmitter extends Emitter {
     if (arg.kind === 'register' && values && isKnown(values) && this.stride(arg) !== 0) {
       this.checkFit(arg.register, type, 'exact', arg.at);
       const lanes = values.offsets.slice(4 * this.group, 4 * this.group + 4);
-      this.pushConstant(lanes.map(value => type.kind === 'predicate' ? -value : value | 0) as [number, number, number, number]);
+      this.pushConstant(
+        lanes.map((value) => (type.kind === 'predicate' ? -value : value | 0)) as [
+          number,
+          number,
+          number,
+          number,
+        ],
+      );
       return;
     }
     this.pushSplat(arg, type);
@@ -357,7 +449,9 @@ export abstract class LaneEmitter extends Emitter {
     else this.pushLanes(arg, register.type);
   }
 
-  /** Pops the group's vector into a varying register, leaving threads that must not see it alone. */
+  /**
+   * Pops the group's vector into a varying register, leaving threads that must not see it alone.
+   */
   popLanes(arg: Arg, half = 0): void {
     const { code } = this;
     if (arg.kind === 'sink') {
@@ -381,20 +475,28 @@ export abstract class LaneEmitter extends Emitter {
     if (half >= 0) this.code.get(mask).shuffle(half ? [2, 2, 3, 3] : [0, 0, 1, 1]);
   }
 
-  /** Masks under which the current instruction may write a register; none where it may everywhere. */
+  /**
+   * Masks under which the current instruction may write a register; none where it may everywhere.
+   */
   private masksFor(register: Register): readonly number[] | undefined {
-    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register)) return this.guardMasks();
+    if (this.block && !this.everyone && this.plan.keeps(this.block.index, register))
+      return this.guardMasks();
     return this.predicateMask.length ? this.predicateMask : undefined;
   }
 
-  /** The group's mask of the threads whose value the current instruction may change, unless all are. */
+  /**
+   * The group's mask of the threads whose value the current instruction may change, unless all are.
+   */
   mergeMask(register: Register): number | undefined {
     return this.masksFor(register)?.[this.group];
   }
 
   /** Some threads of the unit may well not execute the current instruction. */
   get parted(): boolean {
-    return this.predicateMask.length > 0 || (!this.everyone && this.block !== undefined && !this.plan.convergent(this.block.index));
+    return (
+      this.predicateMask.length > 0 ||
+      (!this.everyone && this.block !== undefined && !this.plan.convergent(this.block.index))
+    );
   }
 
   /** Masks of the threads that execute the current instruction. */
@@ -448,7 +550,11 @@ export abstract class LaneEmitter extends Emitter {
     }
     masks.forEach((local, group) => {
       code.get(local).op('i32x4.bitmask');
-      if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
+      if (group)
+        code
+          .i32(4 * group)
+          .op('i32.shl')
+          .op('i32.or');
     });
   }
 
@@ -460,8 +566,20 @@ export abstract class LaneEmitter extends Emitter {
       code.get(a!);
       if (b === undefined) code.op('i32x4.bitmask');
       else if (c === undefined) code.get(b).op('i16x8.narrow_i32x4_s').op('i16x8.bitmask');
-      else code.get(b).op('i16x8.narrow_i32x4_s').get(c).get(d!).op('i16x8.narrow_i32x4_s').op('i8x16.narrow_i16x8_s').op('i8x16.bitmask');
-      if (group) code.i32(4 * group).op('i32.shl').op('i32.or');
+      else
+        code
+          .get(b)
+          .op('i16x8.narrow_i32x4_s')
+          .get(c)
+          .get(d!)
+          .op('i16x8.narrow_i32x4_s')
+          .op('i8x16.narrow_i16x8_s')
+          .op('i8x16.bitmask');
+      if (group)
+        code
+          .i32(4 * group)
+          .op('i32.shl')
+          .op('i32.or');
     }
   }
 
@@ -487,13 +605,16 @@ export abstract class LaneEmitter extends Emitter {
     this.inst = inst;
     const { code } = this;
     const rule = this.rules.get(inst.mnemonic);
-    if (!rule) throw UNCOVERED_MNEMONICS.has(inst.mnemonic) ? this.unsupported() : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
+    if (!rule)
+      throw UNCOVERED_MNEMONICS.has(inst.mnemonic)
+        ? this.unsupported()
+        : this.semantic(`'${inst.mnemonic}' is no instruction of PTX`);
     this.predicateMask = [];
     this.writeMask = [];
     if (predicate && !this.isUniform(predicate.register)) {
       const holds = this.temps(this.groups);
       const runs = this.temps(this.groups);
-      this.eachGroup(group => {
+      this.eachGroup((group) => {
         this.pushPart(predicate.register, 0);
         if (predicate.negated) code.op('v128.not');
         code.tee(holds[group]!).get(this.active[group]!).op('v128.and').set(runs[group]!);
@@ -504,14 +625,17 @@ export abstract class LaneEmitter extends Emitter {
       this.emitBare(inst, rule);
       this.writeBits = undefined;
     } else if (predicate) {
-      // Locals given out inside the condition would hold nothing after it: registers get theirs first.
+      // Locals given out inside the condition would hold nothing after it: registers get theirs
+      // first.
       for (const register of inst.defs) {
         if (this.isVarying(register)) this.laneLocal(register);
         else this.registerLocal(register);
       }
       code.get(this.registerLocal(predicate.register));
       if (predicate.negated) code.op('i32.eqz');
-      this.when(() => { this.emitBare(inst, rule); });
+      this.when(() => {
+        this.emitBare(inst, rule);
+      });
     } else {
       this.emitBare(inst, rule);
     }
@@ -521,8 +645,11 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   private emitBare(inst: Inst, rule: Rule): void {
-    const varying = inst.defs.some(register => this.isVarying(register));
-    const result = inst.defs.length && inst.defs.every(register => this.agrees(register)) ? UNIFORM : this.plan.result(inst);
+    const varying = inst.defs.some((register) => this.isVarying(register));
+    const result =
+      inst.defs.length && inst.defs.every((register) => this.agrees(register))
+        ? UNIFORM
+        : this.plan.result(inst);
     const apart = steps(result, this.width);
     if (apart && (inst.defs.length > 0 || result.stride === 0)) {
       this.effort.lanes += this.weight;
@@ -534,14 +661,18 @@ export abstract class LaneEmitter extends Emitter {
       this.effort.lanes += this.weight;
       return;
     }
-    if (this.code.length !== mark) throw new Error(`the vector rule of '${inst.mnemonic}' gave up half way`);
+    if (this.code.length !== mark)
+      throw new Error(`the vector rule of '${inst.mnemonic}' gave up half way`);
     this.effort.threads += this.weight;
     this.emitEach(inst, rule);
   }
 
-  /** Whether an instruction can be written for one group apart from the others: of loads, where their place has been checked. */
+  /**
+   * Whether an instruction can be written for one group apart from the others: of loads, where
+   * their place has been checked.
+   */
   protected goesByGroup(inst: Inst): boolean {
-    if (inst.predicate || !inst.defs.every(register => this.isVarying(register))) return false;
+    if (inst.predicate || !inst.defs.every((register) => this.isVarying(register))) return false;
     this.inst = inst;
     if (!this.types().every(({ name }) => VECTOR_TYPES.has(name))) return false;
     if (inst.mnemonic === 'st') return this.unchecked?.has(inst) === true;
@@ -551,12 +682,19 @@ export abstract class LaneEmitter extends Emitter {
     if (!isPure(inst) || !rule || this.unitRule()) return false;
     const start = this.code.length;
     let took = false;
-    this.conditionally(() => { this.scoped(() => { took = rule(this); }); });
+    this.conditionally(() => {
+      this.scoped(() => {
+        took = rule(this);
+      });
+    });
     this.code.cut(start);
     return took;
   }
 
-  /** Instructions that {@link goesByGroup | go by group}, all of them for one group after the other: what lies between them is in fewer registers. */
+  /**
+   * Instructions that {@link goesByGroup | go by group}, all of them for one group after the other:
+   * what lies between them is in fewer registers.
+   */
   protected emitByGroup(insts: readonly Inst[]): void {
     for (let group = 0; group < this.groups; group++) {
       this.group = this.onlyGroup = group;
@@ -564,7 +702,8 @@ export abstract class LaneEmitter extends Emitter {
         this.inst = inst;
         const rule = this.unitRule() ?? this.laneRules.group.get(inst.mnemonic)!;
         this.scoped(() => {
-          if (!rule(this)) throw new Error(`the vector rule of '${inst.mnemonic}' does not go by group`);
+          if (!rule(this))
+            throw new Error(`the vector rule of '${inst.mnemonic}' does not go by group`);
         });
       }
     }
@@ -588,7 +727,9 @@ export abstract class LaneEmitter extends Emitter {
     for (let group = 0; group < this.groups; group++) {
       this.group = group;
       let took = false;
-      this.scoped(() => { took = rule(this); });
+      this.scoped(() => {
+        took = rule(this);
+      });
       this.group = 0;
       if (!took) return false;
     }
@@ -598,7 +739,8 @@ export abstract class LaneEmitter extends Emitter {
   /** The scalar rule, once for all threads; the result goes to varying registers by its step. */
   private emitOnce(inst: Inst, rule: Rule, apart: readonly number[] | undefined): void {
     const { code } = this;
-    const targets = apart === undefined ? [] : inst.defs.filter(register => this.isVarying(register));
+    const targets =
+      apart === undefined ? [] : inst.defs.filter((register) => this.isVarying(register));
     // A fault is the first running thread's.
     const known = this.unchecked?.get(inst);
     const memory = !known && !this.everyone && !isPure(inst) && !inst.modifiers.includes('param');
@@ -614,14 +756,14 @@ export abstract class LaneEmitter extends Emitter {
       findFirst();
     }
     // Of values that differ where it does not matter the first thread's will do.
-    const differing = [...new Set(inst.uses)].filter(register => this.isVarying(register));
+    const differing = [...new Set(inst.uses)].filter((register) => this.isVarying(register));
     for (const register of differing) {
       const local = this.temp(register.type.wasm);
       const shape = { i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' }[register.type.wasm];
       code.get(this.laneLocal(register)[0]!).lane(`${shape}.extract_lane`, 0).set(local);
       this.bindRegister(register, local);
     }
-    const temporaries = targets.map(register => {
+    const temporaries = targets.map((register) => {
       if (differing.includes(register)) return this.registerLocal(register);
       const local = this.temp(register.type.wasm);
       this.bindRegister(register, local);
@@ -644,10 +786,17 @@ export abstract class LaneEmitter extends Emitter {
       this.splat(register.type);
       code.set(splat);
       const values = this.plan.result(inst).pattern;
-      this.eachGroup(group => {
+      this.eachGroup((group) => {
         for (const half of isWide(register) ? [0, 1] : [0]) {
           if (register.type.kind === 'predicate' && values && isKnown(values)) {
-            this.pushConstant(values.offsets.slice(4 * group, 4 * group + 4).map(value => -value) as [number, number, number, number]);
+            this.pushConstant(
+              values.offsets.slice(4 * group, 4 * group + 4).map((value) => -value) as [
+                number,
+                number,
+                number,
+                number,
+              ],
+            );
             this.popLanes(arg);
             continue;
           }
@@ -662,22 +811,45 @@ export abstract class LaneEmitter extends Emitter {
   }
 
   /**
-   * Unsigned steps of 32 bits that are widened may pass 2^32 within the unit, as in `tid - 8`. The threads past that are
-   * the ones to get right, by taking the first one's value as less than zero: those before it have no good address.
+   * Unsigned steps of 32 bits that are widened may pass 2^32 within the unit, as in `tid - 8`. The
+   * threads past that are the ones to get right, by taking the first one's value as less than zero:
+   * those before it have no good address.
    */
   private mendWrap(inst: Inst, target: number | undefined): void {
     const { code } = this;
     const [register] = inst.defs;
-    const source = inst.args.slice(1, inst.mnemonic === 'mul' || inst.mnemonic === 'mad' ? 3 : 2).find(arg => arg.kind === 'register' && arg.register.type.bits === 32 && this.stride(arg));
-    if (!register || register.type.bits !== 64 || source?.kind !== 'register' || this.types().at(-1)?.kind === 'signed') return;
+    const source = inst.args
+      .slice(1, inst.mnemonic === 'mul' || inst.mnemonic === 'mad' ? 3 : 2)
+      .find((arg) => arg.kind === 'register' && arg.register.type.bits === 32 && this.stride(arg));
+    if (
+      !register ||
+      register.type.bits !== 64 ||
+      source?.kind !== 'register' ||
+      this.types().at(-1)?.kind === 'signed'
+    )
+      return;
     const step = this.stride(source)!;
     const local = target ?? this.registerLocal(register);
     if (step < 0) return;
-    const whole = inst.args.length > 2 ? inst.args.slice(1, 3).find(arg => arg.kind === 'integer') : undefined;
+    const whole =
+      inst.args.length > 2
+        ? inst.args.slice(1, 3).find((arg) => arg.kind === 'integer')
+        : undefined;
     const factor = whole?.kind === 'integer' ? BigInt.asUintN(32, whole.value) : 1n;
     const first = this.registerLocal(source.register);
-    code.get(first).i32(step * (this.width - 1)).op('i32.add').get(first).op('i32.lt_u');
-    this.when(() => { code.get(local).i64(factor << 32n).op('i64.sub').set(local); });
+    code
+      .get(first)
+      .i32(step * (this.width - 1))
+      .op('i32.add')
+      .get(first)
+      .op('i32.lt_u');
+    this.when(() => {
+      code
+        .get(local)
+        .i64(factor << 32n)
+        .op('i64.sub')
+        .set(local);
+    });
   }
 
   /** The current instruction thread by thread, whatever vector rules there are. */
@@ -695,14 +867,20 @@ export abstract class LaneEmitter extends Emitter {
   private emitEach(inst: Inst, rule: Rule): void {
     const pure = isPure(inst);
     const { code } = this;
-    const kept = pure ? inst.defs.filter(register => this.isVarying(register) && this.masksFor(register)) : [];
+    const kept = pure
+      ? inst.defs.filter((register) => this.isVarying(register) && this.masksFor(register))
+      : [];
     // Results of threads that may not write go to a copy first.
-    const before = kept.map(register => this.laneLocal(register).map(local => {
-      const copy = this.temp('v128');
-      code.get(local).set(copy);
-      return copy;
-    }));
-    this.forEachThread(!pure, inst.uses, inst.defs, () => { this.apply(rule, inst); });
+    const before = kept.map((register) =>
+      this.laneLocal(register).map((local) => {
+        const copy = this.temp('v128');
+        code.get(local).set(copy);
+        return copy;
+      }),
+    );
+    this.forEachThread(!pure, inst.uses, inst.defs, () => {
+      this.apply(rule, inst);
+    });
     kept.forEach((register, index) => {
       const masks = this.masksFor(register)!;
       const parts = isWide(register) ? 2 : 1;
@@ -714,21 +892,31 @@ export abstract class LaneEmitter extends Emitter {
     });
   }
 
-  /** Code for each thread by itself, with its registers in scalar locals; they come and go through memory. */
-  forEachThread(guarded: boolean, uses: readonly Register[], defs: readonly Register[], body: () => void): void {
+  /**
+   * Code for each thread by itself, with its registers in scalar locals; they come and go through
+   * memory.
+   */
+  forEachThread(
+    guarded: boolean,
+    uses: readonly Register[],
+    defs: readonly Register[],
+    body: () => void,
+  ): void {
     const { code } = this;
-    const reads = [...new Set(uses)].filter(register => this.plan.spread(register).stride !== 0);
-    const writes = [...new Set(defs)].filter(register => this.isVarying(register));
+    const reads = [...new Set(uses)].filter((register) => this.plan.spread(register).stride !== 0);
+    const writes = [...new Set(defs)].filter((register) => this.isVarying(register));
     for (const register of writes) this.laneLocal(register);
     const scalars = new Map<Register, number>();
-    for (const register of new Set([...reads, ...writes])) scalars.set(register, this.temp(register.type.wasm));
-    const isStepping = (register: Register): boolean => this.plan.spread(register).stride !== undefined;
+    for (const register of new Set([...reads, ...writes]))
+      scalars.set(register, this.temp(register.type.wasm));
+    const isStepping = (register: Register): boolean =>
+      this.plan.spread(register).stride !== undefined;
     const stepping = reads.filter(isStepping);
-    const firsts = stepping.map(register => this.registerLocal(register));
-    const kept = [...scalars.keys()].filter(register => !isStepping(register));
+    const firsts = stepping.map((register) => this.registerLocal(register));
+    const kept = [...scalars.keys()].filter((register) => !isStepping(register));
     // Those whose steps are uneven are shown to the threads under names of their own.
-    const patterned = kept.filter(register => !this.isVarying(register));
-    const scalarBefore = patterned.map(register => this.registerLocal(register));
+    const patterned = kept.filter((register) => !this.isVarying(register));
+    const scalarBefore = patterned.map((register) => this.registerLocal(register));
     const places = new Map<Register, number>();
     let bytes = 0;
     for (const register of kept) {
@@ -743,11 +931,14 @@ export abstract class LaneEmitter extends Emitter {
       code.set(room);
     }
     for (const register of kept) {
-      this.eachGroup(group => {
+      this.eachGroup((group) => {
         for (const half of isWide(register) ? [0, 1] : [0]) {
           code.get(room);
           this.pushPart(register, half);
-          code.memory('v128.store', places.get(register)! + 16 * (isWide(register) ? 2 * group + half : group));
+          code.memory(
+            'v128.store',
+            places.get(register)! + 16 * (isWide(register) ? 2 * group + half : group),
+          );
         }
       });
     }
@@ -765,7 +956,12 @@ export abstract class LaneEmitter extends Emitter {
     if (guarded) code.get(bits).op('i32.ctz').set(lane);
     code.get(this.base).get(lane).op('i32.add').set(this.thread);
     const pushPlace = (register: Register): void => {
-      code.get(room).get(lane).i32(isWide(register) ? 3 : 2).op('i32.shl').op('i32.add');
+      code
+        .get(room)
+        .get(lane)
+        .i32(isWide(register) ? 3 : 2)
+        .op('i32.shl')
+        .op('i32.add');
     };
     for (const register of reads) {
       if (isStepping(register)) continue;
@@ -794,12 +990,24 @@ export abstract class LaneEmitter extends Emitter {
     body();
     this.lane = -1;
     for (const register of scalars.keys()) this.registerLocals.delete(register.id);
-    stepping.forEach((register, index) => { this.bindRegister(register, firsts[index]!); });
-    patterned.forEach((register, index) => { this.bindRegister(register, scalarBefore[index]!); });
+    stepping.forEach((register, index) => {
+      this.bindRegister(register, firsts[index]!);
+    });
+    patterned.forEach((register, index) => {
+      this.bindRegister(register, scalarBefore[index]!);
+    });
     for (const register of writes) {
       pushPlace(register);
-      if (register.type.kind === 'predicate') code.i32(0).get(scalars.get(register)!).op('i32.sub').memory('i32.store', places.get(register));
-      else code.get(scalars.get(register)!).memory(`${register.type.wasm}.store`, places.get(register));
+      if (register.type.kind === 'predicate')
+        code
+          .i32(0)
+          .get(scalars.get(register)!)
+          .op('i32.sub')
+          .memory('i32.store', places.get(register));
+      else
+        code
+          .get(scalars.get(register)!)
+          .memory(`${register.type.wasm}.store`, places.get(register));
     }
     if (guarded) code.get(bits).get(bits).i32(1).op('i32.sub').op('i32.and').tee(bits);
     else code.get(lane).i32(1).op('i32.add').tee(lane).i32(this.width).op('i32.lt_u');
@@ -807,7 +1015,12 @@ export abstract class LaneEmitter extends Emitter {
     this.closeLabel();
     this.closeLabel();
     for (const register of writes) {
-      this.laneLocal(register).forEach((local, index) => { code.get(room).memory('v128.load', places.get(register)! + 16 * index).set(local); });
+      this.laneLocal(register).forEach((local, index) => {
+        code
+          .get(room)
+          .memory('v128.load', places.get(register)! + 16 * index)
+          .set(local);
+      });
     }
     code.get(this.base).set(this.thread);
   }
@@ -817,7 +1030,11 @@ export abstract class LaneEmitter extends Emitter {
       rule(this, inst);
     } catch (error) {
       if (!(error instanceof NoSuchInstruction)) throw error;
-      throw this.semantic(`'${inst.mnemonic}' does not take ${this.types().map(type => `.${type.name}`).join(', ')}`);
+      throw this.semantic(
+        `'${inst.mnemonic}' does not take ${this.types()
+          .map((type) => `.${type.name}`)
+          .join(', ')}`,
+      );
     }
   }
 }

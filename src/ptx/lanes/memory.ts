@@ -1,22 +1,34 @@
-// Loads and stores of a unit's threads. Neighbouring addresses are v128 accesses after one check of the whole range;
-// those that step evenly are checked as a range, too; others are as many accesses after a check of all addresses. Where
-// that check fails, because a thread is switched off or because there is a fault to report, a run-time function goes
-// through the threads one by one.
+// Loads and stores of a unit's threads. Neighbouring addresses are v128 accesses after one check of
+// the whole range; those that step evenly are checked as a range, too; others are as many accesses
+// after a check of all addresses. Where that check fails, because a thread is switched off or
+// because there is a fault to report, a run-time function goes through the threads one by one.
 
 import type { Arg } from '../analysis/program.js';
 import { NULL_PAGE } from '../context.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
-import { access, check, checkJointly, elementsOf, pushAddress32, pushAddressHalf } from './places.js';
+import {
+  access,
+  check,
+  checkJointly,
+  elementsOf,
+  pushAddress32,
+  pushAddressHalf,
+} from './places.js';
 import type { Access, Place } from './places.js';
 
-const load: LaneRule = e => {
+const load: LaneRule = (e) => {
   const [target] = e.inst.args;
   const found = access(e, e.inst.args[1], target);
-  if (!found || found.values.some(part => part.kind !== 'register' && part.kind !== 'sink')) return false;
+  if (!found || found.values.some((part) => part.kind !== 'register' && part.kind !== 'sink'))
+    return false;
   const known = e.unchecked?.get(e.inst);
   const read = (place: Place): void => {
-    e.eachGroup(() => { e.scoped(() => { readGroup(e, found, place); }); });
+    e.eachGroup(() => {
+      e.scoped(() => {
+        readGroup(e, found, place);
+      });
+    });
   };
   if (known) {
     read({ kind: 'range', local: known.local, offset: known.offset, stride: found.stride! });
@@ -28,7 +40,8 @@ const load: LaneRule = e => {
   const joint = e.jointCheck();
   const place = joint ? checkJointly(e, found, joint) : check(e, found);
   if (place.kind === 'range' && place.stride === found.size) {
-    // Threads that load one by one put what they find side by side, where it is read as if it had been found so.
+    // Threads that load one by one put what they find side by side, where it is read as if it had
+    // been found so.
     code.op('i32.eqz');
     e.when(() => {
       oneByOne(e, found, room, 'load');
@@ -39,7 +52,9 @@ const load: LaneRule = e => {
   }
   for (const register of e.inst.defs) e.laneLocal(register);
   code.op('if').byte(0x40);
-  e.nest(() => { read(place); });
+  e.nest(() => {
+    read(place);
+  });
   code.op('else');
   e.nest(() => {
     oneByOne(e, found, room, 'load');
@@ -49,12 +64,16 @@ const load: LaneRule = e => {
   return true;
 };
 
-const store: LaneRule = e => {
+const store: LaneRule = (e) => {
   const found = access(e, e.inst.args[0], e.inst.args[1]);
-  if (!found || found.values.some(part => part.kind === 'sink')) return false;
+  if (!found || found.values.some((part) => part.kind === 'sink')) return false;
   const known = e.unchecked?.get(e.inst);
   const write = (place: Place): void => {
-    e.eachGroup(() => { e.scoped(() => { writeGroup(e, found, place); }); });
+    e.eachGroup(() => {
+      e.scoped(() => {
+        writeGroup(e, found, place);
+      });
+    });
   };
   if (known) {
     write({ kind: 'range', local: known.local, offset: known.offset, stride: found.stride! });
@@ -67,7 +86,11 @@ const store: LaneRule = e => {
   if (e.parted && found.shared && found.type.bits === 32 && isPermuted(e, place, found.size)) {
     code.op('if').byte(0x40);
     e.nest(() => {
-      e.eachGroup(() => { e.scoped(() => { mergeGroup(e, found, place); }); });
+      e.eachGroup(() => {
+        e.scoped(() => {
+          mergeGroup(e, found, place);
+        });
+      });
     });
     code.op('else');
     e.nest(() => {
@@ -78,7 +101,9 @@ const store: LaneRule = e => {
     return true;
   }
   if (place.kind === 'range' && place.stride === 0) {
-    storeLast(e, found, room, place.local, () => { write(packed); });
+    storeLast(e, found, room, place.local, () => {
+      write(packed);
+    });
     return true;
   }
   e.pushEveryone();
@@ -86,14 +111,20 @@ const store: LaneRule = e => {
   if (place.kind === 'range' && place.stride === found.size) {
     const good = e.temp('i32');
     code.tee(good).op('i32.eqz');
-    e.when(() => { code.get(room).i32(ADDRESSES).op('i32.add').set(place.local); });
+    e.when(() => {
+      code.get(room).i32(ADDRESSES).op('i32.add').set(place.local);
+    });
     write(place);
     code.get(good).op('i32.eqz');
-    e.when(() => { oneByOne(e, found, room, 'store'); });
+    e.when(() => {
+      oneByOne(e, found, room, 'store');
+    });
     return true;
   }
   code.op('if').byte(0x40);
-  e.nest(() => { write(place); });
+  e.nest(() => {
+    write(place);
+  });
   code.op('else');
   e.nest(() => {
     write(packed);
@@ -107,20 +138,23 @@ const store: LaneRule = e => {
 function isPermuted(e: LaneEmitter, place: Place, size: number): boolean {
   if (place.kind === 'range') return place.stride === size && size === 4;
   let all = true;
-  e.eachGroup(() => { all &&= new Set(quadOf(e, place, size)?.lanes).size === 4; });
+  e.eachGroup(() => {
+    all &&= new Set(quadOf(e, place, size)?.lanes).size === 4;
+  });
   return all;
 }
 
 /**
- * Stores for some of a group's threads, by writing back what the others have there: nobody else sees a block's shared
- * memory meanwhile.
+ * Stores for some of a group's threads, by writing back what the others have there: nobody else
+ * sees a block's shared memory meanwhile.
  */
 function mergeGroup(e: LaneEmitter, found: Access, place: Place): void {
   if (place.kind === 'each') return;
   const { code } = e;
   const value = found.values[0]!;
   const quad = quadOf(e, place, found.size);
-  const offset = quad?.start ?? (place.kind === 'range' ? place.offset + reach(e, found.size, 0) : 0);
+  const offset =
+    quad?.start ?? (place.kind === 'range' ? place.offset + reach(e, found.size, 0) : 0);
   const moved = quad?.lanes.some((to, lane) => to !== lane) ? inverse(quad.lanes) : undefined;
   code.get(place.local);
   const mixed = e.temp('v128');
@@ -132,8 +166,17 @@ function mergeGroup(e: LaneEmitter, found: Access, place: Place): void {
   code.op('v128.bitselect').memory('v128.store', offset);
 }
 
-/** Threads that store to the same place one after the other: the last one's value stays. Expects the truth of: the place is good. */
-function storeLast(e: LaneEmitter, found: Access, room: number, place: number, write: () => void): void {
+/**
+ * Threads that store to the same place one after the other: the last one's value stays. Expects the
+ * truth of: the place is good.
+ */
+function storeLast(
+  e: LaneEmitter,
+  found: Access,
+  room: number,
+  place: number,
+  write: () => void,
+): void {
   const { code } = e;
   const { size, log2 } = found;
   const [load, store] = copies[size]!;
@@ -164,11 +207,24 @@ function storeLast(e: LaneEmitter, found: Access, room: number, place: number, w
     e.pushBits(e.guardMasks());
     code.tee(bits);
     e.when(() => {
-      code.get(place).get(room).i32(31).get(bits).op('i32.clz').op('i32.sub').i32(log2).op('i32.shl').op('i32.add').memory(load, ADDRESSES).memory(store);
+      code
+        .get(place)
+        .get(room)
+        .i32(31)
+        .get(bits)
+        .op('i32.clz')
+        .op('i32.sub')
+        .i32(log2)
+        .op('i32.shl')
+        .op('i32.add')
+        .memory(load, ADDRESSES)
+        .memory(store);
     });
   });
   code.op('else');
-  e.nest(() => { oneByOne(e, found, room, 'store'); });
+  e.nest(() => {
+    oneByOne(e, found, room, 'store');
+  });
   code.op('end');
 }
 
@@ -184,27 +240,31 @@ function roomOf(e: LaneEmitter, { size }: Access): number {
   return room;
 }
 
-/** Loads to or stores from where the unit's values stand side by side, for threads that execute the instruction, up to the first fault. */
+/**
+ * Loads to or stores from where the unit's values stand side by side, for threads that execute the
+ * instruction, up to the first fault.
+ */
 function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 'store'): void {
   const { code } = e;
   const { address, shared, size, log2, stride, wide } = found;
   // Addresses that step need not be written out.
   const steps = stride !== undefined && address.base !== undefined;
-  if (!steps) e.eachGroup(group => {
-    e.scoped(() => {
-      const all = wide ? -1 : e.temp('v128');
-      if (!wide) {
-        pushAddress32(e, found);
-        code.set(all);
-      }
-      for (const half of [0, 1]) {
-        code.get(room);
-        if (wide) pushAddressHalf(e, found, half);
-        else code.get(all).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_u`);
-        code.memory('v128.store', 32 * group + 16 * half);
-      }
+  if (!steps)
+    e.eachGroup((group) => {
+      e.scoped(() => {
+        const all = wide ? -1 : e.temp('v128');
+        if (!wide) {
+          pushAddress32(e, found);
+          code.set(all);
+        }
+        for (const half of [0, 1]) {
+          code.get(room);
+          if (wide) pushAddressHalf(e, found, half);
+          else code.get(all).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_u`);
+          code.memory('v128.store', 32 * group + 16 * half);
+        }
+      });
     });
-  });
   code.get(e.ctx).get(e.base).get(room);
   e.pushBits(e.guardMasks());
   code.i32(e.line);
@@ -219,25 +279,36 @@ function oneByOne(e: LaneEmitter, found: Access, room: number, what: 'load' | 's
     code.i64(stride).i64(wide ? -1 : 0xffffffff);
   }
   e.call(`lanes_${what}${steps ? '_steps' : ''}_${size}`);
-  e.when(() => { e.leaveFaulted(); });
+  e.when(() => {
+    e.leaveFaulted();
+  });
 }
 
 // ---- one group
 
 /** Bytes from the unit's first thread to a thread of the group. */
-const reach = (e: LaneEmitter, stride: number, lane: number): number => (4 * e.group + lane) * stride;
+const reach = (e: LaneEmitter, stride: number, lane: number): number =>
+  (4 * e.group + lane) * stride;
 
-/** Pushes the address of one thread of the group; the constant that is to be added to it is returned. */
+/**
+ * Pushes the address of one thread of the group; the constant that is to be added to it is
+ * returned.
+ */
 export function pushThread(e: LaneEmitter, place: Place, lane: number): number {
   if (place.kind === 'each') {
     e.code.get(place.addresses[e.group]!).lane('i32x4.extract_lane', lane);
     return place.offset;
   }
   e.code.get(place.local);
-  return place.kind === 'apart' ? place.steps[4 * e.group + lane]! : place.offset + reach(e, place.stride, lane);
+  return place.kind === 'apart'
+    ? place.steps[4 * e.group + lane]!
+    : place.offset + reach(e, place.stride, lane);
 }
 
-/** Four elements of 32 bits within 16 bytes of the range: where those begin, and which of the four each thread has. */
+/**
+ * Four elements of 32 bits within 16 bytes of the range: where those begin, and which of the four
+ * each thread has.
+ */
 interface Quad {
   start: number;
   lanes: readonly [number, number, number, number];
@@ -247,8 +318,11 @@ function quadOf(e: LaneEmitter, place: Place, size: number): Quad | undefined {
   if (place.kind !== 'apart' || size !== 4 || place.bytes < 16) return undefined;
   const steps = place.steps.slice(4 * e.group, 4 * e.group + 4);
   const start = Math.min(...steps, place.bytes - 16);
-  if (steps.some(step => step - start > 12)) return undefined;
-  return { start, lanes: steps.map(step => (step - start) / 4) as [number, number, number, number] };
+  if (steps.some((step) => step - start > 12)) return undefined;
+  return {
+    start,
+    lanes: steps.map((step) => (step - start) / 4) as [number, number, number, number],
+  };
 }
 
 function readGroup(e: LaneEmitter, found: Access, place: Place): void {
@@ -264,14 +338,16 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
   rows.forEach((row, index) => {
     if (quad && place.kind === 'apart') {
       code.get(place.local).memory('v128.load', quad.start);
-      if (quad.lanes.some((from, lane) => from !== lane)) code.tee(row).get(row).shuffle(quad.lanes);
+      if (quad.lanes.some((from, lane) => from !== lane))
+        code.tee(row).get(row).shuffle(quad.lanes);
     } else if (near) {
       code.get(near.local).memory('v128.load', near.offset + reach(e, size, 0) + 16 * index);
     } else if (size === 16) {
       const offset = pushThread(e, place, index);
       code.memory('v128.load', offset);
     } else {
-      // Engines compute an offset of loads of a lane apart, in registers that they would fill long before the loads.
+      // Engines compute an offset of loads of a lane apart, in registers that they would fill long
+      // before the loads.
       const pushAddress = (thread: number): void => {
         const offset = pushThread(e, place, thread);
         if (offset) code.i32(offset).op('i32.add');
@@ -293,7 +369,9 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     }
     code.set(row);
   });
-  const pop = (index: number, half = 0): void => { e.popLanes(values[index]!, half); };
+  const pop = (index: number, half = 0): void => {
+    e.popLanes(values[index]!, half);
+  };
   if (type.bits < 32) {
     values.forEach((_, index) => {
       code.get(rows[0]!);
@@ -310,7 +388,9 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     });
     return;
   }
-  const mix = (a: number, b: number, lanes: readonly [number, number, number, number]): void => { code.get(rows[a]!).get(rows[b]!).shuffle(lanes); };
+  const mix = (a: number, b: number, lanes: readonly [number, number, number, number]): void => {
+    code.get(rows[a]!).get(rows[b]!).shuffle(lanes);
+  };
   if (type.bits === 64) {
     if (values.length === 1) {
       rows.forEach((row, half) => {
@@ -334,17 +414,28 @@ function readGroup(e: LaneEmitter, found: Access, place: Place): void {
     mix(0, 1, [1, 3, 5, 7]);
     pop(1);
   } else {
-    transpose(e, index => { code.get(rows[index]!); }, pop);
+    transpose(
+      e,
+      (index) => {
+        code.get(rows[index]!);
+      },
+      pop,
+    );
   }
 }
 
-const inverse = (lanes: Quad['lanes']): Quad['lanes'] => [0, 1, 2, 3].map(to => lanes.indexOf(to)) as [number, number, number, number];
+const inverse = (lanes: Quad['lanes']): Quad['lanes'] =>
+  [0, 1, 2, 3].map((to) => lanes.indexOf(to)) as [number, number, number, number];
 
 /** Four rows of four become four columns. */
-function transpose(e: LaneEmitter, push: (row: number) => void, pop: (column: number) => void): void {
+function transpose(
+  e: LaneEmitter,
+  push: (row: number) => void,
+  pop: (column: number) => void,
+): void {
   const { code } = e;
   for (const high of [0, 1]) {
-    const pairs = [0, 2].map(row => {
+    const pairs = [0, 2].map((row) => {
       const local = e.temp('v128');
       push(row);
       push(row + 1);
@@ -352,7 +443,10 @@ function transpose(e: LaneEmitter, push: (row: number) => void, pop: (column: nu
       return local;
     }) as [number, number];
     for (const odd of [0, 1]) {
-      code.get(pairs[0]).get(pairs[1]).shuffle(odd ? [2, 3, 6, 7] : [0, 1, 4, 5]);
+      code
+        .get(pairs[0])
+        .get(pairs[1])
+        .shuffle(odd ? [2, 3, 6, 7] : [0, 1, 4, 5]);
       pop(2 * high + odd);
     }
   }
@@ -360,10 +454,16 @@ function transpose(e: LaneEmitter, push: (row: number) => void, pop: (column: nu
 
 /** A signed narrow value in a 16-bit register has no more than its 16 bits. */
 function cutTo16(e: LaneEmitter, target: Arg): void {
-  if (target.kind === 'register' && target.register.type.bits === 16) e.code.i32(0xffff).op('i32x4.splat').op('v128.and');
+  if (target.kind === 'register' && target.register.type.bits === 16)
+    e.code.i32(0xffff).op('i32x4.splat').op('v128.and');
 }
 
-function readNarrow(e: LaneEmitter, { type, values, size }: Access, place: Place, near: boolean): void {
+function readNarrow(
+  e: LaneEmitter,
+  { type, values, size }: Access,
+  place: Place,
+  near: boolean,
+): void {
   const { code } = e;
   const sign = type.kind === 'signed' ? 's' : 'u';
   if (near && place.kind === 'range') {
@@ -371,22 +471,32 @@ function readNarrow(e: LaneEmitter, { type, values, size }: Access, place: Place
     if (size === 1) code.op(`i16x8.extend_low_i8x16_${sign}`);
     code.op(`i32x4.extend_low_i16x8_${sign}`);
   } else {
-    // Into the low bytes of zeros: a load for itself and a replaced lane are two instructions of the processor more.
+    // Into the low bytes of zeros: a load for itself and a replaced lane are two instructions of
+    // the processor more.
     code.v128([0, 0, 0, 0]);
     for (let lane = 0; lane < 4; lane++) {
       const row = e.temp('v128');
       code.set(row);
       const offset = pushThread(e, place, lane);
-      code.get(row).memory(`v128.load${8 * size}_lane`, offset).byte(lane * 4 / size);
+      code
+        .get(row)
+        .memory(`v128.load${8 * size}_lane`, offset)
+        .byte((lane * 4) / size);
     }
-    if (type.kind === 'signed') code.i32(32 - 8 * size).op('i32x4.shl').i32(32 - 8 * size).op('i32x4.shr_s');
+    if (type.kind === 'signed')
+      code
+        .i32(32 - 8 * size)
+        .op('i32x4.shl')
+        .i32(32 - 8 * size)
+        .op('i32x4.shr_s');
   }
   if (type.kind === 'signed') cutTo16(e, values[0]!);
   e.popLanes(values[0]!);
 }
 
 /** Registers of any class may be stored as bits of their width. */
-const storedAs = (value: Arg, type: ScalarType): ScalarType => value.kind === 'register' ? value.register.type : type;
+const storedAs = (value: Arg, type: ScalarType): ScalarType =>
+  value.kind === 'register' ? value.register.type : type;
 
 function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
   const { code } = e;
@@ -403,19 +513,30 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
     code.set(value);
     if (near) {
       // The low bytes of all lanes, side by side.
-      const bytes = [0, 4, 8, 12].flatMap(first => Array.from({ length: size }, (_, byte) => first + byte));
-      code.get(near.local).get(value).get(value).shuffleBytes(Array.from({ length: 16 }, (_, byte) => bytes[byte % bytes.length]!));
+      const bytes = [0, 4, 8, 12].flatMap((first) =>
+        Array.from({ length: size }, (_, byte) => first + byte),
+      );
+      code
+        .get(near.local)
+        .get(value)
+        .get(value)
+        .shuffleBytes(Array.from({ length: 16 }, (_, byte) => bytes[byte % bytes.length]!));
       code.memory(`v128.store${32 * size}_lane`, near.offset + reach(e, size, 0)).byte(0);
       return;
     }
     for (let lane = 0; lane < 4; lane++) {
       const offset = pushThread(e, place, lane);
-      code.get(value).lane('i32x4.extract_lane', lane).memory(size === 1 ? 'i32.store8' : 'i32.store16', offset);
+      code
+        .get(value)
+        .lane('i32x4.extract_lane', lane)
+        .memory(size === 1 ? 'i32.store8' : 'i32.store16', offset);
     }
     return;
   }
   const rows = e.temps(size / 4);
-  const set = (row: number): void => { code.set(rows[row]!); };
+  const set = (row: number): void => {
+    code.set(rows[row]!);
+  };
   if (type.bits < 32) {
     values.forEach((_, index) => {
       push(index);
@@ -460,7 +581,10 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
       if (quad.lanes.some((to, lane) => to !== lane)) code.get(row).shuffle(inverse(quad.lanes));
       code.memory('v128.store', quad.start);
     } else if (near) {
-      code.get(near.local).get(row).memory('v128.store', near.offset + reach(e, size, 0) + 16 * index);
+      code
+        .get(near.local)
+        .get(row)
+        .memory('v128.store', near.offset + reach(e, size, 0) + 16 * index);
     } else if (size === 16) {
       const offset = pushThread(e, place, index);
       code.get(row).memory('v128.store', offset);
@@ -475,10 +599,18 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
   });
 }
 
-export const MEMORY: readonly (readonly [string, LaneRule])[] = [['ld', load], ['ldu', load], ['st', store]];
+export const MEMORY: readonly (readonly [string, LaneRule])[] = [
+  ['ld', load],
+  ['ldu', load],
+  ['st', store],
+];
 
 const copies: Record<number, readonly [load: string, store: string]> = {
-  1: ['i32.load8_u', 'i32.store8'], 2: ['i32.load16_u', 'i32.store16'], 4: ['i32.load', 'i32.store'], 8: ['i64.load', 'i64.store'], 16: ['v128.load', 'v128.store'],
+  1: ['i32.load8_u', 'i32.store8'],
+  2: ['i32.load16_u', 'i32.store16'],
+  4: ['i32.load', 'i32.store'],
+  8: ['i64.load', 'i64.store'],
+  16: ['v128.load', 'v128.store'],
 };
 
 /** Threads whose bits are set, in order, up to the first fault: whether there was one. */
@@ -497,10 +629,20 @@ const oneByOneText = (what: 'load' | 'store', size: number, steps: boolean): str
     (if (i64.ge_u (i64.rotr (i64.sub $address $low) ${log2}L) $elements) (then
       (call $fault_memory $ctx (i32.add $thread $lane) $address ${size} $line)
       (return 1)))
-    ${what === 'load' ? `(${store} offset=${ADDRESSES} ${packed} (${load} (i32.wrap_i64 $address)))`
-    : `(${store} (i32.wrap_i64 $address) (${load} offset=${ADDRESSES} ${packed}))`}
+    ${
+      what === 'load'
+        ? `(${store} offset=${ADDRESSES} ${packed} (${load} (i32.wrap_i64 $address)))`
+        : `(${store} (i32.wrap_i64 $address) (${load} offset=${ADDRESSES} ${packed}))`
+    }
     (br $each)))
   0)`;
 };
 
-export const LANE_FUNCTIONS = [1, 2, 4, 8, 16].flatMap(size => [false, true].flatMap(steps => [oneByOneText('load', size, steps), oneByOneText('store', size, steps)])).join('\n');
+export const LANE_FUNCTIONS = [1, 2, 4, 8, 16]
+  .flatMap((size) =>
+    [false, true].flatMap((steps) => [
+      oneByOneText('load', size, steps),
+      oneByOneText('store', size, steps),
+    ]),
+  )
+  .join('\n');

@@ -1,5 +1,6 @@
-// Vector forms of what has integers of 8 and 16 bits beside wider values: conversions, and moves that take values apart and put them
-// together. Such an integer takes a lane of 32 bits; registers of 16 have zeros above.
+// Vector forms of what has integers of 8 and 16 bits beside wider values: conversions, and moves
+// that take values apart and put them together. Such an integer takes a lane of 32 bits; registers
+// of 16 have zeros above.
 
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -12,14 +13,25 @@ const F32 = scalarType('f32');
 const B16 = scalarType('b16');
 
 /** Whether a register of one of these widths is a value of the type. */
-function holds(arg: Arg | undefined, type: ScalarType, ...widths: number[]): arg is Arg & { kind: 'register' } {
+function holds(
+  arg: Arg | undefined,
+  type: ScalarType,
+  ...widths: number[]
+): arg is Arg & { kind: 'register' } {
   if (arg?.kind !== 'register') return false;
   const own = arg.register.type;
   if (!widths.includes(own.bits) || own.kind === 'predicate') return false;
-  return own.kind === 'bits' || type.kind === 'bits' || (own.kind === 'float' ? own === type : type.kind !== 'float');
+  return (
+    own.kind === 'bits' ||
+    type.kind === 'bits' ||
+    (own.kind === 'float' ? own === type : type.kind !== 'float')
+  );
 }
 
-/** The operand's lanes: a register of 16 bits with zeros above, whatever it is declared as; a literal as the type has it. */
+/**
+ * The operand's lanes: a register of 16 bits with zeros above, whatever it is declared as; a
+ * literal as the type has it.
+ */
 function pushRaw(e: LaneEmitter, arg: Arg, type: ScalarType): void {
   const own = arg.kind === 'register' ? arg.register.type : type;
   e.pushLanes(arg, arg.kind === 'register' && own.bits === 16 && own.kind === 'signed' ? B16 : own);
@@ -31,35 +43,56 @@ function pushExtended(e: LaneEmitter, arg: Arg, type: ScalarType): void {
   if (arg.kind === 'register') extend(e, type, arg.register.type.bits);
 }
 
-const highProduct: LaneRule = e => {
+const highProduct: LaneRule = (e) => {
   const type = laneType(e);
-  if (type?.bits !== 16 || !e.has('hi') || !only(e, 'hi') || !fits(e, [type, type, type])) return false;
+  if (type?.bits !== 16 || !e.has('hi') || !only(e, 'hi') || !fits(e, [type, type, type]))
+    return false;
   for (const index of [1, 2]) operand(e, e.inst.args[index]!, type, 0);
-  e.code.op('i32x4.mul').i32(16).op(type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
+  e.code
+    .op('i32x4.mul')
+    .i32(16)
+    .op(type.kind === 'signed' ? 'i32x4.shr_s' : 'i32x4.shr_u');
   popResult(e, type, 0);
   return true;
 };
 
 // ---- moves
 
-const move: LaneRule = e => {
+const move: LaneRule = (e) => {
   const [type] = e.types();
   const [target, source] = e.inst.args;
   if (e.types().length !== 1 || !type || e.inst.args.length !== 2 || !only(e)) return false;
-  if (source?.kind === 'vector') return target?.kind === 'register' && pack(e, target, source.elements, type);
-  return target?.kind === 'vector' && source?.kind === 'register' && unpack(e, target.elements, source, type);
+  if (source?.kind === 'vector')
+    return target?.kind === 'register' && pack(e, target, source.elements, type);
+  return (
+    target?.kind === 'vector' &&
+    source?.kind === 'register' &&
+    unpack(e, target.elements, source, type)
+  );
 };
 
-/** What each of the elements has of a value of the type; undefined where there is no form for that. */
+/**
+ * What each of the elements has of a value of the type; undefined where there is no form for that.
+ */
 function partOf(elements: readonly Arg[], type: ScalarType): ScalarType | undefined {
   const bits = type.bits / elements.length;
   return type.bits <= 64 && (bits === 16 || bits === 32) ? scalarType(`b${bits}`) : undefined;
 }
 
-function pack(e: LaneEmitter, target: Arg & { kind: 'register' }, elements: readonly Arg[], type: ScalarType): boolean {
+function pack(
+  e: LaneEmitter,
+  target: Arg & { kind: 'register' },
+  elements: readonly Arg[],
+  type: ScalarType,
+): boolean {
   const { code } = e;
   const part = partOf(elements, type);
-  if (!part || !holds(target, type, type.bits) || !elements.every(arg => holds(arg, part, part.bits) || arg.kind === 'integer')) return false;
+  if (
+    !part ||
+    !holds(target, type, type.bits) ||
+    !elements.every((arg) => holds(arg, part, part.bits) || arg.kind === 'integer')
+  )
+    return false;
   const words = Array.from({ length: type.bits / 32 }, (_, word) => {
     const local = e.temp('v128');
     if (part.bits === 32) {
@@ -79,16 +112,29 @@ function pack(e: LaneEmitter, target: Arg & { kind: 'register' }, elements: read
     return true;
   }
   for (const half of [0, 1]) {
-    code.get(low!).get(high).shuffle(half ? [2, 6, 3, 7] : [0, 4, 1, 5]);
+    code
+      .get(low!)
+      .get(high)
+      .shuffle(half ? [2, 6, 3, 7] : [0, 4, 1, 5]);
     e.popLanes(target, half);
   }
   return true;
 }
 
-function unpack(e: LaneEmitter, elements: readonly Arg[], source: Arg & { kind: 'register' }, type: ScalarType): boolean {
+function unpack(
+  e: LaneEmitter,
+  elements: readonly Arg[],
+  source: Arg & { kind: 'register' },
+  type: ScalarType,
+): boolean {
   const { code } = e;
   const part = partOf(elements, type);
-  if (!part || !holds(source, type, type.bits) || !elements.every(arg => holds(arg, part, part.bits) || arg.kind === 'sink')) return false;
+  if (
+    !part ||
+    !holds(source, type, type.bits) ||
+    !elements.every((arg) => holds(arg, part, part.bits) || arg.kind === 'sink')
+  )
+    return false;
   const own = source.register.type;
   const pushWord = (word: number): void => {
     if (type.bits === 32) {
@@ -112,21 +158,27 @@ function unpack(e: LaneEmitter, elements: readonly Arg[], source: Arg & { kind: 
 // ---- conversions
 
 const isHalf = ({ name }: ScalarType): boolean => name === 'f16' || name === 'bf16';
-const isInteger = ({ kind, bits }: ScalarType): boolean => (kind === 'signed' || kind === 'unsigned') && bits <= 64;
+const isInteger = ({ kind, bits }: ScalarType): boolean =>
+  (kind === 'signed' || kind === 'unsigned') && bits <= 64;
 const ROUNDING = { rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' } as const;
 
 /** Widths of the registers that a value of the type may be in. */
-const widths = (type: ScalarType): number[] => isInteger(type) && type.bits < 32 ? [16, 32] : [type.bits];
+const widths = (type: ScalarType): number[] =>
+  isInteger(type) && type.bits < 32 ? [16, 32] : [type.bits];
 
 /** From or to what is narrower than 32 bits. */
-const convert: LaneRule = e => {
+const convert: LaneRule = (e) => {
   const [to, from] = e.types();
   if (!to || !from || e.types().length !== 2) return false;
   if (to.name === 'f16x2' || to.name === 'bf16x2') return convertPair(e, to, from);
-  const { code, inst: { args } } = e;
+  const {
+    code,
+    inst: { args },
+  } = e;
   const [target, source] = args;
   const known = (type: ScalarType): boolean => isInteger(type) || isHalf(type) || type === F32;
-  if ((to.bits >= 32 && from.bits >= 32) || !known(to) || !known(from) || args.length !== 2) return false;
+  if ((to.bits >= 32 && from.bits >= 32) || !known(to) || !known(from) || args.length !== 2)
+    return false;
   if (!holds(target, to, ...widths(to)) || !holds(source, from, ...widths(from))) return false;
   const pushFloat = (): void => {
     if (from === F32) {
@@ -155,14 +207,25 @@ const convert: LaneRule = e => {
     return true;
   }
   if (isInteger(to)) {
-    if (to.bits > 32 || !rounding || !only(e, rounding, ...from === F32 ? ['ftz'] : [])) return false;
+    if (to.bits > 32 || !rounding || !only(e, rounding, ...(from === F32 ? ['ftz'] : [])))
+      return false;
     pushFloat();
     if (rounding !== 'rzi') code.op(`f32x4.${ROUNDING[rounding]}`);
     if (to.bits === 32) {
       code.op(`i32x4.trunc_sat_f32x4_${to.kind === 'signed' ? 's' : 'u'}`);
     } else {
-      const [least, most] = to.kind === 'signed' ? [-(2 ** (to.bits - 1)), 2 ** (to.bits - 1) - 1] : [0, 2 ** to.bits - 1];
-      code.op('i32x4.trunc_sat_f32x4_s').i32(least).op('i32x4.splat').op('i32x4.max_s').i32(most).op('i32x4.splat').op('i32x4.min_s');
+      const [least, most] =
+        to.kind === 'signed'
+          ? [-(2 ** (to.bits - 1)), 2 ** (to.bits - 1) - 1]
+          : [0, 2 ** to.bits - 1];
+      code
+        .op('i32x4.trunc_sat_f32x4_s')
+        .i32(least)
+        .op('i32x4.splat')
+        .op('i32x4.max_s')
+        .i32(most)
+        .op('i32x4.splat')
+        .op('i32x4.min_s');
       if (target.register.type.bits === 16 && to.kind === 'signed') cut(e, 16);
     }
     e.popLanes(target);
@@ -175,7 +238,12 @@ const convert: LaneRule = e => {
     return true;
   }
   // The ISA flushes every f32 that is read; on the way to f16 a GPU does not.
-  if (from === F32 ? !e.has('rn') || !only(e, 'rn', ...to.name === 'f16' ? ['ftz'] : []) : to !== from || !rounding || !only(e, rounding)) return false;
+  if (
+    from === F32
+      ? !e.has('rn') || !only(e, 'rn', ...(to.name === 'f16' ? ['ftz'] : []))
+      : to !== from || !rounding || !only(e, rounding)
+  )
+    return false;
   if (from === F32) {
     e.pushLanes(source, source.register.type);
   } else {
@@ -187,14 +255,22 @@ const convert: LaneRule = e => {
   return true;
 };
 
-function fromInteger(e: LaneEmitter, target: Arg & { kind: 'register' }, to: ScalarType, source: Arg & { kind: 'register' }, from: ScalarType): boolean {
+function fromInteger(
+  e: LaneEmitter,
+  target: Arg & { kind: 'register' },
+  to: ScalarType,
+  source: Arg & { kind: 'register' },
+  from: ScalarType,
+): boolean {
   const { code } = e;
   if (to.bits === 64) {
     const value = e.temp('v128');
     pushExtended(e, source, from);
     code.set(value);
     for (const half of [0, 1]) {
-      code.get(value).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_${from.kind === 'signed' ? 's' : 'u'}`);
+      code
+        .get(value)
+        .op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_${from.kind === 'signed' ? 's' : 'u'}`);
       e.popLanes(target, half);
     }
     return true;
@@ -210,17 +286,32 @@ function fromInteger(e: LaneEmitter, target: Arg & { kind: 'register' }, to: Sca
   }
   // In a wider register the result is extended by its own sign.
   if (to.bits < from.bits || (to.bits === from.bits && to.bits < 32)) extend(e, to, 32);
-  if (to.bits < 32 && target.register.type.bits === 16 && (to.kind === 'signed' || from.kind === 'signed')) cut(e, 16);
+  if (
+    to.bits < 32 &&
+    target.register.type.bits === 16 &&
+    (to.kind === 'signed' || from.kind === 'signed')
+  )
+    cut(e, 16);
   e.popLanes(target);
   return true;
 }
 
 /** cvt.rn.f16x2.f32 d, a, b: a goes to the high half. */
 function convertPair(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
-  const { code, inst: { args } } = e;
+  const {
+    code,
+    inst: { args },
+  } = e;
   const [target, ...sources] = args;
-  if (from !== F32 || !e.has('rn') || !only(e, 'rn') || sources.length !== 2 || !holds(target, to, 32)) return false;
-  if (!sources.every(arg => holds(arg, F32, 32) || arg.kind === 'float')) return false;
+  if (
+    from !== F32 ||
+    !e.has('rn') ||
+    !only(e, 'rn') ||
+    sources.length !== 2 ||
+    !holds(target, to, 32)
+  )
+    return false;
+  if (!sources.every((arg) => holds(arg, F32, 32) || arg.kind === 'float')) return false;
   const half = scalarType(to.name.replace('x2', ''));
   for (const [index, arg] of sources.entries()) {
     pushRaw(e, arg, F32);
@@ -232,4 +323,8 @@ function convertPair(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean 
   return true;
 }
 
-export const NARROW: readonly (readonly [string, LaneRule])[] = [['mul', highProduct], ['mov', move], ['cvt', convert]];
+export const NARROW: readonly (readonly [string, LaneRule])[] = [
+  ['mul', highProduct],
+  ['mov', move],
+  ['cvt', convert],
+];

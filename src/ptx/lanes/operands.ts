@@ -1,4 +1,5 @@
-// What vector rules begin and end with: which types and operands they take, how these come to the stack, and results from it.
+// What vector rules begin and end with: which types and operands they take, how these come to the
+// stack, and results from it.
 
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -7,7 +8,10 @@ import type { LaneEmitter } from './lane-emitter.js';
 
 export const PRED = scalarType('pred');
 
-/** The instruction's only type, if lanes of 32 or 64 bits hold its values: an integer of 16 has zeros above. */
+/**
+ * The instruction's only type, if lanes of 32 or 64 bits hold its values: an integer of 16 has
+ * zeros above.
+ */
 export function laneType(e: LaneEmitter): ScalarType | undefined {
   const types = e.types();
   const [type] = types;
@@ -17,35 +21,53 @@ export function laneType(e: LaneEmitter): ScalarType | undefined {
 
 /** Registers of the type are whole lanes: 32 or 64 bits, or predicates. */
 export const isWhole = (type: ScalarType): boolean =>
-  (type.bits === 32 && !/x2$|^tf32$/.test(type.name)) || type.bits === 64 || type.kind === 'predicate';
+  (type.bits === 32 && !/x2$|^tf32$/.test(type.name)) ||
+  type.bits === 64 ||
+  type.kind === 'predicate';
 
 const isShort = (type: ScalarType): boolean => type.bits === 16 && type.kind !== 'float';
 
-export const halves = (type: ScalarType): readonly number[] => type.bits === 64 ? [0, 1] : [0];
-export const shapeOf = (type: ScalarType): string => ({ i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' })[type.wasm];
+export const halves = (type: ScalarType): readonly number[] => (type.bits === 64 ? [0, 1] : [0]);
+export const shapeOf = (type: ScalarType): string =>
+  ({ i32: 'i32x4', i64: 'i64x2', f32: 'f32x4', f64: 'f64x2' })[type.wasm];
 export const isFloat = (type: ScalarType): boolean => type.kind === 'float';
 
 /** Only these modifiers besides types. */
 export const only = (e: LaneEmitter, ...modifiers: string[]): boolean =>
-  e.inst.modifiers.every(word => modifiers.includes(word) || e.types().some(type => type.name === word));
+  e.inst.modifiers.every(
+    (word) => modifiers.includes(word) || e.types().some((type) => type.name === word),
+  );
 
 /** Registers of other widths are left to the scalar rules, which know what to do or to refuse. */
 export function fits(e: LaneEmitter, types: readonly ScalarType[]): boolean {
-  return e.inst.args.length === types.length && e.inst.args.every((arg, index) => fitsOne(arg, types[index]!));
+  return (
+    e.inst.args.length === types.length &&
+    e.inst.args.every((arg, index) => fitsOne(arg, types[index]!))
+  );
 }
 
 export function fitsOne(arg: Arg, type: ScalarType): boolean {
   switch (arg.kind) {
     case 'register':
-      if (type.kind === 'predicate' || arg.register.type.kind === 'predicate') return type.kind === arg.register.type.kind;
+      if (type.kind === 'predicate' || arg.register.type.kind === 'predicate')
+        return type.kind === arg.register.type.kind;
       return arg.register.type.bits === type.bits && !/x2$|^tf32$/.test(arg.register.type.name);
-    case 'not': return type.kind === 'predicate' && fitsOne(arg.operand, type);
-    case 'integer': case 'float': case 'special': case 'symbol': return true;
-    default: return false;
+    case 'not':
+      return type.kind === 'predicate' && fitsOne(arg.operand, type);
+    case 'integer':
+    case 'float':
+    case 'special':
+    case 'symbol':
+      return true;
+    default:
+      return false;
   }
 }
 
-/** Pushes a group's values, or those of half of it where they are wide; integers of 16 bits as such of 32. */
+/**
+ * Pushes a group's values, or those of half of it where they are wide; integers of 16 bits as such
+ * of 32.
+ */
 export function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number): void {
   if (type.bits === 64) {
     e.pushHalf(arg, type, half);
@@ -57,7 +79,12 @@ export function operand(e: LaneEmitter, arg: Arg, type: ScalarType, half: number
 
 /** Of what is on the stack in so many bits, those of an integer type, extended to 32. */
 export function extend(e: LaneEmitter, type: ScalarType, from: number): void {
-  if (type.kind === 'signed') e.code.i32(32 - type.bits).op('i32x4.shl').i32(32 - type.bits).op('i32x4.shr_s');
+  if (type.kind === 'signed')
+    e.code
+      .i32(32 - type.bits)
+      .op('i32x4.shl')
+      .i32(32 - type.bits)
+      .op('i32x4.shr_s');
   else if (type.bits < from) cut(e, type.bits);
 }
 
@@ -86,7 +113,10 @@ function zeroed(e: LaneEmitter): void {
   e.code.i32(1).op('i32x4.shr_u').op('v128.andnot');
 }
 
-/** `flush` after rounding, as in rules/flush.ts. `exact` pushes the operands of the sum a*b+c that was rounded. */
+/**
+ * `flush` after rounding, as in rules/flush.ts. `exact` pushes the operands of the sum a*b+c that
+ * was rounded.
+ */
 function flushRounded(e: LaneEmitter, exact: () => void): void {
   const { code } = e;
   const value = e.temp('v128');
@@ -111,7 +141,12 @@ export function floatOperand(e: LaneEmitter, arg: Arg, type: ScalarType, half: n
   if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
-export function floatResult(e: LaneEmitter, type: ScalarType, half: number, exact?: () => void): void {
+export function floatResult(
+  e: LaneEmitter,
+  type: ScalarType,
+  half: number,
+  exact?: () => void,
+): void {
   if (e.has('ftz') && type.wasm === 'f32') {
     if (exact) flushRounded(e, exact);
     else flush(e);

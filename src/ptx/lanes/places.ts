@@ -1,4 +1,5 @@
-// Where a unit's threads load from and store to: what is known of their addresses, and the checks that these are good.
+// Where a unit's threads load from and store to: what is known of their addresses, and the checks
+// that these are good.
 
 import type { Arg, Register } from '../analysis/program.js';
 import { CTX, NULL_PAGE } from '../context.js';
@@ -27,21 +28,50 @@ export interface Access {
 const PACKED = /x[24]$|^tf32$/;
 
 /** What the instruction moves, if there are vector forms for it. */
-export function access(e: LaneEmitter, address: Arg | undefined, value: Arg | undefined, operands = 2): Access | undefined {
+export function access(
+  e: LaneEmitter,
+  address: Arg | undefined,
+  value: Arg | undefined,
+  operands = 2,
+): Access | undefined {
   const { inst } = e;
   const [type] = e.types();
-  if (inst.args.length !== operands || e.types().length !== 1 || !type || type.bits > 64 || PACKED.test(type.name) || !value) return undefined;
-  if (e.oneOf('v8', 'async', 'bulk') || WATCHED.some(word => e.has(word)) || address?.kind !== 'address' || !address.base) return undefined;
+  if (
+    inst.args.length !== operands ||
+    e.types().length !== 1 ||
+    !type ||
+    type.bits > 64 ||
+    PACKED.test(type.name) ||
+    !value
+  )
+    return undefined;
+  if (
+    e.oneOf('v8', 'async', 'bulk') ||
+    WATCHED.some((word) => e.has(word)) ||
+    address?.kind !== 'address' ||
+    !address.base
+  )
+    return undefined;
   const space = accessSpace(e);
   if (space === 'cluster') return undefined;
   const { width } = vectorOf(e);
   const values = components(e, value, width);
-  const size = width * type.bits / 8;
+  const size = (width * type.bits) / 8;
   if (size > 16 || (size < 4 && width > 1) || (type.bits < 32 && size > 4)) return undefined;
-  if (!values.every(part => holds(part, type))) return undefined;
+  if (!values.every((part) => holds(part, type))) return undefined;
   const { bits } = address.base.type;
   if (bits !== 32 && bits !== 64) return undefined;
-  return { type, values, size, log2: Math.log2(size), shared: space === 'shared', address, stride: e.stride(address), steps: e.steps(address), wide: bits === 64 };
+  return {
+    type,
+    values,
+    size,
+    log2: Math.log2(size),
+    shared: space === 'shared',
+    address,
+    stride: e.stride(address),
+    steps: e.steps(address),
+    wide: bits === 64,
+  };
 }
 
 /** An operand that a value of the type comes from or goes to without ado. */
@@ -51,7 +81,9 @@ function holds(part: Arg, type: ScalarType): boolean {
     if (kind === 'predicate' || PACKED.test(name)) return false;
     return type.bits < 32 ? (bits === 16 || bits === 32) && kind !== 'float' : bits === type.bits;
   }
-  return part.kind === 'sink' || (type.bits >= 32 && (part.kind === 'integer' || part.kind === 'float'));
+  return (
+    part.kind === 'sink' || (type.bits >= 32 && (part.kind === 'integer' || part.kind === 'float'))
+  );
 }
 
 /** Where the group's first thread's bytes are. */
@@ -64,7 +96,8 @@ export type Place =
 /** Pushes the truth of: every thread's address is good. */
 export function check(e: LaneEmitter, found: Access): Place {
   const { address, log2, shared, size, stride, steps, wide } = found;
-  if (stride === undefined && steps?.every(step => step % size === 0)) return checkApart(e, found, steps);
+  if (stride === undefined && steps?.every((step) => step % size === 0))
+    return checkApart(e, found, steps);
   if (stride === undefined || stride % size !== 0) {
     const addresses = e.temps(e.groups);
     checkAll(e, found, addresses);
@@ -78,17 +111,26 @@ export function check(e: LaneEmitter, found: Access): Place {
 }
 
 /** The same for addresses at known distances, as one range. */
-function checkApart(e: LaneEmitter, { address, log2, shared, size, wide }: Access, steps: readonly number[]): Place {
+function checkApart(
+  e: LaneEmitter,
+  { address, log2, shared, size, wide }: Access,
+  steps: readonly number[],
+): Place {
   const least = Math.min(...steps);
   const bytes = Math.max(...steps) - least + size;
   const local = pushStart(e, address, least, wide);
   testPlace(e, shared, log2, wide, bytes / size);
   local.settle();
-  return { kind: 'apart', local: local.place, steps: steps.map(step => step - least), bytes };
+  return { kind: 'apart', local: local.place, steps: steps.map((step) => step - least), bytes };
 }
 
 /** Pushes the address of a range's first byte. `place` is its local once it has been settled. */
-function pushStart(e: LaneEmitter, address: Access['address'], by: number, wide: boolean): { place: number; settle: () => void } {
+function pushStart(
+  e: LaneEmitter,
+  address: Access['address'],
+  by: number,
+  wide: boolean,
+): { place: number; settle: () => void } {
   const { code } = e;
   const place = e.temp('i32');
   const whole = wide ? e.temp('i64') : place;
@@ -99,11 +141,25 @@ function pushStart(e: LaneEmitter, address: Access['address'], by: number, wide:
     else code.i32(start).op('i32.add');
   }
   code.tee(whole);
-  return { place, settle: () => { if (wide) code.get(whole).op('i32.wrap_i64').set(place); } };
+  return {
+    place,
+    settle: () => {
+      if (wide) code.get(whole).op('i32.wrap_i64').set(place);
+    },
+  };
 }
 
-/** Makes the address on the stack a truth: `count` elements from it on are aligned and within what may be touched. */
-export function testPlace(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, count: number): void {
+/**
+ * Makes the address on the stack a truth: `count` elements from it on are aligned and within what
+ * may be touched.
+ */
+export function testPlace(
+  e: LaneEmitter,
+  shared: boolean,
+  log2: number,
+  wide: boolean,
+  count: number,
+): void {
   const { code } = e;
   const type = wide ? 'i64' : 'i32';
   if (shared) {
@@ -124,11 +180,25 @@ export function testPlace(e: LaneEmitter, shared: boolean, log2: number, wide: b
 }
 
 /** Number of places where `count` elements in a row may start. */
-function startsOf(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, count: number): number {
+function startsOf(
+  e: LaneEmitter,
+  shared: boolean,
+  log2: number,
+  wide: boolean,
+  count: number,
+): number {
   const all = elementsOf(e, shared, log2);
   const type = wide ? 'i64' : 'i32';
-  return e.keep(`starts:${shared}:${log2}:${type}:${count}`, type, code => {
-    code.get(all).i64(count - 1).op('i64.sub').i64(0).get(all).i64(count - 1).op('i64.gt_u').op('select');
+  return e.keep(`starts:${shared}:${log2}:${type}:${count}`, type, (code) => {
+    code
+      .get(all)
+      .i64(count - 1)
+      .op('i64.sub')
+      .i64(0)
+      .get(all)
+      .i64(count - 1)
+      .op('i64.gt_u')
+      .op('select');
     if (!wide) code.op('i32.wrap_i64');
   });
 }
@@ -136,16 +206,29 @@ function startsOf(e: LaneEmitter, shared: boolean, log2: number, wide: boolean, 
 export function elementsOf(e: LaneEmitter, shared: boolean, log2: number): number {
   if (!shared) return elements(e, log2, 'i64');
   const count = sharedElements(e, log2);
-  return e.hoist(`sharedElements:${log2}:i64`, 'i64', code => { code.get(count).op('i64.extend_i32_u'); });
+  return e.hoist(`sharedElements:${log2}:i64`, 'i64', (code) => {
+    code.get(count).op('i64.extend_i32_u');
+  });
 }
 
-/** Pushes the truth of: the addresses of all loads of the check are good. The first of them finds out. */
+/**
+ * Pushes the truth of: the addresses of all loads of the check are good. The first of them finds
+ * out.
+ */
 export function checkJointly(e: LaneEmitter, found: Access, joint: JointCheck): Place {
   const { code } = e;
   const { address, size } = found;
   if (joint.first === e.inst) {
-    joint.written ??= { good: e.newLocal('i32'), addresses: Array.from({ length: e.groups }, () => e.newLocal('v128')) };
-    checkAll(e, { ...found, address: { ...address, offset: joint.start } }, joint.written.addresses, (joint.end - joint.start) / size);
+    joint.written ??= {
+      good: e.newLocal('i32'),
+      addresses: Array.from({ length: e.groups }, () => e.newLocal('v128')),
+    };
+    checkAll(
+      e,
+      { ...found, address: { ...address, offset: joint.start } },
+      joint.written.addresses,
+      (joint.end - joint.start) / size,
+    );
     code.set(joint.written.good);
   }
   const { good, addresses } = joint.written!;
@@ -153,18 +236,21 @@ export function checkJointly(e: LaneEmitter, found: Access, joint: JointCheck): 
   return { kind: 'each', addresses, offset: address.offset - joint.start };
 }
 
-/** Pushes the truth of: each thread's address is good. Leaves the addresses as four i32 per group. */
+/**
+ * Pushes the truth of: each thread's address is good. Leaves the addresses as four i32 per group.
+ */
 function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], more = 0): void {
   const { code } = e;
   const { log2, shared, wide } = found;
   const count = elementsOf(e, shared, log2);
-  const limit = e.hoist(`lanes:${shared}:${log2}:${more}`, 'v128', prologue => {
+  const limit = e.hoist(`lanes:${shared}:${log2}:${more}`, 'v128', (prologue) => {
     prologue.get(count);
     // None where there are not so many.
-    if (more) prologue.i64(more).op('i64.sub').i64(0).get(count).i64(more).op('i64.gt_u').op('select');
+    if (more)
+      prologue.i64(more).op('i64.sub').i64(0).get(count).i64(more).op('i64.gt_u').op('select');
     prologue.op('i32.wrap_i64').op('i32x4.splat');
   });
-  const lower = e.hoist(`lower:${shared}`, 'v128', prologue => {
+  const lower = e.hoist(`lower:${shared}`, 'v128', (prologue) => {
     if (shared) prologue.get(e.ctx).memory('i32.load', CTX.shared);
     else prologue.i32(NULL_PAGE);
     prologue.op('i32x4.splat');
@@ -173,12 +259,12 @@ function checkAll(e: LaneEmitter, found: Access, addresses: readonly number[], m
   const bad = log2 || wide ? e.temp('v128') : -1;
   const good = e.temp('v128');
   const mask = 2 ** log2 - 1;
-  e.eachGroup(group => {
+  e.eachGroup((group) => {
     e.scoped(() => {
       const places = addresses[group]!;
       let terms = 0;
       if (wide) {
-        const halves = [0, 1].map(half => {
+        const halves = [0, 1].map((half) => {
           const local = e.temp('v128');
           pushAddressHalf(e, found, half);
           code.set(local);

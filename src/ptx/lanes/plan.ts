@@ -1,8 +1,10 @@
-// What the lane back end must know of a kernel before it writes code: each register's spread, which branches part the
-// threads of a unit, where parted threads wait for each other, and which results must leave waiting threads alone.
+// What the lane back end must know of a kernel before it writes code: each register's spread, which
+// branches part the threads of a unit, where parted threads wait for each other, and which results
+// must leave waiting threads alone.
 //
-// Blocks run in the order of the layout. A thread that branches ahead waits at its target until control comes by;
-// one that branches back waits at the loop's header until the others have come to the loop's end.
+// Blocks run in the order of the layout. A thread that branches ahead waits at its target until
+// control comes by; one that branches back waits at the loop's header until the others have come to
+// the loop's end.
 
 import type { Block } from '../analysis/blocks.js';
 import { successors } from '../analysis/blocks.js';
@@ -11,7 +13,15 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Inst, Register } from '../analysis/program.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { isMatrixOperation } from '../emit/matrix-arrivals.js';
-import { UNIFORM, VARYING, addressOnly, argSpread, meet, resultSpread, sameSpread } from './spread.js';
+import {
+  UNIFORM,
+  VARYING,
+  addressOnly,
+  argSpread,
+  meet,
+  resultSpread,
+  sameSpread,
+} from './spread.js';
 import { isIndependentLoop } from './independent-loops.js';
 import { isKnown } from './pattern.js';
 import type { Spread } from './spread.js';
@@ -47,15 +57,23 @@ export interface LanePlan {
 }
 
 /** Why a kernel has no lanes, or its plan for units of so many threads. */
-export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Liveness, registers: readonly Register[], width: number): LanePlan | string {
+export function planLanes(
+  blocks: readonly Block[],
+  shape: Shape,
+  liveness: Liveness,
+  registers: readonly Register[],
+  width: number,
+): LanePlan | string {
   const order = shape.order;
-  const reached = order.map(index => blocks[index]!);
-  const instructions = reached.flatMap(block => [...instructionsOf(block)]);
+  const reached = order.map((index) => blocks[index]!);
+  const instructions = reached.flatMap((block) => [...instructionsOf(block)]);
   const refusal = refuse(reached, instructions, shape, registers);
   if (refusal) return refusal;
 
   const position = new Int32Array(blocks.length).fill(-1);
-  order.forEach((block, index) => { position[block] = index; });
+  order.forEach((block, index) => {
+    position[block] = index;
+  });
   const extents = new Map<Region, { start: number; end: number }>();
   const extent = (region: Region): { start: number; end: number } => {
     let found = extents.get(region);
@@ -85,8 +103,11 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     spreads[register.id] = next;
     return true;
   };
-  /** Registers that step by one from a first thread of any number, where each block begins; elsewhere such a step is aligned. */
-  const loose = new Map(order.map(index => [index, new Set<number>()]));
+  /**
+   * Registers that step by one from a first thread of any number, where each block begins;
+   * elsewhere such a step is aligned.
+   */
+  const loose = new Map(order.map((index) => [index, new Set<number>()]));
   const results = new Map<Inst, Spread>();
   const propagate = (): void => {
     for (let changed = true; changed;) {
@@ -118,7 +139,8 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
         if (ending.kind !== 'cut') continue;
         for (const register of ending.inst.defs) changed = define(register, VARYING) || changed;
         // Those that give way do their own part first.
-        if (ending.cut === 'sleep') results.set(ending.inst, resultSpread(ending.inst, of, wraps, width) ?? VARYING);
+        if (ending.cut === 'sleep')
+          results.set(ending.inst, resultSpread(ending.inst, of, wraps, width) ?? VARYING);
       }
     }
   };
@@ -130,42 +152,69 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
   const liveSets = new Map<number, Set<number>>();
   const liveSet = (block: number): Set<number> => {
     let found = liveSets.get(block);
-    if (!found) liveSets.set(block, found = new Set(liveness.liveIn(block).map(register => register.id)));
+    if (!found)
+      liveSets.set(block, (found = new Set(liveness.liveIn(block).map((register) => register.id))));
     return found;
   };
   const keeps = (block: number, register: Register): boolean => {
     const at = position[block]!;
     if (alone[at] !== 1) return false;
     for (const [target, ranges] of intervals) {
-      if (ranges.some(([start, end]) => at >= start && at <= end) && liveSet(target).has(register.id)) return true;
+      if (
+        ranges.some(([start, end]) => at >= start && at <= end) &&
+        liveSet(target).has(register.id)
+      )
+        return true;
     }
     return false;
   };
   const independent = new Map<Region, boolean>();
   const isIndependent = (loop: Region): boolean => {
     let known = independent.get(loop);
-    if (known === undefined) independent.set(loop, known = isIndependentLoop(blocks, loop));
+    if (known === undefined) independent.set(loop, (known = isIndependentLoop(blocks, loop)));
     return known;
   };
-  /** Every suspension takes all threads of the group that are still there, and none can be released alone. */
-  const together = (): boolean => reached.every(block => {
-    const { ending } = block;
-    const convergent = alone[position[block.index]!] === 0;
-    if (!convergent && successors(block).some(to => position[to]! <= position[block.index]! && !isIndependent(shape.regionOf(to)))) return false;
-    if (ending.kind !== 'cut') return true;
-    // The mask of a warp operation is its last operand; a barrier's number and count are its first and second.
-    const { args, mnemonic, modifiers } = ending.inst;
-    const deciding = ending.cut === 'barrier' ? modifiers.includes('red') ? args.slice(1, -1) : args
-      : ending.cut === 'warp' && mnemonic !== 'activemask' ? args.slice(-1) : [];
-    return convergent && deciding.every(arg => argSpread(arg, spreadOf)?.stride === 0);
-  });
+  /**
+   * Every suspension takes all threads of the group that are still there, and none can be released
+   * alone.
+   */
+  const together = (): boolean =>
+    reached.every((block) => {
+      const { ending } = block;
+      const convergent = alone[position[block.index]!] === 0;
+      if (
+        !convergent &&
+        successors(block).some(
+          (to) => position[to]! <= position[block.index]! && !isIndependent(shape.regionOf(to)),
+        )
+      )
+        return false;
+      if (ending.kind !== 'cut') return true;
+      // The mask of a warp operation is its last operand; a barrier's number and count are its
+      // first and second.
+      const { args, mnemonic, modifiers } = ending.inst;
+      const deciding =
+        ending.cut === 'barrier'
+          ? modifiers.includes('red')
+            ? args.slice(1, -1)
+            : args
+          : ending.cut === 'warp' && mnemonic !== 'activemask'
+            ? args.slice(-1)
+            : [];
+      return convergent && deciding.every((arg) => argSpread(arg, spreadOf)?.stride === 0);
+    });
 
   for (let changed = true; changed;) {
     changed = false;
     propagate();
     parting = new Uint8Array(blocks.length);
     for (const { index, ending } of reached) {
-      if (ending.kind === 'branch' && ending.yes !== ending.no && spreads[ending.inst.predicate!.register.id]?.stride === undefined) parting[index] = 1;
+      if (
+        ending.kind === 'branch' &&
+        ending.yes !== ending.no &&
+        spreads[ending.inst.predicate!.register.id]?.stride === undefined
+      )
+        parting[index] = 1;
     }
     alone = new Uint8Array(order.length);
     for (let grows = true; grows;) {
@@ -199,29 +248,39 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
     };
     for (const block of reached) {
       if (alone[position[block.index]!] === 0) continue;
-      for (const inst of block.insts) for (const register of inst.defs) if (!forced.has(register.id) && keeps(block.index, register)) force(register);
+      for (const inst of block.insts)
+        for (const register of inst.defs)
+          if (!forced.has(register.id) && keeps(block.index, register)) force(register);
     }
   }
 
   const literals = literalRegisters(reached, liveness);
   return {
-    spread: register => spreads[register.id] ?? UNIFORM,
-    literal: register => literals.get(register.id),
-    constants: register => {
+    spread: (register) => spreads[register.id] ?? UNIFORM,
+    literal: (register) => literals.get(register.id),
+    constants: (register) => {
       const { stride, pattern } = spreads[register.id] ?? UNIFORM;
-      return stride === undefined && pattern && isKnown(pattern) ? pattern.offsets.map(value => value | 0) : undefined;
+      return stride === undefined && pattern && isKnown(pattern)
+        ? pattern.offsets.map((value) => value | 0)
+        : undefined;
     },
-    result: inst => results.get(inst) ?? UNIFORM,
-    convergent: block => alone[position[block]!] === 0,
-    parts: block => parting[block] === 1,
-    waitsAt: block => intervals.has(block),
+    result: (inst) => results.get(inst) ?? UNIFORM,
+    convergent: (block) => alone[position[block]!] === 0,
+    parts: (block) => parting[block] === 1,
+    waitsAt: (block) => intervals.has(block),
     leaves,
     keeps,
-    waitingOut: loop => {
+    waitingOut: (loop) => {
       const { start, end } = extent(loop);
-      return [...intervals].filter(([target, ranges]) => !loop.members.has(target) && ranges.some(range => range[0] <= end && range[1] >= start)).map(([target]) => target);
+      return [...intervals]
+        .filter(
+          ([target, ranges]) =>
+            !loop.members.has(target) &&
+            ranges.some((range) => range[0] <= end && range[1] >= start),
+        )
+        .map(([target]) => target);
     },
-    independent: [...shape.loopHeaders].every(header => isIndependent(shape.regionOf(header))),
+    independent: [...shape.loopHeaders].every((header) => isIndependent(shape.regionOf(header))),
     together: together(),
   };
 }
@@ -229,12 +288,19 @@ export function planLanes(blocks: readonly Block[], shape: Shape, liveness: Live
 /** Registers of 32 bits with one definition, which moves a literal. */
 function literalRegisters(blocks: readonly Block[], liveness: Liveness): Map<number, number> {
   const found = new Map<number, number>();
-  const defined = new Set(liveness.liveIn(0).map(register => register.id));
+  const defined = new Set(liveness.liveIn(0).map((register) => register.id));
   for (const block of blocks) {
     for (const inst of instructionsOf(block)) {
       for (const { id, type } of inst.defs) {
         const source = inst.args[1];
-        if (defined.has(id) || inst.mnemonic !== 'mov' || inst.predicate || source?.kind !== 'integer' || type.bits !== 32) found.delete(id);
+        if (
+          defined.has(id) ||
+          inst.mnemonic !== 'mov' ||
+          inst.predicate ||
+          source?.kind !== 'integer' ||
+          type.bits !== 32
+        )
+          found.delete(id);
         else found.set(id, Number(BigInt.asUintN(32, source.value)));
         defined.add(id);
       }
@@ -243,8 +309,18 @@ function literalRegisters(blocks: readonly Block[], liveness: Liveness): Map<num
   return found;
 }
 
-/** Positions of the blocks that run while a thread that took an edge waits at its target; none when it goes on at once. */
-function waitRange(from: number, to: number, at: number, target: number, shape: Shape, extent: (region: Region) => { start: number; end: number }): [number, number] | undefined {
+/**
+ * Positions of the blocks that run while a thread that took an edge waits at its target; none when
+ * it goes on at once.
+ */
+function waitRange(
+  from: number,
+  to: number,
+  at: number,
+  target: number,
+  shape: Shape,
+  extent: (region: Region) => { start: number; end: number },
+): [number, number] | undefined {
   if (target <= at) return [at + 1, extent(shape.regionOf(to)).end];
   let left: Region | undefined;
   for (let region = shape.regionOf(from); region.header >= 0; region = region.parent!) {
@@ -255,13 +331,20 @@ function waitRange(from: number, to: number, at: number, target: number, shape: 
   return target === at + 1 ? undefined : [at + 1, target - 1];
 }
 
-function refuse(blocks: readonly Block[], instructions: readonly Inst[], shape: Shape, registers: readonly Register[]): string | undefined {
-  if (instructions.length > MOST_INSTRUCTIONS || blocks.length > MOST_BLOCKS) return 'the kernel is large';
+function refuse(
+  blocks: readonly Block[],
+  instructions: readonly Inst[],
+  shape: Shape,
+  registers: readonly Register[],
+): string | undefined {
+  if (instructions.length > MOST_INSTRUCTIONS || blocks.length > MOST_BLOCKS)
+    return 'the kernel is large';
   if (shape.irregular.size) return 'its control flow is irreducible';
-  if (blocks.some(block => block.ending.kind === 'switch')) return 'it branches through a table';
-  if (instructions.some(inst => inst.mnemonic === 'call')) return 'it calls functions';
-  if (instructions.some(inst => inst.carry)) return 'it has carry chains';
-  if (instructions.some(inst => isMatrixOperation(inst.mnemonic))) return 'it multiplies matrices';
-  if (registers.some(register => register.type.bits > 64)) return 'it has 128-bit registers';
+  if (blocks.some((block) => block.ending.kind === 'switch')) return 'it branches through a table';
+  if (instructions.some((inst) => inst.mnemonic === 'call')) return 'it calls functions';
+  if (instructions.some((inst) => inst.carry)) return 'it has carry chains';
+  if (instructions.some((inst) => isMatrixOperation(inst.mnemonic)))
+    return 'it multiplies matrices';
+  if (registers.some((register) => register.type.bits > 64)) return 'it has 128-bit registers';
   return undefined;
 }

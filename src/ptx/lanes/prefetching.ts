@@ -1,10 +1,13 @@
-// Rows of memory that a block goes to in blocks of several rows that wait at barriers, as those of a tile: each unit's is far from the
-// next one's, often on another page, and what a processor looks ahead, a few hundred instructions, is two or three units of work. A load
-// of each of their lines when the block begins has all of them on their way at once; the units then find them near. Nothing is done with
-// what is loaded, so that any address will do that lies in memory: guards are not looked at, and rows taken to be evenly apart. Lines that
-// are stored to must be fetched, too, and go along with those that are loaded. A tile of a transpose of 2048² takes 0.65 us instead of 0.92 on one
-// thread; with the lines that are stored to touched behind the barrier it took 0.8, with the touches written one behind the other
-// instead of in a loop 0.84, and with each unit touching the next block's lines between 0.6 and 1.7.
+// Rows of memory that a block goes to in blocks of several rows that wait at barriers, as those of
+// a tile: each unit's is far from the next one's, often on another page, and what a processor looks
+// ahead, a few hundred instructions, is two or three units of work. A load of each of their lines
+// when the block begins has all of them on their way at once; the units then find them near.
+// Nothing is done with what is loaded, so that any address will do that lies in memory: guards are
+// not looked at, and rows taken to be evenly apart. Lines that are stored to must be fetched, too,
+// and go along with those that are loaded. A tile of a transpose of 2048² takes 0.65 us instead of
+// 0.92 on one thread; with the lines that are stored to touched behind the barrier it took 0.8,
+// with the touches written one behind the other instead of in a loop 0.84, and with each unit
+// touching the next block's lines between 0.6 and 1.7.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -28,20 +31,39 @@ export interface Touches {
   insts: readonly Inst[];
   /** Those whose results differ from row to row. */
   ofRow: ReadonlySet<Inst>;
-  /** The places of a row that are gone to, two at a time: what is loaded and what is stored are on their way together. Some may stand there twice. */
+  /**
+   * The places of a row that are gone to, two at a time: what is loaded and what is stored are on
+   * their way together. Some may stand there twice.
+   */
   pairs: readonly (readonly [Access, Access])[];
   /** Bytes per thread. */
   size: number;
 }
 
-/** Accesses to memory that each thread makes once at most, at neighbouring places, whose addresses depend on the thread's row. `repeats`: blocks in loops. */
-export function findTouches(e: LaneEmitter, blocks: readonly Block[], order: readonly number[], repeats: (block: number) => boolean): Touches | undefined {
+/**
+ * Accesses to memory that each thread makes once at most, at neighbouring places, whose addresses
+ * depend on the thread's row. `repeats`: blocks in loops.
+ */
+export function findTouches(
+  e: LaneEmitter,
+  blocks: readonly Block[],
+  order: readonly number[],
+  repeats: (block: number) => boolean,
+): Touches | undefined {
   // Between loops and the like there is time to find memory.
-  if (!order.some(index => { const { ending } = blocks[index]!; return ending.kind === 'cut' && ending.cut === 'barrier'; })) return undefined;
+  if (
+    !order.some((index) => {
+      const { ending } = blocks[index]!;
+      return ending.kind === 'cut' && ending.cut === 'barrier';
+    })
+  )
+    return undefined;
   const definitions = new Map<Register, Inst | undefined>();
   for (const index of order) {
     const { insts, ending } = blocks[index]!;
-    for (const inst of 'inst' in ending ? [...insts, ending.inst] : insts) for (const register of inst.defs) definitions.set(register, definitions.has(register) ? undefined : inst);
+    for (const inst of 'inst' in ending ? [...insts, ending.inst] : insts)
+      for (const register of inst.defs)
+        definitions.set(register, definitions.has(register) ? undefined : inst);
   }
   const slices = new Map<Register, ReadonlySet<Inst> | undefined>();
   /** What computes a register, of nothing but parameters and places in the grid. */
@@ -50,7 +72,15 @@ export function findTouches(e: LaneEmitter, blocks: readonly Block[], order: rea
     // Its own operand: no.
     slices.set(register, undefined);
     const inst = definitions.get(register);
-    if (!inst || depth === MOST_INSTRUCTIONS || inst.predicate || inst.carry || e.isVarying(register) || !(ARITHMETIC.has(inst.mnemonic) ? inst.args.slice(1).every(isKnown) : isParameter(inst))) return undefined;
+    if (
+      !inst ||
+      depth === MOST_INSTRUCTIONS ||
+      inst.predicate ||
+      inst.carry ||
+      e.isVarying(register) ||
+      !(ARITHMETIC.has(inst.mnemonic) ? inst.args.slice(1).every(isKnown) : isParameter(inst))
+    )
+      return undefined;
     const slice = new Set<Inst>();
     for (const used of inst.uses) {
       const before = sliceOf(used, depth + 1);
@@ -67,7 +97,11 @@ export function findTouches(e: LaneEmitter, blocks: readonly Block[], order: rea
   const depends = (register: Register): boolean => {
     for (const inst of sliceOf(register)!) {
       const defined = (used: Register): boolean => ofRow.has(definitions.get(used)!);
-      if (inst.uses.some(defined) || inst.args.some(arg => arg.kind === 'special' && arg.name === 'tid.y')) ofRow.add(inst);
+      if (
+        inst.uses.some(defined) ||
+        inst.args.some((arg) => arg.kind === 'special' && arg.name === 'tid.y')
+      )
+        ofRow.add(inst);
     }
     return ofRow.has(definitions.get(register)!);
   };
@@ -84,30 +118,57 @@ export function findTouches(e: LaneEmitter, blocks: readonly Block[], order: rea
       const { base, offset } = each.address;
       const slice = sliceOf(base!);
       if (!slice || !depends(base!)) continue;
-      if (found.some(({ access: { address } }) => address.base === base && Math.abs(address.offset - offset) < LINE)) continue;
+      if (
+        found.some(
+          ({ access: { address } }) =>
+            address.base === base && Math.abs(address.offset - offset) < LINE,
+        )
+      )
+        continue;
       found.push({ inst, access: each });
       for (const made of slice) insts.add(made);
     }
   }
   // Of narrower elements rows are shorter.
   const size = Math.max(...found.map(({ access: { size } }) => size));
-  const [loads, stores] = ['ld', 'st'].map(mnemonic => found.filter(({ inst, access: { size: own } }) => inst.mnemonic === mnemonic && own === size).map(each => each.access)) as [Access[], Access[]];
-  if (!found.length || loads.length + stores.length > MOST_PLACES || insts.size > MOST_INSTRUCTIONS) return undefined;
-  const inTurn = Array.from({ length: Math.max(loads.length, stores.length) }, (_, index) => [...loads.slice(index, index + 1), ...stores.slice(index, index + 1)]).flat();
+  const [loads, stores] = ['ld', 'st'].map((mnemonic) =>
+    found
+      .filter(({ inst, access: { size: own } }) => inst.mnemonic === mnemonic && own === size)
+      .map((each) => each.access),
+  ) as [Access[], Access[]];
+  if (!found.length || loads.length + stores.length > MOST_PLACES || insts.size > MOST_INSTRUCTIONS)
+    return undefined;
+  const inTurn = Array.from({ length: Math.max(loads.length, stores.length) }, (_, index) => [
+    ...loads.slice(index, index + 1),
+    ...stores.slice(index, index + 1),
+  ]).flat();
   const pairs: [Access, Access][] = [];
-  for (let index = 0; index < inTurn.length; index += 2) pairs.push([inTurn[index]!, inTurn[index + 1] ?? inTurn[index]!]);
+  for (let index = 0; index < inTurn.length; index += 2)
+    pairs.push([inTurn[index]!, inTurn[index + 1] ?? inTurn[index]!]);
   return { insts: [...insts], ofRow, pairs, size };
 }
 
 function isParameter({ mnemonic, modifiers, args }: Inst): boolean {
-  return mnemonic === 'ld' && modifiers.includes('param') && args[0]!.kind === 'register' && args.slice(1).every(arg => arg.kind === 'address' && !arg.base && arg.symbol?.kind === 'entryParam');
+  return (
+    mnemonic === 'ld' &&
+    modifiers.includes('param') &&
+    args[0]!.kind === 'register' &&
+    args
+      .slice(1)
+      .every((arg) => arg.kind === 'address' && !arg.base && arg.symbol?.kind === 'entryParam')
+  );
 }
 
 function isKnown(arg: Arg): boolean {
   switch (arg.kind) {
-    case 'integer': case 'register': return true;
-    case 'special': return KNOWN.test(arg.name);
-    case 'symbol': return arg.symbol.kind === 'data' || arg.symbol.kind === 'shared';
-    default: return false;
+    case 'integer':
+    case 'register':
+      return true;
+    case 'special':
+      return KNOWN.test(arg.name);
+    case 'symbol':
+      return arg.symbol.kind === 'data' || arg.symbol.kind === 'shared';
+    default:
+      return false;
   }
 }

@@ -5,13 +5,26 @@ import { compilePtx } from '../compile.js';
 const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
 
 /** Its exported functions, which call a probe that gives one more than its rounds. */
-function exportsOf(file: string, kernel: string): Map<string, (block: number, rounds: number) => number> {
-  const module = compilePtx(readFileSync(new URL(`../samples/sm_80/${file}.ptx`, import.meta.url), 'utf8'), { simd: true });
+function exportsOf(
+  file: string,
+  kernel: string,
+): Map<string, (block: number, rounds: number) => number> {
+  const module = compilePtx(
+    readFileSync(new URL(`../samples/sm_80/${file}.ptx`, import.meta.url), 'utf8'),
+    { simd: true },
+  );
   const lanes = module.kernels.find(({ name }) => name === kernel)!.inLanes([256, 1, 1]);
   if (typeof lanes === 'string') throw new Error(lanes);
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(lanes.wasm as Uint8Array<ArrayBuffer>), {
-    env: { memory, dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, 0), probe: (rounds: number) => rounds + 1 },
-  });
+  const { exports } = new WebAssembly.Instance(
+    new WebAssembly.Module(lanes.wasm as Uint8Array<ArrayBuffer>),
+    {
+      env: {
+        memory,
+        dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, 0),
+        probe: (rounds: number) => rounds + 1,
+      },
+    },
+  );
   return new Map(Object.entries(exports) as [string, (block: number, rounds: number) => number][]);
 }
 

@@ -14,7 +14,7 @@ function byMnemonic(rows: readonly (readonly [string, LaneRule])[]): Map<string,
   const rules = new Map<string, LaneRule>();
   for (const [mnemonic, rule] of rows) {
     const first = rules.get(mnemonic);
-    rules.set(mnemonic, first ? e => first(e) || rule(e) : rule);
+    rules.set(mnemonic, first ? (e) => first(e) || rule(e) : rule);
   }
   return rules;
 }

@@ -1,5 +1,6 @@
-// Branches around a few instructions, as in `if (laneid == 0) sums[warp] = sum`: code for a whole unit does not hand over
-// where its threads take such a branch differently. The instructions run there as if each had the branch's predicate.
+// Branches around a few instructions, as in `if (laneid == 0) sums[warp] = sum`: code for a whole
+// unit does not hand over where its threads take such a branch differently. The instructions run
+// there as if each had the branch's predicate.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Inst, Register } from '../analysis/program.js';
@@ -19,26 +20,49 @@ export interface ShortSide {
 /** Instructions that are worth a copy. */
 const LONGEST = 12;
 
-/** Side of the branch at the end of a block that can run under its predicate. `order` is that of the layout. */
-export function shortSide(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[], { index, ending }: Block, order: readonly number[]): ShortSide | undefined {
+/**
+ * Side of the branch at the end of a block that can run under its predicate. `order` is that of the
+ * layout.
+ */
+export function shortSide(
+  e: LaneEmitter,
+  plan: LanePlan,
+  blocks: readonly Block[],
+  { index, ending }: Block,
+  order: readonly number[],
+): ShortSide | undefined {
   if (ending.kind !== 'branch' || !plan.parts(index)) return undefined;
   const { register, negated } = ending.inst.predicate!;
-  for (const [side, join] of [[ending.yes, ending.no], [ending.no, ending.yes]] as const) {
+  for (const [side, join] of [
+    [ending.yes, ending.no],
+    [ending.no, ending.yes],
+  ] as const) {
     const block = blocks[side]!;
     if (block.ending.kind !== 'jump' || block.ending.to !== join) continue;
     // Control only goes ahead.
-    if (order.indexOf(index) >= order.indexOf(side) || order.indexOf(side) >= order.indexOf(join)) continue;
-    if (block.insts.length > LONGEST || !block.insts.every(inst => runsUnder(e, plan, inst, register))) continue;
+    if (order.indexOf(index) >= order.indexOf(side) || order.indexOf(side) >= order.indexOf(join))
+      continue;
+    if (
+      block.insts.length > LONGEST ||
+      !block.insts.every((inst) => runsUnder(e, plan, inst, register))
+    )
+      continue;
     return { block, join, negated: negated === (side === ending.yes) };
   }
   return undefined;
 }
 
-/** Whether an instruction may run for the threads for which a predicate holds, and for them only. */
+/**
+ * Whether an instruction may run for the threads for which a predicate holds, and for them only.
+ */
 function runsUnder(e: LaneEmitter, plan: LanePlan, inst: Inst, predicate: Register): boolean {
   const { mnemonic, defs } = inst;
   if (inst.predicate || defs.includes(predicate)) return false;
-  if (isPure(inst)) return defs.every(register => e.isVarying(register) || e.isOwn(register));
+  if (isPure(inst)) return defs.every((register) => e.isVarying(register) || e.isOwn(register));
   // What the unit does once would be the first thread's, which may not be among them.
-  return (mnemonic === 'ld' || mnemonic === 'st') && steps(plan.result(inst), e.width) === undefined && defs.every(register => e.isVarying(register));
+  return (
+    (mnemonic === 'ld' || mnemonic === 'st') &&
+    steps(plan.result(inst), e.width) === undefined &&
+    defs.every((register) => e.isVarying(register))
+  );
 }

@@ -8,7 +8,11 @@ const sideBySide = (text: string, name: string): boolean => {
   return lanes.sideBySide !== undefined;
 };
 
-const loop = (stride: string, access: string): string => kernelText('k', '.param .u64 p, .param .u32 n', `
+const loop = (stride: string, access: string): string =>
+  kernelText(
+    'k',
+    '.param .u64 p, .param .u32 n',
+    `
   .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .b16 %h;
   ld.param.u64 %rd0, [p]; ld.param.u32 %r0, [n];
   mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %ntid.x;
@@ -20,7 +24,8 @@ again:
   add.u32 %r4, %r4, %r5;
   setp.lt.u32 %p, %r4, %r0;
   @%p bra again;
-  ret;`);
+  ret;`,
+  );
 const GRID = 'mov.u32 %r6, %nctaid.x; mul.lo.u32 %r5, %r6, %r3;';
 const ACCESS = 'st.global.u32 [%rd2], %r4;';
 

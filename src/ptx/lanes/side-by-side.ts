@@ -1,7 +1,8 @@
-// Blocks that go through memory with the whole grid's stride read what lies between two of their places through their
-// neighbours. One after the other they touch each page once per block; side by side, a pass of each in turn, they go
-// through memory together, as they would on a GPU. In C, 64 blocks of 256 threads over 64 MB: 4.9 ms one after the
-// other, 2.8 ms by 16, 2.5 ms all at once; a plain loop takes 2.4 ms.
+// Blocks that go through memory with the whole grid's stride read what lies between two of their
+// places through their neighbours. One after the other they touch each page once per block; side by
+// side, a pass of each in turn, they go through memory together, as they would on a GPU. In C, 64
+// blocks of 256 threads over 64 MB: 4.9 ms one after the other, 2.8 ms by 16, 2.5 ms all at once; a
+// plain loop takes 2.4 ms.
 
 import type { Block } from '../analysis/blocks.js';
 import { instructionsOf } from '../analysis/liveness.js';
@@ -12,14 +13,21 @@ import { isPure } from './spread.js';
 const GRID_SIZE = /^nctaid/;
 
 /** Numbers of the registers whose values depend on how many blocks there are. */
-export function registersOfGridSize(blocks: readonly Block[], order: readonly number[]): ReadonlySet<number> {
+export function registersOfGridSize(
+  blocks: readonly Block[],
+  order: readonly number[],
+): ReadonlySet<number> {
   const found = new Set<number>();
   for (let grows = true; grows;) {
     grows = false;
     for (const index of order) {
       for (const inst of instructionsOf(blocks[index]!)) {
         if (!isPure(inst)) continue;
-        if (!inst.uses.some(({ id }) => found.has(id)) && !inst.args.some(arg => arg.kind === 'special' && GRID_SIZE.test(arg.name))) continue;
+        if (
+          !inst.uses.some(({ id }) => found.has(id)) &&
+          !inst.args.some((arg) => arg.kind === 'special' && GRID_SIZE.test(arg.name))
+        )
+          continue;
         for (const { id } of inst.defs) {
           if (found.has(id)) continue;
           found.add(id);
@@ -32,8 +40,9 @@ export function registersOfGridSize(blocks: readonly Block[], order: readonly nu
 }
 
 /**
- * Runs the blocks of a team by a body that runs one of them to its end alone: a call gives each a pass in turn, `burst`
- * times round a loop for each of its units, until the fuel is used up. Thread states are told of in the last round only.
+ * Runs the blocks of a team by a body that runs one of them to its end alone: a call gives each a
+ * pass in turn, `burst` times round a loop for each of its units, until the fuel is used up. Thread
+ * states are told of in the last round only.
  */
 export function sideBySideText(width: number, burst: number): string {
   return `

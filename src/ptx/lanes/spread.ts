@@ -1,10 +1,18 @@
-// How a register's value differs between the threads of a unit: not at all, by a constant step from one thread to the
-// next, or freely. Steps survive address arithmetic, so that neighbouring threads' accesses become one.
+// How a register's value differs between the threads of a unit: not at all, by a constant step from
+// one thread to the next, or freely. Steps survive address arithmetic, so that neighbouring
+// threads' accesses become one.
 
 import type { Arg, Inst, Register, Symbol as ProgramSymbol } from '../analysis/program.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import { argPattern, commonPattern, evenStep, relative, resultPattern, samePattern } from './pattern.js';
+import {
+  argPattern,
+  commonPattern,
+  evenStep,
+  relative,
+  resultPattern,
+  samePattern,
+} from './pattern.js';
 import type { Pattern } from './pattern.js';
 
 /** What a thread has more than the thread before it; `undefined` where there is no such number. */
@@ -23,12 +31,73 @@ export const VARYING: Spread = { stride: undefined, aligned: false };
 const THREAD_INDEX: Spread = { stride: 1, aligned: true };
 
 /** Instructions whose results depend on nothing but their operands, and which do nothing else. */
-const PURE = new Set(['add', 'sub', 'mul', 'mad', 'mul24', 'mad24', 'sad', 'div', 'rem', 'abs', 'neg', 'min', 'max', 'fma', 'rcp',
-  'sqrt', 'rsqrt', 'sin', 'cos', 'lg2', 'ex2', 'tanh', 'copysign', 'testp', 'setp', 'set', 'selp', 'slct', 'and', 'or', 'xor', 'not',
-  'cnot', 'lop3', 'shf', 'shl', 'shr', 'mov', 'copy', 'cvt', 'cvta', 'prmt', 'bfe', 'bfi', 'bfind', 'brev', 'clz', 'popc', 'dp4a',
-  'dp2a', 'bmsk', 'isspacep']);
+const PURE = new Set([
+  'add',
+  'sub',
+  'mul',
+  'mad',
+  'mul24',
+  'mad24',
+  'sad',
+  'div',
+  'rem',
+  'abs',
+  'neg',
+  'min',
+  'max',
+  'fma',
+  'rcp',
+  'sqrt',
+  'rsqrt',
+  'sin',
+  'cos',
+  'lg2',
+  'ex2',
+  'tanh',
+  'copysign',
+  'testp',
+  'setp',
+  'set',
+  'selp',
+  'slct',
+  'and',
+  'or',
+  'xor',
+  'not',
+  'cnot',
+  'lop3',
+  'shf',
+  'shl',
+  'shr',
+  'mov',
+  'copy',
+  'cvt',
+  'cvta',
+  'prmt',
+  'bfe',
+  'bfi',
+  'bfind',
+  'brev',
+  'clz',
+  'popc',
+  'dp4a',
+  'dp2a',
+  'bmsk',
+  'isspacep',
+]);
 /** Once for the group is as good as once for each thread, if all threads have the same operands. */
-const IDEMPOTENT = new Set(['ld', 'ldu', 'st', 'membar', 'fence', 'prefetch', 'prefetchu', 'discard', 'applypriority', 'pmevent']);
+const IDEMPOTENT = new Set([
+  'ld',
+  'ldu',
+  'st',
+  'membar',
+  'fence',
+  'prefetch',
+  'prefetchu',
+  'discard',
+  'applypriority',
+  'pmevent',
+]);
 
 export const isPure = (inst: Inst): boolean => PURE.has(inst.mnemonic) && !inst.carry;
 
@@ -37,19 +106,25 @@ export type SpreadOf = (register: Register) => Spread | undefined;
 /** Spread of an operand; absent while a register's is not known yet. */
 export function argSpread(arg: Arg, of: SpreadOf): Spread | undefined {
   switch (arg.kind) {
-    case 'register': return of(arg.register);
+    case 'register':
+      return of(arg.register);
     case 'special':
       if (arg.name === 'tid.x' || arg.name === 'laneid') return THREAD_INDEX;
       return arg.name.startsWith('lanemask') ? VARYING : UNIFORM;
-    case 'symbol': return symbolSpread(arg.symbol, of);
+    case 'symbol':
+      return symbolSpread(arg.symbol, of);
     case 'address': {
       if (arg.base) return of(arg.base);
       return arg.symbol ? symbolSpread(arg.symbol, of) : UNIFORM;
     }
-    case 'vector': return all(arg.elements, of);
-    case 'pair': return all([arg.first, arg.second], of);
-    case 'not': return all([arg.operand], of);
-    default: return UNIFORM;
+    case 'vector':
+      return all(arg.elements, of);
+    case 'pair':
+      return all([arg.first, arg.second], of);
+    case 'not':
+      return all([arg.operand], of);
+    default:
+      return UNIFORM;
   }
 }
 
@@ -70,82 +145,142 @@ function all(args: readonly Arg[], of: SpreadOf): Spread | undefined {
 }
 
 const literal = (arg: Arg | undefined): number | undefined =>
-  arg?.kind === 'integer' && arg.value >= -(2n ** 31n) && arg.value < 2n ** 32n ? Number(arg.value) : undefined;
+  arg?.kind === 'integer' && arg.value >= -(2n ** 31n) && arg.value < 2n ** 32n
+    ? Number(arg.value)
+    : undefined;
 
 /** Of the words behind a mnemonic, those that are types: others may stand behind them. */
-export const typesOf = (inst: Inst): ScalarType[] => inst.modifiers.filter(isScalarType).map(scalarType);
+export const typesOf = (inst: Inst): ScalarType[] =>
+  inst.modifiers.filter(isScalarType).map(scalarType);
 
 /**
- * Spread of what an instruction writes. `wraps(register)` says that only the low 32 bits of a 64-bit register's
- * value matter to anything but an address: then 32-bit steps may be widened.
+ * Spread of what an instruction writes. `wraps(register)` says that only the low 32 bits of a
+ * 64-bit register's value matter to anything but an address: then 32-bit steps may be widened.
  */
-export function resultSpread(inst: Inst, of: SpreadOf, wraps: (register: Register) => boolean, width: number): Spread | undefined {
+export function resultSpread(
+  inst: Inst,
+  of: SpreadOf,
+  wraps: (register: Register) => boolean,
+  width: number,
+): Spread | undefined {
   const sources = inst.args.slice(1);
   // A store has its address first; but in a call's parameter that is what it defines.
-  const same = inst.mnemonic === 'st' && inst.defs.length === 0 ? all(inst.args, of) : all(sources, of);
+  const same =
+    inst.mnemonic === 'st' && inst.defs.length === 0 ? all(inst.args, of) : all(sources, of);
   if (!same) return undefined;
   if (inst.predicate) {
     const predicate = of(inst.predicate.register);
     if (!predicate) return undefined;
     if (predicate.stride !== 0) return VARYING;
   }
-  if (!PURE.has(inst.mnemonic)) return same.stride === 0 && IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
-  return patterned(same.stride === 0 ? UNIFORM : affine(inst, sources, of, wraps, width), patternOf(inst, sources, of, width));
+  if (!PURE.has(inst.mnemonic))
+    return same.stride === 0 && IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
+  return patterned(
+    same.stride === 0 ? UNIFORM : affine(inst, sources, of, wraps, width),
+    patternOf(inst, sources, of, width),
+  );
 }
 
 /** What is known of the step and of the pattern, together. */
 function patterned(spread: Spread, pattern: Pattern | undefined): Spread {
   if (!pattern) return spread;
   const { stride = evenStep(pattern), aligned, low } = spread;
-  const starts = stride === 1 && pattern.modulus >= pattern.offsets.length && pattern.offsets[0] === 0;
-  return { stride, aligned: aligned || starts, pattern, ...low ? { low } : {} };
+  const starts =
+    stride === 1 && pattern.modulus >= pattern.offsets.length && pattern.offsets[0] === 0;
+  return { stride, aligned: aligned || starts, pattern, ...(low ? { low } : {}) };
 }
 
 /** The pattern of a register whose spread is known. */
 function registerPattern({ stride, aligned, pattern }: Spread, width: number): Pattern | undefined {
-  if (aligned && stride === 1 && !pattern?.modulus) return { offsets: Array.from({ length: width }, (_, lane) => lane), modulus: width, origin: undefined };
+  if (aligned && stride === 1 && !pattern?.modulus)
+    return {
+      offsets: Array.from({ length: width }, (_, lane) => lane),
+      modulus: width,
+      origin: undefined,
+    };
   if (pattern || stride === undefined) return pattern;
-  return { offsets: Array.from({ length: width }, (_, lane) => lane * stride), modulus: stride ? 0 : 1, origin: undefined };
+  return {
+    offsets: Array.from({ length: width }, (_, lane) => lane * stride),
+    modulus: stride ? 0 : 1,
+    origin: undefined,
+  };
 }
 
-function patternOf(inst: Inst, sources: readonly Arg[], of: SpreadOf, width: number): Pattern | undefined {
+function patternOf(
+  inst: Inst,
+  sources: readonly Arg[],
+  of: SpreadOf,
+  width: number,
+): Pattern | undefined {
   const target = inst.args[0];
-  if (target?.kind !== 'register' || inst.defs.length !== 1 || inst.modifiers.some(word => word === 'sat' || word === 'cc' || word === 'hi')) return undefined;
+  if (
+    target?.kind !== 'register' ||
+    inst.defs.length !== 1 ||
+    inst.modifiers.some((word) => word === 'sat' || word === 'cc' || word === 'hi')
+  )
+    return undefined;
   const own = target.register.type;
   const types = typesOf(inst);
   const type = types.at(-1) ?? own;
-  const integer = ({ kind, bits }: ScalarType): boolean => kind !== 'float' && (bits === 32 || bits === 64);
-  if (own.kind === 'predicate' ? type.kind === 'float' : !integer(own) || !types.every(integer)) return undefined;
+  const integer = ({ kind, bits }: ScalarType): boolean =>
+    kind !== 'float' && (bits === 32 || bits === 64);
+  if (own.kind === 'predicate' ? type.kind === 'float' : !integer(own) || !types.every(integer))
+    return undefined;
   // Registers of other widths than the instruction's are cut or widened.
-  const fits = sources.every(arg => arg.kind !== 'register' || arg.register.type.bits === type.bits || (inst.mnemonic === 'mad' && arg === sources[2]));
-  const result = inst.modifiers.includes('wide') ? 64 : types.length > 1 ? types[0]!.bits : own.kind === 'predicate' ? 1 : type.bits;
+  const fits = sources.every(
+    (arg) =>
+      arg.kind !== 'register' ||
+      arg.register.type.bits === type.bits ||
+      (inst.mnemonic === 'mad' && arg === sources[2]),
+  );
+  const result = inst.modifiers.includes('wide')
+    ? 64
+    : types.length > 1
+      ? types[0]!.bits
+      : own.kind === 'predicate'
+        ? 1
+        : type.bits;
   if (!fits || result !== own.bits) return undefined;
-  const source = (index: number): Pattern | undefined => argPattern(sources[index], width, ({ register }) => {
-    const spread = of(register);
-    return spread && registerPattern(spread, width);
-  });
+  const source = (index: number): Pattern | undefined =>
+    argPattern(sources[index], width, ({ register }) => {
+      const spread = of(register);
+      return spread && registerPattern(spread, width);
+    });
   return resultPattern(inst, source, own.bits, type.bits, type.kind === 'signed');
 }
 
-function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (register: Register) => boolean, width: number): Spread {
+function affine(
+  inst: Inst,
+  sources: readonly Arg[],
+  of: SpreadOf,
+  wraps: (register: Register) => boolean,
+  width: number,
+): Spread {
   const target = inst.args[0];
   if (target?.kind !== 'register') return VARYING;
   const { type: own } = target.register;
   if (inst.mnemonic === 'setp') return sameSide(inst, sources, of, width) ? UNIFORM : VARYING;
   if (own.kind === 'float' || own.kind === 'predicate' || own.bits < 32) return VARYING;
   const types = typesOf(inst);
-  if (types.some(type => type.kind === 'float' || type.bits < 32 || type.bits > 64)) return VARYING;
-  if (inst.modifiers.some(word => word === 'sat' || word === 'cc' || word === 'hi')) return VARYING;
-  const spreads = sources.map(arg => argSpread(arg, of));
+  if (types.some((type) => type.kind === 'float' || type.bits < 32 || type.bits > 64))
+    return VARYING;
+  if (inst.modifiers.some((word) => word === 'sat' || word === 'cc' || word === 'hi'))
+    return VARYING;
+  const spreads = sources.map((arg) => argSpread(arg, of));
   const stride = (index: number): number | undefined => spreads[index]?.stride;
   const make = (value: number | undefined, aligned = false): Spread =>
-    value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 26 ? VARYING : { stride: value, aligned: aligned && value === 1 };
+    value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 26
+      ? VARYING
+      : { stride: value, aligned: aligned && value === 1 };
   const plus = (a: number | undefined, b: number | undefined, sign = 1): number | undefined =>
     a === undefined || b === undefined ? undefined : a + sign * b;
   /** Step of a product: one factor is a literal, or both are uniform. */
   const times = (a: number, b: number): number | undefined => {
     if (stride(a) === 0 && stride(b) === 0) return 0;
-    for (const [value, factor] of [[a, b], [b, a]] as const) {
+    for (const [value, factor] of [
+      [a, b],
+      [b, a],
+    ] as const) {
       const constant = literal(sources[factor]);
       const step = stride(value);
       if (constant !== undefined && step !== undefined) return step * (constant | 0);
@@ -153,22 +288,37 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
     return undefined;
   };
   const wide = own.bits === 64;
-  const widens = inst.modifiers.includes('wide') || ((inst.mnemonic === 'cvt' || inst.mnemonic === 'copy' || inst.mnemonic === 'cvta')
-    && wide && sources[0]?.kind === 'register' && sources[0].register.type.bits < 64) || (inst.mnemonic === 'cvt' && wide && types.at(-1)?.bits === 32);
+  const widens =
+    inst.modifiers.includes('wide') ||
+    ((inst.mnemonic === 'cvt' || inst.mnemonic === 'copy' || inst.mnemonic === 'cvta') &&
+      wide &&
+      sources[0]?.kind === 'register' &&
+      sources[0].register.type.bits < 64) ||
+    (inst.mnemonic === 'cvt' && wide && types.at(-1)?.bits === 32);
   if (widens && !wraps(target.register)) return VARYING;
   switch (inst.mnemonic) {
-    case 'mov': case 'cvta': case 'copy': case 'cvt': return make(stride(0), spreads[0]?.aligned);
+    case 'mov':
+    case 'cvta':
+    case 'copy':
+    case 'cvt':
+      return make(stride(0), spreads[0]?.aligned);
     case 'add': {
-      const kept = (a: number, b: number): boolean => spreads[a]?.aligned === true && (literal(sources[b]) ?? 1) % width === 0;
+      const kept = (a: number, b: number): boolean =>
+        spreads[a]?.aligned === true && (literal(sources[b]) ?? 1) % width === 0;
       return make(plus(stride(0), stride(1)), kept(0, 1) || kept(1, 0));
     }
-    case 'sub': return make(plus(stride(0), stride(1), -1));
-    case 'mul': return make(times(0, 1));
-    case 'mad': return make(plus(times(0, 1), stride(2)));
+    case 'sub':
+      return make(plus(stride(0), stride(1), -1));
+    case 'mul':
+      return make(times(0, 1));
+    case 'mad':
+      return make(plus(times(0, 1), stride(2)));
     case 'shl': {
       const count = literal(sources[1]);
       const step = stride(0);
-      return count === undefined || step === undefined || count < 0 || count > 28 ? VARYING : make(step * 2 ** count);
+      return count === undefined || step === undefined || count < 0 || count > 28
+        ? VARYING
+        : make(step * 2 ** count);
     }
     case 'shr': {
       const count = literal(sources[1]);
@@ -176,7 +326,10 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
       return low === undefined ? VARYING : inLowBits(low - count!);
     }
     case 'and': {
-      for (const [value, other] of [[0, 1], [1, 0]] as const) {
+      for (const [value, other] of [
+        [0, 1],
+        [1, 0],
+      ] as const) {
         const mask = literal(sources[other]);
         const low = lowBits(spreads[value], width);
         if (low === undefined || mask === undefined) continue;
@@ -185,24 +338,47 @@ function affine(inst: Inst, sources: readonly Arg[], of: SpreadOf, wraps: (regis
       }
       return VARYING;
     }
-    default: return VARYING;
+    default:
+      return VARYING;
   }
 }
 
 /** Number of lowest bits in which the values differ. */
-const lowBits = (spread: Spread | undefined, width: number): number | undefined => spread?.aligned ? Math.log2(width) : spread?.low;
+const lowBits = (spread: Spread | undefined, width: number): number | undefined =>
+  spread?.aligned ? Math.log2(width) : spread?.low;
 
-const inLowBits = (low: number): Spread => low > 0 ? { ...VARYING, low } : UNIFORM;
+const inLowBits = (low: number): Spread => (low > 0 ? { ...VARYING, low } : UNIFORM);
 
 /** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
-function sameSide({ modifiers }: Inst, sources: readonly Arg[], of: SpreadOf, width: number): boolean {
+function sameSide(
+  { modifiers }: Inst,
+  sources: readonly Arg[],
+  of: SpreadOf,
+  width: number,
+): boolean {
   const [comparison, type, ...rest] = modifiers;
   const bound = literal(sources[1]);
-  if (rest.length || sources.length !== 2 || (type !== 's32' && type !== 'u32') || bound === undefined || !argSpread(sources[0]!, of)?.aligned) return false;
+  if (
+    rest.length ||
+    sources.length !== 2 ||
+    (type !== 's32' && type !== 'u32') ||
+    bound === undefined ||
+    !argSpread(sources[0]!, of)?.aligned
+  )
+    return false;
   switch (comparison) {
-    case 'lt': case 'ge': case 'lo': case 'hs': return bound % width === 0;
-    case 'gt': case 'le': case 'hi': case 'ls': return (bound + 1) % width === 0;
-    default: return false;
+    case 'lt':
+    case 'ge':
+    case 'lo':
+    case 'hs':
+      return bound % width === 0;
+    case 'gt':
+    case 'le':
+    case 'hi':
+    case 'ls':
+      return (bound + 1) % width === 0;
+    default:
+      return false;
   }
 }
 
@@ -211,11 +387,19 @@ export function meet(a: Spread, b: Spread): Spread {
   if (a.stride !== b.stride) return VARYING;
   const pattern = commonPattern(a.pattern, b.pattern);
   const low = a.low === undefined || b.low === undefined ? undefined : Math.max(a.low, b.low);
-  return { stride: a.stride, aligned: a.aligned && b.aligned, ...pattern ? { pattern } : {}, ...low ? { low } : {} };
+  return {
+    stride: a.stride,
+    aligned: a.aligned && b.aligned,
+    ...(pattern ? { pattern } : {}),
+    ...(low ? { low } : {}),
+  };
 }
 
 export const sameSpread = (a: Spread, b: Spread): boolean =>
-  a.stride === b.stride && a.aligned === b.aligned && a.low === b.low && samePattern(a.pattern, b.pattern);
+  a.stride === b.stride &&
+  a.aligned === b.aligned &&
+  a.low === b.low &&
+  samePattern(a.pattern, b.pattern);
 
 /** What each thread of a unit has more than the first; absent where it may be anything. */
 export function steps({ stride, pattern }: Spread, width: number): readonly number[] | undefined {
@@ -224,7 +408,10 @@ export function steps({ stride, pattern }: Spread, width: number): readonly numb
 }
 
 /** 64-bit registers whose values serve as addresses only, through whatever sums and moves. */
-export function addressOnly(instructions: readonly Inst[], registers: readonly Register[]): (register: Register) => boolean {
+export function addressOnly(
+  instructions: readonly Inst[],
+  registers: readonly Register[],
+): (register: Register) => boolean {
   const other = new Uint8Array(registers.length);
   for (let changed = true; changed;) {
     changed = false;
@@ -235,9 +422,15 @@ export function addressOnly(instructions: readonly Inst[], registers: readonly R
     };
     for (const inst of instructions) {
       const target = inst.args[0];
-      const passes = ['add', 'sub', 'mov', 'cvta', 'shl', 'mad', 'copy', 'cvt'].includes(inst.mnemonic) && !inst.modifiers.includes('hi')
-        && !inst.modifiers.includes('cc') && !inst.modifiers.includes('sat') && target?.kind === 'register'
-        && (target.register.type.bits < 64 ? typesOf(inst).every(type => type.kind !== 'float') : !other[target.register.id]);
+      const passes =
+        ['add', 'sub', 'mov', 'cvta', 'shl', 'mad', 'copy', 'cvt'].includes(inst.mnemonic) &&
+        !inst.modifiers.includes('hi') &&
+        !inst.modifiers.includes('cc') &&
+        !inst.modifiers.includes('sat') &&
+        target?.kind === 'register' &&
+        (target.register.type.bits < 64
+          ? typesOf(inst).every((type) => type.kind !== 'float')
+          : !other[target.register.id]);
       const memory = inst.mnemonic === 'ld' || inst.mnemonic === 'st';
       inst.args.forEach((arg, index) => {
         if (arg.kind === 'address' && memory && arg.symbol?.kind !== 'paramRegister') return;
@@ -248,17 +441,27 @@ export function addressOnly(instructions: readonly Inst[], registers: readonly R
       if (inst.call) inst.uses.forEach(mark);
     }
   }
-  return register => !other[register.id];
+  return (register) => !other[register.id];
 }
 
 /** Whether the register is in the operand. */
 export function mentions(arg: Arg, register: Register): boolean {
   switch (arg.kind) {
-    case 'register': return arg.register === register;
-    case 'address': return arg.base === register || (arg.symbol?.kind === 'paramRegister' && arg.symbol.register === register) || arg.extra.some(part => mentions(part, register));
-    case 'vector': return arg.elements.some(part => mentions(part, register));
-    case 'pair': return mentions(arg.first, register) || mentions(arg.second, register);
-    case 'not': return mentions(arg.operand, register);
-    default: return false;
+    case 'register':
+      return arg.register === register;
+    case 'address':
+      return (
+        arg.base === register ||
+        (arg.symbol?.kind === 'paramRegister' && arg.symbol.register === register) ||
+        arg.extra.some((part) => mentions(part, register))
+      );
+    case 'vector':
+      return arg.elements.some((part) => mentions(part, register));
+    case 'pair':
+      return mentions(arg.first, register) || mentions(arg.second, register);
+    case 'not':
+      return mentions(arg.operand, register);
+    default:
+      return false;
   }
 }

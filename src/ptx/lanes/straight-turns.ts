@@ -1,11 +1,18 @@
-// Where every way round a loop waits at a barrier, a turn never goes round: the blocks between two waits can stand in
-// an order in which control only goes ahead, with no loop around them.
+// Where every way round a loop waits at a barrier, a turn never goes round: the blocks between two
+// waits can stand in an order in which control only goes ahead, with no loop around them.
 
 import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
 
-/** Such an order of all blocks that a turn may come to from one of its entries; none where a turn may go round. */
-export function straightOrder(blocks: readonly Block[], entries: readonly number[], endsTurn: (block: Block) => boolean): number[] | undefined {
+/**
+ * Such an order of all blocks that a turn may come to from one of its entries; none where a turn
+ * may go round.
+ */
+export function straightOrder(
+  blocks: readonly Block[],
+  entries: readonly number[],
+  endsTurn: (block: Block) => boolean,
+): number[] | undefined {
   const order: number[] = [];
   const seen = new Map<number, 'open' | 'done'>();
   for (const entry of entries) {

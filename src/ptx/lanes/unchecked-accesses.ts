@@ -1,6 +1,7 @@
-// Runs of instructions whose accesses can be checked all at once: those through the same base register at constant
-// offsets are one range. Where all ranges are good and no thread is switched off, the run goes without a check between;
-// otherwise it goes through the same instructions one check at a time.
+// Runs of instructions whose accesses can be checked all at once: those through the same base
+// register at constant offsets are one range. Where all ranges are good and no thread is switched
+// off, the run goes without a check between; otherwise it goes through the same instructions one
+// check at a time.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -52,11 +53,20 @@ export function findUncheckedRun(e: LaneEmitter, block: Block): UncheckedRun | u
     if (count > best.count) best = { from, count };
   }
   if (best.count < LEAST_ACCESSES) return undefined;
-  return { from: best.from, ...rangesOf(e, accesses.filter(({ index }, at) => index >= best.from && ready[at]! <= best.from)) };
+  return {
+    from: best.from,
+    ...rangesOf(
+      e,
+      accesses.filter(({ index }, at) => index >= best.from && ready[at]! <= best.from),
+    ),
+  };
 }
 
 /** The ranges of accesses through registers that do not change between them. */
-export function rangesOf(e: LaneEmitter, accesses: readonly FoundAccess[]): Pick<UncheckedRun, 'ranges' | 'stores'> {
+export function rangesOf(
+  e: LaneEmitter,
+  accesses: readonly FoundAccess[],
+): Pick<UncheckedRun, 'ranges' | 'stores'> {
   const ranges = new Map<string, Range>();
   let stores = false;
   for (const { inst, found } of accesses) {
@@ -68,7 +78,15 @@ export function rangesOf(e: LaneEmitter, accesses: readonly FoundAccess[]): Pick
     const end = Math.max(address.offset, last) + size;
     const range = ranges.get(key);
     if (!range) {
-      ranges.set(key, { base, shared, wide, log2, start, end, accesses: [{ inst, offset: address.offset }] });
+      ranges.set(key, {
+        base,
+        shared,
+        wide,
+        log2,
+        start,
+        end,
+        accesses: [{ inst, offset: address.offset }],
+      });
     } else {
       if ((start - range.start) % 2 ** log2) continue;
       range.start = Math.min(range.start, start);
@@ -103,13 +121,24 @@ export function pushStart(e: LaneEmitter, { base, start, wide }: Range): void {
 }
 
 /** Calls `test` with the truth of: the range that begins at the address on the stack is good. */
-export function testRange(e: LaneEmitter, { shared, log2, wide, start, end }: Range, test: () => void): void {
+export function testRange(
+  e: LaneEmitter,
+  { shared, log2, wide, start, end }: Range,
+  test: () => void,
+): void {
   testPlace(e, shared, log2, wide, (end - start) >> log2);
   test();
 }
 
-/** Calls `test` with the truth of: the range is good. Gives locals of its whole address, and of its place. */
-export function checkRange(e: LaneEmitter, range: Range, test: () => void): { whole: number; local: number } {
+/**
+ * Calls `test` with the truth of: the range is good. Gives locals of its whole address, and of its
+ * place.
+ */
+export function checkRange(
+  e: LaneEmitter,
+  range: Range,
+  test: () => void,
+): { whole: number; local: number } {
   const { code } = e;
   const whole = e.newLocal(range.wide ? 'i64' : 'i32');
   const local = range.wide ? e.newLocal('i32') : whole;
@@ -120,12 +149,20 @@ export function checkRange(e: LaneEmitter, range: Range, test: () => void): { wh
   return { whole, local };
 }
 
-/** Calls `test` with the truth of each of the run's conditions on the stack, one after the other. Leaves the ranges' places in locals. */
-export function checkRun(e: LaneEmitter, run: Pick<UncheckedRun, 'ranges' | 'stores'>, test: () => void): Map<Inst, { local: number; offset: number }> {
+/**
+ * Calls `test` with the truth of each of the run's conditions on the stack, one after the other.
+ * Leaves the ranges' places in locals.
+ */
+export function checkRun(
+  e: LaneEmitter,
+  run: Pick<UncheckedRun, 'ranges' | 'stores'>,
+  test: () => void,
+): Map<Inst, { local: number; offset: number }> {
   const places = new Map<Inst, { local: number; offset: number }>();
   for (const range of run.ranges) {
     const { local } = checkRange(e, range, test);
-    for (const { inst, offset } of range.accesses) places.set(inst, { local, offset: offset - range.start });
+    for (const { inst, offset } of range.accesses)
+      places.set(inst, { local, offset: offset - range.start });
   }
   if (run.stores && !e.everyone) {
     e.pushEveryone();

@@ -1,6 +1,7 @@
-// Predicates that decide nothing but branches, and on which the threads of a unit agree nearly always: comparisons of what
-// steps with what is the same for all, and what logic makes of those. Code for a whole unit has them as scalars, the first
-// thread's, and hands over to the general code before a comparison on which the threads do not agree.
+// Predicates that decide nothing but branches, and on which the threads of a unit agree nearly
+// always: comparisons of what steps with what is the same for all, and what logic makes of those.
+// Code for a whole unit has them as scalars, the first thread's, and hands over to the general code
+// before a comparison on which the threads do not agree.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
@@ -21,22 +22,43 @@ const LOGIC = new Set(['and', 'or', 'xor', 'not', 'mov']);
 const isLogic = ({ mnemonic, modifiers, predicate }: Inst): boolean =>
   LOGIC.has(mnemonic) && modifiers.length === 1 && modifiers[0] === 'pred' && !predicate;
 
-/** `entries`: blocks where threads may be resumed. Predicates that are alive there are kept as they are. */
-export function planAgreed(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[], order: readonly number[], liveness: Liveness, entries: readonly number[]): Agreed {
+/**
+ * `entries`: blocks where threads may be resumed. Predicates that are alive there are kept as they
+ * are.
+ */
+export function planAgreed(
+  e: LaneEmitter,
+  plan: LanePlan,
+  blocks: readonly Block[],
+  order: readonly number[],
+  liveness: Liveness,
+  entries: readonly number[],
+): Agreed {
   const candidates = new Map<number, Register>();
   const comparisons = new Map<Inst, Guard>();
-  const isScalar = (arg: Arg): boolean => arg.kind === 'not' ? isScalar(arg.operand)
-    : arg.kind === 'integer' || (arg.kind === 'register' && (candidates.has(arg.register.id) || plan.spread(arg.register).stride === 0));
+  const isScalar = (arg: Arg): boolean =>
+    arg.kind === 'not'
+      ? isScalar(arg.operand)
+      : arg.kind === 'integer' ||
+        (arg.kind === 'register' &&
+          (candidates.has(arg.register.id) || plan.spread(arg.register).stride === 0));
   for (const index of order) {
     const { insts } = blocks[index]!;
     insts.forEach((inst, at) => {
-      for (const register of inst.defs) if (register.type.kind === 'predicate' && e.isVarying(register) && !e.isConstant(register)) candidates.set(register.id, register);
+      for (const register of inst.defs)
+        if (register.type.kind === 'predicate' && e.isVarying(register) && !e.isConstant(register))
+          candidates.set(register.id, register);
       // Nothing can hand over within a run of accesses that are checked together.
-      const guard = insts.slice(at + 1).every(({ mnemonic }) => mnemonic !== 'ld' && mnemonic !== 'st') ? comparisonOf(e, inst) : undefined;
+      const guard = insts
+        .slice(at + 1)
+        .every(({ mnemonic }) => mnemonic !== 'ld' && mnemonic !== 'st')
+        ? comparisonOf(e, inst)
+        : undefined;
       if (guard) comparisons.set(inst, guard);
     });
   }
-  for (const entry of [0, ...entries]) for (const { id } of liveness.liveIn(entry)) candidates.delete(id);
+  for (const entry of [0, ...entries])
+    for (const { id } of liveness.liveIn(entry)) candidates.delete(id);
   for (let before = -1; before !== candidates.size;) {
     before = candidates.size;
     for (const index of order) {
@@ -44,7 +66,8 @@ export function planAgreed(e: LaneEmitter, plan: LanePlan, blocks: readonly Bloc
       for (const inst of insts) {
         const made = comparisons.has(inst) || (isLogic(inst) && inst.args.slice(1).every(isScalar));
         if (!made) for (const { id } of inst.defs) candidates.delete(id);
-        if (!isLogic(inst) || !inst.defs.every(({ id }) => candidates.has(id))) for (const { id } of inst.uses) candidates.delete(id);
+        if (!isLogic(inst) || !inst.defs.every(({ id }) => candidates.has(id)))
+          for (const { id } of inst.uses) candidates.delete(id);
       }
       if (!('inst' in ending)) continue;
       for (const { id } of ending.inst.defs) candidates.delete(id);
@@ -52,7 +75,8 @@ export function planAgreed(e: LaneEmitter, plan: LanePlan, blocks: readonly Bloc
     }
   }
   return {
-    has: register => candidates.has(register.id),
-    comparison: inst => inst.defs.every(({ id }) => candidates.has(id)) ? comparisons.get(inst) : undefined,
+    has: (register) => candidates.has(register.id),
+    comparison: (inst) =>
+      inst.defs.every(({ id }) => candidates.has(id)) ? comparisons.get(inst) : undefined,
   };
 }

@@ -1,9 +1,19 @@
-// Vector forms that are too long to be written out for every group: the unit's values go through memory, and one call
-// makes all results, bit for bit those of the scalar functions in runtime/.
+// Vector forms that are too long to be written out for every group: the unit's values go through
+// memory, and one call makes all results, bit for bit those of the scalar functions in runtime/.
 
 import type { Arg } from '../analysis/program.js';
 import {
-  COSINE_SERIES, EXP2_LIMIT, EXP2_SERIES, EXP2_SINGLES, INTEGER_SINGLE, INTEGER_SINGLE_BITS, LEAST_ANGLE, LEAST_SINGLE, LOG2_SERIES, SINE_SERIES, horner,
+  COSINE_SERIES,
+  EXP2_LIMIT,
+  EXP2_SERIES,
+  EXP2_SINGLES,
+  INTEGER_SINGLE,
+  INTEGER_SINGLE_BITS,
+  LEAST_ANGLE,
+  LEAST_SINGLE,
+  LOG2_SERIES,
+  SINE_SERIES,
+  horner,
 } from '../runtime/approximations.js';
 import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
@@ -13,16 +23,22 @@ import { fits, floatOperand, floatResult, only } from './operands.js';
 const F32 = scalarType('f32');
 
 /**
- * Calls a function for all groups of some operands, which `push` pushes; it finds them one after the other, and leaves its results
- * where the first was. `pop` takes those of the group at hand.
+ * Calls a function for all groups of some operands, which `push` pushes; it finds them one after
+ * the other, and leaves its results where the first was. `pop` takes those of the group at hand.
  */
-export function callForAll(e: LaneEmitter, operands: readonly Arg[], push: (arg: Arg, index: number) => void, pop: () => void, call: (room: number) => void): void {
+export function callForAll(
+  e: LaneEmitter,
+  operands: readonly Arg[],
+  push: (arg: Arg, index: number) => void,
+  pop: () => void,
+  call: (room: number) => void,
+): void {
   const { code, groups } = e;
   const room = e.temp('i32');
   e.pushRoom(16 * groups * operands.length);
   code.set(room);
   operands.forEach((arg, index) => {
-    e.eachGroup(group => {
+    e.eachGroup((group) => {
       e.scoped(() => {
         code.get(room);
         push(arg, index);
@@ -31,7 +47,7 @@ export function callForAll(e: LaneEmitter, operands: readonly Arg[], push: (arg:
     });
   });
   call(room);
-  e.eachGroup(group => {
+  e.eachGroup((group) => {
     e.scoped(() => {
       code.get(room).memory('v128.load', 16 * group);
       pop();
@@ -40,26 +56,42 @@ export function callForAll(e: LaneEmitter, operands: readonly Arg[], push: (arg:
 }
 
 /** The same of singles. */
-function callForSingles(e: LaneEmitter, operands: readonly Arg[], call: (room: number) => void): void {
-  callForAll(e, operands, arg => { floatOperand(e, arg, F32, 0); }, () => { floatResult(e, F32, 0); }, call);
+function callForSingles(
+  e: LaneEmitter,
+  operands: readonly Arg[],
+  call: (room: number) => void,
+): void {
+  callForAll(
+    e,
+    operands,
+    (arg) => {
+      floatOperand(e, arg, F32, 0);
+    },
+    () => {
+      floatResult(e, F32, 0);
+    },
+    call,
+  );
 }
 
 const isSingle = (e: LaneEmitter): boolean => e.types().length === 1 && e.types()[0] === F32;
 
-const approximate = (name: string): LaneRule => e => {
-  if (!isSingle(e) || !only(e, 'approx', 'ftz') || !fits(e, [F32, F32])) return false;
-  callForSingles(e, [e.inst.args[1]!], room => {
-    e.code.get(room).i32(e.groups);
-    e.call(`${name}_lanes`);
-  });
-  return true;
-};
+const approximate =
+  (name: string): LaneRule =>
+  (e) => {
+    if (!isSingle(e) || !only(e, 'approx', 'ftz') || !fits(e, [F32, F32])) return false;
+    callForSingles(e, [e.inst.args[1]!], (room) => {
+      e.code.get(room).i32(e.groups);
+      e.call(`${name}_lanes`);
+    });
+    return true;
+  };
 
 /** fma that rounds in a direction, as it stands in every expf. */
-const directed: LaneRule = e => {
+const directed: LaneRule = (e) => {
   const mode = e.oneOf('rz', 'rm', 'rp');
   if (!mode || !isSingle(e) || !only(e, mode) || !fits(e, [F32, F32, F32, F32])) return false;
-  callForSingles(e, e.inst.args.slice(1), room => {
+  callForSingles(e, e.inst.args.slice(1), (room) => {
     e.code.get(room).i32(e.groups).i32(ROUNDING[mode]);
     e.call('fma_directed_lanes');
   });
@@ -67,8 +99,13 @@ const directed: LaneRule = e => {
 };
 
 export const CALLED: readonly (readonly [string, LaneRule])[] = [
-  ['ex2', approximate('exp2')], ['lg2', approximate('log2')], ['sin', approximate('sine')], ['cos', approximate('cosine')], ['tanh', approximate('tanh')],
-  ['fma', directed], ['mad', directed],
+  ['ex2', approximate('exp2')],
+  ['lg2', approximate('log2')],
+  ['sin', approximate('sine')],
+  ['cos', approximate('cosine')],
+  ['tanh', approximate('tanh')],
+  ['fma', directed],
+  ['mad', directed],
 ];
 
 /** Four singles at a time, by a function of two doubles. */
@@ -155,7 +192,7 @@ export const VECTOR_CALL_FUNCTIONS = `
   (local.set $s (v128.bitselect $x $s (f64x2.eq $x (f64x2.splat (f64.const inf)))))
   (local.set $s (v128.bitselect (f64x2.splat (f64.const -inf)) $s (f64x2.eq $x (f64x2.splat 0d))))
   (v128.bitselect $s (f64x2.splat (f64.const nan)) (f64x2.ge $x (f64x2.splat 0d))))
-${inDoubles('log2', pair => `(call $log2_two ${pair})`)}
+${inDoubles('log2', (pair) => `(call $log2_two ${pair})`)}
 ;; As sine, of two. Of angles so large that the quadrant takes more than an integer of 32 bits, one by one.
 (func $sine_two (param $x v128) (param $quadrant i32) (result v128) (local $n $r $r2 $q v128)
   (local.set $n (f64x2.nearest (f64x2.mul $x (f64x2.splat ${2 / Math.PI}d))))
@@ -175,8 +212,8 @@ ${inDoubles('log2', pair => `(call $log2_two ${pair})`)}
     ;; The sign is what stays of the least.
     (local.set $r (v128.and $r (v128.or (f64x2.ge (f64x2.abs $x) (f64x2.splat ${LEAST_SINGLE}d)) (v128.or (f64x2.ne $x $x) (i64x2.splat 0x8000000000000000L)))))))
   $r)
-${inDoubles('sine', pair => `(call $sine_two ${pair} 0)`)}
-${inDoubles('cosine', pair => `(call $sine_two ${pair} 1)`)}
+${inDoubles('sine', (pair) => `(call $sine_two ${pair} 0)`)}
+${inDoubles('cosine', (pair) => `(call $sine_two ${pair} 1)`)}
 ;; As tanh, of two.
 (func $tanh_two (param $x v128) (result v128) (local $a $n $t $r v128)
   (local.set $a (f64x2.abs $x))
@@ -194,4 +231,4 @@ ${inDoubles('cosine', pair => `(call $sine_two ${pair} 1)`)}
     $r
     (f64x2.lt $a (f64x2.splat 0.0009765625d))))
   (v128.bitselect $r $x (f64x2.eq $x $x)))
-${inDoubles('tanh', pair => `(call $tanh_two ${pair})`)}`;
+${inDoubles('tanh', (pair) => `(call $tanh_two ${pair})`)}`;

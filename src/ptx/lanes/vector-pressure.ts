@@ -1,4 +1,5 @@
-// How many vectors a kernel needs at once: values that differ from thread to thread, per group of four.
+// How many vectors a kernel needs at once: values that differ from thread to thread, per group of
+// four.
 
 import { successors } from '../analysis/blocks.js';
 import type { Block } from '../analysis/blocks.js';
@@ -7,13 +8,19 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Register } from '../analysis/program.js';
 
 /** Predicates are left out: most decide a branch and are gone. */
-export function vectorPressure(blocks: readonly Block[], order: readonly number[], liveness: Liveness, isVarying: (register: Register) => boolean): number {
+export function vectorPressure(
+  blocks: readonly Block[],
+  order: readonly number[],
+  liveness: Liveness,
+  isVarying: (register: Register) => boolean,
+): number {
   let most = 0;
   for (const index of order) {
     const block = blocks[index]!;
     const live = new Set<Register>();
     let count = 0;
-    const vectors = ({ type }: Register): number => type.kind === 'predicate' ? 0 : type.bits === 64 ? 2 : 1;
+    const vectors = ({ type }: Register): number =>
+      type.kind === 'predicate' ? 0 : type.bits === 64 ? 2 : 1;
     const add = (register: Register): void => {
       if (live.has(register) || !isVarying(register)) return;
       live.add(register);

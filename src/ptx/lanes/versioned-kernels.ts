@@ -1,10 +1,12 @@
-// Kernels without state whose threads all go one way past guards such as `if (i >= n) return`, and through memory in even steps:
-// where the first unit of a block and the last may touch what they touch, and go that way, so do the units between them. Those then
-// go round with nothing but their work.
+// Kernels without state whose threads all go one way past guards such as `if (i >= n) return`, and
+// through memory in even steps: where the first unit of a block and the last may touch what they
+// touch, and go that way, so do the units between them. Those then go round with nothing but their
+// work.
 //
-// What addresses and guards come from is linear in the thread's number, in the arithmetic of their registers, which may wrap
-// around; where numbers of 32 bits are widened or compared, they are checked not to wrap from the first thread to the last. Steps are
-// limited, so that an address cannot come back to memory from behind.
+// What addresses and guards come from is linear in the thread's number, in the arithmetic of their
+// registers, which may wrap around; where numbers of 32 bits are widened or compared, they are
+// checked not to wrap from the first thread to the last. Steps are limited, so that an address
+// cannot come back to memory from behind.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -24,7 +26,10 @@ const GREATEST_NARROW_STEP = 2 ** 20;
 /** Special registers that are the same for all of a block that is one row. */
 const FIXED = /^(?:(?:n?ctaid|ntid)\.[xyz]|tid\.[yz])$/;
 
-/** A value from thread to thread of the block: all have the same, or each has the same more than the one before it. */
+/**
+ * A value from thread to thread of the block: all have the same, or each has the same more than the
+ * one before it.
+ */
 type Course = { stride: number } | undefined;
 
 /** A branch past which the block's threads go on. */
@@ -44,7 +49,10 @@ interface Counter {
 }
 
 export interface SteadyUnits {
-  /** Instructions that are done once: what the block's threads have in common, and what addresses and guards come from. */
+  /**
+   * Instructions that are done once: what the block's threads have in common, and what addresses
+   * and guards come from.
+   */
   first: readonly Inst[];
   /** Those of each unit. */
   work: readonly Inst[];
@@ -56,37 +64,70 @@ export interface SteadyUnits {
 }
 
 /** Of a kernel whose blocks of threads are one row. */
-export function findSteadyUnits(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[]): SteadyUnits | undefined {
+export function findSteadyUnits(
+  e: LaneEmitter,
+  plan: LanePlan,
+  blocks: readonly Block[],
+): SteadyUnits | undefined {
   const path = pathOf(e, plan, blocks);
   if (!path) return undefined;
   const courses = new Map<Register, { stride: number }>();
   const counters: Counter[] = [];
   const courseOf = (arg: Arg | undefined): Course => {
     switch (arg?.kind) {
-      case 'integer': case 'float': return { stride: 0 };
-      case 'register': return courses.get(arg.register);
-      case 'special': return arg.name === 'tid.x' ? { stride: 1 } : FIXED.test(arg.name) ? { stride: 0 } : undefined;
-      case 'symbol': return arg.symbol.kind !== 'paramRegister' && e.stride(arg) === 0 ? { stride: 0 } : undefined;
-      default: return undefined;
+      case 'integer':
+      case 'float':
+        return { stride: 0 };
+      case 'register':
+        return courses.get(arg.register);
+      case 'special':
+        return arg.name === 'tid.x'
+          ? { stride: 1 }
+          : FIXED.test(arg.name)
+            ? { stride: 0 }
+            : undefined;
+      case 'symbol':
+        return arg.symbol.kind !== 'paramRegister' && e.stride(arg) === 0
+          ? { stride: 0 }
+          : undefined;
+      default:
+        return undefined;
     }
   };
-  const isParameter = ({ mnemonic, modifiers, args }: Inst): boolean => mnemonic === 'ld' && modifiers.includes('param') && args.slice(1).every(arg => arg.kind === 'address' && !arg.base && e.stride(arg) === 0);
+  const isParameter = ({ mnemonic, modifiers, args }: Inst): boolean =>
+    mnemonic === 'ld' &&
+    modifiers.includes('param') &&
+    args.slice(1).every((arg) => arg.kind === 'address' && !arg.base && e.stride(arg) === 0);
   const definitions = new Map<Register, number>();
-  for (const register of path.insts.flatMap(({ defs }) => defs)) definitions.set(register, (definitions.get(register) ?? 0) + 1);
+  for (const register of path.insts.flatMap(({ defs }) => defs))
+    definitions.set(register, (definitions.get(register) ?? 0) + 1);
   const known = new Set<Register>();
   const first: Inst[] = [];
   const rest: Inst[] = [];
   for (const inst of path.insts) {
-    if (inst.predicate || !inst.uses.every(register => known.has(register))) return undefined;
+    if (inst.predicate || !inst.uses.every((register) => known.has(register))) return undefined;
     for (const register of inst.defs) known.add(register);
     // What is done first is done before all else: nobody may write over it.
-    if (inst.defs.some(register => definitions.get(register)! > 1)) {
+    if (inst.defs.some((register) => definitions.get(register)! > 1)) {
       rest.push(inst);
       continue;
     }
-    const isFixed = isParameter(inst) || (isPure(inst) && inst.uses.every(register => courses.get(register)?.stride === 0) && inst.args.slice(1).every(arg => arg.kind !== 'special' || courseOf(arg)?.stride === 0));
-    const course = isFixed ? { stride: 0 } : isPure(inst) ? resultOf(inst, courseOf, counters) : undefined;
-    if (course && inst.defs.every(register => e.stride({ kind: 'register', register } as Arg) === course.stride)) {
+    const isFixed =
+      isParameter(inst) ||
+      (isPure(inst) &&
+        inst.uses.every((register) => courses.get(register)?.stride === 0) &&
+        inst.args.slice(1).every((arg) => arg.kind !== 'special' || courseOf(arg)?.stride === 0));
+    const course = isFixed
+      ? { stride: 0 }
+      : isPure(inst)
+        ? resultOf(inst, courseOf, counters)
+        : undefined;
+    if (
+      course &&
+      inst.defs.every(
+        (register) => e.stride({ kind: 'register', register } as Arg) === course.stride,
+      )
+    ) {
       for (const register of inst.defs) courses.set(register, course);
       first.push(inst);
     } else {
@@ -99,7 +140,11 @@ export function findSteadyUnits(e: LaneEmitter, plan: LanePlan, blocks: readonly
       continue;
     }
     const [left, right] = guard.inst.args.slice(1) as [Arg, Arg];
-    if (courseOf(guard.stepping)?.stride !== guard.stride || courseOf(guard.stepping === left ? right : left)?.stride !== 0) return undefined;
+    if (
+      courseOf(guard.stepping)?.stride !== guard.stride ||
+      courseOf(guard.stepping === left ? right : left)?.stride !== 0
+    )
+      return undefined;
     counters.push({ value: guard.stepping, signed: guard.signed, stride: guard.stride });
   }
   const accesses: FoundAccess[] = [];
@@ -109,14 +154,36 @@ export function findSteadyUnits(e: LaneEmitter, plan: LanePlan, blocks: readonly
     if (!found) return undefined;
     accesses.push({ index, inst, found });
   }
-  const ranges = rangesOf(e, accesses).ranges.map(range => ({ range, stride: courses.get(range.base)?.stride }));
-  if (!accesses.length || ranges.some(({ stride, range }) => stride === undefined || (!range.wide && Math.abs(stride) > GREATEST_NARROW_STEP))) return undefined;
-  if (ranges.reduce((sum, { range }) => sum + range.accesses.length, 0) < accesses.length) return undefined;
-  return { first, work: workOf(first, rest, accesses, courses), conditions: path.conditions, counters, ranges: ranges as { range: Range; stride: number }[], block: path.block };
+  const ranges = rangesOf(e, accesses).ranges.map((range) => ({
+    range,
+    stride: courses.get(range.base)?.stride,
+  }));
+  if (
+    !accesses.length ||
+    ranges.some(
+      ({ stride, range }) =>
+        stride === undefined || (!range.wide && Math.abs(stride) > GREATEST_NARROW_STEP),
+    )
+  )
+    return undefined;
+  if (ranges.reduce((sum, { range }) => sum + range.accesses.length, 0) < accesses.length)
+    return undefined;
+  return {
+    first,
+    work: workOf(first, rest, accesses, courses),
+    conditions: path.conditions,
+    counters,
+    ranges: ranges as { range: Range; stride: number }[],
+    block: path.block,
+  };
 }
 
 /** The blocks that threads go through which do not leave at a branch, as one. */
-function pathOf(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[]): { insts: readonly Inst[]; conditions: readonly Condition[]; block: Block } | undefined {
+function pathOf(
+  e: LaneEmitter,
+  plan: LanePlan,
+  blocks: readonly Block[],
+): { insts: readonly Inst[]; conditions: readonly Condition[]; block: Block } | undefined {
   const insts: Inst[] = [];
   const conditions: Condition[] = [];
   const seen = new Set<number>();
@@ -127,7 +194,9 @@ function pathOf(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[]): { ins
     insts.push(...block.insts);
     if (insts.length > LONGEST) return undefined;
     switch (ending.kind) {
-      case 'return': case 'exit': return { insts, conditions, block };
+      case 'return':
+      case 'exit':
+        return { insts, conditions, block };
       case 'jump':
         block = blocks[ending.to]!;
         break;
@@ -141,76 +210,152 @@ function pathOf(e: LaneEmitter, plan: LanePlan, blocks: readonly Block[]): { ins
         block = blocks[taken ? ending.yes : ending.no]!;
         break;
       }
-      default: return undefined;
+      default:
+        return undefined;
     }
   }
 }
 
-/** What an instruction makes of operands with a course, in the arithmetic of its registers. Numbers that must not wrap for it go to `counters`. */
-function resultOf(inst: Inst, courseOf: (arg: Arg | undefined) => Course, counters: Counter[]): Course {
+/**
+ * What an instruction makes of operands with a course, in the arithmetic of its registers. Numbers
+ * that must not wrap for it go to `counters`.
+ */
+function resultOf(
+  inst: Inst,
+  courseOf: (arg: Arg | undefined) => Course,
+  counters: Counter[],
+): Course {
   const { mnemonic, modifiers, args, defs } = inst;
   const [, x, y, z] = args;
   const target = defs[0]?.type;
   const type = typesOf(inst).at(-1);
-  const isInteger = ({ kind, bits }: { kind: string; bits: number }): boolean => kind !== 'float' && kind !== 'predicate' && (bits === 32 || bits === 64);
+  const isInteger = ({ kind, bits }: { kind: string; bits: number }): boolean =>
+    kind !== 'float' && kind !== 'predicate' && (bits === 32 || bits === 64);
   if (defs.length !== 1 || !isInteger(target!) || !type || !isInteger(type)) return undefined;
   const [a, b, c] = [courseOf(x), courseOf(y), courseOf(z)];
-  const made = (stride: number | undefined): Course => (stride !== undefined && Number.isSafeInteger(stride) ? { stride } : undefined);
-  const factor = (arg: Arg | undefined): number | undefined => (arg?.kind === 'integer' ? Number(BigInt.asIntN(type.bits, arg.value)) : undefined);
-  const bitsOf = (arg: Arg | undefined): number | undefined => (arg?.kind === 'register' ? arg.register.type.bits : arg?.kind === 'special' ? 32 : arg?.kind === 'integer' ? type.bits : undefined);
+  const made = (stride: number | undefined): Course =>
+    stride !== undefined && Number.isSafeInteger(stride) ? { stride } : undefined;
+  const factor = (arg: Arg | undefined): number | undefined =>
+    arg?.kind === 'integer' ? Number(BigInt.asIntN(type.bits, arg.value)) : undefined;
+  const bitsOf = (arg: Arg | undefined): number | undefined =>
+    arg?.kind === 'register'
+      ? arg.register.type.bits
+      : arg?.kind === 'special'
+        ? 32
+        : arg?.kind === 'integer'
+          ? type.bits
+          : undefined;
   /** Of operands that are the same for all, or one that steps and a literal. */
   const product = (): number | undefined => {
     if (!a || !b) return undefined;
     if (a.stride === 0 && b.stride === 0) return 0;
     const by = a.stride === 0 ? factor(x) : factor(y);
-    return by === undefined || (a.stride !== 0 && b.stride !== 0) ? undefined : (a.stride || b.stride) * by;
+    return by === undefined || (a.stride !== 0 && b.stride !== 0)
+      ? undefined
+      : (a.stride || b.stride) * by;
   };
   /** Notes that an operand of 32 bits is widened. */
   const widened = (arg: Arg, { stride }: { stride: number }): void => {
     if (stride) counters.push({ value: arg, signed: type.kind === 'signed', stride });
   };
   switch (mnemonic) {
-    case 'mov': return modifiers.length === 1 && bitsOf(x) === target!.bits ? a : undefined;
-    case 'cvta': return x?.kind === 'register' && x.register.type.bits === target!.bits ? a : undefined;
+    case 'mov':
+      return modifiers.length === 1 && bitsOf(x) === target!.bits ? a : undefined;
+    case 'cvta':
+      return x?.kind === 'register' && x.register.type.bits === target!.bits ? a : undefined;
     case 'cvt': {
       const to = modifiers.length === 2 ? scalarType(modifiers[0]!) : undefined;
-      if (!to || !a || !isInteger(to) || to.bits !== target!.bits || bitsOf(x) !== type.bits) return undefined;
+      if (!to || !a || !isInteger(to) || to.bits !== target!.bits || bitsOf(x) !== type.bits)
+        return undefined;
       if (to.bits > type.bits) widened(x!, a);
       return a;
     }
-    case 'add': case 'sub':
-      if (modifiers.length !== 1 || type.bits !== target!.bits || bitsOf(x) !== type.bits || bitsOf(y) !== type.bits) return undefined;
+    case 'add':
+    case 'sub':
+      if (
+        modifiers.length !== 1 ||
+        type.bits !== target!.bits ||
+        bitsOf(x) !== type.bits ||
+        bitsOf(y) !== type.bits
+      )
+        return undefined;
       return a && b && made(a.stride + (mnemonic === 'add' ? b.stride : -b.stride));
-    case 'mul': case 'mad': {
-      if (modifiers.length !== 2 || bitsOf(x) !== type.bits || bitsOf(y) !== type.bits) return undefined;
+    case 'mul':
+    case 'mad': {
+      if (modifiers.length !== 2 || bitsOf(x) !== type.bits || bitsOf(y) !== type.bits)
+        return undefined;
       const wide = modifiers[0] === 'wide';
-      if (wide ? type.bits !== 32 || target!.bits !== 64 : modifiers[0] !== 'lo' || type.bits !== target!.bits) return undefined;
+      if (
+        wide
+          ? type.bits !== 32 || target!.bits !== 64
+          : modifiers[0] !== 'lo' || type.bits !== target!.bits
+      )
+        return undefined;
       const step = product();
-      if (step === undefined || (mnemonic === 'mad' && (!c || bitsOf(z) !== (z?.kind === 'integer' ? type.bits : target!.bits)))) return undefined;
+      if (
+        step === undefined ||
+        (mnemonic === 'mad' &&
+          (!c || bitsOf(z) !== (z?.kind === 'integer' ? type.bits : target!.bits)))
+      )
+        return undefined;
       // An unsigned literal of 2^31 and more is no step that could be taken for a negative one.
-      if (wide && step !== 0 && type.kind !== 'signed' && [x, y].some(arg => arg?.kind === 'integer' && factor(arg)! < 0)) return undefined;
-      if (wide && a && b) for (const [arg, course] of [[x!, a], [y!, b]] as const) widened(arg, course);
+      if (
+        wide &&
+        step !== 0 &&
+        type.kind !== 'signed' &&
+        [x, y].some((arg) => arg?.kind === 'integer' && factor(arg)! < 0)
+      )
+        return undefined;
+      if (wide && a && b)
+        for (const [arg, course] of [
+          [x!, a],
+          [y!, b],
+        ] as const)
+          widened(arg, course);
       return made(step + (mnemonic === 'mad' ? c!.stride : 0));
     }
     case 'shl': {
       const by = factor(y);
-      return modifiers.length === 1 && type.bits === target!.bits && bitsOf(x) === type.bits && a && by !== undefined && by >= 0 && by <= 28 ? made(a.stride * 2 ** by) : undefined;
+      return modifiers.length === 1 &&
+        type.bits === target!.bits &&
+        bitsOf(x) === type.bits &&
+        a &&
+        by !== undefined &&
+        by >= 0 &&
+        by <= 28
+        ? made(a.stride * 2 ** by)
+        : undefined;
     }
-    default: return undefined;
+    default:
+      return undefined;
   }
 }
 
-/** What each unit does: the rest, and what it reads of values that differ from unit to unit, but by the addresses of accesses. */
-function workOf(first: readonly Inst[], rest: readonly Inst[], accesses: readonly FoundAccess[], courses: ReadonlyMap<Register, { stride: number }>): Inst[] {
+/**
+ * What each unit does: the rest, and what it reads of values that differ from unit to unit, but by
+ * the addresses of accesses.
+ */
+function workOf(
+  first: readonly Inst[],
+  rest: readonly Inst[],
+  accesses: readonly FoundAccess[],
+  courses: ReadonlyMap<Register, { stride: number }>,
+): Inst[] {
   const through = new Map(accesses.map(({ inst, found }) => [inst, found.address.base!]));
   const read = new Set<Register>();
   for (const inst of rest) {
     const base = through.get(inst);
-    for (const register of inst.uses) if (register !== base || inst.args.some(arg => arg.kind !== 'address' && mentions(arg, register))) read.add(register);
+    for (const register of inst.uses)
+      if (
+        register !== base ||
+        inst.args.some((arg) => arg.kind !== 'address' && mentions(arg, register))
+      )
+        read.add(register);
   }
   const again: Inst[] = [];
   for (const inst of [...first].reverse()) {
-    if (!inst.defs.some(register => read.has(register) && courses.get(register)!.stride !== 0)) continue;
+    if (!inst.defs.some((register) => read.has(register) && courses.get(register)!.stride !== 0))
+      continue;
     again.unshift(inst);
     for (const register of inst.uses) read.add(register);
   }
@@ -218,11 +363,17 @@ function workOf(first: readonly Inst[], rest: readonly Inst[], accesses: readonl
 }
 
 /**
- * Calls `test` with the truth of each condition on the stack under which so many threads (a local, a multiple of the unit's) from `e.base` on
- * do what they do without a check. The instructions that are done once are written. Gives the places of the first unit, and how
- * far they move from unit to unit.
+ * Calls `test` with the truth of each condition on the stack under which so many threads (a local,
+ * a multiple of the unit's) from `e.base` on do what they do without a check. The instructions that
+ * are done once are written. Gives the places of the first unit, and how far they move from unit to
+ * unit.
  */
-export function checkSteadyUnits(e: LaneEmitter, units: SteadyUnits, threads: number, test: () => void): { range: Range; local: number; step: number }[] {
+export function checkSteadyUnits(
+  e: LaneEmitter,
+  units: SteadyUnits,
+  threads: number,
+  test: () => void,
+): { range: Range; local: number; step: number }[] {
   const { code } = e;
   const { conditions, counters, ranges } = units;
   const last = e.newLocal('i64');
@@ -233,12 +384,18 @@ export function checkSteadyUnits(e: LaneEmitter, units: SteadyUnits, threads: nu
   };
   const seen = new Set<string>();
   for (const { value, signed, stride } of counters) {
-    const name = `${value.kind === 'register' ? `r${value.register.id}` : value.kind === 'special' ? value.name : ''} ${signed}`;
+    const name =
+      `${value.kind === 'register' ? `r${value.register.id}` : value.kind === 'special' ? value.name : ''} ` +
+      `${signed}`;
     // A thread's own number does not wrap.
     if (seen.has(name) || value.kind === 'special') continue;
     seen.add(name);
     pushEnd(value, signed, stride);
-    code.i64(signed ? 2n ** 31n : 0n).op('i64.add').i64(2n ** 32n).op('i64.lt_u');
+    code
+      .i64(signed ? 2n ** 31n : 0n)
+      .op('i64.add')
+      .i64(2n ** 32n)
+      .op('i64.lt_u');
     test();
   }
   for (const { guard, predicate, wanted } of conditions) {

@@ -1,11 +1,13 @@
-// Loops of one block that go through memory in even steps, such as `for (i = first; i < n; i += stride) sum += x[i]`: where the
-// next turn and one some turns ahead may touch what they touch, and the loop goes on behind it, all of that holds for the turns
-// between them, too. Those go round with nothing but their work.
+// Loops of one block that go through memory in even steps, such as `for (i = first; i < n; i +=
+// stride) sum += x[i]`: where the next turn and one some turns ahead may touch what they touch, and
+// the loop goes on behind it, all of that holds for the turns between them, too. Those go round
+// with nothing but their work.
 //
-// What moves from turn to turn are registers to each of which the block adds the same every time; addresses and the comparison
-// that the loop goes on by are linear in them. That the numbers between the two ends lie between the ends takes that nothing
-// wraps around on the way: counters of 32 bits are checked to stay in their range, and steps are limited, so that an address of
-// 64 bits cannot come back to the device's memory from behind.
+// What moves from turn to turn are registers to each of which the block adds the same every time;
+// addresses and the comparison that the loop goes on by are linear in them. That the numbers
+// between the two ends lie between the ends takes that nothing wraps around on the way: counters of
+// 32 bits are checked to stay in their range, and steps are limited, so that an address of 64 bits
+// cannot come back to the device's memory from behind.
 
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
@@ -21,7 +23,10 @@ import type { Range } from './unchecked-accesses.js';
 const LONGEST = 64;
 /** Steps of a pointer from turn to turn, at most: as far as a counter of 32 bits reaches. */
 const GREATEST_STEP = 2n ** 31n;
-/** Bytes that an address may move by from turn to turn: in the 16 turns that are looked ahead, at most, far from 2^64. */
+/**
+ * Bytes that an address may move by from turn to turn: in the 16 turns that are looked ahead, at
+ * most, far from 2^64.
+ */
 const FURTHEST = 2n ** 56n;
 /** Elements have 16 bytes at most. */
 const LARGEST_ELEMENT = 16;
@@ -59,40 +64,98 @@ export interface SteadyLoop {
   changes(register: Register): boolean;
 }
 
-/** A value as the turns go on: always the same, a counter, or a sum of 64 bits that moves by a multiple of `unit` each time, by no more than `reach`. */
-type Course = { kind: 'fixed' } | { kind: 'counter' } | { kind: 'linear'; unit: number; reach: bigint };
+/**
+ * A value as the turns go on: always the same, a counter, or a sum of 64 bits that moves by a
+ * multiple of `unit` each time, by no more than `reach`.
+ */
+type Course =
+  { kind: 'fixed' } | { kind: 'counter' } | { kind: 'linear'; unit: number; reach: bigint };
 
 const MIRRORED = { lt: 'gt', gt: 'lt', le: 'ge', ge: 'le', ne: 'ne' } as const;
 
-const lowestBit = (value: bigint): number => value === 0n ? LARGEST_ELEMENT : Number(value & -value);
+const lowestBit = (value: bigint): number =>
+  value === 0n ? LARGEST_ELEMENT : Number(value & -value);
 
 /** `checked`: accesses that others have checked by then. */
-export function findSteadyLoop(e: LaneEmitter, block: Block, checked?: ReadonlyMap<Inst, unknown>): SteadyLoop | undefined {
+export function findSteadyLoop(
+  e: LaneEmitter,
+  block: Block,
+  checked?: ReadonlyMap<Inst, unknown>,
+): SteadyLoop | undefined {
   const { ending, insts, index } = block;
   const last = insts.at(-1);
-  if (ending.kind !== 'branch' || ending.yes === ending.no || !last || insts.length > LONGEST) return undefined;
+  if (ending.kind !== 'branch' || ending.yes === ending.no || !last || insts.length > LONGEST)
+    return undefined;
   const definitions = new Map<Register, Inst[]>();
-  for (const inst of insts) for (const register of inst.defs) definitions.set(register, [...definitions.get(register) ?? [], inst]);
-  const isFixed = (arg: Arg): boolean => arg.kind === 'integer' || (arg.kind === 'register' && e.stride(arg) === 0 && !definitions.has(arg.register));
+  for (const inst of insts)
+    for (const register of inst.defs)
+      definitions.set(register, [...(definitions.get(register) ?? []), inst]);
+  const isFixed = (arg: Arg): boolean =>
+    arg.kind === 'integer' ||
+    (arg.kind === 'register' && e.stride(arg) === 0 && !definitions.has(arg.register));
   /** The same in each turn, if not for each thread. */
-  const isSettled = (arg: Arg): boolean => isFixed(arg) || (arg.kind === 'register' && !definitions.has(arg.register) && !e.isVarying(arg.register) && e.stride(arg) !== undefined);
+  const isSettled = (arg: Arg): boolean =>
+    isFixed(arg) ||
+    (arg.kind === 'register' &&
+      !definitions.has(arg.register) &&
+      !e.isVarying(arg.register) &&
+      e.stride(arg) !== undefined);
   const work = insts.slice(0, -1);
-  if (!work.every(inst => !inst.predicate && inst.defs.every(({ type }) => type.kind !== 'predicate') && (isPure(inst) || inst.mnemonic === 'ld' || inst.mnemonic === 'st'))) return undefined;
+  if (
+    !work.every(
+      (inst) =>
+        !inst.predicate &&
+        inst.defs.every(({ type }) => type.kind !== 'predicate') &&
+        (isPure(inst) || inst.mnemonic === 'ld' || inst.mnemonic === 'st'),
+    )
+  )
+    return undefined;
 
   const movedOf = (register: Register, signed: boolean): Moved | undefined => {
     const [inst, another] = definitions.get(register) ?? [];
-    if (!inst || another || e.isVarying(register) || e.stride({ kind: 'register', register } as Arg) === undefined) return undefined;
-    if ((inst.mnemonic !== 'add' && inst.mnemonic !== 'sub') || inst.modifiers.length !== 1 || inst.args.length !== 3) return undefined;
+    if (
+      !inst ||
+      another ||
+      e.isVarying(register) ||
+      e.stride({ kind: 'register', register } as Arg) === undefined
+    )
+      return undefined;
+    if (
+      (inst.mnemonic !== 'add' && inst.mnemonic !== 'sub') ||
+      inst.modifiers.length !== 1 ||
+      inst.args.length !== 3
+    )
+      return undefined;
     const type = scalarType(inst.modifiers[0]!);
     if (type.kind === 'float' || type.bits !== register.type.bits) return undefined;
     const [, a, b] = inst.args as [Arg, Arg, Arg];
     const subtracts = inst.mnemonic === 'sub';
     const isSelf = (arg: Arg): boolean => arg.kind === 'register' && arg.register === register;
-    const step = isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
-    return step && { register, step, by: step.kind === 'integer' ? BigInt.asIntN(register.type.bits, step.value) : undefined, subtracts, signed };
+    const step =
+      isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
+    return (
+      step && {
+        register,
+        step,
+        by: step.kind === 'integer' ? BigInt.asIntN(register.type.bits, step.value) : undefined,
+        subtracts,
+        signed,
+      }
+    );
   };
-  const comparison = comparisonOf(last, (ending.yes === index) !== ending.inst.predicate!.negated, movedOf, isFixed);
-  if (!comparison || ending.inst.predicate!.register !== last.defs[0] || last.defs.length !== 1 || !e.isOwn(last.defs[0])) return undefined;
+  const comparison = comparisonOf(
+    last,
+    (ending.yes === index) !== ending.inst.predicate!.negated,
+    movedOf,
+    isFixed,
+  );
+  if (
+    !comparison ||
+    ending.inst.predicate!.register !== last.defs[0] ||
+    last.defs.length !== 1 ||
+    !e.isOwn(last.defs[0])
+  )
+    return undefined;
 
   const first = checksFirst(e, block, checked);
   const slice = first?.block.insts.slice(0, first.run.from) ?? [];
@@ -104,15 +167,24 @@ export function findSteadyLoop(e: LaneEmitter, block: Block, checked?: ReadonlyM
     const { register } = arg;
     const known = courses.get(register);
     if (known) return known;
-    const found = slice.some(inst => inst.defs.includes(register)) ? undefined : movedOf(register, signed);
+    const found = slice.some((inst) => inst.defs.includes(register))
+      ? undefined
+      : movedOf(register, signed);
     if (!found) return undefined;
     const before = moved.get(register);
     if (before && register.type.bits === 32 && before.signed !== signed) return undefined;
     moved.set(register, before ?? found);
     if (register.type.bits === 32) return { kind: 'counter' };
     // A step that is not known here is looked at in its turn.
-    if (found.by !== undefined && (found.by < -GREATEST_STEP || found.by >= GREATEST_STEP)) return undefined;
-    return register.type.bits === 64 ? { kind: 'linear', unit: found.by === undefined ? LARGEST_ELEMENT : lowestBit(found.by), reach: GREATEST_STEP } : undefined;
+    if (found.by !== undefined && (found.by < -GREATEST_STEP || found.by >= GREATEST_STEP))
+      return undefined;
+    return register.type.bits === 64
+      ? {
+          kind: 'linear',
+          unit: found.by === undefined ? LARGEST_ELEMENT : lowestBit(found.by),
+          reach: GREATEST_STEP,
+        }
+      : undefined;
   };
   for (const inst of slice) {
     const course = resultOf(inst, courseOf);
@@ -122,73 +194,149 @@ export function findSteadyLoop(e: LaneEmitter, block: Block, checked?: ReadonlyM
   const ranges = first?.run.ranges ?? [];
   for (const { base, log2, wide } of ranges) {
     const course = courseOf({ kind: 'register', register: base } as Arg, true);
-    if (!course || course.kind === 'counter' || (course.kind === 'linear' && (!wide || course.unit % 2 ** log2 !== 0))) return undefined;
+    if (
+      !course ||
+      course.kind === 'counter' ||
+      (course.kind === 'linear' && (!wide || course.unit % 2 ** log2 !== 0))
+    )
+      return undefined;
   }
   const covered = new Set(ranges.flatMap(({ accesses }) => accesses.map(({ inst }) => inst)));
-  if (!work.every(inst => (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') || covered.has(inst) || checked?.has(inst) || isPure(inst))) return undefined;
+  if (
+    !work.every(
+      (inst) =>
+        (inst.mnemonic !== 'ld' && inst.mnemonic !== 'st') ||
+        covered.has(inst) ||
+        checked?.has(inst) ||
+        isPure(inst),
+    )
+  )
+    return undefined;
   return {
-    block: first?.block ?? block, from: slice.length, ranges, comparison, moved: [...moved.values()],
-    changes: register => { const course = courses.get(register); return course ? course.kind !== 'fixed' : definitions.has(register); },
+    block: first?.block ?? block,
+    from: slice.length,
+    ranges,
+    comparison,
+    moved: [...moved.values()],
+    changes: (register) => {
+      const course = courses.get(register);
+      return course ? course.kind !== 'fixed' : definitions.has(register);
+    },
   };
 }
 
-function comparisonOf(inst: Inst, goesOn: boolean, movedOf: (register: Register, signed: boolean) => Moved | undefined, isFixed: (arg: Arg) => boolean): Comparison | undefined {
-  if (inst.mnemonic !== 'setp' || inst.predicate || inst.modifiers.length !== 2 || inst.args.length !== 3) return undefined;
+function comparisonOf(
+  inst: Inst,
+  goesOn: boolean,
+  movedOf: (register: Register, signed: boolean) => Moved | undefined,
+  isFixed: (arg: Arg) => boolean,
+): Comparison | undefined {
+  if (
+    inst.mnemonic !== 'setp' ||
+    inst.predicate ||
+    inst.modifiers.length !== 2 ||
+    inst.args.length !== 3
+  )
+    return undefined;
   const [word, name] = inst.modifiers as [string, string];
   if (name !== 's32' && name !== 'u32' && name !== 'b32') return undefined;
   const row = ORDERED[word];
-  const wanted = row ? (goesOn ? row.op : OPPOSITE[row.op]!) : word === (goesOn ? 'ne' : 'eq') ? 'ne' : undefined;
+  const wanted = row
+    ? goesOn
+      ? row.op
+      : OPPOSITE[row.op]!
+    : word === (goesOn ? 'ne' : 'eq')
+      ? 'ne'
+      : undefined;
   if (wanted === undefined) return undefined;
   const operation = wanted as Comparison['operation'];
   const signed = name === 's32' && !row?.unsigned;
   const [, left, right] = inst.args as [Arg, Arg, Arg];
-  for (const [arg, bound, of] of [[left, right, operation], [right, left, MIRRORED[operation]]] as const) {
+  for (const [arg, bound, of] of [
+    [left, right, operation],
+    [right, left, MIRRORED[operation]],
+  ] as const) {
     if (arg.kind !== 'register' || !isFixed(bound)) continue;
     const counter = movedOf(arg.register, signed);
     // Whether a number is passed over takes to know in which direction the counter goes.
-    if (counter && arg.register.type.bits === 32 && (of !== 'ne' || counter.by !== undefined)) return { inst, counter, bound, operation: of };
+    if (counter && arg.register.type.bits === 32 && (of !== 'ne' || counter.by !== undefined))
+      return { inst, counter, bound, operation: of };
   }
   return undefined;
 }
 
 /** What an instruction of addresses makes of its operands; undefined where that is not exact. */
-function resultOf(inst: Inst, courseOf: (arg: Arg | undefined, signed: boolean) => Course | undefined): Course | undefined {
+function resultOf(
+  inst: Inst,
+  courseOf: (arg: Arg | undefined, signed: boolean) => Course | undefined,
+): Course | undefined {
   const { mnemonic, modifiers, args } = inst;
   const type = typesOf(inst).at(-1);
   const signed = type?.kind === 'signed';
-  const [a, b, c] = args.slice(1).map(arg => courseOf(arg, signed));
-  if ([a, b, c].every((course, index) => args.length <= index + 1 || course?.kind === 'fixed')) return { kind: 'fixed' };
+  const [a, b, c] = args.slice(1).map((arg) => courseOf(arg, signed));
+  if ([a, b, c].every((course, index) => args.length <= index + 1 || course?.kind === 'fixed'))
+    return { kind: 'fixed' };
   if (!type) return undefined;
-  const linear = (unit: number, reach: bigint): Course | undefined => reach <= FURTHEST ? { kind: 'linear', unit, reach } : undefined;
-  const literal = (arg: Arg | undefined): bigint | undefined => arg?.kind === 'integer' ? arg.value : undefined;
+  const linear = (unit: number, reach: bigint): Course | undefined =>
+    reach <= FURTHEST ? { kind: 'linear', unit, reach } : undefined;
+  const literal = (arg: Arg | undefined): bigint | undefined =>
+    arg?.kind === 'integer' ? arg.value : undefined;
   const sum = (x: Course | undefined, y: Course | undefined): Course | undefined => {
-    if (!x || !y || x.kind === 'counter' || y.kind === 'counter' || inst.defs[0]?.type.bits !== 64) return undefined;
-    const moving = [x, y].filter(course => course.kind === 'linear');
-    return linear(Math.min(...moving.map(({ unit }) => unit)), moving.reduce((all, { reach }) => all + reach, 0n));
+    if (!x || !y || x.kind === 'counter' || y.kind === 'counter' || inst.defs[0]?.type.bits !== 64)
+      return undefined;
+    const moving = [x, y].filter((course) => course.kind === 'linear');
+    return linear(
+      Math.min(...moving.map(({ unit }) => unit)),
+      moving.reduce((all, { reach }) => all + reach, 0n),
+    );
   };
   /** Of a counter, which is a number of 32 bits before and behind each step, and a literal. */
   const product = (): Course | undefined => {
     const by = literal(args[2]);
-    if (a?.kind !== 'counter' || by === undefined || modifiers[0] !== 'wide' || type.bits !== 32) return undefined;
+    if (a?.kind !== 'counter' || by === undefined || modifiers[0] !== 'wide' || type.bits !== 32)
+      return undefined;
     const factor = signed ? BigInt.asIntN(32, by) : BigInt.asUintN(32, by);
     return linear(lowestBit(factor), (factor < 0n ? -factor : factor) << 32n);
   };
   switch (mnemonic) {
-    case 'mov': return modifiers.length === 1 && a?.kind === 'linear' ? a : undefined;
-    case 'cvt': return modifiers.length === 2 && a?.kind === 'counter' && type.bits === 32 && scalarType(modifiers[0]!).bits === 64 && type.kind !== 'float' && scalarType(modifiers[0]!).kind !== 'float' ? linear(1, 2n ** 32n) : undefined;
-    case 'add': return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
-    case 'sub': return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
-    case 'mul': return product();
-    case 'mad': return sum(product(), c);
+    case 'mov':
+      return modifiers.length === 1 && a?.kind === 'linear' ? a : undefined;
+    case 'cvt':
+      return modifiers.length === 2 &&
+        a?.kind === 'counter' &&
+        type.bits === 32 &&
+        scalarType(modifiers[0]!).bits === 64 &&
+        type.kind !== 'float' &&
+        scalarType(modifiers[0]!).kind !== 'float'
+        ? linear(1, 2n ** 32n)
+        : undefined;
+    case 'add':
+      return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
+    case 'sub':
+      return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
+    case 'mul':
+      return product();
+    case 'mad':
+      return sum(product(), c);
     case 'shl': {
       const by = literal(args[2]);
-      return modifiers.length === 1 && a?.kind === 'linear' && by !== undefined && by >= 0n && by <= 32n ? linear(a.unit * 2 ** Number(by), a.reach << by) : undefined;
+      return modifiers.length === 1 &&
+        a?.kind === 'linear' &&
+        by !== undefined &&
+        by >= 0n &&
+        by <= 32n
+        ? linear(a.unit * 2 ** Number(by), a.reach << by)
+        : undefined;
     }
-    default: return undefined;
+    default:
+      return undefined;
   }
 }
 
-/** Where a range begins in a turn, as locals: its place, and how far it moves from turn to turn, if it does. */
+/**
+ * Where a range begins in a turn, as locals: its place, and how far it moves from turn to turn, if
+ * it does.
+ */
 export interface SteadyPlace {
   range: Range;
   local: number;
@@ -196,14 +344,20 @@ export interface SteadyPlace {
 }
 
 /**
- * Calls `test` with the truth of each condition on the stack under which the next `turns` (a local) of the loop, and the one behind
- * them, do what they do without a check. `emit` writes an instruction. The registers are as they were afterwards; gives the places of
- * the first turn.
+ * Calls `test` with the truth of each condition on the stack under which the next `turns` (a local)
+ * of the loop, and the one behind them, do what they do without a check. `emit` writes an
+ * instruction. The registers are as they were afterwards; gives the places of the first turn.
  */
-export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emit: (inst: Inst) => void, test: () => void): SteadyPlace[] {
+export function checkSteady(
+  e: LaneEmitter,
+  loop: SteadyLoop,
+  turns: number,
+  emit: (inst: Inst) => void,
+  test: () => void,
+): SteadyPlace[] {
   const { code } = e;
   const { comparison, ranges, moved } = loop;
-  const steps = moved.map(each => {
+  const steps = moved.map((each) => {
     const { register, step, by, subtracts, signed } = each;
     const wide = register.type.bits === 64;
     const local = e.newLocal('i64');
@@ -211,21 +365,36 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
     if (!wide) code.op('i64.extend_i32_s');
     code.set(local);
     if (wide && by === undefined) {
-      code.get(local).i64(GREATEST_STEP).op('i64.add').i64(2n * GREATEST_STEP).op('i64.lt_u');
+      code
+        .get(local)
+        .i64(GREATEST_STEP)
+        .op('i64.add')
+        .i64(2n * GREATEST_STEP)
+        .op('i64.lt_u');
       test();
-      code.get(local).i64(LARGEST_ELEMENT - 1).op('i64.and').op('i64.eqz');
+      code
+        .get(local)
+        .i64(LARGEST_ELEMENT - 1)
+        .op('i64.and')
+        .op('i64.eqz');
       test();
     }
     if (wide) return local;
     const end = e.newLocal('i64');
     code.get(e.registerLocal(register)).op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
-    code.get(turns).op('i64.extend_i32_u').get(local).op('i64.mul').op(subtracts ? 'i64.sub' : 'i64.add').set(end);
+    code
+      .get(turns)
+      .op('i64.extend_i32_u')
+      .get(local)
+      .op('i64.mul')
+      .op(subtracts ? 'i64.sub' : 'i64.add')
+      .set(end);
     checkCounter(e, each, end, each === comparison.counter ? comparison : undefined, test);
     return local;
   });
   const addresses = loop.block.insts.slice(0, loop.from);
   for (const inst of addresses) emit(inst);
-  const starts = ranges.map(range => checkRange(e, range, test));
+  const starts = ranges.map((range) => checkRange(e, range, test));
   // The places of the next turn tell how far they move.
   const before = moved.map(({ register, subtracts }, index) => {
     const { wasm } = register.type;
@@ -235,7 +404,8 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
     code.op(`${wasm}.${subtracts ? 'sub' : 'add'}`).set(e.registerLocal(register));
     return local;
   });
-  for (const inst of addresses) if (inst.defs.some(register => loop.changes(register))) emit(inst);
+  for (const inst of addresses)
+    if (inst.defs.some((register) => loop.changes(register))) emit(inst);
   const deltas = ranges.map((range, index) => {
     if (!loop.changes(range.base)) return undefined;
     const delta = e.newLocal('i64');
@@ -243,7 +413,9 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
     code.get(starts[index]!.whole).op('i64.sub').set(delta);
     return delta;
   });
-  moved.forEach(({ register }, index) => { code.get(before[index]!).set(e.registerLocal(register)); });
+  moved.forEach(({ register }, index) => {
+    code.get(before[index]!).set(e.registerLocal(register));
+  });
   return ranges.map((range, index) => {
     const { whole, local } = starts[index]!;
     const delta = deltas[index];
@@ -256,31 +428,56 @@ export function checkSteady(e: LaneEmitter, loop: SteadyLoop, turns: number, emi
   });
 }
 
-/** The instructions of a turn without its comparison, and without what only the addresses of accesses come from that have been checked. */
-export function workOf(e: LaneEmitter, { block: { insts }, from, comparison, ranges }: SteadyLoop): Inst[] {
-  const accesses = new Set(ranges.flatMap(range => range.accesses.map(({ inst }) => inst)));
+/**
+ * The instructions of a turn without its comparison, and without what only the addresses of
+ * accesses come from that have been checked.
+ */
+export function workOf(
+  e: LaneEmitter,
+  { block: { insts }, from, comparison, ranges }: SteadyLoop,
+): Inst[] {
+  const accesses = new Set(ranges.flatMap((range) => range.accesses.map(({ inst }) => inst)));
   const read = new Set<Register>();
-  const work = insts.slice(from).filter(inst => inst !== comparison.inst);
-  for (const inst of work) for (const register of inst.uses) if (!accesses.has(inst) || inst.args.some(arg => arg.kind !== 'address' && mentions(arg, register))) read.add(register);
+  const work = insts.slice(from).filter((inst) => inst !== comparison.inst);
+  for (const inst of work)
+    for (const register of inst.uses)
+      if (
+        !accesses.has(inst) ||
+        inst.args.some((arg) => arg.kind !== 'address' && mentions(arg, register))
+      )
+        read.add(register);
   const needed: Inst[] = [];
   for (const inst of insts.slice(0, from).reverse()) {
-    if (!inst.defs.some(register => read.has(register) || !e.isOwn(register))) continue;
+    if (!inst.defs.some((register) => read.has(register) || !e.isOwn(register))) continue;
     needed.unshift(inst);
     for (const register of inst.uses) read.add(register);
   }
   return [...needed, ...work];
 }
 
-/** That a counter of the unit's threads keeps within its range until the end, and the loop goes on by it. */
-function checkCounter(e: LaneEmitter, { register, by, subtracts, signed }: Moved, end: number, comparison: Comparison | undefined, test: () => void): void {
+/**
+ * That a counter of the unit's threads keeps within its range until the end, and the loop goes on
+ * by it.
+ */
+function checkCounter(
+  e: LaneEmitter,
+  { register, by, subtracts, signed }: Moved,
+  end: number,
+  comparison: Comparison | undefined,
+  test: () => void,
+): void {
   const { code } = e;
   const span = e.stride({ kind: 'register', register } as Arg)! * (e.width - 1);
   const [below, above] = [Math.min(0, span), Math.max(0, span)];
   const least = signed ? -(2n ** 31n) : 0n;
   const extend = signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u';
-  const up = by === undefined ? undefined : (by >= 0n) !== subtracts;
-  const pushFirst = (): void => { code.get(e.registerLocal(register)).op(extend); };
-  const pushEnd = (): void => { code.get(end); };
+  const up = by === undefined ? undefined : by >= 0n !== subtracts;
+  const pushFirst = (): void => {
+    code.get(e.registerLocal(register)).op(extend);
+  };
+  const pushEnd = (): void => {
+    code.get(end);
+  };
   const notBelow = (push: () => void): void => {
     push();
     code.i64(least - BigInt(below)).op('i64.ge_s');
@@ -301,8 +498,10 @@ function checkCounter(e: LaneEmitter, { register, by, subtracts, signed }: Moved
   const { operation } = comparison ?? {};
   // A bound that is not to be met is ahead of all of them.
   const word = operation === 'ne' ? (up ? 'lt' : 'gt') : operation;
-  const bounded = word === 'lt' || word === 'le' ? 'above' : word === undefined ? undefined : 'below';
-  // What has the first thread's value is in range; who goes towards one end of it comes from the other.
+  const bounded =
+    word === 'lt' || word === 'le' ? 'above' : word === undefined ? undefined : 'below';
+  // What has the first thread's value is in range; who goes towards one end of it comes from the
+  // other.
   if (below < 0 && bounded !== 'below') notBelow(pushFirst);
   if (above > 0 && bounded !== 'above') notAbove(pushFirst);
   if (up !== true && bounded !== 'below') notBelow(pushEnd);

@@ -1,6 +1,6 @@
-// Warp operations of a unit that is a warp, all of whose threads have come to the operation together: nobody has to wait,
-// and values go from register to register. Threads that come in parts leave their operands in their mailboxes, as in
-// the scalar back end.
+// Warp operations of a unit that is a warp, all of whose threads have come to the operation
+// together: nobody has to wait, and values go from register to register. Threads that come in parts
+// leave their operands in their mailboxes, as in the scalar back end.
 
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
@@ -16,24 +16,37 @@ export function goesTogether(e: LaneEmitter, inst: Inst): boolean {
   const { mnemonic, modifiers, args } = inst;
   const mask = maskOf(inst);
   const known = mask && e.literal(mask);
-  if (mask && known === undefined && (mask.kind !== 'register' || e.stride(mask) !== 0)) return false;
+  if (mask && known === undefined && (mask.kind !== 'register' || e.stride(mask) !== 0))
+    return false;
   if (known !== undefined && known !== 0xffffffff) return false;
   switch (mnemonic) {
-    case 'shfl': return args.length === (modifiers.includes('sync') ? 5 : 4) && targets(inst).length > 0;
-    case 'vote': return args.length === (modifiers.includes('sync') ? 3 : 2);
-    case 'redux': return args.length === 3 && !modifiers.includes('f32');
-    case 'activemask': return true;
-    case 'bar': case 'barrier': return modifiers.includes('warp');
-    default: return false;
+    case 'shfl':
+      return args.length === (modifiers.includes('sync') ? 5 : 4) && targets(inst).length > 0;
+    case 'vote':
+      return args.length === (modifiers.includes('sync') ? 3 : 2);
+    case 'redux':
+      return args.length === 3 && !modifiers.includes('f32');
+    case 'activemask':
+      return true;
+    case 'bar':
+    case 'barrier':
+      return modifiers.includes('warp');
+    default:
+      return false;
   }
 }
 
 /** The operand that names the threads that take part; without one it is all. */
 function maskOf({ mnemonic, modifiers, args }: Inst): Arg | undefined {
-  return mnemonic === 'activemask' || (!modifiers.includes('sync') && mnemonic !== 'redux') ? undefined : args.at(-1);
+  return mnemonic === 'activemask' || (!modifiers.includes('sync') && mnemonic !== 'redux')
+    ? undefined
+    : args.at(-1);
 }
 
-/** Whether it names all threads, and so needs no look at who has come where the plan has them come together. */
+/**
+ * Whether it names all threads, and so needs no look at who has come where the plan has them come
+ * together.
+ */
 export function meansAll(e: LaneEmitter, inst: Inst): boolean {
   const mask = maskOf(inst);
   return mask === undefined || e.literal(mask) === 0xffffffff;
@@ -60,7 +73,7 @@ export function emitTogether(e: LaneEmitter, inst: Inst): void {
       const predicate = inst.args[1]!;
       const holds = e.temps(e.groups);
       const fails = e.temps(e.groups);
-      e.eachGroup(group => {
+      e.eachGroup((group) => {
         const active = e.active[group]!;
         e.pushLanes(predicate, PRED);
         code.get(active).op('v128.and').set(holds[group]!);
@@ -107,17 +120,26 @@ function reduce(e: LaneEmitter, inst: Inst): void {
   const type = e.type();
   const operation = e.oneOf('add', 'min', 'max', 'and', 'or', 'xor')!;
   const ordered = operation === 'min' || operation === 'max';
-  const name = ordered ? `i32x4.${operation}_${type.kind === 'signed' ? 's' : 'u'}` : operation === 'add' ? 'i32x4.add' : `v128.${operation}`;
+  const name = ordered
+    ? `i32x4.${operation}_${type.kind === 'signed' ? 's' : 'u'}`
+    : operation === 'add'
+      ? 'i32x4.add'
+      : `v128.${operation}`;
   // What changes nothing, for threads that are not there.
   const least = type.kind === 'signed' ? 0x80000000 : 0;
-  const neutral = operation === 'and' ? -1 : operation === 'max' ? least : operation === 'min' ? ~least : 0;
-  e.eachGroup(group => {
+  const neutral =
+    operation === 'and' ? -1 : operation === 'max' ? least : operation === 'min' ? ~least : 0;
+  e.eachGroup((group) => {
     e.pushLanes(inst.args[1]!, type);
     code.v128([neutral, neutral, neutral, neutral]).get(e.active[group]!).op('v128.bitselect');
     if (group) code.op(name);
   });
   const all = e.temp('v128');
-  for (const turn of [[2, 3, 0, 1], [1, 0, 3, 2]] as const) code.set(all).get(all).get(all).shuffle(turn).get(all).op(name);
+  for (const turn of [
+    [2, 3, 0, 1],
+    [1, 0, 3, 2],
+  ] as const)
+    code.set(all).get(all).get(all).shuffle(turn).get(all).op(name);
   code.lane('i32x4.extract_lane', 0);
   everywhere(e, inst.args[0]!);
 }
@@ -126,7 +148,7 @@ function reduce(e: LaneEmitter, inst: Inst): void {
 function targets(inst: Inst): ((Arg & { kind: 'register' }) | undefined)[] {
   const target = inst.args[0]!;
   const parts = target.kind === 'pair' ? [target.first, target.second] : [target, undefined];
-  return parts.map(part => part?.kind === 'register' ? part : undefined);
+  return parts.map((part) => (part?.kind === 'register' ? part : undefined));
 }
 
 function shuffle(e: LaneEmitter, inst: Inst): void {
@@ -136,7 +158,7 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
   const mode = e.oneOf('up', 'down', 'bfly', 'idx')!;
   const [b, c] = [e.literal(by), e.literal(clamp)];
   const values = e.temps(e.groups);
-  e.eachGroup(group => {
+  e.eachGroup((group) => {
     e.pushLanes(value, value.kind === 'register' ? value.register.type : B32);
     code.set(values[group]!);
   });
@@ -145,14 +167,23 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
   };
   if (b !== undefined && c !== undefined) {
     const sources = Array.from({ length: WARP }, (_, lane) => sourceOf(mode, lane, b & 31, c));
-    e.eachGroup(group => {
+    e.eachGroup((group) => {
       const own = sources.slice(4 * group, 4 * group + 4);
       if (result) {
-        pick(e, values, own.map(({ source }) => source));
+        pick(
+          e,
+          values,
+          own.map(({ source }) => source),
+        );
         set(result);
       }
       if (within) {
-        const [a0, a1, a2, a3] = own.map(({ ok }) => ok ? -1 : 0) as [number, number, number, number];
+        const [a0, a1, a2, a3] = own.map(({ ok }) => (ok ? -1 : 0)) as [
+          number,
+          number,
+          number,
+          number,
+        ];
         code.v128([a0, a1, a2, a3]);
         set(within);
       }
@@ -162,9 +193,13 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
     e.pushEveryone();
     code.op('i32.eqz');
     e.when(() => {
-      e.eachGroup(group => {
+      e.eachGroup((group) => {
         code.get(e.laneOf(result.register)).get(values[group]!);
-        pick(e, e.active, sources.slice(4 * group, 4 * group + 4).map(({ source }) => source));
+        pick(
+          e,
+          e.active,
+          sources.slice(4 * group, 4 * group + 4).map(({ source }) => source),
+        );
         code.op('v128.bitselect');
         set(result);
       });
@@ -175,10 +210,22 @@ function shuffle(e: LaneEmitter, inst: Inst): void {
 }
 
 /** Where a lane reads, as the ISA has it; out of the segment it reads itself. */
-function sourceOf(mode: string, lane: number, b: number, c: number): { source: number; ok: boolean } {
+function sourceOf(
+  mode: string,
+  lane: number,
+  b: number,
+  c: number,
+): { source: number; ok: boolean } {
   const segment = (c >> 8) & 31;
   const max = (lane & segment) | (c & 31 & ~segment);
-  const source = mode === 'up' ? lane - b : mode === 'down' ? lane + b : mode === 'bfly' ? lane ^ b : (lane & segment) | (b & ~segment);
+  const source =
+    mode === 'up'
+      ? lane - b
+      : mode === 'down'
+        ? lane + b
+        : mode === 'bfly'
+          ? lane ^ b
+          : (lane & segment) | (b & ~segment);
   const ok = mode === 'up' ? source >= max : source <= max;
   return { source: ok ? source & 31 : lane, ok };
 }
@@ -186,12 +233,12 @@ function sourceOf(mode: string, lane: number, b: number, c: number): { source: n
 /** Pushes four lanes, each from one of all groups. */
 function pick(e: LaneEmitter, values: readonly number[], lanes: readonly number[]): void {
   const { code } = e;
-  const groups = [...new Set(lanes.map(lane => lane >> 2))];
+  const groups = [...new Set(lanes.map((lane) => lane >> 2))];
   const first = groups[0]!;
   code.get(values[first]!);
   if (groups.length === 1 && lanes.every((lane, index) => (lane & 3) === index)) return;
   // Each step takes what it can from one more group and keeps what is in place.
-  const placed = lanes.map(lane => lane >> 2 === first);
+  const placed = lanes.map((lane) => lane >> 2 === first);
   const from = (lane: number): number => lane & 3;
   const [second = first] = groups.slice(1);
   code.get(values[second]!);
@@ -204,22 +251,51 @@ function pick(e: LaneEmitter, values: readonly number[], lanes: readonly number[
   code.shuffle([l0, l1, l2, l3]);
   for (const group of groups.slice(2)) {
     code.get(values[group]!);
-    const [m0, m1, m2, m3] = lanes.map((lane, index) => lane >> 2 === group ? 4 + from(lane) : index) as [number, number, number, number];
+    const [m0, m1, m2, m3] = lanes.map((lane, index) =>
+      lane >> 2 === group ? 4 + from(lane) : index,
+    ) as [number, number, number, number];
     code.shuffle([m0, m1, m2, m3]);
   }
 }
 
-/** A shuffle whose distance is known when it runs only: each lane loads from where its source's value was put. */
-function throughMemory(e: LaneEmitter, mode: string, values: readonly number[], by: Arg, clamp: Arg, result: (Arg & { kind: 'register' }) | undefined, within: (Arg & { kind: 'register' }) | undefined): void {
+/**
+ * A shuffle whose distance is known when it runs only: each lane loads from where its source's
+ * value was put.
+ */
+function throughMemory(
+  e: LaneEmitter,
+  mode: string,
+  values: readonly number[],
+  by: Arg,
+  clamp: Arg,
+  result: (Arg & { kind: 'register' }) | undefined,
+  within: (Arg & { kind: 'register' }) | undefined,
+): void {
   const { code } = e;
   const room = e.temp('i32');
   e.pushRoom(WARP * 8);
   code.set(room);
-  values.forEach((local, group) => { code.get(room).get(local).memory('v128.store', 16 * group); });
-  e.active.forEach((local, group) => { code.get(room).get(local).memory('v128.store', WARP * 4 + 16 * group); });
-  e.eachGroup(group => {
+  values.forEach((local, group) => {
+    code
+      .get(room)
+      .get(local)
+      .memory('v128.store', 16 * group);
+  });
+  e.active.forEach((local, group) => {
+    code
+      .get(room)
+      .get(local)
+      .memory('v128.store', WARP * 4 + 16 * group);
+  });
+  e.eachGroup((group) => {
     e.scoped(() => {
-      const [source, most, good, lane, segment] = e.temps(5) as [number, number, number, number, number];
+      const [source, most, good, lane, segment] = e.temps(5) as [
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
       const lanes = 4 * group;
       code.v128([lanes, lanes + 1, lanes + 2, lanes + 3]).set(lane);
       e.pushLanes(clamp, B32);
@@ -236,8 +312,22 @@ function throughMemory(e: LaneEmitter, mode: string, values: readonly number[], 
       pushBy();
       if (mode === 'idx') code.get(segment).op('v128.bitselect');
       else code.op({ up: 'i32x4.sub', down: 'i32x4.add', bfly: 'v128.xor' }[mode]!);
-      code.tee(source).get(most).op(mode === 'up' ? 'i32x4.ge_s' : 'i32x4.le_s').set(good);
-      code.get(source).get(lane).get(good).op('v128.bitselect').i32(2).op('i32x4.shl').get(room).op('i32x4.splat').op('i32x4.add').set(source);
+      code
+        .tee(source)
+        .get(most)
+        .op(mode === 'up' ? 'i32x4.ge_s' : 'i32x4.le_s')
+        .set(good);
+      code
+        .get(source)
+        .get(lane)
+        .get(good)
+        .op('v128.bitselect')
+        .i32(2)
+        .op('i32x4.shl')
+        .get(room)
+        .op('i32x4.splat')
+        .op('i32x4.add')
+        .set(source);
       const gather = (target: number, offset: number): void => {
         for (let index = 0; index < 4; index++) {
           code.get(source).lane('i32x4.extract_lane', index);

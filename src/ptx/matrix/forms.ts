@@ -1,5 +1,6 @@
-// Which matrix products exist: rows of multiplicand type, shapes and accumulators, for mma, mma.sp and wmma. What an
-// instruction asks for is looked up here and becomes a product with the layouts of its four fragments.
+// Which matrix products exist: rows of multiplicand type, shapes and accumulators, for mma, mma.sp
+// and wmma. What an instruction asks for is looked up here and becomes a product with the layouts
+// of its four fragments.
 
 import { ELEMENT_TYPES } from './element-types.js';
 import type { ElementType } from './element-types.js';
@@ -36,9 +37,21 @@ const MMA: readonly Row[] = [
   { multiplicands: ['f16'], accumulators: HALF, shapes: ['m8n8k4', 'm16n8k8', 'm16n8k16'] },
   { multiplicands: ['bf16'], accumulators: ['f32'], shapes: ['m16n8k8', 'm16n8k16'] },
   { multiplicands: ['tf32'], accumulators: ['f32'], shapes: ['m16n8k4', 'm16n8k8'] },
-  { multiplicands: ['f64'], accumulators: ['f64'], shapes: ['m8n8k4', 'm16n8k4', 'm16n8k8', 'm16n8k16'] },
-  { multiplicands: ['s8', 'u8'], accumulators: ['s32'], shapes: ['m8n8k16', 'm16n8k16', 'm16n8k32'] },
-  { multiplicands: ['s4', 'u4'], accumulators: ['s32'], shapes: ['m8n8k32', 'm16n8k32', 'm16n8k64'] },
+  {
+    multiplicands: ['f64'],
+    accumulators: ['f64'],
+    shapes: ['m8n8k4', 'm16n8k4', 'm16n8k8', 'm16n8k16'],
+  },
+  {
+    multiplicands: ['s8', 'u8'],
+    accumulators: ['s32'],
+    shapes: ['m8n8k16', 'm16n8k16', 'm16n8k32'],
+  },
+  {
+    multiplicands: ['s4', 'u4'],
+    accumulators: ['s32'],
+    shapes: ['m8n8k32', 'm16n8k32', 'm16n8k64'],
+  },
   { multiplicands: ['b1'], accumulators: ['s32'], shapes: ['m8n8k128', 'm16n8k128', 'm16n8k256'] },
   { multiplicands: ['e4m3', 'e5m2'], accumulators: HALF, shapes: ['m16n8k16', 'm16n8k32'] },
 ];
@@ -71,25 +84,31 @@ const WMMA: readonly Row[] = [
 
 const SHAPE = /^m(\d+)n(\d+)k(\d+)$/;
 
-function shapeIn(modifiers: readonly string[]): { name: string; m: number; n: number; k: number } | undefined {
-  const name = modifiers.find(modifier => SHAPE.test(modifier));
+function shapeIn(
+  modifiers: readonly string[],
+): { name: string; m: number; n: number; k: number } | undefined {
+  const name = modifiers.find((modifier) => SHAPE.test(modifier));
   if (name === undefined) return undefined;
   const [, m, n, k] = SHAPE.exec(name)!.map(Number);
   return { name, m: m!, n: n!, k: k! };
 }
 
 const typesIn = (modifiers: readonly string[]): ElementType[] =>
-  modifiers.flatMap(modifier => ELEMENT_TYPES.get(modifier) ?? []);
+  modifiers.flatMap((modifier) => ELEMENT_TYPES.get(modifier) ?? []);
 
 /** .alayout and .blayout, in order. */
 const ordersIn = (modifiers: readonly string[]): ('row' | 'col')[] =>
-  modifiers.filter(modifier => modifier === 'row' || modifier === 'col');
+  modifiers.filter((modifier) => modifier === 'row' || modifier === 'col');
 
 /** Length of the common dimension in numbers of the dense matrix: words, for single bits. */
-const depth = (type: ElementType, k: number): number => type.name === 'b1' ? k / 32 : k;
+const depth = (type: ElementType, k: number): number => (type.name === 'b1' ? k / 32 : k);
 
-/** f16 fragments of wmma have eight registers whatever the shape; some then hold an element several times. */
-const wmmaRegisters = (type: ElementType): number | undefined => type.name === 'f16' ? 8 : undefined;
+/**
+ * f16 fragments of wmma have eight registers whatever the shape; some then hold an element several
+ * times.
+ */
+const wmmaRegisters = (type: ElementType): number | undefined =>
+  type.name === 'f16' ? 8 : undefined;
 
 /** The product that an `mma` or `wmma.mma` computes; undefined where there is no such form. */
 export function productOf(mnemonic: string, modifiers: readonly string[]): Product | undefined {
@@ -103,23 +122,46 @@ export function productOf(mnemonic: string, modifiers: readonly string[]): Produ
   if (!shape || !a || !b || types.length !== 4) return undefined;
   const [d, left, right, c] = types as [ElementType, ElementType, ElementType, ElementType];
   const sparse = modifiers.includes('sp') || modifiers.includes('sp::ordered_metadata');
-  const rows = wmma ? WMMA : modifiers.includes('kind::f8f6f4') ? [EIGHT_SIX_FOUR[sparse ? 1 : 0]] : sparse ? SPARSE : MMA;
-  const row = rows.find(({ multiplicands, shapes }) => multiplicands.includes(left.name) && shapes.includes(shape.name));
-  if (!row?.multiplicands.includes(right.name) || !row.accumulators.includes(c.name) || !row.accumulators.includes(d.name)) return undefined;
+  const rows = wmma
+    ? WMMA
+    : modifiers.includes('kind::f8f6f4')
+      ? [EIGHT_SIX_FOUR[sparse ? 1 : 0]]
+      : sparse
+        ? SPARSE
+        : MMA;
+  const row = rows.find(
+    ({ multiplicands, shapes }) => multiplicands.includes(left.name) && shapes.includes(shape.name),
+  );
+  if (
+    !row?.multiplicands.includes(right.name) ||
+    !row.accumulators.includes(c.name) ||
+    !row.accumulators.includes(d.name)
+  )
+    return undefined;
   const { m, n } = shape;
   const k = depth(left, shape.k);
   if (!wmma && shape.name === 'm8n8k4' && left.name === 'f16') {
     return {
-      m, n, k, batch: 4, sparse,
-      a: { type: left, layout: QUAD_LAYOUTS.a(a) }, b: { type: right, layout: QUAD_LAYOUTS.b(b) },
-      c: { type: c, layout: QUAD_LAYOUTS.c(c) }, d: { type: d, layout: QUAD_LAYOUTS.c(d) },
+      m,
+      n,
+      k,
+      batch: 4,
+      sparse,
+      a: { type: left, layout: QUAD_LAYOUTS.a(a) },
+      b: { type: right, layout: QUAD_LAYOUTS.b(b) },
+      c: { type: c, layout: QUAD_LAYOUTS.c(c) },
+      d: { type: d, layout: QUAD_LAYOUTS.c(d) },
     };
   }
   // Other shapes of mma exist as .row.col only.
   if (!wmma && (a !== 'row' || b !== 'col')) return undefined;
   const registers = wmma ? wmmaRegisters(left) : undefined;
   return {
-    m, n, k, batch: 1, sparse,
+    m,
+    n,
+    k,
+    batch: 1,
+    sparse,
     a: { type: left, layout: layoutA(left, m, sparse ? k / 2 : k, registers) },
     b: { type: right, layout: layoutB(right, k, n, registers) },
     c: { type: c, layout: layoutC(c, m, n) },
@@ -142,7 +184,11 @@ export function fragmentOf(modifiers: readonly string[]): MemoryFragment | undef
   const [, which] = modifiers;
   if (!shape || !order || !type) return undefined;
   const accumulator = which === 'c' || which === 'd';
-  const row = WMMA.find(({ multiplicands, accumulators, shapes }) => shapes.includes(shape.name) && (accumulator ? accumulators : multiplicands).includes(type.name));
+  const row = WMMA.find(
+    ({ multiplicands, accumulators, shapes }) =>
+      shapes.includes(shape.name) &&
+      (accumulator ? accumulators : multiplicands).includes(type.name),
+  );
   if (!row) return undefined;
   const { m, n } = shape;
   const k = depth(type, shape.k);
@@ -151,12 +197,26 @@ export function fragmentOf(modifiers: readonly string[]): MemoryFragment | undef
   switch (which) {
     case 'a':
       if (narrow && order !== 'row') return undefined;
-      return { operand: { type, layout: layoutA(type, m, k, wmmaRegisters(type)) }, order, stride: order === 'row' ? shape.k : m };
+      return {
+        operand: { type, layout: layoutA(type, m, k, wmmaRegisters(type)) },
+        order,
+        stride: order === 'row' ? shape.k : m,
+      };
     case 'b':
       if (narrow && order !== 'col') return undefined;
-      return { operand: { type, layout: layoutB(type, k, n, wmmaRegisters(type)) }, order, stride: order === 'row' ? n : shape.k };
-    case 'c': case 'd':
-      return { operand: { type, layout: layoutC(type, m, n) }, order, stride: order === 'row' ? n : m };
-    default: return undefined;
+      return {
+        operand: { type, layout: layoutB(type, k, n, wmmaRegisters(type)) },
+        order,
+        stride: order === 'row' ? n : shape.k,
+      };
+    case 'c':
+    case 'd':
+      return {
+        operand: { type, layout: layoutC(type, m, n) },
+        order,
+        stride: order === 'row' ? n : m,
+      };
+    default:
+      return undefined;
   }
 }

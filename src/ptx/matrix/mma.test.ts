@@ -1,5 +1,5 @@
-// mma and mma.sp in every shape and type against a plain matrix product. Where elements stand is written here as
-// the PTX ISA writes it, case by case, not as the compiler computes it.
+// mma and mma.sp in every shape and type against a plain matrix product. Where elements stand is
+// written here as the PTX ISA writes it, case by case, not as the compiler computes it.
 
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
@@ -14,31 +14,69 @@ const inGroup = (lane: number): number => lane % 4;
 /** Random numbers that are exact in every type and whose sums are exact in every accumulator. */
 function random(seed: number): (below: number) => number {
   let state = seed >>> 0 || 1;
-  return below => {
-    state ^= state << 13; state >>>= 0;
+  return (below) => {
+    state ^= state << 13;
+    state >>>= 0;
     state ^= state >>> 17;
-    state ^= state << 5; state >>>= 0;
+    state ^= state << 5;
+    state >>>= 0;
     return state % below;
   };
 }
 
 const RANGES: Readonly<Record<string, readonly [number, number]>> = {
-  f16: [-8, 8], bf16: [-8, 8], tf32: [-8, 8], f64: [-1000, 1000], e4m3: [-4, 4], e5m2: [-4, 4], e3m2: [-4, 4], e2m3: [-4, 4], e2m1: [-4, 4],
-  s8: [-128, 127], u8: [0, 255], s4: [-8, 7], u4: [0, 15], b1: [0, 1], f32: [-50, 50], s32: [-100000, 100000],
+  f16: [-8, 8],
+  bf16: [-8, 8],
+  tf32: [-8, 8],
+  f64: [-1000, 1000],
+  e4m3: [-4, 4],
+  e5m2: [-4, 4],
+  e3m2: [-4, 4],
+  e2m3: [-4, 4],
+  e2m1: [-4, 4],
+  s8: [-128, 127],
+  u8: [0, 255],
+  s4: [-8, 7],
+  u4: [0, 15],
+  b1: [0, 1],
+  f32: [-50, 50],
+  s32: [-100000, 100000],
 };
 
 function matrix(type: string, rows: number, columns: number, seed: number): number[][] {
   const next = random(seed);
   const [least, most] = RANGES[type]!;
-  return Array.from({ length: rows }, () => Array.from({ length: columns }, () => least + next(most - least + 1)));
+  return Array.from({ length: rows }, () =>
+    Array.from({ length: columns }, () => least + next(most - least + 1)),
+  );
 }
 
 const BITS: Readonly<Record<string, number>> = {
-  f16: 16, bf16: 16, tf32: 32, f64: 64, e4m3: 8, e5m2: 8, e3m2: 8, e2m3: 8, e2m1: 8, s8: 8, u8: 8, s4: 4, u4: 4, b1: 1, f32: 32, s32: 32,
+  f16: 16,
+  bf16: 16,
+  tf32: 32,
+  f64: 64,
+  e4m3: 8,
+  e5m2: 8,
+  e3m2: 8,
+  e2m3: 8,
+  e2m1: 8,
+  s8: 8,
+  u8: 8,
+  s4: 4,
+  u4: 4,
+  b1: 1,
+  f32: 32,
+  s32: 32,
 };
 
 /** The registers of all lanes as bytes, lane after lane. */
-function fragments(type: string, registers: number, place: Place, values: readonly (readonly number[])[]): Uint8Array {
+function fragments(
+  type: string,
+  registers: number,
+  place: Place,
+  values: readonly (readonly number[])[],
+): Uint8Array {
   const bits = BITS[type]!;
   const size = Math.max(bits, 32) / 8;
   const out = new Uint8Array(32 * registers * size);
@@ -48,21 +86,30 @@ function fragments(type: string, registers: number, place: Place, values: readon
       const [row, column] = place(lane, i);
       const value = encode(type, values[row]![column]!);
       const at = lane * registers * size * 8 + i * bits;
-      for (let bit = 0; bit < bits; bit++) if ((value >> BigInt(bit)) & 1n) out[(at + bit) >> 3]! |= 1 << ((at + bit) & 7);
+      for (let bit = 0; bit < bits; bit++)
+        if ((value >> BigInt(bit)) & 1n) out[(at + bit) >> 3]! |= 1 << ((at + bit) & 7);
     }
   }
   return out;
 }
 
-function readFragments(bytes: Uint8Array, type: string, registers: number, place: Place, rows: number, columns: number): number[][] {
+function readFragments(
+  bytes: Uint8Array,
+  type: string,
+  registers: number,
+  place: Place,
+  rows: number,
+  columns: number,
+): number[][] {
   const bits = BITS[type]!;
   const size = Math.max(bits, 32) / 8;
   const out = Array.from({ length: rows }, () => new Array<number>(columns).fill(NaN));
   for (let lane = 0; lane < 32; lane++) {
-    for (let i = 0; i < registers * (size * 8) / bits; i++) {
-      const at = lane * registers * size + i * bits / 8;
+    for (let i = 0; i < (registers * (size * 8)) / bits; i++) {
+      const at = lane * registers * size + (i * bits) / 8;
       let value = 0n;
-      for (let byte = 0; byte < bits / 8; byte++) value |= BigInt(bytes[at + byte]!) << BigInt(8 * byte);
+      for (let byte = 0; byte < bits / 8; byte++)
+        value |= BigInt(bytes[at + byte]!) << BigInt(8 * byte);
       const [row, column] = place(lane, i);
       out[row]![column] = decode(type, value);
     }
@@ -70,19 +117,32 @@ function readFragments(bytes: Uint8Array, type: string, registers: number, place
   return out;
 }
 
-interface Fragment { type: string; registers: number; place: Place }
+interface Fragment {
+  type: string;
+  registers: number;
+  place: Place;
+}
 
 /** Runs one instruction on one warp; `%a0 …` are its registers. */
-function run(instruction: string, operands: readonly (Fragment & { bytes: Uint8Array })[], result: Fragment, extra = '', metadata?: Uint32Array): Uint8Array {
-  const wide = (type: string): number => type === 'f64' ? 8 : 4;
-  const kind = (type: string): string => type === 'f64' ? 'f64' : type === 'f32' ? 'f32' : 'b32';
+function run(
+  instruction: string,
+  operands: readonly (Fragment & { bytes: Uint8Array })[],
+  result: Fragment,
+  extra = '',
+  metadata?: Uint32Array,
+): Uint8Array {
+  const wide = (type: string): number => (type === 'f64' ? 8 : 4);
+  const kind = (type: string): string => (type === 'f64' ? 'f64' : type === 'f32' ? 'f32' : 'b32');
   const names = 'abc';
-  const list = (name: string, count: number): string => `{${Array.from({ length: count }, (_, index) => `%${name}${index}`).join(', ')}}`;
-  const loads = operands.map(({ type, registers }, index) => {
-    const name = names[index]!;
-    return `.reg .${kind(type)} %${name}<${registers}>; ld.param.u64 %p, [${name}]; mad.wide.u32 %p, %t, ${registers * wide(type)}, %p;
+  const list = (name: string, count: number): string =>
+    `{${Array.from({ length: count }, (_, index) => `%${name}${index}`).join(', ')}}`;
+  const loads = operands
+    .map(({ type, registers }, index) => {
+      const name = names[index]!;
+      return `.reg .${kind(type)} %${name}<${registers}>; ld.param.u64 %p, [${name}]; mad.wide.u32 %p, %t, ${registers * wide(type)}, %p;
     ${Array.from({ length: registers }, (_, at) => `ld.global.${kind(type)} %${name}${at}, [%p+${at * wide(type)}];`).join(' ')}`;
-  }).join('\n');
+    })
+    .join('\n');
   const body = `.reg .b64 %p; .reg .b32 %t, %e; mov.u32 %t, %tid.x;
   ${loads}
   ld.param.u64 %p, [e]; mad.wide.u32 %p, %t, 4, %p; ld.global.b32 %e, [%p];
@@ -91,17 +151,33 @@ function run(instruction: string, operands: readonly (Fragment & { bytes: Uint8A
   ld.param.u64 %p, [d]; mad.wide.u32 %p, %t, ${result.registers * wide(result.type)}, %p;
   ${Array.from({ length: result.registers }, (_, at) => `st.global.${kind(result.type)} [%p+${at * wide(result.type)}], %d${at};`).join(' ')}
   ret;`;
-  const grid = new Grid(kernelText('k', ['a', 'b', 'c', 'd', 'e'].map(name => `.param .u64 ${name}`).join(', '), body));
+  const grid = new Grid(
+    kernelText(
+      'k',
+      ['a', 'b', 'c', 'd', 'e'].map((name) => `.param .u64 ${name}`).join(', '),
+      body,
+    ),
+  );
   const inputs = operands.map(({ bytes }) => grid.put(bytes));
   const output = grid.put(new Uint8Array(32 * result.registers * wide(result.type)));
   const meta = grid.put(metadata ?? new Uint32Array(32));
-  const outcome = grid.run('k', [...inputs, output, meta].map(({ address }) => ({ i64: address })), { grid: [1], block: [32] });
+  const outcome = grid.run(
+    'k',
+    [...inputs, output, meta].map(({ address }) => ({ i64: address })),
+    { grid: [1], block: [32] },
+  );
   expect(outcome.status).toBe(0);
   return output.view;
 }
 
-function product(a: readonly (readonly number[])[], b: readonly (readonly number[])[], c: readonly (readonly number[])[]): number[][] {
-  return c.map((row, i) => row.map((start, j) => a[i]!.reduce((sum, value, p) => sum + value * b[p]![j]!, start)));
+function product(
+  a: readonly (readonly number[])[],
+  b: readonly (readonly number[])[],
+  c: readonly (readonly number[])[],
+): number[][] {
+  return c.map((row, i) =>
+    row.map((start, j) => a[i]!.reduce((sum, value, p) => sum + value * b[p]![j]!, start)),
+  );
 }
 
 // PTX ISA 9.0, "Matrix Fragments for mma.m…": a, b and c of each shape.
@@ -110,90 +186,221 @@ const ROW16 = (lane: number, high: boolean): number => group(lane) + (high ? 8 :
 const C16: Place = (lane, i) => [ROW16(lane, i >= 2), inGroup(lane) * 2 + (i & 1)];
 const C8: Place = (lane, i) => [group(lane), inGroup(lane) * 2 + i];
 
-interface Shape { name: string; types: readonly string[]; a: Place; b: Place; c: Place; registers: readonly [number, number] }
+interface Shape {
+  name: string;
+  types: readonly string[];
+  a: Place;
+  b: Place;
+  c: Place;
+  registers: readonly [number, number];
+}
 
 const SHAPES: readonly Shape[] = [
-  { name: 'm8n8k4', types: ['f64'], registers: [1, 1], a: lane => [group(lane), inGroup(lane)], b: lane => [inGroup(lane), group(lane)], c: C8 },
-  { name: 'm16n8k4', types: ['tf32', 'f64'], registers: [2, 1], a: (lane, i) => [ROW16(lane, i === 1), inGroup(lane)], b: lane => [inGroup(lane), group(lane)], c: C16 },
   {
-    name: 'm16n8k8', types: ['f16', 'bf16'], registers: [2, 1],
-    a: (lane, i) => [ROW16(lane, i >= 2), inGroup(lane) * 2 + (i & 1)], b: (lane, i) => [inGroup(lane) * 2 + i, group(lane)], c: C16,
+    name: 'm8n8k4',
+    types: ['f64'],
+    registers: [1, 1],
+    a: (lane) => [group(lane), inGroup(lane)],
+    b: (lane) => [inGroup(lane), group(lane)],
+    c: C8,
   },
   {
-    name: 'm16n8k8', types: ['tf32', 'f64'], registers: [4, 2],
+    name: 'm16n8k4',
+    types: ['tf32', 'f64'],
+    registers: [2, 1],
+    a: (lane, i) => [ROW16(lane, i === 1), inGroup(lane)],
+    b: (lane) => [inGroup(lane), group(lane)],
+    c: C16,
+  },
+  {
+    name: 'm16n8k8',
+    types: ['f16', 'bf16'],
+    registers: [2, 1],
+    a: (lane, i) => [ROW16(lane, i >= 2), inGroup(lane) * 2 + (i & 1)],
+    b: (lane, i) => [inGroup(lane) * 2 + i, group(lane)],
+    c: C16,
+  },
+  {
+    name: 'm16n8k8',
+    types: ['tf32', 'f64'],
+    registers: [4, 2],
     a: (lane, i) => [ROW16(lane, i === 1 || i === 3), i < 2 ? inGroup(lane) : inGroup(lane) + 4],
-    b: (lane, i) => [i === 0 ? inGroup(lane) : inGroup(lane) + 4, group(lane)], c: C16,
+    b: (lane, i) => [i === 0 ? inGroup(lane) : inGroup(lane) + 4, group(lane)],
+    c: C16,
   },
   {
-    name: 'm16n8k16', types: ['f16', 'bf16'], registers: [4, 2],
-    a: (lane, i) => [ROW16(lane, !(i < 2 || (i >= 4 && i < 6))), inGroup(lane) * 2 + (i & 1) + (i < 4 ? 0 : 8)],
-    b: (lane, i) => [inGroup(lane) * 2 + (i & 1) + (i < 2 ? 0 : 8), group(lane)], c: C16,
+    name: 'm16n8k16',
+    types: ['f16', 'bf16'],
+    registers: [4, 2],
+    a: (lane, i) => [
+      ROW16(lane, !(i < 2 || (i >= 4 && i < 6))),
+      inGroup(lane) * 2 + (i & 1) + (i < 4 ? 0 : 8),
+    ],
+    b: (lane, i) => [inGroup(lane) * 2 + (i & 1) + (i < 2 ? 0 : 8), group(lane)],
+    c: C16,
   },
   {
-    name: 'm16n8k16', types: ['f64'], registers: [8, 4],
+    name: 'm16n8k16',
+    types: ['f64'],
+    registers: [8, 4],
     a: (lane, i) => [ROW16(lane, i % 2 === 1), (i % 2 === 0 ? i * 2 : i * 2 - 2) + inGroup(lane)],
-    b: (lane, i) => [inGroup(lane) + i * 4, group(lane)], c: C16,
+    b: (lane, i) => [inGroup(lane) + i * 4, group(lane)],
+    c: C16,
   },
   {
-    name: 'm16n8k16', types: ['s8', 'u8', 'e4m3', 'e5m2'], registers: [2, 1],
-    a: (lane, i) => [ROW16(lane, i >= 4), inGroup(lane) * 4 + (i & 3)], b: (lane, i) => [inGroup(lane) * 4 + i, group(lane)], c: C16,
+    name: 'm16n8k16',
+    types: ['s8', 'u8', 'e4m3', 'e5m2'],
+    registers: [2, 1],
+    a: (lane, i) => [ROW16(lane, i >= 4), inGroup(lane) * 4 + (i & 3)],
+    b: (lane, i) => [inGroup(lane) * 4 + i, group(lane)],
+    c: C16,
   },
   {
-    name: 'm16n8k32', types: ['s8', 'u8', 'e4m3', 'e5m2', 'e3m2', 'e2m3', 'e2m1'], registers: [4, 2],
-    a: (lane, i) => [ROW16(lane, !(i < 4 || (i >= 8 && i < 12))), inGroup(lane) * 4 + (i & 3) + (i < 8 ? 0 : 16)],
-    b: (lane, i) => [inGroup(lane) * 4 + (i & 3) + (i < 4 ? 0 : 16), group(lane)], c: C16,
+    name: 'm16n8k32',
+    types: ['s8', 'u8', 'e4m3', 'e5m2', 'e3m2', 'e2m3', 'e2m1'],
+    registers: [4, 2],
+    a: (lane, i) => [
+      ROW16(lane, !(i < 4 || (i >= 8 && i < 12))),
+      inGroup(lane) * 4 + (i & 3) + (i < 8 ? 0 : 16),
+    ],
+    b: (lane, i) => [inGroup(lane) * 4 + (i & 3) + (i < 4 ? 0 : 16), group(lane)],
+    c: C16,
   },
   {
-    name: 'm16n8k32', types: ['s4', 'u4'], registers: [2, 1],
-    a: (lane, i) => [ROW16(lane, i >= 8), inGroup(lane) * 8 + (i & 7)], b: (lane, i) => [inGroup(lane) * 8 + (i & 7), group(lane)], c: C16,
+    name: 'm16n8k32',
+    types: ['s4', 'u4'],
+    registers: [2, 1],
+    a: (lane, i) => [ROW16(lane, i >= 8), inGroup(lane) * 8 + (i & 7)],
+    b: (lane, i) => [inGroup(lane) * 8 + (i & 7), group(lane)],
+    c: C16,
   },
   {
-    name: 'm16n8k64', types: ['s4', 'u4'], registers: [4, 2],
-    a: (lane, i) => [ROW16(lane, !(i < 8 || (i >= 16 && i < 24))), inGroup(lane) * 8 + (i & 7) + (i < 16 ? 0 : 32)],
-    b: (lane, i) => [inGroup(lane) * 8 + (i & 7) + (i < 8 ? 0 : 32), group(lane)], c: C16,
+    name: 'm16n8k64',
+    types: ['s4', 'u4'],
+    registers: [4, 2],
+    a: (lane, i) => [
+      ROW16(lane, !(i < 8 || (i >= 16 && i < 24))),
+      inGroup(lane) * 8 + (i & 7) + (i < 16 ? 0 : 32),
+    ],
+    b: (lane, i) => [inGroup(lane) * 8 + (i & 7) + (i < 8 ? 0 : 32), group(lane)],
+    c: C16,
   },
-  { name: 'm8n8k16', types: ['s8', 'u8'], registers: [1, 1], a: (lane, i) => [group(lane), inGroup(lane) * 4 + i], b: (lane, i) => [inGroup(lane) * 4 + i, group(lane)], c: C8 },
-  { name: 'm8n8k32', types: ['s4', 'u4'], registers: [1, 1], a: (lane, i) => [group(lane), inGroup(lane) * 8 + i], b: (lane, i) => [inGroup(lane) * 8 + i, group(lane)], c: C8 },
-  { name: 'm8n8k128', types: ['b1'], registers: [1, 1], a: (lane, i) => [group(lane), inGroup(lane) * 32 + i], b: (lane, i) => [inGroup(lane) * 32 + i, group(lane)], c: C8 },
   {
-    name: 'm16n8k128', types: ['b1'], registers: [2, 1],
-    a: (lane, i) => [ROW16(lane, i >= 32), inGroup(lane) * 32 + (i & 31)], b: (lane, i) => [inGroup(lane) * 32 + i, group(lane)], c: C16,
+    name: 'm8n8k16',
+    types: ['s8', 'u8'],
+    registers: [1, 1],
+    a: (lane, i) => [group(lane), inGroup(lane) * 4 + i],
+    b: (lane, i) => [inGroup(lane) * 4 + i, group(lane)],
+    c: C8,
   },
   {
-    name: 'm16n8k256', types: ['b1'], registers: [4, 2],
-    a: (lane, i) => [ROW16(lane, !(i < 32 || (i >= 64 && i < 96))), inGroup(lane) * 32 + (i & 31) + (i < 64 ? 0 : 128)],
-    b: (lane, i) => [inGroup(lane) * 32 + (i & 31) + (i < 32 ? 0 : 128), group(lane)], c: C16,
+    name: 'm8n8k32',
+    types: ['s4', 'u4'],
+    registers: [1, 1],
+    a: (lane, i) => [group(lane), inGroup(lane) * 8 + i],
+    b: (lane, i) => [inGroup(lane) * 8 + i, group(lane)],
+    c: C8,
+  },
+  {
+    name: 'm8n8k128',
+    types: ['b1'],
+    registers: [1, 1],
+    a: (lane, i) => [group(lane), inGroup(lane) * 32 + i],
+    b: (lane, i) => [inGroup(lane) * 32 + i, group(lane)],
+    c: C8,
+  },
+  {
+    name: 'm16n8k128',
+    types: ['b1'],
+    registers: [2, 1],
+    a: (lane, i) => [ROW16(lane, i >= 32), inGroup(lane) * 32 + (i & 31)],
+    b: (lane, i) => [inGroup(lane) * 32 + i, group(lane)],
+    c: C16,
+  },
+  {
+    name: 'm16n8k256',
+    types: ['b1'],
+    registers: [4, 2],
+    a: (lane, i) => [
+      ROW16(lane, !(i < 32 || (i >= 64 && i < 96))),
+      inGroup(lane) * 32 + (i & 31) + (i < 64 ? 0 : 128),
+    ],
+    b: (lane, i) => [inGroup(lane) * 32 + (i & 31) + (i < 32 ? 0 : 128), group(lane)],
+    c: C16,
   },
 ];
 
-const size = (name: string): [number, number, number] => /m(\d+)n(\d+)k(\d+)/.exec(name)!.slice(1).map(Number) as [number, number, number];
+const size = (name: string): [number, number, number] =>
+  /m(\d+)n(\d+)k(\d+)/.exec(name)!.slice(1).map(Number) as [number, number, number];
 const isInteger = (type: string): boolean => /^[sub]\d/.test(type);
-const accumulators = (type: string): string[] => isInteger(type) ? ['s32'] : type === 'f64' ? ['f64'] : type === 'bf16' || type === 'tf32' ? ['f32'] : ['f32', 'f16'];
-const accumulatorRegisters = (type: string, elements: number): number => type === 'f16' ? elements / 2 : elements;
+const accumulators = (type: string): string[] =>
+  isInteger(type)
+    ? ['s32']
+    : type === 'f64'
+      ? ['f64']
+      : type === 'bf16' || type === 'tf32'
+        ? ['f32']
+        : ['f32', 'f16'];
+const accumulatorRegisters = (type: string, elements: number): number =>
+  type === 'f16' ? elements / 2 : elements;
 
 describe('mma', () => {
   for (const shape of SHAPES) {
     for (const left of shape.types) {
       // Types of one family mix: s8 with u8, and the small floats with each other.
-      for (const right of shape.types.filter(other => isInteger(left) === isInteger(other) && (BITS[other] === 8 || isInteger(left) || other === left))) {
+      for (const right of shape.types.filter(
+        (other) =>
+          isInteger(left) === isInteger(other) &&
+          (BITS[other] === 8 || isInteger(left) || other === left),
+      )) {
         for (const accumulator of accumulators(left)) {
           for (const operation of left === 'b1' ? ['.xor.popc', '.and.popc'] : ['']) {
-            const kind = [left, right].some(type => /^e[23]m[123]$/.test(type)) ? '.kind::f8f6f4' : '';
+            const kind = [left, right].some((type) => /^e[23]m[123]$/.test(type))
+              ? '.kind::f8f6f4'
+              : '';
             const text = `mma.sync.aligned.${shape.name}.row.col${kind}.${accumulator}.${left}.${right}.${accumulator}${operation}`;
             it(text, () => {
               const [m, n, k] = size(shape.name);
               const a = matrix(left, m, k, 1 + k);
               const b = matrix(right, k, n, 2 + k);
               const c = matrix(accumulator, m, n, 3 + k);
-              const elements = m * n / 32;
+              const elements = (m * n) / 32;
               const registers = accumulatorRegisters(accumulator, elements);
-              const output = run(text, [
-                { type: left, registers: shape.registers[0], place: shape.a, bytes: fragments(left, shape.registers[0], shape.a, a) },
-                { type: right, registers: shape.registers[1], place: shape.b, bytes: fragments(right, shape.registers[1], shape.b, b) },
-                { type: accumulator, registers, place: shape.c, bytes: fragments(accumulator, registers, shape.c, c) },
-              ], { type: accumulator, registers, place: shape.c });
-              const expected = operation === '.xor.popc' ? c.map((row, i) => row.map((start, j) => a[i]!.reduce((sum, bit, p) => sum + (bit ^ b[p]![j]!), start))) : product(a, b, c);
-              expect(readFragments(output, accumulator, registers, shape.c, m, n)).toEqual(expected);
+              const output = run(
+                text,
+                [
+                  {
+                    type: left,
+                    registers: shape.registers[0],
+                    place: shape.a,
+                    bytes: fragments(left, shape.registers[0], shape.a, a),
+                  },
+                  {
+                    type: right,
+                    registers: shape.registers[1],
+                    place: shape.b,
+                    bytes: fragments(right, shape.registers[1], shape.b, b),
+                  },
+                  {
+                    type: accumulator,
+                    registers,
+                    place: shape.c,
+                    bytes: fragments(accumulator, registers, shape.c, c),
+                  },
+                ],
+                { type: accumulator, registers, place: shape.c },
+              );
+              const expected =
+                operation === '.xor.popc'
+                  ? c.map((row, i) =>
+                      row.map((start, j) =>
+                        a[i]!.reduce((sum, bit, p) => sum + (bit ^ b[p]![j]!), start),
+                      ),
+                    )
+                  : product(a, b, c);
+              expect(readFragments(output, accumulator, registers, shape.c, m, n)).toEqual(
+                expected,
+              );
             });
           }
         }
@@ -203,76 +410,163 @@ describe('mma', () => {
 
   // m8n8k4 of f16: four products, each by eight threads.
   const quad = (lane: number): number => (lane % 16) >> 2;
-  const upper = (lane: number): number => lane < 16 ? 0 : 4;
+  const upper = (lane: number): number => (lane < 16 ? 0 : 4);
   const PLACES: Readonly<Record<string, Place>> = {
-    'a.row': (lane, i) => [lane % 4 + upper(lane), i],
-    'a.col': (lane, i) => [i % 4 + upper(lane), lane % 4],
+    'a.row': (lane, i) => [(lane % 4) + upper(lane), i],
+    'a.col': (lane, i) => [(i % 4) + upper(lane), lane % 4],
     'b.row': (lane, i) => [lane % 4, i + upper(lane)],
-    'b.col': (lane, i) => [i, lane % 4 + upper(lane)],
-    f16: (lane, i) => [lane % 4 + upper(lane), i],
+    'b.col': (lane, i) => [i, (lane % 4) + upper(lane)],
+    f16: (lane, i) => [(lane % 4) + upper(lane), i],
     f32: (lane, i) => [(lane & 1) + (i & 2) + upper(lane), (i & 4) + (lane & 2) + (i & 1)],
   };
   for (const orders of ['row.row', 'row.col', 'col.row', 'col.col']) {
     // Where C is single, D is.
-    for (const [d, c] of [['f32', 'f32'], ['f16', 'f16'], ['f32', 'f16']] as const) {
+    for (const [d, c] of [
+      ['f32', 'f32'],
+      ['f16', 'f16'],
+      ['f32', 'f16'],
+    ] as const) {
       it(`mma.sync.aligned.m8n8k4.${orders}.${d}.f16.f16.${c}`, () => {
         const [orderA, orderB] = orders.split('.');
         // The four products stand one below the other.
-        const stacked = (rows: number, place: Place): Place => (lane, i) => {
-          const [row, column] = place(lane, i);
-          return [quad(lane) * rows + row, column];
-        };
+        const stacked =
+          (rows: number, place: Place): Place =>
+          (lane, i) => {
+            const [row, column] = place(lane, i);
+            return [quad(lane) * rows + row, column];
+          };
         const a = matrix('f16', 32, 4, 11);
         const b = matrix('f16', 16, 8, 12);
         const accumulated = matrix(c, 32, 8, 13);
-        const places = [stacked(8, PLACES[`a.${orderA}`]!), stacked(4, PLACES[`b.${orderB}`]!), stacked(8, PLACES[c]!), stacked(8, PLACES[d]!)] as const;
-        const registers = (type: string): number => type === 'f16' ? 4 : 8;
-        const output = run(`mma.sync.aligned.m8n8k4.${orders}.${d}.f16.f16.${c}`, [
-          { type: 'f16', registers: 2, place: places[0], bytes: fragments('f16', 2, places[0], a) },
-          { type: 'f16', registers: 2, place: places[1], bytes: fragments('f16', 2, places[1], b) },
-          { type: c, registers: registers(c), place: places[2], bytes: fragments(c, registers(c), places[2], accumulated) },
-        ], { type: d, registers: registers(d), place: places[3] });
-        const expected = [0, 1, 2, 3].flatMap(q => product(a.slice(q * 8, q * 8 + 8), b.slice(q * 4, q * 4 + 4), accumulated.slice(q * 8, q * 8 + 8)));
+        const places = [
+          stacked(8, PLACES[`a.${orderA}`]!),
+          stacked(4, PLACES[`b.${orderB}`]!),
+          stacked(8, PLACES[c]!),
+          stacked(8, PLACES[d]!),
+        ] as const;
+        const registers = (type: string): number => (type === 'f16' ? 4 : 8);
+        const output = run(
+          `mma.sync.aligned.m8n8k4.${orders}.${d}.f16.f16.${c}`,
+          [
+            {
+              type: 'f16',
+              registers: 2,
+              place: places[0],
+              bytes: fragments('f16', 2, places[0], a),
+            },
+            {
+              type: 'f16',
+              registers: 2,
+              place: places[1],
+              bytes: fragments('f16', 2, places[1], b),
+            },
+            {
+              type: c,
+              registers: registers(c),
+              place: places[2],
+              bytes: fragments(c, registers(c), places[2], accumulated),
+            },
+          ],
+          { type: d, registers: registers(d), place: places[3] },
+        );
+        const expected = [0, 1, 2, 3].flatMap((q) =>
+          product(
+            a.slice(q * 8, q * 8 + 8),
+            b.slice(q * 4, q * 4 + 4),
+            accumulated.slice(q * 8, q * 8 + 8),
+          ),
+        );
         expect(readFragments(output, d, registers(d), places[3], 32, 8)).toEqual(expected);
       });
     }
   }
 
-  const one = (values: readonly (readonly number[])[], type: string, registers: number, place: Place): Fragment & { bytes: Uint8Array } =>
-    ({ type, registers, place, bytes: fragments(type, registers, place, values) });
+  const one = (
+    values: readonly (readonly number[])[],
+    type: string,
+    registers: number,
+    place: Place,
+  ): Fragment & { bytes: Uint8Array } => ({
+    type,
+    registers,
+    place,
+    bytes: fragments(type, registers, place, values),
+  });
 
   it('.satfinite clamps at the ends of s32, and without it sums wrap', () => {
     const shape = SHAPES.find(({ name, types }) => name === 'm16n8k32' && types.includes('u8'))!;
-    const a = matrix('u8', 16, 32, 5).map(row => row.map(() => 255));
-    const b = matrix('s8', 32, 8, 6).map(row => row.map((_, j) => j % 2 ? 127 : -128));
-    const c = matrix('s32', 16, 8, 7).map(row => row.map((_, j) => j % 2 ? 0x7fffff00 : -0x7fffff00));
-    const go = (finite: string): number[][] => readFragments(run(`mma.sync.aligned.m16n8k32.row.col${finite}.s32.u8.s8.s32`, [
-      one(a, 'u8', 4, shape.a), one(b, 's8', 2, shape.b), one(c, 's32', 4, shape.c),
-    ], { type: 's32', registers: 4, place: shape.c }), 's32', 4, shape.c, 16, 8);
-    expect(go('.satfinite')).toEqual(c.map(row => row.map((_, j) => j % 2 ? 0x7fffffff : -0x80000000)));
-    expect(go('')).toEqual(product(a, b, c).map(row => row.map(value => value | 0)));
+    const a = matrix('u8', 16, 32, 5).map((row) => row.map(() => 255));
+    const b = matrix('s8', 32, 8, 6).map((row) => row.map((_, j) => (j % 2 ? 127 : -128)));
+    const c = matrix('s32', 16, 8, 7).map((row) =>
+      row.map((_, j) => (j % 2 ? 0x7fffff00 : -0x7fffff00)),
+    );
+    const go = (finite: string): number[][] =>
+      readFragments(
+        run(
+          `mma.sync.aligned.m16n8k32.row.col${finite}.s32.u8.s8.s32`,
+          [one(a, 'u8', 4, shape.a), one(b, 's8', 2, shape.b), one(c, 's32', 4, shape.c)],
+          { type: 's32', registers: 4, place: shape.c },
+        ),
+        's32',
+        4,
+        shape.c,
+        16,
+        8,
+      );
+    expect(go('.satfinite')).toEqual(
+      c.map((row) => row.map((_, j) => (j % 2 ? 0x7fffffff : -0x80000000))),
+    );
+    expect(go('')).toEqual(product(a, b, c).map((row) => row.map((value) => value | 0)));
   });
 
   it('sums of f32 round at each step of k, starting from c', () => {
     const shape = SHAPES.find(({ name, types }) => name === 'm16n8k16' && types.includes('f16'))!;
     const next = random(99);
-    const fractions = (rows: number, columns: number): number[][] => Array.from({ length: rows }, () => Array.from({ length: columns }, () => (next(2001) - 1000) / 1024));
-    const [a, b, c] = [fractions(16, 16), fractions(16, 8), fractions(16, 8).map(row => row.map(value => Math.fround(value * 1000.1)))];
-    const output = readFragments(run('mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32', [
-      one(a, 'f16', 4, shape.a), one(b, 'f16', 2, shape.b), one(c, 'f32', 4, shape.c),
-    ], { type: 'f32', registers: 4, place: shape.c }), 'f32', 4, shape.c, 16, 8);
-    expect(output).toEqual(c.map((row, i) => row.map((start, j) => a[i]!.reduce((sum, value, p) => Math.fround(sum + value * b[p]![j]!), start))));
+    const fractions = (rows: number, columns: number): number[][] =>
+      Array.from({ length: rows }, () =>
+        Array.from({ length: columns }, () => (next(2001) - 1000) / 1024),
+      );
+    const [a, b, c] = [
+      fractions(16, 16),
+      fractions(16, 8),
+      fractions(16, 8).map((row) => row.map((value) => Math.fround(value * 1000.1))),
+    ];
+    const output = readFragments(
+      run(
+        'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32',
+        [one(a, 'f16', 4, shape.a), one(b, 'f16', 2, shape.b), one(c, 'f32', 4, shape.c)],
+        { type: 'f32', registers: 4, place: shape.c },
+      ),
+      'f32',
+      4,
+      shape.c,
+      16,
+      8,
+    );
+    expect(output).toEqual(
+      c.map((row, i) =>
+        row.map((start, j) =>
+          a[i]!.reduce((sum, value, p) => Math.fround(sum + value * b[p]![j]!), start),
+        ),
+      ),
+    );
   });
 
   it('the low 13 bits of tf32 are ignored', () => {
     const shape = SHAPES.find(({ name, types }) => name === 'm16n8k4' && types.includes('tf32'))!;
     const a = matrix('tf32', 16, 4, 21);
     const b = matrix('tf32', 4, 8, 22);
-    const zero = matrix('f32', 16, 8, 23).map(row => row.map(() => 0));
+    const zero = matrix('f32', 16, 8, 23).map((row) => row.map(() => 0));
     const dirty = one(a, 'tf32', 2, shape.a);
     const words = new Uint32Array(dirty.bytes.buffer);
-    words.forEach((word, index) => { words[index] = word | 0x1abc; });
-    const output = run('mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32', [dirty, one(b, 'tf32', 1, shape.b), one(zero, 'f32', 4, shape.c)], { type: 'f32', registers: 4, place: shape.c });
+    words.forEach((word, index) => {
+      words[index] = word | 0x1abc;
+    });
+    const output = run(
+      'mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32',
+      [dirty, one(b, 'tf32', 1, shape.b), one(zero, 'f32', 4, shape.c)],
+      { type: 'f32', registers: 4, place: shape.c },
+    );
     expect(readFragments(output, 'f32', 4, shape.c, 16, 8)).toEqual(product(a, b, zero));
   });
 
@@ -286,19 +580,33 @@ describe('mma', () => {
     const grid = new Grid(kernelText('k', '.param .u64 out', `.reg .b16 %h; ${body}`));
     const out = grid.put(new Float32Array(128));
     expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [128] }).status).toBe(0);
-    expect([...out.view]).toEqual(Array.from({ length: 128 }, (_, thread) => 2 * 5 * 8 * (thread >> 5)));
+    expect([...out.view]).toEqual(
+      Array.from({ length: 128 }, (_, thread) => 2 * 5 * 8 * (thread >> 5)),
+    );
   });
 });
 
 describe('mma.sp', () => {
-  interface Sparse { name: string; types: readonly string[]; registers: readonly [number, number]; lanes: number; unit: number }
+  interface Sparse {
+    name: string;
+    types: readonly string[];
+    registers: readonly [number, number];
+    lanes: number;
+    unit: number;
+  }
   const SPARSE: readonly Sparse[] = [
     { name: 'm16n8k16', types: ['f16', 'bf16'], registers: [2, 2], lanes: 1, unit: 16 },
     { name: 'm16n8k32', types: ['f16', 'bf16'], registers: [4, 4], lanes: 2, unit: 16 },
     { name: 'm16n8k8', types: ['tf32'], registers: [2, 2], lanes: 1, unit: 16 },
     { name: 'm16n8k16', types: ['tf32'], registers: [4, 4], lanes: 2, unit: 16 },
     { name: 'm16n8k32', types: ['s8', 'u8'], registers: [2, 2], lanes: 2, unit: 32 },
-    { name: 'm16n8k64', types: ['s8', 'u8', 'e4m3', 'e5m2', 'e2m3'], registers: [4, 4], lanes: 4, unit: 32 },
+    {
+      name: 'm16n8k64',
+      types: ['s8', 'u8', 'e4m3', 'e5m2', 'e2m3'],
+      registers: [4, 4],
+      lanes: 4,
+      unit: 32,
+    },
     { name: 'm16n8k64', types: ['s4', 'u4'], registers: [2, 2], lanes: 2, unit: 32 },
     { name: 'm16n8k128', types: ['s4', 'u4'], registers: [4, 4], lanes: 4, unit: 32 },
   ];
@@ -324,7 +632,7 @@ describe('mma.sp', () => {
               for (let chunk = 0; chunk < k; chunk += 2) {
                 const which = next(2);
                 keep(chunk + which);
-                indices[i]!.push(...which ? [2, 3] : [0, 1]);
+                indices[i]!.push(...(which ? [2, 3] : [0, 1]));
               }
               return;
             }
@@ -343,24 +651,63 @@ describe('mma.sp', () => {
           for (let g = 0; g < 8; g++) {
             let text = 0n;
             const put = (row: number, from: number, at: number): void => {
-              for (let bit = 0; bit < unit; bit += 2) text |= BigInt(indices[row]![(from + bit) / 2]!) << BigInt(at + bit);
+              for (let bit = 0; bit < unit; bit += 2)
+                text |= BigInt(indices[row]![(from + bit) / 2]!) << BigInt(at + bit);
             };
-            for (let from = 0, at = 0; from < indices[0]!.length * 2; from += unit, at += 2 * unit) {
+            for (
+              let from = 0, at = 0;
+              from < indices[0]!.length * 2;
+              from += unit, at += 2 * unit
+            ) {
               put(g, from, at);
               put(g + 8, from, at + unit);
             }
-            for (let word = 0; word < lanes; word++) metadata[4 * g + firstLane + word] = Number((text >> BigInt(32 * word)) & 0xffffffffn);
+            for (let word = 0; word < lanes; word++)
+              metadata[4 * g + firstLane + word] = Number(
+                (text >> BigInt(32 * word)) & 0xffffffffn,
+              );
           }
           const perRegister = 32 / bits;
-          const a: Place = (lane, i) => [ROW16(lane, (Math.floor(i / perRegister) & 1) === 1), inGroup(lane) * perRegister + i % perRegister + 4 * perRegister * (Math.floor(i / perRegister) >> 1)];
-          const b: Place = (lane, i) => [inGroup(lane) * perRegister + i % perRegister + 4 * perRegister * Math.floor(i / perRegister), group(lane)];
+          const a: Place = (lane, i) => [
+            ROW16(lane, (Math.floor(i / perRegister) & 1) === 1),
+            inGroup(lane) * perRegister +
+              (i % perRegister) +
+              4 * perRegister * (Math.floor(i / perRegister) >> 1),
+          ];
+          const b: Place = (lane, i) => [
+            inGroup(lane) * perRegister +
+              (i % perRegister) +
+              4 * perRegister * Math.floor(i / perRegister),
+            group(lane),
+          ];
           const right = matrix(type, k, n, 32);
           const c = matrix(accumulator, m, n, 33);
-          const output = run(`mma.sp${selector & 1 || type === 'e2m3' ? '::ordered_metadata' : ''}.sync.aligned.${name}.row.col${type === 'e2m3' ? '.kind::f8f6f4' : ''}.${accumulator}.${type}.${type}.${accumulator}`, [
-            { type, registers: registers[0], place: a, bytes: fragments(type, registers[0], a, kept) },
-            { type, registers: registers[1], place: b, bytes: fragments(type, registers[1], b, right) },
-            { type: accumulator, registers: 4, place: C16, bytes: fragments(accumulator, 4, C16, c) },
-          ], { type: accumulator, registers: 4, place: C16 }, `, %e, ${selector}`, metadata);
+          const output = run(
+            `mma.sp${selector & 1 || type === 'e2m3' ? '::ordered_metadata' : ''}.sync.aligned.${name}.row.col${type === 'e2m3' ? '.kind::f8f6f4' : ''}.${accumulator}.${type}.${type}.${accumulator}`,
+            [
+              {
+                type,
+                registers: registers[0],
+                place: a,
+                bytes: fragments(type, registers[0], a, kept),
+              },
+              {
+                type,
+                registers: registers[1],
+                place: b,
+                bytes: fragments(type, registers[1], b, right),
+              },
+              {
+                type: accumulator,
+                registers: 4,
+                place: C16,
+                bytes: fragments(accumulator, 4, C16, c),
+              },
+            ],
+            { type: accumulator, registers: 4, place: C16 },
+            `, %e, ${selector}`,
+            metadata,
+          );
           expect(readFragments(output, accumulator, 4, C16, m, n)).toEqual(product(full, right, c));
         });
       }
@@ -379,12 +726,27 @@ describe('refusals', () => {
     return 'compiled';
   };
   it.each([
-    ['mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f0,%f1,%f2,%f3};', /8:1: error: instruction 'mma/],
-    ['mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2}, {%r4,%r5}, {%f0,%f1,%f2,%f3};', /takes 4 registers, found 3/],
-    ['mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%f0,%f1,%f2,%f3}, %r8, 2;', /selector is a constant from 0 to 1/],
+    [
+      'mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, ' +
+        '{%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f0,%f1,%f2,%f3};',
+      /8:1: error: instruction 'mma/,
+    ],
+    [
+      'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2}, ' +
+        '{%r4,%r5}, {%f0,%f1,%f2,%f3};',
+      /takes 4 registers, found 3/,
+    ],
+    [
+      'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, ' +
+        '{%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%f0,%f1,%f2,%f3}, %r8, 2;',
+      /selector is a constant from 0 to 1/,
+    ],
     ['wgmma.fence.sync.aligned;', /8:1: error: instruction 'wgmma\.fence\.sync\.aligned'/],
     ['tcgen05.wait::ld.sync.aligned;', /8:1: error: instruction 'tcgen05/],
-    ['cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%p0, {%r0}], [%r1];', /8:1: error: instruction 'cp\.async\.bulk\.tensor/],
+    [
+      'cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%p0, {%r0}], [%r1];',
+      /8:1: error: instruction 'cp\.async\.bulk\.tensor/,
+    ],
   ])('%s', (instruction, message) => {
     expect(refuse(instruction)).toMatch(message);
   });

@@ -1,4 +1,5 @@
-// Every instruction that is covered. What is not in this table is refused when the module is compiled.
+// Every instruction that is covered. What is not in this table is refused when the module is
+// compiled.
 
 import { ASYNC_RULES } from './async-copy.js';
 import { ATOMIC_RULES } from './atomics.js';
@@ -18,7 +19,19 @@ import { VIDEO_RULES } from './video.js';
 import type { Rules } from './rule.js';
 
 export const RULES: Rules = new Map([
-  ...ARITHMETIC_RULES, ...INTEGER_ONLY_RULES, ...BIT_RULES, ...COMPARE_RULES, ...CONVERT_RULES,
-  ...MEMORY_RULES, ...ATOMIC_RULES, ...CONTROL_RULES, ...PACKED_RULES, ...VIDEO_RULES, ...ASYNC_RULES, ...MBARRIER_RULES,
-  ...MATRIX_MEMORY_RULES, ...TEXTURE_RULES, ...CLUSTER_RULES,
+  ...ARITHMETIC_RULES,
+  ...INTEGER_ONLY_RULES,
+  ...BIT_RULES,
+  ...COMPARE_RULES,
+  ...CONVERT_RULES,
+  ...MEMORY_RULES,
+  ...ATOMIC_RULES,
+  ...CONTROL_RULES,
+  ...PACKED_RULES,
+  ...VIDEO_RULES,
+  ...ASYNC_RULES,
+  ...MBARRIER_RULES,
+  ...MATRIX_MEMORY_RULES,
+  ...TEXTURE_RULES,
+  ...CLUSTER_RULES,
 ]);

@@ -1,9 +1,15 @@
-// cp.async, bulk copies and bulk reductions. A copy is done at once, so that waiting for one is nothing; what counts
-// arrivals or bytes is told right away.
+// cp.async, bulk copies and bulk reductions. A copy is done at once, so that waiting for one is
+// nothing; what counts arrivals or bytes is told right away.
 
 import type { Arg } from '../analysis/program.js';
 import { ACCESS, ACCESS_SPACES } from '../check.js';
-import { ARRIVES, emitAccessCheck, emitCallerCheck, emitCopyCheck, emitTouch } from '../emit/check.js';
+import {
+  ARRIVES,
+  emitAccessCheck,
+  emitCallerCheck,
+  emitCopyCheck,
+  emitTouch,
+} from '../emit/check.js';
 import { boundedPlace, checkedPlace, checkedRange } from '../emit/memory-access.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
@@ -27,8 +33,8 @@ function copy(e: Emitter): void {
 }
 
 /**
- * cp.async.mbarrier.arrive: the copies are done, so this thread arrives. Without .noinc one more arrival is made pending
- * first, so that the count stays as it was.
+ * cp.async.mbarrier.arrive: the copies are done, so this thread arrives. Without .noinc one more
+ * arrival is made pending first, so that the count stays as it was.
  */
 function arriveAfterCopies(e: Emitter): void {
   if (!e.has('noinc')) {
@@ -63,10 +69,16 @@ function copySmall(e: Emitter): void {
     code.tee(limit).i32(bytes).get(limit).i32(bytes).op('i32.lt_u').op('select').set(limit);
   } else {
     const source = checkedPlace(e, e.arg(1), bytes, 'global');
-    emitCopyCheck(e, target, source, () => { code.i32(bytes); });
+    emitCopyCheck(e, target, source, () => {
+      code.i32(bytes);
+    });
     // The common case: whole words.
     for (let at = 0; at < bytes; at += 4) {
-      code.get(target.local).get(source.local).memory('i32.load', source.offset + at).memory('i32.store', target.offset + at);
+      code
+        .get(target.local)
+        .get(source.local)
+        .memory('i32.load', source.offset + at)
+        .memory('i32.store', target.offset + at);
     }
     return;
   }
@@ -80,22 +92,38 @@ function copySmall(e: Emitter): void {
   code.get(limit);
   e.when(() => {
     const source = boundedPlace(e, e.arg(1), bytes, 'global');
-    if (e.around.check) emitAccessCheck(e, source, e.arg(1), () => { code.get(limit); }, 'global');
-    emitCopyCheck(e, target, source, () => { code.get(limit); });
+    if (e.around.check)
+      emitAccessCheck(
+        e,
+        source,
+        e.arg(1),
+        () => {
+          code.get(limit);
+        },
+        'global',
+      );
+    emitCopyCheck(e, target, source, () => {
+      code.get(limit);
+    });
     push(target);
     push(source);
     code.get(limit).op('memory.copy').byte(0).byte(0);
   });
 }
 
-const isPredicate = (arg: Arg): boolean => arg.kind === 'not' || (arg.kind === 'register' && arg.register.type.kind === 'predicate');
+const isPredicate = (arg: Arg): boolean =>
+  arg.kind === 'not' || (arg.kind === 'register' && arg.register.type.kind === 'predicate');
 
 /** The operands of a bulk operation: [target], [source], bytes. */
 function bulkRanges(e: Emitter): { target: number; source: number; bytes: number } {
   const bytes = e.temp('i32');
   e.push(e.arg(2), B32);
   e.code.set(bytes);
-  const targetSpace = e.has('shared::cluster') ? 'cluster' : e.has('shared::cta') && !e.has('bulk_group') ? 'shared' : 'generic';
+  const targetSpace = e.has('shared::cluster')
+    ? 'cluster'
+    : e.has('shared::cta') && !e.has('bulk_group')
+      ? 'shared'
+      : 'generic';
   const fromShared = !e.has('global') || e.has('bulk_group');
   const target = checkedRange(e, e.arg(0), bytes, 16, targetSpace);
   const source = checkedRange(e, e.arg(1), bytes, 16, fromShared ? 'shared' : 'generic');
@@ -103,7 +131,10 @@ function bulkRanges(e: Emitter): { target: number; source: number; bytes: number
 }
 
 function signal(e: Emitter, bytes: number): void {
-  if (e.has('mbarrier::complete_tx::bytes')) completeTransaction(e, e.arg(3), () => { e.code.get(bytes); });
+  if (e.has('mbarrier::complete_tx::bytes'))
+    completeTransaction(e, e.arg(3), () => {
+      e.code.get(bytes);
+    });
 }
 
 function copyBulk(e: Emitter): void {
@@ -121,12 +152,17 @@ function copyBulk(e: Emitter): void {
     e.call('copy_masked');
     return;
   }
-  emitCopyCheck(e, { local: target, offset: 0 }, { local: source, offset: 0 }, () => { code.get(bytes); });
+  emitCopyCheck(e, { local: target, offset: 0 }, { local: source, offset: 0 }, () => {
+    code.get(bytes);
+  });
   code.get(target).get(source).get(bytes).op('memory.copy').byte(0).byte(0);
   signal(e, bytes);
 }
 
-/** To the same place of every block whose bit is set in the mask; the mbarrier at the same place there is told. */
+/**
+ * To the same place of every block whose bit is set in the mask; the mbarrier at the same place
+ * there is told.
+ */
 function copyToMany(e: Emitter, target: number, source: number, bytes: number): void {
   const { code } = e;
   const mask = e.temp('i32');
@@ -134,13 +170,27 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
   const there = e.temp('i32');
   const barrier = e.temp('i64');
   const barrierThere = e.temp('i32');
-  const pushBytes = (): void => { code.get(bytes); };
-  const pushRank = (): void => { code.get(rank); };
+  const pushBytes = (): void => {
+    code.get(bytes);
+  };
+  const pushRank = (): void => {
+    code.get(rank);
+  };
   e.push(e.arg(4), B16);
   code.i32(0xffff).op('i32.and').set(mask).i32(0).set(rank);
-  // Within the cluster's shared memory it has its like in every block, and each of them is told for itself.
+  // Within the cluster's shared memory it has its like in every block, and each of them is told for
+  // itself.
   const own = boundedPlace(e, e.arg(3), 8, 'cluster');
-  code.get(own.local).i32(own.offset).op('i32.add').op('i64.extend_i32_u').set(barrier).op('block').byte(0x40).op('loop').byte(0x40);
+  code
+    .get(own.local)
+    .i32(own.offset)
+    .op('i32.add')
+    .op('i64.extend_i32_u')
+    .set(barrier)
+    .op('block')
+    .byte(0x40)
+    .op('loop')
+    .byte(0x40);
   e.nest(() => {
     e.nest(() => {
       // Bits of blocks that are not there name nobody.
@@ -158,7 +208,13 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
         code.get(barrier);
         mapToRank(e, pushRank);
         code.op('i32.wrap_i64').set(barrierThere);
-        if (e.around.check) emitTouch(e, { local: barrierThere, offset: 0 }, 8, ARRIVES | ACCESS_SPACES.indexOf('cluster') << ACCESS.spaceShift);
+        if (e.around.check)
+          emitTouch(
+            e,
+            { local: barrierThere, offset: 0 },
+            8,
+            ARRIVES | (ACCESS_SPACES.indexOf('cluster') << ACCESS.spaceShift),
+          );
         code.get(barrierThere).i32(0).get(bytes).op('i32.sub');
         e.call('mbarrier_transaction');
       });
@@ -168,7 +224,10 @@ function copyToMany(e: Emitter, target: number, source: number, bytes: number): 
   code.op('end').op('end');
 }
 
-/** cp.reduce.async.bulk: one reduction for each element. Its sums of singles are not flushed, unlike those of atom and red (measured on an H200). */
+/**
+ * cp.reduce.async.bulk: one reduction for each element. Its sums of singles are not flushed, unlike
+ * those of atom and red (measured on an H200).
+ */
 function reduceBulk(e: Emitter): void {
   const { code } = e;
   const type = e.type();
@@ -183,10 +242,19 @@ function reduceBulk(e: Emitter): void {
   e.nest(() => {
     e.nest(() => {
       code.get(done).get(bytes).op('i32.ge_u').op('br_if').u32(1);
-      readModifyWrite(e, { local: target, offset: 0 }, operation, type, e.has('shared::cluster'), old, () => {
-        code.get(source).memory(loadName(scalarType(`b${type.bits}`), false), 0);
-      });
-      for (const local of [target, source, done]) code.get(local).i32(size).op('i32.add').set(local);
+      readModifyWrite(
+        e,
+        { local: target, offset: 0 },
+        operation,
+        type,
+        e.has('shared::cluster'),
+        old,
+        () => {
+          code.get(source).memory(loadName(scalarType(`b${type.bits}`), false), 0);
+        },
+      );
+      for (const local of [target, source, done])
+        code.get(local).i32(size).op('i32.add').set(local);
       code.op('br').u32(0);
     });
   });
@@ -210,4 +278,7 @@ const copyMasked = (touch: string): string => `
 
 export const COPY_FUNCTIONS = copyMasked('');
 /** The same in code compiled with `check`. */
-export const CHECKED_COPY_FUNCTIONS = copyMasked(`(call $check_touch (i32.add $to $i) 1 ${ACCESS.write}) (call $check_copied (i32.add $to $i) (i32.add $from $i) 1) `);
+export const CHECKED_COPY_FUNCTIONS = copyMasked(
+  `(call $check_touch (i32.add $to $i) 1 ${ACCESS.write}) (call $check_copied (i32.add $to ` +
+    '$i) (i32.add $from $i) 1) ',
+);

@@ -1,5 +1,6 @@
-// atom and red. On global and generic addresses they are WebAssembly atomics, because other blocks run at the same
-// time; shared memory belongs to one block, whose threads never run at once, so plain loads and stores do.
+// atom and red. On global and generic addresses they are WebAssembly atomics, because other blocks
+// run at the same time; shared memory belongs to one block, whose threads never run at once, so
+// plain loads and stores do.
 
 import type { Emitter } from '../emit/emitter.js';
 import { checkedPlace } from '../emit/memory-access.js';
@@ -15,9 +16,27 @@ import type { RuleRow } from './rule.js';
 import { asOne } from './wide-access.js';
 
 const B64 = scalarType('b64');
-const NATIVE: Record<string, string> = { add: 'add', and: 'and', or: 'or', xor: 'xor', exch: 'xchg', cas: 'cmpxchg' };
-export const OPERATIONS = ['add', 'and', 'or', 'xor', 'exch', 'cas', 'min', 'max', 'inc', 'dec'] as const;
-export type Operation = typeof OPERATIONS[number];
+const NATIVE: Record<string, string> = {
+  add: 'add',
+  and: 'and',
+  or: 'or',
+  xor: 'xor',
+  exch: 'xchg',
+  cas: 'cmpxchg',
+};
+export const OPERATIONS = [
+  'add',
+  'and',
+  'or',
+  'xor',
+  'exch',
+  'cas',
+  'min',
+  'max',
+  'inc',
+  'dec',
+] as const;
+export type Operation = (typeof OPERATIONS)[number];
 
 function atomic(e: Emitter): void {
   const { code } = e;
@@ -27,7 +46,8 @@ function atomic(e: Emitter): void {
   const { type, width } = vectorOf(e);
   const first = returns ? 1 : 0;
   const isAsync = e.has('async');
-  const space = isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes') ? 'cluster' : accessSpace(e);
+  const space =
+    isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes') ? 'cluster' : accessSpace(e);
   const size = type.bits / 8;
   const operands = first + (operation === 'cas' ? 3 : 2);
   e.argCount(operands, operands + 2);
@@ -39,21 +59,40 @@ function atomic(e: Emitter): void {
   }
   const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
   // A cache policy may stand behind them.
-  const lists = e.inst.args.slice(first + 1, operands).map(arg => width > 1 ? components(e, arg, width) : [arg]);
+  const lists = e.inst.args
+    .slice(first + 1, operands)
+    .map((arg) => (width > 1 ? components(e, arg, width) : [arg]));
   const limit = flushLimit(e, place, operation, type, space);
   const olds = Array.from({ length: width }, (_, index) => {
     const old = e.temp(integer);
-    readModifyWrite(e, { local: place.local, offset: place.offset + index * size }, operation, type, shared, old, operand => {
-      e.push(lists[operand - 1]![index]!, type);
-      e.convertBits(type.wasm, integer);
-      e.narrow(type);
-    }, limit);
+    readModifyWrite(
+      e,
+      { local: place.local, offset: place.offset + index * size },
+      operation,
+      type,
+      shared,
+      old,
+      (operand) => {
+        e.push(lists[operand - 1]![index]!, type);
+        e.convertBits(type.wasm, integer);
+        e.narrow(type);
+      },
+      limit,
+    );
     return old;
   });
-  if (isAsync && e.has('mbarrier::complete_tx::bytes')) completeTransaction(e, e.arg(2), () => { code.i32(size); });
+  if (isAsync && e.has('mbarrier::complete_tx::bytes'))
+    completeTransaction(e, e.arg(2), () => {
+      code.i32(size);
+    });
   if (!returns) return;
   const result = e.arg(0);
-  const targets = result.kind === 'sink' ? olds.map(() => result) : width > 1 ? components(e, result, width) : [result];
+  const targets =
+    result.kind === 'sink'
+      ? olds.map(() => result)
+      : width > 1
+        ? components(e, result, width)
+        : [result];
   targets.forEach((target, index) => {
     code.get(olds[index]!);
     e.convertBits(integer, type.wasm);
@@ -62,15 +101,30 @@ function atomic(e: Emitter): void {
 }
 
 /**
- * Sums of singles in global memory are flushed, and what goes into them; those in shared memory are not. Gives a local
- * with the magnitude below which that is, or nothing where there is no such thing.
+ * Sums of singles in global memory are flushed, and what goes into them; those in shared memory are
+ * not. Gives a local with the magnitude below which that is, or nothing where there is no such
+ * thing.
  */
-function flushLimit(e: Emitter, place: Place, operation: Operation, type: ScalarType, space: AccessSpace): number | undefined {
-  if (operation !== 'add' || type.name !== 'f32' || space === 'shared' || space === 'cluster') return undefined;
+function flushLimit(
+  e: Emitter,
+  place: Place,
+  operation: Operation,
+  type: ScalarType,
+  space: AccessSpace,
+): number | undefined {
+  if (operation !== 'add' || type.name !== 'f32' || space === 'shared' || space === 'cluster')
+    return undefined;
   const { code } = e;
   const limit = e.temp('f32');
   if (space === 'generic') {
-    code.f32(0).f32(LEAST).get(e.ctx).get(place.local).op('i64.extend_i32_u').i64(place.offset).op('i64.add');
+    code
+      .f32(0)
+      .f32(LEAST)
+      .get(e.ctx)
+      .get(place.local)
+      .op('i64.extend_i32_u')
+      .i64(place.offset)
+      .op('i64.add');
     e.call('is_cluster_shared');
     code.op('select').set(limit);
   } else {
@@ -80,11 +134,19 @@ function flushLimit(e: Emitter, place: Place, operation: Operation, type: Scalar
 }
 
 /**
- * Changes one value in memory and leaves what was there, as bits, in `old`. `pushOperand(1)` pushes the bits of the
- * operand, 2 those of the value that cas writes. `limit` is what `flushLimit` gives.
+ * Changes one value in memory and leaves what was there, as bits, in `old`. `pushOperand(1)` pushes
+ * the bits of the operand, 2 those of the value that cas writes. `limit` is what `flushLimit`
+ * gives.
  */
 export function readModifyWrite(
-  e: Emitter, place: Place, operation: Operation, type: ScalarType, shared: boolean, old: number, pushOperand: (index: number) => void, limit?: number,
+  e: Emitter,
+  place: Place,
+  operation: Operation,
+  type: ScalarType,
+  shared: boolean,
+  old: number,
+  pushOperand: (index: number) => void,
+  limit?: number,
 ): void {
   const { code } = e;
   const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
@@ -95,14 +157,18 @@ export function readModifyWrite(
     pushOperand(1);
     if (operation === 'cas') pushOperand(2);
     const width = type.bits < 32 ? `rmw${type.bits}` : 'rmw';
-    code.memory(`${integer}.atomic.${width}.${native}${type.bits < 32 ? '_u' : ''}`, place.offset).set(old);
+    code
+      .memory(`${integer}.atomic.${width}.${native}${type.bits < 32 ? '_u' : ''}`, place.offset)
+      .set(old);
   } else if (shared) {
     code.get(place.local).memory(loadName(bits, false), place.offset).set(old);
     const value = e.temp(integer);
     combine(e, operation, type, integer, old, pushOperand, limit);
     code.set(value).get(place.local).get(value).memory(storeName(bits, false), place.offset);
   } else {
-    compareAndSwap(e, place, type, integer, old, () => { combine(e, operation, type, integer, old, pushOperand, limit); });
+    compareAndSwap(e, place, type, integer, old, () => {
+      combine(e, operation, type, integer, old, pushOperand, limit);
+    });
   }
 }
 
@@ -110,20 +176,39 @@ export function readModifyWrite(
 function exchangeWide(e: Emitter, place: Place, operation: Operation, shared: boolean): void {
   const { code } = e;
   const swaps = operation === 'cas';
-  const values = e.inst.args.slice(2, swaps ? 4 : 3).map(arg => components(e, arg, 2).map(part => {
-    const local = e.temp('i64');
-    e.push(part, B64);
-    code.set(local);
-    return local;
-  }));
+  const values = e.inst.args.slice(2, swaps ? 4 : 3).map((arg) =>
+    components(e, arg, 2).map((part) => {
+      const local = e.temp('i64');
+      e.push(part, B64);
+      code.set(local);
+      return local;
+    }),
+  );
   const old = [e.temp('i64'), e.temp('i64')];
   asOne(e, !shared, () => {
-    old.forEach((local, half) => { code.get(place.local).memory('i64.load', place.offset + 8 * half).set(local); });
+    old.forEach((local, half) => {
+      code
+        .get(place.local)
+        .memory('i64.load', place.offset + 8 * half)
+        .set(local);
+    });
     const write = (): void => {
-      values.at(-1)!.forEach((value, half) => { code.get(place.local).get(value).memory('i64.store', place.offset + 8 * half); });
+      values.at(-1)!.forEach((value, half) => {
+        code
+          .get(place.local)
+          .get(value)
+          .memory('i64.store', place.offset + 8 * half);
+      });
     };
     if (swaps) {
-      code.get(old[0]!).get(values[0]![0]!).op('i64.eq').get(old[1]!).get(values[0]![1]!).op('i64.eq').op('i32.and');
+      code
+        .get(old[0]!)
+        .get(values[0]![0]!)
+        .op('i64.eq')
+        .get(old[1]!)
+        .get(values[0]![1]!)
+        .op('i64.eq')
+        .op('i32.and');
       e.when(write);
     } else {
       write();
@@ -138,35 +223,60 @@ function exchangeWide(e: Emitter, place: Place, operation: Operation, shared: bo
 const bitsOf = (type: ScalarType): ScalarType => scalarType(`b${type.bits}`);
 
 /** Retries until nobody came in between. */
-function compareAndSwap(e: Emitter, place: Place, type: ScalarType, integer: WasmType, old: number, pushNew: () => void): void {
+function compareAndSwap(
+  e: Emitter,
+  place: Place,
+  type: ScalarType,
+  integer: WasmType,
+  old: number,
+  pushNew: () => void,
+): void {
   const { code } = e;
   const seen = e.temp(integer);
   const narrow = type.bits < 32;
-  code.get(place.local).memory(narrow ? `i32.atomic.load${type.bits}_u` : `${integer}.atomic.load`, place.offset).set(old);
+  code
+    .get(place.local)
+    .memory(narrow ? `i32.atomic.load${type.bits}_u` : `${integer}.atomic.load`, place.offset)
+    .set(old);
   code.op('loop').byte(0x40);
   e.nest(() => {
     code.get(place.local).get(old);
     pushNew();
-    code.memory(narrow ? `i32.atomic.rmw${type.bits}.cmpxchg_u` : `${integer}.atomic.rmw.cmpxchg`, place.offset);
+    code.memory(
+      narrow ? `i32.atomic.rmw${type.bits}.cmpxchg_u` : `${integer}.atomic.rmw.cmpxchg`,
+      place.offset,
+    );
     code.set(seen).get(seen).get(old).op(`${integer}.ne`).get(seen).set(old).op('br_if').u32(0);
   });
   code.op('end');
 }
 
 /** Pushes the new value, as bits, from `old`. */
-function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void, limit?: number): void {
+function combine(
+  e: Emitter,
+  operation: string,
+  type: ScalarType,
+  integer: WasmType,
+  old: number,
+  pushOperand: (index: number) => void,
+  limit?: number,
+): void {
   const { code } = e;
-  const zero = (): unknown => integer === 'i64' ? code.i64(0) : code.i32(0);
+  const zero = (): unknown => (integer === 'i64' ? code.i64(0) : code.i32(0));
   const suffix = type.kind === 'signed' ? 's' : 'u';
   switch (operation) {
-    case 'exch': pushOperand(1); return;
+    case 'exch':
+      pushOperand(1);
+      return;
     case 'cas':
       pushOperand(2);
       code.get(old).get(old);
       pushOperand(1);
       code.op(`${integer}.eq`).op('select');
       return;
-    case 'and': case 'or': case 'xor':
+    case 'and':
+    case 'or':
+    case 'xor':
       code.get(old);
       pushOperand(1);
       code.op(`${integer}.${operation}`);
@@ -180,10 +290,13 @@ function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmT
       pushOperand(1);
       code.op(`${integer}.add`);
       return;
-    case 'min': case 'max': {
+    case 'min':
+    case 'max': {
       if (type.kind === 'float') {
         if (type.wasm === 'i32') {
-          combineHalves(e, type, old, pushOperand, () => { e.call(`${operation}_f64`); });
+          combineHalves(e, type, old, pushOperand, () => {
+            e.call(`${operation}_f64`);
+          });
           return;
         }
         code.get(old);
@@ -196,7 +309,14 @@ function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmT
       }
       const value = e.temp(integer);
       pushOperand(1);
-      code.set(value).get(old).get(value).get(old).get(value).op(`${integer}.${operation === 'min' ? 'lt' : 'gt'}_${suffix}`).op('select');
+      code
+        .set(value)
+        .get(old)
+        .get(value)
+        .get(old)
+        .get(value)
+        .op(`${integer}.${operation === 'min' ? 'lt' : 'gt'}_${suffix}`)
+        .op('select');
       return;
     }
     case 'inc': {
@@ -217,15 +337,35 @@ function combine(e: Emitter, operation: string, type: ScalarType, integer: WasmT
       code.tee(limit).get(old);
       if (integer === 'i64') code.i64(1);
       else code.i32(1);
-      code.op(`${integer}.sub`).get(old).op(`${integer}.eqz`).get(old).get(limit).op(`${integer}.gt_u`).op('i32.or').op('select');
+      code
+        .op(`${integer}.sub`)
+        .get(old)
+        .op(`${integer}.eqz`)
+        .get(old)
+        .get(limit)
+        .op(`${integer}.gt_u`)
+        .op('i32.or')
+        .op('select');
       return;
     }
   }
 }
 
-function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number, pushOperand: (index: number) => void, limit?: number): void {
+function addFloats(
+  e: Emitter,
+  type: ScalarType,
+  integer: WasmType,
+  old: number,
+  pushOperand: (index: number) => void,
+  limit?: number,
+): void {
   const { code } = e;
-  const flushed = (): void => { if (limit !== undefined) flush(e, () => { code.get(limit); }); };
+  const flushed = (): void => {
+    if (limit !== undefined)
+      flush(e, () => {
+        code.get(limit);
+      });
+  };
   if (type.wasm !== 'i32') {
     code.get(old);
     e.convertBits(integer, type.wasm);
@@ -239,11 +379,19 @@ function addFloats(e: Emitter, type: ScalarType, integer: WasmType, old: number,
     e.convertBits(type.wasm, integer);
     return;
   }
-  combineHalves(e, type, old, pushOperand, () => { code.op('f64.add'); });
+  combineHalves(e, type, old, pushOperand, () => {
+    code.op('f64.add');
+  });
 }
 
 /** Each half of the old value and the operand's, combined in f64 and rounded once. */
-function combineHalves(e: Emitter, type: ScalarType, old: number, pushOperand: (index: number) => void, operate: () => void): void {
+function combineHalves(
+  e: Emitter,
+  type: ScalarType,
+  old: number,
+  pushOperand: (index: number) => void,
+  operate: () => void,
+): void {
   const { code } = e;
   const half = scalarType(type.name.replace('x2', ''));
   const value = e.temp('i32');
@@ -262,4 +410,7 @@ function combineHalves(e: Emitter, type: ScalarType, old: number, pushOperand: (
   }
 }
 
-export const ATOMIC_RULES: readonly RuleRow[] = [['atom', atomic], ['red', atomic]];
+export const ATOMIC_RULES: readonly RuleRow[] = [
+  ['atom', atomic],
+  ['red', atomic],
+];

@@ -9,14 +9,16 @@ const B32 = scalarType('b32');
 const U32 = scalarType('u32');
 const PRED = scalarType('pred');
 
-const logic = (operation: 'and' | 'or' | 'xor') => (e: Emitter): void => {
-  const type = e.type();
-  e.argCount(3);
-  e.push(e.arg(1), type);
-  e.push(e.arg(2), type);
-  e.code.op(`${type.wasm}.${operation}`);
-  e.popNarrow(e.arg(0), type);
-};
+const logic =
+  (operation: 'and' | 'or' | 'xor') =>
+  (e: Emitter): void => {
+    const type = e.type();
+    e.argCount(3);
+    e.push(e.arg(1), type);
+    e.push(e.arg(2), type);
+    e.code.op(`${type.wasm}.${operation}`);
+    e.popNarrow(e.arg(0), type);
+  };
 
 function not(e: Emitter): void {
   const type = e.type();
@@ -48,7 +50,9 @@ function shift(e: Emitter): void {
   const signed = !left && type.kind === 'signed';
   const operation = `${wasm}.${left ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
   const amount = e.arg(2);
-  const widen = (): void => { if (wasm === 'i64') code.op('i64.extend_i32_u'); };
+  const widen = (): void => {
+    if (wasm === 'i64') code.op('i64.extend_i32_u');
+  };
   if (amount.kind === 'integer') {
     const count = Number(BigInt.asUintN(32, amount.value));
     if (count >= bits && !signed) {
@@ -68,7 +72,13 @@ function shift(e: Emitter): void {
   code.set(count);
   if (signed) {
     e.push(e.arg(1), type);
-    code.get(count).i32(bits - 1).get(count).i32(bits).op('i32.lt_u').op('select');
+    code
+      .get(count)
+      .i32(bits - 1)
+      .get(count)
+      .i32(bits)
+      .op('i32.lt_u')
+      .op('select');
     widen();
     code.op(operation);
   } else {
@@ -95,8 +105,10 @@ function funnelShift(e: Emitter): void {
     e.push(e.arg(1), B32);
     code.op('i64.extend_i32_u').op('i64.or');
   };
-  const sameHalves = e.arg(1).kind === 'register' && e.arg(2).kind === 'register'
-    && (e.arg(1) as { register: object }).register === (e.arg(2) as { register: object }).register;
+  const sameHalves =
+    e.arg(1).kind === 'register' &&
+    e.arg(2).kind === 'register' &&
+    (e.arg(1) as { register: object }).register === (e.arg(2) as { register: object }).register;
   if (sameHalves && e.has('wrap')) {
     e.push(e.arg(1), B32);
     e.push(amount, B32);
@@ -109,21 +121,26 @@ function funnelShift(e: Emitter): void {
   if (e.has('wrap')) code.i32(31).op('i32.and').set(count);
   else code.tee(count).i32(32).get(count).i32(32).op('i32.lt_u').op('select').set(count);
   whole();
-  code.get(count).op('i64.extend_i32_u').op(left ? 'i64.shl' : 'i64.shr_u');
+  code
+    .get(count)
+    .op('i64.extend_i32_u')
+    .op(left ? 'i64.shl' : 'i64.shr_u');
   if (left) code.i64(32).op('i64.shr_u');
   code.op('i32.wrap_i64');
   e.pop(e.arg(0), B32);
 }
 
 /** popc and clz give 32 bits whatever they count. */
-const count = (operation: string) => (e: Emitter): void => {
-  const type = e.type();
-  e.argCount(2);
-  e.push(e.arg(1), type);
-  e.code.op(`${type.wasm}.${operation}`);
-  if (type.wasm === 'i64') e.code.op('i32.wrap_i64');
-  e.pop(e.arg(0), U32);
-};
+const count =
+  (operation: string) =>
+  (e: Emitter): void => {
+    const type = e.type();
+    e.argCount(2);
+    e.push(e.arg(1), type);
+    e.code.op(`${type.wasm}.${operation}`);
+    if (type.wasm === 'i64') e.code.op('i32.wrap_i64');
+    e.pop(e.arg(0), U32);
+  };
 
 function reverse(e: Emitter): void {
   const type = e.type();
@@ -152,7 +169,11 @@ function findBit(e: Emitter): void {
   if (wasm === 'i64') code.op('i32.wrap_i64');
   code.set(leading);
   if (e.has('shiftamt')) code.get(leading);
-  else code.i32(bits - 1).get(leading).op('i32.sub');
+  else
+    code
+      .i32(bits - 1)
+      .get(leading)
+      .op('i32.sub');
   code.i32(-1).get(leading).i32(bits).op('i32.ne').op('select');
   e.pop(e.arg(0), U32);
 }
@@ -169,12 +190,17 @@ function permute(e: Emitter): void {
     code.i32(3).op('i32.and').set(selector);
     // Byte choices for selector 0 to 3, one nibble per result byte.
     const tables: Record<string, number[]> = {
-      f4e: [0x3210, 0x4321, 0x5432, 0x6543], b4e: [0x5670, 0x6701, 0x7012, 0x0123], rc8: [0x0000, 0x1111, 0x2222, 0x3333],
-      ecl: [0x3210, 0x3211, 0x3222, 0x3333], ecr: [0x0000, 0x1110, 0x2210, 0x3210], rc16: [0x1010, 0x3232, 0x1010, 0x3232],
+      f4e: [0x3210, 0x4321, 0x5432, 0x6543],
+      b4e: [0x5670, 0x6701, 0x7012, 0x0123],
+      rc8: [0x0000, 0x1111, 0x2222, 0x3333],
+      ecl: [0x3210, 0x3211, 0x3222, 0x3333],
+      ecr: [0x0000, 0x1110, 0x2210, 0x3210],
+      rc16: [0x1010, 0x3232, 0x1010, 0x3232],
     };
     const table = tables[mode]!;
     code.i32(table[0]!);
-    for (let choice = 1; choice < 4; choice++) code.i32(table[choice]!).get(selector).i32(choice).op('i32.ne').op('select');
+    for (let choice = 1; choice < 4; choice++)
+      code.i32(table[choice]!).get(selector).i32(choice).op('i32.ne').op('select');
     e.call('prmt');
     e.pop(e.arg(0), B32);
     return;
@@ -193,12 +219,18 @@ function permute(e: Emitter): void {
 
 function permuteConstant(e: Emitter, selector: number): void {
   const { code } = e;
-  const parts = [0, 1, 2, 3].map(index => (selector >> (4 * index)) & 15);
+  const parts = [0, 1, 2, 3].map((index) => (selector >> (4 * index)) & 15);
   parts.forEach((part, index) => {
     e.push(e.arg((part & 7) < 4 ? 1 : 2), B32);
     const from = (part & 3) * 8;
     if (part & 8) {
-      code.i32(24 - from).op('i32.shl').i32(31).op('i32.shr_s').i32(0xff << (8 * index)).op('i32.and');
+      code
+        .i32(24 - from)
+        .op('i32.shl')
+        .i32(31)
+        .op('i32.shr_s')
+        .i32(0xff << (8 * index))
+        .op('i32.and');
     } else {
       if (from > index * 8) code.i32(from - index * 8).op('i32.shr_u');
       else if (from < index * 8) code.i32(index * 8 - from).op('i32.shl');
@@ -210,8 +242,8 @@ function permuteConstant(e: Emitter, selector: number): void {
 }
 
 /**
- * Pushes where a field begins, or its length: of 32 bits the low byte, and of 64 all of the register, as ptxas makes it; fields
- * beyond the value's end are all alike there.
+ * Pushes where a field begins, or its length: of 32 bits the low byte, and of 64 all of the
+ * register, as ptxas makes it; fields beyond the value's end are all alike there.
  */
 function pushFieldBits(e: Emitter, index: number, { bits }: ScalarType): void {
   const { code } = e;
@@ -286,8 +318,8 @@ function findSet(e: Emitter): void {
 }
 
 /**
- * Any function of three bits, as the sum of the products its truth table names. With .and or .or the result is also
- * compared with zero and combined with a predicate.
+ * Any function of three bits, as the sum of the products its truth table names. With .and or .or
+ * the result is also compared with zero and combined with a predicate.
  */
 function logic3(e: Emitter): void {
   const { code } = e;
@@ -297,7 +329,7 @@ function logic3(e: Emitter): void {
   const table = e.arg(4);
   if (table.kind !== 'integer') throw e.semantic("'lop3' needs a constant truth table", table.at);
   const bits = Number(BigInt.asUintN(8, table.value));
-  const locals = [1, 2, 3].map(index => {
+  const locals = [1, 2, 3].map((index) => {
     const local = e.temp('i32');
     e.push(e.arg(index), B32);
     code.set(local);
@@ -329,8 +361,23 @@ function logic3(e: Emitter): void {
 }
 
 export const BIT_RULES: readonly RuleRow[] = [
-  ['and', logic('and')], ['or', logic('or')], ['xor', logic('xor')], ['not', not], ['cnot', logicalNot],
-  ['shl', shift], ['shr', shift], ['shf', funnelShift],
-  ['popc', count('popcnt')], ['clz', count('clz')], ['brev', reverse], ['bfind', findBit],
-  ['prmt', permute], ['bfe', extractField], ['bfi', insertField], ['bmsk', bitMask], ['szext', extend], ['fns', findSet], ['lop3', logic3],
+  ['and', logic('and')],
+  ['or', logic('or')],
+  ['xor', logic('xor')],
+  ['not', not],
+  ['cnot', logicalNot],
+  ['shl', shift],
+  ['shr', shift],
+  ['shf', funnelShift],
+  ['popc', count('popcnt')],
+  ['clz', count('clz')],
+  ['brev', reverse],
+  ['bfind', findBit],
+  ['prmt', permute],
+  ['bfe', extractField],
+  ['bfi', insertField],
+  ['bmsk', bitMask],
+  ['szext', extend],
+  ['fns', findSet],
+  ['lop3', logic3],
 ];

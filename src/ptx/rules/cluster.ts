@@ -1,5 +1,6 @@
-// Addresses in the shared memory of a cluster's blocks. All of them are ordinary addresses, and a block's shared memory lies
-// a fixed distance behind the one before: what maps from block to block is arithmetic.
+// Addresses in the shared memory of a cluster's blocks. All of them are ordinary addresses, and a
+// block's shared memory lies a fixed distance behind the one before: what maps from block to block
+// is arithmetic.
 
 import { CTX } from '../context.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -17,7 +18,9 @@ function pushAddress(e: Emitter, index: number): void {
   if (type.bits !== 64) e.code.op('i64.extend_i32_u');
 }
 
-/** Maps the address on the stack to the same place of another block, whose rank `pushRank` pushes. */
+/**
+ * Maps the address on the stack to the same place of another block, whose rank `pushRank` pushes.
+ */
 export function mapToRank(e: Emitter, pushRank: () => void): void {
   const { code } = e;
   const address = e.temp('i64');
@@ -30,7 +33,9 @@ function mapAddress(e: Emitter): void {
   e.argCount(3);
   const type = e.type();
   pushAddress(e, 1);
-  mapToRank(e, () => { e.push(e.arg(2), B32); });
+  mapToRank(e, () => {
+    e.push(e.arg(2), B32);
+  });
   if (type.bits !== 64) e.code.op('i32.wrap_i64');
   e.pop(e.arg(0), type.bits === 64 ? U64 : U32);
 }
@@ -43,7 +48,10 @@ function blockRank(e: Emitter): void {
   e.pop(e.arg(0), B32);
 }
 
-export const CLUSTER_RULES: readonly RuleRow[] = [['mapa', mapAddress], ['getctarank', blockRank]];
+export const CLUSTER_RULES: readonly RuleRow[] = [
+  ['mapa', mapAddress],
+  ['getctarank', blockRank],
+];
 
 /** What stands for an address in a block that is not there: an access to it is a fault. */
 const NOWHERE = 0n;

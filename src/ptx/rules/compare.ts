@@ -9,20 +9,56 @@ import type { RuleRow } from './rule.js';
 
 const PRED = scalarType('pred');
 
-/** Integer comparisons: the PTX name to WebAssembly's, and whether it disregards the type's sign. */
+/**
+ * Integer comparisons: the PTX name to WebAssembly's, and whether it disregards the type's sign.
+ */
 const INTEGER: Record<string, { op: string; unsigned?: true }> = {
-  eq: { op: 'eq' }, ne: { op: 'ne' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
-  lo: { op: 'lt', unsigned: true }, ls: { op: 'le', unsigned: true }, hi: { op: 'gt', unsigned: true }, hs: { op: 'ge', unsigned: true },
+  eq: { op: 'eq' },
+  ne: { op: 'ne' },
+  lt: { op: 'lt' },
+  le: { op: 'le' },
+  gt: { op: 'gt' },
+  ge: { op: 'ge' },
+  lo: { op: 'lt', unsigned: true },
+  ls: { op: 'le', unsigned: true },
+  hi: { op: 'gt', unsigned: true },
+  hs: { op: 'ge', unsigned: true },
 };
 
 /** Float comparisons; an unordered one is the negation of its ordered opposite. */
 const FLOAT: Record<string, { op: string; negated?: true }> = {
-  eq: { op: 'eq' }, lt: { op: 'lt' }, le: { op: 'le' }, gt: { op: 'gt' }, ge: { op: 'ge' },
-  neu: { op: 'ne' }, ltu: { op: 'ge', negated: true }, leu: { op: 'gt', negated: true },
-  gtu: { op: 'le', negated: true }, geu: { op: 'lt', negated: true },
+  eq: { op: 'eq' },
+  lt: { op: 'lt' },
+  le: { op: 'le' },
+  gt: { op: 'gt' },
+  ge: { op: 'ge' },
+  neu: { op: 'ne' },
+  ltu: { op: 'ge', negated: true },
+  leu: { op: 'gt', negated: true },
+  gtu: { op: 'le', negated: true },
+  geu: { op: 'lt', negated: true },
 };
 
-const COMPARISONS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge', 'lo', 'ls', 'hi', 'hs', 'equ', 'neu', 'ltu', 'leu', 'gtu', 'geu', 'num', 'nan'] as const;
+const COMPARISONS = [
+  'eq',
+  'ne',
+  'lt',
+  'le',
+  'gt',
+  'ge',
+  'lo',
+  'ls',
+  'hi',
+  'hs',
+  'equ',
+  'neu',
+  'ltu',
+  'leu',
+  'gtu',
+  'geu',
+  'num',
+  'nan',
+] as const;
 
 /** Pops two values of the type, pushes the truth of the comparison. */
 function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
@@ -32,8 +68,13 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
     const row = INTEGER[comparison];
     if (!row) throw e.semantic(`'.${comparison}' does not compare integers`);
     const equality = row.op === 'eq' || row.op === 'ne';
-    if (type.kind === 'bits' && !equality) throw e.semantic(`'.${comparison}' needs a signed or unsigned type`);
-    code.op(equality ? `${wasm}.${row.op}` : `${wasm}.${row.op}_${type.kind === 'signed' && !row.unsigned ? 's' : 'u'}`);
+    if (type.kind === 'bits' && !equality)
+      throw e.semantic(`'.${comparison}' needs a signed or unsigned type`);
+    code.op(
+      equality
+        ? `${wasm}.${row.op}`
+        : `${wasm}.${row.op}_${type.kind === 'signed' && !row.unsigned ? 's' : 'u'}`,
+    );
     return;
   }
   const row = FLOAT[comparison];
@@ -46,7 +87,9 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
   const a = e.temp(wasm);
   const b = e.temp(wasm);
   code.set(b).set(a);
-  const ordered = (): void => { code.get(a).get(a).op(`${wasm}.eq`).get(b).get(b).op(`${wasm}.eq`).op('i32.and'); };
+  const ordered = (): void => {
+    code.get(a).get(a).op(`${wasm}.eq`).get(b).get(b).op(`${wasm}.eq`).op('i32.and');
+  };
   switch (comparison) {
     case 'ne':
       code.get(a).get(b).op(`${wasm}.lt`).get(a).get(b).op(`${wasm}.gt`).op('i32.or');
@@ -56,9 +99,15 @@ function compareValues(e: Emitter, type: ScalarType, comparison: string): void {
       ordered();
       code.op('i32.eqz').op('i32.or');
       return;
-    case 'num': ordered(); return;
-    case 'nan': ordered(); code.op('i32.eqz'); return;
-    default: throw e.semantic(`'.${comparison}' does not compare floats`);
+    case 'num':
+      ordered();
+      return;
+    case 'nan':
+      ordered();
+      code.op('i32.eqz');
+      return;
+    default:
+      throw e.semantic(`'.${comparison}' does not compare floats`);
   }
 }
 
@@ -130,7 +179,7 @@ function comparePacked(e: Emitter, type: ScalarType, comparison: string): void {
   const target = e.arg(0);
   if (target.kind !== 'pair') throw e.semantic('expected two predicates p|q', target.at);
   const half = scalarType(type.name.slice(0, -2));
-  const results = [0, 16].map(shift => {
+  const results = [0, 16].map((shift) => {
     for (const index of [1, 2]) {
       e.push(e.arg(index), type);
       code.i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
@@ -155,7 +204,7 @@ function set(e: Emitter): void {
   const comparison = comparisonOf(e);
   if (type.name.endsWith('x2')) {
     const half = scalarType(type.name.slice(0, -2));
-    [0, 16].forEach(shift => {
+    [0, 16].forEach((shift) => {
       for (const index of [1, 2]) {
         e.push(e.arg(index), type);
         code.i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
@@ -163,7 +212,10 @@ function set(e: Emitter): void {
       }
       compareValues(e, scalarType('f32'), comparison);
       combine(e, 3, false);
-      pushTruth(e, result.name.endsWith('x2') ? scalarType(result.name.slice(0, -2)) : scalarType('u16'));
+      pushTruth(
+        e,
+        result.name.endsWith('x2') ? scalarType(result.name.slice(0, -2)) : scalarType('u16'),
+      );
       if (shift) code.i32(16).op('i32.shl').op('i32.or');
     });
     e.pop(e.arg(0), result);
@@ -186,7 +238,12 @@ function pushTruth(e: Emitter, result: ScalarType): void {
   }
   const ones: Record<string, number> = { f16: 0x3c00, bf16: 0x3f80, u16: 0xffff };
   const truth = e.temp('i32');
-  code.set(truth).i32(ones[result.name] ?? -1).i32(0).get(truth).op('select');
+  code
+    .set(truth)
+    .i32(ones[result.name] ?? -1)
+    .i32(0)
+    .get(truth)
+    .op('select');
 }
 
 function selectByPredicate(e: Emitter): void {
@@ -226,15 +283,25 @@ function testProperty(e: Emitter): void {
   if (wasm !== 'f32' && wasm !== 'f64') throw e.semantic("'testp' needs .f32 or .f64");
   const property = e.oneOf('finite', 'infinite', 'number', 'notanumber', 'normal', 'subnormal');
   const value = e.temp(wasm);
-  const push = (number: number): unknown => wasm === 'f32' ? code.f32(number) : code.f64(number);
+  const push = (number: number): unknown => (wasm === 'f32' ? code.f32(number) : code.f64(number));
   const least = wasm === 'f32' ? 2 ** -126 : 2 ** -1022;
   e.push(e.arg(1), type);
   code.op(`${wasm}.abs`).set(value).get(value);
   switch (property) {
-    case 'finite': push(Infinity); code.op(`${wasm}.lt`); break;
-    case 'infinite': push(Infinity); code.op(`${wasm}.eq`); break;
-    case 'number': code.get(value).op(`${wasm}.eq`); break;
-    case 'notanumber': code.get(value).op(`${wasm}.ne`); break;
+    case 'finite':
+      push(Infinity);
+      code.op(`${wasm}.lt`);
+      break;
+    case 'infinite':
+      push(Infinity);
+      code.op(`${wasm}.eq`);
+      break;
+    case 'number':
+      code.get(value).op(`${wasm}.eq`);
+      break;
+    case 'notanumber':
+      code.get(value).op(`${wasm}.ne`);
+      break;
     case 'normal':
       // Zeros count as normal.
       push(least);
@@ -244,12 +311,22 @@ function testProperty(e: Emitter): void {
       push(0);
       code.op(`${wasm}.eq`).op('i32.or');
       break;
-    case 'subnormal': push(least); code.op(`${wasm}.lt`).get(value); push(0); code.op(`${wasm}.gt`).op('i32.and'); break;
-    default: throw e.semantic("'testp' needs a property");
+    case 'subnormal':
+      push(least);
+      code.op(`${wasm}.lt`).get(value);
+      push(0);
+      code.op(`${wasm}.gt`).op('i32.and');
+      break;
+    default:
+      throw e.semantic("'testp' needs a property");
   }
   e.pop(e.arg(0), PRED);
 }
 
 export const COMPARE_RULES: readonly RuleRow[] = [
-  ['setp', setPredicate], ['set', set], ['selp', selectByPredicate], ['slct', selectBySign], ['testp', testProperty],
+  ['setp', setPredicate],
+  ['set', set],
+  ['selp', selectByPredicate],
+  ['slct', selectBySign],
+  ['testp', testProperty],
 ];

@@ -30,7 +30,7 @@ function move(e: Emitter): void {
 /** mov.b128: two 64-bit values, a whole register or put together from parts. */
 function moveWide(e: Emitter): void {
   const half = scalarType('b64');
-  const [target, source] = [e.arg(0), e.arg(1)].map(arg => {
+  const [target, source] = [e.arg(0), e.arg(1)].map((arg) => {
     if (arg.kind === 'vector' && arg.elements.length === 2) return arg.elements;
     throw e.semantic('expected two 64-bit halves', arg.at);
   });
@@ -58,13 +58,18 @@ function pushArgument(e: Emitter, value: CallValue, variable: Variable): void {
       e.pushFrame();
       if (value.offset) code.i32(value.offset).op('i32.add');
       return;
-    case 'pointer': code.get(e.registerLocal(value.register)); return;
+    case 'pointer':
+      code.get(e.registerLocal(value.register));
+      return;
     case 'register':
       code.get(e.registerLocal(value.register));
       e.convertBits(value.register.type.wasm, type.bits === 64 ? 'i64' : 'i32');
       return;
     case 'constant': {
-      const passed = type.wasm === 'f32' || type.wasm === 'f64' ? type : scalarType(type.bits === 64 ? 'b64' : 'b32');
+      const passed =
+        type.wasm === 'f32' || type.wasm === 'f64'
+          ? type
+          : scalarType(type.bits === 64 ? 'b64' : 'b32');
       e.push(value.arg, passed);
       e.convertBits(passed.wasm, type.bits === 64 ? 'i64' : 'i32');
       return;
@@ -86,16 +91,25 @@ function call(e: Emitter): void {
   code.get(e.ctx).get(e.thread);
   e.pushStack();
   // Aggregate results are written where the caller points.
-  shape.returns.forEach((variable, index) => { if (isAggregate(variable)) pushArgument(e, site.results[index]!, variable); });
-  shape.params.forEach((variable, index) => { pushArgument(e, site.args[index]!, variable); });
+  shape.returns.forEach((variable, index) => {
+    if (isAggregate(variable)) pushArgument(e, site.results[index]!, variable);
+  });
+  shape.params.forEach((variable, index) => {
+    pushArgument(e, site.args[index]!, variable);
+  });
   if ('address' in site.callee) {
     code.get(e.registerLocal(site.callee.address));
     e.convertBits(site.callee.address.type.wasm, 'i64');
-    code.i32(e.line).op('call').u32(e.around.indirectCall(callSignature(shape)));
+    code
+      .i32(e.line)
+      .op('call')
+      .u32(e.around.indirectCall(callSignature(shape)));
   } else {
     code.op('call').u32(e.around.functionIndex(site.callee));
   }
-  const returned = shape.returns.map((variable, index) => ({ variable, value: site.results[index]! })).filter(({ variable }) => !isAggregate(variable));
+  const returned = shape.returns
+    .map((variable, index) => ({ variable, value: site.results[index]! }))
+    .filter(({ variable }) => !isAggregate(variable));
   for (const { variable, value } of returned.reverse()) {
     const from: ScalarType = scalarType(variable.type);
     if (value.kind !== 'register') throw e.semantic('a scalar result needs a register');
@@ -103,7 +117,9 @@ function call(e: Emitter): void {
     code.set(e.registerLocal(value.register));
   }
   code.op('global.get').u32(e.around.linker.globalIndex('unwind'));
-  e.when(() => { e.unwind(); });
+  e.when(() => {
+    e.unwind();
+  });
 }
 
 function callHost(e: Emitter, name: string, args: CallValue[], results: CallValue[]): void {
@@ -126,11 +142,14 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
   }
   if (e.around.check) emitCallerCheck(e);
   if (name === '__assertfail') {
-    // Message, file, line, function. Behind them stands a character's size; the host is told the thread in its place.
+    // Message, file, line, function. Behind them stands a character's size; the host is told the
+    // thread in its place.
     for (let index = 0; index < 4; index++) push(index, false);
     code.get(e.ctx).get(e.thread);
   } else {
-    host.signature.params.forEach((type, index) => { push(index, type === 'i64'); });
+    host.signature.params.forEach((type, index) => {
+      push(index, type === 'i64');
+    });
   }
   e.call(host.importName);
   if (host.signature.results.length) {
@@ -169,13 +188,19 @@ function arrive(e: Emitter): void {
   e.call('arrive');
 }
 
-/** What of the stack that alloca takes from is in use, and where that stack is: the lowering adds both. */
+/**
+ * What of the stack that alloca takes from is in use, and where that stack is: the lowering adds
+ * both.
+ */
 function stackOf(e: Emitter): { top: Arg; base: Arg } {
   const [top, base] = e.inst.args.slice(-2);
   return { top: top!, base: base! };
 }
 
-/** What the stack begins at a multiple of (`Lowering.allocaStack`), and the largest alignment that ptxas takes. */
+/**
+ * What the stack begins at a multiple of (`Lowering.allocaStack`), and the largest alignment that
+ * ptxas takes.
+ */
 const STACK_ALIGNMENT = 16;
 const LARGEST_ALIGNMENT = 1n << 23n;
 
@@ -184,8 +209,17 @@ function allocate(e: Emitter): void {
   const type = e.type();
   const { top, base } = stackOf(e);
   const alignment = e.inst.args.length === 5 ? e.arg(2) : undefined;
-  if (alignment && (alignment.kind !== 'integer' || alignment.value < 1n || alignment.value > LARGEST_ALIGNMENT || (alignment.value & alignment.value - 1n) !== 0n)) {
-    throw e.semantic(`an alignment of alloca is a power of two, ${LARGEST_ALIGNMENT} at most`, alignment.at);
+  if (
+    alignment &&
+    (alignment.kind !== 'integer' ||
+      alignment.value < 1n ||
+      alignment.value > LARGEST_ALIGNMENT ||
+      (alignment.value & (alignment.value - 1n)) !== 0n)
+  ) {
+    throw e.semantic(
+      `an alignment of alloca is a power of two, ${LARGEST_ALIGNMENT} at most`,
+      alignment.at,
+    );
   }
   const align = alignment?.kind === 'integer' ? Number(alignment.value) : 8;
   const at = e.temp('i32');
@@ -194,18 +228,44 @@ function allocate(e: Emitter): void {
   if (align > STACK_ALIGNMENT) {
     // The place in memory counts then, not that in the stack.
     e.push(base, U32);
-    code.op('i32.add').i32(align - 1).op('i32.add').i32(-align).op('i32.and');
+    code
+      .op('i32.add')
+      .i32(align - 1)
+      .op('i32.add')
+      .i32(-align)
+      .op('i32.and');
     e.push(base, U32);
     // Past the stack's end there is none of it: what is asked for is then too much.
-    code.op('i32.sub').tee(at).i32(ALLOCA_BYTES).get(at).i32(ALLOCA_BYTES).op('i32.lt_u').op('select').set(at);
+    code
+      .op('i32.sub')
+      .tee(at)
+      .i32(ALLOCA_BYTES)
+      .get(at)
+      .i32(ALLOCA_BYTES)
+      .op('i32.lt_u')
+      .op('select')
+      .set(at);
   } else {
-    code.i32(align - 1).op('i32.add').i32(-align).op('i32.and').set(at);
+    code
+      .i32(align - 1)
+      .op('i32.add')
+      .i32(-align)
+      .op('i32.and')
+      .set(at);
   }
   e.push(e.arg(1), type);
   if (type.wasm === 'i64') {
     // Sizes that do not fit 32 bits do not fit the stack either.
     const wide = e.temp('i64');
-    code.set(wide).get(wide).i64(0xffffffffn).get(wide).i64(0xffffffffn).op('i64.lt_u').op('select').op('i32.wrap_i64');
+    code
+      .set(wide)
+      .get(wide)
+      .i64(0xffffffffn)
+      .get(wide)
+      .i64(0xffffffffn)
+      .op('i64.lt_u')
+      .op('select')
+      .op('i32.wrap_i64');
   }
   code.tee(size).i32(ALLOCA_BYTES).get(at).op('i32.sub').op('i32.gt_u');
   e.when(() => {
@@ -245,8 +305,18 @@ function restoreStack(e: Emitter): void {
 }
 
 export const CONTROL_RULES: readonly RuleRow[] = [
-  ['mov', move], ['copy', copy], ['call', call],
-  ['membar', fence], ['fence', fence], ['bar', arrive], ['barrier', arrive],
-  ['alloca', allocate], ['stacksave', saveStack], ['stackrestore', restoreStack],
-  ['nanosleep', nothing], ['pmevent', nothing], ['setmaxnreg', nothing], ['griddepcontrol', nothing],
+  ['mov', move],
+  ['copy', copy],
+  ['call', call],
+  ['membar', fence],
+  ['fence', fence],
+  ['bar', arrive],
+  ['barrier', arrive],
+  ['alloca', allocate],
+  ['stacksave', saveStack],
+  ['stackrestore', restoreStack],
+  ['nanosleep', nothing],
+  ['pmevent', nothing],
+  ['setmaxnreg', nothing],
+  ['griddepcontrol', nothing],
 ];

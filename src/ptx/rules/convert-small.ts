@@ -11,7 +11,10 @@ const B32 = scalarType('b32');
 const S32 = scalarType('s32');
 const U32 = scalarType('u32');
 
-/** A format: bits of its mantissa, bias of its exponent, the code of its largest finite value, and of NaN if it has one. */
+/**
+ * A format: bits of its mantissa, bias of its exponent, the code of its largest finite value, and
+ * of NaN if it has one.
+ */
 interface Format {
   mantissa: number;
   bias: number;
@@ -48,10 +51,17 @@ export function convertSmall(e: Emitter, to: ScalarType, from: ScalarType): void
   else fromFloats(e, to, from);
 }
 
-/** Two numbers of 4 bits stand in a register of 8, and in no larger one; others have their own width or stand in 16. */
+/**
+ * Two numbers of 4 bits stand in a register of 8, and in no larger one; others have their own width
+ * or stand in 16.
+ */
 function onlyOfBytes(e: Emitter, arg: Arg, type: ScalarType): void {
   if (type.bits !== 8 || arg.kind !== 'register' || arg.register.type.bits === 8) return;
-  throw e.semantic(`'${arg.register.name}' is .${arg.register.type.name}, the instruction needs .b8 for .${type.name}`, arg.at);
+  throw e.semantic(
+    `'${arg.register.name}' is .${arg.register.type.name}, the instruction needs .b8 for ` +
+      `.${type.name}`,
+    arg.at,
+  );
 }
 
 /** Leaves the operands to convert as f64 locals, the one for the highest bits first. */
@@ -64,11 +74,15 @@ function sources(e: Emitter, from: ScalarType, count: number, fit: Fit = 'exact'
     code.set(value);
     return value;
   };
-  const single = (arg: Arg): number => local(() => { e.push(arg, F32, fit); });
+  const single = (arg: Arg): number =>
+    local(() => {
+      e.push(arg, F32, fit);
+    });
   if (from.name === 'f32') {
     const list = e.arg(1);
     if (count === 4) {
-      if (list.kind !== 'vector' || list.elements.length !== 4) throw e.semantic('expected a vector of 4', list.at);
+      if (list.kind !== 'vector' || list.elements.length !== 4)
+        throw e.semantic('expected a vector of 4', list.at);
       return list.elements.map(single);
     }
     return [single(list), single(e.arg(2))];
@@ -77,10 +91,12 @@ function sources(e: Emitter, from: ScalarType, count: number, fit: Fit = 'exact'
   const whole = e.temp('i32');
   e.push(e.arg(1), from);
   code.set(whole);
-  return [16, 0].map(shift => local(() => {
-    code.get(whole).i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
-    widenHalf(e, half);
-  }));
+  return [16, 0].map((shift) =>
+    local(() => {
+      code.get(whole).i32(shift).op('i32.shr_u').i32(0xffff).op('i32.and');
+      widenHalf(e, half);
+    }),
+  );
 }
 
 function fromFloats(e: Emitter, to: ScalarType, from: ScalarType): void {
@@ -99,7 +115,11 @@ function fromFloats(e: Emitter, to: ScalarType, from: ScalarType): void {
     code.set(random);
   }
   values.forEach((value, index) => {
-    code.get(value).i32(format.mantissa).i32(format.bias).i32(format.most + (finite ? 0 : 1));
+    code
+      .get(value)
+      .i32(format.mantissa)
+      .i32(format.bias)
+      .i32(format.most + (finite ? 0 : 1));
     code.i32(format.nan ?? format.most).i32(format.sign);
     if (stochastic) pushRandom(e, to, random, index < count / 2);
     else code.f64(-1);
@@ -116,19 +136,35 @@ function fromFloats(e: Emitter, to: ScalarType, from: ScalarType): void {
 }
 
 /**
- * Pushes the fraction, as f64, that is added before the value is cut off. Halves of rbits belong to the first and the
- * second half of the operands; f16 looks at 13 bits, and e2m1x4 puts a number together from both halves.
+ * Pushes the fraction, as f64, that is added before the value is cut off. Halves of rbits belong to
+ * the first and the second half of the operands; f16 looks at 13 bits, and e2m1x4 puts a number
+ * together from both halves.
  */
 function pushRandom(e: Emitter, to: ScalarType, random: number, first: boolean): void {
   const { code } = e;
   if (to.name === 'e2m1x4') {
     const shift = first ? 8 : 0;
-    code.get(random).i32(16 + shift).op('i32.shr_u').i32(0xff).op('i32.and').i32(8).op('i32.shl');
+    code
+      .get(random)
+      .i32(16 + shift)
+      .op('i32.shr_u')
+      .i32(0xff)
+      .op('i32.and')
+      .i32(8)
+      .op('i32.shl');
     code.get(random).i32(shift).op('i32.shr_u').i32(0xff).op('i32.and').op('i32.or');
   } else {
-    code.get(random).i32(first ? 16 : 0).op('i32.shr_u').i32(to.name === 'f16x2' ? 0x1fff : 0xffff).op('i32.and');
+    code
+      .get(random)
+      .i32(first ? 16 : 0)
+      .op('i32.shr_u')
+      .i32(to.name === 'f16x2' ? 0x1fff : 0xffff)
+      .op('i32.and');
   }
-  code.op('f64.convert_i32_u').f64(to.name === 'f16x2' ? 2 ** -13 : 2 ** -16).op('f64.mul');
+  code
+    .op('f64.convert_i32_u')
+    .f64(to.name === 'f16x2' ? 2 ** -13 : 2 ** -16)
+    .op('f64.mul');
 }
 
 function toHalves(e: Emitter, from: ScalarType): void {
@@ -139,10 +175,15 @@ function toHalves(e: Emitter, from: ScalarType): void {
   e.push(e.arg(1), from);
   code.set(whole);
   for (const index of [1, 0]) {
-    code.get(whole).i32(format.stride * index).op('i32.shr_u').i32(format.sign * 2 - 1).op('i32.and');
+    code
+      .get(whole)
+      .i32(format.stride * index)
+      .op('i32.shr_u')
+      .i32(format.sign * 2 - 1)
+      .op('i32.and');
     code.i32(format.mantissa).i32(format.bias).i32(format.sign);
     // e5m2 alone has infinities: they are where f16 has them.
-    code.i32(format.bias === 15 ? 0x7c : format.nan ?? 0x100);
+    code.i32(format.bias === 15 ? 0x7c : (format.nan ?? 0x100));
     e.call('tiny_to_f16');
     if (e.has('relu')) {
       const bits = e.temp('i32');
@@ -158,7 +199,12 @@ function toHalves(e: Emitter, from: ScalarType): void {
 function toExponents(e: Emitter, from: ScalarType): void {
   const { code } = e;
   sources(e, from, 2).forEach((value, index) => {
-    code.get(value).op('f32.demote_f64').op('i32.reinterpret_f32').i32(e.has('rp') ? 1 : 0).i32(e.has('satfinite') ? 1 : 0);
+    code
+      .get(value)
+      .op('f32.demote_f64')
+      .op('i32.reinterpret_f32')
+      .i32(e.has('rp') ? 1 : 0)
+      .i32(e.has('satfinite') ? 1 : 0);
     e.call('f32_to_ue8m0');
     if (index === 0) code.i32(8).op('i32.shl');
     else code.op('i32.or');
@@ -176,7 +222,15 @@ function fromExponents(e: Emitter, to: ScalarType): void {
   for (const shift of [8, 0]) {
     code.get(whole).i32(shift).op('i32.shr_u').i32(0xff).op('i32.and').set(exponent);
     // 2^-127 is subnormal, 255 is NaN.
-    code.i32(0x7fff).i32(0x40).get(exponent).i32(7).op('i32.shl').get(exponent).op('i32.eqz').op('select');
+    code
+      .i32(0x7fff)
+      .i32(0x40)
+      .get(exponent)
+      .i32(7)
+      .op('i32.shl')
+      .get(exponent)
+      .op('i32.eqz')
+      .op('select');
     code.get(exponent).i32(255).op('i32.eq').op('select');
     if (shift) code.i32(16).op('i32.shl');
     else code.op('i32.or');
@@ -187,7 +241,7 @@ function fromExponents(e: Emitter, to: ScalarType): void {
 /** cvt.pack: two clamped integers side by side, above what c already holds. */
 export function convertPack(e: Emitter): void {
   const { code } = e;
-  const target = e.inst.modifiers.find(word => /^[us](16|8|4|2)$/.test(word));
+  const target = e.inst.modifiers.find((word) => /^[us](16|8|4|2)$/.test(word));
   if (!target) throw e.semantic("'cvt.pack' needs the type to convert to");
   const bits = Number(target.slice(1));
   const signed = target.startsWith('s');
@@ -203,8 +257,24 @@ export function convertPack(e: Emitter): void {
   }
   for (const index of [1, 2]) {
     e.push(e.arg(index), S32, 'wide');
-    code.set(value).get(value).i32(least).get(value).i32(least).op('i32.gt_s').op('select').set(value);
-    code.get(value).i32(most).get(value).i32(most).op('i32.lt_s').op('select').i32(2 ** bits - 1).op('i32.and');
+    code
+      .set(value)
+      .get(value)
+      .i32(least)
+      .get(value)
+      .i32(least)
+      .op('i32.gt_s')
+      .op('select')
+      .set(value);
+    code
+      .get(value)
+      .i32(most)
+      .get(value)
+      .i32(most)
+      .op('i32.lt_s')
+      .op('select')
+      .i32(2 ** bits - 1)
+      .op('i32.and');
     if (index === 1) code.i32(bits).op('i32.shl');
     code.op('i32.or');
   }

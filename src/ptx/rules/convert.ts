@@ -1,5 +1,5 @@
-// cvt in all its forms, and cvta. A conversion is a source class, a destination class and a rounding; each pair of
-// classes is one function here.
+// cvt in all its forms, and cvta. A conversion is a source class, a destination class and a
+// rounding; each pair of classes is one function here.
 
 import type { Emitter } from '../emit/emitter.js';
 import { ROUNDING } from '../runtime/floats.js';
@@ -14,7 +14,12 @@ import type { RuleRow } from './rule.js';
 const F32 = scalarType('f32');
 const TF32 = scalarType('tf32');
 
-const INTEGER_ROUNDING: Record<string, string> = { rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' };
+const INTEGER_ROUNDING: Record<string, string> = {
+  rni: 'nearest',
+  rzi: 'trunc',
+  rmi: 'floor',
+  rpi: 'ceil',
+};
 const isHalfType = (type: ScalarType): boolean => type.kind === 'float' && type.bits === 16;
 
 function convert(e: Emitter): void {
@@ -39,7 +44,8 @@ function convert(e: Emitter): void {
   e.argCount(2);
   const fit = to.name === 'bf16' || from.name === 'bf16' ? 'exact' : 'wide';
   e.push(e.arg(1), from, fit);
-  // The ISA flushes every f32 that is read; on the way to f16 a GPU does not, which .rm and .rp show (H200).
+  // The ISA flushes every f32 that is read; on the way to f16 a GPU does not, which .rm and .rp
+  // show (H200).
   if (e.has('ftz') && from.wasm === 'f32' && to.name !== 'f16') flush(e);
   if (from.kind === 'float') {
     if (to.kind === 'float') floatToFloat(e, from, to);
@@ -60,12 +66,14 @@ function integerToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
     if (from.wasm === 'i32') code.op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
     const value = e.temp('i64');
     const least = to.kind === 'signed' ? -(1n << BigInt(to.bits - 1)) : 0n;
-    const most = to.kind === 'signed' ? (1n << BigInt(to.bits - 1)) - 1n : (1n << BigInt(to.bits)) - 1n;
+    const most =
+      to.kind === 'signed' ? (1n << BigInt(to.bits - 1)) - 1n : (1n << BigInt(to.bits)) - 1n;
     code.set(value);
     if (signed) {
       if (to.bits < 64 || to.kind !== 'signed') {
         code.get(value).i64(least).get(value).i64(least).op('i64.gt_s').op('select').set(value);
-        if (to.bits < 64) code.get(value).i64(most).get(value).i64(most).op('i64.lt_s').op('select').set(value);
+        if (to.bits < 64)
+          code.get(value).i64(most).get(value).i64(most).op('i64.lt_s').op('select').set(value);
       }
     } else {
       code.get(value).i64(most).get(value).i64(most).op('i64.lt_u').op('select').set(value);
@@ -126,7 +134,10 @@ function toHalf(e: Emitter, to: ScalarType, mode: number): void {
   if (e.has('sat')) e.call('saturate_f64');
   if (mode === 0) roundToHalf(e, to);
   else {
-    code.i32(to.name === 'bf16' ? 7 : 10).i32(to.name === 'bf16' ? 127 : 15).i32(mode);
+    code
+      .i32(to.name === 'bf16' ? 7 : 10)
+      .i32(to.name === 'bf16' ? 127 : 15)
+      .i32(mode);
     e.call('f64_to_small');
   }
   if (e.has('satfinite')) clampFinite(e, to);
@@ -145,13 +156,27 @@ function reluHalf(e: Emitter, type: ScalarType): void {
   const { code } = e;
   const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
   const bits = e.temp('i32');
-  code.set(bits).get(bits).i32(0).get(bits).i32(0x8000).op('i32.and').op('i32.eqz').get(bits).i32(0x7fff).op('i32.and').i32(infinity).op('i32.gt_u').op('i32.or').op('select');
+  code
+    .set(bits)
+    .get(bits)
+    .i32(0)
+    .get(bits)
+    .i32(0x8000)
+    .op('i32.and')
+    .op('i32.eqz')
+    .get(bits)
+    .i32(0x7fff)
+    .op('i32.and')
+    .i32(infinity)
+    .op('i32.gt_u')
+    .op('i32.or')
+    .op('select');
 }
 
 function floatToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
   const { code } = e;
-  const mode = Object.keys(INTEGER_ROUNDING).find(name => e.has(name));
-  if (!mode) throw e.semantic("a conversion to an integer needs .rni, .rzi, .rmi or .rpi");
+  const mode = Object.keys(INTEGER_ROUNDING).find((name) => e.has(name));
+  if (!mode) throw e.semantic('a conversion to an integer needs .rni, .rzi, .rmi or .rpi');
   let type = from;
   if (isHalfType(from)) {
     widenHalf(e, from);
@@ -166,13 +191,27 @@ function floatToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
     const value = e.temp('i32');
     const least = signed ? -(2 ** (to.bits - 1)) : 0;
     const most = signed ? 2 ** (to.bits - 1) - 1 : 2 ** to.bits - 1;
-    code.set(value).get(value).i32(least).get(value).i32(least).op('i32.gt_s').op('select').set(value);
+    code
+      .set(value)
+      .get(value)
+      .i32(least)
+      .get(value)
+      .i32(least)
+      .op('i32.gt_s')
+      .op('select')
+      .set(value);
     code.get(value).i32(most).get(value).i32(most).op('i32.lt_s').op('select');
-    if (from.bits === 64) code.i32(signed ? least : 1 << (to.bits - 1)).get(source).get(source).op('f64.eq').op('select');
+    if (from.bits === 64)
+      code
+        .i32(signed ? least : 1 << (to.bits - 1))
+        .get(source)
+        .get(source)
+        .op('f64.eq')
+        .op('select');
     return;
   }
-  // PTX ISA, cvt: NaN gives 0 for 32-bit targets from f16 and f32, and the most negative value (unsigned: the top
-  // bit) for 64-bit targets and for f64 sources.
+  // PTX ISA, cvt: NaN gives 0 for 32-bit targets from f16 and f32, and the most negative value
+  // (unsigned: the top bit) for 64-bit targets and for f64 sources.
   const oddNaN = to.bits === 64 || from.bits === 64;
   const value = e.temp(type.wasm);
   if (oddNaN) code.tee(value);
@@ -185,7 +224,7 @@ function floatToInteger(e: Emitter, from: ScalarType, to: ScalarType): void {
 
 function floatToFloat(e: Emitter, from: ScalarType, to: ScalarType): void {
   const { code } = e;
-  const integral = Object.keys(INTEGER_ROUNDING).find(name => e.has(name));
+  const integral = Object.keys(INTEGER_ROUNDING).find((name) => e.has(name));
   const mode = roundingMode(e);
   let type = from;
   if (isHalfType(from)) {
@@ -248,11 +287,22 @@ function roundToTf32(e: Emitter): void {
   const bits = e.temp('i32');
   e.push(e.arg(1), F32);
   code.op('i32.reinterpret_f32').set(bits);
-  const magnitude = (): void => { code.get(bits).i32(0x7fffffff).op('i32.and'); };
+  const magnitude = (): void => {
+    code.get(bits).i32(0x7fffffff).op('i32.and');
+  };
   if (e.has('rz')) {
     code.get(bits);
   } else if (e.has('rn')) {
-    code.get(bits).i32(0xfff).op('i32.add').get(bits).i32(13).op('i32.shr_u').i32(1).op('i32.and').op('i32.add');
+    code
+      .get(bits)
+      .i32(0xfff)
+      .op('i32.add')
+      .get(bits)
+      .i32(13)
+      .op('i32.shr_u')
+      .i32(1)
+      .op('i32.and')
+      .op('i32.add');
   } else {
     code.get(bits).i32(0x1000).op('i32.add');
   }
@@ -278,19 +328,30 @@ function convertAddress(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
   const source = e.arg(1);
-  if (source.kind === 'symbol' && source.offset === 0 && e.has('to')) throw e.semantic("'cvta.to' takes no variable, whose name is an address in its space already", source.at);
+  if (source.kind === 'symbol' && source.offset === 0 && e.has('to'))
+    throw e.semantic(
+      "'cvta.to' takes no variable, whose name is an address in its space already",
+      source.at,
+    );
   e.push(source, type);
   e.pop(e.arg(0), type);
 }
 
-export const CONVERT_RULES: readonly RuleRow[] = [['cvt', convert], ['cvta', convertAddress]];
+export const CONVERT_RULES: readonly RuleRow[] = [
+  ['cvt', convert],
+  ['cvta', convertAddress],
+];
 export const CONVERSION_FUNCTIONS = `
-${['s', 'u'].map(sign => `
+${['s', 'u']
+  .map(
+    (sign) => `
 (func $f64_odd_${sign}64 (param $x i64) (result f64)
   (if (result f64) ${sign === 's' ? '(i64.le_u (i64.add $x 0x20000000000000L) 0x40000000000000L)' : '(i64.le_u $x 0x20000000000000L)'}
     (then (f64.convert_i64_${sign} $x))
     (else (f64.mul 2048d (f64.convert_i64_${sign}
-      (i64.or (i64.shr_${sign} $x 11L) (i64.extend_i32_u (i64.ne (i64.and $x 2047L) 0L))))))))`).join('')}
+      (i64.or (i64.shr_${sign} $x 11L) (i64.extend_i32_u (i64.ne (i64.and $x 2047L) 0L))))))))`,
+  )
+  .join('')}
 (func $f64_from_u64 (param $x i64) (param $mode i32) (result f64) (local $hi $lo $s $e f64)
   (local.set $hi (f64.mul (f64.convert_i32_u (i32.wrap_i64 (i64.shr_u $x 32L))) 4294967296d))
   (local.set $lo (f64.convert_i32_u (i32.wrap_i64 $x)))

@@ -1,4 +1,5 @@
-// The coverage table as Markdown: one row for each mnemonic, made from the forms. `npm run docs:ptx` writes it.
+// The coverage table as Markdown: one row for each mnemonic, made from the forms. `npm run
+// docs:ptx` writes it.
 
 import { isScalarType } from '../scalar-types.js';
 import { RULES } from './all.js';
@@ -10,26 +11,42 @@ import { UNCOVERED_MNEMONICS } from './uncovered.js';
 const NOTES: Readonly<Record<string, string>> = {
   alloca: 'up to 4096 bytes per thread and function; more is a stack overflow',
   applypriority: 'a hint: does nothing',
-  atom: 'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 bits under one lock for all modules; f16 and bf16 are rounded once; sums of f32 in global memory are flushed, in shared memory not',
+  atom:
+    'in global memory WebAssembly atomics, with the order of `sc` whatever is asked for; 128 ' +
+    'bits under one lock for all modules; f16 and bf16 are rounded once; sums of f32 in global ' +
+    'memory are flushed, in shared memory not',
   bar: 'threads that have exited are not waited for',
   barrier: '`.cluster`: threads that have exited are not waited for',
   brkpt: 'ends the launch with an error: nobody debugs',
-  call: 'direct, through a pointer with `.callprototype`, `.calltargets` or a table of functions, recursive; `vprintf`, `malloc`, `free`, `__assertfail`, `cudaGraphSetConditional` are provided',
-  cp: 'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`',
+  call:
+    'direct, through a pointer with `.callprototype`, `.calltargets` or a table of functions, ' +
+    'recursive; `vprintf`, `malloc`, `free`, `__assertfail`, `cudaGraphSetConditional` are ' +
+    'provided',
+  cp:
+    'copies are done at once, waits for them are nothing. Refused: `cp.async.bulk.tensor`, ' +
+    '`cp.reduce.async.bulk.tensor`',
   createpolicy: 'policies change nothing: all are zero',
   cvt: '`.rs` with formats of 4 to 8 bits adds the random bits below the last place that is kept',
   discard: 'a hint: does nothing',
   div: '`.approx` and `.full` are rounded correctly; division of integers by zero gives all ones',
   getctarank: 'of an address that is in no other block, the own rank',
   griddepcontrol: 'does nothing: grids of a stream run one after the other',
-  ld: 'cache operators, eviction priorities, prefetch sizes and policies change nothing; `volatile`, `relaxed`, `acquire` and `mmio` are atomic loads, for each element of a vector; of `.b128` one, under the lock of `atom`',
+  ld:
+    'cache operators, eviction priorities, prefetch sizes and policies change nothing; ' +
+    '`volatile`, `relaxed`, `acquire` and `mmio` are atomic loads, for each element of a ' +
+    'vector; of `.b128` one, under the lock of `atom`',
   mapa: 'of a rank that the cluster has not, an address that faults',
-  ldmatrix: 'all lanes of the warp must come', movmatrix: 'as `ldmatrix`', stmatrix: 'as `ldmatrix`',
-  mma: 'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums go through k in ascending order, each rounded',
+  ldmatrix: 'all lanes of the warp must come',
+  movmatrix: 'as `ldmatrix`',
+  stmatrix: 'as `ldmatrix`',
+  mma:
+    'refused: `.block_scale` (`.kind::mxf8f6f4`, `.kind::mxf4`, `.kind::mxf4nvf4`). Sums go ' +
+    'through k in ascending order, each rounded',
   mbarrier: 'a wait gives way to other threads; time limits of `try_wait` are not kept',
   nanosleep: 'gives way to other threads, for no certain time',
   pmevent: 'does nothing',
-  prefetch: 'a hint: does nothing', prefetchu: 'a hint: does nothing',
+  prefetch: 'a hint: does nothing',
+  prefetchu: 'a hint: does nothing',
   red: 'as `atom`',
   rem: 'by zero gives the dividend',
   setmaxnreg: 'does nothing',
@@ -39,7 +56,10 @@ const NOTES: Readonly<Record<string, string>> = {
 };
 
 const REFUSED: Readonly<Record<string, string>> = {
-  clusterlaunchcontrol: 'work that one cluster takes from another', multimem: 'memory of several GPUs', tcgen05: 'tensor memory', tensormap: 'tensor copies',
+  clusterlaunchcontrol: 'work that one cluster takes from another',
+  multimem: 'memory of several GPUs',
+  tcgen05: 'tensor memory',
+  tensormap: 'tensor copies',
   wgmma: 'matrices of warp groups',
 };
 
@@ -47,24 +67,38 @@ const REFUSED: Readonly<Record<string, string>> = {
 const PARTS_REFUSED: readonly (readonly [string, string])[] = [
   ['`cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`', 'tensor copies'],
   ['`mma` with `.block_scale`', 'scaled blocks, of sm_120a only'],
-  ['`tex` with a depth to compare with, of `.2dms` and `.a2dms`, of `.cube` with integers; `tld4` of `.cube` and `.acube`', 'what CUDA\'s texture objects on this device have not: depth comparison, several samples'],
-  ['levels of mipmapped textures (`.level` and `.grad` read the one level there is)', 'mipmapped arrays'],
+  [
+    '`tex` with a depth to compare with, of `.2dms` and `.a2dms`, of `.cube` with integers; ' +
+      '`tld4` of `.cube` and `.acube`',
+    "what CUDA's texture objects on this device have not: depth comparison, several samples",
+  ],
+  [
+    'levels of mipmapped textures (`.level` and `.grad` read the one level there is)',
+    'mipmapped arrays',
+  ],
   ['`suld.p`', 'formatted loads: the ISA has formatted stores only'],
-  ['barriers, shuffles and votes in recursive functions; a loop there, or in a function called through a pointer, that waits for another thread ends with a timeout', 'functions that wait are inlined'],
-  ['kernels that launch kernels (calls of `__cudaCDP2…`)', 'CUDA\'s device runtime'],
+  [
+    'barriers, shuffles and votes in recursive functions; a loop there, or in a function ' +
+      'called through a pointer, that waits for another thread ends with a timeout',
+    'functions that wait are inlined',
+  ],
+  ['kernels that launch kernels (calls of `__cudaCDP2…`)', "CUDA's device runtime"],
 ];
 
 const unique = (words: Iterable<string>): string[] => [...new Set(words)];
-const code = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(' ');
+const code = (words: readonly string[]): string => words.map((word) => `\`${word}\``).join(' ');
 
 function combinations({ places }: Form): number {
-  return places.reduce((product, { words, optional }) => product * (words.length + (optional ? 1 : 0)), 1);
+  return places.reduce(
+    (product, { words, optional }) => product * (words.length + (optional ? 1 : 0)),
+    1,
+  );
 }
 
 /** `add{.rn,.rz}[.ftz].f32 T, T, T` */
 function signature({ mnemonic, places, operands, sinceText }: Form): string {
   const parts = places.map(({ words, optional }) => {
-    const alternatives = words.map(word => `.${word}`).join('|');
+    const alternatives = words.map((word) => `.${word}`).join('|');
     return optional ? `[${alternatives}]` : words.length > 1 ? `{${alternatives}}` : alternatives;
   });
   const since = sinceText === '' ? '' : `   // ${sinceText}`;
@@ -72,31 +106,65 @@ function signature({ mnemonic, places, operands, sinceText }: Form): string {
 }
 
 export function coverageTable(): string {
-  const rows = [...FORMS_OF].sort(([a], [b]) => a < b ? -1 : 1).map(([mnemonic, forms]) => {
-    const words = forms.flatMap(({ places }) => places.flatMap(place => [...place.words]));
-    const types = unique(words.filter(isScalarType));
-    const modifiers = unique(words.filter(word => !isScalarType(word)));
-    const count = forms.reduce((sum, row) => sum + combinations(row), 0);
-    return `| ${mnemonic} | ${code(types)} | ${code(modifiers)} | ${count} | ${NOTES[mnemonic] ?? ''} |`;
-  });
+  const rows = [...FORMS_OF]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([mnemonic, forms]) => {
+      const words = forms.flatMap(({ places }) => places.flatMap((place) => [...place.words]));
+      const types = unique(words.filter(isScalarType));
+      const modifiers = unique(words.filter((word) => !isScalarType(word)));
+      const count = forms.reduce((sum, row) => sum + combinations(row), 0);
+      return (
+        `| ${mnemonic} | ${code(types)} | ${code(modifiers)} | ${count} | ` +
+        `${NOTES[mnemonic] ?? ''} |`
+      );
+    });
   // copy is the compiler's own.
-  const others = [...RULES.keys()].filter(mnemonic => !FORMS_OF.has(mnemonic) && mnemonic !== 'copy').sort();
-  const refused = [...UNCOVERED_MNEMONICS].sort().map(mnemonic => `| ${mnemonic} | ${REFUSED[mnemonic] ?? ''} |`);
-  const forms = [...FORMS_OF.values()].flatMap(list => unique(list.map(signature)));
+  const others = [...RULES.keys()]
+    .filter((mnemonic) => !FORMS_OF.has(mnemonic) && mnemonic !== 'copy')
+    .sort();
+  const refused = [...UNCOVERED_MNEMONICS]
+    .sort()
+    .map((mnemonic) => `| ${mnemonic} | ${REFUSED[mnemonic] ?? ''} |`);
+  const forms = [...FORMS_OF.values()].flatMap((list) => unique(list.map(signature)));
   return [
-    '# PTX coverage', '',
-    'What the embedded CPU device runs of the PTX ISA 9.0. This page is made from the rows in `src/ptx/rules/forms/` by',
-    '`npm run docs:ptx`; a test compiles an instruction of every row and compares this page with what the rows give.', '',
-    'Modifiers may stand in any order, types keep theirs. A combination that is in no row is refused when the module is',
-    'compiled, with line, column and the instruction; the other kernels of the module still compile.', '',
-    '| instruction | types | modifiers | combinations | notes |', '|---|---|---|---:|---|', ...rows, '',
-    ...(others.length ? ['Covered by rules that check their forms themselves: ' + code(others) + '.', ''] : []),
-    '## Refused', '', '| instruction | needs |', '|---|---|', ...refused,
-    ...PARTS_REFUSED.map(([what, why]) => `| ${what} | ${why} |`), '',
-    '## Rows', '',
-    'One of the words in braces, at most one of those in brackets. `T` is a register of the last type, `T1` of the first, `{T}` a',
-    'vector, `p` a predicate, `[A]` an address in the space that is named, `[g]` a global and `[s]` a shared one; `?` may be left out.',
-    'Behind a row stands the .version and the .target that have it; single words of it may need later ones.', '',
-    '```', ...forms, '```', '',
+    '# PTX coverage',
+    '',
+    'What the embedded CPU device runs of the PTX ISA 9.0. This page is made from the rows ' +
+      'in `src/ptx/rules/forms/` by',
+    '`npm run docs:ptx`; a test compiles an instruction of every row and compares this page ' +
+      'with what the rows give.',
+    '',
+    'Modifiers may stand in any order, types keep theirs. A combination that is in no row is ' +
+      'refused when the module is',
+    'compiled, with line, column and the instruction; the other kernels of the module still ' +
+      'compile.',
+    '',
+    '| instruction | types | modifiers | combinations | notes |',
+    '|---|---|---|---:|---|',
+    ...rows,
+    '',
+    ...(others.length
+      ? ['Covered by rules that check their forms themselves: ' + code(others) + '.', '']
+      : []),
+    '## Refused',
+    '',
+    '| instruction | needs |',
+    '|---|---|',
+    ...refused,
+    ...PARTS_REFUSED.map(([what, why]) => `| ${what} | ${why} |`),
+    '',
+    '## Rows',
+    '',
+    'One of the words in braces, at most one of those in brackets. `T` is a register of the ' +
+      'last type, `T1` of the first, `{T}` a',
+    'vector, `p` a predicate, `[A]` an address in the space that is named, `[g]` a global ' +
+      'and `[s]` a shared one; `?` may be left out.',
+    'Behind a row stands the .version and the .target that have it; single words of it may ' +
+      'need later ones.',
+    '',
+    '```',
+    ...forms,
+    '```',
+    '',
   ].join('\n');
 }

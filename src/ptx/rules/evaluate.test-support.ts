@@ -13,23 +13,60 @@ export const seeds = (() => {
   };
 })();
 
-const EDGES = [0n, 1n, 2n, 3n, 5n, 7n, 31n, 32n, 33n, 63n, 64n, 255n, 0x7fn, 0x80n, 0x7fffn, 0x8000n, 0xffffn, 0x7fffffffn, 0x80000000n,
-  0xffffffffn, 0x100000000n, 0x7fffffffffffffffn, 0x8000000000000000n, 0xffffffffffffffffn, 0xfffffffffffffffen];
+const EDGES = [
+  0n,
+  1n,
+  2n,
+  3n,
+  5n,
+  7n,
+  31n,
+  32n,
+  33n,
+  63n,
+  64n,
+  255n,
+  0x7fn,
+  0x80n,
+  0x7fffn,
+  0x8000n,
+  0xffffn,
+  0x7fffffffn,
+  0x80000000n,
+  0xffffffffn,
+  0x100000000n,
+  0x7fffffffffffffffn,
+  0x8000000000000000n,
+  0xffffffffffffffffn,
+  0xfffffffffffffffen,
+];
 
 export function operandSets(count: number, howMany = 400): bigint[][] {
   const sets: bigint[][] = [];
   for (let index = 0; index < howMany; index++) {
-    sets.push(Array.from({ length: count }, () => seeds() % 3n === 0n ? seeds() : EDGES[Number(seeds() % BigInt(EDGES.length))]!));
+    sets.push(
+      Array.from({ length: count }, () =>
+        seeds() % 3n === 0n ? seeds() : EDGES[Number(seeds() % BigInt(EDGES.length))]!,
+      ),
+    );
   }
   return sets;
 }
 
 /** Every value of 16 bits, as the only operand or beside some others. */
 export const everyHalf = (...others: (() => bigint)[]): bigint[][] =>
-  Array.from({ length: 65536 }, (_, value) => [BigInt(value), ...others.map(other => other())]);
+  Array.from({ length: 65536 }, (_, value) => [BigInt(value), ...others.map((other) => other())]);
 
-/** Runs one instruction over many operand sets; operands and results are u64 cells, cut to their widths. */
-export function evaluate(instruction: string, widths: readonly Width[], resultWidth: Width, sets: readonly (readonly bigint[])[]): bigint[] {
+/**
+ * Runs one instruction over many operand sets; operands and results are u64 cells, cut to their
+ * widths.
+ */
+export function evaluate(
+  instruction: string,
+  widths: readonly Width[],
+  resultWidth: Width,
+  sets: readonly (readonly bigint[])[],
+): bigint[] {
   const names = ['%a', '%b', '%c', '%d'];
   const body = `
   .reg .b64 %p, %q, %t; .reg .b32 %i, %n; .reg .pred %pr, %pq;
@@ -47,25 +84,37 @@ export function evaluate(instruction: string, widths: readonly Width[], resultWi
   const input = grid.put(BigUint64Array.from(sets.flat()));
   const output = grid.put(new BigUint64Array(sets.length));
   const threads = Math.min(sets.length, 1024);
-  if (sets.length % threads) throw new RangeError(`${sets.length} operand sets do not fill whole blocks`);
-  const outcome = grid.run('k', [{ i64: input.address }, { i64: output.address }], { grid: [sets.length / threads], block: [threads] });
+  if (sets.length % threads)
+    throw new RangeError(`${sets.length} operand sets do not fill whole blocks`);
+  const outcome = grid.run('k', [{ i64: input.address }, { i64: output.address }], {
+    grid: [sets.length / threads],
+    block: [threads],
+  });
   expect(outcome.status).toBe(0);
   return [...output.view];
 }
 
 export const u = (bits: number, value: bigint): bigint => BigInt.asUintN(bits, value);
 export const s = (bits: number, value: bigint): bigint => BigInt.asIntN(bits, value);
-export const as = (type: string, value: bigint): bigint => type[0] === 's' ? s(Number(type.slice(1)), value) : u(Number(type.slice(1)), value);
+export const as = (type: string, value: bigint): bigint =>
+  type[0] === 's' ? s(Number(type.slice(1)), value) : u(Number(type.slice(1)), value);
 export const width = (type: string): Width => Number(type.slice(1)) as Width;
 
 export function check(
-  instruction: string, widths: readonly Width[], resultWidth: Width, reference: (...operands: bigint[]) => bigint,
+  instruction: string,
+  widths: readonly Width[],
+  resultWidth: Width,
+  reference: (...operands: bigint[]) => bigint,
   sets: readonly (readonly bigint[])[] = operandSets(widths.length),
 ): void {
   const results = evaluate(instruction, widths, resultWidth, sets);
   results.forEach((result, index) => {
     const operands = sets[index]!.map((value, at) => u(widths[at]!, value));
     const wanted = u(resultWidth, reference(...operands));
-    if (result !== wanted) expect.fail(`${instruction} of ${operands.map(value => value.toString(16)).join(', ')}: ${result.toString(16)}, not ${wanted.toString(16)}`);
+    if (result !== wanted)
+      expect.fail(
+        `${instruction} of ${operands.map((value) => value.toString(16)).join(', ')}: ` +
+          `${result.toString(16)}, not ${wanted.toString(16)}`,
+      );
   });
 }

@@ -1,5 +1,5 @@
-// Float arithmetic on f32, f64 and the halves: one rule per mnemonic, with rounding, flushing and saturation
-// as data.
+// Float arithmetic on f32, f64 and the halves: one rule per mnemonic, with rounding, flushing and
+// saturation as data.
 
 import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -28,13 +28,19 @@ function operand(e: Emitter, index: number, type: ScalarType): void {
   if (e.has('ftz') && type.wasm === 'f32') flush(e);
 }
 
-/** What .ftz makes of a result of the least normal magnitude, for operations that round such ones: see `flushRounded`. */
+/**
+ * What .ftz makes of a result of the least normal magnitude, for operations that round such ones:
+ * see `flushRounded`.
+ */
 type Decide = (e: Emitter, push: PushOperand) => void;
 
 /** Flushes and saturates the result on the stack. */
 function finish(e: Emitter, type: ScalarType, push?: PushOperand, decide?: Decide): void {
   if (e.has('ftz') && type.wasm === 'f32') {
-    if (push && decide) flushRounded(e, () => { decide(e, push); });
+    if (push && decide)
+      flushRounded(e, () => {
+        decide(e, push);
+      });
     else flush(e);
   }
   // Saturation makes NaN zero.
@@ -53,39 +59,58 @@ type PushOperand = (index: number) => void;
 /** Pushes the rounded result of the operands. */
 type Compute = (e: Emitter, type: ScalarType, push: PushOperand) => void;
 
-const arithmetic = (operation: 'add' | 'sub' | 'mul'): Compute => (e, type, push) => {
-  const { code } = e;
-  const { wasm } = type;
-  const mode = rounding(e);
-  push(1);
-  if (mode === 0) {
-    push(2);
-    code.op(`${wasm}.${operation}`);
-    return;
-  }
-  // In the other directions all three are one fused multiply-add.
-  if (operation === 'mul') {
-    push(2);
-    const a = e.temp(wasm);
-    const b = e.temp(wasm);
-    code.set(b).set(a);
-    if (wasm === 'f32') {
-      code.get(a).op('f64.promote_f32').get(b).op('f64.promote_f32').op('f64.mul').f64(0).i32(mode);
-      e.call('round_f32');
+const arithmetic =
+  (operation: 'add' | 'sub' | 'mul'): Compute =>
+  (e, type, push) => {
+    const { code } = e;
+    const { wasm } = type;
+    const mode = rounding(e);
+    push(1);
+    if (mode === 0) {
+      push(2);
+      code.op(`${wasm}.${operation}`);
       return;
     }
-    code.get(a).get(b);
-    // The addend is a zero of the product's sign, so that it never changes the sign of a zero result.
-    code.f64(0).f64(1).get(a).op('f64.copysign').f64(1).get(b).op('f64.copysign').op('f64.mul').op('f64.copysign');
-  } else {
-    if (wasm === 'f32') code.f32(1);
-    else code.f64(1);
-    push(2);
-    if (operation === 'sub') code.op(`${wasm}.neg`);
-  }
-  code.i32(mode);
-  e.call(wasm === 'f32' ? 'fma_directed_f32' : 'fma_mode_f64');
-};
+    // In the other directions all three are one fused multiply-add.
+    if (operation === 'mul') {
+      push(2);
+      const a = e.temp(wasm);
+      const b = e.temp(wasm);
+      code.set(b).set(a);
+      if (wasm === 'f32') {
+        code
+          .get(a)
+          .op('f64.promote_f32')
+          .get(b)
+          .op('f64.promote_f32')
+          .op('f64.mul')
+          .f64(0)
+          .i32(mode);
+        e.call('round_f32');
+        return;
+      }
+      code.get(a).get(b);
+      // The addend is a zero of the product's sign, so that it never changes the sign of a zero
+      // result.
+      code
+        .f64(0)
+        .f64(1)
+        .get(a)
+        .op('f64.copysign')
+        .f64(1)
+        .get(b)
+        .op('f64.copysign')
+        .op('f64.mul')
+        .op('f64.copysign');
+    } else {
+      if (wasm === 'f32') code.f32(1);
+      else code.f64(1);
+      push(2);
+      if (operation === 'sub') code.op(`${wasm}.neg`);
+    }
+    code.i32(mode);
+    e.call(wasm === 'f32' ? 'fma_directed_f32' : 'fma_mode_f64');
+  };
 
 const fusedMultiplyAdd: Compute = (e, type, push) => {
   const { code } = e;
@@ -102,7 +127,7 @@ const fusedMultiplyAdd: Compute = (e, type, push) => {
       code.op(type.wasm === 'f32' ? 'f32x4.splat' : 'f64x2.splat');
     }
     code.op(type.wasm === 'f32' ? 'f32x4.relaxed_madd' : 'f64x2.relaxed_madd');
-      code.lane(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane', 0);
+    code.lane(type.wasm === 'f32' ? 'f32x4.extract_lane' : 'f64x2.extract_lane', 0);
     return;
   }
   if (type.wasm === 'f64') {
@@ -110,9 +135,9 @@ const fusedMultiplyAdd: Compute = (e, type, push) => {
     e.call('fma_f64');
     return;
   }
-  // The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle between two f32
-  // (29 low bits 1 0…0) or where f32 has fewer bits than usual.
-  const locals = [1, 2, 3].map(index => {
+  // The product is exact in f64. Rounding twice goes wrong only where the sum lies on the middle
+  // between two f32 (29 low bits 1 0…0) or where f32 has fewer bits than usual.
+  const locals = [1, 2, 3].map((index) => {
     const local = e.temp('f32');
     push(index);
     code.set(local);
@@ -121,10 +146,31 @@ const fusedMultiplyAdd: Compute = (e, type, push) => {
   const [a, b, c] = locals;
   const sum = e.temp('f64');
   const rounded = e.temp('f32');
-  code.get(a).op('f64.promote_f32').get(b).op('f64.promote_f32').op('f64.mul').get(c).op('f64.promote_f32').op('f64.add').tee(sum);
+  code
+    .get(a)
+    .op('f64.promote_f32')
+    .get(b)
+    .op('f64.promote_f32')
+    .op('f64.mul')
+    .get(c)
+    .op('f64.promote_f32')
+    .op('f64.add')
+    .tee(sum);
   code.op('f32.demote_f64').set(rounded);
-  code.get(sum).op('i64.reinterpret_f64').op('i32.wrap_i64').i32(3).op('i32.shl').i32(0x80000000).op('i32.eq');
-  code.get(sum).op('f64.abs').f64(2 ** -125).op('f64.lt').op('i32.or');
+  code
+    .get(sum)
+    .op('i64.reinterpret_f64')
+    .op('i32.wrap_i64')
+    .i32(3)
+    .op('i32.shl')
+    .i32(0x80000000)
+    .op('i32.eq');
+  code
+    .get(sum)
+    .op('f64.abs')
+    .f64(2 ** -125)
+    .op('f64.lt')
+    .op('i32.or');
   e.when(() => {
     code.get(a).get(b).get(c);
     e.call('fma_f32');
@@ -133,83 +179,110 @@ const fusedMultiplyAdd: Compute = (e, type, push) => {
   code.get(rounded);
 };
 
-interface Operation { compute: Compute; decide?: Decide }
+interface Operation {
+  compute: Compute;
+  decide?: Decide;
+}
 
 /** A product is a sum with zero. */
-const unlessTinySum = (count: 2 | 3): Decide => (e, push) => {
-  push(1);
-  push(2);
-  if (count === 3) push(3);
-  else e.code.f32(0);
-  e.code.i32(rounding(e));
-  e.call('unless_tiny_sum');
-};
+const unlessTinySum =
+  (count: 2 | 3): Decide =>
+  (e, push) => {
+    push(1);
+    push(2);
+    if (count === 3) push(3);
+    else e.code.f32(0);
+    e.code.i32(rounding(e));
+    e.call('unless_tiny_sum');
+  };
 
 // Sums that are subnormal are exact.
 const OPERATIONS = new Map<string, Operation>([
-  ['add', { compute: arithmetic('add') }], ['sub', { compute: arithmetic('sub') }], ['mul', { compute: arithmetic('mul'), decide: unlessTinySum(2) }],
-  ...['fma', 'mad'].map((name): [string, Operation] => [name, { compute: fusedMultiplyAdd, decide: unlessTinySum(3) }]),
+  ['add', { compute: arithmetic('add') }],
+  ['sub', { compute: arithmetic('sub') }],
+  ['mul', { compute: arithmetic('mul'), decide: unlessTinySum(2) }],
+  ...['fma', 'mad'].map((name): [string, Operation] => [
+    name,
+    { compute: fusedMultiplyAdd, decide: unlessTinySum(3) },
+  ]),
 ]);
 
-const computed = ({ compute, decide }: Operation): Rule => e => {
-  const type = e.type();
-  const push = (index: number): void => { operand(e, index, type); };
-  compute(e, type, push);
-  result(e, type, push, decide);
-};
+const computed =
+  ({ compute, decide }: Operation): Rule =>
+  (e) => {
+    const type = e.type();
+    const push = (index: number): void => {
+      operand(e, index, type);
+    };
+    compute(e, type, push);
+    result(e, type, push, decide);
+  };
 
 /** Two singles in one 64-bit register, each computed by itself. */
-const inPairs = ({ compute, decide }: Operation): Rule => e => {
-  const { code } = e;
-  const type = e.type();
-  const wholes = e.inst.args.map((arg, index) => {
-    const local = e.temp('i64');
-    if (index > 0) {
-      e.push(arg, type);
-      code.set(local);
-    }
-    return local;
-  });
-  [0, 32].forEach(shift => {
-    const push = (index: number): void => {
-      code.get(wholes[index]!).i64(shift).op('i64.shr_u').op('i32.wrap_i64').op('f32.reinterpret_i32');
-      if (e.has('ftz')) flush(e);
-    };
-    compute(e, F32, push);
-    finish(e, F32, push, decide);
-    code.op('i32.reinterpret_f32').op('i64.extend_i32_u');
-    if (shift) code.i64(shift).op('i64.shl').op('i64.or');
-  });
-  e.pop(e.arg(0), type);
-};
+const inPairs =
+  ({ compute, decide }: Operation): Rule =>
+  (e) => {
+    const { code } = e;
+    const type = e.type();
+    const wholes = e.inst.args.map((arg, index) => {
+      const local = e.temp('i64');
+      if (index > 0) {
+        e.push(arg, type);
+        code.set(local);
+      }
+      return local;
+    });
+    [0, 32].forEach((shift) => {
+      const push = (index: number): void => {
+        code
+          .get(wholes[index]!)
+          .i64(shift)
+          .op('i64.shr_u')
+          .op('i32.wrap_i64')
+          .op('f32.reinterpret_i32');
+        if (e.has('ftz')) flush(e);
+      };
+      compute(e, F32, push);
+      finish(e, F32, push, decide);
+      code.op('i32.reinterpret_f32').op('i64.extend_i32_u');
+      if (shift) code.i64(shift).op('i64.shl').op('i64.or');
+    });
+    e.pop(e.arg(0), type);
+  };
 
-/** `add.f32.f16 d, a, c` and its kind: all operands but the last are halves, and the result is rounded once. */
-const mixed = ({ compute }: Operation): Rule => e => {
-  const half = e.type();
-  const last = e.inst.args.length - 1;
-  compute(e, F32, index => {
-    if (index === last) {
-      e.push(e.arg(index), F32);
-    } else {
-      e.push(e.arg(index), half);
-      widenHalf(e, half);
-    }
-  });
-  result(e, F32);
-};
+/**
+ * `add.f32.f16 d, a, c` and its kind: all operands but the last are halves, and the result is
+ * rounded once.
+ */
+const mixed =
+  ({ compute }: Operation): Rule =>
+  (e) => {
+    const half = e.type();
+    const last = e.inst.args.length - 1;
+    compute(e, F32, (index) => {
+      if (index === last) {
+        e.push(e.arg(index), F32);
+      } else {
+        e.push(e.arg(index), half);
+        widenHalf(e, half);
+      }
+    });
+    result(e, F32);
+  };
 
 function divide(e: Emitter): void {
   const type = e.type();
   e.argCount(3);
-  quotient(e, type, index => {
+  quotient(e, type, (index) => {
     operand(e, index, type);
     if (index === 2 && type.wasm === 'f32' && e.has('approx')) divisorOfProduct(e);
   });
 }
 
 /**
- * div.approx.f32 multiplies by the divisor's reciprocal, which is zero where it would be subnormal: then a quotient is zero, or
- * NaN of an infinite dividend, as it is of an infinite divisor. div.full divides those, too.
+ * div.approx.f32 multiplies by the divisor's reciprocal, which is zero where it would be subnormal:
+ * then a quotient is zero, or NaN of an infinite dividend, as it is of an infinite divisor.
+ * div.full divides those, too.
  */
 function divisorOfProduct(e: Emitter): void {
   const { code } = e;
@@ -248,7 +321,7 @@ function reciprocal(e: Emitter): void {
     approximateReciprocal(e);
     return;
   }
-  quotient(e, type, index => {
+  quotient(e, type, (index) => {
     if (index === 2) operand(e, 1, type);
     else if (wasm === 'f32') code.f32(1);
     else code.f64(1);
@@ -267,7 +340,12 @@ function approximateReciprocal(e: Emitter): void {
   const { code } = e;
   code.f64(1);
   pushHighWord(e);
-  code.op('f64.div').op('i64.reinterpret_f64').i64(0xffffffff00000000n).op('i64.and').op('f64.reinterpret_i64');
+  code
+    .op('f64.div')
+    .op('i64.reinterpret_f64')
+    .i64(0xffffffff00000000n)
+    .op('i64.and')
+    .op('f64.reinterpret_i64');
   if (e.has('ftz')) e.call('flush_f64');
   e.pop(e.arg(0), scalarType('f64'));
 }
@@ -297,7 +375,12 @@ function reciprocalSquareRoot(e: Emitter): void {
     else operand(e, 1, type);
     code.op('f64.sqrt').op('f64.div');
     // With .ftz only a high word comes out, too.
-    if (e.has('ftz')) code.op('i64.reinterpret_f64').i64(0xffffffff00000000n).op('i64.and').op('f64.reinterpret_i64');
+    if (e.has('ftz'))
+      code
+        .op('i64.reinterpret_f64')
+        .i64(0xffffffff00000000n)
+        .op('i64.and')
+        .op('f64.reinterpret_i64');
     result(e, type);
     return;
   }
@@ -308,21 +391,24 @@ function reciprocalSquareRoot(e: Emitter): void {
 }
 
 /** f(x) of singles. */
-const approximate = (push: (e: Emitter) => void): Rule => e => {
-  const type = e.type();
-  e.argCount(2);
-  if (type.wasm !== 'f32') throw e.unsupported();
-  operand(e, 1, F32);
-  push(e);
-  result(e, F32);
-};
+const approximate =
+  (push: (e: Emitter) => void): Rule =>
+  (e) => {
+    const type = e.type();
+    e.argCount(2);
+    if (type.wasm !== 'f32') throw e.unsupported();
+    operand(e, 1, F32);
+    push(e);
+    result(e, F32);
+  };
 
 /** f(x) in f64, rounded once. */
-const inDoubles = (push: (e: Emitter) => void): Rule => approximate(e => {
-  e.code.op('f64.promote_f32');
-  push(e);
-  e.code.op('f32.demote_f64');
-});
+const inDoubles = (push: (e: Emitter) => void): Rule =>
+  approximate((e) => {
+    e.code.op('f64.promote_f32');
+    push(e);
+    e.code.op('f32.demote_f64');
+  });
 
 function minMax(e: Emitter): void {
   const type = e.type();
@@ -350,13 +436,15 @@ function minMax(e: Emitter): void {
   result(e, type);
 }
 
-const unary = (operation: 'abs' | 'neg'): Rule => e => {
-  const type = e.type();
-  e.argCount(2);
-  operand(e, 1, type);
-  e.code.op(`${type.wasm}.${operation}`);
-  e.pop(e.arg(0), type);
-};
+const unary =
+  (operation: 'abs' | 'neg'): Rule =>
+  (e) => {
+    const type = e.type();
+    e.argCount(2);
+    operand(e, 1, type);
+    e.code.op(`${type.wasm}.${operation}`);
+    e.pop(e.arg(0), type);
+  };
 
 /** copysign d, a, b: the sign of a, the magnitude of b */
 function copySign(e: Emitter): void {
@@ -369,12 +457,48 @@ function copySign(e: Emitter): void {
 }
 
 const FLOAT_RULES = new Map<string, Rule>([
-  ...[...OPERATIONS].map(([name, operation]): [string, Rule] => [name, computed(operation)]), ['div', divide], ['rcp', reciprocal],
-  ['sqrt', squareRoot], ['rsqrt', reciprocalSquareRoot], ['min', minMax], ['max', minMax],
-  ['abs', unary('abs')], ['neg', unary('neg')], ['copysign', copySign],
-  ['ex2', approximate(e => { e.call('exp2_single'); })], ['lg2', inDoubles(e => { e.call('log2'); })],
-  ['sin', inDoubles(e => { e.code.i32(0); e.call('sine'); })], ['cos', inDoubles(e => { e.code.i32(1); e.call('sine'); })],
-  ['tanh', inDoubles(e => { e.call('tanh'); })],
+  ...[...OPERATIONS].map(([name, operation]): [string, Rule] => [name, computed(operation)]),
+  ['div', divide],
+  ['rcp', reciprocal],
+  ['sqrt', squareRoot],
+  ['rsqrt', reciprocalSquareRoot],
+  ['min', minMax],
+  ['max', minMax],
+  ['abs', unary('abs')],
+  ['neg', unary('neg')],
+  ['copysign', copySign],
+  [
+    'ex2',
+    approximate((e) => {
+      e.call('exp2_single');
+    }),
+  ],
+  [
+    'lg2',
+    inDoubles((e) => {
+      e.call('log2');
+    }),
+  ],
+  [
+    'sin',
+    inDoubles((e) => {
+      e.code.i32(0);
+      e.call('sine');
+    }),
+  ],
+  [
+    'cos',
+    inDoubles((e) => {
+      e.code.i32(1);
+      e.call('sine');
+    }),
+  ],
+  [
+    'tanh',
+    inDoubles((e) => {
+      e.call('tanh');
+    }),
+  ],
 ]);
 
 const integers = new Map(INTEGER_RULES);
@@ -389,12 +513,22 @@ function byType(mnemonic: string): Rule {
   const mix = operation && mixed(operation);
   return (e: Emitter, inst: Inst) => {
     const type = e.type();
-    const rule = isInteger(type) ? integer : isHalf(type) ? (e.types().length === 2 ? mix : half)
-      : type.name === 'f32x2' ? pair : type.name === 'f32' || type.name === 'f64' ? float : undefined;
+    const rule = isInteger(type)
+      ? integer
+      : isHalf(type)
+        ? e.types().length === 2
+          ? mix
+          : half
+        : type.name === 'f32x2'
+          ? pair
+          : type.name === 'f32' || type.name === 'f64'
+            ? float
+            : undefined;
     if (!rule) throw e.unsupported();
     rule(e, inst);
   };
 }
 
-export const ARITHMETIC_RULES: readonly RuleRow[] =
-  [...new Set([...integers.keys(), ...FLOAT_RULES.keys(), ...HALF_RULES.keys()])].map(mnemonic => [mnemonic, byType(mnemonic)]);
+export const ARITHMETIC_RULES: readonly RuleRow[] = [
+  ...new Set([...integers.keys(), ...FLOAT_RULES.keys(), ...HALF_RULES.keys()]),
+].map((mnemonic) => [mnemonic, byType(mnemonic)]);

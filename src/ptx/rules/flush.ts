@@ -1,6 +1,7 @@
-// .ftz on f32. Of results that an instruction rounds, a GPU makes zeros of those that are tiny in IEEE 754's sense "after
-// rounding": below the least normal number when rounded as if the exponent had no limit. That differs from a subnormal
-// result only where rounding with the limit gives the least normal number itself, so nothing else is looked at twice.
+// .ftz on f32. Of results that an instruction rounds, a GPU makes zeros of those that are tiny in
+// IEEE 754's sense "after rounding": below the least normal number when rounded as if the exponent
+// had no limit. That differs from a subnormal result only where rounding with the limit gives the
+// least normal number itself, so nothing else is looked at twice.
 
 import type { Emitter } from '../emit/emitter.js';
 
@@ -8,7 +9,12 @@ import type { Emitter } from '../emit/emitter.js';
 export const LEAST = 2 ** -126;
 
 /** Makes a subnormal f32 on the stack, or what is below another limit, a zero of its sign. */
-export function flush(e: Emitter, pushLimit: () => void = () => { e.code.f32(LEAST); }): void {
+export function flush(
+  e: Emitter,
+  pushLimit: () => void = () => {
+    e.code.f32(LEAST);
+  },
+): void {
   const { code } = e;
   const value = e.temp('f32');
   code.set(value).f32(0).get(value).op('f32.copysign').get(value).get(value).op('f32.abs');
@@ -17,15 +23,21 @@ export function flush(e: Emitter, pushLimit: () => void = () => { e.code.f32(LEA
 }
 
 /**
- * Flushes the f32 on the stack. `decide` is for a result of the least normal magnitude: the result is on the stack, and
- * it leaves what becomes of it, by one of the functions `unless_tiny…`.
+ * Flushes the f32 on the stack. `decide` is for a result of the least normal magnitude: the result
+ * is on the stack, and it leaves what becomes of it, by one of the functions `unless_tiny…`.
  */
 export function flushRounded(e: Emitter, decide: () => void): void {
   const { code } = e;
   const result = e.temp('f32');
   // The sign is shifted out.
   const compareToLeast = (comparison: 'eq' | 'le_u'): void => {
-    code.get(result).op('i32.reinterpret_f32').i32(1).op('i32.shl').i32(0x01000000).op(`i32.${comparison}`);
+    code
+      .get(result)
+      .op('i32.reinterpret_f32')
+      .i32(1)
+      .op('i32.shl')
+      .i32(0x01000000)
+      .op(`i32.${comparison}`);
   };
   code.set(result);
   compareToLeast('le_u');

@@ -1,5 +1,6 @@
-// Test only: turns forms into instructions with operands. Every pair of words from two places occurs together with
-// the first choice of all the other places, so that a form of nine places stays a few hundred instructions.
+// Test only: turns forms into instructions with operands. Every pair of words from two places
+// occurs together with the first choice of all the other places, so that a form of nine places
+// stays a few hundred instructions.
 
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { Form, FormPlace } from './form.js';
@@ -9,15 +10,16 @@ export interface FormCase {
   modifiers: string[];
 }
 
-const choices = (place: FormPlace): (string | undefined)[] => place.optional ? [undefined, ...place.words] : [...place.words];
+const choices = (place: FormPlace): (string | undefined)[] =>
+  place.optional ? [undefined, ...place.words] : [...place.words];
 
 function combinations(places: readonly FormPlace[]): string[][] {
   const all = places.map(choices);
   const size = all.reduce((product, list) => product * list.length, 1);
-  const base = all.map(list => list[0]);
+  const base = all.map((list) => list[0]);
   const found = new Map<string, string[]>();
   const add = (picked: readonly (string | undefined)[]): void => {
-    const modifiers = picked.filter(word => word !== undefined);
+    const modifiers = picked.filter((word) => word !== undefined);
     found.set(modifiers.join('.'), modifiers);
   };
   if (size <= 100) {
@@ -30,7 +32,13 @@ function combinations(places: readonly FormPlace[]): string[][] {
     all.forEach((first, i) => {
       all.forEach((second, j) => {
         if (j < i) return;
-        for (const one of first) for (const two of second) add(base.map((word, index) => index === j ? (i === j ? one : two) : index === i ? one : word));
+        for (const one of first)
+          for (const two of second)
+            add(
+              base.map((word, index) =>
+                index === j ? (i === j ? one : two) : index === i ? one : word,
+              ),
+            );
       });
     });
   }
@@ -38,7 +46,9 @@ function combinations(places: readonly FormPlace[]): string[][] {
 }
 
 /** Registers of the skeleton: enough of each kind and width. */
-const REGISTERS = `.reg .pred %p<4>; .reg .b16 %h<24>; .reg .b32 %r<24>; .reg .f32 %f<24>; .reg .b64 %l<24>; .reg .f64 %d<24>; .reg .b128 %q<4>; .reg .b8 %e<4>;`;
+const REGISTERS =
+  '.reg .pred %p<4>; .reg .b16 %h<24>; .reg .b32 %r<24>; .reg .f32 %f<24>; .reg .b64 %l<24>; ' +
+  '.reg .f64 %d<24>; .reg .b128 %q<4>; .reg .b8 %e<4>;';
 
 function registerOf(name: string, index: number): string {
   const type = scalarType(name);
@@ -50,13 +60,17 @@ function registerOf(name: string, index: number): string {
 }
 
 /** The instructions of a form. */
-export const casesOf = (row: Form): FormCase[] => combinations(row.places).flatMap(modifiers => casesWith(row, modifiers));
+export const casesOf = (row: Form): FormCase[] =>
+  combinations(row.places).flatMap((modifiers) => casesWith(row, modifiers));
 
-/** An instruction with the form's operands and any modifiers. Operands that may be left out are there in one and missing in another. */
+/**
+ * An instruction with the form's operands and any modifiers. Operands that may be left out are
+ * there in one and missing in another.
+ */
 export function casesWith(row: Form, modifiers: string[]): FormCase[] {
   const types = modifiers.filter(isScalarType);
-  const width = Number(modifiers.find(word => /^v[248]$/.test(word))?.slice(1) ?? 1);
-  const space = modifiers.find(word => /^(shared|param)/.test(word));
+  const width = Number(modifiers.find((word) => /^v[248]$/.test(word))?.slice(1) ?? 1);
+  const space = modifiers.find((word) => /^(shared|param)/.test(word));
   let next = 0;
   const simple = (token: string): string => {
     const [, base, selector = ''] = /^(.*?)(\.[bh]\d+)?$/.exec(token)!;
@@ -68,16 +82,24 @@ export function casesWith(row: Form, modifiers: string[]): FormCase[] {
   const operand = (token: string): string => {
     if (token === '[g]') return '[%l23]';
     // A generic address has 64 bits.
-    if (token === '[A]' || token === '[s]') return space?.startsWith('shared') ? '[%r23]' : space === 'param::func' && row.mnemonic === 'ld' ? '[result]' : space !== undefined && row.mnemonic === 'st' ? '[argument]' : '[%l23]';
+    if (token === '[A]' || token === '[s]')
+      return space?.startsWith('shared')
+        ? '[%r23]'
+        : space === 'param::func' && row.mnemonic === 'ld'
+          ? '[result]'
+          : space !== undefined && row.mnemonic === 'st'
+            ? '[argument]'
+            : '[%l23]';
     if (token === '{T}') return `{${Array.from({ length: width }, () => simple('T')).join(', ')}}`;
     if (token.startsWith('{')) return `{${token.slice(1, -1).split(',').map(simple).join(', ')}}`;
     if (token.includes('|')) return token.split('|').map(simple).join('|');
     return simple(token);
   };
   const name = [row.mnemonic, ...modifiers].join('.');
-  const lists = [row.operands.filter(token => !token.endsWith('?'))];
-  if (row.operands.some(token => token.endsWith('?'))) lists.push(row.operands.map(token => token.replace('?', '')));
-  return lists.map(list => {
+  const lists = [row.operands.filter((token) => !token.endsWith('?'))];
+  if (row.operands.some((token) => token.endsWith('?')))
+    lists.push(row.operands.map((token) => token.replace('?', '')));
+  return lists.map((list) => {
     next = 0;
     return { modifiers, text: `${name} ${list.map(operand).join(', ')}`.trimEnd() + ';' };
   });
@@ -88,9 +110,21 @@ export const SKELETON_LINES = 8;
 
 /** A kernel around instructions of forms. */
 export function formKernel(instructions: string, version = '9.1', target?: string): string {
-  // Warp operations without .sync are gone since sm_70; matrices of few bits are there on sm_120a only.
-  target ??= /\b(vote|shfl)\.(?!sync)/.test(instructions) ? 'sm_60' : /\bmma\./.test(instructions) ? 'sm_120a' : 'sm_100a';
+  // Warp operations without .sync are gone since sm_70; matrices of few bits are there on sm_120a
+  // only.
+  target ??= /\b(vote|shfl)\.(?!sync)/.test(instructions)
+    ? 'sm_60'
+    : /\bmma\./.test(instructions)
+      ? 'sm_120a'
+      : 'sm_100a';
   const registers = Number(version) < 8.3 ? REGISTERS.replace('.reg .b128 %q<4>;', '') : REGISTERS;
-  return `.version ${version}\n.target ${target}\n.address_size 64\n.func f() { ret; } .func (.param .align 16 .b8 returned[32]) g() { ret; }\n.visible .entry k(.param .u64 out) {\n${registers}\n` +
-    `.shared .align 16 .b8 shared[1024]; .param .align 16 .b8 argument[32]; .param .align 16 .b8 result[32]; call (result), g;\n${Number(version) < 6 ? '' : 'labels: .branchtargets label;'}\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ret;\n}\n`;
+  return (
+    `.version ${version}\n.target ${target}\n.address_size 64\n.func f() { ret; } .func ` +
+    `(.param .align 16 .b8 returned[32]) g() { ret; }\n.visible .entry k(.param .u64 out) ` +
+    `{\n${registers}\n` +
+    '.shared .align 16 .b8 shared[1024]; .param .align 16 .b8 argument[32]; .param .align 16 ' +
+    '.b8 result[32]; call (result), ' +
+    `g;\n${Number(version) < 6 ? '' : 'labels: .branchtargets label;'}\n${instructions.replace(/\bfunction\b/g, 'f')}\nlabel: ` +
+    `ret;\n}\n`
+  );
 }

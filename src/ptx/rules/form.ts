@@ -1,6 +1,7 @@
-// The valid combinations of types and modifiers of an instruction, as data: `form('add', 'sat s32', 'T T T')`.
-// A form is a row of places; each is filled by one of the words between its bars, and one in brackets may stay empty.
-// Assemblers take modifiers in any order, only types keep theirs, and so does this one.
+// The valid combinations of types and modifiers of an instruction, as data: `form('add', 'sat s32',
+// 'T T T')`. A form is a row of places; each is filled by one of the words between its bars, and
+// one in brackets may stay empty. Assemblers take modifiers in any order, only types keep theirs,
+// and so does this one.
 
 import { isScalarType } from '../scalar-types.js';
 
@@ -15,13 +16,18 @@ export interface Since {
   readonly version: number;
   /** Number of the .target; 0 where all have it. */
   readonly target: number;
-  /** `a`: only in PTX for architectures such as sm_100a, which runs on no other; `f`: of the same family (sm_100f, sm_103f), too. */
+  /**
+   * `a`: only in PTX for architectures such as sm_100a, which runs on no other; `f`: of the same
+   * family (sm_100f, sm_103f), too.
+   */
   readonly specific: '' | 'a' | 'f';
   /** Gone since this target, not there until it. */
   readonly gone: boolean;
 }
 
-/** One row. Its text is taken apart when it is first looked at: a program uses few of all mnemonics. */
+/**
+ * One row. Its text is taken apart when it is first looked at: a program uses few of all mnemonics.
+ */
 export class Form {
   readonly mnemonic: string;
   private readonly placesText: string;
@@ -32,7 +38,13 @@ export class Form {
   private counted: number | undefined = undefined;
   private parsed: readonly FormPlace[] | undefined = undefined;
 
-  constructor(mnemonic: string, places: string, operands: string, since: string, wordsSince: Readonly<Record<string, string>> = {}) {
+  constructor(
+    mnemonic: string,
+    places: string,
+    operands: string,
+    since: string,
+    wordsSince: Readonly<Record<string, string>> = {},
+  ) {
     this.mnemonic = mnemonic;
     this.placesText = places;
     this.operandsText = operands;
@@ -41,7 +53,7 @@ export class Form {
   }
 
   get places(): readonly FormPlace[] {
-    this.parsed ??= words(this.placesText).map(place => {
+    this.parsed ??= words(this.placesText).map((place) => {
       const optional = place.startsWith('[');
       return { words: (optional ? place.slice(1, -1) : place).split('|'), optional };
     });
@@ -49,9 +61,10 @@ export class Form {
   }
 
   /**
-   * What the operands are, for tables and tests: a type's name is a register of that type, `T` one of the instruction's
-   * last type, `T1` of its first, `{T}` a vector of as many as .v2, .v4 or .v8 says, `[…]` an address, `p` a predicate,
-   * a number itself, and `?` after an operand says that it may be left out.
+   * What the operands are, for tables and tests: a type's name is a register of that type, `T` one
+   * of the instruction's last type, `T1` of its first, `{T}` a vector of as many as .v2, .v4 or .v8
+   * says, `[…]` an address, `p` a predicate, a number itself, and `?` after an operand says that it
+   * may be left out.
    */
   get operands(): readonly string[] {
     return words(this.operandsText);
@@ -59,7 +72,10 @@ export class Form {
 
   takes(operands: number): boolean {
     this.counted ??= this.operands.length;
-    return operands === this.counted || (operands === this.counted - 1 && this.operandsText.endsWith('?'));
+    return (
+      operands === this.counted ||
+      (operands === this.counted - 1 && this.operandsText.endsWith('?'))
+    );
   }
 
   /** The same form, of which some words are younger. */
@@ -69,34 +85,54 @@ export class Form {
 
   /** Since when the form is there with these modifiers: what any of the alternatives asks for. */
   since(modifiers: readonly string[]): readonly Since[] {
-    const youngest = modifiers.flatMap(modifier => Object.hasOwn(this.wordsSince, modifier) ? sinceIn(this.wordsSince[modifier]!) : []);
-    return this.sinceText.split(' or ').map(text => youngest.reduce(both, sinceIn(text)));
+    const youngest = modifiers.flatMap((modifier) =>
+      Object.hasOwn(this.wordsSince, modifier) ? sinceIn(this.wordsSince[modifier]!) : [],
+    );
+    return this.sinceText.split(' or ').map((text) => youngest.reduce(both, sinceIn(text)));
   }
 }
 
 /**
- * A form. `since` says from which PTX and target on it is there, as in `8.0 sm_90`, with ` or ` between alternatives;
- * `sm_100f` is of that family only, `sm_100a` of its architectures' own PTX; `before sm_70` is gone later.
+ * A form. `since` says from which PTX and target on it is there, as in `8.0 sm_90`, with ` or `
+ * between alternatives; `sm_100f` is of that family only, `sm_100a` of its architectures' own PTX;
+ * `before sm_70` is gone later.
  */
-export const form = (mnemonic: string, places: string, operands = '', since = ''): Form => new Form(mnemonic, places, operands, since);
+export const form = (mnemonic: string, places: string, operands = '', since = ''): Form =>
+  new Form(mnemonic, places, operands, since);
 
-/** As `form`, where `{relaxed cta|gpu}` stands for all of what is in the braces or nothing of it. */
+/**
+ * As `form`, where `{relaxed cta|gpu}` stands for all of what is in the braces or nothing of it.
+ */
 export function forms(mnemonic: string, places: string, operands = '', since = ''): Form[] {
   const group = /\{([^}]*)\}/.exec(places);
   if (!group) return [form(mnemonic, places, operands, since)];
-  return ['', group[1]!].flatMap(chosen => forms(mnemonic, places.replace(group[0], chosen), operands, since));
+  return ['', group[1]!].flatMap((chosen) =>
+    forms(mnemonic, places.replace(group[0], chosen), operands, since),
+  );
 }
 
-const words = (text: string): string[] => text.split(/\s+/).filter(word => word !== '');
+const words = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '');
 
 function sinceIn(text: string): Since {
-  const [, major = '0', minor = '0', before, target = '0', specific = ''] = /^(?:(\d+)\.(\d+))? *(before )?(?:sm_(\d+)([af]?))?$/.exec(text)!;
-  return { version: Number(major) * 100 + Number(minor), target: Number(target), specific: specific as Since['specific'], gone: before !== undefined };
+  const [, major = '0', minor = '0', before, target = '0', specific = ''] =
+    /^(?:(\d+)\.(\d+))? *(before )?(?:sm_(\d+)([af]?))?$/.exec(text)!;
+  return {
+    version: Number(major) * 100 + Number(minor),
+    target: Number(target),
+    specific: specific as Since['specific'],
+    gone: before !== undefined,
+  };
 }
 
 function both(one: Since, other: Since): Since {
-  const later = one.target > other.target || (one.target === other.target && one.specific !== '') ? one : other;
-  return { version: Math.max(one.version, other.version), target: later.target, specific: later.specific, gone: later.gone };
+  const later =
+    one.target > other.target || (one.target === other.target && one.specific !== '') ? one : other;
+  return {
+    version: Math.max(one.version, other.version),
+    target: later.target,
+    specific: later.specific,
+    gone: later.gone,
+  };
 }
 
 /** True when every modifier fills a place of the form and no place that must be filled is empty. */
@@ -105,7 +141,10 @@ export function fits({ places }: Form, modifiers: readonly string[]): boolean {
   for (const place of places) {
     // The first type that is left, or any other word.
     const next = left.find(isScalarType);
-    const index = left.findIndex(modifier => place.words.includes(modifier) && (modifier === next || !isScalarType(modifier)));
+    const index = left.findIndex(
+      (modifier) =>
+        place.words.includes(modifier) && (modifier === next || !isScalarType(modifier)),
+    );
     if (index >= 0) left.splice(index, 1);
     else if (!place.optional) return false;
   }

@@ -1,6 +1,7 @@
-// Every form that is covered, and since which PTX and target it is there: types and modifiers that may stand together.
-// Rules say what an instruction does, these rows what is an instruction at all; docs/ptx-coverage.md is made from them,
-// and tests send each of them through the compiler and, where there is one, through NVIDIA's assembler.
+// Every form that is covered, and since which PTX and target it is there: types and modifiers that
+// may stand together. Rules say what an instruction does, these rows what is an instruction at all;
+// docs/ptx-coverage.md is made from them, and tests send each of them through the compiler and,
+// where there is one, through NVIDIA's assembler.
 
 import type { Arg } from '../analysis/program.js';
 import type { PtxModule, Statement } from '../syntax/ast.js';
@@ -16,7 +17,12 @@ import { SYNCHRONISATION_FORMS } from './forms/synchronisation.js';
 import { fitsPlace } from './operand-kinds.js';
 
 export const FORMS: readonly Form[] = [
-  ...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS, ...MEMORY_FORMS, ...SYNCHRONISATION_FORMS, ...MATRIX_FORMS,
+  ...ARITHMETIC_FORMS,
+  ...COMPARISON_FORMS,
+  ...CONVERSION_FORMS,
+  ...MEMORY_FORMS,
+  ...SYNCHRONISATION_FORMS,
+  ...MATRIX_FORMS,
 ];
 
 /** Forms by mnemonic. */
@@ -35,12 +41,22 @@ export type Verdict = readonly Since[];
 
 const verdicts = new Map<string, Verdict>();
 /** The same by the array of modifiers that all instructions of one form in a text share. */
-const seen = new WeakMap<readonly string[], { readonly mnemonic: string; readonly operands: number; readonly verdict: Verdict }>();
+const seen = new WeakMap<
+  readonly string[],
+  { readonly mnemonic: string; readonly operands: number; readonly verdict: Verdict }
+>();
 /** A hostile text must not fill the memory with combinations of its own. */
 const MOST_VERDICTS = 5000;
 
-/** Undefined for a mnemonic without rows, which takes what its rule takes. Rows with as many operands go first: others may be younger. */
-function verdictOn(mnemonic: string, modifiers: readonly string[], operands: number): Verdict | undefined {
+/**
+ * Undefined for a mnemonic without rows, which takes what its rule takes. Rows with as many
+ * operands go first: others may be younger.
+ */
+function verdictOn(
+  mnemonic: string,
+  modifiers: readonly string[],
+  operands: number,
+): Verdict | undefined {
   const last = seen.get(modifiers);
   if (last?.mnemonic === mnemonic && last.operands === operands) return last.verdict;
   const rows = FORMS_OF.get(mnemonic);
@@ -48,80 +64,152 @@ function verdictOn(mnemonic: string, modifiers: readonly string[], operands: num
   const key = `${nameOf(mnemonic, modifiers)} ${operands}`;
   let verdict = verdicts.get(key);
   if (!verdict) {
-    const fitting = rows.filter(row => fits(row, modifiers));
-    const equal = fitting.filter(row => row.takes(operands));
-    verdict = (equal.length ? equal : fitting).flatMap(row => row.since(modifiers));
+    const fitting = rows.filter((row) => fits(row, modifiers));
+    const equal = fitting.filter((row) => row.takes(operands));
+    verdict = (equal.length ? equal : fitting).flatMap((row) => row.since(modifiers));
     if (verdicts.size < MOST_VERDICTS) verdicts.set(key, verdict);
   }
   seen.set(modifiers, { mnemonic, operands, verdict });
   return verdict;
 }
 
-const nameOf = (mnemonic: string, modifiers: readonly string[]): string => modifiers.length ? `${mnemonic}.${modifiers.join('.')}` : mnemonic;
+const nameOf = (mnemonic: string, modifiers: readonly string[]): string =>
+  modifiers.length ? `${mnemonic}.${modifiers.join('.')}` : mnemonic;
 
 /** What is wrong with a combination of types and modifiers that no row has. */
-export function formComplaint(mnemonic: string, modifiers: readonly string[], operands: number): { code: 'semantic' | 'unsupported'; message: string } | undefined {
+export function formComplaint(
+  mnemonic: string,
+  modifiers: readonly string[],
+  operands: number,
+): { code: 'semantic' | 'unsupported'; message: string } | undefined {
   if (verdictOn(mnemonic, modifiers, operands)?.length !== 0) return undefined;
   const rows = FORMS_OF.get(mnemonic)!;
   const name = nameOf(mnemonic, modifiers);
-  const stranger = modifiers.find(modifier => !rows.some(({ places }) => places.some(place => place.words.includes(modifier))));
-  if (stranger === undefined) return { code: 'unsupported', message: `instruction '${name}': this combination of types and modifiers is not covered` };
-  if (isScalarType(stranger)) return { code: 'semantic', message: `'${mnemonic}' does not take .${stranger}` };
-  const words = [...new Set(rows.flatMap(({ places }) => places.flatMap(place => [...place.words])))];
+  const stranger = modifiers.find(
+    (modifier) =>
+      !rows.some(({ places }) => places.some((place) => place.words.includes(modifier))),
+  );
+  if (stranger === undefined)
+    return {
+      code: 'unsupported',
+      message: `instruction '${name}': this combination of types and modifiers is not covered`,
+    };
+  if (isScalarType(stranger))
+    return { code: 'semantic', message: `'${mnemonic}' does not take .${stranger}` };
+  const words = [
+    ...new Set(rows.flatMap(({ places }) => places.flatMap((place) => [...place.words]))),
+  ];
   const near = similarWord(stranger, words);
-  const hint = near === undefined ? `; it takes ${words.map(word => `.${word}`).join(' ')}` : `; did you mean '.${near}'?`;
-  return { code: 'unsupported', message: `instruction '${name}': '${mnemonic}' takes no modifier '.${stranger}'${hint}` };
+  const hint =
+    near === undefined
+      ? `; it takes ${words.map((word) => `.${word}`).join(' ')}`
+      : `; did you mean '.${near}'?`;
+  return {
+    code: 'unsupported',
+    message: `instruction '${name}': '${mnemonic}' takes no modifier '.${stranger}'${hint}`,
+  };
 }
 
-/** The first of `words` that one letter more, less or other makes of `word`, or two that changed places. */
+/**
+ * The first of `words` that one letter more, less or other makes of `word`, or two that changed
+ * places.
+ */
 function similarWord(word: string, words: readonly string[]): string | undefined {
   for (const other of words) {
     let start = 0;
     while (start < word.length && word[start] === other[start]) start++;
     let end = 0;
-    while (end < Math.min(word.length, other.length) - start && word.at(-1 - end) === other.at(-1 - end)) end++;
-    const [left, right] = [word.slice(start, word.length - end), other.slice(start, other.length - end)];
+    while (
+      end < Math.min(word.length, other.length) - start &&
+      word.at(-1 - end) === other.at(-1 - end)
+    )
+      end++;
+    const [left, right] = [
+      word.slice(start, word.length - end),
+      other.slice(start, other.length - end),
+    ];
     if (left.length < 2 && right.length < 2) return other;
     if (left.length === 2 && left === [...right].reverse().join('')) return other;
   }
   return undefined;
 }
 
-/** Instructions whose rows do not name every number of operands that they take: there the rules count. */
+/**
+ * Instructions whose rows do not name every number of operands that they take: there the rules
+ * count.
+ */
 const COUNTED_ELSEWHERE = new Set(['call', 'bra', 'brx']);
 /** A row's operands, and whether the last of as many may be left out. */
 interface RowOperands {
   readonly tokens: readonly string[];
   readonly optional: boolean;
 }
-/** Those of fitting rows, by the array of modifiers that all instructions of one form in a text share. */
-const operandRows = new WeakMap<readonly string[], { readonly mnemonic: string; readonly rows: readonly RowOperands[] }>();
+/**
+ * Those of fitting rows, by the array of modifiers that all instructions of one form in a text
+ * share.
+ */
+const operandRows = new WeakMap<
+  readonly string[],
+  { readonly mnemonic: string; readonly rows: readonly RowOperands[] }
+>();
 
 function operandRowsOf(mnemonic: string, modifiers: readonly string[]): readonly RowOperands[] {
   let known = operandRows.get(modifiers);
   if (known?.mnemonic !== mnemonic) {
     const all = FORMS_OF.get(mnemonic) ?? [];
-    const rows = all.filter(row => fits(row, modifiers)).map(({ operands }) =>
-      ({ tokens: operands.map(token => token.replace('?', '')), optional: operands.at(-1)?.endsWith('?') === true }));
-    operandRows.set(modifiers, known = { mnemonic, rows });
+    const rows = all
+      .filter((row) => fits(row, modifiers))
+      .map(({ operands }) => ({
+        tokens: operands.map((token) => token.replace('?', '')),
+        optional: operands.at(-1)?.endsWith('?') === true,
+      }));
+    operandRows.set(modifiers, (known = { mnemonic, rows }));
   }
   return known.rows;
 }
 
-/** What is wrong with the kinds of an instruction's operands, or how many there are; `at` is the operand, if it is one. */
-export function operandComplaint(mnemonic: string, modifiers: readonly string[], args: readonly Arg[], writes: boolean): { message: string; at: number | undefined } | undefined {
+/**
+ * What is wrong with the kinds of an instruction's operands, or how many there are; `at` is the
+ * operand, if it is one.
+ */
+export function operandComplaint(
+  mnemonic: string,
+  modifiers: readonly string[],
+  args: readonly Arg[],
+  writes: boolean,
+): { message: string; at: number | undefined } | undefined {
   const rows = operandRowsOf(mnemonic, modifiers);
   if (!rows.length) return undefined;
   let furthest = -1;
   for (const { tokens, optional } of rows) {
-    if (args.length !== tokens.length && !(optional && args.length === tokens.length - 1) && !COUNTED_ELSEWHERE.has(mnemonic)) continue;
+    if (
+      args.length !== tokens.length &&
+      !(optional && args.length === tokens.length - 1) &&
+      !COUNTED_ELSEWHERE.has(mnemonic)
+    )
+      continue;
     let right = 0;
-    while (right < args.length && (right >= tokens.length || fitsPlace(mnemonic, modifiers, args[right]!, tokens[right]!, right === 0 && writes))) right++;
+    while (
+      right < args.length &&
+      (right >= tokens.length ||
+        fitsPlace(mnemonic, modifiers, args[right]!, tokens[right]!, right === 0 && writes))
+    )
+      right++;
     if (right === args.length) return undefined;
     furthest = Math.max(furthest, right);
   }
-  if (furthest >= 0) return { message: `'${nameOf(mnemonic, modifiers)}' does not take this operand`, at: args[furthest]!.at };
-  return { message: `'${mnemonic}' takes ${[...new Set(rows.map(({ tokens }) => tokens.length))].join(' or ')} operands, found ${args.length}`, at: undefined };
+  if (furthest >= 0)
+    return {
+      message: `'${nameOf(mnemonic, modifiers)}' does not take this operand`,
+      at: args[furthest]!.at,
+    };
+  return {
+    message:
+      `'${mnemonic}' takes ` +
+      `${[...new Set(rows.map(({ tokens }) => tokens.length))].join(' or ')} operands, found ` +
+      `${args.length}`,
+    at: undefined,
+  };
 }
 
 /** `8.10` is later than `8.9`. */
@@ -135,25 +223,44 @@ function has(target: string, { target: number, specific, gone }: Since): boolean
   if (gone) return own < number;
   if (own < number) return false;
   if (specific === '') return true;
-  return Math.floor(own / 10) === Math.floor(number / 10) && (target.endsWith('a') || (specific === 'f' && target.endsWith('f')));
+  return (
+    Math.floor(own / 10) === Math.floor(number / 10) &&
+    (target.endsWith('a') || (specific === 'f' && target.endsWith('f')))
+  );
 }
 
-/** What is wrong with a combination in PTX of this version and for this target, where some row has it. */
-export function sinceComplaint(mnemonic: string, modifiers: readonly string[], operands: number, version: string, target: string): string | undefined {
+/**
+ * What is wrong with a combination in PTX of this version and for this target, where some row has
+ * it.
+ */
+export function sinceComplaint(
+  mnemonic: string,
+  modifiers: readonly string[],
+  operands: number,
+  version: string,
+  target: string,
+): string | undefined {
   const verdict = verdictOn(mnemonic, modifiers, operands);
-  return verdict?.length ? tooEarly(nameOf(mnemonic, modifiers), verdict, version, target) : undefined;
+  return verdict?.length
+    ? tooEarly(nameOf(mnemonic, modifiers), verdict, version, target)
+    : undefined;
 }
 
 /** The complaint where nothing that is there since then is there in this version and target. */
-export function tooEarly(name: string, verdict: Verdict, version: string, target: string): string | undefined {
+export function tooEarly(
+  name: string,
+  verdict: Verdict,
+  version: string,
+  target: string,
+): string | undefined {
   const own = versionNumber(version);
-  const timely = verdict.filter(since => since.version <= own);
+  const timely = verdict.filter((since) => since.version <= own);
   const [first] = timely;
   if (!first) {
-    const needed = Math.min(...verdict.map(since => since.version));
+    const needed = Math.min(...verdict.map((since) => since.version));
     return `'${name}' needs .version ${Math.floor(needed / 100)}.${needed % 100} or later`;
   }
-  if (timely.some(since => has(target, since))) return undefined;
+  if (timely.some((since) => has(target, since))) return undefined;
   if (first.gone) return `'${name}' is gone since .target sm_${first.target}: it needs .sync`;
   return `'${name}' needs .target sm_${first.target}${first.specific === '' ? ' or later' : 'a'}`;
 }
@@ -161,7 +268,8 @@ export function tooEarly(name: string, verdict: Verdict, version: string, target
 /** Checks every instruction of a module, those of functions that nothing calls included. */
 export function checkForms(module: PtxModule): void {
   const { source, version, target } = module;
-  // Instructions that are written alike share their modifiers; a bit for each number of operands that has been seen with them.
+  // Instructions that are written alike share their modifiers; a bit for each number of operands
+  // that has been seen with them.
   const checked = new Map<readonly string[], number>();
   const visit = (statements: readonly Statement[]): void => {
     for (let at = 0; at < statements.length; at++) {
@@ -174,7 +282,8 @@ export function checkForms(module: PtxModule): void {
         if (seen & bit) continue;
         checked.set(modifiers, seen | bit);
         const complaint = sinceComplaint(mnemonic, modifiers, operands.length, version, target);
-        if (complaint) throw source.error('semantic', complaint, start, source.text.slice(start, end));
+        if (complaint)
+          throw source.error('semantic', complaint, start, source.text.slice(start, end));
       }
     }
   };

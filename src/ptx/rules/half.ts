@@ -10,10 +10,15 @@ export const isHalf = (type: ScalarType): boolean => /^(b?f16)(x2)?$/.test(type.
 
 /** The single type of a packed one. */
 const single = (type: ScalarType): ScalarType => scalarType(type.name.replace('x2', ''));
-const oneBits = (type: ScalarType): number => type.name === 'bf16' ? 0x3f80 : 0x3c00;
+const oneBits = (type: ScalarType): number => (type.name === 'bf16' ? 0x3f80 : 0x3c00);
 
 /** Runs `body` per half: it gets the operands' bits in i32 locals and leaves the result's bits. */
-function perHalf(e: Emitter, first: number, count: number, body: (type: ScalarType, operands: number[]) => void): void {
+function perHalf(
+  e: Emitter,
+  first: number,
+  count: number,
+  body: (type: ScalarType, operands: number[]) => void,
+): void {
   const { code } = e;
   const type = e.type();
   const half = single(type);
@@ -65,33 +70,47 @@ function finish(e: Emitter, type: ScalarType): void {
 }
 
 /** a*b+c with any of the three replaced by a constant. */
-const fused = (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule => e => {
-  const { code } = e;
-  e.argCount(shape === 'fma' ? 4 : 3);
-  perHalf(e, 1, shape === 'fma' ? 3 : 2, (type, [a, b, c]) => {
-    const use = (local: number): void => {
-      code.get(local);
-      if (e.has('ftz')) flushHalf(e, type);
-    };
-    use(a!);
-    if (shape === 'add' || shape === 'sub') {
-      code.i32(oneBits(type));
-      use(b!);
-      if (shape === 'sub') code.i32(0x8000).op('i32.xor');
-    } else {
-      use(b!);
-      if (shape === 'fma') use(c!);
-      // A zero of the product's sign leaves the product's own zero alone.
-      else code.get(a!).get(b!).op('i32.xor').i32(0x8000).op('i32.and');
-    }
-    e.call(type.name === 'bf16' ? 'fma_bf16' : e.has('ftz') ? 'fma_ftz_f16' : 'fma_f16');
-    finish(e, type);
-    if (!e.has('oob')) return;
-    // An operand that a tensor copy filled in for one out of bounds, 0xffff, makes the result zero.
-    const value = e.temp('i32');
-    code.set(value).i32(0).get(value).get(a!).i32(0xffff).op('i32.eq').get(b!).i32(0xffff).op('i32.eq').op('i32.or').op('select');
-  });
-};
+const fused =
+  (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule =>
+  (e) => {
+    const { code } = e;
+    e.argCount(shape === 'fma' ? 4 : 3);
+    perHalf(e, 1, shape === 'fma' ? 3 : 2, (type, [a, b, c]) => {
+      const use = (local: number): void => {
+        code.get(local);
+        if (e.has('ftz')) flushHalf(e, type);
+      };
+      use(a!);
+      if (shape === 'add' || shape === 'sub') {
+        code.i32(oneBits(type));
+        use(b!);
+        if (shape === 'sub') code.i32(0x8000).op('i32.xor');
+      } else {
+        use(b!);
+        if (shape === 'fma') use(c!);
+        // A zero of the product's sign leaves the product's own zero alone.
+        else code.get(a!).get(b!).op('i32.xor').i32(0x8000).op('i32.and');
+      }
+      e.call(type.name === 'bf16' ? 'fma_bf16' : e.has('ftz') ? 'fma_ftz_f16' : 'fma_f16');
+      finish(e, type);
+      if (!e.has('oob')) return;
+      // An operand that a tensor copy filled in for one out of bounds, 0xffff, makes the result
+      // zero.
+      const value = e.temp('i32');
+      code
+        .set(value)
+        .i32(0)
+        .get(value)
+        .get(a!)
+        .i32(0xffff)
+        .op('i32.eq')
+        .get(b!)
+        .i32(0xffff)
+        .op('i32.eq')
+        .op('i32.or')
+        .op('select');
+    });
+  };
 
 function minMax(e: Emitter): void {
   const { code } = e;
@@ -112,37 +131,57 @@ function minMax(e: Emitter): void {
     e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
     if (e.has('xorsign')) {
       const bits = e.temp('i32');
-      code.set(bits).get(bits).get(a!).get(b!).op('i32.xor').i32(0x8000).op('i32.and').op('i32.or').get(bits);
+      code
+        .set(bits)
+        .get(bits)
+        .get(a!)
+        .get(b!)
+        .op('i32.xor')
+        .i32(0x8000)
+        .op('i32.and')
+        .op('i32.or')
+        .get(bits);
       code.get(bits).i32(0x7fff).op('i32.and').i32(infinity).op('i32.le_u').op('select');
     }
   });
 }
 
-const sign = (operation: 'abs' | 'neg'): Rule => e => {
-  e.argCount(2);
-  perHalf(e, 1, 1, (type, [a]) => {
-    e.code.get(a!);
-    if (e.has('ftz')) flushHalf(e, type);
-    if (operation === 'abs') e.code.i32(0x7fff).op('i32.and');
-    else e.code.i32(0x8000).op('i32.xor');
-  });
-};
+const sign =
+  (operation: 'abs' | 'neg'): Rule =>
+  (e) => {
+    e.argCount(2);
+    perHalf(e, 1, 1, (type, [a]) => {
+      e.code.get(a!);
+      if (e.has('ftz')) flushHalf(e, type);
+      if (operation === 'abs') e.code.i32(0x7fff).op('i32.and');
+      else e.code.i32(0x8000).op('i32.xor');
+    });
+  };
 
-const approximate = (name: 'exp2' | 'tanh'): Rule => e => {
-  e.argCount(2);
-  perHalf(e, 1, 1, (type, [a]) => {
-    e.code.get(a!);
-    if (e.has('ftz')) flushHalf(e, type);
-    widenHalf(e, type);
-    e.code.op('f64.promote_f32');
-    e.call(name);
-    e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
-    if (e.has('ftz')) flushHalf(e, type);
-  });
-};
+const approximate =
+  (name: 'exp2' | 'tanh'): Rule =>
+  (e) => {
+    e.argCount(2);
+    perHalf(e, 1, 1, (type, [a]) => {
+      e.code.get(a!);
+      if (e.has('ftz')) flushHalf(e, type);
+      widenHalf(e, type);
+      e.code.op('f64.promote_f32');
+      e.call(name);
+      e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
+      if (e.has('ftz')) flushHalf(e, type);
+    });
+  };
 
 export const HALF_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ['add', fused('add')], ['sub', fused('sub')], ['mul', fused('mul')], ['fma', fused('fma')],
-  ['min', minMax], ['max', minMax], ['abs', sign('abs')], ['neg', sign('neg')],
-  ['ex2', approximate('exp2')], ['tanh', approximate('tanh')],
+  ['add', fused('add')],
+  ['sub', fused('sub')],
+  ['mul', fused('mul')],
+  ['fma', fused('fma')],
+  ['min', minMax],
+  ['max', minMax],
+  ['abs', sign('abs')],
+  ['neg', sign('neg')],
+  ['ex2', approximate('exp2')],
+  ['tanh', approximate('tanh')],
 ]);

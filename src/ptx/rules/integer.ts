@@ -1,4 +1,5 @@
-// Integer arithmetic: add, sub, mul, mad and their carry and wide forms, division, min, max, abs, neg.
+// Integer arithmetic: add, sub, mul, mad and their carry and wide forms, division, min, max, abs,
+// neg.
 
 import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -9,13 +10,26 @@ import type { RuleRow } from './rule.js';
 const B32 = scalarType('b32');
 
 /** True for the integer forms that this file covers. */
-export const isInteger = (type: ScalarType): boolean => type.kind !== 'float' && type.kind !== 'predicate';
+export const isInteger = (type: ScalarType): boolean =>
+  type.kind !== 'float' && type.kind !== 'predicate';
 
-/** The carry flag is a register like others: it is kept where a thread is suspended in the middle of a chain. */
+/**
+ * The carry flag is a register like others: it is kept where a thread is suspended in the middle of
+ * a chain.
+ */
 const carry = (e: Emitter): number => e.registerLocal(e.inst.carry!);
 
-/** Pushes the sum of three 64-bit values and leaves the carry out of `bits` in the flag, if asked. */
-function addWithCarry(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarry: boolean, pushA: () => void, pushB: () => void): void {
+/**
+ * Pushes the sum of three 64-bit values and leaves the carry out of `bits` in the flag, if asked.
+ */
+function addWithCarry(
+  e: Emitter,
+  type: ScalarType,
+  setsCarry: boolean,
+  usesCarry: boolean,
+  pushA: () => void,
+  pushB: () => void,
+): void {
   const { code } = e;
   const flag = carry(e);
   if (type.bits === 32) {
@@ -51,10 +65,16 @@ function addWithCarry(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarr
 }
 
 /**
- * a - b - borrow is a + ~b + (1 - borrow), and as in the machine the flag is that sum's carry: set where nothing was borrowed.
- * The ISA calls it a borrow, which chains of subtractions cannot tell; nvcc's division of 128-bit integers reads it by addc.
+ * a - b - borrow is a + ~b + (1 - borrow), and as in the machine the flag is that sum's carry: set
+ * where nothing was borrowed. The ISA calls it a borrow, which chains of subtractions cannot tell;
+ * nvcc's division of 128-bit integers reads it by addc.
  */
-function subtractWithBorrow(e: Emitter, type: ScalarType, setsCarry: boolean, usesCarry: boolean): void {
+function subtractWithBorrow(
+  e: Emitter,
+  type: ScalarType,
+  setsCarry: boolean,
+  usesCarry: boolean,
+): void {
   const { code } = e;
   const flag = carry(e);
   const { wasm } = type;
@@ -112,7 +132,14 @@ function add(e: Emitter): void {
       subtractWithBorrow(e, type, sets, uses);
       return;
     }
-    addWithCarry(e, type, sets, uses, () => e.push(e.arg(1), type), () => e.push(e.arg(2), type));
+    addWithCarry(
+      e,
+      type,
+      sets,
+      uses,
+      () => e.push(e.arg(1), type),
+      () => e.push(e.arg(2), type),
+    );
     e.pop(e.arg(0), type);
     return;
   }
@@ -127,10 +154,14 @@ function add(e: Emitter): void {
 }
 
 /** Two 16-bit halves at once. */
-function packed(e: Emitter, type: ScalarType, operation: string | ((half: ScalarType) => void)): void {
+function packed(
+  e: Emitter,
+  type: ScalarType,
+  operation: string | ((half: ScalarType) => void),
+): void {
   const { code } = e;
   const signed = type.kind === 'signed';
-  const operands = e.inst.args.slice(1).map(arg => {
+  const operands = e.inst.args.slice(1).map((arg) => {
     const local = e.temp('i32');
     e.push(arg, type);
     code.set(local);
@@ -142,7 +173,12 @@ function packed(e: Emitter, type: ScalarType, operation: string | ((half: Scalar
     if (signed) code.op('i32.extend16_s');
     else code.i32(0xffff).op('i32.and');
   };
-  const high = (local: number): void => { code.get(local).i32(16).op(signed ? 'i32.shr_s' : 'i32.shr_u'); };
+  const high = (local: number): void => {
+    code
+      .get(local)
+      .i32(16)
+      .op(signed ? 'i32.shr_s' : 'i32.shr_u');
+  };
   const apply = (): void => {
     if (typeof operation === 'string') code.op(operation);
     else operation(half);
@@ -165,16 +201,29 @@ function multiplyHigh(e: Emitter, type: ScalarType): void {
   } else if (type.bits === 32) {
     const extend = signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u';
     const b = e.temp('i32');
-    code.set(b).op(extend).get(b).op(extend).op('i64.mul').i64(32).op('i64.shr_u').op('i32.wrap_i64');
+    code
+      .set(b)
+      .op(extend)
+      .get(b)
+      .op(extend)
+      .op('i64.mul')
+      .i64(32)
+      .op('i64.shr_u')
+      .op('i32.wrap_i64');
   } else {
-    code.op('i32.mul').i32(16).op(signed ? 'i32.shr_s' : 'i32.shr_u');
+    code
+      .op('i32.mul')
+      .i32(16)
+      .op(signed ? 'i32.shr_s' : 'i32.shr_u');
   }
 }
 
 /** The type of a wide result: twice as wide, of the same sign. */
 const widened = (type: ScalarType): ScalarType => scalarType(`${type.name[0]!}${type.bits * 2}`);
 
-/** Pushes a*b in the form that .lo, .hi or .wide names; returns the type of what is on the stack. */
+/**
+ * Pushes a*b in the form that .lo, .hi or .wide names; returns the type of what is on the stack.
+ */
 function product(e: Emitter, type: ScalarType): ScalarType {
   const { code } = e;
   const mode = e.oneOf('wide', 'hi', 'lo') ?? 'lo';
@@ -183,7 +232,8 @@ function product(e: Emitter, type: ScalarType): ScalarType {
     const wide = widened(type);
     for (const index of [1, 2]) {
       e.push(e.arg(index), type);
-      if (wide.wasm === 'i64') code.op(type.kind === 'signed' ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
+      if (wide.wasm === 'i64')
+        code.op(type.kind === 'signed' ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
     }
     code.op(`${wide.wasm}.mul`);
     return wide;
@@ -221,7 +271,16 @@ function multiplyAdd(e: Emitter): void {
     const value = e.temp(type.wasm);
     product(e, type);
     code.set(value);
-    addWithCarry(e, type, e.has('cc'), uses, () => { code.get(value); }, () => e.push(e.arg(3), type));
+    addWithCarry(
+      e,
+      type,
+      e.has('cc'),
+      uses,
+      () => {
+        code.get(value);
+      },
+      () => e.push(e.arg(3), type),
+    );
     e.pop(e.arg(0), type);
     return;
   }
@@ -236,7 +295,11 @@ function product24(e: Emitter, type: ScalarType): void {
   const { code } = e;
   for (const index of [1, 2]) {
     e.push(e.arg(index), type);
-    code.i32(8).op('i32.shl').i32(8).op(type.kind === 'signed' ? 'i32.shr_s' : 'i32.shr_u');
+    code
+      .i32(8)
+      .op('i32.shl')
+      .i32(8)
+      .op(type.kind === 'signed' ? 'i32.shr_s' : 'i32.shr_u');
     code.op(type.kind === 'signed' ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
   }
   code.op('i64.mul');
@@ -267,8 +330,8 @@ function multiplyAdd24(e: Emitter): void {
 }
 
 /**
- * Division by zero does not trap in PTX; its result is unspecified, and GPUs give all ones (rem: the dividend).
- * INT_MIN / -1 wraps, where WebAssembly traps.
+ * Division by zero does not trap in PTX; its result is unspecified, and GPUs give all ones (rem:
+ * the dividend). INT_MIN / -1 wraps, where WebAssembly traps.
  */
 function divide(e: Emitter): void {
   e.argCount(3);
@@ -297,7 +360,9 @@ function minMax(e: Emitter): void {
     const b = e.temp(of.wasm);
     const a = e.temp(of.wasm);
     code.set(b).tee(a).get(b).get(a).get(b);
-    code.op(`${of.wasm}.${name === 'min' ? 'lt' : 'gt'}_${of.kind === 'signed' ? 's' : 'u'}`).op('select');
+    code
+      .op(`${of.wasm}.${name === 'min' ? 'lt' : 'gt'}_${of.kind === 'signed' ? 's' : 'u'}`)
+      .op('select');
     if (e.has('relu')) code.tee(a).i32(0).get(a).i32(0).op('i32.gt_s').op('select');
   };
   e.argCount(3);
@@ -315,7 +380,7 @@ function absolute(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const value = e.temp(type.wasm);
-  const zero = (): unknown => type.wasm === 'i64' ? code.i64(0) : code.i32(0);
+  const zero = (): unknown => (type.wasm === 'i64' ? code.i64(0) : code.i32(0));
   e.push(e.arg(1), type);
   code.set(value);
   zero();
@@ -368,7 +433,12 @@ function dotProduct(e: Emitter): void {
   code.set(b);
   e.push(e.arg(3), B32);
   const part = (local: number, index: number, bits: number, signed: boolean): void => {
-    code.get(local).i32(32 - bits * (index + 1)).op('i32.shl').i32(32 - bits).op(signed ? 'i32.shr_s' : 'i32.shr_u');
+    code
+      .get(local)
+      .i32(32 - bits * (index + 1))
+      .op('i32.shl')
+      .i32(32 - bits)
+      .op(signed ? 'i32.shr_s' : 'i32.shr_u');
   };
   for (let index = 0; index < (two ? 2 : 4); index++) {
     part(a, index, two ? 16 : 8, typeA.kind === 'signed');
@@ -380,12 +450,27 @@ function dotProduct(e: Emitter): void {
 
 type Plain = (e: Emitter, inst: Inst) => void;
 export const INTEGER_RULES: readonly (readonly [string, Plain])[] = [
-  ['add', add], ['sub', add], ['mul', multiply], ['mad', multiplyAdd], ['div', divide], ['rem', divide],
-  ['min', minMax], ['max', minMax], ['abs', absolute], ['neg', negate],
+  ['add', add],
+  ['sub', add],
+  ['mul', multiply],
+  ['mad', multiplyAdd],
+  ['div', divide],
+  ['rem', divide],
+  ['min', minMax],
+  ['max', minMax],
+  ['abs', absolute],
+  ['neg', negate],
 ];
 
 /** Mnemonics that exist for integers only. */
 export const INTEGER_ONLY_RULES: readonly RuleRow[] = [
-  ['addc', add], ['subc', add], ['madc', multiplyAdd], ['mul24', multiply24], ['mad24', multiplyAdd24],
-  ['sad', sumOfDifferences], ['dp4a', dotProduct], ['dp2a', dotProduct], ['rem', divide],
+  ['addc', add],
+  ['subc', add],
+  ['madc', multiplyAdd],
+  ['mul24', multiply24],
+  ['mad24', multiplyAdd24],
+  ['sad', sumOfDifferences],
+  ['dp4a', dotProduct],
+  ['dp2a', dotProduct],
+  ['rem', divide],
 ];

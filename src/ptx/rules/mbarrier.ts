@@ -1,5 +1,6 @@
-// mbarrier: a phase that ends when all arrivals and all announced bytes have come. Threads poll it and give way to each
-// other. Copies are done at once here, so their bytes are complete before the next instruction.
+// mbarrier: a phase that ends when all arrivals and all announced bytes have come. Threads poll it
+// and give way to each other. Copies are done at once here, so their bytes are complete before the
+// next instruction.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -29,7 +30,17 @@ export function completeTransaction(e: Emitter, arg: Arg, pushBytes: () => void)
 
 function barrier(e: Emitter): void {
   const { code } = e;
-  const action = e.oneOf('init', 'inval', 'arrive_drop', 'arrive', 'expect_tx', 'complete_tx', 'test_wait', 'try_wait', 'pending_count');
+  const action = e.oneOf(
+    'init',
+    'inval',
+    'arrive_drop',
+    'arrive',
+    'expect_tx',
+    'complete_tx',
+    'test_wait',
+    'try_wait',
+    'pending_count',
+  );
   switch (action) {
     case 'init':
       pushBarrier(e, e.arg(0));
@@ -40,7 +51,8 @@ function barrier(e: Emitter): void {
       pushBarrier(e, e.arg(0));
       code.op('drop');
       return;
-    case 'arrive': case 'arrive_drop': {
+    case 'arrive':
+    case 'arrive_drop': {
       const expects = e.has('expect_tx');
       if (expects) {
         pushBarrier(e, e.arg(1));
@@ -61,15 +73,19 @@ function barrier(e: Emitter): void {
       e.call('mbarrier_transaction');
       return;
     case 'complete_tx':
-      completeTransaction(e, e.arg(0), () => { e.push(e.arg(1), B32); });
+      completeTransaction(e, e.arg(0), () => {
+        e.push(e.arg(1), B32);
+      });
       return;
     case 'pending_count':
       e.push(e.arg(1), B64);
       code.op('i32.wrap_i64').i32(PENDING).op('i32.and');
       e.pop(e.arg(0), B32);
       return;
-    case 'test_wait': case 'try_wait':
-      // The phase asked about has passed when the current one differs. A time limit only says how long to sleep.
+    case 'test_wait':
+    case 'try_wait':
+      // The phase asked about has passed when the current one differs. A time limit only says how
+      // long to sleep.
       pushBarrier(e, e.arg(1));
       code.memory('i64.load').i64(63).op('i64.shr_u').op('i32.wrap_i64');
       if (e.has('parity')) {
@@ -82,7 +98,8 @@ function barrier(e: Emitter): void {
       code.op('i32.ne');
       e.pop(e.arg(0), PRED);
       return;
-    default: throw e.unsupported();
+    default:
+      throw e.unsupported();
   }
 }
 
@@ -91,8 +108,9 @@ export const MBARRIER_RULES: readonly RuleRow[] = [['mbarrier', barrier]];
 const PENDING = 0xfffff;
 
 /**
- * 64 bits: arrivals that are missing in bits 0 to 19, arrivals of a phase in 20 to 39, bytes that are announced and
- * missing (signed: they may come before they are announced) in 40 to 62, the phase in 63.
+ * 64 bits: arrivals that are missing in bits 0 to 19, arrivals of a phase in 20 to 39, bytes that
+ * are announced and missing (signed: they may come before they are announced) in 40 to 62, the
+ * phase in 63.
  */
 export const MBARRIER_FUNCTIONS = `
 (func $mbarrier_init (param $at $count i32)

@@ -1,5 +1,5 @@
-// Loads and stores in every space, with vectors. All spaces are one flat memory; cache hints change nothing.
-// Accesses that another block may watch are atomic ones.
+// Loads and stores in every space, with vectors. All spaces are one flat memory; cache hints change
+// nothing. Accesses that another block may watch are atomic ones.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -19,7 +19,11 @@ export function accessSpace(e: Emitter): AccessSpace {
   for (const modifier of e.inst.modifiers) {
     const space = modifier.split('::')[0]!;
     switch (space) {
-      case 'global': case 'local': case 'const': case 'param': return space;
+      case 'global':
+      case 'local':
+      case 'const':
+      case 'param':
+        return space;
       case 'shared':
         return modifier === 'shared::cluster' ? 'cluster' : 'shared';
     }
@@ -48,7 +52,7 @@ export function storeName(type: ScalarType, atomic: boolean): string {
 }
 
 /** The WebAssembly integer that holds a type's bits. */
-const integerOf = (type: ScalarType): 'i32' | 'i64' => type.bits === 64 ? 'i64' : 'i32';
+const integerOf = (type: ScalarType): 'i32' | 'i64' => (type.bits === 64 ? 'i64' : 'i32');
 
 export function components(e: Emitter, arg: Arg, width: number): Arg[] {
   if (width === 1) {
@@ -56,7 +60,8 @@ export function components(e: Emitter, arg: Arg, width: number): Arg[] {
     if (arg.kind === 'vector' && arg.elements.length === 1) return arg.elements;
     return [arg];
   }
-  if (arg.kind !== 'vector' || arg.elements.length !== width) throw e.semantic(`expected a vector of ${width}`, arg.at);
+  if (arg.kind !== 'vector' || arg.elements.length !== width)
+    throw e.semantic(`expected a vector of ${width}`, arg.at);
   return arg.elements;
 }
 
@@ -67,14 +72,19 @@ function load(e: Emitter): void {
   const source = e.arg(1);
   if (source.kind === 'address' && source.symbol?.kind === 'paramRegister') {
     if (source.offset !== 0) throw e.unsupported('a part of a scalar parameter is');
-    e.push({ kind: 'register', register: source.symbol.register, at: source.at }, bitsLike(type), 'wide');
-    if (type.kind === 'signed' && type.bits < 32) code.op(type.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
+    e.push(
+      { kind: 'register', register: source.symbol.register, at: source.at },
+      bitsLike(type),
+      'wide',
+    );
+    if (type.kind === 'signed' && type.bits < 32)
+      code.op(type.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
     e.pop(e.arg(0), type, 'wide');
     return;
   }
   const parts = components(e, e.arg(0), width);
   const bytes = type.bits / 8;
-  const watched = WATCHED.some(word => e.has(word));
+  const watched = WATCHED.some((word) => e.has(word));
   const space = accessSpace(e);
   const place = checkedPlace(e, source, bytes * width, space);
   // A vector is one access for each of its elements, 128 bits are one.
@@ -86,7 +96,8 @@ function load(e: Emitter): void {
       if (part.kind === 'sink') return;
       code.get(place.local).memory(loadName(type, atomic), place.offset + index * bytes);
       if (atomic) {
-        if (type.bits < 32 && type.kind === 'signed') code.op(type.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
+        if (type.bits < 32 && type.kind === 'signed')
+          code.op(type.bits === 8 ? 'i32.extend8_s' : 'i32.extend16_s');
         e.convertBits(integerOf(type), type.wasm);
       }
       if (parts.length === 1) {
@@ -109,7 +120,9 @@ function load(e: Emitter): void {
 
 /** Untyped bits of a type's width, or the type where it is at home. */
 function bitsLike(type: ScalarType): ScalarType {
-  return type.kind === 'float' && type.bits >= 32 && !type.name.includes('x') ? type : scalarType(`b${type.bits}`);
+  return type.kind === 'float' && type.bits >= 32 && !type.name.includes('x')
+    ? type
+    : scalarType(`b${type.bits}`);
 }
 
 function store(e: Emitter): void {
@@ -133,7 +146,7 @@ function store(e: Emitter): void {
   }
   const parts = components(e, e.arg(1), width);
   const bytes = type.bits / 8;
-  const watched = WATCHED.some(word => e.has(word));
+  const watched = WATCHED.some((word) => e.has(word));
   const space = accessSpace(e);
   const place = checkedPlace(e, target, bytes * width, space);
   const whole = e.type().bits > 64;
@@ -146,7 +159,10 @@ function store(e: Emitter): void {
       code.memory(storeName(type, atomic), place.offset + index * bytes);
     });
   });
-  if (signals) completeTransaction(e, e.arg(2), () => { code.i32(bytes * width); });
+  if (signals)
+    completeTransaction(e, e.arg(2), () => {
+      code.i32(bytes * width);
+    });
 }
 
 /** st.bulk: zeros over a range whose length is known at run time. */
@@ -181,19 +197,31 @@ function isSpace(e: Emitter): void {
     end();
     code.op('i64.extend_i32_u').op('i64.lt_u').op('i32.and');
   };
-  const field = (name: 'shared' | 'scratch' | 'params') => (): void => { code.get(e.contextField(name)); };
+  const field = (name: 'shared' | 'scratch' | 'params') => (): void => {
+    code.get(e.contextField(name));
+  };
   const data = (offset: number) => (): void => {
     code.op('global.get').u32(e.around.linker.globalIndex('dataBase'));
     if (offset) code.i32(offset).op('i32.add');
   };
   const tests = {
-    shared: () => { within(field('shared'), () => { code.get(e.contextField('shared')).get(e.contextField('sharedBytes')).op('i32.add'); }); },
+    shared: () => {
+      within(field('shared'), () => {
+        code.get(e.contextField('shared')).get(e.contextField('sharedBytes')).op('i32.add');
+      });
+    },
     cluster: () => {
       code.get(e.ctx).get(address);
       e.call('is_cluster_shared');
     },
-    local: () => { within(field('scratch'), () => { e.pushLocalEnd(); }); },
-    const: () => { within(data(e.around.data.constants.from), data(e.around.data.constants.to)); },
+    local: () => {
+      within(field('scratch'), () => {
+        e.pushLocalEnd();
+      });
+    },
+    const: () => {
+      within(data(e.around.data.constants.from), data(e.around.data.constants.to));
+    },
     param: () => {
       within(field('params'), () => {
         code.get(e.contextField('params'));
@@ -228,7 +256,13 @@ function createPolicy(e: Emitter): void {
 }
 
 export const MEMORY_RULES: readonly RuleRow[] = [
-  ['ld', load], ['ldu', load], ['st', store], ['isspacep', isSpace],
-  ['prefetch', nothing], ['prefetchu', nothing], ['discard', nothing], ['applypriority', nothing],
+  ['ld', load],
+  ['ldu', load],
+  ['st', store],
+  ['isspacep', isSpace],
+  ['prefetch', nothing],
+  ['prefetchu', nothing],
+  ['discard', nothing],
+  ['applypriority', nothing],
   ['createpolicy', createPolicy],
 ];

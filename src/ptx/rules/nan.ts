@@ -1,12 +1,17 @@
-// The NaN that PTX arithmetic gives: one for each format. WebAssembly leaves a NaN's bits to the machine, so where they
-// matter every result is mended. Loads, stores and moves keep the bits they are given.
+// The NaN that PTX arithmetic gives: one for each format. WebAssembly leaves a NaN's bits to the
+// machine, so where they matter every result is mended. Loads, stores and moves keep the bits they
+// are given.
 
 import type { Emitter } from '../emit/emitter.js';
 import type { ScalarType } from '../scalar-types.js';
 
-/** Makes a NaN on the stack the canonical one, if the module was compiled so. Halves are canonical as they are. */
+/**
+ * Makes a NaN on the stack the canonical one, if the module was compiled so. Halves are canonical
+ * as they are.
+ */
 export function canonicalNaN(e: Emitter, type: ScalarType): void {
-  if (e.around.canonicalNaN && (type.wasm === 'f32' || type.wasm === 'f64')) e.call(`canonical_${type.wasm}`);
+  if (e.around.canonicalNaN && (type.wasm === 'f32' || type.wasm === 'f64'))
+    e.call(`canonical_${type.wasm}`);
 }
 
 export const NAN_FUNCTIONS = `

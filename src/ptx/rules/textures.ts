@@ -1,5 +1,6 @@
-// Textures and surfaces. A handle is the address of a descriptor (texture-descriptor.ts); what is computed from it is
-// in runtime/textures.ts. Textures have one level, so levels of detail and gradients change nothing.
+// Textures and surfaces. A handle is the address of a descriptor (texture-descriptor.ts); what is
+// computed from it is in runtime/textures.ts. Textures have one level, so levels of detail and
+// gradients change nothing.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -27,28 +28,37 @@ interface Geometry {
 }
 
 const GEOMETRIES: Readonly<Record<string, Geometry>> = {
-  '1d': { dimensions: 1, layered: false, cube: false }, '2d': { dimensions: 2, layered: false, cube: false },
-  '3d': { dimensions: 3, layered: false, cube: false }, a1d: { dimensions: 1, layered: true, cube: false },
-  a2d: { dimensions: 2, layered: true, cube: false }, cube: { dimensions: 3, layered: false, cube: true },
+  '1d': { dimensions: 1, layered: false, cube: false },
+  '2d': { dimensions: 2, layered: false, cube: false },
+  '3d': { dimensions: 3, layered: false, cube: false },
+  a1d: { dimensions: 1, layered: true, cube: false },
+  a2d: { dimensions: 2, layered: true, cube: false },
+  cube: { dimensions: 3, layered: false, cube: true },
   acube: { dimensions: 3, layered: true, cube: true },
 };
 
 function geometryOf(e: Emitter): Geometry {
-  const name = e.inst.modifiers.find(modifier => modifier in GEOMETRIES);
+  const name = e.inst.modifiers.find((modifier) => modifier in GEOMETRIES);
   if (name === undefined) throw e.unsupported();
   return GEOMETRIES[name]!;
 }
 
-const code = ({ dimensions, layered, cube }: Geometry): number => dimensions | (layered ? GEOMETRY.layered : 0) | (cube ? GEOMETRY.cube : 0);
+const code = ({ dimensions, layered, cube }: Geometry): number =>
+  dimensions | (layered ? GEOMETRY.layered : 0) | (cube ? GEOMETRY.cube : 0);
 
-/** A local with the address of the descriptor that an operand names; leaves with a fault where there is none. */
+/**
+ * A local with the address of the descriptor that an operand names; leaves with a fault where there
+ * is none.
+ */
 function descriptor(e: Emitter, handle: Arg, kind: keyof typeof TEXTURE_KIND): number {
   const found = e.temp('i32');
   pushHandle(e, handle);
   e.code.i32(TEXTURE_KIND[kind]).get(e.ctx).get(e.thread).i32(e.line);
   e.call('texture');
   e.code.tee(found).op('i32.eqz');
-  e.when(() => { e.leaveFaulted(); });
+  e.when(() => {
+    e.leaveFaulted();
+  });
   return found;
 }
 
@@ -63,7 +73,17 @@ function pushHandle(e: Emitter, handle: Arg): void {
     e.push(handle, U64);
     return;
   }
-  const cell: Arg = handle.kind === 'symbol' ? { kind: 'address', base: undefined, symbol: handle.symbol, offset: handle.offset, extra: [], at: handle.at } : handle;
+  const cell: Arg =
+    handle.kind === 'symbol'
+      ? {
+          kind: 'address',
+          base: undefined,
+          symbol: handle.symbol,
+          offset: handle.offset,
+          extra: [],
+          at: handle.at,
+        }
+      : handle;
   const place = checkedPlace(e, cell, 8, 'generic');
   e.code.get(place.local).memory('i64.load', place.offset);
 }
@@ -77,7 +97,8 @@ interface Site {
 
 /** `[texture, {coordinates}]` or `[texture, sampler, {coordinates}]`. */
 function site(e: Emitter, arg: Arg, kind: keyof typeof TEXTURE_KIND): Site {
-  if (arg.kind !== 'address' || arg.extra.length < 1 || arg.extra.length > 2) throw e.semantic('expected [object, {coordinates}]', arg.at);
+  if (arg.kind !== 'address' || arg.extra.length < 1 || arg.extra.length > 2)
+    throw e.semantic('expected [object, {coordinates}]', arg.at);
   const image = descriptor(e, arg, kind);
   const sampler = arg.extra.length === 2 ? descriptor(e, arg.extra[0]!, kind) : image;
   const last = arg.extra.at(-1)!;
@@ -85,10 +106,16 @@ function site(e: Emitter, arg: Arg, kind: keyof typeof TEXTURE_KIND): Site {
 }
 
 /** Pushes the layer, then x, y and z, absent ones as zero. */
-function pushCoordinates(e: Emitter, { coordinates }: Site, geometry: Geometry, type: ScalarType): void {
+function pushCoordinates(
+  e: Emitter,
+  { coordinates }: Site,
+  geometry: Geometry,
+  type: ScalarType,
+): void {
   const needed = geometry.dimensions + (geometry.layered ? 1 : 0);
   // Vectors have one, two or four elements: the rest is padding.
-  if (coordinates.length < needed || coordinates.length > 4) throw e.semantic(`this geometry takes ${needed} coordinates, found ${coordinates.length}`);
+  if (coordinates.length < needed || coordinates.length > 4)
+    throw e.semantic(`this geometry takes ${needed} coordinates, found ${coordinates.length}`);
   const rest = geometry.layered ? coordinates.slice(1) : coordinates;
   if (geometry.layered) e.push(coordinates[0]!, B32);
   else e.code.i32(0);
@@ -99,7 +126,9 @@ function pushCoordinates(e: Emitter, { coordinates }: Site, geometry: Geometry, 
   }
 }
 
-/** Pops four words into the result: a vector, perhaps with a predicate that says that it is there. */
+/**
+ * Pops four words into the result: a vector, perhaps with a predicate that says that it is there.
+ */
 function popTexel(e: Emitter): void {
   const words = [0, 1, 2, 3].map(() => e.temp('i32'));
   for (const word of [...words].reverse()) e.code.set(word);
@@ -112,11 +141,15 @@ function popTexel(e: Emitter): void {
   const [type] = e.types();
   const packed = type?.name === 'f16x2';
   const count = packed ? 2 : 4;
-  if (target.kind !== 'vector' || target.elements.length !== count) throw e.semantic(`expected a vector of ${count}`, target.at);
+  if (target.kind !== 'vector' || target.elements.length !== count)
+    throw e.semantic(`expected a vector of ${count}`, target.at);
   target.elements.forEach((element, index) => {
     if (packed) {
       for (const half of [0, 1]) {
-        e.code.get(words[2 * index + half]!).op('f32.reinterpret_i32').op('f64.promote_f32');
+        e.code
+          .get(words[2 * index + half]!)
+          .op('f32.reinterpret_i32')
+          .op('f64.promote_f32');
         e.call('f64_to_f16');
         if (half) e.code.i32(16).op('i32.shl').op('i32.or');
       }
@@ -146,7 +179,13 @@ function fetch(e: Emitter): void {
   e.allow(...Object.keys(GEOMETRIES), 'v4', 'v2', 'level', 'grad', 'base');
   const geometry = geometryOf(e);
   const [result, coordinate] = e.types();
-  if (!result || !coordinate || !['f32', 's32'].includes(coordinate.name) || !['f32', 's32', 'u32', 'f16x2'].includes(result.name)) throw e.unsupported();
+  if (
+    !result ||
+    !coordinate ||
+    !['f32', 's32'].includes(coordinate.name) ||
+    !['f32', 's32', 'u32', 'f16x2'].includes(result.name)
+  )
+    throw e.unsupported();
   e.argCount(2, 6);
   const where = site(e, e.arg(1), 'texture');
   const rest = e.inst.args.slice(2 + (e.has('level') ? 1 : e.has('grad') ? 2 : 0));
@@ -173,7 +212,7 @@ function fetch(e: Emitter): void {
 function gather(e: Emitter): void {
   e.allow('r', 'g', 'b', 'a', '2d', 'a2d', 'v4');
   const geometry = geometryOf(e);
-  const channel = ['r', 'g', 'b', 'a'].findIndex(name => e.has(name));
+  const channel = ['r', 'g', 'b', 'a'].findIndex((name) => e.has(name));
   if (channel < 0) throw e.semantic("'tld4' needs .r, .g, .b or .a");
   e.argCount(2, 4);
   const where = site(e, e.arg(1), 'texture');
@@ -197,14 +236,18 @@ const ADDRESS_MODES = [0, 3, 1, 4];
 function pushFromTable(e: Emitter, table: readonly number[]): void {
   const index = e.temp('i32');
   e.code.set(index).i32(0);
-  table.forEach((value, at) => { e.code.get(index).i32(at).op('i32.eq').i32(value).op('i32.mul').op('i32.or'); });
+  table.forEach((value, at) => {
+    e.code.get(index).i32(at).op('i32.eq').i32(value).op('i32.mul').op('i32.or');
+  });
 }
 
 function query(kind: keyof typeof TEXTURE_KIND) {
   return (e: Emitter): void => {
     e.argCount(2, 3);
     const from = descriptor(e, e.arg(1), kind);
-    const field = (offset: number): void => { e.code.get(from).memory('i32.load', offset); };
+    const field = (offset: number): void => {
+      e.code.get(from).memory('i32.load', offset);
+    };
     const whenLayered = (layered: boolean): void => {
       field(TEXTURE.depth);
       e.code.i32(0);
@@ -213,30 +256,74 @@ function query(kind: keyof typeof TEXTURE_KIND) {
       e.code.op('select');
     };
     const queries: Readonly<Record<string, () => void>> = {
-      width: () => { field(TEXTURE.width); },
-      height: () => { field(TEXTURE.height); },
-      depth: () => { whenLayered(false); },
-      array_size: () => { whenLayered(true); },
-      channel_data_type: () => { e.code.get(from); e.call('channel_type'); },
-      channel_order: () => { field(TEXTURE.channels); pushFromTable(e, CHANNEL_ORDERS); },
-      normalized_coords: () => { field(TEXTURE.flags); e.code.i32(1).op('i32.shr_u').i32(1).op('i32.and'); },
-      force_unnormalized_coords: () => { field(TEXTURE.flags); e.code.i32(2).op('i32.and').op('i32.eqz'); },
-      filter_mode: () => { field(TEXTURE.filter); },
-      num_mipmap_levels: () => { e.code.i32(1); },
-      num_samples: () => { e.code.i32(1); },
+      width: () => {
+        field(TEXTURE.width);
+      },
+      height: () => {
+        field(TEXTURE.height);
+      },
+      depth: () => {
+        whenLayered(false);
+      },
+      array_size: () => {
+        whenLayered(true);
+      },
+      channel_data_type: () => {
+        e.code.get(from);
+        e.call('channel_type');
+      },
+      channel_order: () => {
+        field(TEXTURE.channels);
+        pushFromTable(e, CHANNEL_ORDERS);
+      },
+      normalized_coords: () => {
+        field(TEXTURE.flags);
+        e.code.i32(1).op('i32.shr_u').i32(1).op('i32.and');
+      },
+      force_unnormalized_coords: () => {
+        field(TEXTURE.flags);
+        e.code.i32(2).op('i32.and').op('i32.eqz');
+      },
+      filter_mode: () => {
+        field(TEXTURE.filter);
+      },
+      num_mipmap_levels: () => {
+        e.code.i32(1);
+      },
+      num_samples: () => {
+        e.code.i32(1);
+      },
       // Pitch linear.
-      memory_layout: () => { e.code.i32(0); },
-      ...Object.fromEntries([0, 1, 2].map(axis => [`addr_mode_${axis}`, () => { field(TEXTURE.addressMode + 4 * axis); pushFromTable(e, ADDRESS_MODES); }])),
+      memory_layout: () => {
+        e.code.i32(0);
+      },
+      ...Object.fromEntries(
+        [0, 1, 2].map((axis) => [
+          `addr_mode_${axis}`,
+          () => {
+            field(TEXTURE.addressMode + 4 * axis);
+            pushFromTable(e, ADDRESS_MODES);
+          },
+        ]),
+      ),
     };
-    const name = e.inst.modifiers.find(modifier => modifier in queries);
+    const name = e.inst.modifiers.find((modifier) => modifier in queries);
     if (name === undefined) throw e.unsupported();
     queries[name]!();
     e.pop(e.arg(0), B32);
   };
 }
 
-/** The place that a surface operand names, in a local; 0 where there is none. Traps where it must. `access`: what is done there. */
-function surfacePlace(e: Emitter, arg: Arg, bytes: number, access: number): { image: number; place: number } {
+/**
+ * The place that a surface operand names, in a local; 0 where there is none. Traps where it must.
+ * `access`: what is done there.
+ */
+function surfacePlace(
+  e: Emitter,
+  arg: Arg,
+  bytes: number,
+  access: number,
+): { image: number; place: number } {
   const geometry = geometryOf(e);
   if (geometry.cube) throw e.unsupported();
   const where = site(e, arg, 'surface');
@@ -256,7 +343,12 @@ function surfacePlace(e: Emitter, arg: Arg, bytes: number, access: number): { im
   if (!e.has('zero')) {
     e.code.get(place).op('i32.eqz');
     // Whatever lies between two units is as bad as what lies outside.
-    if (bytes) e.code.get(place).i32(bytes - 1).op('i32.and').op('i32.or');
+    if (bytes)
+      e.code
+        .get(place)
+        .i32(bytes - 1)
+        .op('i32.and')
+        .op('i32.or');
     e.when(() => {
       e.code.get(e.ctx).get(e.thread).i32(e.line);
       e.call('fault_trap');
@@ -266,7 +358,15 @@ function surfacePlace(e: Emitter, arg: Arg, bytes: number, access: number): { im
   if (e.around.check) {
     e.code.get(place);
     e.when(() => {
-      emitTouch(e, { local: place, offset: 0 }, bytes || (() => { e.code.get(where.image).memory('i32.load', TEXTURE.texelBytes); }), access);
+      emitTouch(
+        e,
+        { local: place, offset: 0 },
+        bytes ||
+          (() => {
+            e.code.get(where.image).memory('i32.load', TEXTURE.texelBytes);
+          }),
+        access,
+      );
     });
   }
   return { image: where.image, place };
@@ -275,11 +375,31 @@ function surfacePlace(e: Emitter, arg: Arg, bytes: number, access: number): { im
 function units(e: Emitter, arg: Arg): readonly Arg[] {
   const width = Number((e.oneOf('v2', 'v4') ?? 'v1').slice(1));
   const elements = arg.kind === 'vector' ? arg.elements : [arg];
-  if (elements.length !== width) throw e.semantic(`expected ${width} register${width === 1 ? '' : 's'}`, arg.at);
+  if (elements.length !== width)
+    throw e.semantic(`expected ${width} register${width === 1 ? '' : 's'}`, arg.at);
   return elements;
 }
 
-const SURFACE_MODIFIERS = ['b', 'p', '1d', '2d', '3d', 'a1d', 'a2d', 'v2', 'v4', 'trap', 'clamp', 'zero', 'ca', 'cg', 'cs', 'cv', 'wb', 'wt'];
+const SURFACE_MODIFIERS = [
+  'b',
+  'p',
+  '1d',
+  '2d',
+  '3d',
+  'a1d',
+  'a2d',
+  'v2',
+  'v4',
+  'trap',
+  'clamp',
+  'zero',
+  'ca',
+  'cg',
+  'cs',
+  'cv',
+  'wb',
+  'wt',
+];
 
 function surfaceLoad(e: Emitter): void {
   e.allow(...SURFACE_MODIFIERS);
@@ -298,7 +418,12 @@ function surfaceLoad(e: Emitter): void {
   });
   e.code.get(place);
   e.when(() => {
-    values.forEach((value, index) => { e.code.get(place).memory(loadName(type, false), index * bytes).set(value); });
+    values.forEach((value, index) => {
+      e.code
+        .get(place)
+        .memory(loadName(type, false), index * bytes)
+        .set(value);
+    });
   });
   elements.forEach((element, index) => {
     e.code.get(values[index]!);
@@ -314,7 +439,12 @@ function surfaceStore(e: Emitter): void {
   const formatted = e.has('p');
   if (formatted && type.name !== 'b32') throw e.unsupported();
   const bytes = type.bits / 8;
-  const { image, place } = surfacePlace(e, e.arg(0), formatted ? 0 : bytes * elements.length, ACCESS.write);
+  const { image, place } = surfacePlace(
+    e,
+    e.arg(0),
+    formatted ? 0 : bytes * elements.length,
+    ACCESS.write,
+  );
   e.code.get(place);
   e.when(() => {
     elements.forEach((element, index) => {
@@ -362,6 +492,12 @@ function isType(e: Emitter): void {
 }
 
 export const TEXTURE_RULES: readonly RuleRow[] = [
-  ['tex', fetch], ['tld4', gather], ['txq', query('texture')], ['suq', query('surface')],
-  ['suld', surfaceLoad], ['sust', surfaceStore], ['sured', surfaceReduce], ['istypep', isType],
+  ['tex', fetch],
+  ['tld4', gather],
+  ['txq', query('texture')],
+  ['suq', query('surface')],
+  ['suld', surfaceLoad],
+  ['sust', surfaceStore],
+  ['sured', surfaceReduce],
+  ['istypep', isType],
 ];

@@ -1,7 +1,11 @@
 /**
- * Mnemonics of the PTX ISA (up to 9.0) that have no rule. A kernel that uses one is set aside; a mnemonic that is
- * neither here nor in a rule is no PTX, and an error of the whole module.
+ * Mnemonics of the PTX ISA (up to 9.0) that have no rule. A kernel that uses one is set aside; a
+ * mnemonic that is neither here nor in a rule is no PTX, and an error of the whole module.
  */
 export const UNCOVERED_MNEMONICS: ReadonlySet<string> = new Set([
-  'wgmma', 'tcgen05', 'tensormap', 'multimem', 'clusterlaunchcontrol',
+  'wgmma',
+  'tcgen05',
+  'tensormap',
+  'multimem',
+  'clusterlaunchcontrol',
 ]);

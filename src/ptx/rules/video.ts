@@ -1,6 +1,6 @@
-// The scalar video instructions: vadd, vsub, vabsdiff, vmin, vmax, vshl, vshr, vset, vmad. Operands are bytes, halves or
-// words of registers; the result is computed exactly, clamped if asked, and then either merged into a part of c or
-// combined with c by a second operation.
+// The scalar video instructions: vadd, vsub, vabsdiff, vmin, vmax, vshl, vshr, vset, vmad. Operands
+// are bytes, halves or words of registers; the result is computed exactly, clamped if asked, and
+// then either merged into a part of c or combined with c by a second operation.
 
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
@@ -21,10 +21,12 @@ function partOf(e: Emitter, arg: Arg): Part {
   if (arg.kind !== 'selected') return { shift: 0, bits: 32 };
   const match = /^(?:b([0-3])|h([01]))$/.exec(arg.selector);
   if (!match) throw e.semantic(`'.${arg.selector}' selects no byte or half`, arg.at);
-  return match[1] === undefined ? { shift: 16 * Number(match[2]), bits: 16 } : { shift: 8 * Number(match[1]), bits: 8 };
+  return match[1] === undefined
+    ? { shift: 16 * Number(match[2]), bits: 16 }
+    : { shift: 8 * Number(match[1]), bits: 8 };
 }
 
-const registerIn = (arg: Arg): Arg => arg.kind === 'selected' ? arg.operand : arg;
+const registerIn = (arg: Arg): Arg => (arg.kind === 'selected' ? arg.operand : arg);
 
 /** Pushes a part of an operand as an i64, extended as its type says. */
 function pushPart(e: Emitter, arg: Arg, type: ScalarType): void {
@@ -32,17 +34,26 @@ function pushPart(e: Emitter, arg: Arg, type: ScalarType): void {
   const { shift, bits } = partOf(e, arg);
   const signed = type.kind === 'signed';
   e.push(registerIn(arg), B32);
-  code.i32(32 - bits - shift).op('i32.shl').i32(32 - bits).op(signed ? 'i32.shr_s' : 'i32.shr_u');
+  code
+    .i32(32 - bits - shift)
+    .op('i32.shl')
+    .i32(32 - bits)
+    .op(signed ? 'i32.shr_s' : 'i32.shr_u');
   code.op(signed ? 'i64.extend_i32_s' : 'i64.extend_i32_u');
 }
 
-/** Takes two i64 values from the stack and leaves the exact result, which never needs more than 64 bits. */
+/**
+ * Takes two i64 values from the stack and leaves the exact result, which never needs more than 64
+ * bits.
+ */
 type Operation = (e: Emitter) => void;
 
-const pick = (comparison: 'lt_s' | 'gt_s'): Operation => e => {
-  const [a, b] = pair(e);
-  e.code.get(a).get(b).get(a).get(b).op(`i64.${comparison}`).op('select');
-};
+const pick =
+  (comparison: 'lt_s' | 'gt_s'): Operation =>
+  (e) => {
+    const [a, b] = pair(e);
+    e.code.get(a).get(b).get(a).get(b).op(`i64.${comparison}`).op('select');
+  };
 
 function pair(e: Emitter): [number, number] {
   const a = e.temp('i64');
@@ -52,32 +63,67 @@ function pair(e: Emitter): [number, number] {
 }
 
 /** Amounts are clamped to 32 or taken modulo 32. */
-const shift = (operation: 'shl' | 'shr_s'): Operation => e => {
-  const { code } = e;
-  const amount = e.temp('i64');
-  if (e.has('wrap')) code.i64(31).op('i64.and');
-  else code.set(amount).get(amount).i64(32).get(amount).i64(32).op('i64.lt_u').op('select');
-  if (operation !== 'shl' || !e.has('sat')) {
-    code.op(`i64.${operation}`);
-    return;
-  }
-  // A word shifted by 32 may reach the sign: what was not negative must not be clamped as if it were.
-  const [value, count] = pair(e);
-  code.i64((1n << 63n) - 1n).get(value).get(count).op('i64.shl').tee(count);
-  code.get(count).i64(0).op('i64.lt_s').get(value).i64(0).op('i64.ge_s').op('i32.and').op('select');
-};
+const shift =
+  (operation: 'shl' | 'shr_s'): Operation =>
+  (e) => {
+    const { code } = e;
+    const amount = e.temp('i64');
+    if (e.has('wrap')) code.i64(31).op('i64.and');
+    else code.set(amount).get(amount).i64(32).get(amount).i64(32).op('i64.lt_u').op('select');
+    if (operation !== 'shl' || !e.has('sat')) {
+      code.op(`i64.${operation}`);
+      return;
+    }
+    // A word shifted by 32 may reach the sign: what was not negative must not be clamped as if it
+    // were.
+    const [value, count] = pair(e);
+    code
+      .i64((1n << 63n) - 1n)
+      .get(value)
+      .get(count)
+      .op('i64.shl')
+      .tee(count);
+    code
+      .get(count)
+      .i64(0)
+      .op('i64.lt_s')
+      .get(value)
+      .i64(0)
+      .op('i64.ge_s')
+      .op('i32.and')
+      .op('select');
+  };
 
 const OPERATIONS: Record<string, Operation> = {
-  vadd: e => { e.code.op('i64.add'); },
-  vsub: e => { e.code.op('i64.sub'); },
-  vabsdiff: e => {
-    const [a, b] = pair(e);
-    e.code.get(a).get(b).op('i64.sub').get(b).get(a).op('i64.sub').get(a).get(b).op('i64.gt_s').op('select');
+  vadd: (e) => {
+    e.code.op('i64.add');
   },
-  vmin: pick('lt_s'), vmax: pick('gt_s'), vshl: shift('shl'), vshr: shift('shr_s'),
-  vset: e => {
+  vsub: (e) => {
+    e.code.op('i64.sub');
+  },
+  vabsdiff: (e) => {
+    const [a, b] = pair(e);
+    e.code
+      .get(a)
+      .get(b)
+      .op('i64.sub')
+      .get(b)
+      .get(a)
+      .op('i64.sub')
+      .get(a)
+      .get(b)
+      .op('i64.gt_s')
+      .op('select');
+  },
+  vmin: pick('lt_s'),
+  vmax: pick('gt_s'),
+  vshl: shift('shl'),
+  vshr: shift('shr_s'),
+  vset: (e) => {
     const comparison = e.oneOf(...COMPARISONS)!;
-    e.code.op(`i64.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`).op('i64.extend_i32_u');
+    e.code
+      .op(`i64.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`)
+      .op('i64.extend_i32_u');
   },
 };
 
@@ -87,45 +133,73 @@ function saturate(e: Emitter, signed: boolean, bits: number): void {
   const value = e.temp('i64');
   const least = signed ? -(2n ** BigInt(bits - 1)) : 0n;
   const most = signed ? 2n ** BigInt(bits - 1) - 1n : 2n ** BigInt(bits) - 1n;
-  code.set(value).get(value).i64(least).get(value).i64(least).op('i64.gt_s').op('select').set(value);
+  code
+    .set(value)
+    .get(value)
+    .i64(least)
+    .get(value)
+    .i64(least)
+    .op('i64.gt_s')
+    .op('select')
+    .set(value);
   code.get(value).i64(most).get(value).i64(most).op('i64.lt_s').op('select');
 }
 
-const scalar = (operation: Operation): Rule => e => {
-  const { code } = e;
-  const types = e.types();
-  const [result, typeA, typeB] = e.inst.mnemonic === 'vset' ? [scalarType('u32'), ...types] : types;
-  if (!result || !typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs types`);
-  e.argCount(3, 4);
-  const target = e.arg(0);
-  const merged = partOf(e, target);
-  pushPart(e, e.arg(1), typeA);
-  pushPart(e, e.arg(2), typeB);
-  operation(e);
-  const signed = result.kind === 'signed';
-  if (e.has('sat')) saturate(e, signed, merged.bits);
-  code.op('i32.wrap_i64');
-  const second = e.oneOf('add', 'min', 'max');
-  if (second && target.kind === 'selected') throw e.semantic(`a part of a register is no result of '${e.inst.mnemonic}.${second}'`, target.at);
-  if (second === 'add') {
-    e.push(e.arg(3), B32);
-    code.op('i32.add');
-  } else if (second) {
-    const value = e.temp('i32');
-    const c = e.temp('i32');
-    code.set(value);
-    e.push(e.arg(3), B32);
-    code.set(c).get(value).get(c).get(value).get(c).op(`i32.${second === 'min' ? 'lt' : 'gt'}_${signed ? 's' : 'u'}`).op('select');
-  } else if (target.kind === 'selected') {
-    const mask = (2 ** merged.bits - 1) * 2 ** merged.shift;
-    code.i32(merged.shift).op('i32.shl').i32(mask | 0).op('i32.and');
-    e.push(e.arg(3), B32);
-    code.i32(~mask).op('i32.and').op('i32.or');
-  }
-  e.pop(registerIn(target), B32);
-};
+const scalar =
+  (operation: Operation): Rule =>
+  (e) => {
+    const { code } = e;
+    const types = e.types();
+    const [result, typeA, typeB] =
+      e.inst.mnemonic === 'vset' ? [scalarType('u32'), ...types] : types;
+    if (!result || !typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs types`);
+    e.argCount(3, 4);
+    const target = e.arg(0);
+    const merged = partOf(e, target);
+    pushPart(e, e.arg(1), typeA);
+    pushPart(e, e.arg(2), typeB);
+    operation(e);
+    const signed = result.kind === 'signed';
+    if (e.has('sat')) saturate(e, signed, merged.bits);
+    code.op('i32.wrap_i64');
+    const second = e.oneOf('add', 'min', 'max');
+    if (second && target.kind === 'selected')
+      throw e.semantic(
+        `a part of a register is no result of '${e.inst.mnemonic}.${second}'`,
+        target.at,
+      );
+    if (second === 'add') {
+      e.push(e.arg(3), B32);
+      code.op('i32.add');
+    } else if (second) {
+      const value = e.temp('i32');
+      const c = e.temp('i32');
+      code.set(value);
+      e.push(e.arg(3), B32);
+      code
+        .set(c)
+        .get(value)
+        .get(c)
+        .get(value)
+        .get(c)
+        .op(`i32.${second === 'min' ? 'lt' : 'gt'}_${signed ? 's' : 'u'}`)
+        .op('select');
+    } else if (target.kind === 'selected') {
+      const mask = (2 ** merged.bits - 1) * 2 ** merged.shift;
+      code
+        .i32(merged.shift)
+        .op('i32.shl')
+        .i32(mask | 0)
+        .op('i32.and');
+      e.push(e.arg(3), B32);
+      code.i32(~mask).op('i32.and').op('i32.or');
+    }
+    e.pop(registerIn(target), B32);
+  };
 
-/** vmad: a*b + c in 128 bits with one of the terms negated or one added, scaled down and clamped. */
+/**
+ * vmad: a*b + c in 128 bits with one of the terms negated or one added, scaled down and clamped.
+ */
 function multiplyAdd(e: Emitter): void {
   const { code } = e;
   const [, typeA, typeB] = e.types();
@@ -152,7 +226,14 @@ function multiplyAdd(e: Emitter): void {
       saturate(e, true, 32);
     } else {
       const value = e.temp('i64');
-      code.set(value).get(value).i64(0xffffffffn).get(value).i64(0xffffffffn).op('i64.lt_u').op('select');
+      code
+        .set(value)
+        .get(value)
+        .i64(0xffffffffn)
+        .get(value)
+        .i64(0xffffffffn)
+        .op('i64.lt_u')
+        .op('select');
     }
   }
   code.op('i32.wrap_i64');
@@ -160,7 +241,8 @@ function multiplyAdd(e: Emitter): void {
 }
 
 export const VIDEO_RULES: readonly RuleRow[] = [
-  ...Object.entries(OPERATIONS).map(([name, operation]): RuleRow => [name, scalar(operation)]), ['vmad', multiplyAdd],
+  ...Object.entries(OPERATIONS).map(([name, operation]): RuleRow => [name, scalar(operation)]),
+  ['vmad', multiplyAdd],
 ];
 
 export const VIDEO_FUNCTIONS = `

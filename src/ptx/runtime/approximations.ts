@@ -1,22 +1,33 @@
-// The .approx functions, well inside the error that the PTX ISA grants: in f64 and rounded once, but for ex2 of singles, which
-// every expf takes: in singles, so that a vector has four.
+// The .approx functions, well inside the error that the PTX ISA grants: in f64 and rounded once,
+// but for ex2 of singles, which every expf takes: in singles, so that a vector has four.
 
 /** A polynomial of a variable, as text; its coefficients in ascending order. */
-export function horner(type: 'f64' | 'f32' | 'f32x4' | 'f64x2', variable: string, coefficients: readonly number[]): string {
+export function horner(
+  type: 'f64' | 'f32' | 'f32x4' | 'f64x2',
+  variable: string,
+  coefficients: readonly number[],
+): string {
   const suffix = type.startsWith('f64') ? 'd' : 'f';
-  const constant = (value: number): string => type.includes('x') ? `(${type}.splat ${value}${suffix})` : `${value}${suffix}`;
-  return coefficients.slice(0, -1).reduceRight(
-    (inner, coefficient) => `(${type}.add ${constant(coefficient)} (${type}.mul ${variable} ${inner}))`, constant(coefficients.at(-1)!));
+  const constant = (value: number): string =>
+    type.includes('x') ? `(${type}.splat ${value}${suffix})` : `${value}${suffix}`;
+  return coefficients
+    .slice(0, -1)
+    .reduceRight(
+      (inner, coefficient) =>
+        `(${type}.add ${constant(coefficient)} (${type}.mul ${variable} ${inner}))`,
+      constant(coefficients.at(-1)!),
+    );
 }
 
-const factorial = (n: number): number => n < 2 ? 1 : n * factorial(n - 1);
+const factorial = (n: number): number => (n < 2 ? 1 : n * factorial(n - 1));
 export const EXP2_SERIES = Array.from({ length: 12 }, (_, n) => Math.LN2 ** n / factorial(n));
 /**
- * (2^x - 1) / x for |x| <= 1/2, as singles: a minimax polynomial. In singles without fma 2^x is within 1.2 ulp, nine in ten
- * results the nearest.
+ * (2^x - 1) / x for |x| <= 1/2, as singles: a minimax polynomial. In singles without fma 2^x is
+ * within 1.2 ulp, nine in ten results the nearest.
  */
 export const EXP2_SINGLES = [
-  0.6931471824645996, 0.24022650718688965, 0.055503569543361664, 0.009618083015084267, 0.0013390863314270973, 0.00015453163359779865,
+  0.6931471824645996, 0.24022650718688965, 0.055503569543361664, 0.009618083015084267,
+  0.0013390863314270973, 0.00015453163359779865,
 ];
 /** Beyond it the result is infinite or zero. */
 export const EXP2_LIMIT = 160;
@@ -32,7 +43,10 @@ const LARGEST_ANGLE = 2 ** 48;
 export const GREATEST_DIVISOR = 2 ** 126;
 /** The sine of what is less is that, to the last place of a single; so zeros keep their sign. */
 export const LEAST_ANGLE = 2 ** -27;
-/** The least normal single: the sine of what is less is a zero of its sign, with .ftz and without, as measured on an H200. */
+/**
+ * The least normal single: the sine of what is less is a zero of its sign, with .ftz and without,
+ * as measured on an H200.
+ */
 export const LEAST_SINGLE = 2 ** -126;
 
 export const APPROXIMATION_FUNCTIONS = `

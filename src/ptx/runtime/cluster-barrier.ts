@@ -1,13 +1,16 @@
-// The barrier of a cluster's blocks. Each thread that arrives leaves a mark; once all that have not exited have one, in every
-// block, the marks are cleared and those who wait without one go on. Blocks of a cluster run in turn on one thread, and
-// the first whose threads find the barrier complete clears the marks of all.
+// The barrier of a cluster's blocks. Each thread that arrives leaves a mark; once all that have not
+// exited have one, in every block, the marks are cleared and those who wait without one go on.
+// Blocks of a cluster run in turn on one thread, and the first whose threads find the barrier
+// complete clears the marks of all.
 
 import { CTX } from '../context.js';
 import { CLUSTER_BARRIER, CLUSTER_STATE, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 import { MAILBOXES, STATES } from './scheduler.js';
 
 /** Whether the thread, of which it is known that it waits, waits at the cluster's barrier. */
-const AT_CLUSTER_BARRIER = `(i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ${CLUSTER_BARRIER})`;
+const AT_CLUSTER_BARRIER =
+  `(i32.eq (i32.load offset=${MAIL.mask} (i32.add $mail (i32.mul $thread ${MAIL.bytes}))) ` +
+  `${CLUSTER_BARRIER})`;
 
 /** `completed` is done when the barrier is complete. */
 const clusterFunctions = (completed: string): string => `

@@ -1,5 +1,5 @@
-// Exactly rounded float arithmetic that WebAssembly lacks: fused multiply-add, directed rounding, halves.
-// Rounding modes are numbers: 0 nearest even, 1 toward zero, 2 down, 3 up.
+// Exactly rounded float arithmetic that WebAssembly lacks: fused multiply-add, directed rounding,
+// halves. Rounding modes are numbers: 0 nearest even, 1 toward zero, 2 down, 3 up.
 
 export const ROUNDING = { rn: 0, rz: 1, rm: 2, rp: 3 } as const;
 
@@ -47,8 +47,12 @@ ${fusedF32('fma_odd_f32', 'f64', '$s')}
 (func $unless_tiny_quotient (param $r $a $b f32) (result f32)
   (select (f32.copysign 0f $r) $r (f64.lt (f64.abs (f64.promote_f32 $a)) (f64.mul (f64.abs (f64.promote_f32 $b)) 0x1p-126d))))
 (func $unless_tiny_sums (param $r $a $b $c v128) (result v128)
-${[0, 1, 2, 3].map(lane => `  (local.set $r (f32x4.replace_lane ${lane} $r (call $unless_tiny_sum
-    ${['$r', '$a', '$b', '$c'].map(v => `(f32x4.extract_lane ${lane} ${v})`).join(' ')} 0)))`).join('\n')}
+${[0, 1, 2, 3]
+  .map(
+    (lane) => `  (local.set $r (f32x4.replace_lane ${lane} $r (call $unless_tiny_sum
+    ${['$r', '$a', '$b', '$c'].map((v) => `(f32x4.extract_lane ${lane} ${v})`).join(' ')} 0)))`,
+  )
+  .join('\n')}
   $r)
 
 ;; r has been rounded to nearest; cmp is the sign of r - exact. One ulp back if r is on the wrong side.
@@ -266,11 +270,19 @@ ${[0, 1, 2, 3].map(lane => `  (local.set $r (f32x4.replace_lane ${lane} $r (call
   (call $directed_f64 $r (i32.sub (f64.gt $d 0d) (f64.lt $d 0d)) $mode))
 
 ;; PTX min and max return the operand that is a number, and order -0 below +0.
-${['f32', 'f64'].map(t => ['min', 'max'].map(op => `
+${['f32', 'f64']
+  .map((t) =>
+    ['min', 'max']
+      .map(
+        (op) => `
 (func $${op}_${t} (param $a $b ${t}) (result ${t})
   (if (${t}.ne $a $a) (then (return $b)))
   (if (${t}.ne $b $b) (then (return $a)))
-  (${t}.${op} $a $b))`).join('')).join('')}
+  (${t}.${op} $a $b))`,
+      )
+      .join(''),
+  )
+  .join('')}
 
 (func $f16_to_f32 (param $h i32) (result f32) (local $m i32) (local $r f32)
   (local.set $m (i32.and $h 0x7fff))
@@ -314,7 +326,14 @@ ${['f32', 'f64'].map(t => ['min', 'max'].map(op => `
       (local.set $up (i32.or (i32.eqz $mode) (i32.or (i32.and (i32.eq $mode 2) $sign) (i32.and (i32.eq $mode 3) (i32.eqz $sign))))))))
   (i32.or (i32.add $out $up) (i32.shl $sign 15)))
 ;; To nearest, where nearly all are normal in the small format: almost half a unit is added, half of one where the last bit is odd.
-${([['f16', 10, 15], ['bf16', 7, 127]] as const).map(([name, m, bias]) => `
+${(
+  [
+    ['f16', 10, 15],
+    ['bf16', 7, 127],
+  ] as const
+)
+  .map(
+    ([name, m, bias]) => `
 (func $f64_to_${name} (param $x f64) (result i32) (local $bits i64)
   (local.set $bits (i64.and (i64.reinterpret_f64 $x) 0x7fffffffffffffffL))
   (if (i64.lt_u (i64.sub $bits ${BigInt(1024 - bias) << 52n}L) ${BigInt(2 * bias) << 52n}L) (then
@@ -322,7 +341,9 @@ ${([['f16', 10, 15], ['bf16', 7, 127]] as const).map(([name, m, bias]) => `
       (i32.sub
         (i32.wrap_i64 (i64.shr_u (i64.add (i64.add $bits ${(1n << BigInt(51 - m)) - 1n}L) (i64.and (i64.shr_u $bits ${52 - m}L) 1L)) ${52 - m}L))
         ${(1023 - bias) << m})))))
-  (call $f64_to_small $x ${m} ${bias} 0))`).join('')}
+  (call $f64_to_small $x ${m} ${bias} 0))`,
+  )
+  .join('')}
 
 (func $fma_sum_f16 (param $a $b $c i32) (result f64)
   (f64.add (f64.mul (f64.promote_f32 (call $f16_to_f32 $a)) (f64.promote_f32 (call $f16_to_f32 $b)))
@@ -342,4 +363,6 @@ ${([['f16', 10, 15], ['bf16', 7, 127]] as const).map(([name, m, bias]) => `
     ${twoSum('$s', '$p', '$d', '$e', '$t')}
     ${roundToOdd('$s', '$e')}))
   (call $f64_to_bf16 $s))
-`.replaceAll('inf_d', '(f64.const inf)').replaceAll('inf_f', '(f32.const inf)');
+`
+  .replaceAll('inf_d', '(f64.const inf)')
+  .replaceAll('inf_f', '(f32.const inf)');

@@ -1,5 +1,5 @@
-// Exactness of everything that rounds once: fma in all modes, directed rounding, halves. The reference computes
-// with exact integers.
+// Exactness of everything that rounds once: fma in all modes, directed rounding, halves. The
+// reference computes with exact integers.
 
 import { describe, expect, it } from 'vitest';
 import { BF16, F16, F32, F64, decode, encode, fma } from '../exact-floats.test-support.js';
@@ -14,11 +14,15 @@ const random = (() => {
   };
 })();
 
-/** Triples of all kinds: any bits, cancelling sums, and sums that lie on the middle between two values. */
+/**
+ * Triples of all kinds: any bits, cancelling sums, and sums that lie on the middle between two
+ * values.
+ */
 function triples(f: Format, count: number): bigint[] {
   const out: bigint[] = [];
   const field = (exponent: number, fraction: bigint): bigint =>
-    (BigInt(Math.max(0, Math.min(2 * f.bias, exponent))) << BigInt(f.mantissa)) | (fraction & ((1n << BigInt(f.mantissa)) - 1n));
+    (BigInt(Math.max(0, Math.min(2 * f.bias, exponent))) << BigInt(f.mantissa)) |
+    (fraction & ((1n << BigInt(f.mantissa)) - 1n));
   for (let index = 0; index < count; index++) {
     let [a, b, c] = [random(f.bits), random(f.bits), random(f.bits)];
     const kind = index % 6;
@@ -32,16 +36,27 @@ function triples(f: Format, count: number): bigint[] {
       // A tie: 1.0…01 times 1.1 leaves half an ulp; the addend is tiny.
       a = field(f.bias, 1n);
       b = field(f.bias + Number(random(4)) - 8, 1n << BigInt(f.mantissa - 1));
-      c = field(f.bias - f.mantissa - Number(random(6)), random(f.mantissa)) | (random(1) << BigInt(f.bits - 1));
+      c =
+        field(f.bias - f.mantissa - Number(random(6)), random(f.mantissa)) |
+        (random(1) << BigInt(f.bits - 1));
     } else if (kind === 3) {
       // The product is far below the addend's last bit.
       c = field(f.bias + 3, 1n << BigInt(f.mantissa - 1));
-      a = field(f.bias - f.mantissa + 2 - Number(random(3)), 0n) | (random(1) << BigInt(f.bits - 1));
+      a =
+        field(f.bias - f.mantissa + 2 - Number(random(3)), 0n) | (random(1) << BigInt(f.bits - 1));
       b = field(f.bias + Number(random(1)), random(1) ? 0n : 1n);
     } else if (kind === 4) {
       // Results among the subnormals.
       a = field(Math.floor(f.bias / 2) + Number(random(4)) - 8, random(f.mantissa));
-      b = field(f.bias - Math.floor(f.bias / 2) - f.mantissa + Number(random(5)) - 16 - Math.floor(f.bias / 16), random(f.mantissa));
+      b = field(
+        f.bias -
+          Math.floor(f.bias / 2) -
+          f.mantissa +
+          Number(random(5)) -
+          16 -
+          Math.floor(f.bias / 16),
+        random(f.mantissa),
+      );
       c = index % 12 > 6 ? random(f.mantissa) : 0n;
     } else if (kind === 5) {
       a = field(f.bias + Math.floor(f.bias / 2), random(f.mantissa));
@@ -66,11 +81,22 @@ function run(code: string, f: Format, operands: bigint[], relaxedFma: boolean): 
   const grid = new Grid(kernelText('k', '.param .u64 in, .param .u64 out', body), { relaxedFma });
   const input = grid.put(BigUint64Array.from(operands));
   const output = grid.put(new BigUint64Array(operands.length / 3));
-  expect(grid.run('k', [{ i64: input.address }, { i64: output.address }], { grid: [operands.length / 3 / 256], block: [256] }).status).toBe(0);
+  expect(
+    grid.run('k', [{ i64: input.address }, { i64: output.address }], {
+      grid: [operands.length / 3 / 256],
+      block: [256],
+    }).status,
+  ).toBe(0);
   return [...output.view];
 }
 
-function verify(instruction: string, f: Format, mode: Mode, relaxedFma = false, count = 256 * 24): void {
+function verify(
+  instruction: string,
+  f: Format,
+  mode: Mode,
+  relaxedFma = false,
+  count = 256 * 24,
+): void {
   const operands = triples(f, count);
   const results = run(`${instruction} %r, %a, %b, %c;`, f, operands, relaxedFma);
   let wrong = 0;
@@ -79,7 +105,10 @@ function verify(instruction: string, f: Format, mode: Mode, relaxedFma = false, 
     const [a, b, c] = operands.slice(index * 3, index * 3 + 3) as [bigint, bigint, bigint];
     const wanted = fma(a, b, c, f, mode);
     if (wanted === undefined || wanted === result) return;
-    if (!wrong++) example = `kind ${index % 6}: ${a.toString(16)} * ${b.toString(16)} + ${c.toString(16)} = ${result.toString(16)}, not ${wanted.toString(16)}`;
+    if (!wrong++)
+      example =
+        `kind ${index % 6}: ${a.toString(16)} * ${b.toString(16)} + ${c.toString(16)} = ` +
+        `${result.toString(16)}, not ${wanted.toString(16)}`;
   });
   expect(`${wrong} wrong ${example}`).toBe('0 wrong ');
 }
@@ -98,13 +127,16 @@ describe('fma rounds once', () => {
 });
 
 describe('directed rounding of two operands', () => {
-  /** Exact comparison of the candidate and its neighbours is enough: the reference is a quotient of integers. */
+  /**
+   * Exact comparison of the candidate and its neighbours is enough: the reference is a quotient of
+   * integers.
+   */
   function quotient(a: bigint, b: bigint, f: Format, mode: Mode): bigint | undefined {
     const x = decode(a, f);
     const y = decode(b, f);
     if (!x || !y || y.m === 0n || x.m === 0n) return undefined;
     const extra = 200n;
-    const negative = (x.m < 0n) !== (y.m < 0n);
+    const negative = x.m < 0n !== y.m < 0n;
     const top = (x.m < 0n ? -x.m : x.m) << extra;
     const bottom = y.m < 0n ? -y.m : y.m;
     // One sticky bit stands for all that the division leaves.
@@ -125,25 +157,58 @@ describe('directed rounding of two operands', () => {
     }
     return encode(low * 2n + (low * low === scaled ? 0n : 1n), (x.e - shift) / 2 - 1, f, mode);
   }
-  it.each(['rn', 'rz', 'rm', 'rp'].flatMap((mode) => ([['f32', F32], ['f64', F64]] as const).map(([type, f]) => [mode, type, f] as const)))('the sign of a product of zero: mul.%s.%s', (mode, type, f) => {
+  it.each(
+    ['rn', 'rz', 'rm', 'rp'].flatMap((mode) =>
+      (
+        [
+          ['f32', F32],
+          ['f64', F64],
+        ] as const
+      ).map(([type, f]) => [mode, type, f] as const),
+    ),
+  )('the sign of a product of zero: mul.%s.%s', (mode, type, f) => {
     const sign = 1n << BigInt(f.bits - 1);
     const one = BigInt(f.bias) << BigInt(f.mantissa);
-    const some = [0n, sign].flatMap((zero) => [0n, sign, one, one | sign, 1n, 1n | sign].flatMap((other) => [[zero, other], [other, zero]] as const));
+    const some = [0n, sign].flatMap((zero) =>
+      [0n, sign, one, one | sign, 1n, 1n | sign].flatMap(
+        (other) =>
+          [
+            [zero, other],
+            [other, zero],
+          ] as const,
+      ),
+    );
     // A block has 256 threads.
     const pairs = Array.from({ length: 256 }, (_, i) => some[i % some.length]!);
-    const results = run(`mul.${mode}.${type} %r, %a, %b;`, f, pairs.flatMap(([a, b]) => [a, b, 0n]), false);
+    const results = run(
+      `mul.${mode}.${type} %r, %a, %b;`,
+      f,
+      pairs.flatMap(([a, b]) => [a, b, 0n]),
+      false,
+    );
     expect(results).toEqual(pairs.map(([a, b]) => (a ^ b) & sign));
   });
   for (const mode of ['rn', 'rz', 'rm', 'rp'] as const) {
-    for (const [type, f] of [['f32', F32], ['f64', F64]] as const) {
+    for (const [type, f] of [
+      ['f32', F32],
+      ['f64', F64],
+    ] as const) {
       const one = BigInt(f.bias) << BigInt(f.mantissa);
-      const check = (instruction: string, reference: (a: bigint, b: bigint) => bigint | undefined, unary = false): void => {
+      const check = (
+        instruction: string,
+        reference: (a: bigint, b: bigint) => bigint | undefined,
+        unary = false,
+      ): void => {
         const operands = triples(f, 256 * 12);
         const results = run(`${instruction} %r, %a${unary ? '' : ', %b'};`, f, operands, false);
         results.forEach((result, index) => {
           const [a, b] = operands.slice(index * 3, index * 3 + 2) as [bigint, bigint];
           const wanted = reference(a, b);
-          if (wanted !== undefined && wanted !== result) expect.fail(`${instruction} ${a.toString(16)}, ${b.toString(16)} = ${result.toString(16)}, not ${wanted.toString(16)}`);
+          if (wanted !== undefined && wanted !== result)
+            expect.fail(
+              `${instruction} ${a.toString(16)}, ${b.toString(16)} = ${result.toString(16)}, ` +
+                `not ${wanted.toString(16)}`,
+            );
         });
       };
       it(`add, sub, mul, div, rcp, sqrt .${mode}.${type}`, () => {
@@ -152,8 +217,8 @@ describe('directed rounding of two operands', () => {
         check(`sub.${mode}.${type}`, (a, b) => fma(a, one, b ^ sign, f, mode));
         check(`mul.${mode}.${type}`, (a, b) => fma(a, b, (a ^ b) & sign, f, mode));
         check(`div.${mode}.${type}`, (a, b) => quotient(a, b, f, mode));
-        check(`rcp.${mode}.${type}`, a => quotient(one, a, f, mode), true);
-        check(`sqrt.${mode}.${type}`, a => root(a, f, mode), true);
+        check(`rcp.${mode}.${type}`, (a) => quotient(one, a, f, mode), true);
+        check(`sqrt.${mode}.${type}`, (a) => root(a, f, mode), true);
       });
     }
   }

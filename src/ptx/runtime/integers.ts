@@ -1,9 +1,10 @@
 // Integer operations that WebAssembly lacks or that would trap.
 
-const divisions = ['32', '64'].map(bits => {
-  const w = `i${bits}`;
-  const l = bits === '64' ? 'L' : '';
-  return `
+const divisions = ['32', '64']
+  .map((bits) => {
+    const w = `i${bits}`;
+    const l = bits === '64' ? 'L' : '';
+    return `
 (func $div_u${bits} (param $a $b ${w}) (result ${w})
   (if (${w}.eqz $b) (then (return -1${l})))
   (${w}.div_u $a $b))
@@ -17,7 +18,8 @@ const divisions = ['32', '64'].map(bits => {
 (func $rem_s${bits} (param $a $b ${w}) (result ${w})
   (if (${w}.eqz $b) (then (return $a)))
   (${w}.rem_s $a $b))`;
-}).join('\n');
+  })
+  .join('\n');
 
 export const INTEGER_FUNCTIONS = `${divisions}
 (func $mul_hi_u64 (param $a $b i64) (result i64) (local $al $ah $bl $bh $middle $low i64)

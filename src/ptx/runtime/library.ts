@@ -24,7 +24,10 @@ import { SCHEDULER_FUNCTIONS } from './scheduler.js';
 import { CHECKED_TEXTURE_FUNCTIONS, TEXTURE_FUNCTIONS } from './textures.js';
 import { WARP_FUNCTIONS } from './warp.js';
 
-/** The clock moves with every look, from what the caller wrote. It is the block's: the next call may be on another thread. */
+/**
+ * The clock moves with every look, from what the caller wrote. It is the block's: the next call may
+ * be on another thread.
+ */
 const CLOCK_FUNCTIONS = `
 (func $read_clock (param $ctx i32) (result i64) (local $time i64)
   (local.set $time (i64.add (i64.load offset=${CTX.clockLo} $ctx) 16L))
@@ -37,15 +40,39 @@ let watched: WatLibrary | undefined;
 
 /** `check`: with functions that tell of their accesses. */
 export function runtimeLibrary(check: boolean): WatLibrary {
-  if (check) return watched ??= new WatLibrary([...texts(), CHECKED_TEXTURE_FUNCTIONS, CHECKED_COPY_FUNCTIONS, CHECKED_CLUSTER_BARRIER_FUNCTIONS]);
-  return plain ??= new WatLibrary(texts());
+  if (check)
+    return (watched ??= new WatLibrary([
+      ...texts(),
+      CHECKED_TEXTURE_FUNCTIONS,
+      CHECKED_COPY_FUNCTIONS,
+      CHECKED_CLUSTER_BARRIER_FUNCTIONS,
+    ]));
+  return (plain ??= new WatLibrary(texts()));
 }
 
 function texts(): readonly string[] {
   return [
-    FAULT_FUNCTIONS, INTEGER_FUNCTIONS, FLOAT_FUNCTIONS, APPROXIMATION_FUNCTIONS, CONVERSION_FUNCTIONS, SCHEDULER_FUNCTIONS, WARP_FUNCTIONS,
-    MATRIX_FUNCTIONS, TEXTURE_FUNCTIONS, CLOCK_FUNCTIONS, MBARRIER_FUNCTIONS, VIDEO_FUNCTIONS, COPY_FUNCTIONS, WIDE_ACCESS_FUNCTIONS,
-    SMALL_FLOAT_FUNCTIONS, NAN_FUNCTIONS, LANE_FUNCTIONS, PASS_FUNCTIONS, VECTOR_CALL_FUNCTIONS, HALF_CALL_FUNCTIONS,
-    CLUSTER_FUNCTIONS, CLUSTER_BARRIER_FUNCTIONS,
+    FAULT_FUNCTIONS,
+    INTEGER_FUNCTIONS,
+    FLOAT_FUNCTIONS,
+    APPROXIMATION_FUNCTIONS,
+    CONVERSION_FUNCTIONS,
+    SCHEDULER_FUNCTIONS,
+    WARP_FUNCTIONS,
+    MATRIX_FUNCTIONS,
+    TEXTURE_FUNCTIONS,
+    CLOCK_FUNCTIONS,
+    MBARRIER_FUNCTIONS,
+    VIDEO_FUNCTIONS,
+    COPY_FUNCTIONS,
+    WIDE_ACCESS_FUNCTIONS,
+    SMALL_FLOAT_FUNCTIONS,
+    NAN_FUNCTIONS,
+    LANE_FUNCTIONS,
+    PASS_FUNCTIONS,
+    VECTOR_CALL_FUNCTIONS,
+    HALF_CALL_FUNCTIONS,
+    CLUSTER_FUNCTIONS,
+    CLUSTER_BARRIER_FUNCTIONS,
   ];
 }

@@ -1,11 +1,15 @@
-// What a warp does with matrices once all its lanes have arrived: products of dense matrices that the lanes wrote to
-// the warp's area, and moves of 8 x 8 tiles between lanes and memory. Sums run over the common dimension in ascending
-// order, starting from the accumulator, one rounding to the accumulator's arithmetic per step.
+// What a warp does with matrices once all its lanes have arrived: products of dense matrices that
+// the lanes wrote to the warp's area, and moves of 8 x 8 tiles between lanes and memory. Sums run
+// over the common dimension in ascending order, starting from the accumulator, one rounding to the
+// accumulator's arithmetic per step.
 
 import { WARP_OPERATIONS as OP } from '../analysis/cuts.js';
 import { MAIL } from '../emit/frame-layout.js';
 
-/** How a product computes, in the low byte of the mailbox's `lane`; f64 takes four numbers, one per rounding. */
+/**
+ * How a product computes, in the low byte of the mailbox's `lane`; f64 takes four numbers, one per
+ * rounding.
+ */
 export const PRODUCT = { f32: 0, f64: 1, s32: 5, s32sat: 6, xor: 7, and: 8 } as const;
 /** Sparse A, in the second byte: how many elements of a chunk are kept, and in what units. */
 export const SPARSITY = { none: 0, twoOfFour: 1, oneOfTwo: 2, pairs: 3 } as const;
@@ -28,27 +32,31 @@ interface Arithmetic {
 function multiply({ name, type, accumulator, step }: Arithmetic): string {
   const bytes = type === 'f64' ? 8 : 4;
   const log2 = Math.log2(bytes);
-  const widen = accumulator ? (value: string) => `(i64.extend_i32_s ${value})` : (value: string) => value;
-  const finish = accumulator ? (value: string) => `(call $clamp_s32 ${value})` : (value: string) => value;
+  const widen = accumulator
+    ? (value: string) => `(i64.extend_i32_s ${value})`
+    : (value: string) => value;
+  const finish = accumulator
+    ? (value: string) => `(call $clamp_s32 ${value})`
+    : (value: string) => value;
   return `
 (func $${name} (param $a $b $c $d $m $n $k $mode i32)
-  (local $j $p $q $end $row i32) (local $x ${type}) (local ${EIGHT.map(t => `$s${t}`).join(' ')} ${accumulator ?? type})
+  (local $j $p $q $end $row i32) (local $x ${type}) (local ${EIGHT.map((t) => `$s${t}`).join(' ')} ${accumulator ?? type})
   (local.set $row (i32.shl $n ${log2}))
   (block $done (loop $rows
     (br_if $done (i32.eqz $m))
     (local.set $end (i32.add $a (i32.shl $k ${log2})))
     (local.set $j 0)
     (loop $columns
-      ${EIGHT.map(t => `(local.set $s${t} ${widen(`(${type}.load offset=${t * bytes} (i32.add $c $j))`)})`).join('\n      ')}
+      ${EIGHT.map((t) => `(local.set $s${t} ${widen(`(${type}.load offset=${t * bytes} (i32.add $c $j))`)})`).join('\n      ')}
       (local.set $p $a)
       (local.set $q (i32.add $b $j))
       (loop $sum
         (local.set $x (${type}.load $p))
-        ${EIGHT.map(t => `(local.set $s${t} ${step(`$s${t}`, '$x', `(${type}.load offset=${t * bytes} $q)`)})`).join('\n        ')}
+        ${EIGHT.map((t) => `(local.set $s${t} ${step(`$s${t}`, '$x', `(${type}.load offset=${t * bytes} $q)`)})`).join('\n        ')}
         (local.set $p (i32.add $p ${bytes}))
         (local.set $q (i32.add $q $row))
         (br_if $sum (i32.lt_u $p $end)))
-      ${EIGHT.map(t => `(${type}.store offset=${t * bytes} (i32.add $d $j) ${finish(`$s${t}`)})`).join('\n      ')}
+      ${EIGHT.map((t) => `(${type}.store offset=${t * bytes} (i32.add $d $j) ${finish(`$s${t}`)})`).join('\n      ')}
       (local.set $j (i32.add $j ${8 * bytes}))
       (br_if $columns (i32.lt_u $j $row)))
     (local.set $a $end)
@@ -59,21 +67,48 @@ function multiply({ name, type, accumulator, step }: Arithmetic): string {
 }
 
 const bits = (operation: 'xor' | 'and'): Arithmetic => ({
-  name: `multiply_${operation}`, type: 'i32',
+  name: `multiply_${operation}`,
+  type: 'i32',
   step: (sum, x, y) => `(i32.add ${sum} (i32.popcnt (i32.${operation} ${x} ${y})))`,
 });
 
 const PRODUCTS: readonly [number, Arithmetic][] = [
-  [PRODUCT.f32, { name: 'multiply_f32', type: 'f32', step: (sum, x, y) => `(f32.add ${sum} (f32.mul ${x} ${y}))` }],
-  [PRODUCT.s32, { name: 'multiply_s32', type: 'i32', step: (sum, x, y) => `(i32.add ${sum} (i32.mul ${x} ${y}))` }],
-  [PRODUCT.s32sat, {
-    name: 'multiply_s32sat', type: 'i32', accumulator: 'i64',
-    step: (sum, x, y) => `(i64.add ${sum} (i64.extend_i32_s (i32.mul ${x} ${y})))`,
-  }],
+  [
+    PRODUCT.f32,
+    {
+      name: 'multiply_f32',
+      type: 'f32',
+      step: (sum, x, y) => `(f32.add ${sum} (f32.mul ${x} ${y}))`,
+    },
+  ],
+  [
+    PRODUCT.s32,
+    {
+      name: 'multiply_s32',
+      type: 'i32',
+      step: (sum, x, y) => `(i32.add ${sum} (i32.mul ${x} ${y}))`,
+    },
+  ],
+  [
+    PRODUCT.s32sat,
+    {
+      name: 'multiply_s32sat',
+      type: 'i32',
+      accumulator: 'i64',
+      step: (sum, x, y) => `(i64.add ${sum} (i64.extend_i32_s (i32.mul ${x} ${y})))`,
+    },
+  ],
   [PRODUCT.xor, bits('xor')],
   [PRODUCT.and, bits('and')],
   // The four roundings: whatever is left.
-  [PRODUCT.f64, { name: 'multiply_f64', type: 'f64', step: (sum, x, y) => `(call $fma_mode_f64 ${x} ${y} ${sum} $mode)` }],
+  [
+    PRODUCT.f64,
+    {
+      name: 'multiply_f64',
+      type: 'f64',
+      step: (sum, x, y) => `(call $fma_mode_f64 ${x} ${y} ${sum} $mode)`,
+    },
+  ],
 ];
 
 const rowAddress = (row: string): string => `(call $tile_row $mail $group ${row})`;
@@ -124,7 +159,13 @@ export const MATRIX_FUNCTIONS = `
       (i32.load8_u offset=${MAIL.lane + 2} $box) (i32.load8_u offset=${MAIL.lane + 3} $box)))))
   (loop $each
     (block $multiplied
-      ${PRODUCTS.slice(0, -1).map(([code, { name }]) => `(if (i32.eq $kind ${code}) (then (call $${name} $a $b $c $d $m $n $k $mode) (br $multiplied)))`).join('\n      ')}
+      ${PRODUCTS.slice(0, -1)
+        .map(
+          ([code, { name }]) =>
+            `(if (i32.eq $kind ${code}) (then (call $${name} $a $b $c $d $m $n $k $mode) (br ` +
+            '$multiplied)))',
+        )
+        .join('\n      ')}
       (call $${PRODUCTS.at(-1)![1].name} $a $b $c $d $m $n $k $mode))
     (local.set $a (i32.add $a $sizeA))
     (local.set $b (i32.add $b $sizeB))
@@ -205,12 +246,18 @@ ${PRODUCTS.map(([, arithmetic]) => multiply(arithmetic)).join('\n')}
           (br $whole)))
         ;; Transposed halves: two at once for either kind of move.
         (if (i32.eq $tile ${TILE.transposed16}) (then
-          ${[0, 1].map(h => `(local.set $address ${rowAddress(`(i32.add (i32.add (i32.shl $j 3) (i32.shl (i32.and $lane 3) 1)) ${h})`)})
+          ${[0, 1]
+            .map(
+              (
+                h,
+              ) => `(local.set $address ${rowAddress(`(i32.add (i32.add (i32.shl $j 3) (i32.shl (i32.and $lane 3) 1)) ${h})`)})
           (if $address (then
             (local.set $address (i32.add $address (i32.shl (i32.shr_u $lane 2) 1)))
             (if $store
               (then (i32.store16 $address (i32.load16_u offset=${2 * h} $cell)))
-              (else (local.set $word (i32.or $word (i32.shl (i32.load16_u $address) ${16 * h})))))))`).join('\n          ')}
+              (else (local.set $word (i32.or $word (i32.shl (i32.load16_u $address) ${16 * h})))))))`,
+            )
+            .join('\n          ')}
           (br $whole)))
         (loop $bytes
           ${TILE_BYTE}

@@ -1,4 +1,5 @@
-// Relaxed SIMD lets an engine fuse relaxed_madd or not. One triple tells: fused, the product's low bits survive.
+// Relaxed SIMD lets an engine fuse relaxed_madd or not. One triple tells: fused, the product's low
+// bits survive.
 
 import { Code } from '../wasm/code.js';
 
@@ -12,22 +13,40 @@ export function relaxedFmaIsFused(): boolean {
 
 function probe(): boolean {
   // The slice of WebAssembly that this needs is not in every TypeScript library.
-  const api = (globalThis as unknown as { WebAssembly?: { validate(bytes: Uint8Array): boolean; Module: new (bytes: Uint8Array) => object; Instance: new (module: object) => { exports: Record<string, (a: number) => number> } } }).WebAssembly;
+  const api = (
+    globalThis as unknown as {
+      WebAssembly?: {
+        validate(bytes: Uint8Array): boolean;
+        Module: new (bytes: Uint8Array) => object;
+        Instance: new (module: object) => { exports: Record<string, (a: number) => number> };
+      };
+    }
+  ).WebAssembly;
   if (!api) return false;
   const body = (splat: string, madd: string, extract: string): Uint8Array => {
     const code = new Code().u32(0);
     // a*a - 1 where a = 1 + tiny: unfused, tiny squared is lost.
-    const minusProduct = (): void => { code.get(0).op(splat); };
+    const minusProduct = (): void => {
+      code.get(0).op(splat);
+    };
     minusProduct();
     minusProduct();
     if (splat.startsWith('f32')) code.get(0).get(0).op('f32.mul').op('f32.neg').op(splat);
     else code.get(0).get(0).op('f64.mul').op('f64.neg').op(splat);
     return code.op(madd).lane(extract, 0).op('end').finish();
   };
-  const bodies = [body('f32x4.splat', 'f32x4.relaxed_madd', 'f32x4.extract_lane'), body('f64x2.splat', 'f64x2.relaxed_madd', 'f64x2.extract_lane')];
+  const bodies = [
+    body('f32x4.splat', 'f32x4.relaxed_madd', 'f32x4.extract_lane'),
+    body('f64x2.splat', 'f64x2.relaxed_madd', 'f64x2.extract_lane'),
+  ];
   const out = new Code().append(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
-  const section = (id: number, content: Code): void => { out.byte(id).u32(content.length).append(content.finish()); };
-  section(1, new Code().append(new Uint8Array([2, 0x60, 1, 0x7d, 1, 0x7d, 0x60, 1, 0x7c, 1, 0x7c])));
+  const section = (id: number, content: Code): void => {
+    out.byte(id).u32(content.length).append(content.finish());
+  };
+  section(
+    1,
+    new Code().append(new Uint8Array([2, 0x60, 1, 0x7d, 1, 0x7d, 0x60, 1, 0x7c, 1, 0x7c])),
+  );
   section(3, new Code().append(new Uint8Array([2, 0, 1])));
   section(7, new Code().u32(2).name('f').byte(0).u32(0).name('d').byte(0).u32(1));
   const code = new Code().u32(2);

@@ -1,13 +1,14 @@
-// Runs the threads of one block until all are done: every thread to its next cut, then the waiting ones released,
-// and again. Written once per kernel around that kernel's `body(ctx, from, to)`.
+// Runs the threads of one block until all are done: every thread to its next cut, then the waiting
+// ones released, and again. Written once per kernel around that kernel's `body(ctx, from, to)`.
 
 import { CTX, FAULT, STATUS } from '../context.js';
 import { BARRIER_REDUCTION } from '../emit/arrivals.js';
 import { CLUSTER_BARRIER, MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
 
 /**
- * Turns that a warp has in a pass for as long as operations of it complete. Then it is the others' turn: they may be what it waits
- * for in a loop of votes. So, too, a thread at `activemask` is not held up for ever by others of its warp.
+ * Turns that a warp has in a pass for as long as operations of it complete. Then it is the others'
+ * turn: they may be what it waits for in a loop of votes. So, too, a thread at `activemask` is not
+ * held up for ever by others of its warp.
  */
 const WARP_TURNS = 64;
 
@@ -28,10 +29,12 @@ export interface SchedulerNeeds {
 }
 
 /**
- * How a body's frame lies on the stack depends on the frame of the function that calls it. So whoever wants to know how it lies
- * has `env.probe` called from just there, by a call of the exported function with 0 in place of a block.
+ * How a body's frame lies on the stack depends on the frame of the function that calls it. So
+ * whoever wants to know how it lies has `env.probe` called from just there, by a call of the
+ * exported function with 0 in place of a block.
  */
-export const probeWhereZero = (block: string): string => `(if (i32.eqz ${block}) (then (return (call $probe $fuel))))`;
+export const probeWhereZero = (block: string): string =>
+  `(if (i32.eqz ${block}) (then (return (call $probe $fuel))))`;
 export const PROBE_SIGNATURE = { params: ['i32'], results: ['i32'] } as const;
 
 /** The exported function of a body that goes from block to block by itself. */
@@ -55,17 +58,29 @@ export const blockLoopText = (probed: boolean): string => `
 `;
 
 /** The exported function of a kernel that keeps state. */
-export function schedulerText({ warps, matrices, barriers, cluster, check, ordered, probed }: SchedulerNeeds): string {
+export function schedulerText({
+  warps,
+  matrices,
+  barriers,
+  cluster,
+  check,
+  ordered,
+  probed,
+}: SchedulerNeeds): string {
   const run = (from: string, to: string): string => `(call $body $ctx ${from} ${to})`;
-  const resolve = (any: 0 | 1, last: string): string => `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any} ${last})`;
-  const setEnd = '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end $threads)))';
+  const resolve = (any: 0 | 1, last: string): string =>
+    `(call $${matrices ? 'resolve_matrix_warp' : 'resolve_warp'} $ctx $warp $end ${any} ${last})`;
+  const setEnd =
+    '(local.set $end (i32.add $warp 32)) (if (i32.gt_u $end $threads) (then (local.set $end ' +
+    '$threads)))';
   const released = check ? '(call $check_released $ctx $warp $end)' : '';
   const endTurn = `
         (local.set $turns (i32.add $turns 1))
         (local.set $verdict ${resolve(0, `(i32.eq $turns ${WARP_TURNS})`)})
         ${released}
         (br_if $again (i32.and $verdict (i32.lt_u $turns ${WARP_TURNS})))`;
-  const keepTurns = (turns: string): string => (warps ? `(i32.store offset=${SCRATCH.turns} $scratch ${turns})` : '');
+  const keepTurns = (turns: string): string =>
+    warps ? `(i32.store offset=${SCRATCH.turns} $scratch ${turns})` : '';
   const orderedWarps = `
     (if (i32.eqz $position) (then
       (local.set $order (call $next_order $scratch))
@@ -103,11 +118,19 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
   (global.set $carry (i32.load offset=${SCRATCH.carry} $scratch))
   (global.set $unwind 0)
   ${warps ? `(local.set $turns (i32.load offset=${SCRATCH.turns} $scratch))` : ''}
-  ${ordered ? `
+  ${
+    ordered
+      ? `
   (local.set $position (i32.load offset=${SCRATCH.position} $scratch))
-  (local.set $order (i32.load offset=${SCRATCH.order} $scratch))` : ''}
+  (local.set $order (i32.load offset=${SCRATCH.order} $scratch))`
+      : ''
+  }
   (loop $pass
-    ${ordered ? orderedWarps : warps ? `
+    ${
+      ordered
+        ? orderedWarps
+        : warps
+          ? `
     (block $warps_done (loop $warps
       (br_if $warps_done (i32.ge_u $warp $threads))
       ${setEnd}
@@ -124,25 +147,33 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
       (local.set $turns 0)
       (local.set $warp $end)
       (br $warps)))
-    (local.set $warp 0)` : `
+    (local.set $warp 0)`
+          : `
     (local.set $status ${run('$cursor', '$threads')})
     (if $status (then
       (i32.store offset=${SCRATCH.cursor} $scratch (global.get $cursor))
       (i32.store offset=${SCRATCH.carry} $scratch (global.get $carry))
       (return $status)))
-    (local.set $cursor 0)`}
+    (local.set $cursor 0)`
+    }
     (local.set $verdict (call $${cluster ? 'resolve_cluster' : { none: 'block_state', plain: 'resolve_plain', general: 'resolve_block' }[barriers]} $ctx))
     ${check ? '(call $check_released $ctx 0 $threads)' : ''}
     (if (i32.eq $verdict 0) (then (return ${STATUS.done})))
     (br_if $pass (i32.eq $verdict 1))
-    ${cluster ? `
+    ${
+      cluster
+        ? `
     (if (i32.eq $verdict 3) (then
       (i32.store offset=${SCRATCH.cursor} $scratch 0)
       (i32.store offset=${SCRATCH.carry} $scratch 0)
       ${warps ? `(i32.store offset=${ordered ? SCRATCH.position : SCRATCH.warp} $scratch 0)` : ''}
       ${keepTurns('0')}
-      (return ${STATUS.waiting})))` : ''}
-    ${warps ? `
+      (return ${STATUS.waiting})))`
+        : ''
+    }
+    ${
+      warps
+        ? `
     ;; All that are left wait. Members of one operation that name different masks are undefined; GPUs let many of them pass.
     (local.set $verdict 0)
     (local.set $warp 0)
@@ -154,7 +185,9 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
       (local.set $warp $end)
       (br $forgiven)))
     (local.set $warp 0)
-    (br_if $pass $verdict)` : ''})
+    (br_if $pass $verdict)`
+        : ''
+    })
   (call $fault_stuck $ctx)
   ${STATUS.fault})
 `;
@@ -163,7 +196,9 @@ export function schedulerText({ warps, matrices, barriers, cluster, check, order
 /** Address of the first state. */
 export const STATES = `(i32.add (i32.load offset=${CTX.scratch} $ctx) ${SCRATCH.states})`;
 /** Address of the first mailbox. */
-export const MAILBOXES = `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 127) -128))`;
+export const MAILBOXES =
+  `(i32.add ${STATES} (i32.and (i32.add (i32.shl (i32.load offset=${CTX.threads} $ctx) 2) 127) ` +
+  '-128))';
 
 /** Threads that the block's last warp lacks. */
 const MISSING = '(i32.and (i32.sub 0 $threads) 31)';

@@ -1,6 +1,7 @@
-// Texture fetches as the CUDA programming guide defines them ("Texture Fetching"), and the texels behind surfaces. Where it
-// leaves something open they do what an H200 does, found by measurement: the weights of linear filtering are integers that
-// add up to 256, texels of 8 and 16 bits are filtered as integers of 16, and the border's colour becomes a texel.
+// Texture fetches as the CUDA programming guide defines them ("Texture Fetching"), and the texels
+// behind surfaces. Where it leaves something open they do what an H200 does, found by measurement:
+// the weights of linear filtering are integers that add up to 256, texels of 8 and 16 bits are
+// filtered as integers of 16, and the border's colour becomes a texel.
 
 import { ACCESS } from '../check.js';
 import { CTX, FAULT, NULL_PAGE } from '../context.js';
@@ -22,7 +23,10 @@ const eq = (a: string, b: number | string): string => `(i32.eq ${a} ${b})`;
 
 /** Narrow formats, and what divides them when they are read as numbers of [0, 1] or [-1, 1]. */
 const NARROW: readonly [format: number, load: string, most: number][] = [
-  [FORMAT.u8, 'i32.load8_u', 255], [FORMAT.s8, 'i32.load8_s', 127], [FORMAT.u16, 'i32.load16_u', 65535], [FORMAT.s16, 'i32.load16_s', 32767],
+  [FORMAT.u8, 'i32.load8_u', 255],
+  [FORMAT.s8, 'i32.load8_s', 127],
+  [FORMAT.u16, 'i32.load16_u', 65535],
+  [FORMAT.s16, 'i32.load16_s', 32767],
 ];
 
 /** `touch` is done with every channel that is read from memory. */
@@ -38,11 +42,13 @@ const channel = (touch: string): string => `
   (if ${eq('$format', FORMAT.half)} (then
     (return (i32.reinterpret_f32 (call $f16_to_f32 (i32.load16_u (i32.add $at (i32.shl $c 1))))))))
   (block $read
-    ${NARROW.map(([format, load, most]) => `
+    ${NARROW.map(
+      ([format, load, most]) => `
     (if ${eq('$format', format)} (then
       (local.set $v (${load} (i32.add $at ${load.includes('16') ? '(i32.shl $c 1)' : '$c'})))
       (local.set $x (f32.div (f32.convert_i32_s $v) ${most}f))
-      (br $read)))`).join('')})
+      (br $read)))`,
+    ).join('')})
   (if (i32.and ${field(T.flags)} ${FLAG.integer}) (then (return $v)))
   ;; The least of a signed format is beyond -1.
   (local.set $x (f32.max $x -1f))
@@ -97,8 +103,19 @@ ${channel('')}
   (local.set $format ${field(T.format)})
   (if (i32.eqz (call $reads_float $d)) (then
     (local.set $h (i32.reinterpret_f32 $x))
-    ${([[FORMAT.u8, '(i32.and $h 255)'], [FORMAT.s8, '(i32.shr_s (i32.shl $h 24) 24)'], [FORMAT.u16, '(i32.and $h 65535)'], [FORMAT.s16, '(i32.shr_s (i32.shl $h 16) 16)']] as const).map(([format, bits]) => `
-    (if ${eq('$format', format)} (then (local.set $h ${bits})))`).join('')}
+    ${(
+      [
+        [FORMAT.u8, '(i32.and $h 255)'],
+        [FORMAT.s8, '(i32.shr_s (i32.shl $h 24) 24)'],
+        [FORMAT.u16, '(i32.and $h 65535)'],
+        [FORMAT.s16, '(i32.shr_s (i32.shl $h 16) 16)'],
+      ] as const
+    )
+      .map(
+        ([format, bits]) => `
+    (if ${eq('$format', format)} (then (local.set $h ${bits})))`,
+      )
+      .join('')}
     (return $h)))
   ;; Halves are cut off, and what is too large for one is the largest.
   (if (i32.and ${eq('$format', FORMAT.half)} (f32.lt (f32.abs $x) ${Infinity}f)) (then
@@ -107,8 +124,10 @@ ${channel('')}
     (return (i32.or (i32.reinterpret_f32 (call $f16_to_f32 $h)) (i32.and (i32.reinterpret_f32 $x) 0x80000000)))))
   (if (i32.ge_u $format ${FORMAT.half}) (then (return (i32.reinterpret_f32 $x))))
   (if (f32.ne $x $x) (then (return 0)))
-  ${NARROW.map(([format, , most]) => `
-  (if ${eq('$format', format)} (then (local.set $most ${most}d)))`).join('')}
+  ${NARROW.map(
+    ([format, , most]) => `
+  (if ${eq('$format', format)} (then (local.set $most ${most}d)))`,
+  ).join('')}
   (local.set $v (f64.mul (f64.min (f64.promote_f32 (f32.abs $x)) 1d) $most))
   (if (f32.lt $x 0f) (then
     (if ${eq(`(i32.and $format ${FORMAT.s8})`, 0)} (then (return 0)))
@@ -206,7 +225,7 @@ ${channel('')}
     (else (local.set $x (call $index $s 0 $x ${field(T.width)}))))
   (local.set $y (select (call $index $s 1 $y ${field(T.height)}) 0 (i32.ge_u (i32.and $geometry 3) 2)))
   (local.set $z (call $slice $d $s $geometry $layer $z))
-  ${CHANNELS.map(c => `(call $texel $ctx $d $s ${c} $x $y $z)`).join(' ')})
+  ${CHANNELS.map((c) => `(call $texel $ctx $d $s ${c} $x $y $z)`).join(' ')})
 
 ;; Depth index, or layer: those are clamped whatever the mode.
 (func $slice (param $d $s $geometry $layer $z i32) (result i32)
@@ -218,8 +237,8 @@ ${channel('')}
 
 ;; tex with float coordinates, point or linear; \`ox\` to \`oz\` are offsets in texels.
 (func $tex_f32 (param $ctx $d $s $geometry $layer i32) (param $x $y $z f32) (param $ox $oy $oz i32) (result i32 i32 i32 i32)
-  (local ${AXES.map(axis => `$u${axis}`).join(' ')} $w f64) (local ${CHANNELS.map(c => `$r${c} $m${c}`).join(' ')} f64)
-  (local $dims $corner $i $j $k $n ${AXES.map(axis => `$a${axis}`).join(' ')} i32)
+  (local ${AXES.map((axis) => `$u${axis}`).join(' ')} $w f64) (local ${CHANNELS.map((c) => `$r${c} $m${c}`).join(' ')} f64)
+  (local $dims $corner $i $j $k $n ${AXES.map((axis) => `$a${axis}`).join(' ')} i32)
   (local.set $dims (i32.and $geometry 3))
   (if (i32.eqz ${field(T.filter, '$s')}) (then
     (local.set $ux (call $coordinate $s 0 ${field(T.width)} $x))
@@ -228,14 +247,16 @@ ${channel('')}
     (local.set $i (call $index $s 0 (i32.add (i32.trunc_sat_f64_s (f64.floor $ux)) $ox) ${field(T.width)}))
     (if (i32.ge_u $dims 2) (then (local.set $j (call $index $s 1 (i32.add (i32.trunc_sat_f64_s (f64.floor $uy)) $oy) ${field(T.height)}))))
     (local.set $k (call $slice $d $s $geometry $layer (i32.add (i32.trunc_sat_f64_s (f64.floor $uz)) $oz)))
-    ${CHANNELS.map(c => `(call $texel $ctx $d $s ${c} $i $j $k)`).join(' ')}
+    ${CHANNELS.map((c) => `(call $texel $ctx $d $s ${c} $i $j $k)`).join(' ')}
     (return)))
-  ${AXES.map((axis, index) => `
+  ${AXES.map(
+    (axis, index) => `
   (if (i32.gt_u $dims ${index}) (then
     (local.set $u${axis} (call $filter_place $s ${index} ${field([T.width, T.height, T.depth][index]!)} $o${axis} $${axis}))
     (local.set $a${axis} (call $filter_weight $u${axis}))
-    (local.set $u${axis} (f64.floor $u${axis}))))`).join('')}
-  ${CHANNELS.map(c => `(local.set $m${c} (call $filter_most $d ${c}))`).join(' ')}
+    (local.set $u${axis} (f64.floor $u${axis}))))`,
+  ).join('')}
+  ${CHANNELS.map((c) => `(local.set $m${c} (call $filter_most $d ${c}))`).join(' ')}
   (local.set $n (i32.shl 1 $dims))
   (loop $corners
     (local.set $w (f64.convert_i32_s (call $corner_weight $corner $dims $ax $ay $az)))
@@ -244,12 +265,16 @@ ${channel('')}
       (if (i32.ge_u $dims 2) (then
         (local.set $j (call $index $s 1 (i32.add (i32.trunc_sat_f64_s $uy) (i32.shr_u (i32.and $corner 2) 1)) ${field(T.height)}))))
       (local.set $k (call $slice $d $s $geometry $layer (i32.add (i32.trunc_sat_f64_s $uz) (i32.shr_u $corner 2))))
-      ${CHANNELS.map(c => `${c ? `(if (i32.gt_u ${field(T.channels)} ${c}) (then ` : ''}(local.set $r${c} (f64.add $r${c} (f64.mul $w
-        (call $filter_texel (call $texel $ctx $d $s ${c} $i $j $k) $m${c}))))${c ? '))' : ''}`).join('\n      ')}))
+      ${CHANNELS.map(
+        (
+          c,
+        ) => `${c ? `(if (i32.gt_u ${field(T.channels)} ${c}) (then ` : ''}(local.set $r${c} (f64.add $r${c} (f64.mul $w
+        (call $filter_texel (call $texel $ctx $d $s ${c} $i $j $k) $m${c}))))${c ? '))' : ''}`,
+      ).join('\n      ')}))
     (local.set $corner (i32.add $corner 1))
     (br_if $corners (i32.lt_u $corner $n)))
   ;; Channels that are not there read as ever.
-  ${CHANNELS.map(c => `(select (call $filtered $d $r${c} $m${c}) (call $channel $d 0 ${c}) (i32.gt_u ${field(T.channels)} ${c}))`).join(' ')})
+  ${CHANNELS.map((c) => `(select (call $filtered $d $r${c} $m${c}) (call $channel $d 0 ${c}) (i32.gt_u ` + `${field(T.channels)} ${c}))`).join(' ')})
 
 ;; A direction picks the face of a cube, which is a layer, and a place on it.
 (func $tex_cube (param $ctx $d $s $geometry $layer i32) (param $x $y $z f32) (result i32 i32 i32 i32)
@@ -302,14 +327,20 @@ ${channel('')}
   (select 0 $at (i32.gt_u (i32.sub $at ${NULL_PAGE}) (i32.sub (i32.load offset=${CTX.memoryTop} $ctx) ${NULL_PAGE + 16}))))
 
 ;; sured: the value becomes what \`operation\` makes of it and the cell. 0 add, 1 and 2 signed min and max, 3 and 4 unsigned, 5 and, 6 or
-${(['i32', 'i64'] as const).map(type => `(func $surface_reduce_${type} (param $at i32) (param $v ${type}) (param $operation i32) (local $old $new ${type})
+${(['i32', 'i64'] as const)
+  .map(
+    (
+      type,
+    ) => `(func $surface_reduce_${type} (param $at i32) (param $v ${type}) (param $operation i32) (local $old $new ${type})
   (loop $again
     (local.set $old (${type}.atomic.load $at))
     (local.set $new (${type}.add $old $v))
-    ${(['lt_s', 'gt_s', 'lt_u', 'gt_u'] as const).map((comparison, index) => `(if ${eq('$operation', index + 1)} (then (local.set $new (select $v $old (${type}.${comparison} $v $old)))))`).join('\n    ')}
+    ${(['lt_s', 'gt_s', 'lt_u', 'gt_u'] as const).map((comparison, index) => `(if ${eq('$operation', index + 1)} (then (local.set $new (select $v $old ` + `(${type}.${comparison} $v $old)))))`).join('\n    ')}
     (if ${eq('$operation', 5)} (then (local.set $new (${type}.and $old $v))))
     (if ${eq('$operation', 6)} (then (local.set $new (${type}.or $old $v))))
-    (br_if $again (${type}.ne (${type}.atomic.rmw.cmpxchg $at $old $new) $old))))`).join('\n')}
+    (br_if $again (${type}.ne (${type}.atomic.rmw.cmpxchg $at $old $new) $old))))`,
+  )
+  .join('\n')}
 
 ;; sust.p: a 32-bit value becomes a channel of the surface's format, at its limits where it does not fit.
 (func $store_channel (param $d $at $c $v i32) (local $format i32)
@@ -319,11 +350,26 @@ ${(['i32', 'i64'] as const).map(type => `(func $surface_reduce_${type} (param $a
     (then (i32.store (i32.add $at (i32.shl $c 2)) $v) (return)))
   (if ${eq('$format', FORMAT.half)} (then
     (i32.store16 (i32.add $at (i32.shl $c 1)) (call $f64_to_f16 (f64.promote_f32 (f32.reinterpret_i32 $v)))) (return)))
-  ${([[FORMAT.u8, 0, 255, 8], [FORMAT.u16, 0, 65535, 16], [FORMAT.s8, -128, 127, 8], [FORMAT.s16, -32768, 32767, 16]] as const).map(([format, least, most, bits]) => `
+  ${(
+    [
+      [FORMAT.u8, 0, 255, 8],
+      [FORMAT.u16, 0, 65535, 16],
+      [FORMAT.s8, -128, 127, 8],
+      [FORMAT.s16, -32768, 32767, 16],
+    ] as const
+  )
+    .map(
+      ([format, least, most, bits]) => `
   (if ${eq('$format', format)} (then
-    ${least ? `(if (i32.lt_s $v ${least}) (then (local.set $v ${least})))
-    (if (i32.gt_s $v ${most}) (then (local.set $v ${most})))` : `(if (i32.gt_u $v ${most}) (then (local.set $v ${most})))`}
-    (i32.store${bits} (i32.add $at ${bits === 16 ? '(i32.shl $c 1)' : '$c'}) $v)))`).join('')})
+    ${
+      least
+        ? `(if (i32.lt_s $v ${least}) (then (local.set $v ${least})))
+    (if (i32.gt_s $v ${most}) (then (local.set $v ${most})))`
+        : `(if (i32.gt_u $v ${most}) (then (local.set $v ${most})))`
+    }
+    (i32.store${bits} (i32.add $at ${bits === 16 ? '(i32.shl $c 1)' : '$c'}) $v)))`,
+    )
+    .join('')})
 
 ;; txq and suq: names as OpenCL numbers them.
 (func $channel_type (param $d i32) (result i32) (local $format i32)

@@ -1,7 +1,8 @@
-// Completes warp operations: shuffles, votes, matches, reductions. Each waiting thread has left its operands in its
-// mailbox; a group is complete when every thread named in its mask that has not exited waits at the same operation, with the
-// same mask. An `activemask` names nobody: it is answered once nothing else completes, since the others may be on their way to
-// it out of a loop, and a GPU's threads meet again behind one.
+// Completes warp operations: shuffles, votes, matches, reductions. Each waiting thread has left its
+// operands in its mailbox; a group is complete when every thread named in its mask that has not
+// exited waits at the same operation, with the same mask. An `activemask` names nobody: it is
+// answered once nothing else completes, since the others may be on their way to it out of a loop,
+// and a GPU's threads meet again behind one.
 
 import { WARP_OPERATIONS as OP } from '../analysis/cuts.js';
 import { MAIL, SCRATCH, STATE } from '../emit/frame-layout.js';
@@ -62,17 +63,23 @@ const resolver = (name: string, apply: string): string => `
         (br_if $groups (i32.and $group (i32.xor $waiting -1)))))
     ;; Those of the group that wait at the same operation, of the same group: another one that overlaps may come first.
     (local.set $same 0)
-    ${forGroup('compare', `
+    ${forGroup(
+      'compare',
+      `
       (if (i32.and
           (i32.eq (i32.load offset=${MAIL.operation} $box) $op)
           (i32.or $any (i32.or (i32.eq (i32.load offset=${MAIL.mask} $box) $mask) (i32.eq (i32.and $op 255) ${OP['activemask']!}))))
-        (then (local.set $same (i32.or $same (i32.shl 1 $lane)))))`)}
+        (then (local.set $same (i32.or $same (i32.shl 1 $lane)))))`,
+    )}
     (if (i32.eq (i32.and $op 255) ${OP['activemask']!})
       (then (local.set $group $same))
       (else (br_if $groups (i32.ne $group $same))))
     (call $${apply} $mail $group (i32.and $op 255))
-    ${forGroup('wake', `
-      (i32.store ${state('$lane')} (i32.and (i32.load ${state('$lane')}) ${STATE.entryMask}))`)}
+    ${forGroup(
+      'wake',
+      `
+      (i32.store ${state('$lane')} (i32.and (i32.load ${state('$lane')}) ${STATE.entryMask}))`,
+    )}
     (local.set $todo (i32.and $todo (i32.xor $group -1)))
     (local.set $waiting (i32.and $waiting (i32.xor $group -1)))
     (local.set $progress 1)
@@ -89,7 +96,9 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
   (if (i32.le_u $op ${OP['shfl.idx']!}) (then (call $apply_shuffle $mail $group $op) (return)))
   (if (i32.or (i32.eq $op ${OP['match.any']!}) (i32.eq $op ${OP['match.all']!})) (then (call $apply_match $mail $group $op) (return)))
   (local.set $minS 0x7fffffff) (local.set $maxS 0x80000000) (local.set $minU -1) (local.set $and -1)
-  ${forGroup('gather', `
+  ${forGroup(
+    'gather',
+    `
     (local.set $value (i32.load offset=${MAIL.value} $box))
     (local.set $sum (i32.add $sum $value))
     (local.set $minS (select $value $minS (i32.lt_s $value $minS)))
@@ -99,24 +108,44 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
     (local.set $and (i32.and $and $value))
     (local.set $or (i32.or $or $value))
     (local.set $xor (i32.xor $xor $value))
-    (if (i32.and $value 1) (then (local.set $ballot (i32.or $ballot (i32.shl 1 $lane)))))`)}
+    (if (i32.and $value 1) (then (local.set $ballot (i32.or $ballot (i32.shl 1 $lane)))))`,
+  )}
   (local.set $leader (i32.ctz $group))
   (block $write
     ${[
-    ['vote.all', '(i32.eq $ballot $group)'], ['vote.any', '(i32.ne $ballot 0)'],
-    ['vote.uni', '(i32.or (i32.eqz $ballot) (i32.eq $ballot $group))'], ['vote.ballot', '$ballot'],
-    ['redux.add', '$sum'], ['redux.min.s32', '$minS'], ['redux.max.s32', '$maxS'], ['redux.min.u32', '$minU'],
-    ['redux.max.u32', '$maxU'], ['redux.and', '$and'], ['redux.or', '$or'], ['redux.xor', '$xor'],
-    ['activemask', '$group'], ['elect', '$leader'],
-  ].map(([name, result]) => `(if (i32.eq $op ${OP[name!]!}) (then (local.set $value ${result!}) (br $write)))`).join('\n    ')})
-  ${forGroup('scatter', `
+      ['vote.all', '(i32.eq $ballot $group)'],
+      ['vote.any', '(i32.ne $ballot 0)'],
+      ['vote.uni', '(i32.or (i32.eqz $ballot) (i32.eq $ballot $group))'],
+      ['vote.ballot', '$ballot'],
+      ['redux.add', '$sum'],
+      ['redux.min.s32', '$minS'],
+      ['redux.max.s32', '$maxS'],
+      ['redux.min.u32', '$minU'],
+      ['redux.max.u32', '$maxU'],
+      ['redux.and', '$and'],
+      ['redux.or', '$or'],
+      ['redux.xor', '$xor'],
+      ['activemask', '$group'],
+      ['elect', '$leader'],
+    ]
+      .map(
+        ([name, result]) =>
+          `(if (i32.eq $op ${OP[name!]!}) (then (local.set $value ${result!}) (br $write)))`,
+      )
+      .join('\n    ')})
+  ${forGroup(
+    'scatter',
+    `
     (i32.store offset=${MAIL.result} $box $value)
-    (i32.store offset=${MAIL.result + 4} $box (i32.eq $lane $leader))`)})
+    (i32.store offset=${MAIL.result + 4} $box (i32.eq $lane $leader))`,
+  )})
 
 ;; PTX ISA, shfl.sync: maxLane and minLane come from the segment mask in bits 8 to 12 of c and its clamp.
 (func $apply_shuffle (param $mail $group $op i32)
   (local $rest $lane $box $b $c $max $source $ok $segment i32)
-  ${forGroup('each', `
+  ${forGroup(
+    'each',
+    `
     (local.set $b (i32.and (i32.load offset=${MAIL.lane} $box) 31))
     (local.set $c (i32.load offset=${MAIL.clamp} $box))
     (local.set $segment (i32.and (i32.shr_u $c 8) 31))
@@ -140,10 +169,13 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
     ;; Reading a thread that is not there is undefined: it reads its own value.
     (if (i32.eqz (i32.and (i32.shr_u $group $source) 1)) (then (local.set $source $lane)))
     (i32.store offset=${MAIL.result} $box (i32.load offset=${MAIL.value} ${box('$source')}))
-    (i32.store offset=${MAIL.result + 4} $box $ok)`)})
+    (i32.store offset=${MAIL.result + 4} $box $ok)`,
+  )})
 
 (func $apply_match (param $mail $group $op i32) (local $rest $lane $box $other $others $same i32) (local $value i64)
-  ${forGroup('each', `
+  ${forGroup(
+    'each',
+    `
     (local.set $value (i64.load offset=${MAIL.value} $box))
     (local.set $same 0)
     (local.set $others $group)
@@ -156,5 +188,6 @@ ${resolver('resolve_matrix_warp', 'apply_matrix_warp')}
     (if (i32.eq $op ${OP['match.all']!}) (then
       (local.set $same (select $group 0 (i32.eq $same $group)))))
     (i32.store offset=${MAIL.result} $box $same)
-    (i32.store offset=${MAIL.result + 4} $box (i32.ne $same 0))`)})
+    (i32.store offset=${MAIL.result + 4} $box (i32.ne $same 0))`,
+  )})
 `;

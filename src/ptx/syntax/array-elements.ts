@@ -1,5 +1,5 @@
-// Elements of arrays as operands, `a[2]` and `a[%r1+1]`: in ld and st the element, in mov and cvta its address. Where the
-// index is a register, instructions that make the address are put in front.
+// Elements of arrays as operands, `a[2]` and `a[%r1+1]`: in ld and st the element, in mov and cvta
+// its address. Where the index is a register, instructions that make the address are put in front.
 
 import { scalarType } from '../scalar-types.js';
 import type { Instruction, Operand, PtxModule, Statement, Variable } from './ast.js';
@@ -8,33 +8,54 @@ import type { Instruction, Operand, PtxModule, Statement, Variable } from './ast
 interface Scope {
   readonly around: Scope | undefined;
   readonly variables: ReadonlyMap<string, Variable>;
-  readonly registers: readonly { readonly name: string; readonly count: number | undefined; readonly type: string }[];
+  readonly registers: readonly {
+    readonly name: string;
+    readonly count: number | undefined;
+    readonly type: string;
+  }[];
 }
 
 type Name = Extract<Operand, { kind: 'name' }>;
 type Element = Name & { element: NonNullable<Name['element']> };
 
-const isElement = (operand: Operand): operand is Element => operand.kind === 'name' && operand.element !== undefined;
+const isElement = (operand: Operand): operand is Element =>
+  operand.kind === 'name' && operand.element !== undefined;
 
 /** All operands that stand in another one. */
 function within(operand: Operand): Operand[] {
   const parts = (): Operand[] => {
     switch (operand.kind) {
-      case 'vector': case 'list': return operand.elements;
-      case 'pair': return [operand.first, operand.second];
-      case 'not': case 'negated': return [operand.operand];
-      case 'address': return operand.extra;
-      default: return [];
+      case 'vector':
+      case 'list':
+        return operand.elements;
+      case 'pair':
+        return [operand.first, operand.second];
+      case 'not':
+      case 'negated':
+        return [operand.operand];
+      case 'address':
+        return operand.extra;
+      default:
+        return [];
     }
   };
-  return parts().flatMap(part => [part, ...within(part)]);
+  return parts().flatMap((part) => [part, ...within(part)]);
 }
 
-function scopeOf(declared: Iterable<Variable>, statements: readonly Statement[], around: Scope | undefined): Scope {
+function scopeOf(
+  declared: Iterable<Variable>,
+  statements: readonly Statement[],
+  around: Scope | undefined,
+): Scope {
   const variables = new Map<string, Variable>();
   for (const variable of declared) variables.set(variable.name, variable);
-  for (const statement of statements) if (statement.kind === 'variable') variables.set(statement.name, statement);
-  const registers = statements.flatMap(statement => statement.kind === 'registers' ? statement.names.map(({ name, count }) => ({ name, count, type: statement.type })) : []);
+  for (const statement of statements)
+    if (statement.kind === 'variable') variables.set(statement.name, statement);
+  const registers = statements.flatMap((statement) =>
+    statement.kind === 'registers'
+      ? statement.names.map(({ name, count }) => ({ name, count, type: statement.type }))
+      : [],
+  );
   return { around, variables, registers };
 }
 
@@ -61,8 +82,17 @@ class Resolver {
   }
 
   statements(list: readonly Statement[], scope: Scope): Statement[] {
-    return list.flatMap(statement => {
-      if (statement.kind === 'block') return [{ ...statement, statements: this.statements(statement.statements, scopeOf([], statement.statements, scope)) }];
+    return list.flatMap((statement) => {
+      if (statement.kind === 'block')
+        return [
+          {
+            ...statement,
+            statements: this.statements(
+              statement.statements,
+              scopeOf([], statement.statements, scope),
+            ),
+          },
+        ];
       return statement.kind === 'instruction' ? this.instruction(statement, scope) : [statement];
     });
   }
@@ -73,50 +103,125 @@ class Resolver {
     const operands = instruction.operands.map((operand): Operand => {
       if (!isElement(operand)) {
         const inner = within(operand).find(isElement);
-        if (inner !== undefined) throw this.fail('an element of an array stands alone: have ld or mov put it into a register first', inner.at);
+        if (inner !== undefined)
+          throw this.fail(
+            'an element of an array stands alone: have ld or mov put it into a register first',
+            inner.at,
+          );
         return operand;
       }
       const isAddress = mnemonic === 'ld' || mnemonic === 'ldu' || mnemonic === 'st';
       if (!isAddress && mnemonic !== 'mov' && !(mnemonic === 'cvta' && modifiers[0] !== 'to')) {
-        throw this.fail(`'${mnemonic}' takes no element of an array: have mov.u64 put its address into a register, and write [%rd1]`, operand.at);
+        throw this.fail(
+          `'${mnemonic}' takes no element of an array: have mov.u64 put its address into a ` +
+            'register, and write [%rd1]',
+          operand.at,
+        );
       }
-      const { name, at, element: { register, offset } } = operand;
+      const {
+        name,
+        at,
+        element: { register, offset },
+      } = operand;
       const variable = variableNamed(name, scope);
-      if (variable === undefined || variable.dimensions.length === 0) throw this.fail(`'${name}' is no array, which alone has elements: write [${name}+4] for what lies four bytes behind it`, at);
-      const bytes = scalarType(variable.type).bits / 8 * variable.vector;
+      if (variable === undefined || variable.dimensions.length === 0)
+        throw this.fail(
+          `'${name}' is no array, which alone has elements: write [${name}+4] for what lies ` +
+            'four bytes behind it',
+          at,
+        );
+      const bytes = (scalarType(variable.type).bits / 8) * variable.vector;
       if (register === undefined) {
-        return isAddress ? { kind: 'address', base: name, offset: offset * bytes, extra: [], at } : { kind: 'name', name, offset: offset * bytes, at };
+        return isAddress
+          ? { kind: 'address', base: name, offset: offset * bytes, extra: [], at }
+          : { kind: 'name', name, offset: offset * bytes, at };
       }
       const base = this.addressOf(operand, bytes, instruction, scope, before);
       if (isAddress) return { kind: 'address', base, offset: 0, extra: [], at };
-      if (modifiers.some(modifier => modifier.endsWith('64'))) return { kind: 'name', name: base, offset: 0, at };
-      return { kind: 'name', name: this.make(before, instruction, 'b32', 'cvt', ['u32', 'u64'], [{ kind: 'name', name: base, offset: 0, at }]), offset: 0, at };
+      if (modifiers.some((modifier) => modifier.endsWith('64')))
+        return { kind: 'name', name: base, offset: 0, at };
+      return {
+        kind: 'name',
+        name: this.make(
+          before,
+          instruction,
+          'b32',
+          'cvt',
+          ['u32', 'u64'],
+          [{ kind: 'name', name: base, offset: 0, at }],
+        ),
+        offset: 0,
+        at,
+      };
     });
     return [...before, { ...instruction, operands }];
   }
 
-  /** The register with the address of an element, which instructions in `out` make. As ptxas has it, an index has 32 bits and no sign. */
-  private addressOf({ name, at, element: { register, offset } }: Element, bytes: number, instruction: Instruction, scope: Scope, out: Statement[]): string {
+  /**
+   * The register with the address of an element, which instructions in `out` make. As ptxas has it,
+   * an index has 32 bits and no sign.
+   */
+  private addressOf(
+    { name, at, element: { register, offset } }: Element,
+    bytes: number,
+    instruction: Instruction,
+    scope: Scope,
+    out: Statement[],
+  ): string {
     const type = registerType(register!, scope);
     if (type === undefined || !isScalarInteger(type)) {
-      throw this.fail(`'${register}' is no index: an integer, or a register of 16, 32 or 64 bits that holds one`, at);
+      throw this.fail(
+        `'${register}' is no index: an integer, or a register of 16, 32 or 64 bits that holds one`,
+        at,
+      );
     }
     const { bits, kind } = scalarType(type);
     const named = (register: string): Operand => ({ kind: 'name', name: register, offset: 0, at });
     const integer = (value: number): Operand => ({ kind: 'integer', value: BigInt(value), at });
     let index = register!;
-    if (bits !== 32) index = this.make(out, instruction, 'b32', 'cvt', kind === 'signed' && bits === 16 ? ['s32', 's16'] : ['u32', `u${bits}`], [named(index)]);
-    if (offset !== 0) index = this.make(out, instruction, 'b32', 'add', ['u32'], [named(index), integer(offset)]);
+    if (bits !== 32)
+      index = this.make(
+        out,
+        instruction,
+        'b32',
+        'cvt',
+        kind === 'signed' && bits === 16 ? ['s32', 's16'] : ['u32', `u${bits}`],
+        [named(index)],
+      );
+    if (offset !== 0)
+      index = this.make(out, instruction, 'b32', 'add', ['u32'], [named(index), integer(offset)]);
     const start = this.make(out, instruction, 'b64', 'mov', ['u64'], [named(name)]);
-    return this.make(out, instruction, 'b64', 'mad', ['wide', 'u32'], [named(index), integer(bytes), named(start)]);
+    return this.make(
+      out,
+      instruction,
+      'b64',
+      'mad',
+      ['wide', 'u32'],
+      [named(index), integer(bytes), named(start)],
+    );
   }
 
   /** Puts an instruction in front of `origin`, and returns the register for its result. */
-  private make(out: Statement[], { start, end, line }: Instruction, type: string, mnemonic: string, modifiers: string[], operands: Operand[]): string {
+  private make(
+    out: Statement[],
+    { start, end, line }: Instruction,
+    type: string,
+    mnemonic: string,
+    modifiers: string[],
+    operands: Operand[],
+  ): string {
     const name = `%array_element_${this.made++}`;
     out.push(
       { kind: 'registers', type, vector: 1, names: [{ name, count: undefined, at: start }] },
-      { kind: 'instruction', mnemonic, modifiers, operands: [{ kind: 'name', name, offset: 0, at: start }, ...operands], start, end, line },
+      {
+        kind: 'instruction',
+        mnemonic,
+        modifiers,
+        operands: [{ kind: 'name', name, offset: 0, at: start }, ...operands],
+        start,
+        end,
+        line,
+      },
     );
     return name;
   }
@@ -128,7 +233,10 @@ class Resolver {
 
 function isScalarInteger(type: string): boolean {
   const { bits, kind } = scalarType(type);
-  return (kind === 'bits' || kind === 'signed' || kind === 'unsigned') && (bits === 16 || bits === 32 || bits === 64);
+  return (
+    (kind === 'bits' || kind === 'signed' || kind === 'unsigned') &&
+    (bits === 16 || bits === 32 || bits === 64)
+  );
 }
 
 /** For modules that have such operands. */
@@ -136,6 +244,10 @@ export function resolveElements(module: PtxModule): void {
   const resolver = new Resolver(module);
   const around = scopeOf(module.variables, [], undefined);
   for (const fn of module.functions) {
-    if (fn.body !== undefined) fn.body = resolver.statements(fn.body, scopeOf([...fn.params, ...fn.returns], fn.body, around));
+    if (fn.body !== undefined)
+      fn.body = resolver.statements(
+        fn.body,
+        scopeOf([...fn.params, ...fn.returns], fn.body, around),
+      );
   }
 }

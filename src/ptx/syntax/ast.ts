@@ -1,4 +1,5 @@
-// The syntax tree of a PTX module, as the parser leaves it: nothing is resolved, every node knows its offset.
+// The syntax tree of a PTX module, as the parser leaves it: nothing is resolved, every node knows
+// its offset.
 
 import type { SourceText } from '../error.js';
 
@@ -6,14 +7,30 @@ export type Space = 'reg' | 'global' | 'const' | 'shared' | 'local' | 'param' | 
 
 export type Operand =
   /**
-   * `offset` is what a plus behind the name adds, `added` the same in 64 bits, and there where a plus is. `element`: behind the
-   * name stands an index. Those are gone once a module has been read.
+   * `offset` is what a plus behind the name adds, `added` the same in 64 bits, and there where a
+   * plus is. `element`: behind the name stands an index. Those are gone once a module has been
+   * read.
    */
-  | { kind: 'name'; name: string; selector?: string; offset: number; added?: bigint; at: number; element?: { register: string | undefined; offset: number } }
+  | {
+      kind: 'name';
+      name: string;
+      selector?: string;
+      offset: number;
+      added?: bigint;
+      at: number;
+      element?: { register: string | undefined; offset: number };
+    }
   | { kind: 'integer'; value: bigint; at: number }
   | { kind: 'float'; width: 32 | 64; bits: bigint; at: number }
   /** `unified`: it is followed by that, a hint about the address. */
-  | { kind: 'address'; base: string | undefined; offset: number; extra: Operand[]; unified?: true; at: number }
+  | {
+      kind: 'address';
+      base: string | undefined;
+      offset: number;
+      extra: Operand[];
+      unified?: true;
+      at: number;
+    }
   | { kind: 'vector'; elements: Operand[]; at: number }
   | { kind: 'pair'; first: Operand; second: Operand; at: number }
   | { kind: 'not'; operand: Operand; at: number }
@@ -25,7 +42,9 @@ export interface Instruction {
   kind: 'instruction';
   predicate?: { register: string; negated: boolean };
   mnemonic: string;
-  /** Dotted parts after the mnemonic, without their dots. Instructions of one form share the array. */
+  /**
+   * Dotted parts after the mnemonic, without their dots. Instructions of one form share the array.
+   */
   modifiers: readonly string[];
   operands: Operand[];
   start: number;
@@ -54,9 +73,15 @@ export interface Variable {
   linkage: string[];
   /** `.ptr` on a parameter. */
   pointer: boolean;
-  /** Of parameters that were one vector: how many there are, of the first, and 0 of the others; see vector-parameters.ts. */
+  /**
+   * Of parameters that were one vector: how many there are, of the first, and 0 of the others; see
+   * vector-parameters.ts.
+   */
   elements?: number;
-  /** Of .global and .const variables inside functions: what the module has them as; see function-data.ts. */
+  /**
+   * Of .global and .const variables inside functions: what the module has them as; see
+   * function-data.ts.
+   */
   placedAs?: string;
   at: number;
 }
@@ -72,7 +97,12 @@ export type Statement =
   | Instruction
   | { kind: 'label'; name: string; at: number }
   | { kind: 'block'; statements: Statement[] }
-  | { kind: 'registers'; type: string; vector: number; names: { name: string; count: number | undefined; at: number }[] }
+  | {
+      kind: 'registers';
+      type: string;
+      vector: number;
+      names: { name: string; count: number | undefined; at: number }[];
+    }
   | Variable
   | { kind: 'prototype'; name: string; prototype: Prototype; at: number }
   | { kind: 'targets'; name: string; labels: string[]; at: number }
@@ -97,7 +127,10 @@ export interface PtxModule {
   addressSize: number;
   functions: PtxFunction[];
   variables: Variable[];
-  /** Registers and `.local` variables that stand outside functions, as before PTX 3.0: one for each thread, whichever function names it. */
+  /**
+   * Registers and `.local` variables that stand outside functions, as before PTX 3.0: one for each
+   * thread, whichever function names it.
+   */
   perThread: Statement[];
   aliases: Map<string, string>;
   /** Source files by their number in .loc directives. */

@@ -1,4 +1,5 @@
-// Constant expressions come to what ptxas makes of them: the values are read from the cubins that it made of these lines.
+// Constant expressions come to what ptxas makes of them: the values are read from the cubins that
+// it made of these lines.
 
 import { describe, expect, it } from 'vitest';
 import { PtxError, STATUS, compilePtx } from '../index.js';
@@ -53,31 +54,60 @@ const HEAD = '.version 8.0\n.target sm_80\n.address_size 64\n';
 
 describe('a constant expression is what ptxas makes of it', () => {
   it('as an initial value', () => {
-    const { data } = compilePtx(`${HEAD}.visible .global .u64 G[${VALUES.length}] = {${VALUES.map(([expression]) => expression).join(', ')}};\n.visible .entry k() { ret; }`);
+    const { data } = compilePtx(
+      `${HEAD}.visible .global .u64 G[${VALUES.length}] = ` +
+        `{${VALUES.map(([expression]) => expression).join(', ')}};\n.visible .entry k() { ret; }`,
+    );
     const got = new BigUint64Array(data.slice(0, 8 * VALUES.length).buffer);
     expect(VALUES.map(([expression], i) => [expression, got[i]])).toEqual(VALUES);
   });
   it('as an operand', () => {
-    const stores = VALUES.map(([expression], i) => `mov.b64 %d, ${expression}; st.global.u64 [%o+${8 * i}], %d;`).join('\n');
-    const grid = new Grid(kernelText('k', '.param .u64 out', `.reg .b64 %o, %d; ld.param.u64 %o, [out];\n${stores}\nret;`));
+    const stores = VALUES.map(
+      ([expression], i) => `mov.b64 %d, ${expression}; st.global.u64 [%o+${8 * i}], %d;`,
+    ).join('\n');
+    const grid = new Grid(
+      kernelText(
+        'k',
+        '.param .u64 out',
+        `.reg .b64 %o, %d; ld.param.u64 %o, [out];\n${stores}\nret;`,
+      ),
+    );
     expect(grid.module.failures).toEqual([]);
     const out = grid.put(new BigUint64Array(VALUES.length));
-    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] }).status).toBe(STATUS.done);
+    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] }).status).toBe(
+      STATUS.done,
+    );
     expect(VALUES.map(([expression], i) => [expression, out.view[i]])).toEqual(VALUES);
   });
   it('as an offset', () => {
     const offsets = ['1<<2', '3+(6+6==12)', '1?8:4', '~0&12', '-16>>2', '12|4'];
-    const stores = offsets.map((offset, i) => `add.u64 %p, %o, ${64 * i + 16}; st.global.u32 [%p+${offset}], ${i + 1};`).join('\n');
-    const grid = new Grid(kernelText('k', '.param .u64 out', `.reg .b64 %o, %p; ld.param.u64 %o, [out];\n${stores}\nret;`));
+    const stores = offsets
+      .map((offset, i) => `add.u64 %p, %o, ${64 * i + 16}; st.global.u32 [%p+${offset}], ${i + 1};`)
+      .join('\n');
+    const grid = new Grid(
+      kernelText(
+        'k',
+        '.param .u64 out',
+        `.reg .b64 %o, %p; ld.param.u64 %o, [out];\n${stores}\nret;`,
+      ),
+    );
     const out = grid.put(new Uint32Array(16 * offsets.length));
-    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] }).status).toBe(STATUS.done);
-    expect(offsets.map((_, i) => 4 * out.view.subarray(16 * i, 16 * i + 16).indexOf(i + 1) - 16)).toEqual([4, 4, 8, 12, -4, 12]);
+    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] }).status).toBe(
+      STATUS.done,
+    );
+    expect(
+      offsets.map((_, i) => 4 * out.view.subarray(16 * i, 16 * i + 16).indexOf(i + 1) - 16),
+    ).toEqual([4, 4, 8, 12, -4, 12]);
   });
 });
 
 describe('refused at its place', () => {
   it.each([
-    ['mov.u32 %r, 99999999999999999999;', "the number '99999999999999999999' needs more than 64 bits", 13],
+    [
+      'mov.u32 %r, 99999999999999999999;',
+      "the number '99999999999999999999' needs more than 64 bits",
+      13,
+    ],
     ['st.global.u32 [%d+99999999999999999999], %r;', 'needs more than 64 bits', 19],
     ['st.global.u32 [%d+-99999999999999999999U], %r;', 'needs more than 64 bits', 20],
     ['mov.b64 %d, 0x10000000000000000;', 'needs more than 64 bits', 13],

@@ -1,6 +1,6 @@
-// What constant expressions come to: the ISA's chapter "Constant Expression Evaluation", and where that is silent, ptxas.
-// An integer has 64 bits with a sign, or without where it has the suffix U or does not fit otherwise. Which of the two it
-// is decides comparisons, quotients and shifts.
+// What constant expressions come to: the ISA's chapter "Constant Expression Evaluation", and where
+// that is silent, ptxas. An integer has 64 bits with a sign, or without where it has the suffix U
+// or does not fit otherwise. Which of the two it is decides comparisons, quotients and shifts.
 
 import type { SourceText } from '../error.js';
 
@@ -11,30 +11,45 @@ export type Constant = IntegerConstant | FloatConstant;
 const LARGEST_SIGNED = (1n << 63n) - 1n;
 const LARGEST_UNSIGNED = (1n << 64n) - 1n;
 
-const float64Bits = (value: number): bigint => new BigUint64Array(new Float64Array([value]).buffer)[0]!;
+const float64Bits = (value: number): bigint =>
+  new BigUint64Array(new Float64Array([value]).buffer)[0]!;
 
-export const float64 = (value: number, at: number): FloatConstant => ({ kind: 'float', width: 64, bits: float64Bits(value), at });
+export const float64 = (value: number, at: number): FloatConstant => ({
+  kind: 'float',
+  width: 64,
+  bits: float64Bits(value),
+  at,
+});
 
 /** The number that a literal names. */
 const floatValue = ({ width, bits }: { width: 32 | 64; bits: bigint }): number =>
-  width === 64 ? new Float64Array(new BigUint64Array([bits]).buffer)[0]! : new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
+  width === 64
+    ? new Float64Array(new BigUint64Array([bits]).buffer)[0]!
+    : new Float32Array(new Uint32Array([Number(bits)]).buffer)[0]!;
 
 /** An integer of which 64 bits are kept. */
-export const integer = (value: bigint, isUnsigned: boolean, at: number): IntegerConstant =>
-  ({ kind: 'integer', value: isUnsigned ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value), isUnsigned, at });
+export const integer = (value: bigint, isUnsigned: boolean, at: number): IntegerConstant => ({
+  kind: 'integer',
+  value: isUnsigned ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value),
+  isUnsigned,
+  at,
+});
 
-/** An integer as it is written: hexadecimal, binary, octal or decimal, with the suffix or without. */
+/**
+ * An integer as it is written: hexadecimal, binary, octal or decimal, with the suffix or without.
+ */
 export function integerLiteral(text: string, at: number, source: SourceText): IntegerConstant {
   const hasSuffix = text.endsWith('U');
   const digits = hasSuffix ? text.slice(0, -1) : text;
   const value = BigInt(/^0[0-7]/.test(digits) ? `0o${digits.slice(1)}` : digits);
-  if (value > LARGEST_UNSIGNED) throw source.error('semantic', `the number '${text}' needs more than 64 bits`, at);
+  if (value > LARGEST_UNSIGNED)
+    throw source.error('semantic', `the number '${text}' needs more than 64 bits`, at);
   return { kind: 'integer', value, isUnsigned: hasSuffix || value > LARGEST_SIGNED, at };
 }
 
 const UNARY: Readonly<Record<string, (operand: IntegerConstant, at: number) => IntegerConstant>> = {
   '-': ({ value, isUnsigned }, at) => integer(-value, isUnsigned, at),
-  '+': operand => operand,
+  '+': (operand) => operand,
   '~': ({ value }, at) => integer(~value, true, at),
   '!': ({ value }, at) => integer(value === 0n ? 1n : 0n, false, at),
   '(.s64)': ({ value }, at) => integer(value, false, at),
@@ -42,47 +57,81 @@ const UNARY: Readonly<Record<string, (operand: IntegerConstant, at: number) => I
 };
 
 /** `-` and the like, or a cast in its parentheses. */
-export function unaryConstant(operator: string, operand: Constant, at: number, source: SourceText): Constant {
+export function unaryConstant(
+  operator: string,
+  operand: Constant,
+  at: number,
+  source: SourceText,
+): Constant {
   if (operand.kind === 'float') {
     if (operator === '+') return operand;
     if (operator !== '-') throw source.error('syntax', 'expected an integer', at);
     return { ...operand, bits: operand.bits ^ (1n << BigInt(operand.width - 1)), at };
   }
   const apply = UNARY[operator];
-  if (apply === undefined) throw source.error('syntax', `'${operator}' is no cast of constants: write (.s64) or (.u64)`, at);
+  if (apply === undefined)
+    throw source.error(
+      'syntax',
+      `'${operator}' is no cast of constants: write (.s64) or (.u64)`,
+      at,
+    );
   return apply(operand, at);
 }
 
 // Both operands of these become unsigned where one of them is, and so is the result.
 const ARITHMETIC: Readonly<Record<string, (x: bigint, y: bigint) => bigint>> = {
-  '+': (x, y) => x + y, '-': (x, y) => x - y, '*': (x, y) => x * y, '/': (x, y) => x / y,
-  '&': (x, y) => x & y, '|': (x, y) => x | y, '^': (x, y) => x ^ y, '%': (x, y) => x % y,
+  '+': (x, y) => x + y,
+  '-': (x, y) => x - y,
+  '*': (x, y) => x * y,
+  '/': (x, y) => x / y,
+  '&': (x, y) => x & y,
+  '|': (x, y) => x | y,
+  '^': (x, y) => x ^ y,
+  '%': (x, y) => x % y,
 };
 // The result has a sign.
 const COMPARISONS: Readonly<Record<string, <T extends bigint | number>(x: T, y: T) => boolean>> = {
-  '==': (x, y) => x === y, '!=': (x, y) => x !== y, '<': (x, y) => x < y, '>': (x, y) => x > y, '<=': (x, y) => x <= y, '>=': (x, y) => x >= y,
+  '==': (x, y) => x === y,
+  '!=': (x, y) => x !== y,
+  '<': (x, y) => x < y,
+  '>': (x, y) => x > y,
+  '<=': (x, y) => x <= y,
+  '>=': (x, y) => x >= y,
 };
 const LOGIC: Readonly<Record<string, (x: bigint, y: bigint) => boolean>> = {
-  '&&': (x, y) => x !== 0n && y !== 0n, '||': (x, y) => x !== 0n || y !== 0n,
+  '&&': (x, y) => x !== 0n && y !== 0n,
+  '||': (x, y) => x !== 0n || y !== 0n,
 };
 // The result is as the first operand. As ptxas has it, an amount beyond 63 begins again at 0.
 const SHIFTS: Readonly<Record<string, (x: bigint, amount: bigint) => bigint>> = {
-  '<<': (x, amount) => x << amount, '>>': (x, amount) => x >> amount,
+  '<<': (x, amount) => x << amount,
+  '>>': (x, amount) => x >> amount,
 };
 // Computed in 64 bits.
 const FLOATS: Readonly<Record<string, (x: number, y: number) => number>> = {
-  '+': (x, y) => x + y, '-': (x, y) => x - y, '*': (x, y) => x * y, '/': (x, y) => x / y,
+  '+': (x, y) => x + y,
+  '-': (x, y) => x - y,
+  '*': (x, y) => x * y,
+  '/': (x, y) => x / y,
 };
 
 const truth = (value: boolean, at: number): IntegerConstant => integer(value ? 1n : 0n, false, at);
 
-export function binaryConstant(operator: string, a: Constant, b: Constant, source: SourceText): Constant {
+export function binaryConstant(
+  operator: string,
+  a: Constant,
+  b: Constant,
+  source: SourceText,
+): Constant {
   const { at } = a;
   if (a.kind === 'float' && b.kind === 'float') return binaryFloat(operator, a, b, source);
-  if (a.kind !== 'integer' || b.kind !== 'integer') throw source.error('syntax', `'${operator}' needs integers`, at);
-  if ((operator === '/' || operator === '%') && b.value === 0n) throw source.error('semantic', 'division by zero', at);
+  if (a.kind !== 'integer' || b.kind !== 'integer')
+    throw source.error('syntax', `'${operator}' needs integers`, at);
+  if ((operator === '/' || operator === '%') && b.value === 0n)
+    throw source.error('semantic', 'division by zero', at);
   const shift = SHIFTS[operator];
-  if (shift !== undefined) return integer(shift(a.value, BigInt.asUintN(6, b.value)), a.isUnsigned, at);
+  if (shift !== undefined)
+    return integer(shift(a.value, BigInt.asUintN(6, b.value)), a.isUnsigned, at);
   const logic = LOGIC[operator];
   if (logic !== undefined) return truth(logic(a.value, b.value), at);
   // A remainder is one of numbers without a sign, whatever they are.
@@ -94,7 +143,12 @@ export function binaryConstant(operator: string, a: Constant, b: Constant, sourc
   return integer(ARITHMETIC[operator]!(x, y), isUnsigned, at);
 }
 
-function binaryFloat(operator: string, a: FloatConstant, b: FloatConstant, source: SourceText): Constant {
+function binaryFloat(
+  operator: string,
+  a: FloatConstant,
+  b: FloatConstant,
+  source: SourceText,
+): Constant {
   const x = floatValue(a);
   const y = floatValue(b);
   const compare = COMPARISONS[operator];

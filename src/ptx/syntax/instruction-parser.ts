@@ -1,11 +1,14 @@
-// Reads one instruction with its operands. Operand syntax is the same for every instruction: what the operands
-// mean is decided by the rules, later.
+// Reads one instruction with its operands. Operand syntax is the same for every instruction: what
+// the operands mean is decided by the rules, later.
 
 import type { Instruction, Operand } from './ast.js';
 import { TOKEN } from './lexer.js';
 import type { TokenReader } from './token-reader.js';
 
-/** The constant expression behind a plus, if one is there: `[a+-4]` is in the language, `[a-4]` is not. */
+/**
+ * The constant expression behind a plus, if one is there: `[a+-4]` is in the language, `[a-4]` is
+ * not.
+ */
 function added(reader: TokenReader): bigint | undefined {
   if (reader.is('-')) throw reader.error("an offset is added: write '+-' for '-', as in [%rd1+-4]");
   if (!reader.accept('+')) return undefined;
@@ -15,10 +18,13 @@ function added(reader: TokenReader): bigint | undefined {
 }
 
 /** What stands behind a bracket: a name and what is added to it, or a number alone. */
-function baseAndOffset(reader: TokenReader, wanted: string): { base: string | undefined; offset: bigint } {
+function baseAndOffset(
+  reader: TokenReader,
+  wanted: string,
+): { base: string | undefined; offset: bigint } {
   if (reader.kindAt(0) === TOKEN.word) {
     const base = reader.word(wanted);
-    return { base, offset: reader.isEndOfOperand(0) ? 0n : added(reader) ?? 0n };
+    return { base, offset: reader.isEndOfOperand(0) ? 0n : (added(reader) ?? 0n) };
   }
   const constant = reader.constant();
   if (constant.kind !== 'integer') throw reader.error(`expected ${wanted}`, constant.at);
@@ -43,13 +49,20 @@ function arrayElement(reader: TokenReader, name: string, at: number): Operand {
   const { base: register, offset } = baseAndOffset(reader, 'an index');
   reader.expect(']');
   reader.hasElements = true;
-  return { kind: 'name', name, offset: 0, at, element: { register, offset: Number(BigInt.asIntN(64, offset)) } };
+  return {
+    kind: 'name',
+    name,
+    offset: 0,
+    at,
+    element: { register, offset: Number(BigInt.asIntN(64, offset)) },
+  };
 }
 
 function sequence(reader: TokenReader, close: string, lists: boolean): Operand[] {
   const elements: Operand[] = [];
   if (reader.accept(close)) return elements;
-  do elements.push(alone(reader, lists)); while (reader.accept(','));
+  do elements.push(alone(reader, lists));
+  while (reader.accept(','));
   reader.expect(close);
   return elements;
 }
@@ -59,7 +72,11 @@ function alone(reader: TokenReader, lists: boolean): Operand {
   const { at } = reader;
   const inner = operand(reader, lists);
   if (inner.kind === 'name' && inner.added !== undefined) {
-    throw reader.error(`'${inner.name}' stands alone here, without a plus: have add put the sum into a register first`, at);
+    throw reader.error(
+      `'${inner.name}' stands alone here, without a plus: have add put the sum into a ` +
+        'register first',
+      at,
+    );
   }
   return inner;
 }
@@ -67,8 +84,11 @@ function alone(reader: TokenReader, lists: boolean): Operand {
 function operand(reader: TokenReader, lists: boolean): Operand {
   const { at } = reader;
   switch (reader.kindAt(0)) {
-    case TOKEN.word: if (!reader.is('WARP_SZ')) return named(reader, at); break;
-    case TOKEN.punctuation: return punctuated(reader, lists, at);
+    case TOKEN.word:
+      if (!reader.is('WARP_SZ')) return named(reader, at);
+      break;
+    case TOKEN.punctuation:
+      return punctuated(reader, lists, at);
   }
   return reader.constant();
 }
@@ -76,11 +96,16 @@ function operand(reader: TokenReader, lists: boolean): Operand {
 /** Colours are other names for the elements of vectors. */
 function selectorOf(name: string): string {
   switch (name) {
-    case 'r': return 'x';
-    case 'g': return 'y';
-    case 'b': return 'z';
-    case 'a': return 'w';
-    default: return name;
+    case 'r':
+      return 'x';
+    case 'g':
+      return 'y';
+    case 'b':
+      return 'z';
+    case 'a':
+      return 'w';
+    default:
+      return name;
   }
 }
 
@@ -104,9 +129,12 @@ function punctuated(reader: TokenReader, lists: boolean, at: number): Operand {
     if (reader.is('[')) return address(reader);
     if (reader.accept('{')) {
       const vector: Operand = { kind: 'vector', elements: sequence(reader, '}', false), at };
-      return reader.accept('|') ? { kind: 'pair', first: vector, second: alone(reader, false), at } : vector;
+      return reader.accept('|')
+        ? { kind: 'pair', first: vector, second: alone(reader, false), at }
+        : vector;
     }
-    if (lists && reader.accept('(')) return { kind: 'list', elements: sequence(reader, ')', false), at };
+    if (lists && reader.accept('('))
+      return { kind: 'list', elements: sequence(reader, ')', false), at };
     if (reader.is('!') && reader.kindAt(1) === TOKEN.word) {
       reader.advance();
       return { kind: 'not', operand: alone(reader, false), at };
@@ -119,7 +147,10 @@ function punctuated(reader: TokenReader, lists: boolean, at: number): Operand {
   });
 }
 
-/** Operands up to the semicolon. An array that grows is given room for many, and these are kept: few have more than three. */
+/**
+ * Operands up to the semicolon. An array that grows is given room for many, and these are kept: few
+ * have more than three.
+ */
 function operandList(reader: TokenReader, lists: boolean): Operand[] {
   const first = operand(reader, lists);
   if (!reader.accept(',')) return [first];
@@ -128,7 +159,8 @@ function operandList(reader: TokenReader, lists: boolean): Operand[] {
   const third = operand(reader, lists);
   if (!reader.accept(',')) return [first, second, third];
   const all = [first, second, third];
-  do all.push(operand(reader, lists)); while (reader.accept(','));
+  do all.push(operand(reader, lists));
+  while (reader.accept(','));
   return all;
 }
 
@@ -143,7 +175,15 @@ export function parseInstruction(reader: TokenReader): Instruction {
   const operands = reader.is(';') ? [] : operandList(reader, mnemonic === 'call');
   const end = reader.previousEnd;
   if (!reader.accept(';')) throw reader.unexpected(`';' after '${mnemonic}'`);
-  const instruction: Instruction = { kind: 'instruction', mnemonic, modifiers, operands, start, end, line: reader.source.lineOf(start) };
+  const instruction: Instruction = {
+    kind: 'instruction',
+    mnemonic,
+    modifiers,
+    operands,
+    start,
+    end,
+    line: reader.source.lineOf(start),
+  };
   if (predicate) instruction.predicate = predicate;
   return instruction;
 }

@@ -1,5 +1,5 @@
-// Cuts PTX text into tokens. Dotted words (`.u32`, `.shared::cta`, `.2d`) are one token each, because the
-// grammar never needs the dot alone.
+// Cuts PTX text into tokens. Dotted words (`.u32`, `.shared::cta`, `.2d`) are one token each,
+// because the grammar never needs the dot alone.
 
 import type { SourceText } from '../error.js';
 
@@ -13,12 +13,14 @@ export interface Tokens {
   readonly count: number;
 }
 
-// What is not a plain run of characters. A number keeps its suffix, so that `0f3F800000` is one token and `12abc` is
-// an error rather than two tokens.
-const NUMBER = /0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b/y;
+// What is not a plain run of characters. A number keeps its suffix, so that `0f3F800000` is one
+// token and `12abc` is an error rather than two tokens.
+const NUMBER =
+  /0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+\b|\d+U?\b/y;
 const STRING = /"(?:[^"\\\n]|\\.)*"/y;
 // Lines of a preprocessor, such as `# 12 "a.cu"`, mean nothing here.
-const SPACE = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*|#(?:line)?[ \t]*\d+[ \t]+"[^"\n]*"[ \t\d]*\r?$)+/my;
+const SPACE =
+  /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/|@@DWARF[^\n]*|#(?:line)?[ \t]*\d+[ \t]+"[^"\n]*"[ \t\d]*\r?$)+/my;
 
 // Character classes; characters beyond ASCII are in none.
 const START = 1;
@@ -81,7 +83,17 @@ function dottedEnd(text: string, at: number): number {
 function punctuationEnd(text: string, at: number): number {
   if (classAt(text, at) & DOUBLE) {
     const two = text.slice(at, at + 2);
-    if (two === '<<' || two === '>>' || two === '&&' || two === '||' || two === '<=' || two === '>=' || two === '==' || two === '!=') return at + 2;
+    if (
+      two === '<<' ||
+      two === '>>' ||
+      two === '&&' ||
+      two === '||' ||
+      two === '<=' ||
+      two === '>=' ||
+      two === '==' ||
+      two === '!='
+    )
+      return at + 2;
   }
   return at + 1;
 }
@@ -114,7 +126,8 @@ export function tokenize(source: SourceText): Tokens {
       ends = moreEnds;
     }
     if (at >= text.length) break;
-    if (first === SLASH && text.startsWith('/*', at)) throw source.error('syntax', 'comment is not closed', at);
+    if (first === SLASH && text.startsWith('/*', at))
+      throw source.error('syntax', 'comment is not closed', at);
     const kind = classes[first] ?? 0;
     let end = at;
     if (kind & START) {
@@ -137,7 +150,12 @@ export function tokenize(source: SourceText): Tokens {
     }
     if (end === at) {
       if (text[at] === '"') throw source.error('syntax', 'string is not closed', at);
-      if (/\d/.test(text[at]!)) throw source.error('syntax', `malformed number '${/[\w$.]+/.exec(text.slice(at, at + 40))![0]}'`, at);
+      if (/\d/.test(text[at]!))
+        throw source.error(
+          'syntax',
+          `malformed number '${/[\w$.]+/.exec(text.slice(at, at + 40))![0]}'`,
+          at,
+        );
       // A PTX image is often a C string: its terminating NUL is the end of the text.
       if (text.charCodeAt(at) === 0) break;
       throw source.error('syntax', `unexpected character ${JSON.stringify(text[at])}`, at);

@@ -1,26 +1,57 @@
-// Reads a whole PTX module: directives, functions, variables and, through the instruction parser, bodies.
-// Debug sections are skipped, `.loc` is kept.
+// Reads a whole PTX module: directives, functions, variables and, through the instruction parser,
+// bodies. Debug sections are skipped, `.loc` is kept.
 
 import { SourceText } from '../error.js';
 import { isScalarType } from '../scalar-types.js';
-import type { Initializer, Prototype, PtxFunction, PtxModule, Space, Statement, Variable } from './ast.js';
+import type {
+  Initializer,
+  Prototype,
+  PtxFunction,
+  PtxModule,
+  Space,
+  Statement,
+  Variable,
+} from './ast.js';
 import { resolveElements } from './array-elements.js';
 import { parseInstruction } from './instruction-parser.js';
 import { TOKEN } from './lexer.js';
 import { TokenReader } from './token-reader.js';
 
-/** More than any kernel asks for, and little enough that blocks with such shared memory still fit. */
+/**
+ * More than any kernel asks for, and little enough that blocks with such shared memory still fit.
+ */
 const LARGEST_ALIGNMENT = 65536;
 const LINKAGE = new Set(['extern', 'visible', 'weak', 'common']);
-const TARGET_OPTIONS = new Set(['debug', 'texmode_unified', 'texmode_independent', 'map_f64_to_f32']);
+const TARGET_OPTIONS = new Set([
+  'debug',
+  'texmode_unified',
+  'texmode_independent',
+  'map_f64_to_f32',
+]);
 const VARIABLE_SPACES = new Set<string>(['global', 'const', 'shared', 'local', 'param', 'tex']);
-const FUNCTION_DIRECTIVES = new Set(['maxntid', 'reqntid', 'minnctapersm', 'maxnctapersm', 'maxnreg', 'noreturn',
-  'explicitcluster', 'reqnctapercluster', 'maxclusterrank', 'blocksareclusters', 'abi_preserve', 'abi_preserve_control', 'unified']);
+const FUNCTION_DIRECTIVES = new Set([
+  'maxntid',
+  'reqntid',
+  'minnctapersm',
+  'maxnctapersm',
+  'maxnreg',
+  'noreturn',
+  'explicitcluster',
+  'reqnctapercluster',
+  'maxclusterrank',
+  'blocksareclusters',
+  'abi_preserve',
+  'abi_preserve_control',
+  'unified',
+]);
 
 export function parsePtx(text: string, fileName?: string): PtxModule {
   if (typeof (text as unknown) !== 'string') {
     const bytes = (ArrayBuffer.isView as (value: unknown) => boolean)(text);
-    throw new TypeError(`source: expected the text of a PTX module, a string, got ${text === null ? 'null' : bytes ? 'bytes. Write new TextDecoder().decode(bytes)' : typeof text}.`);
+    throw new TypeError(
+      'source: expected the text of a PTX module, a string, got ' +
+        `${text === null ? 'null' : bytes ? 'bytes. Write new TextDecoder().decode(bytes)' : typeof text}.`,
+    );
   }
   return new ModuleParser(new SourceText(text, fileName)).parse();
 }
@@ -32,7 +63,18 @@ class ModuleParser {
 
   constructor(source: SourceText) {
     this.reader = new TokenReader(source);
-    this.module = { version: '', target: '', targetOptions: new Set(), addressSize: 64, functions: [], variables: [], perThread: [], aliases: new Map(), files: new Map(), source };
+    this.module = {
+      version: '',
+      target: '',
+      targetOptions: new Set(),
+      addressSize: 64,
+      functions: [],
+      variables: [],
+      perThread: [],
+      aliases: new Map(),
+      files: new Map(),
+      source,
+    };
   }
 
   parse(): PtxModule {
@@ -49,7 +91,8 @@ class ModuleParser {
     if (reader.accept(';')) return;
     const { at } = reader;
     const linkage: string[] = [];
-    while (reader.kindAt(0) === TOKEN.dotted && LINKAGE.has(reader.text.slice(1))) linkage.push(reader.dotted('a directive'));
+    while (reader.kindAt(0) === TOKEN.dotted && LINKAGE.has(reader.text.slice(1)))
+      linkage.push(reader.dotted('a directive'));
     if (reader.accept('.attribute')) this.attributes();
     const directive = reader.dotted('a directive');
     switch (directive) {
@@ -62,21 +105,26 @@ class ModuleParser {
         return;
       }
       case 'target':
-        if (!module.version || module.target) throw reader.error("'.target' stands once, behind '.version'", at);
+        if (!module.version || module.target)
+          throw reader.error("'.target' stands once, behind '.version'", at);
         module.target = reader.word('a target');
         while (reader.accept(',')) {
           const option = reader.word('a target option');
-          if (!TARGET_OPTIONS.has(option)) throw reader.error(`'${option}' is no option of a target`, at);
+          if (!TARGET_OPTIONS.has(option))
+            throw reader.error(`'${option}' is no option of a target`, at);
           module.targetOptions.add(option);
         }
         return;
       case 'address_size':
-        if (!module.target || this.sized) throw reader.error("'.address_size' stands once, behind '.target'", at);
+        if (!module.target || this.sized)
+          throw reader.error("'.address_size' stands once, behind '.target'", at);
         this.sized = true;
         module.addressSize = reader.count('32 or 64');
-        if (module.addressSize !== 64) throw reader.error('only .address_size 64 is covered', at, 'unsupported');
+        if (module.addressSize !== 64)
+          throw reader.error('only .address_size 64 is covered', at, 'unsupported');
         return;
-      case 'entry': case 'func':
+      case 'entry':
+      case 'func':
         module.functions.push(this.func(directive === 'entry', linkage, at));
         return;
       case 'alias': {
@@ -108,7 +156,13 @@ class ModuleParser {
   /** ptxas gives the ABI up for these, and refuses them in what cannot go without. */
   private beforeAbi(what: string, at: number): void {
     const { version } = this.module;
-    if (Number(version.split('.')[0]) >= 3) throw this.reader.error(`${what} outside functions are of PTX before 3.0, this is ${version}: declare them in each function`, at, 'semantic');
+    if (Number(version.split('.')[0]) >= 3)
+      throw this.reader.error(
+        `${what} outside functions are of PTX before 3.0, this is ${version}: declare them ` +
+          'in each function',
+        at,
+        'semantic',
+      );
   }
 
   /** Directives without effect here. */
@@ -162,17 +216,29 @@ class ModuleParser {
         this.ignored('pragma');
         continue;
       }
-      if (!FUNCTION_DIRECTIVES.has(directive)) throw reader.error(`unknown directive '.${directive}'`, reader.at);
+      if (!FUNCTION_DIRECTIVES.has(directive))
+        throw reader.error(`unknown directive '.${directive}'`, reader.at);
       const numbers: number[] = [];
       if (reader.kindAt(0) === TOKEN.number) {
-        do numbers.push(reader.count('a number')); while (reader.accept(','));
+        do numbers.push(reader.count('a number'));
+        while (reader.accept(','));
       }
       directives.set(directive, numbers);
     }
     let body: Statement[] | undefined;
     if (reader.accept('{')) body = this.block();
     else reader.expect(';');
-    return { name, entry, linkage, returns, params, directives, body, at, line: reader.source.lineOf(at) };
+    return {
+      name,
+      entry,
+      linkage,
+      returns,
+      params,
+      directives,
+      body,
+      at,
+      line: reader.source.lineOf(at),
+    };
   }
 
   private parameterList(): Variable[] {
@@ -183,7 +249,8 @@ class ModuleParser {
     do {
       const { at } = reader;
       const space = reader.dotted("'.param' or '.reg'");
-      if (space !== 'param' && space !== 'reg') throw reader.error("expected '.param' or '.reg'", at);
+      if (space !== 'param' && space !== 'reg')
+        throw reader.error("expected '.param' or '.reg'", at);
       list.push(this.variable(space, [], at));
     } while (reader.accept(','));
     reader.expect(')');
@@ -209,7 +276,11 @@ class ModuleParser {
       if (part === 'align') {
         const number = reader.count('an alignment');
         if (number < 1 || number & (number - 1) || number > LARGEST_ALIGNMENT) {
-          throw reader.error(`an alignment is a power of two, ${LARGEST_ALIGNMENT} at most`, at, 'semantic');
+          throw reader.error(
+            `an alignment is a power of two, ${LARGEST_ALIGNMENT} at most`,
+            at,
+            'semantic',
+          );
         }
         // After .ptr the alignment is that of the memory pointed to.
         if (!pointer) align = number;
@@ -246,7 +317,12 @@ class ModuleParser {
     }
   }
 
-  private declarator(): { name: string; dimensions: number[]; initializer: Initializer | undefined; at: number } {
+  private declarator(): {
+    name: string;
+    dimensions: number[];
+    initializer: Initializer | undefined;
+    at: number;
+  } {
     const { reader } = this;
     const { at } = reader;
     const name = reader.word('a name');
@@ -272,13 +348,18 @@ class ModuleParser {
         return { kind: 'list', elements, at };
       }
       if (reader.kindAt(0) === TOKEN.word && !reader.is('WARP_SZ')) return this.symbolInitializer();
-      if (reader.kindAt(0) === TOKEN.number && reader.kindAt(1) === TOKEN.punctuation && reader.textAt(1) === '(') {
+      if (
+        reader.kindAt(0) === TOKEN.number &&
+        reader.kindAt(1) === TOKEN.punctuation &&
+        reader.textAt(1) === '('
+      ) {
         // mask(symbol): one byte of an address
         const mask = reader.constant(10);
         reader.expect('(');
         const symbol = this.symbolInitializer();
         reader.expect(')');
-        if (mask.kind !== 'integer' || symbol.kind !== 'symbol') throw reader.error('expected mask(symbol)', at);
+        if (mask.kind !== 'integer' || symbol.kind !== 'symbol')
+          throw reader.error('expected mask(symbol)', at);
         return { ...symbol, mask: mask.value };
       }
       return reader.constant();
@@ -367,7 +448,8 @@ class ModuleParser {
     while (reader.kindAt(0) === TOKEN.dotted) {
       const directive = reader.dotted('a directive');
       if (directive === 'noreturn') noreturn = true;
-      else if (directive !== 'abi_preserve' && directive !== 'abi_preserve_control') throw reader.error(`unknown directive '.${directive}'`);
+      else if (directive !== 'abi_preserve' && directive !== 'abi_preserve_control')
+        throw reader.error(`unknown directive '.${directive}'`);
       else reader.count('a number');
     }
     reader.expect(';');
@@ -378,14 +460,20 @@ class ModuleParser {
     const { reader } = this;
     const { at } = reader;
     const linkage: string[] = [];
-    while (reader.kindAt(0) === TOKEN.dotted && LINKAGE.has(reader.text.slice(1))) linkage.push(reader.dotted('a directive'));
+    while (reader.kindAt(0) === TOKEN.dotted && LINKAGE.has(reader.text.slice(1)))
+      linkage.push(reader.dotted('a directive'));
     const name = reader.dotted('a directive');
     if (name === 'reg') {
       out.push(this.registers(at));
       return;
     }
     if (name === 'loc') {
-      out.push({ kind: 'location', file: reader.count('a number'), line: reader.count('a number'), column: reader.count('a number') });
+      out.push({
+        kind: 'location',
+        file: reader.count('a number'),
+        line: reader.count('a number'),
+        column: reader.count('a number'),
+      });
       // , function_name label+offset, inlined_at file line column
       while (reader.accept(',')) {
         if (reader.word('an attribute') === 'inlined_at') {

@@ -8,8 +8,24 @@ import { TOKEN, tokenize } from './lexer.js';
 import type { TokenKind, Tokens } from './lexer.js';
 
 const BINARY_PRECEDENCE: Record<string, number> = {
-  '||': 1, '&&': 2, '|': 3, '^': 4, '&': 5, '==': 6, '!=': 6, '<': 7, '>': 7, '<=': 7, '>=': 7,
-  '<<': 8, '>>': 8, '+': 9, '-': 9, '*': 10, '/': 10, '%': 10,
+  '||': 1,
+  '&&': 2,
+  '|': 3,
+  '^': 4,
+  '&': 5,
+  '==': 6,
+  '!=': 6,
+  '<': 7,
+  '>': 7,
+  '<=': 7,
+  '>=': 7,
+  '<<': 8,
+  '>>': 8,
+  '+': 9,
+  '-': 9,
+  '*': 10,
+  '/': 10,
+  '%': 10,
 };
 const PREFIXES = ['-', '+', '~', '!'];
 const DEEPEST_NESTING = 200;
@@ -19,8 +35,8 @@ const SEMICOLON = 59;
 const BRACKET = 93;
 
 /**
- * The same text as engines keep that of literals, with which it is then compared by its address: what comes after compares
- * mnemonics and modifiers with many.
+ * The same text as engines keep that of literals, with which it is then compared by its address:
+ * what comes after compares mnemonics and modifiers with many.
  */
 function interned(text: string): string {
   return Object.keys({ [text]: 0 })[0]!;
@@ -33,7 +49,10 @@ export class TokenReader {
   private readonly tokens: Tokens;
   private index = 0;
   private nesting = 0;
-  /** Words and forms that were read before: a large module repeats few of them often, and memory is time here. */
+  /**
+   * Words and forms that were read before: a large module repeats few of them often, and memory is
+   * time here.
+   */
   private readonly words = new Map<string, string>();
   private readonly recent = new Array<string | undefined>(RECENT).fill(undefined);
   private readonly forms = new Map<string, { mnemonic: string; modifiers: string[] }>();
@@ -86,10 +105,15 @@ export class TokenReader {
   is(text: string, ahead = 0): boolean {
     const start = this.tokens.starts[this.index + ahead]!;
     if (this.tokens.ends[this.index + ahead]! - start !== text.length) return false;
-    return text.length === 1 ? this.source.text.charCodeAt(start) === text.charCodeAt(0) : this.source.text.startsWith(text, start);
+    return text.length === 1
+      ? this.source.text.charCodeAt(start) === text.charCodeAt(0)
+      : this.source.text.startsWith(text, start);
   }
 
-  /** Whether what is at the cursor, or so many tokens further on, ends an operand, as it mostly does behind a name or a number. */
+  /**
+   * Whether what is at the cursor, or so many tokens further on, ends an operand, as it mostly does
+   * behind a name or a number.
+   */
   isEndOfOperand(ahead: number): boolean {
     const index = this.index + ahead;
     if (this.tokens.kinds[index] !== TOKEN.punctuation) return false;
@@ -114,13 +138,20 @@ export class TokenReader {
     const start = this.tokens.starts[index]!;
     const end = this.tokens.ends[index]!;
     this.index++;
-    // Numbers of registers are at the end. What was last read of the same sum is mostly the word, and is compared where it stands.
-    const sum = (all.charCodeAt(end - 1) + 10 * all.charCodeAt(end - 2) + 100 * all.charCodeAt(end - 3) + 1000 * all.charCodeAt(start + 1) + (end - start)) & (RECENT - 1);
+    // Numbers of registers are at the end. What was last read of the same sum is mostly the word,
+    // and is compared where it stands.
+    const sum =
+      (all.charCodeAt(end - 1) +
+        10 * all.charCodeAt(end - 2) +
+        100 * all.charCodeAt(end - 3) +
+        1000 * all.charCodeAt(start + 1) +
+        (end - start)) &
+      (RECENT - 1);
     const recent = this.recent[sum];
     if (recent?.length === end - start && all.startsWith(recent, start)) return recent;
     const text = all.slice(start, end);
     let known = this.words.get(text);
-    if (known === undefined) this.words.set(text, known = text);
+    if (known === undefined) this.words.set(text, (known = text));
     this.recent[sum] = known;
     return known;
   }
@@ -135,7 +166,8 @@ export class TokenReader {
     let form = this.forms.get(text);
     if (!form) {
       const modifiers: string[] = [];
-      for (let at = first + 1; at < this.index; at++) modifiers.push(interned(this.source.text.slice(starts[at]! + 1, ends[at])));
+      for (let at = first + 1; at < this.index; at++)
+        modifiers.push(interned(this.source.text.slice(starts[at]! + 1, ends[at])));
       form = { mnemonic: interned(this.source.text.slice(starts[first], ends[first])), modifiers };
       this.forms.set(text, form);
     }
@@ -173,13 +205,21 @@ export class TokenReader {
     if (this.kind !== TOKEN.number) throw this.unexpected('a count');
     this.advance();
     const count = Number(text.replace(/U$/, ''));
-    if (!Number.isInteger(count) || count > most) throw this.error(`too many ${what}`, at, 'semantic');
+    if (!Number.isInteger(count) || count > most)
+      throw this.error(`too many ${what}`, at, 'semantic');
     this.expect('>');
     return count;
   }
 
   startsConstant(): boolean {
-    return this.kind === TOKEN.number || this.is('-') || this.is('(') || this.is('~') || this.is('+') || this.is('WARP_SZ');
+    return (
+      this.kind === TOKEN.number ||
+      this.is('-') ||
+      this.is('(') ||
+      this.is('~') ||
+      this.is('+') ||
+      this.is('WARP_SZ')
+    );
   }
 
   constant(precedence = 0): Constant {
@@ -197,7 +237,8 @@ export class TokenReader {
         const yes = this.constant();
         this.expect(':');
         const no = this.constant();
-        if (left.kind === 'float' || yes.kind === 'float' || no.kind === 'float') throw this.error("'?' needs integers", left.at);
+        if (left.kind === 'float' || yes.kind === 'float' || no.kind === 'float')
+          throw this.error("'?' needs integers", left.at);
         left = left.value === 0n ? no : yes;
       }
       return left;
@@ -223,20 +264,34 @@ export class TokenReader {
   }
 
   private operandOf(operator: string, at: number): Constant {
-    return unaryConstant(operator, this.nested(() => this.unary()), at, this.source);
+    return unaryConstant(
+      operator,
+      this.nested(() => this.unary()),
+      at,
+      this.source,
+    );
   }
 
   private number(): Constant {
     const { at, text } = this;
     // The lexer takes `.5` for a dotted word.
-    if (this.kind !== TOKEN.number && !/^\.\d+(?:[eE]\d+)?$/.test(text)) throw this.unexpected('a number');
+    if (this.kind !== TOKEN.number && !/^\.\d+(?:[eE]\d+)?$/.test(text))
+      throw this.unexpected('a number');
     this.advance();
     if (text.length === 1) return { kind: 'integer', value: BigInt(text), isUnsigned: false, at };
     if (text.startsWith('0')) {
       switch (text[1]) {
-        case 'f': case 'F': return { kind: 'float', width: 32, bits: BigInt(Number.parseInt(text.slice(2), 16)), at };
-        case 'd': case 'D': return { kind: 'float', width: 64, bits: BigInt(`0x${text.slice(2)}`), at };
-        case 'x': case 'X': case 'b': case 'B': return integerLiteral(text, at, this.source);
+        case 'f':
+        case 'F':
+          return { kind: 'float', width: 32, bits: BigInt(Number.parseInt(text.slice(2), 16)), at };
+        case 'd':
+        case 'D':
+          return { kind: 'float', width: 64, bits: BigInt(`0x${text.slice(2)}`), at };
+        case 'x':
+        case 'X':
+        case 'b':
+        case 'B':
+          return integerLiteral(text, at, this.source);
       }
     }
     if (/[.eE]/.test(text)) return float64(Number(text), at);

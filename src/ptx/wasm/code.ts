@@ -94,14 +94,20 @@ export class Code {
     return this;
   }
 
-  /** i8x16.shuffle, given the 32-bit lanes (0 to 3 of the first operand, 4 to 7 of the second) to take. */
+  /**
+   * i8x16.shuffle, given the 32-bit lanes (0 to 3 of the first operand, 4 to 7 of the second) to
+   * take.
+   */
   shuffle(lanes: readonly [number, number, number, number]): this {
     this.op('i8x16.shuffle');
     for (const lane of lanes) for (let i = 0; i < 4; i++) this.byte(lane * 4 + i);
     return this;
   }
 
-  /** i8x16.shuffle, given the 16 bytes to take: 0 to 15 of the first operand, 16 to 31 of the second. */
+  /**
+   * i8x16.shuffle, given the 16 bytes to take: 0 to 15 of the first operand, 16 to 31 of the
+   * second.
+   */
   shuffleBytes(taken: readonly number[]): this {
     this.op('i8x16.shuffle');
     for (const byte of taken) this.byte(byte);

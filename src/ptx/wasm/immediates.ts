@@ -8,8 +8,13 @@ interface Operands {
 
 /** Of an opcode without a prefix. */
 export function operands(opcode: number): Operands {
-  const one = (opcode >= 0x02 && opcode <= 0x04) || opcode === 0x0c || opcode === 0x0d || opcode === 0x10
-    || (opcode >= 0x20 && opcode <= 0x24) || (opcode >= 0x3f && opcode <= 0x42);
+  const one =
+    (opcode >= 0x02 && opcode <= 0x04) ||
+    opcode === 0x0c ||
+    opcode === 0x0d ||
+    opcode === 0x10 ||
+    (opcode >= 0x20 && opcode <= 0x24) ||
+    (opcode >= 0x3f && opcode <= 0x42);
   if (one) return { numbers: 1, bytes: 0 };
   if (opcode === 0x11 || (opcode >= 0x28 && opcode <= 0x3e)) return { numbers: 2, bytes: 0 };
   if (opcode === 0x43) return { numbers: 0, bytes: 4 };

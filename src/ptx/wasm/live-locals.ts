@@ -1,10 +1,14 @@
-// Which locals still hold something where a loop begins, read from a function's bytes. Engines carry every such local round
-// the loop in a register of its own, also one whose value no way through the code ever needs: they do not know which of
-// a loop's entries control takes. Whoever wrote the code does, and can say so by clearing those locals.
+// Which locals still hold something where a loop begins, read from a function's bytes. Engines
+// carry every such local round the loop in a register of its own, also one whose value no way
+// through the code ever needs: they do not know which of a loop's entries control takes. Whoever
+// wrote the code does, and can say so by clearing those locals.
 
 import { operands, vectorOperands } from './immediates.js';
 
-/** Blocks of the function times words of their sets: past that the answer costs more than it is worth. */
+/**
+ * Blocks of the function times words of their sets: past that the answer costs more than it is
+ * worth.
+ */
 const MOST_WORDS = 1 << 22;
 
 interface Label {
@@ -19,10 +23,15 @@ interface Label {
 }
 
 /**
- * For each loop the locals that are alive where it begins and that its code sets. `loops` are the offsets in `code` behind
- * their block types. Undefined for functions so large that it would take long.
+ * For each loop the locals that are alive where it begins and that its code sets. `loops` are the
+ * offsets in `code` behind their block types. Undefined for functions so large that it would take
+ * long.
  */
-export function carriedLocals(code: Uint8Array, localCount: number, loops: readonly number[]): number[][] | undefined {
+export function carriedLocals(
+  code: Uint8Array,
+  localCount: number,
+  loops: readonly number[],
+): number[][] | undefined {
   const words = Math.ceil(localCount / 32);
   const nexts: number[][] = [];
   const used: Int32Array[] = [];
@@ -60,7 +69,9 @@ export function carriedLocals(code: Uint8Array, localCount: number, loops: reado
     if (nexts.length * words > MOST_WORDS) return undefined;
     const opcode = code[at++]!;
     switch (opcode) {
-      case 0x02: case 0x03: case 0x04: {
+      case 0x02:
+      case 0x03:
+      case 0x04: {
         number();
         const loop = opcode === 0x03 ? loops.indexOf(at) : -1;
         const after = block();
@@ -94,7 +105,8 @@ export function carriedLocals(code: Uint8Array, localCount: number, loops: reado
         begin(label.after);
         break;
       }
-      case 0x0c: case 0x0d: {
+      case 0x0c:
+      case 0x0d: {
         branch(number());
         const next = block();
         if (opcode === 0x0d) nexts[now]!.push(next);
@@ -105,15 +117,17 @@ export function carriedLocals(code: Uint8Array, localCount: number, loops: reado
         for (let count = number(); count >= 0; count--) branch(number());
         begin(block());
         break;
-      case 0x00: case 0x0f:
+      case 0x00:
+      case 0x0f:
         begin(block());
         break;
       case 0x20: {
         const local = number();
-        if (!(defined[now]![local >> 5]! & 1 << local)) used[now]![local >> 5]! |= 1 << local;
+        if (!(defined[now]![local >> 5]! & (1 << local))) used[now]![local >> 5]! |= 1 << local;
         break;
       }
-      case 0x21: case 0x22: {
+      case 0x21:
+      case 0x22: {
         const local = number();
         defined[now]![local >> 5]! |= 1 << local;
         for (const { loop } of labels) if (loop >= 0) set[loop]![local >> 5]! |= 1 << local;
@@ -144,7 +158,7 @@ export function carriedLocals(code: Uint8Array, localCount: number, loops: reado
       }
     }
   }
-  const live = used.map(bits => bits.slice());
+  const live = used.map((bits) => bits.slice());
   for (let changes = true; changes;) {
     changes = false;
     for (let index = order.length - 1; index >= 0; index--) {
@@ -165,7 +179,8 @@ export function carriedLocals(code: Uint8Array, localCount: number, loops: reado
   return loops.map((_, loop) => {
     const alive = live[headers[loop]!]!;
     const found: number[] = [];
-    for (let local = 0; local < localCount; local++) if (alive[local >> 5]! & set[loop]![local >> 5]! & 1 << local) found.push(local);
+    for (let local = 0; local < localCount; local++)
+      if (alive[local >> 5]! & set[loop]![local >> 5]! & (1 << local)) found.push(local);
     return found;
   });
 }

@@ -1,10 +1,16 @@
-// Assembles functions into one WebAssembly module. Imports must all be made before the first function is
-// reserved, because the two share an index space.
+// Assembles functions into one WebAssembly module. Imports must all be made before the first
+// function is reserved, because the two share an index space.
 
 import type { LocalType, WasmType } from '../scalar-types.js';
 import { Code } from './code.js';
 
-export const VALUE_TYPE: Record<LocalType, number> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
+export const VALUE_TYPE: Record<LocalType, number> = {
+  i32: 0x7f,
+  i64: 0x7e,
+  f32: 0x7d,
+  f64: 0x7c,
+  v128: 0x7b,
+};
 
 export interface Signature<T extends LocalType = WasmType> {
   params: readonly T[];
@@ -42,17 +48,23 @@ export class ModuleBuilder {
 
   importMemory(module: string, name: string): void {
     // Shared, one page at least, 4 GiB at most: a memory of any size the caller made fits.
-    this.importBytes.push(new Code().name(module).name(name).byte(2).byte(3).u32(1).u32(65536).finish());
+    this.importBytes.push(
+      new Code().name(module).name(name).byte(2).byte(3).u32(1).u32(65536).finish(),
+    );
   }
 
   importGlobal(module: string, name: string, type: WasmType): number {
-    this.importBytes.push(new Code().name(module).name(name).byte(3).byte(VALUE_TYPE[type]).byte(0).finish());
+    this.importBytes.push(
+      new Code().name(module).name(name).byte(3).byte(VALUE_TYPE[type]).byte(0).finish(),
+    );
     return this.importedGlobals++;
   }
 
   importFunction(module: string, name: string, signature: Signature): number {
     if (this.functions.length) throw new Error('imports come before functions');
-    this.importBytes.push(new Code().name(module).name(name).byte(0).u32(this.typeIndex(signature)).finish());
+    this.importBytes.push(
+      new Code().name(module).name(name).byte(0).u32(this.typeIndex(signature)).finish(),
+    );
     return this.importedFunctions++;
   }
 
@@ -62,7 +74,13 @@ export class ModuleBuilder {
   }
 
   reserve(name: string, signature: Signature<LocalType>, exportName?: string): number {
-    this.functions.push({ name, type: this.typeIndex(signature), locals: [], code: undefined, exportName });
+    this.functions.push({
+      name,
+      type: this.typeIndex(signature),
+      locals: [],
+      code: undefined,
+      exportName,
+    });
     return this.importedFunctions + this.functions.length - 1;
   }
 
@@ -84,36 +102,66 @@ export class ModuleBuilder {
     };
     section(1, list(this.typeBytes));
     section(2, list(this.importBytes));
-    section(3, list(this.functions.map(slot => new Code().u32(slot.type).finish())));
+    section(3, list(this.functions.map((slot) => new Code().u32(slot.type).finish())));
     if (this.globals.length) {
-      section(6, list(this.globals.map(({ type }) => {
-        const code = new Code().byte(VALUE_TYPE[type]).byte(1);
-        if (type === 'i32') code.i32(0);
-        else if (type === 'i64') code.i64(0n);
-        else if (type === 'f32') code.f32(0);
-        else code.f64(0);
-        return code.byte(0x0b).finish();
-      })));
+      section(
+        6,
+        list(
+          this.globals.map(({ type }) => {
+            const code = new Code().byte(VALUE_TYPE[type]).byte(1);
+            if (type === 'i32') code.i32(0);
+            else if (type === 'i64') code.i64(0n);
+            else if (type === 'f32') code.f32(0);
+            else code.f64(0);
+            return code.byte(0x0b).finish();
+          }),
+        ),
+      );
     }
-    section(7, list(this.functions.flatMap((slot, index) => slot.exportName === undefined ? []
-      : [new Code().name(slot.exportName).byte(0).u32(this.importedFunctions + index).finish()])));
-    section(10, list(this.functions.map(slot => {
-      if (!slot.code) throw new Error(`function ${slot.name} was never defined`);
-      const body = new Code();
-      const runs: [number, LocalType][] = [];
-      for (const type of slot.locals) {
-        const last = runs.at(-1);
-        if (last && last[1] === type) last[0]++;
-        else runs.push([1, type]);
-      }
-      body.u32(runs.length);
-      for (const [count, type] of runs) body.u32(count).byte(VALUE_TYPE[type]);
-      body.append(slot.code);
-      return new Code().u32(body.length).append(body.finish()).finish();
-    })));
+    section(
+      7,
+      list(
+        this.functions.flatMap((slot, index) =>
+          slot.exportName === undefined
+            ? []
+            : [
+                new Code()
+                  .name(slot.exportName)
+                  .byte(0)
+                  .u32(this.importedFunctions + index)
+                  .finish(),
+              ],
+        ),
+      ),
+    );
+    section(
+      10,
+      list(
+        this.functions.map((slot) => {
+          if (!slot.code) throw new Error(`function ${slot.name} was never defined`);
+          const body = new Code();
+          const runs: [number, LocalType][] = [];
+          for (const type of slot.locals) {
+            const last = runs.at(-1);
+            if (last && last[1] === type) last[0]++;
+            else runs.push([1, type]);
+          }
+          body.u32(runs.length);
+          for (const [count, type] of runs) body.u32(count).byte(VALUE_TYPE[type]);
+          body.append(slot.code);
+          return new Code().u32(body.length).append(body.finish()).finish();
+        }),
+      ),
+    );
     // Function names: a WebAssembly stack trace or profile then reads like the PTX.
-    const names = list(this.functions.map((slot, index) =>
-      new Code().u32(this.importedFunctions + index).name(slot.name).finish()));
+    const names = list(
+      this.functions.map((slot, index) =>
+        new Code()
+          .u32(this.importedFunctions + index)
+          .name(slot.name)
+          .finish(),
+      ),
+    );
     section(0, new Code().name('name').byte(1).u32(names.length).append(names.finish()));
     return out.finish();
   }

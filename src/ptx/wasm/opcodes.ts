@@ -22,8 +22,16 @@ b7 f64.convert_i32_s|b8 f64.convert_i32_u|b9 f64.convert_i64_s|ba f64.convert_i6
 bc i32.reinterpret_f32|bd i64.reinterpret_f64|be f32.reinterpret_i32|bf f64.reinterpret_i64
 c0 i32.extend8_s|c1 i32.extend16_s|c2 i64.extend8_s|c3 i64.extend16_s|c4 i64.extend32_s`;
 
-const SATURATING = ['i32.trunc_sat_f32_s', 'i32.trunc_sat_f32_u', 'i32.trunc_sat_f64_s', 'i32.trunc_sat_f64_u',
-  'i64.trunc_sat_f32_s', 'i64.trunc_sat_f32_u', 'i64.trunc_sat_f64_s', 'i64.trunc_sat_f64_u'];
+const SATURATING = [
+  'i32.trunc_sat_f32_s',
+  'i32.trunc_sat_f32_u',
+  'i32.trunc_sat_f64_s',
+  'i32.trunc_sat_f64_u',
+  'i64.trunc_sat_f32_s',
+  'i64.trunc_sat_f32_u',
+  'i64.trunc_sat_f64_s',
+  'i64.trunc_sat_f64_u',
+];
 
 const ATOMIC_BASE = `03 atomic.fence|10 i32.atomic.load|11 i64.atomic.load|12 i32.atomic.load8_u|13 i32.atomic.load16_u
 17 i32.atomic.store|18 i64.atomic.store|19 i32.atomic.store8|1a i32.atomic.store16`;
@@ -53,24 +61,30 @@ fc i32x4.trunc_sat_f64x2_s_zero|fd i32x4.trunc_sat_f64x2_u_zero|fe f64x2.convert
 105 f32x4.relaxed_madd|107 f64x2.relaxed_madd`;
 
 const rows = (text: string, prefix: number): [string, number][] =>
-  text.trim().split(/[|\n]/).map(entry => {
-    const [code, name] = entry.trim().split(' ') as [string, string];
-    return [name, (prefix << 16) | parseInt(code, 16)];
-  });
+  text
+    .trim()
+    .split(/[|\n]/)
+    .map((entry) => {
+      const [code, name] = entry.trim().split(' ') as [string, string];
+      return [name, (prefix << 16) | parseInt(code, 16)];
+    });
 
 const table = new Map<string, number>([
   ...rows(BASE, 0),
   ...rows(ATOMIC_BASE, 0xfe),
   ...rows(SIMD, 0xfd),
   ...SATURATING.map((name, index): [string, number] => [name, 0xfc0000 | index]),
-  ['memory.copy', 0xfc000a], ['memory.fill', 0xfc000b],
+  ['memory.copy', 0xfc000a],
+  ['memory.fill', 0xfc000b],
 ]);
 // Read-modify-write rows come in groups of seven widths: i32, i64, then the narrow ones.
 ATOMIC_RMW.forEach((operation, index) => {
   const first = 0x1e + index * 7;
-  ['i32.atomic.rmw.', 'i64.atomic.rmw.', 'i32.atomic.rmw8.', 'i32.atomic.rmw16.'].forEach((stem, width) => {
-    table.set(`${stem}${operation}${width > 1 ? '_u' : ''}`, 0xfe0000 | (first + width));
-  });
+  ['i32.atomic.rmw.', 'i64.atomic.rmw.', 'i32.atomic.rmw8.', 'i32.atomic.rmw16.'].forEach(
+    (stem, width) => {
+      table.set(`${stem}${operation}${width > 1 ? '_u' : ''}`, 0xfe0000 | (first + width));
+    },
+  );
 });
 
 /** Thrown where a rule meets a type for which WebAssembly has no such operation, as in xor.f32. */

@@ -25,12 +25,17 @@ describe('how long an engine takes to optimise a module', () => {
 
   // Milliseconds of Node 20's processor time, with --no-liftoff --no-wasm-lazy-compilation.
   it.each<[LongShape, number, number]>([
-    ['loops, each in the next', 150, 245], ['loops, each in the next', 200, 684],
-    ['loops, each in the next', 300, 3339], ['loops, each in the next', 400, 12_000],
-    ['loops that overlap', 150, 612], ['loops that overlap', 200, 1955],
+    ['loops, each in the next', 150, 245],
+    ['loops, each in the next', 200, 684],
+    ['loops, each in the next', 300, 3339],
+    ['loops, each in the next', 400, 12_000],
+    ['loops that overlap', 150, 612],
+    ['loops that overlap', 200, 1955],
     ['loops that overlap', 300, 7800],
-    ['loops in a row', 300, 175], ['loops in a row', 1000, 791],
-    ['loops in a row', 2000, 3419], ['branches to one label', 1000, 991],
+    ['loops in a row', 300, 175],
+    ['loops in a row', 1000, 791],
+    ['loops in a row', 2000, 3419],
+    ['branches to one label', 1000, 991],
   ])('%s, %i: %i ms, within a factor of two', (shape, size, measured) => {
     const estimated = of(LONG_SHAPES[shape](size));
     expect(estimated).toBeGreaterThan(measured / 2);

@@ -20,7 +20,9 @@ const MS_PER_NESTED_BLOCK_AND_VALUE = 2.7e-8;
 /** What a branch out of a loop adds, since V8 makes nodes of the values that are taken out. */
 const VALUES_PER_LOOP_LEFT = 0.15;
 const MS_PER_LOOP_AND_VALUE = 4e-5;
-/** V8 reduces values in a row, without a branch between, again for each branch to the loop's head. */
+/**
+ * V8 reduces values in a row, without a branch between, again for each branch to the loop's head.
+ */
 const MS_PER_BACK_EDGE_AND_VALUE_IN_A_ROW = 4.5e-4;
 /** Modules of fewer bytes are not looked at. */
 const SMALL_MODULE = 16 * 1024;
@@ -29,7 +31,10 @@ const CODE_SECTION = 10;
 /** Of a module's function that takes longest, in milliseconds, roughly. */
 export interface OptimisingTime {
   readonly ms: number;
-  /** What of this is for its loops: little, but where there are hundreds or hundreds of branches back. */
+  /**
+   * What of this is for its loops: little, but where there are hundreds or hundreds of branches
+   * back.
+   */
   readonly loopsMs: number;
 }
 
@@ -106,9 +111,14 @@ class FunctionSizes {
   get time(): OptimisingTime {
     const { values } = this;
     const nestedValues = values + this.loopsLeft * VALUES_PER_LOOP_LEFT;
-    const loopsMs = this.backEdgesMs + this.loops * values * MS_PER_LOOP_AND_VALUE
-      + this.nestedBlocks * nestedValues * MS_PER_NESTED_BLOCK_AND_VALUE;
-    return { ms: this.operationsMs + this.blocks * values * MS_PER_BLOCK_AND_VALUE + loopsMs, loopsMs };
+    const loopsMs =
+      this.backEdgesMs +
+      this.loops * values * MS_PER_LOOP_AND_VALUE +
+      this.nestedBlocks * nestedValues * MS_PER_NESTED_BLOCK_AND_VALUE;
+    return {
+      ms: this.operationsMs + this.blocks * values * MS_PER_BLOCK_AND_VALUE + loopsMs,
+      loopsMs,
+    };
   }
 
   private control(opcode: number, reader: Reader): void {
@@ -117,7 +127,9 @@ class FunctionSizes {
     label.row = Math.max(label.row, this.row);
     this.row = 0;
     switch (opcode) {
-      case 0x02: case 0x03: case 0x04: {
+      case 0x02:
+      case 0x03:
+      case 0x04: {
         const isLoop = opcode === 0x03;
         if (isLoop) this.loops++;
         labels.push({ isLoop, depth: label.depth + (isLoop ? 1 : 0), backEdges: 0, row: 0 });
@@ -129,7 +141,8 @@ class FunctionSizes {
         labels.pop();
         if (labels.length > 0) labels.at(-1)!.row = Math.max(labels.at(-1)!.row, label.row);
         return;
-      case 0x0c: case 0x0d:
+      case 0x0c:
+      case 0x0d:
         this.block();
         this.branch(reader.number());
         return;
@@ -139,8 +152,11 @@ class FunctionSizes {
           this.branch(reader.number());
         }
         return;
-      case 0x0f: this.loopsLeft += label.depth; break;
-      default: this.block();
+      case 0x0f:
+        this.loopsLeft += label.depth;
+        break;
+      default:
+        this.block();
     }
     reader.skipImmediates(opcode);
   }

@@ -1,6 +1,6 @@
-// A small assembler for the folded text form, so that run-time functions are written as readable WAT.
-// Beyond WAT's own folded syntax it takes short operands: `$x` reads a local, `5` is an i32, `5L` an i64,
-// `1.5d` an f64 and `1.5f` an f32. Only what the run-time functions use is understood.
+// A small assembler for the folded text form, so that run-time functions are written as readable
+// WAT. Beyond WAT's own folded syntax it takes short operands: `$x` reads a local, `5` is an i32,
+// `5L` an i64, `1.5d` an f64 and `1.5f` an f32. Only what the run-time functions use is understood.
 
 import type { LocalType } from '../scalar-types.js';
 import { Code } from './code.js';
@@ -63,7 +63,7 @@ function readFloat(text: string): number {
 
 /** All functions of a text: `(func $name (param $a i32) (result i32) (local $x f64) …)`. */
 export function parseWat(text: string): WatFunction[] {
-  return parse(text).map(node => {
+  return parse(text).map((node) => {
     if (!Array.isArray(node) || node[0] !== 'func') throw new SyntaxError('wat: expected (func');
     const name = (node[1] as string).slice(1);
     const params: LocalType[] = [];
@@ -75,7 +75,7 @@ export function parseWat(text: string): WatFunction[] {
       const part = node[at]!;
       if (!Array.isArray(part)) break;
       if (part[0] === 'result') {
-        results.push(...part.slice(1) as LocalType[]);
+        results.push(...(part.slice(1) as LocalType[]));
       } else if (part[0] === 'param' || part[0] === 'local') {
         // (local $a $b $c f64) declares three.
         const type = part.at(-1) as LocalType;
@@ -100,12 +100,14 @@ export function parseWat(text: string): WatFunction[] {
       signature: { params, results },
       locals,
       calls: [...calls],
-      assemble: links => assemble(body, names, links, name),
+      assemble: (links) => assemble(body, names, links, name),
     };
   });
 }
 
-/** The functions of some texts, each read when it is first asked for: a module calls few of them. */
+/**
+ * The functions of some texts, each read when it is first asked for: a module calls few of them.
+ */
 export class WatLibrary {
   private readonly texts = new Map<string, string>();
   private readonly functions = new Map<string, WatFunction>();
@@ -113,19 +115,26 @@ export class WatLibrary {
   constructor(texts: readonly string[]) {
     for (const text of texts) {
       const heads = [...text.matchAll(/\(func \$([^\s()]+)/g)];
-      heads.forEach((head, i) => this.texts.set(head[1]!, text.slice(head.index, heads[i + 1]?.index)));
+      heads.forEach((head, i) =>
+        this.texts.set(head[1]!, text.slice(head.index, heads[i + 1]?.index)),
+      );
     }
   }
 
   get(name: string): WatFunction | undefined {
     let fn = this.functions.get(name);
     const text = fn === undefined ? this.texts.get(name) : undefined;
-    if (text !== undefined) this.functions.set(name, fn = parseWat(text)[0]!);
+    if (text !== undefined) this.functions.set(name, (fn = parseWat(text)[0]!));
     return fn;
   }
 }
 
-function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, name: string): Uint8Array {
+function assemble(
+  body: Node[],
+  locals: Map<string, number>,
+  links: WatLinks,
+  name: string,
+): Uint8Array {
   const code = new Code();
   emitNodes(code, body, locals, links, name);
   return code.op('end').finish();
@@ -133,18 +142,31 @@ function assemble(body: Node[], locals: Map<string, number>, links: WatLinks, na
 
 const parsed = new Map<string, Node[]>();
 const NO_LINKS: WatLinks = {
-  functionIndex: name => { throw new SyntaxError(`wat: $${name} is called from within other code`); },
-  globalIndex: name => { throw new SyntaxError(`wat: $${name} is named from within other code`); },
+  functionIndex: (name) => {
+    throw new SyntaxError(`wat: $${name} is called from within other code`);
+  },
+  globalIndex: (name) => {
+    throw new SyntaxError(`wat: $${name} is named from within other code`);
+  },
 };
 
-/** Writes a text's instructions into other code, which has these locals for the names in it. Nothing is called. */
+/**
+ * Writes a text's instructions into other code, which has these locals for the names in it. Nothing
+ * is called.
+ */
 export function emitWat(code: Code, text: string, locals: Readonly<Record<string, number>>): void {
   let body = parsed.get(text);
-  if (!body) parsed.set(text, body = parse(text));
+  if (!body) parsed.set(text, (body = parse(text)));
   emitNodes(code, body, new Map(Object.entries(locals)), NO_LINKS, 'other code');
 }
 
-function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string, number>, links: WatLinks, name: string): void {
+function emitNodes(
+  code: Code,
+  body: readonly Node[],
+  locals: ReadonlyMap<string, number>,
+  links: WatLinks,
+  name: string,
+): void {
   const labels: string[] = [];
   const local = (text: string): number => {
     const index = locals.get(text);
@@ -163,7 +185,8 @@ function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string
     if (!Array.isArray(node)) {
       if (node.startsWith('$')) code.get(local(node));
       else if (/^-?(0x[0-9a-f]+|\d+)L$/i.test(node)) code.i64(parseInteger(node.slice(0, -1)));
-      else if (/^-?(0x[0-9a-f]+|\d+)$/i.test(node)) code.i32(Number(BigInt.asIntN(32, parseInteger(node))));
+      else if (/^-?(0x[0-9a-f]+|\d+)$/i.test(node))
+        code.i32(Number(BigInt.asIntN(32, parseInteger(node))));
       else if (node.endsWith('d')) code.f64(readFloat(node.slice(0, -1)));
       else if (node.endsWith('f')) code.f32(readFloat(node.slice(0, -1)));
       else code.op(node);
@@ -172,13 +195,18 @@ function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string
     const head = node[0] as string;
     const rest = node.slice(1);
     switch (head) {
-      case 'local.get': code.get(local(rest[0] as string)); return;
-      case 'local.set': case 'local.tee':
+      case 'local.get':
+        code.get(local(rest[0] as string));
+        return;
+      case 'local.set':
+      case 'local.tee':
         rest.slice(1).forEach(emit);
         if (head === 'local.set') code.set(local(rest[0] as string));
         else code.tee(local(rest[0] as string));
         return;
-      case 'global.get': code.op(head).u32(links.globalIndex((rest[0] as string).slice(1))); return;
+      case 'global.get':
+        code.op(head).u32(links.globalIndex((rest[0] as string).slice(1)));
+        return;
       case 'global.set':
         rest.slice(1).forEach(emit);
         code.op(head).u32(links.globalIndex((rest[0] as string).slice(1)));
@@ -187,9 +215,10 @@ function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string
         rest.slice(1).forEach(emit);
         code.op('call').u32(links.functionIndex((rest[0] as string).slice(1)));
         return;
-      case 'block': case 'loop': {
+      case 'block':
+      case 'loop': {
         const named = typeof rest[0] === 'string' && rest[0].startsWith('$');
-        labels.push(named ? rest.shift() as string : '');
+        labels.push(named ? (rest.shift() as string) : '');
         const type = blockType(rest[0]);
         if (type !== undefined) rest.shift();
         code.op(head).byte(type ?? 0x40);
@@ -201,8 +230,10 @@ function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string
       case 'if': {
         const type = blockType(rest[0]);
         if (type !== undefined) rest.shift();
-        const arms = rest.filter(part => Array.isArray(part) && (part[0] === 'then' || part[0] === 'else')) as Node[][];
-        rest.filter(part => !arms.includes(part as Node[])).forEach(emit);
+        const arms = rest.filter(
+          (part) => Array.isArray(part) && (part[0] === 'then' || part[0] === 'else'),
+        ) as Node[][];
+        rest.filter((part) => !arms.includes(part as Node[])).forEach(emit);
         code.op('if').byte(type ?? 0x40);
         labels.push('');
         arms[0]!.slice(1).forEach(emit);
@@ -214,23 +245,40 @@ function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string
         labels.pop();
         return;
       }
-      case 'br': case 'br_if':
+      case 'br':
+      case 'br_if':
         rest.slice(1).forEach(emit);
         code.op(head).u32(depth(rest[0] as string));
         return;
       case 'br_table': {
-        const targets = rest.filter(part => typeof part === 'string' && labels.includes(part)) as string[];
-        rest.filter(part => !targets.includes(part as string)).forEach(emit);
+        const targets = rest.filter(
+          (part) => typeof part === 'string' && labels.includes(part),
+        ) as string[];
+        rest.filter((part) => !targets.includes(part as string)).forEach(emit);
         code.op(head).u32(targets.length - 1);
         for (const target of targets) code.u32(depth(target));
         return;
       }
-      case 'i64.const': code.i64(parseInteger(rest[0] as string)); return;
-      case 'i32.const': code.i32(Number(BigInt.asIntN(32, parseInteger(rest[0] as string)))); return;
-      case 'f64.const': code.f64(readFloat(rest[0] as string)); return;
-      case 'f32.const': code.f32(readFloat(rest[0] as string)); return;
-      case 'i32x4.extract_lane': case 'i64x2.extract_lane': case 'i32x4.replace_lane': case 'i64x2.replace_lane':
-      case 'f32x4.extract_lane': case 'f32x4.replace_lane': case 'f64x2.extract_lane': case 'f64x2.replace_lane': {
+      case 'i64.const':
+        code.i64(parseInteger(rest[0] as string));
+        return;
+      case 'i32.const':
+        code.i32(Number(BigInt.asIntN(32, parseInteger(rest[0] as string))));
+        return;
+      case 'f64.const':
+        code.f64(readFloat(rest[0] as string));
+        return;
+      case 'f32.const':
+        code.f32(readFloat(rest[0] as string));
+        return;
+      case 'i32x4.extract_lane':
+      case 'i64x2.extract_lane':
+      case 'i32x4.replace_lane':
+      case 'i64x2.replace_lane':
+      case 'f32x4.extract_lane':
+      case 'f32x4.replace_lane':
+      case 'f64x2.extract_lane':
+      case 'f64x2.replace_lane': {
         const lane = Number(rest.shift());
         rest.forEach(emit);
         code.lane(head, lane);
@@ -243,15 +291,23 @@ function emitNodes(code: Code, body: readonly Node[], locals: ReadonlyMap<string
         code.shuffle(lanes);
         return;
       }
-      case 'memory.fill': rest.forEach(emit); code.op(head).byte(0); return;
-      case 'memory.copy': rest.forEach(emit); code.op(head).byte(0).byte(0); return;
+      case 'memory.fill':
+        rest.forEach(emit);
+        code.op(head).byte(0);
+        return;
+      case 'memory.copy':
+        rest.forEach(emit);
+        code.op(head).byte(0).byte(0);
+        return;
     }
     if (!isOpcode(head)) throw new SyntaxError(`wat: ${name}: no instruction ${head}`);
     let offset = 0;
-    if (typeof rest[0] === 'string' && rest[0].startsWith('offset=')) offset = Number((rest.shift() as string).slice(7));
+    if (typeof rest[0] === 'string' && rest[0].startsWith('offset='))
+      offset = Number((rest.shift() as string).slice(7));
     rest.forEach(emit);
     code.op(head);
-    if (/\.(load|store|atomic\.(load|store|rmw))/.test(head)) code.u32(accessWidth(head)).u32(offset);
+    if (/\.(load|store|atomic\.(load|store|rmw))/.test(head))
+      code.u32(accessWidth(head)).u32(offset);
   };
   body.forEach(emit);
 }

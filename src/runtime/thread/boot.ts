@@ -1,6 +1,7 @@
 /**
- * Where each worker begins. It compiles the threads' script, which takes V8 some 20 ms; where V8's code of it was kept by
- * a process before this one, it takes a tenth of that. Built into a script of its own.
+ * Where each worker begins. It compiles the threads' script, which takes V8 some 20 ms; where V8's
+ * code of it was kept by a process before this one, it takes a tenth of that. Built into a script
+ * of its own.
  */
 import { cachedDataVersionTag } from 'node:v8';
 import { Script } from 'node:vm';
@@ -21,7 +22,10 @@ export interface BootData {
   digest: string;
 }
 
-/** Keeps V8's code of the script, with that of all functions that have run, where it is not kept yet. */
+/**
+ * Keeps V8's code of the script, with that of all functions that have run, where it is not kept
+ * yet.
+ */
 export type KeepCode = () => void;
 
 type ThreadScript = (require: NodeJS.Require, keepCode: KeepCode) => void;
@@ -36,10 +40,14 @@ if (data.config.provider === 'cpu') bringUpToDate();
 warnElsewhere();
 const cache = openDiskCache();
 /** By the tag V8 tells what its code depends on: its version, its flags, and the processor. */
-const entryNow = (): string => codeEntry(data.digest, [process.version, process.platform, process.arch, cachedDataVersionTag()]);
+const entryNow = (): string =>
+  codeEntry(data.digest, [process.version, process.platform, process.arch, cachedDataVersionTag()]);
 const entry = entryNow();
 const kept = cache?.get(entry);
-const script = new Script(source, { filename: 'async-cuda/thread.js', ...(kept === undefined ? {} : { cachedData: kept }) });
+const script = new Script(source, {
+  filename: 'async-cuda/thread.js',
+  ...(kept === undefined ? {} : { cachedData: kept }),
+});
 let isKept = kept !== undefined && script.cachedDataRejected === false;
 
 (script.runInThisContext() as ThreadScript)(require, () => {

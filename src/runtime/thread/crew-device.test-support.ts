@@ -1,5 +1,5 @@
-// Test only: a CPU device whose blocks run on so many threads, and every grid of more than one block on all of them from
-// the start.
+// Test only: a CPU device whose blocks run on so many threads, and every grid of more than one
+// block on all of them from the start.
 
 import type { PolledDriver } from '../../driver/driver.js';
 import type { CrewOptions } from '../../driver/cpu/crew/crew.js';
@@ -24,8 +24,11 @@ export class CrewDevice {
 
   constructor(workers: number, crew: Partial<CrewOptions> = {}, options: CpuOptions = {}) {
     this.cu = openCpu({
-      memoryBytes: 512 * 2 ** 20, multiprocessors: 4, print: (text) => this.printed.push(text),
-      crew: { workers, start: startMember, eager: true, ...crew }, ...options,
+      memoryBytes: 512 * 2 ** 20,
+      multiprocessors: 4,
+      print: (text) => this.printed.push(text),
+      crew: { workers, start: startMember, eager: true, ...crew },
+      ...options,
     });
     this.cu.cuInit(0);
     this.cu.cuCtxSetCurrent(this.cu.cuDevicePrimaryCtxRetain(0));
@@ -52,13 +55,32 @@ export class CrewDevice {
     return this.cu.cuModuleGetFunction(module, name);
   }
 
-  launch(kernel: number, grid: Size, block: Size, params: readonly Param[], { stream = this.stream, shared = 0, cooperative = false } = {}): void {
+  launch(
+    kernel: number,
+    grid: Size,
+    block: Size,
+    params: readonly Param[],
+    { stream = this.stream, shared = 0, cooperative = false } = {},
+  ): void {
     const packed = packParams(params);
     const [gridDimX, gridDimY = 1, gridDimZ = 1] = grid;
     const [blockDimX, blockDimY = 1, blockDimZ = 1] = block;
     this.cu.cuLaunchKernelEx(
-      { gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes: shared, hStream: stream, attrs: cooperative ? { cooperative } : {} },
-      kernel, packed, 0, packed.byteLength,
+      {
+        gridDimX,
+        gridDimY,
+        gridDimZ,
+        blockDimX,
+        blockDimY,
+        blockDimZ,
+        sharedMemBytes: shared,
+        hStream: stream,
+        attrs: cooperative ? { cooperative } : {},
+      },
+      kernel,
+      packed,
+      0,
+      packed.byteLength,
     );
   }
 
@@ -71,4 +93,5 @@ export class CrewDevice {
   }
 }
 
-export const floatBits = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0]!;
+export const floatBits = (value: number): number =>
+  new Int32Array(Float32Array.of(value).buffer)[0]!;

@@ -1,6 +1,6 @@
 /**
- * Where a thread of a CPU device's crew starts: nothing but the blocks of grids. Built into a small script of its own,
- * which lies as text in the runtime thread's: that one starts the crew.
+ * Where a thread of a CPU device's crew starts: nothing but the blocks of grids. Built into a small
+ * script of its own, which lies as text in the runtime thread's: that one starts the crew.
  */
 import { readlinkSync } from 'node:fs';
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
@@ -22,4 +22,7 @@ function threadNumber(): number {
 }
 
 new Int32Array(start.control)[memberAt(start.member) + MEMBER.thread] = threadNumber();
-serveCrew(start, () => (receiveMessageOnPort(port) as { message: MemberMessage } | undefined)?.message);
+serveCrew(
+  start,
+  () => (receiveMessageOnPort(port) as { message: MemberMessage } | undefined)?.message,
+);

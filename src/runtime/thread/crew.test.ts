@@ -14,7 +14,11 @@ import type { Param, Size } from './crew-device.test-support.js';
 const WORKERS = [1, 2, 3, 8];
 const opened: CrewDevice[] = [];
 
-function open(workers: number, crew: Partial<CrewOptions> = {}, options: CpuOptions = {}): CrewDevice {
+function open(
+  workers: number,
+  crew: Partial<CrewOptions> = {},
+  options: CpuOptions = {},
+): CrewDevice {
   const device = new CrewDevice(workers, crew, options);
   opened.push(device);
   return device;
@@ -24,21 +28,37 @@ afterEach(() => opened.splice(0).forEach((device) => device.close()));
 
 /** `params` as nvcc would name them; u64 for addresses, u32 for the others. */
 function kernel(name: string, params: string, body: string): string {
-  const declared = [...params].map((kind, index) => `.param .${kind === 'p' ? 'u64' : 'u32'} p${index}`).join(', ');
-  const loads = [...params].map((kind, index) => (kind === 'p' ? `ld.param.u64 %rd${index}, [p${index}];` : `ld.param.u32 %r${index}, [p${index}];`)).join('\n');
-  return kernelText(name, declared, `
+  const declared = [...params]
+    .map((kind, index) => `.param .${kind === 'p' ? 'u64' : 'u32'} p${index}`)
+    .join(', ');
+  const loads = [...params]
+    .map((kind, index) =>
+      kind === 'p'
+        ? `ld.param.u64 %rd${index}, [p${index}];`
+        : `ld.param.u32 %r${index}, [p${index}];`,
+    )
+    .join('\n');
+  return kernelText(
+    name,
+    declared,
+    `
     .reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<8>; .reg .f64 %fd<8>; .reg .b16 %h<8>;
     ${loads}
     mov.u32 %r20, %ctaid.x; mov.u32 %r21, %tid.x; mov.u32 %r22, %ntid.x; mov.u32 %r23, %nctaid.x;
     mad.lo.u32 %r24, %r20, %r22, %r21;
     ${body}
-    ret;`);
+    ret;`,
+  );
 }
 
 describe.each(WORKERS)('with %i workers', (workers) => {
   test('a spin lock between all threads of all blocks guards what it guards', () => {
     const device = open(workers);
-    const locked = device.kernel(kernel('locked', 'ppu', `
+    const locked = device.kernel(
+      kernel(
+        'locked',
+        'ppu',
+        `
       mov.u32 %r10, 0;
     again:
       atom.global.acquire.gpu.cas.b32 %r11, [%rd0], 0, 1;
@@ -48,7 +68,10 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       atom.global.release.gpu.exch.b32 %r11, [%rd0], 0;
       add.u32 %r10, %r10, 1;
       setp.lt.u32 %p1, %r10, %r2;
-      @%p1 bra again;`), 'locked');
+      @%p1 bra again;`,
+      ),
+      'locked',
+    );
     const lock = device.array(Int32Array, 1);
     const count = device.array(Int32Array, 1);
     device.launch(locked, [24], [40], [[lock.at], [count.at], 20]);
@@ -59,7 +82,11 @@ describe.each(WORKERS)('with %i workers', (workers) => {
   test('blocks that wait for the block before them (decoupled look-back) end, and scan', () => {
     const device = open(workers);
     // state[block]: 0 nothing, 1 and the sum up to it in sums[block].
-    const lookBack = device.kernel(kernel('lookback', 'pppp', `
+    const lookBack = device.kernel(
+      kernel(
+        'lookback',
+        'pppp',
+        `
       // rd0: ticket, rd1: input, rd2: state, rd3: sums
       atom.global.add.u32 %r1, [%rd0], 1;
       mul.wide.u32 %rd10, %r1, 4;
@@ -76,7 +103,10 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     publish:
       st.global.u32 [%rd13], %r2;
       membar.gl;
-      st.release.gpu.global.u32 [%rd12], 1;`), 'lookback');
+      st.release.gpu.global.u32 [%rd12], 1;`,
+      ),
+      'lookback',
+    );
     const n = 3000;
     const ticket = device.array(Int32Array, 1);
     const input = device.array(Int32Array, n);
@@ -91,7 +121,11 @@ describe.each(WORKERS)('with %i workers', (workers) => {
 
   test('blocks that wait for later ones make progress', () => {
     const device = open(workers);
-    const chain = device.kernel(kernel('chain', 'p', `
+    const chain = device.kernel(
+      kernel(
+        'chain',
+        'p',
+        `
       mul.wide.u32 %rd10, %r20, 4; add.u64 %rd11, %rd0, %rd10;
       add.u32 %r1, %r20, 1;
       setp.eq.u32 %p0, %r1, %r23;
@@ -101,7 +135,10 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       setp.eq.u32 %p1, %r2, 0;
       @%p1 bra wait;
     mine:
-      st.volatile.global.u32 [%rd11], 1;`), 'chain');
+      st.volatile.global.u32 [%rd11], 1;`,
+      ),
+      'chain',
+    );
     const flags = device.array(Int32Array, 48);
     device.launch(chain, [48], [1], [[flags.at]]);
     device.finish();
@@ -113,7 +150,9 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     const n = 5000;
     const a = device.array(Float32Array, n);
     a.view.forEach((_, i) => (a.view[i] = i));
-    device.launch(device.kernel(sample('k15_coop'), 'cg_grid'), [16], [64], [[a.at], n], { cooperative: true });
+    device.launch(device.kernel(sample('k15_coop'), 'cg_grid'), [16], [64], [[a.at], n], {
+      cooperative: true,
+    });
     device.finish();
     a.view.forEach((value, i) => {
       let wanted = i;
@@ -122,9 +161,16 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     });
   });
 
-  test('persistent blocks take work from a counter until there is none, and tell one that waits for all', () => {
-    const device = open(workers);
-    const persistent = device.kernel(kernel('persistent', 'pppu', `
+  test(
+    'persistent blocks take work from a counter until there is none, and tell one that waits ' +
+      'for all',
+    () => {
+      const device = open(workers);
+      const persistent = device.kernel(
+        kernel(
+          'persistent',
+          'pppu',
+          `
       // rd0: next, rd1: done, rd2: out, r3: items
       setp.ne.u32 %p0, %r20, 0;
       @%p0 bra take;
@@ -143,19 +189,27 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       membar.gl;
       red.global.add.u32 [%rd1], 1;
       bra take;
-    out:`), 'persistent');
-    const items = 4000;
-    const next = device.array(Int32Array, 1);
-    const done = device.array(Int32Array, 1);
-    const out = device.array(Int32Array, items + 1);
-    device.launch(persistent, [9], [1], [[next.at], [done.at], [out.at], items]);
-    device.finish();
-    expect([...out.view]).toEqual([items, ...Array(items).keys()]);
-  });
+    out:`,
+        ),
+        'persistent',
+      );
+      const items = 4000;
+      const next = device.array(Int32Array, 1);
+      const done = device.array(Int32Array, 1);
+      const out = device.array(Int32Array, items + 1);
+      device.launch(persistent, [9], [1], [[next.at], [done.at], [out.at], items]);
+      device.finish();
+      expect([...out.view]).toEqual([items, ...Array(items).keys()]);
+    },
+  );
 
   test('atomic adds of every width count every thread of every block', () => {
     const device = open(workers);
-    const adds = device.kernel(kernel('adds', 'p', `
+    const adds = device.kernel(
+      kernel(
+        'adds',
+        'p',
+        `
       mov.f32 %f0, 0f3F800000; mov.f64 %fd0, 0d3FF0000000000000; mov.b16 %h0, 0x3c00; mov.u64 %rd10, 0x100000001;
       mov.b32 %r10, 0x3c003c00;
       red.global.add.u32 [%rd0], 1;
@@ -166,7 +220,10 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       atom.global.add.noftz.f16x2 %r11, [%rd0+36], %r10;
       red.global.max.s32 [%rd0+40], %r24;
       red.global.or.b32 [%rd0+44], %r24;
-      atom.global.inc.u32 %r12, [%rd0+48], 0xffffffff;`), 'adds');
+      atom.global.inc.u32 %r12, [%rd0+48], 0xffffffff;`,
+      ),
+      'adds',
+    );
     const out = device.array(Int32Array, 16);
     device.launch(adds, [32], [64], [[out.at]]);
     device.finish();
@@ -186,8 +243,14 @@ describe.each(WORKERS)('with %i workers', (workers) => {
 
   test('exchanges of 128 bits are whole, between modules and beside loads of 128 bits', () => {
     const device = open(workers);
-    // Each value has equal halves; one that has not was torn. Both modules swap until their rounds are over.
-    const swapping = (name: string): number => device.kernel(kernel(name, 'ppu', `
+    // Each value has equal halves; one that has not was torn. Both modules swap until their rounds
+    // are over.
+    const swapping = (name: string): number =>
+      device.kernel(
+        kernel(
+          name,
+          'ppu',
+          `
       .reg .b128 %q<4>; .reg .b64 %w<4>;
       cvt.u64.u32 %rd10, %r24; add.u64 %rd10, %rd10, ${name === 'left' ? 1 : 1_000_000}; mov.u32 %r10, 0;
     again:
@@ -201,7 +264,10 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       setp.ne.u64 %p1, %w2, %w3; @%p1 red.global.add.u32 [%rd1], 1;
       atom.global.cas.b128 %q3, [%rd0], %q2, %q0;
       mov.b128 {%w0, %w1}, %q3; setp.ne.u64 %p2, %w0, %w1; @%p2 red.global.add.u32 [%rd1], 1;
-      add.u32 %r10, %r10, 1; setp.lt.u32 %p3, %r10, %r2; @%p3 bra again;`), name);
+      add.u32 %r10, %r10, 1; setp.lt.u32 %p3, %r10, %r2; @%p3 bra again;`,
+        ),
+        name,
+      );
     const cell = device.array(BigInt64Array, 2);
     const torn = device.array(Int32Array, 1);
     const other = device.newStream();
@@ -238,7 +304,11 @@ describe.each(WORKERS)('with %i workers', (workers) => {
 
   test('a fault ends the grid, whatever the other blocks do, and says where it was', () => {
     const device = open(workers);
-    const faulty = device.kernel(kernel('faulty', 'pu', `
+    const faulty = device.kernel(
+      kernel(
+        'faulty',
+        'pu',
+        `
       setp.eq.u32 %p0, %r20, %r1;
       @%p0 bra fault;
     forever:
@@ -248,11 +318,15 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       ret;
     fault:
       mov.u64 %rd10, 12;
-      st.global.u32 [%rd10], 1;`), 'faulty');
+      st.global.u32 [%rd10], 1;`,
+      ),
+      'faulty',
+    );
     const flag = device.array(Int32Array, 1);
     device.launch(faulty, [12], [2], [[flag.at], 7]);
     expect(messageOf(() => device.finish())).toMatch(
-      /CUDA_ERROR_ILLEGAL_ADDRESS \(700\): faulty: read or write out of bounds at 0xc, PTX line \d+, block \(7,0,0\), thread \(0,0,0\)/);
+      /CUDA_ERROR_ILLEGAL_ADDRESS \(700\): faulty: read or write out of bounds at 0xc, PTX line \d+, block \(7,0,0\), thread \(0,0,0\)/,
+    );
     expect(messageOf(() => device.array(Int32Array, 1))).toContain('CUDA_ERROR_ILLEGAL_ADDRESS');
   });
 
@@ -261,7 +335,9 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     const f = device.array(Float32Array, 2);
     f.view.set([0.5, -1]);
     device.launch(device.kernel(sample('k14_printf'), 'hello'), [6], [2], [2, [f.at]]);
-    expect(messageOf(() => device.finish())).toMatch(/CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(\d,0,0\), thread \(1,0,0\)/);
+    expect(messageOf(() => device.finish())).toMatch(
+      /CUDA_ERROR_ASSERT \(710\): hello: .*Assertion `.*` failed\., .*block \(\d,0,0\), thread \(1,0,0\)/,
+    );
   });
 
   test('each thread that fails an assertion says so once', () => {
@@ -270,13 +346,22 @@ describe.each(WORKERS)('with %i workers', (workers) => {
     f.view.set([-1]);
     device.launch(device.kernel(sample('k14_printf'), 'hello'), [300], [1], [1, [f.at]]);
     expect(messageOf(() => device.finish())).toContain('CUDA_ERROR_ASSERT');
-    const blocks = device.printed.join('').split('\n').flatMap((line) => /block: \[(\d+),0,0\], thread: \[0,0,0\] Assertion/.exec(line)?.[1] ?? []);
-    expect(blocks.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 300 }, (_, i) => i));
+    const blocks = device.printed
+      .join('')
+      .split('\n')
+      .flatMap((line) => /block: \[(\d+),0,0\], thread: \[0,0,0\] Assertion/.exec(line)?.[1] ?? []);
+    expect(blocks.map(Number).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 300 }, (_, i) => i),
+    );
   });
 
   test('kernels of two streams that wait for each other both end', () => {
     const device = open(workers);
-    const pingPong = device.kernel(kernel('pingpong', 'ppu', `
+    const pingPong = device.kernel(
+      kernel(
+        'pingpong',
+        'ppu',
+        `
       mov.u32 %r10, 0;
     round:
       add.u32 %r10, %r10, 1;
@@ -286,7 +371,10 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       setp.lt.u32 %p0, %r11, %r10;
       @%p0 bra wait;
       setp.lt.u32 %p1, %r10, %r2;
-      @%p1 bra round;`), 'pingpong');
+      @%p1 bra round;`,
+      ),
+      'pingpong',
+    );
     const a = device.array(Int32Array, 1);
     const b = device.array(Int32Array, 1);
     const other = device.newStream();
@@ -299,14 +387,21 @@ describe.each(WORKERS)('with %i workers', (workers) => {
 
   test('a stream keeps its order, and events between streams theirs', () => {
     const device = open(workers);
-    const step = device.kernel(kernel('step', 'puu', `
+    const step = device.kernel(
+      kernel(
+        'step',
+        'puu',
+        `
       // Every thread checks that all of the launch before has happened, then adds one.
       mul.wide.u32 %rd10, %r24, 4; add.u64 %rd11, %rd0, %rd10;
       mad.lo.u32 %r10, %r24, 7919, 13; rem.u32 %r10, %r10, %r2; mul.wide.u32 %rd12, %r10, 4; add.u64 %rd13, %rd0, %rd12;
       ld.relaxed.gpu.global.u32 %r11, [%rd13];
       setp.lt.u32 %p0, %r11, %r1;
       @%p0 trap;
-      red.global.add.u32 [%rd11], 1;`), 'step');
+      red.global.add.u32 [%rd11], 1;`,
+      ),
+      'step',
+    );
     const n = 64 * 40;
     const cells = device.array(Int32Array, n);
     const other = device.newStream();
@@ -324,7 +419,11 @@ describe.each(WORKERS)('with %i workers', (workers) => {
 
   test('time never goes back for a thread, wherever its block runs', () => {
     const device = open(workers);
-    const clocks = device.kernel(kernel('clocks', 'pu', `
+    const clocks = device.kernel(
+      kernel(
+        'clocks',
+        'pu',
+        `
       mov.u32 %r10, 0; mov.u32 %r11, 0; mov.u64 %rd10, 0; mov.u64 %rd14, %globaltimer;
     again:
       mov.u64 %rd11, %clock64;
@@ -336,7 +435,10 @@ describe.each(WORKERS)('with %i workers', (workers) => {
       @%p1 bra again;
       mov.u64 %rd15, %globaltimer; setp.le.u64 %p2, %rd15, %rd14;
       @%p2 add.u32 %r11, %r11, 1;
-      red.global.add.u32 [%rd0], %r11;`), 'clocks');
+      red.global.add.u32 [%rd0], %r11;`,
+      ),
+      'clocks',
+    );
     const backwards = device.array(Int32Array, 1);
     device.launch(clocks, [8], [1], [[backwards.at], 300_000]);
     device.finish();
@@ -345,12 +447,16 @@ describe.each(WORKERS)('with %i workers', (workers) => {
 });
 
 /** Waits until the word at p0 is p1; what it reads meanwhile stays the same. */
-const AWAIT = kernel('awaits', 'pu', `
+const AWAIT = kernel(
+  'awaits',
+  'pu',
+  `
     add.u64 %rd10, %rd0, 0;
   wait:
     ld.volatile.global.u32 %r10, [%rd10];
     setp.ne.u32 %p0, %r10, %r1;
-    @%p0 bra wait;`);
+    @%p0 bra wait;`,
+);
 
 describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
   const limit = 400;
@@ -358,7 +464,10 @@ describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
 
   test('blocks that hold what the other one wants are told with where they wait', () => {
     const device = hanging();
-    const text = kernel('abba', 'p', `
+    const text = kernel(
+      'abba',
+      'p',
+      `
       // Block 0 takes lock 0 and wants lock 1, block 1 the other way round, once both have the first.
       mul.wide.u32 %rd10, %r20, 4; add.u64 %rd11, %rd0, %rd10;
       xor.b32 %r10, %r20, 1; mul.wide.u32 %rd12, %r10, 4; add.u64 %rd13, %rd0, %rd12;
@@ -370,49 +479,70 @@ describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
     want:
       atom.global.cas.b32 %r13, [%rd13], 0, 1;
       setp.ne.u32 %p1, %r13, 0;
-      @%p1 bra want;`);
+      @%p1 bra want;`,
+    );
     const line = text.split('\n').findIndex((each) => each.includes('cas.b32')) + 1;
     const locks = device.array(Int32Array, 2);
     device.launch(device.kernel(text, 'abba'), [2], [3], [[locks.at]]);
     const message = messageOf(() => device.finish());
     expect(message).toContain('CUDA_ERROR_LAUNCH_TIMEOUT');
-    for (const block of [0, 1]) expect(message).toContain(`block (${block},0,0): 3 threads from thread (0,0,0) on at PTX line ${line}`);
+    for (const block of [0, 1])
+      expect(message).toContain(
+        `block (${block},0,0): 3 threads from thread (0,0,0) on at PTX line ${line}`,
+      );
   });
 
   test('a grid sync that one block does not come to', () => {
     const device = hanging();
-    const text = kernel('absent', 'p', `
+    const text = kernel(
+      'absent',
+      'p',
+      `
       setp.eq.u32 %p0, %r20, 3;
       @%p0 ret;
       red.release.gpu.global.add.u32 [%rd0], 1;
     wait:
       ld.acquire.gpu.global.u32 %r10, [%rd0];
       setp.lt.u32 %p1, %r10, %r23;
-      @%p1 bra wait;`);
+      @%p1 bra wait;`,
+    );
     const count = device.array(Int32Array, 1);
     device.launch(device.kernel(text, 'absent'), [12], [1], [[count.at]], { cooperative: true });
     const message = messageOf(() => device.finish());
-    expect(message).toMatch(/CUDA_ERROR_LAUNCH_TIMEOUT.*absent: the blocks wait for each other.*; 3 more blocks wait/);
+    expect(message).toMatch(
+      /CUDA_ERROR_LAUNCH_TIMEOUT.*absent: the blocks wait for each other.*; 3 more blocks wait/,
+    );
     expect(message).not.toContain('block (3,0,0)');
     expect(message).not.toContain('have not begun');
   });
 
   test('not a grid that computes, watches the clock, or waits for another one that does', () => {
     const device = hanging();
-    const busy = device.kernel(kernel('busy', 'ppu', `
+    const busy = device.kernel(
+      kernel(
+        'busy',
+        'ppu',
+        `
       mov.u64 %rd10, %globaltimer; mul.wide.u32 %rd11, %r2, 1000000; add.u64 %rd11, %rd10, %rd11;
     again:
       mov.u64 %rd12, %globaltimer;
       setp.lt.u64 %p0, %rd12, %rd11;
       @%p0 bra again;
-      st.release.gpu.global.u32 [%rd0], 1;`), 'busy');
+      st.release.gpu.global.u32 [%rd0], 1;`,
+      ),
+      'busy',
+    );
     const flag = device.array(Int32Array, 1);
     const other = device.newStream();
     device.launch(device.kernel(AWAIT, 'awaits'), [2], [1], [[flag.at], 1]);
     device.launch(busy, [1], [1], [[flag.at], [flag.at], 3 * limit], { stream: other });
     device.finish();
     device.finish(other);
-    const counts = device.kernel(kernel('counts', 'pu', `
+    const counts = device.kernel(
+      kernel(
+        'counts',
+        'pu',
+        `
       mov.u32 %r10, 0; mov.u64 %rd10, 0; mov.u64 %rd12, 2000000000;
     again:
       add.u64 %rd10, %rd10, 1;
@@ -421,7 +551,10 @@ describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
       @%p0 bra out;
       setp.lt.u64 %p1, %rd10, %rd12;
       @%p1 bra again;
-    out:`), 'counts');
+    out:`,
+      ),
+      'counts',
+    );
     device.launch(counts, [2], [1], [[flag.at], 5]);
     const until = performance.now() + 3 * limit;
     while (performance.now() < until) device.cu.poll(1000);
@@ -432,13 +565,19 @@ describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
   test.each([
     ['an atomic', 'atom.global.add.u32 %r10, [%rd0], 0;'],
     ['a fence', 'membar.gl; ld.volatile.global.u32 %r10, [%rd0];'],
-  ])('a thousand blocks, which take longer for a turn each than a tenth of the limit: %s', (_, poll) => {
-    const device = hanging();
-    const flag = device.array(Int32Array, 1);
-    const awaits = kernel('many', 'p', `wait: ${poll} setp.eq.u32 %p0, %r10, 0; @%p0 bra wait;`);
-    device.launch(device.kernel(awaits, 'many'), [1000], [64], [[flag.at]]);
-    expect(messageOf(() => device.finish())).toMatch(/CUDA_ERROR_LAUNCH_TIMEOUT.*many: the blocks wait for each other.*; \d+ have not begun/);
-  }, 60_000);
+  ])(
+    'a thousand blocks, which take longer for a turn each than a tenth of the limit: %s',
+    (_, poll) => {
+      const device = hanging();
+      const flag = device.array(Int32Array, 1);
+      const awaits = kernel('many', 'p', `wait: ${poll} setp.eq.u32 %p0, %r10, 0; @%p0 bra wait;`);
+      device.launch(device.kernel(awaits, 'many'), [1000], [64], [[flag.at]]);
+      expect(messageOf(() => device.finish())).toMatch(
+        /CUDA_ERROR_LAUNCH_TIMEOUT.*many: the blocks wait for each other.*; \d+ have not begun/,
+      );
+    },
+    60_000,
+  );
 
   test('not one that the host releases in time, or has told to be waited for', () => {
     const device = open(workers, {}, { stallLimit: Infinity });
@@ -454,75 +593,202 @@ describe.each([1, 2, 3])('what hangs, with %i workers', (workers) => {
 
 test('a block whose threads wait at different barriers is told with the lines of both', () => {
   const device = open(2);
-  const text = kernel('apart', '', `
+  const text = kernel(
+    'apart',
+    '',
+    `
     setp.lt.u32 %p0, %r21, 3;
     @%p0 bra first;
     barrier.sync 1, 64;
     ret;
   first:
-    barrier.sync 2, 64;`);
-  const line = (part: string): number => text.split('\n').findIndex((each) => each.includes(part)) + 1;
+    barrier.sync 2, 64;`,
+  );
+  const line = (part: string): number =>
+    text.split('\n').findIndex((each) => each.includes(part)) + 1;
   device.launch(device.kernel(text, 'apart'), [3], [32], []);
   const message = messageOf(() => device.finish());
   expect(message).toMatch(/CUDA_ERROR_LAUNCH_FAILED.*apart: every thread of the block waits/);
-  expect(message).toContain(`3 threads from thread (0,0,0) on at PTX line ${line('barrier.sync 2')}`);
-  expect(message).toContain(`29 threads from thread (3,0,0) on at PTX line ${line('barrier.sync 1')}`);
+  expect(message).toContain(
+    `3 threads from thread (0,0,0) on at PTX line ${line('barrier.sync 2')}`,
+  );
+  expect(message).toContain(
+    `29 threads from thread (3,0,0) on at PTX line ${line('barrier.sync 1')}`,
+  );
 });
 
-test('behind a grid no more members look for work than there are processors to spare, and soon all sleep', async () => {
-  let words: Int32Array | undefined;
-  const device = open(4, {
-    processors: 4,
-    start: (start) => {
-      words = new Int32Array(start.control);
-      return startMember(start);
-    },
-  });
-  const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
-  const count = device.array(Int32Array, 1);
-  const seen = new Set<number>();
-  // A busy machine may have others run while they would look: then it takes more grids to see one that does.
-  for (let i = 1; i <= 50 || (i <= 2000 && Math.max(...seen) === 0); i++) {
-    device.launch(touch, [200], [1], [[count.at]]);
-    device.finish();
-    expect(count.view[0]).toBe(200 * i);
-    // Who is refused is counted for an instant, too.
-    for (let looks = 0; looks < 2000; looks++) seen.add(Atomics.load(words!, WORD.looking));
-    if (i % 10 !== 0) continue;
-    // Both at one look: who is counted as asleep may have been rung for the grid just before its wait, and looks once more.
-    let atRest: [sleepers: number, looking: number] = [0, 0];
-    for (let tries = 0; tries < 200 && (atRest[0] !== 3 || atRest[1] !== 0); tries++) {
-      if (tries > 0) await delay(5);
-      atRest = [Atomics.load(words!, WORD.sleepers), Atomics.load(words!, WORD.looking)];
+test(
+  'behind a grid no more members look for work than there are processors to spare, and soon ' +
+    'all sleep',
+  async () => {
+    let words: Int32Array | undefined;
+    const device = open(4, {
+      processors: 4,
+      start: (start) => {
+        words = new Int32Array(start.control);
+        return startMember(start);
+      },
+    });
+    const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
+    const count = device.array(Int32Array, 1);
+    const seen = new Set<number>();
+    // A busy machine may have others run while they would look: then it takes more grids to see one
+    // that does.
+    for (let i = 1; i <= 50 || (i <= 2000 && Math.max(...seen) === 0); i++) {
+      device.launch(touch, [200], [1], [[count.at]]);
+      device.finish();
+      expect(count.view[0]).toBe(200 * i);
+      // Who is refused is counted for an instant, too.
+      for (let looks = 0; looks < 2000; looks++) seen.add(Atomics.load(words!, WORD.looking));
+      if (i % 10 !== 0) continue;
+      // Both at one look: who is counted as asleep may have been rung for the grid just before its
+      // wait, and looks once more.
+      let atRest: [sleepers: number, looking: number] = [0, 0];
+      for (let tries = 0; tries < 200 && (atRest[0] !== 3 || atRest[1] !== 0); tries++) {
+        if (tries > 0) await delay(5);
+        atRest = [Atomics.load(words!, WORD.sleepers), Atomics.load(words!, WORD.looking)];
+      }
+      expect(atRest).toEqual([3, 0]);
     }
-    expect(atRest).toEqual([3, 0]);
-  }
-  expect(Math.max(...seen)).toBeGreaterThan(0);
-  expect(Math.max(...seen)).toBeLessThanOrEqual(3);
-});
-
-/** Race-free launches of the samples: what they do to memory does not depend on who runs which block. */
-const SAMPLES: { file: string; name: string; grid: Size; block: Size; shared?: number; params: (at: (words: number) => [number]) => Param[] }[] = [
-  { file: 'k01_saxpy', name: 'saxpy', grid: [40], block: [256], params: (at) => [10_000, floatBits(2.5), at(10_000), at(10_000)] },
-  { file: 'k04_sgemm', name: 'sgemm_tiled', grid: [6, 6], block: [16, 16], params: (at) => [96, 96, 96, at(96 * 96), at(96 * 96), at(96 * 96)] },
-  { file: 'k04_sgemm', name: 'sgemm_reg', grid: [2, 2], block: [256], params: (at) => [128, 128, 128, at(128 * 128), at(128 * 128), at(128 * 128)] },
-  { file: 'k03_reduce', name: 'reduce_tree', grid: [20], block: [256], shared: 1024, params: (at) => [at(10_000), at(20), 10_000] },
-  { file: 'k05_softmax', name: 'softmax', grid: [24], block: [128], params: (at) => [at(24 * 300), at(24 * 300), 300] },
-  { file: 'k05_softmax', name: 'rms_norm', grid: [24], block: [128], params: (at) => [at(24 * 300), at(300), at(24 * 300), 300, floatBits(1e-5)] },
-  { file: 'k05_softmax', name: 'gelu_silu', grid: [20], block: [256], params: (at) => [at(5000), at(5000), at(5000), 5000] },
-  { file: 'k06_hist', name: 'hist256', grid: [12], block: [256], params: (at) => [at(5000), at(256), 20_000] },
-  { file: 'k07_scan', name: 'scan_block', grid: [20], block: [256], params: (at) => [at(5000), at(5120), at(20), 5000] },
-  { file: 'k08_transpose', name: 'transpose', grid: [4, 3], block: [32, 8], params: (at) => [at(10_000), at(10_000), 100, 70] },
-  { file: 'k09_nbody', name: 'nbody', grid: [4], block: [128], params: (at) => [at(2048), at(2048), 512, floatBits(0.01), floatBits(0.1)] },
-  {
-    file: 'k10_mandel', name: 'mandel', grid: [8, 8], block: [16, 16],
-    params: (at) => [at(128 * 128), 128, 128, floatBits(-2), floatBits(-1.5), floatBits(3 / 128), 300],
+    expect(Math.max(...seen)).toBeGreaterThan(0);
+    expect(Math.max(...seen)).toBeLessThanOrEqual(3);
   },
-  { file: 'k11_resize', name: 'resize_bilinear', grid: [6, 6], block: [16, 16], params: (at) => [at(64 * 48), at(96 * 96), 64, 48, 90, 90] },
-  { file: 'k12_philox', name: 'philox_normal', grid: [20], block: [64], params: (at) => [at(5200), [0x12345678], 1280] },
-  { file: 'k12_philox', name: 'mulhi64', grid: [20], block: [64], params: (at) => [at(2600), at(2600), at(2600), 1200] },
+);
+
+/**
+ * Race-free launches of the samples: what they do to memory does not depend on who runs which
+ * block.
+ */
+const SAMPLES: {
+  file: string;
+  name: string;
+  grid: Size;
+  block: Size;
+  shared?: number;
+  params: (at: (words: number) => [number]) => Param[];
+}[] = [
+  {
+    file: 'k01_saxpy',
+    name: 'saxpy',
+    grid: [40],
+    block: [256],
+    params: (at) => [10_000, floatBits(2.5), at(10_000), at(10_000)],
+  },
+  {
+    file: 'k04_sgemm',
+    name: 'sgemm_tiled',
+    grid: [6, 6],
+    block: [16, 16],
+    params: (at) => [96, 96, 96, at(96 * 96), at(96 * 96), at(96 * 96)],
+  },
+  {
+    file: 'k04_sgemm',
+    name: 'sgemm_reg',
+    grid: [2, 2],
+    block: [256],
+    params: (at) => [128, 128, 128, at(128 * 128), at(128 * 128), at(128 * 128)],
+  },
+  {
+    file: 'k03_reduce',
+    name: 'reduce_tree',
+    grid: [20],
+    block: [256],
+    shared: 1024,
+    params: (at) => [at(10_000), at(20), 10_000],
+  },
+  {
+    file: 'k05_softmax',
+    name: 'softmax',
+    grid: [24],
+    block: [128],
+    params: (at) => [at(24 * 300), at(24 * 300), 300],
+  },
+  {
+    file: 'k05_softmax',
+    name: 'rms_norm',
+    grid: [24],
+    block: [128],
+    params: (at) => [at(24 * 300), at(300), at(24 * 300), 300, floatBits(1e-5)],
+  },
+  {
+    file: 'k05_softmax',
+    name: 'gelu_silu',
+    grid: [20],
+    block: [256],
+    params: (at) => [at(5000), at(5000), at(5000), 5000],
+  },
+  {
+    file: 'k06_hist',
+    name: 'hist256',
+    grid: [12],
+    block: [256],
+    params: (at) => [at(5000), at(256), 20_000],
+  },
+  {
+    file: 'k07_scan',
+    name: 'scan_block',
+    grid: [20],
+    block: [256],
+    params: (at) => [at(5000), at(5120), at(20), 5000],
+  },
+  {
+    file: 'k08_transpose',
+    name: 'transpose',
+    grid: [4, 3],
+    block: [32, 8],
+    params: (at) => [at(10_000), at(10_000), 100, 70],
+  },
+  {
+    file: 'k09_nbody',
+    name: 'nbody',
+    grid: [4],
+    block: [128],
+    params: (at) => [at(2048), at(2048), 512, floatBits(0.01), floatBits(0.1)],
+  },
+  {
+    file: 'k10_mandel',
+    name: 'mandel',
+    grid: [8, 8],
+    block: [16, 16],
+    params: (at) => [
+      at(128 * 128),
+      128,
+      128,
+      floatBits(-2),
+      floatBits(-1.5),
+      floatBits(3 / 128),
+      300,
+    ],
+  },
+  {
+    file: 'k11_resize',
+    name: 'resize_bilinear',
+    grid: [6, 6],
+    block: [16, 16],
+    params: (at) => [at(64 * 48), at(96 * 96), 64, 48, 90, 90],
+  },
+  {
+    file: 'k12_philox',
+    name: 'philox_normal',
+    grid: [20],
+    block: [64],
+    params: (at) => [at(5200), [0x12345678], 1280],
+  },
+  {
+    file: 'k12_philox',
+    name: 'mulhi64',
+    grid: [20],
+    block: [64],
+    params: (at) => [at(2600), at(2600), at(2600), 1200],
+  },
   { file: 'k13_bitonic', name: 'bitonic_sh', grid: [6], block: [1024], params: (at) => [at(6144)] },
-  { file: 'k13_bitonic', name: 'radix_rank', grid: [20], block: [64], params: (at) => [at(1280), at(1280), 1, 1200] },
+  {
+    file: 'k13_bitonic',
+    name: 'radix_rank',
+    grid: [20],
+    block: [64],
+    params: (at) => [at(1280), at(1280), 1, 1200],
+  },
 ];
 
 describe.each(SAMPLES)('$name', ({ file, name, grid, block, shared, params }) => {
@@ -537,7 +803,9 @@ describe.each(SAMPLES)('$name', ({ file, name, grid, block, shared, params }) =>
         arrays.push(view);
         return [at];
       });
-      device.launch(device.kernel(sample(file), name), grid, block, values, { shared: shared ?? 0 });
+      device.launch(device.kernel(sample(file), name), grid, block, values, {
+        shared: shared ?? 0,
+      });
       device.finish();
       return arrays.map((view) => [...view]);
     });
@@ -551,15 +819,26 @@ test('threads are started by the first grid that runs long, and not before', () 
   let time = 0;
   let pace = 0.0001;
   const nobody = { post: () => undefined, end: () => undefined };
-  const device = open(2, { eager: false, start: () => (started++, nobody) }, { now: () => (time += pace) });
-  const spin = device.kernel(kernel('count', 'pu', `
+  const device = open(
+    2,
+    { eager: false, start: () => (started++, nobody) },
+    { now: () => (time += pace) },
+  );
+  const spin = device.kernel(
+    kernel(
+      'count',
+      'pu',
+      `
     mov.u32 %r10, 0;
   again:
     add.u32 %r10, %r10, 1;
     setp.lt.u32 %p0, %r10, %r1;
     @%p0 bra again;
     mul.wide.u32 %rd10, %r20, 4; add.u64 %rd11, %rd0, %rd10;
-    st.global.u32 [%rd11], %r10;`), 'count');
+    st.global.u32 [%rd11], %r10;`,
+    ),
+    'count',
+  );
   const out = device.array(Int32Array, 64);
   device.launch(spin, [64], [1], [[out.at], 10]);
   device.finish();
@@ -575,7 +854,11 @@ test('threads are started by short grids that together run long, one soon after 
   let started = 0;
   let time = 0;
   const nobody = { post: () => undefined, end: () => undefined };
-  const device = open(3, { eager: false, start: () => (started++, nobody) }, { now: () => (time += 0.015) });
+  const device = open(
+    3,
+    { eager: false, start: () => (started++, nobody) },
+    { now: () => (time += 0.015) },
+  );
   const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
   const count = device.array(Int32Array, 1);
   const BLOCKS = 20_000;
@@ -600,50 +883,63 @@ test('threads are started by short grids that together run long, one soon after 
   expect(count.view[0]).toBe(BLOCKS * launches);
 });
 
-test('a grid of a function that ran long is open to others before its first block, a short one never', () => {
-  let control: Int32Array | undefined;
-  let time = 0;
-  const pace = 0.02;
-  /** Whether a grid was open at each look at the clock. */
-  let isOpen: boolean[] = [];
-  const device = open(2, {
-    eager: false,
-    start: (start) => {
-      control = new Int32Array(start.control);
-      Atomics.add(control, WORD.online, 1);
-      return { post: () => undefined, end: () => undefined };
-    },
-  }, {
-    now: () => {
-      if (control !== undefined) isOpen.push(Atomics.load(control, WORD.open) !== 0);
-      return (time += pace);
-    },
-  });
-  const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
-  const count = device.array(Int32Array, 1);
-  let blocks = 0;
-  const launch = (grid: number): boolean[] => {
-    isOpen = [];
-    device.launch(touch, [grid], [1], [[count.at]]);
-    device.finish();
-    blocks += grid;
-    return isOpen;
-  };
-  for (let i = 0; i < 20; i++) launch(50_000);
-  expect(control).toBeDefined();
-  // The first look is the one that the grid begins with.
-  expect(launch(50_000).slice(0, 2)).toEqual([false, true]);
-  expect(launch(16)).not.toContain(true);
-  expect(launch(50_000).slice(0, 2)).toEqual([false, true]);
-  expect(count.view[0]).toBe(blocks);
-});
+test(
+  'a grid of a function that ran long is open to others before its first block, a short one ' +
+    'never',
+  () => {
+    let control: Int32Array | undefined;
+    let time = 0;
+    const pace = 0.02;
+    /** Whether a grid was open at each look at the clock. */
+    let isOpen: boolean[] = [];
+    const device = open(
+      2,
+      {
+        eager: false,
+        start: (start) => {
+          control = new Int32Array(start.control);
+          Atomics.add(control, WORD.online, 1);
+          return { post: () => undefined, end: () => undefined };
+        },
+      },
+      {
+        now: () => {
+          if (control !== undefined) isOpen.push(Atomics.load(control, WORD.open) !== 0);
+          return (time += pace);
+        },
+      },
+    );
+    const touch = device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch');
+    const count = device.array(Int32Array, 1);
+    let blocks = 0;
+    const launch = (grid: number): boolean[] => {
+      isOpen = [];
+      device.launch(touch, [grid], [1], [[count.at]]);
+      device.finish();
+      blocks += grid;
+      return isOpen;
+    };
+    for (let i = 0; i < 20; i++) launch(50_000);
+    expect(control).toBeDefined();
+    // The first look is the one that the grid begins with.
+    expect(launch(50_000).slice(0, 2)).toEqual([false, true]);
+    expect(launch(16)).not.toContain(true);
+    expect(launch(50_000).slice(0, 2)).toEqual([false, true]);
+    expect(count.view[0]).toBe(blocks);
+  },
+);
 
 test.runIf(process.platform === 'linux')('the threads end with the device', async () => {
   const threads = (): number => readdirSync('/proc/self/task').length;
   const before = threads();
   const device = new CrewDevice(5);
   const f = device.array(Int32Array, 4);
-  device.launch(device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch'), [50], [1], [[f.at]]);
+  device.launch(
+    device.kernel(kernel('touch', 'p', 'red.global.add.u32 [%rd0], 1;'), 'touch'),
+    [50],
+    [1],
+    [[f.at]],
+  );
   device.finish();
   expect(f.view[0]).toBe(50);
   expect(threads()).toBeGreaterThanOrEqual(before + 4);

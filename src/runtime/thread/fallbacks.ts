@@ -1,10 +1,10 @@
 /**
- * What takes the place of driver features that some platforms lack (WSL, MIG, vGPU and Jetson each lack some): events
- * for stream memory operations, plain allocation for memory pools.
+ * What takes the place of driver features that some platforms lack (WSL, MIG, vGPU and Jetson each
+ * lack some): events for stream memory operations, plain allocation for memory pools.
  *
- * Each is found out by trying, once, when the device is opened. `ASYNC_CUDA_WITHOUT=memops,pools` takes them away, so
- * that the ways round are tested where nothing is missing; `paraminfo` makes the driver one before CUDA 12.4, which cannot
- * tell a kernel's parameters.
+ * Each is found out by trying, once, when the device is opened. `ASYNC_CUDA_WITHOUT=memops,pools`
+ * takes them away, so that the ways round are tested where nothing is missing; `paraminfo` makes
+ * the driver one before CUDA 12.4, which cannot tell a kernel's parameters.
  */
 import type { CUdeviceptr, CUevent, CUstream, Driver, PolledDriver } from '../../driver/driver.js';
 import { isPolled } from '../../driver/driver.js';
@@ -25,9 +25,19 @@ export interface MendedDriver extends PolledDriver {
   readonly owes: boolean;
 }
 
-/** What this device cannot do, found out by trying. `slot` is a page-locked word, as the device and as the host see it. */
-export function findMissing(driver: Driver, taken: readonly string[], slotAddress: CUdeviceptr, slot: Int32Array, poolsAttribute: number): Missing {
-  if (driver.provider === 'cpu') return { memops: taken.includes('memops'), pools: taken.includes('pools') };
+/**
+ * What this device cannot do, found out by trying. `slot` is a page-locked word, as the device and
+ * as the host see it.
+ */
+export function findMissing(
+  driver: Driver,
+  taken: readonly string[],
+  slotAddress: CUdeviceptr,
+  slot: Int32Array,
+  poolsAttribute: number,
+): Missing {
+  if (driver.provider === 'cpu')
+    return { memops: taken.includes('memops'), pools: taken.includes('pools') };
   return {
     memops: taken.includes('memops') || !canWriteValues(driver, slotAddress, slot),
     pools: taken.includes('pools') || poolsAttribute === 0,
@@ -49,8 +59,15 @@ function canWriteValues(driver: Driver, address: CUdeviceptr, slot: Int32Array):
   }
 }
 
-/** Puts the ways round in the place of what is missing. `slots` are the words behind `slotsAddress`. */
-export function mend(driver: Driver, missing: Missing, slotsAddress: CUdeviceptr, slots: Int32Array): Driver {
+/**
+ * Puts the ways round in the place of what is missing. `slots` are the words behind `slotsAddress`.
+ */
+export function mend(
+  driver: Driver,
+  missing: Missing,
+  slotsAddress: CUdeviceptr,
+  slots: Int32Array,
+): Driver {
   if (!missing.memops && !missing.pools) return driver;
   const queue = new AfterStream(driver);
   const plain = new PlainAllocation(driver);
@@ -65,7 +82,8 @@ export function mend(driver: Driver, missing: Missing, slotsAddress: CUdeviceptr
   if (missing.memops) {
     mended.cuStreamWriteValue32 = (stream, address, value) => {
       const at = (address - slotsAddress) / 4;
-      // Of two fences that became due between two looks the later may be seen first; a slot never goes back.
+      // Of two fences that became due between two looks the later may be seen first; a slot never
+      // goes back.
       queue.add(stream, () => {
         if (((value - Atomics.load(slots, at)) | 0) > 0) Atomics.store(slots, at, value | 0);
       });
@@ -106,10 +124,13 @@ class AfterStream {
     this.entries.push({ event, run });
   }
 
-  /** Runs what has become due. Returns whether anything had. A stream that met a fault never does; the probe tells of it. */
+  /**
+   * Runs what has become due. Returns whether anything had. A stream that met a fault never does;
+   * the probe tells of it.
+   */
   settle(): boolean {
     let any = false;
-    for (let i = 0; i < this.entries.length; ) {
+    for (let i = 0; i < this.entries.length;) {
       const { event, run } = this.entries[i]!;
       if (this.driver.cuEventQuery(event) !== CUresult.CUDA_SUCCESS) {
         i++;
@@ -125,8 +146,8 @@ class AfterStream {
 }
 
 /**
- * Plain allocation, with what was freed kept for the next of its size: cuMemFree waits for the whole device, so it is
- * called only when memory runs out.
+ * Plain allocation, with what was freed kept for the next of its size: cuMemFree waits for the
+ * whole device, so it is called only when memory runs out.
  */
 class PlainAllocation {
   private readonly driver: Driver;

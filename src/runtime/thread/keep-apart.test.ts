@@ -1,4 +1,7 @@
-/** Members of a crew are kept off their owner's processor: which threads, when, and that the system is told. */
+/**
+ * Members of a crew are kept off their owner's processor: which threads, when, and that the system
+ * is told.
+ */
 import { readFileSync, readdirSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
@@ -10,13 +13,21 @@ import { keepApart } from './keep-apart.js';
 function machineOf(allowed: readonly number[]) {
   const set = new Uint8Array(128);
   for (const processor of allowed) set[processor >> 3]! |= 1 << (processor & 7);
-  const machine = { processor: allowed[0]!, told: [] as { thread: number; processors: number[] }[] };
+  const machine = {
+    processor: allowed[0]!,
+    told: [] as { thread: number; processors: number[] }[],
+  };
   const apart = keepApart(undefined, () => ({
     allowed: set,
     processor: () => machine.processor,
     set(thread, bytes, processors) {
       expect(bytes).toBe(processors.byteLength);
-      machine.told.push({ thread, processors: Array.from({ length: 8 * bytes }, (_, at) => at).filter((at) => (processors[at >> 3]! & (1 << (at & 7))) !== 0) });
+      machine.told.push({
+        thread,
+        processors: Array.from({ length: 8 * bytes }, (_, at) => at).filter(
+          (at) => (processors[at >> 3]! & (1 << (at & 7))) !== 0,
+        ),
+      });
       return 0;
     },
   }));
@@ -35,15 +46,24 @@ function machineOf(allowed: readonly number[]) {
 
 test('each thread has all processors but the one of the caller, and is told once', () => {
   const { wake } = machineOf([0, 1, 9]);
-  expect(wake(1, [70, 71])).toEqual([{ thread: 70, processors: [0, 9] }, { thread: 71, processors: [0, 9] }]);
+  expect(wake(1, [70, 71])).toEqual([
+    { thread: 70, processors: [0, 9] },
+    { thread: 71, processors: [0, 9] },
+  ]);
   expect(wake(1, [70, 71])).toEqual([]);
-  expect(wake(9, [70, 71])).toEqual([{ thread: 70, processors: [0, 1] }, { thread: 71, processors: [0, 1] }]);
+  expect(wake(9, [70, 71])).toEqual([
+    { thread: 70, processors: [0, 1] },
+    { thread: 71, processors: [0, 1] },
+  ]);
 });
 
 test('a thread that has come since is told, one whose number nobody knows is not', () => {
   const { wake } = machineOf([0, 1]);
   expect(wake(0, [70])).toEqual([{ thread: 70, processors: [1] }]);
-  expect(wake(0, [70, 0, 72])).toEqual([{ thread: 70, processors: [1] }, { thread: 72, processors: [1] }]);
+  expect(wake(0, [70, 0, 72])).toEqual([
+    { thread: 70, processors: [1] },
+    { thread: 72, processors: [1] },
+  ]);
 });
 
 test('of one processor nobody is kept off', () => {
@@ -72,21 +92,32 @@ const FILL = `.version 8.0
   ret;
 }`;
 
-const allowedOf = (thread: string): string => /^Cpus_allowed:\s*(\S+)$/m.exec(readFileSync(`/proc/self/task/${thread}/status`, 'utf8'))![1]!;
-const processors = process.platform === 'linux' ? allowedOf(String(process.pid)).replaceAll(',', '') : '0';
-const several = [...processors].reduce((sum, digit) => sum + parseInt(digit, 16).toString(2).replaceAll('0', '').length, 0) > 1;
+const allowedOf = (thread: string): string =>
+  /^Cpus_allowed:\s*(\S+)$/m.exec(readFileSync(`/proc/self/task/${thread}/status`, 'utf8'))![1]!;
+const processors =
+  process.platform === 'linux' ? allowedOf(String(process.pid)).replaceAll(',', '') : '0';
+const several =
+  [...processors].reduce(
+    (sum, digit) => sum + parseInt(digit, 16).toString(2).replaceAll('0', '').length,
+    0,
+  ) > 1;
 
-test.skipIf(!several)('Linux is told of the threads of a crew that wants all processors, and of no others', () => {
-  const others = new Set(readdirSync('/proc/self/task'));
-  const device = new CrewDevice(2, { processors: 2, keepApart: keepApart(undefined) });
-  try {
-    const out = device.array(Int32Array, 4096);
-    device.launch(device.kernel(FILL, 'fill'), [64], [32], [[out.at]]);
-    device.finish();
-    const own = readdirSync('/proc/self/task').filter((thread) => !others.has(thread) && allowedOf(thread).replaceAll(',', '') !== processors);
-    expect(own).toHaveLength(1);
-    for (const thread of others) expect(allowedOf(thread).replaceAll(',', '')).toBe(processors);
-  } finally {
-    device.close();
-  }
-});
+test.skipIf(!several)(
+  'Linux is told of the threads of a crew that wants all processors, and of no others',
+  () => {
+    const others = new Set(readdirSync('/proc/self/task'));
+    const device = new CrewDevice(2, { processors: 2, keepApart: keepApart(undefined) });
+    try {
+      const out = device.array(Int32Array, 4096);
+      device.launch(device.kernel(FILL, 'fill'), [64], [32], [[out.at]]);
+      device.finish();
+      const own = readdirSync('/proc/self/task').filter(
+        (thread) => !others.has(thread) && allowedOf(thread).replaceAll(',', '') !== processors,
+      );
+      expect(own).toHaveLength(1);
+      for (const thread of others) expect(allowedOf(thread).replaceAll(',', '')).toBe(processors);
+    } finally {
+      device.close();
+    }
+  },
+);

@@ -1,15 +1,20 @@
 /**
- * Threads of the crew kept off the processor of the thread that wakes them. Linux puts a thread that is woken on its waker's processor
- * where no other seems idle at that moment (the JS thread is about to go to sleep behind a launch), and leaves it there: it moves nothing
- * to a processor that is idle for less than half a millisecond at a time. A grid of half a millisecond by two threads then takes longer
- * than by one (1024 rows' norm on two processors: 0.5 to 0.85 ms, and 0.3 to 0.45 like this).
+ * Threads of the crew kept off the processor of the thread that wakes them. Linux puts a thread
+ * that is woken on its waker's processor where no other seems idle at that moment (the JS thread is
+ * about to go to sleep behind a launch), and leaves it there: it moves nothing to a processor that
+ * is idle for less than half a millisecond at a time. A grid of half a millisecond by two threads
+ * then takes longer than by one (1024 rows' norm on two processors: 0.5 to 0.85 ms, and 0.3 to 0.45
+ * like this).
  */
 import { loadKoffi, koffiPath } from '../../native/koffi.js';
 
 /** Of 1024 processors, as the kernel's own set. */
 const SET_BYTES = 128;
 
-/** To be called before the threads are woken, by their Linux numbers, of which 0 is none: in another array where they are others. */
+/**
+ * To be called before the threads are woken, by their Linux numbers, of which 0 is none: in another
+ * array where they are others.
+ */
 export type KeepApart = (threads: Int32Array) => void;
 
 /** What of the system's this takes, and the processors that this process may use. */
@@ -21,7 +26,10 @@ interface Machine {
   set(thread: number, bytes: number, processors: Uint8Array): number;
 }
 
-/** A wish: where there are no such calls, or this process may use one processor only, all stays as it is. */
+/**
+ * A wish: where there are no such calls, or this process may use one processor only, all stays as
+ * it is.
+ */
 export function keepApart(path: string | undefined, open = openMachine): KeepApart {
   let machine: Machine | undefined;
   let isOpen = false;
@@ -47,11 +55,19 @@ function openMachine(path: string | undefined): Machine | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
     const libc = loadKoffi(path ?? koffiPath()).load('libc.so.6');
-    const get = libc.func('int sched_getaffinity(int pid, size_t size, _Out_ uint8_t* mask)') as (thread: number, bytes: number, mask: Uint8Array) => number;
+    const get = libc.func('int sched_getaffinity(int pid, size_t size, _Out_ uint8_t* mask)') as (
+      thread: number,
+      bytes: number,
+      mask: Uint8Array,
+    ) => number;
     const allowed = new Uint8Array(SET_BYTES);
     if (get(0, SET_BYTES, allowed) !== 0) return undefined;
     const processor = libc.func('int sched_getcpu()') as () => number;
-    const set = libc.func('int sched_setaffinity(int pid, size_t size, const uint8_t* mask)') as (thread: number, bytes: number, mask: Uint8Array) => number;
+    const set = libc.func('int sched_setaffinity(int pid, size_t size, const uint8_t* mask)') as (
+      thread: number,
+      bytes: number,
+      mask: Uint8Array,
+    ) => number;
     return { allowed, processor, set };
   } catch {
     return undefined;

@@ -1,9 +1,11 @@
 /**
- * The runtime thread's loop: decode, let a polled device work, watch slots for the JS thread, sleep.
+ * The runtime thread's loop: decode, let a polled device work, watch slots for the JS thread,
+ * sleep.
  *
- * It spins for a short time after the last command, dozes where commands come often, and then sleeps on the doorbell.
- * While the JS thread has asked it to watch, it looks at the awaited slots at growing intervals, and asks the driver about
- * streams whose fences are overdue: a stream that met a fault never writes its slot.
+ * It spins for a short time after the last command, dozes where commands come often, and then
+ * sleeps on the doorbell. While the JS thread has asked it to watch, it looks at the awaited slots
+ * at growing intervals, and asks the driver about streams whose fences are overdue: a stream that
+ * met a fault never writes its slot.
  */
 import { isPolled } from '../../driver/driver.js';
 import type { Driver, PolledDriver } from '../../driver/driver.js';
@@ -11,50 +13,68 @@ import { CUresult } from '../../ground/result.js';
 import type { Decoder } from '../decoder.js';
 import { describeFailure } from '../failure.js';
 import {
-  ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD, isFault, wakeJs,
+  ISSUED_CAPTURING,
+  ISSUED_STRIDE,
+  SLOT_AWAITED,
+  SLOT_FENCE,
+  SLOT_STREAM,
+  SLOT_WORDS,
+  STATE,
+  WORD,
+  isFault,
+  wakeJs,
 } from '../layout.js';
 import type { SharedState } from '../layout.js';
 import { pauseProcessor, sleepFor } from '../pause.js';
 import { peek } from '../shared-words.js';
 import type { MendedDriver } from './fallbacks.js';
 
-/** How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs (measured). */
+/**
+ * How long the thread looks for more commands before it sleeps. Waking it costs 30 to 40 µs
+ * (measured).
+ */
 const SPIN_MS = 0.1;
-/** And that of a device without a GPU: at the end of a grid the JS thread sleeps, takes 60 µs to wake and 40 to launch the next one. */
+/**
+ * And that of a device without a GPU: at the end of a grid the JS thread sleeps, takes 60 µs to
+ * wake and 40 to launch the next one.
+ */
 const POLLED_SPIN_MS = 0.25;
 /**
- * Where commands come again within this time of its falling asleep it looks longer, up to as long as that. After a pause
- * of a millisecond a processor's caches are cold: the JS thread takes 7 to 30 µs for a driver call that takes 3 on a thread
- * which has not slept (measured).
+ * Where commands come again within this time of its falling asleep it looks longer, up to as long
+ * as that. After a pause of a millisecond a processor's caches are cold: the JS thread takes 7 to
+ * 30 µs for a driver call that takes 3 on a thread which has not slept (measured).
  */
 const MAX_SPIN_MS = 2;
 /**
- * While one launch is awaited after the other the JS thread makes them itself, a microsecond sooner. The thread dozes
- * meanwhile, and for so long after the last: it leaves the ring alone and looks at the doorbell, so that waking it takes no
- * time.
+ * While one launch is awaited after the other the JS thread makes them itself, a microsecond
+ * sooner. The thread dozes meanwhile, and for so long after the last: it leaves the ring alone and
+ * looks at the doorbell, so that waking it takes no time.
  */
 const DOZE_MS = 0.1;
 /**
- * Where that goes on for longer than this it sleeps: where processors are halves of cores, a thread that looks for something
- * takes from the one that launches (a tenth of its speed, measured). A burst then has to wake it, once in so long.
+ * Where that goes on for longer than this it sleeps: where processors are halves of cores, a thread
+ * that looks for something takes from the one that launches (a tenth of its speed, measured). A
+ * burst then has to wake it, once in so long.
  */
 const DOZE_LIMIT_MS = 2;
 /** How long it sleeps between two looks at whether that still goes on. */
 const BESIDE_MS = 5;
 /**
- * How long the thread watches without sleeping: a copy of 256 MiB takes 5 ms, and a sleep of 50 µs, which wakes after
- * 100, would be two percent of that.
+ * How long the thread watches without sleeping: a copy of 256 MiB takes 5 ms, and a sleep of 50 µs,
+ * which wakes after 100, would be two percent of that.
  */
 const BUSY_WATCH_MS = 6;
 /**
- * A polled device all of whose streams wait for the host waits for other threads of this process, which ring the bell, and need the
- * processors: a model's run of 5.5 ms took 12 ms on two cores while this thread looked on.
+ * A polled device all of whose streams wait for the host waits for other threads of this process,
+ * which ring the bell, and need the processors: a model's run of 5.5 ms took 12 ms on two cores
+ * while this thread looked on.
  */
 const WAITING_SPIN_MS = 0.05;
 /**
- * After work of other threads that took longer than this the JS thread has slept, and its processor is theirs: woken, it waits for
- * one, which may be that from which this thread looks for what it queues next. Linux lets a thread go on until its time is up, which
- * is milliseconds (a model's run of 6.4 ms took 9 in one of ten cases). So past some time this thread looks with pauses of so long
+ * After work of other threads that took longer than this the JS thread has slept, and its processor
+ * is theirs: woken, it waits for one, which may be that from which this thread looks for what it
+ * queues next. Linux lets a thread go on until its time is up, which is milliseconds (a model's run
+ * of 6.4 ms took 9 in one of ten cases). So past some time this thread looks with pauses of so long
  * then, 60 µs in truth.
  */
 const LONG_HOLD_MS = 1;
@@ -62,7 +82,9 @@ const BREATHLESS_MS = 0.05;
 const BREATH_MS = 0.01;
 /** A sleep while all streams that wait here are held, should the bell ever be missed. */
 const HELD_MS = 5;
-/** Looks at the ring before the thread sleeps, some microseconds, and the length of its first sleep. */
+/**
+ * Looks at the ring before the thread sleeps, some microseconds, and the length of its first sleep.
+ */
 const LAST_LOOKS = 200;
 const GLANCE_MS = MAX_SPIN_MS;
 /** Looks at the doorbell between two looks at the clock. */
@@ -86,7 +108,10 @@ export class ThreadLoop {
   private readonly seen: Int32Array;
   private lastWork = 0;
   private lastMove = 0;
-  /** Since when all streams have been held, 0 where they are not; and how long they were when they were last. */
+  /**
+   * Since when all streams have been held, 0 where they are not; and how long they were when they
+   * were last.
+   */
   private heldSince = 0;
   private heldMs = 0;
   private lastProbe = 0;
@@ -114,7 +139,12 @@ export class ThreadLoop {
       try {
         if (this.polled.poll(POLL_BUDGET_US)) busy = true;
       } catch (error) {
-        this.decoder.lose({ id: this.decoder.nextFailure(), root: 0, stream: -1, ...describeFailure(error, 'poll') });
+        this.decoder.lose({
+          id: this.decoder.nextFailure(),
+          root: 0,
+          stream: -1,
+          ...describeFailure(error, 'poll'),
+        });
       }
     }
     return busy;
@@ -135,19 +165,26 @@ export class ThreadLoop {
       this.decoder.hot = false;
       if (busy && !this.yields) continue;
       const held = this.decoder.onlyHeld;
-      const waits = this.polled?.waits !== undefined && (held || (!this.isOwing && this.polled.waits()));
+      const waits =
+        this.polled?.waits !== undefined && (held || (!this.isOwing && this.polled.waits()));
       if (!waits || !held) this.heldSince = 0;
       else if (this.heldSince === 0) this.heldSince = now;
       else this.heldMs = now - this.heldSince;
-      if ((now - this.lastWork < (waits ? Math.min(this.spinMs, WAITING_SPIN_MS) : this.spinMs) && !this.yields) || (watch && !waits && now - this.lastMove < BUSY_WATCH_MS && this.awaited())) {
-        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > BREATHLESS_MS) sleepFor(BREATH_MS);
+      if (
+        (now - this.lastWork < (waits ? Math.min(this.spinMs, WAITING_SPIN_MS) : this.spinMs) &&
+          !this.yields) ||
+        (watch && !waits && now - this.lastMove < BUSY_WATCH_MS && this.awaited())
+      ) {
+        if (watch && this.heldMs > LONG_HOLD_MS && now - this.lastWork > BREATHLESS_MS)
+          sleepFor(BREATH_MS);
         // Only the ring is looked at most of the time: it is what the next command waits for.
         else for (let i = 0; i < SPIN_LOOKS && !this.decoder.hasWork; i++) this.pause();
         continue;
       }
       const owes = (this.polled as Partial<MendedDriver> | undefined)?.owes === true;
       if (watch) this.sleep(waits && held ? HELD_MS : this.watchInterval(now));
-      else if (this.isOwing || owes) this.sleep(held && !owes && !this.decoder.announcements.waiting ? HELD_MS : 0.2);
+      else if (this.isOwing || owes)
+        this.sleep(held && !owes && !this.decoder.announcements.waiting ? HELD_MS : 0.2);
       else this.rest();
     }
     if (!isFault(Atomics.load(control, WORD.lost))) this.decoder.text?.end();
@@ -157,8 +194,8 @@ export class ThreadLoop {
   }
 
   /**
-   * Some 50 ns: a ring that is looked at without a pause keeps its cache line from the JS thread, which is writing into it
-   * (a launch took that thread 0.4 instead of 0.1 µs, measured).
+   * Some 50 ns: a ring that is looked at without a pause keeps its cache line from the JS thread,
+   * which is writing into it (a launch took that thread 0.4 instead of 0.1 µs, measured).
    */
   private pause(): void {
     for (let i = 0; i < PAUSES; i++) pauseProcessor();
@@ -173,7 +210,10 @@ export class ThreadLoop {
     return this.polled === undefined && !watch && !this.isOwing && !this.decoder.hasWork;
   }
 
-  /** Whether any awaited slot moved since it was last looked at; wakes the JS thread if so, probes if not. */
+  /**
+   * Whether any awaited slot moved since it was last looked at; wakes the JS thread if so, probes
+   * if not.
+   */
   look(now: number): void {
     const { control, slots } = this.shared;
     if (!this.watching) {
@@ -203,7 +243,12 @@ export class ThreadLoop {
     const { control, slots } = this.shared;
     const used = Atomics.load(control, WORD.slotsUsed);
     for (let base = 0; base < used * SLOT_WORDS; base += SLOT_WORDS) {
-      if (((Atomics.load(slots, base + SLOT_AWAITED) - Atomics.load(slots, base + SLOT_FENCE)) | 0) > 0 && !this.decoder.isHeld(slots[base + SLOT_STREAM]!)) return true;
+      if (
+        ((Atomics.load(slots, base + SLOT_AWAITED) - Atomics.load(slots, base + SLOT_FENCE)) | 0) >
+          0 &&
+        !this.decoder.isHeld(slots[base + SLOT_STREAM]!)
+      )
+        return true;
     }
     return false;
   }
@@ -214,7 +259,11 @@ export class ThreadLoop {
     if (Atomics.load(control, WORD.lost) !== 0) return;
     for (let slot = 0; slot < used; slot++) {
       const base = slot * SLOT_WORDS;
-      if (((Atomics.load(slots, base + SLOT_AWAITED) - Atomics.load(slots, base + SLOT_FENCE)) | 0) <= 0) continue;
+      if (
+        ((Atomics.load(slots, base + SLOT_AWAITED) - Atomics.load(slots, base + SLOT_FENCE)) | 0) <=
+        0
+      )
+        continue;
       const stream = slots[base + SLOT_STREAM]!;
       if (issued[stream * ISSUED_STRIDE + ISSUED_CAPTURING] === 1) continue;
       const handle = streams[stream]!;
@@ -222,41 +271,61 @@ export class ThreadLoop {
       if (handle === 0) continue;
       const result = this.driver.cuStreamQuery(handle);
       if (result === CUresult.CUDA_SUCCESS || result === CUresult.CUDA_ERROR_NOT_READY) continue;
-      this.decoder.lose({ id: this.decoder.nextFailure(), root: 0, stream, ...this.describeFault(handle, result) });
+      this.decoder.lose({
+        id: this.decoder.nextFailure(),
+        root: 0,
+        stream,
+        ...this.describeFault(handle, result),
+      });
       return;
     }
     if (!this.decoder.peers.stuck(performance.now())) return;
     this.decoder.lose({
-      id: this.decoder.nextFailure(), root: 0, stream: -1, result: CUresult.CUDA_ERROR_DEVICE_UNAVAILABLE,
-      resultName: 'CUDA_ERROR_DEVICE_UNAVAILABLE', call: 'cuStreamWaitEvent',
+      id: this.decoder.nextFailure(),
+      root: 0,
+      stream: -1,
+      result: CUresult.CUDA_ERROR_DEVICE_UNAVAILABLE,
+      resultName: 'CUDA_ERROR_DEVICE_UNAVAILABLE',
+      call: 'cuStreamWaitEvent',
       message: 'a stream waits for work of another device that was lost, and so for ever.',
     });
   }
 
   private describeFault(stream: number, result: CUresult): ReturnType<typeof describeFailure> {
     try {
-      // On a stream that met a fault this returns at once, with whatever the provider can say about it.
+      // On a stream that met a fault this returns at once, with whatever the provider can say about
+      // it.
       this.driver.cuStreamSynchronize(stream);
     } catch (error) {
       return describeFailure(error, 'cuStreamSynchronize');
     }
-    return { result, resultName: '', call: 'cuStreamQuery', message: `cuStreamQuery returned ${result}` };
+    return {
+      result,
+      resultName: '',
+      call: 'cuStreamQuery',
+      message: `cuStreamQuery returned ${result}`,
+    };
   }
 
-  /** Longer waits are looked at less often, 0.2 percent late at most: a long kernel must cost no core. */
+  /**
+   * Longer waits are looked at less often, 0.2 percent late at most: a long kernel must cost no
+   * core.
+   */
   private watchInterval(now: number): number {
     const waited = now - this.lastMove;
     return Math.min(5, Math.max(0.05, waited * 0.002));
   }
 
   /**
-   * Whether a record waits and nobody sees to it. One that has just been written is the JS thread's own, which wakes this
-   * one where it wants to: taking it away would make that thread wait for this one to wake (30 instead of 12 µs).
+   * Whether a record waits and nobody sees to it. One that has just been written is the JS thread's
+   * own, which wakes this one where it wants to: taking it away would make that thread wait for
+   * this one to wake (30 instead of 12 µs).
    */
   private overlooked(): boolean {
     const { control } = this.shared;
     for (let looks = 0; looks < LAST_LOOKS; looks++) {
-      if (!this.decoder.hasWork || Atomics.load(control, WORD.state) !== STATE.sleeping) return false;
+      if (!this.decoder.hasWork || Atomics.load(control, WORD.state) !== STATE.sleeping)
+        return false;
     }
     return true;
   }
@@ -270,7 +339,8 @@ export class ThreadLoop {
     }
     const tail = Atomics.load(control, WORD.tail);
     // The JS thread may have worked the ring meanwhile.
-    if (this.sleep(IDLE_MS) && Atomics.load(control, WORD.tail) === tail && !this.decoder.hasWork) this.decoder.rest();
+    if (this.sleep(IDLE_MS) && Atomics.load(control, WORD.tail) === tail && !this.decoder.hasWork)
+      this.decoder.rest();
   }
 
   /** Returns whether it slept for all of `timeout` milliseconds. */
@@ -279,10 +349,12 @@ export class ThreadLoop {
     const resting = timeout >= IDLE_MS;
     const bell = Atomics.load(control, WORD.doorbell);
     Atomics.store(control, WORD.state, STATE.sleeping);
-    // Looked at after the state is set: whoever writes these looks at the state after writing. A record may show a little
-    // later than that, since its header is a plain store on x86; store buffers empty within a microsecond.
+    // Looked at after the state is set: whoever writes these looks at the state after writing. A
+    // record may show a little later than that, since its header is a plain store on x86; store
+    // buffers empty within a microsecond.
     let work =
-      Atomics.load(control, WORD.stop) !== 0 || (resting && Atomics.load(control, WORD.watch) === 1);
+      Atomics.load(control, WORD.stop) !== 0 ||
+      (resting && Atomics.load(control, WORD.watch) === 1);
     if (!work && timeout === HELD_MS) work = this.decoder.mayGoOn;
     for (let looks = 0; looks < LAST_LOOKS && !work; looks++) work = this.decoder.hasWork;
     if (!work && resting) {
@@ -291,9 +363,13 @@ export class ThreadLoop {
       work = this.glance(bell) || this.overlooked();
     }
     const expired = !work && Atomics.wait(control, WORD.doorbell, bell, timeout) === 'timed-out';
-    if (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline) {
+    if (
+      Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline
+    ) {
       Atomics.store(control, WORD.shutOut, 1);
-      while (Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline) {
+      while (
+        Atomics.compareExchange(control, WORD.state, STATE.sleeping, STATE.running) === STATE.inline
+      ) {
         Atomics.wait(control, WORD.state, STATE.inline, 1);
       }
       Atomics.store(control, WORD.shutOut, 0);
@@ -302,7 +378,10 @@ export class ThreadLoop {
     return expired;
   }
 
-  /** Looks at the doorbell until the JS thread has done nothing itself for some time, or sleeps until then. */
+  /**
+   * Looks at the doorbell until the JS thread has done nothing itself for some time, or sleeps
+   * until then.
+   */
   private doze(bell: number): void {
     const { control } = this.shared;
     let tail = Atomics.load(control, WORD.tail);
@@ -328,7 +407,10 @@ export class ThreadLoop {
     }
     Atomics.store(control, WORD.dozing, 0);
     let position = Atomics.load(control, WORD.tail);
-    while (position !== tail && Atomics.wait(control, WORD.doorbell, bell, BESIDE_MS) === 'timed-out') {
+    while (
+      position !== tail &&
+      Atomics.wait(control, WORD.doorbell, bell, BESIDE_MS) === 'timed-out'
+    ) {
       tail = position;
       position = Atomics.load(control, WORD.tail);
     }

@@ -1,6 +1,6 @@
 /**
- * Where the runtime's workers start: the runtime thread itself, and the second worker for calls that may wait. Built
- * into one self-contained script and started from its text.
+ * Where the runtime's workers start: the runtime thread itself, and the second worker for calls
+ * that may wait. Built into one self-contained script and started from its text.
  */
 import { MessageChannel, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
@@ -39,7 +39,11 @@ function reply(driver: ReturnType<typeof openDriver>, message: CallMessage): voi
   // The last call: the workers are ended behind it.
   if (message.name === 'closeContext') keepCode();
   try {
-    post({ kind: 'reply', id: message.id, value: runProcedure(driver, message.name, message.args) });
+    post({
+      kind: 'reply',
+      id: message.id,
+      value: runProcedure(driver, message.name, message.args),
+    });
   } catch (error) {
     post({ kind: 'reply-failed', id: message.id, error: describeFailure(error, message.name) });
   }
@@ -49,8 +53,8 @@ function reply(driver: ReturnType<typeof openDriver>, message: CallMessage): voi
 let sharing: MessagePort | undefined;
 
 /**
- * A CPU device's memory is shared with whoever asks for it, and must not be kept by who does not: it waits in a message,
- * which is gone when the port is closed.
+ * A CPU device's memory is shared with whoever asks for it, and must not be kept by who does not:
+ * it waits in a message, which is gone when the port is closed.
  */
 function tellOpened(driver: ReturnType<typeof openDriver>, reply: OpenReply): void {
   if (driver.provider !== 'cpu') {
@@ -60,7 +64,9 @@ function tellOpened(driver: ReturnType<typeof openDriver>, reply: OpenReply): vo
   const { port1, port2 } = new MessageChannel();
   sharing = port1;
   sharing.postMessage(driver.shareContext(reply.context));
-  port.postMessage({ kind: 'opened', reply: { ...reply, sharing: port2 } } satisfies FromThread, [port2]);
+  port.postMessage({ kind: 'opened', reply: { ...reply, sharing: port2 } } satisfies FromThread, [
+    port2,
+  ]);
 }
 
 function runtimeThread(): void {
@@ -70,8 +76,11 @@ function runtimeThread(): void {
   try {
     let tell = post;
     const bare = openDriver(start.config, {
-      print: (text) => tell({ kind: 'print', text }), report: (report) => tell({ kind: 'check', report }), start: startMember,
-      askForLargePages: largePages(start.config.koffiPath), optimises: (ms) => tell({ kind: 'optimises', ms }),
+      print: (text) => tell({ kind: 'print', text }),
+      report: (report) => tell({ kind: 'check', report }),
+      start: startMember,
+      askForLargePages: largePages(start.config.koffiPath),
+      optimises: (ms) => tell({ kind: 'optimises', ms }),
     });
     const { driver, reply: opened, buffers: own } = openDevice(bare, start.config, buffers);
     const shared = viewShared(own);
@@ -81,28 +90,34 @@ function runtimeThread(): void {
       Atomics.add(shared.control, WORD.posted, 1);
       wakeJs(shared.control);
     };
-    const decoder: Decoder = new Decoder(driver, shared, opened.slotsAddress, start.config.provider === 'libcuda', {
-      failed: (failure) => tell({ kind: 'failed', failure }),
-      lost: (failure) => tell({ kind: 'lost', failure }),
-      call: () => {
-        const received = receiveMessageOnPort(port) as { message: ToThread } | undefined;
-        if (received === undefined) return;
-        const { message } = received;
-        if (message.kind === 'peer') decoder.peers.add(message.start);
-        else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
-        else if (message.kind === 'library') decoder.libraries.add(message.start);
-        else if (message.kind === 'library-gone') decoder.libraries.drop(message.number);
-        else reply(driver, message);
+    const decoder: Decoder = new Decoder(
+      driver,
+      shared,
+      opened.slotsAddress,
+      start.config.provider === 'libcuda',
+      {
+        failed: (failure) => tell({ kind: 'failed', failure }),
+        lost: (failure) => tell({ kind: 'lost', failure }),
+        call: () => {
+          const received = receiveMessageOnPort(port) as { message: ToThread } | undefined;
+          if (received === undefined) return;
+          const { message } = received;
+          if (message.kind === 'peer') decoder.peers.add(message.start);
+          else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
+          else if (message.kind === 'library') decoder.libraries.add(message.start);
+          else if (message.kind === 'library-gone') decoder.libraries.drop(message.number);
+          else reply(driver, message);
+        },
+        output: () => nativeOutput(start.config.koffiPath),
+        libraryCaller: () => new LibraryCaller(start.config.koffiPath),
+        makeRoom: (step, stream, bytes) => {
+          if (bytes > opened.totalMemory) return false;
+          tell({ kind: 'short', step, stream });
+          return true;
+        },
+        idle: () => tell({ kind: 'idle' }),
       },
-      output: () => nativeOutput(start.config.koffiPath),
-      libraryCaller: () => new LibraryCaller(start.config.koffiPath),
-      makeRoom: (step, stream, bytes) => {
-        if (bytes > opened.totalMemory) return false;
-        tell({ kind: 'short', step, stream });
-        return true;
-      },
-      idle: () => tell({ kind: 'idle' }),
-    });
+    );
     loop = new ThreadLoop(decoder);
     tellOpened(driver, opened);
   } catch (error) {
@@ -127,7 +142,10 @@ function callsThread(): void {
 
 function enumerateDevices(): void {
   try {
-    post({ kind: 'enumerated', devices: enumerate(openDriver(start.config, { print: () => undefined })) });
+    post({
+      kind: 'enumerated',
+      devices: enumerate(openDriver(start.config, { print: () => undefined })),
+    });
   } catch (error) {
     post({ kind: 'open-failed', error: describeFailure(error, 'cuInit') });
   } finally {

@@ -27,7 +27,10 @@ export interface DriverServices {
   /** Starts the threads of a crew. Without it the calling thread runs all blocks. */
   start?: (start: MemberStart) => Member;
   askForLargePages?: AskForLargePages;
-  /** The engine may optimise code in the background for so many milliseconds: the process does not end before. */
+  /**
+   * The engine may optimise code in the background for so many milliseconds: the process does not
+   * end before.
+   */
   optimises?: (ms: number) => void;
 }
 
@@ -37,7 +40,10 @@ export function openDriver(config: ProviderConfig, services: DriverServices): Dr
   return lacksParamInfo(config) ? withoutParamInfo(driver) : driver;
 }
 
-function openEmbedded(config: ProviderConfig, { print, report, start, askForLargePages, optimises }: DriverServices): Driver {
+function openEmbedded(
+  config: ProviderConfig,
+  { print, report, start, askForLargePages, optimises }: DriverServices,
+): Driver {
   return openCpu({
     print,
     ...(askForLargePages === undefined ? {} : { askForLargePages }),
@@ -47,12 +53,17 @@ function openEmbedded(config: ProviderConfig, { print, report, start, askForLarg
     ...(config.stallLimit === undefined ? {} : { stallLimit: config.stallLimit }),
     ...(config.check === undefined ? {} : { check: config.check }),
     ...(config.schedule === undefined ? {} : { schedule: config.schedule }),
-    ...(start === undefined ? {} : {
-      crew: {
-        workers: config.workers ?? availableParallelism(), processors: availableParallelism(), start, eager: config.without?.includes('solo') === true,
-        keepApart: keepApart(config.koffiPath),
-      },
-    }),
+    ...(start === undefined
+      ? {}
+      : {
+          crew: {
+            workers: config.workers ?? availableParallelism(),
+            processors: availableParallelism(),
+            start,
+            eager: config.without?.includes('solo') === true,
+            keepApart: keepApart(config.koffiPath),
+          },
+        }),
   });
 }
 
@@ -73,14 +84,18 @@ interface PinnedSlots extends PinnedInfo {
 const PORTABLE_AND_MAPPED = 3;
 
 /**
- * Page-locks what the threads share with the device. Where the platform registers no host memory, the driver allocates
- * it: every thread then has a view of its own, which is plain memory to JavaScript, on a GPU.
+ * Page-locks what the threads share with the device. Where the platform registers no host memory,
+ * the driver allocates it: every thread then has a view of its own, which is plain memory to
+ * JavaScript, on a GPU.
  */
 function pinSlots(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): PinnedSlots {
   let refused: unknown;
   if (config.without?.includes('registration') !== true) {
     try {
-      const pinned = runProcedure(driver, 'registerPinned', [buffers.pinned, PINNED_BYTES]) as PinnedInfo;
+      const pinned = runProcedure(driver, 'registerPinned', [
+        buffers.pinned,
+        PINNED_BYTES,
+      ]) as PinnedInfo;
       return { ...pinned, buffer: buffers.pinned, registered: true };
     } catch (error) {
       refused = error;
@@ -94,11 +109,24 @@ function pinSlots(driver: Driver, config: ProviderConfig, buffers: SharedBuffers
   }
   const { buffer, byteOffset } = driver.hostView(address, PINNED_BYTES);
   new Uint8Array(buffer, byteOffset, SLOTS_BYTES).fill(0);
-  return { address, deviceAddress: driver.cuMemHostGetDevicePointer(address, 0), byteOffset, buffer, registered: false };
+  return {
+    address,
+    deviceAddress: driver.cuMemHostGetDevicePointer(address, 0),
+    byteOffset,
+    buffer,
+    registered: false,
+  };
 }
 
-/** Retains the primary context, page-locks the slots and the staging area, and finds out what the device is and lacks. */
-export function openDevice(driver: Driver, config: ProviderConfig, buffers: SharedBuffers): OpenedDevice {
+/**
+ * Retains the primary context, page-locks the slots and the staging area, and finds out what the
+ * device is and lacks.
+ */
+export function openDevice(
+  driver: Driver,
+  config: ProviderConfig,
+  buffers: SharedBuffers,
+): OpenedDevice {
   driver.cuInit(0);
   // Every CPU device is a provider instance of its own, with one device in it.
   const device = driver.cuDeviceGet(config.provider === 'cpu' ? 0 : config.ordinal);
@@ -117,7 +145,13 @@ export function openDevice(driver: Driver, config: ProviderConfig, buffers: Shar
   }
   const own: SharedBuffers = { ...buffers, pinned: pinned.buffer, pinnedOffset: pinned.byteOffset };
   const { slots } = viewShared(own);
-  const missing = findMissing(driver, config.without ?? [], slotsAddress, slots, attributes.memoryPools);
+  const missing = findMissing(
+    driver,
+    config.without ?? [],
+    slotsAddress,
+    slots,
+    attributes.memoryPools,
+  );
   const reply: OpenReply = {
     name: driver.cuDeviceGetName(device),
     uuid: driver.cuDeviceGetUuid(device),
@@ -157,7 +191,9 @@ export function enumerate(driver: Driver): EnumeratedDevice[] {
   });
 }
 
-/** An attribute that this driver does not know reads as zero: the device does not have the feature. */
+/**
+ * An attribute that this driver does not know reads as zero: the device does not have the feature.
+ */
 function attributeOrZero(driver: Driver, attribute: number, device: number): number {
   try {
     return driver.cuDeviceGetAttribute(attribute, device);

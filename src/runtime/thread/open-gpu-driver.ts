@@ -1,12 +1,15 @@
 /**
- * Opens libcuda. Apart from `open-driver.ts`: the JS thread calls the driver too, and has no use for the CPU device.
+ * Opens libcuda. Apart from `open-driver.ts`: the JS thread calls the driver too, and has no use
+ * for the CPU device.
  */
 import type { Driver } from '../../driver/driver.js';
 import { openLibcuda } from '../../driver/libcuda/open.js';
 import type { ProviderConfig } from '../messages.js';
 import { withoutParamInfo } from './fallbacks.js';
 
-/** Whether to do as with a driver that does not tell where a kernel's parameters lie (before 12.4). */
+/**
+ * Whether to do as with a driver that does not tell where a kernel's parameters lie (before 12.4).
+ */
 export function lacksParamInfo({ without }: ProviderConfig): boolean {
   return without?.includes('paraminfo') === true;
 }

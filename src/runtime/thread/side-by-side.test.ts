@@ -1,4 +1,5 @@
-// Blocks that run side by side, on one thread and on several: what they give, that they take turns, and how they fail.
+// Blocks that run side by side, on one thread and on several: what they give, that they take turns,
+// and how they fail.
 
 import { afterEach, describe, expect, test } from 'vitest';
 
@@ -17,10 +18,15 @@ function open(workers: number, options = {}): CrewDevice {
 afterEach(() => opened.splice(0).forEach((device) => device.close()));
 
 /**
- * Each block adds up what lies a grid apart, of n words, and writes down the sum and two tickets, drawn at its beginning and at its end.
- * `last` is one more instruction of the loop, which finds the index of the word in %r24.
+ * Each block adds up what lies a grid apart, of n words, and writes down the sum and two tickets,
+ * drawn at its beginning and at its end. `last` is one more instruction of the loop, which finds
+ * the index of the word in %r24.
  */
-const summing = (last = ''): string => kernelText('sums', '.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u32 p3', `
+const summing = (last = ''): string =>
+  kernelText(
+    'sums',
+    '.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u32 p3',
+    `
   .reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<20>;
   .shared .align 4 .b32 sum;
   ld.param.u64 %rd0, [p0]; ld.param.u64 %rd1, [p1]; ld.param.u64 %rd2, [p2]; ld.param.u32 %r3, [p3];
@@ -51,7 +57,8 @@ done:
   ld.shared.u32 %r28, [sum]; st.global.u32 [%rd4], %r28;
   atom.global.add.u32 %r31, [%rd2], 1; st.global.u32 [%rd6+12], %r31;
 end:
-  ret;`);
+  ret;`,
+  );
 
 interface Run {
   words: number;
@@ -60,7 +67,11 @@ interface Run {
 }
 
 /** `before` is called when all is there that the launch needs. */
-function run(device: CrewDevice, { words, grid, threads }: Run, before: () => void = () => undefined): { sums: number[]; tickets: number[][]; wanted: number[] } {
+function run(
+  device: CrewDevice,
+  { words, grid, threads }: Run,
+  before: () => void = () => undefined,
+): { sums: number[]; tickets: number[][]; wanted: number[] } {
   const [x, y = 1] = grid;
   const blocks = x * y;
   const values = device.array(Uint32Array, words);
@@ -79,15 +90,26 @@ function run(device: CrewDevice, { words, grid, threads }: Run, before: () => vo
   before();
   device.launch(kernel, [x, y], [threads], [[values.at], [sums.at], [tickets.at], words]);
   device.finish();
-  return { sums: [...sums.view], wanted, tickets: Array.from({ length: blocks }, (_, block) => [...tickets.view.subarray(2 + 2 * block, 4 + 2 * block)]) };
+  return {
+    sums: [...sums.view],
+    wanted,
+    tickets: Array.from({ length: blocks }, (_, block) => [
+      ...tickets.view.subarray(2 + 2 * block, 4 + 2 * block),
+    ]),
+  };
 }
 
 describe.each([1, 2, 3])('with %i workers', (workers) => {
   test.each<Run>([
     { words: 200_000, grid: [64], threads: 256 },
     { words: 200_001, grid: [64], threads: 256 },
-    // Some threads of a unit have one turn more than others, which are as many as a turn of blocks goes round, or twice as many.
-    ...[6, 8, 12, 16].map((turns): Run => ({ words: 64 * 256 * turns + 97, grid: [64], threads: 256 })),
+    // Some threads of a unit have one turn more than others, which are as many as a turn of blocks
+    // goes round, or twice as many.
+    ...[6, 8, 12, 16].map((turns): Run => ({
+      words: 64 * 256 * turns + 97,
+      grid: [64],
+      threads: 256,
+    })),
     { words: 99_991, grid: [12], threads: 96 },
     { words: 50_000, grid: [7], threads: 70 },
     { words: 50_000, grid: [8, 3], threads: 32 },
@@ -103,11 +125,24 @@ describe.each([1, 2, 3])('with %i workers', (workers) => {
   test('a fault names the block and the thread that met it', () => {
     const device = open(workers);
     // Word 70,000 is thread 112 of block 17 of 64; its thread reads what is not there.
-    const text = summing('setp.eq.u32 %p3, %r24, 70000; @%p3 ld.global.u32 %r29, [%rd11+0x7fff0000];');
+    const text = summing(
+      'setp.eq.u32 %p3, %r24, 70000; @%p3 ld.global.u32 %r29, [%rd11+0x7fff0000];',
+    );
     const words = 100_000;
-    const [values, sums, tickets] = [device.array(Uint32Array, words), device.array(Uint32Array, 64), device.array(Uint32Array, 130)];
-    device.launch(device.kernel(text, 'sums'), [64], [256], [[values.at], [sums.at], [tickets.at], words]);
-    const message = messageOf(() => { device.finish(); });
+    const [values, sums, tickets] = [
+      device.array(Uint32Array, words),
+      device.array(Uint32Array, 64),
+      device.array(Uint32Array, 130),
+    ];
+    device.launch(
+      device.kernel(text, 'sums'),
+      [64],
+      [256],
+      [[values.at], [sums.at], [tickets.at], words],
+    );
+    const message = messageOf(() => {
+      device.finish();
+    });
     expect(message).toMatch(/block \(17,0,0\)/);
     expect(message).toMatch(/thread \(112,0,0\)/);
   });
@@ -115,7 +150,9 @@ describe.each([1, 2, 3])('with %i workers', (workers) => {
 
 test('blocks take turns: all have begun before one ends', () => {
   const { tickets } = run(open(1), { words: 400_000, grid: [32], threads: 256 });
-  expect(Math.max(...tickets.map(([begun]) => begun!))).toBeLessThan(Math.min(...tickets.map(([, ended]) => ended!)));
+  expect(Math.max(...tickets.map(([begun]) => begun!))).toBeLessThan(
+    Math.min(...tickets.map(([, ended]) => ended!)),
+  );
 });
 
 test('thread by thread they run one after the other and give the same', () => {
@@ -127,17 +164,21 @@ test('thread by thread they run one after the other and give the same', () => {
 
 test('where memory is left for one block only, they run one after the other', () => {
   const device = open(1, { memoryBytes: 2 ** 23 });
-  const { sums, wanted, tickets } = run(device, { words: 100_000, grid: [32], threads: 256 }, () => {
-    let last = 0;
-    for (let bytes = 2 ** 22; bytes >= 2 ** 15; bytes /= 2) {
-      try {
-        for (;;) last = device.cu.cuMemAlloc(bytes);
-      } catch (error) {
-        expect(String(error)).toContain('OUT_OF_MEMORY');
+  const { sums, wanted, tickets } = run(
+    device,
+    { words: 100_000, grid: [32], threads: 256 },
+    () => {
+      let last = 0;
+      for (let bytes = 2 ** 22; bytes >= 2 ** 15; bytes /= 2) {
+        try {
+          for (;;) last = device.cu.cuMemAlloc(bytes);
+        } catch (error) {
+          expect(String(error)).toContain('OUT_OF_MEMORY');
+        }
       }
-    }
-    device.cu.cuMemFree(last);
-  });
+      device.cu.cuMemFree(last);
+    },
+  );
   expect(sums).toEqual(wanted);
   expect(tickets.every(([begun, ended]) => ended! - begun! === 1)).toBe(true);
 });

@@ -1,6 +1,7 @@
 /**
- * Starts the threads of a CPU device's crew. The runtime thread does it, not the JS thread: it needs no turn of the event
- * loop there, and the crew ends with the thread that owns the device, however that ends.
+ * Starts the threads of a CPU device's crew. The runtime thread does it, not the JS thread: it
+ * needs no turn of the event loop there, and the crew ends with the thread that owns the device,
+ * however that ends.
  */
 import { MessageChannel, Worker } from 'node:worker_threads';
 
@@ -13,8 +14,9 @@ import { crewSource } from './crew-source.js';
 const controls = new Set<SharedArrayBuffer>();
 
 /**
- * Lets all members go: to be called when this thread ends. Node ends the threads that a thread has started one by one, and
- * until its turn each would go on working (an exit with four of them on two cores took 190 ms, measured).
+ * Lets all members go: to be called when this thread ends. Node ends the threads that a thread has
+ * started one by one, and until its turn each would go on working (an exit with four of them on two
+ * cores took 190 ms, measured).
  */
 export function dismissMembers(): void {
   for (const control of controls) {

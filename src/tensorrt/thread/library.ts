@@ -29,10 +29,27 @@ export interface OpenedTensorRT {
   readonly key: SlotKey;
 }
 
-const ROWS: Readonly<Record<Flavor, { readonly library: LibraryRow; readonly parser: LibraryRow | undefined; readonly title: string }>> = {
-  tensorrt: { library: KNOWN_LIBRARIES.nvinfer, parser: KNOWN_LIBRARIES.nvonnxparser, title: 'TensorRT' },
+const ROWS: Readonly<
+  Record<
+    Flavor,
+    {
+      readonly library: LibraryRow;
+      readonly parser: LibraryRow | undefined;
+      readonly title: string;
+    }
+  >
+> = {
+  tensorrt: {
+    library: KNOWN_LIBRARIES.nvinfer,
+    parser: KNOWN_LIBRARIES.nvonnxparser,
+    title: 'TensorRT',
+  },
   lean: { library: KNOWN_LIBRARIES.nvinferLean, parser: undefined, title: 'TensorRT lean runtime' },
-  rtx: { library: KNOWN_LIBRARIES.tensorrtRtx, parser: KNOWN_LIBRARIES.tensorrtRtxParser, title: 'TensorRT for RTX' },
+  rtx: {
+    library: KNOWN_LIBRARIES.tensorrtRtx,
+    parser: KNOWN_LIBRARIES.tensorrtRtxParser,
+    title: 'TensorRT for RTX',
+  },
 };
 
 type Entry = (...args: unknown[]) => number | bigint;
@@ -49,7 +66,8 @@ export class TensorRTLibrary implements OpenedTensorRT {
   private readonly number: number;
   private readonly files: LibraryFiles;
   private readonly machine: Machine;
-  private parser: { readonly library: KoffiLibrary; readonly version: number } | undefined = undefined;
+  private parser: { readonly library: KoffiLibrary; readonly version: number } | undefined =
+    undefined;
 
   constructor(koffi: Koffi, flavor: Flavor, files: LibraryFiles, machine: Machine) {
     const row = ROWS[flavor];
@@ -60,7 +78,7 @@ export class TensorRTLibrary implements OpenedTensorRT {
     const { library, path } = open(koffi, row.library, files.library, machine);
     this.library = library;
     this.path = path;
-    this.number = Number((this.entry(library, 'int getInferLibVersion()'))());
+    this.number = Number(this.entry(library, 'int getInferLibVersion()')());
     const version = versionOf(this.number);
     this.version = `${version.major}.${version.minor}.${version.patch}`;
     this.minor = version.minor;
@@ -68,32 +86,68 @@ export class TensorRTLibrary implements OpenedTensorRT {
     const key = slotKeyOf(flavor === 'rtx', version);
     if (key === undefined) {
       const known = flavor === 'rtx' ? '1.3 to 1.7' : '8.6, 10 and 11';
-      throw new Refused('unsupported', `${this.title} (${path}) is a version whose classes are not known here, and to call one by guess would crash. Known are ${known}: install one of them, or a newer async-cuda.`);
+      throw new Refused(
+        'unsupported',
+        `${this.title} (${path}) is a version whose classes are not known here, and to call ` +
+          `one by guess would crash. Known are ${known}: install one of them, or a newer ` +
+          'async-cuda.',
+      );
     }
     this.key = key;
   }
 
   createBuilder(logger: number): number {
-    if (this.flavor === 'lean') throw new Refused('unsupported', `${this.title} builds no engines: it runs those that were built to be version-compatible. Use TensorRT or TensorRT for RTX.`);
-    return Number(this.entry(this.library, 'uintptr_t createInferBuilder_INTERNAL(uintptr_t logger, int version)')(logger, this.number));
+    if (this.flavor === 'lean')
+      throw new Refused(
+        'unsupported',
+        `${this.title} builds no engines: it runs those that were built to be ` +
+          'version-compatible. Use TensorRT or TensorRT for RTX.',
+      );
+    return Number(
+      this.entry(
+        this.library,
+        'uintptr_t createInferBuilder_INTERNAL(uintptr_t logger, int version)',
+      )(logger, this.number),
+    );
   }
 
   createRuntime(logger: number): number {
-    return Number(this.entry(this.library, 'uintptr_t createInferRuntime_INTERNAL(uintptr_t logger, int version)')(logger, this.number));
+    return Number(
+      this.entry(
+        this.library,
+        'uintptr_t createInferRuntime_INTERNAL(uintptr_t logger, int version)',
+      )(logger, this.number),
+    );
   }
 
   createRefitter(engine: number, logger: number): number {
-    return Number(this.entry(this.library, 'uintptr_t createInferRefitter_INTERNAL(uintptr_t engine, uintptr_t logger, int version)')(engine, logger, this.number));
+    return Number(
+      this.entry(
+        this.library,
+        'uintptr_t createInferRefitter_INTERNAL(uintptr_t engine, uintptr_t logger, int version)',
+      )(engine, logger, this.number),
+    );
   }
 
   createParser(network: number, logger: number): number {
     const { library, version } = this.openParser();
-    return Number(this.entry(library, 'uintptr_t createNvOnnxParser_INTERNAL(uintptr_t network, uintptr_t logger, int version)')(network, logger, version));
+    return Number(
+      this.entry(
+        library,
+        'uintptr_t createNvOnnxParser_INTERNAL(uintptr_t network, uintptr_t logger, int version)',
+      )(network, logger, version),
+    );
   }
 
   createParserRefitter(refitter: number, logger: number): number {
     const { library, version } = this.openParser();
-    return Number(this.entry(library, 'uintptr_t createNvOnnxParserRefitter_INTERNAL(uintptr_t refitter, uintptr_t logger, int version)')(refitter, logger, version));
+    return Number(
+      this.entry(
+        library,
+        'uintptr_t createNvOnnxParserRefitter_INTERNAL(uintptr_t refitter, uintptr_t logger, ' +
+          'int version)',
+      )(refitter, logger, version),
+    );
   }
 
   private openParser(): { readonly library: KoffiLibrary; readonly version: number } {
@@ -101,7 +155,10 @@ export class TensorRTLibrary implements OpenedTensorRT {
     const row = ROWS[this.flavor].parser;
     if (row === undefined) throw new Refused('unsupported', `${this.title} has no ONNX parser.`);
     const { library } = open(this.koffi, row, this.files.parser, this.machine);
-    this.parser = { library, version: Number(this.entry(library, 'int getNvOnnxParserVersion()')()) };
+    this.parser = {
+      library,
+      version: Number(this.entry(library, 'int getNvOnnxParserVersion()')()),
+    };
     return this.parser;
   }
 
@@ -109,12 +166,20 @@ export class TensorRTLibrary implements OpenedTensorRT {
     try {
       return library.func(declaration);
     } catch (error) {
-      throw new Refused('unsupported', `${this.path} is no library of TensorRT's: ${(error as Error).message}`);
+      throw new Refused(
+        'unsupported',
+        `${this.path} is no library of TensorRT's: ${(error as Error).message}`,
+      );
     }
   }
 }
 
-function open(koffi: Koffi, row: LibraryRow, path: string | undefined, machine: Machine): { library: KoffiLibrary; path: string } {
+function open(
+  koffi: Koffi,
+  row: LibraryRow,
+  path: string | undefined,
+  machine: Machine,
+): { library: KoffiLibrary; path: string } {
   try {
     return openLibrary(koffi, row, { path, machine });
   } catch (error) {

@@ -11,7 +11,9 @@ const CALLBACKS = generationOf('10').callbacks;
 /** koffi, and how many callbacks were registered. */
 function counted(): { koffi: Koffi; callbacks: () => number } {
   let callbacks = 0;
-  const register = (...args: Parameters<typeof koffi.register>): ReturnType<typeof koffi.register> => {
+  const register = (
+    ...args: Parameters<typeof koffi.register>
+  ): ReturnType<typeof koffi.register> => {
     callbacks++;
     return koffi.register(...args);
   };
@@ -31,7 +33,9 @@ test('monitors and profilers of one kind share their callbacks, and hear what is
   const { koffi: own, callbacks } = counted();
   const listener = new Listener(own, (message) => heard.push(message));
   const cancels = [1, 2, 3].map(() => new Int32Array(new SharedArrayBuffer(4)));
-  const monitors = cancels.map((cancel, i) => listener.monitor(i + 1, cancel.buffer as SharedArrayBuffer));
+  const monitors = cancels.map((cancel, i) =>
+    listener.monitor(i + 1, cancel.buffer as SharedArrayBuffer),
+  );
   const profilers = [7, 8].map((id) => listener.profiler(id, CALLBACKS));
   const before = callbacks();
   for (let i = 0; i < 100; i++) {
@@ -45,7 +49,8 @@ test('monitors and profilers of one kind share their callbacks, and hear what is
   const begin = called(monitors[1]!, 4, 'void(uintptr_t, const char *, const char *, int32_t)');
   begin('build', null, 4);
   begin('tactics', 'build', 2);
-  const step = (i: number): unknown => called(monitors[i]!, 5, 'bool(uintptr_t, const char *, int32_t)')('tactics', 0);
+  const step = (i: number): unknown =>
+    called(monitors[i]!, 5, 'bool(uintptr_t, const char *, int32_t)')('tactics', 0);
   expect([step(1), step(2)]).toEqual([true, false]);
   called(profilers[0]!, 0, 'void(uintptr_t, const char *, float)')('conv', 1.5);
   expect(heard).toEqual([

@@ -1,6 +1,8 @@
 /**
- * What TensorRT calls: its logger, progress monitors, profilers and allocators of outputs, as C++ objects made of memory and of callbacks. koffi hands a call that comes from another thread to the one that registered the callback and lets the caller
- * wait, so this thread makes no call of TensorRT itself: it is always free to answer.
+ * What TensorRT calls: its logger, progress monitors, profilers and allocators of outputs, as C++
+ * objects made of memory and of callbacks. koffi hands a call that comes from another thread to the
+ * one that registered the callback and lets the caller wait, so this thread makes no call of
+ * TensorRT itself: it is always free to answer.
  */
 import type { Koffi } from '../../native/koffi.js';
 import { NativeMemory } from '../../native/native-memory.js';
@@ -28,7 +30,10 @@ export class Listener {
   private readonly koffi: Koffi;
   private readonly tell: (heard: Heard) => void;
   private readonly said = new Map<number, SaidText>();
-  /** The tables of virtual functions: one for each class, since a process may have some thousand callbacks only. They ask whose object they are called of. */
+  /**
+   * The tables of virtual functions: one for each class, since a process may have some thousand
+   * callbacks only. They ask whose object they are called of.
+   */
   private readonly tables = new Map<string, number>();
   /** Objects that TensorRT may call, by address. */
   private readonly objects = new Map<number, NativeMemory>();
@@ -42,7 +47,8 @@ export class Listener {
   constructor(koffi: Koffi, tell: (heard: Heard) => void) {
     this.koffi = koffi;
     this.tell = tell;
-    // What every interface has besides: a language (0 is C++), which is also what a destructor and whatever else returns.
+    // What every interface has besides: a language (0 is C++), which is also what a destructor and
+    // whatever else returns.
     const nothing = this.register('uint64_t', ['uintptr_t'], () => 0);
     this.plain = new Array<number>(SLOTS).fill(nothing);
   }
@@ -62,74 +68,142 @@ export class Listener {
   }
 
   logger({ log }: Callbacks): number {
-    return this.object(this.table('ILogger', log === 0 ? undefined : 1, `${log}`, () => ({
-      [log]: this.register('void', ['uintptr_t', 'int32_t', 'const char *'], (_self: unknown, severity: number, message: string) => {
-        if (severity <= ERROR) for (const said of this.said.values()) said.add(message);
-        if (severity <= INFO) this.tell({ heard: 'log', severity: SEVERITIES[severity] ?? 'info', message });
-      }),
-    })));
+    return this.object(
+      this.table('ILogger', log === 0 ? undefined : 1, `${log}`, () => ({
+        [log]: this.register(
+          'void',
+          ['uintptr_t', 'int32_t', 'const char *'],
+          (_self: unknown, severity: number, message: string) => {
+            if (severity <= ERROR) for (const said of this.said.values()) said.add(message);
+            if (severity <= INFO)
+              this.tell({ heard: 'log', severity: SEVERITIES[severity] ?? 'info', message });
+          },
+        ),
+      })),
+    );
   }
 
   /** IProgressMonitor, until {@link release}. `cancel`: not zero where the build is to end. */
   monitor(id: number, cancel: SharedArrayBuffer): number {
-    const address = this.object(this.table('IProgressMonitor', 1, '', () => ({
-      4: this.register('void', ['uintptr_t', 'const char *', 'const char *', 'int32_t'], (self: number | bigint, phase: string, parent: string | null, steps: number) => {
-        const monitored = this.monitors.get(Number(self));
-        if (monitored === undefined) return;
-        const above = parent === null ? undefined : monitored.phases.get(parent);
-        const path = above === undefined ? phase : `${above.path}/${phase}`;
-        monitored.phases.set(phase, { path, steps });
-        this.tell({ heard: 'progress', monitor: monitored.id, phase: path, step: 0, steps });
-      }),
-      5: this.register('bool', ['uintptr_t', 'const char *', 'int32_t'], (self: number | bigint, phase: string, step: number) => {
-        const monitored = this.monitors.get(Number(self));
-        if (monitored === undefined) return true;
-        const known = monitored.phases.get(phase);
-        this.tell({ heard: 'progress', monitor: monitored.id, phase: known?.path ?? phase, step: step + 1, steps: known?.steps ?? 0 });
-        return Atomics.load(monitored.ended, 0) === 0;
-      }),
-      6: this.register('void', ['uintptr_t', 'const char *'], (self: number | bigint, phase: string) => { this.monitors.get(Number(self))?.phases.delete(phase); }),
-    })));
+    const address = this.object(
+      this.table('IProgressMonitor', 1, '', () => ({
+        4: this.register(
+          'void',
+          ['uintptr_t', 'const char *', 'const char *', 'int32_t'],
+          (self: number | bigint, phase: string, parent: string | null, steps: number) => {
+            const monitored = this.monitors.get(Number(self));
+            if (monitored === undefined) return;
+            const above = parent === null ? undefined : monitored.phases.get(parent);
+            const path = above === undefined ? phase : `${above.path}/${phase}`;
+            monitored.phases.set(phase, { path, steps });
+            this.tell({ heard: 'progress', monitor: monitored.id, phase: path, step: 0, steps });
+          },
+        ),
+        5: this.register(
+          'bool',
+          ['uintptr_t', 'const char *', 'int32_t'],
+          (self: number | bigint, phase: string, step: number) => {
+            const monitored = this.monitors.get(Number(self));
+            if (monitored === undefined) return true;
+            const known = monitored.phases.get(phase);
+            this.tell({
+              heard: 'progress',
+              monitor: monitored.id,
+              phase: known?.path ?? phase,
+              step: step + 1,
+              steps: known?.steps ?? 0,
+            });
+            return Atomics.load(monitored.ended, 0) === 0;
+          },
+        ),
+        6: this.register(
+          'void',
+          ['uintptr_t', 'const char *'],
+          (self: number | bigint, phase: string) => {
+            this.monitors.get(Number(self))?.phases.delete(phase);
+          },
+        ),
+      })),
+    );
     this.monitors.set(address, { id, ended: new Int32Array(cancel), phases: new Map() });
     return address;
   }
 
   /** IProfiler, until {@link release}. */
   profiler(id: number, { profiler }: Callbacks): number {
-    const address = this.object(this.table('IProfiler', profiler === 0 ? undefined : 1, `${profiler}`, () => ({
-      [profiler]: this.register('void', ['uintptr_t', 'const char *', 'float'], (self: number | bigint, layer: string, milliseconds: number) => {
-        const known = this.profilers.get(Number(self));
-        if (known !== undefined) this.tell({ heard: 'layer', profiler: known, layer, milliseconds });
-      }),
-    })));
+    const address = this.object(
+      this.table('IProfiler', profiler === 0 ? undefined : 1, `${profiler}`, () => ({
+        [profiler]: this.register(
+          'void',
+          ['uintptr_t', 'const char *', 'float'],
+          (self: number | bigint, layer: string, milliseconds: number) => {
+            const known = this.profilers.get(Number(self));
+            if (known !== undefined)
+              this.tell({ heard: 'layer', profiler: known, layer, milliseconds });
+          },
+        ),
+      })),
+    );
     this.profilers.set(address, id);
     return address;
   }
 
   /**
-   * IOutputAllocator, until {@link release}: the memory is what the address of the output was set to, if there is room, and the shape
-   * goes to `words`, of `OUTPUT_WORDS`.
+   * IOutputAllocator, until {@link release}: the memory is what the address of the output was set
+   * to, if there is room, and the shape goes to `words`, of `OUTPUT_WORDS`.
    */
-  output(words: SharedArrayBuffer, { output: { version, reallocate, notifyShape } }: Callbacks, extentBytes: 4 | 8): number {
-    const address = this.object(this.table('IOutputAllocator', version === undefined ? 1 : undefined, `${notifyShape}`, () => {
-      const give = this.register('uintptr_t', ['uintptr_t', 'const char *', 'uintptr_t', 'uint64_t', 'uint64_t', 'uintptr_t'], (self: number | bigint, _name: string, memory: number | bigint, bytes: number | bigint) => {
-        const [room = 0] = this.outputs.get(Number(self)) ?? [];
-        return Number(bytes) <= room ? memory : 0;
-      });
-      const dims = this.koffi.struct({ rank: 'int32_t', extents: this.koffi.array(extentBytes === 8 ? 'int64_t' : 'int32_t', MOST_EXTENTS) });
-      this.kept.push(dims);
-      return {
-        ...Object.fromEntries(reallocate.map((slot) => [slot, give])),
-        [notifyShape]: this.register('void', ['uintptr_t', 'const char *', 'const void *'], (self: number | bigint, _name: string, given: unknown) => {
-          const told = this.outputs.get(Number(self));
-          if (told === undefined) return;
-          const { rank, extents } = this.koffi.decode(given, dims) as { rank: number; extents: ArrayLike<number | bigint> };
-          for (let axis = 0; axis < rank; axis++) told[2 + axis] = Number(extents[axis]);
-          told[1] = rank;
-        }),
-        ...(version === undefined ? {} : { [version]: this.register('int32_t', ['uintptr_t'], () => 1) }),
-      };
-    }));
+  output(
+    words: SharedArrayBuffer,
+    { output: { version, reallocate, notifyShape } }: Callbacks,
+    extentBytes: 4 | 8,
+  ): number {
+    const address = this.object(
+      this.table(
+        'IOutputAllocator',
+        version === undefined ? 1 : undefined,
+        `${notifyShape}`,
+        () => {
+          const give = this.register(
+            'uintptr_t',
+            ['uintptr_t', 'const char *', 'uintptr_t', 'uint64_t', 'uint64_t', 'uintptr_t'],
+            (
+              self: number | bigint,
+              _name: string,
+              memory: number | bigint,
+              bytes: number | bigint,
+            ) => {
+              const [room = 0] = this.outputs.get(Number(self)) ?? [];
+              return Number(bytes) <= room ? memory : 0;
+            },
+          );
+          const dims = this.koffi.struct({
+            rank: 'int32_t',
+            extents: this.koffi.array(extentBytes === 8 ? 'int64_t' : 'int32_t', MOST_EXTENTS),
+          });
+          this.kept.push(dims);
+          return {
+            ...Object.fromEntries(reallocate.map((slot) => [slot, give])),
+            [notifyShape]: this.register(
+              'void',
+              ['uintptr_t', 'const char *', 'const void *'],
+              (self: number | bigint, _name: string, given: unknown) => {
+                const told = this.outputs.get(Number(self));
+                if (told === undefined) return;
+                const { rank, extents } = this.koffi.decode(given, dims) as {
+                  rank: number;
+                  extents: ArrayLike<number | bigint>;
+                };
+                for (let axis = 0; axis < rank; axis++) told[2 + axis] = Number(extents[axis]);
+                told[1] = rank;
+              },
+            ),
+            ...(version === undefined
+              ? {}
+              : { [version]: this.register('int32_t', ['uintptr_t'], () => 1) }),
+          };
+        },
+      ),
+    );
     this.outputs.set(address, new Float64Array(words));
     return address;
   }
@@ -151,17 +225,25 @@ export class Listener {
   }
 
   /**
-   * The functions of a class, and those of IVersionedInterface where that is its base. `form` tells tables of one interface apart
-   * whose functions stand in other places.
+   * The functions of a class, and those of IVersionedInterface where that is its base. `form` tells
+   * tables of one interface apart whose functions stand in other places.
    */
-  private table(name: string, versioned: number | undefined, form: string, functions: () => Readonly<Record<number, number>>): number {
+  private table(
+    name: string,
+    versioned: number | undefined,
+    form: string,
+    functions: () => Readonly<Record<number, number>>,
+  ): number {
     const key = `${name} ${form}`;
     const known = this.tables.get(key);
     if (known !== undefined) return known;
     const memory = new NativeMemory(this.koffi, SLOTS * 8);
-    this.plain.forEach((address, slot) => { memory.setU64(slot * 8, address); });
+    this.plain.forEach((address, slot) => {
+      memory.setU64(slot * 8, address);
+    });
     if (versioned !== undefined) memory.setU64(versioned * 8, this.interfaceInfo(name, versioned));
-    for (const [slot, address] of Object.entries(functions())) memory.setU64(Number(slot) * 8, address);
+    for (const [slot, address] of Object.entries(functions()))
+      memory.setU64(Number(slot) * 8, address);
     this.kept.push(memory);
     this.tables.set(key, memory.address);
     return memory.address;
@@ -176,7 +258,11 @@ export class Listener {
     return this.register(info, ['uintptr_t'], () => ({ kind: text.address, major, minor: 0 }));
   }
 
-  private register(returned: string | ReturnType<Koffi['struct']>, types: readonly string[], callback: Callback): number {
+  private register(
+    returned: string | ReturnType<Koffi['struct']>,
+    types: readonly string[],
+    callback: Callback,
+  ): number {
     const prototype = this.koffi.proto(returned as string, [...types]);
     const pointer: unknown = this.koffi.pointer(prototype as never);
     const registered = this.koffi.register(callback, pointer as never);

@@ -1,5 +1,6 @@
 /**
- * A thread that calls TensorRT, or the one that TensorRT calls. Built into a script of its own (`scripts/build.mjs`).
+ * A thread that calls TensorRT, or the one that TensorRT calls. Built into a script of its own
+ * (`scripts/build.mjs`).
  */
 import { parentPort, workerData } from 'node:worker_threads';
 
@@ -17,11 +18,29 @@ let target: Procedures | Listener | undefined;
 
 function answer({ id, name, args }: Question): Answer {
   try {
-    target ??= role === 'caller' ? new Procedures(koffiPath, said!) : new Listener(loadKoffi(koffiPath), (heard: Heard) => { port.postMessage(heard); });
-    return { id, value: (target as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[name]!(...args) };
+    target ??=
+      role === 'caller'
+        ? new Procedures(koffiPath, said!)
+        : new Listener(loadKoffi(koffiPath), (heard: Heard) => {
+            port.postMessage(heard);
+          });
+    return {
+      id,
+      value: (target as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[name]!(
+        ...args,
+      ),
+    };
   } catch (error) {
-    if (error instanceof Refused) return { id, refusal: { kind: error.kind, message: error.message, details: error.details } };
-    return { id, refusal: { kind: 'internal', message: error instanceof Error ? error.stack ?? error.message : String(error), details: {} } };
+    if (error instanceof Refused)
+      return { id, refusal: { kind: error.kind, message: error.message, details: error.details } };
+    return {
+      id,
+      refusal: {
+        kind: 'internal',
+        message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        details: {},
+      },
+    };
   }
 }
 

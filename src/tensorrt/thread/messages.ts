@@ -22,7 +22,14 @@ export interface Question {
 
 export type Answer =
   | { readonly id: number; readonly value: unknown }
-  | { readonly id: number; readonly refusal: { readonly kind: RefusalKind; readonly message: string; readonly details: RefusalDetails } };
+  | {
+      readonly id: number;
+      readonly refusal: {
+        readonly kind: RefusalKind;
+        readonly message: string;
+        readonly details: RefusalDetails;
+      };
+    };
 
 /** ILogger::Severity, in its order. */
 export const SEVERITIES = ['internalError', 'error', 'warning', 'info', 'verbose'] as const;
@@ -31,8 +38,19 @@ export type Severity = (typeof SEVERITIES)[number];
 /** What a listener hears of by itself. */
 export type Heard =
   | { readonly heard: 'log'; readonly severity: Severity; readonly message: string }
-  | { readonly heard: 'progress'; readonly monitor: number; readonly phase: string; readonly step: number; readonly steps: number }
-  | { readonly heard: 'layer'; readonly profiler: number; readonly layer: string; readonly milliseconds: number };
+  | {
+      readonly heard: 'progress';
+      readonly monitor: number;
+      readonly phase: string;
+      readonly step: number;
+      readonly steps: number;
+    }
+  | {
+      readonly heard: 'layer';
+      readonly profiler: number;
+      readonly layer: string;
+      readonly milliseconds: number;
+    };
 
 /** Where TensorRT looks for what it calls. */
 export type Callbacks = Generation['callbacks'];

@@ -1,8 +1,9 @@
 /**
- * Calls of TensorRT's C++ objects without a compiler: a public object holds the address of its virtual table at 0 and, but for
- * pure interfaces, the address of what implements it at 8, whose own table has the methods in the order in which the class
- * declares them (Itanium C++ ABI 2.5.2). Every table is looked at before it is used: entries that are called have to be in
- * the library's executable segments.
+ * Calls of TensorRT's C++ objects without a compiler: a public object holds the address of its
+ * virtual table at 0 and, but for pure interfaces, the address of what implements it at 8, whose
+ * own table has the methods in the order in which the class declares them (Itanium C++ ABI 2.5.2).
+ * Every table is looked at before it is used: entries that are called have to be in the library's
+ * executable segments.
  */
 import { readFileSync } from 'node:fs';
 
@@ -28,7 +29,16 @@ export interface NativeObject {
 }
 
 type Type = string | ReturnType<Koffi['struct']>;
-export type NativeArgument = number | bigint | boolean | string | null | NativeObject | Uint8Array | readonly number[] | { type: number; values: number; count: number };
+export type NativeArgument =
+  | number
+  | bigint
+  | boolean
+  | string
+  | null
+  | NativeObject
+  | Uint8Array
+  | readonly number[]
+  | { type: number; values: number; count: number };
 
 const WORD = 8;
 /** More than any table has. */
@@ -39,10 +49,12 @@ type Segments = readonly (readonly [start: number, end: number])[];
 /** Where code lies in this process; undefined on a platform that does not say. */
 function executableSegments(): Segments | undefined {
   try {
-    return readFileSync('/proc/self/maps', 'latin1').split('\n').flatMap((line) => {
-      const found = /^([0-9a-f]+)-([0-9a-f]+) ..x/.exec(line);
-      return found === null ? [] : [[parseInt(found[1]!, 16), parseInt(found[2]!, 16)] as const];
-    });
+    return readFileSync('/proc/self/maps', 'latin1')
+      .split('\n')
+      .flatMap((line) => {
+        const found = /^([0-9a-f]+)-([0-9a-f]+) ..x/.exec(line);
+        return found === null ? [] : [[parseInt(found[1]!, 16), parseInt(found[2]!, 16)] as const];
+      });
   } catch {
     return undefined;
   }
@@ -60,7 +72,9 @@ export class Classes {
   private readonly dimsPointer: Type;
   private readonly weights: Type;
   private readonly tables = new Map<string, number>();
-  /** Which minor version the row's numbers of slots are of; of older ones a table may be shorter. */
+  /**
+   * Which minor version the row's numbers of slots are of; of older ones a table may be shorter.
+   */
   private readonly whole: boolean;
 
   constructor(koffi: Koffi, library: string, key: SlotKey, minor: number) {
@@ -69,12 +83,17 @@ export class Classes {
     this.slots = SLOTS[key];
     this.generation = generationOf(key);
     this.whole = key !== '10' || minor >= 16;
-    this.dims = koffi.struct({ nbDims: 'int32_t', d: koffi.array(this.generation.extentBytes === 8 ? 'int64_t' : 'int32_t', MOST_DIMS) });
+    this.dims = koffi.struct({
+      nbDims: 'int32_t',
+      d: koffi.array(this.generation.extentBytes === 8 ? 'int64_t' : 'int32_t', MOST_DIMS),
+    });
     this.dimsPointer = koffi.pointer(this.dims as never);
     this.weights = koffi.struct({ type: 'int32_t', values: 'uintptr_t', count: 'int64_t' });
   }
 
-  /** The object at an address, its table looked at. Undefined for the null pointer. @throws Refused */
+  /**
+   * The object at an address, its table looked at. Undefined for the null pointer. @throws Refused
+   */
   object(kind: ClassName, pointer: unknown): NativeObject | undefined {
     const address = Number(pointer);
     if (address === 0) return undefined;
@@ -97,9 +116,15 @@ export class Classes {
 
   private checkTable(kind: ClassName, length: number): void {
     const slots = this.slots[kind];
-    if (slots === undefined) throw new Refused('unsupported', `${this.library} has no class ${kind}.`);
+    if (slots === undefined)
+      throw new Refused('unsupported', `${this.library} has no class ${kind}.`);
     if (length >= (this.whole ? slots['slots']! : 2)) return;
-    throw new Refused('unsupported', `${this.library}: the virtual table of ${kind} has ${length} functions, and should have ${slots['slots']!}. This build is not one whose tables are known: install a released version.`);
+    throw new Refused(
+      'unsupported',
+      `${this.library}: the virtual table of ${kind} has ${length} functions, and should ` +
+        `have ${slots['slots']!}. This build is not one whose tables are known: install a ` +
+        'released version.',
+    );
   }
 
   private lengthOf(table: number): number {
@@ -114,7 +139,10 @@ export class Classes {
     return length;
   }
 
-  /** The name of the class that the object really is of, as the library spells it, where it keeps that. */
+  /**
+   * The name of the class that the object really is of, as the library spells it, where it keeps
+   * that.
+   */
   typeName(object: NativeObject): string | undefined {
     const type = this.read(object.table - WORD);
     return type === 0 ? undefined : this.text(this.read(type + WORD));
@@ -128,24 +156,48 @@ export class Classes {
   /** Where a method's code is. @throws Refused where this version has not got it */
   address<C extends ClassName>(object: NativeObject, kind: C, method: MethodName<C>): number {
     const slot = this.slots[kind]?.[method];
-    if (slot === undefined || slot >= object.length) throw new Refused('unsupported', `${this.library} has no ${kind}::${method}: it came with another version.`);
+    if (slot === undefined || slot >= object.length)
+      throw new Refused(
+        'unsupported',
+        `${this.library} has no ${kind}::${method}: it came with another version.`,
+      );
     return this.read(object.table + slot * WORD);
   }
 
-  call<C extends ClassName>(object: NativeObject, kind: C, method: MethodName<C>, ...args: readonly NativeArgument[]): unknown {
+  call<C extends ClassName>(
+    object: NativeObject,
+    kind: C,
+    method: MethodName<C>,
+    ...args: readonly NativeArgument[]
+  ): unknown {
     const [returned, ...declared] = (METHODS[kind] as Readonly<Record<string, Signature>>)[method]!;
     // Version 8 takes Dims there by value.
-    const taken = kind === 'OptimizationProfile' && this.generation.extentBytes === 4 ? declared.map((type) => (type === 'dims' ? 'dimsValue' : type)) : declared;
+    const taken =
+      kind === 'OptimizationProfile' && this.generation.extentBytes === 4
+        ? declared.map((type) => (type === 'dims' ? 'dimsValue' : type))
+        : declared;
     const address = this.address(object, kind, method);
     const values = args.map((arg, i) => this.passed(taken[i]!, arg));
-    const result: unknown = this.koffi.call(BigInt(address), this.prototype([returned, ...taken]), object.self, ...values);
+    const result: unknown = this.koffi.call(
+      BigInt(address),
+      this.prototype([returned, ...taken]),
+      object.self,
+      ...values,
+    );
     if (returned === 'dims') return dimsOf(result as { nbDims: number; d: (number | bigint)[] });
-    return returned === 'object' || returned === 'size' || returned === 'i64' ? Number(result) : result;
+    return returned === 'object' || returned === 'size' || returned === 'i64'
+      ? Number(result)
+      : result;
   }
 
   /** Destroys an object: the second of the destructor's slots frees it as well. */
   destroy(object: NativeObject): void {
-    const first = object.kind === 'Parser' ? this.slots.Parser!['clearErrors']! + 1 : object.kind === 'ParserRefitter' ? this.slots.ParserRefitter!['clearErrors']! + 1 : 0;
+    const first =
+      object.kind === 'Parser'
+        ? this.slots.Parser!['clearErrors']! + 1
+        : object.kind === 'ParserRefitter'
+          ? this.slots.ParserRefitter!['clearErrors']! + 1
+          : 0;
     const address = this.read(this.read(object.address) + (first + 1) * WORD);
     this.koffi.call(BigInt(address), this.prototype(['void']), object.address);
   }
@@ -160,7 +212,9 @@ export class Classes {
 
   /** A copy of so many bytes at an address. */
   bytes(address: number, length: number): Uint8Array {
-    return length === 0 ? new Uint8Array(0) : new Uint8Array(this.koffi.view(BigInt(address), length)).slice();
+    return length === 0
+      ? new Uint8Array(0)
+      : new Uint8Array(this.koffi.view(BigInt(address), length)).slice();
   }
 
   private passed(type: NativeType, value: NativeArgument): unknown {
@@ -179,7 +233,10 @@ export class Classes {
     let prototype = this.prototypes.get(name);
     if (prototype === undefined) {
       const [returned, ...taken] = signature;
-      prototype = this.koffi.proto(this.type(returned!, true) as string, ['uintptr_t', ...taken.map((type) => this.type(type, false))]);
+      prototype = this.koffi.proto(this.type(returned!, true) as string, [
+        'uintptr_t',
+        ...taken.map((type) => this.type(type, false)),
+      ]);
       this.prototypes.set(name, prototype);
     }
     return prototype;
@@ -187,18 +244,33 @@ export class Classes {
 
   private type(type: NativeType, returned: boolean): Type {
     switch (type) {
-      case 'dims': return returned ? this.dims : this.dimsPointer;
-      case 'dimsValue': return this.dims;
-      case 'weights': return this.weights;
-      case 'bytes': return 'const void *';
-      case 'text': return 'const char *';
-      default: return C_TYPES[type];
+      case 'dims':
+        return returned ? this.dims : this.dimsPointer;
+      case 'dimsValue':
+        return this.dims;
+      case 'weights':
+        return this.weights;
+      case 'bytes':
+        return 'const void *';
+      case 'text':
+        return 'const char *';
+      default:
+        return C_TYPES[type];
     }
   }
 }
 
-const C_TYPES: Readonly<Record<Exclude<NativeType, 'dims' | 'dimsValue' | 'weights' | 'bytes' | 'text'>, string>> = {
-  void: 'void', bool: 'bool', i32: 'int32_t', u32: 'uint32_t', i64: 'int64_t', size: 'size_t', f32: 'float', object: 'uintptr_t',
+const C_TYPES: Readonly<
+  Record<Exclude<NativeType, 'dims' | 'dimsValue' | 'weights' | 'bytes' | 'text'>, string>
+> = {
+  void: 'void',
+  bool: 'bool',
+  i32: 'int32_t',
+  u32: 'uint32_t',
+  i64: 'int64_t',
+  size: 'size_t',
+  f32: 'float',
+  object: 'uintptr_t',
 };
 
 /** The extents; undefined where there are none, as of a tensor that is not there. */

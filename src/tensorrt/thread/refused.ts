@@ -1,5 +1,13 @@
 /** Why TensorRT's thread did not do what it was asked for. */
-export type RefusalKind = 'no-library' | 'unsupported' | 'argument' | 'memory' | 'parse' | 'library' | 'closed' | 'internal';
+export type RefusalKind =
+  | 'no-library'
+  | 'unsupported'
+  | 'argument'
+  | 'memory'
+  | 'parse'
+  | 'library'
+  | 'closed'
+  | 'internal';
 
 export interface ParserProblem {
   /** The parser's own name of what is wrong: UNSUPPORTED_NODE. */

@@ -9,7 +9,15 @@ import type { KernelTree } from '../../../src/compiler/tree.js';
 import { emitKernel } from '../../../src/compiler/emit/emit.js';
 import type { EmitTarget, EmittedKernel } from '../../../src/compiler/emit/emit.js';
 
-export type HostArray = Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array;
+export type HostArray =
+  | Float32Array
+  | Float64Array
+  | Int32Array
+  | Uint32Array
+  | Uint8Array
+  | Uint16Array
+  | BigInt64Array
+  | BigUint64Array;
 
 export interface Run {
   readonly values?: Readonly<Record<string, HostArray | number | bigint>>;
@@ -62,20 +70,35 @@ export function runKernel(tree: KernelTree, run: Run): Ran {
     return { bytes: new Uint8Array(new Uint16Array([Number(value)]).buffer) };
   });
   const outcome = grid.run(emitted.entry, args, {
-    grid: run.grid ?? [1], block: run.block ?? [32], ...(run.dynamicShared === undefined ? {} : { dynamicShared: run.dynamicShared }), ...(run.interleave === true ? { interleave: true, fuel: 1000, maxCalls: 100_000 } : {}),
+    grid: run.grid ?? [1],
+    block: run.block ?? [32],
+    ...(run.dynamicShared === undefined ? {} : { dynamicShared: run.dynamicShared }),
+    ...(run.interleave === true ? { interleave: true, fuel: 1000, maxCalls: 100_000 } : {}),
   });
-  return { outcome, grid, emitted, of: <T extends HostArray>(name: string) => views.get(name)!.view as T };
+  return {
+    outcome,
+    grid,
+    emitted,
+    of: <T extends HostArray>(name: string) => views.get(name)!.view as T,
+  };
 }
 
 /** Where ptxas is: ASYNC_CUDA_PTXAS names it, else it is looked for on the path. */
 function findPtxas(): string | undefined {
   const named = process.env['ASYNC_CUDA_PTXAS'];
   if (named !== undefined) return named;
-  return (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, 'ptxas')).find((path) => existsSync(path));
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .map((folder) => join(folder, 'ptxas'))
+    .find((path) => existsSync(path));
 }
 
 const ptxas = findPtxas();
-if (ptxas === undefined) console.warn('ptxas was not found: what it says of the emitted PTX is NOT tested. ASYNC_CUDA_PTXAS names it.');
+if (ptxas === undefined)
+  console.warn(
+    'ptxas was not found: what it says of the emitted PTX is NOT tested. ASYNC_CUDA_PTXAS ' +
+      'names it.',
+  );
 
 const offered = new Set<string>();
 
@@ -84,8 +107,14 @@ export function offer(emitted: EmittedKernel): void {
   if (ptxas === undefined || offered.has(emitted.ptx)) return;
   offered.add(emitted.ptx);
   try {
-    execFileSync(ptxas, [`-arch=${emitted.target}`, '-o', '/dev/null', '-'], { input: emitted.ptx, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
+    execFileSync(ptxas, [`-arch=${emitted.target}`, '-o', '/dev/null', '-'], {
+      input: emitted.ptx,
+      encoding: 'utf8',
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
   } catch (error) {
-    throw new Error(`ptxas: ${String((error as { stderr?: string }).stderr)}\n${emitted.ptx}`, { cause: error });
+    throw new Error(`ptxas: ${String((error as { stderr?: string }).stderr)}\n${emitted.ptx}`, {
+      cause: error,
+    });
   }
 }

@@ -5,7 +5,22 @@ import type { Expression, StorageType } from '../../../src/compiler/tree.js';
 import { emitKernel } from '../../../src/compiler/emit/emit.js';
 import { offer, runKernel } from './run-kernel.js';
 import type { HostArray } from './run-kernel.js';
-import { TreeBuilder, add, as, binary, bitcast, compare, constant, convert, lt, mul, nowhere, shuffle, sub, vote } from '../../../src/compiler/emit/trees.test-support.js';
+import {
+  TreeBuilder,
+  add,
+  as,
+  binary,
+  bitcast,
+  compare,
+  constant,
+  convert,
+  lt,
+  mul,
+  nowhere,
+  shuffle,
+  sub,
+  vote,
+} from '../../../src/compiler/emit/trees.test-support.js';
 
 const span = nowhere;
 const lanes = Array.from({ length: 32 }, (_, lane) => lane);
@@ -21,10 +36,23 @@ test('shared memory, static and dynamic, between barriers', () => {
   more.put(i.value, mul(i.value, 2));
   t.if(compare('eq', i.value, 0), () => bytes.put(2, 7));
   t.sync();
-  y.put(i.value, binary('add', tile.at(sub(63, i.value)), convert(add(more.at(binary('xor', i.value, 1)), bytes.at(2)), 'f64')));
+  y.put(
+    i.value,
+    binary(
+      'add',
+      tile.at(sub(63, i.value)),
+      convert(add(more.at(binary('xor', i.value, 1)), bytes.at(2)), 'f64'),
+    ),
+  );
   const input = Float64Array.from({ length: 64 }, (_, at) => at * 1.5);
-  const { of, emitted } = runKernel(t.tree, { values: { x: input, y: new Float64Array(64) }, block: [64], dynamicShared: 256 });
-  expect([...of<Float64Array>('y')]).toEqual([...input].map((_, at) => input[63 - at]! + (at ^ 1) * 2 + 7));
+  const { of, emitted } = runKernel(t.tree, {
+    values: { x: input, y: new Float64Array(64) },
+    block: [64],
+    dynamicShared: 256,
+  });
+  expect([...of<Float64Array>('y')]).toEqual(
+    [...input].map((_, at) => input[63 - at]! + (at ^ 1) * 2 + 7),
+  );
   // 512 and 3 bytes, and what is left of the line of 128 behind which the launch's own begin.
   expect(emitted.sharedBytes).toBe(640);
 });
@@ -33,17 +61,33 @@ test('shared memory of whole lines begins with one, and leaves no gaps', () => {
   const t = new TreeBuilder('lines');
   const out = t.tensor('out', 'i32', 'output');
   const i = t.variable(t.special('threadIdx.x'));
-  const [few, odd, lines] = [t.array('shared', 'i32', 1), t.array('shared', 'i32', 33), t.array('shared', 'i32', 64)];
+  const [few, odd, lines] = [
+    t.array('shared', 'i32', 1),
+    t.array('shared', 'i32', 33),
+    t.array('shared', 'i32', 64),
+  ];
   for (const array of [few, odd, lines]) array.put(0, i.value);
   for (const array of [few, odd, lines]) out.put(i.value, array.at(0));
   const { emitted } = runKernel(t.tree, { values: { out: new Int32Array(32) }, block: [32] });
-  expect([...emitted.ptx.matchAll(/\.shared \.align (\d+) \.b8 \t\w+\[(\d+)\]/g)].map(([, align, bytes]) => [Number(align), Number(bytes)])).toEqual([[128, 256], [16, 4], [16, 132]]);
+  expect(
+    [...emitted.ptx.matchAll(/\.shared \.align (\d+) \.b8 \t\w+\[(\d+)\]/g)].map(
+      ([, align, bytes]) => [Number(align), Number(bytes)],
+    ),
+  ).toEqual([
+    [128, 256],
+    [16, 4],
+    [16, 132],
+  ]);
   expect(emitted.sharedBytes).toBe(256 + 16 + 132);
 });
 
 const atomicTypes: readonly (readonly [StorageType, (length: number) => HostArray])[] = [
-  ['i32', (length) => new Int32Array(length)], ['u32', (length) => new Uint32Array(length)], ['i64', (length) => new BigInt64Array(length)], ['u64', (length) => new BigUint64Array(length)],
-  ['f32', (length) => new Float32Array(length)], ['f64', (length) => new Float64Array(length)],
+  ['i32', (length) => new Int32Array(length)],
+  ['u32', (length) => new Uint32Array(length)],
+  ['i64', (length) => new BigInt64Array(length)],
+  ['u64', (length) => new BigUint64Array(length)],
+  ['f32', (length) => new Float32Array(length)],
+  ['f64', (length) => new Float64Array(length)],
 ];
 
 describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
@@ -57,7 +101,8 @@ describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
     const typed = (number: number): Expression => constant(number, storage as 'i32');
     t.if(lt(i.value, 8), () => tile.put(i.value, typed(1)));
     t.sync();
-    const run = (expression: Expression): void => t.push({ kind: 'evaluate', span, value: expression });
+    const run = (expression: Expression): void =>
+      t.push({ kind: 'evaluate', span, value: expression });
     run(tile.atomic('add', 0, value));
     if (!isFloat) {
       run(tile.atomic('max', 1, value));
@@ -72,7 +117,11 @@ describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
     if (space === 'shared') t.if(lt(i.value, 8), () => out.put(i.value, tile.at(i.value)));
     t.sync();
     run(out.atomic('add', 8, old.value));
-    const { of, outcome } = runKernel(t.tree, { values: { out: make(9) }, block: [32], target: { capability: '7.5' } });
+    const { of, outcome } = runKernel(t.tree, {
+      values: { out: make(9) },
+      block: [32],
+      target: { capability: '7.5' },
+    });
     expect(outcome.status).toBe(0);
     const got = [...(of('out') as Float64Array)].map(Number);
     expect(got[0]).toBe(1 + 496);
@@ -87,37 +136,74 @@ describe.each(['global', 'shared'])('atomics on %s memory', (space) => {
   });
 });
 
-test('f16 is added to atomically, bf16 from compute capability 8.0 on, by one instruction from 9.0 on', () => {
-  const t = new TreeBuilder('halves');
-  const out = t.tensor('out', 'f16');
-  const [y, i] = [t.tensor('y', 'f32'), t.variable(t.special('threadIdx.x'))];
-  y.put(i.value, out.atomic('add', 0, constant(1, 'f32')));
-  const { of } = runKernel(t.tree, { values: { out: new Uint16Array(2), y: new Float32Array(32) } });
-  expect(of('out')[0]).toBe(0x5000);
-  expect([...of<Float32Array>('y')].sort((a, b) => a - b)).toEqual(lanes);
-  const b = new TreeBuilder('bhalves');
-  b.push({ kind: 'evaluate', span, value: b.tensor('out', 'bf16').atomic('add', 0, constant(1, 'f32')) });
-  const [native, loop] = [emitKernel(b.tree, { capability: '9.0' }), emitKernel(b.tree, { capability: '8.0' })];
-  offer(native);
-  offer(loop);
-  expect([native.ptx.includes('.add.noftz.bf16'), loop.ptx.includes('.cas.b16')]).toEqual([true, true]);
-  expect(() => emitKernel(b.tree, { capability: '7.5' })).toThrow(KernelSourceError);
-});
+test(
+  'f16 is added to atomically, bf16 from compute capability 8.0 on, by one instruction from ' +
+    '9.0 on',
+  () => {
+    const t = new TreeBuilder('halves');
+    const out = t.tensor('out', 'f16');
+    const [y, i] = [t.tensor('y', 'f32'), t.variable(t.special('threadIdx.x'))];
+    y.put(i.value, out.atomic('add', 0, constant(1, 'f32')));
+    const { of } = runKernel(t.tree, {
+      values: { out: new Uint16Array(2), y: new Float32Array(32) },
+    });
+    expect(of('out')[0]).toBe(0x5000);
+    expect([...of<Float32Array>('y')].sort((a, b) => a - b)).toEqual(lanes);
+    const b = new TreeBuilder('bhalves');
+    b.push({
+      kind: 'evaluate',
+      span,
+      value: b.tensor('out', 'bf16').atomic('add', 0, constant(1, 'f32')),
+    });
+    const [native, loop] = [
+      emitKernel(b.tree, { capability: '9.0' }),
+      emitKernel(b.tree, { capability: '8.0' }),
+    ];
+    offer(native);
+    offer(loop);
+    expect([native.ptx.includes('.add.noftz.bf16'), loop.ptx.includes('.cas.b16')]).toEqual([
+      true,
+      true,
+    ]);
+    expect(() => emitKernel(b.tree, { capability: '7.5' })).toThrow(KernelSourceError);
+  },
+);
 
-test.each([['u8', 'add'], ['i8', 'exch'], ['f16', 'or'], ['f32', 'max'], ['f64', 'and'], ['f8e4m3', 'add']] as const)('there is no atomic on %s for %s', (storage, operator) => {
+test.each([
+  ['u8', 'add'],
+  ['i8', 'exch'],
+  ['f16', 'or'],
+  ['f32', 'max'],
+  ['f64', 'and'],
+  ['f8e4m3', 'add'],
+] as const)('there is no atomic on %s for %s', (storage, operator) => {
   const t = new TreeBuilder('none');
   t.push({ kind: 'evaluate', span, value: t.tensor('out', storage).atomic(operator, 0, 1) });
-  expect(() => emitKernel(t.tree, { capability: '9.0' })).toThrow(/no atomic '\w+' on elements of \w+/);
+  expect(() => emitKernel(t.tree, { capability: '9.0' })).toThrow(
+    /no atomic '\w+' on elements of \w+/,
+  );
 });
 
 describe('shuffles', () => {
   const modes = {
     idx: (lane: number, by: number, width: number) => (lane & ~(width - 1)) + (by & (width - 1)),
-    up: (lane: number, by: number, width: number) => ((lane & (width - 1)) - by < 0 ? lane : lane - by),
-    down: (lane: number, by: number, width: number) => ((lane & (width - 1)) + by >= width ? lane : lane + by),
-    bfly: (lane: number, by: number, width: number) => ((lane ^ by) >= (lane & ~(width - 1)) + width ? lane : lane ^ by),
+    up: (lane: number, by: number, width: number) =>
+      (lane & (width - 1)) - by < 0 ? lane : lane - by,
+    down: (lane: number, by: number, width: number) =>
+      (lane & (width - 1)) + by >= width ? lane : lane + by,
+    bfly: (lane: number, by: number, width: number) =>
+      (lane ^ by) >= (lane & ~(width - 1)) + width ? lane : lane ^ by,
   };
-  test.each((Object.keys(modes) as (keyof typeof modes)[]).flatMap((mode) => [[mode, 32, 5], [mode, 8, 3], [mode, 16, 1]] as const))('%s of width %d by %d', (mode, width, by) => {
+  test.each(
+    (Object.keys(modes) as (keyof typeof modes)[]).flatMap(
+      (mode) =>
+        [
+          [mode, 32, 5],
+          [mode, 8, 3],
+          [mode, 16, 1],
+        ] as const,
+    ),
+  )('%s of width %d by %d', (mode, width, by) => {
     const t = new TreeBuilder('shuffles');
     const y = t.tensor('y', 'f64');
     const i = t.variable(t.special('lane'));
@@ -131,7 +217,8 @@ describe('shuffles', () => {
     sum.forEach((value, at) => y.put(add(i.value, at * 32), value));
     const { of } = runKernel(t.tree, { values: { y: new Float64Array(128) } });
     const wanted = lanes.map((lane) => modes[mode](lane, by, width));
-    for (let at = 0; at < 4; at++) expect([...of<Float64Array>('y')].slice(at * 32, at * 32 + 32)).toEqual(wanted);
+    for (let at = 0; at < 4; at++)
+      expect([...of<Float64Array>('y')].slice(at * 32, at * 32 + 32)).toEqual(wanted);
   });
 });
 
@@ -142,21 +229,47 @@ test('votes, matches, masks and barriers that reduce', () => {
   const odd = compare('eq', binary('and', i.value, 1), 1);
   const flag = (value: Expression): Expression => convert(value, 'u32');
   const values: Expression[] = [
-    vote('ballot', odd), flag(vote('any', odd)), flag(vote('all', odd)), flag(vote('uni', constant(true))),
-    { op: 'match', type: 'u32', span, value: binary('and', i.value, 3), mask: as(0xffffffff, 'u32') },
-    { op: 'match', type: 'u32', span, value: convert(binary('and', i.value, 1), 'f64'), mask: as(0xffffffff, 'u32') },
+    vote('ballot', odd),
+    flag(vote('any', odd)),
+    flag(vote('all', odd)),
+    flag(vote('uni', constant(true))),
+    {
+      op: 'match',
+      type: 'u32',
+      span,
+      value: binary('and', i.value, 3),
+      mask: as(0xffffffff, 'u32'),
+    },
+    {
+      op: 'match',
+      type: 'u32',
+      span,
+      value: convert(binary('and', i.value, 1), 'f64'),
+      mask: as(0xffffffff, 'u32'),
+    },
     { op: 'activemask', type: 'u32', span },
     convert({ op: 'barrierReduce', type: 'i32', span, mode: 'count', predicate: odd }, 'u32'),
-    flag({ op: 'barrierReduce', type: 'bool', span, mode: 'or', predicate: odd }), flag({ op: 'barrierReduce', type: 'bool', span, mode: 'and', predicate: odd }),
+    flag({ op: 'barrierReduce', type: 'bool', span, mode: 'or', predicate: odd }),
+    flag({ op: 'barrierReduce', type: 'bool', span, mode: 'and', predicate: odd }),
   ];
   values.forEach((value, at) => y.put(add(i.value, at * 32), value));
   t.push({ kind: 'barrier', span, of: 'warp', mask: as(0xffffffff, 'u32') });
-  for (const scope of ['block', 'device', 'system'] as const) t.push({ kind: 'fence', span, scope });
+  for (const scope of ['block', 'device', 'system'] as const)
+    t.push({ kind: 'fence', span, scope });
   const { of } = runKernel(t.tree, { values: { y: new Uint32Array(320) } });
   const rows = values.map((_, at) => [...of<Uint32Array>('y')].slice(at * 32, at * 32 + 32));
   const all = (value: number): number[] => lanes.map(() => value);
   expect(rows).toEqual([
-    all(0xaaaaaaaa), all(1), all(0), all(1), lanes.map((lane) => (0x11111111 << (lane & 3)) >>> 0), lanes.map((lane) => (0x55555555 << (lane & 1)) >>> 0), all(0xffffffff), all(16), all(1), all(0),
+    all(0xaaaaaaaa),
+    all(1),
+    all(0),
+    all(1),
+    lanes.map((lane) => (0x11111111 << (lane & 3)) >>> 0),
+    lanes.map((lane) => (0x55555555 << (lane & 1)) >>> 0),
+    all(0xffffffff),
+    all(16),
+    all(1),
+    all(0),
   ]);
 });
 
@@ -172,7 +285,12 @@ test('the barrier of the grid', () => {
     y.put(i.value, add(y.at(i.value), x.at(sub(sub(n.value, 1), i.value))));
     t.sync('grid');
   }
-  const { of, outcome } = runKernel(t.tree, { values: { x: new Int32Array(32), y: new Int32Array(32) }, grid: [4], block: [8], interleave: true });
+  const { of, outcome } = runKernel(t.tree, {
+    values: { x: new Int32Array(32), y: new Int32Array(32) },
+    grid: [4],
+    block: [8],
+    interleave: true,
+  });
   expect(outcome.status).toBe(0);
   expect([...of<Int32Array>('y')]).toEqual(lanes.map((i) => 3 * (31 - i) + 3));
 });
@@ -184,12 +302,22 @@ test('indices of threads, in i32 and i64', () => {
       const y = t.tensor('y', 'i32');
       const names = ['x', 'y', 'z'] as const;
       const linear = t.variable(0);
-      const id = (axis: 'x' | 'y' | 'z'): Expression => convert(t.special(`globalId.${axis}`), 'i32');
-      const size = (axis: 'x' | 'y' | 'z'): Expression => convert(t.special(`globalSize.${axis}`), 'i32');
+      const id = (axis: 'x' | 'y' | 'z'): Expression =>
+        convert(t.special(`globalId.${axis}`), 'i32');
+      const size = (axis: 'x' | 'y' | 'z'): Expression =>
+        convert(t.special(`globalSize.${axis}`), 'i32');
       linear.set(add(id('x'), mul(size('x'), add(id('y'), mul(size('y'), id('z'))))));
       y.put(linear.value, add(mul(t.special('warp'), 1000), t.special('lane')));
-      for (const axis of names) t.if(compare('ge', t.special(`threadIdx.${axis}`), t.special(`blockDim.${axis}`)), () => y.put(0, -1));
-      const { of } = runKernel(t.tree, { values: { y: new Int32Array(2 * 3 * 2 * 24) }, grid: [2, 3, 2], block: [4, 2, 3], target: block ? { block } : {} });
+      for (const axis of names)
+        t.if(compare('ge', t.special(`threadIdx.${axis}`), t.special(`blockDim.${axis}`)), () =>
+          y.put(0, -1),
+        );
+      const { of } = runKernel(t.tree, {
+        values: { y: new Int32Array(2 * 3 * 2 * 24) },
+        grid: [2, 3, 2],
+        block: [4, 2, 3],
+        target: block ? { block } : {},
+      });
       const got = of<Int32Array>('y');
       got.forEach((value, at) => {
         const [x, row, z] = [at % 8, Math.floor(at / 8) % 6, Math.floor(at / 48)];
@@ -203,7 +331,12 @@ test('indices of threads, in i32 and i64', () => {
 test('printf takes its arguments from the stack', () => {
   const t = new TreeBuilder('printing');
   const i = t.variable(t.special('threadIdx.x'));
-  t.push({ kind: 'print', span, format: 'é %d %lld %f %u\n', values: [i.value, convert(i.value, 'i64'), convert(i.value, 'f64'), convert(i.value, 'u32')] });
+  t.push({
+    kind: 'print',
+    span,
+    format: 'é %d %lld %f %u\n',
+    values: [i.value, convert(i.value, 'i64'), convert(i.value, 'f64'), convert(i.value, 'u32')],
+  });
   t.push({ kind: 'print', span, format: 'end\n', values: [] });
   const { grid } = runKernel(t.tree, { values: {}, block: [1] });
   expect(grid.printed.map((entry) => entry.format)).toEqual(['é %d %lld %f %u\n', 'end\n']);
@@ -231,12 +364,20 @@ describe('checks', () => {
     return t;
   };
   test.each([0, 31])('%d is in bounds', (at) => {
-    const { outcome, emitted } = runKernel(build().tree, { values: { at, x: new Int32Array(32) }, block: [1], target: { checks: true } });
+    const { outcome, emitted } = runKernel(build().tree, {
+      values: { at, x: new Int32Array(32) },
+      block: [1],
+      target: { checks: true },
+    });
     expect(outcome.status).toBe(0);
     expect(emitted.abi.at(-1)).toEqual({ kind: 'length', param: 1 });
   });
   test.each([32, -1])('%d is out of bounds', (at) => {
-    const { outcome, grid } = runKernel(build().tree, { values: { at, x: new Int32Array(32) }, block: [1], target: { checks: true } });
+    const { outcome, grid } = runKernel(build().tree, {
+      values: { at, x: new Int32Array(32) },
+      block: [1],
+      target: { checks: true },
+    });
     expect(outcome.status).not.toBe(0);
     expect(grid.asserts).toContain('an index of x is out of bounds');
   });
@@ -257,14 +398,24 @@ test('lines of the source are in the text', () => {
   const t = new TreeBuilder('lines');
   const x = t.tensor('x', 'u32');
   x.put(t.special('threadIdx.x'), bitcast(constant(5), 'u32'));
-  const emitted = emitKernel(t.tree, { capability: '9.0', lines: { file: 'a\\b.ts', lineOf: () => ({ line: 12, column: 3 }) } });
+  const emitted = emitKernel(t.tree, {
+    capability: '9.0',
+    lines: { file: 'a\\b.ts', lineOf: () => ({ line: 12, column: 3 }) },
+  });
   offer(emitted);
   const { ptx } = emitted;
   expect(ptx).toContain('.file 1 "a/b.ts"');
   expect(ptx).toContain('.loc 1 12 3');
 });
 
-test.each([['7.5', 'sm_75', '6.4'], ['8.0', 'sm_80', '7.0'], ['8.9', 'sm_89', '7.8'], ['9.0', 'sm_90', '7.8'], ['10.0', 'sm_100', '8.6'], ['12.0', 'sm_120', '8.7']])('compute capability %s is %s, in PTX %s', (capability, target, isa) => {
+test.each([
+  ['7.5', 'sm_75', '6.4'],
+  ['8.0', 'sm_80', '7.0'],
+  ['8.9', 'sm_89', '7.8'],
+  ['9.0', 'sm_90', '7.8'],
+  ['10.0', 'sm_100', '8.6'],
+  ['12.0', 'sm_120', '8.7'],
+])('compute capability %s is %s, in PTX %s', (capability, target, isa) => {
   const t = new TreeBuilder('1 + add');
   t.tensor('x', 'f32').put(0, 1);
   const emitted = emitKernel(t.tree, { capability, block: [32, 1, 1] });

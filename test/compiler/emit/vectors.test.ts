@@ -17,14 +17,19 @@ function fours(order: readonly number[], between = false): KernelTree {
       if (between) y.put(add(mul(i.value, 4), at), value.value);
       return [at, value] as const;
     });
-    if (!between) for (const [at, value] of values) y.put(add(mul(i.value, 4), at), mul(value.value, value.value));
+    if (!between)
+      for (const [at, value] of values)
+        y.put(add(mul(i.value, 4), at), mul(value.value, value.value));
   });
   return t.tree;
 }
 
 const input = Float32Array.from({ length: 64 }, (_, at) => at + 0.5);
 const run = (tree: KernelTree, alignment: Record<number, number>): { ptx: string; y: number[] } => {
-  const { of, emitted } = runKernel(tree, { values: { x: input, y: new Float32Array(64) }, target: { alignment } });
+  const { of, emitted } = runKernel(tree, {
+    values: { x: input, y: new Float32Array(64) },
+    target: { alignment },
+  });
   return { ptx: emitted.ptx, y: [...of<Float32Array>('y')] };
 };
 const squares = [...input].map((value) => value * value);
@@ -49,16 +54,31 @@ test('past writes to other tensors, and to other elements', () => {
   const { ptx, y } = run(fours([0, 1, 2, 3], true), { 0: 256, 1: 256 });
   expect(ptx.match(/(?:ld|st)\.global\S*/g)).toEqual(['ld.global.v4.f32', 'st.global.v4.f32']);
   expect(y).toEqual([...input]);
-  const text = '({ y }, gpu) => { const i = gpu.threadIdx.x * 4; for (let k = 0; k < 4; k++) y[i + k] = y[i + k] * 2 + 1; }';
-  const { of, emitted } = runKernel(fromText(text, 'f32', 'inout'), { values: { x: input, y: input.slice() }, block: [16, 1, 1], target: { alignment: { 0: 16, 1: 16 } } });
-  expect(emitted.ptx.match(/(?:ld|st)\.global\S*/g)).toEqual(['ld.global.v4.f32', 'st.global.v4.f32']);
+  const text =
+    '({ y }, gpu) => { const i = gpu.threadIdx.x * 4; for (let k = 0; k < 4; k++) y[i + k] = ' +
+    'y[i + k] * 2 + 1; }';
+  const { of, emitted } = runKernel(fromText(text, 'f32', 'inout'), {
+    values: { x: input, y: input.slice() },
+    block: [16, 1, 1],
+    target: { alignment: { 0: 16, 1: 16 } },
+  });
+  expect(emitted.ptx.match(/(?:ld|st)\.global\S*/g)).toEqual([
+    'ld.global.v4.f32',
+    'st.global.v4.f32',
+  ]);
   expect([...of<Float32Array>('y')]).toEqual(Array.from(input, (value) => value * 2 + 1));
 });
 
 test('not past a write that may be to what is read next', () => {
-  const text = '({ y, x }, gpu) => { const i = gpu.threadIdx.x * 4; const j = gpu.i32(x[i]); for (let k = 0; k < 4; k++) y[j + k] = y[i + k] + 1; }';
+  const text =
+    '({ y, x }, gpu) => { const i = gpu.threadIdx.x * 4; const j = gpu.i32(x[i]); for (let k ' +
+    '= 0; k < 4; k++) y[j + k] = y[i + k] + 1; }';
   const y = Float32Array.from({ length: 8 }, (_, at) => at);
-  const { of, emitted } = runKernel(fromText(text, 'f32', 'inout'), { values: { x: Float32Array.of(1, 0, 0, 0), y }, block: [1, 1, 1], target: { alignment: { 0: 16, 1: 16 } } });
+  const { of, emitted } = runKernel(fromText(text, 'f32', 'inout'), {
+    values: { x: Float32Array.of(1, 0, 0, 0), y },
+    block: [1, 1, 1],
+    target: { alignment: { 0: 16, 1: 16 } },
+  });
   expect(emitted.ptx).not.toMatch(/(?:ld|st)\.global\.v/);
   expect([...of<Float32Array>('y')]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
@@ -70,21 +90,64 @@ interface Step {
 }
 
 test('whatever is read and written in whichever order, it is what one access after the other gives', () => {
-  const place = <Of extends string>(...names: Of[]) => fc.tuple(fc.constantFrom(...names), fc.constantFrom('i' as const, 'j' as const), fc.nat({ max: 7 }));
-  const steps: fc.Arbitrary<Step[]> = fc.array(fc.record({ to: place('y', 'z'), from: place('x', 'y', 'z') }), { minLength: 4, maxLength: 24 });
+  const place = <Of extends string>(...names: Of[]) =>
+    fc.tuple(
+      fc.constantFrom(...names),
+      fc.constantFrom('i' as const, 'j' as const),
+      fc.nat({ max: 7 }),
+    );
+  const steps: fc.Arbitrary<Step[]> = fc.array(
+    fc.record({ to: place('y', 'z'), from: place('x', 'y', 'z') }),
+    { minLength: 4, maxLength: 24 },
+  );
   let joined = 0;
-  fc.assert(fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
-    // In order there is something to be joined.
-    const all = sorted ? given.map(({ to, from }, at): Step => ({ to: [to[0], 'i', at % 8], from: [from[0], from[1], at % 8] })) : given;
-    const text = `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ${all.map(({ to, from }) => `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`).join(' ')} }`;
-    const tensor = (access: 'input' | 'inout') => ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
-    const tree = readKernel({ name: 'steps', signature: { x: tensor('input'), y: tensor('inout'), z: tensor('inout'), start: { kind: 'scalar', storage: 'i32' } }, text, uses: {}, indexType: 'i32' });
-    const memory = Object.fromEntries(['x', 'y', 'z'].map((name, at) => [name, Float32Array.from({ length: 16 }, (_, k) => 100 * at + k)])) as Record<'x' | 'y' | 'z', Float32Array>;
-    const { of, emitted } = runKernel(tree, { values: { ...memory, start: 1 }, block: [1, 1, 1], target: { alignment: { 0: 16, 1: 16, 2: 16 } }, shown: false });
-    if (/\.global\.v|\.nc\.v/.test(emitted.ptx)) joined++;
-    for (const { to, from } of all) memory[to[0]][(to[1] === 'i' ? 4 : j) + to[2]] = memory[from[0]][(from[1] === 'i' ? 4 : j) + from[2]]! + 1;
-    for (const name of new Set(all.map(({ to }) => to[0]))) expect([...of<Float32Array>(name)]).toEqual([...memory[name]]);
-  }), { numRuns: 300 });
+  fc.assert(
+    fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
+      // In order there is something to be joined.
+      const all = sorted
+        ? given.map(({ to, from }, at): Step => ({
+            to: [to[0], 'i', at % 8],
+            from: [from[0], from[1], at % 8],
+          }))
+        : given;
+      const text =
+        `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ` +
+        `${all.map(({ to, from }) => `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`).join(' ')} }`;
+      const tensor = (access: 'input' | 'inout') =>
+        ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
+      const tree = readKernel({
+        name: 'steps',
+        signature: {
+          x: tensor('input'),
+          y: tensor('inout'),
+          z: tensor('inout'),
+          start: { kind: 'scalar', storage: 'i32' },
+        },
+        text,
+        uses: {},
+        indexType: 'i32',
+      });
+      const memory = Object.fromEntries(
+        ['x', 'y', 'z'].map((name, at) => [
+          name,
+          Float32Array.from({ length: 16 }, (_, k) => 100 * at + k),
+        ]),
+      ) as Record<'x' | 'y' | 'z', Float32Array>;
+      const { of, emitted } = runKernel(tree, {
+        values: { ...memory, start: 1 },
+        block: [1, 1, 1],
+        target: { alignment: { 0: 16, 1: 16, 2: 16 } },
+        shown: false,
+      });
+      if (/\.global\.v|\.nc\.v/.test(emitted.ptx)) joined++;
+      for (const { to, from } of all)
+        memory[to[0]][(to[1] === 'i' ? 4 : j) + to[2]] =
+          memory[from[0]][(from[1] === 'i' ? 4 : j) + from[2]]! + 1;
+      for (const name of new Set(all.map(({ to }) => to[0])))
+        expect([...of<Float32Array>(name)]).toEqual([...memory[name]]);
+    }),
+    { numRuns: 300 },
+  );
   expect(joined).toBeGreaterThan(50);
 });
 
@@ -92,24 +155,46 @@ test('not from an element that is no multiple', () => {
   const t = new TreeBuilder('odd');
   const [x, y] = [t.tensor('x', 'f32', 'input'), t.tensor('y', 'f32')];
   const i = t.variable(t.special('threadIdx.x'));
-  t.if(lt(i.value, 15), () => y.put(i.value, add(x.at(add(mul(i.value, 4), 1)), x.at(add(mul(i.value, 4), 2)))));
+  t.if(lt(i.value, 15), () =>
+    y.put(i.value, add(x.at(add(mul(i.value, 4), 1)), x.at(add(mul(i.value, 4), 2)))),
+  );
   const { ptx } = run(t.tree, { 0: 256, 1: 256 });
   expect(ptx).not.toContain('.v2.');
 });
 
 /** From the text of a body whose tensors are x and y. */
-function fromText(text: string, storage: StorageType, access: 'output' | 'inout' = 'output'): KernelTree {
-  const tensor = (of: StorageType, how: 'input' | 'output' | 'inout') => ({ kind: 'tensor', element: { storage: of }, access: how, rank: 1 }) as const;
-  return readKernel({ name: 'wide', signature: { x: tensor(storage, 'input'), y: tensor(storage, access) }, text, uses: {}, indexType: 'i32' });
+function fromText(
+  text: string,
+  storage: StorageType,
+  access: 'output' | 'inout' = 'output',
+): KernelTree {
+  const tensor = (of: StorageType, how: 'input' | 'output' | 'inout') =>
+    ({ kind: 'tensor', element: { storage: of }, access: how, rank: 1 }) as const;
+  return readKernel({
+    name: 'wide',
+    signature: { x: tensor(storage, 'input'), y: tensor(storage, access) },
+    text,
+    uses: {},
+    indexType: 'i32',
+  });
 }
 
 const NARROW = [
-  { storage: 'f16', each: 8, view: Uint16Array }, { storage: 'bf16', each: 8, view: Uint16Array }, { storage: 'i16', each: 8, view: Uint16Array }, { storage: 'u16', each: 8, view: Uint16Array },
-  { storage: 'i8', each: 16, view: Uint8Array }, { storage: 'u8', each: 16, view: Uint8Array }, { storage: 'f8e4m3', each: 16, view: Uint8Array },
+  { storage: 'f16', each: 8, view: Uint16Array },
+  { storage: 'bf16', each: 8, view: Uint16Array },
+  { storage: 'i16', each: 8, view: Uint16Array },
+  { storage: 'u16', each: 8, view: Uint16Array },
+  { storage: 'i8', each: 16, view: Uint8Array },
+  { storage: 'u8', each: 16, view: Uint8Array },
+  { storage: 'f8e4m3', each: 16, view: Uint8Array },
 ] as const;
 
 describe.each(NARROW)('$storage, $each at once', ({ storage, each, view }) => {
-  const bits = new view(4 * each).map((_, at) => (view === Uint16Array ? 0x3c00 + at * 37 - (at % 3) * 0x8000 : at * 29 + 3) & (storage === 'f8e4m3' ? 0x77 : 0xffff));
+  const bits = new view(4 * each).map(
+    (_, at) =>
+      (view === Uint16Array ? 0x3c00 + at * 37 - (at % 3) * 0x8000 : at * 29 + 3) &
+      (storage === 'f8e4m3' ? 0x77 : 0xffff),
+  );
   const block = { block: [4, 1, 1] as [number, number, number] };
   const body = `({ x, y }, gpu) => {
     const v = gpu.local.${storage === 'f16' || storage === 'bf16' || storage === 'f8e4m3' ? 'f32' : 'i32'}(${each});
@@ -117,19 +202,33 @@ describe.each(NARROW)('$storage, $each at once', ({ storage, each, view }) => {
     for (let k = 0; k < ${each}; k++) v[k] = x[i + k];
     for (let k = 0; k < ${each}; k++) y[i + k] = v[${each - 1} - k];
   }`;
-  const reversed = Array.from(bits, (_, at) => bits[Math.floor(at / each) * each + each - 1 - (at % each)]);
+  const reversed = Array.from(
+    bits,
+    (_, at) => bits[Math.floor(at / each) * each + each - 1 - (at % each)],
+  );
 
   test('where tensors begin at 16 bytes', () => {
-    const { of, emitted } = runKernel(fromText(body, storage), { values: { x: bits, y: new view(bits.length) }, target: { alignment: { 0: 16, 1: 16 }, capability: '9.0' }, ...block });
+    const { of, emitted } = runKernel(fromText(body, storage), {
+      values: { x: bits, y: new view(bits.length) },
+      target: { alignment: { 0: 16, 1: 16 }, capability: '9.0' },
+      ...block,
+    });
     expect(emitted.ptx.match(/ld\.global\S*/g)).toEqual(['ld.global.nc.v4.u32']);
     expect(emitted.ptx.match(/st\.global\S*/g)).toEqual(['st.global.v4.u32']);
     expect([...of<Uint16Array>('y')]).toEqual(reversed);
   });
 
   test('by halves at 8 bytes', () => {
-    const { of, emitted } = runKernel(fromText(body, storage), { values: { x: bits, y: new view(bits.length) }, target: { alignment: { 0: 8, 1: 8 }, capability: '9.0' }, ...block });
+    const { of, emitted } = runKernel(fromText(body, storage), {
+      values: { x: bits, y: new view(bits.length) },
+      target: { alignment: { 0: 8, 1: 8 }, capability: '9.0' },
+      ...block,
+    });
     const wide = storage === 'i16' ? 'v4.s16' : view === Uint16Array ? 'v4.u16' : 'v2.u32';
-    expect(emitted.ptx.match(/ld\.global\S*/g)).toEqual([`ld.global.nc.${wide}`, `ld.global.nc.${wide}`]);
+    expect(emitted.ptx.match(/ld\.global\S*/g)).toEqual([
+      `ld.global.nc.${wide}`,
+      `ld.global.nc.${wide}`,
+    ]);
     expect([...of<Uint16Array>('y')]).toEqual(reversed);
   });
 });
@@ -146,13 +245,22 @@ describe('shared memory', () => {
   const expected = Array.from(values, (_, at) => values[(7 - Math.floor(at / 4)) * 4 + (at % 4)]);
 
   test('is read and written by vectors', () => {
-    const { of, emitted } = runKernel(fromText(turned, 'f32'), { values: { x: values, y: new Float32Array(32) }, block: [8, 1, 1] });
-    expect(emitted.ptx.match(/(?:ld|st)\.shared\S*/g)).toEqual(['st.shared.v4.f32', 'ld.shared.v4.f32']);
+    const { of, emitted } = runKernel(fromText(turned, 'f32'), {
+      values: { x: values, y: new Float32Array(32) },
+      block: [8, 1, 1],
+    });
+    expect(emitted.ptx.match(/(?:ld|st)\.shared\S*/g)).toEqual([
+      'st.shared.v4.f32',
+      'ld.shared.v4.f32',
+    ]);
     expect([...of<Float32Array>('y')]).toEqual(expected);
   });
 
   test('not from rows that begin at other places', () => {
-    const { of, emitted } = runKernel(fromText(turned.replace('(8, 4)', '(8, 5)'), 'f32'), { values: { x: values, y: new Float32Array(32) }, block: [8, 1, 1] });
+    const { of, emitted } = runKernel(fromText(turned.replace('(8, 4)', '(8, 5)'), 'f32'), {
+      values: { x: values, y: new Float32Array(32) },
+      block: [8, 1, 1],
+    });
     expect(emitted.ptx).not.toMatch(/(?:ld|st)\.shared\.v/);
     expect([...of<Float32Array>('y')]).toEqual(expected);
   });
@@ -166,8 +274,18 @@ describe('shared memory', () => {
       tile[t + 1] = 7;
       for (let k = 0; k < 4; k++) y[t + k] = tile[t + k] + before;
     }`;
-    const { of } = runKernel(fromText(text, 'f32'), { values: { x: values, y: new Float32Array(32) }, block: [8, 1, 1], target: { alignment: { 0: 16, 1: 16 } } });
-    expect([...of<Float32Array>('y')]).toEqual(Array.from(values, (value, at) => (at % 4 === 1 ? 7 : value) + values[at - (at % 4)]! + values[at - (at % 4) + 1]!));
+    const { of } = runKernel(fromText(text, 'f32'), {
+      values: { x: values, y: new Float32Array(32) },
+      block: [8, 1, 1],
+      target: { alignment: { 0: 16, 1: 16 } },
+    });
+    expect([...of<Float32Array>('y')]).toEqual(
+      Array.from(
+        values,
+        (value, at) =>
+          (at % 4 === 1 ? 7 : value) + values[at - (at % 4)]! + values[at - (at % 4) + 1]!,
+      ),
+    );
   });
 });
 
@@ -178,7 +296,14 @@ test('what passes the caches by is joined too', () => {
     for (let k = 0; k < 4; k++) v[k] = gpu.streamingLoad(x, t + k);
     for (let k = 0; k < 4; k++) gpu.streamingStore(y, t + k, v[k] * v[k]);
   }`;
-  const { of, emitted } = runKernel(fromText(text, 'f32'), { values: { x: input, y: new Float32Array(64) }, block: [16, 1, 1], target: { alignment: { 0: 16, 1: 16 } } });
-  expect(emitted.ptx.match(/(?:ld|st)\.global\S*/g)).toEqual(['ld.global.cs.v4.f32', 'st.global.cs.v4.f32']);
+  const { of, emitted } = runKernel(fromText(text, 'f32'), {
+    values: { x: input, y: new Float32Array(64) },
+    block: [16, 1, 1],
+    target: { alignment: { 0: 16, 1: 16 } },
+  });
+  expect(emitted.ptx.match(/(?:ld|st)\.global\S*/g)).toEqual([
+    'ld.global.cs.v4.f32',
+    'st.global.cs.v4.f32',
+  ]);
   expect([...of<Float32Array>('y')]).toEqual(squares);
 });

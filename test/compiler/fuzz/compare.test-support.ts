@@ -1,4 +1,7 @@
-/** Test only: one kernel as JavaScript and as PTX on the CPU device's compiler, and where the two differ. */
+/**
+ * Test only: one kernel as JavaScript and as PTX on the CPU device's compiler, and where the two
+ * differ.
+ */
 import { STATUS } from '../../../src/ptx/index.js';
 import { Grid } from '../../../src/ptx/run-grid.test-support.js';
 import type { Argument } from '../../../src/ptx/run-grid.test-support.js';
@@ -8,17 +11,48 @@ import type { HostArguments } from '../../../src/compiler/simulate/arguments.js'
 import { hostBits } from '../../../src/compiler/simulate/narrow-formats.js';
 import type { NarrowStorage } from '../../../src/compiler/simulate/narrow-formats.js';
 import { simulateKernel } from '../../../src/compiler/simulate/simulate.js';
-import { BLOCKS, LENGTH, READ_AS, Random, THREADS, randomValue } from './random-kernel.test-support.js';
+import {
+  BLOCKS,
+  LENGTH,
+  READ_AS,
+  Random,
+  THREADS,
+  randomValue,
+} from './random-kernel.test-support.js';
 import type { RandomKernel } from './random-kernel.test-support.js';
 
-type Words = Uint8Array | Int8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
+type Words =
+  | Uint8Array
+  | Int8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array;
 
 const ARRAYS: Readonly<Record<StorageType, new (length: number) => Words>> = {
-  bool: Uint8Array, i8: Int8Array, u8: Uint8Array, i16: Int16Array, u16: Uint16Array, i32: Int32Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array,
-  f16: Uint16Array, bf16: Uint16Array, f8e4m3: Uint8Array, f8e5m2: Uint8Array, f32: Float32Array, f64: Float64Array,
+  bool: Uint8Array,
+  i8: Int8Array,
+  u8: Uint8Array,
+  i16: Int16Array,
+  u16: Uint16Array,
+  i32: Int32Array,
+  u32: Uint32Array,
+  i64: BigInt64Array,
+  u64: BigUint64Array,
+  f16: Uint16Array,
+  bf16: Uint16Array,
+  f8e4m3: Uint8Array,
+  f8e5m2: Uint8Array,
+  f32: Float32Array,
+  f64: Float64Array,
 };
 
-const isNarrow = (storage: StorageType): storage is NarrowStorage => storage.startsWith('f8') || storage === 'f16' || storage === 'bf16';
+const isNarrow = (storage: StorageType): storage is NarrowStorage =>
+  storage.startsWith('f8') || storage === 'f16' || storage === 'bf16';
 
 function randomElement(random: Random, storage: StorageType): number | bigint {
   const value = randomValue(random, READ_AS[storage]);
@@ -31,9 +65,16 @@ export interface Difference {
 }
 
 /** Any NaN is as good as another; everything else is equal bit for bit. */
-const same = (storage: StorageType, a: number | bigint, b: number | bigint): boolean => Object.is(a, b) || (isNarrow(storage) && isNaNBits(storage, Number(a)) && isNaNBits(storage, Number(b)));
+const same = (storage: StorageType, a: number | bigint, b: number | bigint): boolean =>
+  Object.is(a, b) ||
+  (isNarrow(storage) && isNaNBits(storage, Number(a)) && isNaNBits(storage, Number(b)));
 
-const NAN_BEYOND: Readonly<Record<NarrowStorage, number>> = { f16: 0x7c00, bf16: 0x7f80, f8e4m3: 0x7e, f8e5m2: 0x7c };
+const NAN_BEYOND: Readonly<Record<NarrowStorage, number>> = {
+  f16: 0x7c00,
+  bf16: 0x7f80,
+  f8e4m3: 0x7e,
+  f8e5m2: 0x7c,
+};
 
 function isNaNBits(storage: NarrowStorage, bits: number): boolean {
   return (bits & (storage.startsWith('f8') ? 0x7f : 0x7fff)) > NAN_BEYOND[storage];
@@ -43,8 +84,14 @@ function bytesOf(words: Words): Uint8Array {
   return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
 }
 
-/** The first difference, with the emitter's optimisations and without; undefined where there is none. `seed` gives the data. */
-export function difference({ tree, inputs, outputs, scalars }: RandomKernel, seed: number): Difference | undefined {
+/**
+ * The first difference, with the emitter's optimisations and without; undefined where there is
+ * none. `seed` gives the data.
+ */
+export function difference(
+  { tree, inputs, outputs, scalars }: RandomKernel,
+  seed: number,
+): Difference | undefined {
   const random = new Random(seed ^ 0x5eed);
   const given = new Map<string, Words>();
   for (const { name, storage } of [...inputs, ...outputs]) {
@@ -56,11 +103,20 @@ export function difference({ tree, inputs, outputs, scalars }: RandomKernel, see
   for (const { name, storage } of scalars) {
     // As it is stored; the value that is passed as an argument is what is read from there.
     const value = randomValue(random, READ_AS[storage]);
-    values.set(name, { storage, value: READ_AS[storage] === 'i32' && storage !== 'i32' ? Number(BigInt.asUintN(7, BigInt(value as number))) : value });
+    values.set(name, {
+      storage,
+      value:
+        READ_AS[storage] === 'i32' && storage !== 'i32'
+          ? Number(BigInt.asUintN(7, BigInt(value as number)))
+          : value,
+    });
   }
 
   const simulated = new Map([...given].map(([name, words]) => [name, words.slice()]));
-  const args: HostArguments = { ...Object.fromEntries(simulated), ...Object.fromEntries([...values].map(([name, { value }]) => [name, value])) };
+  const args: HostArguments = {
+    ...Object.fromEntries(simulated),
+    ...Object.fromEntries([...values].map(([name, { value }]) => [name, value])),
+  };
   simulateKernel(tree, { grid: BLOCKS, block: THREADS, args });
 
   for (const optimise of [true, false]) {
@@ -71,28 +127,58 @@ export function difference({ tree, inputs, outputs, scalars }: RandomKernel, see
       const { name } = tree.params[param.param]!;
       if (param.kind === 'pointer') {
         const { address, view } = grid.put(bytesOf(given.get(name)!));
-        views.set(name, new (ARRAYS[outputs.find(each => each.name === name)?.storage ?? 'u8'] as unknown as new (buffer: ArrayBufferLike, offset: number, length: number) => Words)(view.buffer, view.byteOffset, outputs.some(each => each.name === name) ? LENGTH : 0));
+        views.set(
+          name,
+          new (
+            ARRAYS[outputs.find((each) => each.name === name)?.storage ?? 'u8'] as unknown as new (
+              buffer: ArrayBufferLike,
+              offset: number,
+              length: number,
+            ) => Words
+          )(view.buffer, view.byteOffset, outputs.some((each) => each.name === name) ? LENGTH : 0),
+        );
         return { i64: address };
       }
-      if (param.kind === 'length') return tree.indexType === 'i64' ? { i64: LENGTH } : { i32: LENGTH };
+      if (param.kind === 'length')
+        return tree.indexType === 'i64' ? { i64: LENGTH } : { i32: LENGTH };
       const { storage, value } = values.get(name)!;
       const words = new ARRAYS[storage](1);
-      words[0] = isNarrow(storage) ? hostBits(storage, value as number) : typeof value === 'boolean' ? Number(value) : value;
+      words[0] = isNarrow(storage)
+        ? hostBits(storage, value as number)
+        : typeof value === 'boolean'
+          ? Number(value)
+          : value;
       return { bytes: bytesOf(words) };
     });
-    const outcome = grid.run(emitted.entry, passed, { grid: [BLOCKS], block: [THREADS], fuel: 10_000, maxCalls: 500 });
+    const outcome = grid.run(emitted.entry, passed, {
+      grid: [BLOCKS],
+      block: [THREADS],
+      fuel: 10_000,
+      maxCalls: 500,
+    });
     const device = optimise ? 'the CPU device' : 'the CPU device without optimisations';
-    if (outcome.fault !== undefined) return { what: `${device} stops with fault ${outcome.fault.kind} in thread ${outcome.fault.thread} of block ${outcome.fault.block}` };
+    if (outcome.fault !== undefined)
+      return {
+        what:
+          `${device} stops with fault ${outcome.fault.kind} in thread ${outcome.fault.thread} ` +
+          `of block ${outcome.fault.block}`,
+      };
     if (outcome.status !== STATUS.done) return { what: `${device} does not end` };
     for (const { name, storage } of outputs) {
       const [here, there] = [simulated.get(name)!, views.get(name)];
       if (there === undefined) continue;
       for (let at = 0; at < LENGTH; at++) {
-        if (!same(storage, here[at]!, there[at]!)) return { what: `${name}[${at}] is ${shown(here[at]!)} in simulation, ${shown(there[at]!)} on ${device}` };
+        if (!same(storage, here[at]!, there[at]!))
+          return {
+            what:
+              `${name}[${at}] is ${shown(here[at]!)} in simulation, ${shown(there[at]!)} on ` +
+              `${device}`,
+          };
       }
     }
   }
   return undefined;
 }
 
-const shown = (value: number | bigint): string => Object.is(value, -0) ? '-0' : typeof value === 'bigint' ? `${value}n` : `${value}`;
+const shown = (value: number | bigint): string =>
+  Object.is(value, -0) ? '-0' : typeof value === 'bigint' ? `${value}n` : `${value}`;

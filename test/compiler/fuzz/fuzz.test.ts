@@ -1,8 +1,9 @@
 /**
- * Random kernels give the same results as JavaScript and as PTX on the CPU device, bit for bit, but for the bits of a NaN.
+ * Random kernels give the same results as JavaScript and as PTX on the CPU device, bit for bit, but
+ * for the bits of a NaN.
  *
- * ASYNC_CUDA_KERNEL_FUZZ: how many; ASYNC_CUDA_KERNEL_FUZZ_SEED: the first seed. A failure tells its seed and the smallest
- * kernel found that differs, as the simulation's JavaScript.
+ * ASYNC_CUDA_KERNEL_FUZZ: how many; ASYNC_CUDA_KERNEL_FUZZ_SEED: the first seed. A failure tells
+ * its seed and the smallest kernel found that differs, as the simulation's JavaScript.
  */
 import { expect, test } from 'vitest';
 import { writeJavaScript } from '../../../src/compiler/simulate/javascript.js';
@@ -26,7 +27,7 @@ function check(seed: number): string | undefined {
   const what = tell();
   if (what === undefined) return undefined;
   const threw = /^[A-Za-z]*Error: (.{0,20})/.exec(what)?.[1];
-  const tree = smallestTree(kernel.tree, candidate => {
+  const tree = smallestTree(kernel.tree, (candidate) => {
     try {
       return difference({ ...kernel, tree: candidate }, seed) !== undefined && threw === undefined;
     } catch (error) {
@@ -40,17 +41,24 @@ function check(seed: number): string | undefined {
     left = String(error).slice(0, 300);
   }
   const { code } = writeJavaScript(tree);
-  return `seed ${seed}: ${what.slice(0, 300)}\nthe smallest: ${left}\n${code.slice(0, code.indexOf('//#'))}`;
+  return (
+    `seed ${seed}: ${what.slice(0, 300)}\nthe smallest: ` +
+    `${left}\n${code.slice(0, code.indexOf('//#'))}`
+  );
 }
 
-test(`${CASES} random kernels give the same as JavaScript and as PTX`, () => {
-  const found: string[] = [];
-  for (let seed = FIRST; seed < FIRST + CASES && found.length < 3; seed++) {
-    const what = check(seed);
-    if (what !== undefined) found.push(what);
-  }
-  expect(found.join('\n\n')).toBe('');
-}, 30_000 + CASES * 2_000);
+test(
+  `${CASES} random kernels give the same as JavaScript and as PTX`,
+  () => {
+    const found: string[] = [];
+    for (let seed = FIRST; seed < FIRST + CASES && found.length < 3; seed++) {
+      const what = check(seed);
+      if (what !== undefined) found.push(what);
+    }
+    expect(found.join('\n\n')).toBe('');
+  },
+  30_000 + CASES * 2_000,
+);
 
 test('a seed gives the same kernel every time', () => {
   const text = (seed: number): string => writeJavaScript(randomKernel(seed).tree).code;
@@ -64,7 +72,9 @@ test('a kernel that differs is made small', () => {
   let seed = 1;
   while (!hasRoot(writeJavaScript(randomKernel(seed).tree).code)) seed++;
   const { tree } = randomKernel(seed);
-  const code = writeJavaScript(smallestTree(tree, candidate => hasRoot(writeJavaScript(candidate).code))).code;
+  const code = writeJavaScript(
+    smallestTree(tree, (candidate) => hasRoot(writeJavaScript(candidate).code)),
+  ).code;
   expect(hasRoot(code)).toBe(true);
   expect(code.slice(0, code.indexOf('//#')).split('\n').length).toBeLessThan(12);
 });

@@ -1,4 +1,6 @@
-/** `say` prints a line for each of its threads: its argument, and the thread's number in the grid. */
+/**
+ * `say` prints a line for each of its threads: its argument, and the thread's number in the grid.
+ */
 export const PRINTING = `
 .version 7.0
 .target sm_70

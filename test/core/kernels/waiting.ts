@@ -1,7 +1,7 @@
 /**
- * Kernels that take their time. `hold` runs until the module's global `gate` is not zero: a test that queues it decides
- * itself when the work is over, whatever the machine's load. The gate is no argument, so no tracking holds up its
- * writers.
+ * Kernels that take their time. `hold` runs until the module's global `gate` is not zero: a test
+ * that queues it decides itself when the work is over, whatever the machine's load. The gate is no
+ * argument, so no tracking holds up its writers.
  */
 export const WAITING = `
 .version 7.0

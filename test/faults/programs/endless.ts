@@ -1,4 +1,7 @@
-/** A kernel that never ends, with thousands of launches behind it; another stream goes on, the wait is aborted, the process ends. */
+/**
+ * A kernel that never ends, with thousands of launches behind it; another stream goes on, the wait
+ * is aborted, the process ends.
+ */
 import { Device, i32 } from 'async-cuda/core';
 import type { CudaError } from 'async-cuda/core';
 
@@ -7,7 +10,8 @@ import { WAITING } from '../../core/kernels/waiting.js';
 
 const [thread = 'worker'] = process.argv.slice(2);
 const name = process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda';
-const said = (error: unknown): string => (error instanceof DOMException ? error.name : (error as CudaError).code);
+const said = (error: unknown): string =>
+  error instanceof DOMException ? error.name : (error as CudaError).code;
 
 const device = await Device.open(name, { thread: thread as 'worker' });
 const forever = (await device.loadModule(WAITING)).kernel('forever');
@@ -20,7 +24,9 @@ free.fill(device.stream, 0);
 await device.synchronize();
 
 forever.launch(stuck, { grid: 1, block: 1 }, buffer);
-const behind = Array.from({ length: 5000 }, () => add1.launch(stuck, { grid: 1, block: 256 }, buffer, 256));
+const behind = Array.from({ length: 5000 }, () =>
+  add1.launch(stuck, { grid: 1, block: 256 }, buffer, 256),
+);
 const read = buffer.read(stuck);
 
 // Another stream is not held up: not by the kernel, and not by what is queued behind it.
@@ -29,11 +35,17 @@ for (let i = 0; i < 50; i++) {
   add1.launch(device.stream, { grid: 1, block: 256 }, free, 256);
   value = (await free.read(device.stream))[255]!;
 }
-const aborted = await behind[4999]!.wait({ signal: AbortSignal.timeout(50) }).then(() => 'resolved', said);
+const aborted = await behind[4999]!
+  .wait({ signal: AbortSignal.timeout(50) })
+  .then(() => 'resolved', said);
 const later = await stuck.sync({ signal: AbortSignal.timeout(20) }).then(() => 'resolved', said);
 const values = [(await free.read(device.stream))[0]];
 
-const ends = Promise.all([behind[0]!.then(() => 'resolved', said), behind[4999]!.then(() => 'resolved', said), read.then(() => 'resolved', said)]);
+const ends = Promise.all([
+  behind[0]!.then(() => 'resolved', said),
+  behind[4999]!.then(() => 'resolved', said),
+  read.then(() => 'resolved', said),
+]);
 const began = performance.now();
 await device.close({ timeout: 200 });
 const closed = performance.now() - began;
@@ -47,5 +59,6 @@ if (name === 'cpu') {
   await again.close();
 }
 console.log(JSON.stringify({ value, aborted, later, values, closed, rejected, reopened }));
-// On a GPU nothing but the end of the process ends the kernel; on the CPU device the process ends by itself.
+// On a GPU nothing but the end of the process ends the kernel; on the CPU device the process ends
+// by itself.
 if (name === 'cuda') process.exit(0);

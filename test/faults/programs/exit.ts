@@ -32,7 +32,10 @@ if (point === 'opening') {
   await idle();
 }
 // Of more threads than the machine has cores, so that some are in the middle of anything.
-const device = await Device.open(name, point === 'many-blocks' && name === 'cpu' ? { workers: 5 } : {});
+const device = await Device.open(
+  name,
+  point === 'many-blocks' && name === 'cpu' ? { workers: 5 } : {},
+);
 const waiting = await device.loadModule(WAITING);
 const elementwise = await device.loadModule(ELEMENTWISE);
 const buffer = device.alloc(i32, 1 << 20);
@@ -45,7 +48,10 @@ switch (point) {
     break;
   case 'long-kernel':
     // Some seconds on a GPU, more on the CPU device.
-    waiting.kernel('spin').launch(device.stream, { grid: 1, block: 32 }, buffer, 1, 1_000_000_000).then(undefined, () => undefined);
+    waiting
+      .kernel('spin')
+      .launch(device.stream, { grid: 1, block: 32 }, buffer, 1, 1_000_000_000)
+      .then(undefined, () => undefined);
     await sleep(random() * 100);
     leave();
     break;
@@ -54,7 +60,10 @@ switch (point) {
     const spin = waiting.kernel('spin');
     const other = device.createStream();
     for (let i = 0; i < 5; i++) {
-      for (const stream of [device.stream, other]) spin.launch(stream, { grid: 64, block: 32 }, buffer, 1, 100_000 * 10 ** i).then(undefined, () => undefined);
+      for (const stream of [device.stream, other])
+        spin
+          .launch(stream, { grid: 64, block: 32 }, buffer, 1, 100_000 * 10 ** i)
+          .then(undefined, () => undefined);
     }
     await sleep(random() * 150);
     leave();
@@ -70,7 +79,8 @@ switch (point) {
   case 'launches':
     leaveSoon(30);
     for (;;) {
-      for (let i = 0; i < 200; i++) add1.launch(device.stream, { grid: 16, block: 256 }, buffer, 4096);
+      for (let i = 0; i < 200; i++)
+        add1.launch(device.stream, { grid: 16, block: 256 }, buffer, 4096);
       await device.stream.ready();
       await sleep(0);
     }

@@ -13,7 +13,9 @@ const module = await device.loadModule(
 );
 const words = device.alloc(u32, 1);
 words.fill(device.stream, 1);
-await module.kernel('branches').launch(device.stream, { grid: Number(blocks ?? 1), block: 64 }, words);
+await module
+  .kernel('branches')
+  .launch(device.stream, { grid: Number(blocks ?? 1), block: 64 }, words);
 await device.close();
 console.log('leaving');
 if (how === 'exit') process.exit(7);

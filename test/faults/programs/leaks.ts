@@ -1,4 +1,7 @@
-/** Makes and forgets, for as many milliseconds as it is told, under garbage collection; prints what is left. */
+/**
+ * Makes and forgets, for as many milliseconds as it is told, under garbage collection; prints what
+ * is left.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Device, f32, i32, u8 } from 'async-cuda/core';
@@ -8,10 +11,14 @@ import { ELEMENTWISE } from '../../core/kernels/elementwise.js';
 const [milliseconds = '1000', thread = 'worker'] = process.argv.slice(2);
 const gc = globalThis.gc!;
 const warnings: { code: string | undefined; message: string }[] = [];
-process.on('warning', (warning) => warnings.push({ code: (warning as Error & { code?: string }).code, message: warning.message }));
+process.on('warning', (warning) =>
+  warnings.push({ code: (warning as Error & { code?: string }).code, message: warning.message }),
+);
 const errors: string[] = [];
 
-const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', { thread: thread as 'worker' });
+const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
+  thread: thread as 'worker',
+});
 device.on('error', (error) => errors.push(error.message));
 const module = await device.loadModule(ELEMENTWISE);
 const add1 = module.kernel('add1');
@@ -30,7 +37,11 @@ async function left(): Promise<Left> {
     await device.synchronize();
   }
   await pool.trim();
-  return { used: (await pool.statistics()).used, handles: device.runtime.handles.count, free: (await device.memoryInfo()).free };
+  return {
+    used: (await pool.statistics()).used,
+    handles: device.runtime.handles.count,
+    free: (await device.memoryInfo()).free,
+  };
 }
 
 /** One round of everything, half of it never closed. */
@@ -55,7 +66,10 @@ async function round(i: number): Promise<void> {
     await graph.close();
   }
   if (i % 6 === 0) {
-    const [closed, left] = [await device.allocPlain(u8, 10_000), await device.allocPlain(u8, 10_000)];
+    const [closed, left] = [
+      await device.allocPlain(u8, 10_000),
+      await device.allocPlain(u8, 10_000),
+    ];
     closed.fill(stream, 1);
     left.fill(stream, 2);
     closed.close();

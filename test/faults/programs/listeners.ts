@@ -25,7 +25,13 @@ await new Promise((resolve) => setTimeout(resolve, 50));
 buffer.fill(device.stream, 5);
 const value = (await buffer.read(device.stream))[0];
 const module = await device.loadModule(FAULTING);
-const lost = await module.kernel('read_far').launch(device.stream, { grid: 1, block: 1 }, buffer).then(() => 'resolved', (error: unknown) => (error as CudaError).code);
+const lost = await module
+  .kernel('read_far')
+  .launch(device.stream, { grid: 1, block: 1 }, buffer)
+  .then(
+    () => 'resolved',
+    (error: unknown) => (error as CudaError).code,
+  );
 await new Promise((resolve) => setTimeout(resolve, 50));
 await Promise.all([device.close(), other.close()]);
 console.log(JSON.stringify({ uncaught, heard, value, lost }));

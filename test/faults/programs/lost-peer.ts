@@ -4,20 +4,31 @@ import type { CudaError, DeviceName } from 'async-cuda/core';
 
 import { FAULTING } from '../../core/kernels/faulting.js';
 
-const [lostName, keptName, lostMode, keptMode] = process.argv.slice(2) as [DeviceName, DeviceName, 'worker', 'worker'];
+const [lostName, keptName, lostMode, keptMode] = process.argv.slice(2) as [
+  DeviceName,
+  DeviceName,
+  'worker',
+  'worker',
+];
 const unhandled: string[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push((reason as CudaError).code));
 
 const outcome = (work: () => unknown): Promise<unknown> =>
   (async () => work())().then(
     (value) => (value === undefined ? 'resolved' : value),
-    (error: unknown) => ({ code: (error as CudaError).code, cause: ((error as CudaError).cause as CudaError | undefined)?.code }),
+    (error: unknown) => ({
+      code: (error as CudaError).code,
+      cause: ((error as CudaError).cause as CudaError | undefined)?.code,
+    }),
   );
 
 const a = await Device.open(lostName, { thread: lostMode });
 const b = await Device.open(keptName, { thread: keptMode });
 const heard: string[] = [];
-for (const [name, device] of [['a', a], ['b', b]] as const) {
+for (const [name, device] of [
+  ['a', a],
+  ['b', b],
+] as const) {
   device.on('lost', () => heard.push(`${name} lost`));
   device.on('error', (error) => heard.push(`${name} ${error.code}`));
 }
@@ -37,7 +48,11 @@ const before = await (async () => {
 const free = b.createStream();
 const waiting = b.createStream();
 const kernel = module.kernel('read_far');
-const faulting = kernel.launch(a.stream, { grid: 1, block: 1 }, ...Array.from({ length: kernel.parameterCount }, () => source));
+const faulting = kernel.launch(
+  a.stream,
+  { grid: 1, block: 1 },
+  ...Array.from({ length: kernel.parameterCount }, () => source),
+);
 const event = a.stream.record();
 const began = performance.now();
 const inFlight = await Promise.all([
@@ -60,7 +75,12 @@ const later = await Promise.all([
   outcome(() => b.stream.wait(event)),
   outcome(() => b.stream.wait(a.stream)),
   outcome(() => back.copyFrom(a.stream, other)),
-  outcome(() => target.fill(b.stream, 7).then(() => target.read(b.stream)).then((values) => [...values])),
+  outcome(() =>
+    target
+      .fill(b.stream, 7)
+      .then(() => target.read(b.stream))
+      .then((values) => [...values]),
+  ),
 ]);
 const closed = [await outcome(() => a.close()), await outcome(() => b.close())];
 await new Promise((resolve) => setTimeout(resolve, 20));

@@ -35,10 +35,16 @@ elsewhere.fill(other, 2);
 await device.synchronize();
 
 const kernel = module.kernel(kernelName);
-const faulting = kernel.launch(device.stream, { grid: 1, block: 1 }, ...Array.from({ length: kernel.parameterCount }, () => buffer));
+const faulting = kernel.launch(
+  device.stream,
+  { grid: 1, block: 1 },
+  ...Array.from({ length: kernel.parameterCount }, () => buffer),
+);
 const event = device.stream.record();
 other.wait(device.stream);
-const behind = Array.from({ length: 20 }, () => module.kernel('harmless').launch(other, { grid: 1, block: 1 }, elsewhere));
+const behind = Array.from({ length: 20 }, () =>
+  module.kernel('harmless').launch(other, { grid: 1, block: 1 }, elsewhere),
+);
 
 const began = performance.now();
 let inFlight: unknown[] = [];
@@ -94,16 +100,31 @@ const disposal = await outcome(async () => {
   other.close();
   await module.close();
 });
-const reopen = () => outcome(async () => {
-  const again = await Device.open(name, { thread: thread as 'worker' });
-  const fresh = again.alloc(i32, 2);
-  fresh.fill(again.stream, 6);
-  const values = await fresh.read(again.stream);
-  await again.close();
-  if (values[1] !== 6) throw new Error('the new device gives wrong results');
-});
+const reopen = () =>
+  outcome(async () => {
+    const again = await Device.open(name, { thread: thread as 'worker' });
+    const fresh = again.alloc(i32, 2);
+    fresh.fill(again.stream, 6);
+    const values = await fresh.read(again.stream);
+    await again.close();
+    if (values[1] !== 6) throw new Error('the new device gives wrong results');
+  });
 const reopened = await reopen();
 const closed = await outcome(() => device.close());
 const reopenedBehind = await reopen();
 await new Promise((resolve) => setTimeout(resolve, 20));
-console.log(JSON.stringify({ inFlight, later, lost, errors, unhandled, waited, atOnce, disposal, reopened, closed, reopenedBehind }));
+console.log(
+  JSON.stringify({
+    inFlight,
+    later,
+    lost,
+    errors,
+    unhandled,
+    waited,
+    atOnce,
+    disposal,
+    reopened,
+    closed,
+    reopenedBehind,
+  }),
+);

@@ -1,4 +1,7 @@
-/** Operations within operations: as deep as works, deeper than the stack holds, and a chain as long. Prints what each gives. */
+/**
+ * Operations within operations: as deep as works, deeper than the stack holds, and a chain as long.
+ * Prints what each gives.
+ */
 import { Device } from 'async-cuda/core';
 import type { CudaArgumentError } from 'async-cuda/core';
 import { parallel, setDefaultDevice, value, zip } from 'async-cuda/ops';
@@ -15,7 +18,9 @@ const NESTINGS: Readonly<Record<string, (op: DeviceOp<number>) => DeviceOp<numbe
 
 const [kind = 'zip', thread = 'worker'] = process.argv.slice(2);
 const around = NESTINGS[kind]!;
-const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', { thread: thread as 'worker' });
+const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
+  thread: thread as 'worker',
+});
 setDefaultDevice(device);
 const stream = device.createStream();
 
@@ -24,10 +29,13 @@ for (let i = 0; i < 500; i++) op = around(op);
 const nested = await op;
 
 for (let i = 0; i < 20_000; i++) op = around(op);
-const tooDeep = await op.then<unknown, unknown>((given) => ({ given }), (error) => {
-  const { code, argument, message, cause } = error as CudaArgumentError;
-  return { code, argument, message, cause: { name: (cause as Error | undefined)?.name } };
-});
+const tooDeep = await op.then<unknown, unknown>(
+  (given) => ({ given }),
+  (error) => {
+    const { code, argument, message, cause } = error as CudaArgumentError;
+    return { code, argument, message, cause: { name: (cause as Error | undefined)?.name } };
+  },
+);
 
 let chain: DeviceOp<number> = value(0).on(stream);
 for (let i = 0; i < 20_000; i++) chain = chain.andThen((x) => value(x + 1));

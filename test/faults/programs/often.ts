@@ -1,4 +1,7 @@
-/** Launches one kernel a thousand times; prints what the last launch wrote, and whether the kernel has code of its own by then. */
+/**
+ * Launches one kernel a thousand times; prints what the last launch wrote, and whether the kernel
+ * has code of its own by then.
+ */
 import { Device, i32, output } from 'async-cuda/core';
 import type { DeviceName } from 'async-cuda/core';
 
@@ -18,5 +21,7 @@ const module = await device.loadModule(`.version 7.0
 const put = module.kernel('put', [output(i32), i32]);
 const out = device.alloc(i32, 1);
 for (let i = 0; i < 1000; i++) put.launch(device.stream, { grid: 1, block: 1 }, out, i);
-console.log(JSON.stringify({ last: (await out.read(device.stream))[0], own: Object.hasOwn(put, 'launch') }));
+console.log(
+  JSON.stringify({ last: (await out.read(device.stream))[0], own: Object.hasOwn(put, 'launch') }),
+);
 await device.close();

@@ -1,4 +1,7 @@
-/** Opens and closes a device so many times; prints how much more memory was resident at the end than after the first few, in MB. */
+/**
+ * Opens and closes a device so many times; prints how much more memory was resident at the end than
+ * after the first few, in MB.
+ */
 import { Device } from 'async-cuda/core';
 
 const [mode, times] = process.argv.slice(2);

@@ -4,8 +4,13 @@ import type { Stream } from 'async-cuda/core';
 
 import { PRINTING } from '../../core/kernels/printing.js';
 
-const [what, thread = 'worker'] = process.argv.slice(2) as [string, 'worker' | 'inline' | undefined];
-const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', { thread });
+const [what, thread = 'worker'] = process.argv.slice(2) as [
+  string,
+  'worker' | 'inline' | undefined,
+];
+const device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] as 'cpu' | 'cuda', {
+  thread,
+});
 const { stream } = device;
 const module = await device.loadModule(PRINTING);
 const say = module.kernel('say');
@@ -92,7 +97,7 @@ switch (what) {
   case 'exit':
     await said(1);
     process.exit(3);
-   
+
   case 'much':
     // More than a pipe holds, behind something that has made Node open the pipe.
     line('begin');

@@ -1,4 +1,7 @@
-/** Runs a kernel of the sample k14_printf, and prints as JSON how it ended: what it prints and what ends a device need a process. */
+/**
+ * Runs a kernel of the sample k14_printf, and prints as JSON how it ended: what it prints and what
+ * ends a device need a process.
+ */
 import { readFileSync } from 'node:fs';
 
 import { Device, f32, i32 } from 'async-cuda/core';
@@ -15,7 +18,9 @@ async function run(): Promise<void> {
   if (what === 'hello') {
     const buffer = device.alloc(f32, values.length);
     buffer.write(stream, Float32Array.from(values));
-    await module.kernel('hello').launch(stream, { grid: 1, block: values.length }, -2147483648, buffer);
+    await module
+      .kernel('hello')
+      .launch(stream, { grid: 1, block: values.length }, -2147483648, buffer);
   } else {
     const buffer = device.alloc(i32, 8);
     buffer.write(stream, Int32Array.from(values));
@@ -23,5 +28,10 @@ async function run(): Promise<void> {
   }
 }
 
-const error = await run().then(() => undefined, (reason: CudaError) => reason);
-process.stdout.write(`\n${JSON.stringify({ code: error?.code ?? null, driverName: error?.driverName ?? null, message: error?.message ?? null })}\n`);
+const error = await run().then(
+  () => undefined,
+  (reason: CudaError) => reason,
+);
+process.stdout.write(
+  `\n${JSON.stringify({ code: error?.code ?? null, driverName: error?.driverName ?? null, message: error?.message ?? null })}\n`,
+);

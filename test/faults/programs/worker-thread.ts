@@ -22,11 +22,15 @@ async function count(times: number): Promise<number> {
 
 if (isMainThread) {
   const file = fileURLToPath(import.meta.url);
-  const start = (job: string): { worker: Worker; answer: Promise<unknown>; ended: Promise<number> } => {
+  const start = (
+    job: string,
+  ): { worker: Worker; answer: Promise<unknown>; ended: Promise<number> } => {
     const worker = new Worker(file, { workerData: job });
     return {
       worker,
-      answer: new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject)),
+      answer: new Promise((resolve, reject) =>
+        worker.once('message', resolve).once('error', reject),
+      ),
       ended: new Promise((resolve) => worker.once('exit', resolve)),
     };
   };
@@ -49,7 +53,9 @@ if (isMainThread) {
     const device = await Device.open(name);
     const spin = (await device.loadModule(WAITING)).kernel('spin');
     const buffer = device.alloc(i32, 32);
-    spin.launch(device.stream, { grid: 1, block: 32 }, buffer, 1, 30_000_000).then(undefined, () => undefined);
+    spin
+      .launch(device.stream, { grid: 1, block: 32 }, buffer, 1, 30_000_000)
+      .then(undefined, () => undefined);
     parentPort!.postMessage('busy');
     if (job === 'leave') process.exit(0);
   }

@@ -1,18 +1,80 @@
-/** One kernel's text, run as JavaScript and on the device with the same arguments, and where the two differ. */
-import { bf16, bool, f16, f32, f64, f8e4m3, f8e5m2, i16, i32, i64, i8, inout, input, kernel, struct, u16, u32, u64, u8 } from 'async-cuda';
+/**
+ * One kernel's text, run as JavaScript and on the device with the same arguments, and where the two
+ * differ.
+ */
+import {
+  bf16,
+  bool,
+  f16,
+  f32,
+  f64,
+  f8e4m3,
+  f8e5m2,
+  i16,
+  i32,
+  i64,
+  i8,
+  inout,
+  input,
+  kernel,
+  struct,
+  u16,
+  u32,
+  u64,
+  u8,
+} from 'async-cuda';
 import type { DType, Device, KernelFunction, KernelParams, Tensor } from 'async-cuda';
 
 import type { StorageType } from '../../../src/compiler/tree.js';
 import { Random, randomValue } from '../../compiler/fuzz/random-kernel.test-support.js';
-import { BLOCKS, COLUMNS, FIELDS, LENGTH, READ_AS, ROWS, SHARED_BYTES, SUMS, THREADS } from './random-source.js';
+import {
+  BLOCKS,
+  COLUMNS,
+  FIELDS,
+  LENGTH,
+  READ_AS,
+  ROWS,
+  SHARED_BYTES,
+  SUMS,
+  THREADS,
+} from './random-source.js';
 import type { RandomSource } from './random-source.js';
 
-const DTYPE: Readonly<Record<StorageType, DType>> = { bool, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f8e4m3, f8e5m2, f32, f64 };
+const DTYPE: Readonly<Record<StorageType, DType>> = {
+  bool,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  f16,
+  bf16,
+  f8e4m3,
+  f8e5m2,
+  f32,
+  f64,
+};
 
 /** Narrow floats: their values. */
 const ARRAY = {
-  bool: Uint8Array, i8: Int8Array, u8: Uint8Array, i16: Int16Array, u16: Uint16Array, i32: Int32Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array,
-  f16: Float32Array, bf16: Float32Array, f8e4m3: Float32Array, f8e5m2: Float32Array, f32: Float32Array, f64: Float64Array,
+  bool: Uint8Array,
+  i8: Int8Array,
+  u8: Uint8Array,
+  i16: Int16Array,
+  u16: Uint16Array,
+  i32: Int32Array,
+  u32: Uint32Array,
+  i64: BigInt64Array,
+  u64: BigUint64Array,
+  f16: Float32Array,
+  bf16: Float32Array,
+  f8e4m3: Float32Array,
+  f8e5m2: Float32Array,
+  f32: Float32Array,
+  f64: Float64Array,
 } as const satisfies Record<StorageType, unknown>;
 const Row = struct({ a: f32, b: i64, c: bool, d: i16, e: f64, g: u8, h: f16, k: u32, l: i32 });
 type Row = ReturnType<typeof Row.unpack>[number];
@@ -20,18 +82,53 @@ type Row = ReturnType<typeof Row.unpack>[number];
 type Elements = InstanceType<(typeof ARRAY)[StorageType]>;
 
 /** The function of a text, as if it had been written in a file. */
-// eslint-disable-next-line @typescript-eslint/no-implied-eval -- the text is this test's own
-export const functionOf = (text: string): ((...args: never[]) => number) => new Function(`return ${text}`)() as () => number;
+export const functionOf = (text: string): ((...args: never[]) => number) =>
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the text is this test's own
+  new Function(`return ${text}`)() as () => number;
 
 /** The kernel of a text. @throws SyntaxError where the text is no JavaScript */
-export function kernelOf({ text, functions, constants, inputs, outputs, scalars, sums, structures, dynamic }: RandomSource): KernelFunction {
-  const named = (prefix: string, storages: readonly StorageType[], declare: (dtype: DType) => unknown): [string, unknown][] => storages.map((storage) => [`${prefix}_${storage}`, declare(DTYPE[storage])]);
+export function kernelOf({
+  text,
+  functions,
+  constants,
+  inputs,
+  outputs,
+  scalars,
+  sums,
+  structures,
+  dynamic,
+}: RandomSource): KernelFunction {
+  const named = (
+    prefix: string,
+    storages: readonly StorageType[],
+    declare: (dtype: DType) => unknown,
+  ): [string, unknown][] =>
+    storages.map((storage) => [`${prefix}_${storage}`, declare(DTYPE[storage])]);
   const signature = Object.fromEntries([
-    ['m', input(f32, 2)], ...named('x', inputs, (dtype) => input(dtype)), ...named('y', outputs, (dtype) => inout(dtype)), ...named('s', scalars, (dtype) => dtype), ...named('sums', sums, (dtype) => inout(dtype)),
-    ...(structures ? [['rows', inout(Row)], ['table', input(Row)], ['one', Row]] : []),
+    ['m', input(f32, 2)],
+    ...named('x', inputs, (dtype) => input(dtype)),
+    ...named('y', outputs, (dtype) => inout(dtype)),
+    ...named('s', scalars, (dtype) => dtype),
+    ...named('sums', sums, (dtype) => inout(dtype)),
+    ...(structures
+      ? [
+          ['rows', inout(Row)],
+          ['table', input(Row)],
+          ['one', Row],
+        ]
+      : []),
   ]) as KernelParams;
-  const uses = { ...constants, ...Object.fromEntries(Object.entries(functions).map(([name, each]) => [name, functionOf(each)])) };
-  return kernel('fuzzed', signature, functionOf(text) as never, { uses: uses as never, block: THREADS, ...(dynamic ? { sharedBytes: SHARED_BYTES } : {}) }) as unknown as KernelFunction;
+  const uses = {
+    ...constants,
+    ...Object.fromEntries(
+      Object.entries(functions).map(([name, each]) => [name, functionOf(each)]),
+    ),
+  };
+  return kernel('fuzzed', signature, functionOf(text) as never, {
+    uses: uses as never,
+    block: THREADS,
+    ...(dynamic ? { sharedBytes: SHARED_BYTES } : {}),
+  }) as unknown as KernelFunction;
 }
 
 /** An element. Of narrow floats a value that they may have to round. */
@@ -48,62 +145,117 @@ function scalar(random: Random, storage: StorageType): number | bigint | boolean
 
 /** A structure. Narrow integers are in their range, as `pack` wants them. */
 function row(random: Random): Row {
-  return Object.fromEntries(Object.entries(FIELDS).map(([name, storage]) => {
-    const value = storage === 'bool' ? random.chance(50) : scalar(random, storage);
-    return [name, storage === 'i16' || storage === 'u8' ? new ARRAY[storage]([value as number])[0]! : value];
-  })) as unknown as Row;
+  return Object.fromEntries(
+    Object.entries(FIELDS).map(([name, storage]) => {
+      const value = storage === 'bool' ? random.chance(50) : scalar(random, storage);
+      return [
+        name,
+        storage === 'i16' || storage === 'u8' ? new ARRAY[storage]([value as number])[0]! : value,
+      ];
+    }),
+  ) as unknown as Row;
 }
 
-const rowsOf = (random: Random): Uint8Array => Row.pack(Array.from({ length: LENGTH }, () => row(random)));
+const rowsOf = (random: Random): Uint8Array =>
+  Row.pack(Array.from({ length: LENGTH }, () => row(random)));
 
-const shown = (value: number | bigint): string => (Object.is(value, -0) ? '-0' : typeof value === 'bigint' ? `${value}n` : `${value}`);
+const shown = (value: number | bigint): string =>
+  Object.is(value, -0) ? '-0' : typeof value === 'bigint' ? `${value}n` : `${value}`;
 
 /**
- * The first element that differs; undefined where none does. Any NaN is as good as another; everything else is equal bit for bit.
- * `seed` gives the arguments. @throws what compiling and running reject with
+ * The first element that differs; undefined where none does. Any NaN is as good as another;
+ * everything else is equal bit for bit. `seed` gives the arguments. @throws what compiling and
+ * running reject with
  */
-export async function differenceOf(source: RandomSource, seed: number, device: Device): Promise<string | undefined> {
+export async function differenceOf(
+  source: RandomSource,
+  seed: number,
+  device: Device,
+): Promise<string | undefined> {
   const fuzzed = kernelOf(source);
   const random = new Random(seed ^ 0x5eed);
   const arrays = new Map<string, { storage: StorageType; data: Elements }>();
-  const fill = (name: string, storage: StorageType, length: number, of: () => number | bigint): void => {
+  const fill = (
+    name: string,
+    storage: StorageType,
+    length: number,
+    of: () => number | bigint,
+  ): void => {
     const data = new ARRAY[storage](length);
     for (let at = 0; at < length; at++) data[at] = of();
     arrays.set(name, { storage, data });
   };
-  for (const storage of source.inputs) fill(`x_${storage}`, storage, LENGTH, () => element(random, storage));
-  for (const storage of source.outputs) fill(`y_${storage}`, storage, LENGTH, () => element(random, storage));
-  for (const storage of source.sums) fill(`sums_${storage}`, storage, SUMS, () => (storage.endsWith('64') ? 0n : 0));
-  const columns = Float32Array.from({ length: ROWS * COLUMNS }, () => element(random, 'f32') as number);
-  const scalars = Object.fromEntries(source.scalars.map((storage) => [`s_${storage}`, scalar(random, storage)]));
+  for (const storage of source.inputs)
+    fill(`x_${storage}`, storage, LENGTH, () => element(random, storage));
+  for (const storage of source.outputs)
+    fill(`y_${storage}`, storage, LENGTH, () => element(random, storage));
+  for (const storage of source.sums)
+    fill(`sums_${storage}`, storage, SUMS, () => (storage.endsWith('64') ? 0n : 0));
+  const columns = Float32Array.from(
+    { length: ROWS * COLUMNS },
+    () => element(random, 'f32') as number,
+  );
+  const scalars = Object.fromEntries(
+    source.scalars.map((storage) => [`s_${storage}`, scalar(random, storage)]),
+  );
 
   const structures = source.structures ? { rows: rowsOf(random), table: rowsOf(random) } : {};
   const one = source.structures ? { one: row(random) } : {};
   const simulated = Object.fromEntries([...arrays].map(([name, { data }]) => [name, data.slice()]));
   const simulatedRows = structures.rows?.slice();
-  await fuzzed.simulate({ ...simulated, ...scalars, ...structures, ...(simulatedRows === undefined ? {} : { rows: simulatedRows }), ...one, m: { data: columns, shape: [ROWS, COLUMNS], strides: [1, ROWS] } } as never, { grid: BLOCKS });
+  await fuzzed.simulate(
+    {
+      ...simulated,
+      ...scalars,
+      ...structures,
+      ...(simulatedRows === undefined ? {} : { rows: simulatedRows }),
+      ...one,
+      m: { data: columns, shape: [ROWS, COLUMNS], strides: [1, ROWS] },
+    } as never,
+    { grid: BLOCKS },
+  );
 
   const tensors: Record<string, Tensor> = {};
   const made: Tensor[] = [];
   try {
-    for (const [name, { storage, data }] of arrays) made.push(tensors[name] = (await device.tensor(DTYPE[storage] as typeof f32, data as Float32Array)) as unknown as Tensor);
-    for (const [name, bytes] of Object.entries(structures)) made.push(tensors[name] = (await device.tensor(u8, bytes)) as unknown as Tensor);
+    for (const [name, { storage, data }] of arrays)
+      made.push(
+        (tensors[name] = (await device.tensor(
+          DTYPE[storage] as typeof f32,
+          data as Float32Array,
+        )) as unknown as Tensor),
+      );
+    for (const [name, bytes] of Object.entries(structures))
+      made.push((tensors[name] = (await device.tensor(u8, bytes)) as unknown as Tensor));
     const whole = await device.tensor(f32, columns, [COLUMNS, ROWS]);
     made.push(whole as unknown as Tensor);
-    await fuzzed({ ...tensors, ...scalars, ...one, m: whole.transpose() } as never, { grid: BLOCKS });
+    await fuzzed({ ...tensors, ...scalars, ...one, m: whole.transpose() } as never, {
+      grid: BLOCKS,
+    });
     for (const [name, { storage }] of arrays) {
       if (name.startsWith('x_')) continue;
       const there = (await tensors[name]!.read()) as ArrayLike<number | bigint>;
       const here = simulated[name]!;
       for (let at = 0; at < here.length; at++) {
-        if (!Object.is(here[at]!, there[at]!)) return `${name}[${at}] (${storage}) is ${shown(here[at]!)} in simulation, ${shown(there[at]!)} on the device`;
+        if (!Object.is(here[at]!, there[at]!))
+          return (
+            `${name}[${at}] (${storage}) is ${shown(here[at]!)} in simulation, ` +
+            `${shown(there[at]!)} on the device`
+          );
       }
     }
     if (simulatedRows === undefined) return undefined;
-    const [here, there] = [Row.unpack(simulatedRows), Row.unpack((await tensors['rows']!.read()) as unknown as Uint8Array)];
+    const [here, there] = [
+      Row.unpack(simulatedRows),
+      Row.unpack((await tensors['rows']!.read()) as unknown as Uint8Array),
+    ];
     for (const [at, one] of here.entries()) {
       for (const field of Object.keys(FIELDS) as (keyof Row)[]) {
-        if (!Object.is(one[field], there[at]![field])) return `rows[${at}].${field} is ${shown(Number(one[field]))} in simulation, ${shown(Number(there[at]![field]))} on the device`;
+        if (!Object.is(one[field], there[at]![field]))
+          return (
+            `rows[${at}].${field} is ${shown(Number(one[field]))} in simulation, ` +
+            `${shown(Number(there[at]![field]))} on the device`
+          );
       }
     }
     return undefined;

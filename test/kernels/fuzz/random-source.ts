@@ -1,7 +1,7 @@
 /**
- * Random kernels as a user writes them: the text of a function, well typed by the language's rules (`docs/kernels.md`), whose
- * results depend on no order of threads. Each thread writes elements of its own, or adds to counters; what threads do together
- * they do where all of them are.
+ * Random kernels as a user writes them: the text of a function, well typed by the language's rules
+ * (`docs/kernels.md`), whose results depend on no order of threads. Each thread writes elements of
+ * its own, or adds to counters; what threads do together they do where all of them are.
  */
 import { Random } from '../../compiler/fuzz/random-kernel.test-support.js';
 import type { StorageType, ValueType } from '../../../src/compiler/tree.js';
@@ -15,8 +15,21 @@ export const [ROWS, COLUMNS] = [8, 16];
 /** Elements of `sums_i32` and its like, which begin as zeros. */
 export const SUMS = 8;
 
-/** Fields of the structures that kernels are given: `rows`, one for each thread, which it may change, `table`, and the scalar `one`. */
-export const FIELDS = { a: 'f32', b: 'i64', c: 'bool', d: 'i16', e: 'f64', g: 'u8', h: 'f16', k: 'u32', l: 'i32' } as const satisfies Readonly<Record<string, StorageType>>;
+/**
+ * Fields of the structures that kernels are given: `rows`, one for each thread, which it may
+ * change, `table`, and the scalar `one`.
+ */
+export const FIELDS = {
+  a: 'f32',
+  b: 'i64',
+  c: 'bool',
+  d: 'i16',
+  e: 'f64',
+  g: 'u8',
+  h: 'f16',
+  k: 'u32',
+  l: 'i32',
+} as const satisfies Readonly<Record<string, StorageType>>;
 const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[];
 /** Bytes of dynamic shared memory: eight for each thread. */
 export const SHARED_BYTES = 8 * THREADS;
@@ -27,7 +40,10 @@ export interface RandomSource {
   /** Device functions, by name. */
   readonly functions: Readonly<Record<string, string>>;
   readonly constants: Readonly<Record<string, number | readonly number[]>>;
-  /** Tensors that are read, named `x_` and the dtype, and those that are written, named `y_` and the dtype. */
+  /**
+   * Tensors that are read, named `x_` and the dtype, and those that are written, named `y_` and the
+   * dtype.
+   */
   readonly inputs: readonly StorageType[];
   readonly outputs: readonly StorageType[];
   /** Scalars, named `s_` and the dtype. */
@@ -40,7 +56,21 @@ export interface RandomSource {
 }
 
 export const READ_AS: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool', i8: 'i32', u8: 'i32', i16: 'i32', u16: 'i32', i32: 'i32', u32: 'u32', i64: 'i64', u64: 'u64', f16: 'f32', bf16: 'f32', f8e4m3: 'f32', f8e5m2: 'f32', f32: 'f32', f64: 'f64',
+  bool: 'bool',
+  i8: 'i32',
+  u8: 'i32',
+  i16: 'i32',
+  u16: 'i32',
+  i32: 'i32',
+  u32: 'u32',
+  i64: 'i64',
+  u64: 'u64',
+  f16: 'f32',
+  bf16: 'f32',
+  f8e4m3: 'f32',
+  f8e5m2: 'f32',
+  f32: 'f32',
+  f64: 'f64',
 };
 const STORAGES = Object.keys(READ_AS) as StorageType[];
 /** What `gpu.shared` and `gpu.local` have. */
@@ -51,14 +81,41 @@ const INTEGERS: readonly ValueType[] = ['i32', 'u32', 'i64', 'u64'];
 
 /** Types that leave the type as it is where they meet it in one expression. */
 const BELOW: Readonly<Record<ValueType, readonly ValueType[]>> = {
-  bool: ['bool'], i32: ['i32', 'bool'], u32: ['u32', 'i32', 'bool'], i64: ['i64', 'i32', 'u32', 'bool'], u64: ['u64', 'i64', 'i32', 'u32', 'bool'],
-  f32: ['f32', 'i32', 'u32', 'i64', 'u64'], f64: ['f64', 'f32', 'i32', 'u32', 'i64', 'u64'],
+  bool: ['bool'],
+  i32: ['i32', 'bool'],
+  u32: ['u32', 'i32', 'bool'],
+  i64: ['i64', 'i32', 'u32', 'bool'],
+  u64: ['u64', 'i64', 'i32', 'u32', 'bool'],
+  f32: ['f32', 'i32', 'u32', 'i64', 'u64'],
+  f64: ['f64', 'f32', 'i32', 'u32', 'i64', 'u64'],
 };
 
 const LITERALS = ['0', '1', '2', '3', '7', '10', '31', '100', '127'];
 const FRACTIONS = ['0.5', '1.5', '0.1', '2.75', '1e-3', '3.0', '1e10'];
-const FUNCTIONS_OF_F32 = ['exp', 'log', 'sin', 'cos', 'tan', 'atan', 'asin', 'acos', 'sinh', 'cosh', 'tanh', 'asinh', 'acosh', 'atanh', 'expm1', 'log1p', 'log2', 'log10', 'cbrt'];
-/** Functions that are written in the language make a text long: so many of them are in one kernel. */
+const FUNCTIONS_OF_F32 = [
+  'exp',
+  'log',
+  'sin',
+  'cos',
+  'tan',
+  'atan',
+  'asin',
+  'acos',
+  'sinh',
+  'cosh',
+  'tanh',
+  'asinh',
+  'acosh',
+  'atanh',
+  'expm1',
+  'log1p',
+  'log2',
+  'log10',
+  'cbrt',
+];
+/**
+ * Functions that are written in the language make a text long: so many of them are in one kernel.
+ */
 const MOST_FUNCTIONS = 4;
 const MOST_DEPTH = 3;
 
@@ -88,7 +145,10 @@ class Writer {
   private readonly inputs: StorageType[];
   private readonly outputs: StorageType[];
   private readonly scalars: StorageType[];
-  private readonly functions: Record<string, { text: string; takes: ValueType[]; gives: ValueType }> = {};
+  private readonly functions: Record<
+    string,
+    { text: string; takes: ValueType[]; gives: ValueType }
+  > = {};
   private readonly locals: { name: string; storage: StorageType }[] = [];
   private scope: Scope = { variables: [], loops: [], uniform: true, inFunction: false };
   private names = 0;
@@ -98,7 +158,10 @@ class Writer {
   constructor(seed: number) {
     this.random = new Random(seed);
     this.together = this.random.chance(60);
-    const some = (percent: number): StorageType[] => STORAGES.filter((storage) => storage === 'i32' || storage === 'f32' || this.random.chance(percent));
+    const some = (percent: number): StorageType[] =>
+      STORAGES.filter(
+        (storage) => storage === 'i32' || storage === 'f32' || this.random.chance(percent),
+      );
     [this.inputs, this.outputs, this.scalars] = [some(50), some(50), some(20)];
     this.structures = this.random.chance(40);
     this.dynamic = this.together && this.random.chance(40) ? this.random.pick(ARRAYS) : undefined;
@@ -107,7 +170,14 @@ class Writer {
   write(): RandomSource {
     const { random } = this;
     for (let k = random.below(3); k > 0; k--) this.declareFunction();
-    const parameters = ['m', ...this.inputs.map((each) => `x_${each}`), ...this.outputs.map((each) => `y_${each}`), ...this.scalars.map((each) => `s_${each}`), ...SUMMED.map((each) => `sums_${each}`), ...(this.structures ? ['rows', 'table', 'one'] : [])];
+    const parameters = [
+      'm',
+      ...this.inputs.map((each) => `x_${each}`),
+      ...this.outputs.map((each) => `y_${each}`),
+      ...this.scalars.map((each) => `s_${each}`),
+      ...SUMMED.map((each) => `sums_${each}`),
+      ...(this.structures ? ['rows', 'table', 'one'] : []),
+    ];
     this.lines.push(`({ ${parameters.join(', ')} }, gpu) => {`, 'const i = gpu.globalId.x;');
     this.scope.variables.push({ name: 'i', type: 'i32', constant: true });
     for (const storage of ARRAYS) {
@@ -115,13 +185,24 @@ class Writer {
       this.locals.push({ name: `own_${storage}`, storage });
       this.lines.push(`const own_${storage} = gpu.local.${storage}(4);`);
     }
-    if (this.dynamic !== undefined) this.lines.push(`const spare = gpu.dynamicShared.${this.dynamic}();`);
+    if (this.dynamic !== undefined)
+      this.lines.push(`const spare = gpu.dynamicShared.${this.dynamic}();`);
     this.statements(4 + random.below(8));
-    for (const storage of this.outputs) this.lines.push(`y_${storage}[i] = ${this.expression(READ_AS[storage])};`);
+    for (const storage of this.outputs)
+      this.lines.push(`y_${storage}[i] = ${this.expression(READ_AS[storage])};`);
     this.lines.push('}');
     return {
-      text: this.lines.join('\n'), functions: Object.fromEntries(Object.entries(this.functions).map(([name, { text }]) => [name, text])), constants: CONSTANTS,
-      inputs: this.inputs, outputs: this.outputs, scalars: this.scalars, sums: SUMMED, structures: this.structures, dynamic: this.dynamic !== undefined,
+      text: this.lines.join('\n'),
+      functions: Object.fromEntries(
+        Object.entries(this.functions).map(([name, { text }]) => [name, text]),
+      ),
+      constants: CONSTANTS,
+      inputs: this.inputs,
+      outputs: this.outputs,
+      scalars: this.scalars,
+      sums: SUMMED,
+      structures: this.structures,
+      dynamic: this.dynamic !== undefined,
     };
   }
 
@@ -129,10 +210,21 @@ class Writer {
     return `${prefix}${this.names++}`;
   }
 
-  /** What `make` does is inside of something: its variables are not known behind, and where threads part they do not meet. */
-  private inside<T>(make: () => T, { apart = true, loop }: { apart?: boolean; loop?: string } = {}): T {
+  /**
+   * What `make` does is inside of something: its variables are not known behind, and where threads
+   * part they do not meet.
+   */
+  private inside<T>(
+    make: () => T,
+    { apart = true, loop }: { apart?: boolean; loop?: string } = {},
+  ): T {
     const { scope } = this;
-    this.scope = { ...scope, variables: [...scope.variables], loops: loop === undefined ? scope.loops : [...scope.loops, loop], uniform: scope.uniform && !apart };
+    this.scope = {
+      ...scope,
+      variables: [...scope.variables],
+      loops: loop === undefined ? scope.loops : [...scope.loops, loop],
+      uniform: scope.uniform && !apart,
+    };
     this.depth++;
     const made = make();
     this.depth--;
@@ -148,8 +240,12 @@ class Writer {
     const gives = random.pick(NUMERIC);
     const parameters = takes.map((type, at) => ({ name: `p${at}`, type, constant: false }));
     this.scope = { variables: parameters, loops: [], uniform: false, inFunction: true };
-    const early = random.chance(40) ? `if (${this.expression('bool', 2)}) return gpu.${gives}(${this.expression(gives, 2)}); ` : '';
-    const text = `(${[...parameters.map(({ name }) => name), 'gpu'].join(', ')}) => { ${early}return gpu.${gives}(${this.expression(gives, 2)}); }`;
+    const early = random.chance(40)
+      ? `if (${this.expression('bool', 2)}) return gpu.${gives}(${this.expression(gives, 2)}); `
+      : '';
+    const text =
+      `(${[...parameters.map(({ name }) => name), 'gpu'].join(', ')}) => { ${early}return ` +
+      `gpu.${gives}(${this.expression(gives, 2)}); }`;
     this.scope = scope;
     this.depth = depth;
     this.functions[`f${Object.keys(this.functions).length}`] = { text, takes, gives };
@@ -161,9 +257,15 @@ class Writer {
     for (let k = 0; k < count; k++) this.statement();
   }
 
-  private block(header: string, count: number, options: { apart?: boolean; loop?: string } = {}): void {
+  private block(
+    header: string,
+    count: number,
+    options: { apart?: boolean; loop?: string } = {},
+  ): void {
     this.lines.push(`${header} {`);
-    this.inside(() => { this.statements(count); }, options);
+    this.inside(() => {
+      this.statements(count);
+    }, options);
     this.lines.push('}');
   }
 
@@ -190,13 +292,25 @@ class Writer {
     const constant = random.chance(40);
     const value = this.expression(type);
     // A name that is known outside may be declared again inside, and is then another variable.
-    const outer = this.depth > 0 && random.chance(10) ? this.scope.variables.filter(({ name }) => name.startsWith('v')) : [];
-    const name = outer.length > 0 && !value.includes(outer[0]!.name) && !this.isInBlock(outer[0]!.name) ? outer[0]!.name : this.name('v');
+    const outer =
+      this.depth > 0 && random.chance(10)
+        ? this.scope.variables.filter(({ name }) => name.startsWith('v'))
+        : [];
+    const name =
+      outer.length > 0 && !value.includes(outer[0]!.name) && !this.isInBlock(outer[0]!.name)
+        ? outer[0]!.name
+        : this.name('v');
     this.lines.push(`${constant ? 'const' : 'let'} ${name} = ${value};`);
-    this.scope.variables = [...this.scope.variables.filter((each) => each.name !== name), { name, type, constant }];
+    this.scope.variables = [
+      ...this.scope.variables.filter((each) => each.name !== name),
+      { name, type, constant },
+    ];
   }
 
-  /** Whether the block that is being written has the name already: a declaration behind a use is an error of JavaScript. */
+  /**
+   * Whether the block that is being written has the name already: a declaration behind a use is an
+   * error of JavaScript.
+   */
   private isInBlock(name: string): boolean {
     for (let at = this.lines.length - 1, ended = 0; at >= 0; at--) {
       const line = this.lines[at]!;
@@ -208,7 +322,9 @@ class Writer {
   }
 
   private variables(types: readonly ValueType[], changed = false): Variable[] {
-    return this.scope.variables.filter(({ type, constant }) => types.includes(type) && !(changed && constant));
+    return this.scope.variables.filter(
+      ({ type, constant }) => types.includes(type) && !(changed && constant),
+    );
   }
 
   private assign(): void {
@@ -222,11 +338,18 @@ class Writer {
     }
     if (INTEGERS.includes(type)) {
       const operator = random.pick(['+', '-', '*', '&', '|', '^', '<<', '>>', '/', '%']);
-      const right = operator === '<<' || operator === '>>' ? this.expression(random.pick(INTEGERS), 2) : this.expression(random.pick(BELOW[type]), 2);
-      this.lines.push(`${name} ${operator}= ${operator === '/' || operator === '%' ? `(${right} | 1)` : right};`);
+      const right =
+        operator === '<<' || operator === '>>'
+          ? this.expression(random.pick(INTEGERS), 2)
+          : this.expression(random.pick(BELOW[type]), 2);
+      this.lines.push(
+        `${name} ${operator}= ${operator === '/' || operator === '%' ? `(${right} | 1)` : right};`,
+      );
       return;
     }
-    this.lines.push(`${name} ${random.pick(['+', '-', '*', '/'])}= ${this.expression(random.pick(BELOW[type]))};`);
+    this.lines.push(
+      `${name} ${random.pick(['+', '-', '*', '/'])}= ${this.expression(random.pick(BELOW[type]))};`,
+    );
   }
 
   private store(): void {
@@ -235,26 +358,36 @@ class Writer {
       const field = random.pick(FIELD_NAMES);
       const type = READ_AS[FIELDS[field]];
       const compound = type !== 'bool' && random.chance(40);
-      this.lines.push(`rows[i].${field} ${compound ? random.pick(['+=', '-=', '*=']) : '='} ${this.expression(type)};`);
+      this.lines.push(
+        `rows[i].${field} ${compound ? random.pick(['+=', '-=', '*=']) : '='} ` +
+          `${this.expression(type)};`,
+      );
       return;
     }
     const storage = random.pick(this.outputs);
     const type = READ_AS[storage];
     const compound = type !== 'bool' && random.chance(30);
-    this.lines.push(`y_${storage}[i] ${compound ? random.pick(['+=', '-=', '*=']) : '='} ${this.expression(compound || type === 'bool' ? type : random.pick(BELOW[type]))};`);
+    this.lines.push(
+      `y_${storage}[i] ${compound ? random.pick(['+=', '-=', '*=']) : '='} ` +
+        `${this.expression(compound || type === 'bool' ? type : random.pick(BELOW[type]))};`,
+    );
   }
 
   private storeLocal(): string {
     const { random } = this;
     if (this.locals.length === 0) return `y_i32[i] = ${this.expression('i32')};`;
     const { name, storage } = random.pick(this.locals);
-    return `${name}[${this.index(3)}] ${random.pick(['=', '=', '+='])} ${this.expression(READ_AS[storage])};`;
+    return (
+      `${name}[${this.index(3)}] ${random.pick(['=', '=', '+='])} ` +
+      `${this.expression(READ_AS[storage])};`
+    );
   }
 
   private branch(): void {
     const { random } = this;
     this.block(`if (${this.condition()})`, 1 + random.below(3));
-    if (random.chance(25)) this.block(`else if (${this.inside(() => this.condition())})`, 1 + random.below(2));
+    if (random.chance(25))
+      this.block(`else if (${this.inside(() => this.condition())})`, 1 + random.below(2));
     if (random.chance(40)) this.block('else', 1 + random.below(2));
   }
 
@@ -269,22 +402,37 @@ class Writer {
     const meets = kind === 0 && this.together && random.chance(40);
     if (kind < 2) {
       const limit = kind === 0 ? `${turns}` : this.inside(() => this.index(3));
-      const [from, test, step] = random.pick([['0', `${counter} < ${limit}`, `${counter}++`], [limit, `${counter} > 0`, `${counter}--`], ['0', `${counter} < ${limit}`, `${counter} += 2`]]) as [string, string, string];
+      const [from, test, step] = random.pick([
+        ['0', `${counter} < ${limit}`, `${counter}++`],
+        [limit, `${counter} > 0`, `${counter}--`],
+        ['0', `${counter} < ${limit}`, `${counter} += 2`],
+      ]) as [string, string, string];
       if (random.chance(15)) this.lines.push(`gpu.unroll(${random.chance(50) ? '' : '2'});`);
       this.lines.push(`${header}for (let ${counter} = ${from}; ${test}; ${step}) {`);
-      this.inside(() => {
-        this.scope.variables.push({ name: counter, type: 'i32', constant: true });
-        if (meets) this.scope.loops = [];
-        this.statements(1 + random.below(3));
-      }, meets ? { apart: false } : { loop: label });
+      this.inside(
+        () => {
+          this.scope.variables.push({ name: counter, type: 'i32', constant: true });
+          if (meets) this.scope.loops = [];
+          this.statements(1 + random.below(3));
+        },
+        meets ? { apart: false } : { loop: label },
+      );
       this.lines.push('}');
       return;
     }
     this.lines.push(`let ${counter} = 0;`);
     const more = random.chance(50) ? ` && ${this.inside(() => this.expression('bool', 2))}` : '';
-    if (kind === 2) return this.block(`${header}while (${counter}++ < ${turns}${more})`, 1 + random.below(3), { loop: label });
+    if (kind === 2)
+      return this.block(`${header}while (${counter}++ < ${turns}${more})`, 1 + random.below(3), {
+        loop: label,
+      });
     this.lines.push(`${header}do {`);
-    this.inside(() => { this.statements(1 + random.below(3)); }, { loop: label });
+    this.inside(
+      () => {
+        this.statements(1 + random.below(3));
+      },
+      { loop: label },
+    );
     this.lines.push(`} while (++${counter} < ${turns}${more});`);
   }
 
@@ -293,12 +441,16 @@ class Writer {
     this.lines.push(`switch (${this.index(3)}) {`);
     for (const value of [0, 1, 2].filter(() => random.chance(70))) {
       this.lines.push(`case ${value}: {`);
-      this.inside(() => { this.statements(1); });
+      this.inside(() => {
+        this.statements(1);
+      });
       this.lines.push('}', random.chance(70) ? 'break;' : '');
     }
     if (random.chance(60)) {
       this.lines.push('default: {');
-      this.inside(() => { this.statements(1); });
+      this.inside(() => {
+        this.statements(1);
+      });
       this.lines.push('}');
     }
     this.lines.push('}');
@@ -308,9 +460,15 @@ class Writer {
   private leave(): void {
     const { random } = this;
     const { loops } = this.scope;
-    const ways = loops.flatMap((label, at) => (label !== '' ? [`break ${label};`, `continue ${label};`] : at === loops.length - 1 ? ['continue;'] : []));
+    const ways = loops.flatMap((label, at) =>
+      label !== ''
+        ? [`break ${label};`, `continue ${label};`]
+        : at === loops.length - 1
+          ? ['continue;']
+          : [],
+    );
     if (!this.together) ways.push('return;');
-    if (ways.length === 0 || this.depth === 0 && this.together) return this.declare();
+    if (ways.length === 0 || (this.depth === 0 && this.together)) return this.declare();
     this.lines.push(`if (${this.condition()}) ${random.pick(ways)}`);
   }
 
@@ -322,25 +480,40 @@ class Writer {
     const type = READ_AS[storage];
     const [tile, name] = [shared ? 'spare' : this.name('tile'), this.name('v')];
     if (shared) {
-      this.lines.push(`spare[gpu.threadIdx.x] = ${this.expression(type)};`, 'gpu.block.sync();', `const ${name} = spare[${this.index(63)}];`, 'gpu.block.sync();');
+      this.lines.push(
+        `spare[gpu.threadIdx.x] = ${this.expression(type)};`,
+        'gpu.block.sync();',
+        `const ${name} = spare[${this.index(63)}];`,
+        'gpu.block.sync();',
+      );
       this.scope.variables.push({ name, type, constant: true });
       return;
     }
     if (random.chance(40)) {
       const counts = random.pick(['i32', 'u32', 'u64'] as const);
       this.lines.push(
-        `const ${tile} = gpu.shared.${counts}(4);`, `if (gpu.threadIdx.x < 4) ${tile}[gpu.threadIdx.x] = 0;`, 'gpu.block.sync();',
-        `gpu.atomic${random.pick(['Add', 'Max', 'Or', 'Xor'])}(${tile}, ${this.index(3)}, ${this.inside(() => this.expression(counts))});`, 'gpu.block.sync();',
-        `const ${name} = ${tile}[${this.index(3)}];`, 'gpu.block.sync();',
+        `const ${tile} = gpu.shared.${counts}(4);`,
+        `if (gpu.threadIdx.x < 4) ${tile}[gpu.threadIdx.x] = 0;`,
+        'gpu.block.sync();',
+        `gpu.atomic${random.pick(['Add', 'Max', 'Or', 'Xor'])}(${tile}, ${this.index(3)}, ` +
+          `${this.inside(() => this.expression(counts))});`,
+        'gpu.block.sync();',
+        `const ${name} = ${tile}[${this.index(3)}];`,
+        'gpu.block.sync();',
       );
       this.scope.variables.push({ name, type: counts, constant: true });
       return;
     }
     const square = random.chance(30);
-    const at = (index: string): string => (square ? `[(${index}) >> 3][(${index}) & 7]` : `[${index}]`);
+    const at = (index: string): string =>
+      square ? `[(${index}) >> 3][(${index}) & 7]` : `[${index}]`;
     this.lines.push(
-      `const ${tile} = gpu.shared.${storage}(${square ? '8, 8' : '64'});`, `${tile}${at('gpu.threadIdx.x')} = ${this.expression(type)};`, 'gpu.block.sync();',
-      `const ${name} = ${tile}${at(square ? `gpu.threadIdx.x ^ ${random.below(64)}` : this.index(63))};`, 'gpu.block.sync();',
+      `const ${tile} = gpu.shared.${storage}(${square ? '8, 8' : '64'});`,
+      `${tile}${at('gpu.threadIdx.x')} = ${this.expression(type)};`,
+      'gpu.block.sync();',
+      `const ${name} = ` +
+        `${tile}${at(square ? `gpu.threadIdx.x ^ ${random.below(64)}` : this.index(63))};`,
+      'gpu.block.sync();',
     );
     this.scope.variables.push({ name, type, constant: true });
   }
@@ -350,21 +523,34 @@ class Writer {
     const { random } = this;
     const storage = random.pick(SUMMED);
     // Sums of whole numbers that are small have no rounding to be in an order.
-    if (storage === 'f32') this.lines.push(`gpu.atomicAdd(sums_f32, ${this.index(SUMS - 1)}, gpu.f32(${this.expression('i32', 2)} & 255));`);
-    else this.lines.push(`gpu.atomic${ATOMICS[storage]!}(sums_${storage}, ${this.index(SUMS - 1)}, ${this.expression(storage)});`);
+    if (storage === 'f32')
+      this.lines.push(
+        `gpu.atomicAdd(sums_f32, ${this.index(SUMS - 1)}, ` +
+          `gpu.f32(${this.expression('i32', 2)} & 255));`,
+      );
+    else
+      this.lines.push(
+        `gpu.atomic${ATOMICS[storage]!}(sums_${storage}, ${this.index(SUMS - 1)}, ` +
+          `${this.expression(storage)});`,
+      );
   }
 
   // Expressions.
 
   private index(mask: number): string {
     const { random } = this;
-    if (this.scope.inFunction || random.chance(30)) return `(${random.pick(['gpu.lane', 'gpu.threadIdx.x', 'gpu.globalId.x'])} & ${mask})`;
-    return random.chance(70) ? `(${this.expression('i32', 2)} & ${mask})` : `(gpu.i32(${this.expression(random.pick(NUMERIC), 2)}) & ${mask})`;
+    if (this.scope.inFunction || random.chance(30))
+      return `(${random.pick(['gpu.lane', 'gpu.threadIdx.x', 'gpu.globalId.x'])} & ${mask})`;
+    return random.chance(70)
+      ? `(${this.expression('i32', 2)} & ${mask})`
+      : `(gpu.i32(${this.expression(random.pick(NUMERIC), 2)}) & ${mask})`;
   }
 
   /** A condition need not be a bool. */
   private condition(): string {
-    return this.random.chance(85) ? this.expression('bool', 2) : this.expression(this.random.pick(NUMERIC), 2);
+    return this.random.chance(85)
+      ? this.expression('bool', 2)
+      : this.expression(this.random.pick(NUMERIC), 2);
   }
 
   private expression(type: ValueType, depth = 3): string {
@@ -380,13 +566,17 @@ class Writer {
     };
     const ways: (() => string)[] = [
       () => this.leaf(type),
-      () => { const test = of('bool'); return apart(() => `(${test} ? ${of(type)} : ${of(type)})`); },
+      () => {
+        const test = of('bool');
+        return apart(() => `(${test} ? ${of(type)} : ${of(type)})`);
+      },
     ];
     const free = this.variables([type], true).filter(({ name }) => !name.startsWith('p'));
     if (free.length > 0) {
       const { name } = random.pick(free);
       ways.push(() => `(${name} = ${of(type)})`);
-      if (type !== 'bool') ways.push(() => random.pick([`${name}++`, `--${name}`, `(${name} += ${of(type)})`]));
+      if (type !== 'bool')
+        ways.push(() => random.pick([`${name}++`, `--${name}`, `(${name} += ${of(type)})`]));
     }
     if (type === 'bool') ways.push(...this.truths(of, apart));
     else ways.push(...this.numbers(type, of));
@@ -404,23 +594,56 @@ class Writer {
       const scalars = this.scalars.filter((storage) => READ_AS[storage] === type);
       if (scalars.length > 0 && random.chance(20)) return `s_${random.pick(scalars)}`;
       const inputs = this.inputs.filter((storage) => READ_AS[storage] === type);
-      if (inputs.length > 0 && random.chance(50)) return `x_${random.pick(inputs)}[${random.chance(60) ? 'i' : `i ^ ${random.below(LENGTH)}`}]`;
+      if (inputs.length > 0 && random.chance(50))
+        return `x_${random.pick(inputs)}[${random.chance(60) ? 'i' : `i ^ ${random.below(LENGTH)}`}]`;
       const outputs = this.outputs.filter((storage) => READ_AS[storage] === type);
       if (outputs.length > 0 && random.chance(30)) return `y_${random.pick(outputs)}[i]`;
-      const fields = this.structures ? FIELD_NAMES.filter((field) => READ_AS[FIELDS[field]] === type) : [];
-      if (fields.length > 0 && random.chance(40)) return `${random.pick(['one', 'rows[i]', 'table[i]', `table[${random.below(LENGTH)}]`])}.${random.pick(fields)}`;
-      if (type === 'f32' && random.chance(20)) return `m[gpu.lane & ${ROWS - 1}][i & ${COLUMNS - 1}]`;
+      const fields = this.structures
+        ? FIELD_NAMES.filter((field) => READ_AS[FIELDS[field]] === type)
+        : [];
+      if (fields.length > 0 && random.chance(40))
+        return `${random.pick(['one', 'rows[i]', 'table[i]', `table[${random.below(LENGTH)}]`])}.${random.pick(fields)}`;
+      if (type === 'f32' && random.chance(20))
+        return `m[gpu.lane & ${ROWS - 1}][i & ${COLUMNS - 1}]`;
     }
-    if (type === 'bool') return random.pick(['true', 'false', '(gpu.lane < 16)', '(gpu.threadIdx.x === 5)']);
-    if (type === 'i32' && random.chance(50)) return random.pick(['gpu.threadIdx.x', 'gpu.blockIdx.x', 'gpu.blockDim.x', 'gpu.gridDim.x', 'gpu.lane', 'gpu.warpIdx', ...(scope.inFunction ? [] : ['x_f32.length'])]);
-    if (type === 'f32' && random.chance(20)) return random.pick(['gpu.f32(Math.PI)', ...(scope.inFunction ? [] : ['gpu.f32(gpu.SCALE)', 'gpu.WEIGHTS[2]'])]);
+    if (type === 'bool')
+      return random.pick(['true', 'false', '(gpu.lane < 16)', '(gpu.threadIdx.x === 5)']);
+    if (type === 'i32' && random.chance(50))
+      return random.pick([
+        'gpu.threadIdx.x',
+        'gpu.blockIdx.x',
+        'gpu.blockDim.x',
+        'gpu.gridDim.x',
+        'gpu.lane',
+        'gpu.warpIdx',
+        ...(scope.inFunction ? [] : ['x_f32.length']),
+      ]);
+    if (type === 'f32' && random.chance(20))
+      return random.pick([
+        'gpu.f32(Math.PI)',
+        ...(scope.inFunction ? [] : ['gpu.f32(gpu.SCALE)', 'gpu.WEIGHTS[2]']),
+      ]);
     return `gpu.${type}(${random.pick(type.startsWith('f') ? [...LITERALS, ...FRACTIONS, '-1', '-0.5', 'Infinity'] : [...LITERALS, ...(type.startsWith('i') ? ['-1', '-100'] : ['0x9e3779b9'])])})`;
   }
 
-  private truths(of: (type: ValueType) => string, apart: (make: () => string) => string): (() => string)[] {
+  private truths(
+    of: (type: ValueType) => string,
+    apart: (make: () => string) => string,
+  ): (() => string)[] {
     const { random } = this;
-    const compare = (): string => `(${of(random.pick(NUMERIC))} ${random.pick(['<', '<=', '>', '>=', '===', '!=='])} ${random.chance(30) ? random.pick(LITERALS) : of(random.pick(NUMERIC))})`;
-    return [compare, compare, compare, () => { const left = of('bool'); return apart(() => `(${left} ${random.pick(['&&', '||'])} ${of('bool')})`); }, () => `!${of('bool')}`];
+    const compare = (): string =>
+      `(${of(random.pick(NUMERIC))} ${random.pick(['<', '<=', '>', '>=', '===', '!=='])} ` +
+      `${random.chance(30) ? random.pick(LITERALS) : of(random.pick(NUMERIC))})`;
+    return [
+      compare,
+      compare,
+      compare,
+      () => {
+        const left = of('bool');
+        return apart(() => `(${left} ${random.pick(['&&', '||'])} ${of('bool')})`);
+      },
+      () => `!${of('bool')}`,
+    ];
   }
 
   /** Of every number. */
@@ -428,19 +651,37 @@ class Writer {
     const { random } = this;
     /** With what leaves the type as it is, on either side. */
     const mixed = (operator: string): string => {
-      const [a, b] = [of(type), random.chance(35) ? random.pick(LITERALS) : of(random.pick(BELOW[type]))];
+      const [a, b] = [
+        of(type),
+        random.chance(35) ? random.pick(LITERALS) : of(random.pick(BELOW[type])),
+      ];
       return random.chance(50) ? `(${a} ${operator} ${b})` : `(${b} ${operator} ${a})`;
     };
-    const functions = this.scope.inFunction ? [] : Object.entries(this.functions).filter(([, { gives }]) => gives === type);
-    const fused = (): string => `(${of(type)} * ${of(type)} ${random.pick(['+', '-'])} ${of(type)})`;
+    const functions = this.scope.inFunction
+      ? []
+      : Object.entries(this.functions).filter(([, { gives }]) => gives === type);
+    const fused = (): string =>
+      `(${of(type)} * ${of(type)} ${random.pick(['+', '-'])} ${of(type)})`;
     return [
-      () => mixed('+'), () => mixed('-'), () => mixed('*'), fused,
+      () => mixed('+'),
+      () => mixed('-'),
+      () => mixed('*'),
+      fused,
       () => `gpu.${type}(${of(random.pick(TYPES))})`,
       () => `Math.${random.pick(['min', 'max'])}(${of(type)}, ${of(random.pick(BELOW[type]))})`,
       // Negated without a sign it may only become bits again.
-      () => `Math.abs(${of(type)})`, () => (type === 'u32' || type === 'u64' ? `((- ${of(type)}) & ${of(type)})` : `(- ${of(type)})`), () => `gpu.clamp(${of(type)}, ${of(type)}, ${of(type)})`,
+      () => `Math.abs(${of(type)})`,
+      () =>
+        type === 'u32' || type === 'u64' ? `((- ${of(type)}) & ${of(type)})` : `(- ${of(type)})`,
+      () => `gpu.clamp(${of(type)}, ${of(type)}, ${of(type)})`,
       () => this.loaded(type),
-      ...functions.map(([name, { takes }]) => (): string => (this.called++ < MOST_FUNCTIONS ? `gpu.${name}(${takes.map((each) => `gpu.${each}(${of(each)})`).join(', ')})` : this.leaf(type))),
+      ...functions.map(
+        ([name, { takes }]) =>
+          (): string =>
+            this.called++ < MOST_FUNCTIONS
+              ? `gpu.${name}(${takes.map((each) => `gpu.${each}(${of(each)})`).join(', ')})`
+              : this.leaf(type),
+      ),
     ];
   }
 
@@ -450,27 +691,55 @@ class Writer {
     if (this.scope.inFunction) return this.leaf(type);
     const own = this.locals.filter(({ storage }) => READ_AS[storage] === type);
     if (own.length > 0 && random.chance(60)) return `${random.pick(own).name}[${this.index(3)}]`;
-    if (type === 'f32' && random.chance(20)) return `m[${this.index(ROWS - 1)}][${this.index(COLUMNS - 1)}]`;
-    const fields = this.structures ? FIELD_NAMES.filter((field) => READ_AS[FIELDS[field]] === type) : [];
-    if (fields.length > 0 && random.chance(30)) return `table[${this.index(LENGTH - 1)}].${random.pick(fields)}`;
+    if (type === 'f32' && random.chance(20))
+      return `m[${this.index(ROWS - 1)}][${this.index(COLUMNS - 1)}]`;
+    const fields = this.structures
+      ? FIELD_NAMES.filter((field) => READ_AS[FIELDS[field]] === type)
+      : [];
+    if (fields.length > 0 && random.chance(30))
+      return `table[${this.index(LENGTH - 1)}].${random.pick(fields)}`;
     const inputs = this.inputs.filter((storage) => READ_AS[storage] === type);
-    return inputs.length === 0 ? this.leaf(type) : `x_${random.pick(inputs)}[${this.index(LENGTH - 1)}]`;
+    return inputs.length === 0
+      ? this.leaf(type)
+      : `x_${random.pick(inputs)}[${this.index(LENGTH - 1)}]`;
   }
 
   private integers(type: ValueType, of: (type: ValueType) => string): (() => string)[] {
     const { random } = this;
-    const operate = (): string => `(${of(type)} ${random.pick(['&', '|', '^'])} ${of(random.pick(BELOW[type]))})`;
-    const shift = (): string => `(${of(type)} ${random.pick(['<<', '>>'])} ${random.chance(50) ? random.below(64) : of(random.pick(INTEGERS))})`;
+    const operate = (): string =>
+      `(${of(type)} ${random.pick(['&', '|', '^'])} ${of(random.pick(BELOW[type]))})`;
+    const shift = (): string =>
+      `(${of(type)} ${random.pick(['<<', '>>'])} ` +
+      `${random.chance(50) ? random.below(64) : of(random.pick(INTEGERS))})`;
     const ways: (() => string)[] = [
-      operate, shift, () => `(${of(type)} ${random.pick(['/', '%'])} (${of(type)} | 1))`, () => `(${of(type)} ${random.pick(['/', '%'])} ${random.pick(LITERALS.slice(1))})`, () => `(~${of(type)})`,
-      () => `gpu.mulhi(${of(type)}, ${of(type)})`, () => `gpu.reverseBits(${of(type)})`,
+      operate,
+      shift,
+      () => `(${of(type)} ${random.pick(['/', '%'])} (${of(type)} | 1))`,
+      () => `(${of(type)} ${random.pick(['/', '%'])} ${random.pick(LITERALS.slice(1))})`,
+      () => `(~${of(type)})`,
+      () => `gpu.mulhi(${of(type)}, ${of(type)})`,
+      () => `gpu.reverseBits(${of(type)})`,
     ];
-    if (type === 'u32') ways.push(() => `(${of(random.pick(['i32', 'u32']))} >>> ${random.below(32)})`, () => `(${of(random.pick(['f32', 'f64', 'i32']))} >>> 0)`, () => this.bitsOf('f32'));
-    if (type === 'u64') ways.push(() => `(${of(random.pick(['i64', 'u64']))} >>> ${random.below(64)})`, () => this.bitsOf('f64'));
+    if (type === 'u32')
+      ways.push(
+        () => `(${of(random.pick(['i32', 'u32']))} >>> ${random.below(32)})`,
+        () => `(${of(random.pick(['f32', 'f64', 'i32']))} >>> 0)`,
+        () => this.bitsOf('f32'),
+      );
+    if (type === 'u64')
+      ways.push(
+        () => `(${of(random.pick(['i64', 'u64']))} >>> ${random.below(64)})`,
+        () => this.bitsOf('f64'),
+      );
     if (type === 'i32') {
       ways.push(
-        () => `(${of(random.pick(['f32', 'f64']))} | 0)`, () => `(~~${of(random.pick(['f32', 'f64']))})`, () => `gpu.${random.pick(['i8', 'u8', 'i16', 'u16'])}(${of(random.pick(NUMERIC))})`,
-        () => `Math.imul(${of('i32')}, ${of('i32')})`, () => `Math.clz32(${of('i32')})`, () => `gpu.${random.pick(['popcount', 'clz'])}(${of(random.pick(INTEGERS))})`, () => `Math.sign(${of('i32')})`,
+        () => `(${of(random.pick(['f32', 'f64']))} | 0)`,
+        () => `(~~${of(random.pick(['f32', 'f64']))})`,
+        () => `gpu.${random.pick(['i8', 'u8', 'i16', 'u16'])}(${of(random.pick(NUMERIC))})`,
+        () => `Math.imul(${of('i32')}, ${of('i32')})`,
+        () => `Math.clz32(${of('i32')})`,
+        () => `gpu.${random.pick(['popcount', 'clz'])}(${of(random.pick(INTEGERS))})`,
+        () => `Math.sign(${of('i32')})`,
       );
     }
     return ways;
@@ -487,9 +756,16 @@ class Writer {
   private floats(type: 'f32' | 'f64', of: (type: ValueType) => string): (() => string)[] {
     const { random } = this;
     const ways: (() => string)[] = [
-      () => `(${of(type)} / ${random.chance(30) ? random.pick([...LITERALS.slice(1), ...FRACTIONS]) : of(type)})`, () => `(${of(type)} * ${random.pick(FRACTIONS)})`,
-      () => `(${of(type)} % ${of(type)})`, () => `Math.sqrt(${of(type)})`, () => `Math.${random.pick(['floor', 'ceil', 'trunc', 'round', 'sign'])}(${of(type)})`, () => `gpu.rint(${of(type)})`,
-      () => `gpu.fma(${of(type)}, ${of(type)}, ${of(type)})`, () => `gpu.rsqrt(${of(type)})`,
+      () =>
+        `(${of(type)} / ` +
+        `${random.chance(30) ? random.pick([...LITERALS.slice(1), ...FRACTIONS]) : of(type)})`,
+      () => `(${of(type)} * ${random.pick(FRACTIONS)})`,
+      () => `(${of(type)} % ${of(type)})`,
+      () => `Math.sqrt(${of(type)})`,
+      () => `Math.${random.pick(['floor', 'ceil', 'trunc', 'round', 'sign'])}(${of(type)})`,
+      () => `gpu.rint(${of(type)})`,
+      () => `gpu.fma(${of(type)}, ${of(type)}, ${of(type)})`,
+      () => `gpu.rsqrt(${of(type)})`,
     ];
     const known = this.variables([type]);
     if (known.length > 0) {
@@ -497,11 +773,17 @@ class Writer {
       ways.push(() => `gpu.copysign(${of(type)}, ${name} === ${name} ? ${name} : gpu.${type}(1))`);
     }
     if (type === 'f64') return ways;
-    const costly = (write: () => string) => (): string => (this.called++ < MOST_FUNCTIONS ? write() : this.leaf('f32'));
+    const costly = (write: () => string) => (): string =>
+      this.called++ < MOST_FUNCTIONS ? write() : this.leaf('f32');
     return [
       ...ways,
-      costly(() => `Math.${random.pick(FUNCTIONS_OF_F32)}(${of('f32')})`), costly(() => `Math.${random.pick(['atan2', 'pow', 'hypot'])}(${of('f32')}, ${of('f32')})`), costly(() => `(${of('f32')} ** ${random.pick(['2', '3', '0.5'])})`),
-      costly(() => `gpu.erf(${of('f32')})`), () => `gpu.fromBits(${of('u32')})`, () => `gpu.${random.pick(['f16', 'bf16'])}(${of('f32')})`, () => `Math.fround(${of(random.pick(['f32', 'f64']))})`,
+      costly(() => `Math.${random.pick(FUNCTIONS_OF_F32)}(${of('f32')})`),
+      costly(() => `Math.${random.pick(['atan2', 'pow', 'hypot'])}(${of('f32')}, ${of('f32')})`),
+      costly(() => `(${of('f32')} ** ${random.pick(['2', '3', '0.5'])})`),
+      costly(() => `gpu.erf(${of('f32')})`),
+      () => `gpu.fromBits(${of('u32')})`,
+      () => `gpu.${random.pick(['f16', 'bf16'])}(${of('f32')})`,
+      () => `Math.fround(${of(random.pick(['f32', 'f64']))})`,
       () => `(gpu.f32(${of(random.pick(INTEGERS))}) * 0.25)`,
     ];
   }
@@ -509,12 +791,23 @@ class Writer {
   /** What all lanes, or all threads, do together. */
   private exchanges(type: ValueType, of: (type: ValueType) => string): (() => string)[] {
     const { random } = this;
-    if (type === 'bool') return [() => `gpu.${random.pick(['warp', 'block'])}.${random.pick(['any', 'all'])}(${of('bool')})`];
+    if (type === 'bool')
+      return [
+        () => `gpu.${random.pick(['warp', 'block'])}.${random.pick(['any', 'all'])}(${of('bool')})`,
+      ];
     const ways = [
-      (): string => `gpu.warp.shuffle${random.pick(['', 'Up', 'Down', 'Xor'])}(${of(type)}, ${random.below(32)})`, () => `gpu.warp.shuffle(${of(type)}, ${of('i32')} & 31)`,
-      () => `gpu.${random.pick(['warp', 'warp', 'block'])}.${random.pick(['sum', 'min', 'max'])}(${of(type)})`,
+      (): string =>
+        `gpu.warp.shuffle${random.pick(['', 'Up', 'Down', 'Xor'])}(${of(type)}, ` +
+        `${random.below(32)})`,
+      () => `gpu.warp.shuffle(${of(type)}, ${of('i32')} & 31)`,
+      () =>
+        `gpu.${random.pick(['warp', 'warp', 'block'])}.${random.pick(['sum', 'min', 'max'])}(${of(type)})`,
     ];
-    if (type === 'u32') ways.push(() => `gpu.warp.ballot(${of('bool')})`, () => `gpu.warp.match(${of(random.pick(INTEGERS))})`);
+    if (type === 'u32')
+      ways.push(
+        () => `gpu.warp.ballot(${of('bool')})`,
+        () => `gpu.warp.match(${of(random.pick(INTEGERS))})`,
+      );
     if (type === 'i32') ways.push(() => `gpu.block.count(${of('bool')})`);
     return ways;
   }
@@ -523,7 +816,13 @@ class Writer {
 const CONSTANTS = { SCALE: 3, WEIGHTS: [1, 2.5, -0.75] };
 
 /** What atomics do to each of the sums: in any order the same. */
-const ATOMICS: Partial<Record<StorageType, string>> = { i32: 'Min', u32: 'Add', i64: 'Max', u64: 'Xor', f32: 'Add' };
+const ATOMICS: Partial<Record<StorageType, string>> = {
+  i32: 'Min',
+  u32: 'Add',
+  i64: 'Max',
+  u64: 'Xor',
+  f32: 'Add',
+};
 const SUMMED = ['i32', 'u32', 'i64', 'u64', 'f32'] as const satisfies readonly StorageType[];
 
 export function randomSource(seed: number): RandomSource {

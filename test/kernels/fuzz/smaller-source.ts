@@ -1,8 +1,12 @@
 /** Leaves out of a kernel's text what a failure does not need. */
 
-const without = (lines: readonly string[], from: number, to: number): string[] => lines.filter((_, at) => at < from || at > to);
+const without = (lines: readonly string[], from: number, to: number): string[] =>
+  lines.filter((_, at) => at < from || at > to);
 
-/** Lines that can go together: a statement, or all from a brace to the one that ends it, or only the two lines of braces. */
+/**
+ * Lines that can go together: a statement, or all from a brace to the one that ends it, or only the
+ * two lines of braces.
+ */
 function* withoutLines(lines: readonly string[]): Generator<string[]> {
   for (let at = lines.length - 2; at > 0; at--) {
     const line = lines[at]!;
@@ -21,7 +25,10 @@ function* withoutLines(lines: readonly string[]): Generator<string[]> {
   }
 }
 
-/** One pair of parentheses at a time: in its place what is inside of it, before or behind an operator, or a number. */
+/**
+ * One pair of parentheses at a time: in its place what is inside of it, before or behind an
+ * operator, or a number.
+ */
 function* withoutParentheses(text: string): Generator<string> {
   const open: number[] = [];
   for (let at = 0; at < text.length; at++) {
@@ -33,7 +40,12 @@ function* withoutParentheses(text: string): Generator<string> {
     const callee = /[\w.]*$/.exec(text.slice(0, start))![0];
     if (['for', 'while', 'if', 'switch'].includes(callee)) continue;
     // What a loop counts by stays as it is: one that does not end tells nothing.
-    if (/^(\w+: )?for |while /.test(text.slice(text.lastIndexOf('\n', start) + 1, text.indexOf('\n', start)))) continue;
+    if (
+      /^(\w+: )?for |while /.test(
+        text.slice(text.lastIndexOf('\n', start) + 1, text.indexOf('\n', start)),
+      )
+    )
+      continue;
     const before = text.slice(0, start - callee.length);
     const after = text.slice(at + 1);
     for (const by of ['1', `(${inner})`, ...parts(inner).map((part) => `(${part})`)]) {
@@ -56,12 +68,19 @@ function parts(text: string): string[] {
 }
 
 /** The smallest text found that still `fails`, after at most `attempts`. */
-export async function smallerSource(text: string, fails: (text: string) => Promise<boolean>, attempts = 600): Promise<string> {
+export async function smallerSource(
+  text: string,
+  fails: (text: string) => Promise<boolean>,
+  attempts = 600,
+): Promise<string> {
   let best = text;
   let left = attempts;
   for (let again = true; again && left > 0;) {
     again = false;
-    for (const candidates of [() => [...withoutLines(best.split('\n'))].map((lines) => lines.join('\n')), () => [...withoutParentheses(best)]]) {
+    for (const candidates of [
+      () => [...withoutLines(best.split('\n'))].map((lines) => lines.join('\n')),
+      () => [...withoutParentheses(best)],
+    ]) {
       for (let next = candidates(), at = 0; at < next.length && left > 0; at++) {
         const candidate = next[at]!;
         if (candidate.length >= best.length) continue;

@@ -1,8 +1,9 @@
 /**
- * Random kernels, written as text, have the same results in simulation and on the device, bit for bit, but for the bits of a NaN.
+ * Random kernels, written as text, have the same results in simulation and on the device, bit for
+ * bit, but for the bits of a NaN.
  *
- * ASYNC_CUDA_TEST_RUNS: how many; ASYNC_CUDA_TEST_SEED: the first one's seed. A failure tells its seed, and the smallest text found
- * that fails in the same way.
+ * ASYNC_CUDA_TEST_RUNS: how many; ASYNC_CUDA_TEST_SEED: the first one's seed. A failure tells its
+ * seed, and the smallest text found that fails in the same way.
  */
 import { CudaCompileError, Device } from 'async-cuda';
 import { expect, test } from 'vitest';
@@ -17,14 +18,26 @@ const FIRST = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
 const MOST_TOLD = 3;
 
 /** How a failure is known again: what differs at all, or the beginning of what was thrown. */
-const kindOf = (what: string): string => (what.includes('in simulation') ? 'differs' : what.split('\n')[0]!.replace(/^.*?column \d+[^:]*: /, '').slice(0, 50));
+const kindOf = (what: string): string =>
+  what.includes('in simulation')
+    ? 'differs'
+    : what
+        .split('\n')[0]!
+        .replace(/^.*?column \d+[^:]*: /, '')
+        .slice(0, 50);
 
-async function outcome(source: ReturnType<typeof randomSource>, seed: number, device: Device): Promise<string | undefined> {
+async function outcome(
+  source: ReturnType<typeof randomSource>,
+  seed: number,
+  device: Device,
+): Promise<string | undefined> {
   try {
     return await differenceOf(source, seed, device);
   } catch (error) {
     // What random literals come to may be a zero, and dividing by it is an error of the language.
-    return error instanceof CudaCompileError && error.message.includes('This divides by zero') ? undefined : String(error);
+    return error instanceof CudaCompileError && error.message.includes('This divides by zero')
+      ? undefined
+      : String(error);
   }
 }
 
@@ -36,20 +49,31 @@ async function check(seed: number, device: Device): Promise<string | undefined> 
     const other = await outcome({ ...source, text: candidate }, seed, device);
     return other !== undefined && kindOf(other) === kindOf(what);
   });
-  return `ASYNC_CUDA_TEST_SEED=${seed}: ${what}\nThe smallest: ${await outcome({ ...source, text }, seed, device)}\n${text}\n${JSON.stringify(source.functions)}`;
+  return (
+    `ASYNC_CUDA_TEST_SEED=${seed}: ${what}\nThe smallest: ` +
+    `${await outcome({ ...source, text }, seed, device)}\n${text}\n${JSON.stringify(source.functions)}`
+  );
 }
 
-onDevice('Random texts of kernels', (host) => {
-  test(`${RUNS} give the same in simulation and on the device`, async () => {
-    const device = Device.of(host.device);
-    const found: string[] = [];
-    for (let seed = FIRST; seed < FIRST + RUNS && found.length < MOST_TOLD; seed++) {
-      const what = await check(seed, device);
-      if (what !== undefined) found.push(what);
-    }
-    expect(found.join('\n\n')).toBe('');
-  }, 60_000 + RUNS * 4_000);
-}, ['worker']);
+onDevice(
+  'Random texts of kernels',
+  (host) => {
+    test(
+      `${RUNS} give the same in simulation and on the device`,
+      async () => {
+        const device = Device.of(host.device);
+        const found: string[] = [];
+        for (let seed = FIRST; seed < FIRST + RUNS && found.length < MOST_TOLD; seed++) {
+          const what = await check(seed, device);
+          if (what !== undefined) found.push(what);
+        }
+        expect(found.join('\n\n')).toBe('');
+      },
+      60_000 + RUNS * 4_000,
+    );
+  },
+  ['worker'],
+);
 
 test('a seed gives the same text every time', () => {
   expect(randomSource(7)).toEqual(randomSource(7));
@@ -58,13 +82,18 @@ test('a seed gives the same text every time', () => {
 
 test('structures and dynamic shared memory are in some of them', () => {
   const texts = Array.from({ length: 25 }, (_, seed) => randomSource(seed + 1).text);
-  for (const part of ['rows[i].', 'table[', 'one.', 'spare[gpu.threadIdx.x] =']) expect(texts.filter((text) => text.includes(part)).length, part).toBeGreaterThan(2);
+  for (const part of ['rows[i].', 'table[', 'one.', 'spare[gpu.threadIdx.x] ='])
+    expect(texts.filter((text) => text.includes(part)).length, part).toBeGreaterThan(2);
 });
 
 test('a text that fails is made small', async () => {
   let seed = 1;
   while (!/Math\.sqrt\(/.test(randomSource(seed).text)) seed++;
-  const text = await smallerSource(randomSource(seed).text, (candidate) => Promise.resolve(candidate.includes('Math.sqrt(')), 5000);
+  const text = await smallerSource(
+    randomSource(seed).text,
+    (candidate) => Promise.resolve(candidate.includes('Math.sqrt(')),
+    5000,
+  );
   expect(text).toContain('Math.sqrt(');
   expect(text.split('\n').length).toBeLessThan(6);
 });

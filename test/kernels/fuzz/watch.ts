@@ -1,4 +1,7 @@
-/** Ends this process, and says on what text, where a call that nothing can interrupt does not come back. */
+/**
+ * Ends this process, and says on what text, where a call that nothing can interrupt does not come
+ * back.
+ */
 import { Worker } from 'node:worker_threads';
 
 const MOST_CHARACTERS = 1 << 16;
@@ -11,7 +14,8 @@ export class Watch {
   private readonly thread: Worker;
 
   constructor(longestMs: number) {
-    this.thread = new Worker(`
+    this.thread = new Worker(
+      `
       const { workerData: { shared, longestMs } } = require('node:worker_threads');
       const header = new Int32Array(shared, 0, 2);
       const characters = new Uint16Array(shared, 8);
@@ -24,7 +28,9 @@ export class Watch {
         }
         last = now;
       }, longestMs);
-    `, { eval: true, workerData: { shared: this.shared, longestMs } });
+    `,
+      { eval: true, workerData: { shared: this.shared, longestMs } },
+    );
     this.thread.unref();
   }
 

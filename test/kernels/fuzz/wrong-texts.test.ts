@@ -1,8 +1,9 @@
 /**
- * Texts of kernels with tokens changed are compiled and loaded, or refused with a CudaCompileError that says where, what and what
- * to write instead; never with another error, never without an end.
+ * Texts of kernels with tokens changed are compiled and loaded, or refused with a CudaCompileError
+ * that says where, what and what to write instead; never with another error, never without an end.
  *
- * ASYNC_CUDA_TEST_RUNS: of how many texts; ASYNC_CUDA_TEST_SEED: the first one's seed. Each is changed in several ways.
+ * ASYNC_CUDA_TEST_RUNS: of how many texts; ASYNC_CUDA_TEST_SEED: the first one's seed. Each is
+ * changed in several ways.
  */
 import { CudaCompileError, Device } from 'async-cuda';
 import { expect, test } from 'vitest';
@@ -23,14 +24,17 @@ const MOST_TOLD = 5;
 
 /** What is wrong with how a text was refused; undefined where nothing is. */
 function complaint(error: unknown): string | undefined {
-  if (!(error instanceof CudaCompileError)) return `threw ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
+  if (!(error instanceof CudaCompileError))
+    return `threw ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
   const { cause } = error;
   if (!(cause instanceof KernelSourceError)) return `does not load: ${error.message}`;
   const { what, fix, span, text } = cause;
   if (what === '' || fix === '') return `says neither what nor how: ${error.message}`;
   if (span === undefined) return `says no place: ${error.message}`;
-  if (!(span.start >= 0 && span.start <= span.end && span.end <= text.length)) return `says a place outside of the text, ${span.start} to ${span.end} of ${text.length}`;
-  if (!/line \d+, column \d+/.test(error.message) || !error.message.includes(fix)) return `does not tell its place or its fix: ${error.message}`;
+  if (!(span.start >= 0 && span.start <= span.end && span.end <= text.length))
+    return `says a place outside of the text, ${span.start} to ${span.end} of ${text.length}`;
+  if (!/line \d+, column \d+/.test(error.message) || !error.message.includes(fix))
+    return `does not tell its place or its fix: ${error.message}`;
   return undefined;
 }
 
@@ -43,35 +47,44 @@ function isFunction(text: string): boolean {
   }
 }
 
-onDevice('Texts of kernels with tokens changed', (host) => {
-  test(`${RUNS} × ${CHANGED} are compiled and loaded, or refused with place and fix`, async () => {
-    const device = Device.of(host.device);
-    const watch = new Watch(LONGEST_MS);
-    const found: string[] = [];
-    const counts = { compiled: 0, refused: 0, 'no function': 0 };
-    for (let seed = FIRST; seed < FIRST + RUNS && found.length < MOST_TOLD; seed++) {
-      const source = randomSource(seed);
-      const random = new Random(seed ^ 0xbad);
-      for (let k = 0; k < CHANGED; k++) {
-        const text = wrongSource(source.text, random);
-        if (!isFunction(text)) {
-          counts['no function']++;
-          continue;
+onDevice(
+  'Texts of kernels with tokens changed',
+  (host) => {
+    test(
+      `${RUNS} × ${CHANGED} are compiled and loaded, or refused with place and fix`,
+      async () => {
+        const device = Device.of(host.device);
+        const watch = new Watch(LONGEST_MS);
+        const found: string[] = [];
+        const counts = { compiled: 0, refused: 0, 'no function': 0 };
+        for (let seed = FIRST; seed < FIRST + RUNS && found.length < MOST_TOLD; seed++) {
+          const source = randomSource(seed);
+          const random = new Random(seed ^ 0xbad);
+          for (let k = 0; k < CHANGED; k++) {
+            const text = wrongSource(source.text, random);
+            if (!isFunction(text)) {
+              counts['no function']++;
+              continue;
+            }
+            watch.begin(text);
+            try {
+              await kernelOf({ ...source, text }).prepare(device);
+              counts.compiled++;
+            } catch (error) {
+              counts.refused++;
+              const what = complaint(error);
+              if (what !== undefined)
+                found.push(`ASYNC_CUDA_TEST_SEED=${seed}: ${what.slice(0, 600)}\n${text}`);
+            }
+          }
         }
-        watch.begin(text);
-        try {
-          await kernelOf({ ...source, text }).prepare(device);
-          counts.compiled++;
-        } catch (error) {
-          counts.refused++;
-          const what = complaint(error);
-          if (what !== undefined) found.push(`ASYNC_CUDA_TEST_SEED=${seed}: ${what.slice(0, 600)}\n${text}`);
-        }
-      }
-    }
-    await watch.end();
-    expect(found.join('\n\n')).toBe('');
-    // A test of nothing but texts that are right, or that are none, would pass too.
-    expect(Math.min(counts.compiled, counts.refused)).toBeGreaterThan(RUNS / 2);
-  }, 60_000 + RUNS * CHANGED * 1_000);
-}, ['worker']);
+        await watch.end();
+        expect(found.join('\n\n')).toBe('');
+        // A test of nothing but texts that are right, or that are none, would pass too.
+        expect(Math.min(counts.compiled, counts.refused)).toBeGreaterThan(RUNS / 2);
+      },
+      60_000 + RUNS * CHANGED * 1_000,
+    );
+  },
+  ['worker'],
+);

@@ -14,13 +14,19 @@ export interface Comparison {
 
 const hex = (bits: bigint): string => `0x${bits.toString(16)}`;
 
-export function compare({ instruction, operands, result, reference }: Case, columns: readonly (readonly bigint[])[], results: ArrayLike<bigint>): Comparison {
+export function compare(
+  { instruction, operands, result, reference }: Case,
+  columns: readonly (readonly bigint[])[],
+  results: ArrayLike<bigint>,
+): Comparison {
   const format = FORMATS[result];
   const cell = Math.max(16, (format ?? INTEGERS[result])!.bits);
   const comparison: Comparison = { count: results.length, wrong: 0, otherNaNs: 0 };
   const values = operands.map(() => 0n);
   for (let index = 0; index < results.length; index++) {
-    columns.forEach((column, place) => { values[place] = column[index]!; });
+    columns.forEach((column, place) => {
+      values[place] = column[index]!;
+    });
     const wanted = reference(values);
     const got = results[index]!;
     if (wanted === NAN && format && isNaNBits(got, format)) {
@@ -29,7 +35,9 @@ export function compare({ instruction, operands, result, reference }: Case, colu
     }
     if (wanted !== NAN && got === BigInt.asUintN(cell, wanted)) continue;
     comparison.wrong++;
-    comparison.example ??= `${instruction} of ${values.map(hex).join(', ')}: ${hex(got)}, not ${wanted === NAN ? 'NaN' : hex(BigInt.asUintN(cell, wanted))}`;
+    comparison.example ??=
+      `${instruction} of ${values.map(hex).join(', ')}: ${hex(got)}, not ` +
+      `${wanted === NAN ? 'NaN' : hex(BigInt.asUintN(cell, wanted))}`;
   }
   return comparison;
 }

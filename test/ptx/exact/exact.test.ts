@@ -1,6 +1,6 @@
 /**
- * Every IEEE operation and conversion, bit for bit: all 16-bit operands, edges and random ones beyond.
- * `ASYNC_CUDA_EXACT_COUNT` asks for more of the latter.
+ * Every IEEE operation and conversion, bit for bit: all 16-bit operands, edges and random ones
+ * beyond. `ASYNC_CUDA_EXACT_COUNT` asks for more of the latter.
  */
 import { describe, expect, test } from 'vitest';
 import { Grid } from '../../../src/ptx/run-grid.test-support.js';
@@ -21,7 +21,11 @@ function evaluate(one: Case, options: CompileOptions, exhaustive = true): Compar
   const grid = new Grid(kernelOf(one), { ...options, pages: 64 });
   const input = grid.put(BigUint64Array.from(columns.flat()));
   const output = grid.put(new BigUint64Array(count));
-  const { status } = grid.run(KERNEL, [{ i64: input.address }, { i64: output.address }, { i32: count }], { grid: [Math.ceil(count / BLOCK / PER_THREAD)], block: [BLOCK] });
+  const { status } = grid.run(
+    KERNEL,
+    [{ i64: input.address }, { i64: output.address }, { i32: count }],
+    { grid: [Math.ceil(count / BLOCK / PER_THREAD)], block: [BLOCK] },
+  );
   expect(status).toBe(0);
   return compare(one, columns, output.view);
 }
@@ -30,32 +34,55 @@ const families = new Map<string, Case[]>();
 for (const one of CASES) {
   const [mnemonic] = one.instruction.split('.');
   const name = mnemonic === 'cvt' ? `cvt to .${one.result}` : `${mnemonic!} .${one.result}`;
-  families.set(name, [...families.get(name) ?? [], one]);
+  families.set(name, [...(families.get(name) ?? []), one]);
 }
 
 describe.each([...families])('%s', (_, cases) => {
   test('with relaxed SIMD where there is one', () => {
-    expect(cases.map(one => evaluate(one, {})).filter(({ wrong }) => wrong).map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`)).toEqual([]);
+    expect(
+      cases
+        .map((one) => evaluate(one, {}))
+        .filter(({ wrong }) => wrong)
+        .map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`),
+    ).toEqual([]);
   }, 120_000);
-  if (FORMATS[cases[0]!.result]) test('with canonical NaNs', () => {
-    // A conversion of a type to itself without any modifier is a move.
-    const complaints = cases.filter(({ instruction }) => !/^cvt\.(\w+)\.\1$/.test(instruction))
-      .map(one => evaluate(one, { canonicalNaN: true }, false)).filter(({ wrong, otherNaNs }) => wrong || otherNaNs);
-    expect(complaints).toEqual([]);
-  }, 120_000);
+  if (FORMATS[cases[0]!.result])
+    test('with canonical NaNs', () => {
+      // A conversion of a type to itself without any modifier is a move.
+      const complaints = cases
+        .filter(({ instruction }) => !/^cvt\.(\w+)\.\1$/.test(instruction))
+        .map((one) => evaluate(one, { canonicalNaN: true }, false))
+        .filter(({ wrong, otherNaNs }) => wrong || otherNaNs);
+      expect(complaints).toEqual([]);
+    }, 120_000);
   if (cases.some(({ instruction }) => /^(mul|fma)\.rn\.ftz\.f32$/.test(instruction))) {
     // Lanes have a way of their own to flush what they round.
     test('in vector lanes', () => {
-      expect(new Grid(kernelOf(cases[0]!), { simd: true }).width(KERNEL, { grid: [1], block: [BLOCK] })).toBeGreaterThan(1);
+      expect(
+        new Grid(kernelOf(cases[0]!), { simd: true }).width(KERNEL, { grid: [1], block: [BLOCK] }),
+      ).toBeGreaterThan(1);
       for (const relaxedFma of [undefined, false]) {
-        const options: CompileOptions & { simd: boolean } = { simd: true, ...relaxedFma === undefined ? {} : { relaxedFma } };
-        expect(cases.map(one => evaluate(one, options)).filter(({ wrong }) => wrong).map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`)).toEqual([]);
+        const options: CompileOptions & { simd: boolean } = {
+          simd: true,
+          ...(relaxedFma === undefined ? {} : { relaxedFma }),
+        };
+        expect(
+          cases
+            .map((one) => evaluate(one, options))
+            .filter(({ wrong }) => wrong)
+            .map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`),
+        ).toEqual([]);
       }
     }, 120_000);
   }
   if (cases[0]!.instruction.startsWith('fma')) {
     test('without', () => {
-      expect(cases.map(one => evaluate(one, { relaxedFma: false })).filter(({ wrong }) => wrong).map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`)).toEqual([]);
+      expect(
+        cases
+          .map((one) => evaluate(one, { relaxedFma: false }))
+          .filter(({ wrong }) => wrong)
+          .map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`),
+      ).toEqual([]);
     }, 120_000);
   }
 });

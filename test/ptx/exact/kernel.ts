@@ -7,18 +7,34 @@ export const BLOCK = 128;
 export const PER_THREAD = 16;
 
 /** ptxas takes registers of 8 bits, and no others, where the other side of a conversion is bf16. */
-const isByte = (instruction: string, type: string): boolean => instruction.includes('bf16') && /^[su]8$/.test(type);
+const isByte = (instruction: string, type: string): boolean =>
+  instruction.includes('bf16') && /^[su]8$/.test(type);
 
-const width = (type: string): number => Math.max(16, type === 'bf16' ? 16 : Number(/\d+/.exec(type)![0]));
+const width = (type: string): number =>
+  Math.max(16, type === 'bf16' ? 16 : Number(/\d+/.exec(type)![0]));
 
 /** (operands, results, count): operand k of element i is the cell at operands[i + k * count]. */
-export function kernelOf({ instruction, operands, result }: Pick<Case, 'instruction' | 'operands' | 'result'>): string {
+export function kernelOf({
+  instruction,
+  operands,
+  result,
+}: Pick<Case, 'instruction' | 'operands' | 'result'>): string {
   const names = ['%a', '%b', '%c'];
-  const loads = operands.map((type, index) => `ld.global.b${isByte(instruction, type) ? 8 : width(type)} ${names[index]!}, [%at];\nadd.s64 %at, %at, %stride;`).join('\n');
+  const loads = operands
+    .map(
+      (type, index) =>
+        `ld.global.b${isByte(instruction, type) ? 8 : width(type)} ${names[index]!}, ` +
+        `[%at];\nadd.s64 %at, %at, %stride;`,
+    )
+    .join('\n');
   const used = operands.map((_, index) => names[index]!).join(', ');
   const bits = width(result);
-  const registers = operands.map((type, index) => `.reg .b${isByte(instruction, type) ? 8 : width(type)} ${names[index]!};`).join(' ');
-  const apply = isByte(instruction, result) ? `${instruction} %byte, ${used};\ncvt.${result[0]}16.${result} %r, %byte;` : `${instruction} %r, ${used};`;
+  const registers = operands
+    .map((type, index) => `.reg .b${isByte(instruction, type) ? 8 : width(type)} ${names[index]!};`)
+    .join(' ');
+  const apply = isByte(instruction, result)
+    ? `${instruction} %byte, ${used};\ncvt.${result[0]}16.${result} %r, %byte;`
+    : `${instruction} %r, ${used};`;
   return `.version 8.0
 .target sm_90
 .address_size 64

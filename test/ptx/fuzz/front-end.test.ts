@@ -1,6 +1,6 @@
 /**
- * Some seconds of the fuzzer: `ASYNC_CUDA_FUZZ_SECONDS` says how many, and `ASYNC_CUDA_FUZZ_FROM` is the number of the
- * first input, which a failure prints. main.ts runs a million.
+ * Some seconds of the fuzzer: `ASYNC_CUDA_FUZZ_SECONDS` says how many, and `ASYNC_CUDA_FUZZ_FROM`
+ * is the number of the first input, which a failure prints. main.ts runs a million.
  */
 import { expect, test } from 'vitest';
 import { judge } from './judge.js';
@@ -16,34 +16,57 @@ test('the same number is the same input', () => {
   expect(inputs.at(12345)).not.toBe(inputs.at(12346));
 });
 
-test('every text gives a valid module or an error with its place', () => {
-  const end = performance.now() + SECONDS * 1000;
-  let number = FROM;
-  let compiled = 0;
-  for (; performance.now() < end; number++) {
-    const { complaint, module } = judge(inputs.at(number));
-    if (module) compiled++;
-    if (complaint !== undefined) expect.fail(`ASYNC_CUDA_FUZZ_FROM=${number}: ${complaint}`);
-  }
-  console.log(`fuzzed ${number - FROM} inputs from ASYNC_CUDA_FUZZ_FROM=${FROM}: ${compiled} compile`);
-  // Mutations that never leave a good module would test little.
-  expect(compiled).toBeGreaterThan((number - FROM) / 50);
-}, SECONDS * 1000 + 30_000);
+test(
+  'every text gives a valid module or an error with its place',
+  () => {
+    const end = performance.now() + SECONDS * 1000;
+    let number = FROM;
+    let compiled = 0;
+    for (; performance.now() < end; number++) {
+      const { complaint, module } = judge(inputs.at(number));
+      if (module) compiled++;
+      if (complaint !== undefined) expect.fail(`ASYNC_CUDA_FUZZ_FROM=${number}: ${complaint}`);
+    }
+    console.log(
+      `fuzzed ${number - FROM} inputs from ASYNC_CUDA_FUZZ_FROM=${FROM}: ${compiled} compile`,
+    );
+    // Mutations that never leave a good module would test little.
+    expect(compiled).toBeGreaterThan((number - FROM) / 50);
+  },
+  SECONDS * 1000 + 30_000,
+);
 
 test.each([
-  '.global .b8 x[4294967295];', '.global .b8 x[4294967296];', '.global .b8 x[65536][65536][65536];', '.global .align 1099511627776 .b8 x[4];',
-  '.global .b8 x[-1];', '.global .u32 x = 1/0;', `.global .u32 x = ${'{'.repeat(5000)}`, `.global .u32 x = ${'('.repeat(5000)}`, '/* no end', '.pragma "no end',
-  '.visible .entry k() { .reg .b32 %r<4294967295>; ret; }', '.visible .entry k() { A: A: ret; }', '.visible .entry k() { bra NOWHERE; }',
-  '.visible .entry k() { .local .b8 x[4294967295]; ret; }', '.visible .entry k() { ret; } .visible .entry k() { ret; }', '.global .u32 x; .global .u32 x;',
-  `.visible .entry k() { ${'{'.repeat(5000)}`, '.visible .entry k() { constructor.u32 %r1; }', '.visible .entry k() { .reg .b32 r; .reg .b64 r2; add.u32 r, r2, r; ret; }',
-])('%.60s is refused with its place', text => {
+  '.global .b8 x[4294967295];',
+  '.global .b8 x[4294967296];',
+  '.global .b8 x[65536][65536][65536];',
+  '.global .align 1099511627776 .b8 x[4];',
+  '.global .b8 x[-1];',
+  '.global .u32 x = 1/0;',
+  `.global .u32 x = ${'{'.repeat(5000)}`,
+  `.global .u32 x = ${'('.repeat(5000)}`,
+  '/* no end',
+  '.pragma "no end',
+  '.visible .entry k() { .reg .b32 %r<4294967295>; ret; }',
+  '.visible .entry k() { A: A: ret; }',
+  '.visible .entry k() { bra NOWHERE; }',
+  '.visible .entry k() { .local .b8 x[4294967295]; ret; }',
+  '.visible .entry k() { ret; } .visible .entry k() { ret; }',
+  '.global .u32 x; .global .u32 x;',
+  `.visible .entry k() { ${'{'.repeat(5000)}`,
+  '.visible .entry k() { constructor.u32 %r1; }',
+  '.visible .entry k() { .reg .b32 r; .reg .b64 r2; add.u32 r, r2, r; ret; }',
+])('%.60s is refused with its place', (text) => {
   const { complaint, module } = judge(`.version 8.0\n.target sm_80\n.address_size 64\n${text}\n`);
   expect(complaint).toBeUndefined();
   expect(module).toBeUndefined();
 });
 
 test('a million registers cost nothing until they are used', () => {
-  const { complaint, module, ms } = judge('.version 8.0 .target sm_80 .address_size 64 .visible .entry k() { .reg .b32 %r<1000000>; mov.u32 %r999999, 1; ret; }');
+  const { complaint, module, ms } = judge(
+    '.version 8.0 .target sm_80 .address_size 64 .visible .entry k() { .reg .b32 ' +
+      '%r<1000000>; mov.u32 %r999999, 1; ret; }',
+  );
   expect(complaint).toBeUndefined();
   expect(module!.wasm.length).toBeLessThan(2000);
   expect(ms).toBeLessThan(2000);
@@ -54,7 +77,14 @@ test.each([
   ['calls that double', 60, (index: number) => `call f${index + 1}; call f${index + 1};`],
   ['calls in a ring', 1000, (index: number) => `call f${(index + 1) % 1000};`],
 ])('%s is bounded', (_, count, body) => {
-  const functions = Array.from({ length: count }, (__, index) => `.func f${index}() { ${index < count - 1 || count === 1000 ? body(index) : ''} }`).reverse();
-  const { complaint } = judge(`.version 8.0\n.target sm_80\n.address_size 64\n${functions.join('\n')}\n.visible .entry k() { call f0; ret; }\n`);
+  const functions = Array.from(
+    { length: count },
+    (__, index) =>
+      `.func f${index}() { ${index < count - 1 || count === 1000 ? body(index) : ''} }`,
+  ).reverse();
+  const { complaint } = judge(
+    `.version 8.0\n.target sm_80\n.address_size 64\n${functions.join('\n')}\n.visible .entry ` +
+      `k() { call f0; ret; }\n`,
+  );
   expect(complaint).toBeUndefined();
 });

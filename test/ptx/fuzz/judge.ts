@@ -1,8 +1,14 @@
-/** What the compiler may do with a text: give a module that an engine takes, or a PtxError that says where. */
+/**
+ * What the compiler may do with a text: give a module that an engine takes, or a PtxError that says
+ * where.
+ */
 import { PtxError, compilePtx } from 'async-cuda/ptx';
 import type { CompiledModule } from 'async-cuda/ptx';
 
-/** Longer than this for inputs of some ten kilobytes is a hang in the making, even on a machine with much else to do. */
+/**
+ * Longer than this for inputs of some ten kilobytes is a hang in the making, even on a machine with
+ * much else to do.
+ */
 export const SLOWEST_MS = 5000;
 
 export interface Verdict {
@@ -13,9 +19,12 @@ export interface Verdict {
 }
 
 function misplaced(error: PtxError, lines: number): string | undefined {
-  if (!Number.isInteger(error.line) || error.line < 1 || error.line > lines) return `line ${error.line} of ${lines}: ${error.message}`;
-  if (!Number.isInteger(error.column) || error.column < 1) return `column ${error.column}: ${error.message}`;
-  if (!error.message.includes(`${error.line}:${error.column}`)) return `the message has no place: ${error.message}`;
+  if (!Number.isInteger(error.line) || error.line < 1 || error.line > lines)
+    return `line ${error.line} of ${lines}: ${error.message}`;
+  if (!Number.isInteger(error.column) || error.column < 1)
+    return `column ${error.column}: ${error.message}`;
+  if (!error.message.includes(`${error.line}:${error.column}`))
+    return `the message has no place: ${error.message}`;
   return undefined;
 }
 
@@ -27,14 +36,20 @@ export function judge(text: string): Verdict {
   try {
     module = compilePtx(text);
   } catch (error) {
-    if (!(error instanceof PtxError)) complaint = error instanceof Error ? error.stack ?? error.message : String(error);
+    if (!(error instanceof PtxError))
+      complaint = error instanceof Error ? (error.stack ?? error.message) : String(error);
     else complaint = misplaced(error, lines);
   }
   if (module) {
-    if (!WebAssembly.validate(module.wasm as Uint8Array<ArrayBuffer>)) complaint = 'the module is not valid WebAssembly';
+    if (!WebAssembly.validate(module.wasm as Uint8Array<ArrayBuffer>))
+      complaint = 'the module is not valid WebAssembly';
     for (const { error } of module.failures) complaint ??= misplaced(error, lines);
   }
   const ms = performance.now() - start;
   if (ms > SLOWEST_MS) complaint ??= `took ${ms.toFixed(0)} ms for ${text.length} characters`;
-  return { ms, ...(complaint === undefined ? {} : { complaint }), ...(module === undefined ? {} : { module }) };
+  return {
+    ms,
+    ...(complaint === undefined ? {} : { complaint }),
+    ...(module === undefined ? {} : { module }),
+  };
 }

@@ -1,9 +1,10 @@
 /**
- * Many inputs: `npx tsx test/ptx/fuzz/main.ts [--count 1000000] [--from 0] [--device] [--show NUMBER [--write FILE]]`.
- * With `--device` what compiles runs on a CPU device, too.
+ * Many inputs: `npx tsx test/ptx/fuzz/main.ts [--count 1000000] [--from 0] [--device] [--show
+ * NUMBER [--write FILE]]`. With `--device` what compiles runs on a CPU device, too.
  *
- * The inputs are numbered; `--show` prints one and what the compiler says of it. Another thread does the work, so
- * that an input on which the compiler hangs or eats all memory is told by its number, too. Exit status 1 if any is bad.
+ * The inputs are numbered; `--show` prints one and what the compiler says of it. Another thread
+ * does the work, so that an input on which the compiler hangs or eats all memory is told by its
+ * number, too. Exit status 1 if any is bad.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -17,7 +18,12 @@ const HANGS_MS = 60_000;
 const MOST_HEAP_MB = 1024;
 const MOST_SHOWN = 25;
 
-interface Job { from: number; to: number; device: boolean; progress: SharedArrayBuffer }
+interface Job {
+  from: number;
+  to: number;
+  device: boolean;
+  progress: SharedArrayBuffer;
+}
 
 function work({ from, to, device, progress }: Job): void {
   const inputs = new Inputs(seedModules());
@@ -42,7 +48,8 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
     bad++;
     // One example per kind of complaint.
     const kind = complaint.replaceAll(/\d+/g, '#').split('\n').slice(0, 3).join('\n');
-    if (!seen.has(kind) && seen.size < MOST_SHOWN) console.log(`input ${number}: ${complaint.split('\n').slice(0, 4).join('\n')}\n`);
+    if (!seen.has(kind) && seen.size < MOST_SHOWN)
+      console.log(`input ${number}: ${complaint.split('\n').slice(0, 4).join('\n')}\n`);
     seen.set(kind, (seen.get(kind) ?? 0) + 1);
   };
   for (let start = from; start < to;) {
@@ -50,14 +57,23 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
     const counter = new Int32Array(progress);
     counter[0] = start;
     // A thread does not inherit the loader of TypeScript.
-    const worker = new Worker(`import('tsx/esm/api').then(tsx => { tsx.register(); return import(${JSON.stringify(import.meta.url)}); })`, {
-      eval: true, workerData: { from: start, to, device, progress } satisfies Job, resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
-    });
-    worker.on('message', (message: { number: number; complaint: string } | { accepted: number }) => {
-      if ('accepted' in message) accepted += message.accepted;
-      else report(message.number, message.complaint);
-    });
-    start = await new Promise<number>(resolve => {
+    const worker = new Worker(
+      `import('tsx/esm/api').then(tsx => { tsx.register(); return ` +
+        `import(${JSON.stringify(import.meta.url)}); })`,
+      {
+        eval: true,
+        workerData: { from: start, to, device, progress } satisfies Job,
+        resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+      },
+    );
+    worker.on(
+      'message',
+      (message: { number: number; complaint: string } | { accepted: number }) => {
+        if ('accepted' in message) accepted += message.accepted;
+        else report(message.number, message.complaint);
+      },
+    );
+    start = await new Promise<number>((resolve) => {
       let last = start;
       let hangs = false;
       const watch = setInterval(() => {
@@ -69,9 +85,11 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
         clearInterval(watch);
         hangs = true;
         report(now, 'hangs');
-        void worker.terminate().then(() => { resolve(now + 1); });
+        void worker.terminate().then(() => {
+          resolve(now + 1);
+        });
       }, HANGS_MS);
-      worker.on('error', error => {
+      worker.on('error', (error) => {
         clearInterval(watch);
         // Before its first input it is not the input's fault.
         if (!(error as { code?: string }).code?.startsWith('ERR_WORKER')) throw error;
@@ -84,12 +102,22 @@ async function run(from: number, to: number, device: boolean): Promise<boolean> 
       });
     });
   }
-  console.log(`${to - from} inputs from ${from}: ${accepted} compile, ${bad} bad of ${seen.size} kinds`);
+  console.log(
+    `${to - from} inputs from ${from}: ${accepted} compile, ${bad} bad of ${seen.size} kinds`,
+  );
   return bad === 0;
 }
 
 if (isMainThread) {
-  const { values } = parseArgs({ options: { count: { type: 'string' }, from: { type: 'string' }, show: { type: 'string' }, write: { type: 'string' }, device: { type: 'boolean' } } });
+  const { values } = parseArgs({
+    options: {
+      count: { type: 'string' },
+      from: { type: 'string' },
+      show: { type: 'string' },
+      write: { type: 'string' },
+      device: { type: 'boolean' },
+    },
+  });
   if (values.show !== undefined) {
     const text = new Inputs(seedModules()).at(Number(values.show));
     if (values.write !== undefined) writeFileSync(values.write, text);
@@ -97,7 +125,13 @@ if (isMainThread) {
     console.log(judge(text).complaint ?? 'all is well');
   } else {
     const from = Number(values.from ?? 0);
-    process.exitCode = await run(from, from + Number(values.count ?? 1_000_000), values.device === true) ? 0 : 1;
+    process.exitCode = (await run(
+      from,
+      from + Number(values.count ?? 1_000_000),
+      values.device === true,
+    ))
+      ? 0
+      : 1;
   }
 } else {
   work(workerData as Job);

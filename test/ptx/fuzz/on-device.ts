@@ -1,4 +1,7 @@
-/** Runs what the compiler takes on a CPU device, and says when that ends otherwise than a launch may end. */
+/**
+ * Runs what the compiler takes on a CPU device, and says when that ends otherwise than a launch may
+ * end.
+ */
 import { DriverError, isPolled, openCpu } from 'async-cuda/driver';
 import type { CompiledKernel, CompiledModule } from 'async-cuda/ptx';
 import { Random } from './random.js';
@@ -10,7 +13,11 @@ const POLLS = 60;
 const LONGEST_POLL_MS = 30_000;
 
 /** A new device for each module: a fault ends a context. Undefined where all is well. */
-export function runOnDevice(text: string, module: CompiledModule, seed: number): string | undefined {
+export function runOnDevice(
+  text: string,
+  module: CompiledModule,
+  seed: number,
+): string | undefined {
   const random = new Random(seed);
   for (const kernel of module.kernels.slice(0, 3)) {
     const complaint = runKernel(text, kernel, random);
@@ -20,7 +27,12 @@ export function runOnDevice(text: string, module: CompiledModule, seed: number):
 }
 
 function runKernel(text: string, kernel: CompiledKernel, random: Random): string | undefined {
-  const cu = openCpu({ devices: 2, memoryBytes: MEMORY_BYTES, multiprocessors: 2, print: () => undefined });
+  const cu = openCpu({
+    devices: 2,
+    memoryBytes: MEMORY_BYTES,
+    multiprocessors: 2,
+    print: () => undefined,
+  });
   if (!isPolled(cu)) throw new Error('the CPU device is polled');
   try {
     cu.cuInit(0);
@@ -37,14 +49,35 @@ function runKernel(text: string, kernel: CompiledKernel, random: Random): string
     const params = new Int32Array(Math.ceil(kernel.paramBytes / 4));
     const view = new DataView(params.buffer);
     for (const { offset, size } of kernel.params) {
-      if (size === 8) view.setBigUint64(offset, random.chance(12) ? BigInt(random.pick([0, 65535, other, 2 ** 32 - 4, 2 ** 40])) : BigInt(memory + 256 * random.below(64)), true);
-      else if (size === 4) view.setUint32(offset, random.chance(8) ? random.bits() : random.below(300), true);
+      if (size === 8)
+        view.setBigUint64(
+          offset,
+          random.chance(12)
+            ? BigInt(random.pick([0, 65535, other, 2 ** 32 - 4, 2 ** 40]))
+            : BigInt(memory + 256 * random.below(64)),
+          true,
+        );
+      else if (size === 4)
+        view.setUint32(offset, random.chance(8) ? random.bits() : random.below(300), true);
       else for (let at = offset; at < offset + size; at++) view.setUint8(at, random.below(256));
     }
     const [x, y, z] = kernel.requiredBlock ?? [random.pick([1, 32, 33, 64]), 1, 1];
     const threads = Math.min(kernel.maxThreads, x * y * z);
     if (threads < x * y * z) return undefined;
-    cu.cuLaunchKernel(func, 2, 1, 1, x, y, z, random.chance(3) ? 4096 : 0, stream, params, 0, kernel.paramBytes);
+    cu.cuLaunchKernel(
+      func,
+      2,
+      1,
+      1,
+      x,
+      y,
+      z,
+      random.chance(3) ? 4096 : 0,
+      stream,
+      params,
+      0,
+      kernel.paramBytes,
+    );
     // Bounded: a turn ends when its fuel is gone, whatever the kernel does.
     for (let poll = 0; poll < POLLS; poll++) {
       const start = performance.now();
@@ -53,10 +86,10 @@ function runKernel(text: string, kernel: CompiledKernel, random: Random): string
       if (ms > LONGEST_POLL_MS) return `one turn took ${ms.toFixed(0)} ms`;
       if (!busy) break;
     }
-    if (canary.some(byte => byte !== CANARY)) return "another device's memory changed";
+    if (canary.some((byte) => byte !== CANARY)) return "another device's memory changed";
     return undefined;
   } catch (error) {
     if (error instanceof DriverError) return undefined;
-    return error instanceof Error ? error.stack ?? error.message : String(error);
+    return error instanceof Error ? (error.stack ?? error.message) : String(error);
   }
 }

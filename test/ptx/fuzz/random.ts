@@ -1,4 +1,7 @@
-/** A seeded generator (PCG-like, 64 bits of state in two 32-bit halves): the same seed gives the same inputs everywhere. */
+/**
+ * A seeded generator (PCG-like, 64 bits of state in two 32-bit halves): the same seed gives the
+ * same inputs everywhere.
+ */
 export class Random {
   private state: bigint;
 
@@ -16,7 +19,7 @@ export class Random {
 
   /** An integer from 0 to limit - 1. */
   below(limit: number): number {
-    return Math.floor(this.bits() / 4294967296 * limit);
+    return Math.floor((this.bits() / 4294967296) * limit);
   }
 
   chance(of: number): boolean {

@@ -1,6 +1,6 @@
 /**
- * What is mutated: each function of each sample kernel as a module of its own, with the module's variables, so that
- * an input is small and a million of them take minutes.
+ * What is mutated: each function of each sample kernel as a module of its own, with the module's
+ * variables, so that an input is small and a million of them take minutes.
  */
 import { readFileSync, readdirSync } from 'node:fs';
 
@@ -20,7 +20,8 @@ function pieces(text: string): { header: string; items: string[] } {
       continue;
     }
     item += `${line}\n`;
-    for (const char of line) depth += char === '{' || char === '(' ? 1 : char === '}' || char === ')' ? -1 : 0;
+    for (const char of line)
+      depth += char === '{' || char === '(' ? 1 : char === '}' || char === ')' ? -1 : 0;
     if (depth === 0 && /[;}]\s*$/.test(line)) {
       items.push(item);
       item = '';
@@ -35,12 +36,20 @@ export function seedModules(): string[] {
   for (const target of readdirSync(SAMPLES)) {
     for (const file of readdirSync(new URL(`${target}/`, SAMPLES))) {
       const { header, items } = pieces(readFileSync(new URL(`${target}/${file}`, SAMPLES), 'utf8'));
-      const functions = items.filter(item => item.includes('{\n') || item.includes('\n{'));
-      const others = items.filter(item => !functions.includes(item) && item.length < 2000);
+      const functions = items.filter((item) => item.includes('{\n') || item.includes('\n{'));
+      const others = items.filter((item) => !functions.includes(item) && item.length < 2000);
       for (const body of functions) {
-        const used = others.filter(item => /([\w$]+)\s*(\[|\(|;|=)/.exec(item) && [...item.matchAll(/[\w$]{3,}/g)].some(([name]) => body.includes(name)));
-        const callees = functions.filter(other => other !== body && !other.includes('.entry')
-          && body.includes(/\.func\s+(?:\([^)]*\)\s*)?([\w$]+)/.exec(other)?.[1] ?? '\0'));
+        const used = others.filter(
+          (item) =>
+            /([\w$]+)\s*(\[|\(|;|=)/.exec(item) &&
+            [...item.matchAll(/[\w$]{3,}/g)].some(([name]) => body.includes(name)),
+        );
+        const callees = functions.filter(
+          (other) =>
+            other !== body &&
+            !other.includes('.entry') &&
+            body.includes(/\.func\s+(?:\([^)]*\)\s*)?([\w$]+)/.exec(other)?.[1] ?? '\0'),
+        );
         const text = `${header}\n${used.join('')}${callees.join('')}${body}`;
         if (text.length <= LARGEST) seeds.push(text);
       }

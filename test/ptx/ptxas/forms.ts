@@ -1,9 +1,15 @@
 /**
- * Every row of the table of forms, and neighbours that no row has, before ptxas: `PTXAS=… npx tsx test/ptx/ptxas/forms.ts
- * [sm_100a@9.0 …] [--only MNEMONIC]`. Prints where the two differ. Exit status 1 if they do.
+ * Every row of the table of forms, and neighbours that no row has, before ptxas: `PTXAS=… npx tsx
+ * test/ptx/ptxas/forms.ts [sm_100a@9.0 …] [--only MNEMONIC]`. Prints where the two differ. Exit
+ * status 1 if they do.
  */
 import { parseArgs } from 'node:util';
-import { SKELETON_LINES, casesOf, casesWith, formKernel } from '../../../src/ptx/rules/form-cases.test-support.js';
+import {
+  SKELETON_LINES,
+  casesOf,
+  casesWith,
+  formKernel,
+} from '../../../src/ptx/rules/form-cases.test-support.js';
 import { FORMS, formComplaint, sinceComplaint, tooEarly } from '../../../src/ptx/rules/forms.js';
 import { isScalarType } from '../../../src/ptx/scalar-types.js';
 import { Random } from '../fuzz/random.js';
@@ -18,8 +24,14 @@ interface Case {
   complaint: string | undefined;
 }
 
-const complaintOf = (mnemonic: string, modifiers: readonly string[], version: string, target: string): string | undefined =>
-  formComplaint(mnemonic, modifiers, 0)?.message ?? sinceComplaint(mnemonic, modifiers, 0, version, target);
+const complaintOf = (
+  mnemonic: string,
+  modifiers: readonly string[],
+  version: string,
+  target: string,
+): string | undefined =>
+  formComplaint(mnemonic, modifiers, 0)?.message ??
+  sinceComplaint(mnemonic, modifiers, 0, version, target);
 
 /** What the rows have. */
 function rowCases(version: string, target: string, only: string | undefined): Case[] {
@@ -40,12 +52,24 @@ function neighbours(version: string, target: string, only: string | undefined): 
   const random = new Random(1);
   const found = new Map<string, Case>();
   // ptxas lets these words stand beside anything.
-  const strange = new Set(['pred', 'b8x16', 'b6x16_p32', 'b4x16_p64', 'row', 'col', ...FORMS.filter(row => row.mnemonic === 'testp').flatMap(row => [...row.places[0]!.words])]);
-  const everyWord = [...new Set(FORMS.flatMap(row => row.places.flatMap(place => [...place.words])))].filter(word => !strange.has(word));
+  const strange = new Set([
+    'pred',
+    'b8x16',
+    'b6x16_p32',
+    'b4x16_p64',
+    'row',
+    'col',
+    ...FORMS.filter((row) => row.mnemonic === 'testp').flatMap((row) => [...row.places[0]!.words]),
+  ]);
+  const everyWord = [
+    ...new Set(FORMS.flatMap((row) => row.places.flatMap((place) => [...place.words]))),
+  ].filter((word) => !strange.has(word));
   const everyType = everyWord.filter(isScalarType);
   for (const row of FORMS) {
     if (only !== undefined && row.mnemonic !== only) continue;
-    const own = FORMS.filter(other => other.mnemonic === row.mnemonic).flatMap(other => other.places.flatMap(place => [...place.words]));
+    const own = FORMS.filter((other) => other.mnemonic === row.mnemonic).flatMap((other) =>
+      other.places.flatMap((place) => [...place.words]),
+    );
     const all = casesOf(row);
     for (const { modifiers } of all) {
       if (!random.chance(Math.max(1, all.length >> 3))) continue;
@@ -54,12 +78,21 @@ function neighbours(version: string, target: string, only: string | undefined): 
         const at = random.below(changed.length + 1);
         if (kind === 0) changed.splice(at, 0, random.pick(own));
         else if (kind === 1) changed.splice(at, 1);
-        else if (kind === 2) changed.splice(at, 1, isScalarType(changed[at] ?? '') ? random.pick(everyType) : random.pick(own));
+        else if (kind === 2)
+          changed.splice(
+            at,
+            1,
+            isScalarType(changed[at] ?? '') ? random.pick(everyType) : random.pick(own),
+          );
         else changed.splice(at, 0, random.pick(everyWord));
         // ptxas lets a modifier stand twice; here it may not.
         if (new Set(changed).size < changed.length || changed.length === 0) continue;
         const complaint = complaintOf(row.mnemonic, changed, version, target);
-        if (complaint === undefined || (row.operands.some(token => /\bT1?\b/.test(token)) && !changed.some(isScalarType))) continue;
+        if (
+          complaint === undefined ||
+          (row.operands.some((token) => /\bT1?\b/.test(token)) && !changed.some(isScalarType))
+        )
+          continue;
         for (const { text } of casesWith(row, changed)) found.set(text, { text, complaint });
       }
     }
@@ -72,37 +105,53 @@ async function compare(version: string, target: string, only: string | undefined
   const arch = number < OLDEST ? `sm_${OLDEST}` : target;
   const cases = [...rowCases(version, target, only), ...neighbours(version, target, only)];
   const refused = new Map<Case, string>();
-  const ask = (batch: readonly Case[]): ReturnType<typeof assemble> => assemble(formKernel(batch.map(({ text }) => text).join('\n'), version, target), arch);
+  const ask = (batch: readonly Case[]): ReturnType<typeof assemble> =>
+    assemble(formKernel(batch.map(({ text }) => text).join('\n'), version, target), arch);
   const judge = async (batch: readonly Case[]): Promise<void> => {
     const refusals = batch.length ? await ask(batch) : [];
     if (!refusals.length) return;
-    const lines = refusals.filter(({ line }) => line > SKELETON_LINES && line <= SKELETON_LINES + batch.length);
+    const lines = refusals.filter(
+      ({ line }) => line > SKELETON_LINES && line <= SKELETON_LINES + batch.length,
+    );
     for (const { line, message } of lines) refused.set(batch[line - SKELETON_LINES - 1]!, message);
     // What is left over has been read, or not: ptxas gives up at some errors.
-    const left = batch.filter(each => !refused.has(each));
+    const left = batch.filter((each) => !refused.has(each));
     if (!lines.length) {
       if (batch.length === 1) refused.set(batch[0]!, refusals[0]!.message);
-      else for (const half of [batch.slice(0, batch.length >> 1), batch.slice(batch.length >> 1)]) await judge(half);
+      else
+        for (const half of [batch.slice(0, batch.length >> 1), batch.slice(batch.length >> 1)])
+          await judge(half);
     } else {
       await judge(left);
     }
   };
   // Without this, every instruction would be refused, one by one.
   const [objection] = await ask([]);
-  if (objection) throw new Error(`ptxas does not take PTX ${version} for ${target}: ${objection.message}`);
+  if (objection)
+    throw new Error(`ptxas does not take PTX ${version} for ${target}: ${objection.message}`);
   for (let at = 0; at < cases.length; at += BATCH) await judge(cases.slice(at, at + BATCH));
   let differences = 0;
   for (const each of cases) {
     const theirs = refused.get(each);
     if ((theirs === undefined) === (each.complaint === undefined)) continue;
     differences++;
-    console.log(`${target}@${version} ${each.complaint === undefined ? `accepted here, refused by ptxas: ${each.text}   ${theirs!}` : `refused here, accepted by ptxas: ${each.text}   ${each.complaint}`}`);
+    console.log(
+      `${target}@${version} ` +
+        `${each.complaint === undefined ? `accepted here, refused by ptxas: ${each.text}   ${theirs!}` : `refused here, accepted by ptxas: ${each.text}   ${each.complaint}`}`,
+    );
   }
-  console.log(`${target}@${version}: ${cases.length} forms, ${cases.filter(({ complaint }) => complaint === undefined).length} accepted here, ${differences} differences`);
+  console.log(
+    `${target}@${version}: ${cases.length} forms, ` +
+      `${cases.filter(({ complaint }) => complaint === undefined).length} accepted here, ` +
+      `${differences} differences`,
+  );
   return differences;
 }
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: 'string' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { only: { type: 'string' } },
+});
 for (const pair of positionals.length ? positionals : ['sm_100a@9.0']) {
   const [target = '', version = '9.0'] = pair.split('@');
   if (await compare(version, target, values.only)) process.exitCode = 1;

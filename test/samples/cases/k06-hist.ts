@@ -38,7 +38,9 @@ export const K06_HIST: SampleModule = {
   name: 'k06_hist',
   cases: [
     {
-      kernel: 'hist256', name: '4099 bytes, crowded bins, a count that wraps', memory: { data, h: before },
+      kernel: 'hist256',
+      name: '4099 bytes, crowded bins, a count that wraps',
+      memory: { data, h: before },
       launches: [{ grid: 3, block: 160, args: ['data', 'h', n] }],
       outputs: {
         h: {
@@ -52,31 +54,55 @@ export const K06_HIST: SampleModule = {
       },
     },
     {
-      kernel: 'atomics', name: 'one of every kind, from 32 threads', memory: { i, u, l, f, d, sl },
+      kernel: 'atomics',
+      name: 'one of every kind, from 32 threads',
+      memory: { i, u, l, f, d, sl },
       launches: [{ grid: 1, block: 32, args: ['i', 'u', 'l', 'f', 'd', 'sl'] }],
       outputs: {
         i: {
           equal: 'bits',
           // Who exchanged last, and what the compare-and-swap was offered first.
-          normalForm: (values: Int32Array) => values.map((value, at) => (at === 4 || at === 5 ? 0 : value)),
+          normalForm: (values: Int32Array) =>
+            values.map((value, at) => (at === 4 || at === 5 ? 0 : value)),
           check: (values: Int32Array) => {
             expect(values[4]).toBeGreaterThanOrEqual(0);
             expect(values[4]).toBeLessThan(32);
-            // The old value of an exchange: 77, or a thread other than 0, for 0 is what it replaces.
+            // The old value of an exchange: 77, or a thread other than 0, for 0 is what it
+            // replaces.
             expect(values[5] === 77 || (values[5]! > 0 && values[5]! < 32)).toBe(true);
           },
-          reference: () => [-3 + 496, -2147483648 - 32 + 2 ** 32, 0, 0, 0, 0, (2147483647 + 32) | 0, 31],
+          reference: () => [
+            -3 + 496,
+            -2147483648 - 32 + 2 ** 32,
+            0,
+            0,
+            0,
+            0,
+            (2147483647 + 32) | 0,
+            31,
+          ],
         },
         u: {
           equal: 'bits',
-          // The compare-and-swap gives 0 until it has swapped, then the one value that is there for good.
+          // The compare-and-swap gives 0 until it has swapped, then the one value that is there for
+          // good.
           normalForm: (values: Uint32Array) => values.map((value, at) => (at < 8 ? value : 0)),
           check: (values: Uint32Array) => {
             const given = new Set(values.slice(8));
             expect(given.has(0)).toBe(true);
             expect(given.size).toBeLessThanOrEqual(2);
           },
-          reference: () => [0, 0xffffffff, 31, 0x12345678 ^ xorOfThreads, incremented(16, 32), decremented(40, 32), 0, 0, ...Array.from({ length: 32 }, () => 0)],
+          reference: () => [
+            0,
+            0xffffffff,
+            31,
+            0x12345678 ^ xorOfThreads,
+            incremented(16, 32),
+            decremented(40, 32),
+            0,
+            0,
+            ...Array.from({ length: 32 }, () => 0),
+          ],
         },
         l: { equal: 'bits', reference: () => BigUint64Array.of(29n, 31n, 5n) },
         f: { equal: 'bits', reference: () => [48.25, 3] },
@@ -86,9 +112,14 @@ export const K06_HIST: SampleModule = {
       },
     },
     {
-      kernel: 'spin', name: 'a lock between the threads of a warp and of five blocks', memory: { lock: new Int32Array(1), data: Int32Array.of(-7) },
+      kernel: 'spin',
+      name: 'a lock between the threads of a warp and of five blocks',
+      memory: { lock: new Int32Array(1), data: Int32Array.of(-7) },
       launches: [{ grid: 5, block: 70, args: ['lock', 'data'] }],
-      outputs: { lock: { equal: 'bits', reference: () => [0] }, data: { equal: 'bits', reference: () => [343] } },
+      outputs: {
+        lock: { equal: 'bits', reference: () => [0] },
+        data: { equal: 'bits', reference: () => [343] },
+      },
     },
   ],
 };

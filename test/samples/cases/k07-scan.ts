@@ -14,15 +14,22 @@ export const K07_SCAN: SampleModule = {
   name: 'k07_scan',
   cases: [
     {
-      kernel: 'scan_block', name: '1000 integers that wrap, four blocks', memory: { x, out: new Int32Array(1024).fill(-9), sums: new Int32Array(4) },
+      kernel: 'scan_block',
+      name: '1000 integers that wrap, four blocks',
+      memory: { x, out: new Int32Array(1024).fill(-9), sums: new Int32Array(4) },
       launches: [{ grid: 4, block: 256, args: ['x', 'out', 'sums', n] }],
       outputs: {
-        out: { equal: 'bits', reference: () => [...inclusive, ...Array.from({ length: 24 }, () => -9)] },
+        out: {
+          equal: 'bits',
+          reference: () => [...inclusive, ...Array.from({ length: 24 }, () => -9)],
+        },
         sums: { equal: 'bits', reference: () => [255, 511, 767, 999].map((i) => inclusive[i]!) },
       },
     },
     {
-      kernel: 'scan_blelloch', name: '512 integers that wrap', memory: { g },
+      kernel: 'scan_blelloch',
+      name: '512 integers that wrap',
+      memory: { g },
       launches: [{ grid: 1, block: 256, shared: 2048, args: ['g', 512] }],
       outputs: {
         g: {

@@ -14,7 +14,9 @@ function velocity(i: number): number[] {
   for (let j = 0; j < n; j++) {
     const d = [0, 1, 2].map((k) => p[j * 4 + k]! - p[i * 4 + k]!);
     const r = 1 / Math.sqrt(d[0]! ** 2 + d[1]! ** 2 + d[2]! ** 2 + eps);
-    d.forEach((value, k) => { a[k]! += value * p[j * 4 + 3]! * r ** 3; });
+    d.forEach((value, k) => {
+      a[k]! += value * p[j * 4 + 3]! * r ** 3;
+    });
   }
   const q = a.map((value, k) => v[i * 4 + k]! + value * dt);
   return [...q, Math.hypot(...q)];
@@ -37,15 +39,32 @@ export const K09_NBODY: SampleModule = {
   cases: [
     {
       // 256 terms of at most 32 with rsqrt.approx (2 ulp) to the third; times dt.
-      kernel: 'nbody', name: '256 bodies', memory: { p, v },
+      kernel: 'nbody',
+      name: '256 bodies',
+      memory: { p, v },
       launches: [{ grid: 2, block: 128, args: ['p', 'v', n, 0.01, 0.1] }],
-      outputs: { v: { equal: near(4, 2), reference: () => Array.from({ length: n }, (_, i) => velocity(i)).flat(), referenceEqual: near(16, 2) } },
+      outputs: {
+        v: {
+          equal: near(4, 2),
+          reference: () => Array.from({ length: n }, (_, i) => velocity(i)).flat(),
+          referenceEqual: near(16, 2),
+        },
+      },
     },
     {
       // rsqrt.approx.f64 has the accuracy of a double; 61 terms of about 1.
-      kernel: 'nbody_d', name: '61 bodies', memory: { bodies, acc },
+      kernel: 'nbody_d',
+      name: '61 bodies',
+      memory: { bodies, acc },
       launches: [{ grid: 1, block: m, args: ['bodies', 'acc', m] }],
-      outputs: { acc: { equal: near(16, 64), reference: () => acc.map((value, at) => (at % 3 === 0 && at < m * 3 ? pull(at / 3) : value)), referenceEqual: near(64, 64) } },
+      outputs: {
+        acc: {
+          equal: near(16, 64),
+          reference: () =>
+            acc.map((value, at) => (at % 3 === 0 && at < m * 3 ? pull(at / 3) : value)),
+          referenceEqual: near(64, 64),
+        },
+      },
     },
   ],
 };

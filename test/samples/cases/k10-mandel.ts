@@ -20,7 +20,8 @@ function escape(x: number, y: number, s: number, { round, fma }: typeof f32): nu
   return i;
 }
 
-const times = (s: number, arithmetic: typeof f32): number[] => Array.from({ length: w * h }, (_, at) => escape(at % w, Math.floor(at / w), s, arithmetic));
+const times = (s: number, arithmetic: typeof f32): number[] =>
+  Array.from({ length: w * h }, (_, at) => escape(at % w, Math.floor(at / w), s, arithmetic));
 const out = (): Int32Array => new Int32Array(w * h);
 const plain = { fma: f64.fma, round: (x: number): number => x };
 const single = { fma: f32.fma, round: Math.fround };
@@ -29,17 +30,23 @@ export const K10_MANDEL: SampleModule = {
   name: 'k10_mandel',
   cases: [
     {
-      kernel: 'mandel', name: '41 × 30, 60 iterations', memory: { out: out() },
+      kernel: 'mandel',
+      name: '41 × 30, 60 iterations',
+      memory: { out: out() },
       launches: [{ grid: [3, 4], block: [16, 8], args: ['out', w, h, -2.1, -1.05, 0.07, most] }],
       outputs: { out: { equal: 'bits', reference: () => times(Math.fround(0.07), single) } },
     },
     {
-      kernel: 'mandel', name: 'no iterations', memory: { out: out().fill(5) },
+      kernel: 'mandel',
+      name: 'no iterations',
+      memory: { out: out().fill(5) },
       launches: [{ grid: [3, 4], block: [16, 8], args: ['out', w, h, -2.1, -1.05, 0.07, 0] }],
       outputs: { out: { equal: 'bits', reference: out } },
     },
     {
-      kernel: 'mandel_d', name: '41 × 30, 60 iterations', memory: { out: out() },
+      kernel: 'mandel_d',
+      name: '41 × 30, 60 iterations',
+      memory: { out: out() },
       launches: [{ grid: [3, 4], block: [16, 8], args: ['out', w, h, -2.1, -1.05, 0.07, most] }],
       outputs: { out: { equal: 'bits', reference: () => times(0.07, plain) } },
     },

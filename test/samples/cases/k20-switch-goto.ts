@@ -5,7 +5,9 @@ import type { SampleCase, SampleModule } from '../sample-case.js';
 const random = new Values(20);
 
 // The first 33 values are read by all: the threads that own them fall through the switch.
-const op = Int32Array.from({ length: 130 }, (_, t) => (t < 33 ? [32, -1, 1000, -2147483648][t % 4]! : (t * 5) % 34));
+const op = Int32Array.from({ length: 130 }, (_, t) =>
+  t < 33 ? [32, -1, 1000, -2147483648][t % 4]! : (t * 5) % 34,
+);
 const a = random.wildIntegers(130);
 function switched(x: number, t: number): number {
   const n = op[t]!;
@@ -31,7 +33,9 @@ function jumped(n: number): number {
 }
 
 const irreducible = (n: number): SampleCase => ({
-  kernel: 'irrg', name: `n = ${n}`, memory: { a: steps },
+  kernel: 'irrg',
+  name: `n = ${n}`,
+  memory: { a: steps },
   launches: [{ grid: 1, block: 1, args: ['a', n] }],
   outputs: { a: { equal: 'bits', reference: () => [jumped(n), ...steps.slice(1)] } },
 });
@@ -40,7 +44,9 @@ export const K20_SWITCH_GOTO: SampleModule = {
   name: 'k20_switch_goto',
   cases: [
     {
-      kernel: 'big', name: 'every case, extreme integers', memory: { op, a },
+      kernel: 'big',
+      name: 'every case, extreme integers',
+      memory: { op, a },
       launches: [{ grid: 1, block: 130, args: ['op', 'a'] }],
       outputs: { a: { equal: 'bits', reference: () => a.map(switched) } },
     },

@@ -15,11 +15,20 @@ for (let p = 1, q = 1, first = true; first || p !== 1; first = false) {
   q ^= q << 2;
   q = (q ^ (q << 4)) & 255;
   if (q & 128) q ^= 9;
-  box[p] = q ^ (q << 1 | q >> 7) ^ (q << 2 | q >> 6) ^ (q << 3 | q >> 5) ^ (q << 4 | q >> 4) ^ 0x63;
+  box[p] =
+    q ^
+    ((q << 1) | (q >> 7)) ^
+    ((q << 2) | (q >> 6)) ^
+    ((q << 3) | (q >> 5)) ^
+    ((q << 4) | (q >> 4)) ^
+    0x63;
 }
 box[0] = 0x63;
 const double = (x: number): number => ((x << 1) ^ (x & 128 ? 0x11b : 0)) & 255;
-const rounds = Uint32Array.from(box, (s) => double(s) << 24 | s << 16 | s << 8 | (double(s) ^ s));
+const rounds = Uint32Array.from(
+  box,
+  (s) => (double(s) << 24) | (s << 16) | (s << 8) | (double(s) ^ s),
+);
 
 const key = Buffer.from('000102030405060708090a0b0c0d0e0f', 'hex');
 const schedule = new Uint32Array(44);
@@ -27,8 +36,12 @@ for (let i = 0, constant = 1; i < 44; i++) {
   let word = i < 4 ? key.readUInt32BE(4 * i) : schedule[i - 1]!;
   if (i >= 4) {
     if (i % 4 === 0) {
-      word = word << 8 | word >>> 24;
-      word = box[word >>> 24]! << 24 | box[word >>> 16 & 255]! << 16 | box[word >>> 8 & 255]! << 8 | box[word & 255]!;
+      word = (word << 8) | (word >>> 24);
+      word =
+        (box[word >>> 24]! << 24) |
+        (box[(word >>> 16) & 255]! << 16) |
+        (box[(word >>> 8) & 255]! << 8) |
+        box[word & 255]!;
       word ^= constant << 24;
       constant = double(constant);
     }
@@ -50,10 +63,13 @@ function counters(): Uint32Array {
 }
 
 const text = random.bytes(1024);
-const message = (length: number): Uint8Array => Uint8Array.from({ length }, (_, j) => text[(length * 7 + j) & 1023]!);
+const message = (length: number): Uint8Array =>
+  Uint8Array.from({ length }, (_, j) => text[(length * 7 + j) & 1023]!);
 
 const messages = random.words(13 * 300);
-const sines = Uint32Array.from({ length: 64 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 2 ** 32));
+const sines = Uint32Array.from({ length: 64 }, (_, i) =>
+  Math.floor(Math.abs(Math.sin(i + 1)) * 2 ** 32),
+);
 
 const stretch = random.bytes(4 * 130 + 150);
 function crc(bytes: Uint8Array): number {
@@ -68,36 +84,74 @@ function crc(bytes: Uint8Array): number {
 const secret = random.bytes(44);
 const stream = (): Uint32Array => {
   const iv = Buffer.concat([Buffer.alloc(4), secret.subarray(32)]);
-  return wordsOf(createCipheriv('chacha20', secret.subarray(0, 32), iv).update(Buffer.alloc(64 * 400)));
+  return wordsOf(
+    createCipheriv('chacha20', secret.subarray(0, 32), iv).update(Buffer.alloc(64 * 400)),
+  );
 };
 
 export const CIPHERS: SampleModule = {
   name: 'ciphers',
   cases: [
     {
-      kernel: 'aes128_ctr', name: 'a thousand counters', memory: { schedule, rounds, box, out: new Uint32Array(4 * blocks) },
-      launches: [{ grid: 8, block: 128, args: ['schedule', 'rounds', 'box', nonce, 'out', blocks] }],
+      kernel: 'aes128_ctr',
+      name: 'a thousand counters',
+      memory: { schedule, rounds, box, out: new Uint32Array(4 * blocks) },
+      launches: [
+        { grid: 8, block: 128, args: ['schedule', 'rounds', 'box', nonce, 'out', blocks] },
+      ],
       outputs: { out: { equal: 'bits', reference: counters } },
     },
     {
-      kernel: 'sha256', name: 'messages of 0 to 199 bytes', memory: { text, out: new Uint8Array(32 * 200) },
+      kernel: 'sha256',
+      name: 'messages of 0 to 199 bytes',
+      memory: { text, out: new Uint8Array(32 * 200) },
       launches: [{ grid: 2, block: 100, args: ['text', 'out', 200] }],
-      outputs: { out: { equal: 'bits', reference: () => Array.from({ length: 200 }, (_, i) => [...createHash('sha256').update(message(i)).digest()]).flat() } },
-    },
-    {
-      kernel: 'md5', name: 'messages of 52 bytes', memory: { messages, out: new Uint32Array(1200), sines },
-      launches: [{ grid: 3, block: 128, args: ['messages', 'out', 'sines', 300] }],
       outputs: {
-        out: { equal: 'bits', reference: () => Array.from({ length: 300 }, (_, i) => [...wordsOf(createHash('md5').update(messages.subarray(13 * i, 13 * i + 13)).digest())]).flat() },
+        out: {
+          equal: 'bits',
+          reference: () =>
+            Array.from({ length: 200 }, (_, i) => [
+              ...createHash('sha256').update(message(i)).digest(),
+            ]).flat(),
+        },
       },
     },
     {
-      kernel: 'crc32', name: 'of 21 to 150 bytes', memory: { stretch, out: new Uint32Array(130) },
-      launches: [{ grid: 3, block: 50, args: ['stretch', 'out', 130, 150] }],
-      outputs: { out: { equal: 'bits', reference: () => Array.from({ length: 130 }, (_, i) => crc(stretch.subarray(4 * i, 3 * i + 150))) } },
+      kernel: 'md5',
+      name: 'messages of 52 bytes',
+      memory: { messages, out: new Uint32Array(1200), sines },
+      launches: [{ grid: 3, block: 128, args: ['messages', 'out', 'sines', 300] }],
+      outputs: {
+        out: {
+          equal: 'bits',
+          reference: () =>
+            Array.from({ length: 300 }, (_, i) => [
+              ...wordsOf(
+                createHash('md5')
+                  .update(messages.subarray(13 * i, 13 * i + 13))
+                  .digest(),
+              ),
+            ]).flat(),
+        },
+      },
     },
     {
-      kernel: 'chacha20', name: 'blocks 0 to 399', memory: { out: new Uint32Array(16 * 400) },
+      kernel: 'crc32',
+      name: 'of 21 to 150 bytes',
+      memory: { stretch, out: new Uint32Array(130) },
+      launches: [{ grid: 3, block: 50, args: ['stretch', 'out', 130, 150] }],
+      outputs: {
+        out: {
+          equal: 'bits',
+          reference: () =>
+            Array.from({ length: 130 }, (_, i) => crc(stretch.subarray(4 * i, 3 * i + 150))),
+        },
+      },
+    },
+    {
+      kernel: 'chacha20',
+      name: 'blocks 0 to 399',
+      memory: { out: new Uint32Array(16 * 400) },
       launches: [{ grid: 7, block: 64, args: [secret, 'out', 400] }],
       outputs: { out: { equal: 'bits', reference: stream } },
     },

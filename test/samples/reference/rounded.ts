@@ -1,5 +1,13 @@
 /** Arithmetic that is rounded once, in numbers, by exact integers underneath. */
-import { BF16, F16, F32, F64, decode, encode, fma as exactFma } from '../../../src/ptx/exact-floats.test-support.js';
+import {
+  BF16,
+  F16,
+  F32,
+  F64,
+  decode,
+  encode,
+  fma as exactFma,
+} from '../../../src/ptx/exact-floats.test-support.js';
 import type { Format, Mode } from '../../../src/ptx/exact-floats.test-support.js';
 
 const scratch = new DataView(new ArrayBuffer(8));
@@ -23,7 +31,8 @@ function toBits(x: number, f: Format): bigint {
 
 function fromBits(bits: bigint, f: Format): number {
   const finite = decode(bits, f);
-  if (finite !== undefined) return finite.m === 0n && finite.negative ? -0 : valueOf(finite.m, finite.e);
+  if (finite !== undefined)
+    return finite.m === 0n && finite.negative ? -0 : valueOf(finite.m, finite.e);
   const fraction = bits & ((1n << BigInt(f.mantissa)) - 1n);
   if (fraction !== 0n) return NaN;
   return bits >> BigInt(f.bits - 1) === 1n ? -Infinity : Infinity;

@@ -36,7 +36,10 @@ export function deviceCalls(machine: Machine) {
     cuDeviceTotalMem: (dev) => machine.device('cuDeviceTotalMem', dev).memoryBytes,
     cuDeviceGetAttribute(attrib, dev) {
       const device = machine.device('cuDeviceGetAttribute', dev);
-      return deviceAttribute(device, attrib) ?? invalidValue('cuDeviceGetAttribute', `${attrib} is not an attribute of a device`);
+      return (
+        deviceAttribute(device, attrib) ??
+        invalidValue('cuDeviceGetAttribute', `${attrib} is not an attribute of a device`)
+      );
     },
     /** Copies between devices work; kernels reach the memory of their own device only. */
     cuDeviceCanAccessPeer(dev, peerDev) {
@@ -44,16 +47,23 @@ export function deviceCalls(machine: Machine) {
       machine.device('cuDeviceCanAccessPeer', peerDev);
       return false;
     },
-    cuDeviceGetDefaultMemPool: (dev) => machine.device('cuDeviceGetDefaultMemPool', dev).defaultPool.handle,
+    cuDeviceGetDefaultMemPool: (dev) =>
+      machine.device('cuDeviceGetDefaultMemPool', dev).defaultPool.handle,
     cuDeviceGetMemPool: (dev) => machine.device('cuDeviceGetMemPool', dev).pool.handle,
     cuDeviceSetMemPool(dev, pool) {
       const device = machine.device('cuDeviceSetMemPool', dev);
-      const found = machine.pools.get(pool) ?? invalidHandle('cuDeviceSetMemPool', 'memory pool', pool);
-      if (found.device !== device) invalidValue('cuDeviceSetMemPool', `the pool is on device ${found.device.ordinal}, not ${dev}`);
+      const found =
+        machine.pools.get(pool) ?? invalidHandle('cuDeviceSetMemPool', 'memory pool', pool);
+      if (found.device !== device)
+        invalidValue(
+          'cuDeviceSetMemPool',
+          `the pool is on device ${found.device.ordinal}, not ${dev}`,
+        );
       device.pool = found;
     },
 
-    cuDevicePrimaryCtxRetain: (dev) => machine.device('cuDevicePrimaryCtxRetain', dev).retain('cuDevicePrimaryCtxRetain').handle,
+    cuDevicePrimaryCtxRetain: (dev) =>
+      machine.device('cuDevicePrimaryCtxRetain', dev).retain('cuDevicePrimaryCtxRetain').handle,
     cuDevicePrimaryCtxRelease(dev) {
       machine.device('cuDevicePrimaryCtxRelease', dev).release('cuDevicePrimaryCtxRelease');
     },
@@ -70,9 +80,15 @@ export function deviceCalls(machine: Machine) {
     },
     cuCtxSetCurrent(ctx) {
       machine.checkInitialised('cuCtxSetCurrent');
-      machine.current = ctx === 0
-        ? undefined
-        : machine.contexts.get(ctx) ?? fail('cuCtxSetCurrent', CUresult.CUDA_ERROR_INVALID_CONTEXT, `${ctx} is not a live context`);
+      machine.current =
+        ctx === 0
+          ? undefined
+          : (machine.contexts.get(ctx) ??
+            fail(
+              'cuCtxSetCurrent',
+              CUresult.CUDA_ERROR_INVALID_CONTEXT,
+              `${ctx} is not a live context`,
+            ));
     },
     cuCtxGetCurrent() {
       machine.checkInitialised('cuCtxGetCurrent');
@@ -85,7 +101,8 @@ export function deviceCalls(machine: Machine) {
         for (const stream of context.streams) if (!stream.idle) return false;
         return true;
       });
-      for (const stream of context.streams) context.checker?.order.observed(stream, stream.completed);
+      for (const stream of context.streams)
+        context.checker?.order.observed(stream, stream.completed);
       context.checkFault('cuCtxSynchronize');
     },
     cuCtxGetStreamPriorityRange() {
@@ -94,36 +111,69 @@ export function deviceCalls(machine: Machine) {
     },
     cuCtxGetLimit(limit) {
       const value = machine.context('cuCtxGetLimit').limits.get(limit);
-      return value ?? fail('cuCtxGetLimit', CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT, `the device has no limit ${limit}`);
+      return (
+        value ??
+        fail(
+          'cuCtxGetLimit',
+          CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT,
+          `the device has no limit ${limit}`,
+        )
+      );
     },
     cuCtxSetLimit(limit, value) {
       const { limits } = machine.context('cuCtxSetLimit');
-      if (!limits.has(limit)) fail('cuCtxSetLimit', CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT, `the device has no limit ${limit}`);
+      if (!limits.has(limit))
+        fail(
+          'cuCtxSetLimit',
+          CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT,
+          `the device has no limit ${limit}`,
+        );
       checkSize('cuCtxSetLimit', 'value', value);
       limits.set(limit, value);
     },
     cuCtxEnablePeerAccess(peerContext) {
       const context = machine.context('cuCtxEnablePeerAccess');
-      const peer = machine.contexts.get(peerContext)
-        ?? fail('cuCtxEnablePeerAccess', CUresult.CUDA_ERROR_INVALID_CONTEXT, `${peerContext} is not a live context`);
-      if (peer === context) fail('cuCtxEnablePeerAccess', CUresult.CUDA_ERROR_INVALID_DEVICE, 'a device is no peer of itself');
-      fail('cuCtxEnablePeerAccess', CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-        'kernels of a CPU device reach its own memory only; cuMemcpyPeerAsync copies between devices');
+      const peer =
+        machine.contexts.get(peerContext) ??
+        fail(
+          'cuCtxEnablePeerAccess',
+          CUresult.CUDA_ERROR_INVALID_CONTEXT,
+          `${peerContext} is not a live context`,
+        );
+      if (peer === context)
+        fail(
+          'cuCtxEnablePeerAccess',
+          CUresult.CUDA_ERROR_INVALID_DEVICE,
+          'a device is no peer of itself',
+        );
+      fail(
+        'cuCtxEnablePeerAccess',
+        CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+        'kernels of a CPU device reach its own memory only; cuMemcpyPeerAsync copies between ' +
+          'devices',
+      );
     },
     cuCtxDisablePeerAccess(peerContext) {
       machine.context('cuCtxDisablePeerAccess');
       if (!machine.contexts.has(peerContext)) {
-        fail('cuCtxDisablePeerAccess', CUresult.CUDA_ERROR_INVALID_CONTEXT, `${peerContext} is not a live context`);
+        fail(
+          'cuCtxDisablePeerAccess',
+          CUresult.CUDA_ERROR_INVALID_CONTEXT,
+          `${peerContext} is not a live context`,
+        );
       }
       fail('cuCtxDisablePeerAccess', CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     },
     shareContext(ctx) {
-      const context = machine.contexts.get(ctx) ?? fail('shareContext', CUresult.CUDA_ERROR_INVALID_CONTEXT, `${ctx} is not a live context`);
+      const context =
+        machine.contexts.get(ctx) ??
+        fail('shareContext', CUresult.CUDA_ERROR_INVALID_CONTEXT, `${ctx} is not a live context`);
       return { memory: context.memory.memory };
     },
     adoptContext({ memory }) {
       machine.checkInitialised('adoptContext');
-      if (!(memory instanceof WebAssembly.Memory)) invalidValue('adoptContext', 'what was shared is no memory of a CPU device');
+      if (!(memory instanceof WebAssembly.Memory))
+        invalidValue('adoptContext', 'what was shared is no memory of a CPU device');
       const peer = new PeerMemory(machine.newHandle(), PEER_BASE + adopted++ * PEER_STRIDE, memory);
       machine.peers.set(peer.handle, peer);
       return { context: peer.handle, addressOffset: peer.origin };

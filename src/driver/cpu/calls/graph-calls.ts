@@ -1,7 +1,12 @@
 /**
  * Graphs: made by capture, instantiated, updated and launched.
  */
-import { CUgraphConditionalNodeType, CUgraphExecUpdateResult, CUgraphInstantiate_flags, CU_GRAPH_COND_ASSIGN_DEFAULT } from '../../flags.js';
+import {
+  CUgraphConditionalNodeType,
+  CUgraphExecUpdateResult,
+  CUgraphInstantiate_flags,
+  CU_GRAPH_COND_ASSIGN_DEFAULT,
+} from '../../flags.js';
 import type { Driver } from '../../driver.js';
 import { CUresult } from '../../../ground/result.js';
 import { fail, hex, invalidValue } from '../failure.js';
@@ -22,20 +27,33 @@ const MOST_BODIES: Readonly<Record<number, number>> = {
 
 /** The nodes of the graph that have these handles. */
 export function nodesOf(call: string, graph: Graph, handles: readonly number[]): GraphNode[] {
-  return handles.map((handle) => graph.nodes.find((node) => node.handle === handle) ?? invalidValue(call, `${handle} is no node of graph ${graph.handle}`));
+  return handles.map(
+    (handle) =>
+      graph.nodes.find((node) => node.handle === handle) ??
+      invalidValue(call, `${handle} is no node of graph ${graph.handle}`),
+  );
 }
 
 export function graphCalls(machine: Machine) {
-  const graphOf = (call: string, handle: number): Graph => machine.find(call, 'graph', machine.graphs, handle);
-  const execOf = (call: string, handle: number): GraphExec => machine.find(call, 'executable graph', machine.graphExecs, handle);
+  const graphOf = (call: string, handle: number): Graph =>
+    machine.find(call, 'graph', machine.graphs, handle);
+  const execOf = (call: string, handle: number): GraphExec =>
+    machine.find(call, 'executable graph', machine.graphExecs, handle);
 
-  /** What a graph allocates and does not free lives on after a launch, and must be freed before the next, or is freed by it. */
+  /**
+   * What a graph allocates and does not free lives on after a launch, and must be freed before the
+   * next, or is freed by it.
+   */
   function reviveMemory(call: string, exec: GraphExec): void {
     for (const { allocation, freed, bytes } of exec.memory.allocations) {
       if (freed) continue;
       if (allocation.memory.at(allocation.address) === allocation) {
         if (exec.freesOnLaunch) allocation.memory.retire(allocation);
-        else invalidValue(call, `${hex(allocation.address)}, allocated by the graph's last launch, has not been freed`);
+        else
+          invalidValue(
+            call,
+            `${hex(allocation.address)}, allocated by the graph's last launch, has not been freed`,
+          );
       }
       allocation.memory.revive(allocation, bytes);
     }
@@ -53,38 +71,74 @@ export function graphCalls(machine: Machine) {
     cuGraphClone(handle) {
       const graph = graphOf('cuGraphClone', handle);
       if (graph.memory.allocations.length > 0) {
-        fail('cuGraphClone', CUresult.CUDA_ERROR_NOT_SUPPORTED, 'a graph that allocates memory cannot be cloned');
+        fail(
+          'cuGraphClone',
+          CUresult.CUDA_ERROR_NOT_SUPPORTED,
+          'a graph that allocates memory cannot be cloned',
+        );
       }
-      if (graph.isConditional) fail('cuGraphClone', CUresult.CUDA_ERROR_NOT_SUPPORTED, 'a graph with conditional nodes cannot be cloned');
+      if (graph.isConditional)
+        fail(
+          'cuGraphClone',
+          CUresult.CUDA_ERROR_NOT_SUPPORTED,
+          'a graph with conditional nodes cannot be cloned',
+        );
       const clone = graph.clone();
       clone.publish();
       return clone.handle;
     },
     cuGraphGetNodes: (graph) => graphOf('cuGraphGetNodes', graph).nodes.map((node) => node.handle),
-    cuGraphNodeGetType: (node) => machine.find('cuGraphNodeGetType', 'node of a graph', machine.graphNodes, node).operation.nodeType,
+    cuGraphNodeGetType: (node) =>
+      machine.find('cuGraphNodeGetType', 'node of a graph', machine.graphNodes, node).operation
+        .nodeType,
     cuGraphConditionalHandleCreate(handle, contextHandle, defaultLaunchValue, flags) {
       const call = 'cuGraphConditionalHandleCreate';
       const graph = graphOf(call, handle);
-      if (contextHandle !== graph.context.handle) fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `the graph is of context ${graph.context.handle}, not ${contextHandle}`);
+      if (contextHandle !== graph.context.handle)
+        fail(
+          call,
+          CUresult.CUDA_ERROR_INVALID_CONTEXT,
+          `the graph is of context ${graph.context.handle}, not ${contextHandle}`,
+        );
       if ((flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) !== 0) invalidValue(call, `flags is ${flags}`);
-      const condition = new Condition(call, graph, defaultLaunchValue, (flags & CU_GRAPH_COND_ASSIGN_DEFAULT) !== 0);
+      const condition = new Condition(
+        call,
+        graph,
+        defaultLaunchValue,
+        (flags & CU_GRAPH_COND_ASSIGN_DEFAULT) !== 0,
+      );
       graph.memory.conditions.push(condition);
       return condition.handle;
     },
     cuGraphAddNode(handle, dependencies, { handle: conditionHandle, type, size, ctx }) {
       const call = 'cuGraphAddNode';
       const graph = graphOf(call, handle);
-      const condition = graph.memory.conditions.find((each) => each.handle === conditionHandle && each.graph === graph);
+      const condition = graph.memory.conditions.find(
+        (each) => each.handle === conditionHandle && each.graph === graph,
+      );
       if (condition === undefined || condition.taken) {
-        return invalidValue(call, `${conditionHandle} is ${condition === undefined ? 'no conditional handle of this graph' : 'the handle of another node'}`);
+        return invalidValue(
+          call,
+          `${conditionHandle} is ` +
+            `${condition === undefined ? 'no conditional handle of this graph' : 'the handle of another node'}`,
+        );
       }
-      if (ctx !== graph.context.handle) fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `the graph is of context ${graph.context.handle}, not ${ctx}`);
+      if (ctx !== graph.context.handle)
+        fail(
+          call,
+          CUresult.CUDA_ERROR_INVALID_CONTEXT,
+          `the graph is of context ${graph.context.handle}, not ${ctx}`,
+        );
       const most = MOST_BODIES[type] ?? invalidValue(call, `type is ${type}`);
-      if (!(Number.isInteger(size) && size >= 1 && size <= most)) invalidValue(call, `size is ${size}; it must be from 1 to ${most}`);
+      if (!(Number.isInteger(size) && size >= 1 && size <= most))
+        invalidValue(call, `size is ${size}; it must be from 1 to ${most}`);
       condition.taken = true;
       const bodies = Array.from({ length: size }, () => new Graph(graph.context, graph));
       for (const body of bodies) body.publish();
-      const node = graph.add(new ConditionalOperation(condition, type, bodies), nodesOf(call, graph, dependencies));
+      const node = graph.add(
+        new ConditionalOperation(condition, type, bodies),
+        nodesOf(call, graph, dependencies),
+      );
       machine.graphNodes.set(node.handle, node);
       return { node: node.handle, bodies: bodies.map((body) => body.handle) };
     },
@@ -93,13 +147,22 @@ export function graphCalls(machine: Machine) {
       try {
         machine.services.writeText(path, text);
       } catch (cause) {
-        fail('cuGraphDebugDotPrint', CUresult.CUDA_ERROR_OPERATING_SYSTEM, `${path}: ${String(cause)}`);
+        fail(
+          'cuGraphDebugDotPrint',
+          CUresult.CUDA_ERROR_OPERATING_SYSTEM,
+          `${path}: ${String(cause)}`,
+        );
       }
     },
     cuGraphInstantiate(handle, flags) {
       const graph = graphOf('cuGraphInstantiate', handle);
       if ((flags & ~15) !== 0) invalidValue('cuGraphInstantiate', `flags is ${flags}`);
-      const exec = new GraphExec(graph.context, graph.plan(), graph.memory, (flags & CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) !== 0);
+      const exec = new GraphExec(
+        graph.context,
+        graph.plan(),
+        graph.memory,
+        (flags & CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) !== 0,
+      );
       machine.graphExecs.set(exec.handle, exec);
       return exec.handle;
     },
@@ -108,7 +171,8 @@ export function graphCalls(machine: Machine) {
       const graph = graphOf('cuGraphExecUpdate', graphHandle);
       const plan = graph.plan();
       const { result, node } = plan.replaces(exec.plan);
-      if (result === CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS) exec.replace(plan, graph.memory);
+      if (result === CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        exec.replace(plan, graph.memory);
       return { result, errorNode: graph.nodes[node]?.handle ?? 0 };
     },
     /** What is queued or running goes on to its end. */
@@ -124,12 +188,21 @@ export function graphCalls(machine: Machine) {
       const call = 'cuGraphLaunch';
       const exec = execOf(call, handle);
       const stream = machine.stream(call, streamHandle);
-      if (exec.context !== stream.context) fail(call, CUresult.CUDA_ERROR_INVALID_HANDLE, 'the graph and the stream belong to different contexts');
+      if (exec.context !== stream.context)
+        fail(
+          call,
+          CUresult.CUDA_ERROR_INVALID_HANDLE,
+          'the graph and the stream belong to different contexts',
+        );
       const operation = new GraphLaunchOperation(exec);
       if (stream.capture !== undefined) {
         if (exec.plan.isConditional) {
           stream.capture.invalidate();
-          fail(call, CUresult.CUDA_ERROR_NOT_SUPPORTED, 'a graph with conditional nodes cannot be part of another');
+          fail(
+            call,
+            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            'a graph with conditional nodes cannot be part of another',
+          );
         }
         submit(call, stream, operation.copy());
       } else {

@@ -35,8 +35,13 @@ export function memoryCalls(machine: Machine) {
   function allocateOrdered(call: string, bytes: number, pool: MemoryPool, stream: Stream): number {
     checkBytes(call, bytes);
     if (stream.capture !== undefined) return allocateNode(call, bytes, stream);
-    const owner = pool.device.context
-      ?? fail(call, CUresult.CUDA_ERROR_INVALID_CONTEXT, `device ${pool.device.ordinal} of the pool has no context`);
+    const owner =
+      pool.device.context ??
+      fail(
+        call,
+        CUresult.CUDA_ERROR_INVALID_CONTEXT,
+        `device ${pool.device.ordinal} of the pool has no context`,
+      );
     let isCounted = false;
     for (const free of stream.pendingFrees) {
       if (owner.checker !== undefined) {
@@ -56,8 +61,12 @@ export function memoryCalls(machine: Machine) {
 
   function poolExhausted(call: string, owner: CpuContext, pool: MemoryPool, bytes: number): never {
     if (pool.maxBytes === 0) return owner.outOfMemory(call, bytes);
-    return fail(call, CUresult.CUDA_ERROR_OUT_OF_MEMORY,
-      `${bytes} bytes were asked for; the pool holds ${pool.reserved} of at most ${pool.maxBytes} bytes, ${pool.used} of them in use`);
+    return fail(
+      call,
+      CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+      `${bytes} bytes were asked for; the pool holds ${pool.reserved} of at most ` +
+        `${pool.maxBytes} bytes, ${pool.used} of them in use`,
+    );
   }
 
   /** The memory of a graph's allocation is the graph's; its address is good from now on. */
@@ -65,9 +74,15 @@ export function memoryCalls(machine: Machine) {
     const { context } = stream;
     if (stream.capture!.graph.isBody) {
       stream.capture!.invalidate();
-      fail(call, CUresult.CUDA_ERROR_NOT_SUPPORTED, 'a body of a conditional node cannot allocate memory');
+      fail(
+        call,
+        CUresult.CUDA_ERROR_NOT_SUPPORTED,
+        'a body of a conditional node cannot allocate memory',
+      );
     }
-    const allocation = context.obtain(() => context.memory.allocate(bytes, 'graph')) ?? context.outOfMemory(call, bytes);
+    const allocation =
+      context.obtain(() => context.memory.allocate(bytes, 'graph')) ??
+      context.outOfMemory(call, bytes);
     stream.capture!.graph.memory.allocations.push({ allocation, freed: false, bytes });
     submit(call, stream, new AllocNodeOperation(allocation.address));
     return allocation.address;
@@ -78,8 +93,10 @@ export function memoryCalls(machine: Machine) {
     for (const device of machine.devices) {
       const allocation = device.context?.memory.at(dptr);
       if (allocation === undefined) continue;
-      if (allocation.kind === 'module') invalidValue(call, `${hex(dptr)} is a variable of a module`);
-      if (allocation.kind === 'array' || allocation.kind === 'texture') invalidValue(call, `${hex(dptr)} belongs to an array or a texture`);
+      if (allocation.kind === 'module')
+        invalidValue(call, `${hex(dptr)} is a variable of a module`);
+      if (allocation.kind === 'array' || allocation.kind === 'texture')
+        invalidValue(call, `${hex(dptr)} belongs to an array or a texture`);
       allocation.memory.retire(allocation);
       return allocation;
     }
@@ -108,20 +125,27 @@ export function memoryCalls(machine: Machine) {
     cuMemAlloc: (bytesize) => allocate('cuMemAlloc', bytesize, 'plain'),
     cuMemAllocPitch(widthInBytes, height, elementSizeBytes) {
       if (elementSizeBytes !== 4 && elementSizeBytes !== 8 && elementSizeBytes !== 16) {
-        invalidValue('cuMemAllocPitch', `elementSizeBytes is ${elementSizeBytes}; it must be 4, 8 or 16`);
+        invalidValue(
+          'cuMemAllocPitch',
+          `elementSizeBytes is ${elementSizeBytes}; it must be 4, 8 or 16`,
+        );
       }
       checkSize('cuMemAllocPitch', 'widthInBytes', widthInBytes);
       checkSize('cuMemAllocPitch', 'height', height);
       const pitch = Math.ceil(widthInBytes / PITCH_ALIGNMENT) * PITCH_ALIGNMENT;
       return { dptr: allocate('cuMemAllocPitch', pitch * height, 'pitched'), pitch };
     },
-    /** A GPU's driver waits for all work first; here the memory stays taken until queued work is past. */
+    /**
+     * A GPU's driver waits for all work first; here the memory stays taken until queued work is
+     * past.
+     */
     cuMemFree(dptr) {
       const context = machine.context('cuMemFree');
       forbidUnlessRelaxed('cuMemFree', machine);
       if (dptr === 0) return;
       const allocation = retire('cuMemFree', dptr);
-      if (allocation.kind !== 'graph') context.afterQueuedWork(() => allocation.memory.reclaim(allocation));
+      if (allocation.kind !== 'graph')
+        context.afterQueuedWork(() => allocation.memory.reclaim(allocation));
     },
     cuMemAllocAsync(bytesize, handle) {
       const stream = machine.stream('cuMemAllocAsync', handle);
@@ -129,16 +153,26 @@ export function memoryCalls(machine: Machine) {
     },
     cuMemAllocFromPoolAsync(bytesize, pool, handle) {
       const stream = machine.stream('cuMemAllocFromPoolAsync', handle);
-      return allocateOrdered('cuMemAllocFromPoolAsync', bytesize, poolOf('cuMemAllocFromPoolAsync', pool), stream);
+      return allocateOrdered(
+        'cuMemAllocFromPoolAsync',
+        bytesize,
+        poolOf('cuMemAllocFromPoolAsync', pool),
+        stream,
+      );
     },
     cuMemFreeAsync(dptr, handle) {
       const stream = machine.stream('cuMemFreeAsync', handle);
       if (dptr === 0) return;
       const { capture } = stream;
-      const node = capture?.graph.memory.allocations.find(({ allocation }) => allocation.address === dptr);
+      const node = capture?.graph.memory.allocations.find(
+        ({ allocation }) => allocation.address === dptr,
+      );
       if (capture !== undefined && node === undefined) {
         capture.invalidate();
-        invalidValue('cuMemFreeAsync', `${hex(dptr)} was not allocated in the capture that frees it`);
+        invalidValue(
+          'cuMemFreeAsync',
+          `${hex(dptr)} was not allocated in the capture that frees it`,
+        );
       }
       const allocation = retire('cuMemFreeAsync', dptr);
       if (node !== undefined) {
@@ -149,7 +183,11 @@ export function memoryCalls(machine: Machine) {
       }
     },
     cuMemAllocManaged(bytesize, flags) {
-      if (flags !== 1 && flags !== 2) invalidValue('cuMemAllocManaged', `flags is ${flags}; it must be CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST`);
+      if (flags !== 1 && flags !== 2)
+        invalidValue(
+          'cuMemAllocManaged',
+          `flags is ${flags}; it must be CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST`,
+        );
       return allocate('cuMemAllocManaged', bytesize, 'managed');
     },
     /** Managed memory is in one place only: there is nothing to move. */
@@ -174,7 +212,8 @@ export function memoryCalls(machine: Machine) {
     /** Allocations that live keep their memory until they are freed. */
     cuMemPoolDestroy(handle) {
       const pool = poolOf('cuMemPoolDestroy', handle);
-      if (pool.isDefault) invalidValue('cuMemPoolDestroy', 'the default pool of a device cannot be destroyed');
+      if (pool.isDefault)
+        invalidValue('cuMemPoolDestroy', 'the default pool of a device cannot be destroyed');
       pool.destroyed = true;
       if (pool.device.context !== undefined) pool.trim(pool.device.context.memory, 0);
       if (pool.device.pool === pool) pool.device.pool = pool.device.defaultPool;
@@ -188,12 +227,21 @@ export function memoryCalls(machine: Machine) {
     cuMemPoolGetAttribute(handle, attr) {
       const pool = poolOf('cuMemPoolGetAttribute', handle);
       switch (attr) {
-        case PoolAttribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: return pool.releaseThreshold;
-        case PoolAttribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: return pool.reserved;
-        case PoolAttribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: return pool.reservedHigh;
-        case PoolAttribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT: return pool.used;
-        case PoolAttribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH: return pool.usedHigh;
-        default: return pool.reuse.get(attr) ?? invalidValue('cuMemPoolGetAttribute', `${attr} is not an attribute of a pool`);
+        case PoolAttribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+          return pool.releaseThreshold;
+        case PoolAttribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+          return pool.reserved;
+        case PoolAttribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+          return pool.reservedHigh;
+        case PoolAttribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+          return pool.used;
+        case PoolAttribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+          return pool.usedHigh;
+        default:
+          return (
+            pool.reuse.get(attr) ??
+            invalidValue('cuMemPoolGetAttribute', `${attr} is not an attribute of a pool`)
+          );
       }
     },
     cuMemPoolSetAttribute(handle, attr, value) {
@@ -212,7 +260,8 @@ export function memoryCalls(machine: Machine) {
           else pool.reservedHigh = pool.reserved;
           return;
         default:
-          if (!pool.reuse.has(attr)) invalidValue(call, `attribute ${attr} of a pool cannot be set`);
+          if (!pool.reuse.has(attr))
+            invalidValue(call, `attribute ${attr} of a pool cannot be set`);
           pool.reuse.set(attr, value === 0 ? 0 : 1);
       }
     },
@@ -220,9 +269,14 @@ export function memoryCalls(machine: Machine) {
       const pool = poolOf('cuMemPoolSetAccess', handle);
       const device = machine.device('cuMemPoolSetAccess', dev);
       if (device === pool.device) {
-        if (access === 'none') invalidValue('cuMemPoolSetAccess', 'a device keeps access to its own pools');
+        if (access === 'none')
+          invalidValue('cuMemPoolSetAccess', 'a device keeps access to its own pools');
       } else if (access !== 'none') {
-        fail('cuMemPoolSetAccess', CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, 'kernels of a CPU device reach its own memory only');
+        fail(
+          'cuMemPoolSetAccess',
+          CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+          'kernels of a CPU device reach its own memory only',
+        );
       }
     },
   } satisfies Partial<Driver>;

@@ -13,18 +13,40 @@ import type { Machine } from '../machine.js';
 
 export function moduleCalls(machine: Machine) {
   function notFound(call: string, kind: string, name: string, known: readonly string[]): never {
-    fail(call, CUresult.CUDA_ERROR_NOT_FOUND, `there is no ${kind} '${name}'; there ${known.length === 0 ? 'are none' : `is ${known.join(', ')}`}`);
+    fail(
+      call,
+      CUresult.CUDA_ERROR_NOT_FOUND,
+      `there is no ${kind} '${name}'; there ` +
+        `${known.length === 0 ? 'are none' : `is ${known.join(', ')}`}`,
+    );
   }
 
-  /** Kernels that the compiler does not cover are left out of a module whose others it does: they say so when asked for. */
+  /**
+   * Kernels that the compiler does not cover are left out of a module whose others it does: they
+   * say so when asked for.
+   */
   function noKernel(call: string, name: string, { kernels, failures }: CompiledModule): never {
     const failure = failures.find(({ kernel }) => kernel === name);
     if (failure !== undefined) failPtx(call, failure.error);
-    notFound(call, 'kernel', name, kernels.map((kernel) => kernel.name));
+    notFound(
+      call,
+      'kernel',
+      name,
+      kernels.map((kernel) => kernel.name),
+    );
   }
 
-  function notFoundVariable(call: string, name: string, { compiled }: Pick<CpuModule, 'compiled'>): never {
-    notFound(call, 'variable', name, compiled.variables.map((variable) => variable.name));
+  function notFoundVariable(
+    call: string,
+    name: string,
+    { compiled }: Pick<CpuModule, 'compiled'>,
+  ): never {
+    notFound(
+      call,
+      'variable',
+      name,
+      compiled.variables.map((variable) => variable.name),
+    );
   }
 
   return {
@@ -54,7 +76,10 @@ export function moduleCalls(machine: Machine) {
 
     cuLibraryLoadData(code) {
       machine.checkInitialised('cuLibraryLoadData');
-      const library = new CpuLibrary(machine, loadCode('cuLibraryLoadData', code, machine.services));
+      const library = new CpuLibrary(
+        machine,
+        loadCode('cuLibraryLoadData', code, machine.services),
+      );
       machine.libraries.set(library.handle, library);
       return library.handle;
     },
@@ -62,27 +87,45 @@ export function moduleCalls(machine: Machine) {
       machine.find('cuLibraryUnload', 'library', machine.libraries, library).unload();
     },
     cuLibraryGetKernel(library, name) {
-      const { kernels, code } = machine.find('cuLibraryGetKernel', 'library', machine.libraries, library);
+      const { kernels, code } = machine.find(
+        'cuLibraryGetKernel',
+        'library',
+        machine.libraries,
+        library,
+      );
       return (kernels.get(name) ?? noKernel('cuLibraryGetKernel', name, code.compiled)).handle;
     },
-    cuLibraryGetKernelCount: (library) => machine.find('cuLibraryGetKernelCount', 'library', machine.libraries, library).kernels.size,
+    cuLibraryGetKernelCount: (library) =>
+      machine.find('cuLibraryGetKernelCount', 'library', machine.libraries, library).kernels.size,
     cuLibraryEnumerateKernels(library) {
-      const { kernels } = machine.find('cuLibraryEnumerateKernels', 'library', machine.libraries, library);
+      const { kernels } = machine.find(
+        'cuLibraryEnumerateKernels',
+        'library',
+        machine.libraries,
+        library,
+      );
       return Array.from(kernels.values(), (kernel) => kernel.handle);
     },
-    cuKernelGetName: (kernel) => machine.find('cuKernelGetName', 'kernel', machine.kernels, kernel).name,
+    cuKernelGetName: (kernel) =>
+      machine.find('cuKernelGetName', 'kernel', machine.kernels, kernel).name,
     cuLibraryGetGlobal(library, name) {
       const call = 'cuLibraryGetGlobal';
-      const module = machine.find(call, 'library', machine.libraries, library).moduleIn(call, machine.context(call));
+      const module = machine
+        .find(call, 'library', machine.libraries, library)
+        .moduleIn(call, machine.context(call));
       return module.variable(name) ?? notFoundVariable(call, name, module);
     },
     cuLibraryGetModule(library) {
       const call = 'cuLibraryGetModule';
-      return machine.find(call, 'library', machine.libraries, library).moduleIn(call, machine.context(call)).handle;
+      return machine
+        .find(call, 'library', machine.libraries, library)
+        .moduleIn(call, machine.context(call)).handle;
     },
     cuKernelGetFunction(kernel) {
       const call = 'cuKernelGetFunction';
-      return machine.find(call, 'kernel', machine.kernels, kernel).functionIn(call, machine.context(call)).handle;
+      return machine
+        .find(call, 'kernel', machine.kernels, kernel)
+        .functionIn(call, machine.context(call)).handle;
     },
     /** The "cubin" of one PTX input is its text, checked: the load calls take it back. */
     cuLink(inputs) {
@@ -90,12 +133,25 @@ export function moduleCalls(machine: Machine) {
       machine.context(call);
       const [input] = inputs;
       if (input === undefined) invalidValue(call, 'there is nothing to link');
-      if (inputs.length > 1) fail(call, CUresult.CUDA_ERROR_NOT_SUPPORTED, 'the CPU device links no more than one PTX text');
+      if (inputs.length > 1)
+        fail(
+          call,
+          CUresult.CUDA_ERROR_NOT_SUPPORTED,
+          'the CPU device links no more than one PTX text',
+        );
       if (input.type !== CUjitInputType.CU_JIT_INPUT_PTX) {
-        fail(call, CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, `${input.name} is not PTX; the CPU device takes PTX`);
+        fail(
+          call,
+          CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
+          `${input.name} is not PTX; the CPU device takes PTX`,
+        );
       }
       loadCode(call, input.data, machine.services);
-      return { cubin: new TextEncoder().encode(ptxText(call, input.data)), infoLog: '', errorLog: '' };
+      return {
+        cubin: new TextEncoder().encode(ptxText(call, input.data)),
+        infoLog: '',
+        errorLog: '',
+      };
     },
   } satisfies Partial<Driver>;
 }

@@ -1,9 +1,10 @@
 /**
  * A block that is running under watch: what its threads know of each other's accesses.
  *
- * Time is a counter that moves with every act of synchronisation. A thread knows another's accesses up to some time;
- * what it does not know is not ordered before what it does next. Where exact bookkeeping would cost too much a thread is
- * taken to know more than it does, never less: a report is then always a race, and some races are missed.
+ * Time is a counter that moves with every act of synchronisation. A thread knows another's accesses
+ * up to some time; what it does not know is not ordered before what it does next. Where exact
+ * bookkeeping would cost too much a thread is taken to know more than it does, never less: a report
+ * is then always a race, and some races are missed.
  */
 import type { LaunchWatch } from './launch-watch.js';
 
@@ -62,7 +63,10 @@ export class BlockWatch {
   floor = 0;
   /** The same, to one thread. */
   readonly threadFloor: Float64Array;
-  /** By thread: up to when it knows each other one. Shared by those that know the same, and then never written. */
+  /**
+   * By thread: up to when it knows each other one. Shared by those that know the same, and then
+   * never written.
+   */
   readonly known: Float64Array[];
   /** What its threads know of other blocks. */
   readonly others = new Knowledge();
@@ -75,14 +79,23 @@ export class BlockWatch {
   /** By address: when one of its threads released there. */
   readonly places = new Map<number, number>();
 
-  /** Frames of called functions that live, the innermost last: the stack is one thread's at a time. */
+  /**
+   * Frames of called functions that live, the innermost last: the stack is one thread's at a time.
+   */
   readonly calls: { address: number; number: number }[] = [];
 
   readonly waiting: (Arrival | undefined)[];
   /** Threads that arrived at a barrier and went on, by barrier. */
   readonly arrivals = new Map<number, { thread: number; time: number; known: Float64Array }[]>();
 
-  constructor(launch: LaunchWatch, ctx: number, number: number, index: readonly [number, number, number], shared: number, frames: number) {
+  constructor(
+    launch: LaunchWatch,
+    ctx: number,
+    number: number,
+    index: readonly [number, number, number],
+    shared: number,
+    frames: number,
+  ) {
     const { threads } = launch;
     this.launch = launch;
     this.ctx = ctx;
@@ -102,19 +115,29 @@ export class BlockWatch {
 
   /** Whether thread `thread` knows what thread `other` did at `time`. */
   knows(thread: number, other: number, time: number): boolean {
-    return time <= this.floor || time <= this.threadFloor[thread]! || time <= this.known[thread]![other]!;
+    return (
+      time <= this.floor || time <= this.threadFloor[thread]! || time <= this.known[thread]![other]!
+    );
   }
 
   /** These threads have met: each knows what any of them knew. */
-  meet(group: readonly number[], arrived: readonly { thread: number; time: number; known: Float64Array }[], now: number): void {
+  meet(
+    group: readonly number[],
+    arrived: readonly { thread: number; time: number; known: Float64Array }[],
+    now: number,
+  ): void {
     if (group.length === this.threads) {
       this.floor = now;
       return;
     }
     const joined = new Float64Array(this.threads);
     let floor = 0;
-    const sources = new Set([...group.map((thread) => this.known[thread]!), ...arrived.map(({ known }) => known)]);
-    for (const known of sources) for (let i = 0; i < joined.length; i++) if (known[i]! > joined[i]!) joined[i] = known[i]!;
+    const sources = new Set([
+      ...group.map((thread) => this.known[thread]!),
+      ...arrived.map(({ known }) => known),
+    ]);
+    for (const known of sources)
+      for (let i = 0; i < joined.length; i++) if (known[i]! > joined[i]!) joined[i] = known[i]!;
     for (const thread of group) {
       joined[thread] = now;
       floor = Math.max(floor, this.threadFloor[thread]!);

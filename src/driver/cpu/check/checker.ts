@@ -1,11 +1,24 @@
 /**
- * Watches what kernels and the host do with one device's memory, and says what is wrong with it. Kernels are compiled
- * to tell of their accesses, fences and waits through the functions of {@link Checker.imports}; the host's work is told
- * of by the operations that do it.
+ * Watches what kernels and the host do with one device's memory, and says what is wrong with it.
+ * Kernels are compiled to tell of their accesses, fences and waits through the functions of
+ * {@link Checker.imports}; the host's work is told of by the operations that do it.
  */
-import { ACCESS, ACCESS_SPACES, CHECK_GAP, CTX, FAULT, RESERVED_SHARED } from '../../../ptx/index.js';
+import {
+  ACCESS,
+  ACCESS_SPACES,
+  CHECK_GAP,
+  CTX,
+  FAULT,
+  RESERVED_SHARED,
+} from '../../../ptx/index.js';
 import type { CompiledModule } from '../../../ptx/index.js';
-import type { CheckKind, CheckMemory, CheckOptions, CheckPlace, CheckReport } from '../../../ground/check-report.js';
+import type {
+  CheckKind,
+  CheckMemory,
+  CheckOptions,
+  CheckPlace,
+  CheckReport,
+} from '../../../ground/check-report.js';
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
 import { hex } from '../failure.js';
@@ -38,9 +51,18 @@ const MOST_BYTES = 32;
 /** A bit for each of them. */
 const ALL_BYTES = -1;
 
-const SPACES: Readonly<Record<string, number>> = { global: BYTE.global, const: BYTE.global, shared: BYTE.shared, cluster: BYTE.shared, local: BYTE.local };
+const SPACES: Readonly<Record<string, number>> = {
+  global: BYTE.global,
+  const: BYTE.global,
+  shared: BYTE.shared,
+  cluster: BYTE.shared,
+  local: BYTE.local,
+};
 
-/** Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends for it. */
+/**
+ * Milliseconds that a kernel may go on after it has read what nobody wrote, and perhaps never ends
+ * for it.
+ */
 const DOUBT = 2000;
 
 /** A store that races with another one. What it stores is seen when it has been carried out. */
@@ -60,9 +82,20 @@ export class CheckStop extends Error {}
 
 export type CheckSettings = Required<CheckOptions>;
 
-export function checkSettings(check: boolean | CheckOptions | undefined): CheckSettings | undefined {
+export function checkSettings(
+  check: boolean | CheckOptions | undefined,
+): CheckSettings | undefined {
   if (check === undefined || check === false) return undefined;
-  return { memory: true, uninitialised: true, races: true, sameValue: false, sync: true, leaks: true, keepGoing: false, ...(check === true ? {} : check) };
+  return {
+    memory: true,
+    uninitialised: true,
+    races: true,
+    sameValue: false,
+    sync: true,
+    leaks: true,
+    keepGoing: false,
+    ...(check === true ? {} : check),
+  };
 }
 
 export class Checker implements MemoryWatch {
@@ -96,7 +129,11 @@ export class Checker implements MemoryWatch {
     this.seed = seed;
     this.map = new MemoryMap(context.memory);
     this.sync = new SyncCheck(this.races, settings.sync, (watch, kind, thread, line, message) => {
-      this.found(watch.launch, this.report(kind, message, { place: this.place(watch, thread, line, 'wait') }), false);
+      this.found(
+        watch.launch,
+        this.report(kind, message, { place: this.place(watch, thread, line, 'wait') }),
+        false,
+      );
     });
   }
 
@@ -106,7 +143,16 @@ export class Checker implements MemoryWatch {
     return {
       check_access: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0) =>
         this.accesses(this.watch(ctx), thread, address >>> 0, bytes, flags, line) ? 1 : 0,
-      check_load: (ctx = 0, thread = 0, address = 0, bytes = 0, flags = 0, line = 0, decisive = 0, slot = 0) => {
+      check_load: (
+        ctx = 0,
+        thread = 0,
+        address = 0,
+        bytes = 0,
+        flags = 0,
+        line = 0,
+        decisive = 0,
+        slot = 0,
+      ) => {
         const at = address >>> 0;
         if (slot >= 0) {
           this.loaded[slot] = settings.uninitialised ? this.unwritten(at, bytes) : 0;
@@ -146,7 +192,8 @@ export class Checker implements MemoryWatch {
       },
       check_touch: (address = 0, bytes = 0, flags = 0) => {
         const { watch, thread, line } = this.caller!;
-        if (this.access(watch, thread, address >>> 0, bytes, flags, line)) throw new CheckStop(watch.launch.fatal!.message);
+        if (this.access(watch, thread, address >>> 0, bytes, flags, line))
+          throw new CheckStop(watch.launch.fatal!.message);
       },
     };
   }
@@ -167,7 +214,9 @@ export class Checker implements MemoryWatch {
     const count = blocksOf(words, ctx);
     const stride = words[(ctx + CTX.clusterStride) >>> 2]!;
     const first = (ctx >>> 0) - words[(ctx + CTX.clusterRank) >>> 2]! * stride;
-    return Array.from({ length: count }, (_, rank) => this.blocks.get(first + rank * stride)).filter((watch) => watch !== undefined);
+    return Array.from({ length: count }, (_, rank) =>
+      this.blocks.get(first + rank * stride),
+    ).filter((watch) => watch !== undefined);
   }
 
   // Launches
@@ -182,7 +231,10 @@ export class Checker implements MemoryWatch {
     return launch;
   }
 
-  /** A block begins at the address of its context: nothing in its shared memory and frames has been written. */
+  /**
+   * A block begins at the address of its context: nothing in its shared memory and frames has been
+   * written.
+   */
   beginBlock(launch: LaunchWatch, address: number, layout: SlotLayout): void {
     const { shadow } = this;
     const { check, threads } = launch;
@@ -199,15 +251,22 @@ export class Checker implements MemoryWatch {
     const end = address + layout.bytes;
     shadow.set(address, layout.bytes, 0);
     this.races.forget(shared, end - shared);
-    shadow.set(address + layout.params, launch.func.kernel.paramBytes, BYTE.live | BYTE.written | BYTE.readOnly | BYTE.param);
+    shadow.set(
+      address + layout.params,
+      launch.func.kernel.paramBytes,
+      BYTE.live | BYTE.written | BYTE.readOnly | BYTE.param,
+    );
     const own = BYTE.live | BYTE.shared;
     for (const { name, offset, size } of check.shared) {
-      // Cooperative groups of several warps clear a bit in each word of theirs that the system gives them.
+      // Cooperative groups of several warps clear a bit in each word of theirs that the system
+      // gives them.
       shadow.set(shared + offset, size, name === RESERVED_SHARED.name ? own | BYTE.written : own);
     }
-    if (layout.sharedBytes > check.dynamicShared) shadow.set(shared + check.dynamicShared, layout.sharedBytes - check.dynamicShared, own);
+    if (layout.sharedBytes > check.dynamicShared)
+      shadow.set(shared + check.dynamicShared, layout.sharedBytes - check.dynamicShared, own);
     for (let thread = 0; thread < threads && check.frame.length > 0; thread++) {
-      for (const { offset, size } of check.frame) shadow.set(frames + thread * check.frameBytes + offset, size, BYTE.live | BYTE.local);
+      for (const { offset, size } of check.frame)
+        shadow.set(frames + thread * check.frameBytes + offset, size, BYTE.live | BYTE.local);
     }
   }
 
@@ -225,7 +284,9 @@ export class Checker implements MemoryWatch {
 
   /** Whether the launch is to end now: it has gone on for long enough with what nobody wrote. */
   isOverdue(launch: LaunchWatch, now: number): boolean {
-    return launch.doubtful !== undefined && now - launch.doubtful > DOUBT && !this.settings.keepGoing;
+    return (
+      launch.doubtful !== undefined && now - launch.doubtful > DOUBT && !this.settings.keepGoing
+    );
   }
 
   endLaunch(launch: LaunchWatch): void {
@@ -236,25 +297,55 @@ export class Checker implements MemoryWatch {
   }
 
   /** What the kernel's fault was about, where it is something that is checked. */
-  describeFault(launch: LaunchWatch, ctx: number, kind: number, thread: number, line: number, exact: bigint): readonly CheckReport[] {
+  describeFault(
+    launch: LaunchWatch,
+    ctx: number,
+    kind: number,
+    thread: number,
+    line: number,
+    exact: bigint,
+  ): readonly CheckReport[] {
     const watch = this.blocks.get(ctx)!;
-    if (kind === FAULT.divergentBarrier) launch.fatal = this.deadlock(watch, 'every thread of the block waits for others that will not come');
-    else if (launch.fatal === undefined && (kind === FAULT.outOfBounds || kind === FAULT.misaligned)) {
+    if (kind === FAULT.divergentBarrier)
+      launch.fatal = this.deadlock(
+        watch,
+        'every thread of the block waits for others that will not come',
+      );
+    else if (
+      launch.fatal === undefined &&
+      (kind === FAULT.outOfBounds || kind === FAULT.misaligned)
+    ) {
       const address = Number(exact);
       const place = this.place(watch, thread, line, 'access');
-      const memory = SHARED_ACCESS.test(place.instruction ?? '') ? this.map.findShared(this.neighbour(watch, address), address) : this.map.find(watch, address);
-      const [what, message] = kind === FAULT.misaligned ? ['misaligned', 'misaligned access at'] as const
-        : memory?.freed ? ['use-after-free', 'access to freed memory at'] as const : ['out-of-bounds', 'access out of bounds at'] as const;
+      const memory = SHARED_ACCESS.test(place.instruction ?? '')
+        ? this.map.findShared(this.neighbour(watch, address), address)
+        : this.map.find(watch, address);
+      const [what, message] =
+        kind === FAULT.misaligned
+          ? (['misaligned', 'misaligned access at'] as const)
+          : memory?.freed
+            ? (['use-after-free', 'access to freed memory at'] as const)
+            : (['out-of-bounds', 'access out of bounds at'] as const);
       launch.fatal = this.report(what, `${message} ${hex(exact)}`, { place, address, memory });
     }
     return this.fail(launch);
   }
 
   /** No block of the grid gets any further: told by the first of them. */
-  describeStall(launch: LaunchWatch, waiting: readonly number[], unstarted: number, milliseconds: number): readonly CheckReport[] {
-    const others = `${waiting.length} ${waiting.length === 1 ? 'block waits' : 'blocks wait'}${unstarted > 0 ? `, ${unstarted} have not begun` : ''}`;
-    launch.fatal = this.deadlock(this.blocks.get(waiting[0]!)!,
-      `no block of the grid has got any further for ${milliseconds / 1000} s: ${others}; in the first of them`);
+  describeStall(
+    launch: LaunchWatch,
+    waiting: readonly number[],
+    unstarted: number,
+    milliseconds: number,
+  ): readonly CheckReport[] {
+    const others =
+      `${waiting.length} ` +
+      `${waiting.length === 1 ? 'block waits' : 'blocks wait'}${unstarted > 0 ? `, ${unstarted} have not begun` : ''}`;
+    launch.fatal = this.deadlock(
+      this.blocks.get(waiting[0]!)!,
+      `no block of the grid has got any further for ${milliseconds / 1000} s: ${others}; in ` +
+        'the first of them',
+    );
     return this.fail(launch);
   }
 
@@ -271,7 +362,8 @@ export class Checker implements MemoryWatch {
   fail(launch: LaunchWatch): readonly CheckReport[] {
     this.settleStore();
     this.races.end();
-    for (const [address, { launch: other }] of this.blocks) if (other === launch) this.blocks.delete(address);
+    for (const [address, { launch: other }] of this.blocks)
+      if (other === launch) this.blocks.delete(address);
     this.lastCtx = -1;
     if (launch.fatal !== undefined) launch.found.set('fatal', launch.fatal);
     return this.tell(launch);
@@ -280,7 +372,7 @@ export class Checker implements MemoryWatch {
   /** Reports what was found. Returns what fails the launch. */
   private tell(launch: LaunchWatch): readonly CheckReport[] {
     // What was read before anybody wrote it may come from any of the rest.
-    const isDoubt = ({ kind }: CheckReport): number => kind === 'uninitialised' ? 1 : 0;
+    const isDoubt = ({ kind }: CheckReport): number => (kind === 'uninitialised' ? 1 : 0);
     const reports = [...launch.found.values()].sort((a, b) => isDoubt(a) - isDoubt(b));
     for (const report of reports) this.context.machine.services.report(report);
     return reports.filter(({ kind }) => kind !== 'same-value' || this.settings.sameValue);
@@ -305,16 +397,42 @@ export class Checker implements MemoryWatch {
   // What kernels do
 
   /** As {@link access}, of as many bytes as there are: those of a bulk copy may cross pages. */
-  private accesses(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): boolean {
+  private accesses(
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    bytes: number,
+    flags: number,
+    line: number,
+  ): boolean {
     const decisive = (flags & ACCESS.copy) !== 0 ? 0 : ALL_BYTES;
     for (let done = 0; done < bytes; done += MOST_BYTES) {
-      if (this.access(watch, thread, address + done, Math.min(MOST_BYTES, bytes - done), flags, line, decisive)) return true;
+      if (
+        this.access(
+          watch,
+          thread,
+          address + done,
+          Math.min(MOST_BYTES, bytes - done),
+          flags,
+          line,
+          decisive,
+        )
+      )
+        return true;
     }
     return false;
   }
 
   /** `decisive`: a bit for each byte that is not only put elsewhere. */
-  private access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, decisive = ALL_BYTES): boolean {
+  private access(
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    bytes: number,
+    flags: number,
+    line: number,
+    decisive = ALL_BYTES,
+  ): boolean {
     const { settings, shadow } = this;
     const number = address >>> 16;
     const states = shadow.page(number);
@@ -331,17 +449,31 @@ export class Checker implements MemoryWatch {
     if (settings.memory && !this.mayAccess(watch, thread, address, flags, writes, all, any)) {
       stops = this.badAccess(watch, thread, address, bytes, flags, line, all, any);
       if (stops) return true;
-    } else if (reads && settings.uninitialised && (all & BYTE.written) === 0 && (all & BYTE.live) !== 0) {
+    } else if (
+      reads &&
+      settings.uninitialised &&
+      (all & BYTE.written) === 0 &&
+      (all & BYTE.live) !== 0
+    ) {
       const unwritten = this.unwritten(address, bytes) & decisive;
-      stops = unwritten !== 0 && this.uninitialised(watch, thread, address, bytes, flags, line, unwritten);
+      stops =
+        unwritten !== 0 &&
+        this.uninitialised(watch, thread, address, bytes, flags, line, unwritten);
       if (stops) return true;
     }
     if (writes && (all & BYTE.written) === 0) {
-      for (let i = from; i < from + bytes; i++) if ((states[i]! & BYTE.live) !== 0) states[i]! |= BYTE.written;
+      for (let i = from; i < from + bytes; i++)
+        if ((states[i]! & BYTE.live) !== 0) states[i]! |= BYTE.written;
     }
     if (!settings.races) return false;
     const space = any & BYTE.spaceMask;
-    if (space === BYTE.local || space === BYTE.param || (any & BYTE.readOnly) !== 0 || watch.number >= MOST_BLOCKS) return false;
+    if (
+      space === BYTE.local ||
+      space === BYTE.param ||
+      (any & BYTE.readOnly) !== 0 ||
+      watch.number >= MOST_BLOCKS
+    )
+      return false;
     const earlier = this.races.access(watch, thread, address, bytes, flags, line);
     if (earlier === undefined) return false;
     if (earlier.work === watch.launch && earlier.onlyWrites && (flags & ACCESS.store) !== 0) {
@@ -367,10 +499,19 @@ export class Checker implements MemoryWatch {
     if (unwritten === 0) return;
     const states = this.shadow.page(address >>> 16);
     const from = address & 65535;
-    for (let i = 0; i < bytes; i++) if ((unwritten >>> i & 1) !== 0) states[from + i]! &= ~BYTE.written;
+    for (let i = 0; i < bytes; i++)
+      if (((unwritten >>> i) & 1) !== 0) states[from + i]! &= ~BYTE.written;
   }
 
-  private mayAccess(watch: BlockWatch, thread: number, address: number, flags: number, writes: boolean, all: number, any: number): boolean {
+  private mayAccess(
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    flags: number,
+    writes: boolean,
+    all: number,
+    any: number,
+  ): boolean {
     if ((all & BYTE.live) === 0) return false;
     if (writes && (any & BYTE.readOnly) !== 0) return false;
     const wanted = SPACES[ACCESS_SPACES[flags >>> ACCESS.spaceShift]!];
@@ -382,11 +523,22 @@ export class Checker implements MemoryWatch {
   /** The block of the cluster whose shared memory an address is in or next to. */
   private neighbour(watch: BlockWatch, address: number): BlockWatch {
     const { sharedBytes } = watch.launch;
-    return this.clusterOf(watch.ctx).find(({ shared }) => address >= shared && address < shared + sharedBytes + CHECK_GAP) ?? watch;
+    return (
+      this.clusterOf(watch.ctx).find(
+        ({ shared }) => address >= shared && address < shared + sharedBytes + CHECK_GAP,
+      ) ?? watch
+    );
   }
 
   private badAccess(
-    watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, all: number, any: number,
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    bytes: number,
+    flags: number,
+    line: number,
+    all: number,
+    any: number,
   ): boolean {
     const action = actionOf(flags);
     const memory = this.map.find(this.neighbour(watch, address), address, bytes);
@@ -396,34 +548,62 @@ export class Checker implements MemoryWatch {
     let message = `${what} out of bounds`;
     if ((all & BYTE.live) !== 0) {
       const space = any & BYTE.spaceMask;
-      if (space === BYTE.local && !ownFrame(watch, thread, address)) message = `${what} in the local memory of another thread`;
+      if (space === BYTE.local && !ownFrame(watch, thread, address))
+        message = `${what} in the local memory of another thread`;
       else if ((any & BYTE.readOnly) !== 0) {
         kind = 'read-only';
         message = `${what}, which kernels cannot write`;
       } else {
         kind = 'wrong-space';
-        message = `${what}: the instruction is for .${ACCESS_SPACES[flags >>> ACCESS.spaceShift]!} memory, the address is not`;
+        message =
+          `${what}: the instruction is for .${ACCESS_SPACES[flags >>> ACCESS.spaceShift]!} ` +
+          'memory, the address is not';
       }
     } else if (memory?.freed) {
       kind = 'use-after-free';
       message = `${what} after the memory was freed`;
     }
-    return this.found(watch.launch, this.report(kind, message, { place, address, bytes, memory }), true);
+    return this.found(
+      watch.launch,
+      this.report(kind, message, { place, address, bytes, memory }),
+      true,
+    );
   }
 
-  private uninitialised(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, unwritten: number): boolean {
+  private uninitialised(
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    bytes: number,
+    flags: number,
+    line: number,
+    unwritten: number,
+  ): boolean {
     // Another device's thread writes past all watching.
-    if (this.context.memory.words[FOREIGN_WORD] !== 0 || this.again(watch.launch, 'uninitialised', line)) return false;
+    if (
+      this.context.memory.words[FOREIGN_WORD] !== 0 ||
+      this.again(watch.launch, 'uninitialised', line)
+    )
+      return false;
     const at = address + 31 - Math.clz32(unwritten & -unwritten);
     const memory = this.map.find(this.neighbour(watch, at), at);
     const place = this.place(watch, thread, line, actionOf(flags));
-    const message = `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never written${at === address ? '' : `, from ${hex(at)} on`}`;
+    const message =
+      `${actionOf(flags)} of ${bytes} bytes at ${hex(address)} that were never ` +
+      `written${at === address ? '' : `, from ${hex(at)} on`}`;
     // Perhaps somebody writes them too late: the race says more, and is found when he does.
     watch.launch.doubtful ??= this.context.machine.services.now();
-    return this.found(watch.launch, this.report('uninitialised', message, { place, address: at, bytes, memory }), false);
+    return this.found(
+      watch.launch,
+      this.report('uninitialised', message, { place, address: at, bytes, memory }),
+      false,
+    );
   }
 
-  /** Two stores of the same value do no harm on any GPU there is, and compilers write some: Triton, of values that several lanes hold. */
+  /**
+   * Two stores of the same value do no harm on any GPU there is, and compilers write some: Triton,
+   * of values that several lanes hold.
+   */
   private settleStore(): void {
     const store = this.racingStore;
     if (store === undefined) return;
@@ -431,21 +611,43 @@ export class Checker implements MemoryWatch {
     const { watch, thread, address, flags, line, earlier, before } = store;
     const { bytes } = this.context.memory;
     const isSame = before.every((byte, index) => bytes[address + index] === byte);
-    this.race(isSame ? 'same-value' : 'race', watch, thread, address, before.length, flags, line, earlier);
+    this.race(
+      isSame ? 'same-value' : 'race',
+      watch,
+      thread,
+      address,
+      before.length,
+      flags,
+      line,
+      earlier,
+    );
   }
 
   private race(
-    kind: 'race' | 'same-value', watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number, earlier: Earlier,
+    kind: 'race' | 'same-value',
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    bytes: number,
+    flags: number,
+    line: number,
+    earlier: Earlier,
   ): void {
     const other = this.placeOf(earlier);
     if (this.again(watch.launch, kind, line, other)) return;
     const place = this.place(watch, thread, line, actionOf(flags));
     const memory = this.map.find(this.neighbour(watch, address), address, bytes);
     const two = who(watch, thread, earlier);
-    const message = kind === 'same-value'
-      ? `${two} store the same value at ${hex(address)}: nothing orders the two stores`
-      : `race of ${two} at ${hex(address)}: nothing orders the two accesses${two === WARP ? ' (a __syncwarp() is missing between them)' : ''}`;
-    this.found(watch.launch, this.report(kind, message, { place, other, address, bytes, memory }), false);
+    const message =
+      kind === 'same-value'
+        ? `${two} store the same value at ${hex(address)}: nothing orders the two stores`
+        : `race of ${two} at ${hex(address)}: nothing orders the two ` +
+          `accesses${two === WARP ? ' (a __syncwarp() is missing between them)' : ''}`;
+    this.found(
+      watch.launch,
+      this.report(kind, message, { place, other, address, bytes, memory }),
+      false,
+    );
   }
 
   /** The frame of a called function begins to live. */
@@ -457,7 +659,8 @@ export class Checker implements MemoryWatch {
     while (calls.length > 0 && calls.at(-1)!.address >= address) calls.pop();
     calls.push({ address, number });
     this.shadow.set(address, Math.min(end - address, 4096), 0);
-    for (const { offset, size } of frame.variables) this.shadow.set(address + offset, size, BYTE.live | BYTE.local);
+    for (const { offset, size } of frame.variables)
+      this.shadow.set(address + offset, size, BYTE.live | BYTE.local);
   }
 
   /** Counts it, if the same was found before: thousands of threads may find it. */
@@ -499,9 +702,15 @@ export class Checker implements MemoryWatch {
     if (caller === undefined || !this.settings.memory) return false;
     const memory = this.map.find(caller.watch, address);
     const kind = memory?.freed && memory.address === address ? 'double-free' : 'invalid-free';
-    const message = kind === 'double-free' ? `free of ${hex(address)}, which was freed already` : `free of ${hex(address)}, which malloc did not return`;
+    const message =
+      kind === 'double-free'
+        ? `free of ${hex(address)}, which was freed already`
+        : `free of ${hex(address)}, which malloc did not return`;
     const place = this.place(caller.watch, caller.thread, caller.line, 'free');
-    if (this.found(caller.watch.launch, this.report(kind, message, { place, address, memory }), true)) throw new CheckStop(message);
+    if (
+      this.found(caller.watch.launch, this.report(kind, message, { place, address, memory }), true)
+    )
+      throw new CheckStop(message);
     return false;
   }
 
@@ -510,15 +719,24 @@ export class Checker implements MemoryWatch {
   allocated(allocation: Allocation): void {
     const { address, bytes, kind } = allocation;
     if (kind === 'module') return;
-    // Managed memory is written by the host past all watching; descriptions of textures are for the compiler's code alone.
-    this.shadow.set(address, bytes, kind === 'managed' ? BYTE.live | BYTE.written : kind === 'texture' ? 0 : BYTE.live);
+    // Managed memory is written by the host past all watching; descriptions of textures are for the
+    // compiler's code alone.
+    this.shadow.set(
+      address,
+      bytes,
+      kind === 'managed' ? BYTE.live | BYTE.written : kind === 'texture' ? 0 : BYTE.live,
+    );
     this.races.forget(address, allocation.range.bytes);
     this.map.allocated(allocation);
   }
 
   placed(allocation: Allocation, module: CpuModule): void {
     for (const { offset, size, space } of module.compiled.variables) {
-      this.shadow.set(module.dataAddress + offset, size, BYTE.live | BYTE.written | (space === 'const' ? BYTE.readOnly : 0));
+      this.shadow.set(
+        module.dataAddress + offset,
+        size,
+        BYTE.live | BYTE.written | (space === 'const' ? BYTE.readOnly : 0),
+      );
     }
     this.map.placed(allocation, module);
   }
@@ -532,7 +750,12 @@ export class Checker implements MemoryWatch {
   leaks(): void {
     if (!this.settings.leaks) return;
     for (const memory of this.map.leaks()) {
-      this.context.machine.services.report(this.report('leak', `${memory.bytes} bytes at ${hex(memory.address)} were never freed`, { memory, address: memory.address }));
+      this.context.machine.services.report(
+        this.report('leak', `${memory.bytes} bytes at ${hex(memory.address)} were never freed`, {
+          memory,
+          address: memory.address,
+        }),
+      );
     }
   }
 
@@ -565,15 +788,30 @@ export class Checker implements MemoryWatch {
     let work = this.hostWork;
     if (work?.stream !== stream || work.sequence !== sequence) {
       this.order.begins(stream);
-      work = { stream, sequence, name: stream.head!.describe(), launch: undefined, first: this.races.number(1), blocks: 1 };
+      work = {
+        stream,
+        sequence,
+        name: stream.head!.describe(),
+        launch: undefined,
+        first: this.races.number(1),
+        blocks: 1,
+      };
       this.hostWork = work;
       this.races.begin(work);
     }
     const found = this.races.hostAccess(work, address, bytes, action);
     if (found === undefined) return;
     const memory = this.map.find(undefined, found.address);
-    const report = this.report('race', `race of two streams at ${hex(found.address)}: nothing orders the two accesses`,
-      { place: { action: `${action === 'read' ? 'read' : 'write'} (${work.name})` }, other: this.placeOf(found.earlier), address: found.address, memory });
+    const report = this.report(
+      'race',
+      `race of two streams at ${hex(found.address)}: nothing orders the two accesses`,
+      {
+        place: { action: `${action === 'read' ? 'read' : 'write'} (${work.name})` },
+        other: this.placeOf(found.earlier),
+        address: found.address,
+        memory,
+      },
+    );
     this.context.machine.services.report(report);
     if (!this.settings.keepGoing) this.failed = [report];
   }
@@ -583,15 +821,30 @@ export class Checker implements MemoryWatch {
   private placeOf({ work, block, thread, line, action }: Earlier): CheckPlace {
     const { launch } = work;
     if (launch === undefined) return { action: `${action} (${work.name})` };
-    return { action, kernel: launch.kernel, ...this.lineOf(launch, line), block: launch.blockIndex(block), thread: launch.threadIndex(thread) };
+    return {
+      action,
+      kernel: launch.kernel,
+      ...this.lineOf(launch, line),
+      block: launch.blockIndex(block),
+      thread: launch.threadIndex(thread),
+    };
   }
 
   private place(watch: BlockWatch, thread: number, line: number, action: string): CheckPlace {
     const { launch } = watch;
-    return { action, kernel: launch.kernel, ...this.lineOf(launch, line), block: watch.index, thread: launch.threadIndex(thread) };
+    return {
+      action,
+      kernel: launch.kernel,
+      ...this.lineOf(launch, line),
+      block: watch.index,
+      thread: launch.threadIndex(thread),
+    };
   }
 
-  private lineOf(launch: LaunchWatch, line: number): Pick<CheckPlace, 'line' | 'instruction' | 'source'> {
+  private lineOf(
+    launch: LaunchWatch,
+    line: number,
+  ): Pick<CheckPlace, 'line' | 'instruction' | 'source'> {
     const { compiled } = launch.func.module;
     const source = compiled.check!.lines.get(line);
     let texts = this.texts.get(compiled);
@@ -600,21 +853,38 @@ export class Checker implements MemoryWatch {
       this.texts.set(compiled, texts);
     }
     const instruction = texts[line - 1]?.trim();
-    return { line, ...(instruction ? { instruction } : {}), ...(source === undefined ? {} : { source }) };
+    return {
+      line,
+      ...(instruction ? { instruction } : {}),
+      ...(source === undefined ? {} : { source }),
+    };
   }
 
-  private report(kind: CheckKind, what: string, parts: {
-    place?: CheckPlace; other?: CheckPlace; address?: number; bytes?: number; memory?: CheckMemory | undefined;
-    waits?: NonNullable<CheckReport['waits']>;
-  }): CheckReport {
+  private report(
+    kind: CheckKind,
+    what: string,
+    parts: {
+      place?: CheckPlace;
+      other?: CheckPlace;
+      address?: number;
+      bytes?: number;
+      memory?: CheckMemory | undefined;
+      waits?: NonNullable<CheckReport['waits']>;
+    },
+  ): CheckReport {
     const { place, other, memory, ...rest } = parts;
     const lines = [what];
     if (place !== undefined) lines.push(`by ${placeText(place)}`, ...instructionText(place));
     if (other !== undefined) lines.push(`and ${placeText(other)}`, ...instructionText(other));
     if (memory !== undefined) lines.push(nameMemory(memory));
     return {
-      kind, message: lines.join('\n  '), count: 1, ...rest,
-      ...(place === undefined ? {} : { place }), ...(other === undefined ? {} : { other }), ...(memory === undefined ? {} : { memory }),
+      kind,
+      message: lines.join('\n  '),
+      count: 1,
+      ...rest,
+      ...(place === undefined ? {} : { place }),
+      ...(other === undefined ? {} : { other }),
+      ...(memory === undefined ? {} : { memory }),
       ...(this.seed === undefined ? {} : { seed: this.seed }),
     };
   }
@@ -661,7 +931,10 @@ const LONGEST_INSTRUCTION = 120;
 
 function instructionText({ instruction }: CheckPlace): string[] {
   if (instruction === undefined) return [];
-  return [`  ${instruction.length > LONGEST_INSTRUCTION ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`];
+  return [
+    '  ' +
+      `${instruction.length > LONGEST_INSTRUCTION ? `${instruction.slice(0, LONGEST_INSTRUCTION)} …` : instruction}`,
+  ];
 }
 
 /** Findings that an error tells in full. */

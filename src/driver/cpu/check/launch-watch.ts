@@ -1,5 +1,6 @@
 /**
- * A launch, or a piece of the host's work, under watch: where it stands in its stream, and the numbers of its blocks.
+ * A launch, or a piece of the host's work, under watch: where it stands in its stream, and the
+ * numbers of its blocks.
  */
 import type { KernelCheck } from '../../../ptx/index.js';
 import type { CheckReport } from '../../../ground/check-report.js';
@@ -41,7 +42,12 @@ export class LaunchWatch implements Work {
   /** What stopped it. */
   fatal: CheckReport | undefined = undefined;
 
-  constructor(operation: LaunchOperation, check: KernelCheck, stream: Stream | undefined, first: number) {
+  constructor(
+    operation: LaunchOperation,
+    check: KernelCheck,
+    stream: Stream | undefined,
+    first: number,
+  ) {
     const [gx = 1, gy = 1, gz = 1] = operation.grid;
     const [bx = 1, by = 1, bz = 1] = operation.block;
     this.func = operation.func;

@@ -1,6 +1,6 @@
 /**
- * Finds what an address is in or next to: allocations of the host and of kernels, variables of modules, of shared
- * memory and of frames, and what was there before it was freed.
+ * Finds what an address is in or next to: allocations of the host and of kernels, variables of
+ * modules, of shared memory and of frames, and what was there before it was freed.
  */
 import type { PlacedVariable } from '../../../ptx/index.js';
 import type { CheckMemory } from '../../../ground/check-report.js';
@@ -14,9 +14,14 @@ const MOST_FREED = 4096;
 /** Nobody runs further past an end than this. */
 const NEIGHBOURHOOD = 65536;
 
-/** What belongs to an object of its own, as a module's memory does to the module, and is no leak by itself. */
+/**
+ * What belongs to an object of its own, as a module's memory does to the module, and is no leak by
+ * itself.
+ */
 const LABELS: Readonly<Partial<Record<Allocation['kind'], string>>> = {
-  graph: 'memory of a graph', array: 'an array', texture: 'the description of a texture or surface',
+  graph: 'memory of a graph',
+  array: 'an array',
+  texture: 'the description of a texture or surface',
 };
 
 interface Known {
@@ -41,11 +46,24 @@ export class MemoryMap {
 
   allocated({ address, bytes, kind }: Allocation): void {
     const label = LABELS[kind];
-    this.live.set(address, { address, bytes, space: 'global', ...(label === undefined ? {} : { label }) });
+    this.live.set(address, {
+      address,
+      bytes,
+      space: 'global',
+      ...(label === undefined ? {} : { label }),
+    });
   }
 
   placed({ address }: Allocation, { compiled, dataAddress }: CpuModule): void {
-    this.variables.set(address, compiled.variables.map(({ name, offset, size, space }) => ({ address: dataAddress + offset, bytes: size, space, label: name })));
+    this.variables.set(
+      address,
+      compiled.variables.map(({ name, offset, size, space }) => ({
+        address: dataAddress + offset,
+        bytes: size,
+        space,
+        label: name,
+      })),
+    );
   }
 
   /** Who allocated it, and by which operation. */
@@ -84,7 +102,9 @@ export class MemoryMap {
 
   /** What was never freed, of those whom somebody should have. */
   leaks(): CheckMemory[] {
-    return [...this.live.values()].filter(({ label }) => label === undefined).map((known) => shown(known, 0));
+    return [...this.live.values()]
+      .filter(({ label }) => label === undefined)
+      .map((known) => shown(known, 0));
   }
 
   find(watch: BlockWatch | undefined, address: number, bytes = 1): CheckMemory | undefined {
@@ -92,21 +112,30 @@ export class MemoryMap {
       const inBlock = inWindow(watch, address, bytes);
       if (inBlock !== undefined) return inBlock;
     }
-    const candidates = [...this.live.values(), ...this.heap.values(), ...[...this.variables.values()].flat()];
-    const around = candidates.find((known) => address >= known.address && address < known.address + known.bytes);
+    const candidates = [
+      ...this.live.values(),
+      ...this.heap.values(),
+      ...[...this.variables.values()].flat(),
+    ];
+    const around = candidates.find(
+      (known) => address >= known.address && address < known.address + known.bytes,
+    );
     if (around !== undefined) return shown(around, address - around.address);
     for (let i = this.gone.length - 1; i >= 0; i--) {
       const known = this.gone[i]!;
-      if (address >= known.address && address < known.address + known.bytes) return { ...shown(known, address - known.address), freed: true };
+      if (address >= known.address && address < known.address + known.bytes)
+        return { ...shown(known, address - known.address), freed: true };
     }
     return nearest(candidates, address, bytes);
   }
 
-  /** The same for an instruction that is for shared memory alone, however far off its address is. */
+  /**
+   * The same for an instruction that is for shared memory alone, however far off its address is.
+   */
   findShared(watch: BlockWatch, address: number): CheckMemory | undefined {
     const found = this.find(watch, address);
     const isWithin = found !== undefined && found.offset >= 0 && found.offset < found.bytes;
-    return isWithin ? found : nearest(sharedVariables(watch), address, 1) ?? found;
+    return isWithin ? found : (nearest(sharedVariables(watch), address, 1) ?? found);
   }
 
   owns(address: number): boolean {
@@ -114,16 +143,34 @@ export class MemoryMap {
   }
 }
 
-const named = (list: readonly PlacedVariable[], base: number, space: CheckMemory['space']): Known[] =>
-  list.map(({ name, offset, size }) => ({ address: base + offset, bytes: size, space, label: name }));
+const named = (
+  list: readonly PlacedVariable[],
+  base: number,
+  space: CheckMemory['space'],
+): Known[] =>
+  list.map(({ name, offset, size }) => ({
+    address: base + offset,
+    bytes: size,
+    space,
+    label: name,
+  }));
 
 const DYNAMIC = 'dynamic shared memory';
 
-/** The variables of a block; of dynamic shared memory also where the launch gave none to a kernel that uses it. */
+/**
+ * The variables of a block; of dynamic shared memory also where the launch gave none to a kernel
+ * that uses it.
+ */
 function sharedVariables({ launch: { check, sharedBytes, func }, shared }: BlockWatch): Known[] {
   const variables = named(check.shared, shared, 'shared');
   const dynamic = sharedBytes - check.dynamicShared;
-  if (dynamic > 0 || func.kernel.usesDynamicShared) variables.push({ address: shared + check.dynamicShared, bytes: dynamic, space: 'shared', label: DYNAMIC });
+  if (dynamic > 0 || func.kernel.usesDynamicShared)
+    variables.push({
+      address: shared + check.dynamicShared,
+      bytes: dynamic,
+      space: 'shared',
+      label: DYNAMIC,
+    });
   return variables;
 }
 
@@ -133,28 +180,45 @@ function inWindow(watch: BlockWatch, address: number, bytes: number): CheckMemor
     return nearest(sharedVariables(watch), address, bytes);
   }
   if (address >= watch.frames && address < watch.frames + check.frameBytes * threads) {
-    const base = watch.frames + Math.floor((address - watch.frames) / check.frameBytes) * check.frameBytes;
+    const base =
+      watch.frames + Math.floor((address - watch.frames) / check.frameBytes) * check.frameBytes;
     return nearest(named(check.frame, base, 'local'), address, bytes);
   }
   if (address >= watch.stack && address < watch.stack + check.stackBytes) {
     const { check: module } = watch.launch.func.module.compiled;
     const variables = watch.calls.flatMap((call) => {
       const { name, variables: own } = module!.frames[call.number]!;
-      return named(own, call.address, 'local').map((known) => ({ ...known, label: `${known.label} of ${name}` }));
+      return named(own, call.address, 'local').map((known) => ({
+        ...known,
+        label: `${known.label} of ${name}`,
+      }));
     });
-    return nearest(variables, address, bytes)
-      ?? { space: 'local', label: 'the stack of called functions', address: watch.stack, bytes: check.stackBytes, offset: address - watch.stack };
+    return (
+      nearest(variables, address, bytes) ?? {
+        space: 'local',
+        label: 'the stack of called functions',
+        address: watch.stack,
+        bytes: check.stackBytes,
+        offset: address - watch.stack,
+      }
+    );
   }
   return undefined;
 }
 
 /** That which holds the address, or else the one whose edge is nearest. */
-function nearest(candidates: readonly Known[], address: number, bytes: number): CheckMemory | undefined {
+function nearest(
+  candidates: readonly Known[],
+  address: number,
+  bytes: number,
+): CheckMemory | undefined {
   let best: Known | undefined;
   let least = NEIGHBOURHOOD;
   for (const known of candidates) {
-    const distance = address < known.address ? Math.max(0, known.address - address - bytes) + 1
-      : Math.max(0, address - known.address - known.bytes + 1);
+    const distance =
+      address < known.address
+        ? Math.max(0, known.address - address - bytes) + 1
+        : Math.max(0, address - known.address - known.bytes + 1);
     if (distance >= least) continue;
     least = distance;
     best = known;
@@ -163,13 +227,40 @@ function nearest(candidates: readonly Known[], address: number, bytes: number): 
 }
 
 function shown({ address, bytes, space, label, root, handle }: Known, offset: number): CheckMemory {
-  return { space, address, bytes, offset, ...(label === undefined ? {} : { label }), ...(root === undefined ? {} : { root, handle: handle! }) };
+  return {
+    space,
+    address,
+    bytes,
+    offset,
+    ...(label === undefined ? {} : { label }),
+    ...(root === undefined ? {} : { root, handle: handle! }),
+  };
 }
 
 /** `8 bytes behind the end of x, 1024 bytes of shared memory at 0x10100` */
-export function nameMemory({ space, label, address, bytes, offset, freed, stack }: CheckMemory): string {
-  const where = offset < 0 ? `${-offset} bytes before` : offset === bytes ? 'just behind the end of' : offset > bytes ? `${offset - bytes} bytes behind the end of` : `at byte ${offset} of`;
-  const what = `${label === undefined ? '' : `${label}, `}${bytes} bytes of ${freed ? 'freed ' : ''}${space} memory at ${hex(address)}`;
-  const given = space === 'shared' && label === DYNAMIC ? `: the launch gave ${bytes} bytes of it (sharedBytes)` : '';
+export function nameMemory({
+  space,
+  label,
+  address,
+  bytes,
+  offset,
+  freed,
+  stack,
+}: CheckMemory): string {
+  const where =
+    offset < 0
+      ? `${-offset} bytes before`
+      : offset === bytes
+        ? 'just behind the end of'
+        : offset > bytes
+          ? `${offset - bytes} bytes behind the end of`
+          : `at byte ${offset} of`;
+  const what =
+    `${label === undefined ? '' : `${label}, `}${bytes} bytes of ` +
+    `${freed ? 'freed ' : ''}${space} memory at ${hex(address)}`;
+  const given =
+    space === 'shared' && label === DYNAMIC
+      ? `: the launch gave ${bytes} bytes of it (sharedBytes)`
+      : '';
   return `${where} ${what}${given}${stack === undefined ? '' : `\n  allocated ${stack}`}`;
 }

@@ -5,7 +5,13 @@ import { describe, expect, test } from 'vitest';
 import { openCpu } from '../open.js';
 import { resultOf } from '../testing/open-fake.js';
 
-type Step = { kind: 'alloc'; bytes: number } | { kind: 'plain'; bytes: number } | { kind: 'free'; index: number } | { kind: 'sync' } | { kind: 'trim'; keep: number } | { kind: 'threshold'; bytes: number };
+type Step =
+  | { kind: 'alloc'; bytes: number }
+  | { kind: 'plain'; bytes: number }
+  | { kind: 'free'; index: number }
+  | { kind: 'sync' }
+  | { kind: 'trim'; keep: number }
+  | { kind: 'threshold'; bytes: number };
 
 const RESERVED_CURRENT = 5;
 const RESERVED_HIGH = 6;
@@ -19,8 +25,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('plain' as const), bytes }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('free' as const), index: fc.nat(20) }) },
   { weight: 2, arbitrary: fc.constant<Step>({ kind: 'sync' }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('trim' as const), keep: fc.nat(200_000) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('threshold' as const), bytes: fc.constantFrom(0, 4096, 200_000, 2 ** 30) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('trim' as const), keep: fc.nat(200_000) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('threshold' as const),
+      bytes: fc.constantFrom(0, 4096, 200_000, 2 ** 30),
+    }),
+  },
 );
 
 /** What a program can see of memory after each step. */
@@ -34,8 +49,12 @@ function seen(steps: readonly Step[], check: boolean): number[][] {
   const live: { address: number; isOrdered: boolean }[] = [];
   return steps.map((each) => {
     switch (each.kind) {
-      case 'alloc': live.push({ address: cu.cuMemAllocAsync(each.bytes, stream), isOrdered: true }); break;
-      case 'plain': live.push({ address: cu.cuMemAlloc(each.bytes), isOrdered: false }); break;
+      case 'alloc':
+        live.push({ address: cu.cuMemAllocAsync(each.bytes, stream), isOrdered: true });
+        break;
+      case 'plain':
+        live.push({ address: cu.cuMemAlloc(each.bytes), isOrdered: false });
+        break;
       case 'free': {
         const [taken] = live.splice(each.index % Math.max(1, live.length), 1);
         if (taken === undefined) break;
@@ -43,18 +62,31 @@ function seen(steps: readonly Step[], check: boolean): number[][] {
         else cu.cuMemFree(taken.address);
         break;
       }
-      case 'sync': cu.cuStreamSynchronize(stream); break;
-      case 'trim': cu.cuMemPoolTrimTo(pool, each.keep); break;
-      case 'threshold': cu.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, each.bytes);
+      case 'sync':
+        cu.cuStreamSynchronize(stream);
+        break;
+      case 'trim':
+        cu.cuMemPoolTrimTo(pool, each.keep);
+        break;
+      case 'threshold':
+        cu.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, each.bytes);
     }
-    return [...[RESERVED_CURRENT, RESERVED_HIGH, USED_CURRENT, USED_HIGH].map((attribute) => cu.cuMemPoolGetAttribute(pool, attribute)), cu.cuMemGetInfo().free];
+    return [
+      ...[RESERVED_CURRENT, RESERVED_HIGH, USED_CURRENT, USED_HIGH].map((attribute) =>
+        cu.cuMemPoolGetAttribute(pool, attribute),
+      ),
+      cu.cuMemGetInfo().free,
+    ];
   });
 }
 
 test('a program sees the same of memory with and without', () => {
-  fc.assert(fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-    expect(seen(steps, true)).toEqual(seen(steps, false));
-  }), { numRuns: 150 });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      expect(seen(steps, true)).toEqual(seen(steps, false));
+    }),
+    { numRuns: 150 },
+  );
 });
 
 describe('where memory is short', () => {

@@ -1,6 +1,6 @@
 /**
- * Freed memory that is not given out again for some time, so that whoever still uses it is found. The oldest goes first
- * when there is too much of it, and all of it where memory is short.
+ * Freed memory that is not given out again for some time, so that whoever still uses it is found.
+ * The oldest goes first when there is too much of it, and all of it where memory is short.
  */
 import type { Range } from '../memory/arena.js';
 
@@ -15,7 +15,8 @@ export class Quarantine {
   keep(range: Range, capacity: number, release: (range: Range) => void): void {
     this.ranges.push(range);
     this.bytes += range.bytes;
-    while (this.bytes > Math.min(MOST_BYTES, capacity / 4) || this.ranges.length > MOST_RANGES) this.drop(release);
+    while (this.bytes > Math.min(MOST_BYTES, capacity / 4) || this.ranges.length > MOST_RANGES)
+      this.drop(release);
   }
 
   /** Returns whether there was any. */

@@ -14,7 +14,12 @@ and.b32 %r2, %r2, 127;
 add.u32 %r1, %r1, %r9;
 add.u32 %r2, %r2, %r9;`;
 
-function run(body: string, shape: Shape, pointers = 0, check: boolean | CheckOptions = true): CheckedDevice {
+function run(
+  body: string,
+  shape: Shape,
+  pointers = 0,
+  check: boolean | CheckOptions = true,
+): CheckedDevice {
   const device = new CheckedDevice(check).load(kernelOf(pointers, body));
   const params = Array.from({ length: pointers }, () => [device.words(0, 0, 0, 0)] as const);
   device.launch('k', params, shape);
@@ -22,73 +27,134 @@ function run(body: string, shape: Shape, pointers = 0, check: boolean | CheckOpt
 }
 
 test('shared memory of another block of the cluster has its name', () => {
-  const other = '.shared .align 4 .u32 s[64];\nmov.u32 %r9, s;\nmapa.shared::cluster.u32 %r8, %r9, 1;\n';
+  const other =
+    '.shared .align 4 .u32 s[64];\nmov.u32 %r9, s;\nmapa.shared::cluster.u32 %r8, %r9, 1;\n';
   const inCluster = (access: string): CheckedDevice => {
-    const device = new CheckedDevice().load(kernelOf(1, `${other}${access}`).replace(') {', ') .reqnctapercluster 2, 1, 1 {'));
+    const device = new CheckedDevice().load(
+      kernelOf(1, `${other}${access}`).replace(') {', ') .reqnctapercluster 2, 1, 1 {'),
+    );
     device.launch('k', [[device.words(0)]], { grid: 2, block: 2 });
     return device;
   };
   const memory = { space: 'shared', label: 's', offset: 8, bytes: 256 };
-  expect(inCluster('st.shared::cluster.u32 [%r8+8], %r0;').fails()).toMatchObject([{ kind: 'race', memory }]);
-  expect(inCluster('ld.shared::cluster.u32 %r3, [%r8+8];').fails()).toMatchObject([{ kind: 'uninitialised', memory }]);
+  expect(inCluster('st.shared::cluster.u32 [%r8+8], %r0;').fails()).toMatchObject([
+    { kind: 'race', memory },
+  ]);
+  expect(inCluster('ld.shared::cluster.u32 %r3, [%r8+8];').fails()).toMatchObject([
+    { kind: 'uninitialised', memory },
+  ]);
 });
 
 describe('threads of a block', () => {
   test('a barrier orders them', () => {
-    const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.sync 0;\nld.shared.u32 %r3, [%r2];`, { block: 32 });
+    const device = run(
+      `${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.sync 0;\nld.shared.u32 %r3, [%r2];`,
+      { block: 32 },
+    );
     expect(device.fails()).toEqual([]);
   });
 
   test('a barrier that is missing', () => {
     // Lane 31 reads the word of lane 0, which has written it.
-    const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nld.shared.u32 %r3, [%r9];`, { block: 32 });
+    const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nld.shared.u32 %r3, [%r9];`, {
+      block: 32,
+    });
     const [report, ...more] = device.fails();
     expect(more).toEqual([]);
     expect(report).toMatchObject({
-      kind: 'race', place: { action: 'read', line: 17, thread: [1, 0, 0] }, other: { action: 'write', line: 16, thread: [0, 0, 0] },
-      memory: { space: 'shared', label: 's', offset: 0 }, count: 31,
+      kind: 'race',
+      place: { action: 'read', line: 17, thread: [1, 0, 0] },
+      other: { action: 'write', line: 16, thread: [0, 0, 0] },
+      memory: { space: 'shared', label: 's', offset: 0 },
+      count: 31,
     });
   });
 
   test('read, then written by another', () => {
-    const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.sync 0;\nld.shared.u32 %r3, [%r2];\nst.shared.u32 [%r1], %r3;`, { block: 32 });
-    const found = device.fails().map(({ place, other }) => `${other!.action} ${other!.thread![0]}, ${place!.action} ${place!.thread![0]}`);
-    // Thread 0 writes what thread 31 reads after it; thread 1 writes what thread 0 has read before it.
+    const device = run(
+      `${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.sync 0;\nld.shared.u32 %r3, ` +
+        `[%r2];\nst.shared.u32 [%r1], %r3;`,
+      { block: 32 },
+    );
+    const found = device
+      .fails()
+      .map(
+        ({ place, other }) =>
+          `${other!.action} ${other!.thread![0]}, ${place!.action} ${place!.thread![0]}`,
+      );
+    // Thread 0 writes what thread 31 reads after it; thread 1 writes what thread 0 has read before
+    // it.
     expect(found.sort()).toEqual(['read 0, write 1', 'write 0, read 31']);
   });
 
   test('a half is written, then its neighbour, and then it is read', () => {
-    const device = run('.shared .align 4 .u16 s[64];\nmov.u32 %r1, s;\nshl.b32 %r2, %r0, 1;\nadd.u32 %r1, %r1, %r2;\nst.shared.u16 [%r1], %h0;\nsetp.eq.u32 %p0, %r0, 31;\n@%p0 ld.shared.u16 %h1, [s];', { block: 32 });
-    expect(device.fails()).toMatchObject([{ kind: 'race', place: { action: 'read', thread: [31, 0, 0] }, other: { action: 'write', thread: [0, 0, 0] } }]);
+    const device = run(
+      '.shared .align 4 .u16 s[64];\nmov.u32 %r1, s;\nshl.b32 %r2, %r0, 1;\nadd.u32 %r1, ' +
+        '%r1, %r2;\nst.shared.u16 [%r1], %h0;\nsetp.eq.u32 %p0, %r0, 31;\n@%p0 ld.shared.u16 ' +
+        '%h1, [s];',
+      { block: 32 },
+    );
+    expect(device.fails()).toMatchObject([
+      {
+        kind: 'race',
+        place: { action: 'read', thread: [31, 0, 0] },
+        other: { action: 'write', thread: [0, 0, 0] },
+      },
+    ]);
   });
 
   test('bytes of one word are not one another', () => {
-    const device = run('.shared .align 4 .u8 s[64];\nmov.u32 %r1, s;\nadd.u32 %r1, %r1, %r0;\nst.shared.u8 [%r1], %h0;\nld.shared.u8 %h1, [%r1];', { block: 32 });
+    const device = run(
+      '.shared .align 4 .u8 s[64];\nmov.u32 %r1, s;\nadd.u32 %r1, %r1, %r0;\nst.shared.u8 ' +
+        '[%r1], %h0;\nld.shared.u8 %h1, [%r1];',
+      { block: 32 },
+    );
     expect(device.fails()).toEqual([]);
   });
 
   test('atomics are no race', () => {
-    const device = run('.shared .align 4 .u32 s;\nsetp.eq.u32 %p0, %r0, 0;\n@%p0 st.shared.u32 [s], 0;\nbar.sync 0;\natom.shared.add.u32 %r1, [s], 1;\nbar.sync 0;\nld.shared.u32 %r2, [s];', { block: 64 });
+    const device = run(
+      '.shared .align 4 .u32 s;\nsetp.eq.u32 %p0, %r0, 0;\n@%p0 st.shared.u32 [s], ' +
+        '0;\nbar.sync 0;\natom.shared.add.u32 %r1, [s], 1;\nbar.sync 0;\nld.shared.u32 %r2, ' +
+        '[s];',
+      { block: 64 },
+    );
     expect(device.fails()).toEqual([]);
   });
 
   test('an atomic and a plain access are', () => {
-    const device = run('.shared .align 4 .u32 s;\nsetp.eq.u32 %p0, %r0, 0;\n@%p0 st.shared.u32 [s], 0;\nbar.sync 0;\natom.shared.add.u32 %r1, [s], 1;\nld.shared.u32 %r2, [s];', { block: 64 });
+    const device = run(
+      '.shared .align 4 .u32 s;\nsetp.eq.u32 %p0, %r0, 0;\n@%p0 st.shared.u32 [s], ' +
+        '0;\nbar.sync 0;\natom.shared.add.u32 %r1, [s], 1;\nld.shared.u32 %r2, [s];',
+      { block: 64 },
+    );
     expect(device.fails()).toMatchObject([{ kind: 'race' }]);
   });
 
   test('bar.warp.sync orders its lanes', () => {
-    const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.warp.sync -1;\nld.shared.u32 %r3, [%r2];`, { block: 32 });
+    const device = run(
+      `${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.warp.sync -1;\nld.shared.u32 %r3, [%r2];`,
+      { block: 32 },
+    );
     expect(device.fails()).toEqual([]);
   });
 
   test('and no other warp', () => {
-    const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.warp.sync -1;\nld.shared.u32 %r3, [%r9+4];`, { block: 64 });
-    expect(device.fails()).toMatchObject([{ kind: 'race', other: { thread: [1, 0, 0] }, place: { thread: [32, 0, 0] } }]);
+    const device = run(
+      `${SHARED}\nst.shared.u32 [%r1], %r0;\nbar.warp.sync -1;\nld.shared.u32 %r3, [%r9+4];`,
+      { block: 64 },
+    );
+    expect(device.fails()).toMatchObject([
+      { kind: 'race', other: { thread: [1, 0, 0] }, place: { thread: [32, 0, 0] } },
+    ]);
   });
 
   test('a shuffle orders nothing', () => {
-    const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nshfl.sync.down.b32 %r5, %r0, 1, 31, -1;\nld.shared.u32 %r3, [%r9];`, { block: 32 });
+    const device = run(
+      `${SHARED}\nst.shared.u32 [%r1], %r0;\nshfl.sync.down.b32 %r5, %r0, 1, 31, ` +
+        `-1;\nld.shared.u32 %r3, [%r9];`,
+      { block: 32 },
+    );
     expect(device.fails()).toMatchObject([{ kind: 'race' }]);
   });
 
@@ -104,22 +170,40 @@ DONE:`;
     expect(run(body, { block: 64 }).fails()).toEqual([]);
   });
 
-  // The destructor of a cuda::pipeline: the lane that counts its warp out is the last, and ends the barriers of all.
-  test('the end of an mbarrier that others have arrived at is none, plain use of its memory behind it is', () => {
-    const ends = (after: string): readonly CheckReport[] => run(`.shared .align 8 .b64 m;
+  // The destructor of a cuda::pipeline: the lane that counts its warp out is the last, and ends the
+  // barriers of all.
+  test(
+    'the end of an mbarrier that others have arrived at is none, plain use of its memory ' +
+      'behind it is',
+    () => {
+      const ends = (after: string): readonly CheckReport[] =>
+        run(
+          `.shared .align 8 .b64 m;
 setp.ne.u32 %p0, %r0, 0;
 @!%p0 mbarrier.init.shared.b64 [m], 64;
 bar.sync 0;
 mbarrier.arrive.shared.b64 %rd5, [m];
 shfl.sync.idx.b32 %r5, %r0, 0, 31, -1;
 @!%p0 mbarrier.inval.shared.b64 [m];
-${after}`, { block: 32 }).fails();
-    expect(ends('')).toEqual([]);
-    expect(ends('setp.eq.u32 %p1, %r0, 1;\n@%p1 st.shared.u32 [m], %r0;')).toMatchObject([{ kind: 'race', place: { action: 'write', thread: [1, 0, 0] }, other: { thread: [0, 0, 0] } }]);
-  });
+${after}`,
+          { block: 32 },
+        ).fails();
+      expect(ends('')).toEqual([]);
+      expect(ends('setp.eq.u32 %p1, %r0, 1;\n@%p1 st.shared.u32 [m], %r0;')).toMatchObject([
+        {
+          kind: 'race',
+          place: { action: 'write', thread: [1, 0, 0] },
+          other: { thread: [0, 0, 0] },
+        },
+      ]);
+    },
+  );
 
   test('volatile accesses are strong', () => {
-    const device = run(`${SHARED}\nst.volatile.shared.u32 [%r1], %r0;\nld.volatile.shared.u32 %r3, [%r9];`, { block: 32 });
+    const device = run(
+      `${SHARED}\nst.volatile.shared.u32 [%r1], %r0;\nld.volatile.shared.u32 %r3, [%r9];`,
+      { block: 32 },
+    );
     expect(device.fails()).toEqual([]);
   });
 });
@@ -130,7 +214,14 @@ describe('stores of the same value to the same place', () => {
   test('are told as such, and fail nothing', () => {
     const device = run(store('7'), { block: 32 }, 1);
     expect(device.fails()).toEqual([]);
-    expect(device.reports).toMatchObject([{ kind: 'same-value', count: 31, place: { action: 'write', thread: [1, 0, 0] }, other: { action: 'write', thread: [0, 0, 0] } }]);
+    expect(device.reports).toMatchObject([
+      {
+        kind: 'same-value',
+        count: 31,
+        place: { action: 'write', thread: [1, 0, 0] },
+        other: { action: 'write', thread: [0, 0, 0] },
+      },
+    ]);
   });
 
   test('of two warps and of two blocks likewise', () => {
@@ -142,7 +233,11 @@ describe('stores of the same value to the same place', () => {
   });
 
   test('and a store of another value is a race', () => {
-    const device = run('setp.eq.u32 %p0, %r0, 31;\nselp.u32 %r1, 8, 7, %p0;\nst.global.u32 [%rd0], %r1;', { block: 32 }, 1);
+    const device = run(
+      'setp.eq.u32 %p0, %r0, 31;\nselp.u32 %r1, 8, 7, %p0;\nst.global.u32 [%rd0], %r1;',
+      { block: 32 },
+      1,
+    );
     expect(device.fails()).toMatchObject([{ kind: 'race', place: { thread: [31, 0, 0] } }]);
     expect(device.reports.map(({ kind }) => kind).sort()).toEqual(['race', 'same-value']);
   });
@@ -153,46 +248,90 @@ describe('stores of the same value to the same place', () => {
   });
 
   test('a read of one of them is a race', () => {
-    const device = run(`setp.eq.u32 %p0, %r0, 0;\n@%p0 ld.global.u32 %r2, [%rd0];\n${store('1')}`, { block: 32 }, 1);
-    expect(device.fails()).toMatchObject([{ kind: 'race', place: { thread: [1, 0, 0] }, other: { thread: [0, 0, 0] } }]);
+    const device = run(
+      `setp.eq.u32 %p0, %r0, 0;\n@%p0 ld.global.u32 %r2, [%rd0];\n${store('1')}`,
+      { block: 32 },
+      1,
+    );
+    expect(device.fails()).toMatchObject([
+      { kind: 'race', place: { thread: [1, 0, 0] }, other: { thread: [0, 0, 0] } },
+    ]);
   });
 
   test('a wide store is compared as a whole', () => {
-    const device = run('shl.b32 %r1, %r0, 4;\nand.b32 %r1, %r1, 16;\nst.global.v4.u32 [%rd0], {%r1, 1, 2, 3};', { block: 2 }, 4);
+    const device = run(
+      'shl.b32 %r1, %r0, 4;\nand.b32 %r1, %r1, 16;\nst.global.v4.u32 [%rd0], {%r1, 1, 2, 3};',
+      { block: 2 },
+      4,
+    );
     expect(device.fails()).toMatchObject([{ kind: 'race' }]);
   });
 });
 
 test('a race of two threads of a warp says that a __syncwarp() is missing', () => {
-  const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nld.shared.u32 %r3, [%r9];`, { block: 32 });
-  expect(device.fails()[0]?.message).toMatch(/^race of two threads of a warp at 0x[0-9a-f]+: .*__syncwarp\(\)/);
+  const device = run(`${SHARED}\nst.shared.u32 [%r1], %r0;\nld.shared.u32 %r3, [%r9];`, {
+    block: 32,
+  });
+  expect(device.fails()[0]?.message).toMatch(
+    /^race of two threads of a warp at 0x[0-9a-f]+: .*__syncwarp\(\)/,
+  );
 });
 
 describe('blocks of a launch', () => {
   const block = 'mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p0, %r1, 0;\n';
 
   test('one writes what the other reads', () => {
-    const device = run(`${block}@%p0 st.global.u32 [%rd0], %r0;\n@!%p0 ld.global.u32 %r2, [%rd0];`, { grid: 2 }, 1);
-    expect(device.fails()).toMatchObject([{ kind: 'race', place: { action: 'read', block: [1, 0, 0] }, other: { action: 'write', block: [0, 0, 0] } }]);
+    const device = run(
+      `${block}@%p0 st.global.u32 [%rd0], %r0;\n@!%p0 ld.global.u32 %r2, [%rd0];`,
+      { grid: 2 },
+      1,
+    );
+    expect(device.fails()).toMatchObject([
+      {
+        kind: 'race',
+        place: { action: 'read', block: [1, 0, 0] },
+        other: { action: 'write', block: [0, 0, 0] },
+      },
+    ]);
   });
 
   test('relaxed atomics alone order nothing else', () => {
-    const device = run(`${block}@%p0 st.global.u32 [%rd0], 1;\natom.global.add.u32 %r2, [%rd1], 1;\n@!%p0 ld.global.u32 %r2, [%rd0];`, { grid: 2 }, 2);
+    const device = run(
+      `${block}@%p0 st.global.u32 [%rd0], 1;\natom.global.add.u32 %r2, [%rd1], 1;\n@!%p0 ` +
+        'ld.global.u32 %r2, [%rd0];',
+      { grid: 2 },
+      2,
+    );
     expect(device.fails()).toMatchObject([{ kind: 'race' }]);
   });
 
   test('fences around them do', () => {
-    const device = run(`${block}@%p0 st.global.u32 [%rd0], 1;\nmembar.gl;\natom.global.add.u32 %r2, [%rd1], 1;\nmembar.gl;\n@!%p0 ld.global.u32 %r2, [%rd0];`, { grid: 2 }, 2);
+    const device = run(
+      `${block}@%p0 st.global.u32 [%rd0], 1;\nmembar.gl;\natom.global.add.u32 %r2, [%rd1], ` +
+        `1;\nmembar.gl;\n@!%p0 ld.global.u32 %r2, [%rd0];`,
+      { grid: 2 },
+      2,
+    );
     expect(device.fails()).toEqual([]);
   });
 
   test('fences of a block do not', () => {
-    const device = run(`${block}@%p0 st.global.u32 [%rd0], 1;\nmembar.cta;\natom.global.add.u32 %r2, [%rd1], 1;\nmembar.cta;\n@!%p0 ld.global.u32 %r2, [%rd0];`, { grid: 2 }, 2);
+    const device = run(
+      `${block}@%p0 st.global.u32 [%rd0], 1;\nmembar.cta;\natom.global.add.u32 %r2, [%rd1], ` +
+        `1;\nmembar.cta;\n@!%p0 ld.global.u32 %r2, [%rd0];`,
+      { grid: 2 },
+      2,
+    );
     expect(device.fails()).toMatchObject([{ kind: 'race' }]);
   });
 
   test('release and acquire do', () => {
-    const device = run(`${block}@%p0 st.global.u32 [%rd0], 1;\natom.acq_rel.gpu.global.add.u32 %r2, [%rd1], 1;\n@!%p0 ld.global.u32 %r2, [%rd0];`, { grid: 2 }, 2);
+    const device = run(
+      `${block}@%p0 st.global.u32 [%rd0], 1;\natom.acq_rel.gpu.global.add.u32 %r2, [%rd1], ` +
+        `1;\n@!%p0 ld.global.u32 %r2, [%rd0];`,
+      { grid: 2 },
+      2,
+    );
     expect(device.fails()).toEqual([]);
   });
 });
@@ -239,19 +378,27 @@ describe('streams', () => {
   }
 
   test('nothing between them', () => {
-    expect(two(() => undefined).fails()).toMatchObject([{ kind: 'race', place: { kernel: 'k' }, other: { kernel: 'k' } }]);
+    expect(two(() => undefined).fails()).toMatchObject([
+      { kind: 'race', place: { kernel: 'k' }, other: { kernel: 'k' } },
+    ]);
   });
 
   test('that the first happens to be over is no order', () => {
-    expect(two(({ cu }) => { while (cu.poll(1000)); }).fails()).toMatchObject([{ kind: 'race' }]);
+    expect(
+      two(({ cu }) => {
+        while (cu.poll(1000));
+      }).fails(),
+    ).toMatchObject([{ kind: 'race' }]);
   });
 
   test('an event', () => {
-    expect(two(({ cu, stream }, other) => {
-      const event = cu.cuEventCreate(0);
-      cu.cuEventRecord(event, stream);
-      cu.cuStreamWaitEvent(other, event, 0);
-    }).fails()).toEqual([]);
+    expect(
+      two(({ cu, stream }, other) => {
+        const event = cu.cuEventCreate(0);
+        cu.cuEventRecord(event, stream);
+        cu.cuStreamWaitEvent(other, event, 0);
+      }).fails(),
+    ).toEqual([]);
   });
 
   test('a wait of the host', () => {
@@ -259,12 +406,14 @@ describe('streams', () => {
   });
 
   test('an event that the host has seen', () => {
-    expect(two(({ cu, stream }) => {
-      const event = cu.cuEventCreate(0);
-      cu.cuEventRecord(event, stream);
-      while (cu.poll(1000));
-      expect(cu.cuEventQuery(event)).toBe(0);
-    }).fails()).toEqual([]);
+    expect(
+      two(({ cu, stream }) => {
+        const event = cu.cuEventCreate(0);
+        cu.cuEventRecord(event, stream);
+        while (cu.poll(1000));
+        expect(cu.cuEventQuery(event)).toBe(0);
+      }).fails(),
+    ).toEqual([]);
   });
 
   test('a fill beside a kernel', () => {

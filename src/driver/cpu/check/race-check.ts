@@ -1,8 +1,9 @@
 /**
- * Finds conflicting accesses that nothing orders. Of every four bytes of global and shared memory the last two writers
- * of different bytes and the last two readers are kept, with the bytes that each touched. Races are those of the PTX memory model: accesses
- * that overlap, one of them a write, neither before the other in causality order, and not both strong in a scope that
- * holds the two threads.
+ * Finds conflicting accesses that nothing orders. Of every four bytes of global and shared memory
+ * the last two writers of different bytes and the last two readers are kept, with the bytes that
+ * each touched. Races are those of the PTX memory model: accesses that overlap, one of them a
+ * write, neither before the other in causality order, and not both strong in a scope that holds the
+ * two threads.
  */
 import { ACCESS } from '../../../ptx/index.js';
 import { Knowledge } from './block-watch.js';
@@ -23,14 +24,17 @@ const STRONG = 16;
 const BLOCK_SCOPE = 32;
 const ATOMIC = 64;
 const WRITE = 128;
-/** Of a write: its thread read the same bytes before, and nothing lies between the two that orders others. */
+/**
+ * Of a write: its thread read the same bytes before, and nothing lies between the two that orders
+ * others.
+ */
 const HAS_READ = 256;
 const LINE_SHIFT = 9;
 
 /**
- * For each word twelve numbers, so that a look at it touches one cache line or two: who, when and how, of two writers and
- * of two readers. A `when` of 0 stands for nobody. A page that only the host's work has touched as a whole has one record,
- * which stands for all of its words.
+ * For each word twelve numbers, so that a look at it touches one cache line or two: who, when and
+ * how, of two writers and of two readers. A `when` of 0 stands for nobody. A page that only the
+ * host's work has touched as a whole has one record, which stands for all of its words.
  */
 type Page = Uint32Array;
 const SLOT = 3;
@@ -67,9 +71,14 @@ export class RaceCheck {
     this.order = order;
   }
 
-  /** Numbers for so many blocks. Where they are used up, what is known of older accesses is dropped. */
+  /**
+   * Numbers for so many blocks. Where they are used up, what is known of older accesses is dropped.
+   */
   number(blocks: number): number {
-    if ((this.nextBlock + blocks > MOST_BLOCKS || this.works.length > MOST_WORKS) && this.running === 0) {
+    if (
+      (this.nextBlock + blocks > MOST_BLOCKS || this.works.length > MOST_WORKS) &&
+      this.running === 0
+    ) {
       this.pages = [];
       this.works = [];
       this.nextBlock = 1;
@@ -104,30 +113,54 @@ export class RaceCheck {
   private page(number: number): Page {
     const kept = this.pages[number];
     if (kept !== undefined && kept.length > FIELDS) return kept;
-    const page = this.pages[number] = new Uint32Array(WORDS * FIELDS);
+    const page = (this.pages[number] = new Uint32Array(WORDS * FIELDS));
     if (kept !== undefined) for (let at = 0; at < page.length; at += FIELDS) page.set(kept, at);
     return page;
   }
 
-  /** One access of a thread; the first conflict, if there is one. Two writes come last: they may be of the same value. */
-  access(watch: BlockWatch, thread: number, address: number, bytes: number, flags: number, line: number): Earlier | undefined {
+  /**
+   * One access of a thread; the first conflict, if there is one. Two writes come last: they may be
+   * of the same value.
+   */
+  access(
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    bytes: number,
+    flags: number,
+    line: number,
+  ): Earlier | undefined {
     const strong = (flags & (ACCESS.strong | ACCESS.atomic)) !== 0;
     const writes = (flags & (ACCESS.write | ACCESS.atomic)) !== 0;
     if (strong) this.synchronise(watch, thread, address, flags);
-    let how = (strong ? STRONG : 0) | ((flags & ACCESS.block) !== 0 ? BLOCK_SCOPE : 0) | ((flags & ACCESS.atomic) !== 0 ? ATOMIC : 0) | (line << LINE_SHIFT);
+    let how =
+      (strong ? STRONG : 0) |
+      ((flags & ACCESS.block) !== 0 ? BLOCK_SCOPE : 0) |
+      ((flags & ACCESS.atomic) !== 0 ? ATOMIC : 0) |
+      (line << LINE_SHIFT);
     if (writes) how |= WRITE;
     const who = ((watch.number << THREAD_BITS) | thread) >>> 0;
     let found: Earlier | undefined;
     for (let at = address; at < address + bytes;) {
       const first = at & 3;
       const last = Math.min(4, first + address + bytes - at);
-      found = graver(found, this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes));
+      found = graver(
+        found,
+        this.word(watch, thread, at, who, how | ((1 << last) - (1 << first)), writes),
+      );
       at += last - first;
     }
     return found;
   }
 
-  private word(watch: BlockWatch, thread: number, address: number, who: number, how: number, writes: boolean): Earlier | undefined {
+  private word(
+    watch: BlockWatch,
+    thread: number,
+    address: number,
+    who: number,
+    how: number,
+    writes: boolean,
+  ): Earlier | undefined {
     const page = this.page(address >>> PAGE_BITS);
     const at = ((address & (PAGE - 1)) >>> 2) * FIELDS;
     let found: Earlier | undefined;
@@ -144,10 +177,19 @@ export class RaceCheck {
     return found;
   }
 
-  private isOrdered(watch: BlockWatch, thread: number, who: number, when: number, how: number, before: number): boolean {
+  private isOrdered(
+    watch: BlockWatch,
+    thread: number,
+    who: number,
+    when: number,
+    how: number,
+    before: number,
+  ): boolean {
     const block = who >>> THREAD_BITS;
     if (block === watch.number) {
-      return (how & before & STRONG) !== 0 || watch.knows(thread, who & (2 ** THREAD_BITS - 1), when);
+      return (
+        (how & before & STRONG) !== 0 || watch.knows(thread, who & (2 ** THREAD_BITS - 1), when)
+      );
     }
     // Strong accesses that can see each other are never a race.
     if ((how & before & STRONG) !== 0 && ((how | before) & BLOCK_SCOPE) === 0) return true;
@@ -177,32 +219,47 @@ export class RaceCheck {
   private earlier(who: number, how: number): Earlier | undefined {
     const block = who >>> THREAD_BITS;
     const work = this.workOf(block);
-    return work && {
-      work, block, thread: who & (2 ** THREAD_BITS - 1), line: how >>> LINE_SHIFT,
-      action: (how & ATOMIC) !== 0 ? 'atomic' : (how & WRITE) !== 0 ? 'write' : 'read',
-      onlyWrites: (how & (ATOMIC | WRITE | HAS_READ)) === WRITE,
-    };
+    return (
+      work && {
+        work,
+        block,
+        thread: who & (2 ** THREAD_BITS - 1),
+        line: how >>> LINE_SHIFT,
+        action: (how & ATOMIC) !== 0 ? 'atomic' : (how & WRITE) !== 0 ? 'write' : 'read',
+        onlyWrites: (how & (ATOMIC | WRITE | HAS_READ)) === WRITE,
+      }
+    );
   }
 
   /**
-   * The host's work reads or writes a range, or signals a value; the first conflict. Its accesses count as strong ones to
-   * those of kernels, and signals as strong ones to all.
+   * The host's work reads or writes a range, or signals a value; the first conflict. Its accesses
+   * count as strong ones to those of kernels, and signals as strong ones to all.
    */
-  hostAccess(work: Work, address: number, bytes: number, action: 'read' | 'write' | 'signal'): { earlier: Earlier; address: number } | undefined {
+  hostAccess(
+    work: Work,
+    address: number,
+    bytes: number,
+    action: 'read' | 'write' | 'signal',
+  ): { earlier: Earlier; address: number } | undefined {
     const writes = action !== 'read';
     const who = (work.first << THREAD_BITS) >>> 0;
     let found: { earlier: Earlier; address: number } | undefined;
     const kind = STRONG | (writes ? WRITE : 0);
     /** At a record, of the word at `address`. */
     const touch = (page: Page, at: number, address: number, how: number): void => {
-      for (let slot = at; slot < at + (writes ? FIELDS : READERS) && found === undefined; slot += SLOT) {
+      for (
+        let slot = at;
+        slot < at + (writes ? FIELDS : READERS) && found === undefined;
+        slot += SLOT
+      ) {
         const before = page[slot + HOW]!;
         if (page[slot + WHEN] === 0 || (before & how & 15) === 0) continue;
         const block = page[slot + WHO]! >>> THREAD_BITS;
         if (block === work.first) continue;
         const other = this.workOf(block);
         // A kernel may wait for what a copy brings.
-        if ((before & STRONG) !== 0 && (action === 'signal' || other?.launch !== undefined)) continue;
+        if ((before & STRONG) !== 0 && (action === 'signal' || other?.launch !== undefined))
+          continue;
         if (this.follows(work, other)) continue;
         const earlier = this.earlier(page[slot + WHO]!, before);
         if (earlier !== undefined) found = { earlier, address };
@@ -215,14 +272,19 @@ export class RaceCheck {
       const isWhole = end - at === PAGE;
       const kept = this.pages[number];
       if (isWhole && (kept === undefined || kept.length === FIELDS)) {
-        touch(this.pages[number] ??= new Uint32Array(FIELDS), 0, at, kind | 15);
+        touch((this.pages[number] ??= new Uint32Array(FIELDS)), 0, at, kind | 15);
         at = end;
         continue;
       }
       const page = this.page(number);
       for (; at < end; at += 4 - (at & 3)) {
         const first = at & 3;
-        touch(page, ((at & (PAGE - 1)) >>> 2) * FIELDS, at, kind | ((1 << Math.min(4, first + end - at)) - (1 << first)));
+        touch(
+          page,
+          ((at & (PAGE - 1)) >>> 2) * FIELDS,
+          at,
+          kind | ((1 << Math.min(4, first + end - at)) - (1 << first)),
+        );
       }
       // A write has put an end to what all the words knew.
       if (isWhole && writes) this.pages[number] = page.slice(0, FIELDS);
@@ -257,7 +319,10 @@ export class RaceCheck {
     if (releases) this.now++;
   }
 
-  /** A strong read of what other work has written: the two talk to each other, and are taken to be in order from here on. */
+  /**
+   * A strong read of what other work has written: the two talk to each other, and are taken to be
+   * in order from here on.
+   */
   private learn(launch: LaunchWatch, address: number): void {
     const page = this.pages[address >>> PAGE_BITS];
     if (page === undefined) return;
@@ -266,7 +331,11 @@ export class RaceCheck {
     const block = page[at + WHO]! >>> THREAD_BITS;
     if (block >= launch.first && block < launch.first + launch.blocks) return;
     const work = this.workOf(block);
-    if (work?.stream !== undefined && launch.stream !== undefined && !this.order.knows(launch.stream, work.stream, work.sequence)) {
+    if (
+      work?.stream !== undefined &&
+      launch.stream !== undefined &&
+      !this.order.knows(launch.stream, work.stream, work.sequence)
+    ) {
       this.order.waited(launch.stream, work.stream, work.sequence);
     }
   }
@@ -277,7 +346,12 @@ export class RaceCheck {
     return told;
   }
 
-  private acquire(watch: BlockWatch, thread: number, inBlock: number, elsewhere: Knowledge | undefined): void {
+  private acquire(
+    watch: BlockWatch,
+    thread: number,
+    inBlock: number,
+    elsewhere: Knowledge | undefined,
+  ): void {
     let floor = inBlock;
     if (elsewhere !== undefined) {
       watch.others.join(elsewhere);
@@ -286,7 +360,10 @@ export class RaceCheck {
     if (floor > watch.threadFloor[thread]!) watch.threadFloor[thread] = floor;
   }
 
-  /** All threads of these blocks have arrived at the barrier of their cluster: what any did before, all know. */
+  /**
+   * All threads of these blocks have arrived at the barrier of their cluster: what any did before,
+   * all know.
+   */
   meetCluster(blocks: readonly BlockWatch[]): void {
     for (const watch of blocks) {
       watch.floor = this.now;
@@ -296,7 +373,12 @@ export class RaceCheck {
   }
 
   fence(watch: BlockWatch, thread: number, blockOnly: boolean): void {
-    this.acquire(watch, thread, watch.seen[thread]!, blockOnly ? undefined : watch.seenOthers[thread]);
+    this.acquire(
+      watch,
+      thread,
+      watch.seen[thread]!,
+      blockOnly ? undefined : watch.seenOthers[thread],
+    );
     if (!blockOnly) watch.seenOthers[thread] = undefined;
     watch.fenced[thread] = this.now;
     if (!blockOnly) watch.released[thread] = this.tell(watch);
@@ -309,14 +391,27 @@ function graver(first: Earlier | undefined, second: Earlier | undefined): Earlie
   return first === undefined || (first.onlyWrites && second?.onlyWrites === false) ? second : first;
 }
 
-function record(page: Page, at: number, who: number, now: number, how: number, writes: boolean): void {
+function record(
+  page: Page,
+  at: number,
+  who: number,
+  now: number,
+  how: number,
+  writes: boolean,
+): void {
   const readers = at + READERS;
   if (writes) {
     for (let slot = readers; slot < at + FIELDS; slot += SLOT) {
-      if (page[slot + WHO] === who && page[slot + WHEN] === now && (page[slot + HOW]! & how & 15) !== 0) how |= HAS_READ;
+      if (
+        page[slot + WHO] === who &&
+        page[slot + WHEN] === now &&
+        (page[slot + HOW]! & how & 15) !== 0
+      )
+        how |= HAS_READ;
     }
     // What was done with the same bytes before is ordered before this, or has been reported.
-    for (let slot = at; slot < at + FIELDS; slot += SLOT) if ((page[slot + HOW]! & ~how & 15) === 0) page[slot + WHEN] = 0;
+    for (let slot = at; slot < at + FIELDS; slot += SLOT)
+      if ((page[slot + HOW]! & ~how & 15) === 0) page[slot + WHEN] = 0;
     keepOther(page, at, who, now, how);
     note(page, at, who, now, how);
     return;
@@ -328,7 +423,11 @@ function record(page: Page, at: number, who: number, now: number, how: number, w
 /** Makes room in the first of two slots, unless what is there will be part of the new access. */
 function keepOther(page: Page, slot: number, who: number, now: number, how: number): void {
   const when = page[slot + WHEN]!;
-  if (when === 0 || (page[slot + WHO] === who && (when === now || (page[slot + HOW]! & ~how & 15) === 0))) return;
+  if (
+    when === 0 ||
+    (page[slot + WHO] === who && (when === now || (page[slot + HOW]! & ~how & 15) === 0))
+  )
+    return;
   page[slot + SLOT + WHO] = page[slot + WHO]!;
   page[slot + SLOT + WHEN] = page[slot + WHEN]!;
   page[slot + SLOT + HOW] = page[slot + HOW]!;

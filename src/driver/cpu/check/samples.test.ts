@@ -5,9 +5,12 @@ import { reports } from '../testing/checked-grid.js';
 vi.mock('../../../ptx/run-grid.test-support.js', async (original) => {
   const own = await original<{ Grid: new (source: string) => object }>();
   const { Grid } = await import('../testing/checked-grid.js');
-  // One target of three is enough. What a kernel prints is seen as text there, not as the format that these tests look at.
+  // One target of three is enough. What a kernel prints is seen as text there, not as the format
+  // that these tests look at.
   const Either = function (source: string): object {
-    return source.includes('vprintf') || !source.includes('.target sm_80') ? new own.Grid(source) : new Grid(source);
+    return source.includes('vprintf') || !source.includes('.target sm_80')
+      ? new own.Grid(source)
+      : new Grid(source);
   };
   return { ...own, Grid: Either };
 });
@@ -15,14 +18,17 @@ vi.mock('../../../ptx/run-grid.test-support.js', async (original) => {
 await import('../../../ptx/samples.test.js');
 
 /**
- * Kernels of the samples that do have races: `spin` takes a lock with a relaxed compare-and-swap and no fence behind it,
- * `warpops` has all threads write the same words and `tex_sample` all rows of blocks, `bar_arrive` and `big` update words
- * that other threads read.
+ * Kernels of the samples that do have races: `spin` takes a lock with a relaxed compare-and-swap
+ * and no fence behind it, `warpops` has all threads write the same words and `tex_sample` all rows
+ * of blocks, `bar_arrive` and `big` update words that other threads read.
  */
 const RACY = ['bar_arrive', 'big', 'spin', 'tex_sample', 'warpops'];
 
 test('nothing was found but the races that are there', () => {
-  const others = reports.filter(({ kind, place }) => (kind !== 'race' && kind !== 'same-value') || !RACY.includes(place!.kernel!));
+  const others = reports.filter(
+    ({ kind, place }) =>
+      (kind !== 'race' && kind !== 'same-value') || !RACY.includes(place!.kernel!),
+  );
   expect(others.map(({ message }) => message)).toEqual([]);
   expect([...new Set(reports.map(({ place }) => place!.kernel!))].sort()).toEqual(RACY);
 });

@@ -1,6 +1,6 @@
 /**
- * What is known of each byte of device memory: whether it may be accessed, whether it has been written, and what it is
- * part of. Pages of 64 KiB that are the same all over take one byte.
+ * What is known of each byte of device memory: whether it may be accessed, whether it has been
+ * written, and what it is part of. Pages of 64 KiB that are the same all over take one byte.
  */
 
 export const BYTE = {
@@ -24,7 +24,7 @@ export class Shadow {
 
   /** The state of every byte of the page, made if the page is the same all over. */
   page(number: number): Uint8Array {
-    return this.pages[number] ??= new Uint8Array(PAGE).fill(this.uniform[number]!);
+    return (this.pages[number] ??= new Uint8Array(PAGE).fill(this.uniform[number]!));
   }
 
   at(address: number): number {
@@ -57,7 +57,8 @@ export class Shadow {
         }
       }
       const states = page ?? this.page(number);
-      for (let i = from; i < to; i++) if ((states[i]! & BYTE.live) !== 0) states[i]! |= BYTE.written;
+      for (let i = from; i < to; i++)
+        if ((states[i]! & BYTE.live) !== 0) states[i]! |= BYTE.written;
     });
   }
 
@@ -89,7 +90,11 @@ export class Shadow {
     return all;
   }
 
-  private spans(address: number, bytes: number, each: (number: number, from: number, to: number) => void): void {
+  private spans(
+    address: number,
+    bytes: number,
+    each: (number: number, from: number, to: number) => void,
+  ): void {
     const end = address + bytes;
     for (let at = address; at < end;) {
       const number = Math.floor(at / PAGE);

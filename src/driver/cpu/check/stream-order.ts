@@ -1,6 +1,7 @@
 /**
- * Which work of other streams a piece of work comes after, by what the program has said: waits for events, the legacy
- * stream's rule, and what the host has seen to be over before it queued more. That work happened to be over is no order.
+ * Which work of other streams a piece of work comes after, by what the program has said: waits for
+ * events, the legacy stream's rule, and what the host has seen to be over before it queued more.
+ * That work happened to be over is no order.
  */
 import type { Stream } from '../streams/stream.js';
 
@@ -8,7 +9,8 @@ import type { Stream } from '../streams/stream.js';
 export type Passed = Map<Stream, number>;
 
 function join(into: Passed, from: ReadonlyMap<Stream, number>): void {
-  for (const [stream, sequence] of from) if (sequence > (into.get(stream) ?? 0)) into.set(stream, sequence);
+  for (const [stream, sequence] of from)
+    if (sequence > (into.get(stream) ?? 0)) into.set(stream, sequence);
 }
 
 export class StreamOrder {
@@ -28,7 +30,10 @@ export class StreamOrder {
     return known;
   }
 
-  /** An operation is queued, as number `sequence`; `after` are streams whose whole work so far comes first. */
+  /**
+   * An operation is queued, as number `sequence`; `after` are streams whose whole work so far comes
+   * first.
+   */
   queued(stream: Stream, sequence: number, after: Iterable<Stream>): void {
     const passed: Passed = new Map();
     for (const other of after) passed.set(other, other.submitted);
@@ -45,7 +50,8 @@ export class StreamOrder {
   /** The stream begins the operation after its last completed one. */
   begins(stream: Stream): void {
     const list = this.ahead.get(stream);
-    while (list !== undefined && list.length > 0 && list[0]!.sequence <= stream.completed + 1) join(this.of(stream), list.shift()!.passed);
+    while (list !== undefined && list.length > 0 && list[0]!.sequence <= stream.completed + 1)
+      join(this.of(stream), list.shift()!.passed);
   }
 
   /** `stream` has waited for operation `sequence` of `other`. */

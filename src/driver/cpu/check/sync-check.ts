@@ -1,6 +1,6 @@
 /**
- * Follows threads to what they wait at and away from it: whom they have met there orders their accesses, and who did
- * not come is an error of the program.
+ * Follows threads to what they wait at and away from it: whom they have met there orders their
+ * accesses, and who did not come is an error of the program.
  */
 import { ARRIVAL, CTX, SHUFFLE, SCRATCH_STATES, THREAD_EXITED } from '../../../ptx/index.js';
 import type { CheckKind } from '../../../ground/check-report.js';
@@ -13,7 +13,13 @@ const BARRIERS = 16;
 /** Threads that a block may have. */
 const MOST_THREADS = 1024;
 
-type Tell = (watch: BlockWatch, kind: CheckKind, thread: number, line: number, message: string) => void;
+type Tell = (
+  watch: BlockWatch,
+  kind: CheckKind,
+  thread: number,
+  line: number,
+  message: string,
+) => void;
 
 export class SyncCheck {
   private readonly races: RaceCheck;
@@ -30,19 +36,55 @@ export class SyncCheck {
     if (this.wanted) this.tellAlways(...args);
   }
 
-  arrive(watch: BlockWatch, thread: number, kind: number, a: number, b: number, line: number): void {
+  arrive(
+    watch: BlockWatch,
+    thread: number,
+    kind: number,
+    a: number,
+    b: number,
+    line: number,
+  ): void {
     if (kind === ARRIVAL.alignedBarrier || kind === ARRIVAL.barrier || kind === ARRIVAL.arrive) {
       if (a >>> 0 >= BARRIERS) {
-        this.tell(watch, 'barrier-count', thread, line, `barrier ${a >>> 0}: a block has barriers 0 to ${BARRIERS - 1}`);
+        this.tell(
+          watch,
+          'barrier-count',
+          thread,
+          line,
+          `barrier ${a >>> 0}: a block has barriers 0 to ${BARRIERS - 1}`,
+        );
         a &= BARRIERS - 1;
       }
       if (b < 0 || b > MOST_THREADS || b % WARP !== 0) {
-        this.tell(watch, 'barrier-count', thread, line, `barrier ${a} for ${b} threads: the number must be a multiple of the warp's ${WARP}`);
+        this.tell(
+          watch,
+          'barrier-count',
+          thread,
+          line,
+          `barrier ${a} for ${b} threads: the number must be a multiple of the warp's ${WARP}`,
+        );
       } else if (b > Math.ceil(watch.threads / WARP) * WARP) {
-        this.tell(watch, 'barrier-count', thread, line, `barrier ${a} for ${b} threads in a block of ${watch.threads}`);
+        this.tell(
+          watch,
+          'barrier-count',
+          thread,
+          line,
+          `barrier ${a} for ${b} threads in a block of ${watch.threads}`,
+        );
       }
-    } else if (kind !== ARRIVAL.cluster && kind !== ARRIVAL.gathering && (a >>> (thread % WARP) & 1) === 0) {
-      this.tell(watch, 'warp-mask', thread, line, `the mask 0x${(a >>> 0).toString(16)} does not name lane ${thread % WARP}, which executes the instruction`);
+    } else if (
+      kind !== ARRIVAL.cluster &&
+      kind !== ARRIVAL.gathering &&
+      ((a >>> (thread % WARP)) & 1) === 0
+    ) {
+      this.tell(
+        watch,
+        'warp-mask',
+        thread,
+        line,
+        `the mask 0x${(a >>> 0).toString(16)} does not name lane ${thread % WARP}, which ` +
+          'executes the instruction',
+      );
     }
     if (kind === ARRIVAL.arrive) {
       const list = watch.arrivals.get(a);
@@ -68,7 +110,10 @@ export class SyncCheck {
         continue;
       }
       // Barriers by their number; of warp operations, those of one warp with the same mask.
-      const key = arrival.kind <= ARRIVAL.barrier ? -1 - arrival.a : (thread >>> 5) * 2 ** 32 + (arrival.a >>> 0);
+      const key =
+        arrival.kind <= ARRIVAL.barrier
+          ? -1 - arrival.a
+          : (thread >>> 5) * 2 ** 32 + (arrival.a >>> 0);
       const group = groups.get(key);
       if (group === undefined) groups.set(key, [thread]);
       else group.push(thread);
@@ -81,20 +126,43 @@ export class SyncCheck {
     for (const group of groups.values()) for (const thread of group) waiting[thread] = undefined;
   }
 
-  private barrier(watch: BlockWatch, group: readonly number[], arrival: Arrival, words: Int32Array, states: number): void {
+  private barrier(
+    watch: BlockWatch,
+    group: readonly number[],
+    arrival: Arrival,
+    words: Int32Array,
+    states: number,
+  ): void {
     const arrived = watch.arrivals.get(arrival.a) ?? [];
     watch.arrivals.delete(arrival.a);
     const lineOfWarp = new Map<number, Arrival>();
     for (const thread of group) {
       const other = watch.waiting[thread]!;
       if (other.b !== arrival.b) {
-        this.tell(watch, 'barrier-count', thread, other.line, `barrier ${arrival.a}: ${countText(other.b)} here, ${countText(arrival.b)} on PTX line ${arrival.line}`);
+        this.tell(
+          watch,
+          'barrier-count',
+          thread,
+          other.line,
+          `barrier ${arrival.a}: ${countText(other.b)} here, ${countText(arrival.b)} on PTX ` +
+            `line ${arrival.line}`,
+        );
         break;
       }
       const before = lineOfWarp.get(thread >>> 5);
       if (before === undefined) lineOfWarp.set(thread >>> 5, other);
-      else if (before.line !== other.line && (other.kind === ARRIVAL.alignedBarrier || before.kind === ARRIVAL.alignedBarrier)) {
-        this.tell(watch, 'divergent-barrier', thread, other.line, `threads of one warp are at different barrier instructions: another is on PTX line ${before.line}`);
+      else if (
+        before.line !== other.line &&
+        (other.kind === ARRIVAL.alignedBarrier || before.kind === ARRIVAL.alignedBarrier)
+      ) {
+        this.tell(
+          watch,
+          'divergent-barrier',
+          thread,
+          other.line,
+          'threads of one warp are at different barrier instructions: another is on PTX line ' +
+            `${before.line}`,
+        );
         break;
       }
     }
@@ -106,8 +174,14 @@ export class SyncCheck {
     }
     const whole = group.length + exited === watch.threads && arrived.length === 0;
     if (arrival.b === 0 && exited > 0) {
-      this.tell(watch, 'divergent-barrier', group[0]!, arrival.line,
-        `a barrier for all ${watch.threads} threads was reached by ${group.length}; ${exited} had exited, thread ${firstExited} the first of them`);
+      this.tell(
+        watch,
+        'divergent-barrier',
+        group[0]!,
+        arrival.line,
+        `a barrier for all ${watch.threads} threads was reached by ${group.length}; ` +
+          `${exited} had exited, thread ${firstExited} the first of them`,
+      );
     }
     // Who has exited is behind everybody who was waited for.
     if (whole) watch.floor = this.races.now;
@@ -116,32 +190,59 @@ export class SyncCheck {
   }
 
   /**
-   * What comes from a lane that the mask does not name is undefined. Single lanes may do without what they get, as the
-   * last ones of a scan; where all lanes name such a lane it is an error.
+   * What comes from a lane that the mask does not name is undefined. Single lanes may do without
+   * what they get, as the last ones of a scan; where all lanes name such a lane it is an error.
    */
-  private shuffle(watch: BlockWatch, group: readonly number[], { a, b, line, kind }: Arrival): void {
+  private shuffle(
+    watch: BlockWatch,
+    group: readonly number[],
+    { a, b, line, kind }: Arrival,
+  ): void {
     if (kind !== ARRIVAL.warpOperation || (b & SHUFFLE.named) === 0) return;
     const isUndefined = (thread: number): boolean => {
       const other = watch.waiting[thread]!;
-      return other.line === line && (other.b & SHUFFLE.named) !== 0 && (a >>> sourceLane(thread % WARP, other.b) & 1) === 0;
+      return (
+        other.line === line &&
+        (other.b & SHUFFLE.named) !== 0 &&
+        ((a >>> sourceLane(thread % WARP, other.b)) & 1) === 0
+      );
     };
     if (!group.every(isUndefined)) return;
     const [first = 0] = group;
-    this.tell(watch, 'warp-mask', first, line,
-      `the shuffle reads from lane ${sourceLane(first % WARP, b)}, which its mask 0x${(a >>> 0).toString(16)} does not name`);
+    this.tell(
+      watch,
+      'warp-mask',
+      first,
+      line,
+      `the shuffle reads from lane ${sourceLane(first % WARP, b)}, which its mask ` +
+        `0x${(a >>> 0).toString(16)} does not name`,
+    );
   }
 
-  private warp(watch: BlockWatch, group: readonly number[], arrival: Arrival, groups: ReadonlyMap<number, readonly number[]>): void {
+  private warp(
+    watch: BlockWatch,
+    group: readonly number[],
+    arrival: Arrival,
+    groups: ReadonlyMap<number, readonly number[]>,
+  ): void {
     if (arrival.kind === ARRIVAL.gathering) return;
     const [first = 0] = group;
     for (const others of groups.values()) {
       const [other = 0] = others;
       const { a, kind, line } = watch.waiting[other] ?? arrival;
       // Each pair of groups is seen twice: the lower one tells.
-      if (others === group || other < first || other >>> 5 !== first >>> 5 || kind !== arrival.kind) continue;
-      if (!others.some((thread) => (arrival.a >>> (thread % WARP) & 1) !== 0)) continue;
-      this.tell(watch, 'warp-mask', other, line,
-        `the masks of one warp operation differ: 0x${(a >>> 0).toString(16)} here, 0x${(arrival.a >>> 0).toString(16)} in lane ${first % WARP} on PTX line ${arrival.line}`);
+      if (others === group || other < first || other >>> 5 !== first >>> 5 || kind !== arrival.kind)
+        continue;
+      if (!others.some((thread) => ((arrival.a >>> (thread % WARP)) & 1) !== 0)) continue;
+      this.tell(
+        watch,
+        'warp-mask',
+        other,
+        line,
+        `the masks of one warp operation differ: 0x${(a >>> 0).toString(16)} here, ` +
+          `0x${(arrival.a >>> 0).toString(16)} in lane ${first % WARP} on PTX line ` +
+          `${arrival.line}`,
+      );
     }
     this.shuffle(watch, group, arrival);
     // Shuffles and votes order nothing.
@@ -151,10 +252,13 @@ export class SyncCheck {
   }
 }
 
-/** The lane that a lane reads from: PTX ISA, shfl.sync, .idx. Bits 8 to 12 of the control word say which of its own the lane keeps. */
+/**
+ * The lane that a lane reads from: PTX ISA, shfl.sync, .idx. Bits 8 to 12 of the control word say
+ * which of its own the lane keeps.
+ */
 function sourceLane(lane: number, b: number): number {
-  const segment = b >>> (SHUFFLE.control + 8) & 31;
-  const last = (lane & segment) | (b >>> SHUFFLE.control & 31 & ~segment);
+  const segment = (b >>> (SHUFFLE.control + 8)) & 31;
+  const last = (lane & segment) | ((b >>> SHUFFLE.control) & 31 & ~segment);
   const source = (lane & segment) | (b & 31 & ~segment);
   return source <= last ? source : lane;
 }

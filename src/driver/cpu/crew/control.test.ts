@@ -17,7 +17,8 @@ function piecesOf(grid: Grid): { block: number; count: number }[] {
   const words = new Int32Array(JOB_WORDS);
   for (const [name, value] of Object.entries(grid)) words[JOB[name as keyof Grid]] = value;
   const pieces: { block: number; count: number }[] = [];
-  for (let block = 0; block < grid.total; block += pieces.at(-1)!.count) pieces.push({ block, count: pieceOf(words, 0, block) });
+  for (let block = 0; block < grid.total; block += pieces.at(-1)!.count)
+    pieces.push({ block, count: pieceOf(words, 0, block) });
   return pieces;
 }
 
@@ -30,12 +31,21 @@ describe.each<Grid>([
   { gridX: 64, total: 64 * 64, most: 10, least: 1, parts: 4, strip: 32 },
   { gridX: 1, total: 50, most: 16, least: 2, parts: 8, strip: 1 },
   { gridX: 7, total: 7, most: 1024, least: 1, parts: 8, strip: 7 },
-  { gridX: 2 ** 31 - 1, total: 2 ** 31 - 1, most: 2 ** 28, least: 2 ** 20, parts: 2, strip: 2 ** 31 - 1 },
+  {
+    gridX: 2 ** 31 - 1,
+    total: 2 ** 31 - 1,
+    most: 2 ** 28,
+    least: 2 ** 20,
+    parts: 2,
+    strip: 2 ** 31 - 1,
+  },
 ])('$total blocks in rows of $gridX and strips of $strip', (grid) => {
   const pieces = piecesOf(grid);
-  // No strip is shorter than the shortest piece. Where even the longest is shorter than a strip, pieces end where they will.
+  // No strip is shorter than the shortest piece. Where even the longest is shorter than a strip,
+  // pieces end where they will.
   const strip = Math.max(grid.strip, grid.least);
-  const ends = (block: number): boolean => block % grid.gridX === 0 || (grid.most >= strip && block % grid.gridX % strip === 0);
+  const ends = (block: number): boolean =>
+    block % grid.gridX === 0 || (grid.most >= strip && (block % grid.gridX) % strip === 0);
 
   test('each block is in one piece, which lies in one row', () => {
     expect(pieces.reduce((sum, { count }) => sum + count, 0)).toBe(grid.total);
@@ -45,20 +55,29 @@ describe.each<Grid>([
     }
   });
 
-  test('no piece is longer than one may be, nor longer than its part of what is left where that is not too short', () => {
-    for (const { block, count } of pieces) {
-      expect(count).toBeLessThanOrEqual(grid.most);
-      expect(count).toBeLessThanOrEqual(Math.max((grid.total - block) / grid.parts, grid.least));
-    }
-  });
+  test(
+    'no piece is longer than one may be, nor longer than its part of what is left where that ' +
+      'is not too short',
+    () => {
+      for (const { block, count } of pieces) {
+        expect(count).toBeLessThanOrEqual(grid.most);
+        expect(count).toBeLessThanOrEqual(Math.max((grid.total - block) / grid.parts, grid.least));
+      }
+    },
+  );
 
   test('no piece goes on where a strip ends, unless pieces are shorter than strips', () => {
-    for (const { block, count } of pieces) for (let inside = block + 1; inside < Math.min(block + count, block + 10_000); inside++) if (ends(inside)) expect.fail(`${block} + ${count}`);
+    for (const { block, count } of pieces)
+      for (let inside = block + 1; inside < Math.min(block + count, block + 10_000); inside++)
+        if (ends(inside)) expect.fail(`${block} + ${count}`);
   });
 
   test('pieces are as long as that where neither a row nor a strip ends', () => {
     for (const { block, count } of pieces) {
-      if (!ends(block + count)) expect(count).toBe(Math.min(grid.most, Math.max(Math.floor((grid.total - block) / grid.parts), grid.least)));
+      if (!ends(block + count))
+        expect(count).toBe(
+          Math.min(grid.most, Math.max(Math.floor((grid.total - block) / grid.parts), grid.least)),
+        );
     }
   });
 });

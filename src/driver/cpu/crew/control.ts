@@ -1,8 +1,8 @@
 /**
- * What the threads of a crew share beside the device's memory: one block of words with the grids that are open to all
- * (jobs), the slots that their blocks run in (entries), and for each member a letterbox and a ring for what its kernels
- * print. Everything that a thread must know to run a block of a job is here or in the device's memory, so a member can
- * be ended at any time.
+ * What the threads of a crew share beside the device's memory: one block of words with the grids
+ * that are open to all (jobs), the slots that their blocks run in (entries), and for each member a
+ * letterbox and a ring for what its kernels print. Everything that a thread must know to run a
+ * block of a job is here or in the device's memory, so a member can be ended at any time.
  */
 
 /** Words at the beginning. */
@@ -71,19 +71,27 @@ export const JOB = {
   /** The scratch of a block, for those who look at its state. */
   blockScratch: 24,
   blockScratchBytes: 25,
-  /** Blocks that one call runs at least, where there are so many, and what of the blocks that are left it takes: one part of so many. */
+  /**
+   * Blocks that one call runs at least, where there are so many, and what of the blocks that are
+   * left it takes: one part of so many.
+   */
   least: 26,
   parts: 27,
-  /** Blocks of a row that one thread is to run of each row; as many as a row has where there is one row only. */
+  /**
+   * Blocks of a row that one thread is to run of each row; as many as a row has where there is one
+   * row only.
+   */
   strip: 28,
 } as const;
 
 /**
- * How many blocks one call runs that begins with the given one. Calls become shorter towards the end of a grid, so that all
- * threads have work until then. A call stays in one row, and in one strip of it where it could run more: threads then tend to
- * keep to a strip each, and to the memory of it. A thread that takes whole rows writes beside what another writes wherever a
- * row of blocks is a column of what they write, and each processor fetches the lines ahead of its own, which the other is at: a
- * transpose of 2048² by two threads took 1.7 ms by rows and takes 1.25 by halves of rows (one: 2.35).
+ * How many blocks one call runs that begins with the given one. Calls become shorter towards the
+ * end of a grid, so that all threads have work until then. A call stays in one row, and in one
+ * strip of it where it could run more: threads then tend to keep to a strip each, and to the memory
+ * of it. A thread that takes whole rows writes beside what another writes wherever a row of blocks
+ * is a column of what they write, and each processor fetches the lines ahead of its own, which the
+ * other is at: a transpose of 2048² by two threads took 1.7 ms by rows and takes 1.25 by halves of
+ * rows (one: 2.35).
  */
 export function pieceOf(words: Int32Array, at: number, block: number): number {
   const gridX = words[at + JOB.gridX]!;
@@ -92,13 +100,16 @@ export function pieceOf(words: Int32Array, at: number, block: number): number {
   const part = Math.max(Math.floor(left / words[at + JOB.parts]!), least);
   const column = block % gridX;
   const strip = Math.max(words[at + JOB.strip]!, least);
-  const end = most < strip ? gridX : Math.min(column - column % strip + strip, gridX);
+  const end = most < strip ? gridX : Math.min(column - (column % strip) + strip, gridX);
   return Math.min(part, most, left, end - column);
 }
 
 export const TRAPPED = -1;
 
-/** A block, a cluster (see `../kernels/cluster.ts`), or a team of blocks that the kernel's code runs side by side. */
+/**
+ * A block, a cluster (see `../kernels/cluster.ts`), or a team of blocks that the kernel's code runs
+ * side by side.
+ */
 export const HELD = { block: 0, cluster: 1, team: 2 } as const;
 
 export const jobAt = (job: number): number => JOBS + job * JOB_WORDS;

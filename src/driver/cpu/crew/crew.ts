@@ -1,18 +1,31 @@
 /**
- * The threads that run a device's blocks beside the thread that owns the device. The owner opens a grid to them as a job,
- * works on it like any of them, and alone does what needs more than device memory: memory for more blocks, malloc and
- * free, the texts that kernels print.
+ * The threads that run a device's blocks beside the thread that owns the device. The owner opens a
+ * grid to them as a job, works on it like any of them, and alone does what needs more than device
+ * memory: memory for more blocks, malloc and free, the texts that kernels print.
  *
- * A member costs ten milliseconds and some megabytes to start, so members are started by the first grid that runs long, or
- * by grids that together do; and a grid is opened to them only after it has run for some time: until then waking them
- * would cost more than it brings.
+ * A member costs ten milliseconds and some megabytes to start, so members are started by the first
+ * grid that runs long, or by grids that together do; and a grid is opened to them only after it has
+ * run for some time: until then waking them would cost more than it brings.
  */
 import type { CpuContext } from '../context.js';
 import { hostFunctions } from '../kernels/host-functions.js';
 import type { CodeModule } from '../kernels/kernel-code.js';
 import type { BlockSlot } from '../kernels/block-slots.js';
 import { forget } from '../kernels/stall.js';
-import { ENTRY, JOB, JOB_WORDS, MAX_ENTRIES, MAX_JOBS, MEMBER, WORD, controlBytes, entryAt, jobAt, memberAt, ring } from './control.js';
+import {
+  ENTRY,
+  JOB,
+  JOB_WORDS,
+  MAX_ENTRIES,
+  MAX_JOBS,
+  MEMBER,
+  WORD,
+  controlBytes,
+  entryAt,
+  jobAt,
+  memberAt,
+  ring,
+} from './control.js';
 import type { MemberMessage, MemberStart } from './control.js';
 import { Letterbox, halvesOf } from './letterbox.js';
 import { Worksite } from './worksite.js';
@@ -24,22 +37,34 @@ export interface Member {
   end(): void;
 }
 
-/** How a device gets threads: this folder starts none itself, since it runs where there is no Node, too. */
+/**
+ * How a device gets threads: this folder starts none itself, since it runs where there is no Node,
+ * too.
+ */
 export interface CrewOptions {
   /** Threads that run blocks, the device's own included. */
   readonly workers: number;
   readonly start: (start: MemberStart) => Member;
   /** Processors of the machine; as many as there are workers where it is not said. */
   readonly processors?: number;
-  /** Keeps threads, by their numbers, off the processor that the calling one is on; see `../../../runtime/thread/keep-apart.ts`. */
+  /**
+   * Keeps threads, by their numbers, off the processor that the calling one is on; see
+   * `../../../runtime/thread/keep-apart.ts`.
+   */
   readonly keepApart?: (threads: Int32Array) => void;
   /** @internal Open every grid to all threads at once, for tests. */
   readonly eager?: boolean;
 }
 
-/** Milliseconds that a grid has run before members are started for it, and before it is opened to those who are there. */
+/**
+ * Milliseconds that a grid has run before members are started for it, and before it is opened to
+ * those who are there.
+ */
 const START_AFTER = 10;
-/** And steps: a short grid's first step may take long because the kernel is compiled in it, or the machine is busy. */
+/**
+ * And steps: a short grid's first step may take long because the kernel is compiled in it, or the
+ * machine is busy.
+ */
 const START_STEPS = 8;
 const OPEN_AFTER = 0.1;
 /** Grids further apart, in milliseconds, do not count together. */
@@ -47,8 +72,8 @@ const APART = 1000;
 /** Milliseconds that an eager owner waits for members to start. */
 const EAGER_WAIT = 10_000;
 /**
- * How long the owner looks for news behind the last of its own blocks before it sleeps, in milliseconds: most of what the
- * others have left ends by then, and a wake-up takes 50 µs.
+ * How long the owner looks for news behind the last of its own blocks before it sleeps, in
+ * milliseconds: most of what the others have left ends by then, and a wake-up takes 50 µs.
  */
 const LOOK_MS = 0.1;
 const LOOKS = 100;
@@ -76,7 +101,10 @@ export class Crew {
   /** Since when the owner has had no block to run, and how many it had run by then. */
   private restingSince = 0;
   private endedBeforeRest = 0;
-  /** How long grids that were opened to nobody have run, and when the last of them ended, in milliseconds. */
+  /**
+   * How long grids that were opened to nobody have run, and when the last of them ended, in
+   * milliseconds.
+   */
   private worked = 0;
   private workedUntil = -Infinity;
 
@@ -86,15 +114,21 @@ export class Crew {
     this.control = new SharedArrayBuffer(controlBytes(this.size));
     this.words = new Int32Array(this.control);
     const { memory } = context;
-    this.site = new Worksite(this.words, this.size, memory.memory, (at, byte, bytes) => memory.fill(at, byte, bytes), context.machine.services.now);
+    this.site = new Worksite(
+      this.words,
+      this.size,
+      memory.memory,
+      (at, byte, bytes) => memory.fill(at, byte, bytes),
+      context.machine.services.now,
+    );
     for (let job = MAX_JOBS - 1; job >= 0; job--) this.freeJobs.push(job);
     for (let entry = MAX_ENTRIES; entry > 0; entry--) this.freeEntries.push(entry);
   }
 
   /**
-   * The crew for a grid that has run for so many milliseconds, in so many steps; undefined where it is too early to open it to others, or
-   * the device has one thread only. Members are started one at each call: that takes the owner the better part of a
-   * millisecond.
+   * The crew for a grid that has run for so many milliseconds, in so many steps; undefined where it
+   * is too early to open it to others, or the device has one thread only. Members are started one
+   * at each call: that takes the owner the better part of a millisecond.
    */
   static for(context: CpuContext, milliseconds: number, steps: number): Crew | undefined {
     const eager = context.machine.services.crew?.eager === true;
@@ -106,8 +140,8 @@ export class Crew {
   }
 
   /**
-   * A grid of several blocks has run for so many milliseconds until `now` and has ended. Its function had run before:
-   * the first time some of it is compilation.
+   * A grid of several blocks has run for so many milliseconds until `now` and has ended. Its
+   * function had run before: the first time some of it is compilation.
    */
   static ran(context: CpuContext, milliseconds: number, now: number): void {
     const crew = milliseconds >= OPEN_AFTER ? Crew.of(context) : undefined;
@@ -117,18 +151,23 @@ export class Crew {
     crew.worked += milliseconds;
     // No more threads than the grid would take tenths of a millisecond on one.
     const { length } = crew.members;
-    if (crew.worked >= START_AFTER && length * OPEN_AFTER < milliseconds * (length + 1)) crew.startNext();
+    if (crew.worked >= START_AFTER && length * OPEN_AFTER < milliseconds * (length + 1))
+      crew.startNext();
   }
 
   /** Undefined where the device has one thread only. */
   private static of(context: CpuContext): Crew | undefined {
     const options = context.machine.services.crew;
-    return options === undefined || options.workers < 2 ? undefined : (context.crew ??= new Crew(context, options));
+    return options === undefined || options.workers < 2
+      ? undefined
+      : (context.crew ??= new Crew(context, options));
   }
 
   /** Whether a grid that has run so long would be opened to members who are there. */
   static standsBy({ crew }: CpuContext, milliseconds: number): boolean {
-    return milliseconds >= OPEN_AFTER && crew !== undefined && Atomics.load(crew.words, WORD.online) > 0;
+    return (
+      milliseconds >= OPEN_AFTER && crew !== undefined && Atomics.load(crew.words, WORD.online) > 0
+    );
   }
 
   /** Members, without the owner. */
@@ -137,8 +176,8 @@ export class Crew {
   }
 
   /**
-   * One processor is the owner's and one the JavaScript thread's: the end of a grid wakes that one, and it would have to wait
-   * for a member to give up looking.
+   * One processor is the owner's and one the JavaScript thread's: the end of a grid wakes that one,
+   * and it would have to wait for a member to give up looking.
    */
   private get lookers(): number {
     const { workers, processors = workers } = this.options;
@@ -150,7 +189,13 @@ export class Crew {
     const member = this.members.length;
     if (member === this.size) return;
     const { memory } = this.context.memory;
-    const started = this.options.start({ member, control: this.control, memory, lookers: this.lookers, timeOrigin: performance.timeOrigin });
+    const started = this.options.start({
+      member,
+      control: this.control,
+      memory,
+      lookers: this.lookers,
+      timeOrigin: performance.timeOrigin,
+    });
     for (const message of this.sent) started.post(message);
     this.members.push({ member: started, letterbox: new Letterbox(this.words, member) });
   }
@@ -161,14 +206,17 @@ export class Crew {
     for (;;) {
       const online = Atomics.load(this.words, WORD.online);
       if (online === this.size) return;
-      if (performance.now() > until) throw new Error(`of ${this.size} threads that run blocks ${online} have started`);
+      if (performance.now() > until)
+        throw new Error(`of ${this.size} threads that run blocks ${online} have started`);
       Atomics.wait(this.words, WORD.online, online, 100);
     }
   }
 
   // Jobs
 
-  /** A job that nobody sees yet, for so many entries at least; undefined where too many are open. */
+  /**
+   * A job that nobody sees yet, for so many entries at least; undefined where too many are open.
+   */
   takeJob(entries: number): number | undefined {
     for (let i = this.leaving.length - 1; i >= 0; i--) {
       const { job, entries } = this.leaving[i]!;
@@ -190,7 +238,10 @@ export class Crew {
     this.wakeMembers();
   }
 
-  /** Every block of the job has ended. A thread may still have to find that out: the job and its entries stay until then. */
+  /**
+   * Every block of the job has ended. A thread may still have to find that out: the job and its
+   * entries stay until then.
+   */
   closeJob(job: number, entries: Iterable<number>): void {
     Atomics.and(this.words, WORD.open, ~(1 << job));
     this.leaving.push({ job, entries });
@@ -201,8 +252,18 @@ export class Crew {
     const { workers, processors = workers, keepApart } = this.options;
     const { words } = this;
     const online = Atomics.load(words, WORD.online);
-    if (keepApart === undefined || workers < processors || processors > MOST_KEPT_APART || online === 0) return;
-    if (this.threads.length !== online) this.threads = Int32Array.from({ length: online }, (_, member) => words[memberAt(member) + MEMBER.thread]!);
+    if (
+      keepApart === undefined ||
+      workers < processors ||
+      processors > MOST_KEPT_APART ||
+      online === 0
+    )
+      return;
+    if (this.threads.length !== online)
+      this.threads = Int32Array.from(
+        { length: online },
+        (_, member) => words[memberAt(member) + MEMBER.thread]!,
+      );
     keepApart(this.threads);
   }
 
@@ -231,7 +292,11 @@ export class Crew {
       known = this.nextModule++;
       this.modules.set(module, known);
       this.send({
-        module: known, wasm: module.wasm, dataBase: module.dataAddress | 0, hostImports: module.hostImports, inLanes: module.inLanes,
+        module: known,
+        wasm: module.wasm,
+        dataBase: module.dataAddress | 0,
+        hostImports: module.hostImports,
+        inLanes: module.inLanes,
         kernels: module.exportNames,
       });
     }
@@ -243,7 +308,10 @@ export class Crew {
     if (known === undefined) return;
     this.modules.delete(module);
     this.hosts.delete(known);
-    this.sent.splice(this.sent.findIndex((message) => 'module' in message && message.module === known), 1);
+    this.sent.splice(
+      this.sent.findIndex((message) => 'module' in message && message.module === known),
+      1,
+    );
     for (const { member } of this.members) member.post({ forget: known });
   }
 
@@ -254,7 +322,9 @@ export class Crew {
 
   // The owner's errands
 
-  /** What members want: their calls, and room for what they print. To be called between two blocks. */
+  /**
+   * What members want: their calls, and room for what they print. To be called between two blocks.
+   */
   attend(): void {
     this.seen = Atomics.load(this.words, WORD.news);
     Atomics.store(this.words, WORD.top, this.context.memory.top);
@@ -285,11 +355,13 @@ export class Crew {
     let host = this.hosts.get(module);
     if (host === undefined) {
       for (const [known, number] of this.modules) {
-        if (number === module) host = hostFunctions('cuLaunchKernel', this.context, known.hostImports);
+        if (number === module)
+          host = hostFunctions('cuLaunchKernel', this.context, known.hostImports);
       }
       this.hosts.set(module, host!);
     }
-    if (name === 'host_malloc') return (host!['host_malloc'] as (bytes: bigint) => bigint)(args[0]!);
+    if (name === 'host_malloc')
+      return (host!['host_malloc'] as (bytes: bigint) => bigint)(args[0]!);
     if (name === 'host_free') (host!['host_free'] as (address: bigint) => void)(args[0]!);
     else (host!['host_assert'] as (...args: number[]) => void)(...args.flatMap(halvesOf));
     return 0n;
@@ -310,7 +382,10 @@ export class Crew {
     }
     do {
       for (let i = 0; i < LOOKS; i++) if (Atomics.load(words, WORD.news) !== seen) return;
-    } while (this.context.machine.services.now() - this.restingSince < Math.min(LOOK_MS, milliseconds));
+    } while (
+      this.context.machine.services.now() - this.restingSince <
+      Math.min(LOOK_MS, milliseconds)
+    );
     if (milliseconds > 0) Atomics.wait(words, WORD.news, seen, milliseconds);
   }
 

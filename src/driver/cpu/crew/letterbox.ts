@@ -1,12 +1,22 @@
 /**
- * What passes between a member and the owner of its crew while kernels run: calls of the host that only the owner can
- * carry out (malloc, free, a failed assertion), and what is printed. A printed text stays whole; texts of different
- * members come in any order, all of a grid's before the grid ends.
+ * What passes between a member and the owner of its crew while kernels run: calls of the host that
+ * only the owner can carry out (malloc, free, a failed assertion), and what is printed. A printed
+ * text stays whole; texts of different members come in any order, all of a grid's before the grid
+ * ends.
  */
 import { setCondition } from '../graphs/condition.js';
 import { printf } from '../kernels/device-text.js';
 import {
-  CALL_STATE, HOST_CALLS, MEMBER, RING_BYTES, TEXT_BYTES, WORD, memberAt, ring, ringOf, textOf,
+  CALL_STATE,
+  HOST_CALLS,
+  MEMBER,
+  RING_BYTES,
+  TEXT_BYTES,
+  WORD,
+  memberAt,
+  ring,
+  ringOf,
+  textOf,
 } from './control.js';
 
 /** Set in the length of a piece that is not the last of its text. */
@@ -16,8 +26,11 @@ const PIECE_BYTES = RING_BYTES / 4;
 type HostFunction = (...args: never[]) => unknown;
 
 /** Two 32-bit arguments of a call as one of 64 bits. */
-const pair = (low: number, high: number): bigint => BigInt(high >>> 0) << 32n | BigInt(low >>> 0);
-export const halvesOf = (value: bigint): number[] => [Number(value & 0xffffffffn), Number(BigInt.asUintN(32, value >> 32n))];
+const pair = (low: number, high: number): bigint => (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+export const halvesOf = (value: bigint): number[] => [
+  Number(value & 0xffffffffn),
+  Number(BigInt.asUintN(32, value >> 32n)),
+];
 
 export class Letterbox {
   private readonly words: Int32Array;
@@ -37,7 +50,11 @@ export class Letterbox {
   // The member's side.
 
   /** The functions that a module imports from the host. */
-  hostFunctions(memory: WebAssembly.Memory, module: number, names: readonly string[]): Record<string, HostFunction> {
+  hostFunctions(
+    memory: WebAssembly.Memory,
+    module: number,
+    names: readonly string[],
+  ): Record<string, HostFunction> {
     const all: Record<string, HostFunction> = {
       host_vprintf: (format: number, args: number): number => {
         const { text, conversions } = printf(memory, format, args);
@@ -46,9 +63,24 @@ export class Letterbox {
       },
       host_malloc: (bytes: bigint): bigint => this.ask('host_malloc', module, bytes),
       host_free: (address: bigint): void => void this.ask('host_free', module, address),
-      host_set_conditional: (handle: bigint, value: number): void => { setCondition(memory, handle, value); },
-      host_assert: (message: number, file: number, line: number, name: number, ctx: number, thread: number): void =>
-        void this.ask('host_assert', module, pair(message, file), pair(line, name), pair(ctx, thread)),
+      host_set_conditional: (handle: bigint, value: number): void => {
+        setCondition(memory, handle, value);
+      },
+      host_assert: (
+        message: number,
+        file: number,
+        line: number,
+        name: number,
+        ctx: number,
+        thread: number,
+      ): void =>
+        void this.ask(
+          'host_assert',
+          module,
+          pair(message, file),
+          pair(line, name),
+          pair(ctx, thread),
+        ),
     };
     return Object.fromEntries(names.map((name) => [name, all[name]!]));
   }
@@ -61,7 +93,8 @@ export class Letterbox {
     Atomics.store(words, at + MEMBER.call, CALL_STATE.asked);
     Atomics.add(words, WORD.calls, 1);
     ring(words, WORD.news);
-    while (Atomics.load(words, at + MEMBER.call) === CALL_STATE.asked) Atomics.wait(words, at + MEMBER.call, CALL_STATE.asked);
+    while (Atomics.load(words, at + MEMBER.call) === CALL_STATE.asked)
+      Atomics.wait(words, at + MEMBER.call, CALL_STATE.asked);
     Atomics.store(words, at + MEMBER.call, CALL_STATE.none);
     return this.long(at + MEMBER.result);
   }
@@ -86,7 +119,15 @@ export class Letterbox {
       Atomics.wait(words, at + MEMBER.read, read);
       Atomics.sub(words, WORD.calls, 1);
     }
-    this.copyIn(written, Uint8Array.of(piece.length, piece.length >>> 8, piece.length >>> 16, (piece.length | (continued ? CONTINUED : 0)) >>> 24));
+    this.copyIn(
+      written,
+      Uint8Array.of(
+        piece.length,
+        piece.length >>> 8,
+        piece.length >>> 16,
+        (piece.length | (continued ? CONTINUED : 0)) >>> 24,
+      ),
+    );
     this.copyIn(written + 4, piece);
     Atomics.store(words, at + MEMBER.written, (written + 4 + piece.length) | 0);
   }
@@ -111,7 +152,9 @@ export class Letterbox {
 
   get message(): string {
     const start = textOf(this.member);
-    return new TextDecoder().decode(this.bytes.slice(start, start + this.words[this.at + MEMBER.textBytes]!));
+    return new TextDecoder().decode(
+      this.bytes.slice(start, start + this.words[this.at + MEMBER.textBytes]!),
+    );
   }
 
   /** Carries out the call that the member waits for, if it waits for one. */
@@ -120,7 +163,10 @@ export class Letterbox {
     if (Atomics.load(words, at + MEMBER.call) !== CALL_STATE.asked) return;
     Atomics.sub(words, WORD.calls, 1);
     const args = [0, 1, 2, 3].map((index) => this.long(at + MEMBER.args + 2 * index));
-    this.setLong(at + MEMBER.result, carryOut(HOST_CALLS[words[at + MEMBER.name]!]!, words[at + MEMBER.module]!, args));
+    this.setLong(
+      at + MEMBER.result,
+      carryOut(HOST_CALLS[words[at + MEMBER.name]!]!, words[at + MEMBER.module]!, args),
+    );
     Atomics.store(words, at + MEMBER.call, CALL_STATE.answered);
     Atomics.notify(words, at + MEMBER.call);
   }
@@ -138,7 +184,11 @@ export class Letterbox {
       read = (read + 4 + length) | 0;
       if (head[3]! >= 0x80) continue;
       const decoder = new TextDecoder();
-      print(this.begun.map((piece, index) => decoder.decode(piece, { stream: index + 1 < this.begun.length })).join(''));
+      print(
+        this.begun
+          .map((piece, index) => decoder.decode(piece, { stream: index + 1 < this.begun.length }))
+          .join(''),
+      );
       this.begun = [];
     }
     Atomics.store(words, at + MEMBER.read, read);

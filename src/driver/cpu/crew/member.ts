@@ -1,6 +1,7 @@
 /**
- * A member of the crew: what its thread does from beginning to end. It looks for blocks in the open jobs and sleeps when
- * there are none. It keeps nothing that a grid needs, so that it may be ended anywhere.
+ * A member of the crew: what its thread does from beginning to end. It looks for blocks in the open
+ * jobs and sleeps when there are none. It keeps nothing that a grid needs, so that it may be ended
+ * anywhere.
  */
 import { alignedRun, vectorProbe } from '../kernels/aligned-run.js';
 import { bulkMoves } from '../memory/bulk-moves.js';
@@ -11,25 +12,34 @@ import { PAUSE, Worksite } from './worksite.js';
 import type { RunBlock, Stay } from './worksite.js';
 
 /**
- * How long a member looks for work before it sleeps: who awaits one grid after the other has the next one by then. Waking
- * a member takes 50 µs and more, and costs who wakes it 15.
+ * How long a member looks for work before it sleeps: who awaits one grid after the other has the
+ * next one by then. Waking a member takes 50 µs and more, and costs who wakes it 15.
  */
 const SPIN_MS = 0.2;
 const SPIN_LOOKS = 50;
 /** Blocks of one job before a member looks at the others. */
 const BLOCKS_PER_STAY = 64;
 
-/** Works until it is told to stop. `receive` gives the next message that has come, without waiting. */
+/**
+ * Works until it is told to stop. `receive` gives the next message that has come, without waiting.
+ */
 export function serveCrew(start: MemberStart, receive: () => MemberMessage | undefined): void {
   const words = new Int32Array(start.control);
   const later = performance.timeOrigin - start.timeOrigin;
   const now = (): number => performance.now() + later;
   const moves = bulkMoves(start.memory);
-  const site = new Worksite(words, start.member, start.memory, (at, byte, bytes) => moves.fill(at, byte, bytes), now);
+  const site = new Worksite(
+    words,
+    start.member,
+    start.memory,
+    (at, byte, bytes) => moves.fill(at, byte, bytes),
+    now,
+  );
   const modules = new Map<number, RunBlock[]>();
   let blocks = 0;
   const stay: Stay = {
-    leave: (job) => Atomics.load(words, WORD.open) !== 1 << job || Atomics.load(words, WORD.stop) !== 0,
+    leave: (job) =>
+      Atomics.load(words, WORD.open) !== 1 << job || Atomics.load(words, WORD.stop) !== 0,
     over: () => ++blocks >= BLOCKS_PER_STAY,
   };
 
@@ -56,8 +66,12 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
       blocks = 0;
       const { ended } = site;
       const run = kernel(words[at + JOB.module]!, words[at + JOB.kernel]!);
-      const outcome = site.work(job, words[at + JOB.held] === HELD.cluster ? site.clusterRun(run) : run, stay,
-        (message) => new Letterbox(words, start.member).write(message));
+      const outcome = site.work(
+        job,
+        words[at + JOB.held] === HELD.cluster ? site.clusterRun(run) : run,
+        stay,
+        (message) => new Letterbox(words, start.member).write(message),
+      );
       worked = outcome !== PAUSE.idle || site.ended !== ended;
     }
     Atomics.sub(words, at + JOB.active, 1);
@@ -99,10 +113,12 @@ export function serveCrew(start: MemberStart, receive: () => MemberMessage | und
     if (worked) {
       looksNoMore();
       last = now();
-    } else if (mayLook()) for (let i = 0; i < SPIN_LOOKS && Atomics.load(words, WORD.open) === open; i++);
+    } else if (mayLook())
+      for (let i = 0; i < SPIN_LOOKS && Atomics.load(words, WORD.open) === open; i++);
     else {
       looksNoMore();
-      // Now, and not when there is work again: what a grid needs that is open is heard when it is missed.
+      // Now, and not when there is work again: what a grid needs that is open is heard when it is
+      // missed.
       hear();
       const bell = Atomics.load(words, WORD.bell);
       Atomics.add(words, WORD.sleepers, 1);
@@ -120,14 +136,17 @@ function ringIn(words: Int32Array): void {
 }
 
 function instantiate(
-  start: MemberStart, words: Int32Array, message: Exclude<MemberMessage, { forget: number }>, now: () => number,
+  start: MemberStart,
+  words: Int32Array,
+  message: Exclude<MemberMessage, { forget: number }>,
+  now: () => number,
 ): RunBlock[] {
   const letterbox = new Letterbox(words, start.member);
   const { exports } = new WebAssembly.Instance(message.wasm, {
     env: {
       memory: start.memory,
       dataBase: new WebAssembly.Global({ value: 'i32', mutable: false }, message.dataBase),
-      ...message.inLanes ? { probe: vectorProbe() } : {},
+      ...(message.inLanes ? { probe: vectorProbe() } : {}),
       ...letterbox.hostFunctions(start.memory, message.module, message.hostImports),
     },
   });

@@ -1,6 +1,6 @@
 /**
- * A grid that is open to the crew, as its owner sees it: the job that describes it, the slots that its blocks run in, and
- * the owner's own share of the work.
+ * A grid that is open to the crew, as its owner sees it: the job that describes it, the slots that
+ * its blocks run in, and the owner's own share of the work.
  */
 import { STATUS } from '../../../ptx/index.js';
 import type { BlockSlot, SlotLayout } from '../kernels/block-slots.js';
@@ -45,7 +45,10 @@ export interface SharedFault {
 /** The block counter is a word. */
 const MOST_BLOCKS = 2 ** 31 - 1;
 const BLOCKS_PER_STEP = 64;
-/** How long one call runs, in milliseconds: at most, and at least, where taking the next blocks would be much beside it. */
+/**
+ * How long one call runs, in milliseconds: at most, and at least, where taking the next blocks
+ * would be much beside it.
+ */
 const MOST_MS = 0.05;
 const MOST_PER_CALL = 1024;
 const LEAST_MS = 0.005;
@@ -57,7 +60,8 @@ const WORTH_OPENING_MS = 0.25;
 /** Whether a grid of so much work, in milliseconds, is opened as it begins. */
 export const opensAtOnce = (work: number): boolean => work >= WORTH_OPENING_MS;
 
-const blocksIn = (milliseconds: number, blockMs: number): number => Math.max(1, Math.min(MOST_PER_CALL, Math.floor(milliseconds / blockMs)));
+const blocksIn = (milliseconds: number, blockMs: number): number =>
+  Math.max(1, Math.min(MOST_PER_CALL, Math.floor(milliseconds / blockMs)));
 
 export class SharedGrid implements Stay {
   private readonly crew: Crew;
@@ -75,11 +79,16 @@ export class SharedGrid implements Stay {
   private slice: Slice | undefined = undefined;
   private trap: string | undefined = undefined;
 
-  /** Opens a grid to the crew; undefined where that cannot be done now. `resident` is how many blocks may be under way. */
+  /**
+   * Opens a grid to the crew; undefined where that cannot be done now. `resident` is how many
+   * blocks may be under way.
+   */
   static open(crew: Crew, state: GridState, resident: number): SharedGrid | undefined {
     if (state.total > MOST_BLOCKS) return undefined;
     const job = crew.takeJob(state.begun.length);
-    return job === undefined ? undefined : new SharedGrid(crew, state, job, Math.max(resident, state.begun.length) + crew.size);
+    return job === undefined
+      ? undefined
+      : new SharedGrid(crew, state, job, Math.max(resident, state.begun.length) + crew.size);
   }
 
   private constructor(crew: Crew, state: GridState, job: number, mostSlots: number) {
@@ -99,7 +108,8 @@ export class SharedGrid implements Stay {
     words[at + JOB.least] = 1;
     this.divide(state.blockMs);
     words[at + JOB.parts] = PARTS_PER_THREAD * (crew.size + 1);
-    words[at + JOB.strip] = state.total > state.gridX ? Math.ceil(state.gridX / (crew.size + 1)) : state.gridX;
+    words[at + JOB.strip] =
+      state.total > state.gridX ? Math.ceil(state.gridX / (crew.size + 1)) : state.gridX;
     words[at + JOB.gridX] = state.gridX;
     words[at + JOB.gridY] = state.gridY;
     words[at + JOB.scratch] = layout.scratch;
@@ -177,7 +187,8 @@ export class SharedGrid implements Stay {
       return STEP.done;
     }
     switch (outcome) {
-      case PAUSE.idle: return STEP.blocked;
+      case PAUSE.idle:
+        return STEP.blocked;
       case PAUSE.yielded:
         this.blocks = 0;
         return STEP.more;
@@ -226,7 +237,8 @@ export class SharedGrid implements Stay {
   *residents(): Iterable<{ slot: BlockSlot; watch: Int32Array; at: number }> {
     const { words } = this.crew;
     for (const [entry, slot] of this.slots) {
-      if (words[entryAt(entry) + ENTRY.busy] === 1) yield { slot, watch: words, at: entryAt(entry) + ENTRY.watch };
+      if (words[entryAt(entry) + ENTRY.busy] === 1)
+        yield { slot, watch: words, at: entryAt(entry) + ENTRY.watch };
     }
   }
 

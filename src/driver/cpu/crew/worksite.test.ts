@@ -8,10 +8,19 @@ const PAGE = 65536;
 const STRIDE = 512;
 
 /** A team of so many blocks across the end of what was memory when the thread began. */
-function teamAcrossTheEnd(blocks: number, held: number): { site: Worksite; view: Int32Array; first: number } {
+function teamAcrossTheEnd(
+  blocks: number,
+  held: number,
+): { site: Worksite; view: Int32Array; first: number } {
   const words = new Int32Array(new SharedArrayBuffer(controlBytes(1)));
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 2, shared: true });
-  const site = new Worksite(words, 0, memory, () => undefined, () => 0);
+  const site = new Worksite(
+    words,
+    0,
+    memory,
+    () => undefined,
+    () => 0,
+  );
   memory.grow(1);
   const view = new Int32Array(memory.buffer);
   const head = PAGE - TEAM.bytes - STRIDE;
@@ -19,7 +28,16 @@ function teamAcrossTheEnd(blocks: number, held: number): { site: Worksite; view:
   view[(head + CTX.clusterStride) >>> 2] = STRIDE;
   view[(head + TEAM.first) >>> 2] = TEAM.bytes;
   const at = jobAt(0);
-  Object.entries({ total: 2, gridX: 2, gridY: 1, most: 1, least: 1, parts: 1, strip: 2, held }).forEach(([name, value]) => {
+  Object.entries({
+    total: 2,
+    gridX: 2,
+    gridY: 1,
+    most: 1,
+    least: 1,
+    parts: 1,
+    strip: 2,
+    held,
+  }).forEach(([name, value]) => {
     words[at + JOB[name as keyof typeof JOB]] = value;
   });
   words[at + JOB.next] = 1;
@@ -34,10 +52,16 @@ const stay = { leave: (): boolean => false, over: (): boolean => false };
 test('the blocks of a team that lies across the end of what was memory know their places', () => {
   const { site, view, first } = teamAcrossTheEnd(4, HELD.team);
   const places: number[] = [];
-  site.work(0, () => {
-    for (let rank = 0; rank < 4; rank++) places.push(view[(first + rank * STRIDE + CTX.ctaid) >>> 2]!);
-    return STATUS.done;
-  }, stay, () => undefined);
+  site.work(
+    0,
+    () => {
+      for (let rank = 0; rank < 4; rank++)
+        places.push(view[(first + rank * STRIDE + CTX.ctaid) >>> 2]!);
+      return STATUS.done;
+    },
+    stay,
+    () => undefined,
+  );
   expect(places).toEqual([4, 5, 6, 7]);
 });
 
@@ -45,9 +69,14 @@ test('so do those of a cluster, and each is told where memory ends', () => {
   const { site, view } = teamAcrossTheEnd(4, HELD.cluster);
   site.words[WORD.top] = 2 * PAGE;
   const told: number[][] = [];
-  site.work(0, site.clusterRun((address) => {
-    told.push([view[(address + CTX.ctaid) >>> 2]!, view[(address + CTX.memoryTop) >>> 2]!]);
-    return STATUS.done;
-  }), stay, () => undefined);
+  site.work(
+    0,
+    site.clusterRun((address) => {
+      told.push([view[(address + CTX.ctaid) >>> 2]!, view[(address + CTX.memoryTop) >>> 2]!]);
+      return STATUS.done;
+    }),
+    stay,
+    () => undefined,
+  );
   expect(told).toEqual([4, 5, 6, 7].map((place) => [place, 2 * PAGE]));
 });

@@ -1,7 +1,8 @@
 /**
- * Running blocks of a job, on whichever thread: take a block, run it until it ends or has used up its fuel, take the
- * next. Blocks are started in increasing order from one counter. A block that used up its fuel goes to the end of the
- * job's queue and may go on elsewhere: all of its state is in device memory.
+ * Running blocks of a job, on whichever thread: take a block, run it until it ends or has used up
+ * its fuel, take the next. Blocks are started in increasing order from one counter. A block that
+ * used up its fuel goes to the end of the job's queue and may go on elsewhere: all of its state is
+ * in device memory.
  */
 import { CTX, STATUS, TEAM } from '../../../ptx/index.js';
 import { beginCluster, runClusters, teamBytes } from '../kernels/cluster.js';
@@ -13,7 +14,10 @@ export type RunBlock = (ctx: number, fuel: number) => number;
 
 /** Loop back edges that one call of a kernel may take. */
 export const FUEL = 65536;
-/** The same where several blocks take turns: they may wait for one that has not begun yet, or for ever. */
+/**
+ * The same where several blocks take turns: they may wait for one that has not begun yet, or for
+ * ever.
+ */
 export const SHARED_FUEL = 8192;
 /** Blocks between two looks at the clock, for %clock. */
 const CLOCK_BLOCKS = 16;
@@ -51,7 +55,11 @@ export class Worksite {
   ended = 0;
 
   constructor(
-    words: Int32Array, member: number, memory: WebAssembly.Memory, fill: (address: number, byte: number, bytes: number) => void, now: () => number,
+    words: Int32Array,
+    member: number,
+    memory: WebAssembly.Memory,
+    fill: (address: number, byte: number, bytes: number) => void,
+    now: () => number,
   ) {
     this.words = words;
     this.member = member;
@@ -61,7 +69,10 @@ export class Worksite {
     this.view = new Int32Array(memory.buffer);
   }
 
-  /** Runs blocks of the job until `stay` says otherwise. `trapped` takes the message where WebAssembly stops a kernel. */
+  /**
+   * Runs blocks of the job until `stay` says otherwise. `trapped` takes the message where
+   * WebAssembly stops a kernel.
+   */
   work(job: number, run: RunBlock, stay: Stay, trapped: (message: string) => void): number {
     const { words } = this;
     const at = jobAt(job);
@@ -136,7 +147,10 @@ export class Worksite {
     const at = jobAt(job);
     if (Atomics.load(words, at + JOB.fault) !== 0) return false;
     if (Atomics.load(words, at + JOB.queued) > 0) return true;
-    return Atomics.load(words, at + JOB.next) < words[at + JOB.total]! && Atomics.load(words, at + JOB.spare) !== 0;
+    return (
+      Atomics.load(words, at + JOB.next) < words[at + JOB.total]! &&
+      Atomics.load(words, at + JOB.spare) !== 0
+    );
   }
 
   /** Puts the entry of a block that has begun at the end of the queue. */
@@ -155,7 +169,9 @@ export class Worksite {
     this.unlock(at);
   }
 
-  /** An entry with a block to run: one that waits for its turn, or a new one. 0 where there is none. */
+  /**
+   * An entry with a block to run: one that waits for its turn, or a new one. 0 where there is none.
+   */
   private take(at: number): number {
     const { words } = this;
     this.lock(at);
@@ -181,7 +197,9 @@ export class Worksite {
     if (round !== 0) {
       const address = words[entryAt(entry) + ENTRY.address]!;
       const place = {
-        shared: words[at + JOB.shared]!, scratch: words[at + JOB.blockScratch]!, scratchBytes: words[at + JOB.blockScratchBytes]!,
+        shared: words[at + JOB.shared]!,
+        scratch: words[at + JOB.blockScratch]!,
+        scratchBytes: words[at + JOB.blockScratchBytes]!,
         inTeams: words[at + JOB.held] !== HELD.block,
       };
       const bytes = place.scratch + place.scratchBytes;
@@ -189,7 +207,10 @@ export class Worksite {
       observe(words, entryAt(entry) + ENTRY.watch, round, view, address, place);
     }
     words[yields]!++;
-    if (words[yields]! >= YIELDS_BEFORE_COMPANY && Atomics.load(words, at + JOB.next) < words[at + JOB.total]!) {
+    if (
+      words[yields]! >= YIELDS_BEFORE_COMPANY &&
+      Atomics.load(words, at + JOB.next) < words[at + JOB.total]!
+    ) {
       words[yields] = 0;
       this.lock(at);
       const company = this.popSpare(at);
@@ -247,7 +268,8 @@ export class Worksite {
     view[ctx + (CTX.further >> 2)] = piece - 1;
     const scratchBytes = words[at + JOB.scratchBytes]!;
     if (scratchBytes > 0) this.fill(address + words[at + JOB.scratch]!, 0, scratchBytes);
-    if (words[at + JOB.held] !== HELD.block) beginCluster(this.viewOfTeam(address), address, this.fill);
+    if (words[at + JOB.held] !== HELD.block)
+      beginCluster(this.viewOfTeam(address), address, this.fill);
     this.refresh(entry);
     return true;
   }
@@ -267,7 +289,10 @@ export class Worksite {
     this.blocksUntilLook = CLOCK_BLOCKS;
   }
 
-  /** The words of device memory up to the last of a slot, of which there may be more than when they were last looked at. */
+  /**
+   * The words of device memory up to the last of a slot, of which there may be more than when they
+   * were last looked at.
+   */
   private viewOf(address: number, bytes: number = CTX.bytes): Int32Array {
     if ((address >>> 0) + bytes > this.view.byteLength) {
       // Growing by nothing makes this thread see what another one has grown it to.
@@ -277,7 +302,10 @@ export class Worksite {
     return this.view;
   }
 
-  /** All of its blocks: the head of one that lies across the end of what was memory then says nothing of them. */
+  /**
+   * All of its blocks: the head of one that lies across the end of what was memory then says
+   * nothing of them.
+   */
   private viewOfTeam(head: number): Int32Array {
     return this.viewOf(head, teamBytes(this.viewOf(head, TEAM.bytes), head));
   }
@@ -340,10 +368,17 @@ export class Worksite {
   }
 }
 
-/** How many blocks a slot's next call is to run: after a call that yielded, those that have not ended. */
-export const blocksToRun = (view: Int32Array, address: number): number => view[(address + CTX.further) >>> 2]! + 1;
+/**
+ * How many blocks a slot's next call is to run: after a call that yielded, those that have not
+ * ended.
+ */
+export const blocksToRun = (view: Int32Array, address: number): number =>
+  view[(address + CTX.further) >>> 2]! + 1;
 
-/** %clock and %globaltimer in nanoseconds, as of the beginning of a block's turn. They never go back within a block. */
+/**
+ * %clock and %globaltimer in nanoseconds, as of the beginning of a block's turn. They never go back
+ * within a block.
+ */
 export function stampClock(view: Int32Array, address: number, milliseconds: number): void {
   const at = (address + CTX.clockLo) >>> 2;
   const nanoseconds = Math.floor(milliseconds * 1e6);

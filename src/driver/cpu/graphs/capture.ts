@@ -1,9 +1,10 @@
 /**
- * Stream capture: what would be queued becomes nodes of a graph. An event recorded in a capturing stream carries that
- * stream's frontier to the stream that waits for it, which thereby joins the capture; before the capture ends, all that
- * joined must be waited for by the stream it began on.
+ * Stream capture: what would be queued becomes nodes of a graph. An event recorded in a capturing
+ * stream carries that stream's frontier to the stream that waits for it, which thereby joins the
+ * capture; before the capture ends, all that joined must be waited for by the stream it began on.
  *
- * Mistakes invalidate the capture, as the driver has it: nothing more can be captured, and ending it fails.
+ * Mistakes invalidate the capture, as the driver has it: nothing more can be captured, and ending
+ * it fails.
  */
 import { CUstreamCaptureMode } from '../../flags.js';
 import { CUresult } from '../../../ground/result.js';
@@ -28,7 +29,12 @@ export class Capture {
   invalid = false;
   ended = false;
 
-  constructor(id: number, mode: number, origin: Stream, into?: { graph: Graph; dependencies: readonly GraphNode[] }) {
+  constructor(
+    id: number,
+    mode: number,
+    origin: Stream,
+    into?: { graph: Graph; dependencies: readonly GraphNode[] },
+  ) {
     this.id = id;
     this.mode = mode;
     this.origin = origin;
@@ -68,49 +74,81 @@ export class Capture {
       joined.add(node);
       visit.push(...node.dependencies);
     }
-    for (const stream of this.members) if (stream.frontier.some((node) => !joined.has(node))) return stream;
+    for (const stream of this.members)
+      if (stream.frontier.some((node) => !joined.has(node))) return stream;
     return undefined;
   }
 }
 
 let captures = 0;
 
-export function beginCapture(call: string, stream: Stream, mode: number, into?: { graph: Graph; dependencies: readonly GraphNode[] }): void {
+export function beginCapture(
+  call: string,
+  stream: Stream,
+  mode: number,
+  into?: { graph: Graph; dependencies: readonly GraphNode[] },
+): void {
   if (stream === stream.context.legacy) {
-    fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 'the legacy default stream cannot be captured');
+    fail(
+      call,
+      CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+      'the legacy default stream cannot be captured',
+    );
   }
   if (stream.capture !== undefined) {
-    fail(call, CUresult.CUDA_ERROR_ILLEGAL_STATE, `stream ${stream.handle} is being captured already`);
+    fail(
+      call,
+      CUresult.CUDA_ERROR_ILLEGAL_STATE,
+      `stream ${stream.handle} is being captured already`,
+    );
   }
   new Capture(++captures, mode, stream, into);
 }
 
 export function endCapture(call: string, stream: Stream): Graph {
   const { capture } = stream;
-  if (capture === undefined) fail(call, CUresult.CUDA_ERROR_ILLEGAL_STATE, `stream ${stream.handle} is not being captured`);
+  if (capture === undefined)
+    fail(call, CUresult.CUDA_ERROR_ILLEGAL_STATE, `stream ${stream.handle} is not being captured`);
   if (capture.origin !== stream) {
     capture.invalidate();
-    fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, `the capture began on stream ${capture.origin.handle}`);
+    fail(
+      call,
+      CUresult.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
+      `the capture began on stream ${capture.origin.handle}`,
+    );
   }
   const unjoined = capture.invalid ? undefined : capture.unjoined();
   capture.end();
   const { graph } = capture;
   // A body has its memory from the graph around it, whose capture goes on.
-  if (!graph.isBody) for (const { allocation, freed } of graph.memory.allocations) if (!freed) allocation.memory.retire(allocation);
+  if (!graph.isBody)
+    for (const { allocation, freed } of graph.memory.allocations)
+      if (!freed) allocation.memory.retire(allocation);
   if (capture.invalid) {
     if (!capture.fills) graph.destroy();
-    fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 'a call during the capture was not allowed');
+    fail(
+      call,
+      CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+      'a call during the capture was not allowed',
+    );
   }
   if (unjoined !== undefined) {
     if (!capture.fills) graph.destroy();
-    fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
-      `stream ${unjoined.handle} joined the capture and stream ${stream.handle} never waited for its last work`);
+    fail(
+      call,
+      CUresult.CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+      `stream ${unjoined.handle} joined the capture and stream ${stream.handle} never waited ` +
+        'for its last work',
+    );
   }
   graph.publish();
   return graph;
 }
 
-/** Queues an operation, or makes it a node where the stream is being captured. Every call that enqueues ends here. */
+/**
+ * Queues an operation, or makes it a node where the stream is being captured. Every call that
+ * enqueues ends here.
+ */
 export function submit(call: string, stream: Stream, operation: Operation): void {
   const { capture, context } = stream;
   if (capture === undefined) {
@@ -123,17 +161,29 @@ export function submit(call: string, stream: Stream, operation: Operation): void
 }
 
 function checkValid(call: string, capture: Capture): void {
-  if (capture.invalid) fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 'the capture was invalidated by an earlier call');
+  if (capture.invalid)
+    fail(
+      call,
+      CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+      'the capture was invalidated by an earlier call',
+    );
 }
 
-/** Work in the legacy stream would wait for blocking streams, which is not possible while one is captured. */
+/**
+ * Work in the legacy stream would wait for blocking streams, which is not possible while one is
+ * captured.
+ */
 function checkImplicit(call: string, context: CpuContext): void {
   for (const capture of context.captures) {
     for (const member of capture.members) {
       if (!member.blocking) continue;
       capture.invalidate();
-      fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-        `the legacy default stream would wait for stream ${member.handle}, which is being captured; create it with CU_STREAM_NON_BLOCKING`);
+      fail(
+        call,
+        CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+        `the legacy default stream would wait for stream ${member.handle}, which is being ` +
+          'captured; create it with CU_STREAM_NON_BLOCKING',
+      );
     }
   }
 }
@@ -159,20 +209,30 @@ export function waitEvent(call: string, stream: Stream, event: CpuEvent, externa
   const { captured } = event;
   if (captured !== undefined && captured.capture.ended) {
     if (capture !== undefined) capture.invalidate();
-    fail(call, capture === undefined ? CUresult.CUDA_ERROR_CAPTURED_EVENT : CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
-      `event ${event.handle} was recorded in a capture that has ended`);
+    fail(
+      call,
+      capture === undefined
+        ? CUresult.CUDA_ERROR_CAPTURED_EVENT
+        : CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+      `event ${event.handle} was recorded in a capture that has ended`,
+    );
   }
   if (capture === undefined) {
     if (captured === undefined) {
       const { checker } = stream.context;
       // A wait for what is over still says what comes after what.
-      if (!event.complete || (checker !== undefined && event.stream !== undefined)) stream.context.enqueue(stream, WaitOperation.take(event.stream!, event.sequence));
+      if (!event.complete || (checker !== undefined && event.stream !== undefined))
+        stream.context.enqueue(stream, WaitOperation.take(event.stream!, event.sequence));
       return;
     }
     checkValid(call, captured.capture);
     if (stream === stream.context.legacy) {
       captured.capture.invalidate();
-      fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 'the legacy default stream cannot join a capture');
+      fail(
+        call,
+        CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+        'the legacy default stream cannot join a capture',
+      );
     }
     captured.capture.join(stream, captured.frontier);
     return;
@@ -185,8 +245,12 @@ export function waitEvent(call: string, stream: Stream, event: CpuEvent, externa
   if (captured === undefined) {
     if (event.stream === undefined) return;
     capture.invalidate();
-    fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
-      `event ${event.handle} was recorded outside the capture; CU_EVENT_WAIT_EXTERNAL waits for it from inside the graph`);
+    fail(
+      call,
+      CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+      `event ${event.handle} was recorded outside the capture; CU_EVENT_WAIT_EXTERNAL waits ` +
+        'for it from inside the graph',
+    );
   }
   if (captured.capture !== capture) {
     captured.capture.invalidate();
@@ -200,27 +264,43 @@ export function waitEvent(call: string, stream: Stream, event: CpuEvent, externa
 export function forbidInCapture(call: string, stream: Stream): void {
   if (stream.capture !== undefined) {
     stream.capture.invalidate();
-    fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, `stream ${stream.handle} is being captured`);
+    fail(
+      call,
+      CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+      `stream ${stream.handle} is being captured`,
+    );
   }
-  if (stream === stream.context.legacy && stream.context.captures.size > 0) checkImplicit(call, stream.context);
+  if (stream === stream.context.legacy && stream.context.captures.size > 0)
+    checkImplicit(call, stream.context);
 }
 
 /** A call about the whole context. */
 export function forbidDuringCaptures(call: string, context: CpuContext): void {
   if (context.captures.size === 0) return;
   for (const capture of context.captures) capture.invalidate();
-  fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 'a stream of the context is being captured');
+  fail(
+    call,
+    CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+    'a stream of the context is being captured',
+  );
 }
 
-/** A call that the driver calls potentially unsafe: it is allowed during captures in relaxed mode only. */
+/**
+ * A call that the driver calls potentially unsafe: it is allowed during captures in relaxed mode
+ * only.
+ */
 export function forbidUnlessRelaxed(call: string, machine: Machine): void {
   for (const { context } of machine.devices) {
     if (context === undefined || context.captures.size === 0) continue;
     for (const capture of context.captures) {
       if (capture.mode === CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED) continue;
       capture.invalidate();
-      fail(call, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-        `stream ${capture.origin.handle} is being captured; begin the capture with CU_STREAM_CAPTURE_MODE_RELAXED to allow this call`);
+      fail(
+        call,
+        CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+        `stream ${capture.origin.handle} is being captured; begin the capture with ` +
+          'CU_STREAM_CAPTURE_MODE_RELAXED to allow this call',
+      );
     }
   }
 }

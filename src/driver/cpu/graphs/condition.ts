@@ -1,6 +1,7 @@
 /**
- * What decides a conditional node: a word of device memory that kernels set with cudaGraphSetConditional. A handle is the
- * address of two words, the first of which says that it is one, so that a number which is none does no harm.
+ * What decides a conditional node: a word of device memory that kernels set with
+ * cudaGraphSetConditional. A handle is the address of two words, the first of which says that it is
+ * one, so that a number which is none does no harm.
  */
 import { CUresult } from '../../../ground/result.js';
 import type { CpuContext } from '../context.js';
@@ -26,7 +27,9 @@ export class Condition {
   constructor(call: string, graph: Graph, first: number, assigns: boolean) {
     // Not an allocation: no copy can name it.
     const { context } = graph;
-    this.range = context.memory.reserve(BYTES) ?? fail(call, CUresult.CUDA_ERROR_OUT_OF_MEMORY, 'no memory for a conditional handle');
+    this.range =
+      context.memory.reserve(BYTES) ??
+      fail(call, CUresult.CUDA_ERROR_OUT_OF_MEMORY, 'no memory for a conditional handle');
     this.graph = graph;
     this.context = context;
     this.first = first;
@@ -58,7 +61,12 @@ export class Condition {
 
 /** cudaGraphSetConditional, from whichever thread runs the kernel. */
 export function setCondition(memory: WebAssembly.Memory, handle: bigint, value: number): void {
-  if (handle < 0n || (handle & 3n) !== 0n || handle + BigInt(BYTES) > BigInt(memory.buffer.byteLength)) return;
+  if (
+    handle < 0n ||
+    (handle & 3n) !== 0n ||
+    handle + BigInt(BYTES) > BigInt(memory.buffer.byteLength)
+  )
+    return;
   const words = new Int32Array(memory.buffer, Number(handle), BYTES / 4);
   if (words[0] === MARK) Atomics.store(words, 1, value);
 }

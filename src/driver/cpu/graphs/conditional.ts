@@ -1,12 +1,23 @@
-/** A conditional node: one of its bodies runs, or none, or one again and again, as its condition has it. */
-import { CUgraphConditionalNodeType, CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
+/**
+ * A conditional node: one of its bodies runs, or none, or one again and again, as its condition has
+ * it.
+ */
+import {
+  CUgraphConditionalNodeType,
+  CUgraphExecUpdateResult,
+  CUgraphNodeType,
+} from '../../flags.js';
 import { Operation, STEP } from '../streams/operation.js';
 import type { Slice } from '../streams/operation.js';
 import type { Condition } from './condition.js';
 import type { Graph } from './graph.js';
 import type { GraphPlan } from './graph-plan.js';
 
-const { CU_GRAPH_COND_TYPE_IF: IF, CU_GRAPH_COND_TYPE_WHILE: WHILE, CU_GRAPH_COND_TYPE_SWITCH: SWITCH } = CUgraphConditionalNodeType;
+const {
+  CU_GRAPH_COND_TYPE_IF: IF,
+  CU_GRAPH_COND_TYPE_WHILE: WHILE,
+  CU_GRAPH_COND_TYPE_SWITCH: SWITCH,
+} = CUgraphConditionalNodeType;
 
 /** Which body runs for a value; one that is not there is none. */
 const CHOICES: Readonly<Record<number, (value: number) => number>> = {
@@ -14,7 +25,11 @@ const CHOICES: Readonly<Record<number, (value: number) => number>> = {
   [WHILE]: (value) => (value !== 0 ? 0 : -1),
   [SWITCH]: (value) => value,
 };
-const NAMES: Readonly<Record<number, string>> = { [IF]: 'if', [WHILE]: 'while', [SWITCH]: 'switch' };
+const NAMES: Readonly<Record<number, string>> = {
+  [IF]: 'if',
+  [WHILE]: 'while',
+  [SWITCH]: 'switch',
+};
 
 export class ConditionalOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL;
@@ -25,7 +40,12 @@ export class ConditionalOperation extends Operation {
   private readonly plans: readonly GraphPlan[];
   private running: GraphPlan | undefined = undefined;
 
-  constructor(condition: Condition, type: number, graphs: readonly Graph[], plans: readonly GraphPlan[] = []) {
+  constructor(
+    condition: Condition,
+    type: number,
+    graphs: readonly Graph[],
+    plans: readonly GraphPlan[] = [],
+  ) {
     super();
     this.condition = condition;
     this.type = type;
@@ -62,16 +82,25 @@ export class ConditionalOperation extends Operation {
 
   /** What runs: the bodies as they are now. */
   copy(): Operation {
-    return new ConditionalOperation(this.condition, this.type, this.graphs, this.graphs.map((graph) => graph.plan()));
+    return new ConditionalOperation(
+      this.condition,
+      this.type,
+      this.graphs,
+      this.graphs.map((graph) => graph.plan()),
+    );
   }
 
   describe(): string {
-    return `${NAMES[this.type]!} (${this.graphs.length} ${this.graphs.length === 1 ? 'body' : 'bodies'})`;
+    return (
+      `${NAMES[this.type]!} (${this.graphs.length} ` +
+      `${this.graphs.length === 1 ? 'body' : 'bodies'})`
+    );
   }
 
   override replaces(old: Operation): number {
     const was = old as ConditionalOperation;
-    if (was.type !== this.type || was.plans.length !== this.plans.length) return CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    if (was.type !== this.type || was.plans.length !== this.plans.length)
+      return CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     for (const [index, plan] of this.plans.entries()) {
       const { result } = plan.replaces(was.plans[index]!);
       if (result !== CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS) return result;

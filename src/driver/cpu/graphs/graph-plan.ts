@@ -1,6 +1,7 @@
 /**
- * The nodes of a graph made ready to run, and the run itself: nodes whose dependencies have ended take turns, as
- * streams do, so that parallel branches make progress together and one that waits holds up only what depends on it.
+ * The nodes of a graph made ready to run, and the run itself: nodes whose dependencies have ended
+ * take turns, as streams do, so that parallel branches make progress together and one that waits
+ * holds up only what depends on it.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { Operation, STEP } from '../streams/operation.js';
@@ -21,13 +22,17 @@ export class GraphPlan {
     this.operations = operations;
     this.dependencies = dependencies;
     const dependents: number[][] = operations.map(() => []);
-    dependencies.forEach((list, index) => list.forEach((dependency) => dependents[dependency]!.push(index)));
+    dependencies.forEach((list, index) =>
+      list.forEach((dependency) => dependents[dependency]!.push(index)),
+    );
     this.dependents = dependents;
     this.open = new Int32Array(operations.length);
   }
 
   get isConditional(): boolean {
-    return this.operations.some(({ nodeType }) => nodeType === CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL);
+    return this.operations.some(
+      ({ nodeType }) => nodeType === CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL,
+    );
   }
 
   /** The graph is launched: once, however often its parts run. */
@@ -59,8 +64,10 @@ export class GraphPlan {
           fruitless = 0;
           this.left--;
           ready.splice(this.turn, 1);
-          for (const dependent of this.dependents[index]!) if (--this.open[dependent]! === 0) ready.push(dependent);
-          // Small nodes follow each other without a turn of the scheduler, but not beyond the time there is.
+          for (const dependent of this.dependents[index]!)
+            if (--this.open[dependent]! === 0) ready.push(dependent);
+          // Small nodes follow each other without a turn of the scheduler, but not beyond the time
+          // there is.
           if (this.left > 0 && slice.expired()) return STEP.paused;
           break;
         case STEP.more:
@@ -70,37 +77,52 @@ export class GraphPlan {
           this.turn++;
           if (++fruitless >= ready.length) return STEP.blocked;
           break;
-        default: return outcome;
+        default:
+          return outcome;
       }
     }
     return STEP.done;
   }
 
   copy(): GraphPlan {
-    return new GraphPlan(this.operations.map((operation) => operation.copy()), this.dependencies);
+    return new GraphPlan(
+      this.operations.map((operation) => operation.copy()),
+      this.dependencies,
+    );
   }
 
-  /** Whether an exec that runs `old` may run this instead: a CUgraphExecUpdateResult and the node that differs. */
+  /**
+   * Whether an exec that runs `old` may run this instead: a CUgraphExecUpdateResult and the node
+   * that differs.
+   */
   replaces(old: GraphPlan): { result: number; node: number } {
     const changed = CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     if (old.operations.length !== this.operations.length) return { result: changed, node: -1 };
     for (let i = 0; i < this.operations.length; i++) {
       const now = this.dependencies[i]!;
       const before = new Set(old.dependencies[i]);
-      if (now.length !== before.size || !now.every((dependency) => before.has(dependency))) return { result: changed, node: i };
+      if (now.length !== before.size || !now.every((dependency) => before.has(dependency)))
+        return { result: changed, node: i };
       const operation = this.operations[i]!;
       const was = old.operations[i]!;
       if (operation.nodeType !== was.nodeType) {
-        return { result: CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node: i };
+        return {
+          result: CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
+          node: i,
+        };
       }
       const result = operation.replaces(was);
-      if (result !== CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS) return { result, node: i };
+      if (result !== CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        return { result, node: i };
     }
     return { result: CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS, node: -1 };
   }
 }
 
-/** One launch of an executable graph in a stream. It keeps the plan, so the exec may be updated or destroyed meanwhile. */
+/**
+ * One launch of an executable graph in a stream. It keeps the plan, so the exec may be updated or
+ * destroyed meanwhile.
+ */
 export class GraphLaunchOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH;
   private readonly exec: GraphExec;

@@ -1,6 +1,6 @@
 /**
- * A graph: operations and what each depends on. Nodes are only ever added after the nodes they depend on, so the order
- * of the list is an order in which they may run.
+ * A graph: operations and what each depends on. Nodes are only ever added after the nodes they
+ * depend on, so the order of the list is an order in which they may run.
  */
 import { CUgraphNodeType } from '../../flags.js';
 import type { CpuContext } from '../context.js';
@@ -18,8 +18,8 @@ export interface GraphNode {
 }
 
 /**
- * The memory of a graph's allocation nodes. It is taken when the node is made, since its address is known from then
- * on, and given back when the graph and everything made from it are gone.
+ * The memory of a graph's allocation nodes. It is taken when the node is made, since its address is
+ * known from then on, and given back when the graph and everything made from it are gone.
  */
 export class GraphMemory {
   /** Allocated by each launch; `freed`: and freed by it too. */
@@ -36,11 +36,15 @@ export class GraphMemory {
   drop(context: CpuContext): void {
     if (--this.users > 0) return;
     for (const { allocation } of this.allocations) {
-      if (allocation.memory.at(allocation.address) === allocation) allocation.memory.retire(allocation);
+      if (allocation.memory.at(allocation.address) === allocation)
+        allocation.memory.retire(allocation);
       context.afterQueuedWork(() => allocation.memory.giveBack(allocation.range));
     }
     this.allocations.length = 0;
-    for (const { range } of this.conditions) context.afterQueuedWork(() => { context.memory.giveBack(range); });
+    for (const { range } of this.conditions)
+      context.afterQueuedWork(() => {
+        context.memory.giveBack(range);
+      });
     this.conditions.length = 0;
   }
 }
@@ -50,7 +54,10 @@ export class Graph {
   readonly context: CpuContext;
   readonly nodes: GraphNode[] = [];
   readonly memory: GraphMemory;
-  /** Whether it is a body of a conditional node, which lives and dies with the graph that has the node. */
+  /**
+   * Whether it is a body of a conditional node, which lives and dies with the graph that has the
+   * node.
+   */
   readonly isBody: boolean;
   private readonly machine: Machine;
 
@@ -65,17 +72,27 @@ export class Graph {
 
   /** Whether one of its nodes is conditional. */
   get isConditional(): boolean {
-    return this.nodes.some(({ operation }) => operation.nodeType === CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL);
+    return this.nodes.some(
+      ({ operation }) => operation.nodeType === CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL,
+    );
   }
 
-  /** A graph comes into being when its capture begins and can be named once it has ended, or its capture was asked about. */
+  /**
+   * A graph comes into being when its capture begins and can be named once it has ended, or its
+   * capture was asked about.
+   */
   publish(): void {
     this.machine.graphs.set(this.handle, this);
     for (const node of this.nodes) this.machine.graphNodes.set(node.handle, node);
   }
 
   add(operation: Operation, dependencies: readonly GraphNode[]): GraphNode {
-    const node: GraphNode = { handle: this.machine.newHandle(), graph: this, operation, dependencies: [...dependencies] };
+    const node: GraphNode = {
+      handle: this.machine.newHandle(),
+      graph: this,
+      operation,
+      dependencies: [...dependencies],
+    };
     this.nodes.push(node);
     return node;
   }
@@ -84,7 +101,13 @@ export class Graph {
     const clone = new Graph(this.context);
     const twins = new Map<GraphNode, GraphNode>();
     for (const node of this.nodes) {
-      twins.set(node, clone.add(node.operation.copy(), node.dependencies.map((dependency) => twins.get(dependency)!)));
+      twins.set(
+        node,
+        clone.add(
+          node.operation.copy(),
+          node.dependencies.map((dependency) => twins.get(dependency)!),
+        ),
+      );
     }
     return clone;
   }
@@ -113,19 +136,33 @@ export class Graph {
   }
 
   private dotLines(indent: string): string[] {
-    const lines = this.nodes.map((node) => `${indent}n${node.handle} [shape="box", label="${node.operation.describe().replace(/["\\]/g, '\\$&')}"];`);
+    const lines = this.nodes.map(
+      (node) =>
+        `${indent}n${node.handle} [shape="box", ` +
+        `label="${node.operation.describe().replace(/["\\]/g, '\\$&')}"];`,
+    );
     for (const node of this.nodes) {
-      for (const dependency of node.dependencies) lines.push(`${indent}n${dependency.handle} -> n${node.handle};`);
+      for (const dependency of node.dependencies)
+        lines.push(`${indent}n${dependency.handle} -> n${node.handle};`);
       node.operation.bodies.forEach((body, index) => {
-        lines.push(`${indent}subgraph cluster_${body.handle} {`, `${indent}  label="body ${index} of n${node.handle}";`, ...body.dotLines(`${indent}  `), `${indent}}`);
-        if (body.nodes.length > 0) lines.push(`${indent}n${node.handle} -> n${body.nodes[0]!.handle} [style="dashed"];`);
+        lines.push(
+          `${indent}subgraph cluster_${body.handle} {`,
+          `${indent}  label="body ${index} of n${node.handle}";`,
+          ...body.dotLines(`${indent}  `),
+          `${indent}}`,
+        );
+        if (body.nodes.length > 0)
+          lines.push(`${indent}n${node.handle} -> n${body.nodes[0]!.handle} [style="dashed"];`);
       });
     }
     return lines;
   }
 }
 
-/** An executable graph. An update replaces the plan of later launches; those that are queued keep theirs. */
+/**
+ * An executable graph. An update replaces the plan of later launches; those that are queued keep
+ * theirs.
+ */
 export class GraphExec {
   readonly handle: number;
   readonly context: CpuContext;
@@ -150,7 +187,10 @@ export class GraphExec {
     return this.memories[0]!;
   }
 
-  /** Later launches run another graph of the same shape. Conditions of the old one may still decide launches that are queued. */
+  /**
+   * Later launches run another graph of the same shape. Conditions of the old one may still decide
+   * launches that are queued.
+   */
   replace(plan: GraphPlan, memory: GraphMemory): void {
     this.plan = plan;
     if (!this.memories.includes(memory)) this.memories.push(memory.use());

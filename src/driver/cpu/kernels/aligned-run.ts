@@ -1,44 +1,63 @@
 /**
  * A kernel's function, entered so that its vectors lie well on the stack.
  *
- * V8 keeps vectors that find no register on the stack, at multiples of 16 bytes from the frame, and of the frame only that it
- * is a multiple of 8 is certain (on x64). Where it is 8 off, each fourth of them lies in two lines of the cache and one of a
- * page in two pages: mandelbrot took 51 to 87 ms then instead of 39. The frame lies as those of the callers happen to, and
- * moves when the engine compiles one of them anew. No code can ask where its own is. So there are two ways in, whose frames
- * differ by 8 bytes, and now and then a function of known work, most of it on vectors on the stack, is run by both and timed.
- * (The kernel itself tells less: its blocks differ, and two of them are no measure of two ways.) The kernel's exported function
- * calls it, from where it calls the kernel's own: that function has a frame, too, of a size that each engine chooses.
+ * V8 keeps vectors that find no register on the stack, at multiples of 16 bytes from the frame, and
+ * of the frame only that it is a multiple of 8 is certain (on x64). Where it is 8 off, each fourth
+ * of them lies in two lines of the cache and one of a page in two pages: mandelbrot took 51 to 87
+ * ms then instead of 39. The frame lies as those of the callers happen to, and moves when the
+ * engine compiles one of them anew. No code can ask where its own is. So there are two ways in,
+ * whose frames differ by 8 bytes, and now and then a function of known work, most of it on vectors
+ * on the stack, is run by both and timed. (The kernel itself tells less: its blocks differ, and two
+ * of them are no measure of two ways.) The kernel's exported function calls it, from where it calls
+ * the kernel's own: that function has a frame, too, of a size that each engine chooses.
  */
 import type { RunBlock } from '../crew/worksite.js';
 
-/** Calls before the ways in are compared first: a kernel that runs less often has nothing from it. */
+/**
+ * Calls before the ways in are compared first: a kernel that runs less often has nothing from it.
+ */
 const FIRST = 32;
-/** Milliseconds between two comparisons, which take 10 µs, and calls between two looks at the clock. */
+/**
+ * Milliseconds between two comparisons, which take 10 µs, and calls between two looks at the clock.
+ */
 const APART_MS = 10;
 const CALLS = 4;
-/** Calls of each way in a comparison, of which the least counts, and rounds of the loop in each: 1 µs. */
+/**
+ * Calls of each way in a comparison, of which the least counts, and rounds of the loop in each: 1
+ * µs.
+ */
 const PROBES = 4;
 const ROUNDS = 100;
-/** What a way must be better by, to be taken instead. Where frames differ, it is 0.8 or less (measured). */
+/**
+ * What a way must be better by, to be taken instead. Where frames differ, it is 0.8 or less
+ * (measured).
+ */
 const BETTER = 0.93;
 /** Vectors of the probe: x64 has 16 registers for them, and the others go to the stack. */
 const VECTORS = 24;
 
-/** `address` and `fuel` go to the exported function, which takes `fuel` for the probe's rounds where `address` is 0; `zero` is 0. */
+/**
+ * `address` and `fuel` go to the exported function, which takes `fuel` for the probe's rounds where
+ * `address` is 0; `zero` is 0.
+ */
 export type Way = (address: number, fuel: number, zero: 0) => number;
 
-// Encoded here, since members of the crew load this: the compiler's table of instructions would add 3 ms to their threads' start (measured).
+// Encoded here, since members of the crew load this: the compiler's table of instructions would add
+// 3 ms to their threads' start (measured).
 const I32 = 0x7f;
 const I64 = 0x7e;
 const V128 = 0x7b;
 const HEAD = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
 
 function leb(value: number): number[] {
-  return value < 0x80 ? [value] : [value & 0x7f | 0x80, ...leb(value >>> 7)];
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...leb(value >>> 7)];
 }
 
 const sized = (bytes: readonly number[]): number[] => [...leb(bytes.length), ...bytes];
-const section = (id: number, items: readonly (readonly number[])[]): number[] => [id, ...sized([...leb(items.length), ...items.flat()])];
+const section = (id: number, items: readonly (readonly number[])[]): number[] => [
+  id,
+  ...sized([...leb(items.length), ...items.flat()]),
+];
 const named = (name: string): number[] => sized([...new TextEncoder().encode(name)]);
 const get = (local: number): number[] => [0x20, local];
 const set = (local: number): number[] => [0x21, local];
@@ -54,10 +73,16 @@ function waysCode(): Uint8Array<ArrayBuffer> {
   const enter = [...get(0), ...get(1), 0x10, 0];
   return Uint8Array.from([
     ...HEAD,
-    ...section(1, [[0x60, 2, I32, I32, 1, I32], [0x60, 3, I32, I32, I32, 1, I32]]),
+    ...section(1, [
+      [0x60, 2, I32, I32, 1, I32],
+      [0x60, 3, I32, I32, I32, 1, I32],
+    ]),
     ...section(2, [[0, ...named('run'), 0, 0]]),
     ...section(3, [[1], [1]]),
-    ...section(7, [[...named('plain'), 0, 1], [...named('shifted'), 0, 2]]),
+    ...section(7, [
+      [...named('plain'), 0, 1],
+      [...named('shifted'), 0, 2],
+    ]),
     ...section(10, [
       sized([0, ...enter, 0x0b]),
       sized([1, 1, I64, ...get(2), 0xac, ...set(3), ...enter, ...get(3), 0xa7, 0x72, 0x0b]),
@@ -65,11 +90,11 @@ function waysCode(): Uint8Array<ArrayBuffer> {
   ]);
 }
 
-// (func (export "probe") (param $rounds i32) (result i32) (local $v0 … v128)
-//   each $v = i32x4.splat($rounds)
-//   (loop each $v = i32x4.add($v, the fifth after it); (br_if 0 (local.tee $rounds (i32.sub (local.get $rounds) (i32.const 1)))))
-//   one lane of what all of them make together)
-// A module of its own: what lies in a kernel's could be put into the function that calls it, and make its frame what it is not.
+// (func (export "probe") (param $rounds i32) (result i32) (local $v0 … v128) each $v =
+// i32x4.splat($rounds) (loop each $v = i32x4.add($v, the fifth after it); (br_if 0 (local.tee
+// $rounds (i32.sub (local.get $rounds) (i32.const 1))))) one lane of what all of them make
+// together) A module of its own: what lies in a kernel's could be put into the function that calls
+// it, and make its frame what it is not.
 function probeCode(): Uint8Array<ArrayBuffer> {
   const vectors = Array.from({ length: VECTORS }, (_, i) => 1 + i);
   return Uint8Array.from([
@@ -77,15 +102,38 @@ function probeCode(): Uint8Array<ArrayBuffer> {
     ...section(1, [[0x60, 1, I32, 1, I32]]),
     ...section(3, [[0]]),
     ...section(7, [[...named('probe'), 0, 0]]),
-    ...section(10, [sized([
-      1, VECTORS, V128,
-      ...vectors.flatMap((vector) => [...get(0), 0xfd, 0x11, ...set(vector)]),
-      0x03, 0x40,
-      ...vectors.flatMap((vector, i) => [...get(vector), ...get(vectors[(i + 5) % VECTORS]!), 0xfd, 0xae, 0x01, ...set(vector)]),
-      ...get(0), 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b,
-      ...vectors.flatMap((vector, i) => i === 0 ? get(vector) : [...get(vector), 0xfd, 0x51]),
-      0xfd, 0x1b, 0, 0x0b,
-    ])]),
+    ...section(10, [
+      sized([
+        1,
+        VECTORS,
+        V128,
+        ...vectors.flatMap((vector) => [...get(0), 0xfd, 0x11, ...set(vector)]),
+        0x03,
+        0x40,
+        ...vectors.flatMap((vector, i) => [
+          ...get(vector),
+          ...get(vectors[(i + 5) % VECTORS]!),
+          0xfd,
+          0xae,
+          0x01,
+          ...set(vector),
+        ]),
+        ...get(0),
+        0x41,
+        1,
+        0x6b,
+        0x22,
+        0,
+        0x0d,
+        0,
+        0x0b,
+        ...vectors.flatMap((vector, i) => (i === 0 ? get(vector) : [...get(vector), 0xfd, 0x51])),
+        0xfd,
+        0x1b,
+        0,
+        0x0b,
+      ]),
+    ]),
   ]);
 }
 
@@ -94,12 +142,17 @@ let ways: WebAssembly.Module | undefined;
 
 /** What modules in lanes import as `env.probe`. */
 export function vectorProbe(): WebAssembly.ExportValue {
-  return probe ??= new WebAssembly.Instance(new WebAssembly.Module(probeCode())).exports['probe']!;
+  return (probe ??= new WebAssembly.Instance(new WebAssembly.Module(probeCode())).exports[
+    'probe'
+  ]!);
 }
 
 function waysInto(run: RunBlock): readonly [Way, Way] {
   ways ??= new WebAssembly.Module(waysCode());
-  const { plain, shifted } = new WebAssembly.Instance(ways, { '': { run } }).exports as { plain: Way; shifted: Way };
+  const { plain, shifted } = new WebAssembly.Instance(ways, { '': { run } }).exports as {
+    plain: Way;
+    shifted: Way;
+  };
   return [plain, shifted];
 }
 
@@ -133,8 +186,9 @@ export function alignedRun(run: RunBlock, now: () => number, enter = waysInto): 
       }
     }
     if (both === undefined) return run(address, fuel);
-    // One place calls both the probe and the kernel: from another place of this function, the engine may get there by other frames.
-    for (;; probes--) {
+    // One place calls both the probe and the kernel: from another place of this function, the
+    // engine may get there by other frames.
+    for (; ; probes--) {
       const way = probes > 0 ? probes & 1 : chosen;
       const start = probes > 0 ? now() : 0;
       const status = both[way]!(probes > 0 ? 0 : address, probes > 0 ? ROUNDS : fuel, 0);

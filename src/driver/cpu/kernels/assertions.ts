@@ -1,13 +1,17 @@
 /**
- * Assertions that have failed in kernels. As on a GPU each thread that fails says so and ends, and the others go on: the
- * launch fails when its grid has come to its end, or as much has been said as the buffer of printf holds.
+ * Assertions that have failed in kernels. As on a GPU each thread that fails says so and ends, and
+ * the others go on: the launch fails when its grid has come to its end, or as much has been said as
+ * the buffer of printf holds.
  */
 import { CTX } from '../../../ptx/index.js';
 import { CUlimit } from '../../attributes.js';
 import type { CpuContext } from '../context.js';
 import { deviceText } from './device-text.js';
 
-/** A grid goes on for so many milliseconds after its first failure: others may wait for the thread that has ended. */
+/**
+ * A grid goes on for so many milliseconds after its first failure: others may wait for the thread
+ * that has ended.
+ */
 const MOST_MS = 1000;
 
 /** The first failed assertion of a grid. */
@@ -55,7 +59,13 @@ export class FailedAssertions {
     if (failed === undefined) {
       const ptxLine = word(CTX.faultLine);
       const place = `${ptxLine > 0 ? `PTX line ${ptxLine}, ` : ''}block (${block}), thread (${index})`;
-      failed = { text: `${where}: ${said}`, place, since: context.machine.services.now(), bytes: 0, full: false };
+      failed = {
+        text: `${where}: ${said}`,
+        place,
+        since: context.machine.services.now(),
+        bytes: 0,
+        full: false,
+      };
       this.first.set(grid, failed);
     }
     if (failed.full) return;
@@ -72,6 +82,9 @@ export class FailedAssertions {
   /** Whether the grid is to end for a failed assertion before all its blocks have. */
   endsEarly(grid: number): boolean {
     const failed = this.of(grid);
-    return failed !== undefined && (failed.full || this.context.machine.services.now() - failed.since > MOST_MS);
+    return (
+      failed !== undefined &&
+      (failed.full || this.context.machine.services.now() - failed.since > MOST_MS)
+    );
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Clusters of blocks. A cluster lies in one slot, its blocks one behind the other at equal distances after a head, and is run
- * as one block would be: a call gives each of its blocks a turn. So its blocks are resident together, are run by one
- * thread at a time, and whoever runs grids need not know of them. Blocks that run side by side lie and begin in the same way, but
- * are run by the kernel's own code.
+ * Clusters of blocks. A cluster lies in one slot, its blocks one behind the other at equal
+ * distances after a head, and is run as one block would be: a call gives each of its blocks a turn.
+ * So its blocks are resident together, are run by one thread at a time, and whoever runs grids need
+ * not know of them. Blocks that run side by side lie and begin in the same way, but are run by the
+ * kernel's own code.
  */
 import { CTX, EXPLICIT_CLUSTER, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import type { RunBlock } from '../crew/worksite.js';
@@ -21,49 +22,77 @@ export function clusterShape([x, y, z]: readonly [number, number, number]): Clus
 }
 
 /** What blocks see as `CTX.cluster`. */
-export const clusterWord = ({ x, y, z }: ClusterShape): number => EXPLICIT_CLUSTER | (x - 1) | (y - 1) << 8 | (z - 1) << 16;
+export const clusterWord = ({ x, y, z }: ClusterShape): number =>
+  EXPLICIT_CLUSTER | (x - 1) | ((y - 1) << 8) | ((z - 1) << 16);
 
 /** Where the seed of an order is put, for blocks and clusters alike. */
 const SEED = TEAM.zeroed + ORDER_SEED;
-/** How often the blocks of a cluster have their turns in one call, where all they do is wait for each other. */
+/**
+ * How often the blocks of a cluster have their turns in one call, where all they do is wait for
+ * each other.
+ */
 const MOST_ROUNDS = 64;
 
 /** The layout of a slot for a cluster of blocks of the given one. */
-export function layOutCluster(block: SlotLayout, sharedAlign: number, { blocks }: ClusterShape): SlotLayout & { first: number; stride: number } {
+export function layOutCluster(
+  block: SlotLayout,
+  sharedAlign: number,
+  { blocks }: ClusterShape,
+): SlotLayout & { first: number; stride: number } {
   const align = Math.max(TEAM.bytes, sharedAlign);
   const stride = Math.ceil(block.bytes / align) * align;
   return {
-    bytes: align + stride * blocks, params: CTX.bytes, shared: align, sharedBytes: block.sharedBytes, scratch: TEAM.zeroed,
-    scratchBytes: TEAM.zeroedBytes, first: align, stride,
+    bytes: align + stride * blocks,
+    params: CTX.bytes,
+    shared: align,
+    sharedBytes: block.sharedBytes,
+    scratch: TEAM.zeroed,
+    scratchBytes: TEAM.zeroedBytes,
+    first: align,
+    stride,
   };
 }
 
 export function blocksOf(words: Int32Array, head: number): number {
   const word = words[(head + CTX.cluster) >>> 2]!;
-  return ((word & 255) + 1) * ((word >>> 8 & 255) + 1) * ((word >>> 16 & 255) + 1);
+  return ((word & 255) + 1) * (((word >>> 8) & 255) + 1) * (((word >>> 16) & 255) + 1);
 }
 
 /** Bytes of a cluster's slot, from its head to the end of its last block. */
 export function teamBytes(words: Int32Array, head: number): number {
-  return words[(head + TEAM.first) >>> 2]! + blocksOf(words, head) * words[(head + CTX.clusterStride) >>> 2]!;
+  return (
+    words[(head + TEAM.first) >>> 2]! +
+    blocksOf(words, head) * words[(head + CTX.clusterStride) >>> 2]!
+  );
 }
 
 /** Addresses of the cluster's blocks, by rank. */
 export function* blockAddresses(words: Int32Array, head: number): Iterable<number> {
   const count = blocksOf(words, head);
-  for (let rank = 0; rank < count; rank++) yield (head >>> 0) + words[(head + TEAM.first) >>> 2]! + rank * words[(head + CTX.clusterStride) >>> 2]!;
+  for (let rank = 0; rank < count; rank++)
+    yield (
+      (head >>> 0) +
+      words[(head + TEAM.first) >>> 2]! +
+      rank * words[(head + CTX.clusterStride) >>> 2]!
+    );
 }
 
 /** Whether the block has ended. */
-export const hasEnded = (words: Int32Array, head: number, rank: number): boolean => (words[(head + TEAM.ended) >>> 2]! >>> rank & 1) !== 0;
+export const hasEnded = (words: Int32Array, head: number, rank: number): boolean =>
+  ((words[(head + TEAM.ended) >>> 2]! >>> rank) & 1) !== 0;
 
 /** Address of the block that a fault of the cluster was met by. */
-export const faultyBlock = (words: Int32Array, head: number): number => words[(head + TEAM.faulty) >>> 2]! >>> 0;
+export const faultyBlock = (words: Int32Array, head: number): number =>
+  words[(head + TEAM.faulty) >>> 2]! >>> 0;
 
 /** The head says which cluster it is: so do its blocks now, none of which has begun. */
-export function beginCluster(words: Int32Array, head: number, fill: (address: number, byte: number, bytes: number) => void): void {
+export function beginCluster(
+  words: Int32Array,
+  head: number,
+  fill: (address: number, byte: number, bytes: number) => void,
+): void {
   const word = words[(head + CTX.cluster) >>> 2]!;
-  const sizes = [(word & 255) + 1, (word >>> 8 & 255) + 1, (word >>> 16 & 255) + 1] as const;
+  const sizes = [(word & 255) + 1, ((word >>> 8) & 255) + 1, ((word >>> 16) & 255) + 1] as const;
   const [cx, cy] = sizes;
   const scratchBytes = words[(head + TEAM.scratchBytes) >>> 2]!;
   const seed = words[(head + SEED) >>> 2]!;
@@ -72,7 +101,8 @@ export function beginCluster(words: Int32Array, head: number, fill: (address: nu
     const at = address >>> 2;
     const within = [rank % cx, Math.floor(rank / cx) % cy, Math.floor(rank / (cx * cy))] as const;
     for (const axis of [0, 1, 2] as const) {
-      words[at + (CTX.ctaid >> 2) + axis] = words[(head + CTX.ctaid >>> 2) + axis]! * sizes[axis] + within[axis];
+      words[at + (CTX.ctaid >> 2) + axis] =
+        words[((head + CTX.ctaid) >>> 2) + axis]! * sizes[axis] + within[axis];
     }
     words[at + (CTX.faultKind >> 2)] = 0;
     words[at + (CTX.further >> 2)] = 0;
@@ -84,10 +114,14 @@ export function beginCluster(words: Int32Array, head: number, fill: (address: nu
 }
 
 /**
- * Runs clusters by what runs their blocks. `view` gives the words of memory, `ended` is told the address of each block that has
- * ended.
+ * Runs clusters by what runs their blocks. `view` gives the words of memory, `ended` is told the
+ * address of each block that has ended.
  */
-export function runClusters(run: RunBlock, view: (address: number) => Int32Array, ended?: (address: number) => void): RunBlock {
+export function runClusters(
+  run: RunBlock,
+  view: (address: number) => Int32Array,
+  ended?: (address: number) => void,
+): RunBlock {
   return (head, fuel) => {
     let words = view(head);
     const blocks = blocksOf(words, head);

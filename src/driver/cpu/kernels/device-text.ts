@@ -1,6 +1,6 @@
 /**
- * Texts in device memory, and printf on them. Apart from the other functions of the host, which need the whole device:
- * these two run on every thread that runs kernels.
+ * Texts in device memory, and printf on them. Apart from the other functions of the host, which
+ * need the whole device: these two run on every thread that runs kernels.
  */
 import { formatPrintf } from './printf.js';
 
@@ -16,8 +16,16 @@ export function deviceText(memory: WebAssembly.Memory, address: number): string 
 }
 
 /** What printf prints, and how many arguments it takes, which is what vprintf returns on a GPU. */
-export function printf(memory: WebAssembly.Memory, format: number, args: number): { text: string; conversions: number } {
+export function printf(
+  memory: WebAssembly.Memory,
+  format: number,
+  args: number,
+): { text: string; conversions: number } {
   const said = deviceText(memory, format);
-  const text = formatPrintf(said, { view: new DataView(memory.buffer), text: (address) => deviceText(memory, address) }, args);
+  const text = formatPrintf(
+    said,
+    { view: new DataView(memory.buffer), text: (address) => deviceText(memory, address) },
+    args,
+  );
   return { text, conversions: [...said.matchAll(/%[^%]/g)].length };
 }

@@ -1,6 +1,7 @@
 /**
- * Modules of the engine. V8 compiles a function at once and simply, and again in the background, optimised, when it has
- * run for a while. It cannot break that off: the process ends only when that is done.
+ * Modules of the engine. V8 compiles a function at once and simply, and again in the background,
+ * optimised, when it has run for a while. It cannot break that off: the process ends only when that
+ * is done.
  */
 import { optimisingTime } from '../../../ptx/index.js';
 import { withoutOptimiser } from '../engine-flags.js';
@@ -24,7 +25,10 @@ const SHORT_MS = 150;
 
 export interface EngineModule {
   readonly wasm: WebAssembly.Module;
-  /** How long V8 takes in the background while this begins to be run, in milliseconds, if that is long enough to matter. */
+  /**
+   * How long V8 takes in the background while this begins to be run, in milliseconds, if that is
+   * long enough to matter.
+   */
   readonly optimisingMs: number;
 }
 

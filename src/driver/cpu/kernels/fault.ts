@@ -1,6 +1,6 @@
 /**
- * From what a kernel reports to what the driver returns: the result code that a GPU would give, and a sentence that
- * names the kernel, the line of PTX, the block, the thread and the address.
+ * From what a kernel reports to what the driver returns: the result code that a GPU would give, and
+ * a sentence that names the kernel, the line of PTX, the block, the thread and the address.
  */
 import { CTX, FAULT, STATUS } from '../../../ptx/index.js';
 import type { CheckKind, CheckReport } from '../../../ground/check-report.js';
@@ -23,7 +23,10 @@ interface FaultKind {
   says: (address: string) => string;
 }
 
-/** What the driver says where the checker stopped a kernel: what a GPU would, where it has a word for it. */
+/**
+ * What the driver says where the checker stopped a kernel: what a GPU would, where it has a word
+ * for it.
+ */
 const CHECKED: Readonly<Partial<Record<CheckKind, CUresult>>> = {
   'out-of-bounds': CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
   'use-after-free': CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
@@ -37,22 +40,45 @@ const STUCK: FaultKind = {
 };
 
 const KINDS: Readonly<Record<number, FaultKind>> = {
-  [FAULT.outOfBounds]: { result: CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, says: (address) => `read or write out of bounds at ${address}` },
-  [FAULT.misaligned]: { result: CUresult.CUDA_ERROR_MISALIGNED_ADDRESS, says: (address) => `misaligned read or write at ${address}` },
-  [FAULT.trap]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel executed trap' },
-  [FAULT.breakpoint]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel executed brkpt, and nobody debugs it' },
+  [FAULT.outOfBounds]: {
+    result: CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+    says: (address) => `read or write out of bounds at ${address}`,
+  },
+  [FAULT.misaligned]: {
+    result: CUresult.CUDA_ERROR_MISALIGNED_ADDRESS,
+    says: (address) => `misaligned read or write at ${address}`,
+  },
+  [FAULT.trap]: {
+    result: CUresult.CUDA_ERROR_LAUNCH_FAILED,
+    says: () => 'the kernel executed trap',
+  },
+  [FAULT.breakpoint]: {
+    result: CUresult.CUDA_ERROR_LAUNCH_FAILED,
+    says: () => 'the kernel executed brkpt, and nobody debugs it',
+  },
   [FAULT.assert]: { result: CUresult.CUDA_ERROR_ASSERT, says: () => 'an assertion failed' },
   [FAULT.divergentBarrier]: STUCK,
-  [FAULT.stackOverflow]: { result: CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR, says: () => 'calls are nested deeper than the call stack' },
-  [FAULT.invalidCall]: { result: CUresult.CUDA_ERROR_INVALID_PC, says: (address) => `indirect call of ${address}, which is no function` },
+  [FAULT.stackOverflow]: {
+    result: CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR,
+    says: () => 'calls are nested deeper than the call stack',
+  },
+  [FAULT.invalidCall]: {
+    result: CUresult.CUDA_ERROR_INVALID_PC,
+    says: (address) => `indirect call of ${address}, which is no function`,
+  },
   [FAULT.checked]: { result: CUresult.CUDA_ERROR_LAUNCH_FAILED, says: () => 'the kernel failed' },
-  [FAULT.runaway]: { result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT, says: () => 'a loop that cannot be suspended ran without end' },
+  [FAULT.runaway]: {
+    result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+    says: () => 'a loop that cannot be suspended ran without end',
+  },
 };
 
 /** A fault that no code reports: the block's context is no longer what the device wrote there. */
 const OVERWRITTEN: FaultKind = {
   result: CUresult.CUDA_ERROR_LAUNCH_FAILED,
-  says: () => 'what the device keeps of a running block was overwritten, as by a write far past the end of a buffer. Device.open(\'cpu\', { check: true }) tells which',
+  says: () =>
+    'what the device keeps of a running block was overwritten, as by a write far past the ' +
+    "end of a buffer. Device.open('cpu', { check: true }) tells which",
 };
 
 /** A kernel returned `fault` or `stuck`. */
@@ -61,23 +87,42 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
   const { words } = context.memory;
   const ctx = launch.faultyBlock(slot);
   const at = ctx >>> 2;
-  const kind = status === STATUS.stuck ? STUCK : KINDS[words[at + (CTX.faultKind >> 2)]!] ?? OVERWRITTEN;
+  const kind =
+    status === STATUS.stuck ? STUCK : (KINDS[words[at + (CTX.faultKind >> 2)]!] ?? OVERWRITTEN);
   // Exactly: what lies before null is near 2^64.
-  const [low, high] = [words[at + (CTX.faultAddress >> 2)]!, words[at + (CTX.faultAddress >> 2) + 1]!];
-  const address = BigInt.asUintN(32, BigInt(low)) | BigInt.asUintN(32, BigInt(high)) << 32n;
+  const [low, high] = [
+    words[at + (CTX.faultAddress >> 2)]!,
+    words[at + (CTX.faultAddress >> 2) + 1]!,
+  ];
+  const address = BigInt.asUintN(32, BigInt(low)) | (BigInt.asUintN(32, BigInt(high)) << 32n);
   const line = words[at + (CTX.faultLine >> 2)]!;
   const thread = words[at + (CTX.faultThread >> 2)]!;
   const failed = describeAssertion(launch);
   if (failed !== undefined) return failed;
   if (launch.watch !== undefined) {
-    const reports = context.checker!.describeFault(launch.watch, ctx, status === STATUS.stuck ? FAULT.divergentBarrier : words[at + (CTX.faultKind >> 2)]!, thread, line, address);
+    const reports = context.checker!.describeFault(
+      launch.watch,
+      ctx,
+      status === STATUS.stuck ? FAULT.divergentBarrier : words[at + (CTX.faultKind >> 2)]!,
+      thread,
+      line,
+      address,
+    );
     const { fatal } = launch.watch;
     if (fatal !== undefined) return checked(fatal, reports);
   }
-  if (kind === STUCK) return { result: kind.result, detail: `${name}: ${kind.says('')}: ${waitingText(launch, ctx)}` };
+  if (kind === STUCK)
+    return {
+      result: kind.result,
+      detail: `${name}: ${kind.says('')}: ${waitingText(launch, ctx)}`,
+    };
   // Where it was is overwritten too.
   if (kind === OVERWRITTEN) return { result: kind.result, detail: `${name}: ${kind.says('')}` };
-  const where = [line > 0 ? `PTX line ${line}` : '', blockText(launch, ctx), threadText(launch, thread)];
+  const where = [
+    line > 0 ? `PTX line ${line}` : '',
+    blockText(launch, ctx),
+    threadText(launch, thread),
+  ];
   return {
     result: kind.result,
     detail: `${name}: ${kind.says(hex(address))}, ${where.filter((part) => part !== '').join(', ')}`,
@@ -88,22 +133,39 @@ export function describeFault(launch: LaunchOperation, slot: BlockSlot, status: 
 export function describeAssertion(launch: LaunchOperation): Fault | undefined {
   const failed = launch.failedAssertion;
   if (failed === undefined) return undefined;
-  return { result: CUresult.CUDA_ERROR_ASSERT, detail: `${launch.func.name}: ${failed.text}, ${failed.place}` };
+  return {
+    result: CUresult.CUDA_ERROR_ASSERT,
+    detail: `${launch.func.name}: ${failed.text}, ${failed.place}`,
+  };
 }
 
 function checked(fatal: CheckReport, reports: readonly CheckReport[]): Fault {
-  return { result: CHECKED[fatal.kind] ?? CUresult.CUDA_ERROR_LAUNCH_FAILED, detail: summary([fatal, ...reports.filter((report) => report !== fatal)]), reports };
+  return {
+    result: CHECKED[fatal.kind] ?? CUresult.CUDA_ERROR_LAUNCH_FAILED,
+    detail: summary([fatal, ...reports.filter((report) => report !== fatal)]),
+    reports,
+  };
 }
 
 /** Blocks that are told one by one. */
 const TOLD = 8;
 
 /** No block of the grid gets any further. `waiting` are the addresses of those that have begun. */
-export function describeStall(launch: LaunchOperation, waiting: readonly number[], unstarted: number, milliseconds: number): Fault {
+export function describeStall(
+  launch: LaunchOperation,
+  waiting: readonly number[],
+  unstarted: number,
+  milliseconds: number,
+): Fault {
   const failed = describeAssertion(launch);
   if (failed !== undefined) return failed;
   if (launch.watch !== undefined) {
-    const reports = launch.func.context.checker!.describeStall(launch.watch, waiting, unstarted, milliseconds);
+    const reports = launch.func.context.checker!.describeStall(
+      launch.watch,
+      waiting,
+      unstarted,
+      milliseconds,
+    );
     return checked(launch.watch.fatal!, reports);
   }
   const told = waiting.slice(0, TOLD).map((ctx) => waitingText(launch, ctx));
@@ -111,13 +173,21 @@ export function describeStall(launch: LaunchOperation, waiting: readonly number[
   if (unstarted > 0) told.push(`${unstarted} have not begun`);
   return {
     result: CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
-    detail: `${launch.func.name}: the blocks wait for each other: none has got any further for ${milliseconds / 1000} s, and no other work is queued`
-      + ` that could release them (for a kernel that waits for the host, raise stallLimit): ${told.join('; ')}`,
+    detail:
+      `${launch.func.name}: the blocks wait for each other: none has got any further for ` +
+      `${milliseconds / 1000} s, and no other work is queued` +
+      ' that could release them (for a kernel that waits for the host, raise stallLimit): ' +
+      `${told.join('; ')}`,
   };
 }
 
 function waitingText(launch: LaunchOperation, ctx: number): string {
-  return [blockText(launch, ctx), waitsText(waitsOf(launch.func, ctx), (thread) => threadText(launch, thread))].filter((part) => part !== '').join(': ');
+  return [
+    blockText(launch, ctx),
+    waitsText(waitsOf(launch.func, ctx), (thread) => threadText(launch, thread)),
+  ]
+    .filter((part) => part !== '')
+    .join(': ');
 }
 
 /** WebAssembly stopped the kernel itself. */
@@ -126,7 +196,14 @@ export function describeTrap(launch: LaunchOperation, slot: BlockSlot, trap: unk
   const failed = describeAssertion(launch);
   if (failed !== undefined) return failed;
   if (launch.watch !== undefined) {
-    const reports = launch.func.context.checker!.describeFault(launch.watch, ctx, FAULT.none, 0, 0, 0n);
+    const reports = launch.func.context.checker!.describeFault(
+      launch.watch,
+      ctx,
+      FAULT.none,
+      0,
+      0,
+      0n,
+    );
     const { fatal } = launch.watch;
     if (fatal !== undefined) return checked(fatal, reports);
   }

@@ -1,6 +1,6 @@
 /**
- * What compiled kernels call outside WebAssembly: printf, malloc and free, conditions of graphs, and the
- * message of a failed assertion.
+ * What compiled kernels call outside WebAssembly: printf, malloc and free, conditions of graphs,
+ * and the message of a failed assertion.
  */
 import { CUlimit } from '../../attributes.js';
 import { Quarantine } from '../check/quarantine.js';
@@ -13,7 +13,10 @@ import { printf } from './device-text.js';
 /** Bytes that nobody owns behind each block of a heap that is checked. */
 const HEAP_GAP = 256;
 
-/** The memory of `malloc` in kernels, one for each context, as large as CU_LIMIT_MALLOC_HEAP_SIZE says. */
+/**
+ * The memory of `malloc` in kernels, one for each context, as large as CU_LIMIT_MALLOC_HEAP_SIZE
+ * says.
+ */
 export class KernelHeap {
   private readonly arena: Arena;
   private readonly taken = new Map<number, Range>();
@@ -27,7 +30,11 @@ export class KernelHeap {
 
   /** 0 where the heap is used up. */
   take(bytes: number, gap: number): number {
-    const range = this.arena.take(bytes + gap) ?? (this.quarantine.empty((old) => this.arena.giveBack(old)) ? this.arena.take(bytes + gap) : undefined);
+    const range =
+      this.arena.take(bytes + gap) ??
+      (this.quarantine.empty((old) => this.arena.giveBack(old))
+        ? this.arena.take(bytes + gap)
+        : undefined);
     if (range === undefined) return 0;
     this.taken.set(range.address, range);
     return range.address;
@@ -49,7 +56,11 @@ export class KernelHeap {
 }
 
 /** The functions of `names`, ready to be imported. */
-export function hostFunctions(call: string, context: CpuContext, names: readonly string[]): Record<string, (...args: never[]) => unknown> {
+export function hostFunctions(
+  call: string,
+  context: CpuContext,
+  names: readonly string[],
+): Record<string, (...args: never[]) => unknown> {
   const { memory } = context.memory;
   const all: Record<string, (...args: never[]) => unknown> = {
     host_vprintf(format: number, args: number): number {
@@ -73,11 +84,19 @@ export function hostFunctions(call: string, context: CpuContext, names: readonly
     host_set_conditional(handle: bigint, value: number): void {
       setCondition(memory, handle, value);
     },
-    host_assert(message: number, file: number, line: number, name: number, ctx: number, thread: number): void {
+    host_assert(
+      message: number,
+      file: number,
+      line: number,
+      name: number,
+      ctx: number,
+      thread: number,
+    ): void {
       context.failedAssertions.add({ message, file, line, name, ctx, thread });
     },
   };
-  // As on a GPU, the heap is made when a module that uses it is loaded, and its size is fixed from then on.
+  // As on a GPU, the heap is made when a module that uses it is loaded, and its size is fixed from
+  // then on.
   if (names.includes('host_malloc') && context.heap === undefined) {
     const bytes = context.limits.get(CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE)!;
     const range = context.memory.reserve(bytes) ?? context.outOfMemory(call, bytes);

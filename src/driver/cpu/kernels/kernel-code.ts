@@ -1,6 +1,7 @@
 /**
- * What runs the blocks of a kernel. Every kernel has code that runs its threads one by one, compiled with its module;
- * one that is launched with many threads gets code that runs several at once in vector lanes, for the shape of its blocks.
+ * What runs the blocks of a kernel. Every kernel has code that runs its threads one by one,
+ * compiled with its module; one that is launched with many threads gets code that runs several at
+ * once in vector lanes, for the shape of its blocks.
  */
 import type { CompiledKernel, LaneCode } from '../../../ptx/index.js';
 import type { CpuContext } from '../context.js';
@@ -26,13 +27,19 @@ export interface KernelCode {
   readonly run: RunBlock;
   /** One call runs several blocks if asked for. */
   readonly runsOn: boolean;
-  /** Runs several blocks in one slot side by side, of a kernel for which that is faster; with its index. See `TEAM` of the compiler. */
+  /**
+   * Runs several blocks in one slot side by side, of a kernel for which that is faster; with its
+   * index. See `TEAM` of the compiler.
+   */
   readonly sideBySide?: { readonly run: RunBlock; readonly index: number };
   /** Bytes of scratch for a block. */
   blockBytes(threads: number): number;
 }
 
-/** Threads that a kernel must have been launched with before it is compiled for lanes, which takes milliseconds. */
+/**
+ * Threads that a kernel must have been launched with before it is compiled for lanes, which takes
+ * milliseconds.
+ */
 export const THREADS_BEFORE_LANES = 1 << 14;
 
 /** Instances share the compiled module. */
@@ -72,7 +79,11 @@ export class KernelCodes {
   private forShape(threads: number, block: Int32Array): KernelCode {
     this.threads += threads;
     const { threadsBeforeLanes } = this.context.machine.services;
-    if (this.threads < (this.kernel.inWarpSteps && threadsBeforeLanes < Infinity ? 0 : threadsBeforeLanes)) return this.plain;
+    if (
+      this.threads <
+      (this.kernel.inWarpSteps && threadsBeforeLanes < Infinity ? 0 : threadsBeforeLanes)
+    )
+      return this.plain;
     const lanes = this.kernel.inLanes([block[0]!, block[1]!, block[2]!]);
     if (typeof lanes === 'string') return this.plain;
     let known = this.inLanes.get(lanes);
@@ -90,7 +101,7 @@ export class KernelCodes {
 
   private instantiate(lanes: LaneCode): KernelCode {
     let code = compiled.get(lanes);
-    if (code === undefined) compiled.set(lanes, code = engineModule(lanes.wasm, true));
+    if (code === undefined) compiled.set(lanes, (code = engineModule(lanes.wasm, true)));
     const { dataAddress } = this.plain.module;
     const { exports } = new WebAssembly.Instance(code.wasm, {
       env: {
@@ -100,12 +111,19 @@ export class KernelCodes {
       },
     });
     const { exportName, sideBySide } = lanes;
-    const aligned = (name: string): RunBlock => alignedRun(exports[name] as RunBlock, this.context.machine.services.now);
+    const aligned = (name: string): RunBlock =>
+      alignedRun(exports[name] as RunBlock, this.context.machine.services.now);
     return {
-      module: { ...code, dataAddress, hostImports: [], exportNames: [exportName, ...sideBySide === undefined ? [] : [sideBySide]], inLanes: true },
+      module: {
+        ...code,
+        dataAddress,
+        hostImports: [],
+        exportNames: [exportName, ...(sideBySide === undefined ? [] : [sideBySide])],
+        inLanes: true,
+      },
       index: 0,
       run: aligned(exportName),
-      ...sideBySide === undefined ? {} : { sideBySide: { run: aligned(sideBySide), index: 1 } },
+      ...(sideBySide === undefined ? {} : { sideBySide: { run: aligned(sideBySide), index: 1 } }),
       runsOn: lanes.runsOn,
       blockBytes: (threads) => lanes.blockBytes(threads),
     };

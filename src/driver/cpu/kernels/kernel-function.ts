@@ -1,11 +1,15 @@
 /**
- * A kernel of a module in a context: its entry point, its limits, and what can be worked out once for all launches of
- * the same shape.
+ * A kernel of a module in a context: its entry point, its limits, and what can be worked out once
+ * for all launches of the same shape.
  */
 import type { CompiledKernel } from '../../../ptx/index.js';
 import { CUfunction_attribute as A } from '../../attributes.js';
 import type { CpuContext } from '../context.js';
-import { MAX_THREADS_PER_BLOCK, SHARED_PER_BLOCK, SHARED_PER_BLOCK_OPTIN } from '../device-attributes.js';
+import {
+  MAX_THREADS_PER_BLOCK,
+  SHARED_PER_BLOCK,
+  SHARED_PER_BLOCK_OPTIN,
+} from '../device-attributes.js';
 import { layOutSlot } from './block-slots.js';
 import type { SlotLayout } from './block-slots.js';
 import { clusterShape } from './cluster.js';
@@ -32,7 +36,10 @@ export class KernelFunction {
   hasRun = false;
   /** Blocks that are run between two looks at the clock. */
   stride = 1;
-  /** What one thread of its last grid took, in milliseconds, of those that took long enough to tell; 0: none has. */
+  /**
+   * What one thread of its last grid took, in milliseconds, of those that took long enough to tell;
+   * 0: none has.
+   */
   threadMs = 0;
   private layout: SlotLayout | undefined = undefined;
   private layoutCode: KernelCode | undefined = undefined;
@@ -46,8 +53,10 @@ export class KernelFunction {
     this.kernel = kernel;
     this.codes = new KernelCodes(module.context, kernel, code);
     const required = kernel.requiredBlock;
-    const declared = required === undefined ? kernel.maxThreads : required[0] * required[1] * required[2];
-    this.maxThreads = declared > 0 ? Math.min(declared, MAX_THREADS_PER_BLOCK) : MAX_THREADS_PER_BLOCK;
+    const declared =
+      required === undefined ? kernel.maxThreads : required[0] * required[1] * required[2];
+    this.maxThreads =
+      declared > 0 ? Math.min(declared, MAX_THREADS_PER_BLOCK) : MAX_THREADS_PER_BLOCK;
     const { required: cluster } = kernel.cluster;
     this.requiredCluster = cluster === undefined ? undefined : clusterShape(cluster);
     this.paramWords = Math.ceil(kernel.paramBytes / 4);
@@ -58,15 +67,26 @@ export class KernelFunction {
     return this.kernel.name;
   }
 
-  /** The layout of a block's slot; the last one is kept, since loops launch the same shape again and again. */
+  /**
+   * The layout of a block's slot; the last one is kept, since loops launch the same shape again and
+   * again.
+   */
   slotLayout(code: KernelCode, threads: number, dynamicShared: number): SlotLayout {
-    if (code === this.layoutCode && threads === this.layoutThreads && dynamicShared === this.layoutShared) return this.layout!;
+    if (
+      code === this.layoutCode &&
+      threads === this.layoutThreads &&
+      dynamicShared === this.layoutShared
+    )
+      return this.layout!;
     const { kernel } = this;
     this.layoutCode = code;
     this.layoutThreads = threads;
     this.layoutShared = dynamicShared;
     return (this.layout = layOutSlot(
-      this.paramWords * 4, (kernel.check?.sharedBytes ?? kernel.sharedBytes) + dynamicShared, kernel.sharedAlign, code.blockBytes(threads),
+      this.paramWords * 4,
+      (kernel.check?.sharedBytes ?? kernel.sharedBytes) + dynamicShared,
+      kernel.sharedAlign,
+      code.blockBytes(threads),
     ));
   }
 
@@ -74,32 +94,53 @@ export class KernelFunction {
   attribute(attribute: number): number | undefined {
     const { kernel, module } = this;
     switch (attribute) {
-      case A.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return this.maxThreads;
-      case A.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return kernel.sharedBytes;
-      case A.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return module.constBytes;
-      case A.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return kernel.localBytes;
+      case A.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        return this.maxThreads;
+      case A.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        return kernel.sharedBytes;
+      case A.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+        return module.constBytes;
+      case A.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+        return kernel.localBytes;
       // PTX registers are virtual; a GPU's assembler gives a kernel 255 at most.
-      case A.CU_FUNC_ATTRIBUTE_NUM_REGS: return Math.min(kernel.registers, 255);
-      case A.CU_FUNC_ATTRIBUTE_PTX_VERSION: return module.ptxVersion;
-      case A.CU_FUNC_ATTRIBUTE_BINARY_VERSION: return 80;
-      case A.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return this.maxDynamicShared;
-      case A.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return this.hints.get(attribute) ?? -1;
-      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return kernel.cluster.explicit ? 1 : 0;
+      case A.CU_FUNC_ATTRIBUTE_NUM_REGS:
+        return Math.min(kernel.registers, 255);
+      case A.CU_FUNC_ATTRIBUTE_PTX_VERSION:
+        return module.ptxVersion;
+      case A.CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+        return 80;
+      case A.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        return this.maxDynamicShared;
+      case A.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return this.hints.get(attribute) ?? -1;
+      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+        return kernel.cluster.explicit ? 1 : 0;
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        return kernel.cluster.required?.[attribute - A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] ?? this.hints.get(attribute) ?? 0;
+        return (
+          kernel.cluster.required?.[attribute - A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] ??
+          this.hints.get(attribute) ??
+          0
+        );
       case A.CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
       case A.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return this.hints.get(attribute) ?? 0;
-      default: return undefined;
+      case A.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        return this.hints.get(attribute) ?? 0;
+      default:
+        return undefined;
     }
   }
 
-  /** Takes over what attributes say of the clusters, where the kernel says nothing: none before all three do. */
+  /**
+   * Takes over what attributes say of the clusters, where the kernel says nothing: none before all
+   * three do.
+   */
   private setClusters(): void {
     const [x = 0, y = 0, z = 0] = [
-      A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+      A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+      A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+      A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
     ].map((attribute) => this.hints.get(attribute));
     this.requiredCluster = x > 0 && y > 0 && z > 0 ? clusterShape([x, y, z]) : undefined;
   }
@@ -114,18 +155,21 @@ export class KernelFunction {
     switch (attribute) {
       case A.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
         const most = SHARED_PER_BLOCK_OPTIN - this.kernel.sharedBytes;
-        if (!(value >= 0 && value <= most)) return `dynamic shared memory is ${value} bytes; ${this.name} can have 0 to ${most}`;
+        if (!(value >= 0 && value <= most))
+          return `dynamic shared memory is ${value} bytes; ${this.name} can have 0 to ${most}`;
         this.maxDynamicShared = value;
         return undefined;
       }
       case A.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        if (!(value >= -1 && value <= 100)) return `the carveout is ${value}; it must be -1 to 100 percent`;
+        if (!(value >= -1 && value <= 100))
+          return `the carveout is ${value}; it must be -1 to 100 percent`;
         this.hints.set(attribute, value);
         return undefined;
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
       case A.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        if (!Number.isInteger(value) || value < 0) return `a cluster's dimension is ${value} blocks; it must be an integer, 0 for none`;
+        if (!Number.isInteger(value) || value < 0)
+          return `a cluster's dimension is ${value} blocks; it must be an integer, 0 for none`;
         this.hints.set(attribute, value);
         this.setClusters();
         return undefined;
@@ -133,7 +177,8 @@ export class KernelFunction {
       case A.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         this.hints.set(attribute, value);
         return undefined;
-      default: return `attribute ${attribute} cannot be set`;
+      default:
+        return `attribute ${attribute} cannot be set`;
     }
   }
 }

@@ -1,20 +1,32 @@
 /**
- * A grid at work. Its blocks run one after the other in increasing order, each until it ends or has used up its fuel.
+ * A grid at work. Its blocks run one after the other in increasing order, each until it ends or has
+ * used up its fuel.
  *
- * A block that keeps using up its fuel may be waiting for another one: after a while the next block is started beside
- * it and the two take turns, up to {@link MAX_RESIDENT}, as many small blocks as a multiprocessor holds twice over. A
- * cooperative launch starts all its blocks at once. How far a step goes is counted in blocks and fuel, never in time.
+ * A block that keeps using up its fuel may be waiting for another one: after a while the next block
+ * is started beside it and the two take turns, up to {@link MAX_RESIDENT}, as many small blocks as
+ * a multiprocessor holds twice over. A cooperative launch starts all its blocks at once. How far a
+ * step goes is counted in blocks and fuel, never in time.
  *
- * A grid of clusters is one of blocks to all of this, each of which is a cluster: see `cluster.ts`. So is one of teams of
- * blocks that the kernel's code runs side by side.
+ * A grid of clusters is one of blocks to all of this, each of which is a cluster: see `cluster.ts`.
+ * So is one of teams of blocks that the kernel's code runs side by side.
  *
- * Where the device has more threads, a grid that has run for some time is opened to them: see `../crew/`.
+ * Where the device has more threads, a grid that has run for some time is opened to them: see
+ * `../crew/`.
  */
 import { CTX, ORDER_SEED, STATUS, TEAM } from '../../../ptx/index.js';
 import { Crew } from '../crew/crew.js';
 import { SharedGrid, opensAtOnce } from '../crew/shared-grid.js';
 import { FUEL, SHARED_FUEL, blocksToRun, stampClock } from '../crew/worksite.js';
-import { beginCluster, blockAddresses, clusterShape, clusterWord, faultyBlock, hasEnded, layOutCluster, runClusters } from './cluster.js';
+import {
+  beginCluster,
+  blockAddresses,
+  clusterShape,
+  clusterWord,
+  faultyBlock,
+  hasEnded,
+  layOutCluster,
+  runClusters,
+} from './cluster.js';
 import type { ClusterShape } from './cluster.js';
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { CUresult } from '../../../ground/result.js';
@@ -30,9 +42,15 @@ import { describeAssertion, describeFault, describeStall, describeTrap } from '.
 import type { KernelFunction } from './kernel-function.js';
 import { StallWatch, WATCH, YIELDS_BEFORE_COMPANY, forget, noteClock, observe } from './stall.js';
 
-/** Loop back edges that one call of a kernel that is watched may take: it is slower, and a step takes about as long. */
+/**
+ * Loop back edges that one call of a kernel that is watched may take: it is slower, and a step
+ * takes about as long.
+ */
 const WATCHED_FUEL = 1024;
-/** Turns in an order that a seed decides are short and of any length, so that blocks meet in many ways. */
+/**
+ * Turns in an order that a seed decides are short and of any length, so that blocks meet in many
+ * ways.
+ */
 const MOST_SEEDED_FUEL = 512;
 const BLOCKS_PER_STEP = 64;
 /** Blocks that one call of a kernel runs at most: some ten microseconds of the shortest. */
@@ -54,7 +72,9 @@ export class LaunchOperation extends Operation {
   private cooperative = false;
   /** Undefined where nobody asked for clusters. */
   private cluster: ClusterShape | undefined = undefined;
-  /** What a slot holds where it is more than one block: a cluster, or blocks that run side by side. */
+  /**
+   * What a slot holds where it is more than one block: a cluster, or blocks that run side by side.
+   */
   private team: ClusterShape | undefined = undefined;
   /** The grid of what takes its turn: blocks, or teams of several. */
   private readonly turns = new Int32Array(3);
@@ -90,7 +110,10 @@ export class LaunchOperation extends Operation {
   /** When its clock was looked at last; 0 where it has not been. */
   private looked = 0;
   private finishedAtLook = 0;
-  /** How long its function's last grid says that this one takes, in milliseconds of one thread; 0 where it does not say. */
+  /**
+   * How long its function's last grid says that this one takes, in milliseconds of one thread; 0
+   * where it does not say.
+   */
   private expected = 0;
   private steps = 0;
   private readonly stall = new StallWatch();
@@ -100,8 +123,18 @@ export class LaunchOperation extends Operation {
   private static readonly spare: LaunchOperation[] = [];
 
   static take(
-    func: KernelFunction, gx: number, gy: number, gz: number, bx: number, by: number, bz: number, dynamicShared: number,
-    cooperative: boolean, cluster: ClusterShape | undefined, params: Int32Array, paramStart: number,
+    func: KernelFunction,
+    gx: number,
+    gy: number,
+    gz: number,
+    bx: number,
+    by: number,
+    bz: number,
+    dynamicShared: number,
+    cooperative: boolean,
+    cluster: ClusterShape | undefined,
+    params: Int32Array,
+    paramStart: number,
   ): LaunchOperation {
     const op = LaunchOperation.spare.pop() ?? new LaunchOperation();
     const { grid, block } = op;
@@ -128,8 +161,11 @@ export class LaunchOperation extends Operation {
     const { context } = func;
     const fresh = !this.running;
     if (fresh && !this.begin(slice)) {
-      context.raise(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-        `${func.name}: no device memory is left for the ${this.cooperative ? this.total : 1} blocks that must run at once`);
+      context.raise(
+        CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+        `${func.name}: no device memory is left for the ${this.cooperative ? this.total : 1} ` +
+          'blocks that must run at once',
+      );
       return STEP.fault;
     }
     const time = fresh ? slice.time : slice.now();
@@ -146,7 +182,10 @@ export class LaunchOperation extends Operation {
     this.stamp(this.current!, time);
     const { run, runsOn } = this.code;
     // With nobody to take turns with, a step goes on to the end of its slice.
-    const alone = this.schedule === undefined && this.watch === undefined && context.machine.scheduler.streams.length < 2;
+    const alone =
+      this.schedule === undefined &&
+      this.watch === undefined &&
+      context.machine.scheduler.streams.length < 2;
     let untilLook = func.stride;
     for (let looked = 0; ;) {
       const slot = this.current!;
@@ -174,7 +213,14 @@ export class LaunchOperation extends Operation {
         this.blocksThisStep += blocks;
         if (this.started < this.total) {
           slot.yields = 0;
-          this.prepareBlock(slot, !runsOn ? 1 : alone ? func.stride : Math.min(func.stride, BLOCKS_PER_STEP - this.blocksThisStep % BLOCKS_PER_STEP));
+          this.prepareBlock(
+            slot,
+            !runsOn
+              ? 1
+              : alone
+                ? func.stride
+                : Math.min(func.stride, BLOCKS_PER_STEP - (this.blocksThisStep % BLOCKS_PER_STEP)),
+          );
           if (this.resident.length > 0) this.turnOver(slot);
         } else {
           context.slots.giveBack(slot);
@@ -225,16 +271,30 @@ export class LaunchOperation extends Operation {
     if (total - this.finished < 2 && context.machine.scheduler.streams.length < 2) return undefined;
     const crew = Crew.for(context, milliseconds, ++this.steps);
     if (crew === undefined) return undefined;
-    this.shared = SharedGrid.open(crew, {
-      func, code: this.code, gridX: turns[0]!, gridY: turns[1]!, total, started: this.started, finished: this.finished, layout: this.layout, blockLayout: this.blockLayout,
-      blockMs: this.expected / total, inTeams: this.inTeams, inClusters: this.inTeams && this.cluster !== undefined,
-      begun: [this.current!, ...this.resident],
-      newSlot: () => {
-        const slot = this.slot(this.layout.bytes);
-        if (slot !== undefined) this.prepareSlot(slot);
-        return slot;
+    this.shared = SharedGrid.open(
+      crew,
+      {
+        func,
+        code: this.code,
+        gridX: turns[0]!,
+        gridY: turns[1]!,
+        total,
+        started: this.started,
+        finished: this.finished,
+        layout: this.layout,
+        blockLayout: this.blockLayout,
+        blockMs: this.expected / total,
+        inTeams: this.inTeams,
+        inClusters: this.inTeams && this.cluster !== undefined,
+        begun: [this.current!, ...this.resident],
+        newSlot: () => {
+          const slot = this.slot(this.layout.bytes);
+          if (slot !== undefined) this.prepareSlot(slot);
+          return slot;
+        },
       },
-    }, MAX_RESIDENT);
+      MAX_RESIDENT,
+    );
     if (this.shared !== undefined) {
       this.shared.beginRound(this.stall.round);
       this.current = undefined;
@@ -248,10 +308,17 @@ export class LaunchOperation extends Operation {
     const { shared, stall } = this;
     const { context } = this.func;
     const limit = context.machine.services.stallLimit;
-    const blocks = (): { slot: BlockSlot; watch: Int32Array; at: number }[] =>
-      [...(shared?.residents() ?? [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 })))];
-    const news = stall.look(now, limit, shared?.started ?? this.started, shared?.finished ?? this.finished,
-      (round) => blocks().every(({ watch, at }) => watch[at + WATCH.round] === round));
+    const blocks = (): { slot: BlockSlot; watch: Int32Array; at: number }[] => [
+      ...(shared?.residents() ??
+        [this.current!, ...this.resident].map((slot) => ({ slot, watch: slot.watch, at: 0 }))),
+    ];
+    const news = stall.look(
+      now,
+      limit,
+      shared?.started ?? this.started,
+      shared?.finished ?? this.finished,
+      (round) => blocks().every(({ watch, at }) => watch[at + WATCH.round] === round),
+    );
     if (news === 'open') return false;
     shared?.beginRound(stall.round);
     if (news === 'moved') {
@@ -259,10 +326,17 @@ export class LaunchOperation extends Operation {
       return false;
     }
     const residents = blocks();
-    const complete = residents.length >= MAX_RESIDENT || (shared?.started ?? this.started) === this.total;
-    if (!residents.every(({ watch, at }) => stall.isStill(watch, at, now, limit, complete))) slice.moved = now;
+    const complete =
+      residents.length >= MAX_RESIDENT || (shared?.started ?? this.started) === this.total;
+    if (!residents.every(({ watch, at }) => stall.isStill(watch, at, now, limit, complete)))
+      slice.moved = now;
     if (now - slice.moved < limit) return false;
-    const { result, detail, reports } = describeStall(this, residents.flatMap(({ slot }) => this.waitingBlocks(slot)), this.total - (shared?.started ?? this.started), limit);
+    const { result, detail, reports } = describeStall(
+      this,
+      residents.flatMap(({ slot }) => this.waitingBlocks(slot)),
+      this.total - (shared?.started ?? this.started),
+      limit,
+    );
     context.raise(result, detail, reports);
     return true;
   }
@@ -299,16 +373,20 @@ export class LaunchOperation extends Operation {
       this.end();
     } else if (outcome === STEP.fault) {
       const { slot, status, trap } = shared.fault;
-      const { result, detail } = trap === undefined ? describeFault(this, slot, status) : describeTrap(this, slot, trap);
+      const { result, detail } =
+        trap === undefined ? describeFault(this, slot, status) : describeTrap(this, slot, trap);
       context.raise(result, detail);
     }
     return outcome;
   }
 
-  /** What one block (of those that take turns) took is what the next grid of the function is expected to take, for each of its threads. */
+  /**
+   * What one block (of those that take turns) took is what the next grid of the function is
+   * expected to take, for each of its threads.
+   */
   private remember(milliseconds: number): void {
     const { func, grid } = this;
-    const threadMs = milliseconds * this.total / (this.threads * grid[0]! * grid[1]! * grid[2]!);
+    const threadMs = (milliseconds * this.total) / (this.threads * grid[0]! * grid[1]! * grid[2]!);
     // Once it may have waited for a processor.
     func.threadMs = func.threadMs === 0 ? threadMs : Math.min(threadMs, 2 * func.threadMs);
   }
@@ -316,10 +394,14 @@ export class LaunchOperation extends Operation {
   private begin(slice: Slice): boolean {
     const { func, grid, cluster } = this;
     const { context } = func;
-    this.code = this.apart = func.codes.choose(grid[0]! * grid[1]! * grid[2]! * this.threads, this.block);
+    this.code = this.apart = func.codes.choose(
+      grid[0]! * grid[1]! * grid[2]! * this.threads,
+      this.block,
+    );
     this.layout = this.blockLayout = func.slotLayout(this.code, this.threads, this.dynamicShared);
     this.schedule = context.machine.schedule?.of(context.launches + 1);
-    this.team = cluster === undefined ? this.sideBySide() : cluster.blocks > 1 ? cluster : undefined;
+    this.team =
+      cluster === undefined ? this.sideBySide() : cluster.blocks > 1 ? cluster : undefined;
     if (this.team !== undefined) this.layOutTeams(this.team);
     this.divide();
     const { total } = this;
@@ -363,12 +445,29 @@ export class LaunchOperation extends Operation {
 
   /** The blocks that one call runs side by side, if the kernel's code can and it pays. */
   private sideBySide(): ClusterShape | undefined {
-    const { code, cooperative, schedule, func: { context } } = this;
-    if (code.sideBySide === undefined || cooperative || schedule !== undefined || context.checker !== undefined) return undefined;
+    const {
+      code,
+      cooperative,
+      schedule,
+      func: { context },
+    } = this;
+    if (
+      code.sideBySide === undefined ||
+      cooperative ||
+      schedule !== undefined ||
+      context.checker !== undefined
+    )
+      return undefined;
     const [width = 1, height = 1, depth = 1] = this.grid;
     const { workers = 1 } = context.machine.services.crew ?? {};
-    // A team for each thread: of two, each takes all the longer to go through memory (64 MB by two threads: 1.65 ms for 1.72).
-    const most = Math.min(width, TEAM.most, Math.floor(TEAM_BYTES / this.layout.bytes), Math.floor(width * height * depth / workers));
+    // A team for each thread: of two, each takes all the longer to go through memory (64 MB by two
+    // threads: 1.65 ms for 1.72).
+    const most = Math.min(
+      width,
+      TEAM.most,
+      Math.floor(TEAM_BYTES / this.layout.bytes),
+      Math.floor((width * height * depth) / workers),
+    );
     for (let x = most; x > 1; x--) if (width % x === 0) return clusterShape([x, 1, 1]);
     return undefined;
   }
@@ -394,8 +493,17 @@ export class LaunchOperation extends Operation {
       this.code = { ...code, ...code.sideBySide, runsOn: false };
       return;
     }
-    const ended = context.checker === undefined ? undefined : (address: number): void => { context.checker!.endBlock(address); };
-    this.code = { ...code, runsOn: false, run: runClusters(code.run, () => context.memory.words, ended) };
+    const ended =
+      context.checker === undefined
+        ? undefined
+        : (address: number): void => {
+            context.checker!.endBlock(address);
+          };
+    this.code = {
+      ...code,
+      runsOn: false,
+      run: runClusters(code.run, () => context.memory.words, ended),
+    };
   }
 
   /** Whether a slot holds several blocks. */
@@ -411,12 +519,16 @@ export class LaunchOperation extends Operation {
   /** Addresses of the slot's blocks that have not ended. */
   private waitingBlocks({ address }: BlockSlot): number[] {
     const { words } = this.func.context.memory;
-    return this.inTeams ? [...blockAddresses(words, address)].filter((_, rank) => !hasEnded(words, address, rank)) : [address];
+    return this.inTeams
+      ? [...blockAddresses(words, address)].filter((_, rank) => !hasEnded(words, address, rank))
+      : [address];
   }
 
   private slot(bytes: number): BlockSlot | undefined {
     const { context } = this.func;
-    return context.slots.take(bytes) ?? (context.slots.trim() ? context.slots.take(bytes) : undefined);
+    return (
+      context.slots.take(bytes) ?? (context.slots.trim() ? context.slots.take(bytes) : undefined)
+    );
   }
 
   /** What is the same for all blocks that will run in the slot. */
@@ -430,7 +542,13 @@ export class LaunchOperation extends Operation {
       return;
     }
     const first = this.firstBlock;
-    for (let rank = 0; rank < team.blocks; rank++) this.prepareContext(address + first + rank * stride, seen, cluster === undefined ? 0 : rank, cluster === undefined ? 0 : stride);
+    for (let rank = 0; rank < team.blocks; rank++)
+      this.prepareContext(
+        address + first + rank * stride,
+        seen,
+        cluster === undefined ? 0 : rank,
+        cluster === undefined ? 0 : stride,
+      );
     const { words } = this.func.context.memory;
     const at = address >>> 2;
     words[at + (CTX.cluster >> 2)] = clusterWord(team);
@@ -479,15 +597,22 @@ export class LaunchOperation extends Operation {
     words[at + (CTX.ctaid >> 2) + 2] = this.nextZ;
     words[at + (CTX.memoryTop >> 2)] = memory.top;
     words[at + (CTX.faultKind >> 2)] = 0;
-    // Rows begin at multiples of their length: where the grid is opened to other threads these, too, take several at a time.
+    // Rows begin at multiples of their length: where the grid is opened to other threads these,
+    // too, take several at a time.
     const aligned = this.started === 0 ? most : Math.min(most, this.started & -this.started);
     const count = Math.min(aligned, turns[0]! - this.nextX);
     words[at + (CTX.further >> 2)] = count - 1;
     forget(slot.watch, 0);
     if (layout.scratchBytes > 0) memory.fill(slot.address + layout.scratch, 0, layout.scratchBytes);
-    if (this.schedule !== undefined) words[(slot.address + layout.scratch + ORDER_SEED) >>> 2] = this.schedule.word();
-    if (this.inTeams) beginCluster(words, slot.address, (address, byte, bytes) => { memory.fill(address, byte, bytes); });
-    if (this.watch !== undefined) for (const address of this.waitingBlocks(slot)) func.context.checker!.beginBlock(this.watch, address, this.blockLayout);
+    if (this.schedule !== undefined)
+      words[(slot.address + layout.scratch + ORDER_SEED) >>> 2] = this.schedule.word();
+    if (this.inTeams)
+      beginCluster(words, slot.address, (address, byte, bytes) => {
+        memory.fill(address, byte, bytes);
+      });
+    if (this.watch !== undefined)
+      for (const address of this.waitingBlocks(slot))
+        func.context.checker!.beginBlock(this.watch, address, this.blockLayout);
     this.started += count;
     this.nextX += count;
     if (this.nextX === turns[0]) {
@@ -520,8 +645,15 @@ export class LaunchOperation extends Operation {
   /** The block used up its fuel: whose turn is it now? */
   private yieldBlock(slot: BlockSlot): void {
     const { memory } = this.func.context;
-    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, { ...this.blockLayout, inTeams: this.inTeams });
-    if (++slot.yields >= (this.schedule === undefined ? YIELDS_BEFORE_COMPANY : 1) && this.started < this.total && this.resident.length + 1 < MAX_RESIDENT) {
+    observe(slot.watch, 0, this.stall.round, memory.words, slot.address, {
+      ...this.blockLayout,
+      inTeams: this.inTeams,
+    });
+    if (
+      ++slot.yields >= (this.schedule === undefined ? YIELDS_BEFORE_COMPANY : 1) &&
+      this.started < this.total &&
+      this.resident.length + 1 < MAX_RESIDENT
+    ) {
       slot.yields = 0;
       const company = this.func.context.slots.take(this.layout.bytes);
       if (company !== undefined) {
@@ -538,7 +670,10 @@ export class LaunchOperation extends Operation {
   private turnOver(slot: BlockSlot): void {
     this.resident.push(slot);
     const { schedule } = this;
-    this.current = schedule === undefined ? this.resident.shift() : this.resident.splice(schedule.next(this.resident.length), 1)[0];
+    this.current =
+      schedule === undefined
+        ? this.resident.shift()
+        : this.resident.splice(schedule.next(this.resident.length), 1)[0];
   }
 
   private fuel(): number {
@@ -566,12 +701,26 @@ export class LaunchOperation extends Operation {
   copy(): Operation {
     const { grid, block } = this;
     return LaunchOperation.take(
-      this.func, grid[0]!, grid[1]!, grid[2]!, block[0]!, block[1]!, block[2]!, this.dynamicShared, this.cooperative, this.cluster, this.params, 0,
+      this.func,
+      grid[0]!,
+      grid[1]!,
+      grid[2]!,
+      block[0]!,
+      block[1]!,
+      block[2]!,
+      this.dynamicShared,
+      this.cooperative,
+      this.cluster,
+      this.params,
+      0,
     );
   }
 
   describe(): string {
-    return `${this.func.name} <<<(${this.grid.join()}), (${this.block.join()}), ${this.dynamicShared}>>>`;
+    return (
+      `${this.func.name} <<<(${this.grid.join()}), (${this.block.join()}), ` +
+      `${this.dynamicShared}>>>`
+    );
   }
 
   override replaces(old: Operation): number {

@@ -1,6 +1,7 @@
 /**
- * A loaded module: PTX compiled to WebAssembly, its variables placed in device memory, and an instance of the code
- * that works on that memory. Compiled code is kept by its text, since tests and reopened devices load the same again.
+ * A loaded module: PTX compiled to WebAssembly, its variables placed in device memory, and an
+ * instance of the code that works on that memory. Compiled code is kept by its text, since tests
+ * and reopened devices load the same again.
  */
 import { PtxError, relocate } from '../../../ptx/index.js';
 import type { CompiledKernel, CompiledModule, DataVariable } from '../../../ptx/index.js';
@@ -23,17 +24,29 @@ import { KernelFunction } from './kernel-function.js';
 export interface LoadedCode extends EngineModule {
   readonly compiled: CompiledModule;
   /** Kernels and variables by name: a module may have tens of thousands. */
-  readonly kernels: ReadonlyMap<string, { readonly kernel: CompiledKernel; readonly index: number }>;
+  readonly kernels: ReadonlyMap<
+    string,
+    { readonly kernel: CompiledKernel; readonly index: number }
+  >;
   readonly variables: ReadonlyMap<string, DataVariable>;
 }
 
 const KEPT_TEXTS = 64;
 const kept = new WeakMap<Compile, Map<string, LoadedCode>>();
 
-/** PTX text, or its bytes, to code; everything else that the driver takes is refused for what it is. */
-export function loadCode(call: string, image: string | Uint8Array, { compile, check, seed }: MachineServices): LoadedCode {
+/**
+ * PTX text, or its bytes, to code; everything else that the driver takes is refused for what it is.
+ */
+export function loadCode(
+  call: string,
+  image: string | Uint8Array,
+  { compile, check, seed }: MachineServices,
+): LoadedCode {
   const source = ptxText(call, image);
-  const options = { ...(check === undefined ? {} : { check: true }), ...(seed === undefined ? {} : { ordered: true }) };
+  const options = {
+    ...(check === undefined ? {} : { check: true }),
+    ...(seed === undefined ? {} : { ordered: true }),
+  };
   const key = `${Object.keys(options).join()} ${source}`;
   let texts = kept.get(compile);
   if (texts === undefined) {
@@ -50,7 +63,8 @@ export function loadCode(call: string, image: string | Uint8Array, { compile, ch
     failPtx(call, error);
   }
   const code: LoadedCode = {
-    compiled, ...engineModule(compiled.wasm),
+    compiled,
+    ...engineModule(compiled.wasm),
     kernels: new Map(compiled.kernels.map((kernel, index) => [kernel.name, { kernel, index }])),
     variables: new Map(compiled.variables.map((variable) => [variable.name, variable])),
   };
@@ -63,9 +77,10 @@ export function loadCode(call: string, image: string | Uint8Array, { compile, ch
 export function failPtx(call: string, error: PtxError): never {
   throw new DriverError(call, CUresult.CUDA_ERROR_INVALID_PTX, {
     errorLog: error.message,
-    detail: error.code === 'unsupported'
-      ? `the CPU device does not cover this PTX yet (line ${error.line})`
-      : `the PTX has an error at line ${error.line}`,
+    detail:
+      error.code === 'unsupported'
+        ? `the CPU device does not cover this PTX yet (line ${error.line})`
+        : `the PTX has an error at line ${error.line}`,
   });
 }
 
@@ -75,7 +90,11 @@ export function ptxText(call: string, image: string | Uint8Array): string {
   const isElf = a === 0x7f && b === 0x45 && c === 0x4c && d === 0x46;
   const isFatbin = a === 0x50 && b === 0xed && c === 0x55 && d === 0xba;
   if (isElf || isFatbin) {
-    fail(call, CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, 'this is machine code for a GPU; the CPU device takes PTX');
+    fail(
+      call,
+      CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
+      'this is machine code for a GPU; the CPU device takes PTX',
+    );
   }
   // A copy, because decoders take no shared memory.
   return new TextDecoder().decode(image.slice()).replace(/\0+$/, '');
@@ -90,7 +109,10 @@ export class CpuModule implements CodeModule {
   private readonly code: LoadedCode;
   readonly inLanes = false;
   readonly constBytes: number;
-  /** 80 for `.target sm_80`: drivers tell the virtual architecture by this name, and CUB chooses its kernels' sizes by it. */
+  /**
+   * 80 for `.target sm_80`: drivers tell the virtual architecture by this name, and CUB chooses its
+   * kernels' sizes by it.
+   */
   readonly ptxVersion: number;
   private readonly data: Allocation | undefined;
   /** Where its variables begin; 0 where it has none. */
@@ -107,16 +129,27 @@ export class CpuModule implements CodeModule {
     this.wasm = code.wasm;
     this.optimisingMs = code.optimisingMs;
     this.ptxVersion = Number(/\d+/.exec(compiled.target)?.[0] ?? 0);
-    this.constBytes = compiled.variables.reduce((sum, v) => (v.space === 'const' ? sum + v.size : sum), 0);
+    this.constBytes = compiled.variables.reduce(
+      (sum, v) => (v.space === 'const' ? sum + v.size : sum),
+      0,
+    );
     // Offsets are aligned as the variables want it, and so must their start be.
-    const align = compiled.variables.reduce((most, variable) => Math.max(most, variable.align), GRANULE);
+    const align = compiled.variables.reduce(
+      (most, variable) => Math.max(most, variable.align),
+      GRANULE,
+    );
     this.data = compiled.data.length === 0 ? undefined : this.allocateData(call, align - GRANULE);
     this.dataAddress = this.data === undefined ? 0 : Math.ceil(this.data.address / align) * align;
     if (this.data !== undefined) this.placeData(this.data);
     const memory = context.memory.memory;
     const dataBase = new WebAssembly.Global({ value: 'i32', mutable: false }, this.dataAddress | 0);
     this.exports = new WebAssembly.Instance(code.wasm, {
-      env: { memory, dataBase, ...hostFunctions(call, context, compiled.hostImports), ...context.checker?.imports() },
+      env: {
+        memory,
+        dataBase,
+        ...hostFunctions(call, context, compiled.hostImports),
+        ...context.checker?.imports(),
+      },
     }).exports;
   }
 
@@ -130,7 +163,10 @@ export class CpuModule implements CodeModule {
 
   private allocateData(call: string, slack: number): Allocation {
     const { compiled, context } = this;
-    return context.memory.allocate(compiled.data.length + slack, 'module') ?? context.outOfMemory(call, compiled.data.length);
+    return (
+      context.memory.allocate(compiled.data.length + slack, 'module') ??
+      context.outOfMemory(call, compiled.data.length)
+    );
   }
 
   private placeData(allocation: Allocation): void {
@@ -149,8 +185,11 @@ export class CpuModule implements CodeModule {
       const { kernel, index } = found;
       const { machine } = this.context;
       known = new KernelFunction(machine.newHandle(), this, kernel, {
-        module: this, index, run: this.exports[kernel.exportName] as RunBlock,
-        runsOn: kernel.runsOn, blockBytes: (threads) => kernel.blockBytes(threads),
+        module: this,
+        index,
+        run: this.exports[kernel.exportName] as RunBlock,
+        runsOn: kernel.runsOn,
+        blockBytes: (threads) => kernel.blockBytes(threads),
       });
       this.functions.set(name, known);
       machine.functions.set(known.handle, known);
@@ -174,7 +213,8 @@ export class CpuModule implements CodeModule {
     if (data !== undefined) data.memory.retire(data);
     context.afterQueuedWork(() => {
       if (data !== undefined) data.memory.reclaim(data);
-      for (const known of this.functions.values()) for (const lanes of known.codes.modules) context.crew?.forget(lanes);
+      for (const known of this.functions.values())
+        for (const lanes of known.codes.modules) context.crew?.forget(lanes);
       context.crew?.forget(this);
     });
   }

@@ -1,6 +1,6 @@
 /**
- * printf as kernels call it: a C format string and the arguments packed as vprintf gets them, each aligned to its own
- * size. Integers narrower than 32 bits and floats arrive promoted, as in C.
+ * printf as kernels call it: a C format string and the arguments packed as vprintf gets them, each
+ * aligned to its own size. Integers narrower than 32 bits and floats arrive promoted, as in C.
  */
 
 /** Where a kernel's printf finds its text and its arguments. */
@@ -24,15 +24,17 @@ interface Directive {
 }
 
 /**
- * A width or a precision that is larger counts as this: C would write gigabytes, and the digits of a precision of 10^9
- * take longer than any program runs. The exact value of every double has fewer digits.
+ * A width or a precision that is larger counts as this: C would write gigabytes, and the digits of
+ * a precision of 10^9 take longer than any program runs. The exact value of every double has fewer
+ * digits.
  */
 const MOST_PLACES = 4096;
 /** Characters of one call; the rest is left out. */
 const MOST_TEXT = 1 << 20;
 
 /** A width begins with no 0, which is a flag, so that there is one way only to read a directive. */
-const DIRECTIVE = /%([-+ #0]*)(\*|[1-9]\d*)?(?:\.(\*|-?\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcspfFeEgGaA%n])/g;
+const DIRECTIVE =
+  /%([-+ #0]*)(\*|[1-9]\d*)?(?:\.(\*|-?\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcspfFeEgGaA%n])/g;
 
 export function formatPrintf(format: string, source: PrintfSource, args: number): string {
   let at = args;
@@ -54,10 +56,23 @@ export function formatPrintf(format: string, source: PrintfSource, args: number)
     at += 8;
     return value;
   };
-  const convert = (whole: string, flags: string, width?: string, precision?: string, length?: string, conversion?: string): string => {
+  const convert = (
+    whole: string,
+    flags: string,
+    width?: string,
+    precision?: string,
+    length?: string,
+    conversion?: string,
+  ): string => {
     const d: Directive = {
-      left: flags.includes('-'), plus: flags.includes('+'), space: flags.includes(' '), alternate: flags.includes('#'),
-      zero: flags.includes('0'), width: 0, precision: -1, conversion: conversion!,
+      left: flags.includes('-'),
+      plus: flags.includes('+'),
+      space: flags.includes(' '),
+      alternate: flags.includes('#'),
+      zero: flags.includes('0'),
+      width: 0,
+      precision: -1,
+      conversion: conversion!,
       // long is 64 bits wide on the device, as on the hosts CUDA supports but Windows.
       wide: length === 'l' || length === 'll' || length === 'j' || length === 'z' || length === 't',
     };
@@ -75,29 +90,42 @@ export function formatPrintf(format: string, source: PrintfSource, args: number)
     else if (precision !== undefined) d.precision = Math.max(Number(precision), -1);
     d.precision = Math.min(d.precision, MOST_PLACES);
     switch (conversion) {
-      case '%': return '%';
-      case 'd': case 'i': return integer(d, d.wide ? long() : BigInt(narrowSigned(word(), length)));
-      case 'u': case 'o': case 'x': case 'X':
-        return integer(d, d.wide ? BigInt.asUintN(64, long()) : BigInt(narrowUnsigned(word(), length)));
+      case '%':
+        return '%';
+      case 'd':
+      case 'i':
+        return integer(d, d.wide ? long() : BigInt(narrowSigned(word(), length)));
+      case 'u':
+      case 'o':
+      case 'x':
+      case 'X':
+        return integer(
+          d,
+          d.wide ? BigInt.asUintN(64, long()) : BigInt(narrowUnsigned(word(), length)),
+        );
       case 'p': {
         const pointer = BigInt.asUintN(64, long());
         return pad(d, '', pointer === 0n ? '(nil)' : `0x${pointer.toString(16)}`, false);
       }
-      case 'c': return pad(d, '', String.fromCharCode(word() & 0xff), false);
+      case 'c':
+        return pad(d, '', String.fromCharCode(word() & 0xff), false);
       case 's': {
         const address = Number(BigInt.asUintN(32, long()));
         const text = address === 0 ? '(null)' : source.text(address);
         return pad(d, '', d.precision < 0 ? text : text.slice(0, d.precision), false);
       }
-      case 'n': return whole;
-      default: return floating(d, double());
+      case 'n':
+        return whole;
+      default:
+        return floating(d, double());
     }
   };
   let text = '';
   let end = 0;
   for (const found of format.matchAll(DIRECTIVE)) {
     const [whole, flags, width, precision, length, conversion] = found;
-    text += format.slice(end, found.index) + convert(whole, flags!, width, precision, length, conversion);
+    text +=
+      format.slice(end, found.index) + convert(whole, flags!, width, precision, length, conversion);
     end = found.index + whole.length;
     if (text.length > MOST_TEXT) return text.slice(0, MOST_TEXT);
   }
@@ -127,13 +155,16 @@ function pad(d: Directive, sign: string, body: string, zeros: boolean): string {
 function integer(d: Directive, value: bigint): string {
   const signed = d.conversion === 'd' || d.conversion === 'i';
   const magnitude = value < 0n ? -value : value;
-  let digits = magnitude.toString(d.conversion === 'o' ? 8 : d.conversion === 'x' || d.conversion === 'X' ? 16 : 10);
+  let digits = magnitude.toString(
+    d.conversion === 'o' ? 8 : d.conversion === 'x' || d.conversion === 'X' ? 16 : 10,
+  );
   if (d.conversion === 'X') digits = digits.toUpperCase();
   if (d.precision === 0 && value === 0n) digits = '';
   if (d.precision > digits.length) digits = digits.padStart(d.precision, '0');
   let prefix = signed ? signOf(d, value < 0n) : '';
   if (d.alternate && d.conversion === 'o' && !digits.startsWith('0')) digits = `0${digits}`;
-  if (d.alternate && value !== 0n && (d.conversion === 'x' || d.conversion === 'X')) prefix = d.conversion === 'x' ? '0x' : '0X';
+  if (d.alternate && value !== 0n && (d.conversion === 'x' || d.conversion === 'X'))
+    prefix = d.conversion === 'x' ? '0x' : '0X';
   // A precision switches the flag 0 off, as C says.
   return pad(d, prefix, digits, d.zero && d.precision < 0);
 }
@@ -149,9 +180,15 @@ function floating(d: Directive, value: number): string {
     body = Number.isNaN(value) ? 'nan' : 'inf';
   } else {
     switch (d.conversion.toLowerCase()) {
-      case 'f': body = fixed(magnitude, d.precision < 0 ? 6 : d.precision, d.alternate); break;
-      case 'e': body = exponential(magnitude, d.precision < 0 ? 6 : d.precision, d.alternate); break;
-      case 'g': body = general(magnitude, d.precision < 0 ? 6 : Math.max(d.precision, 1), d.alternate); break;
+      case 'f':
+        body = fixed(magnitude, d.precision < 0 ? 6 : d.precision, d.alternate);
+        break;
+      case 'e':
+        body = exponential(magnitude, d.precision < 0 ? 6 : d.precision, d.alternate);
+        break;
+      case 'g':
+        body = general(magnitude, d.precision < 0 ? 6 : Math.max(d.precision, 1), d.alternate);
+        break;
       default:
         prefix += upper ? '0X' : '0x';
         body = hexadecimal(magnitude, d.precision, d.alternate);
@@ -162,8 +199,9 @@ function floating(d: Directive, value: number): string {
 }
 
 /**
- * `magnitude` times 10 to the `power`, rounded to an integer, ties to even. JavaScript's toFixed rounds ties up, C's
- * printf to even; a double is an integer times a power of two, so this is exact.
+ * `magnitude` times 10 to the `power`, rounded to an integer, ties to even. JavaScript's toFixed
+ * rounds ties up, C's printf to even; a double is an integer times a power of two, so this is
+ * exact.
  */
 function scaled(magnitude: number, power: number): bigint {
   const bits = new DataView(new ArrayBuffer(8));
@@ -211,7 +249,9 @@ function exponential(magnitude: number, precision: number, point: boolean): stri
 function general(magnitude: number, precision: number, alternate: boolean): string {
   const { exponent } = digitsOf(magnitude, precision - 1);
   const plain = exponent >= -4 && exponent < precision;
-  const text = plain ? fixed(magnitude, precision - 1 - exponent, alternate) : exponential(magnitude, precision - 1, alternate);
+  const text = plain
+    ? fixed(magnitude, precision - 1 - exponent, alternate)
+    : exponential(magnitude, precision - 1, alternate);
   if (alternate) return text;
   const [mantissa, power] = text.split('e') as [string, string?];
   const trimmed = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
@@ -219,7 +259,8 @@ function general(magnitude: number, precision: number, alternate: boolean): stri
 }
 
 function hexadecimal(magnitude: number, precision: number, point: boolean): string {
-  if (magnitude === 0) return `0${precision > 0 ? `.${'0'.repeat(precision)}` : point ? '.' : ''}p+0`;
+  if (magnitude === 0)
+    return `0${precision > 0 ? `.${'0'.repeat(precision)}` : point ? '.' : ''}p+0`;
   const bits = new DataView(new ArrayBuffer(8));
   bits.setFloat64(0, magnitude);
   const raw = bits.getBigUint64(0);

@@ -1,10 +1,12 @@
 /**
- * Grids that hang: all blocks that have begun go round in loops without getting anywhere, each waiting for another. A GPU
- * hangs then; here it is found out, and the error says where each block waits.
+ * Grids that hang: all blocks that have begun go round in loops without getting anywhere, each
+ * waiting for another. A GPU hangs then; here it is found out, and the error says where each block
+ * waits.
  *
- * Blocks are looked at from time to time when they yield. One whose registers and shared memory are what they were, and
- * which has not read the clock, is still. Where every block of a grid has been still for the whole limit, and no operation
- * of any stream has ended in that time, nothing but the host could help: see `stallLimit` of the device's options.
+ * Blocks are looked at from time to time when they yield. One whose registers and shared memory are
+ * what they were, and which has not read the clock, is still. Where every block of a grid has been
+ * still for the whole limit, and no operation of any stream has ended in that time, nothing but the
+ * host could help: see `stallLimit` of the device's options.
  *
  * A round of looks takes as long as all blocks take to have a turn, a tenth of the limit at least.
  */
@@ -20,7 +22,10 @@ export const STALL_LIMIT = 10_000;
 const LOOKS = 10;
 /** A block that was the same in fewer looks, one after the other, may have changed between them. */
 const LEAST_STILL = 2;
-/** The same where further blocks may begin, since these may be what the others wait for: all have more turns than bring one. */
+/**
+ * The same where further blocks may begin, since these may be what the others wait for: all have
+ * more turns than bring one.
+ */
 const LEAST_BEFORE_COMPANY = YIELDS_BEFORE_COMPANY + 1;
 
 /** Words that remember how a block was when it was last looked at. */
@@ -43,34 +48,58 @@ export function forget(watch: Int32Array, at: number): void {
 }
 
 /** The block's turn begins: to tell later whether it has read the clock. */
-export function noteClock(watch: Int32Array, at: number, memory: Int32Array, address: number): void {
+export function noteClock(
+  watch: Int32Array,
+  at: number,
+  memory: Int32Array,
+  address: number,
+): void {
   watch[at + WATCH.clock] = memory[(address + CTX.clockLo) >>> 2]!;
 }
 
 /** The block has yielded; once in each round it is looked at. */
-export function observe(watch: Int32Array, at: number, round: number, memory: Int32Array, address: number, place: StatePlace): void {
+export function observe(
+  watch: Int32Array,
+  at: number,
+  round: number,
+  memory: Int32Array,
+  address: number,
+  place: StatePlace,
+): void {
   const last = watch[at + WATCH.round]!;
   if (round === 0 || last === round) return;
-  const hash = place.inTeams ? clusterHash(memory, address, place) : stateHash(memory, address, place);
-  const same = last === round - 1 && hash === watch[at + WATCH.hash] && memory[(address + CTX.clockLo) >>> 2] === watch[at + WATCH.clock];
+  const hash = place.inTeams
+    ? clusterHash(memory, address, place)
+    : stateHash(memory, address, place);
+  const same =
+    last === round - 1 &&
+    hash === watch[at + WATCH.hash] &&
+    memory[(address + CTX.clockLo) >>> 2] === watch[at + WATCH.clock];
   watch[at + WATCH.still] = same ? watch[at + WATCH.still]! + 1 : 0;
   watch[at + WATCH.hash] = hash;
   watch[at + WATCH.round] = round;
 }
 
 /** FNV-1a over the words of shared memory and scratch, but for whose turn it is. */
-function stateHash(memory: Int32Array, address: number, { shared, scratch, scratchBytes }: StatePlace): number {
+function stateHash(
+  memory: Int32Array,
+  address: number,
+  { shared, scratch, scratchBytes }: StatePlace,
+): number {
   let hash = 0x811c9dc5;
   const turn = (address + scratch) >>> 2;
-  for (let i = (address + shared) >>> 2; i < turn; i++) hash = Math.imul(hash ^ memory[i]!, 0x01000193);
+  for (let i = (address + shared) >>> 2; i < turn; i++)
+    hash = Math.imul(hash ^ memory[i]!, 0x01000193);
   const end = turn + (scratchBytes >>> 2);
-  for (let i = turn + (TURN_BYTES >>> 2); i < end; i++) hash = Math.imul(hash ^ memory[i]!, 0x01000193);
+  for (let i = turn + (TURN_BYTES >>> 2); i < end; i++)
+    hash = Math.imul(hash ^ memory[i]!, 0x01000193);
   return hash;
 }
 
 function clusterHash(memory: Int32Array, head: number, place: StatePlace): number {
   let hash = memory[(head + TEAM.ended) >>> 2]!;
-  for (const address of blockAddresses(memory, head)) hash = Math.imul(hash, 31) + stateHash(memory, address, place) | 0;
+  for (const address of blockAddresses(memory, head))
+    hash = (Math.imul(hash, 31) + stateHash(memory, address, place)) | 0;
   return hash;
 }
 
@@ -90,10 +119,16 @@ export class StallWatch {
   }
 
   /**
-   * What has become of the round. Blocks that start or end are progress enough: while they do, none is looked at. `seen`: whether each
-   * block has been looked at in this round.
+   * What has become of the round. Blocks that start or end are progress enough: while they do, none
+   * is looked at. `seen`: whether each block has been looked at in this round.
    */
-  look(now: number, limit: number, started: number, finished: number, seen: (round: number) => boolean): 'moved' | 'open' | 'over' {
+  look(
+    now: number,
+    limit: number,
+    started: number,
+    finished: number,
+    seen: (round: number) => boolean,
+  ): 'moved' | 'open' | 'over' {
     if (started !== this.started || finished !== this.finished) {
       this.started = started;
       this.finished = finished;
@@ -112,10 +147,17 @@ export class StallWatch {
     return 'over';
   }
 
-  /** Whether the block has been still for the limit, up to the round that is over. `complete`: no further block can begin beside it. */
+  /**
+   * Whether the block has been still for the limit, up to the round that is over. `complete`: no
+   * further block can begin beside it.
+   */
   isStill(watch: Int32Array, at: number, now: number, limit: number, complete: boolean): boolean {
     const still = Math.min(watch[at + WATCH.still]!, LEAST_BEFORE_COMPANY);
-    if (still < (complete ? LEAST_STILL : LEAST_BEFORE_COMPANY) || watch[at + WATCH.round] !== this.round - 1) return false;
+    if (
+      still < (complete ? LEAST_STILL : LEAST_BEFORE_COMPANY) ||
+      watch[at + WATCH.round] !== this.round - 1
+    )
+      return false;
     // It was first seen so in a round that was over when this one began.
     return now - this.begins[(this.round - still) % this.begins.length]! >= limit;
   }

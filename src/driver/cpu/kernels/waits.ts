@@ -13,22 +13,43 @@ export interface WaitGroup {
 }
 
 /** What the threads of the block wait at whose context block is at `ctx`. */
-export function waitsOf({ context: { memory: { words } }, kernel }: KernelFunction, ctx: number): Waiting[] {
-  return kernel.waiting(words, words[(ctx + CTX.scratch) >>> 2]!, words[(ctx + CTX.threads) >>> 2]!);
+export function waitsOf(
+  {
+    context: {
+      memory: { words },
+    },
+    kernel,
+  }: KernelFunction,
+  ctx: number,
+): Waiting[] {
+  return kernel.waiting(
+    words,
+    words[(ctx + CTX.scratch) >>> 2]!,
+    words[(ctx + CTX.threads) >>> 2]!,
+  );
 }
 
 /** `nameOf` names a thread by its number. */
 export function waitsText(waiting: readonly Waiting[], nameOf: (thread: number) => string): string {
-  return waiting.map(({ threads, line, instruction, exited }) => {
-    const who = threads.length === 1 ? nameOf(threads[0]!) : `${threads.length} threads from ${nameOf(threads[0]!)} on`;
-    if (exited) return `${who} ${threads.length === 1 ? 'has' : 'have'} exited`;
-    return `${who}${line > 0 ? ` at PTX line ${line}` : ''}${instruction === undefined ? '' : ` (${instruction})`}`;
-  }).join(', ');
+  return waiting
+    .map(({ threads, line, instruction, exited }) => {
+      const who =
+        threads.length === 1
+          ? nameOf(threads[0]!)
+          : `${threads.length} threads from ${nameOf(threads[0]!)} on`;
+      if (exited) return `${who} ${threads.length === 1 ? 'has' : 'have'} exited`;
+      return `${who}${line > 0 ? ` at PTX line ${line}` : ''}${instruction === undefined ? '' : ` (${instruction})`}`;
+    })
+    .join(', ');
 }
 
 /** The same as data, with every thread by number: `0-3,7`. */
 export function waitGroups(waiting: readonly Waiting[]): WaitGroup[] {
-  return waiting.map(({ threads, line, instruction, exited }) => ({ threads: ranges(threads), line, instruction: exited ? 'exited' : instruction ?? '' }));
+  return waiting.map(({ threads, line, instruction, exited }) => ({
+    threads: ranges(threads),
+    line,
+    instruction: exited ? 'exited' : (instruction ?? ''),
+  }));
 }
 
 function ranges(numbers: readonly number[]): string {

@@ -1,16 +1,21 @@
 /**
- * Gives out ranges of one address interval: two-level segregated free lists (Masmano's TLSF) with immediate
- * coalescing. Taking and giving back cost a constant number of steps and the bookkeeping is JavaScript objects, so
- * that no byte of device memory is touched before its owner touches it.
+ * Gives out ranges of one address interval: two-level segregated free lists (Masmano's TLSF) with
+ * immediate coalescing. Taking and giving back cost a constant number of steps and the bookkeeping
+ * is JavaScript objects, so that no byte of device memory is touched before its owner touches it.
  */
 
-/** Every range begins at a multiple of this and is as long as one: the alignment that cuMemAlloc promises. */
+/**
+ * Every range begins at a multiple of this and is as long as one: the alignment that cuMemAlloc
+ * promises.
+ */
 export const GRANULE = 256;
 
 const SUBDIVISIONS = 8;
 const SUBDIVISION_BITS = 3;
 
-/** A range, taken or free. Neighbours in address order are linked so that a free one can join them. */
+/**
+ * A range, taken or free. Neighbours in address order are linked so that a free one can join them.
+ */
 export interface Range {
   address: number;
   bytes: number;
@@ -22,8 +27,12 @@ export interface Range {
 }
 
 export class Arena {
-  private readonly heads: (Range | undefined)[] = new Array<Range | undefined>(32 * SUBDIVISIONS).fill(undefined);
-  /** One bit for each power of two that has a free range, and below it one for each eighth of it. */
+  private readonly heads: (Range | undefined)[] = new Array<Range | undefined>(
+    32 * SUBDIVISIONS,
+  ).fill(undefined);
+  /**
+   * One bit for each power of two that has a free range, and below it one for each eighth of it.
+   */
   private powers = 0;
   private readonly eighths = new Uint8Array(32);
   private freeTotal = 0;
@@ -32,7 +41,13 @@ export class Arena {
     const whole = Math.floor(bytes / GRANULE) * GRANULE;
     if (whole > 0) {
       this.insert({
-        address, bytes: whole, free: true, lower: undefined, upper: undefined, previousFree: undefined, nextFree: undefined,
+        address,
+        bytes: whole,
+        free: true,
+        lower: undefined,
+        upper: undefined,
+        previousFree: undefined,
+        nextFree: undefined,
       });
     }
   }
@@ -41,7 +56,10 @@ export class Arena {
     return this.freeTotal;
   }
 
-  /** A range of at least `bytes` bytes, or undefined where none is free. Where there is plenty, `ahead` bytes before it stay free. */
+  /**
+   * A range of at least `bytes` bytes, or undefined where none is free. Where there is plenty,
+   * `ahead` bytes before it stay free.
+   */
   take(bytes: number, ahead = 0): Range | undefined {
     const needed = Math.max(1, Math.ceil(bytes / GRANULE)) * GRANULE;
     // Lists are numbered in 32 bits, which hold no more than the whole of the memory.
@@ -62,8 +80,13 @@ export class Arena {
   /** Cuts a range after so many bytes; the result is what comes behind. Neither is in a list. */
   private split(range: Range, bytes: number): Range {
     const rest: Range = {
-      address: range.address + bytes, bytes: range.bytes - bytes, free: true,
-      lower: range, upper: range.upper, previousFree: undefined, nextFree: undefined,
+      address: range.address + bytes,
+      bytes: range.bytes - bytes,
+      free: true,
+      lower: range,
+      upper: range.upper,
+      previousFree: undefined,
+      nextFree: undefined,
     };
     if (range.upper !== undefined) range.upper.lower = rest;
     range.upper = rest;
@@ -93,7 +116,11 @@ export class Arena {
     const power = 31 - Math.clz32(this.powers);
     const eighth = 31 - Math.clz32(this.eighths[power]!);
     let largest = 0;
-    for (let range = this.heads[power * SUBDIVISIONS + eighth]; range !== undefined; range = range.nextFree) {
+    for (
+      let range = this.heads[power * SUBDIVISIONS + eighth];
+      range !== undefined;
+      range = range.nextFree
+    ) {
       if (range.bytes > largest) largest = range.bytes;
     }
     return largest;
@@ -108,9 +135,10 @@ export class Arena {
   /** List of ranges from this many granules up to the next list's. */
   private listOf(granules: number): number {
     const power = 31 - Math.clz32(granules);
-    const eighth = power < SUBDIVISION_BITS
-      ? (granules << (SUBDIVISION_BITS - power)) & (SUBDIVISIONS - 1)
-      : (granules >>> (power - SUBDIVISION_BITS)) & (SUBDIVISIONS - 1);
+    const eighth =
+      power < SUBDIVISION_BITS
+        ? (granules << (SUBDIVISION_BITS - power)) & (SUBDIVISIONS - 1)
+        : (granules >>> (power - SUBDIVISION_BITS)) & (SUBDIVISIONS - 1);
     return power * SUBDIVISIONS + eighth;
   }
 
@@ -129,10 +157,16 @@ export class Arena {
     return this.heads[next * SUBDIVISIONS + 31 - Math.clz32(eighths & -eighths)];
   }
 
-  /** Memory is nearly used up: a range of the list below may fit although not all of that list do. */
+  /**
+   * Memory is nearly used up: a range of the list below may fit although not all of that list do.
+   */
   private findExact(bytes: number): Range | undefined {
     let best: Range | undefined;
-    for (let range = this.heads[this.listOf(bytes / GRANULE)]; range !== undefined; range = range.nextFree) {
+    for (
+      let range = this.heads[this.listOf(bytes / GRANULE)];
+      range !== undefined;
+      range = range.nextFree
+    ) {
       if (range.bytes >= bytes && (best === undefined || range.bytes < best.bytes)) best = range;
     }
     return best;
@@ -160,7 +194,8 @@ export class Arena {
       this.heads[list] = range.nextFree;
       if (range.nextFree === undefined) {
         const power = list >>> SUBDIVISION_BITS;
-        if ((this.eighths[power]! &= ~(1 << (list & (SUBDIVISIONS - 1)))) === 0) this.powers &= ~(1 << power);
+        if ((this.eighths[power]! &= ~(1 << (list & (SUBDIVISIONS - 1)))) === 0)
+          this.powers &= ~(1 << power);
       }
     }
     range.previousFree = undefined;

@@ -1,6 +1,6 @@
 /**
- * CUDA arrays: texels in rows of device memory that copies and textures address by coordinates. A GPU keeps them in an
- * order of its own; here they are pitched like any image.
+ * CUDA arrays: texels in rows of device memory that copies and textures address by coordinates. A
+ * GPU keeps them in an order of its own; here they are pitched like any image.
  */
 import { CUDA_ARRAY3D, CUarray_format } from '../../flags.js';
 import type { CUDA_ARRAY3D_DESCRIPTOR } from '../../driver.js';
@@ -43,12 +43,19 @@ export interface CpuArray extends Texels {
 }
 
 export function texelBytes(call: string, format: number, channels: number): number {
-  const bytes = FORMAT_BYTES[format] ?? invalidValue(call, `format ${format} is none of CUarray_format that the CPU device has`);
-  if (channels !== 1 && channels !== 2 && channels !== 4) invalidValue(call, `${channels} channels; there can be 1, 2 or 4`);
+  const bytes =
+    FORMAT_BYTES[format] ??
+    invalidValue(call, `format ${format} is none of CUarray_format that the CPU device has`);
+  if (channels !== 1 && channels !== 2 && channels !== 4)
+    invalidValue(call, `${channels} channels; there can be 1, 2 or 4`);
   return bytes * channels;
 }
 
-export function createArray(call: string, context: CpuContext, desc: CUDA_ARRAY3D_DESCRIPTOR): CpuArray {
+export function createArray(
+  call: string,
+  context: CpuContext,
+  desc: CUDA_ARRAY3D_DESCRIPTOR,
+): CpuArray {
   const { Width: width, Height, Depth, Format: format, NumChannels: channels, Flags: flags } = desc;
   checkSize(call, 'Width', width);
   checkSize(call, 'Height', Height);
@@ -61,12 +68,29 @@ export function createArray(call: string, context: CpuContext, desc: CUDA_ARRAY3
   if (cube && (width !== Height || (layered ? Depth === 0 || Depth % 6 !== 0 : Depth !== 6))) {
     invalidValue(call, 'a cube has six square faces, or a multiple of them in layers');
   }
-  if (layered && Depth === 0) invalidValue(call, 'a layered array needs a Depth, the number of layers');
-  if (!layered && Depth > 0 && Height === 0) invalidValue(call, 'an array with a Depth needs a Height');
+  if (layered && Depth === 0)
+    invalidValue(call, 'a layered array needs a Depth, the number of layers');
+  if (!layered && Depth > 0 && Height === 0)
+    invalidValue(call, 'an array with a Depth needs a Height');
   const height = Math.max(1, Height);
   const depth = Math.max(1, Depth);
-  const pitch = Math.ceil(width * texelBytes(call, format, channels) / ROW_ALIGNMENT) * ROW_ALIGNMENT;
+  const pitch =
+    Math.ceil((width * texelBytes(call, format, channels)) / ROW_ALIGNMENT) * ROW_ALIGNMENT;
   const bytes = pitch * height * depth;
-  const allocation = context.obtain(() => context.memory.allocate(bytes, 'array')) ?? context.outOfMemory(call, bytes);
-  return { context, allocation, address: allocation.address, width, height, depth, pitch, format, channels, flags, layered: layered || cube };
+  const allocation =
+    context.obtain(() => context.memory.allocate(bytes, 'array')) ??
+    context.outOfMemory(call, bytes);
+  return {
+    context,
+    allocation,
+    address: allocation.address,
+    width,
+    height,
+    depth,
+    pitch,
+    format,
+    channels,
+    flags,
+    layered: layered || cube,
+  };
 }

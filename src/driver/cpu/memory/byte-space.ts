@@ -1,6 +1,6 @@
 /**
- * Memory that a copy can name: a device's, or one page-locked host buffer. Both are SharedArrayBuffers seen as bytes;
- * an address less the space's origin is the index of its byte.
+ * Memory that a copy can name: a device's, or one page-locked host buffer. Both are
+ * SharedArrayBuffers seen as bytes; an address less the space's origin is the index of its byte.
  */
 export interface SpaceWatch {
   wrote(at: number, bytes: number): void;
@@ -28,7 +28,13 @@ export interface ByteSpace {
 /** Below this many bytes a loop beats making the view that `set` needs. */
 const LOOP_BYTES = 48;
 
-export function copyBytes(to: ByteSpace, toAt: number, from: ByteSpace, fromAt: number, bytes: number): void {
+export function copyBytes(
+  to: ByteSpace,
+  toAt: number,
+  from: ByteSpace,
+  fromAt: number,
+  bytes: number,
+): void {
   if (to.watch !== undefined && to === from) {
     to.watch.copied(toAt, fromAt, bytes);
   } else {
@@ -46,12 +52,24 @@ export function copyBytes(to: ByteSpace, toAt: number, from: ByteSpace, fromAt: 
   }
 }
 
-/** Fills `bytes` bytes with the elements (1, 2 or 4 bytes wide, naturally aligned) that hold `value`. */
-export function fillElements(space: ByteSpace, at: number, elementBytes: number, value: number, bytes: number): void {
+/**
+ * Fills `bytes` bytes with the elements (1, 2 or 4 bytes wide, naturally aligned) that hold
+ * `value`.
+ */
+export function fillElements(
+  space: ByteSpace,
+  at: number,
+  elementBytes: number,
+  value: number,
+  bytes: number,
+): void {
   space.watch?.wrote(at, bytes);
   const low = value & 0xff;
-  const uniform = elementBytes === 1
-    || (elementBytes === 2 ? (value & 0xffff) === low * 0x101 : (value | 0) === (Math.imul(low, 0x1010101) | 0));
+  const uniform =
+    elementBytes === 1 ||
+    (elementBytes === 2
+      ? (value & 0xffff) === low * 0x101
+      : (value | 0) === (Math.imul(low, 0x1010101) | 0));
   if (uniform) {
     space.fill(at, low, bytes);
     return;

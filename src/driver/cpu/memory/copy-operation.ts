@@ -1,6 +1,7 @@
 /**
- * A copy of a box of bytes: depth slices of height rows of width bytes. A copy in one dimension is one row. It is done
- * in steps of about a MiB (50 to 100 µs), so that a long copy holds up neither other streams nor the thread.
+ * A copy of a box of bytes: depth slices of height rows of width bytes. A copy in one dimension is
+ * one row. It is done in steps of about a MiB (50 to 100 µs), so that a long copy holds up neither
+ * other streams nor the thread.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType } from '../../flags.js';
 import { Operation, STEP } from '../streams/operation.js';
@@ -41,7 +42,13 @@ export class CopyOperation extends Operation {
 
   private static readonly spare: CopyOperation[] = [];
 
-  static linear(to: ByteSpace, toAt: number, from: ByteSpace, fromAt: number, bytes: number): CopyOperation {
+  static linear(
+    to: ByteSpace,
+    toAt: number,
+    from: ByteSpace,
+    fromAt: number,
+    bytes: number,
+  ): CopyOperation {
     const op = CopyOperation.spare.pop() ?? new CopyOperation();
     op.to = to;
     op.from = from;
@@ -53,7 +60,13 @@ export class CopyOperation extends Operation {
     return op;
   }
 
-  static box(to: CopyEnd, from: CopyEnd, width: number, height: number, depth: number): CopyOperation {
+  static box(
+    to: CopyEnd,
+    from: CopyEnd,
+    width: number,
+    height: number,
+    depth: number,
+  ): CopyOperation {
     const op = CopyOperation.linear(to.space, to.at, from.space, from.at, width);
     op.toPitch = to.pitch;
     op.fromPitch = from.pitch;
@@ -70,8 +83,10 @@ export class CopyOperation extends Operation {
     while (left > 0) {
       const bytes = Math.min(width - this.x, left);
       copyBytes(
-        to!, this.toAt + this.z * this.toSlice + this.y * this.toPitch + this.x,
-        from!, this.fromAt + this.z * this.fromSlice + this.y * this.fromPitch + this.x,
+        to!,
+        this.toAt + this.z * this.toSlice + this.y * this.toPitch + this.x,
+        from!,
+        this.fromAt + this.z * this.fromSlice + this.y * this.fromPitch + this.x,
         bytes,
       );
       this.x += bytes;
@@ -97,18 +112,26 @@ export class CopyOperation extends Operation {
     return CopyOperation.box(
       { space: this.to!, at: this.toAt, pitch: this.toPitch, slicePitch: this.toSlice },
       { space: this.from!, at: this.fromAt, pitch: this.fromPitch, slicePitch: this.fromSlice },
-      this.width, this.height, this.depth,
+      this.width,
+      this.height,
+      this.depth,
     );
   }
 
   describe(): string {
-    return `copy ${this.width}x${this.height}x${this.depth} bytes ${this.from!.kind} to ${this.to!.kind}`;
+    return (
+      `copy ${this.width}x${this.height}x${this.depth} bytes ${this.from!.kind} to ` +
+      `${this.to!.kind}`
+    );
   }
 
   override replaces(old: Operation): number {
     // The driver cannot change where an operand lives, nor the number of dimensions.
-    return old instanceof CopyOperation && old.to!.kind === this.to!.kind && old.from!.kind === this.from!.kind
-      && old.height > 1 === this.height > 1 && old.depth > 1 === this.depth > 1
+    return old instanceof CopyOperation &&
+      old.to!.kind === this.to!.kind &&
+      old.from!.kind === this.from!.kind &&
+      old.height > 1 === this.height > 1 &&
+      old.depth > 1 === this.depth > 1
       ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS
       : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   }

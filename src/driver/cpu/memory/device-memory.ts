@@ -1,10 +1,11 @@
 /**
- * The memory of one device: a shared WebAssembly.Memory that kernels and copies work on, and the record of what is
- * allocated in it. It is reserved as a whole and grown in large steps, and V8 commits pages when they are touched, so
- * a device of several GiB costs nothing until it is used.
+ * The memory of one device: a shared WebAssembly.Memory that kernels and copies work on, and the
+ * record of what is allocated in it. It is reserved as a whole and grown in large steps, and V8
+ * commits pages when they are touched, so a device of several GiB costs nothing until it is used.
  *
- * Devices of one driver share the 4 GiB that a 32-bit address reaches: each one's allocations lie in an interval of
- * its own (unified addressing), so that an address says which device it belongs to.
+ * Devices of one driver share the 4 GiB that a 32-bit address reaches: each one's allocations lie
+ * in an interval of its own (unified addressing), so that an address says which device it belongs
+ * to.
  */
 import { Arena } from './arena.js';
 import type { Range } from './arena.js';
@@ -22,16 +23,21 @@ export const ADDRESS_END = 2 ** 32;
 const GROWTH = 64 * 2 ** 20;
 
 /**
- * Arrays that a kernel goes through together are as long as each other, often a power of two, and would begin at the same place
- * of every cache and bank of memory. Large ones keep this distance from what is before them: saxpy over 64 MiB took 8.9 ms
- * with arrays one behind the other, 7.6 ms with 32 KiB and more between them.
+ * Arrays that a kernel goes through together are as long as each other, often a power of two, and
+ * would begin at the same place of every cache and bank of memory. Large ones keep this distance
+ * from what is before them: saxpy over 64 MiB took 8.9 ms with arrays one behind the other, 7.6 ms
+ * with 32 KiB and more between them.
  */
 const APART = 36 * 1024;
 const LARGE = 4 * 2 ** 20;
 const LARGE_PAGE = 2 * 2 ** 20;
 
-/** `graph` memory belongs to allocation nodes of a graph, `heap` to a kernel's malloc, `texture` to a descriptor. */
-export type AllocationKind = 'plain' | 'pitched' | 'managed' | 'pool' | 'graph' | 'module' | 'heap' | 'array' | 'texture';
+/**
+ * `graph` memory belongs to allocation nodes of a graph, `heap` to a kernel's malloc, `texture` to
+ * a descriptor.
+ */
+export type AllocationKind =
+  'plain' | 'pitched' | 'managed' | 'pool' | 'graph' | 'module' | 'heap' | 'array' | 'texture';
 
 export interface Allocation {
   readonly memory: DeviceMemory;
@@ -74,7 +80,10 @@ export class DeviceMemory implements ByteSpace {
   private readonly quarantine = new Quarantine();
   /** Bytes behind allocations. */
   private gaps = 0;
-  /** Bytes that pools count as theirs although they lie in quarantine, less those that they do not count although they do not yet. */
+  /**
+   * Bytes that pools count as theirs although they lie in quarantine, less those that they do not
+   * count although they do not yet.
+   */
   promised = 0;
 
   /** `askForLargePages`: for memory that is about to be used for large allocations. */
@@ -111,7 +120,11 @@ export class DeviceMemory implements ByteSpace {
   /** Memory that only the device uses: contexts of blocks and the like. No copy may name it. */
   reserve(bytes: number): Range | undefined {
     const ahead = bytes >= LARGE ? APART : 0;
-    const range = this.arena.take(bytes, ahead) ?? (this.quarantine.empty((old) => this.arena.giveBack(old)) ? this.arena.take(bytes, ahead) : undefined);
+    const range =
+      this.arena.take(bytes, ahead) ??
+      (this.quarantine.empty((old) => this.arena.giveBack(old))
+        ? this.arena.take(bytes, ahead)
+        : undefined);
     if (range === undefined) return undefined;
     if (this.cover(range.address + range.bytes)) {
       if (bytes >= LARGE) this.enlargePages();
@@ -138,7 +151,15 @@ export class DeviceMemory implements ByteSpace {
 
   /** Makes a range that is already taken a live allocation. */
   adopt(range: Range, bytes: number, kind: AllocationKind, pool?: MemoryPool): Allocation {
-    const allocation: Allocation = { memory: this, range, address: range.address, bytes, kind, pool, id: 0 };
+    const allocation: Allocation = {
+      memory: this,
+      range,
+      address: range.address,
+      bytes,
+      kind,
+      pool,
+      id: 0,
+    };
     this.gaps += this.gap;
     this.revive(allocation, bytes);
     return allocation;

@@ -25,7 +25,15 @@ export class FillOperation extends Operation {
 
   private static readonly spare: FillOperation[] = [];
 
-  static take(space: ByteSpace, at: number, pitch: number, elementBytes: number, value: number, width: number, height: number): FillOperation {
+  static take(
+    space: ByteSpace,
+    at: number,
+    pitch: number,
+    elementBytes: number,
+    value: number,
+    width: number,
+    height: number,
+  ): FillOperation {
     const op = FillOperation.spare.pop() ?? new FillOperation();
     op.space = space;
     op.at = at;
@@ -42,7 +50,13 @@ export class FillOperation extends Operation {
     let left = STEP_BYTES;
     while (left > 0) {
       const bytes = Math.min(this.width - this.x, Math.ceil(left / 4) * 4);
-      fillElements(this.space!, this.at + this.y * this.pitch + this.x, this.elementBytes, this.value, bytes);
+      fillElements(
+        this.space!,
+        this.at + this.y * this.pitch + this.x,
+        this.elementBytes,
+        this.value,
+        bytes,
+      );
       this.x += bytes;
       left -= bytes + ROW_COST;
       if (this.x < this.width) continue;
@@ -57,7 +71,15 @@ export class FillOperation extends Operation {
   }
 
   copy(): Operation {
-    return FillOperation.take(this.space!, this.at, this.pitch, this.elementBytes, this.value, this.width, this.height);
+    return FillOperation.take(
+      this.space!,
+      this.at,
+      this.pitch,
+      this.elementBytes,
+      this.value,
+      this.width,
+      this.height,
+    );
   }
 
   describe(): string {

@@ -1,7 +1,8 @@
 /**
- * A set of small integers that answers "which member is the nearest at or below this one" in five steps: a tree of
- * bitmaps, 32 children to a word. The device memory keeps in it where every live allocation begins, so that an
- * address inside an allocation finds it; a sorted array would pay for every allocation with a move of the rest.
+ * A set of small integers that answers "which member is the nearest at or below this one" in five
+ * steps: a tree of bitmaps, 32 children to a word. The device memory keeps in it where every live
+ * allocation begins, so that an address inside an allocation finds it; a sorted array would pay for
+ * every allocation with a move of the rest.
  */
 export class GranuleIndex {
   private readonly levels: Uint32Array[] = [];

@@ -1,8 +1,8 @@
 /**
- * Host memory that the driver knows: SharedArrayBuffers, whole or in part, registered or allocated by it. JavaScript
- * has no addresses, so each buffer gets an interval of 2^33 synthetic ones (more than one where it is longer) from 2^40
- * on, far above any device address.
- * Such an address is good for copies and stream memory operations, not for kernels: their memory is the device's.
+ * Host memory that the driver knows: SharedArrayBuffers, whole or in part, registered or allocated
+ * by it. JavaScript has no addresses, so each buffer gets an interval of 2^33 synthetic ones (more
+ * than one where it is longer) from 2^40 on, far above any device address. Such an address is good
+ * for copies and stream memory operations, not for kernels: their memory is the device's.
  */
 import type { ByteSpace } from './byte-space.js';
 
@@ -45,7 +45,9 @@ export class HostBuffer implements ByteSpace {
 
   /** The known range that holds all of [address, address + bytes). */
   holding(address: number, bytes: number): HostRange | undefined {
-    return this.ranges.find((range) => address >= range.address && address + bytes <= range.address + range.bytes);
+    return this.ranges.find(
+      (range) => address >= range.address && address + bytes <= range.address + range.bytes,
+    );
   }
 }
 
@@ -67,24 +69,38 @@ export class HostMemory {
   }
 
   /** Undefined where part of the range is known already. */
-  add(buffer: SharedArrayBuffer, byteOffset: number, bytes: number, origin: HostRange['origin']): HostRange | undefined {
+  add(
+    buffer: SharedArrayBuffer,
+    byteOffset: number,
+    bytes: number,
+    origin: HostRange['origin'],
+  ): HostRange | undefined {
     const host = this.bufferOf(buffer);
     const address = host.origin + byteOffset;
-    if (host.ranges.some((range) => address < range.address + range.bytes && range.address < address + bytes)) return undefined;
+    if (
+      host.ranges.some(
+        (range) => address < range.address + range.bytes && range.address < address + bytes,
+      )
+    )
+      return undefined;
     const range: HostRange = { address, bytes, origin };
     host.ranges.push(range);
     host.ranges.sort((a, b) => a.address - b.address);
-    for (let i = 0; i < intervals(buffer); i++) this.active.set(this.interval(host.origin) + i, host);
+    for (let i = 0; i < intervals(buffer); i++)
+      this.active.set(this.interval(host.origin) + i, host);
     return range;
   }
 
   /** Forgets the range that begins at `address`; false where there is none of that origin. */
   remove(address: number, origin: HostRange['origin']): boolean {
     const host = this.hostOf(address);
-    const index = host?.ranges.findIndex((range) => range.address === address && range.origin === origin) ?? -1;
+    const index =
+      host?.ranges.findIndex((range) => range.address === address && range.origin === origin) ?? -1;
     if (host === undefined || index < 0) return false;
     host.ranges.splice(index, 1);
-    if (host.ranges.length === 0) for (let i = 0; i < intervals(host.buffer); i++) this.active.delete(this.interval(host.origin) + i);
+    if (host.ranges.length === 0)
+      for (let i = 0; i < intervals(host.buffer); i++)
+        this.active.delete(this.interval(host.origin) + i);
     return true;
   }
 

@@ -11,14 +11,17 @@ test('what another thread has just grown is there at once', async () => {
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 400, shared: true });
   const turn = new Int32Array(new SharedArrayBuffer(4));
   // Grows by a page whenever it is told to, and says when it has.
-  const worker = new Worker(`
+  const worker = new Worker(
+    `
     const { memory, turn } = require('node:worker_threads').workerData;
     for (let wanted = 1; wanted < 600; wanted += 2) {
       while (Atomics.load(turn, 0) !== wanted) Atomics.wait(turn, 0, wanted - 1);
       memory.grow(1);
       Atomics.store(turn, 0, wanted + 1);
       Atomics.notify(turn, 0);
-    }`, { eval: true, workerData: { memory, turn } });
+    }`,
+    { eval: true, workerData: { memory, turn } },
+  );
   try {
     const peer = new PeerMemory(1, PEER_BASE, memory);
     expect(peer.holds(PEER_BASE, PAGE)).toBe(true);

@@ -1,12 +1,13 @@
 /**
- * Memory of a CPU device that another thread runs: copies reach it, kernels do not. What it holds and what of it is
- * allocated is known on the other thread only, so nothing but its size is checked here.
+ * Memory of a CPU device that another thread runs: copies reach it, kernels do not. What it holds
+ * and what of it is allocated is known on the other thread only, so nothing but its size is checked
+ * here.
  */
 import type { ByteSpace } from './byte-space.js';
 
 /**
- * Where the addresses of such memory begin here, far above those of host memory: every device counts its own from zero,
- * so that each adopted one gets an interval of 2^32.
+ * Where the addresses of such memory begin here, far above those of host memory: every device
+ * counts its own from zero, so that each adopted one gets an interval of 2^32.
  */
 export const PEER_BASE = 2 ** 50;
 /** A word below all device memory in which another thread says that it writes here too. */
@@ -51,7 +52,8 @@ export class PeerMemory implements ByteSpace {
     const end = address - this.origin + bytes;
     if (!this.owns(address)) return false;
     if (end <= this.bytes.length) return true;
-    // A thread learns that another has grown memory when it is next interrupted, or when it grows it itself, if by nothing.
+    // A thread learns that another has grown memory when it is next interrupted, or when it grows
+    // it itself, if by nothing.
     this.memory.grow(0);
     return end <= this.bytes.length;
   }

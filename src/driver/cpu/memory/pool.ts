@@ -1,7 +1,8 @@
 /**
- * A memory pool: stream-ordered allocations, and what is kept of them for the next ones. Freed memory stays with the
- * pool while the pool holds no more than its release threshold, and otherwise goes back to the device at once: a GPU
- * gives it back at the next synchronisation, which is the earliest point at which a program could see the difference.
+ * A memory pool: stream-ordered allocations, and what is kept of them for the next ones. Freed
+ * memory stays with the pool while the pool holds no more than its release threshold, and otherwise
+ * goes back to the device at once: a GPU gives it back at the next synchronisation, which is the
+ * earliest point at which a program could see the difference.
  */
 import type { CpuDevice } from '../device.js';
 import { GRANULE } from './arena.js';
@@ -16,13 +17,20 @@ export class MemoryPool {
   readonly isDefault: boolean;
   releaseThreshold = 0;
   /** The three REUSE_* switches by attribute; they change no result on this device. */
-  readonly reuse = new Map<number, number>([[1, 1], [2, 1], [3, 1]]);
+  readonly reuse = new Map<number, number>([
+    [1, 1],
+    [2, 1],
+    [3, 1],
+  ]);
   used = 0;
   usedHigh = 0;
   reserved = 0;
   reservedHigh = 0;
   destroyed = false;
-  /** By size; undefined where the memory itself lies in quarantine, as it does on a device that is checked. */
+  /**
+   * By size; undefined where the memory itself lies in quarantine, as it does on a device that is
+   * checked.
+   */
   private readonly kept = new Map<number, (Range | undefined)[]>();
 
   constructor(handle: number, device: CpuDevice, maxBytes: number, isDefault: boolean) {
@@ -32,7 +40,10 @@ export class MemoryPool {
     this.isDefault = isDefault;
   }
 
-  /** `isCounted`: for an allocation that takes the place of one which is still to be freed, and counts until then. */
+  /**
+   * `isCounted`: for an allocation that takes the place of one which is still to be freed, and
+   * counts until then.
+   */
   take(memory: DeviceMemory, bytes: number, isCounted: boolean): Allocation | undefined {
     const rounded = roundToGranule(bytes);
     if (isCounted) {

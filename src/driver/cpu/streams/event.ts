@@ -1,6 +1,7 @@
 /**
- * An event: a point in a stream's order, and the time at which the device passed it. Recording again moves the event
- * to a new point; waits made before keep the point that they were made for, since they hold it themselves.
+ * An event: a point in a stream's order, and the time at which the device passed it. Recording
+ * again moves the event to a new point; waits made before keep the point that they were made for,
+ * since they hold it themselves.
  */
 import { CUgraphNodeType } from '../../flags.js';
 import type { CpuContext } from '../context.js';
@@ -107,7 +108,10 @@ export class WaitOperation extends Operation {
   }
 }
 
-/** A wait with CU_EVENT_WAIT_EXTERNAL in a graph: for the event as it is recorded when the graph reaches the node. */
+/**
+ * A wait with CU_EVENT_WAIT_EXTERNAL in a graph: for the event as it is recorded when the graph
+ * reaches the node.
+ */
 export class ExternalWaitOperation extends Operation {
   readonly nodeType = CUgraphNodeType.CU_GRAPH_NODE_TYPE_WAIT_EVENT;
   private readonly event: CpuEvent;

@@ -1,7 +1,8 @@
 /**
- * The end of an allocation's life in stream order. The address is invalid for calls from the moment of the call that
- * frees it; the memory itself goes back when the stream gets here, unless an allocation on the same stream took it over
- * in the meantime, which is safe because that allocation's users come later in the same order.
+ * The end of an allocation's life in stream order. The address is invalid for calls from the moment
+ * of the call that frees it; the memory itself goes back when the stream gets here, unless an
+ * allocation on the same stream took it over in the meantime, which is safe because that
+ * allocation's users come later in the same order.
  */
 import { CUgraphNodeType } from '../../flags.js';
 import { roundToGranule } from '../memory/pool.js';
@@ -24,23 +25,29 @@ export class FreeOperation extends Operation {
     stream.pendingFrees.add(this);
   }
 
-  /** The allocation, if its memory is of this pool and as large as `bytes` asks for; the free then does nothing. */
+  /**
+   * The allocation, if its memory is of this pool and as large as `bytes` asks for; the free then
+   * does nothing.
+   */
   takeOver(pool: MemoryPool, bytes: number): Allocation | undefined {
     const allocation = this.allocation;
-    if (allocation?.pool !== pool || allocation.range.bytes !== roundToGranule(bytes)) return undefined;
+    if (allocation?.pool !== pool || allocation.range.bytes !== roundToGranule(bytes))
+      return undefined;
     this.allocation = undefined;
     this.stream.pendingFrees.delete(this);
     return allocation;
   }
 
   /**
-   * Where memory is watched, what is freed is not given out again so soon: the pool counts as if it were, so that a new
-   * allocation takes the place of this one, and the memory goes into quarantine in its turn. Whether it did.
+   * Where memory is watched, what is freed is not given out again so soon: the pool counts as if it
+   * were, so that a new allocation takes the place of this one, and the memory goes into quarantine
+   * in its turn. Whether it did.
    */
   isReplaced(pool: MemoryPool, bytes: number): boolean {
     const { allocation } = this;
     const rounded = roundToGranule(bytes);
-    if (allocation?.pool !== pool || allocation.range.bytes - allocation.memory.gap !== rounded) return false;
+    if (allocation?.pool !== pool || allocation.range.bytes - allocation.memory.gap !== rounded)
+      return false;
     this.replaced = rounded;
     allocation.memory.promised -= rounded;
     this.stream.pendingFrees.delete(this);

@@ -1,6 +1,7 @@
 /**
- * One piece of device work: what a stream queues and what a node of a graph holds. Work is done in steps of bounded
- * size and keeps its own state between them, so that one thread can run many streams and stop at any time.
+ * One piece of device work: what a stream queues and what a node of a graph holds. Work is done in
+ * steps of bounded size and keeps its own state between them, so that one thread can run many
+ * streams and stop at any time.
  */
 import { CUgraphExecUpdateResult } from '../../flags.js';
 import type { Graph } from '../graphs/graph.js';
@@ -13,9 +14,15 @@ export const STEP = {
   done: 0,
   /** A full step was made; the next stream's turn. */
   more: 1,
-  /** Time ran out inside the step: the same operation goes on first at the next poll, whatever the time was. */
+  /**
+   * Time ran out inside the step: the same operation goes on first at the next poll, whatever the
+   * time was.
+   */
   paused: 2,
-  /** It waits for another stream, for the host, or for blocks that other threads run. Nothing was done. */
+  /**
+   * It waits for another stream, for the host, or for blocks that other threads run. Nothing was
+   * done.
+   */
   blocked: 3,
   /** A kernel faulted; its context is lost and its streams are empty. */
   fault: 4,
@@ -48,7 +55,10 @@ export class Slice {
     this.crew = undefined;
   }
 
-  /** Nothing can be done here: sleeps until the other threads have news, or time is up. False where nobody works. */
+  /**
+   * Nothing can be done here: sleeps until the other threads have news, or time is up. False where
+   * nobody works.
+   */
   rest(): boolean {
     const { crew } = this;
     this.crew = undefined;
@@ -71,7 +81,10 @@ export abstract class Operation {
 
   abstract step(slice: Slice): number;
 
-  /** Whether the host can see that the stream got here, or it has waited for what anybody may have done. */
+  /**
+   * Whether the host can see that the stream got here, or it has waited for what anybody may have
+   * done.
+   */
   get meets(): 'host' | 'anybody' | undefined {
     return undefined;
   }
@@ -93,7 +106,10 @@ export abstract class Operation {
   /** Says in one line what it does, for a picture of the graph. */
   abstract describe(): string;
 
-  /** A CUgraphExecUpdateResult: whether an executable graph may take this in the place of `old`, which is of the same type. */
+  /**
+   * A CUgraphExecUpdateResult: whether an executable graph may take this in the place of `old`,
+   * which is of the same type.
+   */
   replaces(_old: Operation): number {
     return CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS;
   }

@@ -1,10 +1,12 @@
 /**
- * Decides which stream runs next. All devices of a driver share one scheduler, since one thread does their work.
+ * Decides which stream runs next. All devices of a driver share one scheduler, since one thread
+ * does their work.
  *
- * Every stream that has work gets its turn in each round, those of higher priority first and for more steps, so that a
- * kernel that spins on another stream's result never keeps that stream from running. Turns are counted in steps of
- * work, not in time, and a step that time cut short is taken up where it was: the order of things depends on the calls
- * that were made, not on how much time `poll` was given. Where other threads run blocks too, it depends on them as well.
+ * Every stream that has work gets its turn in each round, those of higher priority first and for
+ * more steps, so that a kernel that spins on another stream's result never keeps that stream from
+ * running. Turns are counted in steps of work, not in time, and a step that time cut short is taken
+ * up where it was: the order of things depends on the calls that were made, not on how much time
+ * `poll` was given. Where other threads run blocks too, it depends on them as well.
  */
 import type { Schedule } from '../schedule.js';
 import { Slice, STEP } from './operation.js';
@@ -67,7 +69,8 @@ export class Scheduler {
     let fruitless = 0;
     for (;;) {
       if (this.turn >= this.busy.length) this.turn = 0;
-      if (this.stepsLeft === 0 && this.schedule !== undefined && fruitless === 0) this.turn = this.schedule.next(this.busy.length);
+      if (this.stepsLeft === 0 && this.schedule !== undefined && fruitless === 0)
+        this.turn = this.schedule.next(this.busy.length);
       const stream = this.busy[this.turn]!;
       if (this.stepsLeft === 0) this.stepsLeft = 1 << -stream.priority;
       this.current = stream;

@@ -1,6 +1,7 @@
 /**
- * A stream: a queue of operations that run one after the other. Each operation has a number in its stream, and a stream
- * says up to which number it has completed; that pair is all that events and waits need.
+ * A stream: a queue of operations that run one after the other. Each operation has a number in its
+ * stream, and a stream says up to which number it has completed; that pair is all that events and
+ * waits need.
  */
 import { CUstream_flags } from '../../flags.js';
 import type { CpuContext } from '../context.js';
@@ -24,12 +25,19 @@ export class Stream {
   /** Number of the last operation completed. */
   completed = 0;
   destroyed = false;
-  /** Up to where the legacy stream waits for this one already, and this one for the legacy stream. */
+  /**
+   * Up to where the legacy stream waits for this one already, and this one for the legacy stream.
+   */
   seenByLegacy = 0;
   legacySeen = 0;
-  /** Frees that are queued and not yet reached; an allocation on this stream may take their memory at once. */
+  /**
+   * Frees that are queued and not yet reached; an allocation on this stream may take their memory
+   * at once.
+   */
   readonly pendingFrees = new Set<FreeOperation>();
-  /** The capture that this stream takes part in, and the nodes that its next node will depend on. */
+  /**
+   * The capture that this stream takes part in, and the nodes that its next node will depend on.
+   */
   capture: Capture | undefined = undefined;
   frontier: GraphNode[] = [];
 

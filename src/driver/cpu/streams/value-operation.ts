@@ -1,6 +1,7 @@
 /**
- * Stream memory operations: a stream writes a word, or waits for one, in memory that the host sees. They are plain
- * atomic accesses, so that another thread of the process can play the other side with Atomics.
+ * Stream memory operations: a stream writes a word, or waits for one, in memory that the host sees.
+ * They are plain atomic accesses, so that another thread of the process can play the other side
+ * with Atomics.
  */
 import { CUgraphExecUpdateResult, CUgraphNodeType, CUstreamWaitValue_flags } from '../../flags.js';
 import type { ByteSpace } from '../memory/byte-space.js';
@@ -41,7 +42,9 @@ export class WriteValueOperation extends Operation {
   }
 
   override replaces(old: Operation): number {
-    return old instanceof WriteValueOperation ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    return old instanceof WriteValueOperation
+      ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS
+      : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   }
 
   override release(): void {
@@ -73,10 +76,14 @@ export class WaitValueOperation extends Operation {
   private holds(have: number): boolean {
     switch (this.condition) {
       // Cyclic, as the driver defines it: (int32)(*addr - value) >= 0.
-      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ: return ((have - this.value) | 0) >= 0;
-      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ: return have === (this.value | 0);
-      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND: return (have & this.value) !== 0;
-      default: return ~(have | this.value) !== 0;
+      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ:
+        return ((have - this.value) | 0) >= 0;
+      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ:
+        return have === (this.value | 0);
+      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND:
+        return (have & this.value) !== 0;
+      default:
+        return ~(have | this.value) !== 0;
     }
   }
 
@@ -93,7 +100,9 @@ export class WaitValueOperation extends Operation {
   }
 
   override replaces(old: Operation): number {
-    return old instanceof WaitValueOperation ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    return old instanceof WaitValueOperation
+      ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS
+      : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   }
 }
 
@@ -135,7 +144,9 @@ export class WriteWideValueOperation extends Operation {
   }
 
   override replaces(old: Operation): number {
-    return old instanceof WriteWideValueOperation ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    return old instanceof WriteWideValueOperation
+      ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS
+      : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   }
 }
 
@@ -161,10 +172,14 @@ export class WaitWideValueOperation extends Operation {
   private holds(have: bigint): boolean {
     switch (this.condition) {
       // Cyclic, as the driver defines it: (int64)(*addr - value) >= 0.
-      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ: return BigInt.asIntN(64, have - this.value) >= 0n;
-      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ: return have === this.value;
-      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND: return (have & this.value) !== 0n;
-      default: return ~(have | this.value) !== 0n;
+      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ:
+        return BigInt.asIntN(64, have - this.value) >= 0n;
+      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ:
+        return have === this.value;
+      case CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND:
+        return (have & this.value) !== 0n;
+      default:
+        return ~(have | this.value) !== 0n;
     }
   }
 
@@ -181,6 +196,8 @@ export class WaitWideValueOperation extends Operation {
   }
 
   override replaces(old: Operation): number {
-    return old instanceof WaitWideValueOperation ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    return old instanceof WaitWideValueOperation
+      ? CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_SUCCESS
+      : CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   }
 }

@@ -25,7 +25,12 @@ export class CheckedDevice {
   private module = 0;
 
   constructor(check: boolean | CheckOptions = true) {
-    this.cu = openCpu({ memoryBytes: 256 * 2 ** 20, multiprocessors: 2, check, report: (report) => this.reports.push(report) });
+    this.cu = openCpu({
+      memoryBytes: 256 * 2 ** 20,
+      multiprocessors: 2,
+      check,
+      report: (report) => this.reports.push(report),
+    });
     this.cu.cuInit(0);
     this.device = this.cu.cuDeviceGet(0);
     this.cu.cuCtxSetCurrent(this.cu.cuDevicePrimaryCtxRetain(this.device));
@@ -37,9 +42,26 @@ export class CheckedDevice {
     return this;
   }
 
-  launch(name: string, params: Params, { grid = 1, block = 1, shared = 0, stream = this.stream }: Shape = {}): void {
+  launch(
+    name: string,
+    params: Params,
+    { grid = 1, block = 1, shared = 0, stream = this.stream }: Shape = {},
+  ): void {
     const packed = packParams(params);
-    this.cu.cuLaunchKernel(this.cu.cuModuleGetFunction(this.module, name), grid, 1, 1, block, 1, 1, shared, stream, packed, 0, packed.byteLength);
+    this.cu.cuLaunchKernel(
+      this.cu.cuModuleGetFunction(this.module, name),
+      grid,
+      1,
+      1,
+      block,
+      1,
+      1,
+      shared,
+      stream,
+      packed,
+      0,
+      packed.byteLength,
+    );
   }
 
   /** Waits, and returns the reports of the error that this ends with. */
@@ -67,10 +89,15 @@ export class CheckedDevice {
   }
 }
 
-/** A module around the body of kernel `k`, whose parameters are the addresses p0, p1, … in %rd0, %rd1, … */
+/**
+ * A module around the body of kernel `k`, whose parameters are the addresses p0, p1, … in %rd0,
+ * %rd1, …
+ */
 export function kernelOf(pointers: number, body: string, before = ''): string {
   const params = Array.from({ length: pointers }, (_, i) => `.param .u64 p${i}`).join(', ');
-  const loads = Array.from({ length: pointers }, (_, i) => `ld.param.u64 %rd${i}, [p${i}];`).join(' ');
+  const loads = Array.from({ length: pointers }, (_, i) => `ld.param.u64 %rd${i}, [p${i}];`).join(
+    ' ',
+  );
   return `.version 8.8
 .target sm_100
 .address_size 64

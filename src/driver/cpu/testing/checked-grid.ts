@@ -1,6 +1,6 @@
 /**
- * The grid runner of the PTX compiler's own tests, on a device that is checked: what those tests run must bring no
- * report.
+ * The grid runner of the PTX compiler's own tests, on a device that is checked: what those tests
+ * run must bring no report.
  */
 import type { Argument, Launch, Outcome } from '../../../ptx/run-grid.test-support.js';
 import type { CompileOptions, CompiledModule } from '../../../ptx/index.js';
@@ -9,7 +9,15 @@ import type { CheckReport } from '../../../ground/check-report.js';
 import type { PolledDriver } from '../../driver.js';
 import { openCpu } from '../open.js';
 
-type Elements = Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array;
+type Elements =
+  | Float32Array
+  | Float64Array
+  | Int32Array
+  | Uint32Array
+  | Uint8Array
+  | Uint16Array
+  | BigInt64Array
+  | BigUint64Array;
 
 /** All that was found in any grid. */
 export const reports: CheckReport[] = [];
@@ -27,7 +35,9 @@ export class Grid {
     const source = text.replace(/^\.const /gm, '.visible .const ');
     this.module = compilePtx(source, { ...options, check: true });
     this.cu = openCpu({
-      memoryBytes: (options.pages ?? 1024) * 65536, multiprocessors: 512, check: { keepGoing: true },
+      memoryBytes: (options.pages ?? 1024) * 65536,
+      multiprocessors: 512,
+      check: { keepGoing: true },
       report: (report) => reports.push(report),
     });
     this.cu.cuInit(0);
@@ -60,7 +70,11 @@ export class Grid {
   put<T extends Elements>(values: T): { address: number; view: T } {
     const address = this.allocate(values.byteLength);
     const { buffer, byteOffset } = this.cu.hostView(address, Math.max(values.byteLength, 1));
-    const View = values.constructor as new (buffer: ArrayBufferLike, offset: number, length: number) => T;
+    const View = values.constructor as new (
+      buffer: ArrayBufferLike,
+      offset: number,
+      length: number,
+    ) => T;
     const view = new View(buffer, byteOffset, values.length);
     view.set(values as never);
     return { address, view };
@@ -89,10 +103,23 @@ export class Grid {
     const shared = launch.dynamicShared ?? 0;
     if (shared > 48 * 1024 - kernel.sharedBytes) cu.cuFuncSetAttribute(func, 8, shared);
     if (launch.interleave) {
-      cu.cuLaunchKernelEx({
-        gridDimX: gx, gridDimY: gy, gridDimZ: gz, blockDimX: bx, blockDimY: by, blockDimZ: bz, sharedMemBytes: shared, hStream: 0,
-        attrs: { cooperative: true },
-      }, func, packed, 0, kernel.paramBytes);
+      cu.cuLaunchKernelEx(
+        {
+          gridDimX: gx,
+          gridDimY: gy,
+          gridDimZ: gz,
+          blockDimX: bx,
+          blockDimY: by,
+          blockDimZ: bz,
+          sharedMemBytes: shared,
+          hStream: 0,
+          attrs: { cooperative: true },
+        },
+        func,
+        packed,
+        0,
+        kernel.paramBytes,
+      );
     } else {
       cu.cuLaunchKernel(func, gx, gy, gz, bx, by, bz, shared, 0, packed, 0, kernel.paramBytes);
     }

@@ -1,5 +1,6 @@
 /**
- * A device with the fake compiler, ready for work, and the shorthands that its tests are written in.
+ * A device with the fake compiler, ready for work, and the shorthands that its tests are written
+ * in.
  */
 import type { PolledDriver } from '../../driver.js';
 import { DriverError } from '../../error.js';
@@ -16,8 +17,17 @@ export interface FakeDevice {
   /** What kernels printed. */
   printed: string[];
   kernel(name: string): number;
-  /** Launches one block of one thread unless told otherwise; 8-byte parameters are given as [address]. */
-  launch(func: number, stream: number, params?: readonly (number | readonly [number])[], grid?: number, block?: number): void;
+  /**
+   * Launches one block of one thread unless told otherwise; 8-byte parameters are given as
+   * [address].
+   */
+  launch(
+    func: number,
+    stream: number,
+    params?: readonly (number | readonly [number])[],
+    grid?: number,
+    block?: number,
+  ): void;
   /** Registered host memory with its views. */
   host(bytes: number): { address: number; bytes: Uint8Array; words: Int32Array };
   /** Copies device memory out, through a stream of its own. */
@@ -28,7 +38,11 @@ export interface FakeDevice {
 export function openFake(options: CpuOptions = {}): FakeDevice {
   const printed: string[] = [];
   const cu = createCpuDriver({
-    memoryBytes: 64 * 2 ** 20, compile: fakeCompile, multiprocessors: 2, print: (text) => printed.push(text), ...options,
+    memoryBytes: 64 * 2 ** 20,
+    compile: fakeCompile,
+    multiprocessors: 2,
+    print: (text) => printed.push(text),
+    ...options,
   });
   cu.cuInit(0);
   const context = cu.cuDevicePrimaryCtxRetain(0);
@@ -36,9 +50,13 @@ export function openFake(options: CpuOptions = {}): FakeDevice {
   const stream = cu.cuStreamCreateWithPriority(1, 0);
   let module = 0;
   const device: FakeDevice = {
-    cu, context, stream, printed,
+    cu,
+    context,
+    stream,
+    printed,
     kernel(name) {
-      // All kernels at once: a test that captures asks for one before, since nothing can be loaded during a capture.
+      // All kernels at once: a test that captures asks for one before, since nothing can be loaded
+      // during a capture.
       if (module === 0) module = cu.cuModuleLoadDataEx(ALL_KERNELS, {});
       return cu.cuModuleGetFunction(module, name);
     },
@@ -49,7 +67,11 @@ export function openFake(options: CpuOptions = {}): FakeDevice {
     host(bytes) {
       const buffer = new SharedArrayBuffer(bytes);
       const address = cu.cuMemHostRegister(buffer, 0, bytes, 0);
-      return { address, bytes: new Uint8Array(buffer), words: new Int32Array(buffer, 0, bytes >> 2) };
+      return {
+        address,
+        bytes: new Uint8Array(buffer),
+        words: new Int32Array(buffer, 0, bytes >> 2),
+      };
     },
     read(address, words) {
       const own = cu.cuStreamCreateWithPriority(1, 0);

@@ -1,7 +1,7 @@
 /**
- * Random programs of streams and events, and what CUDA says about the order in which their work may run: for each
- * operation the ones that must come before it. Work is a kernel that appends its number to a list in device memory, so
- * that the list says in which order the device did it.
+ * Random programs of streams and events, and what CUDA says about the order in which their work may
+ * run: for each operation the ones that must come before it. Work is a kernel that appends its
+ * number to a list in device memory, so that the list says in which order the device did it.
  */
 import fc from 'fast-check';
 import type { FakeDevice } from './open-fake.js';
@@ -17,17 +17,30 @@ export function programs(streams: number, events: number, polls: boolean): fc.Ar
   const event = fc.nat(events - 1);
   const kinds: fc.Arbitrary<Step>[] = [
     // Some kernels use up their fuel several times before they append.
-    fc.record({ do: fc.constant('work' as const), stream, spin: fc.constantFrom(0, 0, 0, 1000, 100_000, 300_000) }),
+    fc.record({
+      do: fc.constant('work' as const),
+      stream,
+      spin: fc.constantFrom(0, 0, 0, 1000, 100_000, 300_000),
+    }),
     fc.record({ do: fc.constant('work' as const), stream, spin: fc.constant(0) }),
     fc.record({ do: fc.constant('record' as const), stream, event }),
     fc.record({ do: fc.constant('wait' as const), stream, event }),
   ];
-  if (polls) kinds.push(fc.record({ do: fc.constant('poll' as const), budget: fc.constantFrom(0, 5, 100) }));
+  if (polls)
+    kinds.push(fc.record({ do: fc.constant('poll' as const), budget: fc.constantFrom(0, 5, 100) }));
   return fc.array(fc.oneof(...kinds), { maxLength: 40 });
 }
 
-/** Pairs [earlier, later] of work numbers that the device must respect. `legacy`: the stream that waits for all others. */
-export function order(program: readonly Step[], streams: number, legacy = -1, nonBlocking: ReadonlySet<number> = new Set()): [number, number][] {
+/**
+ * Pairs [earlier, later] of work numbers that the device must respect. `legacy`: the stream that
+ * waits for all others.
+ */
+export function order(
+  program: readonly Step[],
+  streams: number,
+  legacy = -1,
+  nonBlocking: ReadonlySet<number> = new Set(),
+): [number, number][] {
   const pairs: [number, number][] = [];
   // For each stream the work that everything queued to it from now on comes after.
   const before: Set<number>[] = Array.from({ length: streams }, () => new Set());
@@ -59,7 +72,14 @@ export function order(program: readonly Step[], streams: number, legacy = -1, no
 }
 
 /** Makes the calls of a program; the work appends to `list`. Returns how much work there is. */
-export function run(device: FakeDevice, program: readonly Step[], streams: readonly number[], events: readonly number[], list: number, sink: number): number {
+export function run(
+  device: FakeDevice,
+  program: readonly Step[],
+  streams: readonly number[],
+  events: readonly number[],
+  list: number,
+  sink: number,
+): number {
   const { cu, kernel, launch } = device;
   const append = kernel('append');
   const count = kernel('count');
@@ -84,7 +104,10 @@ export function run(device: FakeDevice, program: readonly Step[], streams: reado
 }
 
 /** The pairs that a list of work numbers breaks. */
-export function violations(done: readonly number[], pairs: readonly [number, number][]): [number, number][] {
+export function violations(
+  done: readonly number[],
+  pairs: readonly [number, number][],
+): [number, number][] {
   const at = new Map(done.map((number, index) => [number, index]));
   return pairs.filter(([earlier, later]) => !(at.get(earlier)! < at.get(later)!));
 }

@@ -1,10 +1,11 @@
 /**
- * What NVIDIA's headers (cudaTypedefs.h of CUDA 13.0) say of every symbol in the table of calls: the version that
- * introduced it and the classes of its arguments. The tests hold the table against it, and the stand-in driver is
- * compiled from it.
+ * What NVIDIA's headers (cudaTypedefs.h of CUDA 13.0) say of every symbol in the table of calls:
+ * the version that introduced it and the classes of its arguments. The tests hold the table against
+ * it, and the stand-in driver is compiled from it.
  *
- * Classes: `p` pointer, handle or device address; `z` size_t; `u` and `i` unsigned and signed 32 bits (enums are `i`);
- * `q` unsigned 64 bits; `h` and `b` unsigned 16 and 8 bits; `L` a CUmemLocation by value.
+ * Classes: `p` pointer, handle or device address; `z` size_t; `u` and `i` unsigned and signed 32
+ * bits (enums are `i`); `q` unsigned 64 bits; `h` and `b` unsigned 16 and 8 bits; `L` a
+ * CUmemLocation by value.
  */
 export const HEADER_FACTS: Readonly<Record<string, readonly [version: number, args: string]>> = {
   cuInit: [2000, 'u'],

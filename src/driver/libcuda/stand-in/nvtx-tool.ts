@@ -10,7 +10,10 @@ import { loadKoffi } from '../../../native/koffi.js';
 export type ToolKind = 'tool' | 'refusing tool' | 'idle tool' | 'libnvToolsExt';
 
 const FLAGS: Readonly<Record<ToolKind, readonly string[]>> = {
-  tool: ['-DTOOL'], 'refusing tool': ['-DTOOL', '-DREFUSES'], 'idle tool': ['-DTOOL', '-DIDLE'], libnvToolsExt: [],
+  tool: ['-DTOOL'],
+  'refusing tool': ['-DTOOL', '-DREFUSES'],
+  'idle tool': ['-DTOOL', '-DIDLE'],
+  libnvToolsExt: [],
 };
 
 /** A library that was built in `folder`, and what it has been told. */
@@ -20,9 +23,21 @@ export class NvtxTool {
   private readonly forget: () => void;
 
   constructor(folder: string, kind: ToolKind) {
-    this.path = join(folder, kind === 'libnvToolsExt' ? 'libnvToolsExt.so.1' : `${kind.replace(' ', '-')}.so`);
+    this.path = join(
+      folder,
+      kind === 'libnvToolsExt' ? 'libnvToolsExt.so.1' : `${kind.replace(' ', '-')}.so`,
+    );
     const source = fileURLToPath(new URL('./nvtx-tool.c', import.meta.url));
-    execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-Wno-unused-function', ...FLAGS[kind], source, '-o', this.path]);
+    execFileSync('gcc', [
+      '-shared',
+      '-fPIC',
+      '-O1',
+      '-Wno-unused-function',
+      ...FLAGS[kind],
+      source,
+      '-o',
+      this.path,
+    ]);
     const library = loadKoffi().load(this.path);
     this.log = library.func('const char* tool_log()') as () => string;
     this.forget = library.func('void tool_forget()') as () => void;
@@ -30,7 +45,9 @@ export class NvtxTool {
 
   /** The lines written down since the last call of this. */
   take(): string[] {
-    const lines = this.log().split('\n').filter((line) => line !== '');
+    const lines = this.log()
+      .split('\n')
+      .filter((line) => line !== '');
     this.forget();
     return lines;
   }

@@ -1,7 +1,7 @@
 /**
- * Compiles and controls the stand-in driver: a shared library with libcuda's symbols that records what it is called
- * with and answers as the test scripts it. This way the tests exercise the whole foreign function layer, on machines
- * without a GPU.
+ * Compiles and controls the stand-in driver: a shared library with libcuda's symbols that records
+ * what it is called with and answers as the test scripts it. This way the tests exercise the whole
+ * foreign function layer, on machines without a GPU.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -15,12 +15,21 @@ import { HEADER_FACTS } from './header-facts.js';
 
 /** Why the stand-in cannot be had here, or undefined. */
 export const whyNoStandIn: string | undefined =
-  process.platform !== 'linux' ? 'SKIPPED: the stand-in driver is built on Linux only'
-  : spawnSync('gcc', ['--version']).status !== 0 ? 'SKIPPED: gcc is not installed'
-  : undefined;
+  process.platform !== 'linux'
+    ? 'SKIPPED: the stand-in driver is built on Linux only'
+    : spawnSync('gcc', ['--version']).status !== 0
+      ? 'SKIPPED: gcc is not installed'
+      : undefined;
 
 const C_TYPES: Readonly<Record<string, string>> = {
-  p: 'uintptr_t', z: 'size_t', u: 'uint32_t', i: 'int', q: 'uint64_t', h: 'uint16_t', b: 'uint8_t', L: 'Location',
+  p: 'uintptr_t',
+  z: 'size_t',
+  u: 'uint32_t',
+  i: 'int',
+  q: 'uint64_t',
+  h: 'uint16_t',
+  b: 'uint8_t',
+  L: 'Location',
 };
 
 function entryPoint(symbol: string, classes: string): string {
@@ -30,33 +39,49 @@ function entryPoint(symbol: string, classes: string): string {
     if (kind === 'L') return `(uint32_t)a${i}.type | (uint64_t)(uint32_t)a${i}.id << 32`;
     return kind === 'i' ? `(uint32_t)a${i}` : `a${i}`;
   });
-  return `API int ${symbol}(${list}) { uint64_t v[] = {${[...values, '0'].join(', ')}}; return record("${symbol}", v, ${kinds.length}); }`;
+  return (
+    `API int ${symbol}(${list}) { uint64_t v[] = {${[...values, '0'].join(', ')}}; return ` +
+    `record("${symbol}", v, ${kinds.length}); }`
+  );
 }
 
 /**
- * A stand-in with the symbols that a driver for CUDA `version` (e.g. 13000) has: its path. Built once for each state of
- * the sources, in the system's temporary folder.
+ * A stand-in with the symbols that a driver for CUDA `version` (e.g. 13000) has: its path. Built
+ * once for each state of the sources, in the system's temporary folder.
  */
 export function buildStandIn(version: number): string {
   const source = readFileSync(fileURLToPath(new URL('./stand-in.c', import.meta.url)), 'utf8');
   const points = Object.entries(HEADER_FACTS)
     .filter(([, [since]]) => since <= version)
     .map(([symbol, [, classes]]) => entryPoint(symbol, classes));
-  const text = `#define VERSION ${version}\n${source.replace('#include ENTRY_POINTS', () => points.join('\n'))}`;
-  const folder = join(tmpdir(), `async-cuda-stand-in-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`);
+  const text =
+    '#define VERSION ' +
+    `${version}\n${source.replace('#include ENTRY_POINTS', () => points.join('\n'))}`;
+  const folder = join(
+    tmpdir(),
+    `async-cuda-stand-in-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`,
+  );
   const library = join(folder, 'libcuda.so.1');
   if (existsSync(library)) return library;
   mkdirSync(folder, { recursive: true });
   // Test files run side by side: each builds under a name of its own, and the last to finish wins.
   const output = join(folder, `${process.pid}.so`);
-  execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-fvisibility=hidden', '-x', 'c', '-', '-o', output], {
-    input: text, stdio: ['pipe', 'inherit', 'inherit'],
-  });
+  execFileSync(
+    'gcc',
+    ['-shared', '-fPIC', '-O1', '-fvisibility=hidden', '-x', 'c', '-', '-o', output],
+    {
+      input: text,
+      stdio: ['pipe', 'inherit', 'inherit'],
+    },
+  );
   renameSync(output, library);
   return library;
 }
 
-/** Scripts a loaded stand-in. It is the same library, in the same process, that the provider under test loads. */
+/**
+ * Scripts a loaded stand-in. It is the same library, in the same process, that the provider under
+ * test loads.
+ */
 export class StandIn {
   readonly path: string;
   readonly #functions: Record<string, (...args: unknown[]) => unknown> = {};
@@ -83,7 +108,10 @@ export class StandIn {
     this.#functions['reset']!();
   }
 
-  /** The lines recorded since the last call of this: symbol, then arguments in hexadecimal, then what was peeked at. */
+  /**
+   * The lines recorded since the last call of this: symbol, then arguments in hexadecimal, then
+   * what was peeked at.
+   */
   takeLog(): string[] {
     const text = this.#functions['log']!() as string;
     this.#functions['forgetLog']!();

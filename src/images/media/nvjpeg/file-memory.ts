@@ -1,4 +1,6 @@
-/** Memory for files, of one lane: one that was handed over with each took longer, and left garbage. */
+/**
+ * Memory for files, of one lane: one that was handed over with each took longer, and left garbage.
+ */
 import { capacityFor, placesOf } from '../../../native/memory-places.js';
 import { MOST_KEPT_BYTES } from './thread/messages.js';
 import type { SharedFile } from './thread/messages.js';
@@ -15,12 +17,15 @@ export class FileMemory {
   }
 
   /**
-   * Copies the files to it, in the place of those before. Gives where each lies. What lies in memory that threads share is copied by
-   * the thread that decodes it: bytes that another processor has written take as long to copy as all else that is done with a file here (59 KB: 8 µs of 18).
+   * Copies the files to it, in the place of those before. Gives where each lies. What lies in
+   * memory that threads share is copied by the thread that decodes it: bytes that another processor
+   * has written take as long to copy as all else that is done with a file here (59 KB: 8 µs of 18).
    */
   async put(files: readonly Uint8Array[]): Promise<(number | SharedFile)[]> {
     const shared = files.map(sharedFile);
-    const { offsets, bytes } = placesOf(files.map(({ length }, i) => (shared[i] === undefined ? length : 0)));
+    const { offsets, bytes } = placesOf(
+      files.map(({ length }, i) => (shared[i] === undefined ? length : 0)),
+    );
     if (bytes > 0 && (this.memory === undefined || this.memory.length < bytes)) {
       const memory = new SharedArrayBuffer(capacityFor(bytes));
       this.address = await this.locate(memory);

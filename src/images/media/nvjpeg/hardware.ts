@@ -1,15 +1,20 @@
 /**
- * The GPU's own JPEG decoders, which some have (A100, H100, H200): they take batches. What comes while batches are decoded is the next, so
- * a picture that comes alone waits for nobody, and of many each batch has as many as came meanwhile. One call at a time: two at once
- * took longer than one behind the other (on one H200's host 6000 photographs a second for 8600; on another one after the other came to 24,000).
- * But the thread is told of the next one before this one hears of the end of the last: a busy event loop took as long for that as the decoders for a batch.
+ * The GPU's own JPEG decoders, which some have (A100, H100, H200): they take batches. What comes
+ * while batches are decoded is the next, so a picture that comes alone waits for nobody, and of
+ * many each batch has as many as came meanwhile. One call at a time: two at once took longer than
+ * one behind the other (on one H200's host 6000 photographs a second for 8600; on another one after
+ * the other came to 24,000). But the thread is told of the next one before this one hears of the
+ * end of the last: a busy event loop took as long for that as the decoders for a batch.
  */
 import { NvjpegError } from './failure.js';
 import type { FileMemory } from './file-memory.js';
 import { MOST_IN_BATCH } from './thread/messages.js';
 import type { BatchAnswer, Coded, Hardware, Lane } from './thread/messages.js';
 
-/** Bytes of files that a batch has, but for one that is larger itself: copying them holds up the event loop. */
+/**
+ * Bytes of files that a batch has, but for one that is larger itself: copying them holds up the
+ * event loop.
+ */
 const MOST_BYTES = 2 ** 21;
 /** Batches that the thread has been told of. */
 const MOST_TOLD = 2;
@@ -24,7 +29,12 @@ export interface Batchable extends Omit<Coded, 'source' | 'length'> {
 /** How nvJPEG's threads are asked. */
 export interface HardwareCalls {
   /** One after the other, in the order of asking. `lane`: the number of the hardware's. */
-  batch(hardware: Hardware, lane: number, format: number, pictures: readonly Coded[]): Promise<BatchAnswer>;
+  batch(
+    hardware: Hardware,
+    lane: number,
+    format: number,
+    pictures: readonly Coded[],
+  ): Promise<BatchAnswer>;
   lane(handle: number): Promise<Lane>;
   release(handle: number, lanes: readonly Lane[], parsed: number): Promise<void>;
 }
@@ -63,7 +73,11 @@ export class BatchDecoder {
   private readonly underway = new Set<Promise<void>>();
 
   /** @param newMemory for the files of a batch */
-  constructor(calls: HardwareCalls, { handle, lane, parsed }: Hardware, newMemory: () => FileMemory) {
+  constructor(
+    calls: HardwareCalls,
+    { handle, lane, parsed }: Hardware,
+    newMemory: () => FileMemory,
+  ) {
     this.calls = calls;
     this.handle = handle;
     this.lane = newLane(Promise.resolve(lane));
@@ -71,7 +85,10 @@ export class BatchDecoder {
     this.memories = Array.from({ length: MOST_TOLD }, newMemory);
   }
 
-  /** Gives false where it is to be decoded otherwise. Rejects with why no more can be, or with the signal's reason. */
+  /**
+   * Gives false where it is to be decoded otherwise. Rejects with why no more can be, or with the
+   * signal's reason.
+   */
   decode(picture: Batchable, signal: AbortSignal | undefined): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ picture, signal, resolve, reject });
@@ -96,7 +113,11 @@ export class BatchDecoder {
   /** Behind what is decoded. */
   async close(): Promise<void> {
     await Promise.all(this.underway);
-    await this.calls.release(this.handle, this.lane === undefined ? [] : [await this.lane.lane], this.parsed);
+    await this.calls.release(
+      this.handle,
+      this.lane === undefined ? [] : [await this.lane.lane],
+      this.parsed,
+    );
   }
 
   private tell(): void {
@@ -125,7 +146,8 @@ export class BatchDecoder {
       if (signal?.aborted === true) next.reject(signal.reason);
       else {
         bytes += picture.bytes.length;
-        if (batch.length > 0 && (bytes > MOST_BYTES || picture.format !== batch[0]!.picture.format)) break;
+        if (batch.length > 0 && (bytes > MOST_BYTES || picture.format !== batch[0]!.picture.format))
+          break;
         batch.push(next);
       }
       this.waiting.shift();
@@ -142,8 +164,22 @@ export class BatchDecoder {
     try {
       const lane = await own.lane;
       const sources = await memory.put(batch.map(({ picture }) => picture.bytes));
-      const pictures = batch.map(({ picture: { bytes, width, height, address, pitch } }, i): Coded => ({ source: sources[i]!, length: bytes.length, width, height, address, pitch }));
-      const answer = await this.calls.batch({ handle, lane, parsed }, own.number, batch[0]!.picture.format, pictures);
+      const pictures = batch.map(
+        ({ picture: { bytes, width, height, address, pitch } }, i): Coded => ({
+          source: sources[i]!,
+          length: bytes.length,
+          width,
+          height,
+          address,
+          pitch,
+        }),
+      );
+      const answer = await this.calls.batch(
+        { handle, lane, parsed },
+        own.number,
+        batch[0]!.picture.format,
+        pictures,
+      );
       isFit = !answer.broken;
       return answer;
     } finally {
@@ -165,7 +201,9 @@ export class BatchDecoder {
 async function giveOut(batch: readonly Waiting[], decoded: Promise<BatchAnswer>): Promise<void> {
   try {
     const { left } = await decoded;
-    batch.forEach(({ resolve }, i) => { resolve(!left.includes(i)); });
+    batch.forEach(({ resolve }, i) => {
+      resolve(!left.includes(i));
+    });
   } catch (error) {
     // Not the device's, and so perhaps not the other way's: no memory for a state, say.
     const another = error instanceof NvjpegError && error.refusal.reason === 'status';

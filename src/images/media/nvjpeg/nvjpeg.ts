@@ -1,8 +1,9 @@
 /**
- * nvJPEG on a device: found once, and then as many JPEGs at a time as there are threads. Each has a state of nvJPEG's and a stream
- * of its own (a lane). Where the GPU has decoders of its own these take what they can (`hardware.ts`): the same pixels, in a third of the
- * time and next to none of the processor's. What all this holds on the device is given back when the device is closed, and of all but one
- * lane when nothing came for a while.
+ * nvJPEG on a device: found once, and then as many JPEGs at a time as there are threads. Each has a
+ * state of nvJPEG's and a stream of its own (a lane). Where the GPU has decoders of its own these
+ * take what they can (`hardware.ts`): the same pixels, in a third of the time and next to none of
+ * the processor's. What all this holds on the device is given back when the device is closed, and
+ * of all but one lane when nothing came for a while.
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 
@@ -20,12 +21,16 @@ import { nvjpegThreadSource } from './thread-source.js';
 import type { Answers, Lane, NvjpegPlace, Opened, Refusal, Request } from './thread/messages.js';
 
 /**
- * JPEGs that are decoded at once. Each takes a core for its coded bytes, but not all the time: this thread hears of its end, and tells the
- * next, with a turn of the event loop. (Photographs of 640 × 480 to the classes of a model, H100: with four 5200 a second, with eight 6700.)
+ * JPEGs that are decoded at once. Each takes a core for its coded bytes, but not all the time: this
+ * thread hears of its end, and tells the next, with a turn of the event loop. (Photographs of 640 ×
+ * 480 to the classes of a model, H100: with four 5200 a second, with eight 6700.)
  */
 const MOST_LANES = 8;
 const IDLE_MS = 10_000;
-/** Pictures after which the GPU's own decoders are looked for, and made ready beside what is decoded: that takes a third of a second (H200). */
+/**
+ * Pictures after which the GPU's own decoders are looked for, and made ready beside what is
+ * decoded: that takes a third of a second (H200).
+ */
 const PICTURES_BEFORE_HARDWARE = 2;
 
 /** nvjpegOutputFormat_t: interleaved, or the luma alone. */
@@ -70,12 +75,20 @@ interface OwnLane {
 }
 
 const crew = new ThreadCrew<Request, Refusal>({
-  name: 'async-cuda nvjpeg', source: nvjpegThreadSource, most: MOST_LANES,
+  name: 'async-cuda nvjpeg',
+  source: nvjpegThreadSource,
+  most: MOST_LANES,
   refused: (refusal) => new NvjpegError(refusal),
-  died: (reason) => new CudaError('ERR_CUDA_INTERNAL', `a thread of nvJPEG died: ${messageOf(reason)}`, { cause: reason }),
+  died: (reason) =>
+    new CudaError('ERR_CUDA_INTERNAL', `a thread of nvJPEG died: ${messageOf(reason)}`, {
+      cause: reason,
+    }),
 });
 
-function ask<K extends Request['kind']>(request: Extract<Request, { kind: K }>, options: AskOptions = {}): Promise<Answers[K]> {
+function ask<K extends Request['kind']>(
+  request: Extract<Request, { kind: K }>,
+  options: AskOptions = {},
+): Promise<Answers[K]> {
   return crew.ask(request, options) as Promise<Answers[K]>;
 }
 
@@ -105,7 +118,13 @@ export class Nvjpeg {
   private closing: Promise<void> | undefined = undefined;
 
   /** @internal */
-  constructor(device: Device, { path, version, handle }: Opened, target: { place: NvjpegPlace; context: number }, base: number, mayUseHardware: boolean) {
+  constructor(
+    device: Device,
+    { path, version, handle }: Opened,
+    target: { place: NvjpegPlace; context: number },
+    base: number,
+    mayUseHardware: boolean,
+  ) {
     this.device = device;
     this.version = version;
     this.path = path;
@@ -116,21 +135,35 @@ export class Nvjpeg {
   }
 
   /**
-   * Decodes into the buffers, [height, width, channels] of each picture without gaps, in one place of the stream. Rejects with what went
-   * wrong with the first picture of those with which something did.
+   * Decodes into the buffers, [height, width, channels] of each picture without gaps, in one place
+   * of the stream. Rejects with what went wrong with the first picture of those with which
+   * something did.
    *
    * @param name as errors call it
    */
-  decode(stream: Stream, name: string, pictures: readonly HeldPicture[], targets: readonly DeviceBuffer[], signal: AbortSignal | undefined): Promise<void> {
+  decode(
+    stream: Stream,
+    name: string,
+    pictures: readonly HeldPicture[],
+    targets: readonly DeviceBuffer[],
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     this.check();
     clearTimeout(this.idle);
-    const done = queueHostWork(stream, name, targets.map((buffer) => ({ buffer, access: 'out' })), async (turn) => {
-      signal?.throwIfAborted();
-      // All of them are waited for: what is under way writes.
-      const ends = await Promise.allSettled(pictures.map((each) => this.decodeHeld(turn, each, signal)));
-      signal?.throwIfAborted();
-      for (const end of ends) if (end.status === 'rejected') throw end.reason;
-    });
+    const done = queueHostWork(
+      stream,
+      name,
+      targets.map((buffer) => ({ buffer, access: 'out' })),
+      async (turn) => {
+        signal?.throwIfAborted();
+        // All of them are waited for: what is under way writes.
+        const ends = await Promise.allSettled(
+          pictures.map((each) => this.decodeHeld(turn, each, signal)),
+        );
+        signal?.throwIfAborted();
+        for (const end of ends) if (end.status === 'rejected') throw end.reason;
+      },
+    );
     const over = done.then(ignore, ignore).then(() => {
       this.underway.delete(over);
       if (this.underway.size === 0) this.rest();
@@ -154,25 +187,46 @@ export class Nvjpeg {
     return `nvJPEG ${this.version} on ${this.device.name}`;
   }
 
-  private async decodeHeld(turn: HostTurn, { picture, use, offset, otherwise }: HeldPicture, signal: AbortSignal | undefined): Promise<void> {
+  private async decodeHeld(
+    turn: HostTurn,
+    { picture, use, offset, otherwise }: HeldPicture,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     try {
       await this.decodeNow(picture, turn.addresses[use]! + offset, signal);
     } catch (error) {
       signal?.throwIfAborted();
-      if (otherwise === undefined || this.device.lost !== undefined) throw shownError(error, picture.name);
+      if (otherwise === undefined || this.device.lost !== undefined)
+        throw shownError(error, picture.name);
       await otherwise(turn);
     }
   }
 
   private check(): void {
     this.device.check();
-    if (this.closing !== undefined) throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
+    if (this.closing !== undefined)
+      throw new CudaDisposedError(`${this.toString()}: used after it was closed.`);
   }
 
-  private async decodeNow({ bytes, width, height, format }: NvjpegPicture, at: number, signal: AbortSignal | undefined): Promise<void> {
-    if (++this.pictures === PICTURES_BEFORE_HARDWARE && this.mayUseHardware) this.lookedFor = this.lookForHardware();
-    const pixels = { width, height, address: this.base + at, pitch: width * (format === 'grey' ? 1 : 3) };
-    if (await this.hardware?.decode({ bytes, format: NVJPEG_FORMATS[format], ...pixels }, signal) === true) {
+  private async decodeNow(
+    { bytes, width, height, format }: NvjpegPicture,
+    at: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    if (++this.pictures === PICTURES_BEFORE_HARDWARE && this.mayUseHardware)
+      this.lookedFor = this.lookForHardware();
+    const pixels = {
+      width,
+      height,
+      address: this.base + at,
+      pitch: width * (format === 'grey' ? 1 : 3),
+    };
+    if (
+      (await this.hardware?.decode(
+        { bytes, format: NVJPEG_FORMATS[format], ...pixels },
+        signal,
+      )) === true
+    ) {
       this.hardwareCount++;
       return;
     }
@@ -180,7 +234,16 @@ export class Nvjpeg {
     try {
       const [source] = await own.memory.put([bytes]);
       signal?.throwIfAborted();
-      await ask({ ...this.target, kind: 'decode', handle: this.handle, lane: own.lane, source: source!, length: bytes.length, format: NVJPEG_FORMATS[format], ...pixels });
+      await ask({
+        ...this.target,
+        kind: 'decode',
+        handle: this.handle,
+        lane: own.lane,
+        source: source!,
+        length: bytes.length,
+        format: NVJPEG_FORMATS[format],
+        ...pixels,
+      });
     } catch (error) {
       // What a state holds after a failure nobody says.
       if (error instanceof NvjpegError) {
@@ -200,11 +263,17 @@ export class Nvjpeg {
     const found = await ask({ ...target, kind: 'hardware', handle }).catch(ignore);
     if (found === undefined) return;
     const line = {};
-    this.hardware = new BatchDecoder({
-      batch: (hardware, lane, format, pictures) => ask({ ...target, kind: 'batch', hardware, lane, format, pictures }, { line }),
-      lane: (of) => ask({ ...target, kind: 'lane', handle: of }),
-      release: (of, lanes, parsed) => ask({ ...target, kind: 'release', handle: of, lanes, parsed }).then(ignore, ignore),
-    }, found, () => this.fileMemory());
+    this.hardware = new BatchDecoder(
+      {
+        batch: (hardware, lane, format, pictures) =>
+          ask({ ...target, kind: 'batch', hardware, lane, format, pictures }, { line }),
+        lane: (of) => ask({ ...target, kind: 'lane', handle: of }),
+        release: (of, lanes, parsed) =>
+          ask({ ...target, kind: 'release', handle: of, lanes, parsed }).then(ignore, ignore),
+      },
+      found,
+      () => this.fileMemory(),
+    );
   }
 
   private fileMemory(): FileMemory {
@@ -216,11 +285,16 @@ export class Nvjpeg {
       const lane = this.free.pop();
       if (lane !== undefined) return lane;
       if (this.lanes < MOST_LANES) break;
-      await new Promise<void>((resolve) => { this.waiting.push(resolve); });
+      await new Promise<void>((resolve) => {
+        this.waiting.push(resolve);
+      });
     }
     this.lanes++;
     try {
-      return { lane: await ask({ ...this.target, kind: 'lane', handle: this.handle }), memory: this.fileMemory() };
+      return {
+        lane: await ask({ ...this.target, kind: 'lane', handle: this.handle }),
+        memory: this.fileMemory(),
+      };
     } catch (error) {
       this.lanes--;
       this.giveWay();
@@ -242,14 +316,27 @@ export class Nvjpeg {
     this.lanes -= lanes.length;
     if (lanes.length === 0 && handle === 0) return;
     // Of a device that is lost nothing can be released.
-    await ask({ ...this.target, kind: 'release', handle, lanes: lanes.map(({ lane }) => lane) }).catch(ignore);
+    await ask({
+      ...this.target,
+      kind: 'release',
+      handle,
+      lanes: lanes.map(({ lane }) => lane),
+    }).catch(ignore);
   }
 
-  /** Gives back what lies on the device if nothing comes for a while, but for one: the first state takes a third of a second (H100). */
+  /**
+   * Gives back what lies on the device if nothing comes for a while, but for one: the first state
+   * takes a third of a second (H100).
+   */
   private rest(): void {
     clearTimeout(this.idle);
     if (this.closing !== undefined) return;
-    this.idle = setTimeout(() => { this.resting = Promise.all([this.releaseLanes(this.free.splice(1)), this.hardware?.rest()]).then(ignore); }, IDLE_MS);
+    this.idle = setTimeout(() => {
+      this.resting = Promise.all([
+        this.releaseLanes(this.free.splice(1)),
+        this.hardware?.rest(),
+      ]).then(ignore);
+    }, IDLE_MS);
     this.idle.unref();
   }
 
@@ -272,7 +359,10 @@ interface Opening {
 
 const devices = new WeakMap<Device, Opening>();
 
-/** nvJPEG on a device if it has been opened, `absent` where it was looked for and could not be, undefined where nobody has asked. */
+/**
+ * nvJPEG on a device if it has been opened, `absent` where it was looked for and could not be,
+ * undefined where nobody has asked.
+ */
 export function openedNvjpeg(device: Device): Nvjpeg | 'absent' | undefined {
   const opening = devices.get(device);
   return opening?.absent === true ? 'absent' : opening?.nvjpeg;
@@ -285,13 +375,20 @@ export function mayHaveNvjpeg(device: Device): boolean {
 
 /** @throws CudaError with code ERR_CUDA_UNSUPPORTED for a device that nvJPEG cannot work on */
 export function checkNvjpegDevice(device: Device): void {
-  if (!mayHaveNvjpeg(device)) throw new CudaError('ERR_CUDA_UNSUPPORTED', `nvJPEG works on NVIDIA GPUs only, and ${device.name} is a CPU device. Leave out the engine, or open a GPU: Device.open('cuda').`);
+  if (!mayHaveNvjpeg(device))
+    throw new CudaError(
+      'ERR_CUDA_UNSUPPORTED',
+      `nvJPEG works on NVIDIA GPUs only, and ${device.name} is a CPU device. Leave out the ` +
+        `engine, or open a GPU: Device.open('cuda').`,
+    );
 }
 
 /**
- * nvJPEG on a device: opened once, with the options of the first call. After a failure the next call looks again.
+ * nvJPEG on a device: opened once, with the options of the first call. After a failure the next
+ * call looks again.
  *
- * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a CPU device; CudaLibraryError
+ * @throws CudaError with code ERR_CUDA_NO_LIBRARY where it is not found, ERR_CUDA_UNSUPPORTED on a
+ *   CPU device; CudaLibraryError
  */
 export function openNvjpeg(device: Device, options: OpenNvjpegOptions = {}): Promise<Nvjpeg> {
   const known = devices.get(device);
@@ -303,16 +400,32 @@ export function openNvjpeg(device: Device, options: OpenNvjpegOptions = {}): Pro
   // Closed with the device, also where that is closed before this is open.
   const whole = { close: () => done.then((nvjpeg) => nvjpeg.close(), ignore) };
   device.own(whole);
-  done.then((nvjpeg) => { opening.nvjpeg = nvjpeg; }, () => {
-    opening.absent = true;
-    device.disown(whole);
-  });
+  done.then(
+    (nvjpeg) => {
+      opening.nvjpeg = nvjpeg;
+    },
+    () => {
+      opening.absent = true;
+      device.disown(whole);
+    },
+  );
   return done;
 }
 
-async function open(device: Device, { path, driver = device.runtime.config.libraryPath, anyDevice = false, hardware = true }: OpenNvjpegOptions): Promise<Nvjpeg> {
+async function open(
+  device: Device,
+  {
+    path,
+    driver = device.runtime.config.libraryPath,
+    anyDevice = false,
+    hardware = true,
+  }: OpenNvjpegOptions,
+): Promise<Nvjpeg> {
   device.check();
-  const target = { place: { path, driver, env: { ...process.env } }, context: device.runtime.info.context };
+  const target = {
+    place: { path, driver, env: { ...process.env } },
+    context: device.runtime.info.context,
+  };
   try {
     const base = anyDevice ? await hostBase(device, koffiPath()) : undefined;
     return new Nvjpeg(device, await ask({ ...target, kind: 'open' }), target, base ?? 0, hardware);

@@ -1,31 +1,63 @@
-// Matrix instructions. Which product exists for which shape and types, matrix/forms.ts knows; here stands what may be
-// written, since when, and how many registers each lane gives.
+// Matrix instructions. Which product exists for which shape and types, matrix/forms.ts knows; here
+// stands what may be written, since when, and how many registers each lane gives.
 
 import { form } from '../form.js';
 import type { Form } from '../form.js';
 
 /** Bits of an element in its register. */
 const BITS: Readonly<Record<string, number>> = {
-  f64: 64, f32: 32, tf32: 32, s32: 32, f16: 16, bf16: 16, e4m3: 8, e5m2: 8, e3m2: 8, e2m3: 8, e2m1: 8, s8: 8, u8: 8, s4: 4, u4: 4, b1: 1,
+  f64: 64,
+  f32: 32,
+  tf32: 32,
+  s32: 32,
+  f16: 16,
+  bf16: 16,
+  e4m3: 8,
+  e5m2: 8,
+  e3m2: 8,
+  e2m3: 8,
+  e2m1: 8,
+  s8: 8,
+  u8: 8,
+  s4: 4,
+  u4: 4,
+  b1: 1,
 };
 
 /** A lane's registers of a fragment of so many elements. */
 function fragment(elements: number, type: string): string {
-  const count = elements * BITS[type]! / 32 / (type === 'f64' ? 64 : 32);
-  return `{${Array.from({ length: count }, () => type === 'f64' || type === 'f32' ? type : 'b32').join(',')}}`;
+  const count = (elements * BITS[type]!) / 32 / (type === 'f64' ? 64 : 32);
+  return `{${Array.from({ length: count }, () => (type === 'f64' || type === 'f32' ? type : 'b32')).join(',')}}`;
 }
 
 const SHAPE = /m(\d+)n(\d+)k(\d+)/;
 const sizes = (shape: string): number[] => SHAPE.exec(shape)!.slice(1).map(Number);
 
 /** The four fragments of a product. */
-function fragments(shape: string, multiplicand: string, d: string, c: string, sparse: boolean): string {
+function fragments(
+  shape: string,
+  multiplicand: string,
+  d: string,
+  c: string,
+  sparse: boolean,
+): string {
   const [m, n, k] = sizes(shape) as [number, number, number];
-  return [fragment(m * n, d), fragment(m * k / (sparse ? 2 : 1), multiplicand), fragment(k * n, multiplicand), fragment(m * n, c)].join(' ');
+  return [
+    fragment(m * n, d),
+    fragment((m * k) / (sparse ? 2 : 1), multiplicand),
+    fragment(k * n, multiplicand),
+    fragment(m * n, c),
+  ].join(' ');
 }
 
 /** Types of A and of B, accumulators, modifiers, and the shapes with what they need. */
-type Row = readonly [a: string, b: string, accumulators: readonly string[], modifiers: string, shapes: Readonly<Record<string, string>>];
+type Row = readonly [
+  a: string,
+  b: string,
+  accumulators: readonly string[],
+  modifiers: string,
+  shapes: Readonly<Record<string, string>>,
+];
 
 const AMPERE = '7.0 sm_80';
 const INT8 = ['s8|u8', 's8|u8'] as const;
@@ -37,11 +69,29 @@ const DENSE: readonly Row[] = [
   ['f16', 'f16', ['f16', 'f32'], '', { m16n8k8: '6.5 sm_75', m16n8k16: AMPERE }],
   ['bf16', 'bf16', ['f32'], '', { m16n8k8: AMPERE, m16n8k16: AMPERE }],
   ['tf32', 'tf32', ['f32'], '', { m16n8k4: AMPERE, m16n8k8: AMPERE }],
-  ['f64', 'f64', ['f64'], '[rn|rz|rm|rp]', { m8n8k4: AMPERE, m16n8k4: '7.8 sm_90', m16n8k8: '7.8 sm_90', m16n8k16: '7.8 sm_90' }],
+  [
+    'f64',
+    'f64',
+    ['f64'],
+    '[rn|rz|rm|rp]',
+    { m8n8k4: AMPERE, m16n8k4: '7.8 sm_90', m16n8k8: '7.8 sm_90', m16n8k16: '7.8 sm_90' },
+  ],
   [...INT8, ['s32'], '[satfinite]', { m8n8k16: '6.5 sm_75', m16n8k16: AMPERE, m16n8k32: AMPERE }],
   [...INT4, ['s32'], '[satfinite]', { m8n8k32: '6.5 sm_75', m16n8k32: AMPERE, m16n8k64: AMPERE }],
-  ['b1', 'b1', ['s32'], 'xor popc', { m8n8k128: '7.0 sm_75', m16n8k128: AMPERE, m16n8k256: AMPERE }],
-  ['b1', 'b1', ['s32'], 'and popc', { m8n8k128: '7.1 sm_80', m16n8k128: '7.1 sm_80', m16n8k256: '7.1 sm_80' }],
+  [
+    'b1',
+    'b1',
+    ['s32'],
+    'xor popc',
+    { m8n8k128: '7.0 sm_75', m16n8k128: AMPERE, m16n8k256: AMPERE },
+  ],
+  [
+    'b1',
+    'b1',
+    ['s32'],
+    'and popc',
+    { m8n8k128: '7.1 sm_80', m16n8k128: '7.1 sm_80', m16n8k256: '7.1 sm_80' },
+  ],
   [...FP8, ['f32'], '', { m16n8k16: '8.7 sm_89', m16n8k32: '8.4 sm_89' }],
   [...FP8, ['f16'], '', { m16n8k16: '8.7 sm_89', m16n8k32: '8.7 sm_89' }],
   [...SMALL, ['f16', 'f32'], 'kind::f8f6f4', { m16n8k32: '8.7 sm_120f' }],
@@ -62,31 +112,89 @@ const ORDERED: readonly Row[] = [
   [...SMALL, ['f16', 'f32'], 'kind::f8f6f4', { m16n8k64: '8.7 sm_120f' }],
 ];
 
-const products = (rows: readonly Row[], sparse = ''): Form[] => rows.flatMap(([a, b, accumulators, modifiers, shapes]) => Object.entries(shapes).flatMap(([shape, since]) =>
-  accumulators.map(type => form('mma', `${sparse} sync aligned ${shape} row col ${modifiers} ${type} ${a} ${b} ${type}`,
-    fragments(shape, a.split('|')[0]!, type, type, sparse !== '') + (sparse ? ' b32 0' : ''), since).withWords({ 'sp::ordered_metadata': '8.5 sm_80' }))));
+const products = (rows: readonly Row[], sparse = ''): Form[] =>
+  rows.flatMap(([a, b, accumulators, modifiers, shapes]) =>
+    Object.entries(shapes).flatMap(([shape, since]) =>
+      accumulators.map((type) =>
+        form(
+          'mma',
+          `${sparse} sync aligned ${shape} row col ${modifiers} ${type} ${a} ${b} ${type}`,
+          fragments(shape, a.split('|')[0]!, type, type, sparse !== '') + (sparse ? ' b32 0' : ''),
+          since,
+        ).withWords({ 'sp::ordered_metadata': '8.5 sm_80' }),
+      ),
+    ),
+  );
 
 /** f16 of sm_70: four products at once, in any order of rows and columns. */
-const QUADS: readonly Form[] = [['f16', 'f16'], ['f32', 'f16'], ['f32', 'f32']].map(([d, c]) => {
-  return form('mma', `sync aligned m8n8k4 row|col row|col ${d} f16 f16 ${c}`, `${fragment(256, d!)} {b32,b32} {b32,b32} ${fragment(256, c!)}`, '6.4 sm_70');
+const QUADS: readonly Form[] = [
+  ['f16', 'f16'],
+  ['f32', 'f16'],
+  ['f32', 'f32'],
+].map(([d, c]) => {
+  return form(
+    'mma',
+    `sync aligned m8n8k4 row|col row|col ${d} f16 f16 ${c}`,
+    `${fragment(256, d!)} {b32,b32} {b32,b32} ${fragment(256, c!)}`,
+    '6.4 sm_70',
+  );
 });
 
-const TILES: readonly Form[] = ['x1', 'x2', 'x4'].flatMap((times, power) => {
-  const registers = (count: number): string => `{${Array.from({ length: count }, () => 'b32').join(',')}}`;
-  const count = 2 ** power;
-  return [
-    form('ldmatrix', `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`, `${registers(count)} [s]`, '6.5 sm_75'),
-    form('ldmatrix', `sync aligned m8n16 ${times} [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`, `${registers(count)} [s]`, '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
-    ...times === 'x4' ? [] : [
-      form('ldmatrix', `sync aligned m16n16 ${times} trans [shared|shared::cta] b8`, `${registers(2 * count)} [s]`, '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
-      form('ldmatrix', `sync aligned m16n16 ${times} trans [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`, `${registers(2 * count)} [s]`, '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
-    ],
-    form('stmatrix', `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`, `[s] ${registers(count)}`, '7.8 sm_90'),
-    form('stmatrix', `sync aligned m16n8 ${times} trans [shared|shared::cta] b8`, `[s] ${registers(count)}`, '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f'),
-  ];
-}).map(row => row.withWords({ 'shared::cta': '7.8' }));
+const TILES: readonly Form[] = ['x1', 'x2', 'x4']
+  .flatMap((times, power) => {
+    const registers = (count: number): string =>
+      `{${Array.from({ length: count }, () => 'b32').join(',')}}`;
+    const count = 2 ** power;
+    return [
+      form(
+        'ldmatrix',
+        `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
+        `${registers(count)} [s]`,
+        '6.5 sm_75',
+      ),
+      form(
+        'ldmatrix',
+        `sync aligned m8n16 ${times} [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`,
+        `${registers(count)} [s]`,
+        '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
+      ),
+      ...(times === 'x4'
+        ? []
+        : [
+            form(
+              'ldmatrix',
+              `sync aligned m16n16 ${times} trans [shared|shared::cta] b8`,
+              `${registers(2 * count)} [s]`,
+              '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
+            ),
+            form(
+              'ldmatrix',
+              `sync aligned m16n16 ${times} trans [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`,
+              `${registers(2 * count)} [s]`,
+              '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
+            ),
+          ]),
+      form(
+        'stmatrix',
+        `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
+        `[s] ${registers(count)}`,
+        '7.8 sm_90',
+      ),
+      form(
+        'stmatrix',
+        `sync aligned m16n8 ${times} trans [shared|shared::cta] b8`,
+        `[s] ${registers(count)}`,
+        '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
+      ),
+    ];
+  })
+  .map((row) => row.withWords({ 'shared::cta': '7.8' }));
 
 export const MATRIX_FORMS: readonly Form[] = [
-  ...QUADS, ...products(DENSE), ...products(SPARSE, 'sp|sp::ordered_metadata'), ...products(ORDERED, 'sp::ordered_metadata'), ...TILES,
+  ...QUADS,
+  ...products(DENSE),
+  ...products(SPARSE, 'sp|sp::ordered_metadata'),
+  ...products(ORDERED, 'sp::ordered_metadata'),
+  ...TILES,
   form('movmatrix', 'sync aligned m8n8 trans b16', 'b32 b32', '7.8 sm_75'),
 ];

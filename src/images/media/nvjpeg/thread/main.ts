@@ -1,18 +1,34 @@
 /**
- * A thread of nvJPEG: a Worker that decodes one JPEG at a time, since nvjpegDecode reads the coded bytes on the thread that calls it, or a
- * batch by the GPU's own decoders. Handles, states and streams are the process's, so any such thread can use any. Built into a script of its own (`scripts/build.mjs`).
+ * A thread of nvJPEG: a Worker that decodes one JPEG at a time, since nvjpegDecode reads the coded
+ * bytes on the thread that calls it, or a batch by the GPU's own decoders. Handles, states and
+ * streams are the process's, so any such thread can use any. Built into a script of its own
+ * (`scripts/build.mjs`).
  */
 import { answerRequests, crewKoffi, whileLoading } from '../../../../native/crew-thread.js';
 import { LibraryNotFoundError } from '../../../../native/library-not-found.js';
 import { capacityFor, placesOf } from '../../../../native/memory-places.js';
 import { NativeMemory } from '../../../../native/native-memory.js';
 import { MOST_IN_BATCH, MOST_KEPT_BYTES } from './messages.js';
-import type { Answers, BatchAnswer, BatchRequest, Coded, DecodeRequest, Hardware, Lane, NvjpegPlace, Refusal, Request } from './messages.js';
+import type {
+  Answers,
+  BatchAnswer,
+  BatchRequest,
+  Coded,
+  DecodeRequest,
+  Hardware,
+  Lane,
+  NvjpegPlace,
+  Refusal,
+  Request,
+} from './messages.js';
 import { NvjpegLibrary, Refused } from './nvjpeg-library.js';
 
 /** nvjpegBackend_t */
 const [BACKEND_DEFAULT, BACKEND_HARDWARE] = [0, 3];
-/** NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION: colours that are stored at half the size are interpolated, as libjpeg does. A version that does not know it refuses it. */
+/**
+ * NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION: colours that are stored at half the size are
+ * interpolated, as libjpeg does. A version that does not know it refuses it.
+ */
 const INTERPOLATED = 1 << 5;
 const INVALID_PARAMETER = 2;
 /** CU_STREAM_NON_BLOCKING */
@@ -49,7 +65,9 @@ function createHandle(library: NvjpegLibrary, backend: number): number {
 
 /** nvJPEG's status where that is what went wrong. */
 function statusOf(error: unknown): number | undefined {
-  return error instanceof Refused && error.refusal.reason === 'status' ? error.refusal.status : undefined;
+  return error instanceof Refused && error.refusal.reason === 'status'
+    ? error.refusal.status
+    : undefined;
 }
 
 function createLane(library: NvjpegLibrary, handle: number): Lane {
@@ -86,13 +104,23 @@ function createHardware(library: NvjpegLibrary, opened: number): Hardware | unde
 /** nvjpegGetImageInfo's answers and nvjpegImage_t, in {@link NvjpegLibrary.out}. */
 const [COMPONENTS, SUBSAMPLING, WIDTHS, HEIGHTS, IMAGE, PITCHES] = [0, 4, 16, 32, 64, 96];
 
-/** Copies of files that others may write to: nvJPEG reads them more than once, and has to find the same. */
+/**
+ * Copies of files that others may write to: nvJPEG reads them more than once, and has to find the
+ * same.
+ */
 let copies: NativeMemory | undefined;
 
 /** Where the files of the pictures lie, until this is called again. */
 function sourcesOf(pictures: readonly Coded[]): number[] {
-  const { offsets, bytes } = placesOf(pictures.map(({ source, length }) => (typeof source === 'number' ? 0 : length)));
-  if (copies !== undefined && (copies.bytes.length < bytes || copies.bytes.length > Math.max(MOST_KEPT_BYTES, capacityFor(bytes)))) copies = undefined;
+  const { offsets, bytes } = placesOf(
+    pictures.map(({ source, length }) => (typeof source === 'number' ? 0 : length)),
+  );
+  if (
+    copies !== undefined &&
+    (copies.bytes.length < bytes ||
+      copies.bytes.length > Math.max(MOST_KEPT_BYTES, capacityFor(bytes)))
+  )
+    copies = undefined;
   if (bytes > 0) copies ??= new NativeMemory(crewKoffi(), capacityFor(bytes));
   return pictures.map(({ source, length }, i) => {
     if (typeof source === 'number') return source;
@@ -105,16 +133,39 @@ function decode(library: NvjpegLibrary, request: DecodeRequest): void {
   const { handle, lane, length, format, width, height, address, pitch } = request;
   const { out } = library;
   const source = sourcesOf([request])[0]!;
-  library.call('nvjpegGetImageInfo', handle, source, length, out.address + COMPONENTS, out.address + SUBSAMPLING, out.address + WIDTHS, out.address + HEIGHTS);
+  library.call(
+    'nvjpegGetImageInfo',
+    handle,
+    source,
+    length,
+    out.address + COMPONENTS,
+    out.address + SUBSAMPLING,
+    out.address + WIDTHS,
+    out.address + HEIGHTS,
+  );
   const [readWidth, readHeight] = [out.i32[WIDTHS / 4], out.i32[HEIGHTS / 4]];
   if (readWidth !== width || readHeight !== height) {
-    throw new Refused({ reason: 'format', message: `nvJPEG ${library.version} reads ${readWidth} × ${readHeight} pixels, and its header says ${width} × ${height}` });
+    throw new Refused({
+      reason: 'format',
+      message:
+        `nvJPEG ${library.version} reads ${readWidth} × ${readHeight} pixels, and its header ` +
+        `says ${width} × ${height}`,
+    });
   }
   out.bytes.fill(0, IMAGE, IMAGE + 64);
   out.setU64(IMAGE, address);
   out.setU64(PITCHES, pitch);
   try {
-    library.call('nvjpegDecode', handle, lane.state, source, length, format, out.address + IMAGE, lane.stream);
+    library.call(
+      'nvjpegDecode',
+      handle,
+      lane.state,
+      source,
+      length,
+      format,
+      out.address + IMAGE,
+      lane.stream,
+    );
   } finally {
     // Also where it failed: it may have begun to write.
     library.callDriver('cuStreamSynchronize', lane.stream);
@@ -124,14 +175,22 @@ function decode(library: NvjpegLibrary, request: DecodeRequest): void {
 /** Arrays for nvjpegDecodeBatched: addresses, lengths, and nvjpegImage_t. */
 const [SOURCES, LENGTHS, IMAGES, IMAGE_BYTES] = [0, 8 * MOST_IN_BATCH, 16 * MOST_IN_BATCH, 64];
 let batch: NativeMemory | undefined;
-/** The lane that a failure has left in a state that nobody knows. More may have been asked of it before that was heard. */
+/**
+ * The lane that a failure has left in a state that nobody knows. More may have been asked of it
+ * before that was heard.
+ */
 let brokenLane: number | undefined;
 
-function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed }, lane: number, format, pictures }: BatchRequest): BatchAnswer {
+function decodeBatch(
+  library: NvjpegLibrary,
+  { hardware: { handle, lane, parsed }, lane: number, format, pictures }: BatchRequest,
+): BatchAnswer {
   const all = pictures.map((_, i) => i);
   if (number === brokenLane) return { left: all, broken: true };
   const sources = sourcesOf(pictures);
-  const taken = pictures.flatMap((picture, i) => (isTaken(library, handle, parsed, sources[i]!, picture) ? [i] : []));
+  const taken = pictures.flatMap((picture, i) =>
+    isTaken(library, handle, parsed, sources[i]!, picture) ? [i] : [],
+  );
   if (taken.length > 0) {
     batch ??= new NativeMemory(crewKoffi(), (16 + IMAGE_BYTES) * MOST_IN_BATCH);
     batch.bytes.fill(0);
@@ -145,7 +204,15 @@ function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed 
     try {
       // Costs nothing: the next batch may have another number of them.
       library.call('nvjpegDecodeBatchedInitialize', handle, lane.state, taken.length, 1, format);
-      library.call('nvjpegDecodeBatched', handle, lane.state, batch.address + SOURCES, batch.address + LENGTHS, batch.address + IMAGES, lane.stream);
+      library.call(
+        'nvjpegDecodeBatched',
+        handle,
+        lane.state,
+        batch.address + SOURCES,
+        batch.address + LENGTHS,
+        batch.address + IMAGES,
+        lane.stream,
+      );
     } catch (error) {
       if (statusOf(error) === undefined) throw error;
       brokenLane = number;
@@ -159,7 +226,13 @@ function decodeBatch(library: NvjpegLibrary, { hardware: { handle, lane, parsed 
 }
 
 /** Whether the GPU's decoders take it, and its size is the one that memory was allocated for. */
-function isTaken(library: NvjpegLibrary, handle: number, parsed: number, source: number, { length, width, height }: Coded): boolean {
+function isTaken(
+  library: NvjpegLibrary,
+  handle: number,
+  parsed: number,
+  source: number,
+  { length, width, height }: Coded,
+): boolean {
   const { out } = library;
   try {
     library.call('nvjpegJpegStreamParseHeader', handle, source, length, parsed);
@@ -174,7 +247,14 @@ function isTaken(library: NvjpegLibrary, handle: number, parsed: number, source:
 }
 
 /** As far as it goes: after a fault of the device every call fails. */
-function release(library: NvjpegLibrary, { handle, lanes, parsed = 0 }: { readonly handle: number; readonly lanes: readonly Lane[]; readonly parsed?: number }): void {
+function release(
+  library: NvjpegLibrary,
+  {
+    handle,
+    lanes,
+    parsed = 0,
+  }: { readonly handle: number; readonly lanes: readonly Lane[]; readonly parsed?: number },
+): void {
   const attempt = (call: () => void): void => {
     try {
       call();
@@ -183,18 +263,37 @@ function release(library: NvjpegLibrary, { handle, lanes, parsed = 0 }: { readon
     }
   };
   for (const { state, stream } of lanes) {
-    attempt(() => { library.call('nvjpegJpegStateDestroy', state); });
-    attempt(() => { library.callDriver('cuStreamDestroy_v2', stream); });
+    attempt(() => {
+      library.call('nvjpegJpegStateDestroy', state);
+    });
+    attempt(() => {
+      library.callDriver('cuStreamDestroy_v2', stream);
+    });
   }
-  if (parsed !== 0) attempt(() => { library.call('nvjpegJpegStreamDestroy', parsed); });
-  if (handle !== 0) attempt(() => { library.call('nvjpegDestroy', handle); });
+  if (parsed !== 0)
+    attempt(() => {
+      library.call('nvjpegJpegStreamDestroy', parsed);
+    });
+  if (handle !== 0)
+    attempt(() => {
+      library.call('nvjpegDestroy', handle);
+    });
 }
 
-type Answering = { readonly [K in Request['kind']]: (library: NvjpegLibrary, request: Extract<Request, { kind: K }>) => Answers[K] };
+type Answering = {
+  readonly [K in Request['kind']]: (
+    library: NvjpegLibrary,
+    request: Extract<Request, { kind: K }>,
+  ) => Answers[K];
+};
 
 const ANSWERING: Answering = {
   // nvJPEG loads code onto the device with its first handle.
-  open: (library) => ({ path: library.path, version: library.version, handle: whileLoading(() => createHandle(library, BACKEND_DEFAULT)) }),
+  open: (library) => ({
+    path: library.path,
+    version: library.version,
+    handle: whileLoading(() => createHandle(library, BACKEND_DEFAULT)),
+  }),
   lane: (library, { handle }) => createLane(library, handle),
   locate: (_, { memory }) => Number(crewKoffi().address(new Uint8Array(memory))),
   decode: (library, request) => {
@@ -211,11 +310,18 @@ const ANSWERING: Answering = {
 
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refused) return error.refusal;
-  if (error instanceof LibraryNotFoundError) return { reason: 'no-library', message: error.message };
-  return { reason: 'internal', message: error instanceof Error ? error.stack ?? error.message : String(error) };
+  if (error instanceof LibraryNotFoundError)
+    return { reason: 'no-library', message: error.message };
+  return {
+    reason: 'internal',
+    message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  };
 }
 
 answerRequests((request: Request) => {
-  const answer = ANSWERING[request.kind] as (library: NvjpegLibrary, request: Request) => Answers[keyof Answers];
+  const answer = ANSWERING[request.kind] as (
+    library: NvjpegLibrary,
+    request: Request,
+  ) => Answers[keyof Answers];
   return answer(onDevice(request), request);
 }, refusalOf);

@@ -1,10 +1,16 @@
-/** What the JS thread and the threads of nvJPEG say to each other. Pointers are numbers: they are the whole process's. */
+/**
+ * What the JS thread and the threads of nvJPEG say to each other. Pointers are numbers: they are
+ * the whole process's.
+ */
 
 /** The libraries' files, where they are known, and where they are looked for. */
 export interface NvjpegPlace {
   readonly path: string | undefined;
   readonly driver: string | undefined;
-  /** The variables to look by; without them the thread's own. They come once: there are many, and each message has a copy of its own. */
+  /**
+   * The variables to look by; without them the thread's own. They come once: there are many, and
+   * each message has a copy of its own.
+   */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -31,7 +37,10 @@ export interface SharedFile {
 
 /** A JPEG, and where its pixels go. */
 export interface Coded {
-  /** Where the file lies, which stays as it is until this is answered, or one that the thread is to copy first; and its bytes. */
+  /**
+   * Where the file lies, which stays as it is until this is answered, or one that the thread is to
+   * copy first; and its bytes.
+   */
   readonly source: number | SharedFile;
   readonly length: number;
   /** Of the header: what nvJPEG reads has to be the same, for so much was allocated. */
@@ -72,23 +81,34 @@ export interface BatchRequest extends OfDevice {
 export const MOST_IN_BATCH = 32;
 
 export interface BatchAnswer {
-  /** Which were not decoded, by their places: the GPU's decoders do not take them, or they are damaged. */
+  /**
+   * Which were not decoded, by their places: the GPU's decoders do not take them, or they are
+   * damaged.
+   */
   readonly left: readonly number[];
-  /** Whether a call failed, of this batch or one before it on the same lane, after which nobody says what the state holds. */
+  /**
+   * Whether a call failed, of this batch or one before it on the same lane, after which nobody says
+   * what the state holds.
+   */
   readonly broken: boolean;
 }
 
 export type Request =
-  | OfDevice & { readonly kind: 'open' }
-  | OfDevice & { readonly kind: 'lane'; readonly handle: number }
+  | (OfDevice & { readonly kind: 'open' })
+  | (OfDevice & { readonly kind: 'lane'; readonly handle: number })
   /** Where the memory lies. */
-  | OfDevice & { readonly kind: 'locate'; readonly memory: SharedArrayBuffer }
+  | (OfDevice & { readonly kind: 'locate'; readonly memory: SharedArrayBuffer })
   | DecodeRequest
   /** `handle` is the one that was opened. */
-  | OfDevice & { readonly kind: 'hardware'; readonly handle: number }
+  | (OfDevice & { readonly kind: 'hardware'; readonly handle: number })
   | BatchRequest
   /** A handle of 0 is kept. */
-  | OfDevice & { readonly kind: 'release'; readonly handle: number; readonly lanes: readonly Lane[]; readonly parsed?: number };
+  | (OfDevice & {
+      readonly kind: 'release';
+      readonly handle: number;
+      readonly lanes: readonly Lane[];
+      readonly parsed?: number;
+    });
 
 export interface Opened {
   readonly path: string;
@@ -115,6 +135,11 @@ export type Refusal =
   | { readonly reason: 'unsupported'; readonly message: string }
   /** nvJPEG reads another size than stands in the header. */
   | { readonly reason: 'format'; readonly message: string }
-  | { readonly reason: 'status'; readonly library: string; readonly call: string; readonly status: number }
+  | {
+      readonly reason: 'status';
+      readonly library: string;
+      readonly call: string;
+      readonly status: number;
+    }
   | { readonly reason: 'driver'; readonly call: string; readonly status: number }
   | { readonly reason: 'internal'; readonly message: string };
