@@ -204,10 +204,7 @@ async function buildEntries() {
     entryPoints: Object.fromEntries(rows.map(({ name, entry }) => [name, entry])),
     outdir: dist,
     format: 'esm',
-    // A third of the time that importing takes is reading white space. Names stay, and lines short
-    // enough to show with an error.
-    minifySyntax: true,
-    minifyWhitespace: true,
+    // Readable: an uncaught error begins with the line of code that has thrown it.
     lineLimit: 160,
     legalComments: 'none',
     splitting: true,

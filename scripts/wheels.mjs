@@ -2,8 +2,11 @@
  * Installs wheels from PyPI into a folder of node_modules/.cache, by Node alone: no Python, nothing
  * of NVIDIA's, no GPU.
  */
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inflateRawSync } from 'node:zlib';
@@ -11,9 +14,46 @@ import { inflateRawSync } from 'node:zlib';
 const platforms = { 'linux-x64': 'manylinux.*_x86_64', 'linux-arm64': 'manylinux.*_aarch64' };
 const platform = platforms[`${process.platform}-${process.arch}`];
 
+/**
+ * The address of the package index, as pip takes it: PIP_INDEX_URL, or `index-url` of the section
+ * `global` or `install` of pip's configuration (PIP_CONFIG_FILE, the user's, the machine's), else pip's own default.
+ */
+function indexUrl() {
+  const { PIP_INDEX_URL, PIP_CONFIG_FILE, XDG_CONFIG_HOME } = process.env;
+  if (PIP_INDEX_URL) return PIP_INDEX_URL;
+  const files = [
+    PIP_CONFIG_FILE,
+    join(XDG_CONFIG_HOME || join(homedir(), '.config'), 'pip', 'pip.conf'),
+    join(homedir(), '.pip', 'pip.conf'),
+    '/etc/pip.conf',
+  ];
+  for (const file of files) {
+    if (!file || !existsSync(file)) continue;
+    let section = '';
+    for (const line of readFileSync(file, 'utf8').split('\n')) {
+      section = /^\s*\[(.+)\]/.exec(line)?.[1] ?? section;
+      const url = /^\s*index[-_]url\s*[=:]\s*(\S+)/.exec(line)?.[1];
+      if (url !== undefined && ['global', 'install'].includes(section)) return url;
+    }
+  }
+  for (const python of ['python3', 'python']) {
+    // The default of the pip that is installed.
+    const { stdout } = spawnSync(
+      python,
+      ['-c', 'from pip._internal.models.index import PyPI; print(PyPI.simple_url)'],
+      { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] },
+    );
+    if (stdout?.trim()) return stdout.trim();
+  }
+  throw new Error(
+    'No Python package index is configured, and pip is not installed: set PIP_INDEX_URL to the ' +
+      "index's address, or index-url in pip's configuration",
+  );
+}
+
 /** The package's wheel for this machine, as the index names it (PEP 691). */
 async function wheelOf(name, version) {
-  const listed = await fetch(`https://pypi.org/simple/${name}/`, {
+  const listed = await fetch(`${indexUrl().replace(/\/+$/, '')}/${name}/`, {
     headers: { accept: 'application/vnd.pypi.simple.v1+json' },
   });
   if (!listed.ok) throw new Error(`${name}: PyPI answered ${listed.status}`);
@@ -24,7 +64,7 @@ async function wheelOf(name, version) {
   const file = files.find(({ filename }) => pattern.test(filename));
   if (file === undefined)
     throw new Error(`${name}: PyPI has no ${version} for ${process.platform}-${process.arch}`);
-  const answer = await fetch(file.url);
+  const answer = await fetch(new URL(file.url, listed.url));
   if (!answer.ok) throw new Error(`${file.url}: ${answer.status}`);
   const bytes = Buffer.from(await answer.arrayBuffer());
   const digest = createHash('sha256').update(bytes).digest('hex');

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -22,6 +22,35 @@ test.each(['help', '--help', '-h'])('%s lists the commands', async (argument) =>
   expect(out).toMatch(/^Usage: async-cuda <command>/);
   expect(out).toContain('info [--json]');
   expect(status).toBe(0);
+});
+
+test.each(['--version', '-v', 'version'])('%s prints the version', async (argument) => {
+  const { version } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  ) as { version: string };
+  expect(await run(argument)).toEqual({ status: 0, out: `${version}\n`, err: '' });
+});
+
+test.each(['info', 'cache', 'types', 'version', 'help'])(
+  '%s has a help of its own',
+  async (name) => {
+    const { status, out, err } = await run('help', name);
+    expect(out).toMatch(new RegExp(`^Usage: async-cuda ${name}`));
+    expect({ status, err }).toEqual({ status: 0, err: '' });
+    if (name === 'help') return;
+    expect(await run(name, '--help')).toEqual({ status: 0, out, err: '' });
+    expect(await run(name, '-h')).toEqual({ status: 0, out, err: '' });
+  },
+);
+
+test('the help of a command lists its options', async () => {
+  expect((await run('types', '--help')).out).toContain('--check  writes nothing');
+});
+
+test('the help of an unknown command is an error', async () => {
+  const { status, err } = await run('help', 'inof');
+  expect(err).toContain("there is no command 'inof'. Did you mean 'async-cuda info'?");
+  expect(status).toBe(2);
 });
 
 test('no command prints the usage as an error', async () => {

@@ -2,6 +2,8 @@
  * The command line: the table of commands, and which of them the arguments name.
  */
 
+import { VERSION } from '../runtime/version.js';
+
 /** Where a command writes; process.stdout and process.stderr are two. */
 export interface Output {
   write(text: string): unknown;
@@ -11,8 +13,8 @@ interface Command {
   name: string;
   usage: string;
   summary: string;
-  /** What may follow its name: options, e.g. `--json`, and actions, e.g. `clear`. */
-  options: readonly string[];
+  /** Options, e.g. `--json`, and actions, e.g. `clear`, with what each does. */
+  options: Readonly<Record<string, string>>;
   run(options: ReadonlySet<string>, out: Output): Promise<void> | void;
   /**
    * In the place of `run` for a command that takes files: all arguments in order. Gives the exit
@@ -26,7 +28,7 @@ const commands: readonly Command[] = [
     name: 'info',
     usage: 'info [--json]',
     summary: 'the machine, its devices and libraries, as Markdown for a bug report or as JSON',
-    options: ['--json'],
+    options: { '--json': 'prints JSON instead of Markdown' },
     async run(options, out) {
       // Loaded here, so that `help` needs no driver code.
       const [{ gatherInfo }, { formatInfo }] = await Promise.all([
@@ -43,7 +45,7 @@ const commands: readonly Command[] = [
     name: 'cache',
     usage: 'cache [clear]',
     summary: 'how much compiled code is kept on disk, and where; `clear` removes it',
-    options: ['clear'],
+    options: { clear: 'removes all entries' },
     async run(options, out) {
       const { cacheContents, clearCache, describeCache } = await import('./cache.js');
       out.write(`${options.has('clear') ? clearCache() : describeCache(cacheContents())}\n`);
@@ -55,28 +57,82 @@ const commands: readonly Command[] = [
     summary:
       'writes the types of the kernels of a file of CUDA C++; `--check` looks whether they ' +
       'are up to date',
-    options: ['--out', '--check'],
+    options: {
+      '--out': 'the file to write; by default it lies beside the source, as kernels.d.cu.ts',
+      '--check': 'writes nothing; exit status 1 when the file is not up to date',
+    },
     run: () => undefined,
     runWith: async (args, out, err) => (await import('./types.js')).writeTypes(args, out, err),
   },
   {
-    name: 'help',
-    usage: 'help',
-    summary: 'this text',
-    options: [],
+    name: 'version',
+    usage: 'version',
+    summary: "the package's version; `--version` and `-v` do the same",
+    options: {},
     run(_options, out) {
-      out.write(helpText());
+      out.write(`${VERSION}\n`);
     },
+  },
+  {
+    name: 'help',
+    usage: 'help [<command>]',
+    summary: 'this text, or the options of one command',
+    options: {},
+    run: () => undefined,
+    runWith: (args, out, err) => Promise.resolve(help(args[0], out, err)),
   },
 ];
 
-function helpText(): string {
-  const width = Math.max(...commands.map(({ usage }) => usage.length));
-  const lines = commands.map(({ usage, summary }) => `  ${usage.padEnd(width)}  ${summary}`);
-  return `Usage: async-cuda <command>\n\n${lines.join('\n')}\n`;
+/** Two columns: what is written, and what it does. */
+function table(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('');
 }
 
-const aliases: Readonly<Record<string, string>> = { '--help': 'help', '-h': 'help' };
+function helpText(): string {
+  const rows = commands.map(({ usage, summary }) => [usage, summary] as const);
+  return `Usage: async-cuda <command>\n\n${table(rows)}`;
+}
+
+function helpOf({ usage, summary, options }: Command): string {
+  const rows = Object.entries(options);
+  const listed = rows.length === 0 ? '' : `\n${table(rows)}`;
+  return `Usage: async-cuda ${usage}\n\n${summary[0]!.toUpperCase()}${summary.slice(1)}.\n${listed}`;
+}
+
+/** Writes the help of the command of that name, or of all. Gives the exit status. */
+function help(name: string | undefined, out: Output, err: Output): number {
+  if (name === undefined) {
+    out.write(helpText());
+    return 0;
+  }
+  const command = commandCalled(name, err);
+  if (command === undefined) return USAGE_ERROR;
+  out.write(helpOf(command));
+  return 0;
+}
+
+/** The command of that name; undefined, and a message, where there is none. */
+function commandCalled(name: string, err: Output): Command | undefined {
+  const names = commands.map((command) => command.name);
+  const command = commands.find((each) => each.name === (aliases[name] ?? name));
+  if (command === undefined) {
+    const near = closest(name, names);
+    err.write(
+      `async-cuda: there is no command '${name}'. ` +
+        `${near === undefined ? '' : `Did you mean 'async-cuda ${near}'? `}` +
+        "See 'async-cuda help'.\n",
+    );
+  }
+  return command;
+}
+
+const aliases: Readonly<Record<string, string>> = {
+  '--help': 'help',
+  '-h': 'help',
+  '--version': 'version',
+  '-v': 'version',
+};
 
 /**
  * Exit status of a command line that names no command, an unknown one, or an option that the
@@ -95,28 +151,20 @@ export async function runCommandLine(
     err.write(helpText());
     return USAGE_ERROR;
   }
-  const name = aliases[first] ?? first;
-  const command = commands.find((c) => c.name === name);
-  if (command === undefined) {
-    const near = closest(
-      name,
-      commands.map((c) => c.name),
-    );
-    err.write(
-      `async-cuda: there is no command '${first}'. ` +
-        `${near === undefined ? '' : `Did you mean 'async-cuda ${near}'? `}See 'async-cuda ` +
-        `help'.\n`,
-    );
-    return USAGE_ERROR;
+  const command = commandCalled(first, err);
+  if (command === undefined) return USAGE_ERROR;
+  if (options.some((option) => option === '--help' || option === '-h')) {
+    out.write(command.name === 'help' ? helpText() : helpOf(command));
+    return 0;
   }
   const unknown = options.find(
     (option) =>
-      !command.options.includes(option) &&
+      !Object.hasOwn(command.options, option) &&
       (command.runWith === undefined || option.startsWith('-')),
   );
   if (unknown !== undefined) {
-    const known =
-      command.options.length === 0 ? 'It takes none.' : `It takes: ${command.options.join(', ')}.`;
+    const names = Object.keys(command.options);
+    const known = names.length === 0 ? 'It takes none.' : `It takes: ${names.join(', ')}.`;
     err.write(`async-cuda ${command.name}: there is no option '${unknown}'. ${known}\n`);
     return USAGE_ERROR;
   }

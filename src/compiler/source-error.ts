@@ -1,4 +1,5 @@
 /** An error in a kernel's source: where, what, and what to write instead. */
+import { CLASS_NAME, isInstance } from '../ground/class-name.js';
 import type { Span } from './tree.js';
 
 /**
@@ -6,6 +7,13 @@ import type { Span } from './tree.js';
  * the file turns them into its lines.
  */
 export class KernelSourceError extends Error {
+  /** @internal */
+  static readonly [CLASS_NAME]: string = 'KernelSourceError';
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   override readonly name = 'KernelSourceError';
 
   /** What is wrong, in one sentence without a full stop. */

@@ -1,6 +1,7 @@
 /**
  * What a driver call throws: which call, with what result, and what the driver had to say about it.
  */
+import { CLASS_NAME, isInstance } from '../ground/class-name.js';
 import type { CheckReport } from '../ground/check-report.js';
 import { resultName } from '../ground/result.js';
 import type { CUresult } from '../ground/result.js';
@@ -20,6 +21,13 @@ export interface DriverErrorDetails {
 
 /** A driver call that returned something else than CUDA_SUCCESS. */
 export class DriverError extends Error {
+  /** @internal */
+  static readonly [CLASS_NAME]: string = 'DriverError';
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   override readonly name = 'DriverError';
   /** The driver's name of the result, e.g. `CUDA_ERROR_INVALID_VALUE`. */
   readonly resultName: string;

@@ -1,6 +1,7 @@
 /**
  * Every error that the library raises: one family, each with a stable `code`.
  */
+import { CLASS_NAME, isInstance } from './class-name.js';
 import type { CUresult } from './result.js';
 import type { CheckReport } from './check-report.js';
 import type { InFlight } from './in-flight.js';
@@ -40,6 +41,13 @@ export interface CudaErrorOptions {
 
 /** Base of every error of this library. */
 export class CudaError extends Error {
+  /** @internal */
+  static readonly [CLASS_NAME]: string = 'CudaError';
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   override name = 'CudaError';
   /** Stable; tell errors apart by it, not by the message. */
   readonly code: CudaErrorCode;
@@ -61,6 +69,8 @@ export class CudaError extends Error {
 
 /** An argument was wrong. Thrown at the call, before anything is queued. */
 export class CudaArgumentError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaArgumentError';
   override name = 'CudaArgumentError';
   /** The argument's name. */
   readonly argument: string;
@@ -72,6 +82,8 @@ export class CudaArgumentError extends CudaError {
 
 /** An object was used after it was disposed of, or after its device was closed. */
 export class CudaDisposedError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaDisposedError';
   override name = 'CudaDisposedError';
   constructor(message: string) {
     super('ERR_CUDA_DISPOSED', message);
@@ -80,6 +92,8 @@ export class CudaDisposedError extends CudaError {
 
 /** A queue has as many requests as it may hold: the one that met this was not taken. */
 export class CudaQueueFullError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaQueueFullError';
   override name = 'CudaQueueFullError';
   /** What the queue holds at most. */
   readonly queueSize: number;
@@ -94,6 +108,8 @@ export class CudaQueueFullError extends CudaError {
 
 /** There was not enough memory. Work that did not need it goes on. */
 export class CudaOutOfMemoryError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaOutOfMemoryError';
   override name = 'CudaOutOfMemoryError';
   constructor(message: string, options: CudaErrorOptions = {}) {
     super('ERR_CUDA_OUT_OF_MEMORY', message, options);
@@ -102,6 +118,8 @@ export class CudaOutOfMemoryError extends CudaError {
 
 /** The device met a fault and cannot be used any more; `cause` is the first fault. */
 export class CudaDeviceLostError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaDeviceLostError';
   override name = 'CudaDeviceLostError';
   /**
    * What had been issued and was not seen to end when the fault was found, for each stream that had
@@ -121,6 +139,8 @@ export class CudaDeviceLostError extends CudaError {
 
 /** The checking CPU device found something wrong, and is lost as it would be by a fault. */
 export class CudaCheckError extends CudaDeviceLostError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaCheckError';
   override name = 'CudaCheckError';
   /** All that the launch was found with. */
   readonly reports: readonly CheckReport[];
@@ -140,6 +160,8 @@ export class CudaCheckError extends CudaDeviceLostError {
  * it did not just give another result.
  */
 export class CudaScheduleError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaScheduleError';
   override name = 'CudaScheduleError';
   /** Decides that order. */
   readonly seed: number;
@@ -160,6 +182,8 @@ export interface SourcePlace {
 
 /** A module or a kernel did not compile or load; `log` is what the compiler said. */
 export class CudaCompileError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaCompileError';
   override name = 'CudaCompileError';
   readonly log: string;
   readonly infoLog: string;
@@ -183,6 +207,8 @@ export class CudaCompileError extends CudaError {
  * for.
  */
 export class CudaFormatError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaFormatError';
   override name = 'CudaFormatError';
   /** Which format it was read as. */
   readonly format: 'npy' | 'safetensors' | 'image' | 'frames';
@@ -202,6 +228,8 @@ export class CudaFormatError extends CudaError {
 
 /** A function of one of NVIDIA's libraries (NPP, cuBLAS, …) said that it has failed. */
 export class CudaLibraryError extends CudaError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'CudaLibraryError';
   override name = 'CudaLibraryError';
   /** The library, with its version. */
   readonly library: string;

@@ -1,6 +1,7 @@
 /**
  * Errors in CUDA C++, as users see them: the source's lines with carets, and what to write instead.
  */
+import { CLASS_NAME } from '../ground/class-name.js';
 import { CudaArgumentError, CudaCompileError } from '../core/index.js';
 import { codeFrame } from '../compiler/code-frame.js';
 import type { CheckedOptions } from './compile-options.js';
@@ -27,6 +28,9 @@ const CUDAS_OWN =
  * message.
  */
 export class NvrtcCompileError extends CudaCompileError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'NvrtcCompileError';
+
   override name = 'NvrtcCompileError';
   readonly diagnostics: readonly Diagnostic[];
 

@@ -1,3 +1,5 @@
+import { CLASS_NAME, isInstance } from '../ground/class-name.js';
+
 // The one error type of the compiler. Every message reads like ptxas's: position first, then what
 // is wrong, then the offending source line, so that the same text serves a person and an editor's
 // problem matcher.
@@ -18,6 +20,13 @@ export interface PtxErrorPlace {
 const MOST_CHARACTERS = 1000;
 
 export class PtxError extends Error {
+  /** @internal */
+  static readonly [CLASS_NAME]: string = 'PtxError';
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   readonly code: PtxErrorCode;
   readonly line: number;
   readonly column: number;

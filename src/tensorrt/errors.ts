@@ -1,4 +1,5 @@
 /** TensorRT's failures as errors. */
+import { CLASS_NAME } from '../ground/class-name.js';
 import {
   CudaArgumentError,
   CudaDisposedError,
@@ -12,6 +13,9 @@ export type { ParserProblem } from './thread/refused.js';
 
 /** A model that the ONNX parser does not take, with everything that it has to say. */
 export class OnnxParserError extends CudaLibraryError {
+  /** @internal */
+  static override readonly [CLASS_NAME]: string = 'OnnxParserError';
+
   override readonly name = 'OnnxParserError';
   /** In the parser's order. */
   readonly problems: readonly ParserProblem[];

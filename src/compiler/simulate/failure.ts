@@ -2,6 +2,7 @@
  * What can go wrong while a kernel is simulated: raised without knowing the thread, and told to the
  * user with it.
  */
+import { CLASS_NAME, isInstance } from '../../ground/class-name.js';
 import type { Span } from '../tree.js';
 import { codeFrame } from '../code-frame.js';
 
@@ -47,6 +48,13 @@ export type Index3 = readonly [x: number, y: number, z: number];
  * message names thread, block and source line.
  */
 export class SimulationError extends Error {
+  /** @internal */
+  static readonly [CLASS_NAME]: string = 'SimulationError';
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   override readonly name = 'SimulationError';
   readonly kind: FailureKind;
   /** The thread's index in its block; undefined where many threads take part. */

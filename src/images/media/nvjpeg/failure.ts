@@ -1,4 +1,5 @@
 /** The errors that refusals of nvJPEG's threads are shown as. */
+import { CLASS_NAME, isInstance } from '../../../ground/class-name.js';
 import { CudaError, CudaFormatError, CudaLibraryError } from '../../../core/index.js';
 import type { CudaErrorCode } from '../../../core/index.js';
 import type { Refusal } from './thread/messages.js';
@@ -53,6 +54,13 @@ const STATUSES: readonly Status[] = [
 
 /** What a thread refused. {@link shownError} adds which picture it was. */
 export class NvjpegError extends Error {
+  /** @internal */
+  static readonly [CLASS_NAME]: string = 'NvjpegError';
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
     super('message' in refusal ? refusal.message : `${refusal.call} returned ${refusal.status}`);

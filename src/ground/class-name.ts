@@ -1,0 +1,27 @@
+/**
+ * `instanceof` across two copies of the package. A program may hold two, in two versions or one
+ * bundled and one not; a class of one copy is then another object than the class of the other.
+ * Classes of errors carry a name under a registered symbol, and compare by it.
+ */
+
+/** A class's own name. A class that a program derives from one of ours has none of its own. */
+export const CLASS_NAME: unique symbol = Symbol.for('async-cuda.class');
+
+interface NamedClass {
+  readonly [CLASS_NAME]: string;
+}
+
+/** Whether `value` is an instance of the class, or of the class of that name of another copy. */
+export function isInstance(of: NamedClass, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Function.prototype[Symbol.hasInstance].call(of, value)) return true;
+  if (!Object.hasOwn(of, CLASS_NAME)) return false;
+  let prototype = Object.getPrototypeOf(value) as { constructor: NamedClass } | null;
+  while (prototype !== null) {
+    const { constructor } = prototype;
+    if (Object.hasOwn(constructor, CLASS_NAME) && constructor[CLASS_NAME] === of[CLASS_NAME])
+      return true;
+    prototype = Object.getPrototypeOf(prototype) as typeof prototype;
+  }
+  return false;
+}
