@@ -4,7 +4,7 @@
  */
 import type * as Core from 'async-cuda/core';
 import type * as Inference from 'async-cuda/inference';
-import type * as Npp from 'async-cuda/images';
+import type * as Images from 'async-cuda/images';
 import type * as Library from 'async-cuda/library';
 import type * as OnnxRuntime from 'async-cuda/onnxruntime';
 import type * as Ops from 'async-cuda/ops';
@@ -24,7 +24,7 @@ export const ops = (await built('ops')) as typeof Ops;
 export const library = (await built('library')) as typeof Library;
 export const root = (await built('index')) as typeof Root;
 export const inference = (await built('inference')) as typeof Inference;
-export const npp = (await built('npp')) as typeof Npp;
+export const imageLibrary = (await built('images')) as typeof Images;
 export const onnxruntime = (await built('onnxruntime')) as typeof OnnxRuntime;
 export const tensorrt = (await built('tensorrt')) as typeof TensorRT;
 

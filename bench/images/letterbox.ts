@@ -5,7 +5,7 @@
  * any.
  */
 import type { Benchmark, Contender, Peer, Setup } from '../benchmark.js';
-import { core, npp, root } from '../library.js';
+import { core, imageLibrary, root } from '../library.js';
 import {
   AROUND,
   CHANNELS,
@@ -42,11 +42,11 @@ async function start(
     out,
   };
   const op = apart
-    ? npp.letterboxNormaliseBatch(
+    ? imageLibrary.letterboxNormaliseBatch(
         Array.from({ length: images }, (_, i) => image.slice(i)),
         options,
       )
-    : npp.letterboxNormalise(image, options);
+    : imageLibrary.letterboxNormalise(image, options);
   return {
     async round() {
       const round = await timedByEvents(opened, op, count(SAMPLES));

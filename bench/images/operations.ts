@@ -4,7 +4,7 @@
  * are allocated in the stream's order and given back, as a program does it.
  */
 import type { Benchmark, Contender, Setup } from '../benchmark.js';
-import { core, npp, root } from '../library.js';
+import { core, imageLibrary, root } from '../library.js';
 import type { DeviceOp } from '../library.js';
 import { PeerAbsent } from '../peers/program.js';
 import {
@@ -38,20 +38,23 @@ const REPLICATE = { border: 'replicate' } as const;
 export const OPERATIONS: readonly Operation[] = [
   ...(['nearest', 'linear', 'cubic', 'lanczos3', 'area'] as const).map((filter): Operation => ({
     name: `resize, ${filter}`,
-    make: (x, engine) => npp.resize(x, { ...SIZE, filter, engine }),
+    make: (x, engine) => imageLibrary.resize(x, { ...SIZE, filter, engine }),
   })),
-  { name: 'letterbox', make: (x, engine) => npp.letterbox(x, { ...SIZE, color: 114, engine }) },
-  { name: 'mirror', make: (x, engine) => npp.mirror(x, 'horizontal', { engine }) },
-  { name: 'rotateQuarters', make: (x, engine) => npp.rotateQuarters(x, 1, { engine }) },
+  {
+    name: 'letterbox',
+    make: (x, engine) => imageLibrary.letterbox(x, { ...SIZE, color: 114, engine }),
+  },
+  { name: 'mirror', make: (x, engine) => imageLibrary.mirror(x, 'horizontal', { engine }) },
+  { name: 'rotateQuarters', make: (x, engine) => imageLibrary.rotateQuarters(x, 1, { engine }) },
   {
     name: 'copyBorder',
     make: (x, engine) =>
-      npp.copyBorder(x, { left: 16, top: 16, right: 16, bottom: 16, color: 114, engine }),
+      imageLibrary.copyBorder(x, { left: 16, top: 16, right: 16, bottom: 16, color: 114, engine }),
   },
   {
     name: 'warpAffine',
     make: (x, engine) =>
-      npp.warpAffine(
+      imageLibrary.warpAffine(
         x,
         [
           [0.9, 0.1, 20],
@@ -63,7 +66,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     name: 'warpPerspective',
     make: (x, engine) =>
-      npp.warpPerspective(
+      imageLibrary.warpPerspective(
         x,
         [
           [0.9, 0.1, 20],
@@ -75,41 +78,52 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     name: 'convertColor to grey',
-    make: (x, engine) => npp.convertColor(x, { from: 'rgb', to: 'grey', engine }),
+    make: (x, engine) => imageLibrary.convertColor(x, { from: 'rgb', to: 'grey', engine }),
   },
   {
     name: 'convertColor to HSV',
-    make: (x, engine) => npp.convertColor(x, { from: 'rgb', to: 'hsv', engine }),
+    make: (x, engine) => imageLibrary.convertColor(x, { from: 'rgb', to: 'hsv', engine }),
   },
-  { name: 'rgbToYuv', make: (x, engine) => npp.rgbToYuv(x, { format: 'nv12', engine }) },
-  { name: 'orderChannels', make: (x, engine) => npp.orderChannels(x, [2, 1, 0], { engine }) },
-  { name: 'addAlpha', make: (x, engine) => npp.addAlpha(x, { engine }) },
-  { name: 'toPlanar', make: (x, engine) => npp.toPlanar(x, { engine }) },
-  { name: 'rescale to f32', make: (x, engine) => npp.rescale(x, f32, { scale: 1 / 255, engine }) },
+  { name: 'rgbToYuv', make: (x, engine) => imageLibrary.rgbToYuv(x, { format: 'nv12', engine }) },
+  {
+    name: 'orderChannels',
+    make: (x, engine) => imageLibrary.orderChannels(x, [2, 1, 0], { engine }),
+  },
+  { name: 'addAlpha', make: (x, engine) => imageLibrary.addAlpha(x, { engine }) },
+  { name: 'toPlanar', make: (x, engine) => imageLibrary.toPlanar(x, { engine }) },
+  {
+    name: 'rescale to f32',
+    make: (x, engine) => imageLibrary.rescale(x, f32, { scale: 1 / 255, engine }),
+  },
   {
     name: 'normalise to f16',
-    make: (x, engine) => npp.normalise(x, { mean: 0.5, deviation: 0.25, dtype: f16, engine }),
+    make: (x, engine) =>
+      imageLibrary.normalise(x, { mean: 0.5, deviation: 0.25, dtype: f16, engine }),
   },
   {
     name: 'letterboxNormalise',
-    make: (x, engine) => npp.letterboxNormalise(x, { ...SIZE, mean: 0.5, deviation: 0.25, engine }),
+    make: (x, engine) =>
+      imageLibrary.letterboxNormalise(x, { ...SIZE, mean: 0.5, deviation: 0.25, engine }),
   },
-  { name: 'add', make: (x, engine) => npp.add(x, 10, { engine }) },
-  { name: 'threshold', make: (x, engine) => npp.threshold(x, 100, { engine }) },
+  { name: 'add', make: (x, engine) => imageLibrary.add(x, 10, { engine }) },
+  { name: 'threshold', make: (x, engine) => imageLibrary.threshold(x, 100, { engine }) },
   {
     name: 'blend',
     channels: 4,
-    make: (x, engine) => npp.blend(x, x, { premultiplied: true, engine }),
+    make: (x, engine) => imageLibrary.blend(x, x, { premultiplied: true, engine }),
   },
   {
     name: 'gaussianFilter',
-    make: (x, engine) => npp.gaussianFilter(x, { radius: 2, ...REPLICATE, engine }),
+    make: (x, engine) => imageLibrary.gaussianFilter(x, { radius: 2, ...REPLICATE, engine }),
   },
-  { name: 'boxFilter', make: (x, engine) => npp.boxFilter(x, { radius: 2, ...REPLICATE, engine }) },
-  { name: 'sobel', make: (x, engine) => npp.sobel(x, { along: 'x', engine }) },
-  { name: 'channelSums', make: (x, engine) => npp.channelSums(x, { engine }) },
-  { name: 'channelExtremes', make: (x, engine) => npp.channelExtremes(x, { engine }) },
-  { name: 'channelHistogram', make: (x, engine) => npp.channelHistogram(x, { engine }) },
+  {
+    name: 'boxFilter',
+    make: (x, engine) => imageLibrary.boxFilter(x, { radius: 2, ...REPLICATE, engine }),
+  },
+  { name: 'sobel', make: (x, engine) => imageLibrary.sobel(x, { along: 'x', engine }) },
+  { name: 'channelSums', make: (x, engine) => imageLibrary.channelSums(x, { engine }) },
+  { name: 'channelExtremes', make: (x, engine) => imageLibrary.channelExtremes(x, { engine }) },
+  { name: 'channelHistogram', make: (x, engine) => imageLibrary.channelHistogram(x, { engine }) },
 ];
 
 async function start(
@@ -119,7 +133,9 @@ async function start(
 ): Promise<Contender> {
   const device = root.Device.of(opened);
   if (engine === 'npp') {
-    const { available, reason } = (await npp.engines(device)).find(({ name }) => name === engine)!;
+    const { available, reason } = (await imageLibrary.engines(device)).find(
+      ({ name }) => name === engine,
+    )!;
     if (!available) throw new PeerAbsent(reason ?? 'not there');
   }
   const bytes = noise(1);

@@ -8,10 +8,11 @@
 import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 
-import type { Device, PinnedBuffer } from 'async-cuda';
+import type { Device } from 'async-cuda';
+import type { PinnedBuffer } from 'async-cuda/core';
 
 import type { Benchmark, Contender, LocalPeer, Setup } from '../benchmark.js';
-import { core, npp, root } from '../library.js';
+import { core, imageLibrary, root } from '../library.js';
 import { longestGaps } from '../loop-gaps.js';
 
 const PHOTOGRAPHS = 1000;
@@ -124,12 +125,12 @@ class Photographs {
   private async one(index: number, place: PinnedBuffer<'f16'>, decodes: Span[]): Promise<number> {
     const begin = performance.now();
     // By sharp, also where nvJPEG is: the rows are those of machines without it too.
-    await npp
+    await imageLibrary
       .decodeImage(this.device, this.jpegs[index % this.jpegs.length]!, { engine: 'sharp' })
       .tap(() => {
         decodes.push([begin, performance.now()]);
       })
-      .andThen((image) => npp.letterboxNormalise(image, TO))
+      .andThen((image) => imageLibrary.letterboxNormalise(image, TO))
       .andThen((input) => input.readTo(place));
     const words = place.bits();
     let sum = 0;
@@ -224,7 +225,7 @@ async function decodingBy(
 ): Promise<Contender> {
   const [lazy, jpegs] = [root.Device.of(device), await photographs()];
   const meanBy = async (by: 'nvjpeg' | 'sharp'): Promise<number> => {
-    const bytes = await npp
+    const bytes = await imageLibrary
       .decodeImage(lazy, jpegs[0]!, { engine: by })
       .andThen((image) => image.read());
     return (bytes as Uint8Array).reduce((sum, byte) => sum + byte, 0) / bytes.length;
@@ -237,7 +238,7 @@ async function decodingBy(
     let next = 0;
     const worker = async (): Promise<void> => {
       for (let i = next++; i < number; i = next++)
-        (await npp.decodeImage(lazy, jpegs[i % jpegs.length]!, { engine })).close();
+        (await imageLibrary.decodeImage(lazy, jpegs[i % jpegs.length]!, { engine })).close();
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   };

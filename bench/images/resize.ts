@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks';
 
 import type { Benchmark, Contender, Peer, Round, Setup } from '../benchmark.js';
-import { core, npp, root } from '../library.js';
+import { core, imageLibrary, root } from '../library.js';
 import { PeerAbsent } from '../peers/program.js';
 import {
   CHANNELS,
@@ -32,11 +32,11 @@ async function ours(
   device: Device,
   filter: Filter,
   images: number,
-  sampled: (op: ReturnType<typeof npp.resize>) => Promise<Round>,
+  sampled: (op: ReturnType<typeof imageLibrary.resize>) => Promise<Round>,
 ): Promise<Contender> {
   const image = await device.tensor(u8, noise(images), [images, FROM_HEIGHT, FROM_WIDTH, CHANNELS]);
   const out = await device.zeros(u8, [images, TO, TO, CHANNELS]);
-  const op = npp.resize(image, { filter, out });
+  const op = imageLibrary.resize(image, { filter, out });
   return {
     async round() {
       const round = await sampled(op as never);

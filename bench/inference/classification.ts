@@ -12,7 +12,7 @@ import type { Engine } from 'async-cuda/inference';
 import type { AnyTensor, Device, DeviceOp, Tensor } from 'async-cuda';
 
 import type { Benchmark, Contender, LocalPeer, ProgramPeer, Setup } from '../benchmark.js';
-import { core, inference, library, npp, root } from '../library.js';
+import { core, imageLibrary, inference, library, ops, root } from '../library.js';
 import { PeerAbsent } from '../peers/program.js';
 import { DIFFERENT, HEIGHT, WIDTH, decode, loadSharp, makePhotographs } from './photographs.js';
 import { CLASSES, SIDE, folderFor, resnet50 } from './resnet50.js';
@@ -178,7 +178,7 @@ type Photographs = Tensor<'u8', number[]>;
 type Images = Tensor<'f32', number[]>;
 
 const letterbox = (photographs: Photographs, out: Images): DeviceOp<unknown> =>
-  npp.letterboxNormalise(photographs, {
+  imageLibrary.letterboxNormalise(photographs, {
     width: SIDE,
     height: SIDE,
     ...NORMALISATION,
@@ -192,7 +192,7 @@ type Fill = (numbers: readonly number[], photographs: Photographs) => DeviceOp<u
 const decoding =
   (device: Device, files: readonly Buffer[]): Fill =>
   (numbers, out) =>
-    npp.decodeImages(
+    imageLibrary.decodeImages(
       device,
       numbers.map((i) => files[i]!),
       { out },
@@ -225,7 +225,7 @@ class Classifier {
     this.fill = fill;
     this.photographs = photographs;
     this.images = images;
-    this.batches = new root.RoundRobin(device, AT_ONCE);
+    this.batches = new ops.RoundRobin(device, AT_ONCE);
   }
 
   static async open(device: Device, engine: Engine, fill: Fill): Promise<Classifier> {

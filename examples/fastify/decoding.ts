@@ -2,7 +2,8 @@
  * JPEG and PNG files as photographs on the device: by nvJPEG on a GPU that has it, else on the
  * threads of libvips.
  */
-import { CudaError, type Device, type SchedulingPolicy } from 'async-cuda';
+import { CudaError, type Device } from 'async-cuda';
+import type { SchedulingPolicy } from 'async-cuda/ops';
 import { decodeImage, imageSize } from 'async-cuda/images';
 
 import type { DevicePhotograph } from '../../demo/inference/photograph.js';

@@ -2,7 +2,9 @@
  * Photographs in files to what is on them: decoded to the device, put together into batches, run
  * through the models.
  */
-import { CudaQueueFullError, type Device, RoundRobin } from 'async-cuda';
+import { type Device } from 'async-cuda';
+import { CudaQueueFullError } from 'async-cuda/core';
+import { RoundRobin } from 'async-cuda/ops';
 import { Batcher, type BatcherOptions, type BatcherStatistics } from 'async-cuda/inference';
 
 import {

@@ -1,7 +1,8 @@
 /** `npm run example:server`: the server on the best device there is, until SIGTERM or SIGINT. */
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { Device, RoundRobin } from 'async-cuda';
+import { Device } from 'async-cuda';
+import { RoundRobin } from 'async-cuda/ops';
 
 import { TASKS, sizesUpTo } from '../../demo/inference/tasks.js';
 import type { TaskName } from '../../demo/inference/tasks.js';

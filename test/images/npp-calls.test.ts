@@ -1,7 +1,8 @@
 /**
  * What NPP is called with, told by a stand-in: on the CPU device, whose memory it does not look at.
  */
-import { CudaLibraryError, Device, f16, f32, u16, u8 } from 'async-cuda';
+import { Device, f16, f32, u16, u8 } from 'async-cuda';
+import { CudaLibraryError } from 'async-cuda/core';
 import type { DeviceOp } from 'async-cuda';
 import {
   add,

@@ -2,7 +2,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CudaArgumentError, CudaLibraryError, Device } from 'async-cuda';
+import { CudaArgumentError, Device } from 'async-cuda';
+import { CudaLibraryError } from 'async-cuda/core';
 import { decodeImage, decodeImages, rescale, mirror } from 'async-cuda/images';
 import type { DecodeImageOptions } from 'async-cuda/images';
 import { f16, f32, u8 } from 'async-cuda/core';

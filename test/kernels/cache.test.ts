@@ -1,6 +1,7 @@
 /** Compiled kernels are found again: in memory, on disk, by whatever they depend on. */
 import { Device, f32, inout, kernel } from 'async-cuda';
-import type { KernelFunction, TensorParam } from 'async-cuda';
+import type { KernelFunction } from 'async-cuda';
+import type { TensorParam } from 'async-cuda/kernels';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -4,8 +4,9 @@
  */
 import { expect, test } from 'vitest';
 
-import { CudaCheckError, Device, i32, inout, input, kernel } from '../../src/index.js';
+import { CudaCheckError } from '../../src/core/index.js';
 import type { CheckReport } from '../../src/core/index.js';
+import { Device, i32, inout, input, kernel } from '../../src/index.js';
 
 const racy = kernel('racy', { bins: inout(i32), x: input(i32) }, ({ bins, x }, gpu) => {
   const i = gpu.globalId.x;

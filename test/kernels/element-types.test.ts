@@ -14,7 +14,8 @@ import {
   struct,
   tileKernel,
 } from 'async-cuda';
-import type { Device, DeviceOp, LoadedTile, Shape, StoredTile, Tensor, TileStep } from 'async-cuda';
+import type { Device, DeviceOp, Shape, Tensor } from 'async-cuda';
+import type { LoadedTile, StoredTile, TileStep } from 'async-cuda/kernels';
 import type { Closing } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
 

@@ -4,10 +4,8 @@
  */
 import {
   CudaArgumentError,
-  CudaCheckError,
   CudaCompileError,
   Device,
-  SimulationError,
   bool,
   deviceFunction,
   f16,
@@ -23,7 +21,10 @@ import {
   u32,
   u8,
 } from 'async-cuda';
-import type { Gpu, GpuWith, SimulationOptions } from 'async-cuda';
+import { CudaCheckError } from 'async-cuda/core';
+import { SimulationError } from 'async-cuda/kernels';
+import type { Gpu } from 'async-cuda';
+import type { GpuWith, SimulationOptions } from 'async-cuda/kernels';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { failure, onCpu, onDevice, openTestDevice, range } from '../core/test-device.js';

@@ -18,17 +18,9 @@ import {
   u32,
   u8,
 } from 'async-cuda';
-import type {
-  Device,
-  DeviceOp,
-  Gpu,
-  GpuWith,
-  Module,
-  Partitioned,
-  ReadElements,
-  Tensor,
-  WrittenElements,
-} from 'async-cuda';
+import type { Device, DeviceOp, Gpu, Module, Tensor } from 'async-cuda';
+import type { GpuWith, ReadElements, WrittenElements } from 'async-cuda/kernels';
+import type { Partitioned } from 'async-cuda/tensor';
 import type { Closing } from 'async-cuda/tensor';
 import { expect, expectTypeOf, test } from 'vitest';
 

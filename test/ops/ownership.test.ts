@@ -3,7 +3,8 @@
  * ownership-of-trees.test.ts.
  */
 import { Device, f32, i32, inout, kernel, keep, output, u8, zip } from 'async-cuda';
-import type { DeviceOp, OpContext, Tensor } from 'async-cuda';
+import type { DeviceOp, Tensor } from 'async-cuda';
+import type { OpContext } from 'async-cuda/ops';
 import type { DeviceBuffer } from 'async-cuda/core';
 import { f32 as coreF32 } from 'async-cuda/core';
 import { add, matmul, mul, sum, topK } from 'async-cuda/library';

@@ -23,7 +23,8 @@ import {
   u64,
   u8,
 } from 'async-cuda';
-import type { DType, Device, KernelFunction, KernelParams, Tensor } from 'async-cuda';
+import type { DType, Device, KernelFunction, Tensor } from 'async-cuda';
+import type { KernelParams } from 'async-cuda/kernels';
 
 import type { StorageType } from '../../../src/compiler/tree.js';
 import { Random, randomValue } from '../../compiler/fuzz/random-kernel.test-support.js';
