@@ -5,7 +5,7 @@ import type { MessagePort } from 'node:worker_threads';
 
 import type { CheckOptions, CheckReport } from '../ground/check-report.js';
 import type { ConditionalNodes } from './conditionals.js';
-import type { RoomStep } from './decoder.js';
+import type { RoomStep } from './decoder/host.js';
 import type { LibraryStart } from './library-calls.js';
 import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';

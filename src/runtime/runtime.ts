@@ -15,7 +15,7 @@ import { CUresult } from '../ground/result.js';
 import { Completion, CompletionSlot } from './completion.js';
 import { FLAG_HOT, FLAG_SHORT, OP } from './commands.js';
 import { Decoder } from './decoder.js';
-import type { DecoderHost, RoomStep } from './decoder.js';
+import type { DecoderHost, RoomStep } from './decoder/host.js';
 import {
   CudaArgumentError,
   CudaCheckError,
@@ -531,12 +531,12 @@ export class Runtime {
     this.cold = this.isCold();
     try {
       this.makeCurrent(inline.driver);
-      if (inline.launchAlone(ring.place, op)) {
+      if (inline.launches.runAlone(ring.place, op)) {
         ring.skip();
         slot.issued = (slot.issued + 1) | 0;
-        inline.fenceNow(slot.index, slot.index, slot.issued, !this.cold);
-        inline.recordAlone(ring.place);
-        inline.rehearse(ring.place, op);
+        inline.fences.now(slot.index, slot.index, slot.issued, !this.cold);
+        inline.launches.recordBehind(ring.place);
+        inline.launches.rehearse(ring.place, op);
         return slot.issued;
       }
     } finally {
@@ -561,7 +561,7 @@ export class Runtime {
       fenced = ring.drained;
       if (fenced) {
         slot.issued = (slot.issued + 1) | 0;
-        inline.fenceNow(slot.index, slot.index, slot.issued, !this.cold);
+        inline.fences.now(slot.index, slot.index, slot.issued, !this.cold);
       }
     } finally {
       this.giveBack();
@@ -1316,7 +1316,7 @@ export class Runtime {
     try {
       this.makeCurrent(inline.driver);
       inline.drain();
-      inline.settle(!this.cold);
+      inline.fences.settle(!this.cold);
     } finally {
       this.giveBack();
     }
@@ -1358,7 +1358,7 @@ export class Runtime {
     if (inline === undefined || !this.mayTakeOver(0)) return false;
     try {
       this.makeCurrent(inline.driver);
-      inline.fenceNow(slot.index, stream, slot.issued, this.completion.hot || !this.cold);
+      inline.fences.now(slot.index, stream, slot.issued, this.completion.hot || !this.cold);
     } finally {
       this.giveBack();
     }
