@@ -43,6 +43,7 @@ import { UnmadeStreamError } from './failure.js';
 import { HANDLE, RING_WORDS, WORD, isCapturing, unmadeBy } from './layout.js';
 import type { SharedState } from './layout.js';
 import { LibraryCalls } from './library-calls.js';
+import type { DecoderMessage } from './messages.js';
 import { Peers } from './peers.js';
 import { PrintedText } from './printed-text.js';
 import { peek, release } from './shared-words.js';
@@ -178,6 +179,14 @@ export class Decoder implements Execution {
   /** Whether the JS thread may run the next command itself. */
   get runsNext(): boolean {
     return this.mayRunHere(this.ring, peek(this.shared.control, WORD.tail) & RING_MASK);
+  }
+
+  /** Takes in news about other devices and libraries. */
+  hear(message: DecoderMessage): void {
+    if (message.kind === 'peer') this.peers.add(message.start);
+    else if (message.kind === 'peer-gone') this.peers.drop(message.index);
+    else if (message.kind === 'library') this.libraries.add(message.start);
+    else this.libraries.drop(message.number);
   }
 
   call(): void {

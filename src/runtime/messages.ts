@@ -115,12 +115,14 @@ export interface CallMessage {
   args: readonly unknown[];
 }
 
-export type ToThread =
-  | CallMessage
+/** What all decoders of a device are told beside the ring. */
+export type DecoderMessage =
   | { kind: 'peer'; start: PeerStart }
   | { kind: 'peer-gone'; index: number }
   | { kind: 'library'; start: LibraryStart }
   | { kind: 'library-gone'; number: number };
+
+export type ToThread = CallMessage | DecoderMessage;
 
 export type FromThread =
   | { kind: 'opened'; reply: OpenReply }
