@@ -48,7 +48,9 @@ type Repeated = {
   [Name in CommandName]: Numbers[Name] extends Numbers[Exclude<CommandName, Name>] ? Name : never;
 }[CommandName];
 /** Does not compile where two commands have one number; the error names them. */
-const NONE_REPEATED: [Repeated] extends [never] ? true : Repeated = true;
+const NONE_REPEATED: [Repeated] extends [never]
+  ? true
+  : `${Repeated} has the number of another command` = true;
 
 /** The number of each command. */
 export const OP = Object.fromEntries(
