@@ -7,6 +7,7 @@
  */
 import { channel } from 'node:diagnostics_channel';
 
+import type { CopyDirection, OperationKind } from '../runtime/commands/trace.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
@@ -40,25 +41,7 @@ export interface ChannelMessage {
   readonly device: string;
 }
 
-/** What a command of a stream does. */
-export type OperationKind =
-  | 'launch'
-  | 'graph'
-  | 'copy'
-  | 'fill'
-  | 'alloc'
-  | 'free'
-  | 'prefetch'
-  | 'record'
-  | 'wait'
-  | 'writeValue'
-  | 'waitValue'
-  | 'call'
-  | 'capture'
-  | 'library';
-
-/** Which way bytes go; `peer` is from another device. */
-export type CopyDirection = 'hostToDevice' | 'deviceToHost' | 'deviceToDevice' | 'peer';
+export type { CopyDirection, OperationKind };
 
 /** A command that was queued on a stream. */
 export interface OperationMessage extends ChannelMessage {

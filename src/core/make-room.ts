@@ -5,7 +5,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 
 import { FLAG_BYPASS } from '../runtime/commands.js';
-import type { RoomStep } from '../runtime/decoder.js';
+import type { RoomStep } from '../runtime/decoder/host.js';
 import { CudaOutOfMemoryError } from '../ground/errors.js';
 import type { Runtime } from '../runtime/runtime.js';
 import type { Device } from './device.js';

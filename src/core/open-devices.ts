@@ -10,7 +10,8 @@ import { isSticky } from '../runtime/failure.js';
 import type { CheckOptions } from '../ground/check-report.js';
 import type { ProviderConfig } from '../runtime/messages.js';
 import { cudaConfig, missingDriver } from '../runtime/providers.js';
-import { Runtime } from '../runtime/runtime.js';
+import { openRuntime } from '../runtime/js-thread/open.js';
+import type { Runtime } from '../runtime/runtime.js';
 import { invalid } from '../ground/arguments.js';
 import type { CaptureScope } from './capture.js';
 import type { FenceMessage, GraphMessage, MemoryMessage, OperationMessage } from './channels.js';
@@ -349,7 +350,7 @@ function guarded(tell: () => unknown): void {
 async function start(key: string, config: ProviderConfig, inline: boolean): Promise<SharedDevice> {
   const devices = new Set<Device>();
   const opened: { shared?: SharedDevice } = {};
-  const runtime = await Runtime.open(
+  const runtime = await openRuntime(
     config,
     {
       error: (error) => {

@@ -1,23 +1,38 @@
 /**
- * How JavaScript learns that the device got somewhere: each stream and each transfer has a slot in
+ * How JavaScript learns of the device's progress: each stream and each transfer has a slot in
  * page-locked memory into which the device writes growing fence values, and this file looks at the
  * slots.
  *
  * At first it looks from setImmediate, without delay (8 µs from launch to await, measured). When
- * nothing has moved for a millisecond it hands the watch to the runtime thread and sleeps, with a
- * slow timer as backstop; a long kernel costs no core. Timers are taken at load, so that fake
- * timers in a user's tests don't hang us.
+ * nothing has moved for a millisecond it hands the watch to the runtime thread and sleeps
+ * (`completion/watch.ts`): a long kernel costs no core.
  */
-import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
+import { setImmediate } from 'node:timers';
 
-import { SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, STATE, WORD } from './layout.js';
+import {
+  HOT_MS,
+  NAP_FROM_MS,
+  NEAR_AFTER_MS,
+  isFarFromEnd,
+  isNapLong,
+  isNearEnd,
+  nearAfter,
+  untilExpectedEnd,
+} from './completion/expected-end.js';
+import { blockUntil } from './completion/blocking.js';
+import type { CompletionHost } from './completion/host.js';
+import { CompletionSlot } from './completion/slot.js';
+import { Watch } from './completion/watch.js';
+import { SLOT_AWAITED, SLOT_FENCE, SLOT_STREAM, SLOT_WORDS, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
-import { pauseProcessor, sleepFor } from './pause.js';
+import { pauseProcessor } from './pause.js';
 import { peek } from './shared-words.js';
 
+export { CompletionSlot };
+
 /**
- * How long `wait` looks at a slot itself before it lets the event loop turn: what is short ends
- * sooner that way.
+ * How long `wait` looks at a slot itself before it lets the event loop turn: short waits end sooner
+ * that way.
  */
 const SPIN_MS = 0.02;
 /** Looks before the clock is asked. */
@@ -29,147 +44,41 @@ const SPIN_LOOKS = 500;
 const TURN_MS = 0.2;
 /**
  * Awaits between two looks at the clock for that, where they and what comes between them are short
- * enough; else each looks.
+ * enough; otherwise each await looks.
  */
 const TURN_LOOKS = 8;
 /**
- * What took no longer than this the last time is looked for until it ends, where nothing else wants
- * the event loop and this turn of it has so much time left. Going round the loop meanwhile leaves
- * little of the library's code in the processor's first cache, and ends several microtasks later
- * (of a graph's 57 µs one, H200).
+ * A wait that took no longer than this the last time is spun for until it ends, where nothing else
+ * wants the event loop and this turn of it has so much time left. Going round the loop meanwhile
+ * evicts most of the library's code from the processor's first cache, and ends several microtasks
+ * later (1 µs of the 57 of a graph, H200).
  */
 const LONG_SPIN_MS = 0.1;
-/** A turn of the event loop that takes longer than this has had other things to do. */
+/** A turn of the event loop that takes longer than this had other work in it. */
 const BUSY_TURN_MS = 0.02;
-/** After a spin that was in vain, this many waits don't spin. */
+/** After a spin that did not see its fence, this many waits don't spin. */
 const SPIN_PAUSE = 32;
-/** After this long without a completion the runtime thread watches. */
-const HOT_MS = 1;
 /**
- * And where the device's own threads want all cores: looking would take one of them half of its
- * time.
+ * {@link HOT_MS} where the device's own threads want all cores: looking would take one of them half
+ * of its time.
  */
 const CROWDED_HOT_MS = 0.1;
-/**
- * There the JS thread rather naps: it sleeps in a turn of its event loop, for no longer than it may
- * spin in one ({@link LONG_SPIN_MS}), so that the loop goes on turning. It leaves the processor to
- * the others until then, and from the end of a grid it takes 65 µs to whoever awaits it, 100 where
- * the loop is woken. What took longer than this the last time is awaited so, from the start until
- * it should have ended, where that is soon: each nap's end takes the processor for some 10 µs (a
- * grid of two threads took 1.70 ms with naps, 1.60 without).
- */
-const NAP_MS = 0.1;
-const NAP_FROM_MS = 0.1;
-const NAP_UNTIL_MS = 0.75;
-/**
- * It watches until so long before the end that is expected: being woken takes 50 µs, which is one
- * percent of a copy of 256 MiB. The same time after the expected end it watches again.
- */
-const EXPECTED_MS = 1;
-/** The backstop while it does: a lost wake-up costs no more than this. */
-const BACKSTOP_MS = 50;
 
 /**
- * What is awaited again and again takes as long as it took before. Around that time a turn of the
- * event loop looks at the slot without pause: from so long before the expected end, until so long
- * after it, in milliseconds.
- */
-const NEAR_BEFORE_MS = 0.004;
-const NEAR_AFTER_MS = 0.006;
-/**
- * What takes long varies by more: both grow by this part of it, until it is too long to be expected
- * that well.
- */
-const NEAR_PART = 0.003;
-const NEAR_LIMIT_MS = 5;
-const nearBefore = (took: number): number => NEAR_BEFORE_MS + NEAR_PART * took;
-const nearAfter = (took: number): number => NEAR_AFTER_MS + NEAR_PART * took;
-
-/**
- * Of some 50 ns each; and where the end is expected to be further off than so many milliseconds.
+ * Pauses of the processor between two turns of the event loop, some 50 ns each; the second number
+ * where the end is expected to be far off.
  */
 const PAUSES = 20;
 const FAR_PAUSES = 200;
-const FAR_MS = 0.05;
-
-/**
- * A thread that blocks looks so many times between two looks for messages, for so long without a
- * pause where the device does not want its processor, and then sleeps so long between looks: twice
- * that, in truth, which a graph of a millisecond feels.
- */
-const LOOKS_PER_MESSAGE = 64;
-const BLOCKED_LOOK_MS = 20;
-const BLOCKED_PAUSE_MS = 0.05;
-
-interface Waiter {
-  seq: number;
-  /** When the wait began. */
-  start: number;
-  resolve: () => void;
-  reject: (reason: unknown) => void;
-  promise: Promise<void>;
-}
-
-/**
- * A row of fence values that one stream writes.
- *
- * Fields that hold milliseconds begin as -0, here and in {@link Completion}: V8 keeps 0 as a small
- * integer, and the first time that is no whole number would change the shape of all objects of the
- * class, and end all code that was compiled for it.
- */
-export class CompletionSlot {
-  readonly index: number;
-  /** The last fence value given out. */
-  issued: number;
-  /** The last one seen. */
-  seen: number;
-  /** In the order of their values. */
-  readonly waiters: Waiter[] = [];
-  /**
-   * Where else it shows that fence `earlySeq` may be taken for passed: all that is in front of it
-   * is over once word `earlyAt` of these has come to `earlyValue`. The host knows of its own work
-   * before the device has written a fence behind it (13 µs, H100).
-   */
-  earlyWords: Int32Array | undefined = undefined;
-  earlyAt = 0;
-  earlyValue = 0;
-  earlySeq = 0;
-  /** How long the last wait took, milliseconds, of those that did not end at once. */
-  took = -0;
-  /** The last fence that was looked for in vain, and from when on, milliseconds. */
-  vain: number;
-  vainSince = -0;
-
-  constructor(index: number, value: number) {
-    this.index = index;
-    this.issued = value;
-    this.seen = value;
-    this.vain = value;
-  }
-}
-
-export interface CompletionHost {
-  /** Whether the device computes on as many threads as there are cores. */
-  readonly crowded: boolean;
-  /** Decodes and polls on this thread, where the runtime has no thread of its own. */
-  turn: (() => boolean) | undefined;
-  /** Reads messages; called whenever the posted counter moved. */
-  messages(): void;
-  /** Moves overflowing commands on; returns whether none are left. */
-  flush(): boolean;
-  /** Wakes the runtime thread if it sleeps. */
-  wake(): void;
-  /** The error that everything in flight rejects with, once the device is lost or closed. */
-  lost(): Error | undefined;
-}
 
 export class Completion {
   private readonly shared: SharedState;
   private readonly host: CompletionHost;
   private readonly hotMs: number;
+  private readonly watch: Watch;
   /**
-   * Slots that somebody waits for. An array: walking a set makes garbage, and each turn of the
-   * event loop walks it several times.
+   * Slots with waits. An array: walking a set makes garbage, and each turn of the event loop walks
+   * it several times.
    */
   private readonly active: CompletionSlot[] = [];
   /**
@@ -178,7 +87,7 @@ export class Completion {
    */
   loud: Promise<void> | undefined = undefined;
   /**
-   * Waits of the library's own, whose rejection nobody sees: {@link loud} where there is no other.
+   * The library's own waits, whose rejection no user sees: {@link loud} where there is no other.
    */
   readonly bystanders = new WeakSet<Promise<void>>();
   private readonly conditions: {
@@ -186,22 +95,19 @@ export class Completion {
     resolve: () => void;
     reject: (reason: unknown) => void;
   }[] = [];
-  /** Of {@link orEnd}. */
+  /** Rejections of what {@link orEnd} waits for. */
   private readonly hostWork = new Set<(reason: unknown) => void>();
   private readonly tickBound = (): void => this.tick();
   private readonly lookBound = (): void => this.lookNear();
   private scheduled = false;
   private lastMove = -0;
   private posted = 0;
-  private wakeSeen = 0;
-  private backstop: ReturnType<typeof setTimeout> | undefined = undefined;
   private pumping = false;
   private spinPause = 0;
   /** When the last wait ended as expected (see {@link lookNear}); 0 where it ended otherwise. */
   private nearEnd = -0;
   /**
-   * Whether this thread may wait for what is not quite near by looking for it. See
-   * {@link LONG_SPIN_MS}.
+   * Whether this thread may spin for waits up to {@link LONG_SPIN_MS}.
    */
   private readonly looksLong: boolean;
   /**
@@ -220,14 +126,15 @@ export class Completion {
   /** Awaits that have ended and go on with the next turn. */
   private deferred: (() => void)[] = [];
   /**
-   * The slot whose awaits end while this thread looks at it. Where several loops await at once it
-   * is one of them: looking for the others would hold it up, and it sees to them on its way.
+   * The slot whose awaits end while this thread spins for it. Where several loops of the program
+   * await at once it is the slot of one of them: spinning for the others would delay it, and their
+   * slots are settled on its way.
    */
   private owner: CompletionSlot | undefined = undefined;
   private ownerSeen = false;
   /**
-   * Whether {@link settleOthers} is to be called; and whether it has been, so that they are about
-   * to go on.
+   * Whether {@link settleOthers} is about to be called; and whether it was, so that the other waits
+   * are about to go on.
    */
   private othersDue = false;
   private othersGoOn = false;
@@ -246,7 +153,7 @@ export class Completion {
     this.turnWaits = 0;
     this.turnLook = 1;
     this.renewOwner();
-    // All of them at once: whoever went first would take the whole turn.
+    // All of them at once: the first one alone would take the whole turn.
     const { deferred } = this;
     if (deferred.length === 0) return;
     this.deferred = [];
@@ -258,7 +165,16 @@ export class Completion {
     this.host = host;
     this.hotMs = host.crowded ? CROWDED_HOT_MS : HOT_MS;
     this.looksLong = host.turn === undefined && !host.crowded;
-    if (host.turn === undefined) this.armWake();
+    this.watch = new Watch(shared.control, {
+      wake: () => host.wake(),
+      look: () => this.schedule(),
+      woken: () => {
+        if (this.active.length !== 0 || this.conditions.length !== 0) this.start();
+        else this.readMessages();
+      },
+      isOver: () => host.lost() !== undefined,
+    });
+    if (host.turn === undefined) this.watch.arm();
   }
 
   /** Whether the device has passed fence `seq`. */
@@ -269,14 +185,14 @@ export class Completion {
   }
 
   /**
-   * Whether the device itself has written the last fence that was seen to be passed: what is behind
-   * it, it has come to.
+   * Whether the device itself has written the last fence that was seen to be passed, so that it has
+   * come to what follows that fence.
    */
   isWritten(slot: CompletionSlot): boolean {
     return ((peek(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE) - slot.seen) | 0) >= 0;
   }
 
-  /** The last fence that may be taken for passed. */
+  /** The last fence that counts as passed. */
   private fenceOf(slot: CompletionSlot): number {
     const value = Atomics.load(this.shared.slots, slot.index * SLOT_WORDS + SLOT_FENCE);
     const { earlyWords } = slot;
@@ -287,8 +203,8 @@ export class Completion {
   }
 
   /**
-   * Takes note of how far the device has come. What it was seen to have passed it has passed,
-   * whatever it has written since.
+   * Takes note of how far the device has come. A fence that was seen to be passed stays passed,
+   * whatever the slot holds later.
    */
   private see(slot: CompletionSlot): number {
     const value = this.fenceOf(slot);
@@ -297,8 +213,8 @@ export class Completion {
   }
 
   /**
-   * Looks at a slot for a few microseconds, where that has been worth it lately. Returns whether
-   * the fence has passed.
+   * Spins on a slot for a few microseconds, where that has paid lately. Returns whether the fence
+   * has passed.
    */
   spin(slot: CompletionSlot, seq: number): boolean {
     if (this.passed(slot, seq)) return true;
@@ -306,14 +222,13 @@ export class Completion {
   }
 
   /**
-   * As {@link spin}, for the only wait of its slot, which is awaited now: ends it where it ends
-   * soon.
+   * As {@link spin}, for a slot with one wait, which is awaited now: resolves it where it ends soon.
    */
   spinFor(slot: CompletionSlot, seq: number): void {
     const { waiters } = slot;
     if (this.turnOver || waiters.length !== 1 || waiters[0]!.seq !== seq || !this.lookAt(slot, seq))
       return;
-    // Sees to everybody who waits, as to this one.
+    // Settles all waits, this one included.
     this.mayEndNow();
   }
 
@@ -354,7 +269,7 @@ export class Completion {
       return false;
     }
     slot.seen = seen;
-    // What else ends at once says nothing of what is waited for longer.
+    // A wait that ends at once says nothing about the longer waits of its slot.
     if (long) slot.took = now - start;
     this.owner = slot;
     this.ownerSeen = true;
@@ -362,15 +277,15 @@ export class Completion {
   }
 
   /**
-   * Whether this turn of the event loop has time for a wait of `took` milliseconds, and nobody else
-   * has wanted the loop lately.
+   * Whether this turn of the event loop has time for a wait of `took` milliseconds, and nothing
+   * else has wanted the loop lately.
    */
   private hasTimeFor(took: number): boolean {
     if (!this.loopIsFree || this.active.length !== 0 || this.conditions.length !== 0) return false;
     if (!this.turnMarked) {
       this.markTurn();
-      // The await that is looked for is the turn's first: how soon it ends says nothing of what the
-      // program does between two.
+      // The await that is spun for is the turn's first: how soon it ends says nothing about what
+      // the program does between two awaits.
       this.turnWaits = -1;
       return true;
     }
@@ -389,7 +304,7 @@ export class Completion {
   }
 
   /**
-   * Whether one await ends after the other while this thread looks for it, and nothing else is
+   * Whether awaits end one after the other while this thread spins for them, and nothing else is
    * waited for.
    */
   get isOnlyOneHot(): boolean {
@@ -413,8 +328,8 @@ export class Completion {
   mayEndNow(): boolean {
     if (this.active.length !== 0 && !this.othersDue && this.anyPassed()) {
       this.othersDue = true;
-      // Whoever is told now goes first: his next launch is not behind what they queue. Two
-      // microtasks, as for him.
+      // The await that ends now goes first, so that its next launch is not behind what the others
+      // queue. Two microtasks, as many as that await takes.
       queueMicrotask(() => queueMicrotask(this.settleOthers));
     }
     if (!this.turnMarked) {
@@ -425,7 +340,10 @@ export class Completion {
     return !this.turnOver;
   }
 
-  /** A program may work for long between its awaits: the first one in a turn tells the pace. */
+  /**
+   * A program may work for long between its awaits: the pace of the turn so far says when to look at
+   * the clock next.
+   */
   private lookAtClock(): void {
     const { turnWaits } = this;
     const spent = performance.now() - this.turnStart;
@@ -434,8 +352,8 @@ export class Completion {
   }
 
   /**
-   * Resolved where the await may end within this turn, else with the next. What was posted before
-   * it has been read.
+   * Resolved where the await may end within this turn of the event loop, otherwise with the next
+   * one. What was posted before has been read.
    */
   end(): Promise<void> {
     this.readMessages();
@@ -451,8 +369,8 @@ export class Completion {
   }
 
   /**
-   * Resolves when the device has passed fence `seq`, which `stream` writes; looks for it at once,
-   * or not (`spin`).
+   * Resolves when the device has passed fence `seq`, which `stream` writes. `spin`: whether to spin
+   * for it first.
    */
   wait(slot: CompletionSlot, seq: number, stream: number, spin = true): Promise<void> {
     const last = slot.waiters[slot.waiters.length - 1];
@@ -487,8 +405,8 @@ export class Completion {
   }
 
   /**
-   * As {@link wait}, but the thread stands still until then: nothing else happens in this program
-   * meanwhile, not even a transfer that is under way.
+   * As {@link wait}, but blocks the thread: nothing else happens in this program meanwhile, and no
+   * transfer that is under way goes on.
    */
   block(slot: CompletionSlot, seq: number, stream: number): void {
     this.tellAwaited(slot, seq, stream);
@@ -497,28 +415,14 @@ export class Completion {
   }
 
   /**
-   * The thread stands still until `test` holds. @throws what everything in flight rejects with,
-   * where the device is lost meanwhile
+   * Blocks the thread until `test` holds.
+   * @throws what everything in flight rejects with, where the device is lost meanwhile
    */
   blockUntil(test: () => boolean): void {
-    const start = performance.now();
-    const lookMs = this.host.crowded ? HOT_MS : BLOCKED_LOOK_MS;
-    for (let turns = 0; !test(); turns++) {
-      if (this.host.turn !== undefined) {
-        this.host.turn();
-        continue;
-      }
-      const flushed = this.host.flush();
-      if (turns === 0 || !flushed) this.host.wake();
-      if (turns % LOOKS_PER_MESSAGE === 0) this.readMessages();
-      const lost = this.host.lost();
-      if (lost !== undefined) throw lost;
-      // The end of something short is looked for; past that the processor is better left to others.
-      if (flushed && performance.now() - start > lookMs) sleepFor(BLOCKED_PAUSE_MS);
-    }
+    blockUntil(this.host, () => this.readMessages(), test);
   }
 
-  /** Tells the runtime thread which fence is waited for: it looks after those that are overdue. */
+  /** Tells the runtime thread which fence is waited for: it asks the driver about overdue ones. */
   private tellAwaited(slot: CompletionSlot, seq: number, stream: number): void {
     const { slots } = this.shared;
     const base = slot.index * SLOT_WORDS;
@@ -527,7 +431,7 @@ export class Completion {
       Atomics.store(slots, base + SLOT_AWAITED, seq);
   }
 
-  /** Resolves when `test` holds; for what the decoder writes into the tables. */
+  /** Resolves when `test` holds, which reads what the decoder writes into the tables. */
   until(test: () => boolean): Promise<void> {
     if (test()) return Promise.resolve();
     const lost = this.host.lost();
@@ -538,12 +442,12 @@ export class Completion {
     });
   }
 
-  /** Looks now. */
+  /** Looks at the slots in the next turn of the event loop. */
   kick(): void {
     this.start();
   }
 
-  /** Inline mode: works now, so that what takes no time is complete before the caller looks. */
+  /** Inline mode: works now, so that short work is complete before the caller looks. */
   pump(): void {
     if (this.host.turn === undefined || this.pumping) return;
     this.pumping = true;
@@ -559,7 +463,7 @@ export class Completion {
     for (const slot of this.active) {
       this.settle(slot);
       for (const waiter of slot.waiters) {
-        // One unhandled rejection says it all.
+        // One unhandled rejection is enough.
         if (this.loud === undefined || this.bystanders.has(this.loud)) this.loud = waiter.promise;
         else waiter.promise.catch(ignore);
         waiter.reject(error);
@@ -570,12 +474,12 @@ export class Completion {
     for (const condition of this.conditions.splice(0)) condition.reject(error);
     for (const reject of this.hostWork) reject(error);
     this.hostWork.clear();
-    this.watchNoMore();
+    this.watch.end();
   }
 
   /**
-   * As `work` of the host ends, which the device waits for; or as {@link rejectAll} has it, where
-   * that comes first.
+   * Settles as `work` of the host does, which the device waits for; rejects as {@link rejectAll}
+   * says, where that comes first.
    */
   orEnd<T>(work: PromiseLike<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -589,16 +493,8 @@ export class Completion {
   private start(): void {
     this.lastMove = performance.now();
     this.turnWasLong = false;
-    this.watchNoMore();
+    this.watch.end();
     this.schedule();
-  }
-
-  /** While the runtime thread watches it keeps a core busy, and wakes this one for every fence. */
-  private watchNoMore(): void {
-    if (this.backstop !== undefined) clearTimeout(this.backstop);
-    this.backstop = undefined;
-    if (peek(this.shared.control, WORD.watch) === 1)
-      Atomics.store(this.shared.control, WORD.watch, 0);
   }
 
   private schedule(): void {
@@ -608,15 +504,15 @@ export class Completion {
     setImmediate(this.tickBound);
   }
 
-  /** Nobody owns the looking for longer than a turn in which he did not need it. */
+  /** A slot that no spin needed for a whole turn of the event loop is the owner no longer. */
   private renewOwner(): void {
     if (!this.ownerSeen) this.owner = undefined;
     this.ownerSeen = false;
   }
 
   /**
-   * Whether somebody who waits for a turn of the event loop need wait no more: he is not left
-   * behind by those who end within this one.
+   * Whether a wait has ended that was left to a turn of the event loop, so that waits which end
+   * within this turn do not overtake it for long.
    */
   private anyPassed(): boolean {
     const { active } = this;
@@ -630,18 +526,16 @@ export class Completion {
 
   /** Whether the only wait there is is expected to end within some microseconds. */
   private isNear(): boolean {
-    if (this.active.length !== 1 || this.host.turn !== undefined) return false;
-    const slot = this.active[0]!;
-    const first = slot.waiters[0];
-    if (first === undefined || slot.took > (this.host.crowded ? HOT_MS : NEAR_LIMIT_MS))
-      return false;
-    const late = performance.now() - first.start - slot.took;
-    return late >= -nearBefore(slot.took) && late < nearAfter(slot.took);
+    return (
+      this.active.length === 1 &&
+      this.host.turn === undefined &&
+      isNearEnd(this.active[0]!, this.host.crowded)
+    );
   }
 
   /**
-   * Waits those microseconds, and sees to what has ended. A microtask behind the tick: whoever
-   * waited goes on from there, with nothing of the event loop between.
+   * Spins for those microseconds, then settles what has ended. It runs in a microtask behind the
+   * tick, so that the awaiting code goes on from there with nothing of the event loop in between.
    */
   private lookNear(): void {
     const slot = this.active[0];
@@ -662,7 +556,7 @@ export class Completion {
     const { waiters } = slot;
     const value = this.see(slot);
     if (waiters.length === 0 || ((value - waiters[0]!.seq) | 0) < 0) return false;
-    // What was posted before the fence was written: failures, and what kernels have printed.
+    // Failures, and what kernels have printed, were posted before the fence was written.
     this.readMessages();
     let done = 0;
     while (done < waiters.length && ((value - waiters[done]!.seq) | 0) >= 0)
@@ -724,35 +618,37 @@ export class Completion {
       flushed &&
       !(this.host.turn !== undefined && busy)
     ) {
-      this.watchNoMore();
+      this.watch.end();
       return;
     }
     const now = performance.now();
     if (moved) this.lastMove = now;
     if (this.host.turn !== undefined) {
       if (busy || now - this.lastMove < this.hotMs) this.schedule();
-      else this.sleep(1);
+      else this.watch.sleep(1);
     } else if (flushed && this.napsNow(now)) {
-      this.nap();
+      const slot = active[0]!;
+      const { seq } = slot.waiters[0]!;
+      this.watch.nap(() => ((this.fenceOf(slot) - seq) | 0) >= 0);
+      this.scheduledAt = performance.now();
       if (this.anyPassed()) this.look();
       else this.schedule();
     } else if (!flushed || this.isHot(now) || this.untilExpected(now) === 0) {
       this.pause(now);
       this.schedule();
-    } else this.watch(now);
+    } else this.watch.begin(this.conditions.length > 0 ? 1 : this.untilExpected(now));
   }
 
   /**
-   * About a microsecond between two turns of the event loop, less where the wait ends: turns
-   * without a pause keep busy a core whose other thread may be the runtime thread's, or the one
-   * that the wait is for. Ten where the end is further off, and nobody else has wanted the event
-   * loop since the wait began.
+   * Pauses for about a microsecond between two turns of the event loop, for less where the wait
+   * ends: turns without a pause load a core whose other hardware thread may run the runtime thread,
+   * or the work that is waited for. Ten microseconds where the end is further off and nothing else
+   * has wanted the event loop since the wait began.
    */
   private pause(now: number): void {
     const slot = this.active.length === 1 ? this.active[0] : undefined;
     const first = slot?.waiters[0];
-    const isFar =
-      first !== undefined && !this.turnWasLong && first.start + slot!.took - now > FAR_MS;
+    const isFar = slot !== undefined && !this.turnWasLong && isFarFromEnd(slot, now);
     const pauses = isFar ? FAR_PAUSES : PAUSES;
     for (let i = 0; i < pauses; i++) {
       pauseProcessor();
@@ -772,101 +668,25 @@ export class Completion {
   }
 
   /**
-   * Whether the only wait there is wants the device's threads to have this one's processor, and is
-   * expected to end soon.
+   * Whether the device's threads need this thread's processor for the only wait there is, and its
+   * end is expected soon.
    */
   private napsNow(now: number): boolean {
-    if (
-      !this.host.crowded ||
-      this.active.length !== 1 ||
-      this.conditions.length !== 0 ||
-      this.turnWasLong
-    )
-      return false;
-    const { took, waiters } = this.active[0]!;
     return (
-      took > NAP_FROM_MS &&
-      took < NAP_UNTIL_MS &&
-      waiters.length !== 0 &&
-      now - waiters[0]!.start < 2 * took
+      this.host.crowded &&
+      this.active.length === 1 &&
+      this.conditions.length === 0 &&
+      !this.turnWasLong &&
+      isNapLong(this.active[0]!, now)
     );
   }
 
-  /** Sleeps until the runtime thread sees a fence, or for a moment. */
-  private nap(): void {
-    const { control } = this.shared;
-    const slot = this.active[0]!;
-    Atomics.store(control, WORD.nap, 1);
-    Atomics.store(control, WORD.watch, 1);
-    if (Atomics.load(control, WORD.state) === STATE.sleeping) this.host.wake();
-    // Looked at after the flags are set: the runtime thread looks at them after each fence.
-    if (((this.fenceOf(slot) - slot.waiters[0]!.seq) | 0) < 0)
-      Atomics.wait(control, WORD.nap, 1, NAP_MS);
-    Atomics.store(control, WORD.nap, 0);
-    this.scheduledAt = performance.now();
-    this.wakeSeen = Atomics.load(control, WORD.wake);
-  }
-
-  /**
-   * How long it takes, in milliseconds, until the end of some wait is near, as long as the wait
-   * before took; 0 where one is.
-   */
+  /** How long until the end of some wait is near: see {@link untilExpectedEnd}. */
   private untilExpected(now: number): number {
-    let least = Infinity;
-    if (this.host.crowded) return least;
-    const { active } = this;
-    for (let i = 0; i < active.length; i++) {
-      const { took, waiters } = active[i]!;
-      // What takes half of that may take all of it the next time.
-      if (took < HOT_MS / 2 || waiters.length === 0) continue;
-      const left = waiters[0]!.start + took - now;
-      if (left > EXPECTED_MS) least = Math.min(least, left - EXPECTED_MS);
-      else if (left > -EXPECTED_MS) return 0;
-    }
-    return least;
-  }
-
-  /** Leaves it to the runtime thread to look. */
-  private watch(now: number): void {
-    const { control } = this.shared;
-    Atomics.store(control, WORD.watch, 1);
-    if (Atomics.load(control, WORD.state) === STATE.sleeping) this.host.wake();
-    // What the thread did before it saw the flag, it did not tell.
-    if (Atomics.load(control, WORD.wake) !== this.wakeSeen) {
-      this.wakeSeen = Atomics.load(control, WORD.wake);
-      this.schedule();
-      return;
-    }
-    this.sleep(this.conditions.length > 0 ? 1 : Math.min(BACKSTOP_MS, this.untilExpected(now)));
-  }
-
-  private sleep(ms: number): void {
-    if (this.backstop !== undefined) clearTimeout(this.backstop);
-    this.backstop = setTimeout(() => {
-      this.backstop = undefined;
-      this.schedule();
-    }, ms);
-  }
-
-  /**
-   * Always armed: failures that nobody awaits arrive this way too. It keeps no process alive; the
-   * backstop does.
-   */
-  private armWake(): void {
-    const { control } = this.shared;
-    const value = Atomics.load(control, WORD.wake);
-    const result = Atomics.waitAsync(control, WORD.wake, value);
-    const again = (): void => {
-      this.wakeSeen = Atomics.load(control, WORD.wake);
-      if (this.host.lost() === undefined) this.armWake();
-      if (this.active.length !== 0 || this.conditions.length !== 0) this.start();
-      else this.readMessages();
-    };
-    if (result.async) void result.value.then(again);
-    else again();
+    return this.host.crowded ? Infinity : untilExpectedEnd(this.active, now);
   }
 }
 
 function ignore(): void {
-  // Its twin was rejected with the same error.
+  // Another wait was rejected with the same error.
 }

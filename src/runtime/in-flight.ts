@@ -1,88 +1,44 @@
 /**
  * What had been issued and was not seen to end when the device was lost, stream by stream. A GPU
- * says only that there was a fault, not whose: so the ring is read once more, where what was
- * decoded stays until it is overwritten. Nothing is kept for this while all is well.
+ * reports that there was a fault, and not of which command. So the ring is read once more, in which
+ * decoded records stay until they are overwritten; nothing is kept for this while all is well.
  */
-import {
-  GRID_PACKED,
-  HANDLE_MASK,
-  LAUNCH_EX,
-  LINE_HANDLE_MASK,
-  LINE_PACKED,
-  OP,
-  RECORD_BODY,
-  RECORD_ROOT,
-  RECORD_STREAM,
-} from './commands.js';
+import { OP, RECORD_BODY, RECORD_ROOT, RECORD_STREAM, commandOf } from './commands.js';
+import { handlesOf } from './commands/command.js';
 import type { InFlight } from '../ground/in-flight.js';
 import { MAX_SLOTS, RING_WORDS, SLOT_FENCE, SLOT_WORDS, WORD } from './layout.js';
 import type { SharedState } from './layout.js';
 
-/** What the JS thread knows of the numbers that stand in the ring. */
+/** Names for the numbers in the ring, which the JS thread knows. */
 export interface Names {
   stream(slot: number): string;
   kernel(handle: number): string | undefined;
   /** The label of an allocation. */
   memory(handle: number): string | undefined;
-  /** What an operation is called that is rarer than launches. */
+  /** Name of an operation; the usual launches have none, and are called by their kernel. */
   operation(root: number): string | undefined;
 }
 
 const MASK = RING_WORDS - 1;
-const OPERATIONS: ReadonlySet<number> = new Set(Object.values(OP));
-/** Operations of one stream that are told. */
+/** The most operations of one stream that the error names. */
 const TOLD = 6;
 
-/** Commands that occupy the device, and how each is described. */
-const WORK: Readonly<Record<number, (ring: Int32Array, body: number, names: Names) => string>> = {
-  [OP.launchLine]: (ring, body, names) =>
-    kernel(ring[body]!, names, lineReferences(ring, body + LINE_PACKED)),
-  [OP.launchGrid]: (ring, body, names) =>
-    kernel(ring[body]!, names, lineReferences(ring, body + GRID_PACKED)),
-  [OP.launch]: (ring, body, names) => kernel(ring[body]!, names, references(ring, body + 8)),
-  [OP.launchEx]: (ring, body, names) =>
-    kernel(ring[body]!, names, references(ring, body + 8 + LAUNCH_EX.words)),
-  [OP.libraryCall]: (ring, body, names) =>
-    on('call of a library', names, references(ring, body + 1)),
-  [OP.copy]: (ring, body, names) =>
-    on('copy', names, [ring[body + 3]! & HANDLE_MASK, ring[body]! & HANDLE_MASK]),
-  [OP.copy2D]: (ring, body, names) =>
-    on('copy', names, [ring[body + 4]! & HANDLE_MASK, ring[body]! & HANDLE_MASK]),
-  [OP.copy3D]: (ring, body, names) =>
-    on('copy', names, [ring[body + 5]! & HANDLE_MASK, ring[body]! & HANDLE_MASK]),
-  [OP.writeValue]: (ring, body, names) => on('writeValue', names, [ring[body]! & HANDLE_MASK]),
-  [OP.waitValue]: (ring, body, names) => on('waitValue', names, [ring[body]! & HANDLE_MASK]),
-  [OP.memset]: (ring, body, names) => on('fill', names, [ring[body]! & HANDLE_MASK]),
-  [OP.prefetch]: (ring, body, names) => on('prefetch', names, [ring[body]! & HANDLE_MASK]),
-  [OP.graphLaunch]: (ring, body, names) =>
-    on(
-      'graph',
-      names,
-      Array.from({ length: ring[body + 1]! }, (_, i) => ring[body + 2 + i]! & HANDLE_MASK),
-    ),
-};
-
-function lineReferences(ring: Int32Array, packed: number): number[] {
-  return Array.from(
-    { length: ring[packed]! & 0xffff },
-    (_, i) => ring[packed + 1 + i]! & LINE_HANDLE_MASK,
-  );
-}
-
-function references(ring: Int32Array, head: number): number[] {
-  return Array.from(
-    { length: ring[head]! & 0xffff },
-    (_, i) => ring[head + 1 + 2 * i]! & HANDLE_MASK,
-  );
-}
-
-function kernel(handle: number, names: Names, memories: readonly number[]): string {
-  return on(`kernel ${names.kernel(handle) ?? '(of a closed module)'}`, names, memories);
-}
-
-function on(what: string, names: Names, memories: readonly number[]): string {
+/**
+ * How a command that occupies the device is called; undefined for any other. A copy names its source
+ * first, as one speaks of it.
+ */
+function describe(op: number, ring: Int32Array, body: number, names: Names): string | undefined {
+  const command = commandOf(op);
+  if (command?.inFlight === undefined) return undefined;
+  const handles = handlesOf(command.operands(ring, body));
+  if (command.copies !== undefined) handles.reverse();
+  const kernel = command.trace?.(ring, body).kernel;
+  const what =
+    kernel === undefined
+      ? command.inFlight
+      : `${command.inFlight} ${names.kernel(kernel) ?? '(of a closed module)'}`;
   const labels = new Set(
-    memories.map((handle) => names.memory(handle)).filter((label) => label !== undefined),
+    handles.map((handle) => names.memory(handle)).filter((label) => label !== undefined),
   );
   return labels.size === 0
     ? what
@@ -101,11 +57,12 @@ export function inFlight(shared: SharedState, head: number, names: Names): InFli
       const passed = Atomics.load(slots, stream * SLOT_WORDS + SLOT_FENCE);
       if (((passed - ring[body + 1]!) | 0) >= 0) streams.delete(stream);
     }
-    const describe = WORK[op];
-    if (describe === undefined || stream < 0) continue;
+    if (stream < 0) continue;
+    const description = describe(op, ring, body, names);
+    if (description === undefined) continue;
     let list = streams.get(stream);
     if (list === undefined) streams.set(stream, (list = []));
-    list.push(names.operation(ring[at + RECORD_ROOT]!) ?? describe(ring, body, names));
+    list.push(names.operation(ring[at + RECORD_ROOT]!) ?? description);
   }
   return [...streams].map(([stream, operations]) => ({
     stream: names.stream(stream),
@@ -113,7 +70,7 @@ export function inFlight(shared: SharedState, head: number, names: Names): InFli
   }));
 }
 
-/** One sentence of it. */
+/** One sentence about it; empty where there is nothing. */
 export function describeInFlight(work: readonly InFlight[]): string {
   if (work.length === 0) return '';
   const told = work.map(({ stream, operations }) => {
@@ -159,7 +116,7 @@ function chain(ring: Int32Array, from: number, to: number): number[] {
     const op = ring[at]! & 0xff;
     const stream = words < RECORD_BODY ? -1 : ring[at + RECORD_STREAM]!;
     if (
-      OPERATIONS.has(op) &&
+      commandOf(op) !== undefined &&
       (op === OP.pad || (words >= RECORD_BODY && stream >= -1 && stream < MAX_SLOTS))
     )
       leads[at - from] = 1;

@@ -198,7 +198,7 @@ describe.each([
     launch(2, 2);
     fence(0, 0, 2);
     decoder.drain();
-    decoder.settle();
+    decoder.fences.settle();
     expect(take()).toEqual([]);
     hold(5);
     while (decoder.drain() || decoder.resumeParked());
@@ -208,7 +208,7 @@ describe.each([
       'launch 7 ',
       'write 100',
     ]);
-    decoder.settle();
+    decoder.fences.settle();
     expect(take()).toEqual([]);
   });
 
@@ -219,9 +219,9 @@ describe.each([
     launch(2, 2, { stream: 1 });
     fence(1, 1, 1);
     decoder.drain();
-    decoder.settle();
+    decoder.fences.settle();
     expect(shared.slots[SLOT_WORDS + SLOT_FENCE]).toBe(1);
-    for (const hot of [false, true]) decoder.fenceNow(1, 1, hot ? 3 : 2, hot);
+    for (const hot of [false, true]) decoder.fences.now(1, 1, hot ? 3 : 2, hot);
     expect(shared.slots[SLOT_WORDS + SLOT_FENCE]).toBe(3);
     expect(take()).toEqual([]);
     const made = shared.issued[ISSUED_STRIDE + ISSUED_UNMADE]!;

@@ -246,6 +246,16 @@ export function viewShared(buffers: SharedBuffers): SharedState {
   };
 }
 
+/** Whether the stream in `slot` is being captured. */
+export function isCapturing({ issued }: SharedState, slot: number): boolean {
+  return slot >= 0 && issued[slot * ISSUED_STRIDE + ISSUED_CAPTURING] === 1;
+}
+
+/** The failure that kept the stream in `slot` from being made; 0 where it was made. */
+export function unmadeBy({ issued }: SharedState, slot: number): number {
+  return slot < 0 ? 0 : issued[slot * ISSUED_STRIDE + ISSUED_UNMADE]!;
+}
+
 /** Whether the word `lost` tells of more than an orderly end. */
 export function isFault(lost: number): boolean {
   return lost !== 0 && lost !== CLOSED;

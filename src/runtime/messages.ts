@@ -5,7 +5,7 @@ import type { MessagePort } from 'node:worker_threads';
 
 import type { CheckOptions, CheckReport } from '../ground/check-report.js';
 import type { ConditionalNodes } from './conditionals.js';
-import type { RoomStep } from './decoder.js';
+import type { RoomStep } from './decoder/host.js';
 import type { LibraryStart } from './library-calls.js';
 import type { PeerStart } from './peers.js';
 import type { DeviceAttributes } from './procedures.js';
@@ -115,12 +115,14 @@ export interface CallMessage {
   args: readonly unknown[];
 }
 
-export type ToThread =
-  | CallMessage
+/** What all decoders of a device are told beside the ring. */
+export type DecoderMessage =
   | { kind: 'peer'; start: PeerStart }
   | { kind: 'peer-gone'; index: number }
   | { kind: 'library'; start: LibraryStart }
   | { kind: 'library-gone'; number: number };
+
+export type ToThread = CallMessage | DecoderMessage;
 
 export type FromThread =
   | { kind: 'opened'; reply: OpenReply }

@@ -418,7 +418,7 @@ describe('Decoder', () => {
     release(9);
     drain();
     expect(calls).toContain('cuStreamWaitEvent 52 300 0');
-    expect(decoder.parkedStreams).toBe(1);
+    expect(decoder.parking.count).toBe(1);
   });
 
   test('a number is written and waited for in 32 and 64 bits', () => {

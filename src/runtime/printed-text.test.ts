@@ -68,8 +68,8 @@ function setUp() {
     },
     turn() {
       decoder.drain();
-      decoder.settle();
-      if (decoder.parkedStreams !== 0) decoder.resumeParked();
+      decoder.fences.settle();
+      if (decoder.parking.count !== 0) decoder.resumeParked();
     },
   };
 }
@@ -113,7 +113,7 @@ test('other streams, and the same one afterwards, have their fences from the dev
   expect(take()).toEqual(['record 1 on 100', 'stream 101 writes 1 to slot 1']);
   reached.add(1);
   turn();
-  expect(decoder.parkedStreams).toBe(0);
+  expect(decoder.parking.count).toBe(0);
   fence(0, 0, 2);
   turn();
   expect(take()).toEqual(['synchronize 1', 'flush', 'stream 100 writes 2 to slot 0']);
@@ -152,7 +152,7 @@ test('a device that is lost owes nothing', () => {
   shared.control[WORD.lost] = 700;
   turn();
   expect(take()).toEqual([]);
-  expect(decoder.parkedStreams).toBe(0);
+  expect(decoder.parking.count).toBe(0);
 });
 
 test('at the end of the process what is finished comes out', () => {

@@ -145,9 +145,9 @@ test('an allocation that is held on another stream is waited for', () => {
   fill(CAPTURE, 1);
   end(1);
   decoder.drain();
-  expect([take(), decoder.parkedStreams]).toEqual([['begin'], 2]);
+  expect([take(), decoder.parking.count]).toEqual([['begin'], 2]);
   letGo();
-  expect([take(), decoder.parkedStreams, failed]).toEqual([
+  expect([take(), decoder.parking.count, failed]).toEqual([
     ['allocate', 'fill 4096', 'end'],
     0,
     [],
@@ -163,7 +163,7 @@ test('an allocation that is skipped, since its operation has failed, fails the c
   fill(CAPTURE, 1);
   end(1);
   decoder.drain();
-  expect([take(), decoder.parkedStreams, shared.status[MEMORY]]).toEqual([
+  expect([take(), decoder.parking.count, shared.status[MEMORY]]).toEqual([
     ['begin', 'end'],
     0,
     HANDLE.failed,
@@ -180,7 +180,7 @@ test('a capture that has failed waits for nothing', () => {
   fill(CAPTURE, 1);
   end(1);
   decoder.drain();
-  expect([take(), decoder.parkedStreams, failed.length]).toEqual([['begin', 'end'], 0, 1]);
+  expect([take(), decoder.parking.count, failed.length]).toEqual([['begin', 'end'], 0, 1]);
 });
 
 test('a stream that has joined a capture is kept from going on until that has ended', () => {
@@ -197,9 +197,9 @@ test('a stream that has joined a capture is kept from going on until that has en
   join(1, 0);
   fence(1);
   decoder.drain();
-  expect([take(), decoder.parkedStreams]).toEqual([[], 2]);
+  expect([take(), decoder.parking.count]).toEqual([[], 2]);
   letGo();
-  expect([take(), decoder.parkedStreams]).toEqual([
+  expect([take(), decoder.parking.count]).toEqual([
     [
       'begin',
       'record on 100',

@@ -12,6 +12,8 @@ import type { SharedState } from './layout.js';
 import { RecordQueue } from './record-queue.js';
 import { peek, release } from './shared-words.js';
 
+export { putInt64 } from './commands.js';
+
 const MASK = RING_WORDS - 1;
 /** Records moved in one go. */
 const FLUSH_LIMIT = 500;
@@ -228,10 +230,4 @@ export class RingWriter {
     this.knownTail = Atomics.load(this.control, WORD.tail);
     return ((this.head - this.knownTail) >>> 0) + words < RING_WORDS;
   }
-}
-
-/** Writes a 64-bit integer, low half first. */
-export function putInt64(memory: Int32Array, at: number, value: number): void {
-  memory[at] = value | 0;
-  memory[at + 1] = (value / 4294967296) | 0;
 }

@@ -8,7 +8,7 @@
  * x86 shows a thread's stores to the others in their order, and does not put its loads off: there a
  * plain access is as good as one that acquires or releases. It is not as good as a sequentially
  * consistent one: a store may show later than the thread's next load is done. Where that matters
- * (`ThreadLoop.sleep`, `Runtime.giveBack`) Atomics are used, or the word is looked at once more.
+ * (`ThreadLoop.sleep`, `Visits.giveBack`) Atomics are used, or the word is looked at once more.
  */
 export const STORES_IN_ORDER = process.arch === 'x64';
 

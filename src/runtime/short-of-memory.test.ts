@@ -87,10 +87,10 @@ test('its stream waits, and it is tried again once room was made', () => {
   ]);
   decoder.resumeParked();
   expect(take()).toEqual([]);
-  expect(decoder.parkedStreams).toBe(1);
+  expect(decoder.parking.count).toBe(1);
   roomMade();
   expect(take()).toEqual(['allocate', 'record']);
-  expect([shared.status[5], shared.values[5], decoder.parkedStreams, failed.length]).toEqual([
+  expect([shared.status[5], shared.values[5], decoder.parking.count, failed.length]).toEqual([
     HANDLE.live,
     4096,
     0,
@@ -114,7 +114,7 @@ test('after trimming, waiting for frees and trimming again it fails', () => {
     'allocate',
   ]);
   expect(failed).toMatchObject([{ root: 7, result: CUresult.CUDA_ERROR_OUT_OF_MEMORY }]);
-  expect([shared.status[5], decoder.parkedStreams]).toEqual([HANDLE.failed, 0]);
+  expect([shared.status[5], decoder.parking.count]).toEqual([HANDLE.failed, 0]);
 });
 
 test('streams with work are not synchronised with', () => {
@@ -126,22 +126,22 @@ test('it fails at once where no step can help', () => {
   const { take, failed, decoder } = setUp({ failures: 1, refuse: true });
   expect(take().at(-1)).toBe('record');
   expect(failed.length).toBe(1);
-  expect(decoder.parkedStreams).toBe(0);
+  expect(decoder.parking.count).toBe(0);
 });
 
 test('a device that rests tells so only where memory was freed and all streams are idle', () => {
   const busy = [101];
   const { take, decoder, ring } = setUp({ failures: 0, busy });
-  expect(decoder.keepsFreed).toBe(false);
+  expect(decoder.shortages.keepsFreed).toBe(false);
   ring.memory[ring.begin(OP.free, 0, 5, 0, 0, 0)] = 5;
   ring.commit();
   decoder.drain();
-  expect(decoder.keepsFreed).toBe(true);
+  expect(decoder.shortages.keepsFreed).toBe(true);
   take();
-  decoder.rest();
+  decoder.shortages.rest();
   expect(take()).toEqual(['synchronize 100']);
   busy.length = 0;
-  decoder.rest();
+  decoder.shortages.rest();
   expect(take()).toEqual(['synchronize 100', 'synchronize 101', 'idle']);
-  expect(decoder.keepsFreed).toBe(false);
+  expect(decoder.shortages.keepsFreed).toBe(false);
 });

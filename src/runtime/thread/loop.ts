@@ -133,14 +133,14 @@ export class ThreadLoop {
   /** Decodes and lets the device work once. Returns whether there may be more to do at once. */
   turn(): boolean {
     let busy = this.decoder.drain();
-    if (this.decoder.parkedStreams !== 0 && this.decoder.resumeParked()) busy = true;
+    if (this.decoder.parking.count !== 0 && this.decoder.resumeParked()) busy = true;
     if (this.decoder.announcements.waiting) this.decoder.announcements.poll();
     if (this.polled !== undefined && peek(this.shared.control, WORD.lost) === 0) {
       try {
         if (this.polled.poll(POLL_BUDGET_US)) busy = true;
       } catch (error) {
-        this.decoder.lose({
-          id: this.decoder.nextFailure(),
+        this.decoder.failures.lose({
+          id: this.decoder.failures.next(),
           root: 0,
           stream: -1,
           ...describeFailure(error, 'poll'),
@@ -161,10 +161,10 @@ export class ThreadLoop {
       if (watch) this.look(now);
       else this.watching = false;
       // Who awaits one launch after the other makes them sooner himself.
-      this.yields = this.decoder.hot && this.mayYield(watch);
-      this.decoder.hot = false;
+      this.yields = this.decoder.fences.hot && this.mayYield(watch);
+      this.decoder.fences.hot = false;
       if (busy && !this.yields) continue;
-      const held = this.decoder.onlyHeld;
+      const held = this.decoder.parking.onlyHeld;
       const waits =
         this.polled?.waits !== undefined && (held || (!this.isOwing && this.polled.waits()));
       if (!waits || !held) this.heldSince = 0;
@@ -203,7 +203,7 @@ export class ThreadLoop {
 
   /** Whether there is something that this thread has to look at from time to time. */
   private get isOwing(): boolean {
-    return this.decoder.parkedStreams !== 0 || this.decoder.announcements.waiting;
+    return this.decoder.parking.count !== 0 || this.decoder.announcements.waiting;
   }
 
   private mayYield(watch: boolean): boolean {
@@ -246,7 +246,7 @@ export class ThreadLoop {
       if (
         ((Atomics.load(slots, base + SLOT_AWAITED) - Atomics.load(slots, base + SLOT_FENCE)) | 0) >
           0 &&
-        !this.decoder.isHeld(slots[base + SLOT_STREAM]!)
+        !this.decoder.parking.isHeld(slots[base + SLOT_STREAM]!)
       )
         return true;
     }
@@ -271,8 +271,8 @@ export class ThreadLoop {
       if (handle === 0) continue;
       const result = this.driver.cuStreamQuery(handle);
       if (result === CUresult.CUDA_SUCCESS || result === CUresult.CUDA_ERROR_NOT_READY) continue;
-      this.decoder.lose({
-        id: this.decoder.nextFailure(),
+      this.decoder.failures.lose({
+        id: this.decoder.failures.next(),
         root: 0,
         stream,
         ...this.describeFault(handle, result),
@@ -280,8 +280,8 @@ export class ThreadLoop {
       return;
     }
     if (!this.decoder.peers.stuck(performance.now())) return;
-    this.decoder.lose({
-      id: this.decoder.nextFailure(),
+    this.decoder.failures.lose({
+      id: this.decoder.failures.next(),
       root: 0,
       stream: -1,
       result: CUresult.CUDA_ERROR_DEVICE_UNAVAILABLE,
@@ -333,14 +333,14 @@ export class ThreadLoop {
   /** Sleeps until there is something to do. */
   private rest(): void {
     const { control } = this.shared;
-    if (!this.decoder.keepsFreed) {
+    if (!this.decoder.shortages.keepsFreed) {
       this.sleep(Infinity);
       return;
     }
     const tail = Atomics.load(control, WORD.tail);
     // The JS thread may have worked the ring meanwhile.
     if (this.sleep(IDLE_MS) && Atomics.load(control, WORD.tail) === tail && !this.decoder.hasWork)
-      this.decoder.rest();
+      this.decoder.shortages.rest();
   }
 
   /** Returns whether it slept for all of `timeout` milliseconds. */
@@ -355,7 +355,7 @@ export class ThreadLoop {
     let work =
       Atomics.load(control, WORD.stop) !== 0 ||
       (resting && Atomics.load(control, WORD.watch) === 1);
-    if (!work && timeout === HELD_MS) work = this.decoder.mayGoOn;
+    if (!work && timeout === HELD_MS) work = this.decoder.parking.mayAnyGoOn;
     for (let looks = 0; looks < LAST_LOOKS && !work; looks++) work = this.decoder.hasWork;
     if (!work && resting) {
       if (this.yields) this.doze(bell);

@@ -102,11 +102,8 @@ function runtimeThread(): void {
           const received = receiveMessageOnPort(port) as { message: ToThread } | undefined;
           if (received === undefined) return;
           const { message } = received;
-          if (message.kind === 'peer') decoder.peers.add(message.start);
-          else if (message.kind === 'peer-gone') decoder.peers.drop(message.index);
-          else if (message.kind === 'library') decoder.libraries.add(message.start);
-          else if (message.kind === 'library-gone') decoder.libraries.drop(message.number);
-          else reply(driver, message);
+          if (message.kind === 'call') reply(driver, message);
+          else decoder.hear(message);
         },
         output: () => nativeOutput(start.config.koffiPath),
         libraryCaller: () => new LibraryCaller(start.config.koffiPath),

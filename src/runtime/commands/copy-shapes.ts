@@ -1,24 +1,53 @@
 /**
- * The structures of 2-D and 3-D copies, made from the words of their commands.
+ * The words of 2-D and 3-D copies, and the driver's structures that are made of them.
  */
-import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D } from '../driver/driver.js';
-import {
-  COPY_DEVICE_TO_HOST,
-  COPY_FROM_ARRAY,
-  COPY_HOST_TO_DEVICE,
-  COPY_TO_ARRAY,
-} from './commands.js';
+import type { CUDA_MEMCPY2D, CUDA_MEMCPY3D } from '../../driver/driver.js';
+import { int64 } from './record.js';
+
+export const COPY_HOST_TO_DEVICE = 0;
+export const COPY_DEVICE_TO_HOST = 1;
+export const COPY_DEVICE_TO_DEVICE = 2;
+/** Between two contexts. */
+export const COPY_PEER = 3;
+/**
+ * Added to the kind of a `copy3D`: that end is an array, whose offset counts as if it were dense.
+ */
+export const COPY_TO_ARRAY = 4;
+export const COPY_FROM_ARRAY = 8;
+
+/** The words of a 2-D copy; offsets are 64-bit. */
+export const COPY_2D = {
+  to: 0,
+  toOffset: 1,
+  toPitch: 3,
+  from: 4,
+  fromOffset: 5,
+  fromPitch: 7,
+  width: 8,
+  height: 9,
+  kind: 10,
+} as const;
+
+/** The words of a 3-D copy; offsets are 64-bit, rows are those of a slice. */
+export const COPY_3D = {
+  to: 0,
+  toOffset: 1,
+  toPitch: 3,
+  toRows: 4,
+  from: 5,
+  fromOffset: 6,
+  fromPitch: 8,
+  fromRows: 9,
+  width: 10,
+  height: 11,
+  depth: 12,
+  kind: 13,
+} as const;
 
 /** CUmemorytype */
 const HOST = 1;
 const DEVICE = 2;
 const ARRAY = 3;
-const TWO32 = 4294967296;
-
-/** A 64-bit integer of a command, low half first. */
-export function int64(memory: Int32Array, at: number): number {
-  return (memory[at]! >>> 0) + memory[at + 1]! * TWO32;
-}
 
 /** Offsets are added to the addresses, so that the structure's own X and Y stay zero. */
 export function copy2D(
@@ -27,9 +56,9 @@ export function copy2D(
   dstBase: number,
   srcBase: number,
 ): CUDA_MEMCPY2D {
-  const kind = memory[body + 10]!;
-  const dst = dstBase + int64(memory, body + 1);
-  const src = srcBase + int64(memory, body + 5);
+  const kind = memory[body + COPY_2D.kind]!;
+  const dst = dstBase + int64(memory, body + COPY_2D.toOffset);
+  const src = srcBase + int64(memory, body + COPY_2D.fromOffset);
   const fromHost = kind === COPY_HOST_TO_DEVICE;
   const toHost = kind === COPY_DEVICE_TO_HOST;
   return {
@@ -38,15 +67,15 @@ export function copy2D(
     srcMemoryType: fromHost ? HOST : DEVICE,
     srcHost: fromHost ? src : 0,
     srcDevice: fromHost ? 0 : src,
-    srcPitch: memory[body + 7]!,
+    srcPitch: memory[body + COPY_2D.fromPitch]!,
     dstXInBytes: 0,
     dstY: 0,
     dstMemoryType: toHost ? HOST : DEVICE,
     dstHost: toHost ? dst : 0,
     dstDevice: toHost ? 0 : dst,
-    dstPitch: memory[body + 3]!,
-    WidthInBytes: memory[body + 8]!,
-    Height: memory[body + 9]!,
+    dstPitch: memory[body + COPY_2D.toPitch]!,
+    WidthInBytes: memory[body + COPY_2D.width]!,
+    Height: memory[body + COPY_2D.height]!,
   };
 }
 
@@ -57,10 +86,14 @@ export function copy3D(
   dstBase: number,
   srcBase: number,
 ): CUDA_MEMCPY3D {
-  const ends = memory[body + 13]!;
+  const ends = memory[body + COPY_3D.kind]!;
   const box = linearBox(memory, body, ends & 3, dstBase, srcBase);
   if ((ends & COPY_TO_ARRAY) !== 0) {
-    const { x, y, z } = placeInArray(int64(memory, body + 1), box.dstPitch, box.dstHeight);
+    const { x, y, z } = placeInArray(
+      int64(memory, body + COPY_3D.toOffset),
+      box.dstPitch,
+      box.dstHeight,
+    );
     Object.assign(box, {
       dstMemoryType: ARRAY,
       dstArray: dstBase,
@@ -71,7 +104,11 @@ export function copy3D(
     });
   }
   if ((ends & COPY_FROM_ARRAY) !== 0) {
-    const { x, y, z } = placeInArray(int64(memory, body + 6), box.srcPitch, box.srcHeight);
+    const { x, y, z } = placeInArray(
+      int64(memory, body + COPY_3D.fromOffset),
+      box.srcPitch,
+      box.srcHeight,
+    );
     Object.assign(box, {
       srcMemoryType: ARRAY,
       srcArray: srcBase,
@@ -101,8 +138,8 @@ function linearBox(
   dstBase: number,
   srcBase: number,
 ): CUDA_MEMCPY3D {
-  const dst = dstBase + int64(memory, body + 1);
-  const src = srcBase + int64(memory, body + 6);
+  const dst = dstBase + int64(memory, body + COPY_3D.toOffset);
+  const src = srcBase + int64(memory, body + COPY_3D.fromOffset);
   const fromHost = kind === COPY_HOST_TO_DEVICE;
   const toHost = kind === COPY_DEVICE_TO_HOST;
   return {
@@ -112,18 +149,18 @@ function linearBox(
     srcMemoryType: fromHost ? HOST : DEVICE,
     srcHost: fromHost ? src : 0,
     srcDevice: fromHost ? 0 : src,
-    srcPitch: memory[body + 8]!,
-    srcHeight: memory[body + 9]!,
+    srcPitch: memory[body + COPY_3D.fromPitch]!,
+    srcHeight: memory[body + COPY_3D.fromRows]!,
     dstXInBytes: 0,
     dstY: 0,
     dstZ: 0,
     dstMemoryType: toHost ? HOST : DEVICE,
     dstHost: toHost ? dst : 0,
     dstDevice: toHost ? 0 : dst,
-    dstPitch: memory[body + 3]!,
-    dstHeight: memory[body + 4]!,
-    WidthInBytes: memory[body + 10]!,
-    Height: memory[body + 11]!,
-    Depth: memory[body + 12]!,
+    dstPitch: memory[body + COPY_3D.toPitch]!,
+    dstHeight: memory[body + COPY_3D.toRows]!,
+    WidthInBytes: memory[body + COPY_3D.width]!,
+    Height: memory[body + COPY_3D.height]!,
+    Depth: memory[body + COPY_3D.depth]!,
   };
 }

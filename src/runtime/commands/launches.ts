@@ -1,0 +1,331 @@
+/**
+ * Launches: of kernels in their four forms, of graphs, and calls of libraries, which launch too.
+ *
+ * The decoder carries out the usual launches itself, several at a time (`decoder/launches.ts`); what
+ * stands here as their execution is the way for one that something stands in the way of.
+ */
+import type { LaunchAttributes, LaunchConfig } from '../../driver/driver.js';
+import { command, handlesOf, noOperands, operandsBehind } from './command.js';
+import type { Command, Read } from './command.js';
+import {
+  GRID_PACKED,
+  LINE_ACCESS_SHIFT,
+  LINE_HANDLE_MASK,
+  LINE_PACKED,
+} from './line-references.js';
+import { ACCESS_SHIFT } from './record.js';
+import type { OperationDetails } from './trace.js';
+
+/** The extra words of a launch with attributes. */
+export const LAUNCH_EX = {
+  flags: 0,
+  clusterX: 1,
+  clusterY: 2,
+  clusterZ: 3,
+  priority: 4,
+  words: 5,
+} as const;
+export const LAUNCH_COOPERATIVE = 1;
+export const LAUNCH_CLUSTER = 2;
+export const LAUNCH_PROGRAMMATIC = 4;
+export const LAUNCH_PRIORITY = 8;
+
+/** The words of a launch with all dimensions. */
+const GRID = {
+  function: 0,
+  gridX: 1,
+  gridY: 2,
+  gridZ: 3,
+  blockX: 4,
+  blockY: 5,
+  blockZ: 6,
+  sharedBytes: 7,
+} as const;
+const LAUNCH_PACKED = 8;
+const EX = 8;
+const EX_PACKED = EX + LAUNCH_EX.words;
+
+/** References of one word each, behind the word `packed`. */
+function lineOperands(packed: number): Read<number[]> {
+  const words = operandsBehind(packed, 1);
+  return (memory, body) =>
+    words(memory, body).map(
+      (word) => (word & LINE_HANDLE_MASK) | (((word >>> LINE_ACCESS_SHIFT) & 7) << ACCESS_SHIFT),
+    );
+}
+
+/** How a trace describes a launch with all dimensions. */
+function traceGrid(operands: Read<number[]>): Read<OperationDetails> {
+  return (memory, body) => ({
+    kind: 'launch',
+    kernel: memory[body + GRID.function]!,
+    grid: [memory[body + GRID.gridX]!, memory[body + GRID.gridY]!, memory[body + GRID.gridZ]!],
+    block: [memory[body + GRID.blockX]!, memory[body + GRID.blockY]!, memory[body + GRID.blockZ]!],
+    sharedBytes: memory[body + GRID.sharedBytes]!,
+    memory: handlesOf(operands(memory, body)),
+  });
+}
+
+const LINE_OPERANDS = lineOperands(LINE_PACKED);
+const GRID_OPERANDS = lineOperands(GRID_PACKED);
+const LAUNCH_OPERANDS = operandsBehind(LAUNCH_PACKED, 2);
+const EX_OPERANDS = operandsBehind(EX_PACKED, 2);
+const LIBRARY_OPERANDS = operandsBehind(1, 2);
+const GRAPH_OPERANDS = operandsBehind(1, 1);
+
+export const launches = {
+  /**
+   * The usual launch, kept within one cache line. After `packed` one word for each reference
+   * (handle | access << 20 | parameter word << 23); then the parameters.
+   */
+  launchLine: command({
+    op: 1,
+    call: 'cuLaunchKernel',
+    words: { function: 0, gridX: 1, blockX: 2, sharedBytes: 3, packed: LINE_PACKED },
+    operands: LINE_OPERANDS,
+    makes: undefined,
+    trace: (memory, body) => ({
+      kind: 'launch',
+      kernel: memory[body]!,
+      grid: [memory[body + 1]!, 1, 1],
+      block: [memory[body + 2]!, 1, 1],
+      sharedBytes: memory[body + 3]!,
+      memory: handlesOf(LINE_OPERANDS(memory, body)),
+    }),
+    inFlight: 'kernel',
+    copies: undefined,
+    takesTime: true,
+    visit: 'below the limit',
+    launches: 1,
+    runsAfterFailure: false,
+    withoutStream: 'fails',
+    mustWait: undefined,
+    execute: ({ driver, shared, operands }, memory, body, stream) => {
+      const params = operands.resolveLine(memory, body + LINE_PACKED);
+      driver.cuLaunchKernel(
+        shared.values[memory[body]!]!,
+        memory[body + 1]!,
+        1,
+        1,
+        memory[body + 2]!,
+        1,
+        1,
+        memory[body + 3]!,
+        shared.streams[stream]!,
+        memory,
+        params,
+        memory[body + LINE_PACKED]! >>> 16,
+      );
+    },
+  }),
+
+  /** As `launchLine`, with grid x, y, z and block x, y, z. */
+  launchGrid: command({
+    op: 35,
+    call: 'cuLaunchKernel',
+    words: { ...GRID, packed: GRID_PACKED },
+    operands: GRID_OPERANDS,
+    makes: undefined,
+    trace: traceGrid(GRID_OPERANDS),
+    inFlight: 'kernel',
+    copies: undefined,
+    takesTime: true,
+    visit: 'below the limit',
+    launches: 1,
+    runsAfterFailure: false,
+    withoutStream: 'fails',
+    mustWait: undefined,
+    execute: ({ driver, shared, operands }, memory, body, stream) => {
+      const params = operands.resolveLine(memory, body + GRID_PACKED);
+      driver.cuLaunchKernel(
+        shared.values[memory[body]!]!,
+        memory[body + 1]!,
+        memory[body + 2]!,
+        memory[body + 3]!,
+        memory[body + 4]!,
+        memory[body + 5]!,
+        memory[body + 6]!,
+        memory[body + 7]!,
+        shared.streams[stream]!,
+        memory,
+        params,
+        memory[body + GRID_PACKED]! >>> 16,
+      );
+    },
+  }),
+
+  /**
+   * A launch whose references do not fit one word each. After `packed` a pair of words for each
+   * reference (handle | access, parameter word); then the parameters.
+   */
+  launch: command({
+    op: 26,
+    call: 'cuLaunchKernel',
+    words: { ...GRID, packed: LAUNCH_PACKED },
+    operands: LAUNCH_OPERANDS,
+    makes: undefined,
+    trace: traceGrid(LAUNCH_OPERANDS),
+    inFlight: 'kernel',
+    copies: undefined,
+    takesTime: true,
+    visit: 'below the limit',
+    launches: 1,
+    runsAfterFailure: false,
+    withoutStream: 'fails',
+    mustWait: undefined,
+    execute: ({ driver, shared, operands }, memory, body, stream) => {
+      const packed = memory[body + LAUNCH_PACKED]!;
+      const params = operands.resolvePairs(memory, body + LAUNCH_PACKED + 1, packed & 0xffff);
+      driver.cuLaunchKernel(
+        shared.values[memory[body]!]!,
+        memory[body + 1]!,
+        memory[body + 2]!,
+        memory[body + 3]!,
+        memory[body + 4]!,
+        memory[body + 5]!,
+        memory[body + 6]!,
+        memory[body + 7]!,
+        shared.streams[stream]!,
+        memory,
+        params,
+        packed >>> 16,
+      );
+    },
+  }),
+
+  /** As `launch`, with the words of {@link LAUNCH_EX} before `packed`. */
+  launchEx: command({
+    op: 2,
+    call: 'cuLaunchKernelEx',
+    words: { ...GRID, attributes: EX, packed: EX_PACKED },
+    operands: EX_OPERANDS,
+    makes: undefined,
+    trace: traceGrid(EX_OPERANDS),
+    inFlight: 'kernel',
+    copies: undefined,
+    takesTime: true,
+    visit: 'never',
+    launches: 1,
+    runsAfterFailure: false,
+    withoutStream: 'fails',
+    mustWait: undefined,
+    execute: ({ driver, shared, operands }, memory, body, stream) => {
+      const packed = memory[body + EX_PACKED]!;
+      const params = operands.resolvePairs(memory, body + EX_PACKED + 1, packed & 0xffff);
+      driver.cuLaunchKernelEx(
+        launchConfig(memory, body, shared.streams[stream]!),
+        shared.values[memory[body + GRID.function]!]!,
+        memory,
+        params,
+        packed >>> 16,
+      );
+    },
+  }),
+
+  /** Executable graph, number of references; then (handle | access) of each. */
+  graphLaunch: command({
+    op: 15,
+    call: 'cuGraphLaunch',
+    words: { graph: 0, references: 1 },
+    operands: GRAPH_OPERANDS,
+    makes: undefined,
+    trace: (memory, body) => ({
+      kind: 'graph',
+      graph: memory[body]!,
+      memory: handlesOf(GRAPH_OPERANDS(memory, body)),
+    }),
+    inFlight: 'graph',
+    copies: undefined,
+    takesTime: true,
+    visit: 'where short',
+    launches: 1,
+    runsAfterFailure: false,
+    withoutStream: 'fails',
+    mustWait: undefined,
+    execute: ({ driver, shared, operands }, memory, body, stream) => {
+      const end = body + 2 + memory[body + 1]!;
+      for (let ref = body + 2; ref < end; ref++) operands.address(memory[ref]!);
+      driver.cuGraphLaunch(shared.values[memory[body]!]!, shared.streams[stream]!);
+    },
+  }),
+
+  /**
+   * A function of a library, by its number. After `packed` (references | words of arguments << 16)
+   * a pair of words for each reference (handle | access, argument word); then the arguments.
+   */
+  libraryCall: command({
+    op: 41,
+    call: '',
+    words: { function: 0, packed: 1 },
+    operands: LIBRARY_OPERANDS,
+    makes: undefined,
+    trace: (memory, body) => ({
+      kind: 'library',
+      memory: handlesOf(LIBRARY_OPERANDS(memory, body)),
+    }),
+    inFlight: 'call of a library',
+    copies: undefined,
+    takesTime: true,
+    visit: 'never',
+    launches: 'asked',
+    runsAfterFailure: false,
+    withoutStream: 'fails',
+    mustWait: undefined,
+    execute: ({ shared, operands, libraries, limit }, memory, body, stream) => {
+      const params = operands.resolvePairs(memory, body + 2, memory[body + 1]! & 0xffff);
+      const number = memory[body]!;
+      // Also where the call fails: some of its launches may have been queued by then.
+      for (let left = libraries.launches(number); left > 0; left--) limit.count(stream);
+      libraries.call(number, shared.streams[stream]!, memory, params);
+    },
+  }),
+
+  /** A kernel that prints was launched on the stream. */
+  printed: command({
+    op: 29,
+    call: '',
+    words: {},
+    operands: noOperands,
+    makes: undefined,
+    trace: undefined,
+    inFlight: undefined,
+    copies: undefined,
+    takesTime: false,
+    visit: 'never',
+    launches: 0,
+    runsAfterFailure: false,
+    withoutStream: 'is skipped',
+    mustWait: undefined,
+    execute: (decoder, _memory, _body, stream) => {
+      decoder.text?.owe(stream);
+      decoder.tellParked();
+    },
+  }),
+} satisfies Record<string, Command>;
+
+function launchConfig(memory: Int32Array, body: number, hStream: number): LaunchConfig {
+  const ex = body + EX;
+  const flags = memory[ex + LAUNCH_EX.flags]!;
+  const attrs: LaunchAttributes = {};
+  if ((flags & LAUNCH_COOPERATIVE) !== 0) attrs.cooperative = true;
+  if ((flags & LAUNCH_CLUSTER) !== 0) {
+    attrs.clusterDim = [
+      memory[ex + LAUNCH_EX.clusterX]!,
+      memory[ex + LAUNCH_EX.clusterY]!,
+      memory[ex + LAUNCH_EX.clusterZ]!,
+    ];
+  }
+  if ((flags & LAUNCH_PROGRAMMATIC) !== 0) attrs.programmaticStreamSerialization = true;
+  if ((flags & LAUNCH_PRIORITY) !== 0) attrs.priority = memory[ex + LAUNCH_EX.priority]!;
+  return {
+    gridDimX: memory[body + GRID.gridX]!,
+    gridDimY: memory[body + GRID.gridY]!,
+    gridDimZ: memory[body + GRID.gridZ]!,
+    blockDimX: memory[body + GRID.blockX]!,
+    blockDimY: memory[body + GRID.blockY]!,
+    blockDimZ: memory[body + GRID.blockZ]!,
+    sharedMemBytes: memory[body + GRID.sharedBytes]!,
+    hStream,
+    attrs,
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * Allocations that find too little memory: they wait while room is made, and are tried again.
+ */
+import type { Driver } from '../../driver/driver.js';
+import { DriverError } from '../../driver/error.js';
+import { CUresult } from '../../ground/result.js';
+import { HANDLE, ISSUED_CAPTURING, ISSUED_STRIDE, SLOT_ROOM, SLOT_WORDS, WORD } from '../layout.js';
+import type { SharedState } from '../layout.js';
+import { peek } from '../shared-words.js';
+import type { DecoderHost, RoomStep } from './host.js';
+import type { Wait } from './wait.js';
+
+/**
+ * What is tried, one after the other, for an allocation that finds too little memory. See
+ * {@link DecoderHost.makeRoom}.
+ */
+const ROOM_STEPS: readonly RoomStep[] = ['trim', 'frees', 'trim'];
+
+export class Shortages {
+  /** Whether memory was freed since the device was last told to be idle. */
+  freed = false;
+  private readonly driver: Driver;
+  private readonly shared: SharedState;
+  private readonly host: DecoderHost;
+  /** Streams that wait for memory: how many of {@link ROOM_STEPS} were taken. */
+  private readonly taken = new Map<number, number>();
+
+  constructor(driver: Driver, shared: SharedState, host: DecoderHost) {
+    this.driver = driver;
+    this.shared = shared;
+    this.host = host;
+  }
+
+  /**
+   * What an allocation of `bytes` that has failed with `error` waits for before it is tried again;
+   * undefined where it has failed for good.
+   */
+  waitFor(error: unknown, handle: number, bytes: number, stream: number): Wait | undefined {
+    if (!(error instanceof DriverError) || error.result !== CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+      return undefined;
+    const taken = this.taken.get(stream) ?? 0;
+    const step = ROOM_STEPS[taken];
+    const value = (Atomics.load(this.shared.slots, stream * SLOT_WORDS + SLOT_ROOM) + 1) | 0;
+    if (step !== undefined) this.settleFrees();
+    if (step === undefined || !this.host.makeRoom(step, stream, bytes)) {
+      this.taken.delete(stream);
+      return undefined;
+    }
+    this.taken.set(stream, taken + 1);
+    this.shared.status[handle] = HANDLE.pending;
+    return { reason: 'memory', on: stream, value, consumed: false };
+  }
+
+  /** An allocation of the stream has found its memory. */
+  over(stream: number): void {
+    if (this.taken.size !== 0) this.taken.delete(stream);
+  }
+
+  /**
+   * A pool takes a free as over once its stream was synchronised with; a query does not do (driver
+   * 580). Synchronising with an idle stream returns at once, and it gets no work meanwhile, because
+   * this thread is the one that gives it. Returns whether all streams are idle.
+   */
+  settleFrees(): boolean {
+    const { streams, issued, control } = this.shared;
+    const used = Atomics.load(control, WORD.slotsUsed);
+    let all = true;
+    for (let slot = 0; slot < used; slot++) {
+      const stream = streams[slot]!;
+      if (stream === 0) continue;
+      const idle =
+        issued[slot * ISSUED_STRIDE + ISSUED_CAPTURING] !== 1 &&
+        this.driver.cuStreamQuery(stream) === CUresult.CUDA_SUCCESS;
+      if (idle) this.driver.cuStreamSynchronize(stream);
+      else all = false;
+    }
+    return all;
+  }
+
+  /** Whether pools may hold memory that was freed and not used again since. */
+  get keepsFreed(): boolean {
+    return this.freed && !this.isLost;
+  }
+
+  /** Nothing has been decoded for some time: where the device is idle too, its pools are trimmed. */
+  rest(): void {
+    if (this.isLost || !this.settleFrees()) return;
+    this.freed = false;
+    this.host.idle();
+  }
+
+  private get isLost(): boolean {
+    return peek(this.shared.control, WORD.lost) !== 0;
+  }
+}

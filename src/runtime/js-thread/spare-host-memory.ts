@@ -1,0 +1,20 @@
+/**
+ * Slots and staging of GPUs that were closed, where they lie in memory that the driver allocated.
+ * JavaScript may hold views of that memory for ever, so it is never freed: the next open of the
+ * device takes it.
+ */
+
+/** Addresses, by the device's ordinal. */
+const spare = new Map<number, number[]>();
+
+export const spareHostMemory = {
+  take(ordinal: number): number | undefined {
+    return spare.get(ordinal)?.pop();
+  },
+
+  keep(ordinal: number, address: number): void {
+    const addresses = spare.get(ordinal) ?? [];
+    spare.set(ordinal, addresses);
+    addresses.push(address);
+  },
+};
