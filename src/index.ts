@@ -3,6 +3,7 @@
  *
  * @packageDocumentation
  */
+export * from './ground/dtypes.js';
 export { Device } from './device/device.js';
 export { Kernel, Module } from './device/module.js';
 export type {
@@ -160,21 +161,6 @@ export {
   DTYPES,
   PinnedBuffer,
   Stream,
-  bf16,
-  bool,
-  f16,
-  f32,
-  f64,
-  f8e4m3,
-  f8e5m2,
-  i16,
-  i32,
-  i64,
-  i8,
-  u16,
-  u32,
-  u64,
-  u8,
 } from './core/index.js';
 export type {
   CudaErrorCode,

@@ -2,7 +2,7 @@
  * The bits of one element, as the driver's memsets take them.
  */
 import { checkInteger, insteadOfBigint, invalid } from '../ground/arguments.js';
-import { HOST_ARRAYS } from '../ground/dtype.js';
+import { HOST_ARRAYS, INTEGER_LIMITS, NUMBER_LIMITS } from '../ground/dtype.js';
 import type { DType } from '../ground/dtype.js';
 import { isNarrow, narrow } from '../ground/narrow-floats.js';
 
@@ -13,22 +13,10 @@ export interface FillPattern {
   words?: readonly [number, number];
 }
 
-/** What elements of up to 32 bits can be. */
-export const INTEGER_RANGES: Partial<Record<DType['name'], readonly [number, number]>> = {
-  u8: [0, 255],
-  i8: [-128, 127],
-  u16: [0, 65535],
-  i16: [-32768, 32767],
-  u32: [0, 4294967295],
-  i32: [-2147483648, 2147483647],
-  bool: [0, 1],
-};
-
 export function fillPattern(dtype: DType, value: unknown): FillPattern {
   const { name } = dtype;
   if (name === 'u64' || name === 'i64') {
-    const low = name === 'u64' ? 0n : -(1n << 63n);
-    const high = name === 'u64' ? (1n << 64n) - 1n : (1n << 63n) - 1n;
+    const [low, high] = INTEGER_LIMITS[name]!;
     if (typeof value !== 'bigint') {
       const isWithin =
         Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
@@ -43,7 +31,7 @@ export function fillPattern(dtype: DType, value: unknown): FillPattern {
       throw invalid('value', `a bigint from ${low} to ${high}`, value);
     return split(new Uint32Array(new BigUint64Array([BigInt.asUintN(64, value)]).buffer));
   }
-  const range = INTEGER_RANGES[name];
+  const range = NUMBER_LIMITS[name];
   if (range !== undefined) checkInteger('value', value, range[0], range[1]);
   else if (typeof value !== 'number')
     throw invalid('value', `a number for dtype ${name}`, value, insteadOfBigint(value));

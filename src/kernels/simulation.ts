@@ -11,6 +11,7 @@ import type {
   HostArray,
   PointerParam,
 } from '../core/index.js';
+import type { NarrowName } from '../ground/dtype.js';
 import { checkBoolean, checkOptions, invalid, valueNamed } from '../ground/arguments.js';
 import { isStackOverflow } from '../compiler/read/too-deep.js';
 import { simulateKernel } from '../compiler/simulate/simulate.js';
@@ -31,8 +32,7 @@ import type { HostValue, StructDeclaration, StructValue } from './struct-declara
 import type { Variant } from './variant.js';
 
 /** Typed arrays that hold a dtype's elements. Narrow floats: their values, or their bits. */
-type Elements<D extends DTypeName> =
-  HostArray<D> | (D extends 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' ? BitArray<D> : never);
+type Elements<D extends DTypeName> = HostArray<D> | (D extends NarrowName ? BitArray<D> : never);
 
 /**
  * A tensor of the host that has several axes. Strides count elements; without them the last axis is

@@ -3,20 +3,11 @@
  * elements, which keep their bits; keys are computed where words are compared. -0 and +0 have one
  * key, so has every NaN, which comes last in either direction.
  */
-import type { DType } from '../core/index.js';
+import { FLOAT_LIMITS } from '../ground/dtype.js';
+import type { DType } from '../ground/dtype.js';
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import { CASTS } from './reduction-kernels.js';
-
-/** Bits of infinity; of f8e4m3, which has none, of its greatest number. */
-const GREATEST: Readonly<Record<string, number | bigint>> = {
-  f8e5m2: 0x7c,
-  f8e4m3: 0x7e,
-  f16: 0x7c00,
-  bf16: 0x7f80,
-  f32: 0x7f800000,
-  f64: 0x7ff0000000000000n,
-};
 
 /** What keys are in a kernel. */
 export type KeyType = 'u32' | 'u64';
@@ -59,7 +50,8 @@ export function keyOf(dtype: DType, descending: boolean): DeviceFunction {
     ALL,
     SIGN,
     MAGNITUDE: constant(2n ** (bits - 1n) - 1n),
-    GREATEST: GREATEST[dtype.name]!,
+    // What is above it is NaN: the bits of infinity, of f8e4m3 those of its greatest number.
+    GREATEST: constant(FLOAT_LIMITS[dtype.name]!.topBits),
     DESCENDING: descending,
   };
   return deviceFunction(

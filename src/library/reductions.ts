@@ -90,6 +90,7 @@ const SUMS: Readonly<Record<DType['kind'], Accumulator | undefined>> = {
   signed: 'i64',
   unsigned: 'u64',
   float: undefined,
+  complex: undefined,
 };
 
 /** What sums of a dtype are kept in. @internal */

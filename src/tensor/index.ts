@@ -36,7 +36,7 @@ export {
 } from './partition.js';
 export type { Partition, TileList } from './partition.js';
 export { inBytes, reinterpret } from './reinterpreting.js';
-export type { BytesOf } from './reinterpreting.js';
+export type { BytesOf } from '../ground/dtype.js';
 export { reshape, resolveShape, tryReshape } from './reshaping.js';
 export {
   readSafetensors,

@@ -3,10 +3,9 @@ import { types } from 'node:util';
 
 import { CudaArgumentError, PinnedBuffer } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
-import { integerBounds } from '../core/exact-scalar.js';
+import { BIT_ARRAYS, HOST_ARRAYS, INTEGER_LIMITS, NUMBER_LIMITS } from '../ground/dtype.js';
 import { checkArray, checkAttached } from '../core/host-codec.js';
-import { INTEGER_RANGES, fillPattern } from '../core/fill-pattern.js';
+import { fillPattern } from '../core/fill-pattern.js';
 import {
   checkDType,
   checkInteger,
@@ -166,7 +165,7 @@ export function arange<D extends DTypeName, const N extends number>(
     if (dtype.kind !== 'float' && typeof value === 'number' && !Number.isInteger(value))
       throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
   }
-  const bounds = integerBounds(dtype.name);
+  const bounds = INTEGER_LIMITS[dtype.name];
   if (bounds !== undefined && length > 0)
     checkSequence(dtype, bounds, length, BigInt(start), BigInt(step));
   return made(
@@ -549,7 +548,7 @@ function hostArray<D extends DTypeName>(
       Array.isArray(value)
         ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], ' +
             '[2, 2].'
-        : insteadOfBigint(value, ...(INTEGER_RANGES[dtype.name] ?? [])),
+        : insteadOfBigint(value, ...(NUMBER_LIMITS[dtype.name] ?? [])),
     );
   }
   if (isNarrow(dtype.name)) {
@@ -576,7 +575,7 @@ function elementTest(dtype: DType): (value: unknown) => boolean {
       (typeof value === 'bigint' || Number.isSafeInteger(value)) &&
       fits(BigInt(value as number | bigint));
   }
-  const [low, high] = INTEGER_RANGES[name]!;
+  const [low, high] = NUMBER_LIMITS[name]!;
   return (value) =>
     Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
 }
@@ -591,7 +590,6 @@ function expectedElement({ name, kind }: DType): string {
       `bigint, for ${name}`
     );
   return (
-    `a whole number from ${INTEGER_RANGES[name]![0]} to ${INTEGER_RANGES[name]![1]}, for ` +
-    `${name}`
+    `a whole number from ${NUMBER_LIMITS[name]![0]} to ${NUMBER_LIMITS[name]![1]}, for ` + `${name}`
   );
 }

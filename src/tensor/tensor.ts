@@ -14,6 +14,7 @@ import type {
   WriteSource,
 } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
+import type { BytesOf } from '../ground/dtype.js';
 import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
 import { AFTER_ITS_STEP } from '../core/buffer.js';
@@ -42,7 +43,6 @@ import type { Layout } from './layout.js';
 import { copies, withKernels } from './loaded-kernels.js';
 import { overlaps, overlapsItself } from './overlapping.js';
 import * as reinterpreting from './reinterpreting.js';
-import type { BytesOf } from './reinterpreting.js';
 import * as reshaping from './reshaping.js';
 import { numel, sameShape, showShape } from './shape.js';
 import type {
@@ -273,8 +273,8 @@ export class Tensor<
 
   /** The same bytes as elements of another dtype; the last axis holds the difference in size. */
   reinterpret<E extends DTypeName>(
-    dtype: DType<E> & Checked<Reinterpreted<S, BytesOf[D], BytesOf[E]>>,
-  ): Tensor<E, Known<Reinterpreted<S, BytesOf[D], BytesOf[E]>>>;
+    dtype: DType<E> & Checked<Reinterpreted<S, BytesOf<D>, BytesOf<E>>>,
+  ): Tensor<E, Known<Reinterpreted<S, BytesOf<D>, BytesOf<E>>>>;
   reinterpret(dtype: DType): never {
     checkDType(dtype);
     this.checkAlive();

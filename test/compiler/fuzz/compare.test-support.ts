@@ -8,8 +8,8 @@ import type { Argument } from '../../../src/ptx/run-grid.test-support.js';
 import { emitKernel } from '../../../src/compiler/emit/emit.js';
 import type { StorageType } from '../../../src/compiler/tree.js';
 import type { HostArguments } from '../../../src/compiler/simulate/arguments.js';
-import { hostBits } from '../../../src/compiler/simulate/narrow-formats.js';
-import type { NarrowStorage } from '../../../src/compiler/simulate/narrow-formats.js';
+import { hostBits, isNarrow } from '../../../src/ground/narrow-floats.js';
+import type { NarrowName } from '../../../src/ground/narrow-floats.js';
 import { simulateKernel } from '../../../src/compiler/simulate/simulate.js';
 import {
   BLOCKS,
@@ -51,9 +51,6 @@ const ARRAYS: Readonly<Record<StorageType, new (length: number) => Words>> = {
   f64: Float64Array,
 };
 
-const isNarrow = (storage: StorageType): storage is NarrowStorage =>
-  storage.startsWith('f8') || storage === 'f16' || storage === 'bf16';
-
 function randomElement(random: Random, storage: StorageType): number | bigint {
   const value = randomValue(random, READ_AS[storage]);
   if (isNarrow(storage)) return hostBits(storage, value as number);
@@ -69,14 +66,14 @@ const same = (storage: StorageType, a: number | bigint, b: number | bigint): boo
   Object.is(a, b) ||
   (isNarrow(storage) && isNaNBits(storage, Number(a)) && isNaNBits(storage, Number(b)));
 
-const NAN_BEYOND: Readonly<Record<NarrowStorage, number>> = {
+const NAN_BEYOND: Readonly<Record<NarrowName, number>> = {
   f16: 0x7c00,
   bf16: 0x7f80,
   f8e4m3: 0x7e,
   f8e5m2: 0x7c,
 };
 
-function isNaNBits(storage: NarrowStorage, bits: number): boolean {
+function isNaNBits(storage: NarrowName, bits: number): boolean {
   return (bits & (storage.startsWith('f8') ? 0x7f : 0x7fff)) > NAN_BEYOND[storage];
 }
 
