@@ -1,11 +1,11 @@
 /** What the compiler takes from the rows of the dtypes that kernels compute with. */
 import { DTYPE_FACTS, namesWhere } from '../ground/dtype.js';
-import type { PtxName, StorageName } from '../ground/dtype.js';
+import type { PtxName, KernelDTypeName } from '../ground/dtype.js';
 import type { DTypeFacts } from '../ground/dtype-row.js';
 import type { StorageType, ValueType } from './tree.js';
 
 /** In the table's order. */
-const STORAGES = namesWhere(({ compute }) => compute !== null) as readonly StorageName[];
+const STORAGES = namesWhere(({ compute }) => compute !== null) as readonly KernelDTypeName[];
 
 /** A table with an entry for each storage type. */
 function ofEach<T>(value: (name: StorageType, facts: DTypeFacts) => T): Record<StorageType, T> {

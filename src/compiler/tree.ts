@@ -10,7 +10,7 @@
  * assignments that are used as values, from comma expressions and from inlined functions.
  */
 import type { ComputeType } from '../ground/dtype-row.js';
-import type { StorageName } from '../ground/dtype.js';
+import type { KernelDTypeName } from '../ground/dtype.js';
 
 /**
  * Types of values. Narrower dtypes exist in memory only: they are widened when read, and rounded or
@@ -19,7 +19,7 @@ import type { StorageName } from '../ground/dtype.js';
 export type ValueType = ComputeType;
 
 /** dtypes in memory. */
-export type StorageType = StorageName;
+export type StorageType = KernelDTypeName;
 
 /**
  * Characters of the text that was read, from `start` to before `end`. The text is `texts[text]` of

@@ -1,21 +1,26 @@
 /**
  * The bits of one element, as the driver's memsets take them.
  */
-import { checkInteger, insteadOfBigint, invalid } from '../ground/arguments.js';
-import { HOST_ARRAYS, INTEGER_LIMITS, NUMBER_LIMITS } from '../ground/dtype.js';
-import type { DType } from '../ground/dtype.js';
+import { checkInteger, insteadOfBigint, invalid, isList } from '../ground/arguments.js';
+import { HOST_ARRAYS, INTEGER_LIMITS, NUMBER_LIMITS, isWide } from '../ground/dtype.js';
+import type { Complex, DType } from '../ground/dtype.js';
 import { isNarrow, narrow } from '../ground/narrow-floats.js';
 
 export interface FillPattern {
   bits: 8 | 16 | 32;
   value: number;
-  /** Low and high word of a 64-bit element whose halves differ. */
-  words?: readonly [number, number];
+  /** The words of an element of 8 or 16 bytes that are not all the same, the lowest first. */
+  words?: readonly number[];
 }
 
 export function fillPattern(dtype: DType, value: unknown): FillPattern {
   const { name } = dtype;
-  if (name === 'u64' || name === 'i64') {
+  if (dtype.kind === 'complex') {
+    if (!isComplex(value))
+      throw invalid('value', `a pair [real, imaginary] of numbers for dtype ${name}`, value);
+    return split(new Uint32Array((HOST_ARRAYS[name] as typeof Float64Array).from(value).buffer));
+  }
+  if (isWide(name)) {
     const [low, high] = INTEGER_LIMITS[name]!;
     if (typeof value !== 'bigint') {
       const isWithin =
@@ -51,7 +56,14 @@ export function fillPattern(dtype: DType, value: unknown): FillPattern {
 }
 
 function split(words: Uint32Array): FillPattern {
-  const low = words[0]! | 0;
-  const high = words[1]! | 0;
-  return low === high ? { bits: 32, value: low } : { bits: 32, value: low, words: [low, high] };
+  const all = Array.from(words, (word) => word | 0);
+  const value = all[0]!;
+  return all.every((word) => word === value)
+    ? { bits: 32, value }
+    : { bits: 32, value, words: all };
+}
+
+/** Whether it is one element of a complex dtype. */
+export function isComplex(value: unknown): value is Complex {
+  return isList(value) && value.length === 2 && value.every((part) => typeof part === 'number');
 }

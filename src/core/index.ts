@@ -97,7 +97,18 @@ export { input, inout, output, struct } from './signature.js';
 export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
 export * from '../ground/dtypes.js';
 export { DTYPES } from '../ground/dtype.js';
-export type { BitArray, DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
+export type {
+  BitArray,
+  Complex,
+  ComplexName,
+  DType,
+  DTypeName,
+  HostArray,
+  KernelDType,
+  KernelDTypeName,
+  PartOf,
+  Scalar,
+} from '../ground/dtype.js';
 export {
   CudaArgumentError,
   CudaCheckError,

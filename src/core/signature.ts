@@ -6,7 +6,7 @@ import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaArgumentError } from '../ground/errors.js';
 import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
-import type { DType, DTypeName } from '../ground/dtype.js';
+import type { DType, DTypeName, KernelDTypeName } from '../ground/dtype.js';
 import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 
 /** A pointer parameter: element type, and what the kernel does with it. */
@@ -32,7 +32,7 @@ export interface BytesParam {
  * What a declared signature is made of: a dtype for a scalar, {@link input}, {@link output},
  * {@link inout}, {@link struct}.
  */
-export type ParamDeclaration = DType | PointerParam | BytesParam;
+export type ParamDeclaration = DType<KernelDTypeName> | PointerParam | BytesParam;
 
 /** The kernel only reads through this pointer; readers on several streams may overlap. */
 export function input<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'input'> {
@@ -211,7 +211,8 @@ export function layoutOfSource(
  */
 export function passesFor(dtype: DType, pointee: DTypeName): boolean {
   const { name, bytes, kind } = DTYPES[pointee];
-  return kind === 'float' || dtype.kind === 'float' ? dtype.name === name : dtype.bytes === bytes;
+  const isInteger = (each: DType['kind']): boolean => each !== 'float' && each !== 'complex';
+  return isInteger(kind) && isInteger(dtype.kind) ? dtype.bytes === bytes : dtype.name === name;
 }
 
 const ACCESSES: Readonly<Record<Access, number>> = {
@@ -312,7 +313,16 @@ function checkKind(declaration: unknown, index: number): void {
     if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access))
       return checkDType(kind.dtype, `signature[${index}].dtype`);
     if (isStruct(kind) && Number.isInteger(kind.bytes)) return;
-    if ('name' in kind && Object.values(DTYPES).includes(kind)) return;
+    if ('name' in kind && Object.values(DTYPES).includes(kind)) {
+      const dtype: DType = kind;
+      if (dtype.kind !== 'complex') return;
+      throw invalid(
+        `signature[${index}]`,
+        'a dtype that a scalar has in PTX',
+        dtype.name,
+        `Write struct(${dtype.bytes}, ${dtype.bytes / 2}), and pass the bytes of both parts.`,
+      );
+    }
   }
   throw invalid(
     `signature[${index}]`,

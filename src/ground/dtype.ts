@@ -23,14 +23,12 @@ type NamesWhere<K extends keyof DTypeFacts, V> = {
 
 /** Complex dtypes: an element is a pair of floats. */
 export type ComplexName = NamesWhere<'kind', 'complex'>;
-/** Dtypes whose element is one value: all but the complex ones. */
-export type RealDTypeName = Exclude<DTypeName, ComplexName>;
 /** dtypes of floats. */
 export type FloatName = NamesWhere<'kind', 'float'>;
 /** dtypes of integers. */
 export type IntegerName = NamesWhere<'kind', 'signed' | 'unsigned'>;
-/** Dtypes that kernels compute with. */
-export type StorageName = NamesWhere<'compute', ComputeType>;
+/** Dtypes that kernels in TypeScript and the library's operations compute with. */
+export type KernelDTypeName = NamesWhere<'compute', ComputeType>;
 /** Dtypes that PTX has a fundamental type for. */
 export type PtxName = NamesWhere<'ptx', { readonly type: string }>;
 /** Floats that JavaScript has no array for. */
@@ -42,8 +40,22 @@ export type HostArray<D extends DTypeName> = FactsOf<D>['hostArray']['prototype'
 export type BitArray<D extends DTypeName> = FactsOf<D>['bitArray']['prototype'];
 /** Bytes of one element, to the type checker. */
 export type BytesOf<D extends DTypeName> = FactsOf<D>['bytes'];
-/** One element as JavaScript gives it. */
-export type Scalar<D extends DTypeName> = D extends 'u64' | 'i64' ? bigint : number;
+/** Integers whose elements are bigints on the host. */
+export type WideName = Extract<
+  NamesWhere<'hostArray', { readonly prototype: BigIntArray }>,
+  IntegerName
+>;
+type BigIntArray = BigInt64Array | BigUint64Array;
+/** One element of a complex dtype. */
+export type Complex = readonly [real: number, imaginary: number];
+/** One element as JavaScript gives it; of a complex dtype the pair of its parts. */
+export type Scalar<D extends DTypeName> = D extends WideName
+  ? bigint
+  : D extends ComplexName
+    ? Complex
+    : number;
+/** The dtype of the parts of a complex dtype. */
+export type PartOf<D extends ComplexName> = NonNullable<FactsOf<D>['part']>;
 
 /** An element type. */
 export interface DType<D extends DTypeName = DTypeName> {
@@ -56,6 +68,9 @@ export interface DType<D extends DTypeName = DTypeName> {
   /** Whether the host array holds the words as they are in memory. */
   readonly direct: boolean;
 }
+
+/** A dtype that kernels compute with. */
+export type KernelDType = DType<KernelDTypeName>;
 
 /** In the order in which they are written; a module's exports are in the alphabet's. */
 const ROWS = Object.values(rows as Readonly<Record<string, DTypeRow<string, DTypeFacts>>>).sort(
@@ -145,12 +160,28 @@ function ofEach<T>(value: (row: DTypeRow<string, DTypeFacts>) => T): OfEach<T> {
 }
 
 /** Whether kernels compute with the dtype. */
-export function isStorage(name: DTypeName): name is StorageName {
+export function isKernelDType(name: DTypeName): name is KernelDTypeName {
   return DTYPE_FACTS[name].compute !== null;
 }
 
+/** Values of the host array, and words of the array of bits, that one element takes. */
+export function partsOf({ kind }: DType): 1 | 2 {
+  return kind === 'complex' ? 2 : 1;
+}
+
+/** Whether an element is a bigint on the host. */
+export function isWide(name: DTypeName): name is WideName {
+  return HOST_ARRAYS[name]?.name.startsWith('Big') === true;
+}
+
+/** What to write instead, where an operation does not take complex numbers yet. */
+export function insteadOfComplex({ name }: DType): string {
+  const { part } = DTYPE_FACTS[name];
+  return part === null ? '' : `View its parts: x.real() and x.imag() are tensors of ${part}.`;
+}
+
 /** The dtypes of which the condition holds. */
-export function namesWhere(holds: (facts: DTypeFacts) => boolean): readonly DTypeName[] {
+export function namesWhere(holds: (facts: DTypeFacts) => boolean): DTypeName[] {
   return DTYPE_NAMES.filter((name) => holds(DTYPE_FACTS[name]));
 }
 

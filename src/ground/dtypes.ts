@@ -359,3 +359,50 @@ export const bool = row('bool', {
   tensorrt: 4,
   texel: null,
 });
+
+/**
+ * Complex number of two f32, the real part first; `Float32Array` of both parts of each element in
+ * turn, as NumPy's complex64 and CUDA's cuFloatComplex lie in memory. One element is a pair,
+ * `[real, imaginary]`. It is created, copied, viewed, saved and loaded; what computes takes the
+ * parts, `x.real()` and `x.imag()`.
+ */
+export const complex64 = row('complex64', {
+  bytes: 8,
+  kind: 'complex',
+  hostArray: Float32Array,
+  bitArray: Uint32Array,
+  float: null,
+  narrow: null,
+  part: 'f32',
+  compute: null,
+  ptx: null,
+  // Headers make cuFloatComplex of float2 and cuDoubleComplex of double2: vectors of the part.
+  cuda: { keywords: [], headers: [], vectors: [] },
+  npy: { type: 'c8', others: [] },
+  dlpack: [5, 64],
+  safetensors: 'C64',
+  onnx: 14,
+  tensorrt: null,
+  texel: null,
+});
+
+/** Complex number of two f64; `Float64Array`. Otherwise as complex64. */
+export const complex128 = row('complex128', {
+  bytes: 16,
+  kind: 'complex',
+  hostArray: Float64Array,
+  bitArray: BigUint64Array,
+  float: null,
+  narrow: null,
+  part: 'f64',
+  compute: null,
+  ptx: null,
+  // Headers make cuFloatComplex of float2 and cuDoubleComplex of double2: vectors of the part.
+  cuda: { keywords: [], headers: [], vectors: [] },
+  npy: { type: 'c16', others: [] },
+  dlpack: [5, 128],
+  safetensors: null,
+  onnx: 15,
+  tensorrt: null,
+  texel: null,
+});

@@ -7,6 +7,7 @@ import type {
   BitArray,
   DType,
   DTypeName,
+  KernelDTypeName,
   Dimensions,
   HostArray,
   PointerParam,
@@ -48,11 +49,11 @@ export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
 
 type SimulatedArgument<P extends KernelParam> = P extends StructsParam
   ? ArrayBufferView
-  : P extends PointerParam<infer D>
-    ? Elements<D & DTypeName> | SimulatedTensor<Elements<D & DTypeName>>
+  : P extends PointerParam<infer D extends KernelDTypeName>
+    ? Elements<D & KernelDTypeName> | SimulatedTensor<Elements<D & KernelDTypeName>>
     : P extends StructDeclaration<infer F>
       ? Readonly<StructValue<F>>
-      : P extends DType<infer D>
+      : P extends DType<infer D extends KernelDTypeName>
         ? HostValue<D>
         : never;
 

@@ -12,14 +12,16 @@ import {
   HOST_ARRAYS,
   INTEGER_LIMITS,
   NUMBER_LIMITS,
+  isKernelDType,
 } from '../ground/dtype.js';
 import { isNarrow, narrow, widen } from '../ground/narrow-floats.js';
 import type { NarrowName } from '../ground/narrow-floats.js';
+import type { KernelDTypeName, WideName } from '../ground/dtype.js';
 import type { StructField, StructType } from '../compiler/tree.js';
 import { checkName } from './names.js';
 
 /** dtypes of the fields, by name. */
-export type StructFields = Readonly<Record<string, DType>>;
+export type StructFields = Readonly<Record<string, DType<KernelDTypeName>>>;
 
 /** One structure on the host. */
 export type StructValue<F extends StructFields> = {
@@ -27,9 +29,9 @@ export type StructValue<F extends StructFields> = {
 };
 
 /** One scalar on the host. */
-export type HostValue<D extends DTypeName> = D extends 'bool'
+export type HostValue<D extends KernelDTypeName> = D extends 'bool'
   ? boolean
-  : D extends 'i64' | 'u64'
+  : D extends WideName
     ? number | bigint
     : number;
 
@@ -88,10 +90,18 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
           `Structures have no structures in them: list the fields of '${name}' among the others.`,
         );
       checkDType(dtype, `fields.${name}`);
+      const storage = dtype.name;
+      if (!isKernelDType(storage))
+        throw invalid(
+          `fields.${name}`,
+          'a dtype of one number',
+          storage,
+          'Write a field for each of its parts.',
+        );
       const offset = Math.ceil(end / dtype.bytes) * dtype.bytes;
       end = offset + dtype.bytes;
       largest = Math.max(largest, dtype.bytes);
-      return { name, storage: dtype.name, offset };
+      return { name, storage, offset };
     });
     this.fields = Object.freeze({ ...fields });
     this.align = largest;

@@ -2,9 +2,9 @@
  * Groups of dtypes that operations take, and the type that arithmetic on elements of each happens
  * in.
  */
-import { DTYPE_FACTS, DTYPE_NAMES, namesWhere } from '../ground/dtype.js';
+import { DTYPE_FACTS, insteadOfComplex, namesWhere } from '../ground/dtype.js';
 import type { ComputeType } from '../ground/dtype-row.js';
-import type { DType, DTypeName, FloatName, IntegerName } from '../ground/dtype.js';
+import type { DTypeName, KernelDType, FloatName, IntegerName } from '../ground/dtype.js';
 import { invalid } from '../ground/arguments.js';
 
 // f16, bf16 and f8 are computed with in f32 and rounded once.
@@ -16,7 +16,7 @@ export type NumberName = FloatName | IntegerName;
 export type Arithmetic = ComputeType;
 
 /** The type that an element is read as in a kernel. */
-export function arithmeticOf({ name }: DType): Arithmetic {
+export function arithmeticOf({ name }: KernelDType): Arithmetic {
   return DTYPE_FACTS[name].compute;
 }
 
@@ -31,7 +31,7 @@ const GROUPS: Readonly<Record<Group, readonly DTypeName[]>> = {
   integers,
   numbers: [...integers, ...floats],
   bool: namesWhere(({ kind }) => kind === 'bool'),
-  any: DTYPE_NAMES,
+  any: namesWhere(({ compute }) => compute !== null),
 };
 
 const FIXES: Readonly<Record<Group, string>> = {
@@ -46,7 +46,7 @@ const FIXES: Readonly<Record<Group, string>> = {
 export function checkGroup(
   name: string,
   argument: string,
-  { dtype }: { dtype: DType },
+  { dtype }: { dtype: KernelDType },
   group: Group,
 ): void {
   if (GROUPS[group].includes(dtype.name)) return;
@@ -54,6 +54,6 @@ export function checkGroup(
     argument,
     `a Tensor of ${GROUPS[group].join(', ')}, for ${name}(…)`,
     dtype.name,
-    FIXES[group],
+    dtype.kind === 'complex' ? insteadOfComplex(dtype) : FIXES[group],
   );
 }

@@ -4,7 +4,7 @@
  * key, so has every NaN, which comes last in either direction.
  */
 import { FLOAT_LIMITS } from '../ground/dtype.js';
-import type { DType } from '../ground/dtype.js';
+import type { KernelDType } from '../ground/dtype.js';
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import { CASTS } from './reduction-kernels.js';
@@ -12,14 +12,14 @@ import { CASTS } from './reduction-kernels.js';
 /** What keys are in a kernel. */
 export type KeyType = 'u32' | 'u64';
 
-export function keyTypeOf({ bytes }: DType): KeyType {
+export function keyTypeOf({ bytes }: KernelDType): KeyType {
   return bytes === 8 ? 'u64' : 'u32';
 }
 
 /**
  * A device function from the word of an element, as `wordOf` has it, to its key of as many bits.
  */
-export function keyOf(dtype: DType, descending: boolean): DeviceFunction {
+export function keyOf(dtype: KernelDType, descending: boolean): DeviceFunction {
   const wide = dtype.bytes === 8;
   const constant = (value: bigint): number | bigint => (wide ? value : Number(value));
   const bits = BigInt(dtype.bytes * 8);

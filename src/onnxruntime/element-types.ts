@@ -3,7 +3,11 @@ import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 
 const TYPES: ReadonlyMap<number, DTypeName> = new Map(
-  DTYPE_NAMES.map((name) => [DTYPE_FACTS[name].onnx, name]),
+  // ONNX Runtime has no operators for complex numbers, nor can it make tensors of them.
+  DTYPE_NAMES.filter((name) => DTYPE_FACTS[name].kind !== 'complex').map((name) => [
+    DTYPE_FACTS[name].onnx,
+    name,
+  ]),
 );
 
 /** What ONNX calls those that we have not. */

@@ -8,7 +8,7 @@
  * arithmetic.
  */
 import { DTYPES } from '../ground/dtype.js';
-import type { FloatName, StorageName } from '../ground/dtype.js';
+import type { FloatName, KernelDTypeName } from '../ground/dtype.js';
 
 /** The type in which a value is between the two. */
 export type Carrier = 'u32' | 's32' | 'u64' | 's64' | 'f32' | 'f64';
@@ -40,7 +40,7 @@ const E4M3_UNSCALE = '0f03800000';
 const E5M2_UNSCALE = '0f07800000';
 const E5M2_SCALE = '0f77800000';
 
-const READINGS: Readonly<Record<StorageName, Reading>> = {
+const READINGS: Readonly<Record<KernelDTypeName, Reading>> = {
   u8: { as: 'u32', text: 'ld.global.u8 %w0, @;' },
   i8: { as: 's32', text: 'ld.global.s8 %w0, @;' },
   u16: { as: 'u32', text: 'ld.global.u16 %w0, @;' },
@@ -71,17 +71,17 @@ const READINGS: Readonly<Record<StorageName, Reading>> = {
 };
 
 /** The carrier that holds every value of the dtype. */
-export function carrierOf(dtype: StorageName): Carrier {
+export function carrierOf(dtype: KernelDTypeName): Carrier {
   return READINGS[dtype].as;
 }
 
 /** Reads an element of the dtype at an address such as `[%rd1]` into its carrier. */
-export function readText(dtype: StorageName, address: string): string {
+export function readText(dtype: KernelDTypeName, address: string): string {
   return READINGS[dtype].text.replace('@', address);
 }
 
 /** Writes what the carrier holds to an address such as `[%rd1]`, as the dtype. */
-export function writeText(from: Carrier, dtype: StorageName, address: string): string {
+export function writeText(from: Carrier, dtype: KernelDTypeName, address: string): string {
   const { bytes, kind } = DTYPES[dtype];
   const register = REGISTER[from];
   const isFloat = from === 'f32' || from === 'f64';

@@ -35,6 +35,7 @@ export const DLDataTypeCode = {
   kDLUInt: 1,
   kDLFloat: 2,
   kDLBfloat: 4,
+  kDLComplex: 5,
   kDLBool: 6,
   kDLFloat8_e4m3fn: 10,
   kDLFloat8_e5m2: 12,

@@ -8,7 +8,7 @@
  * of ml_dtypes are understood, too.
  */
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
-import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
+import { DTYPES, DTYPE_FACTS, DTYPE_NAMES, partsOf } from '../ground/dtype.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import { CudaFormatError } from '../core/index.js';
 import { contiguous, layoutOf } from './layout.js';
@@ -78,7 +78,7 @@ const UNTYPED: ReadonlySet<string> = new Set(
  * little-endian, else a copy. An array in Fortran's order has strides that say so.
  *
  * @throws CudaFormatError where the file is cut short or damaged, and for dtypes that tensors have
- *   not (complex, dates, strings, objects, structures); the message says what was found
+ *   not (dates, strings, objects, structures); the message says what was found
  */
 export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTensor {
   checkBytes('file', file);
@@ -101,7 +101,9 @@ export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTens
     );
   }
   const data = file.subarray(begin, end);
-  const bytes = bigEndian ? swapped(data, dtype.bytes) : aligned(data, dtype.bytes);
+  const bytes = bigEndian
+    ? swapped(data, dtype.bytes / partsOf(dtype))
+    : aligned(data, dtype.bytes);
   const layout = fortran
     ? layoutOf(shape, contiguousStrides([...shape].reverse()).reverse(), 0)
     : contiguous(shape);
@@ -246,8 +248,8 @@ function readShape(shape: Literal | undefined): number[] {
     // A header may say -0.
     return extent + 0;
   });
-  // Eight bytes each have to be counted exactly.
-  if (product > Number.MAX_SAFE_INTEGER / 8)
+  // Sixteen bytes each have to be counted exactly.
+  if (product > Number.MAX_SAFE_INTEGER / 16)
     throw new CudaFormatError('npy', `a shape of too many elements: ${showShape(result)}`);
   return result;
 }

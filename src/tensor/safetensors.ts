@@ -37,7 +37,7 @@ export interface SafetensorsOther extends Omit<SafetensorsEntry, 'dtype'> {
 export interface SafetensorsHeader {
   /** The tensors by their names, in the order in which they lie in the file. */
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
-  /** Those whose types tensors have not (C64, F4, F6, F8_E8M0 and what is newer). */
+  /** Those whose types tensors have not (F4, F6, F8_E8M0 and what is newer). */
   readonly others: ReadonlyMap<string, SafetensorsOther>;
   /** Texts that the file's maker put in. */
   readonly metadata: ReadonlyMap<string, string>;

@@ -23,7 +23,8 @@ import {
   u64,
   u8,
 } from 'async-cuda';
-import type { DType, Device, KernelFunction, KernelParams, Tensor } from 'async-cuda';
+import type { KernelDType } from 'async-cuda/core';
+import type { Device, KernelFunction, KernelParams, Tensor } from 'async-cuda';
 
 import type { StorageType } from '../../../src/compiler/tree.js';
 import { Random, randomValue } from '../../compiler/fuzz/random-kernel.test-support.js';
@@ -40,7 +41,7 @@ import {
 } from './random-source.js';
 import type { RandomSource } from './random-source.js';
 
-const DTYPE: Readonly<Record<StorageType, DType>> = {
+const DTYPE: Readonly<Record<StorageType, KernelDType>> = {
   bool,
   i8,
   u8,
@@ -101,7 +102,7 @@ export function kernelOf({
   const named = (
     prefix: string,
     storages: readonly StorageType[],
-    declare: (dtype: DType) => unknown,
+    declare: (dtype: KernelDType) => unknown,
   ): [string, unknown][] =>
     storages.map((storage) => [`${prefix}_${storage}`, declare(DTYPE[storage])]);
   const signature = Object.fromEntries([
