@@ -63,7 +63,14 @@ const workerScripts = [
  * Sources of the compiler from TypeScript to PTX, and the module that exports their SHA-256: what
  * it made and was kept on disk counts no more once they have changed.
  */
-const compilerDigest = { folder: 'src/compiler', output: 'src/kernels/compiler-digest.ts' };
+const compilerDigest = {
+  folder: 'src/compiler',
+  // The rows of the dtypes decide what is compiled, too.
+  beside: ['dtype-row.ts', 'dtype.ts', 'dtypes.ts', 'narrow-floats.ts'].map(
+    (name) => `src/ground/${name}`,
+  ),
+  output: 'src/kernels/compiler-digest.ts',
+};
 
 /** Entries of the package: `dist/<name>.js` from `entry`. */
 const entries = [
@@ -158,18 +165,20 @@ export async function buildWorkerScripts() {
 }
 
 async function writeCompilerDigest() {
-  const { folder, output } = compilerDigest;
+  const { folder, beside, output } = compilerDigest;
   const names = (await readdir(join(root, folder), { recursive: true })).map((name) =>
     name.replaceAll('\\', '/'),
   );
   const sources = names
     .filter((name) => name.endsWith('.ts') && !/\.test(-support)?\.ts$/.test(name))
-    .sort();
+    .sort()
+    .map((name) => `${folder}/${name}`)
+    .concat(beside);
   const hash = createHash('sha256');
   for (const name of sources)
     hash
       .update(`${name}\0`)
-      .update(await readFile(join(root, folder, name)))
+      .update(await readFile(join(root, name)))
       .update('\0');
   await replaceFile(
     join(root, output),

@@ -7,6 +7,7 @@
  *
  * @packageDocumentation
  */
+export * from './ground/dtypes.js';
 export { Device } from './device/device.js';
 export {
   DeviceOp,
@@ -42,21 +43,6 @@ export {
   CudaError,
   CudaOutOfMemoryError,
   DTYPES,
-  bf16,
-  bool,
-  f16,
-  f32,
-  f64,
-  f8e4m3,
-  f8e5m2,
-  i16,
-  i32,
-  i64,
-  i8,
-  u16,
-  u32,
-  u64,
-  u8,
 } from './core/index.js';
 export type {
   CompiledKernel,

@@ -8,7 +8,7 @@
  * `PLANS` in src/library/matmul.ts.
  */
 import { Device, f16, Tensor } from '../../src/index.js';
-import type { AnyTensor } from '../../src/index.js';
+import type { KernelTensor } from '../../src/tensor/index.js';
 import { matmul, matmulBy } from '../../src/library/matmul.js';
 import { sharedBytesOf, threadsOf } from '../../src/library/tensor-core-product.js';
 import type { TilePlan } from '../../src/library/tensor-core-product.js';
@@ -40,13 +40,13 @@ const shared = device.properties.sharedMemoryPerBlockOptin;
 const flops = 2 * side ** 3;
 
 /** A factor; `turned`: it lies by columns. */
-async function factor(from: number, turned: boolean): Promise<AnyTensor> {
+async function factor(from: number, turned: boolean): Promise<KernelTensor> {
   const bits = Uint16Array.from({ length: side * side }, (_, i) =>
     elementBits((turned ? (i % side) * side + Math.floor(i / side) : i) + from),
   );
   const tensor = Tensor.of(device.core.alloc(f16, side * side), [side, side]);
   await tensor.writeBits(bits);
-  return (turned ? tensor.transpose() : tensor) as unknown as AnyTensor;
+  return (turned ? tensor.transpose() : tensor) as unknown as KernelTensor;
 }
 
 /** TFLOPS: the median. */

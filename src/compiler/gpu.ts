@@ -3,6 +3,7 @@
  * time: reading a body finds these by their property names. Every integer dtype is `number` to the
  * type checker; the compiler knows which.
  */
+import type { PtxName } from '../ground/dtype.js';
 
 /** Three indices or lengths. */
 export interface Dim3 {
@@ -12,12 +13,9 @@ export interface Dim3 {
 }
 
 /** dtypes of shared and local arrays, as names of methods. */
-export type ArrayMethods = Readonly<
-  Record<
-    'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'bf16' | 'f32' | 'f64',
-    ArrayMethod
-  >
-> & { readonly bool: ArrayMethod<boolean> };
+export type ArrayMethods = Readonly<Record<PtxName, ArrayMethod>> & {
+  readonly bool: ArrayMethod<boolean>;
+};
 
 /**
  * Lengths are compile-time constants: one for each axis. `shared.f32(16, 17)` is indexed

@@ -2,6 +2,7 @@
  * Test only: typed trees written by hand, short enough to read. Spans are found by their text in
  * the kernel's source.
  */
+import { readAs } from './storage-types.js';
 import type {
   AbiParam,
   ApproximateName,
@@ -21,24 +22,6 @@ import type {
   UnaryOperator,
   ValueType,
 } from './tree.js';
-
-const READ_AS: Record<StorageType, ValueType> = {
-  bool: 'bool',
-  i8: 'i32',
-  u8: 'i32',
-  i16: 'i32',
-  u16: 'i32',
-  i32: 'i32',
-  u32: 'u32',
-  i64: 'i64',
-  u64: 'u64',
-  f16: 'f32',
-  bf16: 'f32',
-  f8e4m3: 'f32',
-  f8e5m2: 'f32',
-  f32: 'f32',
-  f64: 'f64',
-};
 
 const NOWHERE: Span = { text: 0, start: 0, end: 0 };
 
@@ -121,13 +104,13 @@ export class TreeBuilder {
 
   scalar(name: string, storage: StorageType): Expression {
     const param = this.params.push({ kind: 'scalar', name, storage }) - 1;
-    return this.abiValue(READ_AS[storage], { kind: 'scalar', param, storage });
+    return this.abiValue(readAs[storage], { kind: 'scalar', param, storage });
   }
 
   struct(name: string, struct: StructType): Expression[] {
     const param = this.params.push({ kind: 'struct', name, struct }) - 1;
     return struct.fields.map((field, index) =>
-      this.abiValue(READ_AS[field.storage], {
+      this.abiValue(readAs[field.storage], {
         kind: 'scalar',
         param,
         field: index,
@@ -243,7 +226,7 @@ export class TreeBuilder {
     const place = this.place(elements, index, field);
     return this.node({
       op: 'load',
-      type: READ_AS[place.storage],
+      type: readAs[place.storage],
       place,
       ...(cache && { cache }),
     } as const);

@@ -9,16 +9,17 @@
  * Operands are evaluated from left to right. Statements inside expressions (`Block`) come from
  * assignments that are used as values, from comma expressions and from inlined functions.
  */
+import type { ComputeType } from '../ground/dtype-row.js';
+import type { KernelDTypeName } from '../ground/dtype.js';
 
 /**
  * Types of values. Narrower dtypes exist in memory only: they are widened when read, and rounded or
  * wrapped when written.
  */
-export type ValueType = 'bool' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64';
+export type ValueType = ComputeType;
 
 /** dtypes in memory. */
-export type StorageType =
-  ValueType | 'i8' | 'u8' | 'i16' | 'u16' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
+export type StorageType = KernelDTypeName;
 
 /**
  * Characters of the text that was read, from `start` to before `end`. The text is `texts[text]` of

@@ -21,7 +21,7 @@ import { fillPattern } from './fill-pattern.js';
 import { encoderFor, readTarget } from './host-codec.js';
 import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
-import { putMemset } from './memset.js';
+import { putMemset, putWords } from './memset.js';
 import { Pending } from './pending.js';
 import { Stream } from './stream.js';
 import { readRegion, writeRegion } from './transfer.js';
@@ -184,26 +184,10 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
         pitch,
       });
     } else {
-      // No memset has 64 bits: two of 32, each touching every other word, make the first row;
+      // No memset has 64 bits or more: one of 32 for each word of the element makes the first row;
       // copies double it.
-      const [low, high] = pattern.words;
       const elements = this.width * this.channels;
-      putMemset(stream, root, memory, this.wholeAccess(), {
-        offset,
-        bits: 32,
-        value: low,
-        width: 1,
-        height: elements,
-        pitch: 8,
-      });
-      mark = putMemset(stream, root, memory, ACCESS_WRITE, {
-        offset: offset + 4,
-        bits: 32,
-        value: high,
-        width: 1,
-        height: elements,
-        pitch: 8,
-      });
+      mark = putWords(stream, root, memory, this.wholeAccess(), pattern.words, offset, elements);
       for (let rows = 1; rows < height; rows *= 2) {
         mark = this.copyRows(
           stream,

@@ -34,7 +34,7 @@ import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { MEMORY, OWN, OWNER, OWNS } from './holder.js';
 import { bytesBetween, leaks } from './memory.js';
 import type { Allocation } from './memory.js';
-import { putMemset } from './memset.js';
+import { putMemset, putWords } from './memset.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
 import { readRegion, readRegionBlocking, writeRegion, writeRegionBlocking } from './transfer.js';
@@ -219,24 +219,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         pitch: 0,
       });
     } else {
-      // No memset has 64 bits: two of 32, each touching every other word.
-      const [low, high] = pattern.words;
-      putMemset(stream, root, memory, this.wholeAccess(), {
-        offset,
-        bits: 32,
-        value: low,
-        width: 1,
-        height: length,
-        pitch: 8,
-      });
-      mark = putMemset(stream, root, memory, ACCESS_WRITE, {
-        offset: offset + 4,
-        bits: 32,
-        value: high,
-        width: 1,
-        height: length,
-        pitch: 8,
-      });
+      // No memset has 64 bits or more: one of 32 for each word of the element, at its distance.
+      mark = putWords(stream, root, memory, this.wholeAccess(), pattern.words, offset, length);
     }
     stream.used(memory, this.wholeAccess(), mark);
     return new Pending(stream, root, mark);
@@ -442,6 +426,8 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         throw invalid('chunk', `a ${HOST_ARRAYS[this.dtype.name].name}`, chunk);
       checkArray(this.dtype, chunk, false, 'chunk');
       const count = elementsOf(this.dtype, chunk, false);
+      if (!Number.isInteger(count))
+        throw invalid('chunk', `whole elements of ${this.dtype.name}`, chunk);
       if (at + count > this.length) {
         throw invalid(
           'chunk',

@@ -248,7 +248,7 @@ function checkBody(argument: string, body: unknown): void {
 function checkBuffer(stream: Stream, buffer: unknown): asserts buffer is DeviceBuffer {
   if (!(buffer instanceof DeviceBuffer))
     throw invalid('condition', 'a GraphCondition, or a buffer of whole numbers or bool', buffer);
-  if (buffer.dtype.kind === 'float')
+  if (buffer.dtype.kind === 'float' || buffer.dtype.kind === 'complex')
     throw invalid(
       'condition',
       'a buffer of whole numbers or bool',

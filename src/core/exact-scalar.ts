@@ -2,19 +2,9 @@
  * Numbers that a scalar parameter of a known type can be. PTX's types of parameters have no sign.
  */
 import { invalid } from '../ground/arguments.js';
-import { DTYPES } from '../ground/dtype.js';
+import { DTYPES, INTEGER_LIMITS } from '../ground/dtype.js';
 import type { DTypeName } from '../ground/dtype.js';
 import type { ParamLayout } from './signature.js';
-
-/** The least and the greatest integer of a dtype; of bool 0 and 1. Undefined of floats. */
-export function integerBounds(name: DTypeName): readonly [bigint, bigint] | undefined {
-  const { kind, bytes } = DTYPES[name];
-  if (kind === 'float') return undefined;
-  if (kind === 'bool') return [0n, 1n];
-  const bits = BigInt(bytes * 8);
-  if (kind === 'unsigned') return [0n, (1n << bits) - 1n];
-  return [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n];
-}
 
 /**
  * Checks that the parameter's declared type has a number. Whether a number is what it takes at all
@@ -28,7 +18,7 @@ export function checkExact(
   arg: number | bigint,
   kernel: string,
 ): void {
-  const bounds = integerBounds(dtype);
+  const bounds = INTEGER_LIMITS[dtype];
   if (bounds === undefined) return;
   const [low, high] = bounds;
   const isWide = DTYPES[dtype].bytes === 8;

@@ -1,34 +1,27 @@
 /**
  * The bits of one element, as the driver's memsets take them.
  */
-import { checkInteger, insteadOfBigint, invalid } from '../ground/arguments.js';
-import { HOST_ARRAYS } from '../ground/dtype.js';
-import type { DType } from '../ground/dtype.js';
+import { checkInteger, insteadOfBigint, invalid, isList } from '../ground/arguments.js';
+import { HOST_ARRAYS, INTEGER_LIMITS, NUMBER_LIMITS, isWide } from '../ground/dtype.js';
+import type { Complex, DType } from '../ground/dtype.js';
 import { isNarrow, narrow } from '../ground/narrow-floats.js';
 
 export interface FillPattern {
   bits: 8 | 16 | 32;
   value: number;
-  /** Low and high word of a 64-bit element whose halves differ. */
-  words?: readonly [number, number];
+  /** The words of an element of 8 or 16 bytes that are not all the same, the lowest first. */
+  words?: readonly number[];
 }
-
-/** What elements of up to 32 bits can be. */
-export const INTEGER_RANGES: Partial<Record<DType['name'], readonly [number, number]>> = {
-  u8: [0, 255],
-  i8: [-128, 127],
-  u16: [0, 65535],
-  i16: [-32768, 32767],
-  u32: [0, 4294967295],
-  i32: [-2147483648, 2147483647],
-  bool: [0, 1],
-};
 
 export function fillPattern(dtype: DType, value: unknown): FillPattern {
   const { name } = dtype;
-  if (name === 'u64' || name === 'i64') {
-    const low = name === 'u64' ? 0n : -(1n << 63n);
-    const high = name === 'u64' ? (1n << 64n) - 1n : (1n << 63n) - 1n;
+  if (dtype.kind === 'complex') {
+    if (!isComplex(value))
+      throw invalid('value', `a pair [real, imaginary] of numbers for dtype ${name}`, value);
+    return split(new Uint32Array((HOST_ARRAYS[name] as typeof Float64Array).from(value).buffer));
+  }
+  if (isWide(name)) {
+    const [low, high] = INTEGER_LIMITS[name]!;
     if (typeof value !== 'bigint') {
       const isWithin =
         Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
@@ -43,7 +36,7 @@ export function fillPattern(dtype: DType, value: unknown): FillPattern {
       throw invalid('value', `a bigint from ${low} to ${high}`, value);
     return split(new Uint32Array(new BigUint64Array([BigInt.asUintN(64, value)]).buffer));
   }
-  const range = INTEGER_RANGES[name];
+  const range = NUMBER_LIMITS[name];
   if (range !== undefined) checkInteger('value', value, range[0], range[1]);
   else if (typeof value !== 'number')
     throw invalid('value', `a number for dtype ${name}`, value, insteadOfBigint(value));
@@ -63,7 +56,14 @@ export function fillPattern(dtype: DType, value: unknown): FillPattern {
 }
 
 function split(words: Uint32Array): FillPattern {
-  const low = words[0]! | 0;
-  const high = words[1]! | 0;
-  return low === high ? { bits: 32, value: low } : { bits: 32, value: low, words: [low, high] };
+  const all = Array.from(words, (word) => word | 0);
+  const value = all[0]!;
+  return all.every((word) => word === value)
+    ? { bits: 32, value }
+    : { bits: 32, value, words: all };
+}
+
+/** Whether it is one element of a complex dtype. */
+export function isComplex(value: unknown): value is Complex {
+  return isList(value) && value.length === 2 && value.every((part) => typeof part === 'number');
 }

@@ -7,7 +7,7 @@ import { types } from 'node:util';
 import { CudaError } from '../ground/errors.js';
 import { allocateHost } from '../runtime/host-allocation.js';
 import { invalid } from '../ground/arguments.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
+import { BIT_ARRAYS, DTYPES, HOST_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { DType, DTypeName, HostView } from '../ground/dtype.js';
 import { isNarrow, narrow, widen } from '../ground/narrow-floats.js';
 
@@ -224,7 +224,9 @@ const typeOfArray = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 )!.get!;
 
-/** Elements of the dtype that a host array holds. */
+/**
+ * Elements of the dtype that a host array holds; of a complex one each takes two of its values.
+ */
 export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
   if (!raw && isNarrow(dtype.name)) return (view as Float32Array).length;
   return view.byteLength / dtype.bytes;
@@ -234,11 +236,12 @@ export function elementsOf(dtype: DType, view: HostView, raw: boolean): number {
 export function hostArray(dtype: DTypeName, length: number, raw: boolean): HostView {
   const constructor = (raw ? BIT_ARRAYS : HOST_ARRAYS)[dtype];
   const fix = 'Read it in pieces: buffer.chunks(stream), or buffer.slice(from, to).read(stream).';
+  const values = length * partsOf(DTYPES[dtype]);
   return allocateHost(
     `a ${constructor.name} to read into`,
-    length * constructor.BYTES_PER_ELEMENT,
+    values * constructor.BYTES_PER_ELEMENT,
     fix,
-    () => new constructor(length),
+    () => new constructor(values),
   );
 }
 

@@ -95,25 +95,20 @@ export { prepareConditions } from './condition-setter.js';
 export { GraphCondition } from './graph-condition.js';
 export { input, inout, output, struct } from './signature.js';
 export type { Access, BytesParam, ParamDeclaration, PointerParam } from './signature.js';
-export {
-  DTYPES,
-  bf16,
-  bool,
-  f16,
-  f32,
-  f64,
-  f8e4m3,
-  f8e5m2,
-  i16,
-  i32,
-  i64,
-  i8,
-  u16,
-  u32,
-  u64,
-  u8,
+export * from '../ground/dtypes.js';
+export { DTYPES } from '../ground/dtype.js';
+export type {
+  BitArray,
+  Complex,
+  ComplexName,
+  DType,
+  DTypeName,
+  HostArray,
+  KernelDType,
+  KernelDTypeName,
+  PartOf,
+  Scalar,
 } from '../ground/dtype.js';
-export type { BitArray, DType, DTypeName, HostArray, Scalar } from '../ground/dtype.js';
 export {
   CudaArgumentError,
   CudaCheckError,

@@ -10,7 +10,7 @@ import { putInt64 } from '../runtime/ring-writer.js';
 import { invalid } from '../ground/arguments.js';
 import type { MemoryKind } from './channels.js';
 import type { Device } from './device.js';
-import { HOST_ARRAYS, BIT_ARRAYS } from '../ground/dtype.js';
+import { BIT_ARRAYS, HOST_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { isNarrow } from '../ground/narrow-floats.js';
 import { isArrayBuffer, isSharedArrayBuffer } from '../ground/other-realms.js';
@@ -245,6 +245,6 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
       );
     }
     const { buffer, byteOffset } = memory.look();
-    return new constructor(buffer, byteOffset, this.length);
+    return new constructor(buffer, byteOffset, this.length * partsOf(this.dtype));
   }
 }

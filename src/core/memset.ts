@@ -2,7 +2,7 @@
  * The command that fills device memory: `width` words of `bits` bits in each of `height` rows,
  * `pitch` bytes from one row to the next; one row where `height` is 0.
  */
-import { ACCESS_SHIFT, OP } from '../runtime/commands.js';
+import { ACCESS_SHIFT, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { putInt64 } from '../runtime/ring-writer.js';
 import type { Resource } from './resource.js';
 import type { Stream } from './stream.js';
@@ -36,4 +36,31 @@ export function putMemset(
   memory[body + 7] = fill.height;
   memory[body + 8] = fill.pitch;
   return stream.commit();
+}
+
+/**
+ * Fills `length` elements that lie close with the words of one: a command for each word. `access`
+ * is that of the first command.
+ */
+export function putWords(
+  stream: Stream,
+  root: number,
+  resource: Resource,
+  access: number,
+  words: readonly number[],
+  offset: number,
+  length: number,
+): number {
+  let mark = 0;
+  for (const [at, value] of words.entries()) {
+    mark = putMemset(stream, root, resource, at === 0 ? access : ACCESS_WRITE, {
+      offset: offset + at * 4,
+      bits: 32,
+      value,
+      width: 1,
+      height: length,
+      pitch: words.length * 4,
+    });
+  }
+  return mark;
 }

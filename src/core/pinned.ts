@@ -8,7 +8,7 @@ import { ACCESS_WHOLE, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaDisposedError } from '../ground/errors.js';
 import { checkInteger, invalid, show } from '../ground/arguments.js';
 import type { Device } from './device.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
+import { BIT_ARRAYS, HOST_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { isNarrow } from '../ground/narrow-floats.js';
 import { Resource } from './resource.js';
@@ -147,7 +147,11 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
       offset: number,
       length: number,
     ) => unknown;
-    return new constructor(this.memory.buffer, this.bufferOffset, this.length) as HostArray<D>;
+    return new constructor(
+      this.memory.buffer,
+      this.bufferOffset,
+      this.length * partsOf(this.dtype),
+    ) as HostArray<D>;
   }
 
   /** The raw words. */
@@ -157,7 +161,11 @@ export class PinnedBuffer<D extends DTypeName = DTypeName> implements AsyncDispo
       offset: number,
       length: number,
     ) => unknown;
-    return new constructor(this.memory.buffer, this.bufferOffset, this.length) as BitArray<D>;
+    return new constructor(
+      this.memory.buffer,
+      this.bufferOffset,
+      this.length * partsOf(this.dtype),
+    ) as BitArray<D>;
   }
 
   /** A view of elements `from` to `to` (exclusive). */

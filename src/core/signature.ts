@@ -6,8 +6,8 @@ import type { KernelSignature } from '../ptx/index.js';
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
 import { CudaArgumentError } from '../ground/errors.js';
 import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
-import type { DType, DTypeName } from '../ground/dtype.js';
-import { DTYPES } from '../ground/dtype.js';
+import type { DType, DTypeName, KernelDTypeName } from '../ground/dtype.js';
+import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 
 /** A pointer parameter: element type, and what the kernel does with it. */
 export interface PointerParam<D extends DTypeName = DTypeName, A extends Access = Access> {
@@ -32,7 +32,7 @@ export interface BytesParam {
  * What a declared signature is made of: a dtype for a scalar, {@link input}, {@link output},
  * {@link inout}, {@link struct}.
  */
-export type ParamDeclaration = DType | PointerParam | BytesParam;
+export type ParamDeclaration = DType<KernelDTypeName> | PointerParam | BytesParam;
 
 /** The kernel only reads through this pointer; readers on several streams may overlap. */
 export function input<D extends DTypeName>(dtype: DType<D>): PointerParam<D, 'input'> {
@@ -92,20 +92,13 @@ export interface ParamLayout {
   readonly exact: DTypeName | undefined;
 }
 
-const PTX_SCALARS: Partial<Record<string, DTypeName>> = {
-  u8: 'u8',
-  u16: 'u16',
-  u32: 'u32',
-  u64: 'u64',
-  s8: 'i8',
-  s16: 'i16',
-  s32: 'i32',
-  s64: 'i64',
-  f16: 'f16',
-  bf16: 'bf16',
-  f32: 'f32',
-  f64: 'f64',
-};
+/** dtypes by what PTX calls them. */
+const PTX_SCALARS: ReadonlyMap<string, DTypeName> = new Map(
+  DTYPE_NAMES.flatMap((name) => {
+    const type = DTYPE_FACTS[name].ptx?.type ?? null;
+    return type === null ? [] : [[type, name]];
+  }),
+);
 
 /** Of all parameters of a kernel together (4,096 before sm_70 or CUDA 12.1). */
 const MAX_PARAMETER_BYTES = 32764;
@@ -129,7 +122,7 @@ export function layoutFromPtx(signature: KernelSignature): ParamLayout[] {
       exact: undefined,
     };
     if (param.aggregate) return { ...base, kind: 'struct', scalar: undefined };
-    const scalar = PTX_SCALARS[param.type];
+    const scalar = PTX_SCALARS.get(param.type);
     if (param.pointer || ['u64', 's64', 'b64'].includes(param.type))
       return { ...base, kind: 'pointer', scalar: scalar ?? 'u64' };
     if (scalar === undefined) return { ...base, kind: 'word', scalar: undefined };
@@ -218,7 +211,8 @@ export function layoutOfSource(
  */
 export function passesFor(dtype: DType, pointee: DTypeName): boolean {
   const { name, bytes, kind } = DTYPES[pointee];
-  return kind === 'float' || dtype.kind === 'float' ? dtype.name === name : dtype.bytes === bytes;
+  const isInteger = (each: DType['kind']): boolean => each !== 'float' && each !== 'complex';
+  return isInteger(kind) && isInteger(dtype.kind) ? dtype.bytes === bytes : dtype.name === name;
 }
 
 const ACCESSES: Readonly<Record<Access, number>> = {
@@ -319,7 +313,16 @@ function checkKind(declaration: unknown, index: number): void {
     if (isPointer(kind) && Object.hasOwn(ACCESSES, kind.access))
       return checkDType(kind.dtype, `signature[${index}].dtype`);
     if (isStruct(kind) && Number.isInteger(kind.bytes)) return;
-    if ('name' in kind && Object.values(DTYPES).includes(kind)) return;
+    if ('name' in kind && Object.values(DTYPES).includes(kind)) {
+      const dtype: DType = kind;
+      if (dtype.kind !== 'complex') return;
+      throw invalid(
+        `signature[${index}]`,
+        'a dtype that a scalar has in PTX',
+        dtype.name,
+        `Write struct(${dtype.bytes}, ${dtype.bytes / 2}), and pass the bytes of both parts.`,
+      );
+    }
   }
   throw invalid(
     `signature[${index}]`,

@@ -1,4 +1,5 @@
 /** Modules of CUDA C++ that was compiled at run time: their kernels are properties. */
+import { isNarrow } from '../ground/narrow-floats.js';
 import { CudaError, DTYPES } from '../core/index.js';
 import type {
   DTypeName,
@@ -51,7 +52,6 @@ type CompiledKernels<Kernels> = {
 type Taken = keyof LoadedProgram | 'then';
 
 /** Scalars that lie in their parameters as bytes. */
-const NARROW: ReadonlySet<string> = new Set(['f16', 'bf16', 'f8e4m3', 'f8e5m2']);
 
 /** What is loaded of a program. */
 export class LoadedProgram extends Module {
@@ -120,7 +120,7 @@ export class LoadedProgram extends Module {
       pointers: pointersOf(signature.parameters),
       words: wordsOf(signature),
     });
-    return signature.parameters.some(({ type }) => typeof type !== 'string' || NARROW.has(type))
+    return signature.parameters.some(({ type }) => typeof type !== 'string' || isNarrow(type))
       ? new SourceKernel(core, signature.parameters)
       : new Kernel(core);
   }
@@ -191,7 +191,7 @@ function wordsOf({ parameters, words: found = [] }: SourceSignature): Map<number
       typeof type === 'string' && Object.hasOwn(DTYPES, type)
         ? DTYPES[type as DTypeName].kind
         : found[index];
-    if (kind !== undefined && kind !== 'float') words.set(index, kind);
+    if (kind !== undefined && kind !== 'float' && kind !== 'complex') words.set(index, kind);
   });
   return words;
 }

@@ -6,6 +6,7 @@ import { Device as CoreDevice, recordTrace } from '../core/index.js';
 import type {
   DType,
   DTypeName,
+  KernelDTypeName,
   DeviceEvents,
   DeviceInfo,
   DeviceName,
@@ -158,7 +159,7 @@ export class Device implements AsyncDisposable {
   }
 
   /** start, start + step, … */
-  arange<D extends DTypeName, const N extends number>(
+  arange<D extends KernelDTypeName, const N extends number>(
     dtype: DType<D>,
     length: N,
     options?: ArangeOptions,
@@ -178,7 +179,7 @@ export class Device implements AsyncDisposable {
   }
 
   /** 1 on a diagonal, 0 elsewhere. */
-  eye<D extends DTypeName, const R extends number, const C extends number = R>(
+  eye<D extends KernelDTypeName, const R extends number, const C extends number = R>(
     dtype: DType<D>,
     rows: R,
     columns?: C,

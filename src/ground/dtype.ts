@@ -1,59 +1,61 @@
 /**
- * The element types of buffers and kernel parameters, and which JavaScript array holds each on the
- * host.
- *
- * Types that JavaScript has no array for are read as the next wider one that holds every value
- * exactly: f16, bf16 and the two f8 as Float32Array, bool as Uint8Array of 0 and 1: each byte but 0
- * is true, on the host and on the device, and is written and read as 1. The raw words are there
- * through `readBits`.
+ * The element types of buffers and kernel parameters: what the type checker and the rest of the
+ * library derive from the table in `dtypes.ts`.
  */
+import { FACTS, PLACE } from './dtype-row.js';
+import type { ArrayConstructor, ComputeType, DTypeFacts, DTypeRow } from './dtype-row.js';
+import * as rows from './dtypes.js';
 
-/** Host array of each dtype. */
-export interface HostArrays {
-  u8: Uint8Array;
-  i8: Int8Array;
-  u16: Uint16Array;
-  i16: Int16Array;
-  u32: Uint32Array;
-  i32: Int32Array;
-  u64: BigUint64Array;
-  i64: BigInt64Array;
-  f16: Float32Array;
-  bf16: Float32Array;
-  f32: Float32Array;
-  f64: Float64Array;
-  f8e4m3: Float32Array;
-  f8e5m2: Float32Array;
-  bool: Uint8Array;
-}
+export * from './dtypes.js';
 
-/** Array of the raw words of each dtype. */
-export interface BitArrays {
-  u8: Uint8Array;
-  i8: Uint8Array;
-  u16: Uint16Array;
-  i16: Uint16Array;
-  u32: Uint32Array;
-  i32: Uint32Array;
-  u64: BigUint64Array;
-  i64: BigUint64Array;
-  f16: Uint16Array;
-  bf16: Uint16Array;
-  f32: Uint32Array;
-  f64: BigUint64Array;
-  f8e4m3: Uint8Array;
-  f8e5m2: Uint8Array;
-  bool: Uint8Array;
-}
+type Rows = typeof rows;
 
 /** Names of the dtypes. */
-export type DTypeName = keyof HostArrays;
+export type DTypeName = keyof Rows;
+
+/** The row of a dtype, to the type checker. */
+export type FactsOf<D extends DTypeName> = Rows[D][typeof FACTS];
+
+/** Names of the dtypes of which a field of the row has a value of the type. */
+type NamesWhere<K extends keyof DTypeFacts, V> = {
+  [D in DTypeName]: FactsOf<D>[K] extends V ? D : never;
+}[DTypeName];
+
+/** Complex dtypes: an element is a pair of floats. */
+export type ComplexName = NamesWhere<'kind', 'complex'>;
+/** dtypes of floats. */
+export type FloatName = NamesWhere<'kind', 'float'>;
+/** dtypes of integers. */
+export type IntegerName = NamesWhere<'kind', 'signed' | 'unsigned'>;
+/** Dtypes that kernels in TypeScript and the library's operations compute with. */
+export type KernelDTypeName = NamesWhere<'compute', ComputeType>;
+/** Dtypes that PTX has a fundamental type for. */
+export type PtxName = NamesWhere<'ptx', { readonly type: string }>;
+/** Floats that JavaScript has no array for. */
+export type NarrowName = Exclude<DTypeName, NamesWhere<'narrow', null>>;
+
 /** The JavaScript array that holds elements of a dtype on the host. */
-export type HostArray<D extends DTypeName> = HostArrays[D];
+export type HostArray<D extends DTypeName> = FactsOf<D>['hostArray']['prototype'];
 /** The JavaScript array that holds the raw words of a dtype. */
-export type BitArray<D extends DTypeName> = BitArrays[D];
-/** One element as JavaScript gives it. */
-export type Scalar<D extends DTypeName> = D extends 'u64' | 'i64' ? bigint : number;
+export type BitArray<D extends DTypeName> = FactsOf<D>['bitArray']['prototype'];
+/** Bytes of one element, to the type checker. */
+export type BytesOf<D extends DTypeName> = FactsOf<D>['bytes'];
+/** Integers whose elements are bigints on the host. */
+export type WideName = Extract<
+  NamesWhere<'hostArray', { readonly prototype: BigIntArray }>,
+  IntegerName
+>;
+type BigIntArray = BigInt64Array | BigUint64Array;
+/** One element of a complex dtype. */
+export type Complex = readonly [real: number, imaginary: number];
+/** One element as JavaScript gives it; of a complex dtype the pair of its parts. */
+export type Scalar<D extends DTypeName> = D extends WideName
+  ? bigint
+  : D extends ComplexName
+    ? Complex
+    : number;
+/** The dtype of the parts of a complex dtype. */
+export type PartOf<D extends ComplexName> = NonNullable<FactsOf<D>['part']>;
 
 /** An element type. */
 export interface DType<D extends DTypeName = DTypeName> {
@@ -62,132 +64,126 @@ export interface DType<D extends DTypeName = DTypeName> {
   /** Bytes of one element. */
   readonly bytes: number;
   /** What the bits of an element are read as. */
-  readonly kind: 'unsigned' | 'signed' | 'float' | 'bool';
+  readonly kind: DTypeFacts['kind'];
   /** Whether the host array holds the words as they are in memory. */
   readonly direct: boolean;
 }
 
-function dtype<D extends DTypeName>(
-  name: D,
-  bytes: number,
-  kind: DType['kind'],
-  direct: boolean,
-): DType<D> {
-  return Object.freeze({ name, bytes, kind, direct });
-}
+/** A dtype that kernels compute with. */
+export type KernelDType = DType<KernelDTypeName>;
 
-/** Unsigned 8-bit integer; `Uint8Array`. */
-export const u8 = dtype('u8', 1, 'unsigned', true);
-/** Signed 8-bit integer; `Int8Array`. */
-export const i8 = dtype('i8', 1, 'signed', true);
-/** Unsigned 16-bit integer; `Uint16Array`. */
-export const u16 = dtype('u16', 2, 'unsigned', true);
-/** Signed 16-bit integer; `Int16Array`. */
-export const i16 = dtype('i16', 2, 'signed', true);
-/** Unsigned 32-bit integer; `Uint32Array`. */
-export const u32 = dtype('u32', 4, 'unsigned', true);
-/** Signed 32-bit integer; `Int32Array`. */
-export const i32 = dtype('i32', 4, 'signed', true);
-/** Unsigned 64-bit integer; `BigUint64Array`. */
-export const u64 = dtype('u64', 8, 'unsigned', true);
-/** Signed 64-bit integer; `BigInt64Array`. */
-export const i64 = dtype('i64', 8, 'signed', true);
-/**
- * IEEE half: 1 sign, 5 exponent and 10 fraction bits; `Float32Array`, exact when read, rounded to
- * nearest even when written.
- */
-export const f16 = dtype('f16', 2, 'float', false);
-/**
- * bfloat16: 1 sign, 8 exponent and 7 fraction bits; `Float32Array`, exact when read, rounded to
- * nearest even when written.
- */
-export const bf16 = dtype('bf16', 2, 'float', false);
-/** IEEE single; `Float32Array`. */
-export const f32 = dtype('f32', 4, 'float', true);
-/** IEEE double; `Float64Array`. */
-export const f64 = dtype('f64', 8, 'float', true);
-/**
- * OCP's E4M3, which others call e4m3fn: 1 sign, 4 exponent and 3 fraction bits, from 2^-9 to 448;
- * no infinity, NaN is 0x7f. `Float32Array`, exact when read; rounded to nearest even when written
- * from the host and by `convert`, to NaN above 464; kernels write what is greater than 448,
- * infinity too, as that, as the GPU's own conversion does (cvt.rn.satfinite).
- */
-export const f8e4m3 = dtype('f8e4m3', 1, 'float', false);
-/**
- * OCP's E5M2: 1 sign, 5 exponent and 2 fraction bits, from 2^-16 to 57344, infinity and NaN.
- * `Float32Array`, exact when read; rounded to nearest even when written from the host and by
- * `convert`, to infinity from 61440 on; kernels write what is greater than 57344, infinity too, as
- * that, as the GPU's own conversion does (cvt.rn.satfinite).
- */
-export const f8e5m2 = dtype('f8e5m2', 1, 'float', false);
-/**
- * One byte, 0 or 1, as C++ has it; `Uint8Array`. Bytes go out and come in as they are: write
- * nothing but 0 and 1.
- */
-export const bool = dtype('bool', 1, 'bool', true);
+/** In the order in which they are written; a module's exports are in the alphabet's. */
+const ROWS = Object.values(rows as Readonly<Record<string, DTypeRow<string, DTypeFacts>>>).sort(
+  (a, b) => a[PLACE] - b[PLACE],
+);
+
+/** A table with an entry for each dtype. */
+type OfEach<T> = Readonly<Record<DTypeName, T>>;
 
 /** Every dtype by its name. */
-export const DTYPES: { readonly [D in DTypeName]: DType<D> } = Object.freeze({
-  u8,
-  i8,
-  u16,
-  i16,
-  u32,
-  i32,
-  u64,
-  i64,
-  f16,
-  bf16,
-  f32,
-  f64,
-  f8e4m3,
-  f8e5m2,
-  bool,
-});
+export const DTYPES: { readonly [D in DTypeName]: DType<D> } = ofEach((row) => row) as never;
 
-type ArrayConstructor<A> = {
-  new (length: number): A;
-  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): A;
-  readonly BYTES_PER_ELEMENT: number;
-};
+/** The names in the table's order. */
+export const DTYPE_NAMES = Object.keys(DTYPES) as readonly DTypeName[];
+
+/** The row of each dtype. */
+export const DTYPE_FACTS: { readonly [D in DTypeName]: FactsOf<D> } = ofEach(
+  (row) => row[FACTS],
+) as never;
 
 /** Constructor of the host array of each dtype. */
-export const HOST_ARRAYS: { readonly [D in DTypeName]: ArrayConstructor<HostArrays[D]> } = {
-  u8: Uint8Array,
-  i8: Int8Array,
-  u16: Uint16Array,
-  i16: Int16Array,
-  u32: Uint32Array,
-  i32: Int32Array,
-  u64: BigUint64Array,
-  i64: BigInt64Array,
-  f16: Float32Array,
-  bf16: Float32Array,
-  f32: Float32Array,
-  f64: Float64Array,
-  f8e4m3: Float32Array,
-  f8e5m2: Float32Array,
-  bool: Uint8Array,
-};
+export const HOST_ARRAYS: {
+  readonly [D in DTypeName]: ArrayConstructor<HostArray<D>>;
+} = ofEach((row) => row[FACTS].hostArray) as never;
 
 /** Constructor of the array of raw words of each dtype. */
-export const BIT_ARRAYS: { readonly [D in DTypeName]: ArrayConstructor<BitArrays[D]> } = {
-  u8: Uint8Array,
-  i8: Uint8Array,
-  u16: Uint16Array,
-  i16: Uint16Array,
-  u32: Uint32Array,
-  i32: Uint32Array,
-  u64: BigUint64Array,
-  i64: BigUint64Array,
-  f16: Uint16Array,
-  bf16: Uint16Array,
-  f32: Uint32Array,
-  f64: BigUint64Array,
-  f8e4m3: Uint8Array,
-  f8e5m2: Uint8Array,
-  bool: Uint8Array,
-};
+export const BIT_ARRAYS: {
+  readonly [D in DTypeName]: ArrayConstructor<BitArray<D>>;
+} = ofEach((row) => row[FACTS].bitArray) as never;
+
+/**
+ * The least and the greatest integer of a dtype; of bool 0 and 1; undefined of what is no integer.
+ */
+export const INTEGER_LIMITS: OfEach<readonly [bigint, bigint] | undefined> = ofEach(
+  ({ bytes, kind }) => {
+    const bits = BigInt(bytes * 8);
+    if (kind === 'unsigned') return [0n, (1n << bits) - 1n] as const;
+    if (kind === 'signed') return [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] as const;
+    return kind === 'bool' ? ([0n, 1n] as const) : undefined;
+  },
+);
+
+/** {@link INTEGER_LIMITS} of those whose elements are numbers on the host. */
+export const NUMBER_LIMITS: OfEach<readonly [number, number] | undefined> = ofEach(
+  ({ name, bytes }) => {
+    const limits = bytes < 8 ? INTEGER_LIMITS[name as DTypeName] : undefined;
+    return limits === undefined ? undefined : ([Number(limits[0]), Number(limits[1])] as const);
+  },
+);
+
+/** What a float can be. */
+export interface FloatLimits {
+  /** The greatest finite number. */
+  readonly max: number;
+  /** The least number above 0 that is not subnormal. */
+  readonly smallestNormal: number;
+  /** The least number above 0. */
+  readonly smallest: number;
+  /** From 1 to the next number. */
+  readonly epsilon: number;
+  /** The bits of infinity; without one, those of the greatest number. */
+  readonly topBits: bigint;
+}
+
+/** The limits of each float; undefined of what is none. */
+export const FLOAT_LIMITS: OfEach<FloatLimits | undefined> = ofEach((row) => {
+  const { float } = row[FACTS];
+  if (float === null) return undefined;
+  const { exponentBits, fractionBits, infinity } = float;
+  const bias = 2 ** (exponentBits - 1) - 1;
+  const ones = (1n << BigInt(exponentBits)) - 1n;
+  // Without infinity the highest exponent has numbers, too, of which the last is NaN.
+  const lost = infinity ? 1 : 2;
+  return {
+    max: (2 - lost * 2 ** -fractionBits) * 2 ** (infinity ? bias : bias + 1),
+    smallestNormal: 2 ** (1 - bias),
+    smallest: 2 ** (1 - bias - fractionBits),
+    epsilon: 2 ** -fractionBits,
+    topBits: infinity
+      ? ones << BigInt(fractionBits)
+      : (1n << BigInt(exponentBits + fractionBits)) - 2n,
+  };
+});
+
+function ofEach<T>(value: (row: DTypeRow<string, DTypeFacts>) => T): OfEach<T> {
+  return Object.freeze(Object.fromEntries(ROWS.map((row) => [row.name, value(row)]))) as OfEach<T>;
+}
+
+/** Whether kernels compute with the dtype. */
+export function isKernelDType(name: DTypeName): name is KernelDTypeName {
+  return DTYPE_FACTS[name].compute !== null;
+}
+
+/** Values of the host array, and words of the array of bits, that one element takes. */
+export function partsOf({ kind }: DType): 1 | 2 {
+  return kind === 'complex' ? 2 : 1;
+}
+
+/** Whether an element is a bigint on the host. */
+export function isWide(name: DTypeName): name is WideName {
+  return HOST_ARRAYS[name]?.name.startsWith('Big') === true;
+}
+
+/** What to write instead, where an operation does not take complex numbers yet. */
+export function insteadOfComplex({ name }: DType): string {
+  const { part } = DTYPE_FACTS[name];
+  return part === null ? '' : `View its parts: x.real() and x.imag() are tensors of ${part}.`;
+}
+
+/** The dtypes of which the condition holds. */
+export function namesWhere(holds: (facts: DTypeFacts) => boolean): DTypeName[] {
+  return DTYPE_NAMES.filter((name) => holds(DTYPE_FACTS[name]));
+}
 
 /** Any typed array or DataView. */
 export type HostView = ArrayBufferView<ArrayBufferLike>;

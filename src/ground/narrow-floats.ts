@@ -1,35 +1,48 @@
 /**
- * f16, bf16 and the two f8 formats to f32, and from doubles. Widening is exact. Narrowing rounds
- * once, to nearest, ties to even; f16, bf16 and f8e5m2 overflow to infinity as IEEE conversion
- * does, f8e4m3, which has no infinity, to NaN.
+ * Floats that JavaScript has no array for (f16, bf16 and the f8): to f32, which is exact, and from
+ * doubles, rounded once, to nearest, ties to even.
  *
- * For f8 that is `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what ml_dtypes and PyTorch do: an
- * overflow stays to be seen. `__NV_SATFINITE`, which is what the instruction
- * `cvt.rn.satfinite.e4m3x2.f32` has, would give ±448 and ±57344; who wants that clamps before. A
- * NaN keeps its sign and no payload: 0x7f in f8e4m3, 0x7e in f8e5m2, where CUDA's has 0x7f.
+ * There are two ways to write what is too large, and NaN:
+ *
+ * - The host ({@link narrow}) overflows to infinity as IEEE conversion does, f8e4m3, which has none,
+ *   to NaN. For f8 that is `__nv_cvt_float_to_fp8` with `__NV_NOSAT`, and what ml_dtypes and
+ *   PyTorch do: an overflow stays to be seen. A NaN keeps its sign and no payload: 0x7e in f8e5m2,
+ *   where CUDA's has 0x7f.
+ * - A kernel ({@link kernelBits}) writes as the GPU's conversions do: f16 and bf16 overflow to
+ *   infinity (`cvt.rn`), the f8 saturate (`cvt.rn.satfinite`), and a NaN becomes the one that PTX
+ *   gives, without its sign: 0x7fff, and 0x7f in the f8.
+ *
+ * The formats, with what each of the two writes, are in the rows of the dtypes.
  */
-import type { DTypeName } from './dtype.js';
+import { DTYPE_FACTS, FLOAT_LIMITS } from './dtype.js';
+import type { NarrowName } from './dtype.js';
 
-interface Format {
-  exponentBits: number;
-  fractionBits: number;
-  /** Whether the highest exponent holds infinity and NaN; otherwise only all ones is NaN. */
-  infinity: boolean;
-}
-
-export type NarrowName = 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
-
-const FORMATS: Readonly<Record<NarrowName, Format>> = {
-  f16: { exponentBits: 5, fractionBits: 10, infinity: true },
-  bf16: { exponentBits: 8, fractionBits: 7, infinity: true },
-  f8e4m3: { exponentBits: 4, fractionBits: 3, infinity: false },
-  f8e5m2: { exponentBits: 5, fractionBits: 2, infinity: true },
-};
+export type { NarrowName } from './dtype.js';
 
 const word = new Uint32Array(1);
 const float = new Float32Array(word.buffer);
 
-export function isNarrow(name: DTypeName): name is NarrowName {
+interface Format {
+  readonly exponentBits: number;
+  readonly fractionBits: number;
+  /** Whether the highest exponent holds infinity and NaN; otherwise only all ones is NaN. */
+  readonly infinity: boolean;
+  readonly hostNaN: number;
+  readonly kernelNaN: number;
+  readonly saturates: boolean;
+  /** The code of the greatest finite number. */
+  readonly largest: number;
+}
+
+const FORMATS = Object.fromEntries(
+  Object.entries(DTYPE_FACTS).flatMap(([name, { float: format, narrow: written }]) => {
+    if (format === null || written === null) return [];
+    const top = Number(FLOAT_LIMITS[name as NarrowName]!.topBits);
+    return [[name, { ...format, ...written, largest: format.infinity ? top - 1 : top }]];
+  }),
+) as Readonly<Record<NarrowName, Format>>;
+
+export function isNarrow(name: string): name is NarrowName {
   return name in FORMATS;
 }
 
@@ -61,17 +74,18 @@ function oddBits(value: number): number {
   return word[0]! | 1;
 }
 
-/** Bits of `value` in the format, rounded once. */
-function narrowOne(value: number, { exponentBits, fractionBits, infinity }: Format): number {
+/** Bits of `value` in the format, rounded once, as the host writes it. */
+function narrowOne(
+  value: number,
+  { exponentBits, fractionBits, infinity, hostNaN }: Format,
+): number {
   const bits = oddBits(value);
   const sign = (bits >>> 31) << (exponentBits + fractionBits);
   const magnitude = bits & 0x7fffffff;
   const bias = (1 << (exponentBits - 1)) - 1;
   const top = (1 << exponentBits) - 1;
-  const allOnes = (1 << (exponentBits + fractionBits)) - 1;
-  if (magnitude > 0x7f800000)
-    return sign | (infinity ? (top << fractionBits) | (1 << (fractionBits - 1)) : allOnes);
-  const overflow = infinity ? top << fractionBits : allOnes;
+  if (magnitude > 0x7f800000) return sign | hostNaN;
+  const overflow = infinity ? top << fractionBits : (1 << (exponentBits + fractionBits)) - 1;
   if (magnitude === 0x7f800000) return sign | overflow;
   const exponent = (magnitude >>> 23) - 127 + bias;
   if (exponent >= 1) {
@@ -80,8 +94,7 @@ function narrowOne(value: number, { exponentBits, fractionBits, infinity }: Form
     const half = 1 << (shift - 1);
     let result = ((magnitude >>> shift) - ((127 - bias) << fractionBits)) | 0;
     if (low > half || (low === half && (result & 1) === 1)) result++;
-    const limit = infinity ? top << fractionBits : allOnes;
-    return sign | (result >= limit ? overflow : result);
+    return sign | (result >= overflow ? overflow : result);
   }
   // Subnormal: the fraction counts units of 2^(1 - bias - fractionBits), and such a quotient is
   // exact in f64.
@@ -94,7 +107,7 @@ function narrowOne(value: number, { exponentBits, fractionBits, infinity }: Form
 const tables = new Map<NarrowName, Float32Array>();
 
 /** Every value of the format, indexed by its bits. */
-function tableOf(name: NarrowName): Float32Array {
+export function wideValues(name: NarrowName): Float32Array {
   let table = tables.get(name);
   if (table === undefined) {
     const format = FORMATS[name];
@@ -107,11 +120,11 @@ function tableOf(name: NarrowName): Float32Array {
 
 /** Widens `bits` into `out`, element by element. */
 export function widen(name: NarrowName, bits: Uint8Array | Uint16Array, out: Float32Array): void {
-  const table = tableOf(name);
+  const table = wideValues(name);
   for (let i = 0; i < bits.length; i++) out[i] = table[bits[i]!]!;
 }
 
-/** Narrows `values` into `out`, element by element. */
+/** Narrows `values` into `out`, element by element, as the host writes them. */
 export function narrow(
   name: NarrowName,
   values: ArrayLike<number>,
@@ -119,4 +132,29 @@ export function narrow(
 ): void {
   const format = FORMATS[name];
   for (let i = 0; i < out.length; i++) out[i] = narrowOne(values[i]!, format);
+}
+
+/** Bits of `value` as the host writes it. */
+export function hostBits(name: NarrowName, value: number): number {
+  return narrowOne(value, FORMATS[name]);
+}
+
+/** Bits of `value` as a kernel writes it. */
+export function kernelBits(name: NarrowName, value: number): number {
+  const format = FORMATS[name];
+  if (Number.isNaN(value)) return format.kernelNaN;
+  const bits = narrowOne(value, format);
+  if (!format.saturates) return bits;
+  const sign = 1 << (format.exponentBits + format.fractionBits);
+  return (bits & ~sign) > format.largest ? (bits & sign) | format.largest : bits;
+}
+
+/** What is read after the host has written `value`. */
+export function hostValue(name: NarrowName, value: number): number {
+  return wideValues(name)[hostBits(name, value)]!;
+}
+
+/** What is read after a kernel has written `value`. */
+export function kernelValue(name: NarrowName, value: number): number {
+  return wideValues(name)[kernelBits(name, value)]!;
 }

@@ -12,7 +12,7 @@ import type { Work } from '../library/operation.js';
 import type { AnyDevice, DeviceOp } from '../ops/index.js';
 import { coreOf } from '../ops/scheduling.js';
 import { Tensor } from '../tensor/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { shareElements } from '../tensor/tensor.js';
 import { CHANNELS, IMAGE_NAMES } from './image.js';
 import type { Channels, Image, ImageName, NewTensor } from './image.js';
@@ -44,13 +44,13 @@ export interface Description<P> {
   /** What is read. The first one's dtype and channels say whether an engine has the operation. */
   readonly images: readonly Image[];
   /** What is written: tensors that were given, or what is to be allocated. */
-  readonly results: readonly (AnyTensor | NewTensor)[];
+  readonly results: readonly (KernelTensor | NewTensor)[];
   readonly parameters: P;
 }
 
 /** A description whose results are there. */
 export interface Task<P> extends Description<P> {
-  readonly results: readonly AnyTensor[];
+  readonly results: readonly KernelTensor[];
 }
 
 /** How an engine carries out one operation: a row of its table. */
@@ -129,7 +129,7 @@ export function imageOperation<P, R>(
   inputs: readonly unknown[],
   options: EngineOptions,
   describe: (values: readonly unknown[]) => Description<P>,
-  give: (results: readonly AnyTensor[], description: Description<P>) => R,
+  give: (results: readonly KernelTensor[], description: Description<P>) => R,
 ): DeviceOp<R> {
   const { engine = defaultEngine } = options;
   checkEngine('options.engine', engine);
@@ -141,7 +141,7 @@ export function imageOperation<P, R>(
       const results = description.results.map((result) =>
         result instanceof Tensor
           ? result
-          : (work.result(result.dtype, [...result.shape]) as unknown as AnyTensor),
+          : (work.result(result.dtype, [...result.shape]) as unknown as KernelTensor),
       );
       carrier.queue(work, { ...description, results });
       return give(results, description);

@@ -7,7 +7,7 @@ import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import type { KernelArray } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { BORDERS, INDICES } from './border.js';
 import type { Border } from './border.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
@@ -125,7 +125,7 @@ function common(
 } {
   const wide = isWideSpan([image, out]);
   const whole = wide ? i64 : i32;
-  const taps = work.temporary(f32, [weights.length]) as unknown as AnyTensor;
+  const taps = work.temporary(f32, [weights.length]) as unknown as KernelTensor;
   work.add(taps.write(Float32Array.from(weights)));
   const [pad0, pad1, pad2, pad3] = [0, 1, 2, 3].map((c) => Math.fround(colors[c] ?? 0));
   return {

@@ -1,6 +1,6 @@
 /** What launches over images have in common: blocks lie along rows, images of a batch along z. */
 import type { Work } from '../library/operation.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { flat, imageOfResult } from './image.js';
 import type { Image } from './image.js';
 
@@ -29,7 +29,7 @@ export function inLaunches(
               (image.tensor as { slice(...indices: unknown[]): unknown }).slice([
                 first,
                 Math.min(first + MOST_IMAGES, batch),
-              ]) as AnyTensor,
+              ]) as KernelTensor,
             ),
           ),
     );

@@ -1,7 +1,7 @@
 /** Images of u8 as kernels see them that read and write words. */
 import { u32 } from '../core/index.js';
 import { Tensor } from '../tensor/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { flat } from './image.js';
 import type { Image } from './image.js';
@@ -13,7 +13,7 @@ export const WORD = 4;
  * The image's bytes as words of u32, where it is of u8, its rows begin at multiples of four bytes,
  * and the word of its last bytes is within its buffer.
  */
-export function wordsOf(image: Image): AnyTensor | undefined {
+export function wordsOf(image: Image): KernelTensor | undefined {
   if (image.dtype.name !== 'u8') return undefined;
   const { buffer, layout } = image.tensor;
   if (
@@ -26,6 +26,6 @@ export function wordsOf(image: Image): AnyTensor | undefined {
   const length = Math.ceil(flat(image).size / WORD) * WORD;
   if (layout.offset + length > buffer.length) return undefined;
   return (
-    new Tensor(buffer, layoutOf([length], [1], layout.offset), false) as AnyTensor
+    new Tensor(buffer, layoutOf([length], [1], layout.offset), false) as KernelTensor
   ).reinterpret(u32);
 }

@@ -4,11 +4,11 @@
  * apart, so that a region is a view and a padded row is no obstacle.
  */
 import { DTYPES } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType, DType } from '../core/index.js';
 import { checkInteger, invalid } from '../ground/arguments.js';
 import { checkTensor } from '../library/operation.js';
 import { Tensor } from '../tensor/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
 
@@ -32,7 +32,7 @@ export const WIDE_FROM = 2 ** 31 - 2 ** 17;
 
 /** A tensor of an image or a batch, read and checked. Distances are in elements. */
 export interface Image {
-  readonly tensor: AnyTensor;
+  readonly tensor: KernelTensor;
   readonly dtype: DType<ImageName>;
   /** Images; 1 where the tensor has three axes. */
   readonly batch: number;
@@ -130,7 +130,7 @@ export function imageOf(operation: string, argument: string, value: unknown): Im
 
 /** A tensor that is to be allocated. */
 export interface NewTensor {
-  readonly dtype: DType;
+  readonly dtype: KernelDType;
   readonly shape: readonly number[];
 }
 
@@ -154,7 +154,7 @@ export function resultFor(
   image: Image,
   changes: ImageChanges,
   out: unknown,
-): NewTensor | AnyTensor {
+): NewTensor | KernelTensor {
   const { height = image.height, width = image.width, channels = image.channels } = changes;
   const dtype = changes.dtype === undefined ? image.dtype : DTYPES[changes.dtype];
   const { batch } = image;
@@ -245,7 +245,7 @@ export function checkSameForm(
 }
 
 /** A fresh image's description, of a result that {@link imageOf} would take. */
-export function imageOfResult(tensor: AnyTensor): Image {
+export function imageOfResult(tensor: KernelTensor): Image {
   return imageOf('image', 'result', tensor);
 }
 
@@ -261,7 +261,7 @@ export function flat({
   channels,
   rowPitch,
   imagePitch,
-}: Image): AnyTensor {
+}: Image): KernelTensor {
   const length = (batch - 1) * imagePitch + (height - 1) * rowPitch + width * channels;
   return new Tensor(tensor.buffer, layoutOf([length], [1], tensor.layout.offset), false);
 }

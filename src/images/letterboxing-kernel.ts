@@ -7,12 +7,12 @@
  * four bytes: 3 loads for 6.
  */
 import { f32, i32, i64, u32 } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output, struct } from '../kernels/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { BLOCK } from './image-launch.js';
 import { WORD, wordsOf } from './image-words.js';
 import { flat, isWideSpan } from './image.js';
@@ -665,7 +665,7 @@ function memberOf(
   wide: boolean,
 ): {
   readonly key: string;
-  readonly element: DType;
+  readonly element: KernelDType;
   readonly uses: () => NonNullable<Member['uses']>;
 } {
   const uses = (): NonNullable<Member['uses']> => ({
@@ -685,7 +685,7 @@ function memberOf(
  * The image's words, where reading those is quicker: of one channel there is nothing to gain, and
  * two neighbours take two columns.
  */
-function wordsToRead(image: Image): AnyTensor | undefined {
+function wordsToRead(image: Image): KernelTensor | undefined {
   return image.channels === 1 || image.width < 2 ? undefined : wordsOf(image);
 }
 
@@ -704,7 +704,7 @@ function sourceOf(image: Image, placement: Placement, unit: number): Source {
 }
 
 /** What both kernels are passed of the result. */
-function resultOf(out: PixelLayout): Omit<Result, 'out'> & { readonly out: AnyTensor } {
+function resultOf(out: PixelLayout): Omit<Result, 'out'> & { readonly out: KernelTensor } {
   return {
     out: elementsOf(out),
     width: out.width,
@@ -798,7 +798,7 @@ export function addLetterboxes(
     const tensor = (out.tensor as { slice(...indices: unknown[]): unknown }).slice([
       first,
       first + count,
-    ]) as AnyTensor;
+    ]) as KernelTensor;
     return { ...out, tensor, batch: count };
   };
   if (isWide(images, out)) {

@@ -6,7 +6,7 @@ import { CudaArgumentError, f16 } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { checkOptions } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
@@ -82,7 +82,7 @@ const batches: ImageOperation<LetterboxNormalising> = {
   },
 };
 
-function layoutOf(out: AnyTensor, { order }: Normalising): PixelLayout {
+function layoutOf(out: KernelTensor, { order }: Normalising): PixelLayout {
   return order === 'nchw' ? planes(out) : packed(imageOfResult(out));
 }
 
@@ -121,7 +121,7 @@ function describe(
   image: Image,
   batch: Image,
   into: unknown,
-): { readonly result: NewTensor | AnyTensor; readonly numbers: LetterboxNumbers } {
+): { readonly result: NewTensor | KernelTensor; readonly numbers: LetterboxNumbers } {
   const box = { batch: batch.batch, batched: batch.batched, height, width };
   const result =
     order === 'nchw'

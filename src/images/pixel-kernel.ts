@@ -5,13 +5,13 @@
  * rows begin at such multiples.
  */
 import { f32, i32, i64, u16, u32, u8 } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { input, output } from '../kernels/index.js';
 import type { Usable } from '../kernels/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, KernelArray, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { QUAD, WIDE_FROM, apart, pixelRuns } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { STORED } from './rounding.js';
@@ -201,7 +201,7 @@ const MOVED = {
   cast: (value: number, gpu: Gpu): number => gpu.u32(value),
   stored: (value: number): number => value,
 } as const;
-const WORDS: Readonly<Record<number, DType>> = { 1: u8, 2: u16, 4: u32 };
+const WORDS: Readonly<Record<number, KernelDType>> = { 1: u8, 2: u16, 4: u32 };
 
 /** A way to make pixels of pixels. */
 export interface PixelWork {
@@ -225,7 +225,7 @@ export function addPixels(
   const { images: count, rows, width, each } = pixelRuns([out, ...(images as PixelLayout[])]);
   const [o, x, y = x] = each as [(typeof each)[0], (typeof each)[0], (typeof each)[0] | undefined];
   const wide = each.some(({ elements }) => elements.size >= WIDE_FROM);
-  const typed = ({ elements }: { elements: AnyTensor }): AnyTensor =>
+  const typed = ({ elements }: { elements: KernelTensor }): KernelTensor =>
     moves ? elements.reinterpret(WORDS[elements.dtype.bytes]!) : elements;
   const [into, from, other] = [typed(o), typed(x), typed(y)];
   const unit = ({ quads }: { quads: boolean }): number => (quads ? QUAD : 1);

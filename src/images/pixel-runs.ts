@@ -4,13 +4,13 @@
  */
 import type { Work } from '../library/operation.js';
 import { Tensor } from '../tensor/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import type { Image } from './image.js';
 
 /** Where the pixels of images lie in a buffer, in elements. */
 export interface PixelLayout {
-  readonly tensor: AnyTensor;
+  readonly tensor: KernelTensor;
   readonly batch: number;
   readonly height: number;
   readonly width: number;
@@ -31,7 +31,7 @@ export function packed(image: Image): PixelLayout {
 }
 
 /** A tensor of [C, H, W] or [N, C, H, W] whose pixels of a row are neighbours. */
-export function planes(tensor: AnyTensor): PixelLayout {
+export function planes(tensor: KernelTensor): PixelLayout {
   const [channels, height, width] = tensor.shape.slice(-3) as [number, number, number];
   const [planePitch, rowPitch] = tensor.strides.slice(-3) as [number, number];
   const batched = tensor.rank === 4;
@@ -60,7 +60,7 @@ export interface PixelRuns {
 /** How one image lies in them. */
 export interface PixelRun {
   /** Of one axis, as kernels index it. */
-  readonly elements: AnyTensor;
+  readonly elements: KernelTensor;
   readonly planar: boolean;
   /**
    * Whether pitches are counted in {@link QUAD} elements, which are then read and written at once.
@@ -130,7 +130,7 @@ export function elementsOf({
   rowPitch,
   planePitch,
   imagePitch,
-}: PixelLayout): AnyTensor {
+}: PixelLayout): KernelTensor {
   const length =
     (batch - 1) * imagePitch +
     (height - 1) * rowPitch +
@@ -151,7 +151,7 @@ export function apart(work: Work, layout: PixelLayout, out: PixelLayout): PixelL
     return { start, end: start + elements.byteLength };
   }) as [{ start: number; end: number }, { start: number; end: number }];
   if (a.start >= b.end || b.start >= a.end) return layout;
-  const copy = work.temporary(tensor.dtype, [...tensor.shape]) as unknown as AnyTensor;
+  const copy = work.temporary(tensor.dtype, [...tensor.shape]) as unknown as KernelTensor;
   work.add(copy.copyFrom(tensor));
   if (layout.planar) return planes(copy);
   const rowPitch = layout.width * layout.channels;

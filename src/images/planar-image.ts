@@ -6,7 +6,7 @@ import { DTYPES } from '../core/index.js';
 import type { DType } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { checkTensor } from '../library/operation.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { CHANNELS, IMAGE_NAMES, MOST_EXTENT } from './image.js';
 import type { Channels, Image, ImageName, NewTensor } from './image.js';
 
@@ -82,7 +82,7 @@ export function planarResultFor(
   dtypeName: ImageName,
   channels: Channels,
   out: unknown,
-): NewTensor | AnyTensor {
+): NewTensor | KernelTensor {
   const dtype = DTYPES[dtypeName];
   const { batch, batched, height, width } = image;
   const shape = [...(batched ? [batch] : []), channels, height, width];

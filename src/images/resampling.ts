@@ -7,7 +7,7 @@ import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import type { Launchable } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { BLOCK, MOST_IMAGES } from './image-launch.js';
 import { WIDE_FROM, flat, imageOfResult, isWideSpan } from './image.js';
 import type { Image } from './image.js';
@@ -221,7 +221,7 @@ function part(image: Image, first: number, end: number): Image {
         (image.tensor as { slice(...indices: unknown[]): unknown }).slice([
           first,
           end,
-        ]) as AnyTensor,
+        ]) as KernelTensor,
       );
 }
 

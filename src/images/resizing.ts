@@ -1,13 +1,13 @@
 /** Images of another size. */
 import { i32, i64 } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction, input, output, struct } from '../kernels/index.js';
 import type { Usable } from '../kernels/index.js';
 import type { Work } from '../library/operation.js';
 import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
 import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
@@ -109,11 +109,11 @@ function isPlain(filter: ResizeFilter): filter is PlainFilter {
 interface Made {
   readonly key: string;
   /** dtype of the elements as the kernel sees them. */
-  readonly element: DType;
+  readonly element: KernelDType;
   /** Rows of one thread. */
   readonly rows: number;
   readonly uses: Readonly<Record<string, Usable>>;
-  readonly seen: (image: Image) => AnyTensor;
+  readonly seen: (image: Image) => KernelTensor;
 }
 
 function madeFor(filter: PlainFilter, { dtype, channels, height }: Image): Made {
@@ -323,7 +323,7 @@ export function resizeBatch(images: readonly unknown[], options: ResizeBatchOpti
 function imageAt(batch: Image, n: number): Image {
   return batch.batched
     ? imageOfResult(
-        (batch.tensor as { slice(...indices: unknown[]): unknown }).slice(n) as AnyTensor,
+        (batch.tensor as { slice(...indices: unknown[]): unknown }).slice(n) as KernelTensor,
       )
     : batch;
 }
@@ -367,7 +367,7 @@ function queueSeveral(work: Work, given: readonly Image[], out: Image, filter: P
         (out.tensor as { slice(...indices: unknown[]): unknown }).slice([
           first,
           first + count,
-        ]) as AnyTensor,
+        ]) as KernelTensor,
       );
       work.add(
         launch(

@@ -2,11 +2,11 @@
  * Kernels that read several images in one launch, whose sizes may differ: blocks of one z have one
  * of them.
  */
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { input } from '../kernels/index.js';
 import type { KernelParam } from '../kernels/index.js';
 import type { Input } from '../library/kernel-family.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 
 /** Images of one launch, at most. */
 const SOURCES = 8;
@@ -18,7 +18,7 @@ export type Sources<S> = Readonly<Record<`x${Slot}`, Input>> & Readonly<Record<`
 
 /** Their part of the kernel's signature. */
 export function sourceParams(
-  element: DType,
+  element: KernelDType,
   source: KernelParam,
 ): Readonly<Record<string, KernelParam>> {
   return Object.fromEntries<KernelParam>(
@@ -36,7 +36,7 @@ export function sourceParams(
  * @param sources how they lie
  */
 export function inGroups(
-  elements: readonly AnyTensor[],
+  elements: readonly KernelTensor[],
   sources: readonly object[],
   launch: (args: Readonly<Record<string, unknown>>, first: number, count: number) => void,
 ): void {

@@ -6,7 +6,7 @@ import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import type { Gpu, KernelArray } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
 import type { Closing } from '../tensor/results.js';
 import { imageOperation } from './engine.js';
@@ -80,7 +80,7 @@ function perChannel(
   return { dtype, shape: [...(batched ? [batch] : []), channels, ...rest] };
 }
 
-const flatly = (tensor: AnyTensor): AnyTensor => tensor.reshape([tensor.size] as never);
+const flatly = (tensor: KernelTensor): KernelTensor => tensor.reshape([tensor.size] as never);
 
 const ARRAYS = {
   u32: {
@@ -99,7 +99,7 @@ const CASTS = {
   f64: (value: number, gpu: Gpu): number => gpu.f64(value),
 } as const;
 
-function queueSums(work: Work, image: Image, out: AnyTensor, divisor: number): void {
+function queueSums(work: Work, image: Image, out: KernelTensor, divisor: number): void {
   const { parts, key, signature, uses, args, options } = cut(image);
   const kept = image.dtype.name === 'u8' || image.dtype.name === 'u16' ? 'u32' : 'f64';
   const launch = sums.member(key, () => ({
@@ -109,7 +109,7 @@ function queueSums(work: Work, image: Image, out: AnyTensor, divisor: number): v
   }));
   const between = work.temporary(f64, [
     image.batch * parts * image.channels,
-  ]) as unknown as AnyTensor;
+  ]) as unknown as KernelTensor;
   work.add(launch({ ...args, out: between }, { grid: [parts, image.batch], ...options }));
   const last = totals.member('f64', () => ({
     signature: { out: output(f64), x: input(f64), parts: i32, channels: i32, divisor: f64 },
@@ -181,7 +181,7 @@ const extremeValues: ImageOperation<object> = {
       const image = images[0]!;
       const [min, max, minAt, maxAt] = results.map(flatly);
       const { parts, key, signature, uses, args, options } = cut(image);
-      const positions = (length: number): AnyTensor => work.temporary(i32, [length]);
+      const positions = (length: number): KernelTensor => work.temporary(i32, [length]);
       const none = positions(1);
       const of = (PARTS: boolean): ReturnType<typeof extremes.member> =>
         extremes.member(`${key}${PARTS ? '_parts' : ''}`, () => ({

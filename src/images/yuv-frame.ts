@@ -6,7 +6,7 @@ import { u8 } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { checkTensor } from '../library/operation.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { MOST_EXTENT } from './image.js';
 import type { Image, NewTensor } from './image.js';
 
@@ -104,7 +104,7 @@ export function yuvResultFor(
   format: YuvFormat,
   { batch, batched, height, width }: Image,
   out: unknown,
-): NewTensor | AnyTensor {
+): NewTensor | KernelTensor {
   if (height % 2 !== 0 || width % 2 !== 0) {
     throw new CudaArgumentError(
       argument,

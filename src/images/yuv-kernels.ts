@@ -7,7 +7,7 @@ import { deviceFunction, input, output } from '../kernels/index.js';
 import { KernelFamily } from '../library/kernel-family.js';
 import type { Gpu, Input, Member, Output } from '../library/kernel-family.js';
 import type { Work } from '../library/operation.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { flat, isWideSpan } from './image.js';
 import type { Image } from './image.js';
 import { QUAD } from './pixel-runs.js';
@@ -294,7 +294,7 @@ function addYuv(
       };
     },
   );
-  const [frameElements, imageElements]: readonly AnyTensor[] = [flat(frame), flat(image)];
+  const [frameElements, imageElements]: readonly KernelTensor[] = [flat(frame), flat(image)];
   work.add(
     launch(
       {

@@ -1,5 +1,5 @@
 /** What the type checker knows of a kernel's body, and of the arguments of its call. */
-import type { Access, DType, DTypeName, PointerParam } from '../core/index.js';
+import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
 import type { Gpu } from '../compiler/gpu.js';
 import type { DeviceOp, Given } from '../ops/index.js';
 import type { AnyTensor, Partitioned, Shape, Tensor } from '../tensor/index.js';
@@ -15,7 +15,7 @@ import type {
 import type { Uses } from './uses.js';
 
 /** An element in a body: every dtype but bool is a number to the type checker. */
-type Element<D extends DTypeName> = D extends 'bool' ? boolean : number;
+type Element<D extends KernelDTypeName> = D extends 'bool' ? boolean : number;
 
 /** A structure in a body. */
 type Fields<F extends StructFields> = { -readonly [K in keyof F]: Element<F[K]['name']> };
@@ -58,13 +58,13 @@ export type BodyTensor<T, A extends Access, R extends Rank> = Rows<T, A, R> & {
 type BodyArgument<P> =
   P extends StructsParam<infer F, infer A>
     ? BodyTensor<A extends 'input' ? Readonly<Fields<F>> : Fields<F>, A, 1>
-    : P extends TensorParam<infer D, infer A, infer R>
+    : P extends TensorParam<infer D extends KernelDTypeName, infer A, infer R>
       ? BodyTensor<Element<D>, A, R>
-      : P extends PointerParam<infer D, infer A>
+      : P extends PointerParam<infer D extends KernelDTypeName, infer A>
         ? BodyTensor<Element<D>, A, 1>
         : P extends StructDeclaration<infer F>
           ? Readonly<Fields<F>>
-          : P extends DType<infer D>
+          : P extends DType<infer D extends KernelDTypeName>
             ? Element<D>
             : never;
 
@@ -91,11 +91,11 @@ export type GpuWith<U extends Uses> = Gpu & { readonly [K in keyof U]: UsedValue
 
 type CallArgument<P extends KernelParam> = P extends StructsParam
   ? AnyTensor | Partitioned
-  : P extends PointerParam<infer D>
+  : P extends PointerParam<infer D extends KernelDTypeName>
     ? Tensor<D, Shape> | Partitioned<D, Shape>
     : P extends StructDeclaration<infer F>
       ? Readonly<StructValue<F>>
-      : P extends DType<infer D>
+      : P extends DType<infer D extends KernelDTypeName>
         ? HostValue<D>
         : never;
 

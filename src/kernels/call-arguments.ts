@@ -206,7 +206,7 @@ function passedStructs(
   { fields, bytes, align }: StructType,
   tensor: AnyTensor,
 ): PassedTensor {
-  const dtypes = new Set(fields.map(({ storage }) => storage));
+  const dtypes = new Set<DTypeName>(fields.map(({ storage }) => storage));
   if (tensor.dtype !== u8 && !(dtypes.size === 1 && dtypes.has(tensor.dtype.name))) {
     throw invalid(
       argument,

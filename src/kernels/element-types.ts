@@ -1,5 +1,5 @@
 /** What the type checker knows of an element kernel: its body, and the arguments of its call. */
-import type { Access, DType, DTypeName, PointerParam } from '../core/index.js';
+import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
 import type { ARITHMETIC_NAMES } from '../compiler/element/gpu-of-elements.js';
 import type { Gpu } from '../compiler/gpu.js';
 import type { DeviceOp, Given } from '../ops/index.js';
@@ -18,15 +18,20 @@ import type { Uses } from './uses.js';
  * What a parameter of an element kernel is declared as: a dtype or struct for a scalar, or a tensor
  * of a dtype.
  */
-export type ElementParam = DType | PointerParam | StructDeclaration;
+export type ElementParam =
+  DType<KernelDTypeName> | PointerParam<KernelDTypeName> | StructDeclaration;
 
 /** Parameters by name. */
 export type ElementParams = Readonly<Record<string, ElementParam>>;
 
-type Element<D extends DTypeName> = D extends 'bool' ? boolean : number;
+type Element<D extends KernelDTypeName> = D extends 'bool' ? boolean : number;
 
 type NamesOf<S extends ElementParams, A extends Access> = {
-  [K in keyof S]: S[K] extends PointerParam<DTypeName, infer B> ? (B extends A ? K : never) : never;
+  [K in keyof S]: S[K] extends PointerParam<KernelDTypeName, infer B>
+    ? B extends A
+      ? K
+      : never
+    : never;
 }[keyof S];
 
 /** Names of the tensors that are written. */
@@ -35,11 +40,11 @@ export type OutputNames<S extends ElementParams> = NamesOf<S, 'output' | 'inout'
 type Fields<F extends StructFields> = { readonly [K in keyof F]: Element<F[K]['name']> };
 
 type ElementOf<P> =
-  P extends PointerParam<infer D>
+  P extends PointerParam<infer D extends KernelDTypeName>
     ? Element<D>
     : P extends StructDeclaration<infer F>
       ? Fields<F>
-      : P extends DType<infer D>
+      : P extends DType<infer D extends KernelDTypeName>
         ? Element<D>
         : never;
 
@@ -87,11 +92,11 @@ export interface ElementGpu extends ArithmeticGpu {
 export type ElementGpuWith<U extends Uses> = ElementGpu & Omit<GpuWith<U>, keyof Gpu>;
 
 type CallArgument<P extends ElementParam> =
-  P extends PointerParam<infer D>
+  P extends PointerParam<infer D extends KernelDTypeName>
     ? Tensor<D, Shape>
     : P extends StructDeclaration<infer F>
       ? Readonly<StructValue<F>>
-      : P extends DType<infer D>
+      : P extends DType<infer D extends KernelDTypeName>
         ? HostValue<D>
         : never;
 
@@ -111,7 +116,7 @@ export type ElementArguments<S extends ElementParams> = {
 export type ElementCallResult<S extends ElementParams, A> = {
   -readonly [K in keyof A | NamesOf<S, 'output'>]: K extends keyof A
     ? Given<A[K]>
-    : S[K & keyof S] extends PointerParam<infer D>
+    : S[K & keyof S] extends PointerParam<infer D extends KernelDTypeName>
       ? Tensor<D, Shape>
       : never;
 } & ClosingResults<keyof A | NamesOf<S, 'output'>>;

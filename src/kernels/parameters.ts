@@ -1,6 +1,7 @@
 /** What a kernel in TypeScript declares of each of its parameters. */
 import { DTYPES } from '../core/index.js';
-import type { Access, DType, DTypeName, PointerParam } from '../core/index.js';
+import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
+import { insteadOfComplex, isKernelDType } from '../ground/dtype.js';
 import { checkDType, invalid } from '../ground/arguments.js';
 import type { Signature, SignatureEntry } from '../compiler/signature.js';
 import { checkName } from './names.js';
@@ -13,7 +14,7 @@ const MOST_AXES = 4;
 
 /** A tensor of a dtype. Also a parameter of a loaded module's kernel. */
 export interface TensorParam<
-  D extends DTypeName = DTypeName,
+  D extends KernelDTypeName = KernelDTypeName,
   A extends Access = Access,
   R extends Rank = Rank,
 > extends PointerParam<D, A> {
@@ -32,7 +33,12 @@ export interface StructsParam<F extends StructFields = StructFields, A extends A
  * What a parameter is declared as: a dtype for a scalar, {@link input}, {@link output},
  * {@link inout}, {@link struct}.
  */
-export type KernelParam = DType | PointerParam | TensorParam | StructsParam | StructDeclaration;
+export type KernelParam =
+  | DType<KernelDTypeName>
+  | PointerParam<KernelDTypeName>
+  | TensorParam
+  | StructsParam
+  | StructDeclaration;
 
 /** Parameters by name. */
 export type KernelParams = Readonly<Record<string, KernelParam>>;
@@ -41,9 +47,9 @@ interface Declare<A extends Access> {
   // Two signatures: with one, a rank that is left out would be inferred from where the declaration
   // stands.
   /** A tensor as one run of elements, whatever its shape: `x[i]`. It has to be contiguous. */
-  <D extends DTypeName>(dtype: DType<D>): TensorParam<D, A, 1>;
+  <D extends KernelDTypeName>(dtype: DType<D>): TensorParam<D, A, 1>;
   /** A tensor of so many axes: `x[row]![column]`. Any view of that many axes can be passed. */
-  <D extends DTypeName, const R extends Rank>(dtype: DType<D>, rank: R): TensorParam<D, A, R>;
+  <D extends KernelDTypeName, const R extends Rank>(dtype: DType<D>, rank: R): TensorParam<D, A, R>;
   /** A tensor whose bytes are structures: of u8, or of the dtype that all fields have. */
   <F extends StructFields>(element: StructDeclaration<F>): StructsParam<F, A>;
 }
@@ -64,7 +70,7 @@ function declare<A extends Access>(access: A): Declare<A> {
     }
     if (typeof given === 'object' && (given as unknown) !== null && 'struct' in given)
       throw withoutFields('element');
-    checkDType(given);
+    checkComputed(given, 'dtype');
     return { pointer: true, dtype: given, access, rank };
   }) as Declare<A>;
 }
@@ -99,6 +105,18 @@ export function parametersOf(signature: unknown): Parameter[] {
   });
 }
 
+/** @throws CudaArgumentError for what is no dtype that kernels in TypeScript compute with */
+function checkComputed(dtype: unknown, argument: string): asserts dtype is DType<KernelDTypeName> {
+  checkDType(dtype, argument);
+  if (!isKernelDType(dtype.name))
+    throw invalid(
+      argument,
+      'a dtype that kernels in TypeScript compute with',
+      dtype.name,
+      insteadOfComplex(dtype),
+    );
+}
+
 const ACCESSES: readonly unknown[] = ['input', 'output', 'inout'] satisfies Access[];
 
 function entryOf(name: string, declared: unknown): SignatureEntry {
@@ -110,13 +128,15 @@ function entryOf(name: string, declared: unknown): SignatureEntry {
       if (access !== undefined && ACCESSES.includes(access)) {
         if (hasFields(element))
           return { kind: 'tensor', element: { struct: element.layout }, access, rank: 1 };
-        checkDType(dtype, `${argument}.dtype`);
+        checkComputed(dtype, `${argument}.dtype`);
         return { kind: 'tensor', element: { storage: dtype.name }, access, rank };
       }
     }
     if ('struct' in declared) throw withoutFields(argument);
-    if (Object.values(DTYPES).includes(declared as DType))
-      return { kind: 'scalar', storage: (declared as DType).name };
+    if (Object.values(DTYPES).includes(declared as DType)) {
+      checkComputed(declared, argument);
+      return { kind: 'scalar', storage: declared.name };
+    }
   }
   throw invalid(argument, 'a dtype, input(…), output(…), inout(…) or struct({…})', declared);
 }

@@ -7,10 +7,12 @@ import type {
   BitArray,
   DType,
   DTypeName,
+  KernelDTypeName,
   Dimensions,
   HostArray,
   PointerParam,
 } from '../core/index.js';
+import type { NarrowName } from '../ground/dtype.js';
 import { checkBoolean, checkOptions, invalid, valueNamed } from '../ground/arguments.js';
 import { isStackOverflow } from '../compiler/read/too-deep.js';
 import { simulateKernel } from '../compiler/simulate/simulate.js';
@@ -31,8 +33,7 @@ import type { HostValue, StructDeclaration, StructValue } from './struct-declara
 import type { Variant } from './variant.js';
 
 /** Typed arrays that hold a dtype's elements. Narrow floats: their values, or their bits. */
-type Elements<D extends DTypeName> =
-  HostArray<D> | (D extends 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' ? BitArray<D> : never);
+type Elements<D extends DTypeName> = HostArray<D> | (D extends NarrowName ? BitArray<D> : never);
 
 /**
  * A tensor of the host that has several axes. Strides count elements; without them the last axis is
@@ -48,11 +49,11 @@ export interface SimulatedTensor<A extends ArrayBufferView = ArrayBufferView> {
 
 type SimulatedArgument<P extends KernelParam> = P extends StructsParam
   ? ArrayBufferView
-  : P extends PointerParam<infer D>
-    ? Elements<D & DTypeName> | SimulatedTensor<Elements<D & DTypeName>>
+  : P extends PointerParam<infer D extends KernelDTypeName>
+    ? Elements<D & KernelDTypeName> | SimulatedTensor<Elements<D & KernelDTypeName>>
     : P extends StructDeclaration<infer F>
       ? Readonly<StructValue<F>>
-      : P extends DType<infer D>
+      : P extends DType<infer D extends KernelDTypeName>
         ? HostValue<D>
         : never;
 

@@ -6,13 +6,22 @@
 import { CudaArgumentError, struct as bytesStruct } from '../core/index.js';
 import type { BytesParam, DType, DTypeName } from '../core/index.js';
 import { checkDType, insteadOfBigint, invalid, valueNamed } from '../ground/arguments.js';
-import { narrow, widen } from '../ground/narrow-floats.js';
+import {
+  DTYPES,
+  DTYPE_NAMES,
+  HOST_ARRAYS,
+  INTEGER_LIMITS,
+  NUMBER_LIMITS,
+  isKernelDType,
+} from '../ground/dtype.js';
+import { isNarrow, narrow, widen } from '../ground/narrow-floats.js';
 import type { NarrowName } from '../ground/narrow-floats.js';
+import type { KernelDTypeName, WideName } from '../ground/dtype.js';
 import type { StructField, StructType } from '../compiler/tree.js';
 import { checkName } from './names.js';
 
 /** dtypes of the fields, by name. */
-export type StructFields = Readonly<Record<string, DType>>;
+export type StructFields = Readonly<Record<string, DType<KernelDTypeName>>>;
 
 /** One structure on the host. */
 export type StructValue<F extends StructFields> = {
@@ -20,9 +29,9 @@ export type StructValue<F extends StructFields> = {
 };
 
 /** One scalar on the host. */
-export type HostValue<D extends DTypeName> = D extends 'bool'
+export type HostValue<D extends KernelDTypeName> = D extends 'bool'
   ? boolean
-  : D extends 'i64' | 'u64'
+  : D extends WideName
     ? number | bigint
     : number;
 
@@ -81,10 +90,18 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
           `Structures have no structures in them: list the fields of '${name}' among the others.`,
         );
       checkDType(dtype, `fields.${name}`);
+      const storage = dtype.name;
+      if (!isKernelDType(storage))
+        throw invalid(
+          `fields.${name}`,
+          'a dtype of one number',
+          storage,
+          'Write a field for each of its parts.',
+        );
       const offset = Math.ceil(end / dtype.bytes) * dtype.bytes;
       end = offset + dtype.bytes;
       largest = Math.max(largest, dtype.bytes);
-      return { name, storage: dtype.name, offset };
+      return { name, storage, offset };
     });
     this.fields = Object.freeze({ ...fields });
     this.align = largest;
@@ -102,7 +119,7 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
     values.forEach((each: unknown, index) => {
       checkStruct(`values[${index}]`, this.layout.fields, each);
       for (const { name, storage, offset } of this.layout.fields)
-        put(view, index * this.bytes + offset, storage, each[name] as never);
+        ACCESS[storage][0](view, index * this.bytes + offset, each[name] as never);
     });
     return bytes;
   }
@@ -123,7 +140,7 @@ class Declared<F extends StructFields> implements StructDeclaration<F> {
         Object.fromEntries(
           this.layout.fields.map(({ name, storage, offset }) => [
             name,
-            GET[storage](view, index * this.bytes + offset),
+            ACCESS[storage][1](view, index * this.bytes + offset),
           ]),
         ) as StructValue<F>,
     );
@@ -185,20 +202,6 @@ export function isStruct(fields: readonly StructField[], value: unknown): boolea
   return true;
 }
 
-/** Bounds of the integers that are numbers on the host. */
-const BOUNDS: Partial<Record<DTypeName, readonly [number, number]>> = {
-  i8: [-128, 127],
-  u8: [0, 255],
-  i16: [-32768, 32767],
-  u16: [0, 65535],
-  i32: [-2147483648, 2147483647],
-  u32: [0, 4294967295],
-};
-const WIDE_BOUNDS: Partial<Record<DTypeName, readonly [bigint, bigint]>> = {
-  i64: [-(1n << 63n), (1n << 63n) - 1n],
-  u64: [0n, (1n << 64n) - 1n],
-};
-
 /**
  * A value that a scalar of the dtype can be.
  *
@@ -213,7 +216,8 @@ export function checkScalar(argument: string, dtype: DTypeName, value: unknown):
       value,
       typeof value === 'number' ? `Write ${value !== 0}.` : '',
     );
-  const wide = WIDE_BOUNDS[dtype];
+  const bounds = NUMBER_LIMITS[dtype];
+  const wide = bounds === undefined ? INTEGER_LIMITS[dtype] : undefined;
   if (wide !== undefined) {
     throw invalid(
       argument,
@@ -222,7 +226,6 @@ export function checkScalar(argument: string, dtype: DTypeName, value: unknown):
       typeof value === 'number' && Number.isInteger(value) ? 'Beyond 2^53 pass a bigint.' : '',
     );
   }
-  const bounds = BOUNDS[dtype];
   throw invalid(
     argument,
     bounds === undefined
@@ -236,12 +239,13 @@ export function checkScalar(argument: string, dtype: DTypeName, value: unknown):
 /** Whether it is a value of the dtype. */
 export function isScalar(dtype: DTypeName, value: unknown): boolean {
   if (dtype === 'bool') return typeof value === 'boolean';
-  const bounds = BOUNDS[dtype];
+  const bounds = NUMBER_LIMITS[dtype];
   if (bounds !== undefined)
     return (
       Number.isInteger(value) && (value as number) >= bounds[0] && (value as number) <= bounds[1]
     );
-  const wide = WIDE_BOUNDS[dtype];
+  // Only integers of 64 bits are left.
+  const wide = INTEGER_LIMITS[dtype];
   if (wide === undefined) return typeof value === 'number';
   return typeof value === 'bigint'
     ? value >= wide[0] && value <= wide[1]
@@ -249,10 +253,11 @@ export function isScalar(dtype: DTypeName, value: unknown): boolean {
 }
 
 type Put = (view: DataView, at: number, value: never) => void;
+type Get = (view: DataView, at: number) => number | bigint | boolean;
 
-function putNarrow(name: NarrowName): (view: DataView, at: number, value: number) => void {
+function putNarrow(name: NarrowName): Put {
   return (view, at, value) => {
-    if (name === 'f16' || name === 'bf16') {
+    if (DTYPES[name].bytes === 2) {
       const word = new Uint16Array(1);
       narrow(name, [value], word);
       view.setUint16(at, word[0]!, true);
@@ -260,78 +265,91 @@ function putNarrow(name: NarrowName): (view: DataView, at: number, value: number
   };
 }
 
-function getNarrow(name: NarrowName): (view: DataView, at: number) => number {
+function getNarrow(name: NarrowName): Get {
   return (view, at) => {
     const target = new Float32Array(1);
-    if (name === 'f16' || name === 'bf16')
-      widen(name, Uint16Array.of(view.getUint16(at, true)), target);
+    if (DTYPES[name].bytes === 2) widen(name, Uint16Array.of(view.getUint16(at, true)), target);
     else widen(name, Uint8Array.of(view.getUint8(at)), target);
     return target[0]!;
   };
 }
 
-const PUT = {
-  i8: (view, at, value: number) => {
-    view.setInt8(at, value);
-  },
-  u8: (view, at, value: number) => {
-    view.setUint8(at, value);
-  },
-  i16: (view, at, value: number) => {
-    view.setInt16(at, value, true);
-  },
-  u16: (view, at, value: number) => {
-    view.setUint16(at, value, true);
-  },
-  i32: (view, at, value: number) => {
-    view.setInt32(at, value, true);
-  },
-  u32: (view, at, value: number) => {
-    view.setUint32(at, value, true);
-  },
-  i64: (view, at, value: number | bigint) => {
-    view.setBigInt64(at, BigInt(value), true);
-  },
-  u64: (view, at, value: number | bigint) => {
-    view.setBigUint64(at, BigInt(value), true);
-  },
-  f16: putNarrow('f16'),
-  bf16: putNarrow('bf16'),
-  f8e4m3: putNarrow('f8e4m3'),
-  f8e5m2: putNarrow('f8e5m2'),
-  f32: (view, at, value: number) => {
-    view.setFloat32(at, value, true);
-  },
-  f64: (view, at, value: number) => {
-    view.setFloat64(at, value, true);
-  },
-  bool: (view, at, value: boolean) => {
-    view.setUint8(at, value ? 1 : 0);
-  },
-} satisfies Record<DTypeName, Put>;
+/** An element of each host array, in a DataView. */
+const OF_ARRAY: Readonly<Record<string, readonly [Put, Get]>> = {
+  Int8Array: [
+    (view, at, value: number) => {
+      view.setInt8(at, value);
+    },
+    (view, at) => view.getInt8(at),
+  ],
+  Uint8Array: [
+    (view, at, value: number) => {
+      view.setUint8(at, value);
+    },
+    (view, at) => view.getUint8(at),
+  ],
+  Int16Array: [
+    (view, at, value: number) => {
+      view.setInt16(at, value, true);
+    },
+    (view, at) => view.getInt16(at, true),
+  ],
+  Uint16Array: [
+    (view, at, value: number) => {
+      view.setUint16(at, value, true);
+    },
+    (view, at) => view.getUint16(at, true),
+  ],
+  Int32Array: [
+    (view, at, value: number) => {
+      view.setInt32(at, value, true);
+    },
+    (view, at) => view.getInt32(at, true),
+  ],
+  Uint32Array: [
+    (view, at, value: number) => {
+      view.setUint32(at, value, true);
+    },
+    (view, at) => view.getUint32(at, true),
+  ],
+  BigInt64Array: [
+    (view, at, value: number | bigint) => {
+      view.setBigInt64(at, BigInt(value), true);
+    },
+    (view, at) => view.getBigInt64(at, true),
+  ],
+  BigUint64Array: [
+    (view, at, value: number | bigint) => {
+      view.setBigUint64(at, BigInt(value), true);
+    },
+    (view, at) => view.getBigUint64(at, true),
+  ],
+  Float32Array: [
+    (view, at, value: number) => {
+      view.setFloat32(at, value, true);
+    },
+    (view, at) => view.getFloat32(at, true),
+  ],
+  Float64Array: [
+    (view, at, value: number) => {
+      view.setFloat64(at, value, true);
+    },
+    (view, at) => view.getFloat64(at, true),
+  ],
+};
 
-function put(view: DataView, at: number, dtype: DTypeName, value: never): void {
-  PUT[dtype](view, at, value);
-}
-
-const GET: Readonly<Record<DTypeName, (view: DataView, at: number) => number | bigint | boolean>> =
-  {
-    i8: (view, at) => view.getInt8(at),
-    u8: (view, at) => view.getUint8(at),
-    i16: (view, at) => view.getInt16(at, true),
-    u16: (view, at) => view.getUint16(at, true),
-    i32: (view, at) => view.getInt32(at, true),
-    u32: (view, at) => view.getUint32(at, true),
-    i64: (view, at) => view.getBigInt64(at, true),
-    u64: (view, at) => view.getBigUint64(at, true),
-    f16: getNarrow('f16'),
-    bf16: getNarrow('bf16'),
-    f8e4m3: getNarrow('f8e4m3'),
-    f8e5m2: getNarrow('f8e5m2'),
-    f32: (view, at) => view.getFloat32(at, true),
-    f64: (view, at) => view.getFloat64(at, true),
-    bool: (view, at) => view.getUint8(at) !== 0,
-  };
+/** How an element of each dtype is written and read. */
+const ACCESS = Object.fromEntries(
+  DTYPE_NAMES.map((name): [string, readonly [Put, Get]] => {
+    if (isNarrow(name)) return [name, [putNarrow(name), getNarrow(name)]];
+    const [put, get] = OF_ARRAY[HOST_ARRAYS[name].name]!;
+    if (DTYPES[name].kind !== 'bool') return [name, [put, get]];
+    const putTruth: Put = (view, at, value: boolean) => {
+      view.setUint8(at, value ? 1 : 0);
+    };
+    return [name, [putTruth, (view, at) => view.getUint8(at) !== 0]];
+  }),
+) as Readonly<Record<DTypeName, readonly [put: Put, get: Get]>>;
 
 /** For those who need to say that a declaration has no fields. @internal */
 export function withoutFields(argument: string): CudaArgumentError {

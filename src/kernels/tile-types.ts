@@ -1,5 +1,5 @@
 /** What the type checker knows of a tile kernel's body. */
-import type { Access, DType, DTypeName, PointerParam } from '../core/index.js';
+import type { Access, DType, KernelDTypeName, PointerParam } from '../core/index.js';
 import type { Gpu } from '../compiler/gpu.js';
 import type { GpuWith } from './body-types.js';
 import type { ArithmeticGpu, ElementParams, TensorShapes } from './element-types.js';
@@ -7,7 +7,7 @@ import type { StructDeclaration, StructFields } from './struct-declaration.js';
 import type { TileExtent, TileSize } from './tile-cuts.js';
 import type { Uses } from './uses.js';
 
-type Value<D extends DTypeName> = D extends 'bool' ? boolean : number;
+type Value<D extends KernelDTypeName> = D extends 'bool' ? boolean : number;
 
 declare const axisOfStep: unique symbol;
 
@@ -45,11 +45,11 @@ type TileOf<T, A extends Access, W extends string> = A extends 'input'
 type Fields<F extends StructFields> = { readonly [K in keyof F]: Value<F[K]['name']> };
 
 type TileArgument<P, W extends string> =
-  P extends PointerParam<infer D, infer A>
+  P extends PointerParam<infer D extends KernelDTypeName, infer A>
     ? TileOf<Value<D>, A, W>
     : P extends StructDeclaration<infer F>
       ? Fields<F>
-      : P extends DType<infer D>
+      : P extends DType<infer D extends KernelDTypeName>
         ? Value<D>
         : never;
 

@@ -3,7 +3,7 @@
  * three.
  */
 import { bool } from '../core/index.js';
-import type { DType, DTypeName } from '../core/index.js';
+import type { KernelDType, KernelDTypeName } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Usable } from '../kernels/index.js';
 import type { Broadcast, Known, Shape, Tensor } from '../tensor/index.js';
@@ -12,7 +12,7 @@ import type { FloatName, Group, IntegerName, NumberName } from './element-types.
 import { checkNoOptions } from './operation.js';
 
 /** A number beside a tensor: true or false beside one of bool, whole numbers beside integers. */
-export type Beside<D extends DTypeName> = D extends 'bool'
+export type Beside<D extends KernelDTypeName> = D extends 'bool'
   ? boolean
   : D extends 'i64' | 'u64'
     ? number | bigint
@@ -31,7 +31,7 @@ export type Beside<D extends DTypeName> = D extends 'bool'
  *   not broadcast, a number that the dtype does not have; at the call, or when it is run where
  *   operations give the operands
  */
-export interface Binary<N extends DTypeName, R extends DTypeName | 'same' = 'same'> {
+export interface Binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 'same'> {
   <D extends N, S extends Shape, T extends Shape>(
     x: OrOp<Tensor<D, S>>,
     y: OrOp<Tensor<NoInfer<D>, T>>,
@@ -46,13 +46,13 @@ export interface Binary<N extends DTypeName, R extends DTypeName | 'same' = 'sam
   ): DeviceOp<Tensor<Result<D, R>, S>>;
 }
 
-type Result<D extends DTypeName, R> = R extends DTypeName ? R : D;
+type Result<D extends KernelDTypeName, R> = R extends KernelDTypeName ? R : D;
 
-function binary<N extends DTypeName, R extends DTypeName | 'same' = 'same'>(
+function binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 'same'>(
   name: string,
   group: Group,
   f: Usable,
-  gives?: DType,
+  gives?: KernelDType,
 ): Binary<N, R> {
   return ((x: unknown, y: unknown, more: unknown, further: unknown) => {
     checkNoOptions(name, more, further);
@@ -181,17 +181,17 @@ type Wide<S extends Shape, T extends Shape> = Known<Broadcast<S, T>>;
  * @param condition of bool
  * @throws as {@link Binary}
  */
-export function where<D extends DTypeName, C extends Shape, S extends Shape, T extends Shape>(
+export function where<D extends KernelDTypeName, C extends Shape, S extends Shape, T extends Shape>(
   condition: OrOp<Tensor<'bool', C>>,
   x: OrOp<Tensor<D, S>>,
   y: OrOp<Tensor<NoInfer<D>, T>>,
 ): DeviceOp<Tensor<D, Wide<C, Wide<S, T>>>>;
-export function where<D extends DTypeName, C extends Shape, S extends Shape>(
+export function where<D extends KernelDTypeName, C extends Shape, S extends Shape>(
   condition: OrOp<Tensor<'bool', C>>,
   x: OrOp<Tensor<D, S>>,
   y: Beside<D>,
 ): DeviceOp<Tensor<D, Wide<C, S>>>;
-export function where<D extends DTypeName, C extends Shape, S extends Shape>(
+export function where<D extends KernelDTypeName, C extends Shape, S extends Shape>(
   condition: OrOp<Tensor<'bool', C>>,
   x: Beside<D>,
   y: OrOp<Tensor<D, S>>,

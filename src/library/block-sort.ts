@@ -4,8 +4,8 @@
  * is kept.
  */
 import { i32, i64, input, output } from '../core/index.js';
-import type { DType } from '../core/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelDType } from '../core/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
 import type { Work } from './operation.js';
@@ -121,7 +121,7 @@ export interface BlockSort {
   /** Elements of a row of x. */
   readonly count: number;
   /** Positions in rows of x of what is sorted, `[rows][sorted]` of i32; default, all elements. */
-  readonly from?: AnyTensor;
+  readonly from?: KernelTensor;
   readonly sorted: number;
   /**
    * Elements that are sorted together: at most {@link LONGEST_SHORT_ROW}. Rows are cut into as
@@ -132,18 +132,18 @@ export interface BlockSort {
   readonly keep: number;
   readonly descending: boolean;
   /** Elements, of x's dtype; positions, of i32. Of each row one part after the other. */
-  readonly out?: AnyTensor;
-  readonly positions?: AnyTensor;
+  readonly out?: KernelTensor;
+  readonly positions?: KernelTensor;
 }
 
 export function addBlockSort(
   work: Work,
-  x: AnyTensor,
+  x: KernelTensor,
   { rows, count, from, sorted, part, keep, descending, out, positions }: BlockSort,
 ): void {
   const chunks = Math.ceil(sorted / part);
   const PADDED = 2 ** Math.ceil(Math.log2(Math.max(2, Math.min(part, sorted))));
-  const word: DType = wordOf(x.dtype);
+  const word: KernelDType = wordOf(x.dtype);
   const type = keyTypeOf(x.dtype);
   const wide = isWide(x);
   const [PICKED, WORDS, POSITIONS] = [
@@ -179,7 +179,7 @@ export function addBlockSort(
       block: BLOCK,
     };
   });
-  const none = (dtype: DType): AnyTensor => work.temporary(dtype, [1]);
+  const none = (dtype: KernelDType): KernelTensor => work.temporary(dtype, [1]);
   work.add(
     launch(
       {

@@ -6,11 +6,11 @@
  * them.
  */
 import { i32, i64 } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { showShape } from '../tensor/shape.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, Output } from './kernel-family.js';
@@ -460,8 +460,8 @@ function checkOperand(
   value: unknown,
   rank: number,
   axes: string,
-  dtype?: DType,
-): asserts value is AnyTensor {
+  dtype?: KernelDType,
+): asserts value is KernelTensor {
   checkTensor('convolution2d', argument, value);
   if (!TAKEN.includes(value.dtype.name))
     throw invalid(
@@ -513,10 +513,10 @@ function extentOf(
 /** Adds the launch. Tensors are NCHW views. */
 function addConvolution(
   work: Work,
-  x: AnyTensor,
-  weights: AnyTensor,
-  bias: AnyTensor | undefined,
-  out: AnyTensor,
+  x: KernelTensor,
+  weights: KernelTensor,
+  bias: KernelTensor | undefined,
+  out: KernelTensor,
   settings: Settings,
 ): void {
   const { layout, down, across, top, left, dilationDown, dilationAcross, groups } = settings;
@@ -647,7 +647,7 @@ export function convolution2d<D extends ConvolutionName>(
   return operation('convolution2d', [x, weights, options.bias], ([given, factors, bias]) => {
     checkOperand('x', given, 4, settings.layout);
     checkOperand('weights', factors, 4, 'OIHW', given.dtype);
-    const images = last ? (given.permute([0, 3, 1, 2] as never) as unknown as AnyTensor) : given;
+    const images = last ? (given.permute([0, 3, 1, 2] as never) as unknown as KernelTensor) : given;
     const [count, channels, height, width] = images.shape as readonly [
       number,
       number,
@@ -704,7 +704,7 @@ export function convolution2d<D extends ConvolutionName>(
       const out = work.result(
         given.dtype,
         last ? [count, outHeight, outWidth, results] : [count, results, outHeight, outWidth],
-      ) as unknown as AnyTensor;
+      ) as unknown as KernelTensor;
       if (out.size > 0)
         addConvolution(
           work,

@@ -5,7 +5,7 @@
  * where neighbouring threads take neighbouring elements.
  */
 import { CudaArgumentError, DTYPES } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
 import type { ReadElements, Usable } from '../kernels/index.js';
@@ -18,7 +18,7 @@ import {
   coalesceTogether,
   contiguous,
 } from '../tensor/index.js';
-import type { AnyTensor, Layout } from '../tensor/index.js';
+import type { KernelTensor, Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
 import { arithmeticOf, checkGroup } from './element-types.js';
@@ -217,9 +217,9 @@ export interface Elementwise {
   readonly f: Usable;
   readonly group: Group;
   /** dtype of the result; left out, that of the operands. */
-  readonly gives?: DType;
+  readonly gives?: KernelDType;
   /** Operands that are of a dtype of their own: of where, the condition. */
-  readonly own?: Readonly<Record<number, DType>>;
+  readonly own?: Readonly<Record<number, KernelDType>>;
   /** Names of the operands in errors. Default: x, y, z. */
   readonly names?: readonly string[];
 }
@@ -228,15 +228,15 @@ export interface Elementwise {
 export function elementwise(
   definition: Elementwise,
   operands: readonly unknown[],
-): DeviceOp<AnyTensor> {
+): DeviceOp<KernelTensor> {
   return operation(definition.name, operands, (values) => planOf(definition, values));
 }
 
-function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<AnyTensor> {
+function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<KernelTensor> {
   const { name, own = {}, gives } = definition;
   const names = definition.names ?? TENSORS;
   const tensors = operands.map((operand) =>
-    operand instanceof Tensor ? (operand as AnyTensor) : undefined,
+    operand instanceof Tensor ? (operand as KernelTensor) : undefined,
   );
   tensors.forEach((tensor, index) => {
     if (tensor !== undefined) checkTensor(name, names[index]!, tensor);
@@ -275,7 +275,7 @@ function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<Any
       const copies = tensors.map((tensor) =>
         tensor === undefined
           ? undefined
-          : work.dense(tensor.broadcastTo(shape as never) as unknown as AnyTensor),
+          : work.dense(tensor.broadcastTo(shape as never) as unknown as KernelTensor),
       );
       work.add(launch(definition, operands, copies, dtype, out, walkOf(shape, copies)));
     } else work.add(launch(definition, operands, tensors, dtype, out, walked));
@@ -287,7 +287,7 @@ function checkOperand(
   name: string,
   argument: string,
   operand: unknown,
-  dtype: DType,
+  dtype: KernelDType,
   like: string | undefined,
 ): void {
   if (!(operand instanceof Tensor)) {
@@ -310,7 +310,7 @@ function checkOperand(
 function shapeOf(
   name: string,
   names: readonly string[],
-  tensors: readonly (AnyTensor | undefined)[],
+  tensors: readonly (KernelTensor | undefined)[],
 ): number[] {
   const given = tensors.flatMap((tensor) => (tensor === undefined ? [] : [tensor.shape]));
   try {
@@ -337,7 +337,7 @@ interface Walk {
   readonly layouts: readonly (Layout | undefined)[];
 }
 
-function walkOf(shape: readonly number[], tensors: readonly (AnyTensor | undefined)[]): Walk {
+function walkOf(shape: readonly number[], tensors: readonly (KernelTensor | undefined)[]): Walk {
   const wide = tensors.map((tensor) =>
     tensor === undefined ? undefined : (broadcastTo(tensor.layout, shape as never) as Layout),
   );
@@ -359,9 +359,9 @@ function walkOf(shape: readonly number[], tensors: readonly (AnyTensor | undefin
 function launch(
   { name, f, gives, own = {} }: Elementwise,
   operands: readonly unknown[],
-  tensors: readonly (AnyTensor | undefined)[],
-  dtype: DType,
-  out: AnyTensor,
+  tensors: readonly (KernelTensor | undefined)[],
+  dtype: KernelDType,
+  out: KernelTensor,
   walk: Walk,
 ): DeviceOp<unknown> {
   const count = operands.length;
@@ -430,6 +430,6 @@ function launch(
   });
 }
 
-function zeroOf(dtype: DType): number | boolean {
+function zeroOf(dtype: KernelDType): number | boolean {
   return dtype.name === 'bool' ? false : 0;
 }

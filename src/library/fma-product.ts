@@ -6,7 +6,7 @@
  * the common dimension: the same bits everywhere.
  */
 import { i32, i64 } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
@@ -14,8 +14,8 @@ import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-famil
 import { CASTS } from './reduction-kernels.js';
 
 export interface FmaForm {
-  readonly dtype: DType;
-  readonly out: DType;
+  readonly dtype: KernelDType;
+  readonly out: KernelDType;
   readonly accumulator: 'f32' | 'f64';
   /** Rows and columns of a block's tile: 16 threads each way. */
   readonly side: 32 | 64 | 128;

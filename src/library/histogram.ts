@@ -6,7 +6,7 @@ import { f32, f64, u32 } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { inout, input } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { arithmeticOf, checkGroup } from './element-types.js';
 import type { NumberName } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
@@ -121,7 +121,7 @@ export function histogram<D extends NumberName, const B extends number>(
         'Count it in parts, and add them as i64.',
       );
     return (work) => {
-      const out = work.result(u32, [bins]) as unknown as AnyTensor;
+      const out = work.result(u32, [bins]) as unknown as KernelTensor;
       work.add(out.fill(0));
       if (given.size === 0) return out;
       const arithmetic = arithmeticOf(given.dtype);

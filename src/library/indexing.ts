@@ -1,10 +1,10 @@
 /** Parts of a tensor that a list of indices names, read and written. */
 import { i32, i64 } from '../core/index.js';
-import type { DTypeName } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { inout, input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkAxis, numel, sameShape } from '../tensor/shape.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, Output } from './kernel-family.js';
@@ -73,13 +73,13 @@ interface Place {
   readonly inner: number;
 }
 
-function placeOf(x: AnyTensor, axis: number): Place {
+function placeOf(x: KernelTensor, axis: number): Place {
   const at = checkAxis('options.axis', axis, x.rank);
   const behind = x.shape.slice(at + 1);
   return { before: x.shape.slice(0, at), count: x.shape[at]!, behind, inner: numel(behind) };
 }
 
-function checkIndices(name: string, indices: unknown): asserts indices is AnyTensor {
+function checkIndices(name: string, indices: unknown): asserts indices is KernelTensor {
   checkTensor(name, 'indices', indices);
   if (indices.dtype !== i32 && indices.dtype !== i64)
     throw invalid(
@@ -99,7 +99,7 @@ function checkIndices(name: string, indices: unknown): asserts indices is AnyTen
  * @throws CudaArgumentError for indices of another dtype, an axis that there is not; at the call,
  *   or when it is run where operations give the operands
  */
-export function gather<D extends DTypeName>(
+export function gather<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,
   indices: OrOp<Tensor<'i32' | 'i64'>>,
   options: IndexingOptions = {},
@@ -115,7 +115,7 @@ export function gather<D extends DTypeName>(
         ...before,
         ...which.shape,
         ...behind,
-      ]) as unknown as AnyTensor;
+      ]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       const dtype = wordOf(from.dtype);
       const wide = isWide(from) || isWide(out);
@@ -146,7 +146,13 @@ export function gather<D extends DTypeName>(
 
 /** dtypes that the device adds to memory as one step. */
 export type AtomicName = 'i32' | 'u32' | 'u64' | 'f32' | 'f64';
-const ATOMIC: readonly DTypeName[] = ['i32', 'u32', 'u64', 'f32', 'f64'] satisfies AtomicName[];
+const ATOMIC: readonly KernelDTypeName[] = [
+  'i32',
+  'u32',
+  'u64',
+  'f32',
+  'f64',
+] satisfies AtomicName[];
 
 /**
  * A copy of `x` in which the parts along an axis that indices name are replaced by those of
@@ -158,7 +164,7 @@ const ATOMIC: readonly DTypeName[] = ['i32', 'u32', 'u64', 'f32', 'f64'] satisfi
  * @throws CudaArgumentError for other dtypes or shapes, an axis that there is not; at the call, or
  *   when it is run where operations give the operands
  */
-export function scatter<D extends DTypeName, S extends Shape>(
+export function scatter<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
   indices: OrOp<Tensor<'i32' | 'i64'>>,
   source: OrOp<Tensor<NoInfer<D>>>,
@@ -190,7 +196,7 @@ function scattered(
   indices: unknown,
   source: unknown,
   options: IndexingOptions,
-): DeviceOp<AnyTensor> {
+): DeviceOp<KernelTensor> {
   checkOptions('options', options, ['axis']);
   const { axis = 0 } = options;
   return operation(name, [given, indices, source], ([x, which, from]) => {
@@ -213,7 +219,7 @@ function scattered(
         from,
       );
     return (work) => {
-      const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
+      const out = work.result(x.dtype, [...x.shape]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       work.add(out.copyFrom(x));
       if (from.size > 0) addScatter(work, ADD, out, from, which, count, inner);
@@ -225,13 +231,13 @@ function scattered(
 function addScatter(
   work: Work,
   ADD: boolean,
-  out: AnyTensor,
-  from: AnyTensor,
-  which: AnyTensor,
+  out: KernelTensor,
+  from: KernelTensor,
+  which: KernelTensor,
   count: number,
   inner: number,
 ): void {
-  const seen = ADD ? (tensor: AnyTensor): AnyTensor => tensor : words;
+  const seen = ADD ? (tensor: KernelTensor): KernelTensor => tensor : words;
   const dtype = ADD ? out.dtype : wordOf(out.dtype);
   const wide = isWide(from) || isWide(out);
   const whole = wide ? i64 : i32;

@@ -1,11 +1,11 @@
 /** Products of matrices. */
 import { bf16, f16, f32, f64 } from '../core/index.js';
-import type { DType, DTypeName } from '../core/index.js';
+import type { KernelDType, DType, KernelDTypeName } from '../core/index.js';
 import { CudaArgumentError } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import { Tensor, broadcastAll, broadcastTo, coalesceTogether } from '../tensor/index.js';
-import type { AnyTensor, Layout, Shape } from '../tensor/index.js';
+import type { KernelTensor, Layout, Shape } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
 import { fmaProduct } from './fma-product.js';
@@ -79,16 +79,16 @@ export function matmul(a: unknown, b: unknown, options: MatmulOptions = {}): unk
 /** {@link matmul} by one plan, for measurements and tests. @internal */
 export function matmulBy(
   plan: TilePlan,
-  a: OrOp<AnyTensor>,
-  b: OrOp<AnyTensor>,
+  a: OrOp<KernelTensor>,
+  b: OrOp<KernelTensor>,
   options: MatmulOptions = {},
-): DeviceOp<AnyTensor> {
-  return planned(a, b, options, plan) as DeviceOp<AnyTensor>;
+): DeviceOp<KernelTensor> {
+  return planned(a, b, options, plan) as DeviceOp<KernelTensor>;
 }
 
-const FACTORS: readonly DTypeName[] = ['f16', 'bf16', 'f32', 'f64'];
+const FACTORS: readonly KernelDTypeName[] = ['f16', 'bf16', 'f32', 'f64'];
 /** dtypes of results, where sums are f32. */
-const NARROWER: readonly DType[] = [f16, bf16, f32];
+const NARROWER: readonly KernelDType[] = [f16, bf16, f32];
 
 function planned(
   given: unknown,
@@ -120,7 +120,7 @@ function planned(
     }
     const batch = batchOf(a, b);
     return (work) => {
-      const out = work.result(dtype, [...batch, m, n]) as unknown as AnyTensor;
+      const out = work.result(dtype, [...batch, m, n]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       if (k === 0) work.add((out as unknown as Tensor<'f32'>).fill(0));
       else multiply(work, out, a, b, plan);
@@ -129,7 +129,7 @@ function planned(
   });
 }
 
-function checkFactor(argument: string, value: unknown): asserts value is AnyTensor {
+function checkFactor(argument: string, value: unknown): asserts value is KernelTensor {
   checkTensor('matmul', argument, value);
   if (!FACTORS.includes(value.dtype.name))
     throw invalid(
@@ -154,20 +154,20 @@ function checkFactor(argument: string, value: unknown): asserts value is AnyTens
     );
 }
 
-function resultDtype(factors: DType, wanted: DType | undefined): DType {
+function resultDtype(factors: KernelDType, wanted: KernelDType | undefined): KernelDType {
   if (wanted === undefined || wanted === factors) return factors;
   const allowed = factors === f64 ? [f64] : NARROWER;
   if (!allowed.includes(wanted))
     throw invalid(
       'options.dtype',
       `${allowed.map(({ name }) => name).join(', ')}, for factors of ${factors.name}`,
-      (wanted as DType | null)?.name ?? wanted,
+      (wanted as KernelDType | null)?.name ?? wanted,
       'Convert the result with convert(…).',
     );
   return wanted;
 }
 
-function batchOf(a: AnyTensor, b: AnyTensor): number[] {
+function batchOf(a: KernelTensor, b: KernelTensor): number[] {
   const shapes = [a.shape.slice(0, -2), b.shape.slice(0, -2)];
   try {
     return broadcastAll(shapes);
@@ -182,7 +182,7 @@ function batchOf(a: AnyTensor, b: AnyTensor): number[] {
 
 /** A factor as kernels take it: all that it reaches in one axis. */
 interface Factor {
-  readonly tensor: AnyTensor;
+  readonly tensor: KernelTensor;
   /** Whether the common dimension is the inner one. */
   readonly byDepth: boolean;
   /** From one row (of b: column) to the next, and along the common dimension. */
@@ -191,7 +191,7 @@ interface Factor {
 }
 
 /** The layout of a factor's axes before the last two, in the batch's shape. */
-const leading = ({ layout }: AnyTensor, batch: readonly number[]): Layout =>
+const leading = ({ layout }: KernelTensor, batch: readonly number[]): Layout =>
   broadcastTo(
     layoutOf(layout.shape.slice(0, -2), layout.strides.slice(0, -2), layout.offset),
     batch as never,
@@ -199,9 +199,9 @@ const leading = ({ layout }: AnyTensor, batch: readonly number[]): Layout =>
 
 function multiply(
   work: Work,
-  out: AnyTensor,
-  givenA: AnyTensor,
-  givenB: AnyTensor,
+  out: KernelTensor,
+  givenA: KernelTensor,
+  givenB: KernelTensor,
   given: TilePlan | undefined,
 ): void {
   const batch = out.shape.slice(0, -2);
@@ -223,10 +223,13 @@ function multiply(
     [a, b] = [a, b].map((factor) =>
       written(
         work,
-        factor.broadcastTo([...batch, ...factor.shape.slice(-2)] as never) as unknown as AnyTensor,
+        factor.broadcastTo([
+          ...batch,
+          ...factor.shape.slice(-2),
+        ] as never) as unknown as KernelTensor,
         halves,
       ),
-    ) as [AnyTensor, AnyTensor];
+    ) as [KernelTensor, KernelTensor];
     axes = coalesceTogether([leading(a, batch), leading(b, batch)]);
   }
   const [outerA = 0, innerA = 0] = twoOf(axes[0]!.strides);
@@ -334,10 +337,10 @@ function twoOf(values: readonly number[], missing = 0): number[] {
  * `line` and `depth`: the axes of rows (of b: columns) and of the common dimension. `runs`: whether
  * the inner one is one of runs of 16 bytes.
  */
-function factorOf(tensor: AnyTensor, line: -1 | -2, depth: -1 | -2, runs: boolean): Factor {
+function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, runs: boolean): Factor {
   const { shape, strides, offset } = tensor.layout;
   const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
-  const all = new Tensor(tensor.buffer, layoutOf([reach], [1], offset), false) as AnyTensor;
+  const all = new Tensor(tensor.buffer, layoutOf([reach], [1], offset), false) as KernelTensor;
   // The stride of an axis of one element says nothing.
   const step = (axis: -1 | -2): number => (shape.at(axis) === 1 ? 0 : strides.at(axis)!);
   const [across, along] = [step(line), step(depth)];
@@ -352,12 +355,12 @@ function factorOf(tensor: AnyTensor, line: -1 | -2, depth: -1 | -2, runs: boolea
 }
 
 /** The tensor, or a copy, whose strides do not lead back. */
-function forward(work: Work, tensor: AnyTensor): AnyTensor {
+function forward(work: Work, tensor: KernelTensor): KernelTensor {
   return tensor.layout.strides.every((stride) => stride >= 0) ? tensor : work.dense(tensor);
 }
 
 /** The tensor, or a copy, in which rows or columns are runs of 16 bytes. */
-function inRuns(work: Work, tensor: AnyTensor): AnyTensor {
+function inRuns(work: Work, tensor: KernelTensor): KernelTensor {
   const { shape, strides, offset } = tensor.layout;
   const begins =
     tensor.buffer.memory.aligned &&
@@ -374,15 +377,15 @@ function inRuns(work: Work, tensor: AnyTensor): AnyTensor {
 /**
  * A copy, whose rows, or columns where these lie closer together, begin at multiples of 16 bytes.
  */
-function written(work: Work, tensor: AnyTensor, runs: boolean): AnyTensor {
+function written(work: Work, tensor: KernelTensor, runs: boolean): KernelTensor {
   const columns = Math.abs(tensor.layout.strides.at(-2)!) < Math.abs(tensor.layout.strides.at(-1)!);
-  const from = columns ? (tensor.transpose() as unknown as AnyTensor) : tensor;
+  const from = columns ? (tensor.transpose() as unknown as KernelTensor) : tensor;
   const extent = from.shape.at(-1)!;
   const row = runs ? Math.ceil(extent / RUN) * RUN : extent;
   const memory = work.temporary(from.dtype, [
     ...from.shape.slice(0, -1),
     row,
-  ]) as unknown as AnyTensor;
+  ]) as unknown as KernelTensor;
   const copy =
     row === extent
       ? memory
@@ -390,7 +393,7 @@ function written(work: Work, tensor: AnyTensor, runs: boolean): AnyTensor {
           memory.buffer,
           layoutOf([...from.shape], memory.layout.strides, memory.layout.offset),
           false,
-        ) as AnyTensor);
+        ) as KernelTensor);
   work.add(copy.copyFrom(from));
   return columns ? copy.transpose() : copy;
 }

@@ -4,7 +4,7 @@ import { checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
 import type { FloatName } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
@@ -248,7 +248,7 @@ function norm(
   given: unknown,
   options: LayerNormOptions<FloatName>,
   defaultEps: number,
-): DeviceOp<AnyTensor> {
+): DeviceOp<KernelTensor> {
   checkOptions('options', options, CENTRED ? ['weight', 'bias', 'eps'] : ['weight', 'eps']);
   const { eps = defaultEps } = options;
   if (!(typeof eps === 'number' && eps >= 0))
@@ -271,11 +271,11 @@ function norm(
         );
     }
     return (work) => {
-      const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
+      const out = work.result(x.dtype, [...x.shape]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       const dense = work.dense(x);
       const [weights, biases] = [weight, bias].map((each) =>
-        each === undefined ? undefined : work.dense(each as AnyTensor),
+        each === undefined ? undefined : work.dense(each as KernelTensor),
       );
       const rows = x.size / count;
       const accumulator = accumulatorOf(x.dtype);

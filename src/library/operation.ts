@@ -4,15 +4,16 @@
  * run's stream. What was only needed in between is closed behind them, as everything that a step
  * makes and does not give on.
  */
-import type { DType, DTypeName, Device } from '../core/index.js';
+import type { DType, KernelDTypeName, Device } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
+import { insteadOfComplex, isKernelDType } from '../ground/dtype.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { after } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { Tensor, contiguous, numel } from '../tensor/index.js';
-import type { AnyTensor, Shape } from '../tensor/index.js';
+import type { KernelTensor, Shape } from '../tensor/index.js';
 
 /** Tensors and launches of one run of an operation. */
 export class Work {
@@ -26,17 +27,17 @@ export class Work {
   }
 
   /** A result: contiguous, and its receiver's to close. */
-  result<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+  result<D extends KernelDTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     return this.alloc(dtype, shape);
   }
 
   /** Contiguous memory that is closed behind the operation, since its value does not hold it. */
-  temporary<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+  temporary<D extends KernelDTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     return this.alloc(dtype, shape);
   }
 
   /** The tensor, or a copy of it that has no gaps. */
-  dense<T extends AnyTensor>(tensor: T): T {
+  dense<T extends KernelTensor>(tensor: T): T {
     if (tensor.isContiguous) return tensor;
     const copy = this.temporary(tensor.dtype, [...tensor.shape]);
     this.add(copy.copyFrom(tensor));
@@ -69,7 +70,10 @@ export class Work {
     return steps.submit(this.run);
   }
 
-  private alloc<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+  private alloc<D extends KernelDTypeName, S extends Shape>(
+    dtype: DType<D>,
+    shape: S,
+  ): Tensor<D, S> {
     this.allocates = true;
     return new Tensor<D, S>(this.run.alloc(dtype, numel(shape)), contiguous(shape), true);
   }
@@ -156,7 +160,7 @@ export function checkTensor(
   name: string,
   argument: string,
   value: unknown,
-): asserts value is AnyTensor {
+): asserts value is KernelTensor {
   if (!(value instanceof Tensor)) {
     throw invalid(
       argument,
@@ -168,4 +172,12 @@ export function checkTensor(
     );
   }
   value.checkAlive();
+  const dtype = value.dtype as DType;
+  if (!isKernelDType(dtype.name))
+    throw invalid(
+      argument,
+      `a Tensor of numbers that kernels compute with, for ${name}(…)`,
+      dtype.name,
+      insteadOfComplex(dtype),
+    );
 }

@@ -3,32 +3,23 @@
  * elements, which keep their bits; keys are computed where words are compared. -0 and +0 have one
  * key, so has every NaN, which comes last in either direction.
  */
-import type { DType } from '../core/index.js';
+import { FLOAT_LIMITS } from '../ground/dtype.js';
+import type { KernelDType } from '../ground/dtype.js';
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import { CASTS } from './reduction-kernels.js';
 
-/** Bits of infinity; of f8e4m3, which has none, of its greatest number. */
-const GREATEST: Readonly<Record<string, number | bigint>> = {
-  f8e5m2: 0x7c,
-  f8e4m3: 0x7e,
-  f16: 0x7c00,
-  bf16: 0x7f80,
-  f32: 0x7f800000,
-  f64: 0x7ff0000000000000n,
-};
-
 /** What keys are in a kernel. */
 export type KeyType = 'u32' | 'u64';
 
-export function keyTypeOf({ bytes }: DType): KeyType {
+export function keyTypeOf({ bytes }: KernelDType): KeyType {
   return bytes === 8 ? 'u64' : 'u32';
 }
 
 /**
  * A device function from the word of an element, as `wordOf` has it, to its key of as many bits.
  */
-export function keyOf(dtype: DType, descending: boolean): DeviceFunction {
+export function keyOf(dtype: KernelDType, descending: boolean): DeviceFunction {
   const wide = dtype.bytes === 8;
   const constant = (value: bigint): number | bigint => (wide ? value : Number(value));
   const bits = BigInt(dtype.bytes * 8);
@@ -59,7 +50,8 @@ export function keyOf(dtype: DType, descending: boolean): DeviceFunction {
     ALL,
     SIGN,
     MAGNITUDE: constant(2n ** (bits - 1n) - 1n),
-    GREATEST: GREATEST[dtype.name]!,
+    // What is above it is NaN: the bits of infinity, of f8e4m3 those of its greatest number.
+    GREATEST: constant(FLOAT_LIMITS[dtype.name]!.topBits),
     DESCENDING: descending,
   };
   return deviceFunction(

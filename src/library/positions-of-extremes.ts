@@ -1,11 +1,11 @@
 /** Where the greatest and the least elements lie. */
 import { CudaArgumentError, i32, i64 } from '../core/index.js';
-import type { DTypeName } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import { invalid, checkOptions } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
 import type { ReadElements } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
 import type { NumberName } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
@@ -165,7 +165,7 @@ function positions(name: keyof typeof BEATS): Positions {
           `x: ${name}(…) of no elements has no value, got ${given.toString()}.`,
         );
       return (work) => {
-        const out = work.result(i32, axes.shape) as unknown as AnyTensor;
+        const out = work.result(i32, axes.shape) as unknown as KernelTensor;
         if (out.size > 0) addPositions(work, name, asThreeAxes(work, given, axes), undefined, out);
         return out;
       };
@@ -175,18 +175,20 @@ function positions(name: keyof typeof BEATS): Positions {
 function addPositions(
   work: Work,
   name: keyof typeof BEATS,
-  x: AnyTensor,
-  from: AnyTensor | undefined,
-  out: AnyTensor,
+  x: KernelTensor,
+  from: KernelTensor | undefined,
+  out: KernelTensor,
 ): void {
   const [outer, , inner] = x.shape as readonly [number, number, number];
-  const dtype: DTypeName = x.dtype.name;
+  const dtype: KernelDTypeName = x.dtype.name;
   const { chunks, chunk, threads, shared, grid } = cutOf(
     from === undefined ? x : { shape: [outer, from.shape[1]!, inner], strides: x.strides },
   );
   const last = chunks === 1;
   const wide = isWide(x);
-  const into = last ? out : (work.temporary(i32, [outer, chunks, inner]) as unknown as AnyTensor);
+  const into = last
+    ? out
+    : (work.temporary(i32, [outer, chunks, inner]) as unknown as KernelTensor);
   const key = `${name}_${dtype}${from === undefined ? '' : '_from'}${shared ? `_${threads}` : ''}${wide ? '_wide' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;

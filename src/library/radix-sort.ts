@@ -4,8 +4,8 @@
  * elements of each digit go, and moves them there.
  */
 import { i32, i64, inout, input, output, u32 } from '../core/index.js';
-import type { DType } from '../core/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelDType } from '../core/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
 import type { Work } from './operation.js';
@@ -189,15 +189,15 @@ const OF_TILE = {
  */
 export function addRadixSort(
   work: Work,
-  x: AnyTensor,
+  x: KernelTensor,
   rows: number,
   count: number,
   descending: boolean,
-  out: AnyTensor | undefined,
-  positions: AnyTensor | undefined,
+  out: KernelTensor | undefined,
+  positions: KernelTensor | undefined,
 ): void {
   const { dtype } = x;
-  const word: DType = wordOf(dtype);
+  const word: KernelDType = wordOf(dtype);
   const type = keyTypeOf(dtype);
   const passes = dtype.bytes;
   const tiles = Math.ceil(count / TILE);
@@ -205,13 +205,16 @@ export function addRadixSort(
   const index = wide ? { index: 'i64' as const } : {};
   const whole = wide ? i64 : i32;
   const name = `${dtype.name}${descending ? '_descending' : ''}`;
-  const none = (of: DType): AnyTensor => work.temporary(of, [1]);
-  const space = (of: DType): AnyTensor => work.temporary(of, [x.size]);
-  const counted = work.temporary(u32, [rows * 256 * tiles]) as unknown as AnyTensor;
-  const before = work.temporary(u32, [rows * 256 * tiles]) as unknown as AnyTensor;
+  const none = (of: KernelDType): KernelTensor => work.temporary(of, [1]);
+  const space = (of: KernelDType): KernelTensor => work.temporary(of, [x.size]);
+  const counted = work.temporary(u32, [rows * 256 * tiles]) as unknown as KernelTensor;
+  const before = work.temporary(u32, [rows * 256 * tiles]) as unknown as KernelTensor;
   // The last pass writes the results: those before it take turns. Of positions alone its elements
   // are not needed.
-  const turnsOf = (result: AnyTensor | undefined, of: DType): readonly [AnyTensor, AnyTensor] => [
+  const turnsOf = (
+    result: KernelTensor | undefined,
+    of: KernelDType,
+  ): readonly [KernelTensor, KernelTensor] => [
     result ?? (passes > 2 ? space(of) : none(of)),
     passes > 1 ? space(of) : none(of),
   ];
@@ -220,7 +223,7 @@ export function addRadixSort(
     positions === undefined
       ? ([none(i32), none(i32)] as const)
       : turnsOf(positions.reshape([x.size] as never), i32);
-  let [from, at]: [AnyTensor, AnyTensor] = [words(x), none(i32)];
+  let [from, at]: [KernelTensor, KernelTensor] = [words(x), none(i32)];
   for (let pass = 0; pass < passes; pass++) {
     const turn = (passes - 1 - pass) % 2;
     const [shift, POSITIONS, FIRST, WORDS] = [

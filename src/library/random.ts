@@ -4,7 +4,7 @@
  * the shape and the device.
  */
 import { DTYPES, u32 } from '../core/index.js';
-import type { DType, DTypeName } from '../core/index.js';
+import type { KernelDType, DType, KernelDTypeName } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
 import { output } from '../kernels/index.js';
 import type { KernelParam, Usable } from '../kernels/index.js';
@@ -13,7 +13,7 @@ import { coreOf } from '../ops/scheduling.js';
 import { checkRange, checkedSeed, freshSeed } from '../tensor/random-options.js';
 import { checkShape, showShape } from '../tensor/shape.js';
 import type {
-  AnyTensor,
+  KernelTensor,
   Dims,
   RandOptions,
   RandnOptions,
@@ -181,7 +181,7 @@ const DISTRIBUTIONS = {
   whole: { name: 'whole', shape: whole, type: 'i64', scalar: DTYPES.i64 },
 } as const satisfies Readonly<Record<string, Distribution>>;
 
-function random<D extends DTypeName, S extends Shape>(
+function random<D extends KernelDTypeName, S extends Shape>(
   name: string,
   given: AnyDevice,
   dtype: DType<D>,
@@ -195,7 +195,7 @@ function random<D extends DTypeName, S extends Shape>(
   checkShape('shape', shape);
   const fixed = checkedSeed(seed);
   return making(`${name}(${dtype.name}${showShape(shape)})`, device, (work) => {
-    const out = work.result(dtype, [...shape]) as unknown as AnyTensor;
+    const out = work.result(dtype, [...shape]) as unknown as KernelTensor;
     const key = fixed ?? freshSeed();
     if (out.size > 0) {
       const wide = isWide(out);
@@ -233,7 +233,7 @@ function random<D extends DTypeName, S extends Shape>(
 
 const REALS: readonly string[] = ['f16', 'bf16', 'f32', 'f64'];
 
-function checkReal(name: string, dtype: DType): void {
+function checkReal(name: string, dtype: KernelDType): void {
   checkDType(dtype);
   if (!REALS.includes(dtype.name))
     throw invalid(

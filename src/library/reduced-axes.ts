@@ -1,7 +1,7 @@
 /** Which axes a reduction takes away, and the tensor as the three axes that its kernels walk. */
 import { checkBoolean, checkOptions, invalid, isList } from '../ground/arguments.js';
 import { Tensor, coalesce } from '../tensor/index.js';
-import type { AnyTensor, Layout } from '../tensor/index.js';
+import type { KernelTensor, Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { checkAxis, numel } from '../tensor/shape.js';
 import type { Work } from './operation.js';
@@ -27,7 +27,7 @@ export interface ReducedAxes {
 /** @throws CudaArgumentError for axes that there are not, or that are named twice */
 export function reducedAxes(
   name: string,
-  tensor: AnyTensor,
+  tensor: KernelTensor,
   options: AxisOptions = {},
 ): ReducedAxes {
   checkOptions('options', options, ['axis', 'keepDims']);
@@ -59,9 +59,9 @@ export function reducedAxes(
  */
 export function asThreeAxes(
   work: Work,
-  tensor: AnyTensor,
+  tensor: KernelTensor,
   { kept, reduced, count }: ReducedAxes,
-): AnyTensor {
+): KernelTensor {
   const { shape, strides, offset } = tensor.layout;
   const part = (axes: readonly number[]): Layout =>
     coalesce(

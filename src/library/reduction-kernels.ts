@@ -8,10 +8,10 @@
  * other each thread has a column of its own: for elements that lie close across it.
  */
 import { DTYPES, i32, i64 } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, ReadElements, Usable } from '../kernels/index.js';
-import type { AnyTensor } from '../tensor/index.js';
+import type { KernelTensor } from '../tensor/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
 import type { Work } from './operation.js';
@@ -139,7 +139,7 @@ export function constantOf(accumulator: Accumulator, value: number | bigint): De
 }
 
 /** An element as an accumulator. */
-function loadOf({ accumulator, load }: Reduction, dtype: DType): Usable {
+function loadOf({ accumulator, load }: Reduction, dtype: KernelDType): Usable {
   if (load === undefined || dtype.name === 'bool') return CASTS[accumulator];
   const uses = { cast: CASTS[accumulator], load: load as (value: number) => number };
   return deviceFunction((value: number, gpu: GpuWith<typeof uses>) => gpu.cast(gpu.load(value)), {
@@ -202,8 +202,8 @@ export function cutOf({
 export function addReduction(
   work: Work,
   reduction: Reduction,
-  x: AnyTensor,
-  out: AnyTensor,
+  x: KernelTensor,
+  out: KernelTensor,
   total = x.shape[1]!,
 ): void {
   const { name, accumulator, start, combine, finish = asItIs } = reduction;
@@ -217,7 +217,7 @@ export function addReduction(
   const counted = wide || total >= 2 ** 31 ? i64 : i32;
   const into = last
     ? out
-    : (work.temporary(DTYPES[accumulator], [outer, chunks, inner]) as unknown as AnyTensor);
+    : (work.temporary(DTYPES[accumulator], [outer, chunks, inner]) as unknown as KernelTensor);
   const key = `${name}_${accumulator}_${dtype.name}_${into.dtype.name}${last ? '' : '_part'}${shared ? `_${threads}` : ''}${wide ? '_wide' : counted === i64 ? '_many' : ''}`;
   const launch = (shared ? rows : columns).member(key, () => {
     const whole = wide ? i64 : i32;
@@ -249,6 +249,6 @@ export function addReduction(
 }
 
 /** Whether indices, or what lies behind the end, are beyond 32 bits. */
-export function isWide({ size }: AnyTensor): boolean {
+export function isWide({ size }: KernelTensor): boolean {
   return size >= WIDE_FROM;
 }

@@ -1,10 +1,10 @@
 /** Sums, products, extremes and truth values along axes. */
 import { CudaArgumentError, DTYPES, bool } from '../core/index.js';
-import type { DType, DTypeName } from '../core/index.js';
+import type { KernelDType, KernelDTypeName } from '../core/index.js';
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { arithmeticOf, checkGroup } from './element-types.js';
 import type { FloatName, Group, NumberName } from './element-types.js';
 import { checkTensor, operation } from './operation.js';
@@ -17,7 +17,7 @@ import type { Accumulator, Reduction } from './reduction-kernels.js';
  * dtype of a sum or product: i64 of signed integers and bool, u64 of unsigned ones; floats keep
  * theirs.
  */
-export type SumName<D extends DTypeName> = D extends FloatName
+export type SumName<D extends KernelDTypeName> = D extends FloatName
   ? D
   : D extends 'u8' | 'u16' | 'u32' | 'u64'
     ? 'u64'
@@ -34,7 +34,7 @@ export type SumName<D extends DTypeName> = D extends FloatName
  * @throws CudaArgumentError for another dtype, for axes that there are not; at the call, or when it
  *   is run where an operation gives the operand
  */
-export interface Reducing<N extends DTypeName, R extends DTypeName | 'same' | 'sum'> {
+export interface Reducing<N extends KernelDTypeName, R extends KernelDTypeName | 'same' | 'sum'> {
   <D extends N>(x: OrOp<Tensor<D>>): DeviceOp<Tensor<ReducedTo<D, R>, []>>;
   <D extends N>(
     x: OrOp<Tensor<D>>,
@@ -42,11 +42,11 @@ export interface Reducing<N extends DTypeName, R extends DTypeName | 'same' | 's
   ): DeviceOp<Tensor<ReducedTo<D, R>, number[]>>;
 }
 
-type ReducedTo<D extends DTypeName, R> = R extends 'same'
+type ReducedTo<D extends KernelDTypeName, R> = R extends 'same'
   ? D
   : R extends 'sum'
     ? SumName<D>
-    : R extends DTypeName
+    : R extends KernelDTypeName
       ? R
       : never;
 
@@ -55,11 +55,11 @@ interface Declared {
   readonly group: Group;
   /** Whether it has a value of no elements. */
   readonly ofNone: boolean;
-  readonly gives: (dtype: DType) => DType;
-  readonly how: (dtype: DType) => Reduction;
+  readonly gives: (dtype: KernelDType) => KernelDType;
+  readonly how: (dtype: KernelDType) => Reduction;
 }
 
-function reducing<N extends DTypeName, R extends DTypeName | 'same' | 'sum'>({
+function reducing<N extends KernelDTypeName, R extends KernelDTypeName | 'same' | 'sum'>({
   name,
   group,
   ofNone,
@@ -78,38 +78,39 @@ function reducing<N extends DTypeName, R extends DTypeName | 'same' | 'sum'>({
         );
       }
       return (work) => {
-        const out = work.result(gives(given.dtype), axes.shape) as unknown as AnyTensor;
+        const out = work.result(gives(given.dtype), axes.shape) as unknown as KernelTensor;
         if (out.size > 0) addReduction(work, how(given.dtype), asThreeAxes(work, given, axes), out);
         return out;
       };
     })) as Reducing<N, R>;
 }
 
-const SUMS: Readonly<Record<DType['kind'], Accumulator | undefined>> = {
+const SUMS: Readonly<Record<KernelDType['kind'], Accumulator | undefined>> = {
   bool: 'i64',
   signed: 'i64',
   unsigned: 'u64',
   float: undefined,
+  complex: undefined,
 };
 
 /** What sums of a dtype are kept in. @internal */
-export function sumAccumulator(dtype: DType): Accumulator {
+export function sumAccumulator(dtype: KernelDType): Accumulator {
   return SUMS[dtype.kind] ?? (dtype.name === 'f64' ? 'f64' : 'f32');
 }
 
 /** The dtype of sums. @internal */
-export function sumOf(dtype: DType): DType {
+export function sumOf(dtype: KernelDType): KernelDType {
   return dtype.kind === 'float' ? dtype : DTYPES[sumAccumulator(dtype)];
 }
 
-const same = (dtype: DType): DType => dtype;
+const same = (dtype: KernelDType): KernelDType => dtype;
 const plus = (a: number, b: number): number => a + b;
 
 /**
  * The sum; 0 of no elements. Integers are summed up as i64 or u64, whose dtype the result has; of
  * bool it is how many are true.
  */
-export const sum = reducing<DTypeName, 'sum'>({
+export const sum = reducing<KernelDTypeName, 'sum'>({
   name: 'sum',
   group: 'any',
   ofNone: true,
@@ -197,12 +198,12 @@ export const max = reducing<NumberName, 'same'>({
   }),
 });
 
-const toBool = (): DType => bool;
+const toBool = (): KernelDType => bool;
 const truth = (value: number): number => (value !== 0 ? 1 : 0);
 const whether = (value: number, _count: number): boolean => value !== 0;
 
 /** Whether any element is true, or not 0; false of no elements. */
-export const any = reducing<DTypeName, 'bool'>({
+export const any = reducing<KernelDTypeName, 'bool'>({
   name: 'any',
   group: 'any',
   ofNone: true,
@@ -218,7 +219,7 @@ export const any = reducing<DTypeName, 'bool'>({
 });
 
 /** Whether all elements are true, or not 0; true of no elements. */
-export const all = reducing<DTypeName, 'bool'>({
+export const all = reducing<KernelDTypeName, 'bool'>({
   name: 'all',
   group: 'any',
   ofNone: true,

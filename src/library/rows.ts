@@ -3,7 +3,7 @@
  * that memory is read once: so many threads for a row, so many elements of it for each thread, in
  * accesses that are as wide as the row's length allows.
  */
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { deviceFunction } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, Usable } from '../kernels/index.js';
 import type { Gpu, KernelArray } from './kernel-family.js';
@@ -124,6 +124,6 @@ export function longRowPlan(rows: number, count: number, accumulator: RowAccumul
   };
 }
 
-export function accumulatorOf({ name }: DType): RowAccumulator {
+export function accumulatorOf({ name }: KernelDType): RowAccumulator {
   return name === 'f64' ? 'f64' : 'f32';
 }

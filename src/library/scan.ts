@@ -5,12 +5,12 @@
  * blocks before (`preceding-chunks.ts`).
  */
 import { i32, i64, u64 } from '../core/index.js';
-import type { DTypeName } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import { checkBoolean, checkOptions, invalid } from '../ground/arguments.js';
 import { deviceFunction, input, inout, output } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkAxis } from '../tensor/shape.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
@@ -200,11 +200,11 @@ export interface ScanOptions {
  * @throws CudaArgumentError for an axis that is not the last; at the call, or when it is run where
  *   an operation gives the operand
  */
-export function cumsum<D extends DTypeName>(
+export function cumsum<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,
   options?: { readonly axis?: undefined; readonly exclusive?: boolean },
 ): DeviceOp<Tensor<SumName<D>, [number]>>;
-export function cumsum<D extends DTypeName, S extends Shape>(
+export function cumsum<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
   options: ScanOptions,
 ): DeviceOp<Tensor<SumName<D>, S>>;
@@ -230,7 +230,7 @@ export function cumsum(
       const out = work.result(
         sumOf(x.dtype),
         axis === undefined ? [x.size] : [...x.shape],
-      ) as unknown as AnyTensor;
+      ) as unknown as KernelTensor;
       if (out.size > 0)
         addScan(
           work,
@@ -249,8 +249,8 @@ export function cumsum(
 /** Adds the launch that scans each of so many rows. @internal */
 export function addScan(
   work: Work,
-  x: AnyTensor,
-  out: AnyTensor,
+  x: KernelTensor,
+  out: KernelTensor,
   rows: number,
   count: number,
   EXCLUSIVE: boolean,

@@ -1,10 +1,10 @@
 /** Softmax of rows, and its logarithm. */
 import { i32, i64 } from '../core/index.js';
-import type { DTypeName } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { checkGroup } from './element-types.js';
 import type { FloatName } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
@@ -108,7 +108,7 @@ function softmaxes(name: string, LOGARITHM: boolean): OfRows {
       checkGroup(name, 'x', x, 'floats');
       const count = lastExtent(name, x);
       return (work) => {
-        const out = work.result(x.dtype, [...x.shape]) as unknown as AnyTensor;
+        const out = work.result(x.dtype, [...x.shape]) as unknown as KernelTensor;
         if (out.size === 0) return out;
         const dense = work.dense(x);
         const rows = x.size / count;
@@ -118,7 +118,7 @@ function softmaxes(name: string, LOGARITHM: boolean): OfRows {
           ? longRowPlan(rows, count, accumulator)
           : rowPlan(rows, count, x.dtype.bytes, accumulator);
         const wide = isWide(x);
-        const dtype: DTypeName = x.dtype.name;
+        const dtype: KernelDTypeName = x.dtype.name;
         const launch = (long ? reading : inRegisters).member(
           `${name}_${dtype}_${plan.key}${wide ? '_wide' : ''}`,
           () => {
@@ -143,7 +143,7 @@ function softmaxes(name: string, LOGARITHM: boolean): OfRows {
 }
 
 /** Elements of a row. @throws CudaArgumentError for a scalar @internal */
-export function lastExtent(name: string, x: AnyTensor): number {
+export function lastExtent(name: string, x: KernelTensor): number {
   const count = x.shape.at(-1);
   if (count === undefined) throw invalid('x', `at least one axis, for ${name}(…)`, x);
   return count;

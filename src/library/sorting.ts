@@ -1,9 +1,9 @@
 /** Elements in order along an axis, the positions that they come from, and the first of them. */
 import { i32 } from '../core/index.js';
-import type { DTypeName } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Shape, Tensor } from '../tensor/index.js';
+import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
 import type { Closing } from '../tensor/results.js';
 import { checkAxis } from '../tensor/shape.js';
@@ -29,7 +29,7 @@ export interface TopKOptions {
 }
 
 /** The first elements in order, and where they lie along the axis. */
-export interface TopK<D extends DTypeName> {
+export interface TopK<D extends KernelDTypeName> {
   readonly values: Tensor<D, number[]>;
   /** From 0 on. */
   readonly indices: Tensor<'i32', number[]>;
@@ -40,19 +40,19 @@ const PART = LONGEST_SHORT_ROW;
 const MOST_SELECTED = 256;
 
 /** Rows along the axis: a dense copy or view with that axis last. */
-function rowsAlong(work: Work, x: AnyTensor, axis: number): AnyTensor {
-  return work.dense(axis === x.rank - 1 ? x : (x.transpose(axis, -1) as AnyTensor));
+function rowsAlong(work: Work, x: KernelTensor, axis: number): KernelTensor {
+  return work.dense(axis === x.rank - 1 ? x : (x.transpose(axis, -1) as KernelTensor));
 }
 
 /** Where rows are written that become a result with the axis in its place. */
 function resultOf(
   work: Work,
-  out: AnyTensor,
+  out: KernelTensor,
   axis: number,
-): { readonly rows: AnyTensor; readonly finish: () => void } {
+): { readonly rows: KernelTensor; readonly finish: () => void } {
   if (axis === out.rank - 1) return { rows: out, finish: () => undefined };
-  const turned = out.transpose(axis, -1) as AnyTensor;
-  const rows = work.temporary(out.dtype, [...turned.shape]) as unknown as AnyTensor;
+  const turned = out.transpose(axis, -1) as KernelTensor;
+  const rows = work.temporary(out.dtype, [...turned.shape]) as unknown as KernelTensor;
   return {
     rows,
     finish: () => {
@@ -61,7 +61,7 @@ function resultOf(
   };
 }
 
-function checkLength(name: string, x: AnyTensor, axis: number): void {
+function checkLength(name: string, x: KernelTensor, axis: number): void {
   if (x.shape[axis]! >= 2 ** 31 - 1)
     throw invalid('x', `fewer than 2^31 - 1 elements along the axis, for ${name}(…)`, x);
 }
@@ -76,7 +76,7 @@ function sorting(name: 'sort' | 'argSort', given: unknown, options: SortOptions)
     checkLength(name, x, axis);
     const values = name === 'sort';
     return (work) => {
-      const out = work.result(values ? x.dtype : i32, [...x.shape]) as unknown as AnyTensor;
+      const out = work.result(values ? x.dtype : i32, [...x.shape]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       const from = rowsAlong(work, x, axis);
       const { rows: to, finish } = resultOf(work, out, axis);
@@ -111,7 +111,7 @@ function sorting(name: 'sort' | 'argSort', given: unknown, options: SortOptions)
  * @throws CudaArgumentError for an axis that there is not; at the call, or when it is run where an
  *   operation gives the operand
  */
-export function sort<D extends DTypeName, S extends Shape>(
+export function sort<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
   options: SortOptions = {},
 ): DeviceOp<Tensor<D, S>> {
@@ -124,7 +124,7 @@ export function sort<D extends DTypeName, S extends Shape>(
  *
  * @throws CudaArgumentError as {@link sort}
  */
-export function argSort<D extends DTypeName, S extends Shape>(
+export function argSort<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
   options: SortOptions = {},
 ): DeviceOp<Tensor<'i32', S>> {
@@ -139,7 +139,7 @@ export function argSort<D extends DTypeName, S extends Shape>(
  * @throws CudaArgumentError for more elements than there are, an axis that there is not; at the
  *   call, or when it is run where an operation gives the operand
  */
-export function topK<D extends DTypeName>(
+export function topK<D extends KernelDTypeName>(
   x: OrOp<Tensor<D>>,
   k: number,
   options: TopKOptions = {},
@@ -157,8 +157,8 @@ export function topK<D extends DTypeName>(
       throw invalid('k', `at most ${count}, the elements along axis ${axis}, for topK(…)`, k);
     return (work) => {
       const shape = given.shape.map((extent, each) => (each === axis ? k : extent));
-      const values = work.result(given.dtype, shape) as unknown as AnyTensor;
-      const indices = work.result(i32, shape) as unknown as AnyTensor;
+      const values = work.result(given.dtype, shape) as unknown as KernelTensor;
+      const indices = work.result(i32, shape) as unknown as KernelTensor;
       const result = new Results(['values', 'indices'], [values, indices]);
       if (values.size > 0)
         addTopK(
@@ -176,7 +176,7 @@ export function topK<D extends DTypeName>(
 
 function addTopK(
   work: Work,
-  x: AnyTensor,
+  x: KernelTensor,
   k: number,
   descending: boolean,
   values: ReturnType<typeof resultOf>,
@@ -185,11 +185,11 @@ function addTopK(
   const count = x.shape.at(-1)!;
   const rows = x.size / count;
   let sorted = count;
-  let from: AnyTensor | undefined;
+  let from: KernelTensor | undefined;
   if (count > PART && k > MOST_SELECTED) {
     from = work.temporary(i32, [rows, count]);
     addRadixSort(work, x, rows, count, descending, undefined, from);
-    const first = work.temporary(i32, [rows, k]) as unknown as AnyTensor;
+    const first = work.temporary(i32, [rows, k]) as unknown as KernelTensor;
     work.add(first.copyFrom(from.slice(null, [0, k] as never)));
     from = first;
     sorted = k;
@@ -198,7 +198,7 @@ function addTopK(
   while (sorted > PART && k <= MOST_SELECTED) {
     const parts = Math.ceil(sorted / PART);
     const left = (parts - 1) * k + Math.min(k, sorted - (parts - 1) * PART);
-    const positions = work.temporary(i32, [rows, left]) as unknown as AnyTensor;
+    const positions = work.temporary(i32, [rows, left]) as unknown as KernelTensor;
     addBlockSort(work, x, {
       rows,
       count,

@@ -6,7 +6,7 @@
  * is not the inner one, fragments are transposed as they are read.
  */
 import { i32, i64 } from '../core/index.js';
-import type { DType } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
@@ -47,8 +47,8 @@ export function sharedBytesOf({ rows, columns, depth, stages }: TilePlan): numbe
 export interface TensorCoreForm {
   readonly plan: TilePlan;
   /** f16 or bf16. */
-  readonly dtype: DType;
-  readonly out: DType;
+  readonly dtype: KernelDType;
+  readonly out: KernelDType;
   /** Whether the common dimension is the inner one of a, and of b. */
   readonly leftByDepth: boolean;
   readonly rightByDepth: boolean;

@@ -2,11 +2,11 @@
  * Transposed copies of matrices, by tiles: read and written along rows, turned in shared memory.
  */
 import { i32, i64 } from '../core/index.js';
-import type { DTypeName } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { AnyTensor, Known, Shape, Tensor, Transposed } from '../tensor/index.js';
+import type { KernelTensor, Known, Shape, Tensor, Transposed } from '../tensor/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Output } from './kernel-family.js';
 import { checkNoOptions, checkTensor, operation } from './operation.js';
@@ -112,7 +112,7 @@ const wideValues = (gpu: Gpu): KernelArray<number> => gpu.local.u64(16);
  * @throws CudaArgumentError for fewer than two axes; at the call, or when it is run where an
  *   operation gives the operand
  */
-export function transpose<D extends DTypeName, S extends Shape>(
+export function transpose<D extends KernelDTypeName, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
 ): DeviceOp<Tensor<D, Known<Transposed<S, -2, -1>>>>;
 export function transpose(given: unknown, more?: unknown, further?: unknown): unknown {
@@ -131,7 +131,7 @@ export function transpose(given: unknown, more?: unknown, further?: unknown): un
         ...x.shape.slice(0, -2),
         columns,
         rows,
-      ]) as unknown as AnyTensor;
+      ]) as unknown as KernelTensor;
       if (out.size === 0) return out;
       if (Math.min(rows, columns) < NARROW) {
         work.add(out.copyFrom(x.transpose()));

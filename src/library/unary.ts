@@ -1,5 +1,5 @@
 /** Functions of one number for each element of a tensor. */
-import type { DTypeName } from '../core/index.js';
+import type { KernelDTypeName } from '../core/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Usable } from '../kernels/index.js';
 import type { Shape, Tensor } from '../tensor/index.js';
@@ -17,11 +17,11 @@ import { checkNoOptions } from './operation.js';
  * @throws CudaArgumentError for another dtype, CudaDisposedError for a tensor that was closed: at
  *   the call, or when it is run where an operation gives the operand
  */
-export type Unary<N extends DTypeName> = <D extends N, S extends Shape>(
+export type Unary<N extends KernelDTypeName> = <D extends N, S extends Shape>(
   x: OrOp<Tensor<D, S>>,
 ) => DeviceOp<Tensor<D, S>>;
 
-function unary<N extends DTypeName>(name: string, group: Group, f: Usable): Unary<N> {
+function unary<N extends KernelDTypeName>(name: string, group: Group, f: Usable): Unary<N> {
   return ((x: unknown, more: unknown, further: unknown) => {
     checkNoOptions(name, more, further);
     return elementwise({ name, group, f }, [x]);

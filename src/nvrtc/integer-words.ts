@@ -377,7 +377,7 @@ function libraryWord(name: string): SourceWord | undefined {
   if (unsigned !== undefined) return unsigned === 'u' ? 'unsigned' : 'signed';
   if (!Object.hasOwn(LIBRARY_TYPES, name)) return undefined;
   const { kind } = DTYPES[LIBRARY_TYPES[name as keyof typeof LIBRARY_TYPES]];
-  return kind === 'float' ? undefined : kind;
+  return kind === 'float' || kind === 'complex' ? undefined : kind;
 }
 
 /** Behind `template <…>`. */

@@ -1,24 +1,14 @@
 /** Our dtypes as ONNX numbers them (ONNXTensorElementDataType); those that both have. */
-import { DTYPES } from '../core/index.js';
-import type { DType, DTypeName } from '../core/index.js';
+import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
+import type { DType, DTypeName } from '../ground/dtype.js';
 
-const TYPES: Readonly<Record<number, DTypeName>> = {
-  1: 'f32',
-  2: 'u8',
-  3: 'i8',
-  4: 'u16',
-  5: 'i16',
-  6: 'i32',
-  7: 'i64',
-  9: 'bool',
-  10: 'f16',
-  11: 'f64',
-  12: 'u32',
-  13: 'u64',
-  16: 'bf16',
-  17: 'f8e4m3',
-  19: 'f8e5m2',
-};
+const TYPES: ReadonlyMap<number, DTypeName> = new Map(
+  // ONNX Runtime has no operators for complex numbers, nor can it make tensors of them.
+  DTYPE_NAMES.filter((name) => DTYPE_FACTS[name].kind !== 'complex').map((name) => [
+    DTYPE_FACTS[name].onnx,
+    name,
+  ]),
+);
 
 /** What ONNX calls those that we have not. */
 const OTHERS: Readonly<Record<number, string>> = {
@@ -32,17 +22,15 @@ const OTHERS: Readonly<Record<number, string>> = {
   23: 'float4e2m1',
 };
 
-const NUMBERS = new Map(Object.entries(TYPES).map(([number, name]) => [name, Number(number)]));
-
 export function dtypeOf(type: number): DType | undefined {
-  const name = TYPES[type];
+  const name = TYPES.get(type);
   return name === undefined ? undefined : DTYPES[name];
 }
 
 export function typeNumber(dtype: DTypeName): number {
-  return NUMBERS.get(dtype)!;
+  return DTYPE_FACTS[dtype].onnx;
 }
 
 export function nameOfType(type: number): string {
-  return TYPES[type] ?? OTHERS[type] ?? `type ${type}`;
+  return TYPES.get(type) ?? OTHERS[type] ?? `type ${type}`;
 }

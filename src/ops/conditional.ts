@@ -51,7 +51,7 @@ function elementOf(what: string, given: unknown): DeviceBuffer<ConditionName> {
       given,
       'Take one with slice(…).',
     );
-  if (whole.dtype.kind === 'float')
+  if (whole.dtype.kind === 'float' || whole.dtype.kind === 'complex')
     throw invalid(
       `${what}(condition)`,
       'a tensor of whole numbers or bool',

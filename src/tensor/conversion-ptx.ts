@@ -7,7 +7,8 @@
  * Only instructions of sm_70 are used: conversions of bf16 and f8, which came later, are integer
  * arithmetic.
  */
-import type { DTypeName } from '../core/index.js';
+import { DTYPES } from '../ground/dtype.js';
+import type { FloatName, KernelDTypeName } from '../ground/dtype.js';
 
 /** The type in which a value is between the two. */
 export type Carrier = 'u32' | 's32' | 'u64' | 's64' | 'f32' | 'f64';
@@ -39,7 +40,7 @@ const E4M3_UNSCALE = '0f03800000';
 const E5M2_UNSCALE = '0f07800000';
 const E5M2_SCALE = '0f77800000';
 
-const READINGS: Readonly<Record<DTypeName, Reading>> = {
+const READINGS: Readonly<Record<KernelDTypeName, Reading>> = {
   u8: { as: 'u32', text: 'ld.global.u8 %w0, @;' },
   i8: { as: 's32', text: 'ld.global.s8 %w0, @;' },
   u16: { as: 'u32', text: 'ld.global.u16 %w0, @;' },
@@ -69,30 +70,19 @@ const READINGS: Readonly<Record<DTypeName, Reading>> = {
   },
 };
 
-const INTEGERS: Readonly<Partial<Record<DTypeName, { bits: number; signed: boolean }>>> = {
-  u8: { bits: 8, signed: false },
-  i8: { bits: 8, signed: true },
-  u16: { bits: 16, signed: false },
-  i16: { bits: 16, signed: true },
-  u32: { bits: 32, signed: false },
-  i32: { bits: 32, signed: true },
-  u64: { bits: 64, signed: false },
-  i64: { bits: 64, signed: true },
-};
-
 /** The carrier that holds every value of the dtype. */
-export function carrierOf(dtype: DTypeName): Carrier {
+export function carrierOf(dtype: KernelDTypeName): Carrier {
   return READINGS[dtype].as;
 }
 
 /** Reads an element of the dtype at an address such as `[%rd1]` into its carrier. */
-export function readText(dtype: DTypeName, address: string): string {
+export function readText(dtype: KernelDTypeName, address: string): string {
   return READINGS[dtype].text.replace('@', address);
 }
 
 /** Writes what the carrier holds to an address such as `[%rd1]`, as the dtype. */
-export function writeText(from: Carrier, dtype: DTypeName, address: string): string {
-  const integer = INTEGERS[dtype];
+export function writeText(from: Carrier, dtype: KernelDTypeName, address: string): string {
+  const { bytes, kind } = DTYPES[dtype];
   const register = REGISTER[from];
   const isFloat = from === 'f32' || from === 'f64';
   if (dtype === 'bool')
@@ -101,38 +91,39 @@ export function writeText(from: Carrier, dtype: DTypeName, address: string): str
       `${isFloat ? (from === 'f32' ? '0f00000000' : '0d0000000000000000') : '0'}; selp.u32 ` +
       `%w1, 1, 0, %q0; st.global.u8 ${address}, %w1;`
     );
-  if (integer !== undefined)
+  if (kind === 'signed' || kind === 'unsigned') {
+    const integer = { bits: bytes * 8, signed: kind === 'signed' };
     return isFloat ? clamped(from, integer, address) : lowBits(from, integer.bits, address);
-  switch (dtype) {
-    case 'f64':
-      return (
-        `${from === 'f64' ? '' : `cvt${from === 'f32' ? '' : '.rn'}.f64.${from} %g0, ${register};`} ` +
-        `st.global.f64 ${address}, %g0;`
-      );
-    case 'f32':
-      return (
-        `${from === 'f32' ? '' : `cvt.rn.f32.${from} %f0, ${register};`} st.global.f32 ` +
-        `${address}, %f0;`
-      );
-    case 'f16':
-      return `cvt.rn.f16.${from} %h0, ${register}; st.global.b16 ${address}, %h0;`;
-    case 'bf16':
-      return `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
-  setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, 0x7fff, %w2, %q0; st.global.u16 ${address}, %w2;`;
-    case 'f8e4m3':
-      return narrow8(
-        from,
-        { unscale: E4M3_UNSCALE, scale: E4M3_SCALE, shift: 20, most: 0x7f, nan: 0x7f },
-        address,
-      );
-    default:
-      return narrow8(
-        from,
-        { unscale: E5M2_UNSCALE, scale: E5M2_SCALE, shift: 21, most: 0x7c, nan: 0x7f },
-        address,
-      );
   }
+  return FLOATS[dtype as FloatName](from, address);
 }
+
+/** How what the carrier holds is written as each float. */
+const FLOATS: Readonly<Record<FloatName, (from: Carrier, address: string) => string>> = {
+  f64: (from, address) =>
+    `${from === 'f64' ? '' : `cvt${from === 'f32' ? '' : '.rn'}.f64.${from} %g0, ${REGISTER[from]};`} ` +
+    `st.global.f64 ${address}, %g0;`,
+  f32: (from, address) =>
+    `${from === 'f32' ? '' : `cvt.rn.f32.${from} %f0, ${REGISTER[from]};`} st.global.f32 ` +
+    `${address}, %f0;`,
+  f16: (from, address) =>
+    `cvt.rn.f16.${from} %h0, ${REGISTER[from]}; st.global.b16 ${address}, %h0;`,
+  bf16: (from, address) =>
+    `${toOdd(from)} mov.b32 %w1, %f0; shr.u32 %w2, %w1, 16; and.b32 %w2, %w2, 1; add.u32 %w2, %w2, 0x7fff; add.u32 %w2, %w2, %w1; shr.u32 %w2, %w2, 16;
+  setp.nan.f32 %q0, %f0, %f0; selp.b32 %w2, 0x7fff, %w2, %q0; st.global.u16 ${address}, %w2;`,
+  f8e4m3: (from, address) =>
+    narrow8(
+      from,
+      { unscale: E4M3_UNSCALE, scale: E4M3_SCALE, shift: 20, most: 0x7f, nan: 0x7f },
+      address,
+    ),
+  f8e5m2: (from, address) =>
+    narrow8(
+      from,
+      { unscale: E5M2_UNSCALE, scale: E5M2_SCALE, shift: 21, most: 0x7c, nan: 0x7f },
+      address,
+    ),
+};
 
 function lowBits(from: Carrier, bits: number, address: string): string {
   const wide = from === 'u64' || from === 's64';

@@ -9,7 +9,7 @@
  * the other waits for.
  */
 import { checkDType, checkInteger, invalid } from '../ground/arguments.js';
-import { DTYPES } from '../ground/dtype.js';
+import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import { layoutOf, span } from './layout.js';
 import type { Layout } from './layout.js';
@@ -35,6 +35,7 @@ export const DLDataTypeCode = {
   kDLUInt: 1,
   kDLFloat: 2,
   kDLBfloat: 4,
+  kDLComplex: 5,
   kDLBool: 6,
   kDLFloat8_e4m3fn: 10,
   kDLFloat8_e5m2: 12,
@@ -80,25 +81,8 @@ export interface ForeignTensor<D extends DTypeName = DTypeName> {
   readonly deleter?: () => void;
 }
 
-const TYPES: { readonly [D in DTypeName]: readonly [code: DLDataTypeCode, bits: number] } = {
-  u8: [1, 8],
-  u16: [1, 16],
-  u32: [1, 32],
-  u64: [1, 64],
-  i8: [0, 8],
-  i16: [0, 16],
-  i32: [0, 32],
-  i64: [0, 64],
-  f16: [2, 16],
-  f32: [2, 32],
-  f64: [2, 64],
-  bf16: [4, 16],
-  bool: [6, 8],
-  f8e4m3: [10, 8],
-  f8e5m2: [12, 8],
-};
 const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map(
-  (Object.keys(TYPES) as DTypeName[]).map((name) => [TYPES[name].join(), name]),
+  DTYPE_NAMES.map((name) => [DTYPE_FACTS[name].dlpack.join(), name]),
 );
 
 const DEVICES: ReadonlySet<unknown> = new Set(Object.values(DLDeviceType));
@@ -122,7 +106,7 @@ export function toDLPack(tensor: ForeignTensor): DLTensor {
     checkPlace('tensor.address', address, dtype);
   checkDevice('tensor.device', device);
   checkExtent('tensor.layout', address, layout, dtype);
-  const [code, bits] = TYPES[dtype.name];
+  const [code, bits] = DTYPE_FACTS[dtype.name].dlpack;
   return {
     device: { type: device.type, id: device.id },
     data: address,

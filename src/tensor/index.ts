@@ -36,7 +36,7 @@ export {
 } from './partition.js';
 export type { Partition, TileList } from './partition.js';
 export { inBytes, reinterpret } from './reinterpreting.js';
-export type { BytesOf } from './reinterpreting.js';
+export type { BytesOf } from '../ground/dtype.js';
 export { reshape, resolveShape, tryReshape } from './reshaping.js';
 export {
   readSafetensors,
@@ -101,6 +101,6 @@ export type {
 export { Partitioned } from './partitioned.js';
 export type { Closing } from './results.js';
 export { Tensor } from './tensor.js';
-export type { AnyTensor, TensorJson } from './tensor.js';
+export type { AnyTensor, KernelTensor, TensorJson } from './tensor.js';
 export { packed, wordsOf } from './tensor-data.js';
 export type { TensorData } from './tensor-data.js';

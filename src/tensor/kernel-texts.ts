@@ -1,8 +1,8 @@
 /**
  * PTX of the kernels that tensors need: strided copies and conversions, sequences, random numbers.
  */
-import { DTYPES } from '../core/index.js';
-import type { DTypeName } from '../core/index.js';
+import { DTYPES, isKernelDType } from '../ground/dtype.js';
+import type { DTypeName, KernelDTypeName } from '../ground/dtype.js';
 import { CONVERSION_REGISTERS, carrierOf, readText, writeText } from './conversion-ptx.js';
 
 const HEADER = '.version 7.0\n.target sm_70\n.address_size 64\n';
@@ -35,24 +35,33 @@ export function copyText(from: DTypeName, to: DTypeName, rank: number): string {
       );
     });
   // Bits that only move need no reading as what they are.
-  const same = from === to;
+  const [type, register] = MOVED[DTYPES[from].bytes]!;
   const moved =
-    `ld.global.b${8 * DTYPES[from].bytes} ${MOVED[DTYPES[from].bytes]!}, [%a0]; ` +
-    `st.global.b${8 * DTYPES[from].bytes} [%a1], ${MOVED[DTYPES[from].bytes]!};`;
+    from === to || !isKernelDType(from) || !isKernelDType(to)
+      ? `ld.global.${type} ${register}, [%a0]; st.global.${type} [%a1], ${register};`
+      : `${readText(from, '[%a0]')}\n  ${writeText(carrierOf(from), to, '[%a1]')}`;
   return `${HEADER}.visible .entry copy(.param .u64 in, .param .u64 out, .param .u32 n${axes.map((axis) => `, .param .u32 extent${axis}, .param .s64 in${axis}, .param .s64 out${axis}`).join('')}) {
   ${REGISTERS}
   ${numbered('n')}
   ld.param.u64 %a0, [in]; ld.param.u64 %a1, [out]; cvta.to.global.u64 %a0, %a0; cvta.to.global.u64 %a1, %a1; mov.u32 %i1, %i0;
   ${walk.join('\n  ')}
-  ${same ? moved : `${readText(from, '[%a0]')}\n  ${writeText(carrierOf(from), to, '[%a1]')}`}
+  ${moved}
   ret;
 }`;
 }
 
-const MOVED: Readonly<Record<number, string>> = { 1: '%w0', 2: '%h0', 4: '%w0', 8: '%d0' };
+/** How the bytes of an element are moved, by how many there are. */
+const MOVED: Readonly<Record<number, readonly [type: string, register: string]>> = {
+  1: ['b8', '%w0'],
+  2: ['b16', '%h0'],
+  4: ['b32', '%w0'],
+  8: ['b64', '%d0'],
+  // Elements lie at multiples of their size, which vectors need.
+  16: ['v2.b64', '{%d0, %d1}'],
+};
 
 /** The thread's element of an output without gaps. */
-const element = (dtype: DTypeName): string =>
+const element = (dtype: KernelDTypeName): string =>
   'ld.param.u64 %a1, [out]; cvta.to.global.u64 %a1, %a1; mul.wide.u32 %a2, %i0, ' +
   `${DTYPES[dtype].bytes}; add.u64 %a1, %a1, %a2;`;
 
@@ -60,7 +69,7 @@ const element = (dtype: DTypeName): string =>
  * `integers(out, n, first, step)` and `floats(out, n, first, step, last)`: first + i·step; the last
  * float is `last` itself.
  */
-export function sequenceText(dtype: DTypeName): string {
+export function sequenceText(dtype: KernelDTypeName): string {
   return `${HEADER}.visible .entry integers(.param .u64 out, .param .u32 n, .param .s64 first, .param .s64 step) {
   ${REGISTERS}
   ${numbered('n')} ${element(dtype)}
@@ -94,7 +103,7 @@ const PHILOX = { m0: 0xd2511f53, m1: 0xcd9e8d57, w0: 0x9e3779b9, w1: 0xbb67ae85,
  * makes four elements, of Philox4x32-10 with the thread's number as counter and the seed as key:
  * word i mod 4 of counter ⌊i/4⌋ makes element i, whatever the size and the device.
  */
-export function randomText(dtype: DTypeName): string {
+export function randomText(dtype: KernelDTypeName): string {
   const double = dtype === 'f64';
   const rounds = Array.from(
     { length: PHILOX.rounds },

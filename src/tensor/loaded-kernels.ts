@@ -4,7 +4,14 @@
  * capture begins anew.
  */
 import { CudaError, DTYPES, f32, f64, i32, i64, input, output, u32, u64 } from '../core/index.js';
-import type { DTypeName, Device, Kernel, Module, ParamDeclaration } from '../core/index.js';
+import type {
+  DTypeName,
+  KernelDTypeName,
+  Device,
+  Kernel,
+  Module,
+  ParamDeclaration,
+} from '../core/index.js';
 import { Later, NotLoaded } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
@@ -34,7 +41,7 @@ export function copies(from: DTypeName, to: DTypeName, rank: number): Recipe {
   };
 }
 
-export function sequences(dtype: DTypeName): Recipe {
+export function sequences(dtype: KernelDTypeName): Recipe {
   const out = output(DTYPES[dtype]);
   return {
     key: `sequences ${dtype}`,
@@ -47,7 +54,7 @@ export function sequences(dtype: DTypeName): Recipe {
   };
 }
 
-export function randoms(dtype: DTypeName): Recipe {
+export function randoms(dtype: KernelDTypeName): Recipe {
   const out = output(DTYPES[dtype]);
   const real = dtype === 'f64' ? f64 : f32;
   return {

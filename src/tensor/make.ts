@@ -3,10 +3,17 @@ import { types } from 'node:util';
 
 import { CudaArgumentError, PinnedBuffer } from '../core/index.js';
 import type { DType, DTypeName, HostArray, Scalar, WriteSource } from '../core/index.js';
-import { BIT_ARRAYS, HOST_ARRAYS } from '../ground/dtype.js';
-import { integerBounds } from '../core/exact-scalar.js';
-import { checkArray, checkAttached } from '../core/host-codec.js';
-import { INTEGER_RANGES, fillPattern } from '../core/fill-pattern.js';
+import {
+  BIT_ARRAYS,
+  HOST_ARRAYS,
+  INTEGER_LIMITS,
+  NUMBER_LIMITS,
+  isKernelDType,
+  isWide,
+} from '../ground/dtype.js';
+import type { Complex, ComplexName, KernelDTypeName, WideName } from '../ground/dtype.js';
+import { checkArray, checkAttached, elementsOf } from '../core/host-codec.js';
+import { fillPattern, isComplex } from '../core/fill-pattern.js';
 import {
   checkDType,
   checkInteger,
@@ -107,7 +114,7 @@ export function zeros<D extends DTypeName, const S extends Shape>(
   return full(device, dtype, shape, scalar(dtype, 0), options);
 }
 
-/** All elements 1. */
+/** All elements 1; of a complex dtype 1 + 0i. */
 export function ones<D extends DTypeName, const S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
@@ -118,11 +125,21 @@ export function ones<D extends DTypeName, const S extends Shape>(
 }
 
 const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> =>
-  (isWide(dtype) ? BigInt(value) : value) as Scalar<D>;
-// Before it is checked: what is wrong with the device is told first.
-const isWide = (dtype: DType | null | undefined): boolean =>
-  dtype?.name === 'u64' || dtype?.name === 'i64';
+  // Before it is checked: what is wrong with the device is told first.
+  (isWide((dtype as DType | null | undefined)?.name as DTypeName)
+    ? BigInt(value)
+    : (dtype as DType | null | undefined)?.kind === 'complex'
+      ? [value, 0]
+      : value) as Scalar<D>;
 const isWhole = ({ kind }: DType): boolean => kind === 'signed' || kind === 'unsigned';
+
+/** @throws CudaArgumentError for a dtype that kernels do not compute with yet */
+function checkComputed(dtype: DType, made: string): asserts dtype is DType<KernelDTypeName> {
+  checkDType(dtype);
+  if (isKernelDType(dtype.name)) return;
+  const fix = 'Make zeros(…), and write x.real() and x.imag().';
+  throw invalid('dtype', `a dtype of one number, for ${made}(…)`, dtype.name, fix);
+}
 
 /** What {@link arange} takes. Bigints for u64 and i64 beyond 2^53. */
 export interface ArangeOptions extends TensorOptions {
@@ -139,7 +156,7 @@ export interface ArangeOptions extends TensorOptions {
  * @throws CudaArgumentError for integers that the dtype does not have, the last element's among
  *   them
  */
-export function arange<D extends DTypeName, const N extends number>(
+export function arange<D extends KernelDTypeName, const N extends number>(
   device: AnyDevice,
   dtype: DType<D>,
   length: N,
@@ -154,7 +171,7 @@ export function arange<D extends DTypeName, const N extends number>(
       options,
       'Write arange(dtype, length, { start, step }).',
     );
-  checkDType(dtype);
+  checkComputed(dtype, 'arange');
   // null is refused with all else that is no object, below.
   const { start = 0, step = 1 } = options ?? {};
   for (const [name, value] of [
@@ -166,7 +183,7 @@ export function arange<D extends DTypeName, const N extends number>(
     if (dtype.kind !== 'float' && typeof value === 'number' && !Number.isInteger(value))
       throw invalid(`options.${name}`, `a whole number, for ${dtype.name}`, value);
   }
-  const bounds = integerBounds(dtype.name);
+  const bounds = INTEGER_LIMITS[dtype.name];
   if (bounds !== undefined && length > 0)
     checkSequence(dtype, bounds, length, BigInt(start), BigInt(step));
   return made(
@@ -268,7 +285,7 @@ export interface EyeOptions extends TensorOptions {
 }
 
 /** 1 on a diagonal, 0 elsewhere. */
-export function eye<D extends DTypeName, const R extends number, const C extends number = R>(
+export function eye<D extends KernelDTypeName, const R extends number, const C extends number = R>(
   device: AnyDevice,
   dtype: DType<D>,
   rows: R,
@@ -278,6 +295,7 @@ export function eye<D extends DTypeName, const R extends number, const C extends
   const { diagonal = 0 } = options ?? {};
   const wide = (columns ?? rows) as C;
   checkInteger('options.diagonal', diagonal, -0x7fffffff, 0x7fffffff);
+  if ((dtype as DType | null | undefined)?.kind === 'complex') checkComputed(dtype, 'eye');
   return made(
     device,
     dtype,
@@ -292,7 +310,7 @@ export function eye<D extends DTypeName, const R extends number, const C extends
   );
 }
 
-function sequence<D extends DTypeName>(
+function sequence<D extends KernelDTypeName>(
   run: Run,
   tensor: Tensor<D, Shape>,
   queue: (
@@ -377,7 +395,7 @@ export function randn<D extends RealName, const S extends Shape>(
   ]);
 }
 
-function random<D extends DTypeName, S extends Shape>(
+function random<D extends RealName, S extends Shape>(
   device: AnyDevice,
   dtype: DType<D>,
   shape: S,
@@ -425,10 +443,13 @@ function random<D extends DTypeName, S extends Shape>(
   );
 }
 
-/** Elements as a plain list. Whole numbers of u64 and i64 beyond 2^53 are bigints. */
+/**
+ * Elements as a plain list. Whole numbers of u64 and i64 beyond 2^53 are bigints; complex numbers are
+ * pairs, `[real, imaginary]`.
+ */
 export type HostList<D extends DTypeName = DTypeName> =
-  | readonly number[]
-  | (D extends 'u64' | 'i64' ? readonly bigint[] : D extends 'bool' ? readonly boolean[] : never);
+  | (D extends ComplexName ? readonly Complex[] : readonly number[])
+  | (D extends WideName ? readonly bigint[] : D extends 'bool' ? readonly boolean[] : never);
 
 /**
  * A tensor with the elements of a host array, in row-major order. A large array must be left alone
@@ -475,10 +496,11 @@ export async function prepare(device: AnyDevice, ...dtypes: readonly DType[]): P
   for (const [at, dtype] of dtypes.entries()) checkDType(dtype, `dtypes[${at}]`);
   await preload(
     coreOf(device),
-    dtypes.flatMap(({ name, kind }) => [
-      sequences(name),
-      ...(kind === 'float' && !name.startsWith('f8') ? [randoms(name)] : []),
-    ]),
+    dtypes.flatMap(({ name, kind, bytes }) =>
+      isKernelDType(name)
+        ? [sequences(name), ...(kind === 'float' && bytes > 1 ? [randoms(name)] : [])]
+        : [],
+    ),
   );
 }
 
@@ -525,7 +547,11 @@ function checkedSource<D extends DTypeName>(
     );
   }
   if (typeof length !== 'number') throw invalid('source', expected, source);
-  return { values: source as HostArray<D>, length };
+  if (!ArrayBuffer.isView(source)) return { values: source, length };
+  const count = elementsOf(dtype, source, false);
+  if (!Number.isInteger(count))
+    throw invalid('source', `real and imaginary parts in turn, for ${dtype.name}`, source);
+  return { values: source as HostArray<D>, length: count };
 }
 
 /**
@@ -546,10 +572,10 @@ function hostArray<D extends DTypeName>(
       `source[${index}]`,
       expectedElement(dtype),
       value,
-      Array.isArray(value)
+      Array.isArray(value) && dtype.kind !== 'complex'
         ? 'Write the elements of all rows in one list, and the shape behind it: [1, 2, 3, 4], ' +
             '[2, 2].'
-        : insteadOfBigint(value, ...(INTEGER_RANGES[dtype.name] ?? [])),
+        : insteadOfBigint(value, ...(NUMBER_LIMITS[dtype.name] ?? [])),
     );
   }
   if (isNarrow(dtype.name)) {
@@ -560,38 +586,40 @@ function hostArray<D extends DTypeName>(
   const Host = HOST_ARRAYS[dtype.name] as unknown as {
     from(values: readonly unknown[]): HostArray<D>;
   };
+  if (dtype.kind === 'complex') return Host.from(source.flat());
   return Host.from(
-    isWide(dtype) ? source.map((value) => BigInt(value as number | bigint)) : source,
+    isWide(dtype.name) ? source.map((value) => BigInt(value as number | bigint)) : source,
   );
 }
 
 function elementTest(dtype: DType): (value: unknown) => boolean {
   const { name, kind } = dtype;
   if (kind === 'float') return (value) => typeof value === 'number';
+  if (kind === 'complex') return isComplex;
   if (kind === 'bool') return (value) => typeof value === 'boolean' || value === 0 || value === 1;
-  if (isWide(dtype)) {
+  if (isWide(dtype.name)) {
     const fits = (value: bigint): boolean =>
       value === (name === 'u64' ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value));
     return (value) =>
       (typeof value === 'bigint' || Number.isSafeInteger(value)) &&
       fits(BigInt(value as number | bigint));
   }
-  const [low, high] = INTEGER_RANGES[name]!;
+  const [low, high] = NUMBER_LIMITS[name]!;
   return (value) =>
     Number.isInteger(value) && (value as number) >= low && (value as number) <= high;
 }
 
 function expectedElement({ name, kind }: DType): string {
   if (kind === 'float') return `a number, for ${name}`;
+  if (kind === 'complex') return `a pair [real, imaginary] of numbers, for ${name}`;
   if (kind === 'bool') return 'true, false, 0 or 1, for bool';
-  if (name === 'u64' || name === 'i64')
+  if (isWide(name))
     return (
       'a bigint or a whole number ' +
       `${name === 'u64' ? 'from 0 to 2^64 - 1' : 'from -2^63 to 2^63 - 1'}, beyond 2^53 a ` +
       `bigint, for ${name}`
     );
   return (
-    `a whole number from ${INTEGER_RANGES[name]![0]} to ${INTEGER_RANGES[name]![1]}, for ` +
-    `${name}`
+    `a whole number from ${NUMBER_LIMITS[name]![0]} to ${NUMBER_LIMITS[name]![1]}, for ` + `${name}`
   );
 }

@@ -8,7 +8,7 @@
  * of ml_dtypes are understood, too.
  */
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
-import { DTYPES } from '../ground/dtype.js';
+import { DTYPES, DTYPE_FACTS, DTYPE_NAMES, partsOf } from '../ground/dtype.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import { CudaFormatError } from '../core/index.js';
 import { contiguous, layoutOf } from './layout.js';
@@ -53,37 +53,24 @@ const LONGEST_HEADER = 65536;
 /** NumPy's own limit. */
 const LARGEST_RANK = 64;
 
-/** Kind and bytes as NumPy writes them. */
-const NUMPY_TYPES: { readonly [D in DTypeName]: string } = {
-  u8: 'u1',
-  i8: 'i1',
-  u16: 'u2',
-  i16: 'i2',
-  u32: 'u4',
-  i32: 'i4',
-  u64: 'u8',
-  i64: 'i8',
-  f16: 'f2',
-  f32: 'f4',
-  f64: 'f8',
-  bool: 'b1',
-  bf16: 'V2',
-  f8e4m3: 'V1',
-  f8e5m2: 'V1',
-};
-
-/** What ml_dtypes calls its types, and the one that it gives a kind and a size. */
-const ML_DTYPES: ReadonlyMap<string, DTypeName> = new Map([
-  ['bfloat16', 'bf16'],
-  ['float8_e4m3fn', 'f8e4m3'],
-  ['float8_e5m2', 'f8e5m2'],
-  ['f1', 'f8e5m2'],
-]);
-
+/** dtypes by NumPy's kind and bytes. */
 const TYPED: ReadonlyMap<string, DTypeName> = new Map(
-  (Object.keys(NUMPY_TYPES) as DTypeName[])
-    .filter((name) => !NUMPY_TYPES[name].startsWith('V'))
-    .map((name) => [NUMPY_TYPES[name], name]),
+  DTYPE_NAMES.flatMap((name) => {
+    const { type } = DTYPE_FACTS[name].npy;
+    return type.startsWith('V') ? [] : [[type, name]];
+  }),
+);
+
+/** dtypes by what ml_dtypes calls them. */
+const ML_DTYPES: ReadonlyMap<string, DTypeName> = new Map(
+  DTYPE_NAMES.flatMap((name) => DTYPE_FACTS[name].npy.others.map((other) => [other, name])),
+);
+
+/** Words without a type. */
+const UNTYPED: ReadonlySet<string> = new Set(
+  DTYPE_NAMES.map((name): string => DTYPE_FACTS[name].npy.type)
+    .filter((type) => type.startsWith('V'))
+    .sort(),
 );
 
 /**
@@ -91,7 +78,7 @@ const TYPED: ReadonlyMap<string, DTypeName> = new Map(
  * little-endian, else a copy. An array in Fortran's order has strides that say so.
  *
  * @throws CudaFormatError where the file is cut short or damaged, and for dtypes that tensors have
- *   not (complex, dates, strings, objects, structures); the message says what was found
+ *   not (dates, strings, objects, structures); the message says what was found
  */
 export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTensor {
   checkBytes('file', file);
@@ -114,7 +101,9 @@ export function readNpy(file: Uint8Array, options: ReadNpyOptions = {}): NpyTens
     );
   }
   const data = file.subarray(begin, end);
-  const bytes = bigEndian ? swapped(data, dtype.bytes) : aligned(data, dtype.bytes);
+  const bytes = bigEndian
+    ? swapped(data, dtype.bytes / partsOf(dtype))
+    : aligned(data, dtype.bytes);
   const layout = fortran
     ? layoutOf(shape, contiguousStrides([...shape].reverse()).reverse(), 0)
     : contiguous(shape);
@@ -215,10 +204,10 @@ function readType(
     );
   }
   if (name !== undefined) return { dtype: DTYPES[name], bigEndian: order === '>' };
-  if (type === 'V1' || type === 'V2') {
-    const bytes = Number(type[1]);
+  if (UNTYPED.has(type)) {
+    const bytes = Number(type.slice(1));
     const candidates = Object.values(DTYPES).filter(
-      (dtype) => dtype.bytes === bytes && NUMPY_TYPES[dtype.name] === type,
+      ({ name: each }) => DTYPE_FACTS[each].npy.type === type,
     );
     if (given === undefined) {
       throw new CudaFormatError(
@@ -238,7 +227,7 @@ function readType(
   throw new CudaFormatError(
     'npy',
     `descr ${show(descr)} is no dtype of tensors; they are ` +
-      `${[...TYPED.keys(), 'V1', 'V2'].join(', ')}`,
+      `${[...TYPED.keys(), ...UNTYPED].join(', ')}`,
   );
 }
 
@@ -259,8 +248,8 @@ function readShape(shape: Literal | undefined): number[] {
     // A header may say -0.
     return extent + 0;
   });
-  // Eight bytes each have to be counted exactly.
-  if (product > Number.MAX_SAFE_INTEGER / 8)
+  // Sixteen bytes each have to be counted exactly.
+  if (product > Number.MAX_SAFE_INTEGER / 16)
     throw new CudaFormatError('npy', `a shape of too many elements: ${showShape(result)}`);
   return result;
 }
@@ -311,7 +300,7 @@ export function writeNpy(tensor: TensorData): Uint8Array {
   const order = dtype.bytes === 1 ? '|' : '<';
   const extents = shape.length === 1 ? `(${shape[0]!},)` : `(${shape.join(', ')})`;
   const text =
-    `{'descr': '${order}${NUMPY_TYPES[dtype.name]}', 'fortran_order': ` +
+    `{'descr': '${order}${DTYPE_FACTS[dtype.name].npy.type}', 'fortran_order': ` +
     `${fortran ? 'True' : 'False'}, 'shape': ${extents}, }`;
   const begin = Math.ceil((10 + text.length + 1) / 64) * 64;
   const file = new Uint8Array(begin + data.length);

@@ -4,29 +4,11 @@
  */
 import { checkDType, invalid } from '../ground/arguments.js';
 import type { DType, DTypeName } from '../core/index.js';
+import type { BytesOf } from '../ground/dtype.js';
 import { layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { showShape } from './shape.js';
 import type { Checked, Known, Reinterpreted, Shape } from './shape-types.js';
-
-/** Bytes of one element, to the type checker. */
-export interface BytesOf {
-  u8: 1;
-  i8: 1;
-  bool: 1;
-  f8e4m3: 1;
-  f8e5m2: 1;
-  u16: 2;
-  i16: 2;
-  f16: 2;
-  bf16: 2;
-  u32: 4;
-  i32: 4;
-  f32: 4;
-  u64: 8;
-  i64: 8;
-  f64: 8;
-}
 
 /**
  * The layout of the same bytes in elements of `to`. Of the same size: the layout itself. Smaller:
@@ -39,8 +21,8 @@ export interface BytesOf {
 export function reinterpret<S extends Shape, D extends DTypeName, E extends DTypeName>(
   layout: Layout<S>,
   from: DType<D>,
-  to: DType<E> & Checked<Reinterpreted<S, BytesOf[D], BytesOf[E]>>,
-): Layout<Known<Reinterpreted<S, BytesOf[D], BytesOf[E]>>>;
+  to: DType<E> & Checked<Reinterpreted<S, BytesOf<D>, BytesOf<E>>>,
+): Layout<Known<Reinterpreted<S, BytesOf<D>, BytesOf<E>>>>;
 export function reinterpret(layout: Layout, from: DType, to: DType): Layout {
   checkDType(from, 'from');
   checkDType(to, 'to');

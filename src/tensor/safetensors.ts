@@ -8,7 +8,7 @@
  * says and the reference lets pass.
  */
 import { checkOptions, invalid } from '../ground/arguments.js';
-import { DTYPES } from '../ground/dtype.js';
+import { DTYPES, DTYPE_FACTS, DTYPE_NAMES } from '../ground/dtype.js';
 import type { DType, DTypeName } from '../ground/dtype.js';
 import { CudaFormatError } from '../core/index.js';
 import { isMap } from '../ground/other-realms.js';
@@ -37,7 +37,7 @@ export interface SafetensorsOther extends Omit<SafetensorsEntry, 'dtype'> {
 export interface SafetensorsHeader {
   /** The tensors by their names, in the order in which they lie in the file. */
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
-  /** Those whose types tensors have not (C64, F4, F6, F8_E8M0 and what is newer). */
+  /** Those whose types tensors have not (F4, F6, F8_E8M0 and what is newer). */
   readonly others: ReadonlyMap<string, SafetensorsOther>;
   /** Texts that the file's maker put in. */
   readonly metadata: ReadonlyMap<string, string>;
@@ -60,32 +60,44 @@ const LARGEST_RANK = 64;
 const METADATA = '__metadata__';
 
 /**
- * In the order of the reference's enumeration: it writes tensors from the last row to the first.
+ * All types of the format, in the order of the reference's enumeration: it writes tensors from the
+ * last type to the first.
  */
-const NAMES: readonly (readonly [string, DTypeName])[] = [
-  ['BOOL', 'bool'],
-  ['U8', 'u8'],
-  ['I8', 'i8'],
-  ['F8_E5M2', 'f8e5m2'],
-  ['F8_E4M3', 'f8e4m3'],
-  ['I16', 'i16'],
-  ['U16', 'u16'],
-  ['F16', 'f16'],
-  ['BF16', 'bf16'],
-  ['I32', 'i32'],
-  ['U32', 'u32'],
-  ['F32', 'f32'],
-  ['F64', 'f64'],
-  ['I64', 'i64'],
-  ['U64', 'u64'],
-];
-const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map(NAMES);
-const NAME_OF: ReadonlyMap<DTypeName, string> = new Map(
-  NAMES.map(([name, dtype]) => [dtype, name]),
+const ORDER = [
+  'BOOL',
+  'F4',
+  'F6_E2M3',
+  'F6_E3M2',
+  'U8',
+  'I8',
+  'F8_E5M2',
+  'F8_E4M3',
+  'F8_E8M0',
+  'I16',
+  'U16',
+  'F16',
+  'BF16',
+  'I32',
+  'U32',
+  'F32',
+  'C64',
+  'F64',
+  'I64',
+  'U64',
+] as const;
+
+type FileType = (typeof ORDER)[number];
+
+const DTYPE_OF: ReadonlyMap<string, DTypeName> = new Map(
+  ORDER.flatMap((type) =>
+    DTYPE_NAMES.filter((name) => fileTypeOf(name) === type).map((name) => [type, name] as const),
+  ),
 );
-const RANK_OF: ReadonlyMap<DTypeName, number> = new Map(
-  NAMES.map(([, dtype], rank) => [dtype, rank]),
-);
+
+/** What the format calls the dtype; null where it has no such type. */
+function fileTypeOf(name: DTypeName): FileType | null {
+  return DTYPE_FACTS[name].safetensors;
+}
 
 /** Lists in objects in one object are three. */
 const DEEPEST = 32;
@@ -358,10 +370,12 @@ export function writeSafetensors(
         `names other than ${METADATA}, which is the place of the metadata`,
         name,
       );
-    checkTensorData(`tensors[${JSON.stringify(name)}]`, tensor);
-    return { name, key: encoder.encode(name), tensor, data: packed(tensor) };
+    const argument = `tensors[${JSON.stringify(name)}]`;
+    checkTensorData(argument, tensor);
+    const type = checkedFileType(argument, tensor.dtype);
+    return { name, key: encoder.encode(name), tensor, type, data: packed(tensor) };
   });
-  const rank = ({ tensor }: (typeof entries)[number]): number => RANK_OF.get(tensor.dtype.name)!;
+  const rank = ({ type }: (typeof entries)[number]): number => ORDER.indexOf(type);
   entries.sort((a, b) => rank(b) - rank(a) || Buffer.compare(a.key, b.key));
 
   const parts: string[] = [];
@@ -376,10 +390,10 @@ export function writeSafetensors(
     parts.push(`"${METADATA}":{${texts.join()}}`);
   }
   let at = 0;
-  for (const { name, tensor, data } of entries) {
-    const { dtype, layout } = tensor;
+  for (const { name, tensor, type, data } of entries) {
+    const { layout } = tensor;
     parts.push(
-      `${JSON.stringify(name)}:{"dtype":"${NAME_OF.get(dtype.name)!}","shape":[${layout.shape.join()}],"data_offsets":[${at},${(at += data.length)}]}`,
+      `${JSON.stringify(name)}:{"dtype":"${type}","shape":[${layout.shape.join()}],"data_offsets":[${at},${(at += data.length)}]}`,
     );
   }
   const header = encoder.encode(`{${parts.join()}}`);
@@ -401,6 +415,14 @@ export function writeSafetensors(
     end += data.length;
   }
   return file;
+}
+
+/** @throws CudaArgumentError for a dtype that the format has no type for */
+function checkedFileType(argument: string, dtype: DType): FileType {
+  const type = fileTypeOf(dtype.name);
+  if (type !== null) return type;
+  const names = [...DTYPE_OF.values()].join(', ');
+  throw invalid(`${argument}.dtype`, `one of ${names}, as safetensors has them`, dtype.name);
 }
 
 function entriesOf<T>(

@@ -3,7 +3,7 @@
  * lie.
  */
 import { checkDType, invalid } from '../ground/arguments.js';
-import { BIT_ARRAYS } from '../ground/dtype.js';
+import { BIT_ARRAYS, partsOf } from '../ground/dtype.js';
 import type { BitArray, DType, DTypeName } from '../ground/dtype.js';
 import { isArrayBuffer, isBytes } from '../ground/other-realms.js';
 import { coalesce } from './coalescing.js';
@@ -24,14 +24,14 @@ export interface TensorData<D extends DTypeName = DTypeName> {
 /**
  * The raw words, as `writeBits` takes them: a view of `bytes`, or of a copy where they are not
  * aligned to the dtype. They are all words of `bytes`, of which the layout may take fewer; see
- * {@link packed}.
+ * {@link packed}. Of a complex dtype there are two words for each element.
  */
 export function wordsOf<D extends DTypeName>({ dtype, bytes }: TensorData<D>): BitArray<D> {
   const source = aligned(bytes, dtype.bytes);
   return new BIT_ARRAYS[dtype.name](
     source.buffer,
     source.byteOffset,
-    Math.floor(source.length / dtype.bytes),
+    Math.floor(source.length / dtype.bytes) * partsOf(dtype),
   );
 }
 
@@ -51,8 +51,9 @@ export function packed(tensor: TensorData): Uint8Array {
     return bytes.subarray(start, start + numel(layout.shape) * dtype.bytes);
   }
   const words = wordsOf(tensor) as Uint8Array;
-  const result = new BIT_ARRAYS[dtype.name](numel(layout.shape)) as Uint8Array;
-  const { shape, strides, offset } = coalesce(layout);
+  const parts = partsOf(dtype);
+  const result = new BIT_ARRAYS[dtype.name](numel(layout.shape) * parts) as Uint8Array;
+  const { shape, strides, offset } = coalesce(parts === 1 ? layout : inParts(layout, parts));
   const extent = shape.at(-1)!;
   const stride = strides.at(-1)!;
   let at = 0;
@@ -62,6 +63,15 @@ export function packed(tensor: TensorData): Uint8Array {
     at += extent;
   }
   return new Uint8Array(result.buffer);
+}
+
+/** The layout in words of which an element has several: one more axis. */
+function inParts({ shape, strides, offset }: Layout, parts: number): Layout {
+  return layoutOf(
+    [...shape, parts],
+    [...strides.map((stride) => stride * parts), 1],
+    offset * parts,
+  );
 }
 
 /** @throws CudaArgumentError for what is no tensor, or one that reaches beyond its bytes */

@@ -14,6 +14,8 @@ import type {
   WriteSource,
 } from '../core/index.js';
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
+import { DTYPES, DTYPE_FACTS, insteadOfComplex } from '../ground/dtype.js';
+import type { BytesOf, ComplexName, KernelDTypeName, PartOf } from '../ground/dtype.js';
 import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
 import { AFTER_ITS_STEP } from '../core/buffer.js';
@@ -42,7 +44,6 @@ import type { Layout } from './layout.js';
 import { copies, withKernels } from './loaded-kernels.js';
 import { overlaps, overlapsItself } from './overlapping.js';
 import * as reinterpreting from './reinterpreting.js';
-import type { BytesOf } from './reinterpreting.js';
 import * as reshaping from './reshaping.js';
 import { numel, sameShape, showShape } from './shape.js';
 import type {
@@ -69,6 +70,9 @@ const BLOCK = 256;
 
 /** `T` with any dtype and shape. */
 export type AnyTensor = Tensor<DTypeName, Shape>;
+
+/** `T` with any shape, of a dtype that kernels compute with. */
+export type KernelTensor = Tensor<KernelDTypeName, Shape>;
 
 /** A tensor in JSON: see {@link Tensor.toJSON}. */
 export interface TensorJson {
@@ -273,8 +277,8 @@ export class Tensor<
 
   /** The same bytes as elements of another dtype; the last axis holds the difference in size. */
   reinterpret<E extends DTypeName>(
-    dtype: DType<E> & Checked<Reinterpreted<S, BytesOf[D], BytesOf[E]>>,
-  ): Tensor<E, Known<Reinterpreted<S, BytesOf[D], BytesOf[E]>>>;
+    dtype: DType<E> & Checked<Reinterpreted<S, BytesOf<D>, BytesOf<E>>>,
+  ): Tensor<E, Known<Reinterpreted<S, BytesOf<D>, BytesOf<E>>>>;
   reinterpret(dtype: DType): never {
     checkDType(dtype);
     this.checkAlive();
@@ -289,6 +293,38 @@ export class Tensor<
       layout,
       false,
     ) as never;
+  }
+
+  /**
+   * The real parts of complex numbers, as a view of floats whose steps are twice as long: nothing is
+   * copied.
+   */
+  real<C extends ComplexName>(this: Tensor<C, S>): Tensor<PartOf<C>, S>;
+  real(): never {
+    return this.partAt(0, 'real') as never;
+  }
+
+  /** The imaginary parts of complex numbers; otherwise as {@link real}. */
+  imag<C extends ComplexName>(this: Tensor<C, S>): Tensor<PartOf<C>, S>;
+  imag(): never {
+    return this.partAt(1, 'imag') as never;
+  }
+
+  private partAt(at: 0 | 1, method: string): AnyTensor {
+    this.checkAlive();
+    const { part } = DTYPE_FACTS[this.dtype.name];
+    if (part === null) throw invalid('tensor', `a complex dtype, for ${method}()`, this.dtype.name);
+    const { buffer } = this;
+    const { shape, strides, offset } = this.layout as Layout;
+    return new Tensor(
+      buffer.reinterpret(DTYPES[part]),
+      layoutOf(
+        shape,
+        strides.map((stride) => stride * 2),
+        offset * 2 + at,
+      ),
+      false,
+    );
   }
 
   private view<T extends Shape>(layout: Layout<T>): Tensor<D, T> {
@@ -323,7 +359,7 @@ export class Tensor<
     );
   }
 
-  /** The single element of a tensor that has one. */
+  /** The single element of a tensor that has one; of a complex dtype the pair of its parts. */
   item(): DeviceOp<Scalar<D>> {
     if (this.size !== 1)
       throw invalid('tensor', 'one element', this.shape, 'Take one with slice(…).');
@@ -333,15 +369,13 @@ export class Tensor<
         `${this.name}.item()`,
         (run) => {
           const values = this.readIn(run);
-          if (!(values instanceof Later)) return values[0] as Scalar<D>;
+          const only = (known: HostArray<D>): Scalar<D> =>
+            (this.dtype.kind === 'complex' ? [known[0], known[1]] : known[0]) as Scalar<D>;
+          if (!(values instanceof Later)) return only(values);
           // Neither the elements nor what is made of them hold memory.
           return values.queued
-            ? new Later(
-                values.promise.then((known) => known[0] as Scalar<D>),
-                true,
-                'nothing',
-              )
-            : run.goOn(values, (known) => known[0] as Scalar<D>);
+            ? new Later(values.promise.then(only), true, 'nothing')
+            : run.goOn(values, only);
         },
         [this],
       ),
@@ -470,6 +504,7 @@ export class Tensor<
    */
   convert<E extends DTypeName>(dtype: DType<E>): DeviceOp<Tensor<E, S>> {
     checkDType(dtype);
+    checkConversion('dtype', this.dtype, dtype);
     return this.made(`convert(${dtype.name})`, dtype);
   }
 
@@ -817,6 +852,19 @@ export function writeDense<D extends DTypeName>(
   }
 }
 
+/** Complex numbers are copied as they are, and not converted yet. */
+function checkConversion(argument: string, from: DType, to: DType): void {
+  if (from.name === to.name) return;
+  for (const dtype of [from, to])
+    if (dtype.kind === 'complex')
+      throw invalid(
+        argument,
+        `${dtype.name}, since complex numbers are not converted`,
+        (dtype === from ? to : from).name,
+        insteadOfComplex(dtype),
+      );
+}
+
 function checkedSource(source: unknown): AnyTensor {
   if (!(source instanceof Tensor)) throw invalid('source', 'a Tensor', source);
   source.checkAlive();
@@ -838,6 +886,7 @@ export function copyElements(run: Run, given: AnyTensor, target: AnyTensor): Sub
         `${target.device.kind}:${target.device.ordinal}. Copy it with to(device) first.`,
     );
   }
+  checkConversion('source', target.dtype, source.dtype);
   if (target.size === 0) return undefined;
   if (shareElements(source, target)) {
     throw new CudaArgumentError('source', 'source: overlaps the target. Copy it with dup() first.');

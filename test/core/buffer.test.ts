@@ -2,48 +2,11 @@
 import { runInNewContext } from 'node:vm';
 
 import { DTYPES, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'async-cuda/core';
-import type { DTypeName, DeviceBuffer, HostArray } from 'async-cuda/core';
+import type { DTypeName, DeviceBuffer } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
+import { countOf, fillOf, inArray, valuesOf, zeroOf } from './dtype-values.js';
 import { failure, onDevice, openTestDevice, range, stillPending, turns } from './test-device.js';
-
-/** Values that each dtype holds exactly, its extremes among them. */
-const VALUES: { [D in DTypeName]: HostArray<D> } = {
-  u8: Uint8Array.of(0, 1, 127, 128, 255),
-  i8: Int8Array.of(0, 1, -1, 127, -128),
-  u16: Uint16Array.of(0, 1, 32767, 32768, 65535),
-  i16: Int16Array.of(0, 1, -1, 32767, -32768),
-  u32: Uint32Array.of(0, 1, 2 ** 31, 2 ** 32 - 1, 12345),
-  i32: Int32Array.of(0, 1, -1, 2 ** 31 - 1, -(2 ** 31)),
-  u64: BigUint64Array.of(0n, 1n, 2n ** 63n, 2n ** 64n - 1n, 2n ** 53n + 1n),
-  i64: BigInt64Array.of(0n, -1n, 2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n + 1n),
-  f16: Float32Array.of(0, -0, 65504, 2 ** -24, -1.5, Infinity),
-  bf16: Float32Array.of(0, -0, 2 ** 127, -(2 ** -133), 1.0078125, -Infinity),
-  f32: Float32Array.of(0, -0, Math.PI, 1e38, 1e-45, Infinity),
-  f64: Float64Array.of(0, -0, Math.PI, Number.MAX_VALUE, Number.MIN_VALUE, -Infinity),
-  f8e4m3: Float32Array.of(0, -0, 448, 2 ** -9, -1.125),
-  f8e5m2: Float32Array.of(0, -0, 57344, 2 ** -16, -1.25, Infinity),
-  bool: Uint8Array.of(0, 1, 1, 0, 1),
-};
-
-/** A fill value of each dtype that has no two equal bytes or words where that is possible. */
-const FILLS: { [D in DTypeName]: HostArray<D>[number] } = {
-  u8: 200,
-  i8: -100,
-  u16: 0x1234,
-  i16: -12345,
-  u32: 0x89abcdef,
-  i32: -123456789,
-  u64: 0x0123456789abcdefn,
-  i64: -81985529216486895n,
-  f16: -1.5,
-  bf16: 3.140625,
-  f32: Math.fround(0.1),
-  f64: 0.1,
-  f8e4m3: 1.125,
-  f8e5m2: -1.25,
-  bool: 1,
-};
 
 const dtypes = Object.keys(DTYPES) as DTypeName[];
 
@@ -54,10 +17,12 @@ function detach(buffer: ArrayBuffer): void {
 onDevice('DeviceBuffer', (host) => {
   describe.each(dtypes)('of %s', (name) => {
     const dtype = DTYPES[name];
-    const values = VALUES[name];
+    const values = valuesOf(name);
+    const count = countOf(name);
+    const parts = values.length / count;
 
     test('gives back what was written', async () => {
-      using buffer = host.device.alloc(dtype, values.length);
+      using buffer = host.device.alloc(dtype, count);
       buffer.write(host.stream, values as never);
       const read = await buffer.read(host.stream);
       expect(read.constructor).toBe(values.constructor);
@@ -66,37 +31,40 @@ onDevice('DeviceBuffer', (host) => {
     });
 
     test('gives back raw words', async () => {
-      using buffer = host.device.alloc(dtype, values.length);
+      using buffer = host.device.alloc(dtype, count);
       buffer.write(host.stream, values as never);
       const bits = await buffer.readBits(host.stream);
-      expect(bits.BYTES_PER_ELEMENT).toBe(dtype.bytes);
-      using copy = host.device.alloc(dtype, values.length);
+      expect(bits.BYTES_PER_ELEMENT * parts).toBe(dtype.bytes);
+      using copy = host.device.alloc(dtype, count);
       copy.writeBits(host.stream, bits as never);
       expect(await copy.read(host.stream)).toEqual(values);
     });
 
     test('is filled with a value', async () => {
       using buffer = host.device.alloc(dtype, 1000);
-      const value = FILLS[name];
+      const value = fillOf(name);
       await buffer.fill(host.stream, value as never);
-      const read = await buffer.read(host.stream);
-      expect([...read].every((element) => element === value)).toBe(true);
+      const read = [...(await buffer.read(host.stream))];
+      expect(read.length).toBe(1000 * parts);
+      expect(read.every((element, i) => element === inArray(value)[i % parts])).toBe(true);
     });
 
     test('a slice is filled and what is around it stays', async () => {
       using buffer = host.device.alloc(dtype, 10);
-      const zero = name === 'u64' || name === 'i64' ? 0n : 0;
+      const zero = zeroOf(name);
       buffer.fill(host.stream, zero as never);
-      buffer.slice(3, 7).fill(host.stream, FILLS[name] as never);
+      buffer.slice(3, 7).fill(host.stream, fillOf(name) as never);
       const read = [...(await buffer.read(host.stream))];
-      expect(read).toEqual(range(10).map((i) => (i >= 3 && i < 7 ? FILLS[name] : zero)));
+      expect(read).toEqual(
+        range(10).flatMap((i) => inArray(i >= 3 && i < 7 ? fillOf(name) : zero)),
+      );
     });
 
     test('of no elements can be written, filled, read and copied', async () => {
       using buffer = host.device.alloc(dtype, 0);
       using other = host.device.alloc(dtype, 0);
       await buffer.write(host.stream, values.slice(0, 0) as never);
-      await buffer.fill(host.stream, FILLS[name] as never);
+      await buffer.fill(host.stream, fillOf(name) as never);
       await buffer.copyFrom(host.stream, other as never);
       expect((await buffer.read(host.stream)).length).toBe(0);
       expect((await buffer.readBits(host.stream)).length).toBe(0);
@@ -109,8 +77,8 @@ onDevice('DeviceBuffer', (host) => {
     });
 
     test('copies from another buffer', async () => {
-      using source = host.device.alloc(dtype, values.length);
-      using target = host.device.alloc(dtype, values.length);
+      using source = host.device.alloc(dtype, count);
+      using target = host.device.alloc(dtype, count);
       source.write(host.stream, values as never);
       target.copyFrom(host.stream, source as never);
       expect(await target.read(host.stream)).toEqual(values);

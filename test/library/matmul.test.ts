@@ -3,7 +3,8 @@
  * device to the bit.
  */
 import { CudaArgumentError, DTYPES, Device, bf16, f16, f32, f64, i32 } from 'async-cuda';
-import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
+import type { DType, DeviceOp } from 'async-cuda';
+import type { KernelTensor } from 'async-cuda/tensor';
 import { matmul, transpose } from 'async-cuda/library';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -76,20 +77,20 @@ onDevice(
       name: Name,
       values: readonly number[],
       shape: readonly number[],
-    ): Promise<AnyTensor> =>
+    ): Promise<KernelTensor> =>
       (await device.tensor(
         DTYPES[name] as DType<'f32'>,
         values,
         shape as number[],
-      )) as unknown as AnyTensor;
+      )) as unknown as KernelTensor;
     const read = async (op: DeviceOp<unknown>): Promise<Float32Array> =>
-      (await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read())) as Float32Array;
-    const product = (a: AnyTensor, b: AnyTensor, dtype?: Name): DeviceOp<AnyTensor> =>
+      (await (op as DeviceOp<KernelTensor>).andThen((tensor) => tensor.read())) as Float32Array;
+    const product = (a: KernelTensor, b: KernelTensor, dtype?: Name): DeviceOp<KernelTensor> =>
       matmul(
         a as never,
         b as never,
         dtype === undefined ? {} : { dtype: DTYPES[dtype] as DType<'f32'> },
-      ) as unknown as DeviceOp<AnyTensor>;
+      ) as unknown as DeviceOp<KernelTensor>;
 
     const compare = async (
       factors: Name,
@@ -187,7 +188,7 @@ onDevice(
           const [a, b] = [
             column.broadcastTo([m, k] as never),
             row.broadcastTo([k, n] as never),
-          ] as unknown as [AnyTensor, AnyTensor];
+          ] as unknown as [KernelTensor, KernelTensor];
           const [x, y] = [await read(column.dup() as never), await read(row.dup() as never)];
           check(
             await read(product(a, b)),
@@ -258,7 +259,7 @@ onDevice(
         const values = numbers(100 * 96, 5);
         const held = asHeld(values, name);
         using whole = await given(name, held, [100, 96]);
-        const view = whole as never as { slice(...axes: unknown[]): AnyTensor };
+        const view = whole as never as { slice(...axes: unknown[]): KernelTensor };
         const [m, n, k] = [20, 30, 24];
         // From a multiple of 16 bytes, and not.
         for (const [top, left] of [
@@ -268,7 +269,7 @@ onDevice(
           const a = view.slice([top, top + m], [left, left + k]);
           const b = view
             .slice([top, top + n], [left + 8, left + 8 + k])
-            .transpose() as unknown as AnyTensor;
+            .transpose() as unknown as KernelTensor;
           check(
             await read(product(a, b)),
             (_, row, p) => held[(top + row) * 96 + left + p]!,
@@ -280,7 +281,7 @@ onDevice(
         }
         // Heads of attention: [position][head][channel] as a batch of heads.
         using heads = await given(name, held, [20, 10, 48]);
-        const q = heads.permute([1, 0, 2] as never) as unknown as AnyTensor;
+        const q = heads.permute([1, 0, 2] as never) as unknown as KernelTensor;
         check(
           await read(product(q, q.transpose() as never)),
           (head, row, p) => held[(row * 10 + head) * 48 + p]!,

@@ -16,7 +16,8 @@ import {
   u64,
   u8,
 } from 'async-cuda';
-import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
+import type { DType, DeviceOp } from 'async-cuda';
+import type { KernelTensor } from 'async-cuda/tensor';
 import { cumsum, gather, histogram, scatter, scatterAdd, transpose } from 'async-cuda/library';
 import { beforeAll, expect, test } from 'vitest';
 
@@ -107,7 +108,9 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
 
   const read = async (op: DeviceOp<unknown>): Promise<(number | bigint)[]> =>
     Array.from(
-      (await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read())) as ArrayLike<number>,
+      (await (op as DeviceOp<KernelTensor>).andThen((tensor) =>
+        tensor.read(),
+      )) as ArrayLike<number>,
     );
   const plain = async (op: DeviceOp<unknown>): Promise<number[]> => (await read(op)).map(Number);
   const message = async (call: () => unknown): Promise<string> => {
@@ -240,7 +243,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
         range(rows * columns).map((i) => (wide ? BigInt(element(i)) : element(i))) as number[],
         [rows, columns],
       );
-      using turned = await transpose(x as unknown as AnyTensor);
+      using turned = await transpose(x as unknown as KernelTensor);
       expect(turned.shape).toEqual([columns, rows]);
       expect(Array.from((await turned.read()) as ArrayLike<number>, Number), dtype.name).toEqual(
         range(rows * columns).map((i) => element((i % rows) * columns + Math.floor(i / rows))),
@@ -387,7 +390,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     using x = (await device.tensor(
       dtype,
       dtype.kind === 'float' ? given : given.map(Math.round),
-    )) as unknown as AnyTensor & Disposable;
+    )) as unknown as KernelTensor & Disposable;
     const values = Array.from((await x.read()) as ArrayLike<number>);
     for (const bins of [1, 7, 64])
       expect(await plain(histogram(x as never, bins, { from, to }))).toEqual(

@@ -17,7 +17,8 @@ import {
   u64,
   u8,
 } from 'async-cuda';
-import type { AnyTensor, DType } from 'async-cuda';
+import type { DType } from 'async-cuda';
+import type { KernelTensor } from 'async-cuda/tensor';
 import { argSort, sort, topK } from 'async-cuda/library';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
@@ -71,7 +72,7 @@ onDevice(
       expect(error).toBeInstanceOf(CudaArgumentError);
       return error.message;
     };
-    const plain = async (tensor: AnyTensor): Promise<Value[]> =>
+    const plain = async (tensor: KernelTensor): Promise<Value[]> =>
       Array.from((await tensor.read()) as ArrayLike<Value>);
 
     async function check(
@@ -79,7 +80,7 @@ onDevice(
       values: readonly Value[],
       descending: boolean,
     ): Promise<void> {
-      using x = (await device.tensor(dtype, values as number[])) as unknown as AnyTensor;
+      using x = (await device.tensor(dtype, values as number[])) as unknown as KernelTensor;
       const given = await plain(x);
       const expected = order(given, descending);
       using sorted = await sort(x, { descending });
@@ -225,11 +226,11 @@ onDevice(
           dtype,
           values as number[],
           [3, 2600, 2],
-        )) as unknown as AnyTensor;
+        )) as unknown as KernelTensor;
         const given = await plain(x);
         using both = await topK(x, 7, { axis: 1 });
         expect(both.values.shape).toEqual([3, 7, 2]);
-        const [found, at] = [await plain(both.values as AnyTensor), await plain(both.indices)];
+        const [found, at] = [await plain(both.values as KernelTensor), await plain(both.indices)];
         for (const [row, inner] of [
           [0, 0],
           [1, 1],

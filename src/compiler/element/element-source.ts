@@ -8,30 +8,11 @@ import type { AnyNode } from 'acorn';
 
 import { childrenOf, parseFunction } from '../read/parse.js';
 import type { KernelSource, SignatureEntry, TextOrigin } from '../signature.js';
-import type { StorageType } from '../tree.js';
+import { readAs } from '../storage-types.js';
 import { checkElementBody } from './element-body.js';
 import { ROW_NAMES, extentName } from './element-form.js';
 import type { ElementForm } from './element-form.js';
 import { gpuOfElements } from './gpu-of-elements.js';
-
-/** What memory is read as. */
-const VALUE_TYPES: Readonly<Record<StorageType, string>> = {
-  bool: 'bool',
-  i8: 'i32',
-  u8: 'i32',
-  i16: 'i32',
-  u16: 'i32',
-  i32: 'i32',
-  u32: 'u32',
-  i64: 'i64',
-  u64: 'u64',
-  f8e4m3: 'f32',
-  f8e5m2: 'f32',
-  f16: 'f32',
-  bf16: 'f32',
-  f32: 'f32',
-  f64: 'f64',
-};
 
 interface Part {
   readonly name: string;
@@ -43,7 +24,7 @@ type TensorPart = Part & { readonly entry: Extract<SignatureEntry, { kind: 'tens
 const isTensor = (part: Part): part is TensorPart => part.entry.kind === 'tensor';
 
 const typeOf = ({ entry: { element } }: TensorPart): string =>
-  'storage' in element ? VALUE_TYPES[element.storage] : '';
+  'storage' in element ? readAs[element.storage] : '';
 
 /**
  * `source`: the body, with the signature that the user gave.

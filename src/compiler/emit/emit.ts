@@ -1,4 +1,5 @@
 /** PTX from a typed kernel. */
+import { loadTypes, parameterTypes } from '../storage-types.js';
 import { optimise, tidy } from '../optimise/optimise.js';
 import { buildFunction } from '../ssa/build.js';
 
@@ -57,27 +58,6 @@ export function entryName(name: string): string {
     ? `kernel_${legal}`
     : legal;
 }
-
-/** Types of parameters: bits where no PTX type of parameters is meant for it. */
-const parameterTypes: Readonly<Record<StorageType, string>> = {
-  bool: 'u8',
-  i8: 's8',
-  u8: 'u8',
-  i16: 's16',
-  u16: 'u16',
-  f16: 'b16',
-  bf16: 'b16',
-  f8e4m3: 'b8',
-  f8e5m2: 'b8',
-  i32: 'u32',
-  u32: 'u32',
-  i64: 'u64',
-  u64: 'u64',
-  f32: 'f32',
-  f64: 'f64',
-};
-
-const loadTypes = { ...parameterTypes, bf16: 'u16', f8e4m3: 'u8', f8e5m2: 'u8' } as const;
 
 function storageOf(tree: KernelTree, param: AbiParam): StorageType {
   return param.kind === 'pointer'

@@ -1,5 +1,6 @@
 // Test only: trees of kernels written by hand, with names instead of numbers.
 
+import { readAs } from '../storage-types.js';
 import type {
   AbiParam,
   ApproximateName,
@@ -22,25 +23,7 @@ import type {
 export const nowhere: Span = { text: 0, start: 0, end: 0 };
 const span = nowhere;
 
-const read: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool',
-  i8: 'i32',
-  u8: 'i32',
-  i16: 'i32',
-  u16: 'i32',
-  i32: 'i32',
-  u32: 'u32',
-  i64: 'i64',
-  u64: 'u64',
-  f16: 'f32',
-  bf16: 'f32',
-  f8e4m3: 'f32',
-  f8e5m2: 'f32',
-  f32: 'f32',
-  f64: 'f64',
-};
-
-export const readType = (storage: StorageType): ValueType => read[storage];
+export const readType = (storage: StorageType): ValueType => readAs[storage];
 
 /**
  * What stands for an expression: one, or a number (i32 where it is alone, else of the other side's

@@ -1,25 +1,12 @@
 /** Shared, local and dynamic shared memory that a body declares. */
+import { castStorages } from '../storage-types.js';
 import type { DeclaredArray, StorageType } from '../tree.js';
 import { arity, known, number, type Call } from './calls.js';
 import { commonType } from './operators.js';
 import { storageBytes } from './types.js';
 import type { Value } from './values.js';
 
-const storages = [
-  'i8',
-  'u8',
-  'i16',
-  'u16',
-  'i32',
-  'u32',
-  'i64',
-  'u64',
-  'f16',
-  'bf16',
-  'f32',
-  'f64',
-  'bool',
-] as const satisfies readonly StorageType[];
+const storages: readonly StorageType[] = [...castStorages, 'bool'];
 
 /**
  * 48 KiB is what ptxas lets a module declare in shared memory; 512 KiB is a thread's local memory

@@ -1,25 +1,11 @@
 /** Casts: gpu.i32(x) and its kin, and the bits of floats. */
+import { castStorages } from '../storage-types.js';
 import type { Expression, StorageType, ValueType } from '../tree.js';
 import { arity, number, type Call } from './calls.js';
 import { constant, convert } from './nodes.js';
 import { failNegated, truth } from './operators.js';
 import { isFloat, readAs, settled } from './types.js';
 import { inStorage, inType, typed, type NumberValue, type Value } from './values.js';
-
-const storages = [
-  'i8',
-  'u8',
-  'i16',
-  'u16',
-  'i32',
-  'u32',
-  'i64',
-  'u64',
-  'f16',
-  'bf16',
-  'f32',
-  'f64',
-] as const satisfies readonly StorageType[];
 
 /** Bounds of integers, for what saturates. */
 const bounds: Partial<Record<ValueType, readonly [bigint, bigint]>> = {
@@ -78,7 +64,7 @@ export function asNarrowFloat(call: Call): Value {
 }
 
 export const castFunctions: Readonly<Record<string, (call: Call) => Value>> = {
-  ...Object.fromEntries(storages.map((storage) => [storage, cast(storage)])),
+  ...Object.fromEntries(castStorages.map((storage) => [storage, cast(storage)])),
   bool: (call) => {
     arity(call, 1);
     return typed(truth(number(call, 0)));

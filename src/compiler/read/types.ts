@@ -7,7 +7,10 @@
  * becomes what it meets; `int32u` one that only 32 bits without a sign hold, and so on; `fraction`
  * becomes any float type, and lifts every integer to f32.
  */
+import { readAs } from '../storage-types.js';
 import type { StorageType, ValueType } from '../tree.js';
+
+export { readAs, storageBytes } from '../storage-types.js';
 
 const chain = [
   'bool',
@@ -60,42 +63,6 @@ export function settled(level: Level): ValueType {
 export function soFar(level: Level): ValueType {
   return level === 'int32u' ? 'u32' : alone[level];
 }
-
-export const readAs: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool',
-  i8: 'i32',
-  u8: 'i32',
-  i16: 'i32',
-  u16: 'i32',
-  i32: 'i32',
-  u32: 'u32',
-  i64: 'i64',
-  u64: 'u64',
-  f16: 'f32',
-  bf16: 'f32',
-  f8e4m3: 'f32',
-  f8e5m2: 'f32',
-  f32: 'f32',
-  f64: 'f64',
-};
-
-export const storageBytes: Readonly<Record<StorageType, number>> = {
-  bool: 1,
-  i8: 1,
-  u8: 1,
-  f8e4m3: 1,
-  f8e5m2: 1,
-  i16: 2,
-  u16: 2,
-  f16: 2,
-  bf16: 2,
-  i32: 4,
-  u32: 4,
-  f32: 4,
-  i64: 8,
-  u64: 8,
-  f64: 8,
-};
 
 export const isFloat = (type: ValueType): type is 'f32' | 'f64' => type === 'f32' || type === 'f64';
 export const isNarrowFloat = (storage: StorageType): boolean =>

@@ -1,7 +1,10 @@
 /** What the caller gives to a simulated kernel, made into memories and scalars. */
 import type { KernelTree, StorageType, StructType, TreeParam } from '../tree.js';
-import { hostBits, hostValue, isNarrow, wideValues } from './narrow-formats.js';
-import { READ_AS, STORAGE_BYTES, StructMemory, memoryOf } from './memory.js';
+import { BIT_ARRAYS, DTYPE_NAMES, HOST_ARRAYS } from '../../ground/dtype.js';
+import type { DTypeName } from '../../ground/dtype.js';
+import { hostBits, hostValue, isNarrow, wideValues } from '../../ground/narrow-floats.js';
+import { readAs, storageBytes } from '../storage-types.js';
+import { StructMemory, memoryOf } from './memory.js';
 import type { Memory, Value } from './memory.js';
 
 /** Values of one scalar; i64 and u64 also take a number that is an integer. */
@@ -59,23 +62,14 @@ export class UnfitArgument extends TypeError {
   }
 }
 
-const ARRAY_NAMES: Readonly<Record<StorageType, readonly string[]>> = {
-  bool: ['Uint8Array'],
-  i8: ['Int8Array'],
-  u8: ['Uint8Array', 'Uint8ClampedArray'],
-  i16: ['Int16Array'],
-  u16: ['Uint16Array'],
-  i32: ['Int32Array'],
-  u32: ['Uint32Array'],
-  i64: ['BigInt64Array'],
-  u64: ['BigUint64Array'],
-  f16: ['Uint16Array', 'Float16Array', 'Float32Array'],
-  bf16: ['Uint16Array', 'Float32Array'],
-  f8e4m3: ['Uint8Array', 'Float32Array'],
-  f8e5m2: ['Uint8Array', 'Float32Array'],
-  f32: ['Float32Array'],
-  f64: ['Float64Array'],
-};
+const ARRAY_NAMES = Object.fromEntries(
+  DTYPE_NAMES.map((name): [DTypeName, readonly string[]] => {
+    const [host, bits] = [HOST_ARRAYS[name].name, BIT_ARRAYS[name].name];
+    if (name === 'u8') return [name, [host, 'Uint8ClampedArray']];
+    if (!isNarrow(name)) return [name, [host]];
+    return [name, name === 'f16' ? [bits, 'Float16Array', host] : [bits, host]];
+  }),
+) as Readonly<Record<DTypeName, readonly string[]>>;
 
 // eslint-disable-next-line @typescript-eslint/unbound-method -- called with the array in question
 const typeOfArray = Object.getOwnPropertyDescriptor(
@@ -104,7 +98,7 @@ function describe(value: unknown): string {
 }
 
 function scalarOf(param: string, name: string, storage: StorageType, value: unknown): Value {
-  const type = READ_AS[storage];
+  const type = readAs[storage];
   if (type === 'bool') {
     if (typeof value === 'boolean') return value;
     throw new UnfitArgument(
@@ -121,7 +115,7 @@ function scalarOf(param: string, name: string, storage: StorageType, value: unkn
     if (isNarrow(storage)) return hostValue(storage, value);
     return type === 'f32' ? Math.fround(value) : value;
   }
-  const bits = STORAGE_BYTES[storage] * 8;
+  const bits = storageBytes[storage] * 8;
   if (typeof value === 'bigint' || (typeof value === 'number' && Number.isInteger(value))) {
     const whole = BigInt(value);
     const fits =
@@ -261,7 +255,7 @@ function memoryFor(
   const { storage } = element;
   if (isNarrow(storage) && isFloats(data)) {
     const words =
-      STORAGE_BYTES[storage] === 1 ? new Uint8Array(data.length) : new Uint16Array(data.length);
+      storageBytes[storage] === 1 ? new Uint8Array(data.length) : new Uint16Array(data.length);
     data.forEach((number, index) => {
       words[index] = hostBits(storage, number);
     });
@@ -273,10 +267,10 @@ function memoryFor(
       });
     bytes = new Uint8Array(words.buffer);
   }
-  const from = skipped * STORAGE_BYTES[storage];
+  const from = skipped * storageBytes[storage];
   const dense =
     given !== undefined && given.strides === undefined && given.shape.length === 1
-      ? given.shape[0]! * STORAGE_BYTES[storage]
+      ? given.shape[0]! * storageBytes[storage]
       : bytes.length - from;
   return memoryOf(name, 'global', storage, {
     buffer: bytes.buffer,

@@ -28,7 +28,7 @@ import type {
 import type { Locate } from './failure.js';
 import { MappedText, inlineMap } from './mapped-text.js';
 import type { Rope } from './mapped-text.js';
-import { isNarrow } from './narrow-formats.js';
+import { isNarrow } from '../../ground/narrow-floats.js';
 import {
   PRECEDENCE,
   approximate,

@@ -1,49 +1,15 @@
 /**
  * Memory of a simulated kernel: elements of one storage type, read and written with bounds checked.
  */
-import type { StorageType, StructType, ValueType } from '../tree.js';
+import type { StorageType, StructType } from '../tree.js';
 import { NAN_BITS_F32, NAN_BITS_F64, flushed } from './exact-arithmetic.js';
 import { Failure } from './failure.js';
-import { isNarrow, narrowBits, wideValues } from './narrow-formats.js';
+import { HOST_ARRAYS } from '../../ground/dtype.js';
+import { isNarrow, kernelBits, wideValues } from '../../ground/narrow-floats.js';
+import type { NarrowName } from '../../ground/narrow-floats.js';
+import { readAs, storageBytes } from '../storage-types.js';
 
 export type Value = number | bigint | boolean;
-
-export const STORAGE_BYTES: Readonly<Record<StorageType, number>> = {
-  bool: 1,
-  i8: 1,
-  u8: 1,
-  i16: 2,
-  u16: 2,
-  i32: 4,
-  u32: 4,
-  i64: 8,
-  u64: 8,
-  f16: 2,
-  bf16: 2,
-  f8e4m3: 1,
-  f8e5m2: 1,
-  f32: 4,
-  f64: 8,
-};
-
-/** The type that elements have when they are read. */
-export const READ_AS: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool',
-  i8: 'i32',
-  u8: 'i32',
-  i16: 'i32',
-  u16: 'i32',
-  i32: 'i32',
-  u32: 'u32',
-  i64: 'i64',
-  u64: 'u64',
-  f16: 'f32',
-  bf16: 'f32',
-  f8e4m3: 'f32',
-  f8e5m2: 'f32',
-  f32: 'f32',
-  f64: 'f64',
-};
 
 /**
  * Where memory lies: adding to f32 in global memory flushes subnormal numbers, in shared memory it
@@ -93,7 +59,7 @@ export abstract class Memory<T extends Value = Value> {
     this.storage = storage;
     this.length = length;
     this.written = written;
-    this.elementBytes = STORAGE_BYTES[storage];
+    this.elementBytes = storageBytes[storage];
   }
 
   protected abstract get(index: number): T;
@@ -130,9 +96,9 @@ export abstract class Memory<T extends Value = Value> {
     if (given > 0 && !(fromIndex >= 0 && fromIndex + given <= from.length))
       from.outside(fromIndex < 0 ? fromIndex : fromIndex + given - 1, 'read', site);
     const zero = (
-      READ_AS[this.storage] === 'i64' || READ_AS[this.storage] === 'u64'
+      readAs[this.storage] === 'i64' || readAs[this.storage] === 'u64'
         ? 0n
-        : READ_AS[this.storage] === 'bool'
+        : readAs[this.storage] === 'bool'
           ? false
           : 0
     ) as T;
@@ -160,7 +126,7 @@ export abstract class Memory<T extends Value = Value> {
         site,
         (old) => flushed(Math.fround(flushed(old as number) + flushed(value as number))) as T,
       );
-    const round = READ_AS[this.storage] === 'f32' ? Math.fround : undefined;
+    const round = readAs[this.storage] === 'f32' ? Math.fround : undefined;
     return this.change(
       index,
       site,
@@ -322,11 +288,11 @@ class Floats extends Memory<number> {
 class NarrowFloats extends Memory<number> {
   private readonly view: Uint8Array | Uint16Array;
   private readonly values: Float32Array;
-  private readonly format: 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2';
+  private readonly format: NarrowName;
   constructor(
     name: string,
     space: Space,
-    storage: 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2',
+    storage: NarrowName,
     view: Uint8Array | Uint16Array,
     written: Uint8Array | undefined,
   ) {
@@ -339,7 +305,7 @@ class NarrowFloats extends Memory<number> {
     return this.values[this.view[index]!]!;
   }
   protected set(index: number, value: number): void {
-    this.view[index] = narrowBits(this.format, value);
+    this.view[index] = kernelBits(this.format, value);
   }
   clear(): void {
     this.view.fill(0);
@@ -348,17 +314,6 @@ class NarrowFloats extends Memory<number> {
 
 type IntegerArray = new (buffer: ArrayBufferLike, offset: number, length: number) => PlainArray;
 
-const INTEGER_ARRAYS: Partial<Record<StorageType, IntegerArray>> = {
-  i8: Int8Array,
-  u8: Uint8Array,
-  i16: Int16Array,
-  u16: Uint16Array,
-  i32: Int32Array,
-  u32: Uint32Array,
-  i64: BigInt64Array,
-  u64: BigUint64Array,
-};
-
 /** As many elements as fit into the bytes. */
 export function memoryOf(
   name: string,
@@ -366,7 +321,7 @@ export function memoryOf(
   storage: StorageType,
   { buffer, offset, bytes, written }: Bytes,
 ): Memory {
-  const length = Math.floor(bytes / STORAGE_BYTES[storage]);
+  const length = Math.floor(bytes / storageBytes[storage]);
   if (storage === 'bool')
     return new Booleans(name, space, new Uint8Array(buffer, offset, length), written);
   if (storage === 'f32')
@@ -375,7 +330,7 @@ export function memoryOf(
     return new Floats(name, space, new Float64Array(buffer, offset, length), written);
   if (isNarrow(storage)) {
     const words =
-      STORAGE_BYTES[storage] === 1
+      storageBytes[storage] === 1
         ? new Uint8Array(buffer, offset, length)
         : new Uint16Array(buffer, offset, length);
     return new NarrowFloats(name, space, storage, words, written);
@@ -384,7 +339,7 @@ export function memoryOf(
     name,
     space,
     storage,
-    new INTEGER_ARRAYS[storage]!(buffer, offset, length),
+    new (HOST_ARRAYS[storage] as IntegerArray)(buffer, offset, length),
     written,
   );
 }
@@ -405,7 +360,7 @@ class FieldMemory extends Memory {
     offset: number,
   ) {
     super(name, 'global', storage, length, undefined);
-    this.scratch = new Uint8Array(STORAGE_BYTES[storage]);
+    this.scratch = new Uint8Array(storageBytes[storage]);
     this.one = memoryOf(name, 'global', storage, {
       buffer: this.scratch.buffer,
       offset: 0,

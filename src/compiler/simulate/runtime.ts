@@ -2,12 +2,12 @@
 import * as exact from './exact-arithmetic.js';
 import { roundToOdd } from '../round-to-odd.js';
 import { Failure } from './failure.js';
-import { narrowed } from './narrow-formats.js';
+import { kernelValue } from '../../ground/narrow-floats.js';
 
 /** The runtime: functions of the language, not of the thread. */
 export const RUNTIME = {
   ...exact,
-  narrowed,
+  narrowed: kernelValue,
   roundToOdd,
   divisor: <T extends number | bigint>(value: T, site: number): T => {
     // eslint-disable-next-line eqeqeq -- of either type

@@ -10,7 +10,8 @@ import type { KernelJavaScript } from './javascript.js';
 import { placeInText } from './mapped-text.js';
 import { BLOCK, GRID, TURN, WARP } from './meeting.js';
 import type { Meeting } from './meeting.js';
-import { STORAGE_BYTES, memoryOf } from './memory.js';
+import { storageBytes } from '../storage-types.js';
+import { memoryOf } from './memory.js';
 import type { Memory, Value } from './memory.js';
 import { formatPrint } from './print-format.js';
 import { RUNTIME } from './runtime.js';
@@ -179,7 +180,7 @@ function sharedOf(
           bytes: sharedBytes,
           ...(flags && { written: flags }),
         });
-      const bytes = array.length * STORAGE_BYTES[array.storage];
+      const bytes = array.length * storageBytes[array.storage];
       return memoryOf(array.name, 'shared', array.storage, {
         buffer: new ArrayBuffer(bytes),
         offset: 0,
@@ -190,7 +191,7 @@ function sharedOf(
 }
 
 function localMemory({ name, storage, length }: DeclaredArray): Memory {
-  const bytes = length * STORAGE_BYTES[storage];
+  const bytes = length * storageBytes[storage];
   return memoryOf(name, 'local', storage, { buffer: new ArrayBuffer(bytes), offset: 0, bytes });
 }
 

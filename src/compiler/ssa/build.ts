@@ -2,7 +2,7 @@
 import type { KernelTree } from '../tree.js';
 import { Builder } from './builder.js';
 import type { BuildOptions } from './builder.js';
-import { storageBytes } from './function.js';
+import { storageBytes } from '../storage-types.js';
 import type { SsaFunction } from './function.js';
 import { buildStatements } from './statements.js';
 import { summaryOf } from './summary.js';

@@ -4,6 +4,7 @@
  * Construction of Static Single Assignment Form", 2013); since control flow is structured, loops
  * say at their head which variables they assign.
  */
+import { readAs } from '../storage-types.js';
 import { KernelSourceError } from '../source-error.js';
 import type { KernelTree, Span, ValueType } from '../tree.js';
 import { SsaFunction, resolve } from './function.js';
@@ -207,7 +208,7 @@ export class Builder {
   }
 
   elementRegister(array: number): RegisterType {
-    return this.paired.has(array) ? 'b32' : registerOf[readAs(this.tree.arrays[array]!.storage)];
+    return this.paired.has(array) ? 'b32' : registerOf[readAs[this.tree.arrays[array]!.storage]];
   }
 
   write(variable: number, value: Value): void {
@@ -277,23 +278,5 @@ export class Builder {
       span,
       span === undefined ? this.tree.name : (this.tree.texts[span.text] ?? ''),
     );
-  }
-}
-
-/** The type that elements of a storage are read as. */
-export function readAs(storage: KernelTree['arrays'][number]['storage']): ValueType {
-  switch (storage) {
-    case 'i8':
-    case 'u8':
-    case 'i16':
-    case 'u16':
-      return 'i32';
-    case 'f16':
-    case 'bf16':
-    case 'f8e4m3':
-    case 'f8e5m2':
-      return 'f32';
-    default:
-      return storage;
   }
 }

@@ -3,7 +3,7 @@
  * Building it from the typed tree is in `build.ts`, what makes it faster in `../optimise`, and PTX
  * from it in `../emit`.
  */
-import type { AbiParam, Span, StorageType } from '../tree.js';
+import type { AbiParam, Span } from '../tree.js';
 
 /** Kinds of PTX registers. Signs are the operations'; `none` is of what gives no value. */
 export type RegisterType = 'pred' | 'b16' | 'b32' | 'b64' | 'f32' | 'f64' | 'none';
@@ -219,22 +219,3 @@ export function successors(block: Block): readonly Block[] {
   if (end === undefined || end.kind === 'return') return [];
   return end.kind === 'jump' ? [end.to] : [end.then, end.otherwise];
 }
-
-/** Bytes of an element. */
-export const storageBytes: Readonly<Record<StorageType, number>> = {
-  bool: 1,
-  i8: 1,
-  u8: 1,
-  f8e4m3: 1,
-  f8e5m2: 1,
-  i16: 2,
-  u16: 2,
-  f16: 2,
-  bf16: 2,
-  i32: 4,
-  u32: 4,
-  f32: 4,
-  i64: 8,
-  u64: 8,
-  f64: 8,
-};

@@ -6,7 +6,7 @@
 import type { Fragment, Place, Statement, StorageType } from '../tree.js';
 import type { Builder } from './builder.js';
 import { buildValue } from './expressions.js';
-import { storageBytes } from './function.js';
+import { storageBytes } from '../storage-types.js';
 import type { RegisterType, Value } from './function.js';
 import { addressOf, checkCopied } from './places.js';
 

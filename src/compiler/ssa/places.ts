@@ -3,7 +3,7 @@ import type { AbiParam, Expression, Place, StorageType } from '../tree.js';
 import { numberOf, registerOf } from './builder.js';
 import type { Builder } from './builder.js';
 import { buildValue } from './expressions.js';
-import { storageBytes } from './function.js';
+import { storageBytes } from '../storage-types.js';
 import type { ArraySymbol, MemoryAccess, NumberType, Value } from './function.js';
 import { rangeOf } from './ranges.js';
 import { constantAdded } from './simplify.js';

@@ -69,8 +69,19 @@ export function fromMemory(b: Builder, storage: StorageType, read: Value): Value
         scaled,
       ]);
     }
-    default:
+    case 'i8':
+    case 'u8':
+    case 'i16':
+    case 'u16':
+    case 'i32':
+    case 'u32':
+    case 'i64':
+    case 'u64':
+    case 'f32':
+    case 'f64':
       return read;
+    default:
+      return storage satisfies never;
   }
 }
 
@@ -92,8 +103,19 @@ export function toMemory(b: Builder, storage: StorageType, value: Value): Value 
       const pair = b.make('convert', 'b16', [value], `${kind}.f32`);
       return b.make('and', 'b32', [b.make('bits', 'b32', [pair]), b.constant('b32', 0xff)]);
     }
-    default:
+    case 'i8':
+    case 'u8':
+    case 'i16':
+    case 'u16':
+    case 'i32':
+    case 'u32':
+    case 'i64':
+    case 'u64':
+    case 'f32':
+    case 'f64':
       return value;
+    default:
+      return storage satisfies never;
   }
 }
 
@@ -115,8 +137,16 @@ export function throughMemory(b: Builder, storage: StorageType, value: Value): V
     case 'f8e4m3':
     case 'f8e5m2':
       return fromMemory(b, storage, toMemory(b, storage, value));
-    default:
+    case 'bool':
+    case 'i32':
+    case 'u32':
+    case 'i64':
+    case 'u64':
+    case 'f32':
+    case 'f64':
       return value;
+    default:
+      return storage satisfies never;
   }
 }
 

@@ -7,7 +7,7 @@ import { whenKnown } from '../../ops/node.js';
 import { coreOf } from '../../ops/scheduling.js';
 import type { AnyDevice } from '../../ops/scheduling.js';
 import { Tensor } from '../../tensor/index.js';
-import type { AnyTensor } from '../../tensor/index.js';
+import type { KernelTensor } from '../../tensor/index.js';
 import { DECODING_OPTIONS, PICTURE_CHANNELS, checkDecoding } from './decoding-options.js';
 import type { DecodeImageOptions, Decoding } from './decoding-options.js';
 import { DecodingRun, checkAwaited } from './decoding-run.js';
@@ -142,7 +142,7 @@ function checkOut(device: AnyDevice, out: unknown, count: number, channels: numb
     `Make it with device.uninitialized(u8, [${count}, height, width, ${channels}]), or leave ` +
     'it out.';
   if (!(out instanceof Tensor)) throw invalid('options.out', expected, out, fix);
-  const tensor = out as AnyTensor;
+  const tensor = out as KernelTensor;
   tensor.checkAlive();
   const { shape } = tensor;
   if (

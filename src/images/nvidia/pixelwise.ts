@@ -1,7 +1,7 @@
 /**
  * What NPP does with each pixel by itself: arithmetic, dtypes, thresholds, normalisation, blending.
  */
-import type { DType, Stream } from '../../core/index.js';
+import type { KernelDType, Stream } from '../../core/index.js';
 import { f32 } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
 import type { Arithmetic } from '../arithmetic.js';
@@ -152,7 +152,7 @@ function addConversion(work: Work, from: Image, to: Image): void {
   });
 }
 
-function temporary(work: Work, like: Image, dtype: DType): Image {
+function temporary(work: Work, like: Image, dtype: KernelDType): Image {
   const shape = [...(like.batched ? [like.batch] : []), like.height, like.width, like.channels];
   return imageOf('NPP', 'temporary', work.temporary(dtype, shape));
 }

@@ -7,7 +7,7 @@ import type { MemoryPlace } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
 import type { Run } from '../../ops/run.js';
 import { whenLoaded } from '../../tensor/loaded-kernels.js';
-import type { AnyTensor } from '../../tensor/index.js';
+import type { KernelTensor } from '../../tensor/index.js';
 import type { Carrier } from '../engine.js';
 import type { Image } from '../image.js';
 import type { Counting } from '../statistics.js';
@@ -58,7 +58,7 @@ function addScratched(
 }
 
 /** Element `index` of a contiguous tensor. */
-function placeIn({ buffer, layout, dtype }: AnyTensor, index: number): MemoryPlace {
+function placeIn({ buffer, layout, dtype }: KernelTensor, index: number): MemoryPlace {
   return { buffer, byteOffset: (layout.offset + index) * dtype.bytes };
 }
 
@@ -99,14 +99,19 @@ export const nppExtremes: Carrier<object> = {
   queue(work, { images: [given], results }) {
     const image = given!;
     const { batch, channels } = image;
-    const [min, max, minAt, maxAt] = results as [AnyTensor, AnyTensor, AnyTensor, AnyTensor];
+    const [min, max, minAt, maxAt] = results as [
+      KernelTensor,
+      KernelTensor,
+      KernelTensor,
+      KernelTensor,
+    ];
     for (const [name, values, places] of [
       ['MinIndx', min, minAt],
       ['MaxIndx', max, maxAt],
     ] as const) {
       const [columns, rows] = [0, 1].map(
-        () => work.temporary(i32, [batch * channels]) as unknown as AnyTensor,
-      ) as [AnyTensor, AnyTensor];
+        () => work.temporary(i32, [batch * channels]) as unknown as KernelTensor,
+      ) as [KernelTensor, KernelTensor];
       addScratched(
         work,
         image,
@@ -127,8 +132,8 @@ export const nppExtremes: Carrier<object> = {
           }
         },
       );
-      const pairs = places.reshape([batch * channels, 2] as never) as AnyTensor & {
-        slice(...indices: unknown[]): AnyTensor;
+      const pairs = places.reshape([batch * channels, 2] as never) as KernelTensor & {
+        slice(...indices: unknown[]): KernelTensor;
       };
       work.add(pairs.slice([0, batch * channels], 0).copyFrom(rows));
       work.add(pairs.slice([0, batch * channels], 1).copyFrom(columns));

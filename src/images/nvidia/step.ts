@@ -1,12 +1,12 @@
 /** Calls of NPP as steps of an operation, and images as what they take. */
-import type { DType, LibraryArgument, MemoryPlace } from '../../core/index.js';
+import type { KernelDType, LibraryArgument, MemoryPlace } from '../../core/index.js';
 import { Made } from '../../ops/collect.js';
 import { DeviceOp } from '../../ops/device-op.js';
 import type { Submitted } from '../../ops/node.js';
 import type { Run } from '../../ops/run.js';
 import type { Work } from '../../library/operation.js';
 import { whenLoaded } from '../../tensor/loaded-kernels.js';
-import type { AnyTensor } from '../../tensor/index.js';
+import type { KernelTensor } from '../../tensor/index.js';
 import type { Image, ImageName } from '../image.js';
 import type { Element } from './functions.js';
 import { openNpp, openedNpp } from './library.js';
@@ -17,7 +17,7 @@ import type { Npp } from './library.js';
  */
 export function addCalls(
   work: Work,
-  { tensor }: { readonly tensor: AnyTensor },
+  { tensor }: { readonly tensor: KernelTensor },
   queue: (npp: Npp, run: Run) => Submitted<unknown>,
 ): void {
   const { device } = tensor;
@@ -44,7 +44,7 @@ const ELEMENTS: Readonly<Record<ImageName, Element>> = {
 };
 
 /** NPP's name of a dtype. */
-export function elementOf(dtype: DType): Element {
+export function elementOf(dtype: KernelDType): Element {
   return ELEMENTS[dtype.name as ImageName];
 }
 

@@ -2,14 +2,16 @@
  * Test only: one kernel as JavaScript and as PTX on the CPU device's compiler, and where the two
  * differ.
  */
+import { storageBytes } from '../../../src/compiler/storage-types.js';
+import { BIT_ARRAYS, DTYPE_NAMES, FLOAT_LIMITS, HOST_ARRAYS } from '../../../src/ground/dtype.js';
 import { STATUS } from '../../../src/ptx/index.js';
 import { Grid } from '../../../src/ptx/run-grid.test-support.js';
 import type { Argument } from '../../../src/ptx/run-grid.test-support.js';
 import { emitKernel } from '../../../src/compiler/emit/emit.js';
 import type { StorageType } from '../../../src/compiler/tree.js';
 import type { HostArguments } from '../../../src/compiler/simulate/arguments.js';
-import { hostBits } from '../../../src/compiler/simulate/narrow-formats.js';
-import type { NarrowStorage } from '../../../src/compiler/simulate/narrow-formats.js';
+import { hostBits, isNarrow } from '../../../src/ground/narrow-floats.js';
+import type { NarrowName } from '../../../src/ground/narrow-floats.js';
 import { simulateKernel } from '../../../src/compiler/simulate/simulate.js';
 import {
   BLOCKS,
@@ -33,26 +35,10 @@ type Words =
   | Float32Array
   | Float64Array;
 
-const ARRAYS: Readonly<Record<StorageType, new (length: number) => Words>> = {
-  bool: Uint8Array,
-  i8: Int8Array,
-  u8: Uint8Array,
-  i16: Int16Array,
-  u16: Uint16Array,
-  i32: Int32Array,
-  u32: Uint32Array,
-  i64: BigInt64Array,
-  u64: BigUint64Array,
-  f16: Uint16Array,
-  bf16: Uint16Array,
-  f8e4m3: Uint8Array,
-  f8e5m2: Uint8Array,
-  f32: Float32Array,
-  f64: Float64Array,
-};
-
-const isNarrow = (storage: StorageType): storage is NarrowStorage =>
-  storage.startsWith('f8') || storage === 'f16' || storage === 'bf16';
+/** Narrow floats: their words. */
+const ARRAYS = Object.fromEntries(
+  DTYPE_NAMES.map((name) => [name, isNarrow(name) ? BIT_ARRAYS[name] : HOST_ARRAYS[name]]),
+) as unknown as Readonly<Record<StorageType, new (length: number) => Words>>;
 
 function randomElement(random: Random, storage: StorageType): number | bigint {
   const value = randomValue(random, READ_AS[storage]);
@@ -69,15 +55,9 @@ const same = (storage: StorageType, a: number | bigint, b: number | bigint): boo
   Object.is(a, b) ||
   (isNarrow(storage) && isNaNBits(storage, Number(a)) && isNaNBits(storage, Number(b)));
 
-const NAN_BEYOND: Readonly<Record<NarrowStorage, number>> = {
-  f16: 0x7c00,
-  bf16: 0x7f80,
-  f8e4m3: 0x7e,
-  f8e5m2: 0x7c,
-};
-
-function isNaNBits(storage: NarrowStorage, bits: number): boolean {
-  return (bits & (storage.startsWith('f8') ? 0x7f : 0x7fff)) > NAN_BEYOND[storage];
+function isNaNBits(storage: NarrowName, bits: number): boolean {
+  const magnitudes = 2 ** (storageBytes[storage] * 8 - 1) - 1;
+  return (bits & magnitudes) > Number(FLOAT_LIMITS[storage]!.topBits);
 }
 
 function bytesOf(words: Words): Uint8Array {

@@ -3,6 +3,7 @@
  * writes elements of its own; shared memory is written and read with barriers between; what threads
  * do together they do in uniform control flow.
  */
+import { readAs } from '../../../src/compiler/storage-types.js';
 import { TreeBuilder } from '../../../src/compiler/tree-builder.test-support.js';
 import type { Elements } from '../../../src/compiler/tree-builder.test-support.js';
 import type {
@@ -70,23 +71,7 @@ export const STORAGES: readonly StorageType[] = [
   'f32',
   'f64',
 ];
-export const READ_AS: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool',
-  i8: 'i32',
-  u8: 'i32',
-  i16: 'i32',
-  u16: 'i32',
-  i32: 'i32',
-  u32: 'u32',
-  i64: 'i64',
-  u64: 'u64',
-  f16: 'f32',
-  bf16: 'f32',
-  f8e4m3: 'f32',
-  f8e5m2: 'f32',
-  f32: 'f32',
-  f64: 'f64',
-};
+export const READ_AS = readAs;
 
 const isFloat = (type: ValueType): boolean => type === 'f32' || type === 'f64';
 const is64 = (type: ValueType): boolean => type === 'i64' || type === 'u64';

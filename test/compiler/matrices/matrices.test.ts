@@ -10,7 +10,7 @@ import { emitKernel } from '../../../src/compiler/emit/emit.js';
 import { readKernel } from '../../../src/compiler/index.js';
 import type { SignatureEntry, Used } from '../../../src/compiler/index.js';
 import type { KernelTree, StorageType } from '../../../src/compiler/tree.js';
-import { narrowBits, wideValues } from '../../../src/compiler/simulate/narrow-formats.js';
+import { kernelBits, wideValues } from '../../../src/ground/narrow-floats.js';
 import { SimulationError } from '../../../src/compiler/simulate/failure.js';
 import { simulateKernel } from '../../../src/compiler/simulate/simulate.js';
 
@@ -67,7 +67,7 @@ function everywhere(tree: KernelTree, block: number, args: Given, dynamicShared?
 }
 
 const halves = (storage: Half, values: readonly number[]): Uint16Array =>
-  Uint16Array.from(values, (value) => narrowBits(storage, Math.fround(value)));
+  Uint16Array.from(values, (value) => kernelBits(storage, Math.fround(value)));
 const numbers = (storage: Half, bits: Uint16Array): number[] =>
   Array.from(bits, (each) => wideValues(storage)[each]!);
 const sequence = (length: number, seed: number): number[] =>

@@ -2,28 +2,25 @@
  * One kernel's text, run as JavaScript and on the device with the same arguments, and where the two
  * differ.
  */
+import { DTYPES, HOST_ARRAYS } from '../../../src/ground/dtype.js';
+import type { HostArray } from '../../../src/ground/dtype.js';
 import {
-  bf16,
   bool,
   f16,
   f32,
   f64,
-  f8e4m3,
-  f8e5m2,
   i16,
   i32,
   i64,
-  i8,
   inout,
   input,
   kernel,
   struct,
-  u16,
   u32,
-  u64,
   u8,
 } from 'async-cuda';
-import type { DType, Device, KernelFunction, Tensor } from 'async-cuda';
+import type { Device, KernelFunction, Tensor } from 'async-cuda';
+import type { KernelDType } from 'async-cuda/core';
 import type { KernelParams } from 'async-cuda/kernels';
 
 import type { StorageType } from '../../../src/compiler/tree.js';
@@ -41,46 +38,14 @@ import {
 } from './random-source.js';
 import type { RandomSource } from './random-source.js';
 
-const DTYPE: Readonly<Record<StorageType, DType>> = {
-  bool,
-  i8,
-  u8,
-  i16,
-  u16,
-  i32,
-  u32,
-  i64,
-  u64,
-  f16,
-  bf16,
-  f8e4m3,
-  f8e5m2,
-  f32,
-  f64,
-};
+const DTYPE: Readonly<Record<StorageType, KernelDType>> = DTYPES;
 
 /** Narrow floats: their values. */
-const ARRAY = {
-  bool: Uint8Array,
-  i8: Int8Array,
-  u8: Uint8Array,
-  i16: Int16Array,
-  u16: Uint16Array,
-  i32: Int32Array,
-  u32: Uint32Array,
-  i64: BigInt64Array,
-  u64: BigUint64Array,
-  f16: Float32Array,
-  bf16: Float32Array,
-  f8e4m3: Float32Array,
-  f8e5m2: Float32Array,
-  f32: Float32Array,
-  f64: Float64Array,
-} as const satisfies Record<StorageType, unknown>;
+const ARRAY = HOST_ARRAYS;
 const Row = struct({ a: f32, b: i64, c: bool, d: i16, e: f64, g: u8, h: f16, k: u32, l: i32 });
 type Row = ReturnType<typeof Row.unpack>[number];
 
-type Elements = InstanceType<(typeof ARRAY)[StorageType]>;
+type Elements = HostArray<StorageType>;
 
 /** The function of a text, as if it had been written in a file. */
 export const functionOf = (text: string): ((...args: never[]) => number) =>
@@ -102,7 +67,7 @@ export function kernelOf({
   const named = (
     prefix: string,
     storages: readonly StorageType[],
-    declare: (dtype: DType) => unknown,
+    declare: (dtype: KernelDType) => unknown,
   ): [string, unknown][] =>
     storages.map((storage) => [`${prefix}_${storage}`, declare(DTYPE[storage])]);
   const signature = Object.fromEntries([
@@ -133,6 +98,12 @@ export function kernelOf({
 }
 
 /** An element. Of narrow floats a value that they may have to round. */
+/** The value as an element of the dtype gives it back. */
+const ofOne = (storage: StorageType, value: number): number => {
+  const [each] = new (ARRAY[storage] as Int8ArrayConstructor)([value]);
+  return each!;
+};
+
 function element(random: Random, storage: StorageType): number | bigint {
   const value = randomValue(random, READ_AS[storage]);
   return typeof value === 'boolean' ? Number(value) : value;
@@ -141,7 +112,7 @@ function element(random: Random, storage: StorageType): number | bigint {
 function scalar(random: Random, storage: StorageType): number | bigint | boolean {
   const value = randomValue(random, READ_AS[storage]);
   if (typeof value !== 'number' || READ_AS[storage] !== 'i32' || storage === 'i32') return value;
-  return new ARRAY[storage as 'i8']([value])[0]!;
+  return ofOne(storage, value);
 }
 
 /** A structure. Narrow integers are in their range, as `pack` wants them. */
@@ -151,7 +122,7 @@ function row(random: Random): Row {
       const value = storage === 'bool' ? random.chance(50) : scalar(random, storage);
       return [
         name,
-        storage === 'i16' || storage === 'u8' ? new ARRAY[storage]([value as number])[0]! : value,
+        storage === 'i16' || storage === 'u8' ? ofOne(storage, value as number) : value,
       ];
     }),
   ) as unknown as Row;
@@ -182,7 +153,7 @@ export async function differenceOf(
     length: number,
     of: () => number | bigint,
   ): void => {
-    const data = new ARRAY[storage](length);
+    const data = new (ARRAY[storage] as new (length: number) => Elements)(length);
     for (let at = 0; at < length; at++) data[at] = of();
     arrays.set(name, { storage, data });
   };

@@ -3,6 +3,7 @@
  * (`docs/kernels.md`), whose results depend on no order of threads. Each thread writes elements of
  * its own, or adds to counters; what threads do together they do where all of them are.
  */
+import { readAs } from '../../../src/compiler/storage-types.js';
 import { Random } from '../../compiler/fuzz/random-kernel.test-support.js';
 import type { StorageType, ValueType } from '../../../src/compiler/tree.js';
 
@@ -55,23 +56,7 @@ export interface RandomSource {
   readonly dynamic: boolean;
 }
 
-export const READ_AS: Readonly<Record<StorageType, ValueType>> = {
-  bool: 'bool',
-  i8: 'i32',
-  u8: 'i32',
-  i16: 'i32',
-  u16: 'i32',
-  i32: 'i32',
-  u32: 'u32',
-  i64: 'i64',
-  u64: 'u64',
-  f16: 'f32',
-  bf16: 'f32',
-  f8e4m3: 'f32',
-  f8e5m2: 'f32',
-  f32: 'f32',
-  f64: 'f64',
-};
+export const READ_AS = readAs;
 const STORAGES = Object.keys(READ_AS) as StorageType[];
 /** What `gpu.shared` and `gpu.local` have. */
 const ARRAYS = STORAGES.filter((storage) => !storage.startsWith('f8') && storage !== 'bool');

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { hostValue, narrowBits, narrowed, wideValues } from './narrow-formats.js';
-import type { NarrowStorage } from './narrow-formats.js';
+import { hostValue, kernelBits, kernelValue, wideValues } from './narrow-floats.js';
+import type { NarrowName } from './narrow-floats.js';
 
-const FORMATS: readonly NarrowStorage[] = ['f16', 'bf16', 'f8e4m3', 'f8e5m2'];
+const FORMATS: readonly NarrowName[] = ['f16', 'bf16', 'f8e4m3', 'f8e5m2'];
 
 test.each(FORMATS)('%s: every finite number of the format comes back as it is', (storage) => {
   wideValues(storage).forEach((value, code) => {
-    if (Number.isFinite(value)) expect(narrowBits(storage, value)).toBe(code);
+    if (Number.isFinite(value)) expect(kernelBits(storage, value)).toBe(code);
   });
 });
 
@@ -22,15 +22,15 @@ test.each(FORMATS)(
       if (high === undefined || high.code !== low.code + 1) return;
       const middle = (low.value + high.value) / 2;
       const even = low.code % 2 === 0 ? low.code : high.code;
-      expect(narrowBits(storage, middle)).toBe(even);
-      expect(narrowBits(storage, middle * (1 - 2 ** -20))).toBe(low.code);
-      expect(narrowBits(storage, middle * (1 + 2 ** -20))).toBe(high.code);
-      expect(narrowBits(storage, -middle)).toBe(even | (wideValues(storage).length / 2));
+      expect(kernelBits(storage, middle)).toBe(even);
+      expect(kernelBits(storage, middle * (1 - 2 ** -20))).toBe(low.code);
+      expect(kernelBits(storage, middle * (1 + 2 ** -20))).toBe(high.code);
+      expect(kernelBits(storage, -middle)).toBe(even | (wideValues(storage).length / 2));
     });
   },
 );
 
-test.each<[NarrowStorage, number, number]>([
+test.each<[NarrowName, number, number]>([
   ['f16', 65519, 0x7bff],
   ['f16', 65520, 0x7c00],
   ['f16', -Infinity, 0xfc00],
@@ -52,7 +52,7 @@ test.each<[NarrowStorage, number, number]>([
   ['f8e5m2', Infinity, 0x7b],
   ['f8e5m2', NaN, 0x7f],
 ])('%s of %d is 0x%s', (storage, value, bits) => {
-  expect(narrowBits(storage, value)).toBe(bits);
+  expect(kernelBits(storage, value)).toBe(bits);
 });
 
 test('infinities and NaN are read where the format has them', () => {
@@ -67,14 +67,14 @@ test('infinities and NaN are read where the format has them', () => {
     wideValues('f8e5m2')[0x7c],
     wideValues('f8e5m2')[0x7d],
   ]).toEqual([NaN, 256, Infinity, NaN]);
-  expect(narrowed('f16', 0.1)).toBe(0.0999755859375);
+  expect(kernelValue('f16', 0.1)).toBe(0.0999755859375);
 });
 
 test(
   'what the host writes beyond the largest number of an f8 stays to be seen, as in a tensor on ' +
     'a device',
   () => {
-    const seen = (storage: NarrowStorage, values: readonly number[]): number[] =>
+    const seen = (storage: NarrowName, values: readonly number[]): number[] =>
       values.map((value) => hostValue(storage, value));
     expect(seen('f8e4m3', [448, 464, 464.0001, -464, -465, Infinity, NaN])).toEqual([
       448,

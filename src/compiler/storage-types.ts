@@ -1,0 +1,36 @@
+/** What the compiler takes from the rows of the dtypes that kernels compute with. */
+import { DTYPE_FACTS, namesWhere } from '../ground/dtype.js';
+import type { PtxName, KernelDTypeName } from '../ground/dtype.js';
+import type { DTypeFacts } from '../ground/dtype-row.js';
+import type { StorageType, ValueType } from './tree.js';
+
+/** In the table's order. */
+const STORAGES = namesWhere(({ compute }) => compute !== null) as readonly KernelDTypeName[];
+
+/** A table with an entry for each storage type. */
+function ofEach<T>(value: (name: StorageType, facts: DTypeFacts) => T): Record<StorageType, T> {
+  return Object.fromEntries(
+    STORAGES.map((name) => [name, value(name, DTYPE_FACTS[name])]),
+  ) as Record<StorageType, T>;
+}
+
+/** Bytes of an element in memory. */
+export const storageBytes: Readonly<Record<StorageType, number>> = ofEach((_, { bytes }) => bytes);
+
+/** The type that elements have when they are read. */
+export const readAs: Readonly<Record<StorageType, ValueType>> = ofEach(
+  (_, { compute }) => compute!,
+);
+
+/** The PTX type that a scalar parameter is declared with. */
+export const parameterTypes: Readonly<Record<StorageType, string>> = ofEach(
+  (_, { ptx }) => ptx!.parameter,
+);
+
+/** The PTX type that a scalar parameter is loaded with. */
+export const loadTypes: Readonly<Record<StorageType, string>> = ofEach((_, { ptx }) => ptx!.load);
+
+/** Numbers that bodies can cast to and declare arrays of: those that PTX has a type for. */
+export const castStorages = namesWhere(
+  ({ ptx }) => ptx !== null && ptx.type !== null,
+) as readonly PtxName[];
