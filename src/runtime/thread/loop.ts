@@ -35,8 +35,8 @@ import type { MendedDriver } from './fallbacks.js';
  */
 const SPIN_MS = 0.1;
 /**
- * And that of a device without a GPU: at the end of a grid the JS thread sleeps, takes 60 µs to
- * wake and 40 to launch the next one.
+ * The same for a CPU device: at the end of a grid the JS thread sleeps, takes 60 µs to wake and 40
+ * to launch the next one.
  */
 const POLLED_SPIN_MS = 0.25;
 /**
@@ -91,11 +91,11 @@ const GLANCE_MS = MAX_SPIN_MS;
 const DOZE_LOOKS = 25;
 /** Looks at the ring between two looks at everything else; a few microseconds. */
 const SPIN_LOOKS = 40;
-/** Twice some 30 ns. */
+/** Each takes some 30 ns. */
 const PAUSES = 2;
-/** One turn of a polled device, so that the ring is looked at again soon. */
+/** Length of one turn of a polled device: short, so that the ring is looked at again soon. */
 const POLL_BUDGET_US = 200;
-/** A device that has had nothing to do for so long gives back the memory that its pool keeps. */
+/** A device that was idle for so long releases the memory that its pool keeps. */
 const IDLE_MS = 2000;
 /** A fence is overdue when nothing moved for this long; then the driver is asked. */
 const OVERDUE_MS = 1;
@@ -160,7 +160,7 @@ export class ThreadLoop {
       const watch = peek(control, WORD.watch) === 1;
       if (watch) this.look(now);
       else this.watching = false;
-      // Who awaits one launch after the other makes them sooner himself.
+      // When launches are awaited one at a time, the JS thread issues them itself: that is faster.
       this.yields = this.decoder.fences.hot && this.mayYield(watch);
       this.decoder.fences.hot = false;
       if (busy && !this.yields) continue;
@@ -317,9 +317,9 @@ export class ThreadLoop {
   }
 
   /**
-   * Whether a record waits and nobody sees to it. One that has just been written is the JS thread's
-   * own, which wakes this one where it wants to: taking it away would make that thread wait for
-   * this one to wake (30 instead of 12 µs).
+   * Whether a record waits that the JS thread does not carry out. A record that has just been written
+   * is the JS thread's, which wakes this thread where that is better: taking the record would make
+   * that thread wait until this one is awake (30 instead of 12 µs).
    */
   private overlooked(): boolean {
     const { control } = this.shared;
@@ -349,7 +349,7 @@ export class ThreadLoop {
     const resting = timeout >= IDLE_MS;
     const bell = Atomics.load(control, WORD.doorbell);
     Atomics.store(control, WORD.state, STATE.sleeping);
-    // Looked at after the state is set: whoever writes these looks at the state after writing. A
+    // Looked at after the state is set: a thread that writes these looks at the state afterwards. A
     // record may show a little later than that, since its header is a plain store on x86; store
     // buffers empty within a microsecond.
     let work =
