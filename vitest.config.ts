@@ -4,33 +4,60 @@ import { defineConfig } from 'vitest/config';
 
 const source = fileURLToPath(new URL('./src/', import.meta.url));
 
-export default defineConfig({
-  resolve: {
-    // Tests import the package by its own name and get the sources, so that they never test an old
-    // build.
-    alias: [
-      { find: /^async-cuda$/, replacement: `${source}index.ts` },
-      { find: /^async-cuda\/([a-z0-9]+)$/, replacement: `${source}$1/index.ts` },
-    ],
-  },
-  test: {
-    include: [
-      'src/**/*.test.ts',
-      'test/**/*.test.ts',
-      'demo/**/*.test.ts',
-      'examples/**/*.test.ts',
-      'bench/**/*.test.ts',
-    ],
-    globalSetup: ['./scripts/vitest-setup.mjs'],
-    // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own
-    // file with it.
-    pool: 'forks',
-    // One GPU has one memory: a test that fills it would fail those beside it.
-    fileParallelism: !(process.env.ASYNC_CUDA_TEST_DEVICE ?? 'cpu').startsWith('cuda'),
-    // Vitest leaves one core to itself, and has little to do: half of a machine with two.
-    maxWorkers: availableParallelism(),
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    teardownTimeout: 10_000,
-  },
+/**
+ * What a run of the tests takes in: `vitest run` is `npm test`, `vitest run --mode thorough` is
+ * `npm run test:thorough`, and `--mode all` is both at once, each test one time.
+ */
+const extents = {
+  test: { tagsFilter: ['!thorough'], scale: '0.1', seed: '1' },
+  thorough: { tagsFilter: ['thorough || random'], scale: '1', seed: '' },
+  all: { tagsFilter: [], scale: '1', seed: '' },
+};
+
+export default defineConfig(({ mode }) => {
+  if (!Object.hasOwn(extents, mode)) {
+    throw new RangeError(`--mode is ${mode}; it must be ${Object.keys(extents).join(', ')}`);
+  }
+  const { tagsFilter, scale, seed } = extents[mode as keyof typeof extents];
+  return {
+    resolve: {
+      // Tests import the package by its own name and get the sources, so that they never test an
+      // old build.
+      alias: [
+        { find: /^async-cuda$/, replacement: `${source}index.ts` },
+        { find: /^async-cuda\/([a-z0-9]+)$/, replacement: `${source}$1/index.ts` },
+      ],
+    },
+    test: {
+      include: [
+        'src/**/*.test.ts',
+        'test/**/*.test.ts',
+        'demo/**/*.test.ts',
+        'examples/**/*.test.ts',
+        'bench/**/*.test.ts',
+      ],
+      tags: [
+        { name: 'thorough', description: 'exhaustive or slow: npm run test:thorough' },
+        { name: 'random', description: 'ASYNC_CUDA_TEST_SCALE times as many runs as it names' },
+      ],
+      ...(tagsFilter.length === 0 ? {} : { tagsFilter }),
+      // test/random-runs.ts reads them. The seed of `npm test` is always the same: a change is
+      // known to be the cause of a failure. The thorough tests draw another one each time.
+      env: {
+        ASYNC_CUDA_TEST_SCALE: process.env['ASYNC_CUDA_TEST_SCALE'] ?? scale,
+        ASYNC_CUDA_TEST_SEED: process.env['ASYNC_CUDA_TEST_SEED'] ?? seed,
+      },
+      globalSetup: ['./scripts/vitest-setup.mjs'],
+      // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own
+      // file with it.
+      pool: 'forks',
+      // One GPU has one memory: a test that fills it would fail those beside it.
+      fileParallelism: !(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu').startsWith('cuda'),
+      // Vitest leaves one core to itself, and has little to do: half of a machine with two.
+      maxWorkers: availableParallelism(),
+      testTimeout: 30_000,
+      hookTimeout: 60_000,
+      teardownTimeout: 10_000,
+    },
+  };
 });

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';

@@ -1,5 +1,5 @@
 /** Room for so many entries and bytes: what goes, and what never does. */
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { LeastRecent } from './least-recent.js';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { withEscapedNewlines } from './escaped-newlines.js';

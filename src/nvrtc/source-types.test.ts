@@ -2,7 +2,7 @@
  * The type checker's reading of CUDA C++, the one at run time, and what was meant: all three agree.
  */
 import { readFileSync, readdirSync } from 'node:fs';
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { readAtRunTime } from './read-at-run-time.test-support.js';

@@ -1,7 +1,7 @@
 // Textures and surfaces against a sampler written from the CUDA programming guide, "Texture
 // Fetching", and for what that leaves open from an H200's results.
 
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { FAULT, TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './index.js';
 import { Grid, kernelText } from './run-grid.test-support.js';

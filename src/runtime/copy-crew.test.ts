@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { afterAll, describe, expect, test } from 'vitest';
 
 import { koffiPath, loadKoffi } from '../native/koffi.js';

@@ -2,7 +2,7 @@
  * A queue of records gives them back in order and whole, whatever their lengths, through both ways
  * in.
  */
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { RecordQueue } from './record-queue.js';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 
 import { permute, squeeze, transpose, unsqueeze } from './axes.js';

@@ -1,5 +1,5 @@
 import { f32, u8 } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { broadcastTo } from './broadcasting.js';

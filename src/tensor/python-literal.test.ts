@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { LiteralError, parseLiteral } from './python-literal.js';

@@ -1,6 +1,6 @@
 import { f16, f32, f64, i32, u8 } from 'async-cuda/core';
 import type { DType } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, expectTypeOf, test } from 'vitest';
 
 import { contiguous, elements, strided } from './layout.js';

@@ -1,6 +1,6 @@
 import { CudaFormatError, DTYPES, f32, u8 } from 'async-cuda/core';
 import type { DType } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { expected, fixture, hex } from './fixtures.test-support.js';

@@ -1,6 +1,6 @@
 import { DTYPES, f32, u16, u8 } from 'async-cuda/core';
 import type { DType } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { contiguous, elements, span, strided } from './layout.js';

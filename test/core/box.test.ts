@@ -1,6 +1,6 @@
 /** Copies in three dimensions, against the same on plain arrays. */
 import { bf16, f32, i32, u16, u8 } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from './test-device.js';

@@ -4,7 +4,7 @@
  */
 import { Kernel, f32, i32, inout, input, output, u8 } from 'async-cuda/core';
 import type { KernelArgument, LaunchOptions, Module, Stream } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { runProgram } from '../faults/program.js';

@@ -7,7 +7,7 @@ import type {
   LibraryStatuses,
   Stream,
 } from 'async-cuda/core';
-import * as fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterEach, describe, expect, test } from 'vitest';
 
 import { StandInLibrary, whyNoStandIn } from './stand-in-library.js';

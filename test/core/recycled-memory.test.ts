@@ -4,7 +4,7 @@
  */
 import { i32, u8 } from 'async-cuda/core';
 import type { Device, DeviceBuffer, Stream } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { onCpu, onDevice, openTestDevice, range } from './test-device.js';

@@ -1,7 +1,7 @@
 /** Work on one device that waits for another's, and data that goes from one to the other. */
 import { f16, f32, i32, inout, input, u32, u8 } from 'async-cuda/core';
 import type { Device, DeviceBuffer, Event, Kernel, Stream } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { copyThroughHost } from '../../src/core/copy-through-host.js';

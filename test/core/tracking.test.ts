@@ -4,7 +4,7 @@
  */
 import { i32, input, inout, u32 } from 'async-cuda/core';
 import type { DeviceBuffer, Graph, Kernel, PinnedBuffer, Stream } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';

@@ -5,7 +5,7 @@
 import { CudaArgumentError, Device, f32, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import { remap, warpAffine, warpPerspective } from 'async-cuda/images';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';

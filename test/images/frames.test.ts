@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { CudaArgumentError, CudaDisposedError, CudaLibraryError, Device, u8 } from 'async-cuda';
 import { CudaFormatError } from 'async-cuda/core';
 import { encodeFrames, frames, yuvToRgb } from 'async-cuda/images';

@@ -1,5 +1,5 @@
 /** Headers of JPEGs, read beside what sharp says of the same bytes. */
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 

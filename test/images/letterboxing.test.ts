@@ -7,7 +7,7 @@ import {
   letterboxNormaliseBatch,
   letterboxPlacement,
 } from 'async-cuda/images';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { Device, f16, u8 } from 'async-cuda';
 import type { AnyTensor, Tensor } from 'async-cuda';
 import { resize } from 'async-cuda/images';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { operation } from '../../src/library/operation.js';

@@ -17,7 +17,7 @@ import {
   u8,
 } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';

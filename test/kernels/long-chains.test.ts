@@ -1,6 +1,6 @@
 /** Expressions of many operators behind each other, which are nested as deeply as they are long. */
 import { Device, f32, i32, inout, kernel, output } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { openTestDevice } from '../core/test-device.js';

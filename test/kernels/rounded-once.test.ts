@@ -23,7 +23,7 @@ import {
   u64,
 } from 'async-cuda';
 import type { DType } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';

@@ -16,7 +16,7 @@ import {
   u8,
 } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onCpu, onDevice, range } from '../core/test-device.js';

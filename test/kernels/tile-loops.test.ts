@@ -15,7 +15,7 @@ import {
   tileKernel,
 } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';

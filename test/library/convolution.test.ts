@@ -3,7 +3,7 @@ import { CudaArgumentError, Device, bf16, f16, f32, f64, i32 } from 'async-cuda'
 import type { AnyTensor, DType, DeviceOp, Tensor } from 'async-cuda';
 import { convolution2d } from 'async-cuda/library';
 import type { Convolution2dOptions } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';

@@ -5,7 +5,7 @@
 import { CudaArgumentError, DTYPES, Device, bf16, f16, f32, f64, i32 } from 'async-cuda';
 import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
 import { matmul, transpose } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { PLANS, matmulBy } from '../../src/library/matmul.js';

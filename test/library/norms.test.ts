@@ -5,7 +5,7 @@
 import { Device, bf16, f16, f32, f64 } from 'async-cuda';
 import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
 import { layerNorm, rmsNorm } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';

@@ -19,7 +19,7 @@ import {
 } from 'async-cuda';
 import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
 import { randomIntegers, randomNormal, randomUniform } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';

@@ -19,7 +19,7 @@ import {
 } from 'async-cuda';
 import type { AnyTensor, DType } from 'async-cuda';
 import { argSort, sort, topK } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { allModes, failure, onDevice, range } from '../core/test-device.js';

@@ -13,7 +13,7 @@ import {
   readNpy,
   readSafetensors,
 } from 'async-cuda/tensor';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';

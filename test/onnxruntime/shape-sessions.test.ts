@@ -1,6 +1,6 @@
 /** Which session a run is given, of a model whose shapes change. */
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { ShapeSessions } from '../../src/onnxruntime/shape-sessions.js';

@@ -8,7 +8,7 @@ import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
 import type { DeviceOp } from 'async-cuda/ops';
 import { launch, prepare, tensor, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { failure, onDevice, openTestDevice, testDevice } from '../core/test-device.js';

@@ -4,7 +4,7 @@
 import { Device } from 'async-cuda';
 import type { Tensor } from 'async-cuda';
 import { policyOf, setDefaultDevice } from 'async-cuda/ops';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { allModes, testDevice, turns } from '../core/test-device.js';

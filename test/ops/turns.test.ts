@@ -8,7 +8,7 @@ import type { DeviceOp } from 'async-cuda';
 import { cumsum } from 'async-cuda/library';
 import { tensor, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
-import * as fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';

@@ -1,5 +1,5 @@
 /** What counts as equal, which decides what the comparison with a GPU is worth. */
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { canonicalBytes, difference, near, numbersOf } from './equality.js';

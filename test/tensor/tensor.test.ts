@@ -28,7 +28,7 @@ import {
   zeros,
 } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 

@@ -1,7 +1,7 @@
 import { u8 } from 'async-cuda/core';
 import { Device } from 'async-cuda';
 import { warpAffine } from 'async-cuda/images';
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { lineMatrix } from './line-matrix.js';

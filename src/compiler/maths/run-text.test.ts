@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 import { fusedExactly } from './exact-reals.test-support.js';
 import { bitsOfF64, f32OfBits, f64OfBits, runnable } from './run-text.test-support.js';

@@ -1,5 +1,5 @@
 /** Whatever the text, reading gives a tree or a KernelSourceError whose span lies in its text. */
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { KernelSourceError } from '../source-error.js';
 import { readKernel } from './read-kernel.js';

@@ -1,5 +1,5 @@
 /** Forms of tile kernels: how threads share a tile, and that what is shown is the user's text. */
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { emitKernel } from '../emit/emit.js';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 import type { CUDA_MEMCPY3D } from '../driver.js';
 import { messageOf, openFake, resultOf } from './testing/open-fake.js';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 import { messageOf, openFake, resultOf } from './testing/open-fake.js';
 import { order, programs, run, violations } from './testing/stream-programs.js';

@@ -1,6 +1,6 @@
 // Kernels that are too large for one function: divided into several they do the same.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 

@@ -2,7 +2,7 @@
 // the bound, and near the ends of their range, units take them as their threads do one by one.
 // Blocks of one row and of several, several blocks in one call.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';

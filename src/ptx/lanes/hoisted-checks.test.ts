@@ -1,7 +1,7 @@
 // Kernels made at random whose address registers each have one definition, reached behind branches
 // of their own, in loops and behind barriers: thread by thread and in lanes they do the same.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';

@@ -1,7 +1,7 @@
 // The two back ends against each other, bit for bit: programs made at random, block shapes that
 // leave groups of four incomplete, threads that part and meet again.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { FAULT, STATUS } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';

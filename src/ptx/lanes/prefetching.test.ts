@@ -3,7 +3,7 @@
 // before the block begins, they do the same. Places that no thread goes to, because of a guard, may
 // lie anywhere.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';

@@ -2,7 +2,7 @@
 // thread and in lanes they do the same, near the guards' bounds, where numbers wrap around between
 // units, and at the end of memory.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';

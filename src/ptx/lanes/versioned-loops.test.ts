@@ -2,7 +2,7 @@
 // and by pointers, to bounds near the ends of their range, past the end of memory and misaligned.
 // Thread by thread and in lanes they do the same, and fail the same.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 import { FAULT, STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';

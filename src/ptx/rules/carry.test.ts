@@ -1,7 +1,7 @@
 // Carry chains against a model with integers of any size: over branches, round loops, and where the
 // thread is suspended between two parts of a chain.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';

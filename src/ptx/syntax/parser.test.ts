@@ -1,7 +1,7 @@
 // What the parser accepts, where its errors point, and that no text at all makes it crash or hang.
 
 import { readdirSync } from 'node:fs';
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { PtxError, STATUS, compilePtx, kernelSignatures, parsePtx } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';

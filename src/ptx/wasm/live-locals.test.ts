@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { Code } from './code.js';
 import { carriedLocals } from './live-locals.js';

@@ -2,7 +2,7 @@
 // every few turns, whole or while some of their threads have left, and what is needed behind a loop
 // is there behind it.
 
-import * as fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { kernelText } from '../../ptx/run-grid.test-support.js';

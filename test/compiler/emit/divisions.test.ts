@@ -1,5 +1,5 @@
 /** Division by constants, which takes no division, against what JavaScript computes. */
-import * as fc from 'fast-check';
+import * as fc from '../../fast-check.js';
 import { describe, expect, test } from 'vitest';
 import {
   TreeBuilder,

@@ -1,5 +1,5 @@
 /** Random kernels: optimised or not, they write the same bits. */
-import fc from 'fast-check';
+import * as fc from '../../fast-check.js';
 import { expect, test } from 'vitest';
 import type {
   BinaryOperator,

@@ -1,5 +1,5 @@
 /** Neighbouring elements are read and written at once, only where the address allows it. */
-import fc from 'fast-check';
+import * as fc from '../../fast-check.js';
 import { describe, expect, test } from 'vitest';
 import { runKernel } from './run-kernel.js';
 import { TreeBuilder, add, lt, mul } from '../../../src/compiler/emit/trees.test-support.js';

@@ -2,7 +2,7 @@
  * What a warp does with matrices, and asynchronous copies: from text to the CPU device and to
  * JavaScript, each against the definition.
  */
-import fc from 'fast-check';
+import * as fc from '../../fast-check.js';
 import { describe, expect, test } from 'vitest';
 import { runKernel } from '../emit/run-kernel.js';
 import type { HostArray } from '../emit/run-kernel.js';

@@ -1,6 +1,6 @@
 // Memory that is kept from new allocations does not count, and gives way.
 
-import fc from 'fast-check';
+import * as fc from '../../../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 import { openCpu } from '../open.js';
 import { resultOf } from '../testing/open-fake.js';

@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import * as fc from '../../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { NvjpegError } from './failure.js';
