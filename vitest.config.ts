@@ -10,7 +10,7 @@ const source = fileURLToPath(new URL('./src/', import.meta.url));
  */
 const extents = {
   test: { tagsFilter: ['!thorough'], scale: '0.1', seed: '1' },
-  thorough: { tagsFilter: ['thorough || random'], scale: '1', seed: '' },
+  thorough: { tagsFilter: ['thorough || random || base'], scale: '1', seed: '' },
   all: { tagsFilter: [], scale: '1', seed: '' },
 };
 
@@ -38,6 +38,7 @@ export default defineConfig(({ mode }) => {
       ],
       tags: [
         { name: 'thorough', description: 'exhaustive or slow: npm run test:thorough' },
+        { name: 'base', description: 'what thorough tests build on: in both' },
         { name: 'random', description: 'ASYNC_CUDA_TEST_SCALE times as many runs as it names' },
       ],
       ...(tagsFilter.length === 0 ? {} : { tagsFilter }),

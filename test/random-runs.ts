@@ -6,7 +6,7 @@
  * sets both, unless the environment has them.
  */
 import { relative } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect } from 'vitest';
 
 const { ASYNC_CUDA_TEST_SCALE, ASYNC_CUDA_TEST_SEED } = process.env;
 
@@ -63,9 +63,10 @@ export function failureOf(seed: number, what: string): string {
  * `each` of `test` or `describe`, of whose rows `count` belong to `npm test`, evenly spread over
  * the table and the first among them. The others are tagged `thorough`.
  */
-export function sample<T extends typeof test | typeof describe>(count: number, of: T): T['each'] {
+export function sampled<T extends { readonly each: unknown }>(count: number, of: T): T['each'] {
   type Declare = (...args: unknown[]) => void;
-  const each = of.each.bind(of) as unknown as (rows: readonly unknown[]) => Declare;
+  const each = (rows: readonly unknown[]) =>
+    (of as unknown as { each: (rows: readonly unknown[]) => Declare }).each(rows);
   const declare =
     (rows: readonly unknown[]): Declare =>
     (title, ...rest) => {
@@ -83,4 +84,14 @@ export function sample<T extends typeof test | typeof describe>(count: number, o
       each(others)(title, { ...options, tags: ['thorough'].concat(options.tags ?? []) }, body);
     };
   return declare as unknown as T['each'];
+}
+
+/**
+ * The tags of a test that a loop over `rows` declares: as with `sampled`, `count` rows belong to
+ * `npm test`.
+ */
+export function tagsOf<T>(rows: readonly T[], row: T, count: number): string[] {
+  const step = rows.length / Math.min(count, rows.length);
+  const at = rows.indexOf(row);
+  return Math.floor(Math.ceil(at / step) * step) === at ? [] : ['thorough'];
 }

@@ -17,6 +17,7 @@ class Waits {
 test(
   'an access waits for the last use of each stream that it conflicts with, and for nothing ' +
     'before the last write',
+  { tags: 'random' },
   () => {
     const access = fc.record({ stream: fc.nat(3), write: fc.boolean() });
     fc.assert(

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
+import { sampled } from '../../test/random-runs.js';
 
 const PREAMBLE =
   'import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, ' +
@@ -26,7 +27,10 @@ const nothing = instantiations(
     'void tileKernel;\nexport type Used = [Gpu, Tensor];',
 );
 
-test.each([
+sampled(
+  2,
+  test,
+)([
   ['a kernel', SAXPY, 1200],
   [
     'a kernel and its call',

@@ -40,7 +40,7 @@ const length = fc.oneof(
 );
 
 describe('a queue of records', () => {
-  test('gives back what was added, in order', () => {
+  test('gives back what was added, in order', { tags: 'random' }, () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('add' as const), words: length, inPlace: fc.boolean() }),
       fc.record({ kind: fc.constant('begin' as const), words: length }),

@@ -18,7 +18,7 @@ const described: DLTensor = {
   byteOffset: 0,
 };
 
-test('a tensor goes into a descriptor and comes out again', () => {
+test('a tensor goes into a descriptor and comes out again', { tags: 'random' }, () => {
   fc.assert(
     fc.property(
       layouts(),

@@ -72,7 +72,7 @@ describe('arrays that NumPy wrote', () => {
 });
 
 describe('what is written', () => {
-  test('reads back, of every dtype and layout', () => {
+  test('reads back, of every dtype and layout', { tags: 'random' }, () => {
     fc.assert(
       fc.property(layouts(), fc.constantFrom<DType>(...Object.values(DTYPES)), (layout, dtype) => {
         const bytes = Uint8Array.from({ length: span(layout).end * dtype.bytes }, (_, i) => i * 11);
@@ -223,7 +223,7 @@ test('a header that is not UTF-8 is refused in version 3', () => {
   expect(() => readNpy(bytes)).toThrow('npy: the header is not UTF-8');
 });
 
-test('cut short or mutated, a file is read or refused', () => {
+test('cut short or mutated, a file is read or refused', { tags: 'random' }, () => {
   const whole = expected.npy.map(({ start, end }) => fixture('arrays.npy').subarray(start, end));
   let refused = 0;
   fc.assert(

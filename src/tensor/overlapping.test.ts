@@ -11,7 +11,7 @@ import { inBytes } from './reinterpreting.js';
 import { slice } from './slicing.js';
 
 describe('with itself', () => {
-  test('is whether an element comes up twice', () => {
+  test('is whether an element comes up twice', { tags: 'random' }, () => {
     let yes = 0;
     fc.assert(
       fc.property(layouts({ maxStride: 20, minExtent: 1 }), (layout) => {
@@ -38,7 +38,7 @@ describe('with itself', () => {
 });
 
 describe('of two', () => {
-  test('is whether they have an element in common', () => {
+  test('is whether they have an element in common', { tags: 'random' }, () => {
     let [yes, no] = [0, 0];
     fc.assert(
       fc.property(

@@ -74,7 +74,7 @@ describe('the file that the reference wrote', () => {
 });
 
 describe('what is written', () => {
-  test('reads back, of every dtype, layout and name', () => {
+  test('reads back, of every dtype, layout and name', { tags: 'random' }, () => {
     const tensor = fc
       .tuple(layouts({ maxRank: 3 }), fc.constantFrom<DType>(...Object.values(DTYPES)))
       .map(([layout, dtype]): TensorData => ({
@@ -242,7 +242,7 @@ test('brackets in names are none, and empty tensors may lie anywhere between', (
   expect([...tensors.keys()]).toEqual(['a{"}', 'b', '{', 'c']);
 });
 
-test('cut short or mutated, a file is read or refused', () => {
+test('cut short or mutated, a file is read or refused', { tags: 'random' }, () => {
   const original = fixture('tensors.safetensors');
   let refused = 0;
   const mutation = fc.tuple(

@@ -39,7 +39,7 @@ const bound = fc.option(
   ),
 );
 
-test('a range takes what Python takes', () => {
+test('a range takes what Python takes', { tags: 'random' }, () => {
   const step = fc.oneof(
     fc.integer({ min: -4, max: 4 }).filter((n) => n !== 0),
     fc.constantFrom(Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER),

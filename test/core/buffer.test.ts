@@ -5,7 +5,14 @@ import { DTYPES, f16, f32, f64, f8e4m3, i32, i64, u16, u32, u64, u8 } from 'asyn
 import type { DTypeName, DeviceBuffer, HostArray } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
-import { failure, onDevice, openTestDevice, range, stillPending, turns } from './test-device.js';
+import {
+  failure,
+  onDeviceInEachMode,
+  openTestDevice,
+  range,
+  stillPending,
+  turns,
+} from './test-device.js';
 
 /** Values that each dtype holds exactly, its extremes among them. */
 const VALUES: { [D in DTypeName]: HostArray<D> } = {
@@ -51,7 +58,7 @@ function detach(buffer: ArrayBuffer): void {
   structuredClone(buffer, { transfer: [buffer] });
 }
 
-onDevice('DeviceBuffer', (host) => {
+onDeviceInEachMode('DeviceBuffer', (host) => {
   describe.each(dtypes)('of %s', (name) => {
     const dtype = DTYPES[name];
     const values = VALUES[name];

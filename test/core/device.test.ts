@@ -2,7 +2,7 @@
 import { Device, f32 } from 'async-cuda/core';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
-import { failure, onCpu, onDevice, openTestDevice, testDevice } from './test-device.js';
+import { failure, onCpu, onDeviceInEachMode, openTestDevice, testDevice } from './test-device.js';
 
 describe('Device.list', () => {
   test('ends with the CPU device, which is always there', async () => {
@@ -239,7 +239,7 @@ describe('Device.close', () => {
   });
 });
 
-onDevice('Device', (host) => {
+onDeviceInEachMode('Device', (host) => {
   test('says what it is', () => {
     const { device } = host;
     expect(device.kind).toBe(testDevice);

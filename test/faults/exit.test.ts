@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 
 import type { LongShape } from '../ptx/large-kernel.js';
 import { runProgram } from './program.js';
+import { namedSeed, sampled } from '../random-runs.js';
 
 const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 12);
 const late = Number(process.env['ASYNC_CUDA_TEST_EXIT_MS'] ?? 2000);
@@ -24,26 +25,30 @@ const POINTS = [
   'call',
   'closed',
 ];
-const seed = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
+const seed = namedSeed ?? 1;
 
 describe('process.exit', () => {
-  test.each(
-    Array.from({ length: runs }, (_, i) => ({ point: POINTS[i % POINTS.length]!, run: seed + i })),
-  )('while $point ($run)', async ({ point, run }) => {
-    const ended = await runProgram('exit', { args: [point, run] });
-    expect({
-      code: ended.code,
-      signal: ended.signal,
-      stdout: ended.stdout,
-      stderr: ended.stderr,
-    }).toEqual({
-      code: 7,
-      signal: null,
-      stdout: 'leaving\n',
-      stderr: '',
-    });
-    expect(ended.afterFirstLine).toBeLessThan(late);
-  });
+  sampled(
+    2,
+    test,
+  )(Array.from({ length: runs }, (_, i) => ({ point: POINTS[i % POINTS.length]!, run: seed + i })))(
+    'while $point ($run)',
+    async ({ point, run }) => {
+      const ended = await runProgram('exit', { args: [point, run] });
+      expect({
+        code: ended.code,
+        signal: ended.signal,
+        stdout: ended.stdout,
+        stderr: ended.stderr,
+      }).toEqual({
+        code: 7,
+        signal: null,
+        stdout: 'leaving\n',
+        stderr: '',
+      });
+      expect(ended.afterFirstLine).toBeLessThan(late);
+    },
+  );
 });
 
 describe('process.exit while helpers of large copies start', () => {
@@ -60,7 +65,10 @@ describe('process.exit while helpers of large copies start', () => {
 });
 
 describe('the end of a process that has run a kernel which V8 takes long to optimise', () => {
-  test.each([
+  sampled(
+    2,
+    test,
+  )([
     ['inline', 'exit'],
     ['inline', 'natural'],
     ['worker', 'exit'],
@@ -85,7 +93,10 @@ describe('the end of a process that has run a kernel which V8 takes long to opti
 });
 
 describe('the natural end of a process after a kernel that V8 optimises slowly', () => {
-  test.each<[LongShape, number]>([
+  sampled(
+    2,
+    test,
+  )<[LongShape, number]>([
     ['loops, each in the next', 150],
     ['loops, each in the next', 200],
     ['loops, each in the next', 300],

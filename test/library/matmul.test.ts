@@ -11,6 +11,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { PLANS, matmulBy } from '../../src/library/matmul.js';
 import { sharedBytesOf, tensorCoreProduct } from '../../src/library/tensor-core-product.js';
 import { allModes, failure, onCpu, onDevice, range } from '../core/test-device.js';
+import { sampled } from '../random-runs.js';
 
 type Name = 'f16' | 'bf16' | 'f32' | 'f64';
 
@@ -121,7 +122,10 @@ onDevice(
     };
 
     describe.each(['f16', 'bf16', 'f32', 'f64'] as const)('of %s', (factors) => {
-      test.each([
+      sampled(
+        2,
+        test,
+      )([
         [1, 1, 1],
         [64, 64, 32],
         [65, 63, 33],
@@ -135,7 +139,7 @@ onDevice(
         await compare(factors, factors, m, n, k, false, false);
       });
 
-      test('transposed factors are read as they are', async () => {
+      test('transposed factors are read as they are', { tags: 'thorough' }, async () => {
         for (const [turnedA, turnedB] of [
           [true, false],
           [false, true],
@@ -146,7 +150,7 @@ onDevice(
         }
       });
 
-      test('results of other dtypes', async () => {
+      test('results of other dtypes', { tags: 'thorough' }, async () => {
         for (const out of factors === 'f64'
           ? (['f64'] as const)
           : (['f16', 'bf16', 'f32'] as const)) {
@@ -155,7 +159,7 @@ onDevice(
         }
       });
 
-      test('sizes and orders at random', async () => {
+      test('sizes and orders at random', { tags: 'random' }, async () => {
         const size = fc.integer({ min: 1, max: 90 });
         await fc.assert(
           fc.asyncProperty(
@@ -378,7 +382,7 @@ onDevice(
       { ...small, rows: 32, columns: 32, warpRows: 16, warpColumns: 16 },
     ];
 
-    test.each(variants)(
+    sampled(2, test)(variants)(
       'every plan gives the same bits: $rows × $columns × $depth',
       async (plan) => {
         for (const [m, n, k] of [
@@ -396,7 +400,7 @@ onDevice(
       },
     );
 
-    test("the kernel as JavaScript gives the CPU device's bits", async () => {
+    test("the kernel as JavaScript gives the CPU device's bits", { tags: 'thorough' }, async () => {
       const [m, n, k] = [37, 34, 40];
       const plan = { ...small, rows: 32, columns: 32, warpRows: 16, warpColumns: 16, stages: 3 };
       for (const [leftByDepth, rightByDepth] of [

@@ -226,7 +226,7 @@ onDevice('operations that the device decides', (host) => {
       }
     });
 
-    test('what any program of them does', async () => {
+    test('what any program of them does', { tags: 'random', timeout: 60_000 }, async () => {
       type Program =
         | { kind: 'add'; at: number; by: number }
         | { kind: 'when'; on: number; then: Program[]; otherwise: Program[] | undefined }
@@ -332,7 +332,7 @@ onDevice('operations that the device decides', (host) => {
         ),
         { numRuns: 25 },
       );
-    }, 60_000);
+    });
 
     test('what cannot decide is refused', async () => {
       using floats = await zeros(device(), f32, [1]);

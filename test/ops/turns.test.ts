@@ -136,7 +136,7 @@ onDevice('runs that wait for their kernels', (host) => {
 
 describe('programs', () => {
   onDevice('of runs that nobody awaits in between', (host) => {
-    test('give what JavaScript gives', async () => {
+    test('give what JavaScript gives', { tags: 'random' }, async () => {
       const add = elementKernel(
         `add_${process.pid}`,
         { out: inout(f32), x: input(f32) },

@@ -42,7 +42,7 @@ describe("digits of the demo's photographs", () => {
     await device.close();
   });
 
-  test('all are found where they are, and nothing else', async () => {
+  test('all are found where they are, and nothing else', { tags: 'thorough' }, async () => {
     const found = await detector.detect(images);
     for (const [i, [name, digits]] of Object.entries(truth).entries()) {
       const seen = found[i]!.map(({ label, box }) => ({

@@ -8,7 +8,7 @@ import { lineMatrix } from './line-matrix.js';
 import { cornersOf } from './smallest-rectangle.js';
 import type { TurnedRectangle } from './smallest-rectangle.js';
 
-test('the corners of the picture are those of the rectangle', () => {
+test('the corners of the picture are those of the rectangle', { tags: 'random' }, () => {
   const real = (min: number, max: number) => fc.double({ min, max, noNaN: true });
   const rectangle = fc.record({
     x: real(-100, 100),

@@ -25,6 +25,7 @@ function captured({ cu, stream }: FakeDevice, calls: () => void, mode = 0): numb
 test(
   'a random program captured and replayed does the work that it does directly, in an order ' +
     'that CUDA allows',
+  { tags: 'random' },
   () => {
     const device = openFake();
     const { cu } = device;

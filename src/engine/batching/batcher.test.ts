@@ -719,6 +719,7 @@ describe('whatever arrives, aborts and fails', () => {
   test(
     'every request settles once, with what is its own; batches keep their size, their order ' +
       'and their time',
+    { tags: 'random' },
     async () => {
       const ends = new Set<string>();
       await fc.assert(

@@ -226,17 +226,21 @@ function expected(list: readonly Part[], inputs: readonly bigint[]): bigint[] {
 }
 
 describe('carry chains', () => {
-  it('over branches, loops and barriers, thread by thread and where lanes are asked for', () => {
-    fc.assert(
-      fc.property(parts(2, true), values, fc.boolean(), (list, inputs, simd) => {
-        const { out, lanes } = execute(list, BigUint64Array.from(inputs), simd);
-        expect([...out]).toEqual(expected(list, inputs));
-        expect(lanes).toBe(simd ? 'it has carry chains' : lanes);
-      }),
-      { numRuns: 150 },
-    );
-  });
-  it('where the fuel of a call ends within a chain', () => {
+  it(
+    'over branches, loops and barriers, thread by thread and where lanes are asked for',
+    { tags: 'random' },
+    () => {
+      fc.assert(
+        fc.property(parts(2, true), values, fc.boolean(), (list, inputs, simd) => {
+          const { out, lanes } = execute(list, BigUint64Array.from(inputs), simd);
+          expect([...out]).toEqual(expected(list, inputs));
+          expect(lanes).toBe(simd ? 'it has carry chains' : lanes);
+        }),
+        { numRuns: 150 },
+      );
+    },
+  );
+  it('where the fuel of a call ends within a chain', { tags: 'random' }, () => {
     fc.assert(
       fc.property(parts(2, true), values, fc.integer({ min: 1, max: 9 }), (list, inputs, fuel) => {
         expect([...execute(list, BigUint64Array.from(inputs), false, fuel).out]).toEqual(

@@ -121,6 +121,7 @@ function wantedOf(
 
 test.each([1, 3])(
   'any number of turns, with %i workers',
+  { tags: 'random', timeout: 120_000 },
   (workers) => {
     fc.assert(
       fc.property(shapes, (shape) => {
@@ -151,5 +152,4 @@ test.each([1, 3])(
       { numRuns: 60 },
     );
   },
-  120_000,
 );

@@ -80,7 +80,7 @@ function seen(steps: readonly Step[], check: boolean): number[][] {
   });
 }
 
-test('a program sees the same of memory with and without', () => {
+test('a program sees the same of memory with and without', { tags: 'random' }, () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       expect(seen(steps, true)).toEqual(seen(steps, false));
