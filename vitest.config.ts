@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 
 const source = fileURLToPath(new URL('./src/', import.meta.url));
 
+const include = ['src', 'test', 'demo', 'examples', 'bench'].map((f) => `${f}/**/*.test.ts`);
+
 /**
  * What a run of the tests takes in: `vitest run` is `npm test`, `vitest run --mode thorough` is
  * `npm run test:thorough`, and `--mode all` is both at once, each test one time.
@@ -13,6 +15,29 @@ const extents = {
   thorough: { tagsFilter: ['thorough || random || base'], scale: '1', seed: '' },
   all: { tagsFilter: [], scale: '1', seed: '' },
 };
+
+/**
+ * Files that need a process of their own: they replace modules or globals, listen for events of the
+ * process, measure its memory or its garbage, end it, or load libraries that stay in it. All other
+ * files share one process for each worker: to start one and to import the sources there takes about
+ * a second of processor time, as long as most files take themselves.
+ */
+const alone = [
+  'demo/**',
+  'examples/**',
+  'src/driver/cpu/check/samples.test.ts',
+  'src/onnxruntime/options.test.ts',
+  'src/runtime/own-files.test.ts',
+  'test/core/{conditional,graph-parts,host-memory,pending,recycled-memory}.test.ts',
+  'test/docs/**',
+  'test/faults/**',
+  'test/{inference,onnxruntime,tensorrt}/**',
+  'test/kernels/{cache,calls,tuning}.test.ts',
+  'test/nvrtc/compile.test.ts',
+  'test/ops/{allocation-nodes,development}.test.ts',
+  'test/packaging/**',
+  'test/tensor/exchange.test.ts',
+];
 
 export default defineConfig(({ mode }) => {
   if (!Object.hasOwn(extents, mode)) {
@@ -29,12 +54,12 @@ export default defineConfig(({ mode }) => {
       ],
     },
     test: {
-      include: [
-        'src/**/*.test.ts',
-        'test/**/*.test.ts',
-        'demo/**/*.test.ts',
-        'examples/**/*.test.ts',
-        'bench/**/*.test.ts',
+      projects: [
+        { extends: true, test: { name: 'shared', include, exclude: alone, isolate: false } },
+        {
+          extends: true,
+          test: { name: 'alone', include: alone.map((glob) => glob.replace('**', '**/*.test.ts')) },
+        },
       ],
       tags: [
         { name: 'thorough', description: 'exhaustive or slow: npm run test:thorough' },

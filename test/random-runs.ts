@@ -63,7 +63,7 @@ export function failureOf(seed: number, what: string): string {
  * `each` of `test` or `describe`, of whose rows `count` belong to `npm test`, evenly spread over
  * the table and the first among them. The others are tagged `thorough`.
  */
-export function sampled<T extends { readonly each: unknown }>(count: number, of: T): T['each'] {
+export function someOf<T extends { readonly each: unknown }>(count: number, of: T): T['each'] {
   type Declare = (...args: unknown[]) => void;
   const each = (rows: readonly unknown[]) =>
     (of as unknown as { each: (rows: readonly unknown[]) => Declare }).each(rows);
@@ -87,7 +87,7 @@ export function sampled<T extends { readonly each: unknown }>(count: number, of:
 }
 
 /**
- * The tags of a test that a loop over `rows` declares: as with `sampled`, `count` rows belong to
+ * The tags of a test that a loop over `rows` declares: as with `someOf`, `count` rows belong to
  * `npm test`.
  */
 export function tagsOf<T>(rows: readonly T[], row: T, count: number): string[] {

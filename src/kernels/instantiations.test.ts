@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
-import { sampled } from '../../test/random-runs.js';
+import { someOf } from '../../test/random-runs.js';
 
 const PREAMBLE =
   'import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, ' +
@@ -27,7 +27,7 @@ const nothing = instantiations(
     'void tileKernel;\nexport type Used = [Gpu, Tensor];',
 );
 
-sampled(
+someOf(
   2,
   test,
 )([

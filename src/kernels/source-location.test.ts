@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { captureStack } from '../core/call-stack.js';
 import { locateText } from './source-location.js';
 import type { SourceLocation } from './source-location.js';
-import { sampled } from '../../test/random-runs.js';
+import { someOf } from '../../test/random-runs.js';
 
 /** The types, the comment and the enum shift what the tools write against what the user wrote. */
 const APP = `import { captureStack, locateText } from './locate.mjs';
@@ -147,7 +147,7 @@ test('what tsc writes for ES5 and CommonJS, with an inline map that holds the so
   ).toEqual(PLACES.map((place) => ({ ...place, original: true })));
 });
 
-sampled(
+someOf(
   2,
   test,
 )([

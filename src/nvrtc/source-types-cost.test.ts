@@ -9,7 +9,7 @@ import { typeCosts } from '../../test/type-budget.js';
 import { longSource, manyComments } from './long-source.test-support.js';
 import { readAtRunTime } from './read-at-run-time.test-support.js';
 import { literal, readByTypes } from './read-types.test-support.js';
-import { sampled } from '../../test/random-runs.js';
+import { someOf } from '../../test/random-runs.js';
 
 const costs = typeCosts(
   fileURLToPath(new URL('./', import.meta.url)),
@@ -36,7 +36,7 @@ const kernelsAlone = Array.from(
 `,
 ).join('');
 
-sampled(
+someOf(
   2,
   test,
 )([

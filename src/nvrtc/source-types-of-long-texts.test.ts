@@ -5,11 +5,11 @@
 import { expect, test } from 'vitest';
 
 import { readByTypes } from './read-types.test-support.js';
-import { sampled } from '../../test/random-runs.js';
+import { someOf } from '../../test/random-runs.js';
 
 const k = (list: string): string => `extern "C" __global__ void k(${list}) {}`;
 
-sampled(
+someOf(
   2,
   test,
 )([

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
-import { sampled } from '../../test/random-runs.js';
+import { someOf } from '../../test/random-runs.js';
 
 const PREAMBLE =
   "import type { DeviceOp } from './device-op.js';\nimport type { all, parallel, zip } from " +
@@ -26,7 +26,7 @@ beforeAll(() => {
 const repeat = (count: number, part: (i: number) => string): string =>
   Array.from({ length: count }, (_, i) => part(i)).join('');
 
-sampled(
+someOf(
   2,
   test,
 )([

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
-import { sampled } from '../../test/random-runs.js';
+import { someOf } from '../../test/random-runs.js';
 
 /**
  * Of a program beside the library's types: `body` uses them, all of what it declares is checked.
@@ -16,7 +16,7 @@ const instantiations = typeCosts(
 
 const nothing = instantiations('');
 
-sampled(
+someOf(
   2,
   test,
 )([

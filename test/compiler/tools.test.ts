@@ -29,7 +29,7 @@ import {
 } from '../../src/compiler/tiles/tile-form.js';
 import { tileSource } from '../../src/compiler/tiles/tile-source.js';
 import { sameTree } from './same-tree.test-support.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const tensor = (storage: StorageType, rank = 1): SignatureEntry => ({
   kind: 'tensor',
@@ -441,7 +441,7 @@ describe('the text that a tool leaves gives the tree of the untouched text', () 
   const names = Object.keys(untouched);
   const expected = new Map(names.map((name) => [name, treeOf(name, String(untouched[name]))]));
 
-  sampled(4, it)(Object.keys(tools))(
+  someOf(4, it)(Object.keys(tools))(
     '%s',
     async (tool) => {
       const functions = evaluate(await tools[tool]!());

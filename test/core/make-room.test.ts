@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest';
 
 import { WAITING } from './kernels/waiting.js';
 import { Gate, allModes, failure, onCpu, onDevice, stillPending } from './test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const MIB = 1 << 20;
 
@@ -144,7 +144,7 @@ onDevice('An allocation that finds too little memory', (host) => {
   });
 });
 
-sampled(1, describe.runIf(onCpu))(allModes)('On a small device (cpu, %s)', (thread) => {
+someOf(1, describe.runIf(onCpu))(allModes)('On a small device (cpu, %s)', (thread) => {
   test('what one pool keeps is there for another', async () => {
     await using device = await Device.open('cpu', { thread, memoryBytes: 96 * MIB });
     await using pool = await device.createPool();

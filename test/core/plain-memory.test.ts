@@ -15,7 +15,7 @@ import {
   range,
   stillPending,
 } from './test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const MIB = 1 << 20;
 
@@ -182,7 +182,7 @@ onDevice('A buffer of allocPlain', (host) => {
   });
 });
 
-sampled(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (thread) => {
+someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (thread) => {
   const open = (): Promise<Device> => Device.open('cpu', { thread, memoryBytes: 95 * MIB });
 
   /** Free memory, once it is as much as that. */

@@ -13,7 +13,7 @@ import type {
   Stream,
 } from 'async-cuda/core';
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 export const testDevice = (process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu') as 'cpu' | 'cuda';
 export const onCpu = testDevice === 'cpu';
@@ -91,7 +91,7 @@ export function onDevice(
   quick = 1,
 ): void {
   const rows = modes.map((mode) => ({ mode }));
-  sampled(quick, describe)(rows)(`${title} (${testDevice}, $mode)`, ({ mode }) => {
+  someOf(quick, describe)(rows)(`${title} (${testDevice}, $mode)`, ({ mode }) => {
     const host = new TestDevice(mode);
     beforeAll(() => host.open());
     afterAll(() => host.close());

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { haveLibrary } from '../nvrtc/nvrtc.js';
 import { ProgramFolder, documentedPrograms, repository } from './programs.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const documented = await documentedPrograms();
 const { ptx } = documented;
@@ -63,11 +63,11 @@ test('the guide has programs', () => {
   expect(programs.filter(({ file }) => file.startsWith('guide-')).length).toBeGreaterThan(6);
 });
 
-sampled(10, test)(programs)('$title: says what it prints', ({ text, prints }) => {
+someOf(10, test)(programs)('$title: says what it prints', ({ text, prints }) => {
   expect(prints.length).toBe(text.match(/console\.log\(/g)?.length ?? 0);
 });
 
-sampled(10, test)(programs)('$title: runs', async ({ file, prints }) => {
+someOf(10, test)(programs)('$title: runs', async ({ file, prints }) => {
   const { stdout, stderr } = await promisify(execFile)(
     process.execPath,
     [`${folder.path}/${file}.mjs`],

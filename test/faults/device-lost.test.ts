@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 
 import { allModes, onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 interface Said {
   code: string;
@@ -44,8 +44,8 @@ const FAULTS = [
   ['trapped', ['CUDA_ERROR_LAUNCH_FAILED', 'CUDA_ERROR_ILLEGAL_INSTRUCTION']],
 ] as const;
 
-sampled(1, describe)(allModes)('A device that met a fault (%s)', (mode) => {
-  sampled(2, test)(FAULTS)(
+someOf(1, describe)(allModes)('A device that met a fault (%s)', (mode) => {
+  someOf(2, test)(FAULTS)(
     '%s: everything in flight rejects with the fault as its cause',
     async (kernel, names) => {
       const { inFlight, waited } = await lose(kernel, mode);

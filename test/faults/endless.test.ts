@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 
 import { allModes, onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
-sampled(1, describe)(allModes)('An endless kernel with 5,000 launches behind it (%s)', (mode) => {
+someOf(1, describe)(allModes)('An endless kernel with 5,000 launches behind it (%s)', (mode) => {
   const run = (() => {
     let ended: ReturnType<typeof runProgram> | undefined;
     return () => (ended ??= runProgram('endless', { args: [mode] }));
@@ -43,7 +43,7 @@ sampled(1, describe)(allModes)('An endless kernel with 5,000 launches behind it 
   });
 });
 
-sampled(1, describe)(allModes)('A function of the host that never ends (%s)', (mode) => {
+someOf(1, describe)(allModes)('A function of the host that never ends (%s)', (mode) => {
   test.each([
     ['closed', 'ERR_CUDA_DEVICE_CLOSED'],
     ['lost', 'ERR_CUDA_DEVICE_LOST'],

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 
 import type { LongShape } from '../ptx/large-kernel.js';
 import { runProgram } from './program.js';
-import { namedSeed, sampled } from '../random-runs.js';
+import { namedSeed, someOf } from '../random-runs.js';
 
 const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 12);
 const late = Number(process.env['ASYNC_CUDA_TEST_EXIT_MS'] ?? 2000);
@@ -28,7 +28,7 @@ const POINTS = [
 const seed = namedSeed ?? 1;
 
 describe('process.exit', () => {
-  sampled(
+  someOf(
     2,
     test,
   )(Array.from({ length: runs }, (_, i) => ({ point: POINTS[i % POINTS.length]!, run: seed + i })))(
@@ -65,7 +65,7 @@ describe('process.exit while helpers of large copies start', () => {
 });
 
 describe('the end of a process that has run a kernel which V8 takes long to optimise', () => {
-  sampled(
+  someOf(
     2,
     test,
   )([
@@ -93,7 +93,7 @@ describe('the end of a process that has run a kernel which V8 takes long to opti
 });
 
 describe('the natural end of a process after a kernel that V8 optimises slowly', () => {
-  sampled(
+  someOf(
     2,
     test,
   )<[LongShape, number]>([

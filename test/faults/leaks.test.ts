@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 
 import { allModes, onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const milliseconds = Number(process.env['ASYNC_CUDA_TEST_LEAK_MS'] ?? 3000);
 
@@ -18,7 +18,7 @@ interface Report {
   errors: string[];
 }
 
-sampled(1, describe)(allModes)('Under load and garbage collection (%s)', (mode) => {
+someOf(1, describe)(allModes)('Under load and garbage collection (%s)', (mode) => {
   const run = (() => {
     let ended: ReturnType<typeof runProgram> | undefined;
     return async (): Promise<Report> => {

@@ -25,7 +25,7 @@ import {
   turns,
 } from '../core/test-device.js';
 import { runProgram } from './program.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 /** Takes some ten milliseconds and more to compile. */
 const LARGE = readFileSync(
@@ -515,7 +515,7 @@ onDevice('Misuse', (host) => {
   });
 });
 
-sampled(1, describe)(allModes)('Listeners that throw (%s)', (mode) => {
+someOf(1, describe)(allModes)('Listeners that throw (%s)', (mode) => {
   test('are uncaught exceptions, and nothing else comes of it', { tags: 'thorough' }, async () => {
     const ended = await runProgram('listeners', { args: [mode] });
     expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });

@@ -19,7 +19,7 @@ import {
   upload,
   values,
 } from './images.test-support.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const FORMATS: Readonly<Record<ColorFormat, number>> = {
   rgb: 3,
@@ -113,7 +113,7 @@ onDevice('Colours', (host) => {
     whole.close();
   };
 
-  sampled(2, test)(NAMES.flatMap((name) => ALL.map((from) => [name, from] as const)))(
+  someOf(2, test)(NAMES.flatMap((name) => ALL.map((from) => [name, from] as const)))(
     '%s from %s',
     async (name, from) => {
       for (const to of ALL) await check(name, from, to, 'image', [3, 7]);

@@ -13,7 +13,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const [WIDTH, HEIGHT] = [37, 23];
 /** A slope in each channel, so that JPEG changes little. */
@@ -321,7 +321,7 @@ onDevice('Pictures', (host) => {
     given.filter((value, i) => value === wanted[i]).length +
     Math.abs(given.length - wanted.length);
 
-  sampled(2, test)([1, 2, 3, 4] as const)(
+  someOf(2, test)([1, 2, 3, 4] as const)(
     '16 bits are rounded to 8: every sample of %i channels, as PNG and TIFF',
     async (channels) => {
       const samples = deep(channels);

@@ -21,7 +21,7 @@ import {
   values,
 } from './images.test-support.js';
 import type { LayoutName, Pixels } from './images.test-support.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const operations = npp as unknown as Readonly<
   Record<string, (...args: unknown[]) => DeviceOp<AnyTensor>>
@@ -100,7 +100,7 @@ onDevice('Pixels', (host) => {
     multiply: (x: number, y: number) => x * y,
   } as const;
 
-  sampled(2, test)(FORMS)(
+  someOf(2, test)(FORMS)(
     '%s of %i: arithmetic with images and constants',
     async (name, channels) => {
       const constants = [0.4, 1.7, -0.3, 0.25]
@@ -164,7 +164,7 @@ onDevice('Pixels', (host) => {
     ).toEqual([65535, 65535, 2]);
   });
 
-  sampled(3, test)(FORMS)('%s of %i: thresholds', async (name, channels) => {
+  someOf(3, test)(FORMS)('%s of %i: thresholds', async (name, channels) => {
     const source = noise(name, 2, 3, 6, channels);
     const limits = [0.5, 0.25, 0.75, 0.4]
       .slice(0, channels)
@@ -264,7 +264,7 @@ onDevice('Pixels', (host) => {
     ]);
   });
 
-  sampled(2, test)(FORMS)(
+  someOf(2, test)(FORMS)(
     '%s of %i: channels in another order, planes and back',
     async (name, channels) => {
       const first = turnOf(name, channels);
@@ -328,7 +328,7 @@ onDevice('Pixels', (host) => {
     );
   });
 
-  sampled(2, test)(FORMS)('%s of %i: normalise', async (name, channels) => {
+  someOf(2, test)(FORMS)('%s of %i: normalise', async (name, channels) => {
     const [mean, deviation] = [
       [0.485, 0.456, 0.406, 0.5].slice(0, channels),
       [0.229, 0.224, 0.225, 0.25].slice(0, channels),
@@ -385,7 +385,7 @@ onDevice('Pixels', (host) => {
     expect((await out.read())[143]).toBe(-1);
   });
 
-  sampled(
+  someOf(
     5,
     test,
   )(

@@ -7,7 +7,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { failure, onDevice, range } from '../core/test-device.js';
 import { CHANNELS, DTYPES, compare, picture, resized } from './reference.js';
 import type { Filter } from './reference.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const FILTERS: readonly Filter[] = ['nearest', 'linear', 'cubic', 'lanczos3', 'area'];
 /** Height and width, from and to. */
@@ -55,7 +55,7 @@ onDevice('Resize', (host) => {
       (await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read())) as ArrayLike<number>,
     );
 
-  sampled(2, test)(FILTERS)('%s: every dtype and number of channels', async (filter) => {
+  someOf(2, test)(FILTERS)('%s: every dtype and number of channels', async (filter) => {
     for (const dtype of DTYPES) {
       for (const channels of CHANNELS) {
         for (const [[h, w], [height, width]] of dtype === u8 ? SIZES : SIZES.slice(0, 3)) {
@@ -71,7 +71,7 @@ onDevice('Resize', (host) => {
     }
   });
 
-  sampled(2, test)(FILTERS)(
+  someOf(2, test)(FILTERS)(
     'resizeBatch with %s: single pixels, rows and columns of one pixel, the longest sides',
     async (filter) => {
       const from = [
@@ -249,7 +249,7 @@ onDevice('Resize', (host) => {
     }
   });
 
-  sampled(2, test)(FILTERS)('%s: images of several sizes, as each by itself', async (filter) => {
+  someOf(2, test)(FILTERS)('%s: images of several sizes, as each by itself', async (filter) => {
     const pictures = range(11).map((n) =>
       picture(u8, 3 + ((n * 5) % 7), 4 + ((n * 3) % 5), 3, n + 1),
     );

@@ -7,7 +7,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { failure, onDevice } from '../core/test-device.js';
 import { at, expectStored, noise, pixels, upload, values } from './images.test-support.js';
 import type { Pixels } from './images.test-support.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const LUMA = { bt601: [0.299, 0.587, 0.114], bt709: [0.2126, 0.7152, 0.0722] } as const;
 const FORMATS: readonly YuvFormat[] = ['i420', 'nv12'];
@@ -118,7 +118,7 @@ onDevice('YUV 4:2:0', (host) => {
     MATRICES.flatMap((matrix) => RANGES.map((range) => [format, matrix, range] as const)),
   );
 
-  sampled(2, test)(MODES)(
+  someOf(2, test)(MODES)(
     '%s of %s, %s range, to every order and back',
     async (format, matrix, range) => {
       for (const rgb of Object.keys(ORDERS) as RgbFormat[]) {

@@ -18,7 +18,7 @@ import {
 import { beforeAll, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const DTYPES = { i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };
 type Name = keyof typeof DTYPES;
@@ -87,7 +87,7 @@ onDevice('Atomics', (host) => {
     ];
   }
 
-  sampled(2, test)(ALL)('%s: sums', async (name) => {
+  someOf(2, test)(ALL)('%s: sums', async (name) => {
     const add = kernel(
       'add',
       { y: inout(of(name)), before: output(of(name)) },
@@ -115,7 +115,7 @@ onDevice('Atomics', (host) => {
     }
   });
 
-  sampled(3, test)(ALL)('%s: least and largest', async (name) => {
+  someOf(3, test)(ALL)('%s: least and largest', async (name) => {
     const extremes = kernel(
       'extremes',
       { y: inout(of(name)), before: output(of(name)) },
@@ -168,7 +168,7 @@ onDevice('Atomics', (host) => {
     }
   });
 
-  sampled(3, test)(WHOLE)('%s: bits', async (name) => {
+  someOf(3, test)(WHOLE)('%s: bits', async (name) => {
     for (const { y, before } of await both(name, ofBits(name), [0, 1 << 14, 0x7fff])) {
       expect(y).toEqual([0, (1 << 14) | 0x1fff, 0x7f80]);
       expect(before.every((value) => value >= 0 && value < 8)).toBe(true);
@@ -192,7 +192,7 @@ onDevice('Atomics', (host) => {
     }
   });
 
-  sampled(3, test)(ALL)(
+  someOf(3, test)(ALL)(
     '%s: compared and exchanged by one thread, or by each in turn',
     async (name) => {
       const claim = kernel(

@@ -6,7 +6,7 @@ import { Device, i32, i64, inout, kernel, u8 } from 'async-cuda';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { openTestDevice } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 let device: Device;
 beforeAll(async () => {
@@ -34,7 +34,7 @@ test.each([
   expect([...(await y.read())][0]).toBe(expected);
 });
 
-sampled(
+someOf(
   2,
   test,
 )([
@@ -103,7 +103,7 @@ describe('a bigint where a number belongs says what to write', () => {
   });
 });
 
-sampled(
+someOf(
   2,
   test,
 )([

@@ -11,7 +11,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { PLANS, matmulBy } from '../../src/library/matmul.js';
 import { sharedBytesOf, tensorCoreProduct } from '../../src/library/tensor-core-product.js';
 import { allModes, failure, onCpu, onDevice, range } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 type Name = 'f16' | 'bf16' | 'f32' | 'f64';
 
@@ -122,7 +122,7 @@ onDevice(
     };
 
     describe.each(['f16', 'bf16', 'f32', 'f64'] as const)('of %s', (factors) => {
-      sampled(
+      someOf(
         2,
         test,
       )([
@@ -382,7 +382,7 @@ onDevice(
       { ...small, rows: 32, columns: 32, warpRows: 16, warpColumns: 16 },
     ];
 
-    sampled(2, test)(variants)(
+    someOf(2, test)(variants)(
       'every plan gives the same bits: $rows × $columns × $depth',
       async (plan) => {
         for (const [m, n, k] of [

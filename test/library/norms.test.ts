@@ -9,7 +9,7 @@ import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 /** In f64, of values that it squares without losing any: those of 32 bits and fewer. */
 function reference(row: readonly number[], isCentred: boolean, eps: number): number[] {
@@ -79,7 +79,7 @@ onDevice('Norms', (host) => {
     { isCentred: true, name: 'layerNorm' },
     { isCentred: false, name: 'rmsNorm' },
   ])('$name', ({ isCentred }) => {
-    sampled(2, test)(SIZES)(
+    someOf(2, test)(SIZES)(
       'rows of %i f32: large, tiny, far from 0, and usual ones among them',
       async (size) => {
         const rows = [
@@ -109,7 +109,7 @@ onDevice('Norms', (host) => {
       60_000,
     );
 
-    sampled(
+    someOf(
       2,
       test,
     )([

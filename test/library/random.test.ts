@@ -23,7 +23,7 @@ import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const REALS = [f16, bf16, f32, f64] as const;
 
@@ -54,7 +54,7 @@ onDevice('Random numbers', (host) => {
     Array.from((await op.andThen((tensor) => tensor.read())) as ArrayLike<number | bigint>);
   const of = (op: unknown): Promise<(number | bigint)[]> => read(op as DeviceOp<AnyTensor>);
 
-  sampled(2, test)(REALS)(
+  someOf(2, test)(REALS)(
     'uniform ones are those of device.rand: $name',
     async (dtype) => {
       for (const size of [1, 2, 3, 4, 5, 1023, 5000]) {
@@ -98,7 +98,7 @@ onDevice('Random numbers', (host) => {
     );
   });
 
-  sampled(2, test)(REALS)(
+  someOf(2, test)(REALS)(
     'normal ones are close to those of device.randn: $name',
     async (dtype) => {
       const size = 4001;

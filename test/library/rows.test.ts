@@ -5,7 +5,7 @@ import * as library from 'async-cuda/library';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const total = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
@@ -68,7 +68,7 @@ onDevice('Rows', (host) => {
     ).toBeLessThan(error);
   };
 
-  sampled(
+  someOf(
     2,
     test,
   )([
@@ -96,7 +96,7 @@ onDevice('Rows', (host) => {
       close(await read(of(name)(x)), byRows(FUNCTIONS[name], values, columns), 2e-5);
   });
 
-  sampled(
+  someOf(
     2,
     test,
   )([

@@ -23,7 +23,7 @@ import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { allModes, failure, onDevice, range } from '../core/test-device.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 type Value = number | bigint;
 
@@ -91,7 +91,7 @@ onDevice(
       expect(await plain(sorted), where).toEqual(expected.map((at) => given[at]!));
     }
 
-    sampled(2, test)(Object.values(DTYPES) as DType[])(
+    someOf(2, test)(Object.values(DTYPES) as DType[])(
       'short and long rows of $name',
       async (dtype) => {
         await check(dtype, valuesOf(dtype, 300), false);
@@ -100,7 +100,7 @@ onDevice(
       120_000,
     );
 
-    sampled(
+    someOf(
       2,
       test,
     )([
@@ -194,7 +194,7 @@ onDevice(
       );
     });
 
-    sampled(
+    someOf(
       2,
       test,
     )([

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { failure, testDevice } from '../core/test-device.js';
 import { describeWith, ownCache } from './nvrtc.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 /** The least and the greatest of each type, and one beyond each. */
 const TYPES: readonly [
@@ -103,7 +103,7 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
   });
   afterAll(() => device.close());
 
-  sampled(6, test)([...TYPES, ...LONGS])('%s', async (type, least, most, below, above) => {
+  someOf(6, test)([...TYPES, ...LONGS])('%s', async (type, least, most, below, above) => {
     const include =
       type.endsWith('_t') && type !== 'size_t'
         ? '#include <cuda/std/cstdint>\nusing cuda::std::int64_t;\n'
@@ -134,7 +134,7 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
     await module.close();
   });
 
-  sampled(6, test)(DECLARED)('%s', async (_, before, type, least, most, below, above) => {
+  someOf(6, test)(DECLARED)('%s', async (_, before, type, least, most, below, above) => {
     const module = await device.compile(
       (`${before}\nextern "C" __global__ void f(long long* y, ${type} a) { y[0] = (long ` +
         'long)a; }') as string,

@@ -12,7 +12,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 
 import { failure, openTestDevice } from '../core/test-device.js';
 import { describeWith, ownCache } from './nvrtc.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const STANDARDS = ['c++11', 'c++14', 'c++17'] as const;
 
@@ -68,7 +68,7 @@ describeWith('NVRTC', 'standard headers', () => {
     await device.close();
   });
 
-  sampled(
+  someOf(
     2,
     test,
   )([
@@ -119,7 +119,7 @@ describeWith('NVRTC', 'standard headers', () => {
     expect((await fresh(source)).log.trim()).toBe('');
   });
 
-  sampled(
+  someOf(
     2,
     test,
   )([

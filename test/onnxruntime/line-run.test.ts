@@ -15,7 +15,7 @@ import { failure } from '../core/test-device.js';
 import type { TestDevice } from '../core/test-device.js';
 import { RESHAPE, addModel, longModel } from './onnx-model.js';
 import { onPaths } from './paths.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 /** Loads engines that are closed behind each test. */
 function loading(
@@ -49,7 +49,7 @@ onPaths('a run on tensors that were given', (on) => {
     }
   });
 
-  sampled(2, test)(['built once', 'made for each run'])(
+  someOf(2, test)(['built once', 'made for each run'])(
     'an operation %s: thousands queued without waiting read what those before have written',
     async (how) => {
       const engine = await load(addModel('f32', [4]));

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { TestDevice, allModes, onCpu, testDevice } from '../core/test-device.js';
 import { addModel } from './onnx-model.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 interface Path {
   readonly name: string;
@@ -38,7 +38,7 @@ export const paths: readonly Path[] = !onCpu
 export function onPaths(title: string, body: (on: TestDevice) => void): void {
   const all = paths.flatMap((path) => allModes.map((mode) => ({ ...path, mode })));
   // One mode of each path is enough for `npm test`.
-  sampled(paths.length, describe)(all)(
+  someOf(paths.length, describe)(all)(
     `${title}, tensors $name (${testDevice}, $mode)`,
     ({ staged, options, mode }) => {
       const on = new TestDevice(mode, options);

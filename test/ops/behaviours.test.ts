@@ -41,7 +41,7 @@ import {
 } from '../core/test-device.js';
 import { runProgram } from '../faults/program.js';
 import { LENGTH, RecordedWork } from './recorded-work.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 /** Operations that the device has been given so far, on all of the policy's streams. */
 const queuedOn = (...streams: Stream[]): number[] => streams.map((stream) => stream.mark);
@@ -648,7 +648,7 @@ onDevice('Errors', (host) => {
   // A full stack is no failure to be recovered from, and a promise that is made there would be
   // nobody's. In a process of its own: vitest's exports catch what their getters throw, and a stack
   // that is full there gives undefined.
-  sampled(2, test)(['zip', 'parallel', 'label', 'orElse', 'ensure', 'andThen'])(
+  someOf(2, test)(['zip', 'parallel', 'label', 'orElse', 'ensure', 'andThen'])(
     'more %s within one another than the stack holds is an error that says what to write',
     async (kind) => {
       const { result, code, stderr } = await runProgram('nested', { args: [kind, host.mode] });

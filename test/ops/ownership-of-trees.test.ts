@@ -10,11 +10,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { allModes, testDevice, turns } from '../core/test-device.js';
 import { COUNT, TreeBuilder, expected, tensorsOf, trees } from './operation-trees.test-support.js';
 import type { Tree } from './operation-trees.test-support.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 const RUNS = 120;
 
-sampled(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
+someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
   let device: Device;
   beforeAll(async () => {
     device = await Device.open(testDevice, { thread: mode });

@@ -10,7 +10,7 @@ import { TestDevice, onCpu } from '../core/test-device.js';
 import { SAMPLE_MODULES } from './cases/all.js';
 import { checkAgainstJavaScript } from './javascript.js';
 import { runCase } from './run-case.js';
-import { sampled } from '../random-runs.js';
+import { someOf } from '../random-runs.js';
 
 /** Kernels of the samples that race, and why. */
 const RACES: Readonly<Record<string, string>> = {
@@ -26,7 +26,7 @@ const RACES: Readonly<Record<string, string>> = {
 const racing = new Set<string>();
 
 describe.runIf(onCpu).each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
-  sampled(
+  someOf(
     12,
     test,
   )(cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80')))(

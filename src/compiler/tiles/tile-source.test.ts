@@ -10,7 +10,7 @@ import { sameTree } from '../../../test/compiler/same-tree.test-support.js';
 import { MOST_ELEMENTS, columnSlots, rowSlots, threadsFor, threadsForAxes } from './tile-form.js';
 import type { CutAxis, TensorForm, TileForm } from './tile-form.js';
 import { tileSource } from './tile-source.js';
-import { sampled } from '../../../test/random-runs.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const tensor = (access: 'input' | 'output' | 'inout'): SignatureEntry => ({
   kind: 'tensor',
@@ -375,7 +375,7 @@ test.each([
   );
 });
 
-sampled(
+someOf(
   2,
   test,
 )([
@@ -437,7 +437,7 @@ sampled(
   expect(treeOf(text)).toBe(treeOf(`({ y, x }, tile) => { ${same} }`));
 });
 
-sampled(
+someOf(
   2,
   test,
 )([

@@ -3,7 +3,7 @@
 import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
-import { sampled } from '../../../test/random-runs.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const HEAD = `.reg .b64 %p, %i; .reg .b32 %t, %n, %r<8>; .reg .f32 %f<4>; .reg .pred %q<4>; .shared .align 4 .b8 s[512];
   ld.param.u64 %p, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 16; add.u64 %p, %p, %i; mov.u32 %n, 0;
@@ -65,7 +65,7 @@ function results(
 }
 
 describe('a kernel that becomes several functions', () => {
-  sampled(2, it)(Object.keys(PIECES) as Piece[])('of %s', (piece) => {
+  someOf(2, it)(Object.keys(PIECES) as Piece[])('of %s', (piece) => {
     // Waits and loops take much code, and each is an entry of every part.
     const text = textOf(
       new Array<Piece>(['longLoop', 'barrier', 'shuffle', 'loop'].includes(piece) ? 24 : 300).fill(

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { FAULT, STATUS } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';
 import type { Dimensions, Outcome } from '../run-grid.test-support.js';
-import { sampled, scaled } from '../../../test/random-runs.js';
+import { someOf, scaled } from '../../../test/random-runs.js';
 
 const RUNS = 150;
 const SHAPES: readonly Dimensions[] = [
@@ -1615,7 +1615,7 @@ describe('lanes', () => {
 
   // Whole blocks of several warps, which exchange values in registers and through shared memory,
   // with and without a rest.
-  sampled(
+  someOf(
     2,
     it,
   )([

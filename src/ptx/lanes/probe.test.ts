@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../compile.js';
-import { sampled } from '../../../test/random-runs.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
 
@@ -30,7 +30,7 @@ function exportsOf(
 }
 
 describe('exported functions in lanes call the probe where there is no block', () => {
-  sampled(
+  someOf(
     3,
     it,
   )([

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid } from '../run-grid.test-support.js';
 import { sequence } from './sequence.test-support.js';
-import { sampled } from '../../../test/random-runs.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const BLOCK = 256;
 
@@ -97,7 +97,7 @@ for (const format of ['f16', 'bf16'] as const) {
   const words = triples(format);
   const single = (text: string): string =>
     `cvt.u16.u32 %x, %a; cvt.u16.u32 %y, %b; cvt.u16.u32 %z, %c; ${text}; cvt.u32.u16 %d, %w;`;
-  sampled(
+  someOf(
     5,
     it,
   )([
@@ -120,7 +120,7 @@ for (const format of ['f16', 'bf16'] as const) {
     ).toEqual([]);
   });
 
-  sampled(6, it)(['eq', 'lt', 'le', 'gt', 'ge', 'neu', 'ltu', 'leu', 'gtu', 'geu'])(
+  someOf(6, it)(['eq', 'lt', 'le', 'gt', 'ge', 'neu', 'ltu', 'leu', 'gtu', 'geu'])(
     `setp.%s.${format}`,
     { timeout: 60_000 },
     (comparison) => {
@@ -194,7 +194,7 @@ const plain = ((): Uint32Array => {
   return words;
 })();
 
-sampled(
+someOf(
   5,
   it,
 )([
@@ -273,7 +273,7 @@ const singles = ((): Uint32Array => {
   );
 })();
 
-sampled(
+someOf(
   5,
   it,
 )([

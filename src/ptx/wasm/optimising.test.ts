@@ -4,7 +4,7 @@ import { LONG_SHAPES, kernelOfSize, manyBranches } from '../../../test/ptx/large
 import type { LongShape } from '../../../test/ptx/large-kernel.js';
 import { compilePtx } from '../compile.js';
 import { optimisingTime } from './optimising.js';
-import { sampled } from '../../../test/random-runs.js';
+import { someOf } from '../../../test/random-runs.js';
 
 describe('how long an engine takes to optimise a module', () => {
   const of = (ptx: string): number => optimisingTime(compilePtx(ptx).wasm).ms;
@@ -25,7 +25,7 @@ describe('how long an engine takes to optimise a module', () => {
   });
 
   // Milliseconds of Node 20's processor time, with --no-liftoff --no-wasm-lazy-compilation.
-  sampled(
+  someOf(
     2,
     it,
   )<[LongShape, number, number]>([

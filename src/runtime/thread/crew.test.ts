@@ -10,7 +10,7 @@ import { kernelText, sample } from '../../ptx/run-grid.test-support.js';
 import { CrewDevice, floatBits } from './crew-device.test-support.js';
 import { startMember } from './start-crew.js';
 import type { Param, Size } from './crew-device.test-support.js';
-import { sampled } from '../../../test/random-runs.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const WORKERS = [2, 1, 3, 8];
 const opened: CrewDevice[] = [];
@@ -52,7 +52,7 @@ function kernel(name: string, params: string, body: string): string {
   );
 }
 
-sampled(1, describe)(WORKERS)('with %i workers', (workers) => {
+someOf(1, describe)(WORKERS)('with %i workers', (workers) => {
   test('a spin lock between all threads of all blocks guards what it guards', () => {
     const device = open(workers);
     const locked = device.kernel(
@@ -459,7 +459,7 @@ const AWAIT = kernel(
     @%p0 bra wait;`,
 );
 
-sampled(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
+someOf(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
   const limit = 400;
   const hanging = (): CrewDevice => open(workers, {}, { stallLimit: limit });
 
@@ -567,7 +567,7 @@ sampled(1, describe)([2, 1, 3])('what hangs, with %i workers', (workers) => {
     },
   );
 
-  sampled(
+  someOf(
     2,
     test,
   )([

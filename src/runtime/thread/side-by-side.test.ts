@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { messageOf } from '../../driver/cpu/testing/open-fake.js';
 import { kernelText } from '../../ptx/run-grid.test-support.js';
 import { CrewDevice } from './crew-device.test-support.js';
-import { sampled } from '../../../test/random-runs.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const opened: CrewDevice[] = [];
 
@@ -101,7 +101,7 @@ function run(
 }
 
 describe.each([1, 2, 3])('with %i workers', (workers) => {
-  sampled(
+  someOf(
     5,
     test,
   )<Run>([

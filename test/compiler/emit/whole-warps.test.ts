@@ -4,7 +4,7 @@
 import { expect, test } from 'vitest';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
 import { runKernel } from './run-kernel.js';
-import { sampled } from '../../random-runs.js';
+import { someOf } from '../../random-runs.js';
 
 const source = {
   name: 'sums',
@@ -83,7 +83,7 @@ test('one behind another waits for the reads of the one before, also within a fu
   }
 });
 
-sampled(
+someOf(
   2,
   test,
 )([
