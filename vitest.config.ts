@@ -62,7 +62,11 @@ export default defineConfig(({ mode }) => {
         },
       ],
       tags: [
-        { name: 'thorough', description: 'exhaustive or slow: npm run test:thorough' },
+        {
+          name: 'thorough',
+          description: 'exhaustive or slow: npm run test:thorough',
+          timeout: 300_000,
+        },
         { name: 'base', description: 'what thorough tests build on: in both' },
         { name: 'random', description: 'ASYNC_CUDA_TEST_SCALE times as many runs as it names' },
       ],
@@ -81,8 +85,9 @@ export default defineConfig(({ mode }) => {
       fileParallelism: !(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu').startsWith('cuda'),
       // Vitest leaves one core to itself, and has little to do: half of a machine with two.
       maxWorkers: availableParallelism(),
-      testTimeout: 30_000,
-      hookTimeout: 60_000,
+      // A machine may be loaded with four times the work that it has cores for.
+      testTimeout: 120_000,
+      hookTimeout: 180_000,
       teardownTimeout: 10_000,
     },
   };
