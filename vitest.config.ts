@@ -55,7 +55,17 @@ export default defineConfig(({ mode }) => {
     },
     test: {
       projects: [
-        { extends: true, test: { name: 'shared', include, exclude: alone, isolate: false } },
+        {
+          extends: true,
+          test: {
+            name: 'shared',
+            include,
+            exclude: alone,
+            isolate: false,
+            // After the others: vitest ends a shared process where a file of another kind comes next.
+            sequence: { groupOrder: 1 },
+          },
+        },
         {
           extends: true,
           test: { name: 'alone', include: alone.map((glob) => glob.replace('**', '**/*.test.ts')) },

@@ -6,7 +6,7 @@ import { Grid, kernelText, sample } from './run-grid.test-support.js';
 import type { Argument, Launch } from './run-grid.test-support.js';
 import { someOf } from '../../test/random-runs.js';
 
-const TARGETS = ['sm_75', 'sm_80', 'sm_90'] as const;
+const TARGETS = ['sm_80', 'sm_75', 'sm_90'] as const;
 const fround = Math.fround;
 
 const random = (() => {

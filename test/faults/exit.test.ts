@@ -51,7 +51,7 @@ describe('process.exit', () => {
   );
 });
 
-describe('process.exit while helpers of large copies start', () => {
+describe('process.exit while helpers of large copies start', { tags: 'thorough' }, () => {
   test.each(['process', 'worker'])(
     'of the %s',
     async (where) => {
@@ -66,7 +66,7 @@ describe('process.exit while helpers of large copies start', () => {
 
 describe('the end of a process that has run a kernel which V8 takes long to optimise', () => {
   someOf(
-    2,
+    1,
     test,
   )([
     ['inline', 'exit'],
@@ -124,7 +124,7 @@ describe('the natural end of a process after a kernel that V8 optimises slowly',
 
 describe('the natural end of a process after many threads of a kernel that V8 optimises slowly', () => {
   // So many threads run in lanes.
-  test.each(['inline', 'worker'])(
+  someOf(1, test)(['inline', 'worker'])(
     'thread %s',
     async (thread) => {
       const args = [300, thread, 'natural', 'loops, each in the next', 512];
