@@ -18,7 +18,8 @@ const extents = {
 
 /**
  * Files that need a process of their own: they replace modules or globals, listen for events of the
- * process, measure its memory or its garbage, end it, or load libraries that stay in it. All other
+ * process, measure its memory or its garbage, end it, load libraries that stay in it, or draw random
+ * numbers from a sequence that a module keeps. All other
  * files share one process for each worker: to start one and to import the sources there takes about
  * a second of processor time, as long as most files take themselves.
  */
@@ -27,6 +28,8 @@ const alone = [
   'examples/**',
   'src/driver/cpu/check/samples.test.ts',
   'src/onnxruntime/options.test.ts',
+  'src/ptx/lanes/warp-operations.test.ts',
+  'src/ptx/rules/**',
   'src/runtime/own-files.test.ts',
   'test/core/{conditional,graph-parts,host-memory,pending,recycled-memory}.test.ts',
   'test/docs/**',

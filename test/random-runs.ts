@@ -59,6 +59,12 @@ export function failureOf(seed: number, what: string): string {
   return `${what}\nTo run it again: ${runAgain(seed, 1)}`;
 }
 
+/** Of `length` rows, the places of `count`: evenly spread, 0 among them. */
+function quickPlaces(length: number, count: number): Set<number> {
+  const step = length / Math.min(count, length);
+  return new Set(Array.from({ length: count }, (_, i) => Math.floor(i * step)));
+}
+
 /**
  * `each` of `test` or `describe`, of whose rows `count` belong to `npm test`, evenly spread over
  * the table and the first among them. The others are tagged `thorough`.
@@ -70,8 +76,7 @@ export function someOf<T extends { readonly each: unknown }>(count: number, of: 
   const declare =
     (rows: readonly unknown[]): Declare =>
     (title, ...rest) => {
-      const step = rows.length / Math.min(count, rows.length);
-      const taken = new Set(Array.from({ length: count }, (_, i) => Math.floor(i * step)));
+      const taken = quickPlaces(rows.length, count);
       const [body, timeout] = rest.length === 2 && typeof rest[0] === 'object' ? [rest[1]] : rest;
       const options = {
         ...(typeof rest[0] === 'object' ? rest[0] : {}),
@@ -91,7 +96,5 @@ export function someOf<T extends { readonly each: unknown }>(count: number, of: 
  * `npm test`.
  */
 export function tagsOf<T>(rows: readonly T[], row: T, count: number): string[] {
-  const step = rows.length / Math.min(count, rows.length);
-  const at = rows.indexOf(row);
-  return Math.floor(Math.ceil(at / step) * step) === at ? [] : ['thorough'];
+  return quickPlaces(rows.length, count).has(rows.indexOf(row)) ? [] : ['thorough'];
 }
