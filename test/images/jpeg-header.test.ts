@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { CudaFormatError } from 'async-cuda/core';
 import { isJpeg, readJpegHeader } from '../../src/images/media/jpeg-header.js';
 import type { JpegHeader } from '../../src/images/media/jpeg-header.js';
+import { scaled } from '../random-runs.js';
 
 const picture = (width = 37, height = 23): ReturnType<typeof sharp> =>
   sharp({ create: { width, height, channels: 3, background: { r: 200, g: 90, b: 30 } } });
@@ -322,7 +323,7 @@ test(
       ),
       { numRuns: 600 },
     );
-    expect(read).toBeGreaterThan(40);
+    expect(read).toBeGreaterThanOrEqual(scaled(40));
   },
 );
 

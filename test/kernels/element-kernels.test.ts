@@ -292,7 +292,7 @@ onDevice('Element kernels', (host) => {
         [type, 'x * 2', 'gpu.i32'],
         [
           nothing,
-          '{ /* nothing */ }',
+          "'nothing', { y: output(i32) }, () => {",
           'The body returns nothing, and y takes its element from what it returns',
         ],
       ] as const) {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { realFunctions, realOf, unitsBetween } from './exact-reals.test-support.js';
 import { mathsTexts } from './index.js';
 import { f32OfBits, f64OfBits, runnable } from './run-text.test-support.js';
-import { scale } from '../../../test/random-runs.js';
+import { scale, scaled } from '../../../test/random-runs.js';
 
 type Float = 'f32' | 'f64';
 
@@ -189,7 +189,7 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
           }
         }
       }
-      expect(count).toBeGreaterThan(5000);
+      expect(count).toBeGreaterThan(scaled(5000));
     },
   );
 
@@ -219,7 +219,7 @@ describe.each(Object.keys(mathsTexts))('%s', (name) => {
         }
       }
     }
-    expect(count).toBeGreaterThan(150);
+    expect(count).toBeGreaterThan(scaled(150));
   });
 });
 
