@@ -4,8 +4,6 @@ import { defineConfig } from 'vitest/config';
 
 const source = fileURLToPath(new URL('./src/', import.meta.url));
 
-const include = ['src', 'test', 'demo', 'examples', 'bench'].map((f) => `${f}/**/*.test.ts`);
-
 /**
  * What a run of the tests takes in: `vitest run` is `npm test`, `vitest run --mode thorough` is
  * `npm run test:thorough`, and `--mode all` is both at once, each test one time.
@@ -42,6 +40,20 @@ const alone = [
   'test/tensor/exchange.test.ts',
 ];
 
+/**
+ * The others, in groups that have processes of their own: a process keeps the modules of all files
+ * that it has run.
+ */
+const shared = [
+  ['src/**', 'bench/**'],
+  ['test/{core,ops,tensor,kernels}/**'],
+  // All that no other list has.
+  ['{src,test,demo,examples,bench}/**'],
+];
+
+/** The glob of the tests among the files that a glob names. */
+const testsIn = (glob: string): string => glob.replace('**', '**/*.test.ts');
+
 export default defineConfig(({ mode }) => {
   if (!Object.hasOwn(extents, mode)) {
     throw new RangeError(`--mode is ${mode}; it must be ${Object.keys(extents).join(', ')}`);
@@ -58,20 +70,21 @@ export default defineConfig(({ mode }) => {
     },
     test: {
       projects: [
-        {
-          extends: true,
+        ...shared.map((globs, at) => ({
+          extends: true as const,
           test: {
-            name: 'shared',
-            include,
-            exclude: alone,
+            name: `shared ${at + 1}`,
+            include: globs.map(testsIn),
+            exclude: [...alone, ...shared.slice(0, at).flat()],
             isolate: false,
-            // After the others: vitest ends a shared process where a file of another kind comes next.
-            sequence: { groupOrder: 1 },
+            // One group after the other: vitest ends a shared process where a file of another
+            // project comes next.
+            sequence: { groupOrder: at + 1 },
           },
-        },
+        })),
         {
           extends: true,
-          test: { name: 'alone', include: alone.map((glob) => glob.replace('**', '**/*.test.ts')) },
+          test: { name: 'alone', include: alone.map(testsIn) },
         },
       ],
       tags: [
@@ -91,6 +104,7 @@ export default defineConfig(({ mode }) => {
         ASYNC_CUDA_TEST_SEED: process.env['ASYNC_CUDA_TEST_SEED'] ?? seed,
       },
       globalSetup: ['./scripts/vitest-setup.mjs'],
+      setupFiles: ['./test/typed-array-equality.ts'],
       // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own
       // file with it.
       pool: 'forks',
