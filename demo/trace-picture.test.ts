@@ -47,7 +47,7 @@ test('overlap is counted as by looking at every microsecond', () => {
   );
 });
 
-test('several photographs at once overlap, and can be drawn', async () => {
+test('several photographs at once overlap, and can be drawn', { tags: 'thorough' }, async () => {
   await using device = await Device.open(deviceName);
   const trace = (
     await traceFrames(device, noise(300, 200), await loadTypeScriptKernels(device))

@@ -80,7 +80,7 @@ onDevice('Bytes of bool', (host) => {
     expect([...(await x.readBits())]).toEqual([2, 255, 1, 0]);
   });
 
-  test('are sorted with the others that are true', { tags: 'random' }, async () => {
+  test('are sorted with the others that are true', { tags: ['thorough', 'random'] }, async () => {
     // Of one shape, so that there are two kernels.
     await fc.assert(
       fc.asyncProperty(
