@@ -7,6 +7,7 @@ import type { Layout } from './layout.js';
 import { indices, layouts } from './naive-view.test-support.js';
 import { reshape, resolveShape, tryReshape } from './reshaping.js';
 import { numel } from './shape.js';
+import { scaled } from '../../test/random-runs.js';
 
 /**
  * Whether any strides at all give these elements in this shape: each axis' stride can be read off,
@@ -76,8 +77,8 @@ test(
       }),
       { numRuns: 1000 },
     );
-    expect(views).toBeGreaterThan(100);
-    expect(copies).toBeGreaterThan(100);
+    expect(views).toBeGreaterThan(scaled(100));
+    expect(copies).toBeGreaterThan(scaled(100));
   },
 );
 
