@@ -24,6 +24,8 @@ const extents = {
 const alone = [
   'demo/**',
   'examples/**',
+  // Other files set flags of V8.
+  'src/cli/engine-features.test.ts',
   'src/driver/cpu/check/samples.test.ts',
   'src/onnxruntime/options.test.ts',
   'src/ptx/lanes/warp-operations.test.ts',
