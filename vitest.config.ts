@@ -74,6 +74,8 @@ export default defineConfig(({ mode }) => {
       projects: [
         ...shared.map((globs, at) => ({
           extends: true as const,
+          // Without it vitest reads this file for a project as if there were no --mode.
+          mode,
           test: {
             name: `shared ${at + 1}`,
             include: globs.map(testsIn),
@@ -86,6 +88,7 @@ export default defineConfig(({ mode }) => {
         })),
         {
           extends: true,
+          mode,
           test: { name: 'alone', include: alone.map(testsIn) },
         },
       ],
