@@ -17,7 +17,7 @@ const extents = {
 /**
  * Files that need a process of their own: they replace modules or globals, listen for events of the
  * process, measure its memory or its garbage, end it, load libraries that stay in it, or draw random
- * numbers from a sequence that a module keeps. All other
+ * numbers from a sequence that a module keeps, or need the compiler not to be loaded yet. All other
  * files share one process for each worker: to start one and to import the sources there takes about
  * a second of processor time, as long as most files take themselves.
  */
@@ -35,7 +35,7 @@ const alone = [
   'test/docs/**',
   'test/faults/**',
   'test/{inference,onnxruntime,tensorrt}/**',
-  'test/kernels/{cache,calls,tuning}.test.ts',
+  'test/kernels/{blocking,cache,calls,tuning}.test.ts',
   'test/nvrtc/compile.test.ts',
   'test/ops/{allocation-nodes,development}.test.ts',
   'test/packaging/**',

@@ -20,7 +20,8 @@ test(
     const end = performance.now() + SECONDS * 1000;
     let number = FROM;
     let ran = 0;
-    for (; performance.now() < end; number++) {
+    // One module runs at the least: a machine with much else to do may need all the time for it.
+    for (; performance.now() < end || ran === 0; number++) {
       const text = inputs.at(number);
       const { module } = judge(text);
       if (!module?.kernels.length) continue;
@@ -29,6 +30,6 @@ test(
       if (complaint !== undefined) expect.fail(failureOf(number, complaint));
     }
     console.log(`ran ${ran} modules of ${number - FROM} inputs from number ${FROM}`);
-    if (scale >= 0.1) expect(ran).toBeGreaterThan(0);
+    expect(ran).toBeGreaterThan(0);
   },
 );

@@ -24,7 +24,8 @@ test(
     const end = performance.now() + SECONDS * 1000;
     let number = FROM;
     let compiled = 0;
-    for (; performance.now() < end; number++) {
+    // One text compiles at the least: a machine with much else to do may need all the time for it.
+    for (; performance.now() < end || compiled === 0; number++) {
       const { complaint, module } = judge(inputs.at(number));
       if (module) compiled++;
       if (complaint !== undefined) expect.fail(failureOf(number, complaint));
