@@ -25,7 +25,7 @@ someOf(1, describe)(allModes)('Under load and garbage collection (%s)', (mode) =
       ended ??= runProgram('leaks', {
         args: [milliseconds, mode],
         node: ['--expose-gc'],
-        timeout: milliseconds + 40_000,
+        timeout: milliseconds + 100_000,
       });
       const { code, result, stderr } = await ended;
       // The one warning is there too.
@@ -33,7 +33,7 @@ someOf(1, describe)(allModes)('Under load and garbage collection (%s)', (mode) =
       return result as Report;
     };
   })();
-  const timeout = milliseconds + 45_000;
+  const timeout = milliseconds + 110_000;
 
   test('device memory returns to the start', { timeout }, async () => {
     const { before, after, rounds } = await run();
