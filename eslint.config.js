@@ -54,6 +54,20 @@ export default defineConfig(
     },
   },
   {
+    files: ['**/*.ts'],
+    ignores: ['test/fast-check.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          name: 'fast-check',
+          message:
+            'Import test/fast-check.js: it scales the runs and says how to repeat a failure.',
+        },
+      ],
+    },
+  },
+  {
     files: ['src/**/*.ts'],
     ignores: ['**/*.test.ts', '**/*.test-support.ts', '**/testing/**'],
     plugins: { project: { rules: { 'fields-from-the-start': fieldsFromTheStart } } },

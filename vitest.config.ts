@@ -4,33 +4,123 @@ import { defineConfig } from 'vitest/config';
 
 const source = fileURLToPath(new URL('./src/', import.meta.url));
 
-export default defineConfig({
-  resolve: {
-    // Tests import the package by its own name and get the sources, so that they never test an old
-    // build.
-    alias: [
-      { find: /^async-cuda$/, replacement: `${source}index.ts` },
-      { find: /^async-cuda\/([a-z0-9]+)$/, replacement: `${source}$1/index.ts` },
-    ],
-  },
-  test: {
-    include: [
-      'src/**/*.test.ts',
-      'test/**/*.test.ts',
-      'demo/**/*.test.ts',
-      'examples/**/*.test.ts',
-      'bench/**/*.test.ts',
-    ],
-    globalSetup: ['./scripts/vitest-setup.mjs'],
-    // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own
-    // file with it.
-    pool: 'forks',
-    // One GPU has one memory: a test that fills it would fail those beside it.
-    fileParallelism: !(process.env.ASYNC_CUDA_TEST_DEVICE ?? 'cpu').startsWith('cuda'),
-    // Vitest leaves one core to itself, and has little to do: half of a machine with two.
-    maxWorkers: availableParallelism(),
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    teardownTimeout: 10_000,
-  },
+/**
+ * What a run of the tests takes in: `vitest run` is `npm test`, `vitest run --mode thorough` is
+ * `npm run test:thorough`, and `--mode all` is both at once, each test one time.
+ */
+const extents = {
+  test: { tagsFilter: ['!thorough'], scale: '0.1', seed: '1' },
+  thorough: { tagsFilter: ['thorough || random || base'], scale: '1', seed: '' },
+  all: { tagsFilter: [], scale: '1', seed: '' },
+};
+
+/**
+ * Files that need a process of their own: they replace modules or globals, listen for events of the
+ * process, measure its memory or its garbage, end it, load libraries that stay in it, or draw random
+ * numbers from a sequence that a module keeps, or need the compiler not to be loaded yet. All other
+ * files share one process for each worker: to start one and to import the sources there takes about
+ * a second of processor time, as long as most files take themselves.
+ */
+const alone = [
+  'demo/**',
+  'examples/**',
+  // Other files set flags of V8.
+  'src/cli/engine-features.test.ts',
+  'src/driver/cpu/check/samples.test.ts',
+  'src/onnxruntime/options.test.ts',
+  'src/ptx/lanes/warp-operations.test.ts',
+  'src/ptx/rules/**',
+  'src/runtime/own-files.test.ts',
+  'test/core/{conditional,graph-parts,host-memory,pending,recycled-memory}.test.ts',
+  'test/docs/**',
+  'test/faults/**',
+  'test/{inference,onnxruntime,tensorrt}/**',
+  'test/kernels/{blocking,cache,calls,tuning}.test.ts',
+  'test/nvrtc/compile.test.ts',
+  'test/ops/{allocation-nodes,development}.test.ts',
+  'test/packaging/**',
+  'test/tensor/exchange.test.ts',
+];
+
+/**
+ * The others, in groups that have processes of their own: a process keeps the modules of all files
+ * that it has run.
+ */
+const shared = [
+  ['src/**', 'bench/**'],
+  ['test/{core,ops,tensor,kernels}/**'],
+  // All that no other list has.
+  ['{src,test,demo,examples,bench}/**'],
+];
+
+/** The glob of the tests among the files that a glob names. */
+const testsIn = (glob: string): string => glob.replace('**', '**/*.test.ts');
+
+export default defineConfig(({ mode }) => {
+  if (!Object.hasOwn(extents, mode)) {
+    throw new RangeError(`--mode is ${mode}; it must be ${Object.keys(extents).join(', ')}`);
+  }
+  const { tagsFilter, scale, seed } = extents[mode as keyof typeof extents];
+  return {
+    resolve: {
+      // Tests import the package by its own name and get the sources, so that they never test an
+      // old build.
+      alias: [
+        { find: /^async-cuda$/, replacement: `${source}index.ts` },
+        { find: /^async-cuda\/([a-z0-9]+)$/, replacement: `${source}$1/index.ts` },
+      ],
+    },
+    test: {
+      projects: [
+        ...shared.map((globs, at) => ({
+          extends: true as const,
+          // Without it vitest reads this file for a project as if there were no --mode.
+          mode,
+          test: {
+            name: `shared ${at + 1}`,
+            include: globs.map(testsIn),
+            exclude: [...alone, ...shared.slice(0, at).flat()],
+            isolate: false,
+            // One group after the other: vitest ends a shared process where a file of another
+            // project comes next.
+            sequence: { groupOrder: at + 1 },
+          },
+        })),
+        {
+          extends: true,
+          mode,
+          test: { name: 'alone', include: alone.map(testsIn) },
+        },
+      ],
+      tags: [
+        {
+          name: 'thorough',
+          description: 'exhaustive or slow: npm run test:thorough',
+          timeout: 300_000,
+        },
+        { name: 'base', description: 'what thorough tests build on: in both' },
+        { name: 'random', description: 'ASYNC_CUDA_TEST_SCALE times as many runs as it names' },
+      ],
+      ...(tagsFilter.length === 0 ? {} : { tagsFilter }),
+      // test/random-runs.ts reads them. The seed of `npm test` is always the same: a change is
+      // known to be the cause of a failure. The thorough tests draw another one each time.
+      env: {
+        ASYNC_CUDA_TEST_SCALE: process.env['ASYNC_CUDA_TEST_SCALE'] ?? scale,
+        ASYNC_CUDA_TEST_SEED: process.env['ASYNC_CUDA_TEST_SEED'] ?? seed,
+      },
+      globalSetup: ['./scripts/vitest-setup.mjs'],
+      setupFiles: ['./test/typed-array-equality.ts'],
+      // Processes, not threads: a test that ends a device, or crashes a driver, takes only its own
+      // file with it.
+      pool: 'forks',
+      // One GPU has one memory: a test that fills it would fail those beside it.
+      fileParallelism: !(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu').startsWith('cuda'),
+      // Vitest leaves one core to itself, and has little to do: half of a machine with two.
+      maxWorkers: availableParallelism(),
+      // A machine may be loaded with four times the work that it has cores for.
+      testTimeout: 120_000,
+      hookTimeout: 180_000,
+      teardownTimeout: 10_000,
+    },
+  };
 });

@@ -1,6 +1,6 @@
 /** The picture of a trace shows what the streams did, and tells how much of it went on at once. */
 import { Device, type TraceJson } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import type { Canvas } from './canvas.js';
@@ -18,7 +18,7 @@ function kernelPixels({ data }: Canvas): number[] {
   );
 }
 
-test('overlap is counted as by looking at every microsecond', () => {
+test('overlap is counted as by looking at every microsecond', { tags: 'random' }, () => {
   const span = fc
     .record({
       stream: fc.constantFrom('a', 'b', 'c'),
@@ -47,24 +47,28 @@ test('overlap is counted as by looking at every microsecond', () => {
   );
 });
 
-test('several photographs at once overlap, and can be drawn', async () => {
-  await using device = await Device.open(deviceName);
-  const trace = (
-    await traceFrames(device, noise(300, 200), await loadTypeScriptKernels(device))
-  ).toJSON();
-  const spans = spansOf(trace);
-  expect([...new Set(spans.map(({ stream }) => stream))].sort()).toEqual(
-    [1, 2, 3, 4].flatMap((i) => [`frame ${i} A`, `frame ${i} B`]),
-  );
-  expect(spans.filter(({ kind }) => kind === 'kernel')).toHaveLength(4 * 7);
-  expect(spans.filter(({ kind }) => kind === 'upload')).toHaveLength(4 * 2);
-  expect(spans.filter(({ kind }) => kind === 'download')).toHaveLength(4 * 5);
-  expect(overlapOf(spans).overlapped).toBeGreaterThan(0);
-  const picture = drawTrace(trace, device.name);
-  // Every lane has the colour of kernels in it.
-  const rows = new Set(kernelPixels(picture).map((pixel) => Math.floor(pixel / picture.width)));
-  expect([...rows].filter((row) => !rows.has(row - 1))).toHaveLength(8 + 1);
-}, 120_000);
+test(
+  'several photographs at once overlap, and can be drawn',
+  { tags: 'thorough', timeout: 120_000 },
+  async () => {
+    await using device = await Device.open(deviceName);
+    const trace = (
+      await traceFrames(device, noise(300, 200), await loadTypeScriptKernels(device))
+    ).toJSON();
+    const spans = spansOf(trace);
+    expect([...new Set(spans.map(({ stream }) => stream))].sort()).toEqual(
+      [1, 2, 3, 4].flatMap((i) => [`frame ${i} A`, `frame ${i} B`]),
+    );
+    expect(spans.filter(({ kind }) => kind === 'kernel')).toHaveLength(4 * 7);
+    expect(spans.filter(({ kind }) => kind === 'upload')).toHaveLength(4 * 2);
+    expect(spans.filter(({ kind }) => kind === 'download')).toHaveLength(4 * 5);
+    expect(overlapOf(spans).overlapped).toBeGreaterThan(0);
+    const picture = drawTrace(trace, device.name);
+    // Every lane has the colour of kernels in it.
+    const rows = new Set(kernelPixels(picture).map((pixel) => Math.floor(pixel / picture.width)));
+    expect([...rows].filter((row) => !rows.has(row - 1))).toHaveLength(8 + 1);
+  },
+);
 
 test('what is shorter than a pixel is drawn, beside what is longer', () => {
   // Whether there are short kernels, at a third of a pixel's distance, before and behind a copy's

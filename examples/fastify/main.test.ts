@@ -33,7 +33,7 @@ describe.each(tasks)('--task %s', (task, photograph, folder, labels, size, why) 
   test.skipIf(why !== undefined)(
     'starts, says what is on a photograph, loses no request on SIGTERM, and ends with ' +
       `0${why === undefined ? '' : ` (SKIPPED: ${why})`}`,
-    { timeout: 120_000 },
+    { tags: 'thorough', timeout: 120_000 },
     async () => {
       const child = spawn(
         process.execPath,

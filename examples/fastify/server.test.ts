@@ -171,51 +171,61 @@ describe.each(WHERE)('with a finder %s', (where) => {
     expect(await answer.json()).toMatchObject({ width: 720, height: 480 });
   });
 
-  test('a client that goes away leaves the queue, and the others are answered', async () => {
-    const model = new HeldModel();
-    const origin = await started(model, {
-      batching: { maxBatchSize: 2, maxQueueDelay: 1, maxConcurrentBatches: 1 },
-    });
-    const first = [post(origin, await png(1)), post(origin, await png(2))];
-    await eventually(() => expect(model.batches.reduce((a, b) => a + b, 0)).toBeGreaterThan(0));
-    const running = model.batches.reduce((a, b) => a + b, 0);
-    const controller = new AbortController();
-    const gone = post(origin, await png(3), { signal: controller.signal }).catch(
-      (error: unknown) => (error as Error).name,
-    );
-    const queued = async (): Promise<number> =>
-      Number(
-        /photographs_queue_length (\d+)/.exec(await (await fetch(`${origin}/metrics`)).text())![1],
+  test(
+    'a client that goes away leaves the queue, and the others are answered',
+    { tags: 'thorough' },
+    async () => {
+      const model = new HeldModel();
+      const origin = await started(model, {
+        batching: { maxBatchSize: 2, maxQueueDelay: 1, maxConcurrentBatches: 1 },
+      });
+      const first = [post(origin, await png(1)), post(origin, await png(2))];
+      await eventually(() => expect(model.batches.reduce((a, b) => a + b, 0)).toBeGreaterThan(0));
+      const running = model.batches.reduce((a, b) => a + b, 0);
+      const controller = new AbortController();
+      const gone = post(origin, await png(3), { signal: controller.signal }).catch(
+        (error: unknown) => (error as Error).name,
       );
-    await eventually(async () => expect(await queued()).toBe(3 - running));
-    controller.abort();
-    expect(await gone).toBe('AbortError');
-    await eventually(async () => expect(await queued()).toBe(2 - running));
-    model.letGo();
-    expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
-    expect(model.batches.reduce((a, b) => a + b)).toBe(2);
-  });
+      const queued = async (): Promise<number> =>
+        Number(
+          /photographs_queue_length (\d+)/.exec(
+            await (await fetch(`${origin}/metrics`)).text(),
+          )![1],
+        );
+      await eventually(async () => expect(await queued()).toBe(3 - running));
+      controller.abort();
+      expect(await gone).toBe('AbortError');
+      await eventually(async () => expect(await queued()).toBe(2 - running));
+      model.letGo();
+      expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
+      expect(model.batches.reduce((a, b) => a + b)).toBe(2);
+    },
+  );
 
-  test('a client that goes away while its batch is running takes nothing from the others of it', async () => {
-    const model = new HeldModel();
-    const { buffers: before } = (await device.core.stats()).live;
-    const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1000 } });
-    const controller = new AbortController();
-    const gone = post(origin, await png(3), { signal: controller.signal }).catch(
-      (error: unknown) => (error as Error).name,
-    );
-    const other = post(origin, await png(4));
-    await eventually(() => expect(model.batches).toEqual([2]));
-    controller.abort();
-    expect(await gone).toBe('AbortError');
-    await eventually(async () =>
-      expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'),
-    );
-    model.letGo();
-    expect(((await (await other).json()) as { text: Finding[] }).text[0]!.label).toBe('4');
-    // Photographs are given back, those of clients that have gone too.
-    await eventually(async () => expect((await device.core.stats()).live.buffers).toBe(before));
-  });
+  test(
+    'a client that goes away while its batch is running takes nothing from the others of it',
+    { tags: 'thorough' },
+    async () => {
+      const model = new HeldModel();
+      const { buffers: before } = (await device.core.stats()).live;
+      const origin = await started(model, { batching: { maxBatchSize: 2, maxQueueDelay: 1000 } });
+      const controller = new AbortController();
+      const gone = post(origin, await png(3), { signal: controller.signal }).catch(
+        (error: unknown) => (error as Error).name,
+      );
+      const other = post(origin, await png(4));
+      await eventually(() => expect(model.batches).toEqual([2]));
+      controller.abort();
+      expect(await gone).toBe('AbortError');
+      await eventually(async () =>
+        expect(await (await fetch(`${origin}/metrics`)).text()).toContain('in_flight 1\n'),
+      );
+      model.letGo();
+      expect(((await (await other).json()) as { text: Finding[] }).text[0]!.label).toBe('4');
+      // Photographs are given back, those of clients that have gone too.
+      await eventually(async () => expect((await device.core.stats()).live.buffers).toBe(before));
+    },
+  );
 
   test('more than there is room for is refused with 503 and Retry-After, and is taken later', async () => {
     const model = new HeldModel();
@@ -318,6 +328,7 @@ describe.each(WHERE)('with a finder %s', (where) => {
   test(
     'bodies of any length, told beforehand or not, are read whole, one after the other and at ' +
       'once',
+    { tags: 'thorough' },
     async () => {
       const model = new HeldModel();
       model.letGo();

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { ACCESS_READ, ACCESS_WRITE } from '../runtime/commands.js';
@@ -17,6 +17,7 @@ class Waits {
 test(
   'an access waits for the last use of each stream that it conflicts with, and for nothing ' +
     'before the last write',
+  { tags: 'random' },
   () => {
     const access = fc.record({ stream: fc.nat(3), write: fc.boolean() });
     fc.assert(

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
 import { hostValue, kernelBits, kernelValue, wideValues } from './narrow-floats.js';
 import type { NarrowName } from './narrow-floats.js';
+import { someOf } from '../../test/random-runs.js';
 
 const FORMATS: readonly NarrowName[] = ['f16', 'bf16', 'f8e4m3', 'f8e5m2'];
 
-test.each(FORMATS)('%s: every finite number of the format comes back as it is', (storage) => {
+someOf(2, test)(FORMATS)('%s: every finite number of the format comes back as it is', (storage) => {
   wideValues(storage).forEach((value, code) => {
     if (Number.isFinite(value)) expect(kernelBits(storage, value)).toBe(code);
   });

@@ -3,12 +3,13 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
+import { someOf } from '../../test/random-runs.js';
 
 const PREAMBLE =
   'import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, ' +
   "tileKernel } from '../index.js';\nimport type { Gpu, Tensor } from '../index.js';";
 
-const instantiations = typeCosts(fileURLToPath(new URL('.//', import.meta.url)), PREAMBLE, {
+const instantiations = typeCosts(fileURLToPath(new URL('./', import.meta.url)), PREAMBLE, {
   noUncheckedIndexedAccess: true,
   exactOptionalPropertyTypes: true,
   types: ['node'],
@@ -26,7 +27,10 @@ const nothing = instantiations(
     'void tileKernel;\nexport type Used = [Gpu, Tensor];',
 );
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   ['a kernel', SAXPY, 1200],
   [
     'a kernel and its call',

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { captureStack } from '../core/call-stack.js';
 import { locateText } from './source-location.js';
 import type { SourceLocation } from './source-location.js';
+import { someOf } from '../../test/random-runs.js';
 
 /** The types, the comment and the enum shift what the tools write against what the user wrote. */
 const APP = `import { captureStack, locateText } from './locate.mjs';
@@ -146,7 +147,10 @@ test('what tsc writes for ES5 and CommonJS, with an inline map that holds the so
   ).toEqual(PLACES.map((place) => ({ ...place, original: true })));
 });
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   ['inline', false],
   ['inline', true],
   ['linked', true],
@@ -193,7 +197,7 @@ test.runIf(typeof strips === 'string')('types that Node strips', () => {
   expect(run(at('app.ts'))).toEqual(inApp());
 });
 
-test('webpack, modules in eval', async () => {
+test('webpack, modules in eval', { tags: 'thorough' }, async () => {
   const { default: webpack } = await import('webpack');
   const plain = ts.transpileModule(APP, {
     compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import {
@@ -31,7 +31,7 @@ test.each([
   expect([declared.bytes, declared.align]).toEqual([bytes, align]);
 });
 
-test('what is packed comes out again', () => {
+test('what is packed comes out again', { tags: 'random' }, () => {
   const values: Partial<Record<DTypeName, fc.Arbitrary<number | bigint | boolean>>> = {
     i8: fc.integer({ min: -128, max: 127 }),
     u8: fc.integer({ min: 0, max: 255 }),

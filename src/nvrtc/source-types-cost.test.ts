@@ -9,6 +9,7 @@ import { typeCosts } from '../../test/type-budget.js';
 import { longSource, manyComments } from './long-source.test-support.js';
 import { readAtRunTime } from './read-at-run-time.test-support.js';
 import { literal, readByTypes } from './read-types.test-support.js';
+import { someOf } from '../../test/random-runs.js';
 
 const costs = typeCosts(
   fileURLToPath(new URL('./', import.meta.url)),
@@ -35,7 +36,10 @@ const kernelsAlone = Array.from(
 `,
 ).join('');
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   ['5,000 lines', longSource(5000).text, longSource(5000).kernels],
   ['1,000 lines of kernels', kernelsAlone, 125],
   ['3,000 comments', manyComments(3000), 1],

@@ -5,10 +5,14 @@
 import { expect, test } from 'vitest';
 
 import { readByTypes } from './read-types.test-support.js';
+import { someOf } from '../../test/random-runs.js';
 
 const k = (list: string): string => `extern "C" __global__ void k(${list}) {}`;
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   ['a table of 20,000 rows', `__constant__ int t[][2] = {${'{1, 2}, '.repeat(20_000)}};`],
   ['20,000 empty lines', '\n'.repeat(20_000)],
   ['3,000 macros', Array.from({ length: 3000 }, (_, i) => `#define M${i} ${i}\n`).join('')],

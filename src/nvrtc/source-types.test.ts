@@ -2,7 +2,7 @@
  * The type checker's reading of CUDA C++, the one at run time, and what was meant: all three agree.
  */
 import { readFileSync, readdirSync } from 'node:fs';
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { readAtRunTime } from './read-at-run-time.test-support.js';
@@ -288,14 +288,18 @@ const CASES: readonly (readonly [name: string, text: string, read: Read])[] = [
   ['nothing', '', { kernels: {}, open: false }],
 ];
 
-test('each case is read alike by both, as it is meant', () => {
-  const { read, errors } = readByTypes(CASES.map(([, text]) => text));
-  expect(errors).toEqual([]);
-  CASES.forEach(([name, text, meant], i) => {
-    expect({ name, ...readAtRunTime(text) }).toEqual({ name, ...meant });
-    expect({ name, ...read[i] }).toEqual({ name, ...meant });
-  });
-}, 60_000);
+test(
+  'each case is read alike by both, as it is meant',
+  { tags: 'thorough', timeout: 60_000 },
+  () => {
+    const { read, errors } = readByTypes(CASES.map(([, text]) => text));
+    expect(errors).toEqual([]);
+    CASES.forEach(([name, text, meant], i) => {
+      expect({ name, ...readAtRunTime(text) }).toEqual({ name, ...meant });
+      expect({ name, ...read[i] }).toEqual({ name, ...meant });
+    });
+  },
+);
 
 test('the kernels of the samples are read alike', () => {
   const folder = new URL('../../test/samples/kernels/', import.meta.url);
@@ -395,40 +399,47 @@ const kernel = fc.record({
   ),
 });
 
-test('what is generated and printed in any layout is read by both', () => {
-  const texts: string[] = [];
-  const meant: Read[] = [];
-  fc.assert(
-    fc.property(
-      fc.array(kernel, { minLength: 1, maxLength: 3 }),
-      fc.boolean(),
-      (kernels, inBlock) => {
-        const printed = kernels
-          .map(
-            ({ parameters, lead, bounds, space, body }, i) =>
-              `${lead}${inBlock ? '' : 'extern "C" '}__global__ void ` +
-              `${bounds}kernel_${i}(${parameters.map(([type], j) => `${space}${type}p${j}`).join(',')}${space}) ` +
-              `${body}\n`,
-          )
-          .join('\n');
-        const text =
-          `#include <cuda_fp16.h>\ntypedef double Alias;\nstruct Pair {\n  float a; // first\n ` +
-          ` int b[4];\n};\n${inBlock ? `extern "C" {\n${printed}}\n` : printed}`;
-        texts.push(text);
-        meant.push({
-          kernels: Object.fromEntries(
-            kernels.map(({ parameters }, i) => [`kernel_${i}`, parameters.map(([, type]) => type)]),
-          ),
-          open: false,
-        });
-        expect(readAtRunTime(text)).toEqual(meant.at(-1));
-      },
-    ),
-    { numRuns: 120 },
-  );
-  const { read, errors } = readByTypes(texts);
-  expect(errors).toEqual([]);
-  texts.forEach((text, i) => {
-    expect({ text, ...read[i] }).toEqual({ text, ...meant[i] });
-  });
-}, 120_000);
+test(
+  'what is generated and printed in any layout is read by both',
+  { tags: 'random', timeout: 120_000 },
+  () => {
+    const texts: string[] = [];
+    const meant: Read[] = [];
+    fc.assert(
+      fc.property(
+        fc.array(kernel, { minLength: 1, maxLength: 3 }),
+        fc.boolean(),
+        (kernels, inBlock) => {
+          const printed = kernels
+            .map(
+              ({ parameters, lead, bounds, space, body }, i) =>
+                `${lead}${inBlock ? '' : 'extern "C" '}__global__ void ` +
+                `${bounds}kernel_${i}(${parameters.map(([type], j) => `${space}${type}p${j}`).join(',')}${space}) ` +
+                `${body}\n`,
+            )
+            .join('\n');
+          const text =
+            `#include <cuda_fp16.h>\ntypedef double Alias;\nstruct Pair {\n  float a; // first\n ` +
+            ` int b[4];\n};\n${inBlock ? `extern "C" {\n${printed}}\n` : printed}`;
+          texts.push(text);
+          meant.push({
+            kernels: Object.fromEntries(
+              kernels.map(({ parameters }, i) => [
+                `kernel_${i}`,
+                parameters.map(([, type]) => type),
+              ]),
+            ),
+            open: false,
+          });
+          expect(readAtRunTime(text)).toEqual(meant.at(-1));
+        },
+      ),
+      { numRuns: 120 },
+    );
+    const { read, errors } = readByTypes(texts);
+    expect(errors).toEqual([]);
+    texts.forEach((text, i) => {
+      expect({ text, ...read[i] }).toEqual({ text, ...meant[i] });
+    });
+  },
+);

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
+import { someOf } from '../../test/random-runs.js';
 
 const PREAMBLE =
   "import type { DeviceOp } from './device-op.js';\nimport type { all, parallel, zip } from " +
@@ -25,7 +26,10 @@ beforeAll(() => {
 const repeat = (count: number, part: (i: number) => string): string =>
   Array.from({ length: count }, (_, i) => part(i)).join('');
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   [
     'a chain of 200 andThen',
     'export const x: DeviceOp<number> = ' +

@@ -1,7 +1,7 @@
 // Textures and surfaces against a sampler written from the CUDA programming guide, "Texture
 // Fetching", and for what that leaves open from an H200's results.
 
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { FAULT, TEXTURE, TEXTURE_KIND, TEXTURE_MAGIC } from './index.js';
 import { Grid, kernelText } from './run-grid.test-support.js';
@@ -236,50 +236,54 @@ describe('tex', () => {
   );
   for (const dimensions of [1, 2, 3]) {
     for (const linear of [false, true]) {
-      it(`${dimensions}d, ${linear ? 'linear' : 'point'} filtering, any address modes`, () => {
-        const coordinate = fc.double({ min: -3, max: 4, noNaN: true }).map(Math.fround);
-        fc.assert(
-          fc.property(
-            fc.boolean(),
-            fc.tuple(fc.nat(3), fc.nat(3), fc.nat(3)),
-            fc.array(fc.tuple(coordinate, coordinate, coordinate), {
-              minLength: 20,
-              maxLength: 60,
-            }),
-            (normalized, modes, points) => {
-              const scaled = normalized
-                ? points
-                : points.map(([x, y, z]) => [
-                    Math.fround(x * 4),
-                    Math.fround(y * 4),
-                    Math.fround(z * 2),
-                  ]);
-              const sampling: Sampling = { normalized, linear, modes, border: [1, 2, 3, 4] };
-              const got = asFloats(
-                fetch(
-                  dimensions === 1
-                    ? { ...image, height: 1, depth: 1 }
-                    : dimensions === 2
-                      ? { ...image, depth: 1 }
-                      : image,
-                  sampling,
-                  FETCH[dimensions]!,
-                  pointsOf(scaled),
-                ),
-              );
-              scaled.forEach((point, index) => {
-                for (let c = 0; c < 4; c++) {
-                  const wanted = sample(image, sampling, dimensions, point, c);
-                  expect(Math.abs(got[4 * index + c]! - wanted)).toBeLessThanOrEqual(
-                    Math.abs(wanted) * 2 ** -22 + 1e-6,
-                  );
-                }
-              });
-            },
-          ),
-          { numRuns: 25 },
-        );
-      });
+      it(
+        `${dimensions}d, ${linear ? 'linear' : 'point'} filtering, any address modes`,
+        { tags: 'random' },
+        () => {
+          const coordinate = fc.double({ min: -3, max: 4, noNaN: true }).map(Math.fround);
+          fc.assert(
+            fc.property(
+              fc.boolean(),
+              fc.tuple(fc.nat(3), fc.nat(3), fc.nat(3)),
+              fc.array(fc.tuple(coordinate, coordinate, coordinate), {
+                minLength: 20,
+                maxLength: 60,
+              }),
+              (normalized, modes, points) => {
+                const scaled = normalized
+                  ? points
+                  : points.map(([x, y, z]) => [
+                      Math.fround(x * 4),
+                      Math.fround(y * 4),
+                      Math.fround(z * 2),
+                    ]);
+                const sampling: Sampling = { normalized, linear, modes, border: [1, 2, 3, 4] };
+                const got = asFloats(
+                  fetch(
+                    dimensions === 1
+                      ? { ...image, height: 1, depth: 1 }
+                      : dimensions === 2
+                        ? { ...image, depth: 1 }
+                        : image,
+                    sampling,
+                    FETCH[dimensions]!,
+                    pointsOf(scaled),
+                  ),
+                );
+                scaled.forEach((point, index) => {
+                  for (let c = 0; c < 4; c++) {
+                    const wanted = sample(image, sampling, dimensions, point, c);
+                    expect(Math.abs(got[4 * index + c]! - wanted)).toBeLessThanOrEqual(
+                      Math.abs(wanted) * 2 ** -22 + 1e-6,
+                    );
+                  }
+                });
+              },
+            ),
+            { numRuns: 25 },
+          );
+        },
+      );
     }
   }
   it('narrow integers read as numbers of [0, 1] and [-1, 1], or as they are', () => {

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { afterAll, describe, expect, test } from 'vitest';
 
 import { koffiPath, loadKoffi } from '../native/koffi.js';
@@ -33,7 +33,7 @@ describe.each([
   if (helped) crew.start(SIZE);
   afterAll(() => crew.close());
 
-  test('copies any part, and nothing else', async () => {
+  test('copies any part, and nothing else', { tags: 'random' }, async () => {
     // So that helpers are there for most of it.
     if (helped) await sleep(300);
     fc.assert(
@@ -80,13 +80,13 @@ describe.each([
 describe.skipIf(CopyCrew.open(koffiPath(), 4) === undefined)(
   'A crew whose helpers are loading',
   () => {
-    test('is closed at any time', async () => {
+    test('is closed at any time', { tags: 'thorough', timeout: 60_000 }, async () => {
       for (let i = 0; i < 25; i++) {
         const crew = CopyCrew.open(koffiPath(), 5)!;
         crew.start(SIZE);
         await sleep(i * 4);
         await crew.close();
       }
-    }, 60_000);
+    });
   },
 );

@@ -2,7 +2,7 @@
  * A queue of records gives them back in order and whole, whatever their lengths, through both ways
  * in.
  */
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { RecordQueue } from './record-queue.js';
@@ -40,7 +40,7 @@ const length = fc.oneof(
 );
 
 describe('a queue of records', () => {
-  test('gives back what was added, in order', () => {
+  test('gives back what was added, in order', { tags: 'random' }, () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('add' as const), words: length, inPlace: fc.boolean() }),
       fc.record({ kind: fc.constant('begin' as const), words: length }),

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { permute } from './axes.js';
@@ -19,7 +19,7 @@ function isMinimal(together: readonly Layout[]): boolean {
   );
 }
 
-test('keeps the elements and their order in the fewest axes', () => {
+test('keeps the elements and their order in the fewest axes', { tags: 'random' }, () => {
   fc.assert(
     fc.property(layouts({ maxStride: 6 }), (layout) => {
       const fewer = coalesce(layout);
@@ -41,7 +41,7 @@ test('what is contiguous becomes one axis', () => {
   });
 });
 
-test('layouts coalesced together keep their pairs', () => {
+test('layouts coalesced together keep their pairs', { tags: 'random' }, () => {
   const pairs = shapes().chain((shape) => {
     const strides = fc.array(fc.constantFrom(0, 1, 2, 3, 4, 6, 12), {
       minLength: shape.length,

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 import { typeCosts } from '../../test/type-budget.js';
+import { someOf } from '../../test/random-runs.js';
 
 /**
  * Of a program beside the library's types: `body` uses them, all of what it declares is checked.
@@ -15,7 +16,10 @@ const instantiations = typeCosts(
 
 const nothing = instantiations('');
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   [
     'a reshape whose extents cancel',
     't.Reshaped<[32, 128, 768], readonly [32, 128, 12, 64]>',

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 
 import { permute, squeeze, transpose, unsqueeze } from './axes.js';
@@ -29,7 +29,7 @@ import type { Range } from './shape-types.js';
 import { slice } from './slicing.js';
 
 describe('making layouts', () => {
-  test('a contiguous one counts up', () => {
+  test('a contiguous one counts up', { tags: 'random' }, () => {
     fc.assert(
       fc.property(shapes(), fc.nat(9), (shape, offset) => {
         const layout = contiguous(shape, offset);
@@ -85,7 +85,7 @@ describe('making layouts', () => {
   });
 });
 
-test('the span is the lowest and one behind the highest element', () => {
+test('the span is the lowest and one behind the highest element', { tags: 'random' }, () => {
   fc.assert(
     fc.property(layouts(), (layout) => {
       const all = [...elements(layout)];
@@ -96,7 +96,7 @@ test('the span is the lowest and one behind the highest element', () => {
   );
 });
 
-test('what counts up by one is contiguous, and nothing else', () => {
+test('what counts up by one is contiguous, and nothing else', { tags: 'random' }, () => {
   fc.assert(
     fc.property(layouts({ maxStride: 4, maxExtent: 3 }), (layout) => {
       expect(isContiguous(layout)).toBe(
@@ -107,7 +107,7 @@ test('what counts up by one is contiguous, and nothing else', () => {
   );
 });
 
-test('an index finds its element, from either end', () => {
+test('an index finds its element, from either end', { tags: 'random' }, () => {
   fc.assert(
     fc.property(layouts({ minExtent: 1 }), (layout) => {
       const view = naive(layout);
@@ -130,7 +130,7 @@ test('an index finds its element, from either end', () => {
   );
 });
 
-test('layouts are the same where every index has the same element', () => {
+test('layouts are the same where every index has the same element', { tags: 'random' }, () => {
   fc.assert(
     fc.property(
       layouts({ maxStride: 2, maxExtent: 2, maxRank: 2 }),
@@ -232,7 +232,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   }),
 );
 
-test('views of views of views have the elements that the model says', () => {
+test('views of views of views have the elements that the model says', { tags: 'random' }, () => {
   fc.assert(
     fc.property(shapes(), fc.array(steps, { maxLength: 8 }), (shape, chain) => {
       let layout: Layout = contiguous(shape, 3);

@@ -2,7 +2,7 @@
  * A view as tests model it: its shape, and the element of the buffer of every index in row-major
  * order, written out. No strides, so that it shares no reasoning with layouts.
  */
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 
 import { elements, strided } from './layout.js';
 import type { Layout } from './layout.js';

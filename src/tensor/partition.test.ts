@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 
 import { broadcastTo } from './broadcasting.js';
@@ -39,7 +39,7 @@ test('the grid is known to the type checker', () => {
   expect(cut).toEqual({ shape: [10, 8], tile: [4, 4], grid: [3, 2], count: 6 });
 });
 
-test('tiles cover every element once', () => {
+test('tiles cover every element once', { tags: 'random' }, () => {
   fc.assert(
     fc.property(cuts, ({ layout, cut }) => {
       const covered = ids(cut).flatMap((id) => [...elements(tileOf(cut, layout, id))]);
@@ -48,7 +48,7 @@ test('tiles cover every element once', () => {
   );
 });
 
-test('only tiles at the far edges are clipped, and none is empty', () => {
+test('only tiles at the far edges are clipped, and none is empty', { tags: 'random' }, () => {
   fc.assert(
     fc.property(cuts, ({ layout, cut }) => {
       for (const id of ids(cut)) {
@@ -63,24 +63,28 @@ test('only tiles at the far edges are clipped, and none is empty', () => {
   );
 });
 
-test('tiles have no element in common where the layout does not overlap itself', () => {
-  fc.assert(
-    fc.property(cuts, ({ layout, cut }) => {
-      const tiles = ids(cut)
-        .slice(0, 12)
-        .map((id) => tileOf(cut, layout, id));
-      if (isDisjoint(cut, layout))
-        tiles.forEach((tile, i) =>
-          tiles.slice(i + 1).forEach((other) => expect(overlaps(tile, other)).toBe(false)),
-        );
-    }),
-  );
-  const stretched = broadcastTo(contiguous([4]), [4, 4]);
-  expect(isDisjoint(partition([4, 4], [2, 2]), stretched)).toBe(false);
-  expect(isDisjoint(partition([4, 4], [4, 4]), stretched)).toBe(true);
-});
+test(
+  'tiles have no element in common where the layout does not overlap itself',
+  { tags: 'random' },
+  () => {
+    fc.assert(
+      fc.property(cuts, ({ layout, cut }) => {
+        const tiles = ids(cut)
+          .slice(0, 12)
+          .map((id) => tileOf(cut, layout, id));
+        if (isDisjoint(cut, layout))
+          tiles.forEach((tile, i) =>
+            tiles.slice(i + 1).forEach((other) => expect(overlaps(tile, other)).toBe(false)),
+          );
+      }),
+    );
+    const stretched = broadcastTo(contiguous([4]), [4, 4]);
+    expect(isDisjoint(partition([4, 4], [2, 2]), stretched)).toBe(false);
+    expect(isDisjoint(partition([4, 4], [4, 4]), stretched)).toBe(true);
+  },
+);
 
-test('numbers and positions of tiles go into each other, row-major', () => {
+test('numbers and positions of tiles go into each other, row-major', { tags: 'random' }, () => {
   fc.assert(
     fc.property(cuts, ({ layout, cut }) => {
       expect(ids(cut).map((id) => tilePosition(cut, id))).toEqual(indices(cut.grid));
@@ -116,27 +120,31 @@ describe('lists of tiles', () => {
     expect(() => mapped(cut, [1, 1])).toThrow('ids[1]: expected each tile once, got 1.');
   });
 
-  test("the shares of a persistent kernel's blocks are the list, and differ by one at most", () => {
-    fc.assert(
-      fc.property(
-        fc.uniqueArray(fc.nat(5), { minLength: 1 }),
-        fc.integer({ min: 1, max: 6 }),
-        (list, blocks) => {
-          fc.pre(blocks <= list.length);
-          const shares = Array.from({ length: blocks }, (_, block) =>
-            shareOf(mapped(cut, list), block, blocks),
-          );
-          expect(shares.flat().sort()).toEqual([...list].sort());
-          const lengths = shares.map(({ length }) => length);
-          expect(Math.max(...lengths) - Math.min(...lengths)).toBeLessThanOrEqual(1);
-        },
-      ),
-    );
-    expect(shareOf(prefix(cut, 5), 1, 2)).toEqual([1, 3]);
-    expect(() => shareOf(prefix(cut, 2), 0, 3)).toThrow(
-      'blocks: expected a whole number from 1 to 2, got 3.',
-    );
-  });
+  test(
+    "the shares of a persistent kernel's blocks are the list, and differ by one at most",
+    { tags: 'random' },
+    () => {
+      fc.assert(
+        fc.property(
+          fc.uniqueArray(fc.nat(5), { minLength: 1 }),
+          fc.integer({ min: 1, max: 6 }),
+          (list, blocks) => {
+            fc.pre(blocks <= list.length);
+            const shares = Array.from({ length: blocks }, (_, block) =>
+              shareOf(mapped(cut, list), block, blocks),
+            );
+            expect(shares.flat().sort()).toEqual([...list].sort());
+            const lengths = shares.map(({ length }) => length);
+            expect(Math.max(...lengths) - Math.min(...lengths)).toBeLessThanOrEqual(1);
+          },
+        ),
+      );
+      expect(shareOf(prefix(cut, 5), 1, 2)).toEqual([1, 3]);
+      expect(() => shareOf(prefix(cut, 2), 0, 3)).toThrow(
+        'blocks: expected a whole number from 1 to 2, got 3.',
+      );
+    },
+  );
 });
 
 test('errors name what does not fit', () => {

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { LiteralError, parseLiteral } from './python-literal.js';
@@ -30,7 +30,7 @@ const { literal } = fc.letrec<{ literal: Literal }>((tie) => ({
   ),
 }));
 
-test('reads what repr writes', () => {
+test('reads what repr writes', { tags: 'random' }, () => {
   fc.assert(
     fc.property(literal, (value) => {
       expect(parseLiteral(repr(value))).toEqual(value);
@@ -77,7 +77,7 @@ describe('says where and why', () => {
     expect(error).toMatchObject({ message, position });
   });
 
-  test('and nothing else comes out of any text', () => {
+  test('and nothing else comes out of any text', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.oneof(

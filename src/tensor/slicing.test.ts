@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../test/fast-check.js';
 import { expect, expectTypeOf, test } from 'vitest';
 
 import { contiguous, elements } from './layout.js';
@@ -39,7 +39,7 @@ const bound = fc.option(
   ),
 );
 
-test('a range takes what Python takes', () => {
+test('a range takes what Python takes', { tags: 'random' }, () => {
   const step = fc.oneof(
     fc.integer({ min: -4, max: 4 }).filter((n) => n !== 0),
     fc.constantFrom(Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER),

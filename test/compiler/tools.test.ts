@@ -29,6 +29,7 @@ import {
 } from '../../src/compiler/tiles/tile-form.js';
 import { tileSource } from '../../src/compiler/tiles/tile-source.js';
 import { sameTree } from './same-tree.test-support.js';
+import { someOf } from '../random-runs.js';
 
 const tensor = (storage: StorageType, rank = 1): SignatureEntry => ({
   kind: 'tensor',
@@ -440,7 +441,7 @@ describe('the text that a tool leaves gives the tree of the untouched text', () 
   const names = Object.keys(untouched);
   const expected = new Map(names.map((name) => [name, treeOf(name, String(untouched[name]))]));
 
-  it.each(Object.keys(tools))(
+  someOf(4, it)(Object.keys(tools))(
     '%s',
     async (tool) => {
       const functions = evaluate(await tools[tool]!());
@@ -451,7 +452,7 @@ describe('the text that a tool leaves gives the tree of the untouched text', () 
     60_000,
   );
 
-  it('esbuild, to ES2015: powers', async () => {
+  it('esbuild, to ES2015: powers', { tags: 'thorough' }, async () => {
     const cube = '({ y, x }) => { y[0] = x[0] ** 3; y[1] **= 2; }';
     const { code } = await esbuild(`globalThis.kernelsOfTools = { cube: ${cube} };`, {
       target: 'es2015',

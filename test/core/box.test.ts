@@ -1,6 +1,6 @@
 /** Copies in three dimensions, against the same on plain arrays. */
 import { bf16, f32, i32, u16, u8 } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from './test-device.js';
@@ -40,10 +40,10 @@ function places({ width, height, depth, rowStride, sliceStride }: Layout): numbe
   );
 }
 
-const RUNS = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 60);
+const RUNS = 60;
 
 onDevice('DeviceBox', (host) => {
-  test('write and read: the elements of the box, and no others', async () => {
+  test('write and read: the elements of the box, and no others', { tags: 'random' }, async () => {
     await fc.assert(
       fc.asyncProperty(layout(9), fc.nat(4), async (shape, before) => {
         const { device, stream } = host;
@@ -63,31 +63,39 @@ onDevice('DeviceBox', (host) => {
     );
   });
 
-  test('copies between boxes that lie otherwise, and through page-locked memory', async () => {
-    await fc.assert(
-      fc.asyncProperty(layout(9), fc.nat(3), fc.nat(3), async (shape, row, slice) => {
-        const { device, stream } = host;
-        const other = { ...shape, rowStride: shape.width + row, sliceStride: shape.height + slice };
-        const count = shape.width * shape.height * shape.depth;
-        using source = device.alloc(i32, extent(shape));
-        using target = device.alloc(i32, extent(other) + 1);
-        await using pinned = await device.pinned(i32, count);
-        await using back = await device.pinned(i32, count);
-        pinned.view().set(range(count));
-        source.box(shape).write(stream, pinned);
-        target.fill(stream, -1);
-        target.box(other).copyFrom(stream, source.box(shape));
-        await target.box(other).read(stream, back);
-        expect([...back.view()]).toEqual(range(count));
-        const expected = new Int32Array(target.length).fill(-1);
-        places(other).forEach((place, i) => (expected[place] = i));
-        expect(await target.read(stream)).toEqual(expected);
-      }),
-      { numRuns: Math.ceil(RUNS / 2) },
-    );
-  });
+  test(
+    'copies between boxes that lie otherwise, and through page-locked memory',
+    { tags: 'random' },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(layout(9), fc.nat(3), fc.nat(3), async (shape, row, slice) => {
+          const { device, stream } = host;
+          const other = {
+            ...shape,
+            rowStride: shape.width + row,
+            sliceStride: shape.height + slice,
+          };
+          const count = shape.width * shape.height * shape.depth;
+          using source = device.alloc(i32, extent(shape));
+          using target = device.alloc(i32, extent(other) + 1);
+          await using pinned = await device.pinned(i32, count);
+          await using back = await device.pinned(i32, count);
+          pinned.view().set(range(count));
+          source.box(shape).write(stream, pinned);
+          target.fill(stream, -1);
+          target.box(other).copyFrom(stream, source.box(shape));
+          await target.box(other).read(stream, back);
+          expect([...back.view()]).toEqual(range(count));
+          const expected = new Int32Array(target.length).fill(-1);
+          places(other).forEach((place, i) => (expected[place] = i));
+          expect(await target.read(stream)).toEqual(expected);
+        }),
+        { numRuns: Math.ceil(RUNS / 2) },
+      );
+    },
+  );
 
-  test('crop is a part of the box', async () => {
+  test('crop is a part of the box', { tags: 'random' }, async () => {
     const part = fc.tuple(fc.nat(5), fc.nat(4), fc.nat(3)).chain(([x, y, z]) =>
       fc.record({
         x: fc.constant(x),

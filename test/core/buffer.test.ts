@@ -6,7 +6,14 @@ import type { DTypeName, DeviceBuffer } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import { countOf, fillOf, inArray, valuesOf, zeroOf } from './dtype-values.js';
-import { failure, onDevice, openTestDevice, range, stillPending, turns } from './test-device.js';
+import {
+  failure,
+  onDeviceInEachMode,
+  openTestDevice,
+  range,
+  stillPending,
+  turns,
+} from './test-device.js';
 
 const dtypes = Object.keys(DTYPES) as DTypeName[];
 
@@ -14,7 +21,7 @@ function detach(buffer: ArrayBuffer): void {
   structuredClone(buffer, { transfer: [buffer] });
 }
 
-onDevice('DeviceBuffer', (host) => {
+onDeviceInEachMode('DeviceBuffer', (host) => {
   describe.each(dtypes)('of %s', (name) => {
     const dtype = DTYPES[name];
     const values = valuesOf(name);

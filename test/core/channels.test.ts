@@ -13,7 +13,7 @@ import type {
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
-import { onDevice, testDevice } from './test-device.js';
+import { onDeviceInEachMode, testDevice } from './test-device.js';
 
 const N = 64;
 const GRID = { grid: 1, block: N } as const;
@@ -36,7 +36,7 @@ class Listener<M> {
   }
 }
 
-onDevice('Channels', (host) => {
+onDeviceInEachMode('Channels', (host) => {
   let add1: Kernel;
   let stream: Stream;
   let listeners: { end(): void }[] = [];

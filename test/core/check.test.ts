@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { CudaCheckError, CudaScheduleError, Device, explore, i32 } from 'async-cuda/core';
 import type { CheckReport, CudaError, OpenOptions } from 'async-cuda/core';
 import { allModes, failure } from './test-device.js';
+import { someOf } from '../random-runs.js';
 
 const KERNELS = `.version 7.0
 .target sm_70
@@ -39,7 +40,7 @@ async function open(options: OpenOptions = {}): Promise<Device> {
 }
 afterEach(() => Promise.all(opened.splice(0).map((device) => device.close())));
 
-describe.each(allModes)('A device that is checked (%s)', (thread) => {
+someOf(1, describe)(allModes)('A device that is checked (%s)', (thread) => {
   test('tells what is wrong, where, and where the memory was made', async () => {
     const device = await open({ thread });
     const module = await device.loadModule(KERNELS);

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import {
   failure,
   onCpu,
-  onDevice,
+  onDeviceInEachMode,
   openTestDevice,
   range,
   stillPending,
@@ -14,7 +14,7 @@ import {
 } from './test-device.js';
 import type { TestDevice } from './test-device.js';
 
-onDevice('Chunks', (host) => {
+onDeviceInEachMode('Chunks', (host) => {
   test('come in order, the last one shorter', async () => {
     using buffer = host.device.alloc(i32, 10);
     buffer.write(host.stream, Int32Array.from(range(10)));
@@ -94,7 +94,7 @@ async function undefinedBuffer(host: TestDevice): Promise<DeviceBuffer<'i32'>> {
   return buffer;
 }
 
-onDevice('A loop over chunks', (host) => {
+onDeviceInEachMode('A loop over chunks', (host) => {
   test('reads one piece ahead and no further', async () => {
     using buffer = host.device.alloc(i32, 6);
     await buffer.write(host.stream, Int32Array.from(range(6)));
@@ -206,7 +206,7 @@ onDevice('A loop over chunks', (host) => {
   });
 });
 
-onDevice('Web streams', (host) => {
+onDeviceInEachMode('Web streams', (host) => {
   test('readable does nothing until it is read from', async () => {
     using buffer = host.device.alloc(i32, 4);
     await buffer.fill(host.stream, 1);

@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 
 import { onCpu } from './test-device.js';
 import type { Mode } from './test-device.js';
+import { tagsOf } from '../random-runs.js';
 
 interface End {
   readonly name: DeviceName;
@@ -81,13 +82,17 @@ export class DevicePair {
   }
 }
 
-/** Declares `body`'s tests once for each pair that the machine has. */
+/** Declares `body`'s tests once for each pair that the machine has; `npm test` takes the first. */
 export function onPairs(title: string, body: (pair: DevicePair) => void): void {
+  const isMissing = (ends: readonly End[]): boolean =>
+    gpus < 2 && ends.some(({ name }) => name === 'cuda:1');
+  const there = PAIRS.filter((ends) => !isMissing(ends));
   for (const ends of PAIRS) {
     const pair = new DevicePair(ends);
-    const missing = gpus < 2 && ends.some(({ name }) => name === 'cuda:1');
+    const missing = isMissing(ends);
     describe.skipIf(missing)(
       `${title} (${pair.title}${missing ? ': skipped, there is one GPU' : ''})`,
+      { tags: tagsOf(there, ends, 1) },
       () => {
         beforeAll(() => pair.open());
         afterAll(() => pair.close());

@@ -3,9 +3,9 @@ import { i32 } from 'async-cuda/core';
 import { beforeAll, expect, test } from 'vitest';
 
 import { WAITING, spun } from './kernels/waiting.js';
-import { Gate, failure, onDevice, stillPending, turns } from './test-device.js';
+import { Gate, failure, onDeviceInEachMode, stillPending, turns } from './test-device.js';
 
-onDevice('Event', (host) => {
+onDeviceInEachMode('Event', (host) => {
   test('closed behind its stream, it is ended behind a record that is held', async () => {
     const stream = host.device.createStream();
     let release: () => void = () => undefined;

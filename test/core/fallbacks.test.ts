@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { Device, f32, i32, u16, u8, output } from '../../src/core/index.js';
 import { PARAMETERS } from './kernels/parameters.js';
+import { someOf } from '../random-runs.js';
 
 const NAME = process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu';
 
@@ -33,7 +34,10 @@ const PTX = `.version 7.0
   ret;
 }`;
 
-describe.each(['memops', 'pools', 'memops,pools', 'registration', 'registration,memops,pools'])(
+someOf(
+  2,
+  describe,
+)(['memops', 'pools', 'memops,pools', 'registration', 'registration,memops,pools'])(
   'without %s',
   (missing) => {
     let device: Device;

@@ -4,12 +4,12 @@ import type { Graph, Kernel, Stream } from 'async-cuda/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
-import { failure, onDevice, openTestDevice, stillPending } from './test-device.js';
+import { failure, onDeviceInEachMode, openTestDevice, stillPending } from './test-device.js';
 
 const N = 64;
 const GRID = { grid: 1, block: N } as const;
 
-onDevice('Graph', (host) => {
+onDeviceInEachMode('Graph', (host) => {
   let add1: Kernel;
   let absorb: Kernel;
   let stream: Stream;

@@ -25,11 +25,11 @@ import { describe, expect, test } from 'vitest';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { PARAMETERS } from './kernels/parameters.js';
 import { THREADS } from './kernels/threads.js';
-import { failure, onDevice, openTestDevice, range } from './test-device.js';
+import { failure, onDeviceInEachMode, openTestDevice, range } from './test-device.js';
 
 const ONE = { grid: 1, block: 1 } as const;
 
-onDevice('Kernel parameters', (host) => {
+onDeviceInEachMode('Kernel parameters', (host) => {
   async function integers(...args: (number | bigint | boolean)[]): Promise<bigint[]> {
     using out = host.device.alloc(i64, 8);
     const kernel = (await host.load(PARAMETERS)).kernel('integers');
@@ -377,7 +377,7 @@ onDevice('Kernel parameters', (host) => {
   });
 });
 
-onDevice('Kernel signatures', (host) => {
+onDeviceInEachMode('Kernel signatures', (host) => {
   test('a declared signature is checked against the kernel', async () => {
     const module = await host.load(ELEMENTWISE);
     expect(module.kernel('saxpy', [inout(f32), f32, input(f32), u32]).parameterCount).toBe(4);
@@ -488,7 +488,7 @@ onDevice('Kernel signatures', (host) => {
   });
 });
 
-onDevice('Kernel launches', (host) => {
+onDeviceInEachMode('Kernel launches', (host) => {
   test.each([
     [1, 1],
     [3, 4],
@@ -663,7 +663,7 @@ onDevice('Kernel launches', (host) => {
   });
 });
 
-onDevice('Kernel facts', (host) => {
+onDeviceInEachMode('Kernel facts', (host) => {
   test('attributes say what the kernel takes of the device', async () => {
     const { attributes } = (await host.load(THREADS)).kernel('block_sum');
     expect(attributes.sharedBytes).toBe(1024);

@@ -4,7 +4,7 @@
  */
 import { Kernel, f32, i32, inout, input, output, u8 } from 'async-cuda/core';
 import type { KernelArgument, LaunchOptions, Module, Stream } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { runProgram } from '../faults/program.js';
@@ -147,6 +147,7 @@ onDevice('Launches as code', (host) => {
 
   test.each(declared.map(([name, signature], i) => ({ name, signature, i })))(
     '$name $i: what is written and what is refused is the same',
+    { tags: 'random' },
     async ({ name, signature }) => {
       const { memories, values, shapes, streams } = prepare();
       const launched =
@@ -232,9 +233,13 @@ onDevice('Launches as code', (host) => {
   });
 });
 
-test('where Node makes no code from strings kernels are launched all the same', async () => {
-  const run = async (...node: string[]): Promise<unknown> =>
-    (await runProgram('often', { node })).result;
-  expect(await run()).toEqual({ last: 999, own: true });
-  expect(await run('--disallow-code-generation-from-strings')).toEqual({ last: 999, own: false });
-});
+test(
+  'where Node makes no code from strings kernels are launched all the same',
+  { tags: 'thorough' },
+  async () => {
+    const run = async (...node: string[]): Promise<unknown> =>
+      (await runProgram('often', { node })).result;
+    expect(await run()).toEqual({ last: 999, own: true });
+    expect(await run('--disallow-code-generation-from-strings')).toEqual({ last: 999, own: false });
+  },
+);

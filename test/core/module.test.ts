@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { MODULE_MEMORY } from './kernels/module-memory.js';
 import { WAITING } from './kernels/waiting.js';
-import { failure, onDevice, stillPending } from './test-device.js';
+import { failure, onDeviceInEachMode, stillPending } from './test-device.js';
 
-onDevice('Module', (host) => {
+onDeviceInEachMode('Module', (host) => {
   test('names its kernels', async () => {
     await using module = await host.device.loadModule(ELEMENTWISE);
     expect([...module.kernelNames].sort()).toEqual(['absorb', 'add1', 'nothing', 'saxpy']);

@@ -7,7 +7,7 @@ import type {
   LibraryStatuses,
   Stream,
 } from 'async-cuda/core';
-import * as fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterEach, describe, expect, test } from 'vitest';
 
 import { StandInLibrary, whyNoStandIn } from './stand-in-library.js';
@@ -117,7 +117,7 @@ else
       standIn.take();
     });
 
-    test('numbers of every type arrive as they are', async () => {
+    test('numbers of every type arrive as they are', { tags: 'random' }, async () => {
       const library = await open();
       await fc.assert(
         fc.asyncProperty(
@@ -148,33 +148,37 @@ else
       );
     });
 
-    test('structures by value, with the stream and addresses in their fields', async () => {
-      const library = await open();
-      using buffer = on.device.alloc(u8, 16);
-      await fc.assert(
-        fc.asyncProperty(
-          i32,
-          i32,
-          i32,
-          fc.double({ noNaN: true, min: -1000, max: 1000 }),
-          async (a, b, c, scale) => {
-            await library.call(on.stream, 'structures', [
-              [a, b],
-              [c, b, a, c],
-              [a, scale, buffer],
-            ]);
-            const words = standIn
-              .take()
-              .flatMap((line) => line.split(' ').slice(1))
-              .map(Number);
-            expect(words).toEqual([a, b, c, b, a, c, a, scale, 1, 1]);
-          },
-        ),
-        { numRuns: 30 },
-      );
-    });
+    test(
+      'structures by value, with the stream and addresses in their fields',
+      { tags: 'random' },
+      async () => {
+        const library = await open();
+        using buffer = on.device.alloc(u8, 16);
+        await fc.assert(
+          fc.asyncProperty(
+            i32,
+            i32,
+            i32,
+            fc.double({ noNaN: true, min: -1000, max: 1000 }),
+            async (a, b, c, scale) => {
+              await library.call(on.stream, 'structures', [
+                [a, b],
+                [c, b, a, c],
+                [a, scale, buffer],
+              ]);
+              const words = standIn
+                .take()
+                .flatMap((line) => line.split(' ').slice(1))
+                .map(Number);
+              expect(words).toEqual([a, b, c, b, a, c, a, scale, 1, 1]);
+            },
+          ),
+          { numRuns: 30 },
+        );
+      },
+    );
 
-    test('bytes of the host, and addresses in arrays of the host', async () => {
+    test('bytes of the host, and addresses in arrays of the host', { tags: 'random' }, async () => {
       const library = await open();
       using buffer = on.device.alloc(u8, 600);
       await fc.assert(

@@ -78,34 +78,38 @@ describe.skipIf(whyNoStandIn !== undefined)(`NVTX (${testDevice})`, () => {
     );
   });
 
-  test('a process that was attached to ends by itself; one whose tool is not there is warned', async () => {
-    const program = join(folder, 'program.mjs');
-    const text = `
+  test(
+    'a process that was attached to ends by itself; one whose tool is not there is warned',
+    { tags: 'thorough' },
+    async () => {
+      const program = join(folder, 'program.mjs');
+      const text = `
       import { Device, labelled } from '${source}';
       const device = await Device.open('${testDevice}', { nvtx: true });
       labelled('range', () => device.createStream());
       await device.close();
       console.log('done');`;
-    await build({
-      stdin: { contents: text, resolveDir: folder },
-      outfile: program,
-      bundle: true,
-      format: 'esm',
-      platform: 'node',
-      external: ['koffi'],
-      logLevel: 'silent',
-    });
-    const run = (env: Record<string, string>) =>
-      promisify(execFile)(process.execPath, [program], {
-        cwd: process.cwd(),
-        env: { ...process.env, NODE_OPTIONS: '', ...env },
-        timeout: 20_000,
+      await build({
+        stdin: { contents: text, resolveDir: folder },
+        outfile: program,
+        bundle: true,
+        format: 'esm',
+        platform: 'node',
+        external: ['koffi'],
+        logLevel: 'silent',
       });
-    expect(await run({})).toEqual({ stdout: 'done\n', stderr: '' });
-    const { stdout, stderr } = await run({ NVTX_INJECTION64_PATH: '/nowhere/tool.so' });
-    expect(stdout).toBe('done\n');
-    expect(stderr).toContain(
-      '[CUDA_NVTX] CudaWarning: no NVTX ranges: NVTX_INJECTION64_PATH names /nowhere/tool.so',
-    );
-  });
+      const run = (env: Record<string, string>) =>
+        promisify(execFile)(process.execPath, [program], {
+          cwd: process.cwd(),
+          env: { ...process.env, NODE_OPTIONS: '', ...env },
+          timeout: 20_000,
+        });
+      expect(await run({})).toEqual({ stdout: 'done\n', stderr: '' });
+      const { stdout, stderr } = await run({ NVTX_INJECTION64_PATH: '/nowhere/tool.so' });
+      expect(stdout).toBe('done\n');
+      expect(stderr).toContain(
+        '[CUDA_NVTX] CudaWarning: no NVTX ranges: NVTX_INJECTION64_PATH names /nowhere/tool.so',
+      );
+    },
+  );
 });

@@ -391,7 +391,7 @@ onDevice('Many failures', (host) => {
     expect(host.errors.splice(0).length).toBe(4001);
   });
 
-  test('take little memory', async () => {
+  test('take little memory', { tags: 'thorough' }, async () => {
     const fail = async (rounds: number): Promise<void> => {
       for (let i = 0; i < rounds; i++) {
         const { copies, close } = failing(100);
@@ -413,20 +413,24 @@ onDevice('Many failures', (host) => {
     expect(((await heap()) - before) / 5000).toBeLessThan(1000);
   });
 
-  test('of an operation that is awaited stay, however many others fail', async () => {
-    const {
-      copies: [first],
-      close,
-    } = failing(1);
-    // As a wait that goes on does.
-    host.device.runtime.expect((first as unknown as { root: number }).root);
-    for (let i = 0; i < 170; i++) {
-      const { copies, close } = failing(100);
-      await Promise.allSettled(copies);
+  test(
+    'of an operation that is awaited stay, however many others fail',
+    { tags: 'thorough' },
+    async () => {
+      const {
+        copies: [first],
+        close,
+      } = failing(1);
+      // As a wait that goes on does.
+      host.device.runtime.expect((first as unknown as { root: number }).root);
+      for (let i = 0; i < 170; i++) {
+        const { copies, close } = failing(100);
+        await Promise.allSettled(copies);
+        close();
+      }
+      expect(await failure(() => first!)).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
       close();
-    }
-    expect(await failure(() => first!)).toMatchObject({ code: 'ERR_CUDA_UNDEFINED_CONTENTS' });
-    close();
-    host.errors.splice(0);
-  });
+      host.errors.splice(0);
+    },
+  );
 });

@@ -15,6 +15,7 @@ import {
   range,
   stillPending,
 } from './test-device.js';
+import { someOf } from '../random-runs.js';
 
 const MIB = 1 << 20;
 
@@ -52,7 +53,7 @@ onDevice('A buffer of allocPlain', (host) => {
     });
   });
 
-  test('more than staging holds goes through it', async () => {
+  test('more than staging holds goes through it', { tags: 'thorough' }, async () => {
     using plain = await host.device.allocPlain(u32, 12 * MIB);
     const source = Uint32Array.from({ length: 12 * MIB }, (_, i) => Math.imul(i, 2654435761));
     plain.write(host.stream, source);
@@ -181,7 +182,7 @@ onDevice('A buffer of allocPlain', (host) => {
   });
 });
 
-describe.runIf(onCpu).each(allModes)('Memory of allocPlain (cpu, %s)', (thread) => {
+someOf(1, describe.runIf(onCpu))(allModes)('Memory of allocPlain (cpu, %s)', (thread) => {
   const open = (): Promise<Device> => Device.open('cpu', { thread, memoryBytes: 95 * MIB });
 
   /** Free memory, once it is as much as that. */

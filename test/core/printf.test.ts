@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { runProgram } from '../faults/program.js';
 import { PRINTING } from './kernels/printing.js';
 import { allModes, onCpu, onDevice, testDevice } from './test-device.js';
+import { someOf } from '../random-runs.js';
 
 const PROGRAMS: readonly { what: string; that: string; prints: readonly string[] }[] = [
   {
@@ -69,8 +70,8 @@ const PROGRAMS: readonly { what: string; that: string; prints: readonly string[]
   },
 ];
 
-describe.each(allModes)(`Text that a kernel prints (${testDevice}, %s)`, (mode) => {
-  test.each(PROGRAMS)('$that', async ({ what, prints }) => {
+someOf(1, describe)(allModes)(`Text that a kernel prints (${testDevice}, %s)`, (mode) => {
+  someOf(5, test)(PROGRAMS)('$that', async ({ what, prints }) => {
     const ended = await runProgram('print', { args: [what, mode] });
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expect(ended.stdout.trimEnd().split('\n')).toEqual(prints);

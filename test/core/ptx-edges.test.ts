@@ -4,6 +4,7 @@
  */
 import { Device, u32 } from 'async-cuda/core';
 import { expect, test } from 'vitest';
+import { someOf } from '../random-runs.js';
 
 interface Case {
   name: string;
@@ -114,7 +115,7 @@ const CASES: readonly Case[] = [
   barrier('barrier.red.popc.u32 %r9, 1, 64, %p1;', 33, 33),
 ];
 
-test.each(CASES)('$name', async ({ body, block = 1, values }) => {
+someOf(8, test)(CASES)('$name', async ({ body, block = 1, values }) => {
   await using device = await Device.open(process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu');
   await using module = await device.loadModule(`.version 7.8
 .target sm_90

@@ -1,7 +1,7 @@
 /** Work on one device that waits for another's, and data that goes from one to the other. */
 import { f16, f32, i32, inout, input, u32, u8 } from 'async-cuda/core';
 import type { Device, DeviceBuffer, Event, Kernel, Stream } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { copyThroughHost } from '../../src/core/copy-through-host.js';
@@ -9,11 +9,12 @@ import { onPairs } from './device-pair.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { WAITING } from './kernels/waiting.js';
 import { Gate, failure, range, stillPending, turns } from './test-device.js';
+import { someOf } from '../random-runs.js';
 
 const ONE = { grid: 1, block: 1 };
 
 onPairs('Copies between devices', (pair) => {
-  test.each([1, 1000, 3_000_001])(
+  someOf(3, test)([1, 1000, 3_000_001])(
     'copyFrom gives the bytes of the other device: %d elements',
     async (length) => {
       const { a, b } = pair;
@@ -353,7 +354,7 @@ onPairs('Copies between devices', (pair) => {
     expect(event.reached).toBe(true);
   });
 
-  test('waits take up no handles for good', async () => {
+  test('waits take up no handles for good', { tags: 'thorough' }, async () => {
     const { a, b } = pair;
     using source = a.alloc(i32, 64);
     using target = b.alloc(i32, 64);
@@ -734,32 +735,44 @@ onPairs('Copies between devices', (pair) => {
         each.close();
     }
 
-    const runs = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 30);
+    const runs = 30;
 
-    test('small buffers: gives the sequential result', async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
-        { numRuns: runs },
-      );
-    }, 120_000);
+    test(
+      'small buffers: gives the sequential result',
+      { tags: 'random', timeout: 120_000 },
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
+          { numRuns: runs },
+        );
+      },
+    );
 
-    test('buffers that are copied in steps: gives the sequential result', async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 300_000)),
-        { numRuns: Math.ceil(runs / 10) },
-      );
-    }, 120_000);
+    test(
+      'buffers that are copied in steps: gives the sequential result',
+      { tags: 'random', timeout: 120_000 },
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 300_000)),
+          { numRuns: Math.ceil(runs / 10) },
+        );
+      },
+    );
 
-    test('long programs: gives the sequential result', async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { minLength: 300, maxLength: 400 }), (steps) =>
-          check(
-            steps.filter(({ kind }) => kind !== 'delay'),
-            8,
+    test(
+      'long programs: gives the sequential result',
+      { tags: 'random', timeout: 120_000 },
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(fc.array(step, { minLength: 300, maxLength: 400 }), (steps) =>
+            check(
+              steps.filter(({ kind }) => kind !== 'delay'),
+              8,
+            ),
           ),
-        ),
-        { numRuns: Math.ceil(runs / 10) },
-      );
-    }, 120_000);
+          { numRuns: Math.ceil(runs / 10) },
+        );
+      },
+    );
   });
 });

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Device } from '../../src/core/index.js';
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { WAITING } from './kernels/waiting.js';
-import { failure, onCpu, onDevice, openTestDevice, stillPending } from './test-device.js';
+import { failure, onCpu, onDeviceInEachMode, openTestDevice, stillPending } from './test-device.js';
 
-onDevice('Stream memory operations', (host) => {
+onDeviceInEachMode('Stream memory operations', (host) => {
   test('writeValue writes one element, in stream order', async () => {
     using words = await host.device.allocPlain(u32, 4);
     words.fill(host.stream, 1);

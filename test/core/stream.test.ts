@@ -8,9 +8,16 @@ import { beforeAll, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
 import { WAITING } from './kernels/waiting.js';
-import { Gate, failure, onDevice, openTestDevice, stillPending, turns } from './test-device.js';
+import {
+  Gate,
+  failure,
+  onDeviceInEachMode,
+  openTestDevice,
+  stillPending,
+  turns,
+} from './test-device.js';
 
-onDevice('Stream', (host) => {
+onDeviceInEachMode('Stream', (host) => {
   let gate: Gate;
 
   beforeAll(async () => {

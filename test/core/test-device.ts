@@ -13,6 +13,7 @@ import type {
   Stream,
 } from 'async-cuda/core';
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+import { someOf } from '../random-runs.js';
 
 export const testDevice = (process.env['ASYNC_CUDA_TEST_DEVICE'] ?? 'cpu') as 'cpu' | 'cuda';
 export const onCpu = testDevice === 'cpu';
@@ -79,13 +80,18 @@ export class TestDevice {
   }
 }
 
-/** Declares `body`'s tests once for each mode, on a device of their own. */
+/**
+ * Declares `body`'s tests once for each mode, on a device of their own. Of the modes the first
+ * `quick` belong to `npm test`: the layers above core do the same in each.
+ */
 export function onDevice(
   title: string,
   body: (host: TestDevice) => void,
   modes: readonly Mode[] = allModes,
+  quick = 1,
 ): void {
-  describe.each(modes.map((mode) => ({ mode })))(`${title} (${testDevice}, $mode)`, ({ mode }) => {
+  const rows = modes.map((mode) => ({ mode }));
+  someOf(quick, describe)(rows)(`${title} (${testDevice}, $mode)`, ({ mode }) => {
     const host = new TestDevice(mode);
     beforeAll(() => host.open());
     afterAll(() => host.close());
@@ -95,6 +101,11 @@ export function onDevice(
     });
     body(host);
   });
+}
+
+/** `onDevice`, in all modes with `npm test` too: for what depends on the thread of the driver. */
+export function onDeviceInEachMode(title: string, body: (host: TestDevice) => void): void {
+  onDevice(title, body, allModes, allModes.length);
 }
 
 /** Opens and shuts the gate of the kernel `hold`, past all tracking. */

@@ -4,7 +4,7 @@
  */
 import { i32, input, inout, u32 } from 'async-cuda/core';
 import type { DeviceBuffer, Graph, Kernel, PinnedBuffer, Stream } from 'async-cuda/core';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
@@ -202,33 +202,45 @@ onDevice('Cross-stream tracking', (host) => {
     await pinned.close();
   }
 
-  const runs = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 200);
+  const runs = 200;
 
-  test('small buffers: any program gives the sequential result', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
-      { numRuns: runs },
-    );
-  }, 120_000);
+  test(
+    'small buffers: any program gives the sequential result',
+    { tags: 'random', timeout: 120_000 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
+        { numRuns: runs },
+      );
+    },
+  );
 
-  test('buffers that travel in slices: any program gives the sequential result', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 20_000)),
-      { numRuns: Math.ceil(runs / 4) },
-    );
-  }, 120_000);
+  test(
+    'buffers that travel in slices: any program gives the sequential result',
+    { tags: 'random', timeout: 120_000 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 20_000)),
+        { numRuns: Math.ceil(runs / 4) },
+      );
+    },
+  );
 
-  test('long programs: more operations than a stream keeps events for', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 400, maxLength: 600 }), (steps) =>
-        check(
-          steps.filter((each) => each.kind !== 'delay'),
-          8,
+  test(
+    'long programs: more operations than a stream keeps events for',
+    { tags: 'random', timeout: 120_000 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 400, maxLength: 600 }), (steps) =>
+          check(
+            steps.filter((each) => each.kind !== 'delay'),
+            8,
+          ),
         ),
-      ),
-      { numRuns: Math.ceil(runs / 10) },
-    );
-  }, 120_000);
+        { numRuns: Math.ceil(runs / 10) },
+      );
+    },
+  );
 
   describe('with a stream that is held up', () => {
     let gate: Gate;

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { haveLibrary } from '../nvrtc/nvrtc.js';
 import { ProgramFolder, documentedPrograms, repository } from './programs.js';
+import { someOf } from '../random-runs.js';
 
 const documented = await documentedPrograms();
 const { ptx } = documented;
@@ -66,7 +67,7 @@ test.each(programs)('$title: says what it prints', ({ text, prints }) => {
   expect(prints.length).toBe(text.match(/console\.log\(/g)?.length ?? 0);
 });
 
-test.each(programs)('$title: runs', async ({ file, prints }) => {
+someOf(7, test)(programs)('$title: runs', async ({ file, prints }) => {
   const { stdout, stderr } = await promisify(execFile)(
     process.execPath,
     [`${folder.path}/${file}.mjs`],
@@ -83,7 +84,7 @@ test.each(programs)('$title: runs', async ({ file, prints }) => {
   expect(stderr).toBe('');
 });
 
-test('all of them compile', () => {
+test('all of them compile', { tags: 'thorough', timeout: 60_000 }, () => {
   const { config } = ts.readConfigFile(`${repository}tsconfig.json`, (path) =>
     ts.sys.readFile(path),
   ) as { config: object };
@@ -108,4 +109,4 @@ test('all of them compile', () => {
     );
   });
   expect(wrong).toEqual([]);
-}, 60_000);
+});

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 
 import { allModes, onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
+import { someOf } from '../random-runs.js';
 
 interface Said {
   code: string;
@@ -43,8 +44,8 @@ const FAULTS = [
   ['trapped', ['CUDA_ERROR_LAUNCH_FAILED', 'CUDA_ERROR_ILLEGAL_INSTRUCTION']],
 ] as const;
 
-describe.each(allModes)('A device that met a fault (%s)', (mode) => {
-  test.each(FAULTS)(
+someOf(1, describe)(allModes)('A device that met a fault (%s)', (mode) => {
+  someOf(2, test)(FAULTS)(
     '%s: everything in flight rejects with the fault as its cause',
     async (kernel, names) => {
       const { inFlight, waited } = await lose(kernel, mode);
@@ -79,7 +80,7 @@ describe.each(allModes)('A device that met a fault (%s)', (mode) => {
     expect((await lose('read_far', mode)).unhandled).toEqual([]);
   });
 
-  test('is one unhandled rejection where nobody listens', async () => {
+  test('is one unhandled rejection where nobody listens', { tags: 'thorough' }, async () => {
     expect((await lose('read_far', mode, 'nobody')).unhandled).toEqual(['ERR_CUDA_DEVICE_LOST']);
   });
 

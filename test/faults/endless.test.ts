@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 
 import { allModes, onCpu } from '../core/test-device.js';
 import { runProgram } from './program.js';
+import { someOf } from '../random-runs.js';
 
-describe.each(allModes)('An endless kernel with 5,000 launches behind it (%s)', (mode) => {
+someOf(1, describe)(allModes)('An endless kernel with 5,000 launches behind it (%s)', (mode) => {
   const run = (() => {
     let ended: ReturnType<typeof runProgram> | undefined;
     return () => (ended ??= runProgram('endless', { args: [mode] }));
@@ -12,7 +13,7 @@ describe.each(allModes)('An endless kernel with 5,000 launches behind it (%s)', 
   const result = async (): Promise<Record<string, unknown>> =>
     (await run()).result as Record<string, unknown>;
 
-  test('lets another stream go on', async () => {
+  test('lets another stream go on', { tags: 'thorough' }, async () => {
     expect(await result()).toMatchObject({ value: 50, values: [50] });
   });
 
@@ -42,7 +43,7 @@ describe.each(allModes)('An endless kernel with 5,000 launches behind it (%s)', 
   });
 });
 
-describe.each(allModes)('A function of the host that never ends (%s)', (mode) => {
+someOf(1, describe)(allModes)('A function of the host that never ends (%s)', (mode) => {
   test.each([
     ['closed', 'ERR_CUDA_DEVICE_CLOSED'],
     ['lost', 'ERR_CUDA_DEVICE_LOST'],

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 
 import type { LongShape } from '../ptx/large-kernel.js';
 import { runProgram } from './program.js';
+import { namedSeed, someOf } from '../random-runs.js';
 
 const runs = Number(process.env['ASYNC_CUDA_TEST_EXITS'] ?? 12);
 const late = Number(process.env['ASYNC_CUDA_TEST_EXIT_MS'] ?? 2000);
@@ -24,29 +25,33 @@ const POINTS = [
   'call',
   'closed',
 ];
-const seed = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
+const seed = namedSeed ?? 1;
 
 describe('process.exit', () => {
-  test.each(
-    Array.from({ length: runs }, (_, i) => ({ point: POINTS[i % POINTS.length]!, run: seed + i })),
-  )('while $point ($run)', async ({ point, run }) => {
-    const ended = await runProgram('exit', { args: [point, run] });
-    expect({
-      code: ended.code,
-      signal: ended.signal,
-      stdout: ended.stdout,
-      stderr: ended.stderr,
-    }).toEqual({
-      code: 7,
-      signal: null,
-      stdout: 'leaving\n',
-      stderr: '',
-    });
-    expect(ended.afterFirstLine).toBeLessThan(late);
-  });
+  someOf(
+    2,
+    test,
+  )(Array.from({ length: runs }, (_, i) => ({ point: POINTS[i % POINTS.length]!, run: seed + i })))(
+    'while $point ($run)',
+    async ({ point, run }) => {
+      const ended = await runProgram('exit', { args: [point, run] });
+      expect({
+        code: ended.code,
+        signal: ended.signal,
+        stdout: ended.stdout,
+        stderr: ended.stderr,
+      }).toEqual({
+        code: 7,
+        signal: null,
+        stdout: 'leaving\n',
+        stderr: '',
+      });
+      expect(ended.afterFirstLine).toBeLessThan(late);
+    },
+  );
 });
 
-describe('process.exit while helpers of large copies start', () => {
+describe('process.exit while helpers of large copies start', { tags: 'thorough' }, () => {
   test.each(['process', 'worker'])(
     'of the %s',
     async (where) => {
@@ -60,7 +65,10 @@ describe('process.exit while helpers of large copies start', () => {
 });
 
 describe('the end of a process that has run a kernel which V8 takes long to optimise', () => {
-  test.each([
+  someOf(
+    1,
+    test,
+  )([
     ['inline', 'exit'],
     ['inline', 'natural'],
     ['worker', 'exit'],
@@ -85,7 +93,10 @@ describe('the end of a process that has run a kernel which V8 takes long to opti
 });
 
 describe('the natural end of a process after a kernel that V8 optimises slowly', () => {
-  test.each<[LongShape, number]>([
+  someOf(
+    2,
+    test,
+  )<[LongShape, number]>([
     ['loops, each in the next', 150],
     ['loops, each in the next', 200],
     ['loops, each in the next', 300],
@@ -113,7 +124,7 @@ describe('the natural end of a process after a kernel that V8 optimises slowly',
 
 describe('the natural end of a process after many threads of a kernel that V8 optimises slowly', () => {
   // So many threads run in lanes.
-  test.each(['inline', 'worker'])(
+  someOf(1, test)(['inline', 'worker'])(
     'thread %s',
     async (thread) => {
       const args = [300, thread, 'natural', 'loops, each in the next', 512];

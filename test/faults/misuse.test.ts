@@ -25,6 +25,7 @@ import {
   turns,
 } from '../core/test-device.js';
 import { runProgram } from './program.js';
+import { someOf } from '../random-runs.js';
 
 /** Takes some ten milliseconds and more to compile. */
 const LARGE = readFileSync(
@@ -514,8 +515,8 @@ onDevice('Misuse', (host) => {
   });
 });
 
-describe.each(allModes)('Listeners that throw (%s)', (mode) => {
-  test('are uncaught exceptions, and nothing else comes of it', async () => {
+someOf(1, describe)(allModes)('Listeners that throw (%s)', (mode) => {
+  test('are uncaught exceptions, and nothing else comes of it', { tags: 'thorough' }, async () => {
     const ended = await runProgram('listeners', { args: [mode] });
     expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
     expect(ended.result).toEqual({

@@ -6,6 +6,7 @@ import { CudaDeviceLostError, Device, i32, output, u32 } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import { allModes, failure, onCpu } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 const MARK = `.version 7.0
 .target sm_70
@@ -17,7 +18,7 @@ const MARK = `.version 7.0
   mul.wide.u32 %a, %r3, 4; add.u64 %a, %a, %o; st.global.u32 [%a], %r4; ret;
 }`;
 
-describe.runIf(onCpu).each(allModes)(
+someOf(1, describe.runIf(onCpu))(allModes)(
   'A kernel that writes past the end of its only buffer (%s)',
   (mode) => {
     test('a block of threads too many is harmless, as it is on a GPU', async () => {

@@ -215,21 +215,29 @@ onDevice('A target in flight', (host) => {
     expect((await buffer.read(host.stream)).every((value) => value === 8)).toBe(true);
   });
 
-  test('many reads that nobody takes out do not stop later ones', async () => {
-    using buffer = host.device.alloc(u8, 60_000);
-    buffer.fill(host.stream, 4);
-    for (let i = 0; i < 2000; i++) buffer.read(host.stream);
-    expect((await buffer.read(host.stream))[59_999]).toBe(4);
-  });
+  test(
+    'many reads that nobody takes out do not stop later ones',
+    { tags: 'thorough' },
+    async () => {
+      using buffer = host.device.alloc(u8, 60_000);
+      buffer.fill(host.stream, 4);
+      for (let i = 0; i < 2000; i++) buffer.read(host.stream);
+      expect((await buffer.read(host.stream))[59_999]).toBe(4);
+    },
+  );
 
-  test('many large transfers that nobody awaits are done one after the other', async () => {
-    using buffer = host.device.alloc(u8, 100_000);
-    for (let i = 0; i < 1500; i++) {
-      buffer.write(host.stream, new Uint8Array(100_000).fill(i & 255));
-      if (i % 3 === 0) buffer.read(host.stream);
-    }
-    expect((await buffer.read(host.stream))[99_999]).toBe(1499 & 255);
-  });
+  test(
+    'many large transfers that nobody awaits are done one after the other',
+    { tags: 'thorough' },
+    async () => {
+      using buffer = host.device.alloc(u8, 100_000);
+      for (let i = 0; i < 1500; i++) {
+        buffer.write(host.stream, new Uint8Array(100_000).fill(i & 255));
+        if (i % 3 === 0) buffer.read(host.stream);
+      }
+      expect((await buffer.read(host.stream))[99_999]).toBe(1499 & 255);
+    },
+  );
 
   test('small copies behind a large one do not take its staging', async () => {
     using large = host.device.alloc(u8, 8 << 20);

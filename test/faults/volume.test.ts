@@ -6,13 +6,17 @@ import { ELEMENTWISE } from '../core/kernels/elementwise.js';
 import { onDevice, turns } from '../core/test-device.js';
 
 onDevice('100,000 operations without an await', (host) => {
-  test('on one stream all take effect, in order', async () => {
-    const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
-    using buffer = host.device.alloc(i32, 8);
-    buffer.fill(host.stream, 0);
-    for (let i = 0; i < 100_000; i++) add1.launch(host.stream, { grid: 1, block: 8 }, buffer, 8);
-    expect([...(await buffer.read(host.stream))]).toEqual(Array(8).fill(100_000));
-  }, 60_000);
+  test(
+    'on one stream all take effect, in order',
+    { tags: 'thorough', timeout: 60_000 },
+    async () => {
+      const add1 = (await host.load(ELEMENTWISE)).kernel('add1');
+      using buffer = host.device.alloc(i32, 8);
+      buffer.fill(host.stream, 0);
+      for (let i = 0; i < 100_000; i++) add1.launch(host.stream, { grid: 1, block: 8 }, buffer, 8);
+      expect([...(await buffer.read(host.stream))]).toEqual(Array(8).fill(100_000));
+    },
+  );
 
   test('of all kinds on several streams give the sequential result', async () => {
     const module = await host.load(ELEMENTWISE);

@@ -19,6 +19,7 @@ import {
   upload,
   values,
 } from './images.test-support.js';
+import { someOf } from '../random-runs.js';
 
 const FORMATS: Readonly<Record<ColorFormat, number>> = {
   rgb: 3,
@@ -112,7 +113,7 @@ onDevice('Colours', (host) => {
     whole.close();
   };
 
-  test.each(NAMES.flatMap((name) => ALL.map((from) => [name, from] as const)))(
+  someOf(2, test)(NAMES.flatMap((name) => ALL.map((from) => [name, from] as const)))(
     '%s from %s',
     async (name, from) => {
       for (const to of ALL) await check(name, from, to, 'image', [3, 7]);

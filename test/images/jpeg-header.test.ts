@@ -1,11 +1,12 @@
 /** Headers of JPEGs, read beside what sharp says of the same bytes. */
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 
 import { CudaFormatError } from 'async-cuda/core';
 import { isJpeg, readJpegHeader } from '../../src/images/media/jpeg-header.js';
 import type { JpegHeader } from '../../src/images/media/jpeg-header.js';
+import { scaled } from '../random-runs.js';
 
 const picture = (width = 37, height = 23): ReturnType<typeof sharp> =>
   sharp({ create: { width, height, channels: 3, background: { r: 200, g: 90, b: 30 } } });
@@ -272,51 +273,61 @@ describe('what is wrong is named, with its place', () => {
   });
 });
 
-test('bytes that were changed, cut or put in: an error, or the size that libjpeg reads', async () => {
-  const originals = await Promise.all([
-    picture().jpeg().toBuffer(),
-    picture(64, 1).jpeg({ progressive: true }).toBuffer(),
-    picture().withMetadata({ orientation: 5 }).withIccProfile('p3').jpeg().toBuffer(),
-    picture().toColourspace('cmyk').jpeg().toBuffer(),
-  ]);
-  let read = 0;
-  await fc.assert(
-    fc.asyncProperty(
-      fc.constantFrom(...originals),
-      fc.array(
-        fc.tuple(
-          fc.nat(),
-          fc.integer({ min: 0, max: 255 }),
-          fc.constantFrom('change', 'change', 'change', 'insert', 'remove'),
+test(
+  'bytes that were changed, cut or put in: an error, or the size that libjpeg reads',
+  { tags: 'random' },
+  async () => {
+    const originals = await Promise.all([
+      picture().jpeg().toBuffer(),
+      picture(64, 1).jpeg({ progressive: true }).toBuffer(),
+      picture().withMetadata({ orientation: 5 }).withIccProfile('p3').jpeg().toBuffer(),
+      picture().toColourspace('cmyk').jpeg().toBuffer(),
+    ]);
+    let read = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...originals),
+        fc.array(
+          fc.tuple(
+            fc.nat(),
+            fc.integer({ min: 0, max: 255 }),
+            fc.constantFrom('change', 'change', 'change', 'insert', 'remove'),
+          ),
+          { minLength: 1, maxLength: 4 },
         ),
-        { minLength: 1, maxLength: 4 },
+        fc.oneof({ weight: 6, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat() }),
+        async (original, changes, cut) => {
+          const bytes = [...original];
+          const header = marker(original, 0xda) + 14;
+          for (const [at, value, how] of changes)
+            bytes.splice(
+              at % header,
+              how === 'insert' ? 0 : 1,
+              ...(how === 'remove' ? [] : [value]),
+            );
+          const mutated = Uint8Array.from(
+            cut === null ? bytes : bytes.slice(0, cut % bytes.length),
+          );
+          const result = outcome(mutated);
+          if (result instanceof CudaFormatError) return;
+          expect(isJpeg(mutated)).toBe(true);
+          const known = await sharp(mutated)
+            .metadata()
+            .catch(() => undefined);
+          if (known === undefined) return;
+          read++;
+          // Without rows libjpeg looks no further.
+          expect([result.width, result.height]).toEqual([known.width, known.height]);
+          if (known.channels !== undefined) expect(result.components).toBe(known.channels);
+        },
       ),
-      fc.oneof({ weight: 6, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat() }),
-      async (original, changes, cut) => {
-        const bytes = [...original];
-        const header = marker(original, 0xda) + 14;
-        for (const [at, value, how] of changes)
-          bytes.splice(at % header, how === 'insert' ? 0 : 1, ...(how === 'remove' ? [] : [value]));
-        const mutated = Uint8Array.from(cut === null ? bytes : bytes.slice(0, cut % bytes.length));
-        const result = outcome(mutated);
-        if (result instanceof CudaFormatError) return;
-        expect(isJpeg(mutated)).toBe(true);
-        const known = await sharp(mutated)
-          .metadata()
-          .catch(() => undefined);
-        if (known === undefined) return;
-        read++;
-        // Without rows libjpeg looks no further.
-        expect([result.width, result.height]).toEqual([known.width, known.height]);
-        if (known.channels !== undefined) expect(result.components).toBe(known.channels);
-      },
-    ),
-    { numRuns: 600 },
-  );
-  expect(read).toBeGreaterThan(40);
-});
+      { numRuns: 600 },
+    );
+    expect(read).toBeGreaterThanOrEqual(scaled(40));
+  },
+);
 
-test('bytes of any kind: an error or a header, at once', () => {
+test('bytes of any kind: an error or a header, at once', { tags: 'random' }, () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), fc.boolean(), (bytes, begun) => {
       const result = outcome(begun ? Uint8Array.from([0xff, 0xd8, 0xff, ...bytes]) : bytes);

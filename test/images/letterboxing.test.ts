@@ -7,7 +7,7 @@ import {
   letterboxNormaliseBatch,
   letterboxPlacement,
 } from 'async-cuda/images';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';
@@ -22,6 +22,7 @@ import {
   values,
 } from './images.test-support.js';
 import type { Pixels } from './images.test-support.js';
+import { someOf } from '../random-runs.js';
 
 const MEAN = [0.485, 0.456, 0.406, 0.5];
 const DEVIATION = [0.229, 0.224, 0.225, 0.25];
@@ -128,7 +129,7 @@ onDevice('Letterbox and normalisation', (host) => {
     ],
   ] as const;
 
-  test.each(NAMES.flatMap((name) => [1, 3, 4].map((channels) => [name, channels] as const)))(
+  someOf(2, test)(NAMES.flatMap((name) => [1, 3, 4].map((channels) => [name, channels] as const)))(
     '%s of %i',
     async (name, channels) => {
       const [mean, deviation] = [MEAN.slice(0, channels), DEVIATION.slice(0, channels)];
@@ -207,71 +208,75 @@ onDevice('Letterbox and normalisation', (host) => {
     }
   });
 
-  test('several images of whichever sizes are a batch, each as it is alone', async () => {
-    const sizes = SIZES.map(([size]) => size);
-    for (const [name, channels, counts] of [
-      ['u8', 3, [1, 8, 17]],
-      ['u8', 1, [3]],
-      ['u8', 4, [9]],
-      ['u16', 3, [3]],
-      ['f32', 4, [2]],
-    ] as const) {
-      const options = {
-        width: 9,
-        height: 7,
-        mean: MEAN.slice(0, channels),
-        deviation: DEVIATION.slice(0, channels),
-        color: name === 'f32' ? 0.25 : 114,
-        dtype: f32,
-      } as const;
-      // Fewer than a launch has, as many, and more.
-      for (const count of counts) {
-        for (const order of ['nchw', 'nhwc'] as const) {
-          const images = await Promise.all(
-            Array.from(
-              { length: count },
-              async (_, i) =>
-                (
-                  await upload(
-                    device,
-                    name,
-                    noise(
+  test(
+    'several images of whichever sizes are a batch, each as it is alone',
+    { tags: 'thorough' },
+    async () => {
+      const sizes = SIZES.map(([size]) => size);
+      for (const [name, channels, counts] of [
+        ['u8', 3, [1, 8, 17]],
+        ['u8', 1, [3]],
+        ['u8', 4, [9]],
+        ['u16', 3, [3]],
+        ['f32', 4, [2]],
+      ] as const) {
+        const options = {
+          width: 9,
+          height: 7,
+          mean: MEAN.slice(0, channels),
+          deviation: DEVIATION.slice(0, channels),
+          color: name === 'f32' ? 0.25 : 114,
+          dtype: f32,
+        } as const;
+        // Fewer than a launch has, as many, and more.
+        for (const count of counts) {
+          for (const order of ['nchw', 'nhwc'] as const) {
+            const images = await Promise.all(
+              Array.from(
+                { length: count },
+                async (_, i) =>
+                  (
+                    await upload(
+                      device,
                       name,
-                      1,
-                      sizes[(i + count) % sizes.length]![0],
-                      sizes[(i + count) % sizes.length]![1],
-                      channels,
-                      i + 1,
-                    ),
-                    'image',
-                  )
-                ).image as never,
-            ),
-          );
-          const batch = await letterboxNormaliseBatch(images, { ...options, order });
-          expect(batch.shape).toEqual([
-            count,
-            ...(order === 'nchw' ? [channels, 7, 9] : [7, 9, channels]),
-          ]);
-          const made = await batch.read();
-          const each = made.length / count;
-          for (const [i, image] of images.entries()) {
-            const alone = await letterboxNormalise(image as AnyTensor as never, {
-              ...options,
-              order,
-            });
-            expect(
-              made.slice(i * each, (i + 1) * each),
-              `${name} of ${channels}, image ${i} of ${count}, ${order}`,
-            ).toEqual(await alone.read());
-            alone.close();
-            (image as AnyTensor).close();
+                      noise(
+                        name,
+                        1,
+                        sizes[(i + count) % sizes.length]![0],
+                        sizes[(i + count) % sizes.length]![1],
+                        channels,
+                        i + 1,
+                      ),
+                      'image',
+                    )
+                  ).image as never,
+              ),
+            );
+            const batch = await letterboxNormaliseBatch(images, { ...options, order });
+            expect(batch.shape).toEqual([
+              count,
+              ...(order === 'nchw' ? [channels, 7, 9] : [7, 9, channels]),
+            ]);
+            const made = await batch.read();
+            const each = made.length / count;
+            for (const [i, image] of images.entries()) {
+              const alone = await letterboxNormalise(image as AnyTensor as never, {
+                ...options,
+                order,
+              });
+              expect(
+                made.slice(i * each, (i + 1) * each),
+                `${name} of ${channels}, image ${i} of ${count}, ${order}`,
+              ).toEqual(await alone.read());
+              alone.close();
+              (image as AnyTensor).close();
+            }
+            batch.close();
           }
-          batch.close();
         }
       }
-    }
-  });
+    },
+  );
 
   test('of several, some whose rows begin at multiples of four bytes, and some not', async () => {
     const images = await Promise.all(
@@ -313,7 +318,7 @@ onDevice('Letterbox and normalisation', (host) => {
     for (const image of images) (image as AnyTensor).close();
   });
 
-  test('where an image lies', () => {
+  test('where an image lies', { tags: 'random' }, () => {
     expect(letterboxPlacement({ width: 1920, height: 1080 }, { width: 640, height: 640 })).toEqual({
       left: 0,
       top: 140,

@@ -292,25 +292,29 @@ else
       }
     });
 
-    test('pictures on several streams are decoded at once, eight at most', async () => {
-      const sizes = Array.from({ length: 20 }, (_, i) => [20 + i, 10 + i] as const);
-      const jpegs = await Promise.all(sizes.map(([width, height]) => jpegOf(width, height)));
-      standIn.set({ delay: 20 });
-      const all = await Promise.all(
-        jpegs.map(async (jpeg, i) => {
-          using stream = host.device.createStream();
-          const image = await decodeImage(device, jpeg).runOn(stream);
-          const values = [...(await image.read())];
-          image.close();
-          return values.every(
-            (value, k) => value === standInPixels(jpeg.length, ...sizes[i]!, 3)[k],
-          );
-        }),
-      );
-      expect(all).toEqual(sizes.map(() => true));
-      expect(standIn.mostAtOnce).toBeGreaterThan(1);
-      expect(standIn.mostAtOnce).toBeLessThanOrEqual(8);
-    });
+    test(
+      'pictures on several streams are decoded at once, eight at most',
+      { tags: 'thorough' },
+      async () => {
+        const sizes = Array.from({ length: 20 }, (_, i) => [20 + i, 10 + i] as const);
+        const jpegs = await Promise.all(sizes.map(([width, height]) => jpegOf(width, height)));
+        standIn.set({ delay: 20 });
+        const all = await Promise.all(
+          jpegs.map(async (jpeg, i) => {
+            using stream = host.device.createStream();
+            const image = await decodeImage(device, jpeg).runOn(stream);
+            const values = [...(await image.read())];
+            image.close();
+            return values.every(
+              (value, k) => value === standInPixels(jpeg.length, ...sizes[i]!, 3)[k],
+            );
+          }),
+        );
+        expect(all).toEqual(sizes.map(() => true));
+        expect(standIn.mostAtOnce).toBeGreaterThan(1);
+        expect(standIn.mostAtOnce).toBeLessThanOrEqual(8);
+      },
+    );
 
     test('files of any size, one after the other', async () => {
       const jpeg = await jpegOf(32, 16);

@@ -13,6 +13,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import { failure, onDevice } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 const [WIDTH, HEIGHT] = [37, 23];
 /** A slope in each channel, so that JPEG changes little. */
@@ -111,7 +112,7 @@ onDevice('Pictures', (host) => {
     ];
   }
 
-  test('several are what each is by itself, in their order', async () => {
+  test('several are what each is by itself, in their order', { tags: 'thorough' }, async () => {
     const sources = await mixedSources();
     for (const options of [
       {},
@@ -320,7 +321,7 @@ onDevice('Pictures', (host) => {
     given.filter((value, i) => value === wanted[i]).length +
     Math.abs(given.length - wanted.length);
 
-  test.each([1, 2, 3, 4] as const)(
+  someOf(2, test)([1, 2, 3, 4] as const)(
     '16 bits are rounded to 8: every sample of %i channels, as PNG and TIFF',
     async (channels) => {
       const samples = deep(channels);

@@ -21,6 +21,7 @@ import {
   values,
 } from './images.test-support.js';
 import type { LayoutName, Pixels } from './images.test-support.js';
+import { someOf } from '../random-runs.js';
 
 const operations = npp as unknown as Readonly<
   Record<string, (...args: unknown[]) => DeviceOp<AnyTensor>>
@@ -99,45 +100,48 @@ onDevice('Pixels', (host) => {
     multiply: (x: number, y: number) => x * y,
   } as const;
 
-  test.each(FORMS)('%s of %i: arithmetic with images and constants', async (name, channels) => {
-    const constants = [0.4, 1.7, -0.3, 0.25]
-      .slice(0, channels)
-      .map((each) => Math.fround(each * (name === 'u8' ? 100 : name === 'u16' ? 3e4 : 1)));
-    for (const [turn, layout] of (['image', 'region'] as const).entries()) {
-      const batch = layout === 'image' ? 1 : 2;
-      const [x, y] = [noise(name, batch, 3, 7, channels), noise(name, batch, 3, 7, channels, 5)];
-      const { image: other, whole } = await upload(
-        device,
-        name,
-        y,
-        layout === 'image' ? 'image' : 'batch',
-      );
-      for (const [index, [each, f]] of Object.entries(ARITHMETIC).entries()) {
-        if ((index >> 1) % 2 !== (turn + turnOf(name, channels)) % 2) continue;
-        const options = each === 'multiply' ? { scale: Math.fround(1 / WHITE[name]) } : {};
-        const factor = options.scale ?? 1;
-        if ((index + [1, 3, 4].indexOf(channels)) % 2 === 0) {
+  someOf(2, test)(FORMS)(
+    '%s of %i: arithmetic with images and constants',
+    async (name, channels) => {
+      const constants = [0.4, 1.7, -0.3, 0.25]
+        .slice(0, channels)
+        .map((each) => Math.fround(each * (name === 'u8' ? 100 : name === 'u16' ? 3e4 : 1)));
+      for (const [turn, layout] of (['image', 'region'] as const).entries()) {
+        const batch = layout === 'image' ? 1 : 2;
+        const [x, y] = [noise(name, batch, 3, 7, channels), noise(name, batch, 3, 7, channels, 5)];
+        const { image: other, whole } = await upload(
+          device,
+          name,
+          y,
+          layout === 'image' ? 'image' : 'batch',
+        );
+        for (const [index, [each, f]] of Object.entries(ARITHMETIC).entries()) {
+          if ((index >> 1) % 2 !== (turn + turnOf(name, channels)) % 2) continue;
+          const options = each === 'multiply' ? { scale: Math.fround(1 / WHITE[name]) } : {};
+          const factor = options.scale ?? 1;
+          if ((index + [1, 3, 4].indexOf(channels)) % 2 === 0) {
+            expectStored(
+              name,
+              await run(x, name, layout, (image) => operations[each]!(image, other, options)),
+              x.data.map((value, i) => f(value, y.data[i]!) * factor),
+            );
+            continue;
+          }
           expectStored(
             name,
-            await run(x, name, layout, (image) => operations[each]!(image, other, options)),
-            x.data.map((value, i) => f(value, y.data[i]!) * factor),
+            await run(x, name, layout, (image) => operations[each]!(image, constants, options)),
+            mapped(x, (pixel) => pixel.map((value, c) => f(value, constants[c]!) * factor)),
           );
-          continue;
+          expectStored(
+            name,
+            await run(x, name, layout, (image) => operations[each]!(image, constants[0], options)),
+            x.data.map((value) => f(value, constants[0]!) * factor),
+          );
         }
-        expectStored(
-          name,
-          await run(x, name, layout, (image) => operations[each]!(image, constants, options)),
-          mapped(x, (pixel) => pixel.map((value, c) => f(value, constants[c]!) * factor)),
-        );
-        expectStored(
-          name,
-          await run(x, name, layout, (image) => operations[each]!(image, constants[0], options)),
-          x.data.map((value) => f(value, constants[0]!) * factor),
-        );
+        whole.close();
       }
-      whole.close();
-    }
-  });
+    },
+  );
 
   test('sums saturate, and halves go to the even number', async () => {
     const source = pixels(1, 1, 8, 1, (_, _y, x) => [250, 255, 0, 5, 1, 2, 3, 4][x]!);
@@ -160,7 +164,7 @@ onDevice('Pixels', (host) => {
     ).toEqual([65535, 65535, 2]);
   });
 
-  test.each(FORMS)('%s of %i: thresholds', async (name, channels) => {
+  someOf(3, test)(FORMS)('%s of %i: thresholds', async (name, channels) => {
     const source = noise(name, 2, 3, 6, channels);
     const limits = [0.5, 0.25, 0.75, 0.4]
       .slice(0, channels)
@@ -260,7 +264,7 @@ onDevice('Pixels', (host) => {
     ]);
   });
 
-  test.each(FORMS)(
+  someOf(2, test)(FORMS)(
     '%s of %i: channels in another order, planes and back',
     async (name, channels) => {
       const first = turnOf(name, channels);
@@ -324,7 +328,7 @@ onDevice('Pixels', (host) => {
     );
   });
 
-  test.each(FORMS)('%s of %i: normalise', async (name, channels) => {
+  someOf(2, test)(FORMS)('%s of %i: normalise', async (name, channels) => {
     const [mean, deviation] = [
       [0.485, 0.456, 0.406, 0.5].slice(0, channels),
       [0.229, 0.224, 0.225, 0.25].slice(0, channels),
@@ -381,7 +385,10 @@ onDevice('Pixels', (host) => {
     expect((await out.read())[143]).toBe(-1);
   });
 
-  test.each(
+  someOf(
+    5,
+    test,
+  )(
     NAMES.flatMap((name) =>
       (
         [

@@ -7,6 +7,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { failure, onDevice, range } from '../core/test-device.js';
 import { CHANNELS, DTYPES, compare, picture, resized } from './reference.js';
 import type { Filter } from './reference.js';
+import { someOf } from '../random-runs.js';
 
 const FILTERS: readonly Filter[] = ['nearest', 'linear', 'cubic', 'lanczos3', 'area'];
 /** Height and width, from and to. */
@@ -54,7 +55,7 @@ onDevice('Resize', (host) => {
       (await (op as DeviceOp<AnyTensor>).andThen((tensor) => tensor.read())) as ArrayLike<number>,
     );
 
-  test.each(FILTERS)('%s: every dtype and number of channels', async (filter) => {
+  someOf(2, test)(FILTERS)('%s: every dtype and number of channels', async (filter) => {
     for (const dtype of DTYPES) {
       for (const channels of CHANNELS) {
         for (const [[h, w], [height, width]] of dtype === u8 ? SIZES : SIZES.slice(0, 3)) {
@@ -70,7 +71,7 @@ onDevice('Resize', (host) => {
     }
   });
 
-  test.each(FILTERS)(
+  someOf(2, test)(FILTERS)(
     'resizeBatch with %s: single pixels, rows and columns of one pixel, the longest sides',
     async (filter) => {
       const from = [
@@ -120,44 +121,48 @@ onDevice('Resize', (host) => {
     },
   );
 
-  test('windows that are long, larger than the image, and far apart', async () => {
-    // Covered pixels along rows and columns: 20 and 2, 3 and 34; images lower and narrower than the
-    // filter reaches; rows that are not read.
-    for (const [[h, w], [height, width]] of [
-      [
-        [3, 39],
-        [2, 2],
-      ],
-      [
-        [100, 7],
-        [3, 3],
-      ],
-      [
-        [2, 3],
-        [5, 7],
-      ],
-      [
-        [90, 5],
-        [2, 9],
-      ],
-      [
-        [5, 3],
-        [5, 6],
-      ],
-    ] as const) {
-      for (const filter of ['cubic', 'lanczos3', 'area'] as const) {
-        for (const dtype of DTYPES) {
-          const given = picture(dtype, h, w, 3);
-          using image = await device.tensor(dtype, [...given.values], [h, w, 3]);
-          compare(
-            dtype,
-            await read(resize(image, { width, height, filter })),
-            resized(given, width, height, filter),
-          );
+  test(
+    'windows that are long, larger than the image, and far apart',
+    { tags: 'thorough' },
+    async () => {
+      // Covered pixels along rows and columns: 20 and 2, 3 and 34; images lower and narrower than the
+      // filter reaches; rows that are not read.
+      for (const [[h, w], [height, width]] of [
+        [
+          [3, 39],
+          [2, 2],
+        ],
+        [
+          [100, 7],
+          [3, 3],
+        ],
+        [
+          [2, 3],
+          [5, 7],
+        ],
+        [
+          [90, 5],
+          [2, 9],
+        ],
+        [
+          [5, 3],
+          [5, 6],
+        ],
+      ] as const) {
+        for (const filter of ['cubic', 'lanczos3', 'area'] as const) {
+          for (const dtype of DTYPES) {
+            const given = picture(dtype, h, w, 3);
+            using image = await device.tensor(dtype, [...given.values], [h, w, 3]);
+            compare(
+              dtype,
+              await read(resize(image, { width, height, filter })),
+              resized(given, width, height, filter),
+            );
+          }
         }
       }
-    }
-  });
+    },
+  );
 
   test('rows that are whole words have the bits of those that are not', async () => {
     for (const [[h, w], [height, width]] of [
@@ -244,7 +249,7 @@ onDevice('Resize', (host) => {
     }
   });
 
-  test.each(FILTERS)('%s: images of several sizes, as each by itself', async (filter) => {
+  someOf(2, test)(FILTERS)('%s: images of several sizes, as each by itself', async (filter) => {
     const pictures = range(11).map((n) =>
       picture(u8, 3 + ((n * 5) % 7), 4 + ((n * 3) % 5), 3, n + 1),
     );

@@ -18,6 +18,7 @@ import {
 import { beforeAll, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 const DTYPES = { i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };
 type Name = keyof typeof DTYPES;
@@ -86,7 +87,7 @@ onDevice('Atomics', (host) => {
     ];
   }
 
-  test.each(ALL)('%s: sums', async (name) => {
+  someOf(2, test)(ALL)('%s: sums', async (name) => {
     const add = kernel(
       'add',
       { y: inout(of(name)), before: output(of(name)) },
@@ -114,7 +115,7 @@ onDevice('Atomics', (host) => {
     }
   });
 
-  test.each(ALL)('%s: least and largest', async (name) => {
+  someOf(3, test)(ALL)('%s: least and largest', async (name) => {
     const extremes = kernel(
       'extremes',
       { y: inout(of(name)), before: output(of(name)) },
@@ -167,7 +168,7 @@ onDevice('Atomics', (host) => {
     }
   });
 
-  test.each(WHOLE)('%s: bits', async (name) => {
+  someOf(3, test)(WHOLE)('%s: bits', async (name) => {
     for (const { y, before } of await both(name, ofBits(name), [0, 1 << 14, 0x7fff])) {
       expect(y).toEqual([0, (1 << 14) | 0x1fff, 0x7f80]);
       expect(before.every((value) => value >= 0 && value < 8)).toBe(true);
@@ -191,27 +192,30 @@ onDevice('Atomics', (host) => {
     }
   });
 
-  test.each(ALL)('%s: compared and exchanged by one thread, or by each in turn', async (name) => {
-    const claim = kernel(
-      'claim',
-      { y: inout(of(name)), before: output(of(name)) },
-      ({ y, before }, gpu) => {
-        const i = gpu.globalId.x;
-        before[i] = gpu.atomicCompareExchange(y, 0, 250, i);
-        let seen = gpu.volatileLoad(y, 1);
-        for (;;) {
-          const found = gpu.atomicCompareExchange(y, 1, seen, seen + 1);
-          if (found === seen) break;
-          seen = found;
-        }
-      },
-    );
-    for (const { y, before } of await both(name, claim, [250, 1])) {
-      expect(before.filter((value) => value === 250)).toHaveLength(1);
-      expect(before.indexOf(250)).toBe(y[0]);
-      expect(y[1]).toBe(1 + THREADS);
-    }
-  });
+  someOf(3, test)(ALL)(
+    '%s: compared and exchanged by one thread, or by each in turn',
+    async (name) => {
+      const claim = kernel(
+        'claim',
+        { y: inout(of(name)), before: output(of(name)) },
+        ({ y, before }, gpu) => {
+          const i = gpu.globalId.x;
+          before[i] = gpu.atomicCompareExchange(y, 0, 250, i);
+          let seen = gpu.volatileLoad(y, 1);
+          for (;;) {
+            const found = gpu.atomicCompareExchange(y, 1, seen, seen + 1);
+            if (found === seen) break;
+            seen = found;
+          }
+        },
+      );
+      for (const { y, before } of await both(name, claim, [250, 1])) {
+        expect(before.filter((value) => value === 250)).toHaveLength(1);
+        expect(before.indexOf(250)).toBe(y[0]);
+        expect(y[1]).toBe(1 + THREADS);
+      }
+    },
+  );
 
   test('i16 and u16 wrap, and are compared as they are kept', async () => {
     for (const [name, start, after] of [

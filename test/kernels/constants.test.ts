@@ -6,6 +6,7 @@ import { Device, i32, i64, inout, kernel, u8 } from 'async-cuda';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { openTestDevice } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 let device: Device;
 beforeAll(async () => {
@@ -33,7 +34,10 @@ test.each([
   expect([...(await y.read())][0]).toBe(expected);
 });
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   [
     'y[0] = 1099511627776n',
     '1099511627776n does not fit in the 32 bits of i32',
@@ -99,7 +103,10 @@ describe('a bigint where a number belongs says what to write', () => {
   });
 });
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   [
     'gpu.atomic(y, 0, 1)',
     /gpu has no atomic, .*It has atomicAdd, atomicMin, atomicMax, atomicAnd, atomicOr, atomicXor, atomicExchange, atomicCompareExchange\./s,

@@ -1,9 +1,10 @@
 /** Expressions of many operators behind each other, which are nested as deeply as they are long. */
 import { Device, f32, i32, inout, kernel, output } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { openTestDevice } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 let device: Device;
 beforeAll(async () => {
@@ -15,7 +16,7 @@ afterAll(() => device.close());
 const bodyOf = (expression: string): never =>
   (0, eval)(`({ y }, gpu) => { if (gpu.globalId.x === 0) y[0] = ${expression}; }`) as never;
 
-test.each([199, 200, 201, 400, 2500, 3500])(
+someOf(2, test)([199, 200, 201, 400, 2500, 3500])(
   'a sum of %i terms is compiled, simulated and right',
   async (terms) => {
     const sum = kernel('sum', { y: inout(i32) }, bodyOf(`y[0]${' + 1'.repeat(terms - 1)}`));
@@ -30,7 +31,7 @@ test.each([199, 200, 201, 400, 2500, 3500])(
 
 test(
   'chains of mixed operators have the values that JavaScript gives them',
-  { timeout: 60_000 },
+  { tags: 'random', timeout: 60_000 },
   async () => {
     const operators = fc.array(
       fc.tuple(

@@ -23,7 +23,7 @@ import {
   u64,
 } from 'async-cuda';
 import type { DType } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';
@@ -166,7 +166,7 @@ onDevice('Narrow floats are rounded once', (host) => {
         ],
       ));
 
-    test('as scalars of kernels', async () => {
+    test('as scalars of kernels', { tags: 'random' }, async () => {
       const take = kernel(`take_${name}`, { out: output(f32), v: dtype }, ({ out, v }, gpu) => {
         if (gpu.globalId.x === 0) out[0] = v;
       });
@@ -187,7 +187,7 @@ onDevice('Narrow floats are rounded once', (host) => {
       );
     });
 
-    test('in fields of structures', () => {
+    test('in fields of structures', { tags: 'random' }, () => {
       const pair = struct({ a: dtype, b: dtype });
       fc.assert(
         fc.property(doubles(name), ([a, b]) => {
@@ -214,6 +214,7 @@ onDevice('Narrow floats are rounded once', (host) => {
 
     test.each([{ from: i32 }, { from: u32 }, { from: i64 }, { from: u64 }])(
       '$from.name that kernels store, and those of their simulation',
+      { tags: 'random' },
       async ({ from }) => {
         const store = stores(dtype, from as DType<'i64'>);
         const bits = from.bytes * 8;
@@ -318,52 +319,56 @@ onDevice('Narrow floats are rounded once', (host) => {
       ));
   });
 
-  test.each([f16, bf16])('by casts to $name, in local and shared arrays', async (dtype) => {
-    const { name } = dtype;
-    const cast = kernel(
-      `cast_${name}`,
-      { out: output(f32), local: output(f32), shared: output(f32), v: input(f64) },
-      ({ out, local, shared, v }, gpu) => {
-        const i = gpu.globalId.x;
-        if (gpu.IS_HALF) {
-          const own = gpu.local.f16(1);
-          const all = gpu.shared.f16(64);
-          own[0] = v[i]!;
-          all[gpu.threadIdx.x] = v[i]!;
-          out[i] = gpu.f16(v[i]!);
-          local[i] = own[0];
-          shared[i] = all[gpu.threadIdx.x]!;
-        } else {
-          const own = gpu.local.bf16(1);
-          const all = gpu.shared.bf16(64);
-          own[0] = v[i]!;
-          all[gpu.threadIdx.x] = v[i]!;
-          out[i] = gpu.bf16(v[i]!);
-          local[i] = own[0];
-          shared[i] = all[gpu.threadIdx.x]!;
-        }
-      },
-      { uses: { IS_HALF: name === 'f16' } },
-    );
-    await fc.assert(
-      fc.asyncProperty(doubles(name), async (values) => {
-        const given = values.map((value) => nearest(name, value));
-        const results = await cast(
-          {
-            out: device.zeros(f32, [64]),
-            local: device.zeros(f32, [64]),
-            shared: device.zeros(f32, [64]),
-            v: device.tensor(f64, values),
-          },
-          { grid: 1, block: 64 },
-        ).andThen(({ out, local, shared }) =>
-          out
-            .read()
-            .andThen((a) => local.read().andThen((b) => shared.read().map((c) => [a, b, c]))),
-        );
-        for (const each of results) expect(Array.from(each)).toEqual(given);
-      }),
-      { numRuns: 6 },
-    );
-  });
+  test.each([f16, bf16])(
+    'by casts to $name, in local and shared arrays',
+    { tags: 'random' },
+    async (dtype) => {
+      const { name } = dtype;
+      const cast = kernel(
+        `cast_${name}`,
+        { out: output(f32), local: output(f32), shared: output(f32), v: input(f64) },
+        ({ out, local, shared, v }, gpu) => {
+          const i = gpu.globalId.x;
+          if (gpu.IS_HALF) {
+            const own = gpu.local.f16(1);
+            const all = gpu.shared.f16(64);
+            own[0] = v[i]!;
+            all[gpu.threadIdx.x] = v[i]!;
+            out[i] = gpu.f16(v[i]!);
+            local[i] = own[0];
+            shared[i] = all[gpu.threadIdx.x]!;
+          } else {
+            const own = gpu.local.bf16(1);
+            const all = gpu.shared.bf16(64);
+            own[0] = v[i]!;
+            all[gpu.threadIdx.x] = v[i]!;
+            out[i] = gpu.bf16(v[i]!);
+            local[i] = own[0];
+            shared[i] = all[gpu.threadIdx.x]!;
+          }
+        },
+        { uses: { IS_HALF: name === 'f16' } },
+      );
+      await fc.assert(
+        fc.asyncProperty(doubles(name), async (values) => {
+          const given = values.map((value) => nearest(name, value));
+          const results = await cast(
+            {
+              out: device.zeros(f32, [64]),
+              local: device.zeros(f32, [64]),
+              shared: device.zeros(f32, [64]),
+              v: device.tensor(f64, values),
+            },
+            { grid: 1, block: 64 },
+          ).andThen(({ out, local, shared }) =>
+            out
+              .read()
+              .andThen((a) => local.read().andThen((b) => shared.read().map((c) => [a, b, c]))),
+          );
+          for (const each of results) expect(Array.from(each)).toEqual(given);
+        }),
+        { numRuns: 6 },
+      );
+    },
+  );
 });

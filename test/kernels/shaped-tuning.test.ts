@@ -46,66 +46,70 @@ onDevice('Tuning of kernels without indices', (host) => {
   const records = async (): Promise<string[]> =>
     (await readdir(folder)).filter((name) => name.endsWith('.tuning'));
 
-  test('of tiles: the choice is recorded, and its results are looked at before it is used again', async () => {
-    using a = await device.ones(f32, [400, 24]);
-    using b = await device.full(f32, [24, 200], 2);
-    using c = await device.zeros(f32, [400, 200]);
-    const candidates = [
-      {},
-      { tile: { m: 32, n: 32, k: { walk: 8 } } },
-      { uses: { SCALE: 3 } },
-    ] as const;
-    const tuning = await product.tune({ c, a, b }, { candidates, rounds: 1 });
-    expect(tuning.candidates.map(({ milliseconds }) => milliseconds !== undefined)).toEqual([
-      true,
-      true,
-      false,
-    ]);
-    expect(String((tuning.candidates[2]!.error as Error).message)).toContain(
-      "output 'c' of candidate 2 is not that of the first",
-    );
-    expect(new Set(await c.read())).toEqual(new Set([0]));
-    await tuning.kernel({ c, a, b });
-    expect(new Set(await c.read())).toEqual(new Set([48]));
-    await vi.waitFor(async () => {
-      expect(await records()).toHaveLength(1);
-    });
-    expect((await product.tune({ c, a, b }, { candidates, rounds: 1 })).recorded).toBe(true);
-    // Nearly all of the time of the first goes into the making of blocks, so that the second is
-    // chosen, and compared when it is found.
-    const unequal = [
-      { tile: { m: 1, n: 1, k: { walk: 1 } } },
-      { tile: { m: 32, n: 32, k: { walk: 8 } } },
-    ] as const;
-    expect((await product.tune({ c, a, b }, { candidates: unequal, rounds: 2 })).chosen).toBe(
-      unequal[1],
-    );
-    await vi.waitFor(async () => {
-      expect(await records()).toHaveLength(2);
-    });
-    const looked: string[] = [];
-    const verify =
-      (answer: boolean) =>
-      (
-        _expected: ArrayLike<number | bigint>,
-        _actual: ArrayLike<number | bigint>,
-        name: string,
-      ): boolean => {
-        looked.push(name);
-        return answer;
-      };
-    expect(
-      (await product.tune({ c, a, b }, { candidates: unequal, rounds: 1, verify: verify(true) }))
-        .recorded,
-    ).toBe(true);
-    expect(looked).toEqual(['c']);
-    // What does not give the first one's results any more is not taken from the disk.
-    const again = await product.tune(
-      { c, a, b },
-      { candidates: unequal, rounds: 1, verify: verify(false) },
-    );
-    expect(again.recorded).toBe(false);
-  });
+  test(
+    'of tiles: the choice is recorded, and its results are looked at before it is used again',
+    { tags: 'thorough' },
+    async () => {
+      using a = await device.ones(f32, [400, 24]);
+      using b = await device.full(f32, [24, 200], 2);
+      using c = await device.zeros(f32, [400, 200]);
+      const candidates = [
+        {},
+        { tile: { m: 32, n: 32, k: { walk: 8 } } },
+        { uses: { SCALE: 3 } },
+      ] as const;
+      const tuning = await product.tune({ c, a, b }, { candidates, rounds: 1 });
+      expect(tuning.candidates.map(({ milliseconds }) => milliseconds !== undefined)).toEqual([
+        true,
+        true,
+        false,
+      ]);
+      expect(String((tuning.candidates[2]!.error as Error).message)).toContain(
+        "output 'c' of candidate 2 is not that of the first",
+      );
+      expect(new Set(await c.read())).toEqual(new Set([0]));
+      await tuning.kernel({ c, a, b });
+      expect(new Set(await c.read())).toEqual(new Set([48]));
+      await vi.waitFor(async () => {
+        expect(await records()).toHaveLength(1);
+      });
+      expect((await product.tune({ c, a, b }, { candidates, rounds: 1 })).recorded).toBe(true);
+      // Nearly all of the time of the first goes into the making of blocks, so that the second is
+      // chosen, and compared when it is found.
+      const unequal = [
+        { tile: { m: 1, n: 1, k: { walk: 1 } } },
+        { tile: { m: 32, n: 32, k: { walk: 8 } } },
+      ] as const;
+      expect((await product.tune({ c, a, b }, { candidates: unequal, rounds: 2 })).chosen).toBe(
+        unequal[1],
+      );
+      await vi.waitFor(async () => {
+        expect(await records()).toHaveLength(2);
+      });
+      const looked: string[] = [];
+      const verify =
+        (answer: boolean) =>
+        (
+          _expected: ArrayLike<number | bigint>,
+          _actual: ArrayLike<number | bigint>,
+          name: string,
+        ): boolean => {
+          looked.push(name);
+          return answer;
+        };
+      expect(
+        (await product.tune({ c, a, b }, { candidates: unequal, rounds: 1, verify: verify(true) }))
+          .recorded,
+      ).toBe(true);
+      expect(looked).toEqual(['c']);
+      // What does not give the first one's results any more is not taken from the disk.
+      const again = await product.tune(
+        { c, a, b },
+        { candidates: unequal, rounds: 1, verify: verify(false) },
+      );
+      expect(again.recorded).toBe(false);
+    },
+  );
 
   test('of constants of an element kernel, with outputs that are there', async () => {
     using x = await device.ones(f32, [1000]);

@@ -16,7 +16,7 @@ import {
   u8,
 } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onCpu, onDevice, range } from '../core/test-device.js';
@@ -176,55 +176,59 @@ onDevice('Tile kernels', (host) => {
     }
   });
 
-  test('tiles are clipped at the edge, and no element beyond is written', async () => {
-    const shape = fc.tuple(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 70 }));
-    await fc.assert(
-      fc.asyncProperty(
-        shape,
-        fc.constantFrom('dense', 'row', 'column', 'one', 'view'),
-        async ([rows, length], kind) => {
-          using whole = await device.full(f32, [rows + 2, length + 3], 5);
-          const y = whole.slice([1, rows + 1], [2, length + 2]) as unknown as Tensor<
-            'f32',
-            [number, number]
-          >;
-          const of = {
-            dense: [rows, length],
-            row: [length],
-            column: [rows, 1],
-            one: [],
-            view: [length, rows],
-          }[kind] as [number];
-          using base = await device
-            .arange(
-              f32,
-              of.reduce((a, b) => a * b, 1),
-            )
-            .map((each) => each.reshape(of));
-          const x =
-            kind === 'view'
-              ? (base as unknown as Tensor<'f32', [number, number]>).transpose()
-              : base;
-          await scaled({ y, x, by: 0.5 });
-          const at = {
-            dense: (r: number, c: number) => r * length + c,
-            row: (_: number, c: number) => c,
-            column: (r: number) => r,
-            one: () => 0,
-            view: (r: number, c: number) => c * rows + r,
-          }[kind];
-          expect(await read(whole)).toEqual(
-            range((rows + 2) * (length + 3)).map((i) => {
-              const r = Math.floor(i / (length + 3)) - 1;
-              const c = (i % (length + 3)) - 2;
-              return r >= 0 && r < rows && c >= 0 && c < length ? 5 + at(r, c) : 5;
-            }),
-          );
-        },
-      ),
-      { numRuns: 40 },
-    );
-  });
+  test(
+    'tiles are clipped at the edge, and no element beyond is written',
+    { tags: 'random' },
+    async () => {
+      const shape = fc.tuple(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 70 }));
+      await fc.assert(
+        fc.asyncProperty(
+          shape,
+          fc.constantFrom('dense', 'row', 'column', 'one', 'view'),
+          async ([rows, length], kind) => {
+            using whole = await device.full(f32, [rows + 2, length + 3], 5);
+            const y = whole.slice([1, rows + 1], [2, length + 2]) as unknown as Tensor<
+              'f32',
+              [number, number]
+            >;
+            const of = {
+              dense: [rows, length],
+              row: [length],
+              column: [rows, 1],
+              one: [],
+              view: [length, rows],
+            }[kind] as [number];
+            using base = await device
+              .arange(
+                f32,
+                of.reduce((a, b) => a * b, 1),
+              )
+              .map((each) => each.reshape(of));
+            const x =
+              kind === 'view'
+                ? (base as unknown as Tensor<'f32', [number, number]>).transpose()
+                : base;
+            await scaled({ y, x, by: 0.5 });
+            const at = {
+              dense: (r: number, c: number) => r * length + c,
+              row: (_: number, c: number) => c,
+              column: (r: number) => r,
+              one: () => 0,
+              view: (r: number, c: number) => c * rows + r,
+            }[kind];
+            expect(await read(whole)).toEqual(
+              range((rows + 2) * (length + 3)).map((i) => {
+                const r = Math.floor(i / (length + 3)) - 1;
+                const c = (i % (length + 3)) - 2;
+                return r >= 0 && r < rows && c >= 0 && c < length ? 5 + at(r, c) : 5;
+              }),
+            );
+          },
+        ),
+        { numRuns: 40 },
+      );
+    },
+  );
 
   test('results of reductions into smaller outputs', async () => {
     fc.sample(fc.nat(), 1);
@@ -301,7 +305,7 @@ onDevice('Tile kernels', (host) => {
     expect(text).not.toContain('.local');
   });
 
-  test('rows of 4096 by 16 warps give the bits of JavaScript', async () => {
+  test('rows of 4096 by 16 warps give the bits of JavaScript', { tags: 'thorough' }, async () => {
     const spread = tileKernel(
       'spread',
       { y: output(f32), x: input(f32) },
@@ -432,7 +436,7 @@ onDevice('Tile kernels', (host) => {
     p.close();
   });
 
-  test('every element of an output is written by one thread', async () => {
+  test('every element of an output is written by one thread', { tags: 'random' }, async () => {
     const counted = tileKernel('counted', { y: inout(i32) }, ({ y }) => y.store(y.load() + 1), {
       tile: [3, 5],
     });
@@ -520,87 +524,95 @@ onDevice('Tile kernels', (host) => {
   ] as const;
   const signature = { s: inout(f32), y: output(f32), x: input(f32) };
 
-  test('what all threads along an axis read is not written before, nor read before it is written', async () => {
-    const before = tileKernel(
-      'before',
-      signature,
-      ({ s, y, x }) => {
-        const a = s.load();
-        s.store(a * 2 + 1);
-        y.store(x.load() + a);
-      },
-      { tile: [null, null] },
-    );
-    const after = tileKernel(
-      'after',
-      signature,
-      ({ s, y, x }) => {
-        s.store(s.load() + 1);
-        y.store(x.load() + s.load());
-        s.store(0);
-      },
-      { tile: [null, null] },
-    );
-    await using checked = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { check: true } : {});
-    for (const on of [device, checked]) {
-      for (const [own, shape] of smaller) {
-        using s = await on.full(f32, own, 5);
-        using x = await on.zeros(f32, shape);
-        using y = await on.zeros(f32, shape);
-        await before({ s, y, x });
-        expect([own, new Set(await read(y)), new Set(await read(s))]).toEqual([
-          own,
-          new Set([5]),
-          new Set([11]),
+  test(
+    'what all threads along an axis read is not written before, nor read before it is written',
+    { tags: 'thorough' },
+    async () => {
+      const before = tileKernel(
+        'before',
+        signature,
+        ({ s, y, x }) => {
+          const a = s.load();
+          s.store(a * 2 + 1);
+          y.store(x.load() + a);
+        },
+        { tile: [null, null] },
+      );
+      const after = tileKernel(
+        'after',
+        signature,
+        ({ s, y, x }) => {
+          s.store(s.load() + 1);
+          y.store(x.load() + s.load());
+          s.store(0);
+        },
+        { tile: [null, null] },
+      );
+      await using checked = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { check: true } : {});
+      for (const on of [device, checked]) {
+        for (const [own, shape] of smaller) {
+          using s = await on.full(f32, own, 5);
+          using x = await on.zeros(f32, shape);
+          using y = await on.zeros(f32, shape);
+          await before({ s, y, x });
+          expect([own, new Set(await read(y)), new Set(await read(s))]).toEqual([
+            own,
+            new Set([5]),
+            new Set([11]),
+          ]);
+          await after({ s, y, x });
+          expect([own, new Set(await read(y)), new Set(await read(s))]).toEqual([
+            own,
+            new Set([12]),
+            new Set([0]),
+          ]);
+        }
+      }
+    },
+  );
+
+  test(
+    'a sum that is stored along an axis is there for all threads',
+    { tags: 'thorough' },
+    async () => {
+      const kept = tileKernel(
+        'kept',
+        signature,
+        ({ s, y, x }, tile) => {
+          s.store(tile.sum(x.load(), 0));
+          y.store(x.load() + s.load());
+        },
+        { tile: [null, null] },
+      );
+      const gathered = tileKernel(
+        'gathered',
+        signature,
+        ({ s, y, x }, tile) => {
+          for (const part of tile.over('rows')) {
+            y.store(s.load(), part);
+            s.store(s.load() + tile.sum(x.load(part), 0));
+          }
+        },
+        { tile: [{ walk: 32 }, null] },
+      );
+      await using checked = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { check: true } : {});
+      for (const on of [device, checked]) {
+        using s = await on.zeros(f32, [1, 64]);
+        using x = await on.ones(f32, [64, 64]);
+        using y = await on.zeros(f32, [64, 64]);
+        await kept({ s, y, x });
+        expect([new Set(await read(y)), new Set(await read(s))]).toEqual([
+          new Set([65]),
+          new Set([64]),
         ]);
-        await after({ s, y, x });
-        expect([own, new Set(await read(y)), new Set(await read(s))]).toEqual([
-          own,
-          new Set([12]),
-          new Set([0]),
+        await gathered({ s, y, x });
+        expect([await read(y), new Set(await read(s))]).toEqual([
+          range(64 * 64).map((i) => (i < 32 * 64 ? 64 : 96)),
+          new Set([128]),
         ]);
       }
-    }
-  });
-
-  test('a sum that is stored along an axis is there for all threads', async () => {
-    const kept = tileKernel(
-      'kept',
-      signature,
-      ({ s, y, x }, tile) => {
-        s.store(tile.sum(x.load(), 0));
-        y.store(x.load() + s.load());
-      },
-      { tile: [null, null] },
-    );
-    const gathered = tileKernel(
-      'gathered',
-      signature,
-      ({ s, y, x }, tile) => {
-        for (const part of tile.over('rows')) {
-          y.store(s.load(), part);
-          s.store(s.load() + tile.sum(x.load(part), 0));
-        }
-      },
-      { tile: [{ walk: 32 }, null] },
-    );
-    await using checked = await Device.open(onCpu ? 'cpu' : 'cuda', onCpu ? { check: true } : {});
-    for (const on of [device, checked]) {
-      using s = await on.zeros(f32, [1, 64]);
-      using x = await on.ones(f32, [64, 64]);
-      using y = await on.zeros(f32, [64, 64]);
-      await kept({ s, y, x });
-      expect([new Set(await read(y)), new Set(await read(s))]).toEqual([
-        new Set([65]),
-        new Set([64]),
-      ]);
-      await gathered({ s, y, x });
-      expect([await read(y), new Set(await read(s))]).toEqual([
-        range(64 * 64).map((i) => (i < 32 * 64 ? 64 : 96)),
-        new Set([128]),
-      ]);
-    }
-  });
+    },
+  );
 
   test('the mean of integers has a fraction, and no sum of theirs wraps', async () => {
     for (const dtype of [i32, u32, u8, i64] as const) {

@@ -15,7 +15,7 @@ import {
   tileKernel,
 } from 'async-cuda';
 import type { DeviceOp, Tensor } from 'async-cuda';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
@@ -119,7 +119,7 @@ onDevice('Tile kernels with loops', (host) => {
     return c;
   }
 
-  test('a product of matrices of any extents', async () => {
+  test('a product of matrices of any extents', { tags: 'random' }, async () => {
     const extent = fc.integer({ min: 1, max: 70 });
     await fc.assert(
       fc.asyncProperty(extent, extent, extent, async (m, n, k) => {
@@ -143,7 +143,7 @@ onDevice('Tile kernels with loops', (host) => {
     expect(await read(c)).toEqual(range(15).map(() => 0));
   });
 
-  test('bits do not depend on tiles, nor on how tensors lie', async () => {
+  test('bits do not depend on tiles, nor on how tensors lie', { tags: 'thorough' }, async () => {
     const [m, n, k] = [40, 36, 50];
     const [a, b] = [values(m * k, 3), values(k * n, 4)];
     using left = await device.tensor(f32, a, [m, k]);
@@ -225,65 +225,71 @@ onDevice('Tile kernels with loops', (host) => {
       expect(Math.abs(each - 1 - sums[at]!)).toBeLessThan(Math.abs(each) / 128 + 1e-5);
   });
 
-  test('attention, with a softmax that is computed as the keys go by', async () => {
-    for (const [heads, queries, keys, channels] of [
-      [2, 20, 37, 16],
-      [1, 16, 16, 8],
-      [1, 1, 1, 1],
-      [3, 33, 5, 20],
-    ] as const) {
-      const [q, k, v] = [
-        values(heads * queries * channels, 7),
-        values(heads * keys * channels, 8),
-        values(heads * keys * channels, 9),
-      ];
-      const scale = 1 / Math.sqrt(channels);
-      const { out } = await attention({
-        q: device.tensor(f32, q, [heads, queries, channels]),
-        k: device.tensor(f32, k, [heads, keys, channels]),
-        v: device.tensor(f32, v, [heads, keys, channels]),
-        scale,
-      });
-      const got = await read(out);
-      for (let head = 0; head < heads; head++) {
-        for (let query = 0; query < queries; query++) {
-          const own = q.subarray(
-            (head * queries + query) * channels,
-            (head * queries + query + 1) * channels,
-          );
-          const scores = range(keys).map(
-            (key) =>
-              own.reduce((sum, each, c) => sum + each * k[(head * keys + key) * channels + c]!, 0) *
-              scale,
-          );
-          const most = Math.max(...scores);
-          const shares = scores.map((score) => Math.exp(score - most));
-          const weight = shares.reduce((x, y) => x + y);
-          for (let c = 0; c < channels; c++) {
-            const expected =
-              shares.reduce(
-                (sum, share, key) => sum + share * v[(head * keys + key) * channels + c]!,
-                0,
-              ) / weight;
-            expect(Math.abs(got[(head * queries + query) * channels + c]! - expected)).toBeLessThan(
-              1e-4,
+  test(
+    'attention, with a softmax that is computed as the keys go by',
+    { tags: 'thorough' },
+    async () => {
+      for (const [heads, queries, keys, channels] of [
+        [2, 20, 37, 16],
+        [1, 16, 16, 8],
+        [1, 1, 1, 1],
+        [3, 33, 5, 20],
+      ] as const) {
+        const [q, k, v] = [
+          values(heads * queries * channels, 7),
+          values(heads * keys * channels, 8),
+          values(heads * keys * channels, 9),
+        ];
+        const scale = 1 / Math.sqrt(channels);
+        const { out } = await attention({
+          q: device.tensor(f32, q, [heads, queries, channels]),
+          k: device.tensor(f32, k, [heads, keys, channels]),
+          v: device.tensor(f32, v, [heads, keys, channels]),
+          scale,
+        });
+        const got = await read(out);
+        for (let head = 0; head < heads; head++) {
+          for (let query = 0; query < queries; query++) {
+            const own = q.subarray(
+              (head * queries + query) * channels,
+              (head * queries + query + 1) * channels,
             );
+            const scores = range(keys).map(
+              (key) =>
+                own.reduce(
+                  (sum, each, c) => sum + each * k[(head * keys + key) * channels + c]!,
+                  0,
+                ) * scale,
+            );
+            const most = Math.max(...scores);
+            const shares = scores.map((score) => Math.exp(score - most));
+            const weight = shares.reduce((x, y) => x + y);
+            for (let c = 0; c < channels; c++) {
+              const expected =
+                shares.reduce(
+                  (sum, share, key) => sum + share * v[(head * keys + key) * channels + c]!,
+                  0,
+                ) / weight;
+              expect(
+                Math.abs(got[(head * queries + query) * channels + c]! - expected),
+              ).toBeLessThan(1e-4);
+            }
           }
         }
+        const shapeOf = (rows: number): [number, number, number] => [heads, rows, channels];
+        const simulated = await attention.simulate({
+          out: { data: new Float32Array(heads * queries * channels), shape: shapeOf(queries) },
+          q: { data: q, shape: shapeOf(queries) },
+          k: { data: k, shape: shapeOf(keys) },
+          v: { data: v, shape: shapeOf(keys) },
+          scale,
+        });
+        expect([...simulated.out.data]).toEqual(got);
       }
-      const shapeOf = (rows: number): [number, number, number] => [heads, rows, channels];
-      const simulated = await attention.simulate({
-        out: { data: new Float32Array(heads * queries * channels), shape: shapeOf(queries) },
-        q: { data: q, shape: shapeOf(queries) },
-        k: { data: k, shape: shapeOf(keys) },
-        v: { data: v, shape: shapeOf(keys) },
-        scale,
-      });
-      expect([...simulated.out.data]).toEqual(got);
-    }
-  });
+    },
+  );
 
-  test('rows longer than a tile', async () => {
+  test('rows longer than a tile', { tags: 'thorough' }, async () => {
     for (const [rows, length] of [
       [3, 1000],
       [1, 5],
@@ -343,7 +349,7 @@ onDevice('Tile kernels with loops', (host) => {
     );
   });
 
-  test('rows and columns exchanged', async () => {
+  test('rows and columns exchanged', { tags: 'random' }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 50 }),

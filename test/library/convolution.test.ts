@@ -3,10 +3,11 @@ import { CudaArgumentError, Device, bf16, f16, f32, f64, i32 } from 'async-cuda'
 import type { AnyTensor, DType, DeviceOp, Tensor } from 'async-cuda';
 import { convolution2d } from 'async-cuda/library';
 import type { Convolution2dOptions } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 /** A convolution in NCHW, all sides given. */
 interface Case {
@@ -219,7 +220,7 @@ onDevice('Convolution', (host) => {
     60_000,
   );
 
-  test('tiles of 128 results', async () => {
+  test('tiles of 128 results', { tags: 'thorough', timeout: 120_000 }, async () => {
     // As many pixels as make it worth while.
     await check({
       ...PLAIN,
@@ -231,9 +232,9 @@ onDevice('Convolution', (host) => {
       columns: 1,
       images: 1,
     });
-  }, 120_000);
+  });
 
-  test.each([f16, bf16])(
+  someOf(2, test)([f16, bf16])(
     '$name',
     async (dtype) => {
       await check(
@@ -246,7 +247,7 @@ onDevice('Convolution', (host) => {
     60_000,
   );
 
-  test('whatever the shape', async () => {
+  test('whatever the shape', { tags: 'random', timeout: 120_000 }, async () => {
     const pair = (least: number, most: number) =>
       fc.tuple(fc.integer({ min: least, max: most }), fc.integer({ min: least, max: most }));
     const shapes = fc.record({
@@ -299,7 +300,7 @@ onDevice('Convolution', (host) => {
       ),
       { numRuns: 12 },
     );
-  }, 120_000);
+  });
 
   test('views, operations, options in short', async () => {
     const values = numbers(2 * 6 * 7 * 8, 3);

@@ -6,12 +6,13 @@ import { CudaArgumentError, DTYPES, Device, bf16, f16, f32, f64, i32 } from 'asy
 import type { DType, DeviceOp } from 'async-cuda';
 import type { KernelTensor } from 'async-cuda/tensor';
 import { matmul, transpose } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { PLANS, matmulBy } from '../../src/library/matmul.js';
 import { sharedBytesOf, tensorCoreProduct } from '../../src/library/tensor-core-product.js';
 import { allModes, failure, onCpu, onDevice, range } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 type Name = 'f16' | 'bf16' | 'f32' | 'f64';
 
@@ -122,7 +123,10 @@ onDevice(
     };
 
     describe.each(['f16', 'bf16', 'f32', 'f64'] as const)('of %s', (factors) => {
-      test.each([
+      someOf(
+        2,
+        test,
+      )([
         [1, 1, 1],
         [64, 64, 32],
         [65, 63, 33],
@@ -136,7 +140,7 @@ onDevice(
         await compare(factors, factors, m, n, k, false, false);
       });
 
-      test('transposed factors are read as they are', async () => {
+      test('transposed factors are read as they are', { tags: 'thorough' }, async () => {
         for (const [turnedA, turnedB] of [
           [true, false],
           [false, true],
@@ -147,7 +151,7 @@ onDevice(
         }
       });
 
-      test('results of other dtypes', async () => {
+      test('results of other dtypes', { tags: 'thorough' }, async () => {
         for (const out of factors === 'f64'
           ? (['f64'] as const)
           : (['f16', 'bf16', 'f32'] as const)) {
@@ -156,7 +160,7 @@ onDevice(
         }
       });
 
-      test('sizes and orders at random', async () => {
+      test('sizes and orders at random', { tags: 'random' }, async () => {
         const size = fc.integer({ min: 1, max: 90 });
         await fc.assert(
           fc.asyncProperty(
@@ -379,7 +383,7 @@ onDevice(
       { ...small, rows: 32, columns: 32, warpRows: 16, warpColumns: 16 },
     ];
 
-    test.each(variants)(
+    someOf(2, test)(variants)(
       'every plan gives the same bits: $rows × $columns × $depth',
       async (plan) => {
         for (const [m, n, k] of [
@@ -397,7 +401,7 @@ onDevice(
       },
     );
 
-    test("the kernel as JavaScript gives the CPU device's bits", async () => {
+    test("the kernel as JavaScript gives the CPU device's bits", { tags: 'thorough' }, async () => {
       const [m, n, k] = [37, 34, 40];
       const plan = { ...small, rows: 32, columns: 32, warpRows: 16, warpColumns: 16, stages: 3 };
       for (const [leftByDepth, rightByDepth] of [

@@ -22,6 +22,7 @@ import { cumsum, gather, histogram, scatter, scatterAdd, transpose } from 'async
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 const numbers = (size: number): number[] => range(size).map((i) => ((i * 7919) % 101) - 50);
 
@@ -119,17 +120,21 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     return error.message;
   };
 
-  test.each([
-    0, 1, 31, 33, 128, 129, 255, 511, 512, 513, 1025, 4095, 4096, 4097, 8191, 70_001, 140_003,
-  ])('cumulative sums of %i elements', async (size) => {
-    const values = numbers(size);
-    using whole = await device.tensor(i32, values);
-    using floats = await device.tensor(f32, values);
-    for (const exclusive of [false, true]) {
-      expect(await plain(cumsum(whole, { exclusive }))).toEqual(sums(values, exclusive));
-      expect(await plain(cumsum(floats, { exclusive }))).toEqual(sums(values, exclusive));
-    }
-  });
+  someOf(
+    2,
+    test,
+  )([0, 1, 31, 33, 128, 129, 255, 511, 512, 513, 1025, 4095, 4096, 4097, 8191, 70_001, 140_003])(
+    'cumulative sums of %i elements',
+    async (size) => {
+      const values = numbers(size);
+      using whole = await device.tensor(i32, values);
+      using floats = await device.tensor(f32, values);
+      for (const exclusive of [false, true]) {
+        expect(await plain(cumsum(whole, { exclusive }))).toEqual(sums(values, exclusive));
+        expect(await plain(cumsum(floats, { exclusive }))).toEqual(sums(values, exclusive));
+      }
+    },
+  );
 
   test('cumulative sums of rows, views and other dtypes', async () => {
     const values = numbers(3 * 2500);
@@ -156,6 +161,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
   // Millions of elements, of the same kernels in either mode.
   test.runIf(host.mode === 'worker')(
     'cumulative sums across groups of blocks, and groups of those',
+    { tags: 'thorough', timeout: 120_000 },
     async () => {
       const size = 2 * 1024 * 4096 + 4097;
       using ones = await device.ones(u8, [size]);
@@ -163,33 +169,37 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
       const values = await sums.read();
       expect(values.findIndex((value, i) => value !== BigInt(i))).toBe(-1);
     },
-    120_000,
   );
 
-  test('cumulative sums of floats are the same bits in each run, in one order', async () => {
-    const values = Float32Array.from(
-      { length: 64 * 4096 + 77 },
-      (_, i) => ((Math.imul(i + 1, 2654435761) >>> 8) / 2 ** 24) ** 4 - 0.1,
-    );
-    using x = await device.tensor(f32, values);
-    const expected = sumsInOrder(values);
-    for (let run = 0; run < 2; run++) {
-      using sums = await cumsum(x);
+  test(
+    'cumulative sums of floats are the same bits in each run, in one order',
+    { tags: 'thorough' },
+    async () => {
+      const values = Float32Array.from(
+        { length: 64 * 4096 + 77 },
+        (_, i) => ((Math.imul(i + 1, 2654435761) >>> 8) / 2 ** 24) ** 4 - 0.1,
+      );
+      using x = await device.tensor(f32, values);
+      const expected = sumsInOrder(values);
+      for (let run = 0; run < 2; run++) {
+        using sums = await cumsum(x);
+        expect(
+          Buffer.compare(Buffer.from((await sums.read()).buffer), Buffer.from(expected.buffer)),
+        ).toBe(0);
+      }
+      using shifted = await cumsum(x.slice([1, values.length]));
       expect(
-        Buffer.compare(Buffer.from((await sums.read()).buffer), Buffer.from(expected.buffer)),
+        Buffer.compare(
+          Buffer.from((await shifted.read()).buffer),
+          Buffer.from(sumsInOrder(values.slice(1)).buffer),
+        ),
       ).toBe(0);
-    }
-    using shifted = await cumsum(x.slice([1, values.length]));
-    expect(
-      Buffer.compare(
-        Buffer.from((await shifted.read()).buffer),
-        Buffer.from(sumsInOrder(values.slice(1)).buffer),
-      ),
-    ).toBe(0);
-  });
+    },
+  );
 
   test.runIf(host.mode === 'worker')(
     'cumulative sums of many rows that a warp, a block and several blocks have',
+    { tags: 'thorough' },
     async () => {
       for (const [rows, count] of [
         [70_000, 2],
@@ -223,7 +233,10 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     ]);
   });
 
-  test.each([
+  someOf(
+    2,
+    test,
+  )([
     [1, 1],
     [31, 33],
     [32, 32],
@@ -340,7 +353,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
     );
   });
 
-  test.each([0, 1, 33, 1025, 50_000])('histograms of %i elements', async (size) => {
+  someOf(2, test)([0, 1, 33, 1025, 50_000])('histograms of %i elements', async (size) => {
     const values = range(size).map((i) => ((i * 7919) % 1000) / 100);
     using x = await device.tensor(f64, values);
     for (const bins of [1, 10, 5000]) {

@@ -19,10 +19,11 @@ import {
 } from 'async-cuda';
 import type { AnyTensor, DType, DeviceOp } from 'async-cuda';
 import { randomIntegers, randomNormal, randomUniform } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 const REALS = [f16, bf16, f32, f64] as const;
 
@@ -53,7 +54,7 @@ onDevice('Random numbers', (host) => {
     Array.from((await op.andThen((tensor) => tensor.read())) as ArrayLike<number | bigint>);
   const of = (op: unknown): Promise<(number | bigint)[]> => read(op as DeviceOp<AnyTensor>);
 
-  test.each(REALS)(
+  someOf(2, test)(REALS)(
     'uniform ones are those of device.rand: $name',
     async (dtype) => {
       for (const size of [1, 2, 3, 4, 5, 1023, 5000]) {
@@ -71,7 +72,7 @@ onDevice('Random numbers', (host) => {
     60_000,
   );
 
-  test('whatever the seed and the bounds', async () => {
+  test('whatever the seed and the bounds', { tags: 'random', timeout: 60_000 }, async () => {
     const bound = fc.float({ min: -1e6, max: 1e6, noNaN: true });
     await fc.assert(
       fc.asyncProperty(
@@ -95,9 +96,9 @@ onDevice('Random numbers', (host) => {
       ),
       { numRuns: 15 },
     );
-  }, 60_000);
+  });
 
-  test.each(REALS)(
+  someOf(2, test)(REALS)(
     'normal ones are close to those of device.randn: $name',
     async (dtype) => {
       const size = 4001;

@@ -5,6 +5,7 @@ import * as library from 'async-cuda/library';
 import { beforeAll, expect, test } from 'vitest';
 
 import { failure, onDevice, range } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 const total = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
@@ -67,7 +68,10 @@ onDevice('Rows', (host) => {
     ).toBeLessThan(error);
   };
 
-  test.each([
+  someOf(
+    2,
+    test,
+  )([
     [1, 1],
     [5, 3],
     [3, 31],
@@ -92,7 +96,10 @@ onDevice('Rows', (host) => {
       close(await read(of(name)(x)), byRows(FUNCTIONS[name], values, columns), 2e-5);
   });
 
-  test.each([
+  someOf(
+    2,
+    test,
+  )([
     [f16, 2e-3],
     [bf16, 2e-2],
     [f8e4m3, 0.2],

@@ -20,10 +20,11 @@ import {
 import type { DType } from 'async-cuda';
 import type { KernelTensor } from 'async-cuda/tensor';
 import { argSort, sort, topK } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, expect, test } from 'vitest';
 
 import { allModes, failure, onDevice, range } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
 type Value = number | bigint;
 
@@ -91,7 +92,7 @@ onDevice(
       expect(await plain(sorted), where).toEqual(expected.map((at) => given[at]!));
     }
 
-    test.each(Object.values(DTYPES) as DType[])(
+    someOf(1, test)(Object.values(DTYPES) as DType[])(
       'short and long rows of $name',
       async (dtype) => {
         await check(dtype, valuesOf(dtype, 300), false);
@@ -100,7 +101,10 @@ onDevice(
       120_000,
     );
 
-    test.each([
+    someOf(
+      2,
+      test,
+    )([
       0, 1, 2, 31, 32, 33, 255, 257, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 8193,
       12_289,
     ])(
@@ -112,7 +116,7 @@ onDevice(
       120_000,
     );
 
-    test('whatever the values are', async () => {
+    test('whatever the values are', { tags: 'random', timeout: 120_000 }, async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.float({ noDefaultInfinity: false }), { maxLength: 2500, size: 'max' }),
@@ -131,9 +135,9 @@ onDevice(
         ),
         { numRuns: 4 },
       );
-    }, 120_000);
+    });
 
-    test('equal keys, and keys in order', async () => {
+    test('equal keys, and keys in order', { tags: 'thorough', timeout: 120_000 }, async () => {
       await check(u32, new Array<number>(4500).fill(7), false);
       await check(u32, range(4500), true);
       await check(
@@ -146,9 +150,9 @@ onDevice(
         range(5000).map((i) => BigInt(i % 3) << 56n),
         false,
       );
-    }, 120_000);
+    });
 
-    test('rows, other axes, views', async () => {
+    test('rows, other axes, views', { tags: 'thorough', timeout: 120_000 }, async () => {
       for (const [rows, count] of [
         [3000, 3],
         [300, 17],
@@ -189,9 +193,12 @@ onDevice(
       expect(await plain(sorted)).toEqual(
         (valuesOf(u8, 8001) as number[]).filter((_, i) => i % 2 === 1).sort((a, b) => a - b),
       );
-    }, 120_000);
+    });
 
-    test.each([
+    someOf(
+      2,
+      test,
+    )([
       [1, 1],
       [100, 10],
       [2048, 2048],
@@ -219,34 +226,38 @@ onDevice(
       120_000,
     );
 
-    test('the first of rows and of other axes', async () => {
-      for (const dtype of [i8, u16, f16, bf16, f64, i64, bool] as DType[]) {
-        const values = valuesOf(dtype, 3 * 2600 * 2);
-        using x = (await device.tensor(
-          dtype,
-          values as number[],
-          [3, 2600, 2],
-        )) as unknown as KernelTensor;
-        const given = await plain(x);
-        using both = await topK(x, 7, { axis: 1 });
-        expect(both.values.shape).toEqual([3, 7, 2]);
-        const [found, at] = [await plain(both.values as KernelTensor), await plain(both.indices)];
-        for (const [row, inner] of [
-          [0, 0],
-          [1, 1],
-          [2, 0],
-        ] as const) {
-          const column = range(2600).map((i) => given[(row * 2600 + i) * 2 + inner]!);
-          const expected = order(column, true).slice(0, 7);
-          expect(range(7).map((i) => at[(row * 7 + i) * 2 + inner])).toEqual(expected);
-          expect(range(7).map((i) => found[(row * 7 + i) * 2 + inner])).toEqual(
-            expected.map((each) => column[each]!),
-          );
+    test(
+      'the first of rows and of other axes',
+      { tags: 'thorough', timeout: 120_000 },
+      async () => {
+        for (const dtype of [i8, u16, f16, bf16, f64, i64, bool] as DType[]) {
+          const values = valuesOf(dtype, 3 * 2600 * 2);
+          using x = (await device.tensor(
+            dtype,
+            values as number[],
+            [3, 2600, 2],
+          )) as unknown as KernelTensor;
+          const given = await plain(x);
+          using both = await topK(x, 7, { axis: 1 });
+          expect(both.values.shape).toEqual([3, 7, 2]);
+          const [found, at] = [await plain(both.values as KernelTensor), await plain(both.indices)];
+          for (const [row, inner] of [
+            [0, 0],
+            [1, 1],
+            [2, 0],
+          ] as const) {
+            const column = range(2600).map((i) => given[(row * 2600 + i) * 2 + inner]!);
+            const expected = order(column, true).slice(0, 7);
+            expect(range(7).map((i) => at[(row * 7 + i) * 2 + inner])).toEqual(expected);
+            expect(range(7).map((i) => found[(row * 7 + i) * 2 + inner])).toEqual(
+              expected.map((each) => column[each]!),
+            );
+          }
         }
-      }
-      using none = await topK(device.zeros(f32, [0, 4]), 2);
-      expect(none.indices.shape).toEqual([0, 2]);
-    }, 120_000);
+        using none = await topK(device.zeros(f32, [0, 4]), 2);
+        expect(none.indices.shape).toEqual([0, 2]);
+      },
+    );
 
     test('what is refused', async () => {
       using x = await device.zeros(f32, [3, 4]);

@@ -13,7 +13,7 @@ import {
   readNpy,
   readSafetensors,
 } from 'async-cuda/tensor';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { onDevice } from '../core/test-device.js';
@@ -41,7 +41,7 @@ onDevice('Bytes of bool', (host) => {
     maxLength: 40,
   });
 
-  test('are read as 1, wherever they lie', async () => {
+  test('are read as 1, wherever they lie', { tags: 'random' }, async () => {
     await fc.assert(
       fc.asyncProperty(BYTES, async (bytes) => {
         expect(await read(raw(bytes))).toEqual(truth(bytes));
@@ -80,7 +80,7 @@ onDevice('Bytes of bool', (host) => {
     expect([...(await x.readBits())]).toEqual([2, 255, 1, 0]);
   });
 
-  test('are sorted with the others that are true', async () => {
+  test('are sorted with the others that are true', { tags: ['thorough', 'random'] }, async () => {
     // Of one shape, so that there are two kernels.
     await fc.assert(
       fc.asyncProperty(
@@ -102,7 +102,7 @@ onDevice('Bytes of bool', (host) => {
     );
   });
 
-  test('are sorted likewise in long rows, and by topK', async () => {
+  test('are sorted likewise in long rows, and by topK', { tags: 'thorough' }, async () => {
     const bytes = Array.from({ length: 5000 }, (_, i) => (i * 7919) % 5);
     const order = truth(bytes)
       .map((_, i) => i)

@@ -11,6 +11,7 @@ import { SAMPLE_MODULES } from '../samples/cases/all.js';
 import { checkAgainstJavaScript } from '../samples/javascript.js';
 import { runCase } from '../samples/run-case.js';
 import { describeWith, ownCache } from './nvrtc.js';
+import { someOf } from '../random-runs.js';
 
 const FOLDER = new URL('../samples/kernels/', import.meta.url);
 /** As nvcc compiled them, and what it has and NVRTC has not: host headers. */
@@ -43,7 +44,7 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
   ownCache();
 
   describe('every source compiles', () => {
-    test.each(readdirSync(FOLDER).map((file) => file.replace('.cu', '')))(
+    someOf(4, test)(readdirSync(FOLDER).map((file) => file.replace('.cu', '')))(
       '%s',
       async (module) => {
         const ptx = await ptxOf(module);
@@ -66,7 +67,7 @@ describeWith('NVRTC', 'sample kernels from CUDA C++', () => {
         const first = fitting.filter(
           ({ kernel }, i) => fitting.findIndex((other) => other.kernel === kernel) === i,
         );
-        test.each(first)(
+        someOf(6, test)(first)(
           `${module}: $kernel, $name`,
           async (sample) => {
             checkAgainstJavaScript(

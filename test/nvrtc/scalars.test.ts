@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { failure, testDevice } from '../core/test-device.js';
 import { describeWith, ownCache } from './nvrtc.js';
+import { someOf } from '../random-runs.js';
 
 /** The least and the greatest of each type, and one beyond each. */
 const TYPES: readonly [
@@ -102,7 +103,7 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
   });
   afterAll(() => device.close());
 
-  test.each([...TYPES, ...LONGS])('%s', async (type, least, most, below, above) => {
+  someOf(6, test)([...TYPES, ...LONGS])('%s', async (type, least, most, below, above) => {
     const include =
       type.endsWith('_t') && type !== 'size_t'
         ? '#include <cuda/std/cstdint>\nusing cuda::std::int64_t;\n'
@@ -133,7 +134,7 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
     await module.close();
   });
 
-  test.each(DECLARED)('%s', async (_, before, type, least, most, below, above) => {
+  someOf(6, test)(DECLARED)('%s', async (_, before, type, least, most, below, above) => {
     const module = await device.compile(
       (`${before}\nextern "C" __global__ void f(long long* y, ${type} a) { y[0] = (long ` +
         'long)a; }') as string,
@@ -171,19 +172,23 @@ describeWith('NVRTC', `Scalars of CUDA C++ (${testDevice})`, () => {
     await module.close();
   });
 
-  test('unsigned int stays exact where a kernel is launched often', async () => {
-    const module = await device.compile(
-      'extern "C" __global__ void f(long long* y, unsigned a) { y[0] = a; }' as string,
-    );
-    using y = await device.zeros(i64, [1]);
-    const f = module.kernel('f');
-    for (let i = 0; i < 2000; i++) await f.launch({ grid: 1, block: 1 }, y, 4294967295);
-    expect((await y.read())[0]).toBe(4294967295n);
-    expect((await failure(() => f.launch({ grid: 1, block: 1 }, y, -1))).code).toBe(
-      'ERR_CUDA_INVALID_ARGUMENT',
-    );
-    await module.close();
-  });
+  test(
+    'unsigned int stays exact where a kernel is launched often',
+    { tags: 'thorough' },
+    async () => {
+      const module = await device.compile(
+        'extern "C" __global__ void f(long long* y, unsigned a) { y[0] = a; }' as string,
+      );
+      using y = await device.zeros(i64, [1]);
+      const f = module.kernel('f');
+      for (let i = 0; i < 2000; i++) await f.launch({ grid: 1, block: 1 }, y, 4294967295);
+      expect((await y.read())[0]).toBe(4294967295n);
+      expect((await failure(() => f.launch({ grid: 1, block: 1 }, y, -1))).code).toBe(
+        'ERR_CUDA_INVALID_ARGUMENT',
+      );
+      await module.close();
+    },
+  );
 
   test('true and false are a bool, and memory an integer of its address', async () => {
     const module = await device.compile(

@@ -7,9 +7,12 @@ import { describeWith, ownCache } from './nvrtc.js';
 describeWith('NVRTC', 'kernels that are typed from their source', () => {
   ownCache();
 
-  test('take structures as objects and half as a number, and print newlines', async () => {
-    await using device = await Device.open('cpu');
-    const module = await device.compile(`
+  test(
+    'take structures as objects and half as a number, and print newlines',
+    { tags: 'thorough' },
+    async () => {
+      await using device = await Device.open('cpu');
+      const module = await device.compile(`
       #include <cuda_fp16.h>
       struct Inner { float2 xy; };
       struct Options { bool on; Inner inner; short shifts[2]; long long n; };
@@ -20,27 +23,28 @@ describeWith('NVRTC', 'kernels that are typed from their source', () => {
           if (options.n > 0) printf("a\n");
         }
       }`);
-    const y = await device.zeros(f32, [6]);
-    const options = { on: true, inner: { xy: { x: 1.5, y: 2 } }, shifts: [3, -4], n: -5n };
-    const given = await module.fill.launch({ grid: 1, block: 32 }, y, options, 0.5, {
-      x: 0,
-      y: 0,
-      z: 0,
-      w: 7,
-    });
-    expect(given).toEqual([y, options, 0.5, { x: 0, y: 0, z: 0, w: 7 }]);
-    expect(await y.read()).toEqual(Float32Array.of(1.5, 2, -4, -5, 0.5, 7));
-    expect(() =>
-      module.fill.launch(
-        { grid: 1, block: 32 },
-        y,
-        { ...options, shifts: [1] },
-        0.5,
-        new Float32Array(4),
-      ),
-    ).toThrow('shifts: expected a list of 2');
-    y.close();
-  });
+      const y = await device.zeros(f32, [6]);
+      const options = { on: true, inner: { xy: { x: 1.5, y: 2 } }, shifts: [3, -4], n: -5n };
+      const given = await module.fill.launch({ grid: 1, block: 32 }, y, options, 0.5, {
+        x: 0,
+        y: 0,
+        z: 0,
+        w: 7,
+      });
+      expect(given).toEqual([y, options, 0.5, { x: 0, y: 0, z: 0, w: 7 }]);
+      expect(await y.read()).toEqual(Float32Array.of(1.5, 2, -4, -5, 0.5, 7));
+      expect(() =>
+        module.fill.launch(
+          { grid: 1, block: 32 },
+          y,
+          { ...options, shifts: [1] },
+          0.5,
+          new Float32Array(4),
+        ),
+      ).toThrow('shifts: expected a list of 2');
+      y.close();
+    },
+  );
 
   test('a source that a macro of an option changes is found out', async () => {
     await using device = await Device.open('cpu');

@@ -12,6 +12,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 
 import { failure, openTestDevice } from '../core/test-device.js';
 import { describeWith, ownCache } from './nvrtc.js';
+import { someOf } from '../random-runs.js';
 
 const STANDARDS = ['c++11', 'c++14', 'c++17'] as const;
 
@@ -67,7 +68,10 @@ describeWith('NVRTC', 'standard headers', () => {
     await device.close();
   });
 
-  test.each([
+  someOf(
+    2,
+    test,
+  )([
     'stdint.h',
     'stddef.h',
     'limits.h',
@@ -115,7 +119,10 @@ describeWith('NVRTC', 'standard headers', () => {
     expect((await fresh(source)).log.trim()).toBe('');
   });
 
-  test.each([
+  someOf(
+    2,
+    test,
+  )([
     ['stdint.h', 'cuda/std/cstdint'],
     ['cuda/std/cstdint', 'stdint.h'],
     ['stdint.h', 'cuda/std/limits'],

@@ -15,6 +15,7 @@ import { failure } from '../core/test-device.js';
 import type { TestDevice } from '../core/test-device.js';
 import { RESHAPE, addModel, longModel } from './onnx-model.js';
 import { onPaths } from './paths.js';
+import { someOf } from '../random-runs.js';
 
 /** Loads engines that are closed behind each test. */
 function loading(
@@ -48,7 +49,7 @@ onPaths('a run on tensors that were given', (on) => {
     }
   });
 
-  test.each(['built once', 'made for each run'])(
+  someOf(2, test)(['built once', 'made for each run'])(
     'an operation %s: thousands queued without waiting read what those before have written',
     async (how) => {
       const engine = await load(addModel('f32', [4]));
@@ -221,30 +222,34 @@ onPaths('a run on tensors that were given', (on) => {
     },
   );
 
-  test('on a stream for each run: streams that are closed and forgotten are not kept', async () => {
-    const engine = await load(addModel('f32', [2]));
-    using a = await tensor(on.device, f32, [1, 2]);
-    using c = await zeros(on.device, f32, [2]);
-    const doubled = engine.run({ a, b: a }, { outputs: { c } });
-    const streams: WeakRef<Stream>[] = [];
-    const runOnOneMore = async (): Promise<void> => {
-      const stream = on.device.createStream();
-      await doubled.runOn(stream);
-      stream.close();
-      streams.push(new WeakRef(stream));
-    };
-    for (let i = 0; i < 120; i++) await runOnOneMore();
-    await on.device.synchronize();
-    await vi.waitFor(
-      async () => {
-        await collectGarbage(2);
-        expect(streams.filter((each) => each.deref() !== undefined).length).toBeLessThan(60);
-      },
-      { timeout: 5000 },
-    );
-  });
+  test(
+    'on a stream for each run: streams that are closed and forgotten are not kept',
+    { tags: 'thorough' },
+    async () => {
+      const engine = await load(addModel('f32', [2]));
+      using a = await tensor(on.device, f32, [1, 2]);
+      using c = await zeros(on.device, f32, [2]);
+      const doubled = engine.run({ a, b: a }, { outputs: { c } });
+      const streams: WeakRef<Stream>[] = [];
+      const runOnOneMore = async (): Promise<void> => {
+        const stream = on.device.createStream();
+        await doubled.runOn(stream);
+        stream.close();
+        streams.push(new WeakRef(stream));
+      };
+      for (let i = 0; i < 120; i++) await runOnOneMore();
+      await on.device.synchronize();
+      await vi.waitFor(
+        async () => {
+          await collectGarbage(2);
+          expect(streams.filter((each) => each.deref() !== undefined).length).toBeLessThan(60);
+        },
+        { timeout: 5000 },
+      );
+    },
+  );
 
-  test('more operations in turns than an engine keeps ready', async () => {
+  test('more operations in turns than an engine keeps ready', { tags: 'thorough' }, async () => {
     const engine = await load(addModel('f32', [1]));
     using one = await tensor(on.device, f32, [1]);
     using x = await zeros(on.device, f32, [1]);
@@ -261,35 +266,39 @@ onPaths('a run on tensors that were given', (on) => {
     for (const each of outputs) each.close();
   });
 
-  test('more streams at once than there are threads, each with more to do all the time', async () => {
-    const engine = await load(longModel(256, 4), { contexts: 16, threads: 1 });
-    const streams = Array.from({ length: 12 }, () => on.device.createStream());
-    using x = await zeros(on.device, f32, [256, 256]);
-    const outputs = await Promise.all(streams.map(() => zeros(on.device, f32, [256, 256])));
-    const seen = streams.map(() => 0);
-    // Each has some ahead, until all have had their turn.
-    const deadline = performance.now() + 20_000;
-    await Promise.all(
-      streams.map(async (stream, s) => {
-        const underway: Promise<void>[] = [];
-        while (seen.some((count) => count < 3) && performance.now() < deadline) {
-          underway.push(
-            engine
-              .run({ x }, { outputs: { y: outputs[s]! } })
-              .runOn(stream)
-              .wait()
-              .then(() => {
-                seen[s]!++;
-              }),
-          );
-          if (underway.length > 8) await underway.shift();
-        }
-        await Promise.all(underway);
-      }),
-    );
-    expect(Math.min(...seen)).toBeGreaterThanOrEqual(3);
-    for (const each of [...streams, ...outputs]) each.close();
-  });
+  test(
+    'more streams at once than there are threads, each with more to do all the time',
+    { tags: 'thorough' },
+    async () => {
+      const engine = await load(longModel(256, 4), { contexts: 16, threads: 1 });
+      const streams = Array.from({ length: 12 }, () => on.device.createStream());
+      using x = await zeros(on.device, f32, [256, 256]);
+      const outputs = await Promise.all(streams.map(() => zeros(on.device, f32, [256, 256])));
+      const seen = streams.map(() => 0);
+      // Each has some ahead, until all have had their turn.
+      const deadline = performance.now() + 20_000;
+      await Promise.all(
+        streams.map(async (stream, s) => {
+          const underway: Promise<void>[] = [];
+          while (seen.some((count) => count < 3) && performance.now() < deadline) {
+            underway.push(
+              engine
+                .run({ x }, { outputs: { y: outputs[s]! } })
+                .runOn(stream)
+                .wait()
+                .then(() => {
+                  seen[s]!++;
+                }),
+            );
+            if (underway.length > 8) await underway.shift();
+          }
+          await Promise.all(underway);
+        }),
+      );
+      expect(Math.min(...seen)).toBeGreaterThanOrEqual(3);
+      for (const each of [...streams, ...outputs]) each.close();
+    },
+  );
 
   test(
     'refuses tensors that were closed, other streams at once in one context, and an engine ' +

@@ -1,6 +1,6 @@
 /** Which session a run is given, of a model whose shapes change. */
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { ShapeSessions } from '../../src/onnxruntime/shape-sessions.js';
@@ -55,28 +55,32 @@ describe('Sessions by shapes', () => {
     expect(sessions.count).toBe(2);
   });
 
-  test('shapes that were named before have sessions from the first run on', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 2, max: 5 }),
-        fc.array(fc.constantFrom(...'abcdefg')),
-        fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 40 }),
-        async (most, named, shapes) => {
-          const { sessions, asked } = counted(most);
-          await sessions.prepare(named);
-          const there = [...new Set(named)].slice(0, most);
-          expect(sessions.count).toBe(Math.max(1, there.length));
-          const before = asked();
-          const first = new Map(there.map((shape) => [shape, sessions.take(shape)]));
-          expect(new Set(first.values()).size).toBe(there.length);
-          for (const shape of shapes)
-            if (first.has(shape)) expect(sessions.take(shape)).toBe(first.get(shape));
-          await setImmediate();
-          expect(asked()).toBe(before);
-        },
-      ),
-    );
-  });
+  test(
+    'shapes that were named before have sessions from the first run on',
+    { tags: 'random' },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 2, max: 5 }),
+          fc.array(fc.constantFrom(...'abcdefg')),
+          fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 40 }),
+          async (most, named, shapes) => {
+            const { sessions, asked } = counted(most);
+            await sessions.prepare(named);
+            const there = [...new Set(named)].slice(0, most);
+            expect(sessions.count).toBe(Math.max(1, there.length));
+            const before = asked();
+            const first = new Map(there.map((shape) => [shape, sessions.take(shape)]));
+            expect(new Set(first.values()).size).toBe(there.length);
+            for (const shape of shapes)
+              if (first.has(shape)) expect(sessions.take(shape)).toBe(first.get(shape));
+            await setImmediate();
+            expect(asked()).toBe(before);
+          },
+        ),
+      );
+    },
+  );
 
   test('where there is no room for all that were named, runs go on with those that are there', async () => {
     const { sessions, asked } = counted(4, 1);
@@ -131,24 +135,28 @@ describe('Sessions by shapes', () => {
     expect(ended).toBe(true);
   });
 
-  test('a shape that ran last on a session runs there again, whatever came before', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 5 }),
-        fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 60 }),
-        async (most, shapes) => {
-          const { sessions } = counted(most);
-          const last = new Map<number, string>();
-          for (const shape of shapes) {
-            const ready = [...last].find(([, each]) => each === shape)?.[0];
-            const session = sessions.take(shape);
-            if (ready !== undefined && most > 1) expect(session).toBe(ready);
-            last.set(session, shape);
-            expect(last.size).toBeLessThanOrEqual(most);
-            await setImmediate();
-          }
-        },
-      ),
-    );
-  });
+  test(
+    'a shape that ran last on a session runs there again, whatever came before',
+    { tags: 'random' },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 1, max: 5 }),
+          fc.array(fc.constantFrom(...'abcdefg'), { maxLength: 60 }),
+          async (most, shapes) => {
+            const { sessions } = counted(most);
+            const last = new Map<number, string>();
+            for (const shape of shapes) {
+              const ready = [...last].find(([, each]) => each === shape)?.[0];
+              const session = sessions.take(shape);
+              if (ready !== undefined && most > 1) expect(session).toBe(ready);
+              last.set(session, shape);
+              expect(last.size).toBeLessThanOrEqual(most);
+              await setImmediate();
+            }
+          },
+        ),
+      );
+    },
+  );
 });

@@ -41,6 +41,7 @@ import {
 } from '../core/test-device.js';
 import { runProgram } from '../faults/program.js';
 import { LENGTH, RecordedWork } from './recorded-work.js';
+import { someOf } from '../random-runs.js';
 
 /** Operations that the device has been given so far, on all of the policy's streams. */
 const queuedOn = (...streams: Stream[]): number[] => streams.map((stream) => stream.mark);
@@ -647,7 +648,7 @@ onDevice('Errors', (host) => {
   // A full stack is no failure to be recovered from, and a promise that is made there would be
   // nobody's. In a process of its own: vitest's exports catch what their getters throw, and a stack
   // that is full there gives undefined.
-  test.each(['zip', 'parallel', 'label', 'orElse', 'ensure', 'andThen'])(
+  someOf(2, test)(['zip', 'parallel', 'label', 'orElse', 'ensure', 'andThen'])(
     'more %s within one another than the stack holds is an error that says what to write',
     async (kind) => {
       const { result, code, stderr } = await runProgram('nested', { args: [kind, host.mode] });
@@ -835,7 +836,7 @@ onDevice('Completion and lifetime', (host) => {
     work.taken();
   });
 
-  test('22: what was awaited is there', async () => {
+  test('22: what was awaited is there', { tags: 'thorough' }, async () => {
     using buffer = host.device.alloc(u8, 64 << 20);
     await enqueue(host.device, ({ stream }) => {
       buffer.fill(stream, 7);

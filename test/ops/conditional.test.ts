@@ -8,7 +8,7 @@ import { OpGraph, setDefaultDevice, value, zip } from 'async-cuda/ops';
 import type { DeviceOp } from 'async-cuda/ops';
 import { launch, prepare, tensor, zeros } from 'async-cuda/tensor';
 import type { Tensor } from 'async-cuda/tensor';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { failure, onDevice, openTestDevice, testDevice } from '../core/test-device.js';
@@ -226,7 +226,7 @@ onDevice('operations that the device decides', (host) => {
       }
     });
 
-    test('what any program of them does', async () => {
+    test('what any program of them does', { tags: 'random', timeout: 60_000 }, async () => {
       type Program =
         | { kind: 'add'; at: number; by: number }
         | { kind: 'when'; on: number; then: Program[]; otherwise: Program[] | undefined }
@@ -332,7 +332,7 @@ onDevice('operations that the device decides', (host) => {
         ),
         { numRuns: 25 },
       );
-    }, 60_000);
+    });
 
     test('what cannot decide is refused', async () => {
       using floats = await zeros(device(), f32, [1]);

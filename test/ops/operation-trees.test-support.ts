@@ -7,7 +7,7 @@ import { f32, keep, parallel, u8, zip } from 'async-cuda';
 import type { DeviceOp, SharedOp, Tensor, Device } from 'async-cuda';
 import { all, value } from 'async-cuda/ops';
 import { add, sum } from 'async-cuda/library';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 
 /** Elements of every tensor. */
 export const COUNT = 4;

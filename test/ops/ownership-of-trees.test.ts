@@ -4,16 +4,17 @@
 import { Device } from 'async-cuda';
 import type { Tensor } from 'async-cuda';
 import { policyOf, setDefaultDevice } from 'async-cuda/ops';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { allModes, testDevice, turns } from '../core/test-device.js';
 import { COUNT, TreeBuilder, expected, tensorsOf, trees } from './operation-trees.test-support.js';
 import type { Tree } from './operation-trees.test-support.js';
+import { someOf } from '../random-runs.js';
 
-const RUNS = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 120);
+const RUNS = 120;
 
-describe.each(allModes)('Ownership of random trees (%s)', (mode) => {
+someOf(1, describe)(allModes)('Ownership of random trees (%s)', (mode) => {
   let device: Device;
   beforeAll(async () => {
     device = await Device.open(testDevice, { thread: mode });
@@ -68,7 +69,7 @@ describe.each(allModes)('Ownership of random trees (%s)', (mode) => {
     }
   };
 
-  test.each(['await', 'twice', 'sync', 'runOn'] as const)('%s', async (how) => {
+  test.each(['await', 'twice', 'sync', 'runOn'] as const)('%s', { tags: 'random' }, async (how) => {
     await fc.assert(
       fc.asyncProperty(trees, async (tree) => {
         const before = await live();
@@ -95,7 +96,7 @@ describe.each(allModes)('Ownership of random trees (%s)', (mode) => {
     );
   });
 
-  test('aborted at any moment', async () => {
+  test('aborted at any moment', { tags: 'random' }, async () => {
     await fc.assert(
       fc.asyncProperty(trees, fc.nat(4), async (tree, after) => {
         const before = await live();
@@ -120,7 +121,7 @@ describe.each(allModes)('Ownership of random trees (%s)', (mode) => {
     );
   });
 
-  test('captured, launched and closed', async () => {
+  test('captured, launched and closed', { tags: 'random' }, async () => {
     await fc.assert(
       fc.asyncProperty(
         trees.filter((tree) => !repeats(tree)),

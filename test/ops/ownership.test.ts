@@ -20,8 +20,9 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import { allModes, failure, testDevice, turns } from '../core/test-device.js';
+import { someOf } from '../random-runs.js';
 
-describe.each(allModes)('Ownership (%s)', (mode) => {
+someOf(1, describe)(allModes)('Ownership (%s)', (mode) => {
   let device: Device;
   beforeAll(async () => {
     device = await Device.open(testDevice, { thread: mode });

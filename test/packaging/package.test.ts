@@ -42,23 +42,27 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('the tarball holds the build, the licences and the front page, and no more', () => {
-  const others = app.packed
-    .map(({ path }) => path)
-    .filter(
-      (path) =>
-        !/^(dist\/.*\.(js|js\.map|d\.ts)|package\.json|README\.md|CHANGELOG\.md|LICENSE-(MIT|APACHE))$/.test(
-          path,
-        ),
-    );
-  expect(others).toEqual([]);
-});
+test(
+  'the tarball holds the build, the licences and the front page, and no more',
+  { tags: 'thorough' },
+  () => {
+    const others = app.packed
+      .map(({ path }) => path)
+      .filter(
+        (path) =>
+          !/^(dist\/.*\.(js|js\.map|d\.ts)|package\.json|README\.md|CHANGELOG\.md|LICENSE-(MIT|APACHE))$/.test(
+            path,
+          ),
+      );
+    expect(others).toEqual([]);
+  },
+);
 
-test('no declaration of a test is in the tarball', () => {
+test('no declaration of a test is in the tarball', { tags: 'thorough' }, () => {
   expect(app.packed.filter(({ path }) => /\.test[.-]|\/testing\//.test(path))).toEqual([]);
 });
 
-test('every file that package.json names is in the tarball', async () => {
+test('every file that package.json names is in the tarball', { tags: 'thorough' }, async () => {
   const manifest = JSON.parse(
     await readFile(join(app.folder, 'node_modules/async-cuda/package.json'), 'utf8'),
   ) as {
@@ -73,44 +77,56 @@ test('every file that package.json names is in the tarball', async () => {
 });
 
 describe.each(programs)('program $file', ({ file, prints }) => {
-  test('runs as an ES module', async () => {
+  test('runs as an ES module', { tags: 'thorough' }, async () => {
     expect(await app.run(file)).toContain(prints);
   });
 
-  test('runs with require(), which takes an ES module without top-level await', async () => {
-    const program = await readFile(join(fixture, file), 'utf8');
-    const required = program.replace(
-      /^import (?:\* as )?(.*) from ('.*');$/gm,
-      'const $1 = require($2);',
-    );
-    expect(required).not.toMatch(/^import/m);
-    const name = file.replace('.mjs', '.cjs');
-    await app.write(name, required);
-    expect(await app.run(name)).toContain(prints);
-  });
+  test(
+    'runs with require(), which takes an ES module without top-level await',
+    { tags: 'thorough' },
+    async () => {
+      const program = await readFile(join(fixture, file), 'utf8');
+      const required = program.replace(
+        /^import (?:\* as )?(.*) from ('.*');$/gm,
+        'const $1 = require($2);',
+      );
+      expect(required).not.toMatch(/^import/m);
+      const name = file.replace('.mjs', '.cjs');
+      await app.write(name, required);
+      expect(await app.run(name)).toContain(prints);
+    },
+  );
 
   test.each(bundlers)(
     'runs bundled by $name',
+    { tags: 'thorough', timeout: 120_000 },
     async ({ name, bundle }) => {
       const out = join(app.folder, 'bundled', name.replace(/\W+/g, '-'));
       const bundled = await bundle(join(app.folder, file), out);
       expect(await app.run(bundled)).toContain(prints);
     },
-    120_000,
   );
 });
 
-test('a thread that blocks compiles by itself, by require(), with nothing kept on disk', async () => {
-  vi.stubEnv('ASYNC_CUDA_CACHE_DISABLE', '1');
-  expect(await app.run('blocking.mjs')).toContain('blocking: correct');
-});
+test(
+  'a thread that blocks compiles by itself, by require(), with nothing kept on disk',
+  { tags: 'thorough' },
+  async () => {
+    vi.stubEnv('ASYNC_CUDA_CACHE_DISABLE', '1');
+    expect(await app.run('blocking.mjs')).toContain('blocking: correct');
+  },
+);
 
-test.runIf(haveCore).each(examples)('the example $file runs', async ({ file, text, prints }) => {
-  const { code } = await transform(text, { loader: 'ts', format: 'esm', target: 'node20.19' });
-  const program = file.replace('.ts', '.mjs');
-  await app.write(program, code);
-  expect(await app.run(program)).toContain(prints);
-});
+test.runIf(haveCore).each(examples)(
+  'the example $file runs',
+  { tags: 'thorough' },
+  async ({ file, text, prints }) => {
+    const { code } = await transform(text, { loader: 'ts', format: 'esm', target: 'node20.19' });
+    const program = file.replace('.ts', '.mjs');
+    await app.write(program, code);
+    expect(await app.run(program)).toContain(prints);
+  },
+);
 
 const compilers = [
   { version: '5.9', bin: 'typescript/bin/tsc' },
@@ -132,6 +148,7 @@ const resolutions = [
 describe.each(compilers)('the declarations under TypeScript $version', ({ version, bin }) => {
   test.each(resolutions)(
     'with moduleResolution $moduleResolution',
+    { tags: 'thorough', timeout: 120_000 },
     async ({ module, moduleResolution }) => {
       await app.write(
         'entries.ts',
@@ -161,6 +178,5 @@ describe.each(compilers)('the declarations under TypeScript $version', ({ versio
       );
       await app.run(join(repository, 'node_modules', bin), '-p', project);
     },
-    120_000,
   );
 });

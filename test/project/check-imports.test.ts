@@ -35,7 +35,7 @@ function check(files: Record<string, string>): string[] {
   return checkImports(plant(files)).map(({ file, line, message }) => `${file}:${line}: ${message}`);
 }
 
-test('the command prints the violations and fails', () => {
+test('the command prints the violations and fails', { tags: 'thorough' }, () => {
   const run = (files: Record<string, string>) =>
     spawnSync(process.execPath, [fileURLToPath(script), plant(files)], { encoding: 'utf8' });
   const bad = run({ 'src/ptx/a.ts': `import 'node:fs';` });

@@ -10,6 +10,7 @@ import { TestDevice, onCpu } from '../core/test-device.js';
 import { SAMPLE_MODULES } from './cases/all.js';
 import { checkAgainstJavaScript } from './javascript.js';
 import { runCase } from './run-case.js';
+import { someOf } from '../random-runs.js';
 
 /** Kernels of the samples that race, and why. */
 const RACES: Readonly<Record<string, string>> = {
@@ -25,7 +26,10 @@ const RACES: Readonly<Record<string, string>> = {
 const racing = new Set<string>();
 
 describe.runIf(onCpu).each(SAMPLE_MODULES)('$name', ({ name, cases }) => {
-  test.each(cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80')))(
+  someOf(
+    12,
+    test,
+  )(cases.filter(({ targets }) => targets === undefined || targets.includes('sm_80')))(
     '$kernel, $name',
     async (sample) => {
       const host = new TestDevice('worker', {

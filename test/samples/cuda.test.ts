@@ -15,6 +15,7 @@ import { TEXT } from './cuda/text.js';
 import { WARPS } from './cuda/warps.js';
 import { checkAgainstJavaScript } from './javascript.js';
 import { runCase } from './run-case.js';
+import { someOf } from '../random-runs.js';
 
 const MODULES = [CIPHERS, GRAPHS, LANGUAGE, MATRICES, TEXT, WARPS];
 const ptxOf = (module: string): string =>
@@ -32,7 +33,7 @@ describe.each(onCpu ? ['none', 'all'] : ['a GPU has its own'])('Programs, lanes:
   });
 
   describe.each(MODULES)('$name', ({ name, cases }) => {
-    test.each(cases)('$kernel, $name', async (sample) => {
+    someOf(5, test)(cases)('$kernel, $name', async (sample) => {
       checkAgainstJavaScript(sample, 'sm_80', await runCase(host, ptxOf(name), sample), new Map());
       expect(host.errors).toEqual([]);
     });

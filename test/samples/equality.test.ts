@@ -1,5 +1,5 @@
 /** What counts as equal, which decides what the comparison with a GPU is worth. */
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { describe, expect, test } from 'vitest';
 
 import { canonicalBytes, difference, near, numbersOf } from './equality.js';
@@ -27,7 +27,7 @@ describe('bits', () => {
 });
 
 describe('near', () => {
-  test('counts units in the last place of a float', () => {
+  test('counts units in the last place of a float', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0x00000000, max: 0x7f7fff00 }),
@@ -62,30 +62,34 @@ describe('near', () => {
   });
 });
 
-test('NaNs of every payload have the same bytes, and nothing else changes', () => {
-  fc.assert(
-    fc.property(fc.array(fc.integer({ min: 0, max: 0xffffffff }), { maxLength: 20 }), (bits) => {
-      const words = Uint32Array.of(...bits, 0x7f800001, 0xffc00000, 0x7f800000, 0x80000000);
-      const canonical = new Uint32Array(
-        canonicalBytes(new Float32Array(words.buffer), 'f32').buffer,
-      );
-      words.forEach((before, i) =>
-        expect(canonical[i]).toBe(Number.isNaN(word(before)) ? 0x7fffffff : before),
-      );
-    }),
-  );
-  expect([
-    ...new Uint16Array(
-      canonicalBytes(Uint16Array.of(0x7c01, 0x7c00, 0xfe00, 0x3c00), 'f16').buffer,
-    ),
-  ]).toEqual([0x7fff, 0x7c00, 0x7fff, 0x3c00]);
-  expect([
-    ...new Uint16Array(canonicalBytes(Uint16Array.of(0x7c01, 0x7f80, 0xff81), 'bf16').buffer),
-  ]).toEqual([0x7c01, 0x7f80, 0x7fff]);
-  expect([
-    ...new BigUint64Array(canonicalBytes(Float64Array.of(NaN, -Infinity), 'f64').buffer),
-  ]).toEqual([0x7fffffffffffffffn, 0xfff0000000000000n]);
-});
+test(
+  'NaNs of every payload have the same bytes, and nothing else changes',
+  { tags: 'random' },
+  () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 0xffffffff }), { maxLength: 20 }), (bits) => {
+        const words = Uint32Array.of(...bits, 0x7f800001, 0xffc00000, 0x7f800000, 0x80000000);
+        const canonical = new Uint32Array(
+          canonicalBytes(new Float32Array(words.buffer), 'f32').buffer,
+        );
+        words.forEach((before, i) =>
+          expect(canonical[i]).toBe(Number.isNaN(word(before)) ? 0x7fffffff : before),
+        );
+      }),
+    );
+    expect([
+      ...new Uint16Array(
+        canonicalBytes(Uint16Array.of(0x7c01, 0x7c00, 0xfe00, 0x3c00), 'f16').buffer,
+      ),
+    ]).toEqual([0x7fff, 0x7c00, 0x7fff, 0x3c00]);
+    expect([
+      ...new Uint16Array(canonicalBytes(Uint16Array.of(0x7c01, 0x7f80, 0xff81), 'bf16').buffer),
+    ]).toEqual([0x7c01, 0x7f80, 0x7fff]);
+    expect([
+      ...new BigUint64Array(canonicalBytes(Float64Array.of(NaN, -Infinity), 'f64').buffer),
+    ]).toEqual([0x7fffffffffffffffn, 0xfff0000000000000n]);
+  },
+);
 
 test('words of halves and bfloats are read as their values', () => {
   expect([

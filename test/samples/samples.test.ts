@@ -67,13 +67,15 @@ function declareCase(host: TestDevice, module: string, sample: SampleCase): void
   const ran = new Map<Target, Results>();
   const known = new Map<string, Reference>();
   for (const target of targets) {
-    test(`${title}, ${target}`, async () => {
+    // The comparison of all targets builds on the first one, which `npm test` takes too.
+    const tags = target === targets[0] ? 'base' : 'thorough';
+    test(`${title}, ${target}`, { tags }, async () => {
       const results = await runCase(host, ptxOf(module, target), sample);
       ran.set(target, results);
       recordCase(recording, module, target, sample, results);
       checkAgainstJavaScript(sample, target, results, known);
     });
-    test(`${title}, ${target}: as the H200 gave`, ({ skip }) => {
+    test(`${title}, ${target}: as the H200 gave`, { tags }, ({ skip }) => {
       const recorded = h200 && recordedCase(h200, module, target, sample);
       if (h200 === undefined || recorded === undefined) return skip(notRecorded);
       expect(ran.has(target), 'the case did not run').toBe(true);
@@ -83,7 +85,7 @@ function declareCase(host: TestDevice, module: string, sample: SampleCase): void
   // ptxas makes other machine code of another target's PTX; here the instructions are the same
   // functions.
   if (onCpu && targets.length > 1 && sample.differsByTarget === undefined) {
-    test(`${title}: the same on all targets`, () => {
+    test(`${title}: the same on all targets`, { tags: 'thorough' }, () => {
       for (const [name, output] of Object.entries(sample.outputs)) {
         const bytes = targets.map((target) => {
           const values = inNormalForm(ran.get(target)!.get(name)!, output);

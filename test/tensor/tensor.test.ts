@@ -28,7 +28,7 @@ import {
   zeros,
 } from 'async-cuda/tensor';
 import type { AnyTensor } from 'async-cuda/tensor';
-import fc from 'fast-check';
+import * as fc from '../fast-check.js';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 
@@ -271,7 +271,7 @@ onDevice('Tensors', (host) => {
     expect([...(await wide.read())]).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
   });
 
-  test('any view reads as the same view of a host array', async () => {
+  test('any view reads as the same view of a host array', { tags: 'random' }, async () => {
     using base = await arange(device(), i32, 120);
     const host = Int32Array.from(range(120));
     await fc.assert(
@@ -555,7 +555,7 @@ onDevice('Tensors', (host) => {
     });
   });
 
-  test('go to files and come back, bit for bit', async () => {
+  test('go to files and come back, bit for bit', { tags: 'thorough' }, async () => {
     using x = await tensor(device(), f32, Float32Array.of(1, -0, NaN, Infinity, 1e-45, 6), [2, 3]);
     using half = await x.transpose().convert(f16);
     const file = await saveNpy(x.transpose() as AnyTensor);

@@ -60,7 +60,7 @@ describe("digits of the demo's photographs", () => {
     expect(await detector.detect([])).toEqual([]);
   });
 
-  test('a photograph has the same digits alone and in a batch', async () => {
+  test('a photograph has the same digits alone and in a batch', { tags: 'thorough' }, async () => {
     const [batch, alone] = [await detector.detect(images), await detector.detect([images[1]!])];
     expect(alone[0]!.map(({ label }) => label)).toEqual(batch[1]!.map(({ label }) => label));
   });

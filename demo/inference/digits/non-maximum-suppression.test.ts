@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { areaOf, intersectionOverUnion, suppressNonMaxima } from './non-maximum-suppression.js';
@@ -26,7 +26,7 @@ const detections: fc.Arbitrary<Detection[]> = fc.array(
   { maxLength: 30 },
 );
 
-test('boxes of whole pixels share as many as are counted one by one', () => {
+test('boxes of whole pixels share as many as are counted one by one', { tags: 'random' }, () => {
   fc.assert(
     fc.property(boxes, boxes, (a, b) => {
       const inside = (box: Box, x: number, y: number): boolean =>
@@ -45,31 +45,37 @@ test('boxes of whole pixels share as many as are counted one by one', () => {
   );
 });
 
-test('what is kept does not overlap, and what is left out overlaps a better one that is kept', () => {
-  fc.assert(
-    fc.property(detections, fc.double({ min: 0, max: 1, noNaN: true }), (given, overlap) => {
-      const kept = suppressNonMaxima(given, overlap);
-      expect(kept.map(({ score }) => score)).toEqual(
-        kept.map(({ score }) => score).sort((a, b) => b - a),
-      );
-      kept.forEach((a, i) =>
-        kept
-          .slice(i + 1)
-          .forEach((b) => expect(intersectionOverUnion(a.box, b.box)).toBeLessThanOrEqual(overlap)),
-      );
-      for (const detection of given) {
-        if (kept.includes(detection)) continue;
-        expect(
-          kept.some(
-            ({ score, box }) =>
-              score >= detection.score && intersectionOverUnion(box, detection.box) > overlap,
-          ),
-        ).toBe(true);
-      }
-      expect(suppressNonMaxima(kept, overlap)).toEqual(kept);
-    }),
-  );
-});
+test(
+  'what is kept does not overlap, and what is left out overlaps a better one that is kept',
+  { tags: 'random' },
+  () => {
+    fc.assert(
+      fc.property(detections, fc.double({ min: 0, max: 1, noNaN: true }), (given, overlap) => {
+        const kept = suppressNonMaxima(given, overlap);
+        expect(kept.map(({ score }) => score)).toEqual(
+          kept.map(({ score }) => score).sort((a, b) => b - a),
+        );
+        kept.forEach((a, i) =>
+          kept
+            .slice(i + 1)
+            .forEach((b) =>
+              expect(intersectionOverUnion(a.box, b.box)).toBeLessThanOrEqual(overlap),
+            ),
+        );
+        for (const detection of given) {
+          if (kept.includes(detection)) continue;
+          expect(
+            kept.some(
+              ({ score, box }) =>
+                score >= detection.score && intersectionOverUnion(box, detection.box) > overlap,
+            ),
+          ).toBe(true);
+        }
+        expect(suppressNonMaxima(kept, overlap)).toEqual(kept);
+      }),
+    );
+  },
+);
 
 test('a box without an area overlaps nothing', () => {
   const empty = { left: 5, top: 5, right: 5, bottom: 9 };

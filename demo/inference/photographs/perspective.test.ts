@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { perspective, project } from './perspective.js';
@@ -10,7 +10,7 @@ const square = [
   { x: 0, y: 1 },
 ];
 
-test('the matrix takes each point to the other one', () => {
+test('the matrix takes each point to the other one', { tags: 'random' }, () => {
   // Each corner anywhere near one of a square: no three lie on a line.
   const near = fc.tuple(
     ...square.map(({ x, y }) =>

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { RegionSearch } from './connected-regions.js';
@@ -87,7 +87,7 @@ function filled(values: Uint8Array, width: number, height: number, threshold: nu
   return regions;
 }
 
-test('a map that comes some rows at a time has the same regions', () => {
+test('a map that comes some rows at a time has the same regions', { tags: 'random' }, () => {
   const map = fc
     .tuple(
       fc.integer({ min: 1, max: 12 }),
@@ -113,7 +113,7 @@ test('a map that comes some rows at a time has the same regions', () => {
   );
 });
 
-test('regions are those that filling finds, in its order', () => {
+test('regions are those that filling finds, in its order', { tags: 'random' }, () => {
   const map = fc
     .tuple(fc.integer({ min: 1, max: 14 }), fc.integer({ min: 1, max: 14 }))
     .chain(([width, height]) =>

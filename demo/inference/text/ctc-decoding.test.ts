@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { decodeSteps } from './ctc-decoding.js';
@@ -20,7 +20,7 @@ test('where nothing is seen the score is 0', () => {
   expect(decodeSteps([], [], characters)).toEqual({ text: '', score: 0 });
 });
 
-test('a text is read again from any steps that stand for it', () => {
+test('a text is read again from any steps that stand for it', { tags: 'random' }, () => {
   const step = fc.record({
     seen: fc.integer({ min: 1, max: 3 }),
     times: fc.integer({ min: 1, max: 4 }),

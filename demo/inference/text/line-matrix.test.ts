@@ -1,14 +1,14 @@
 import { u8 } from 'async-cuda/core';
 import { Device } from 'async-cuda';
 import { warpAffine } from 'async-cuda/images';
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { lineMatrix } from './line-matrix.js';
 import { cornersOf } from './smallest-rectangle.js';
 import type { TurnedRectangle } from './smallest-rectangle.js';
 
-test('the corners of the picture are those of the rectangle', () => {
+test('the corners of the picture are those of the rectangle', { tags: 'random' }, () => {
   const real = (min: number, max: number) => fc.double({ min, max, noNaN: true });
   const rectangle = fc.record({
     x: real(-100, 100),

@@ -19,17 +19,21 @@ describe.skipIf(why !== undefined)(
     test.each([
       ['detection', DETECTION_OPTIONS],
       ['recognition', RECOGNITION_OPTIONS],
-    ] as const)('builds an engine of the %s', { timeout: 300_000 }, async (model, { tensorrt }) => {
-      const bytes = await readFile((await findOcrModels())[model]);
-      await using builder = await Builder.create(rtx);
-      await using network = await builder.createNetwork();
-      await using parser = await OnnxParser.create(network);
-      await parser.parse(bytes);
-      await using config = await builder.createConfig();
-      await using profile = await builder.createOptimizationProfile();
-      await profile.setShape('x', tensorrt!.shapes!['x']!);
-      await config.addOptimizationProfile(profile);
-      expect((await builder.build(network, config)).length).toBeGreaterThan(1e6);
-    });
+    ] as const)(
+      'builds an engine of the %s',
+      { tags: 'thorough', timeout: 300_000 },
+      async (model, { tensorrt }) => {
+        const bytes = await readFile((await findOcrModels())[model]);
+        await using builder = await Builder.create(rtx);
+        await using network = await builder.createNetwork();
+        await using parser = await OnnxParser.create(network);
+        await parser.parse(bytes);
+        await using config = await builder.createConfig();
+        await using profile = await builder.createOptimizationProfile();
+        await profile.setShape('x', tensorrt!.shapes!['x']!);
+        await config.addOptimizationProfile(profile);
+        expect((await builder.build(network, config)).length).toBeGreaterThan(1e6);
+      },
+    );
   },
 );

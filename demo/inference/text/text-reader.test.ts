@@ -62,7 +62,7 @@ describe.skipIf(whyNoOcr !== undefined)(
 
     test(
       "every line of the demo's photographs is read where it is, and nothing else",
-      { timeout: 120_000 },
+      { tags: 'thorough', timeout: 120_000 },
       async () => {
         const found = await reader.read(images);
         let wrong = 0;
@@ -100,7 +100,7 @@ describe.skipIf(whyNoOcr !== undefined)(
 
     test(
       'a photograph has the same text alone and among others, also of other proportions',
-      { timeout: 120_000 },
+      { tags: 'thorough', timeout: 120_000 },
       async () => {
         const others = [
           sign('tall', 96, 400),
@@ -129,7 +129,7 @@ describe.skipIf(whyNoOcr !== undefined)(
       expect((await reading).map(textsOf)).toEqual([['again']]);
     });
 
-    test('nothing is kept on the device', { timeout: 60_000 }, async () => {
+    test('nothing is kept on the device', { tags: 'thorough', timeout: 60_000 }, async () => {
       await reader.read(images);
       const before = (await device.stats()).memory.inUse;
       await reader.read(images);

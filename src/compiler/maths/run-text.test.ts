@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 import { fusedExactly } from './exact-reals.test-support.js';
 import { bitsOfF64, f32OfBits, f64OfBits, runnable } from './run-text.test-support.js';
@@ -22,7 +22,7 @@ test.each([
   );
 });
 
-test('a multiply-add of f32 is rounded once', () => {
+test('a multiply-add of f32 is rounded once', { tags: 'random' }, () => {
   const run = runnable('fma', '(a, b, c, gpu) => { return a * b + c; }', 'f32');
   fc.assert(
     fc.property(word, word, word, fc.boolean(), (a, b, c, close) => {
@@ -36,7 +36,7 @@ test('a multiply-add of f32 is rounded once', () => {
   );
 });
 
-test('a multiply-add of f64 is rounded once', () => {
+test('a multiply-add of f64 is rounded once', { tags: 'random' }, () => {
   const run = runnable('fma', '(a, b, c, gpu) => { return c - a * b; }', 'f64');
   const plain = fc.double({ min: -1e20, max: 1e20, noNaN: true });
   fc.assert(

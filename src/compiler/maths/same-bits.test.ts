@@ -4,6 +4,7 @@ import { readKernel } from '../read/read-kernel.js';
 import { simulateKernel } from '../simulate/simulate.js';
 import { mathsTexts } from './index.js';
 import { f32OfBits, f64OfBits, runnable } from './run-text.test-support.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const count = 512;
 const special = [0, 1, 2, 0.5, 1e-40, 1e-310, 3.4e38, 1e300, Infinity, NaN, 105616, 1e9].flatMap(
@@ -30,7 +31,10 @@ const callOf = (name: string): string =>
   `${name === 'erf' || name === 'rsqrt' ? 'gpu' : 'Math'}.${name}`;
 const isPair = (name: string): boolean => ['pow', 'atan2', 'hypot'].includes(name);
 
-test.each(
+someOf(
+  6,
+  test,
+)(
   Object.keys(mathsTexts).flatMap((name) =>
     (['f32', 'f64'] as const).map((type) => [name, type] as const),
   ),

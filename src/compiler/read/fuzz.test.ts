@@ -1,11 +1,12 @@
 /** Whatever the text, reading gives a tree or a KernelSourceError whose span lies in its text. */
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { KernelSourceError } from '../source-error.js';
 import { readKernel } from './read-kernel.js';
 import { sourceOf } from './reading.test-support.js';
 import { printTree } from './tree-text.test-support.js';
 import { checkTree } from './well-typed.test-support.js';
+import { scaled } from '../../../test/random-runs.js';
 
 const uses = {
   f: {
@@ -246,7 +247,7 @@ const statement = fc.letrec<{ any: string }>((tie) => {
 }).any;
 
 describe('reading', () => {
-  it('survives any text', () => {
+  it('survives any text', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -260,7 +261,7 @@ describe('reading', () => {
     );
   });
 
-  it('survives any program', () => {
+  it('survives any program', { tags: 'random' }, () => {
     let read = 0;
     fc.assert(
       fc.property(fc.array(statement, { maxLength: 5 }), (body) => {
@@ -274,10 +275,10 @@ describe('reading', () => {
       { numRuns: 3000 },
     );
     // Most random programs have an error; enough of them must have none.
-    expect(read).toBeGreaterThan(200);
+    expect(read).toBeGreaterThan(scaled(200));
   });
 
-  it('survives a program with characters changed', () => {
+  it('survives a program with characters changed', { tags: 'random' }, () => {
     const text =
       '({ y, x, p }, gpu) => { const i = gpu.globalId.x; let sum = 0; for (let k = 0; k < ' +
       'x.length; k++) { if (x[k] > 1) sum += x[k] * 2; else p[k] = { x: sum, n: 1 }; } y[i] ' +

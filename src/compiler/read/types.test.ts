@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { constantOfType, join, literalLevel, settled, type Level } from './types.js';
 
@@ -19,7 +19,7 @@ const levels: readonly Level[] = [
 const level = fc.constantFrom(...levels);
 
 describe('join', () => {
-  it('is the same in whatever order types meet', () => {
+  it('is the same in whatever order types meet', { tags: 'random' }, () => {
     fc.assert(
       fc.property(level, level, level, (a, b, c) => {
         expect(join(a, b)).toBe(join(b, a));
@@ -65,7 +65,7 @@ describe('a literal alone', () => {
 });
 
 describe('constants', () => {
-  it('wrap as typed arrays do', () => {
+  it('wrap as typed arrays do', { tags: 'random' }, () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
         expect(constantOfType(value, 'i32')).toBe(Number(BigInt.asIntN(32, BigInt(value))));

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 import * as exact from './exact-arithmetic.js';
 
@@ -100,14 +100,18 @@ const anyF64 = fc
   )
   .map(f64);
 
-test('fma of f32 is rounded once, subnormal, overflowing and NaN included', () => {
-  fc.assert(
-    fc.property(anyF32, anyF32, anyF32, (a, b, c) => {
-      expect(exact.fma32(a, b, c)).toBe(reference(a, b, c, 24, -149, 2 ** 128));
-    }),
-    { numRuns: 20_000 },
-  );
-});
+test(
+  'fma of f32 is rounded once, subnormal, overflowing and NaN included',
+  { tags: 'random' },
+  () => {
+    fc.assert(
+      fc.property(anyF32, anyF32, anyF32, (a, b, c) => {
+        expect(exact.fma32(a, b, c)).toBe(reference(a, b, c, 24, -149, 2 ** 128));
+      }),
+      { numRuns: 20_000 },
+    );
+  },
+);
 
 test('fma of f32 decides ties by what lies beyond the double', () => {
   // (1 + 2^-12)² = 1 + 2^-11 + 2^-24, a tie of f32; a tiny summand decides it, and is lost in the
@@ -118,16 +122,20 @@ test('fma of f32 decides ties by what lies beyond the double', () => {
   expect(exact.fma32(a, a, 0)).toBe(1 + 2 ** -11);
 });
 
-test('fma of f64 is rounded once, subnormal, overflowing and NaN included', () => {
-  fc.assert(
-    fc.property(anyF64, anyF64, anyF64, (a, b, c) => {
-      expect(exact.fma64(a, b, c)).toBe(reference(a, b, c, 53, -1074, Infinity));
-    }),
-    { numRuns: 20_000 },
-  );
-});
+test(
+  'fma of f64 is rounded once, subnormal, overflowing and NaN included',
+  { tags: 'random' },
+  () => {
+    fc.assert(
+      fc.property(anyF64, anyF64, anyF64, (a, b, c) => {
+        expect(exact.fma64(a, b, c)).toBe(reference(a, b, c, 53, -1074, Infinity));
+      }),
+      { numRuns: 20_000 },
+    );
+  },
+);
 
-test('fma of f64 where the summand nearly cancels the product', () => {
+test('fma of f64 where the summand nearly cancels the product', { tags: 'random' }, () => {
   fc.assert(
     fc.property(anyF64, anyF64, fc.integer({ min: -3, max: 3 }), (a, b, steps) => {
       const product = a * b;
@@ -179,7 +187,7 @@ test('rint takes the even one of two, and keeps the sign of zero', () => {
   ).toEqual([0, 2, 2, -0, -2, -2, 0, 4503599627370496, NaN]);
 });
 
-test('bits in reverse, counted, and multiplied into the upper half', () => {
+test('bits in reverse, counted, and multiplied into the upper half', { tags: 'random' }, () => {
   fc.assert(
     fc.property(
       fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }),

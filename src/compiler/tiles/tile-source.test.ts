@@ -1,5 +1,5 @@
 /** Forms of tile kernels: how threads share a tile, and that what is shown is the user's text. */
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { emitKernel } from '../emit/emit.js';
@@ -10,6 +10,7 @@ import { sameTree } from '../../../test/compiler/same-tree.test-support.js';
 import { MOST_ELEMENTS, columnSlots, rowSlots, threadsFor, threadsForAxes } from './tile-form.js';
 import type { CutAxis, TensorForm, TileForm } from './tile-form.js';
 import { tileSource } from './tile-source.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const tensor = (access: 'input' | 'output' | 'inout'): SignatureEntry => ({
   kind: 'tensor',
@@ -61,7 +62,7 @@ function covers(
   });
 }
 
-test('every element of a tile has one thread, in whole warps', () => {
+test('every element of a tile has one thread, in whole warps', { tags: 'random' }, () => {
   const size = fc.integer({ min: 1, max: 600 });
   fc.assert(
     fc.property(
@@ -79,7 +80,7 @@ test('every element of a tile has one thread, in whole warps', () => {
   );
 });
 
-test('every element of tiles that share axes has one thread', () => {
+test('every element of tiles that share axes has one thread', { tags: 'random' }, () => {
   const axis = fc.record({
     tile: fc.integer({ min: 1, max: 160 }),
     extent: fc.integer({ min: 1, max: 600 }),
@@ -374,7 +375,10 @@ test.each([
   );
 });
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   [
     'commas',
     'const v = x.load(); y.store(v), y.store(v * 2);',
@@ -433,7 +437,10 @@ test.each([
   expect(treeOf(text)).toBe(treeOf(`({ y, x }, tile) => { ${same} }`));
 });
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   [
     'without braces',
     'for (let k of tile.over("k")) sum = tile.dot(a.load(k), b.load(k), sum), sum += 0;',

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +25,7 @@ function captured({ cu, stream }: FakeDevice, calls: () => void, mode = 0): numb
 test(
   'a random program captured and replayed does the work that it does directly, in an order ' +
     'that CUDA allows',
+  { tags: 'random' },
   () => {
     const device = openFake();
     const { cu } = device;

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 import type { CUDA_MEMCPY3D } from '../driver.js';
 import { messageOf, openFake, resultOf } from './testing/open-fake.js';
@@ -74,7 +74,7 @@ test('a copy of nothing is nothing', () => {
   expect(cu.cuStreamQuery(stream)).toBe(0);
 });
 
-test('fills of 8, 16 and 32 bits, in one and two dimensions', () => {
+test('fills of 8, 16 and 32 bits, in one and two dimensions', { tags: 'random' }, () => {
   fc.assert(
     fc.property(
       fc.constantFrom(1, 2, 4),
@@ -131,7 +131,7 @@ test('fills of 16 and 32 bits must be aligned', () => {
   );
 });
 
-test('boxes in three dimensions equal the loop that defines them', () => {
+test('boxes in three dimensions equal the loop that defines them', { tags: 'random' }, () => {
   const small = fc.integer({ min: 0, max: 6 });
   const side = fc.record({
     x: small,

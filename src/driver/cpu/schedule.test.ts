@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 import { openCpu } from './open.js';
 import { messageOf } from './testing/open-fake.js';
@@ -6,7 +6,7 @@ import { kernelOf } from './testing/checked-device.js';
 import { packParams } from './testing/open-fake.js';
 import { Schedule } from './schedule.js';
 
-test('an order has every number once', () => {
+test('an order has every number once', { tags: 'random' }, () => {
   fc.assert(
     fc.property(
       fc.nat(),

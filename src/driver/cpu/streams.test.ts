@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 import { messageOf, openFake, resultOf } from './testing/open-fake.js';
 import { order, programs, run, violations } from './testing/stream-programs.js';
@@ -8,6 +8,7 @@ const NOT_READY = 600;
 test(
   'random programs of streams and events run in an order that CUDA allows, whatever the ' +
     'budgets of poll',
+  { tags: 'random' },
   () => {
     const device = openFake();
     const { cu } = device;
@@ -41,6 +42,7 @@ test(
 test(
   'the legacy stream waits for blocking streams and they for it; non-blocking streams do not ' +
     'care',
+  { tags: 'random' },
   () => {
     const device = openFake();
     const { cu } = device;
@@ -64,7 +66,7 @@ test(
   },
 );
 
-test('the order is the same whatever the budgets of poll', () => {
+test('the order is the same whatever the budgets of poll', { tags: 'random' }, () => {
   fc.assert(
     fc.property(programs(3, 2, false), fc.constantFrom(0, 7, 60), (program, budget) => {
       const orders = [1e9, budget].map((time) => {

@@ -2,7 +2,7 @@ import { performance as real } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CudaQueueFullError } from '../../core/index.js';
 import { Batcher, ItemFailure } from './batcher.js';
@@ -719,6 +719,7 @@ describe('whatever arrives, aborts and fails', () => {
   test(
     'every request settles once, with what is its own; batches keep their size, their order ' +
       'and their time',
+    { tags: 'random' },
     async () => {
       const ends = new Set<string>();
       await fc.assert(

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 
 import { scalarType } from '../scalar-types.js';
@@ -69,39 +69,43 @@ function byDefinition(blocks: readonly Block[]): Set<number>[] {
   return live;
 }
 
-it('registers are alive where the definition says, be it in a few blocks or in most', () => {
-  let [short, long] = [0, 0];
-  fc.assert(
-    fc.property(graph, (shapes) => {
-      const blocks = shapes.map(({ insts, ends, to }, index): Block => {
-        const next = index + 1 < shapes.length ? index + 1 : to;
-        const ending: Ending =
-          ends === 'return' && index + 1 < shapes.length && index % 5 === 0
-            ? { kind: 'return' }
-            : ends === 'branch'
-              ? { kind: 'branch', inst: inst([index % REGISTERS], []), yes: to, no: next }
-              : { kind: 'jump', to: next };
-        return { index, insts: insts.map(({ uses, defs }) => inst(uses, defs)), ending };
-      });
-      const expected = byDefinition(blocks);
-      const liveness = computeLiveness(blocks, registers);
-      blocks.forEach(({ index }) => {
-        expect(liveness.liveIn(index).map(({ id }) => id)).toEqual(
-          [...expected[index]!].sort((a, b) => a - b),
+it(
+  'registers are alive where the definition says, be it in a few blocks or in most',
+  { tags: 'random' },
+  () => {
+    let [short, long] = [0, 0];
+    fc.assert(
+      fc.property(graph, (shapes) => {
+        const blocks = shapes.map(({ insts, ends, to }, index): Block => {
+          const next = index + 1 < shapes.length ? index + 1 : to;
+          const ending: Ending =
+            ends === 'return' && index + 1 < shapes.length && index % 5 === 0
+              ? { kind: 'return' }
+              : ends === 'branch'
+                ? { kind: 'branch', inst: inst([index % REGISTERS], []), yes: to, no: next }
+                : { kind: 'jump', to: next };
+          return { index, insts: insts.map(({ uses, defs }) => inst(uses, defs)), ending };
+        });
+        const expected = byDefinition(blocks);
+        const liveness = computeLiveness(blocks, registers);
+        blocks.forEach(({ index }) => {
+          expect(liveness.liveIn(index).map(({ id }) => id)).toEqual(
+            [...expected[index]!].sort((a, b) => a - b),
+          );
+        });
+        const cells = expected.map((ids) =>
+          [...ids].reduce((sum, id) => sum + (registers[id]!.type.bits === 64 ? 2 : 1), 0),
         );
-      });
-      const cells = expected.map((ids) =>
-        [...ids].reduce((sum, id) => sum + (registers[id]!.type.bits === 64 ? 2 : 1), 0),
-      );
-      expect(liveness.pressure).toBe(Math.max(...cells));
-      for (const { id } of registers) {
-        const reached = expected.filter((ids) => ids.has(id)).length;
-        if (reached > 32) long++;
-        else if (reached) short++;
-        if (reached) expect(liveness.isLocal(registers[id]!)).toBe(false);
-      }
-    }),
-    { numRuns: 300 },
-  );
-  expect([short > 100, long > 100]).toEqual([true, true]);
-});
+        expect(liveness.pressure).toBe(Math.max(...cells));
+        for (const { id } of registers) {
+          const reached = expected.filter((ids) => ids.has(id)).length;
+          if (reached > 32) long++;
+          else if (reached) short++;
+          if (reached) expect(liveness.isLocal(registers[id]!)).toBe(false);
+        }
+      }),
+      { numRuns: 300 },
+    );
+    expect([short > 100, long > 100]).toEqual([true, true]);
+  },
+);

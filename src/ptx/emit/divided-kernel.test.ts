@@ -1,8 +1,9 @@
 // Kernels that are too large for one function: divided into several they do the same.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const HEAD = `.reg .b64 %p, %i; .reg .b32 %t, %n, %r<8>; .reg .f32 %f<4>; .reg .pred %q<4>; .shared .align 4 .b8 s[512];
   ld.param.u64 %p, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 16; add.u64 %p, %p, %i; mov.u32 %n, 0;
@@ -64,7 +65,7 @@ function results(
 }
 
 describe('a kernel that becomes several functions', () => {
-  it.each(Object.keys(PIECES) as Piece[])('of %s', (piece) => {
+  someOf(2, it)(Object.keys(PIECES) as Piece[])('of %s', (piece) => {
     // Waits and loops take much code, and each is an entry of every part.
     const text = textOf(
       new Array<Piece>(['longLoop', 'barrier', 'shuffle', 'loop'].includes(piece) ? 24 : 300).fill(
@@ -77,7 +78,7 @@ describe('a kernel that becomes several functions', () => {
     expect(results(text, 4000, 7).words).toEqual(divided.words);
   });
 
-  it('of pieces at random', () => {
+  it('of pieces at random', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom(...(Object.keys(PIECES) as Piece[])), {
@@ -91,21 +92,25 @@ describe('a kernel that becomes several functions', () => {
           expect(results(text, largest, fuel).words).toEqual(results(text, undefined).words);
         },
       ),
-      { numRuns: Number(process.env.ASYNC_CUDA_RUNS ?? 40) },
+      { numRuns: 40 },
     );
   });
 
-  it('of many more instructions than a function of an engine holds, in one block', () => {
-    const count = 250_000;
-    const text = kernelText(
-      'k',
-      '.param .u64 out',
-      `.reg .b64 %p; .reg .b32 %r<3>; ld.param.u64 %p, [out]; mov.u32 %r1, 0;
+  it(
+    'of many more instructions than a function of an engine holds, in one block',
+    { tags: 'thorough' },
+    () => {
+      const count = 250_000;
+      const text = kernelText(
+        'k',
+        '.param .u64 out',
+        `.reg .b64 %p; .reg .b32 %r<3>; ld.param.u64 %p, [out]; mov.u32 %r1, 0;
       ${'ld.global.u32 %r2, [%p]; add.u32 %r1, %r1, %r2;\n'.repeat(count / 2)} st.global.u32 [%p+4], %r1; ret;`,
-    );
-    const grid = new Grid(text);
-    const out = grid.put(Uint32Array.of(3, 0));
-    expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] }).status).toBe(0);
-    expect(out.view[1]).toBe((3 * count) / 2);
-  });
+      );
+      const grid = new Grid(text);
+      const out = grid.put(Uint32Array.of(3, 0));
+      expect(grid.run('k', [{ i64: out.address }], { grid: [1], block: [1] }).status).toBe(0);
+      expect(out.view[1]).toBe((3 * count) / 2);
+    },
+  );
 });

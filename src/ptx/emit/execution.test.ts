@@ -394,21 +394,25 @@ describe('calls', () => {
       const { out } = run(body(64), 4, { before: through(64) });
       for (let t = 0; t < 4; t++) expect(out[t]).toBe(expected(64, t));
     });
-    it('are inlined all the same where they wait for other threads in a loop', () => {
-      const waits = 'ld.volatile.shared.u32 %x, [flag];';
-      const before = `.shared .align 4 .b8 flag[4];\n.func (.param .b32 r) f0(.param .b32 n)\n{ .reg .b32 %x; .reg .pred %q; again: ${waits} setp.eq.u32 %q, %x, 0; @%q bra again; st.param.b32 [r], %x; ret; }
+    it(
+      'are inlined all the same where they wait for other threads in a loop',
+      { tags: 'thorough' },
+      () => {
+        const waits = 'ld.volatile.shared.u32 %x, [flag];';
+        const before = `.shared .align 4 .b8 flag[4];\n.func (.param .b32 r) f0(.param .b32 n)\n{ .reg .b32 %x; .reg .pred %q; again: ${waits} setp.eq.u32 %q, %x, 0; @%q bra again; st.param.b32 [r], %x; ret; }
       .func (.param .b32 r) f1(.param .b32 n)\n{ .reg .b32 %x; ld.param.b32 %x, [n]; ${called('f0', 36)} st.param.b32 [r], %x; ret; }`;
-      // The last thread sets what all others wait for.
-      const { out, outcome } = run(
-        'mov.u32 %x, 0; setp.eq.u32 %q, %t, 0; @%q st.volatile.shared.u32 [flag], 0; ' +
-          'bar.sync 0; setp.eq.u32 %q, %t, 63; @%q st.volatile.shared.u32 [flag], 7; ' +
-          `${called('f1', 36)} st.global.u32 [%p], %x; ret;`,
-        64,
-        { before },
-      );
-      expect(outcome.status).toBe(STATUS.done);
-      expect([...out.subarray(0, 64)]).toEqual(Array.from({ length: 64 }, () => 7));
-    });
+        // The last thread sets what all others wait for.
+        const { out, outcome } = run(
+          'mov.u32 %x, 0; setp.eq.u32 %q, %t, 0; @%q st.volatile.shared.u32 [flag], 0; ' +
+            'bar.sync 0; setp.eq.u32 %q, %t, 63; @%q st.volatile.shared.u32 [flag], 7; ' +
+            `${called('f1', 36)} st.global.u32 [%p], %x; ret;`,
+          64,
+          { before },
+        );
+        expect(outcome.status).toBe(STATUS.done);
+        expect([...out.subarray(0, 64)]).toEqual(Array.from({ length: 64 }, () => 7));
+      },
+    );
     it('are refused where they wait, and there would be', () => {
       expect(run(body(8), 32, { before: through(8, 'bar.sync 0;') }).out[0]).toBe(expected(8, 0));
       expect(() => run(body(64), 32, { before: through(64, 'bar.sync 0;') })).toThrow(

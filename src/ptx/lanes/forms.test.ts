@@ -11,6 +11,7 @@ import { ARITHMETIC_FORMS } from '../rules/forms/arithmetic.js';
 import { COMPARISON_FORMS } from '../rules/forms/comparison.js';
 import { CONVERSION_FORMS } from '../rules/forms/conversion.js';
 import { sequence } from './sequence.test-support.js';
+import { scaled } from '../../../test/random-runs.js';
 
 const MNEMONICS = [
   ...new Set(
@@ -20,7 +21,7 @@ const MNEMONICS = [
 /** Instructions in one kernel. */
 const CHUNK = 12;
 /** Cases of a mnemonic: of more, every second, third or so. */
-const MOST = 240;
+const MOST = scaled(240);
 const THREADS = 40;
 
 const WORDS = [
@@ -177,24 +178,28 @@ function differs(instructions: readonly string[], seed: number): string | undefi
 
 describe('forms in lanes', () => {
   for (const mnemonic of MNEMONICS) {
-    it(`${mnemonic} gives what it gives thread by thread`, { timeout: 60_000 }, () => {
-      const all = FORMS_OF.get(mnemonic)!
-        .filter((row) => !row.sinceText.includes('before'))
-        .flatMap(casesOf);
-      const cases = all.filter((_, index) => index % Math.ceil(all.length / MOST) === 0);
-      for (let from = 0; from < cases.length; from += CHUNK) {
-        const seed = Math.imul(from + 1, 7919) + mnemonic.length;
-        const next = sequence(seed + 2);
-        const chunk = cases
-          .slice(from, from + CHUNK)
-          .map(({ text }) => (next() % 2 ? withLiterals(text, next) : text));
-        if (differs(chunk, seed) === undefined) continue;
-        // Name the one that differs.
-        for (const text of chunk)
-          for (let again = 0; again < 20; again++)
-            expect(differs([text], seed + again), text).toBeUndefined();
-        expect(differs(chunk, seed), chunk.join('\n')).toBeUndefined();
-      }
-    });
+    it(
+      `${mnemonic} gives what it gives thread by thread`,
+      { tags: 'random', timeout: 60_000 },
+      () => {
+        const all = FORMS_OF.get(mnemonic)!
+          .filter((row) => !row.sinceText.includes('before'))
+          .flatMap(casesOf);
+        const cases = all.filter((_, index) => index % Math.ceil(all.length / MOST) === 0);
+        for (let from = 0; from < cases.length; from += CHUNK) {
+          const seed = Math.imul(from + 1, 7919) + mnemonic.length;
+          const next = sequence(seed + 2);
+          const chunk = cases
+            .slice(from, from + CHUNK)
+            .map(({ text }) => (next() % 2 ? withLiterals(text, next) : text));
+          if (differs(chunk, seed) === undefined) continue;
+          // Name the one that differs.
+          for (const text of chunk)
+            for (let again = 0; again < 20; again++)
+              expect(differs([text], seed + again), text).toBeUndefined();
+          expect(differs(chunk, seed), chunk.join('\n')).toBeUndefined();
+        }
+      },
+    );
   }
 });

@@ -2,7 +2,7 @@
 // the bound, and near the ends of their range, units take them as their threads do one by one.
 // Blocks of one row and of several, several blocks in one call.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
@@ -102,24 +102,28 @@ function run(
   return { width: grid.width('k', launch), status, out: [...out.view] };
 }
 
-it('units take branches as their threads do, wherever the values lie', () => {
-  fc.assert(
-    fc.property(
-      fc.array(comparison, { minLength: 1, maxLength: 3 }),
-      fc.constantFrom(...SHAPES),
-      fc.boolean(),
-      (comparisons, block, loops) => {
-        const source = text(comparisons, loops);
-        const scalar = run(source, comparisons, block, false);
-        const lanes = run(source, comparisons, block, true);
-        expect(lanes.width).toBeGreaterThan(1);
-        expect([scalar.status, lanes.status]).toEqual([STATUS.done, STATUS.done]);
-        expect(lanes.out, source).toEqual(scalar.out);
-      },
-    ),
-    { numRuns: 400 },
-  );
-}, 120_000);
+it(
+  'units take branches as their threads do, wherever the values lie',
+  { tags: 'random', timeout: 120_000 },
+  () => {
+    fc.assert(
+      fc.property(
+        fc.array(comparison, { minLength: 1, maxLength: 3 }),
+        fc.constantFrom(...SHAPES),
+        fc.boolean(),
+        (comparisons, block, loops) => {
+          const source = text(comparisons, loops);
+          const scalar = run(source, comparisons, block, false);
+          const lanes = run(source, comparisons, block, true);
+          expect(lanes.width).toBeGreaterThan(1);
+          expect([scalar.status, lanes.status]).toEqual([STATUS.done, STATUS.done]);
+          expect(lanes.out, source).toEqual(scalar.out);
+        },
+      ),
+      { numRuns: 400 },
+    );
+  },
+);
 
 it("a fault in a later block of a call is that block's, and the blocks before it have run", () => {
   const grid = new Grid(

@@ -1,7 +1,7 @@
 // Kernels made at random whose address registers each have one definition, reached behind branches
 // of their own, in loops and behind barriers: thread by thread and in lanes they do the same.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
@@ -237,26 +237,30 @@ function run(
   };
 }
 
-it('addresses that several blocks go through, which are checked where they are computed', () => {
-  const statuses = new Set<number>();
-  fc.assert(
-    fc.property(
-      kernels,
-      fc.constantFrom(...SHAPES),
-      fc.constantFrom(1 << 22, 1 << 22, 7, 60, 200),
-      (kernel, block, fuel) => {
-        const source = text(kernel, block);
-        const scalar = run(source, kernel, block, false, 1 << 30);
-        const lanes = run(source, kernel, block, true, fuel);
-        statuses.add(scalar.status);
-        expect(lanes.width).toBeGreaterThan(1);
-        expect(lanes.status, source).toBe(scalar.status);
-        if (scalar.status !== STATUS.done) return;
-        expect(lanes.results, source).toEqual(scalar.results);
-        expect(lanes.written.equals(scalar.written), source).toBe(true);
-      },
-    ),
-    { numRuns: RUNS },
-  );
-  expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
-}, 120_000);
+it(
+  'addresses that several blocks go through, which are checked where they are computed',
+  { tags: 'random', timeout: 120_000 },
+  () => {
+    const statuses = new Set<number>();
+    fc.assert(
+      fc.property(
+        kernels,
+        fc.constantFrom(...SHAPES),
+        fc.constantFrom(1 << 22, 1 << 22, 7, 60, 200),
+        (kernel, block, fuel) => {
+          const source = text(kernel, block);
+          const scalar = run(source, kernel, block, false, 1 << 30);
+          const lanes = run(source, kernel, block, true, fuel);
+          statuses.add(scalar.status);
+          expect(lanes.width).toBeGreaterThan(1);
+          expect(lanes.status, source).toBe(scalar.status);
+          if (scalar.status !== STATUS.done) return;
+          expect(lanes.results, source).toEqual(scalar.results);
+          expect(lanes.written.equals(scalar.written), source).toBe(true);
+        },
+      ),
+      { numRuns: RUNS },
+    );
+    expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
+  },
+);

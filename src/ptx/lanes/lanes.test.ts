@@ -1,11 +1,12 @@
 // The two back ends against each other, bit for bit: programs made at random, block shapes that
 // leave groups of four incomplete, threads that part and meet again.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { FAULT, STATUS } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';
 import type { Dimensions, Outcome } from '../run-grid.test-support.js';
+import { someOf, scaled } from '../../../test/random-runs.js';
 
 const RUNS = 150;
 const SHAPES: readonly Dimensions[] = [
@@ -846,41 +847,50 @@ const differences = (a: Uint32Array, b: Uint32Array): number[] => {
 
 describe('lanes', () => {
   for (const relaxedFma of [true, false]) {
-    it(`give the scalar back end's results ${relaxedFma ? 'with' : 'without'} fused relaxed_madd`, () => {
-      let inLanes = 0;
+    it(
+      `give the scalar back end's results ${relaxedFma ? 'with' : 'without'} fused relaxed_madd`,
+      { tags: 'random', timeout: 120_000 },
+      () => {
+        let inLanes = 0;
+        fc.assert(
+          fc.property(program, fc.constantFrom(...SHAPES), (made, block) => {
+            const source = kernel(made as Parameters<typeof kernel>[0]);
+            const scalar = run(source, block, { simd: false, relaxedFma });
+            const lanes = run(source, block, { simd: true, relaxedFma });
+            if (lanes.lanes > 1) inLanes++;
+            expect(lanes.status).toBe(scalar.status);
+            expect(differences(lanes.out, scalar.out), source).toEqual([]);
+          }),
+          { numRuns: RUNS },
+        );
+        // Some are mostly made of what has no vector form; most are not.
+        expect(inLanes).toBeGreaterThan(scaled(RUNS) / 2);
+      },
+    );
+  }
+
+  it(
+    'give them where values differ by literals from thread to thread',
+    { tags: 'random', timeout: 120_000 },
+    () => {
       fc.assert(
-        fc.property(program, fc.constantFrom(...SHAPES), (made, block) => {
+        fc.property(differing, fc.constantFrom(...SHAPES), (made, block) => {
           const source = kernel(made as Parameters<typeof kernel>[0]);
-          const scalar = run(source, block, { simd: false, relaxedFma });
-          const lanes = run(source, block, { simd: true, relaxedFma });
-          if (lanes.lanes > 1) inLanes++;
+          const [scalar, lanes] = [false, true].map((simd) =>
+            run(source, block, { simd, relaxedFma: true }),
+          ) as [ReturnType<typeof run>, ReturnType<typeof run>];
           expect(lanes.status).toBe(scalar.status);
           expect(differences(lanes.out, scalar.out), source).toEqual([]);
         }),
         { numRuns: RUNS },
       );
-      // Some are mostly made of what has no vector form; most are not.
-      expect(inLanes).toBeGreaterThan(RUNS / 2);
-    }, 120_000);
-  }
-
-  it('give them where values differ by literals from thread to thread', () => {
-    fc.assert(
-      fc.property(differing, fc.constantFrom(...SHAPES), (made, block) => {
-        const source = kernel(made as Parameters<typeof kernel>[0]);
-        const [scalar, lanes] = [false, true].map((simd) =>
-          run(source, block, { simd, relaxedFma: true }),
-        ) as [ReturnType<typeof run>, ReturnType<typeof run>];
-        expect(lanes.status).toBe(scalar.status);
-        expect(differences(lanes.out, scalar.out), source).toEqual([]);
-      }),
-      { numRuns: RUNS },
-    );
-  }, 120_000);
+    },
+  );
 
   it(
     'give them where units mostly stay together: tiles between barriers, with guards at the ' +
       'edge',
+    { tags: 'random', timeout: 120_000 },
     () => {
       const text = (nodes: readonly string[]): string => nodes.join('\n');
       const edge = fc.constantFrom(4, 8, 13, 16, 20, 32, 50, 64, 1000);
@@ -956,12 +966,11 @@ describe('lanes', () => {
         { numRuns: RUNS },
       );
       expect(faults).toBeGreaterThan(0);
-      expect(inLanes).toBeGreaterThan(RUNS);
+      expect(inLanes).toBeGreaterThan(scaled(RUNS));
     },
-    120_000,
   );
 
-  it('do the same whatever the fuel', () => {
+  it('do the same whatever the fuel', { tags: 'random', timeout: 120_000 }, () => {
     fc.assert(
       fc.property(
         program,
@@ -977,53 +986,60 @@ describe('lanes', () => {
       ),
       { numRuns: 40 },
     );
-  }, 120_000);
+  });
 
-  it('blame the thread, the line and the address that the scalar back end blames', () => {
-    const bad = fc.record({
-      part: fc.nat(3),
-      thread: fc.nat(40),
-      address: fc.constantFrom('16', '0x7fffff000', '%in+2', '%base64+512', '%base64+4'),
-      access: fc.constantFrom(
-        'ld.global.u32 %r0, [%a];',
-        'st.global.f32 [%a], %f0;',
-        'ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%a];',
-        'ld.u8 %r0, [%a];',
-        'st.global.b64 [%a], %d0;',
-        'cvt.u32.u64 %x, %a; ld.shared.u32 %r2, [%x];',
-        'cvt.u32.u64 %x, %a; st.shared.u16 [%x], %r2;',
-        'atom.global.add.u32 %r1, [%a], 1;',
-      ),
-    });
-    let faults = 0;
-    fc.assert(
-      fc.property(
-        program,
-        fc.constantFrom(...SHAPES),
-        bad,
-        (made, block, { part, thread, address, access }) => {
-          const { parts } = made as Parameters<typeof kernel>[0];
-          const [from, plus = '0'] = address.split('+');
-          const one =
-            `setp.eq.u32 %m, %t, ${thread}; add.s64 %a, %mine16, 1024; ` +
-            `${from!.startsWith('%') ? `add.s64 %o, ${from}, ${plus};` : `mov.u64 %o, ${from};`} ` +
-            `selp.b64 %a, %o, %a, %m; @%m ${access.split('; ').join('; @%m ')}`;
-          parts[part % parts.length]![0].push({ kind: 'text', text: one });
-          const source = kernel(made as Parameters<typeof kernel>[0])
-            .replace('%log, %sum', '%base64, %log, %sum')
-            .replace('mov.u32 %base, cells;', 'mov.u32 %base, cells; cvt.u64.u32 %base64, %base;');
-          const [scalar, lanes] = [false, true].map((simd) =>
-            run(source, block, { simd, relaxedFma: true }),
-          ) as [ReturnType<typeof run>, ReturnType<typeof run>];
-          expect(lanes.status, source).toBe(scalar.status);
-          expect(lanes.fault, source).toEqual(scalar.fault);
-          if (scalar.fault) faults++;
-        },
-      ),
-      { numRuns: RUNS },
-    );
-    expect(faults).toBeGreaterThan(RUNS / 10);
-  }, 120_000);
+  it(
+    'blame the thread, the line and the address that the scalar back end blames',
+    { tags: 'random', timeout: 120_000 },
+    () => {
+      const bad = fc.record({
+        part: fc.nat(3),
+        thread: fc.nat(40),
+        address: fc.constantFrom('16', '0x7fffff000', '%in+2', '%base64+512', '%base64+4'),
+        access: fc.constantFrom(
+          'ld.global.u32 %r0, [%a];',
+          'st.global.f32 [%a], %f0;',
+          'ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%a];',
+          'ld.u8 %r0, [%a];',
+          'st.global.b64 [%a], %d0;',
+          'cvt.u32.u64 %x, %a; ld.shared.u32 %r2, [%x];',
+          'cvt.u32.u64 %x, %a; st.shared.u16 [%x], %r2;',
+          'atom.global.add.u32 %r1, [%a], 1;',
+        ),
+      });
+      let faults = 0;
+      fc.assert(
+        fc.property(
+          program,
+          fc.constantFrom(...SHAPES),
+          bad,
+          (made, block, { part, thread, address, access }) => {
+            const { parts } = made as Parameters<typeof kernel>[0];
+            const [from, plus = '0'] = address.split('+');
+            const one =
+              `setp.eq.u32 %m, %t, ${thread}; add.s64 %a, %mine16, 1024; ` +
+              `${from!.startsWith('%') ? `add.s64 %o, ${from}, ${plus};` : `mov.u64 %o, ${from};`} ` +
+              `selp.b64 %a, %o, %a, %m; @%m ${access.split('; ').join('; @%m ')}`;
+            parts[part % parts.length]![0].push({ kind: 'text', text: one });
+            const source = kernel(made as Parameters<typeof kernel>[0])
+              .replace('%log, %sum', '%base64, %log, %sum')
+              .replace(
+                'mov.u32 %base, cells;',
+                'mov.u32 %base, cells; cvt.u64.u32 %base64, %base;',
+              );
+            const [scalar, lanes] = [false, true].map((simd) =>
+              run(source, block, { simd, relaxedFma: true }),
+            ) as [ReturnType<typeof run>, ReturnType<typeof run>];
+            expect(lanes.status, source).toBe(scalar.status);
+            expect(lanes.fault, source).toEqual(scalar.fault);
+            if (scalar.fault) faults++;
+          },
+        ),
+        { numRuns: RUNS },
+      );
+      expect(faults).toBeGreaterThan(scaled(RUNS) / 10);
+    },
+  );
 
   it('round in a direction and take powers of two as single threads do, at all edges', () => {
     const edges = [
@@ -1196,70 +1212,73 @@ describe('lanes', () => {
 
   // A branch around a few instructions: code for a whole unit runs them for the threads that do not
   // take it.
-  it('run short sides of branches for those threads only', () => {
-    const guard = fc.constantFrom(
-      // Known beforehand, alike within a few threads, or neither.
-      'setp.ne.u32 %p, %lane, 0;',
-      'setp.eq.u32 %p, %lane, 5;',
-      'setp.gt.u32 %p, %lane, 29;',
-      'setp.ge.s32 %p, %t, 7;',
-      'setp.lt.u32 %p, %t, %n;',
-      'setp.hi.u32 %p, %t, 41;',
-      'setp.gt.u32 %p, %r0, 0x70000000;',
-      'setp.eq.u32 %p, %odd, 1;',
-      'setp.lt.u32 %p, %t, 0;',
-      'setp.ge.u32 %p, %t, 0;',
-    );
-    const inside = fc.constantFrom(
-      // Places that several threads write have a number each: W.
-      'st.shared.u32 [%own], %r1;',
-      'st.shared.u32 [%warp+W], %r0;',
-      'st.shared.u32 [cells+3328+W], %r0;',
-      'st.shared.f32 [%warp+W], %f0;',
-      'st.shared.u8 [%warp+W], %r1;',
-      'st.global.v2.u32 [%mine], {%r0, %r1};',
-      'st.global.u64 [%mine+2048], %d;',
-      'ld.shared.u32 %r1, [%own];',
-      'ld.shared.u32 %r1, [cells+3072];',
-      'ld.global.u32 %r0, [%mine+4];',
-      'ld.global.f32 %f0, [%mine];',
-      'ld.global.u32 %r3, [%in+8];',
-      'add.u32 %x, %r0, 77; xor.b32 %x, %x, %r1; st.shared.u32 [%own+1024], %x;',
-      'add.u32 %r1, %r1, %r0;',
-      'mov.u32 %r1, 9;',
-      'mul.f32 %f0, %f0, 0f3F000000;',
-      'mov.u32 %r3, %ntid.x;',
-      'add.u32 %r2, %t, 3;',
-      'add.u32 %y, %own, 1024; ld.shared.u32 %x, [%y]; add.u32 %r0, %r0, %x;',
-      'mov.pred %q, %third;',
-      'cvt.u64.u32 %d, %r1;',
-      '@%q add.u32 %r1, %r1, 5;',
-      'atom.shared.add.u32 %r0, [%own], 3;',
-    );
-    const side = fc.record({
-      guard,
-      inside: fc.array(inside, { minLength: 1, maxLength: 4 }),
-      negated: fc.boolean(),
-      waits: fc.boolean(),
-    });
-    fc.assert(
-      fc.property(
-        fc.array(side, { minLength: 1, maxLength: 5 }),
-        fc.constantFrom<Dimensions>([64], [32], [40], [256], [16, 4]),
-        fc.boolean(),
-        (sides, block, loops) => {
-          const text = sides
-            .map(
-              ({ guard, inside, negated, waits }, index) =>
-                `${guard} @${negated ? '!' : ''}%p bra S${index}; ` +
-                `${inside.map((line, at) => line.replace('W', String(16 * index + 4 * at))).join(' ')} ` +
-                `S${index}: ${waits ? 'bar.sync 0;' : ''}`,
-            )
-            .join('\n');
-          const source = kernelText(
-            'k',
-            '.param .u64 in, .param .u64 out',
-            `.reg .b64 %in, %out, %mine, %o, %d, %from; .reg .b32 %t, %x, %y, %lane, %odd, %n, %own, %own2, %own4, %base, %tx, %row, %row128, %warp, %r<5>, %i; .reg .f32 %f0; .reg .pred %p, %q, %third, %more; .shared .align 16 .b8 cells[3456];
+  it(
+    'run short sides of branches for those threads only',
+    { tags: 'random', timeout: 120_000 },
+    () => {
+      const guard = fc.constantFrom(
+        // Known beforehand, alike within a few threads, or neither.
+        'setp.ne.u32 %p, %lane, 0;',
+        'setp.eq.u32 %p, %lane, 5;',
+        'setp.gt.u32 %p, %lane, 29;',
+        'setp.ge.s32 %p, %t, 7;',
+        'setp.lt.u32 %p, %t, %n;',
+        'setp.hi.u32 %p, %t, 41;',
+        'setp.gt.u32 %p, %r0, 0x70000000;',
+        'setp.eq.u32 %p, %odd, 1;',
+        'setp.lt.u32 %p, %t, 0;',
+        'setp.ge.u32 %p, %t, 0;',
+      );
+      const inside = fc.constantFrom(
+        // Places that several threads write have a number each: W.
+        'st.shared.u32 [%own], %r1;',
+        'st.shared.u32 [%warp+W], %r0;',
+        'st.shared.u32 [cells+3328+W], %r0;',
+        'st.shared.f32 [%warp+W], %f0;',
+        'st.shared.u8 [%warp+W], %r1;',
+        'st.global.v2.u32 [%mine], {%r0, %r1};',
+        'st.global.u64 [%mine+2048], %d;',
+        'ld.shared.u32 %r1, [%own];',
+        'ld.shared.u32 %r1, [cells+3072];',
+        'ld.global.u32 %r0, [%mine+4];',
+        'ld.global.f32 %f0, [%mine];',
+        'ld.global.u32 %r3, [%in+8];',
+        'add.u32 %x, %r0, 77; xor.b32 %x, %x, %r1; st.shared.u32 [%own+1024], %x;',
+        'add.u32 %r1, %r1, %r0;',
+        'mov.u32 %r1, 9;',
+        'mul.f32 %f0, %f0, 0f3F000000;',
+        'mov.u32 %r3, %ntid.x;',
+        'add.u32 %r2, %t, 3;',
+        'add.u32 %y, %own, 1024; ld.shared.u32 %x, [%y]; add.u32 %r0, %r0, %x;',
+        'mov.pred %q, %third;',
+        'cvt.u64.u32 %d, %r1;',
+        '@%q add.u32 %r1, %r1, 5;',
+        'atom.shared.add.u32 %r0, [%own], 3;',
+      );
+      const side = fc.record({
+        guard,
+        inside: fc.array(inside, { minLength: 1, maxLength: 4 }),
+        negated: fc.boolean(),
+        waits: fc.boolean(),
+      });
+      fc.assert(
+        fc.property(
+          fc.array(side, { minLength: 1, maxLength: 5 }),
+          fc.constantFrom<Dimensions>([64], [32], [40], [256], [16, 4]),
+          fc.boolean(),
+          (sides, block, loops) => {
+            const text = sides
+              .map(
+                ({ guard, inside, negated, waits }, index) =>
+                  `${guard} @${negated ? '!' : ''}%p bra S${index}; ` +
+                  `${inside.map((line, at) => line.replace('W', String(16 * index + 4 * at))).join(' ')} ` +
+                  `S${index}: ${waits ? 'bar.sync 0;' : ''}`,
+              )
+              .join('\n');
+            const source = kernelText(
+              'k',
+              '.param .u64 in, .param .u64 out',
+              `.reg .b64 %in, %out, %mine, %o, %d, %from; .reg .b32 %t, %x, %y, %lane, %odd, %n, %own, %own2, %own4, %base, %tx, %row, %row128, %warp, %r<5>, %i; .reg .f32 %f0; .reg .pred %p, %q, %third, %more; .shared .align 16 .b8 cells[3456];
         ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %y, %tid.y; mov.u32 %x, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %t, %y, %x, %t;
         mov.u32 %tx, %tid.x; and.b32 %lane, %tx, 31; and.b32 %odd, %t, 1; mov.u32 %n, %ntid.x; shr.u32 %n, %n, 2; setp.eq.u32 %third, %odd, 0; setp.gt.u32 %q, %t, 3;
         mov.u32 %own2, cells; mad.lo.u32 %own4, %t, 4, %own2; add.u32 %own, %own4, 1024; shr.u32 %row, %tx, 5; shl.b32 %row128, %row, 7; mov.u32 %base, cells; add.u32 %warp, %row128, %base;
@@ -1270,17 +1289,18 @@ describe('lanes', () => {
         bar.sync 0; ld.shared.u32 %x, [%own]; ld.shared.u32 %y, [%own+1024]; mad.wide.u32 %o, %t, 48, %out;
         st.global.u32 [%o], %r0; st.global.u32 [%o+4], %r1; st.global.u32 [%o+8], %r2; st.global.u32 [%o+12], %r3; st.global.f32 [%o+16], %f0; st.global.u64 [%o+24], %d; st.global.u32 [%o+32], %x; st.global.u32 [%o+36], %y; selp.u32 %x, 1, 2, %q; add.u32 %x, %x, %r4; st.global.u32 [%o+20], %x;
         mad.lo.u32 %x, %t, 4, 0; mov.u32 %y, cells; add.u32 %y, %y, %x; ld.shared.u32 %x, [%y]; st.global.u32 [%o+40], %x; and.b32 %x, %t, 31; mov.u32 %y, cells; mad.lo.u32 %y, %x, 4, %y; ld.shared.u32 %x, [%y+3328]; st.global.u32 [%o+44], %x; ret;`,
-          );
-          const [scalar, lanes] = [false, true].map((simd) =>
-            run(source, block, { simd, relaxedFma: true }),
-          ) as [ReturnType<typeof run>, ReturnType<typeof run>];
-          expect(lanes.status, source).toBe(scalar.status);
-          expect(differences(lanes.out, scalar.out), source).toEqual([]);
-        },
-      ),
-      { numRuns: RUNS },
-    );
-  }, 120_000);
+            );
+            const [scalar, lanes] = [false, true].map((simd) =>
+              run(source, block, { simd, relaxedFma: true }),
+            ) as [ReturnType<typeof run>, ReturnType<typeof run>];
+            expect(lanes.status, source).toBe(scalar.status);
+            expect(differences(lanes.out, scalar.out), source).toEqual([]);
+          },
+        ),
+        { numRuns: RUNS },
+      );
+    },
+  );
 
   // As a warp's sum goes to a place of the warp's own.
   it.each([
@@ -1595,7 +1615,10 @@ describe('lanes', () => {
 
   // Whole blocks of several warps, which exchange values in registers and through shared memory,
   // with and without a rest.
-  it.each([
+  someOf(
+    2,
+    it,
+  )([
     [256, 1024],
     [256, 1000],
     [96, 77],

@@ -3,7 +3,7 @@
 // before the block begins, they do the same. Places that no thread goes to, because of a guard, may
 // lie anywhere.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';
@@ -232,29 +232,33 @@ function run(
   };
 }
 
-it('blocks that touch their rows before they begin do what their threads do', () => {
-  const statuses = new Set<number>();
-  const touched = new Set<boolean>();
-  fc.assert(
-    fc.property(kernels, fc.constantFrom(...SHAPES), (kernel, block) => {
-      const source = text(kernel);
-      const scalar = run(source, kernel, block, false);
-      const lanes = run(source, kernel, block, true);
-      statuses.add(scalar.status);
-      touched.add(touches(source, 'k', block));
-      expect(lanes.status, source).toBe(scalar.status);
-      expect(lanes.block, source).toBe(scalar.block);
-      if (scalar.status === STATUS.done)
-        expect(
-          lanes.memory.map((part, at) => part === scalar.memory[at]),
-          source,
-        ).toEqual([true, true]);
-    }),
-    { numRuns: 200 },
-  );
-  expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
-  expect(touched.size).toBe(2);
-}, 120_000);
+it(
+  'blocks that touch their rows before they begin do what their threads do',
+  { tags: 'random', timeout: 120_000 },
+  () => {
+    const statuses = new Set<number>();
+    const touched = new Set<boolean>();
+    fc.assert(
+      fc.property(kernels, fc.constantFrom(...SHAPES), (kernel, block) => {
+        const source = text(kernel);
+        const scalar = run(source, kernel, block, false);
+        const lanes = run(source, kernel, block, true);
+        statuses.add(scalar.status);
+        touched.add(touches(source, 'k', block));
+        expect(lanes.status, source).toBe(scalar.status);
+        expect(lanes.block, source).toBe(scalar.block);
+        if (scalar.status === STATUS.done)
+          expect(
+            lanes.memory.map((part, at) => part === scalar.memory[at]),
+            source,
+          ).toEqual([true, true]);
+      }),
+      { numRuns: 200 },
+    );
+    expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
+    expect(touched.size).toBe(2);
+  },
+);
 
 it.each([(2n ** 64n + 8n) / 3n, (2n ** 65n + 4n) / 3n, 2n ** 63n, 2n ** 32n, -(2n ** 31n)])(
   'rows that come round to where they began: %s bytes apart',

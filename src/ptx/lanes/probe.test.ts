@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../compile.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
 
@@ -29,7 +30,10 @@ function exportsOf(
 }
 
 describe('exported functions in lanes call the probe where there is no block', () => {
-  it.each([
+  someOf(
+    3,
+    it,
+  )([
     ['k01_saxpy', 'saxpy', 1],
     ['k08_transpose', 'transpose', 1],
     ['k10_mandel', 'mandel', 1],

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid } from '../run-grid.test-support.js';
 import { sequence } from './sequence.test-support.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const BLOCK = 256;
 
@@ -96,7 +97,10 @@ for (const format of ['f16', 'bf16'] as const) {
   const words = triples(format);
   const single = (text: string): string =>
     `cvt.u16.u32 %x, %a; cvt.u16.u32 %y, %b; cvt.u16.u32 %z, %c; ${text}; cvt.u32.u16 %d, %w;`;
-  it.each([
+  someOf(
+    5,
+    it,
+  )([
     ['add.rn', 2],
     ['sub.rn', 2],
     ['mul.rn', 2],
@@ -116,7 +120,7 @@ for (const format of ['f16', 'bf16'] as const) {
     ).toEqual([]);
   });
 
-  it.each(['eq', 'lt', 'le', 'gt', 'ge', 'neu', 'ltu', 'leu', 'gtu', 'geu'])(
+  someOf(6, it)(['eq', 'lt', 'le', 'gt', 'ge', 'neu', 'ltu', 'leu', 'gtu', 'geu'])(
     `setp.%s.${format}`,
     { timeout: 60_000 },
     (comparison) => {
@@ -190,7 +194,10 @@ const plain = ((): Uint32Array => {
   return words;
 })();
 
-it.each([
+someOf(
+  5,
+  it,
+)([
   'div.u32 %d, %a, %b;',
   'div.s32 %d, %a, %b;',
   'rem.u32 %d, %a, %b;',
@@ -266,7 +273,10 @@ const singles = ((): Uint32Array => {
   );
 })();
 
-it.each([
+someOf(
+  5,
+  it,
+)([
   'ex2.approx',
   'ex2.approx.ftz',
   'lg2.approx',

@@ -2,7 +2,7 @@
 // thread and in lanes they do the same, near the guards' bounds, where numbers wrap around between
 // units, and at the end of memory.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
@@ -273,39 +273,43 @@ function run(source: string, { start, accesses, guards }: Kernel, size: number, 
   };
 }
 
-it('units that go through memory in even steps do what their threads do', () => {
-  const statuses = new Set<number>();
-  fc.assert(
-    fc.property(kernels, fc.constantFrom(...SIZES), (kernel, size) => {
-      // Within a unit a widened number may wrap: its threads are where they would be if it were
-      // wider.
-      const isNear = Math.abs(kernel.start) < 2 ** 20;
-      fc.pre(size % 32 === 0 || kernel.start === 0);
-      // Threads would race.
-      fc.pre(kernel.accesses.filter(({ fromEnd }) => fromEnd !== undefined).length < 2);
-      fc.pre(
-        kernel.accesses.every(
-          ({ stride, widens }) => stride >= 0 || (isNear && !widens.includes('u32')),
-        ),
-      );
-      const source = text(kernel, size);
-      const scalar = run(source, kernel, size, false);
-      const lanes = run(source, kernel, size, true);
-      statuses.add(scalar.status);
-      expect(lanes.width).toBeGreaterThan(1);
-      expect(lanes.status, source).toBe(scalar.status);
-      // Of several faults in a unit, lanes come to another first.
-      expect(lanes.fault?.block, source).toBe(scalar.fault?.block);
-      if (scalar.status === STATUS.done)
-        expect(
-          lanes.memory.map((part, at) => part === scalar.memory[at]),
-          source,
-        ).toEqual([true, true, true]);
-    }),
-    { numRuns: 600 },
-  );
-  expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
-}, 120_000);
+it(
+  'units that go through memory in even steps do what their threads do',
+  { tags: 'random', timeout: 120_000 },
+  () => {
+    const statuses = new Set<number>();
+    fc.assert(
+      fc.property(kernels, fc.constantFrom(...SIZES), (kernel, size) => {
+        // Within a unit a widened number may wrap: its threads are where they would be if it were
+        // wider.
+        const isNear = Math.abs(kernel.start) < 2 ** 20;
+        fc.pre(size % 32 === 0 || kernel.start === 0);
+        // Threads would race.
+        fc.pre(kernel.accesses.filter(({ fromEnd }) => fromEnd !== undefined).length < 2);
+        fc.pre(
+          kernel.accesses.every(
+            ({ stride, widens }) => stride >= 0 || (isNear && !widens.includes('u32')),
+          ),
+        );
+        const source = text(kernel, size);
+        const scalar = run(source, kernel, size, false);
+        const lanes = run(source, kernel, size, true);
+        statuses.add(scalar.status);
+        expect(lanes.width).toBeGreaterThan(1);
+        expect(lanes.status, source).toBe(scalar.status);
+        // Of several faults in a unit, lanes come to another first.
+        expect(lanes.fault?.block, source).toBe(scalar.fault?.block);
+        if (scalar.status === STATUS.done)
+          expect(
+            lanes.memory.map((part, at) => part === scalar.memory[at]),
+            source,
+          ).toEqual([true, true, true]);
+      }),
+      { numRuns: 600 },
+    );
+    expect([...statuses].sort()).toEqual([STATUS.done, STATUS.fault].sort());
+  },
+);
 
 it.each([
   'isspacep.global %p, %at; selp.b32 %y, 1, %x, %p;',

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid } from '../run-grid.test-support.js';
 import { seeds, u } from '../rules/evaluate.test-support.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const THREADS = 64;
 const pick = <T>(list: readonly T[]): T => list[Number(seeds() % BigInt(list.length))]!;
@@ -167,7 +168,7 @@ const CASES: readonly (() => Case)[] = [
 
 describe('warp operations', () => {
   for (const [number, parting] of PARTINGS.entries()) {
-    it.each(CASES.map((_, index) => index))(`parting ${number}, operation %i`, (index) => {
+    someOf(4, it)(CASES.map((_, index) => index))(`parting ${number}, operation %i`, (index) => {
       for (let round = 0; round < 2; round++) {
         const { text, model } = CASES[index]!();
         const alike = seeds() % 3n === 0n ? pick(EDGES) : undefined;

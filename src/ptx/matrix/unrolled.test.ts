@@ -32,7 +32,7 @@ function unrolled(products: number, accumulators: number): string {
 }
 
 describe('products that are written out one by one', () => {
-  it('4096 of them in one kernel, with 8 accumulators', () => {
+  it('4096 of them in one kernel, with 8 accumulators', { tags: 'thorough' }, () => {
     const grid = new Grid(unrolled(4096, 8));
     expect(grid.module.failures).toEqual([]);
     const ones = grid.put(new Uint16Array(256).fill(0x3c00));

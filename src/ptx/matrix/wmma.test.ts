@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { FAULT } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
 import { decode, encode } from './element-values.test-support.js';
+import { tagsOf } from '../../../test/random-runs.js';
 
 const BITS: Readonly<Record<string, number>> = {
   f16: 16,
@@ -226,6 +227,7 @@ describe('wmma', () => {
     it(
       `${item.shape} ${item.d} = ${item.multiplicand} * ${item.multiplicand} + ` +
         `${item.c}${item.operation ?? ''}`,
+      { tags: tagsOf(CASES, item, 6) },
       () => {
         const both = ['row', 'col'] as const;
         for (const orderA of item.orders.length ? ['row' as const] : both) {

@@ -82,7 +82,7 @@ const PAIRS = [
 
 for (const place of ['global', 'shared'] as const) {
   const space = place === 'shared' ? '.shared' : '.global';
-  describe(`atomics in ${place} memory`, () => {
+  describe(`atomics in ${place} memory`, { tags: place === 'global' ? [] : 'thorough' }, () => {
     for (const [name, { types, apply }] of Object.entries(OPERATIONS)) {
       it(`${name} on ${types.join(', ')}`, () => {
         for (const type of types) {

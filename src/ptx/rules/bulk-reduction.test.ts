@@ -6,6 +6,7 @@ import { BF16, F16, F32, F64, decode, encode } from '../exact-floats.test-suppor
 import type { Format } from '../exact-floats.test-support.js';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const THREADS = 64;
 /** What each thread reduces. */
@@ -212,7 +213,10 @@ describe.each([
   ['global', GLOBAL],
   ['shared', SHARED],
 ] as const)('bulk reductions into %s memory', (place, forms) => {
-  it.each(
+  someOf(
+    20,
+    it,
+  )(
     forms.flatMap(
       (form) =>
         [

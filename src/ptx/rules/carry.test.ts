@@ -1,7 +1,7 @@
 // Carry chains against a model with integers of any size: over branches, round loops, and where the
 // thread is suspended between two parts of a chain.
 
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../index.js';
 import { Grid, kernelText } from '../run-grid.test-support.js';
@@ -226,17 +226,21 @@ function expected(list: readonly Part[], inputs: readonly bigint[]): bigint[] {
 }
 
 describe('carry chains', () => {
-  it('over branches, loops and barriers, thread by thread and where lanes are asked for', () => {
-    fc.assert(
-      fc.property(parts(2, true), values, fc.boolean(), (list, inputs, simd) => {
-        const { out, lanes } = execute(list, BigUint64Array.from(inputs), simd);
-        expect([...out]).toEqual(expected(list, inputs));
-        expect(lanes).toBe(simd ? 'it has carry chains' : lanes);
-      }),
-      { numRuns: 150 },
-    );
-  });
-  it('where the fuel of a call ends within a chain', () => {
+  it(
+    'over branches, loops and barriers, thread by thread and where lanes are asked for',
+    { tags: 'random' },
+    () => {
+      fc.assert(
+        fc.property(parts(2, true), values, fc.boolean(), (list, inputs, simd) => {
+          const { out, lanes } = execute(list, BigUint64Array.from(inputs), simd);
+          expect([...out]).toEqual(expected(list, inputs));
+          expect(lanes).toBe(simd ? 'it has carry chains' : lanes);
+        }),
+        { numRuns: 150 },
+      );
+    },
+  );
+  it('where the fuel of a call ends within a chain', { tags: 'random' }, () => {
     fc.assert(
       fc.property(parts(2, true), values, fc.integer({ min: 1, max: 9 }), (list, inputs, fuel) => {
         expect([...execute(list, BigUint64Array.from(inputs), false, fuel).out]).toEqual(

@@ -108,7 +108,7 @@ function singles(f: Format): bigint[] {
 
 describe('to small formats', () => {
   for (const f of FORMATS) {
-    it(`${f.name}x2 from f32`, () => {
+    it(`${f.name}x2 from f32`, { tags: 'random' }, () => {
       const list = singles(f);
       const sets = list.map((bits, index) => [bits, list[(index * 7 + 3) % list.length]!]);
       const target =
@@ -127,7 +127,7 @@ describe('to small formats', () => {
     });
   }
   for (const f of [E4M3, E5M2]) {
-    it(`${f.name}x2 from every f16x2 half`, () => {
+    it(`${f.name}x2 from every f16x2 half`, { tags: 'random' }, () => {
       for (const relu of [false, true]) {
         const sets = everyHalf().map(([low], index) => [
           low! | (BigInt((index * 40503) & 0xffff) << 16n),
@@ -151,7 +151,7 @@ describe('to small formats', () => {
 
 describe('from small formats', () => {
   for (const f of FORMATS) {
-    it(`every ${f.name}x2`, () => {
+    it(`every ${f.name}x2`, { tags: 'random' }, () => {
       const codes = 2 * signOf(f);
       const half = (code: number, relu: boolean): bigint => {
         const magnitude = code % signOf(f);
@@ -203,7 +203,7 @@ describe('ue8m0', () => {
   for (const up of [false, true]) {
     for (const finite of [false, true]) {
       const name = `${up ? 'rp' : 'rz'}${finite ? '.satfinite' : ''}`;
-      it(`${name} from f32 and bf16x2`, () => {
+      it(`${name} from f32 and bf16x2`, { tags: 'random' }, () => {
         const edges = Array.from({ length: 254 }, (_, e) => 2 ** (e - 126)).flatMap((value) => [
           bits32(value) - 1n,
           bits32(value),
@@ -240,7 +240,7 @@ describe('ue8m0', () => {
       });
     }
   }
-  it('every code to bf16', () => {
+  it('every code to bf16', { tags: 'random' }, () => {
     const bf16 = (code: bigint): bigint =>
       code === 255n ? 0x7fffn : code === 0n ? 0x40n : code << 7n;
     check(
@@ -258,7 +258,7 @@ describe('stochastic rounding', () => {
     [F16, 13],
     [BF16, 16],
   ] as const) {
-    it(`${f.name}x2: the carry of the random bits into what is kept`, () => {
+    it(`${f.name}x2: the carry of the random bits into what is kept`, { tags: 'random' }, () => {
       const values = [
         1,
         1.0001,
@@ -313,23 +313,27 @@ describe('stochastic rounding', () => {
       }
     });
   }
-  it('packs four, the first on top, and keeps what is exact whatever the bits', () => {
-    for (const f of FORMATS) {
-      const result = f.name === 'e2m1' ? 16 : 32;
-      const codes = [1, 2 % f.values.length, f.values.length - 1, 5].map(
-        (code) => code % f.values.length,
-      );
-      const values = codes.map(
-        (code) => `0f${bits32(f.values[code]!).toString(16).padStart(8, '0').toUpperCase()}`,
-      );
-      const wanted = codes.reduce((sum, code) => (sum << BigInt(f.stride)) | BigInt(code), 0n);
-      const text = `{ .reg .f32 %x<4>; ${values.map((value, index) => `mov.f32 %x${index}, ${value};`).join(' ')}
+  it(
+    'packs four, the first on top, and keeps what is exact whatever the bits',
+    { tags: 'random' },
+    () => {
+      for (const f of FORMATS) {
+        const result = f.name === 'e2m1' ? 16 : 32;
+        const codes = [1, 2 % f.values.length, f.values.length - 1, 5].map(
+          (code) => code % f.values.length,
+        );
+        const values = codes.map(
+          (code) => `0f${bits32(f.values[code]!).toString(16).padStart(8, '0').toUpperCase()}`,
+        );
+        const wanted = codes.reduce((sum, code) => (sum << BigInt(f.stride)) | BigInt(code), 0n);
+        const text = `{ .reg .f32 %x<4>; ${values.map((value, index) => `mov.f32 %x${index}, ${value};`).join(' ')}
         cvt.rs.satfinite.${f.name}x4.f32 %r, {%x0, %x1, %x2, %x3}, %a; }`;
-      const random = Array.from({ length: 256 }, () => [u(32, seeds())]);
-      expect(new Set(evaluate(text, [32], result, random)), f.name).toEqual(new Set([wanted]));
-    }
-  });
-  it('rounds a small format up as often as the random bits say', () => {
+        const random = Array.from({ length: 256 }, () => [u(32, seeds())]);
+        expect(new Set(evaluate(text, [32], result, random)), f.name).toEqual(new Set([wanted]));
+      }
+    },
+  );
+  it('rounds a small format up as often as the random bits say', { tags: 'random' }, () => {
     // 1.25 lies in the middle of 1 and 1.5, the codes 2 and 3 of e2m1.
     const text =
       '{ .reg .f32 %x; mov.f32 %x, 0f3FA00000; cvt.rs.satfinite.e2m1x4.f32 %r, {%x, %x, %x, ' +
@@ -348,7 +352,7 @@ describe('stochastic rounding', () => {
 });
 
 describe('cvt.pack and tf32', () => {
-  it('cvt.pack clamps and packs', () => {
+  it('cvt.pack clamps and packs', { tags: 'random' }, () => {
     for (const sign of ['u', 's']) {
       for (const bits of [16, 8, 4, 2]) {
         const clamp = (x: bigint): bigint => {
@@ -371,7 +375,7 @@ describe('cvt.pack and tf32', () => {
       }
     }
   });
-  it('tf32 in every rounding, .satfinite and .relu', () => {
+  it('tf32 in every rounding, .satfinite and .relu', { tags: 'random' }, () => {
     const list = Array.from({ length: 2048 }, (_, index) => [
       index % 3 ? u(32, seeds()) : u(32, (seeds() & 0xffffe000n) + (seeds() % 3n) + 0xfffn),
     ]);

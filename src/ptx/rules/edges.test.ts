@@ -50,26 +50,30 @@ describe('bit fields', () => {
         : 'all bits of position and length count';
     const bits = (count: bigint): number => Number(w === 32 ? count & 0xffn : count);
     for (const signed of [false, true]) {
-      it(`bfe.${signed ? 's' : 'u'}${w}: ${taken}, the sign fills what lies beyond the top`, () => {
-        check(
-          `bfe.${signed ? 's' : 'u'}${w} %r, %a, %b, %c;`,
-          [w, 32, 32],
-          w,
-          (a, b, c) => {
-            const msb = w - 1;
-            const [pos, len] = [bits(b), bits(c)];
-            const bit = (index: number): bigint => (a >> BigInt(index)) & 1n;
-            const sign = !signed || len === 0 ? 0n : bit(Math.min(pos + len - 1, msb));
-            let d = 0n;
-            for (let i = 0; i <= msb; i++)
-              d |= (i < len && pos + i <= msb ? bit(pos + i) : sign) << BigInt(i);
-            return d;
-          },
-          counted(1, 2),
-        );
-      });
+      it(
+        `bfe.${signed ? 's' : 'u'}${w}: ${taken}, the sign fills what lies beyond the top`,
+        { tags: 'random' },
+        () => {
+          check(
+            `bfe.${signed ? 's' : 'u'}${w} %r, %a, %b, %c;`,
+            [w, 32, 32],
+            w,
+            (a, b, c) => {
+              const msb = w - 1;
+              const [pos, len] = [bits(b), bits(c)];
+              const bit = (index: number): bigint => (a >> BigInt(index)) & 1n;
+              const sign = !signed || len === 0 ? 0n : bit(Math.min(pos + len - 1, msb));
+              let d = 0n;
+              for (let i = 0; i <= msb; i++)
+                d |= (i < len && pos + i <= msb ? bit(pos + i) : sign) << BigInt(i);
+              return d;
+            },
+            counted(1, 2),
+          );
+        },
+      );
     }
-    it(`bfi.b${w}: ${taken}`, () => {
+    it(`bfi.b${w}: ${taken}`, { tags: 'random' }, () => {
       check(
         `bfi.b${w} %r, %a, %b, %c, %d;`,
         [w, w, 32, 32],
@@ -85,7 +89,7 @@ describe('bit fields', () => {
       );
     });
   }
-  it('bmsk', () => {
+  it('bmsk', { tags: 'random' }, () => {
     for (const mode of ['clamp', 'wrap']) {
       check(
         `bmsk.${mode}.b32 %r, %a, %b;`,
@@ -101,7 +105,7 @@ describe('bit fields', () => {
       );
     }
   });
-  it('szext', () => {
+  it('szext', { tags: 'random' }, () => {
     for (const mode of ['clamp', 'wrap']) {
       for (const type of ['u32', 's32']) {
         check(
@@ -118,38 +122,42 @@ describe('bit fields', () => {
       }
     }
   });
-  it('fns: the n-th set bit from a base, up, down, or the one at the base', () => {
-    const sets = operandSets(1, 500).map((set) => [
-      ...set,
-      seeds() & 31n,
-      u(32, BigInt(Number(seeds() % 80n) - 40)),
-    ]);
-    check(
-      'fns.b32 %r, %a, %b, %c;',
-      [32, 32, 32],
-      32,
-      (mask, base, offset) => {
-        const n = Number(s(32, offset));
-        const start = Number(base);
-        if (n === 0) return (mask >> base) & 1n ? base : 0xffffffffn;
-        let count = Math.abs(n) - 1;
-        for (let pos = start; pos >= 0 && pos < 32; pos += Math.sign(n)) {
-          if ((mask >> BigInt(pos)) & 1n) {
-            if (count === 0) return BigInt(pos);
-            count--;
+  it(
+    'fns: the n-th set bit from a base, up, down, or the one at the base',
+    { tags: 'random' },
+    () => {
+      const sets = operandSets(1, 500).map((set) => [
+        ...set,
+        seeds() & 31n,
+        u(32, BigInt(Number(seeds() % 80n) - 40)),
+      ]);
+      check(
+        'fns.b32 %r, %a, %b, %c;',
+        [32, 32, 32],
+        32,
+        (mask, base, offset) => {
+          const n = Number(s(32, offset));
+          const start = Number(base);
+          if (n === 0) return (mask >> base) & 1n ? base : 0xffffffffn;
+          let count = Math.abs(n) - 1;
+          for (let pos = start; pos >= 0 && pos < 32; pos += Math.sign(n)) {
+            if ((mask >> BigInt(pos)) & 1n) {
+              if (count === 0) return BigInt(pos);
+              count--;
+            }
           }
-        }
-        return 0xffffffffn;
-      },
-      sets,
-    );
-  });
+          return 0xffffffffn;
+        },
+        sets,
+      );
+    },
+  );
 });
 
 describe('shifts and permutes', () => {
   for (const direction of ['l', 'r']) {
     for (const mode of ['clamp', 'wrap']) {
-      it(`shf.${direction}.${mode}`, () => {
+      it(`shf.${direction}.${mode}`, { tags: 'random' }, () => {
         check(
           `shf.${direction}.${mode}.b32 %r, %a, %b, %c;`,
           [32, 32, 32],
@@ -164,7 +172,7 @@ describe('shifts and permutes', () => {
       });
     }
   }
-  it('prmt: every mode and selector', () => {
+  it('prmt: every mode and selector', { tags: 'random' }, () => {
     const byte = (a: bigint, b: bigint, index: number): bigint =>
       (((b << 32n) | a) >> BigInt(8 * index)) & 0xffn;
     const rows: Record<string, (n: number) => number[]> = {
@@ -191,7 +199,7 @@ describe('shifts and permutes', () => {
       }, 0n),
     );
   });
-  it('shl and shr clamp', () => {
+  it('shl and shr clamp', { tags: 'random' }, () => {
     for (const w of [16, 32, 64] as const) {
       const far = (b: bigint): bigint => (b > BigInt(w) ? BigInt(w) : b);
       check(`shl.b${w} %r, %a, %b;`, [w, 32], w, (a, b) => a << far(b), counted(1, 1));
@@ -204,7 +212,7 @@ describe('shifts and permutes', () => {
 describe('products and sums', () => {
   const as = (type: string, value: bigint): bigint =>
     type[0] === 's' ? s(32, value) : u(32, value);
-  it('mul24, mad24', () => {
+  it('mul24, mad24', { tags: 'random' }, () => {
     for (const type of ['u32', 's32'] as const) {
       const low = (value: bigint): bigint => (type === 's32' ? s(24, value) : u(24, value));
       for (const part of ['lo', 'hi'] as const) {
@@ -220,7 +228,7 @@ describe('products and sums', () => {
       }
     }
   });
-  it('dp4a, dp2a of every signedness', () => {
+  it('dp4a, dp2a of every signedness', { tags: 'random' }, () => {
     const part = (type: string, value: bigint, bits: number, index: number): bigint => {
       const field = value >> BigInt(bits * index);
       return type[0] === 's' ? s(bits, field) : u(bits, field);
@@ -241,7 +249,7 @@ describe('products and sums', () => {
       }
     }
   });
-  it('chains of carries in any order', () => {
+  it('chains of carries in any order', { tags: 'random' }, () => {
     // As in the machine, a subtraction adds what is turned about, and the flag is that sum's carry.
     check(
       'add.cc.u32 %r, %a, %b; subc.cc.u32 %r, %r, %c; addc.u32 %r, %r, 0;',
@@ -283,7 +291,7 @@ describe('products and sums', () => {
       },
     );
   });
-  it('division by a literal that is -1 or 0 as the type reads it', () => {
+  it('division by a literal that is -1 or 0 as the type reads it', { tags: 'random' }, () => {
     for (const [type, minusOne, zero] of [
       ['s16', '0xffff', '0x10000'],
       ['s32', '0xffffffff', '0x100000000'],
@@ -300,66 +308,70 @@ describe('products and sums', () => {
       check(`rem.${type} %r, %a, ${zero};`, [w], w, (a) => a);
     }
   });
-  it('min and max of singles: NaN, signs, subnormal numbers, two operands and three', () => {
-    const EDGES = [
-      0n,
-      1n,
-      0x7fffffn,
-      0x800000n,
-      0x3f800000n,
-      0x40000000n,
-      0x7f7fffffn,
-      0x7f800000n,
-      0x7fc00000n,
-      0x7f800001n,
-    ].flatMap((bits) => [bits, bits | 0x80000000n]);
-    const isNaN = (bits: bigint): boolean => (bits & 0x7fffffffn) > 0x7f800000n;
-    /** Integers in the order of the numbers, -0 before +0. */
-    const key = (bits: bigint): bigint => (bits >> 31n ? -(bits & 0x7fffffffn) - 1n : bits);
-    for (const name of ['min', 'max'] as const) {
-      for (const nan of [false, true]) {
-        for (const [words, count] of [
-          ['', 2],
-          ['.xorsign.abs', 2],
-          ['', 3],
-          ['.abs', 3],
-        ] as const) {
-          for (const ftz of [false, true]) {
-            const reference = (...given: bigint[]): bigint => {
-              const operands = given
-                .slice(0, count)
-                .map((bits) => (ftz && (bits & 0x7f800000n) === 0n ? bits & 0x80000000n : bits));
-              const sign =
-                words === '.xorsign.abs'
-                  ? operands.reduce((x, y) => (x ^ y) & 0x80000000n)
-                  : undefined;
-              const values = words === '' ? operands : operands.map((bits) => bits & 0x7fffffffn);
-              const numbers = values.filter((bits) => !isNaN(bits));
-              if (numbers.length === 0 || (nan && numbers.length < count)) return 0x7fffffffn;
-              const chosen = numbers.reduce((x, y) =>
-                key(x) < key(y) === (name === 'min') ? x : y,
+  it(
+    'min and max of singles: NaN, signs, subnormal numbers, two operands and three',
+    { tags: 'random' },
+    () => {
+      const EDGES = [
+        0n,
+        1n,
+        0x7fffffn,
+        0x800000n,
+        0x3f800000n,
+        0x40000000n,
+        0x7f7fffffn,
+        0x7f800000n,
+        0x7fc00000n,
+        0x7f800001n,
+      ].flatMap((bits) => [bits, bits | 0x80000000n]);
+      const isNaN = (bits: bigint): boolean => (bits & 0x7fffffffn) > 0x7f800000n;
+      /** Integers in the order of the numbers, -0 before +0. */
+      const key = (bits: bigint): bigint => (bits >> 31n ? -(bits & 0x7fffffffn) - 1n : bits);
+      for (const name of ['min', 'max'] as const) {
+        for (const nan of [false, true]) {
+          for (const [words, count] of [
+            ['', 2],
+            ['.xorsign.abs', 2],
+            ['', 3],
+            ['.abs', 3],
+          ] as const) {
+            for (const ftz of [false, true]) {
+              const reference = (...given: bigint[]): bigint => {
+                const operands = given
+                  .slice(0, count)
+                  .map((bits) => (ftz && (bits & 0x7f800000n) === 0n ? bits & 0x80000000n : bits));
+                const sign =
+                  words === '.xorsign.abs'
+                    ? operands.reduce((x, y) => (x ^ y) & 0x80000000n)
+                    : undefined;
+                const values = words === '' ? operands : operands.map((bits) => bits & 0x7fffffffn);
+                const numbers = values.filter((bits) => !isNaN(bits));
+                if (numbers.length === 0 || (nan && numbers.length < count)) return 0x7fffffffn;
+                const chosen = numbers.reduce((x, y) =>
+                  key(x) < key(y) === (name === 'min') ? x : y,
+                );
+                return sign === undefined ? chosen : (chosen & 0x7fffffffn) | (sign & 0x80000000n);
+              };
+              const instruction =
+                `${name}${ftz ? '.ftz' : ''}${nan ? '.NaN' : ''}${words}.f32 %r, ` +
+                `${['%a', '%b', '%c'].slice(0, count).join(', ')};`;
+              // Of NaN the payload is the machine's.
+              check(
+                `${instruction} setp.nan.f32 %pr, %r, %r; selp.b32 %r, 0x7fffffff, %r, %pr;`,
+                [32, 32, 32],
+                32,
+                reference,
+                Array.from({ length: 512 }, () =>
+                  [0, 1, 2].map(() => (seeds() % 4n === 0n ? u(32, seeds()) : pick(EDGES))),
+                ),
               );
-              return sign === undefined ? chosen : (chosen & 0x7fffffffn) | (sign & 0x80000000n);
-            };
-            const instruction =
-              `${name}${ftz ? '.ftz' : ''}${nan ? '.NaN' : ''}${words}.f32 %r, ` +
-              `${['%a', '%b', '%c'].slice(0, count).join(', ')};`;
-            // Of NaN the payload is the machine's.
-            check(
-              `${instruction} setp.nan.f32 %pr, %r, %r; selp.b32 %r, 0x7fffffff, %r, %pr;`,
-              [32, 32, 32],
-              32,
-              reference,
-              Array.from({ length: 512 }, () =>
-                [0, 1, 2].map(() => (seeds() % 4n === 0n ? u(32, seeds()) : pick(EDGES))),
-              ),
-            );
+            }
           }
         }
       }
-    }
-  });
-  it('sad', () => {
+    },
+  );
+  it('sad', { tags: 'random' }, () => {
     for (const type of ['u16', 's16', 'u32', 's32', 'u64', 's64']) {
       const w = Number(type.slice(1)) as 16 | 32 | 64;
       const typed = (value: bigint): bigint => (type[0] === 's' ? s(w, value) : u(w, value));
@@ -391,7 +403,7 @@ describe('products and sums', () => {
     };
     const SELECTORS = ['', '.b0', '.b1', '.b2', '.b3', '.h0', '.h1'];
     for (const [name, operation] of Object.entries(operations)) {
-      it(name, () => {
+      it(name, { tags: 'random' }, () => {
         for (const dt of ['u32', 's32']) {
           for (const at of ['u32', 's32']) {
             for (const bt of ['u32', 's32']) {
@@ -450,35 +462,39 @@ describe('registers wider than an instruction needs', () => {
     'shl.b64 %y, %y, 1; xor.b64 %r, %x, %y;';
   /** Both halves in one number. */
   const both = (value: bigint): bigint => u(64, value) ^ u(64, (value >> 64n) << 1n);
-  it('128 bits: results are extended to all of them, of operands the low bits count', () => {
-    check(whole('cvt.s64.s32 %wide, %a;'), [32], 64, (a) => both(s(32, a)));
-    check(whole('cvt.u64.u32 %wide, %a;'), [32], 64, (a) => both(a));
-    check(whole('cvt.s8.s64 %wide, %a;'), [64], 64, (a) => both(s(8, a)));
-    check(whole('mov.b128 %wide2, {%a, %b}; cvt.s64.s16 %wide, %wide2;'), [64, 64], 64, (a) =>
-      both(s(16, a)),
-    );
-    check(
-      whole(
-        '.shared .align 16 .b8 at[16384]; mov.u32 %i, at; mov.u32 %n, %tid.x; mad.lo.u32 %i, ' +
-          '%n, 16, %i; mov.b128 %wide2, {%a, %b}; st.shared.b16 [%i], %wide2; ld.shared.s16 ' +
-          '%wide, [%i];',
-      ),
-      [64, 64],
-      64,
-      (a) => both(s(16, a)),
-    );
-    check(
-      whole(
-        '.shared .align 16 .b8 at[16384]; mov.u32 %i, at; mov.u32 %n, %tid.x; mad.lo.u32 %i, ' +
-          '%n, 16, %i; mov.b128 %wide2, {%a, %b}; st.shared.v2.b32 [%i], {%wide2, %wide2}; ' +
-          'ld.shared.v2.u32 {%wide2, %wide}, [%i];',
-      ),
-      [64, 64],
-      64,
-      (a) => both(u(32, a)),
-    );
-  });
-  it('mov.b128 of four words, of a number', () => {
+  it(
+    '128 bits: results are extended to all of them, of operands the low bits count',
+    { tags: 'random' },
+    () => {
+      check(whole('cvt.s64.s32 %wide, %a;'), [32], 64, (a) => both(s(32, a)));
+      check(whole('cvt.u64.u32 %wide, %a;'), [32], 64, (a) => both(a));
+      check(whole('cvt.s8.s64 %wide, %a;'), [64], 64, (a) => both(s(8, a)));
+      check(whole('mov.b128 %wide2, {%a, %b}; cvt.s64.s16 %wide, %wide2;'), [64, 64], 64, (a) =>
+        both(s(16, a)),
+      );
+      check(
+        whole(
+          '.shared .align 16 .b8 at[16384]; mov.u32 %i, at; mov.u32 %n, %tid.x; mad.lo.u32 %i, ' +
+            '%n, 16, %i; mov.b128 %wide2, {%a, %b}; st.shared.b16 [%i], %wide2; ld.shared.s16 ' +
+            '%wide, [%i];',
+        ),
+        [64, 64],
+        64,
+        (a) => both(s(16, a)),
+      );
+      check(
+        whole(
+          '.shared .align 16 .b8 at[16384]; mov.u32 %i, at; mov.u32 %n, %tid.x; mad.lo.u32 %i, ' +
+            '%n, 16, %i; mov.b128 %wide2, {%a, %b}; st.shared.v2.b32 [%i], {%wide2, %wide2}; ' +
+            'ld.shared.v2.u32 {%wide2, %wide}, [%i];',
+        ),
+        [64, 64],
+        64,
+        (a) => both(u(32, a)),
+      );
+    },
+  );
+  it('mov.b128 of four words, of a number', { tags: 'random' }, () => {
     check(
       whole(
         '.reg .b32 %w<4>; mov.b64 {%w0, %w1}, %a; mov.b64 {%w2, %w3}, %b; mov.b128 %wide, ' +
@@ -498,7 +514,7 @@ describe('registers wider than an instruction needs', () => {
     check(whole('mov.b128 %wide, 5; xor.b64 %a, %a, %a;'), [64], 64, () => 5n);
     check(whole('mov.b128 %wide, -1; xor.b64 %a, %a, %a;'), [64], 64, () => -1n);
   });
-  it('cvt.pack and pairs of halves in 64 bits', () => {
+  it('cvt.pack and pairs of halves in 64 bits', { tags: 'random' }, () => {
     const clamp = (a: bigint): bigint => (a < 0n ? 0n : a > 0xffffn ? 0xffffn : a);
     check(
       'cvt.pack.sat.u16.s32 %r, %a, %b;',

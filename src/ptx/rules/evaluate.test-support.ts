@@ -2,6 +2,7 @@
 
 import { expect } from 'vitest';
 import { Grid, kernelText } from '../run-grid.test-support.js';
+import { scale, scaled } from '../../../test/random-runs.js';
 
 export type Width = 16 | 32 | 64;
 
@@ -43,7 +44,7 @@ const EDGES = [
 
 export function operandSets(count: number, howMany = 400): bigint[][] {
   const sets: bigint[][] = [];
-  for (let index = 0; index < howMany; index++) {
+  for (let index = 0; index < scaled(howMany); index++) {
     sets.push(
       Array.from({ length: count }, () =>
         seeds() % 3n === 0n ? seeds() : EDGES[Number(seeds() % BigInt(EDGES.length))]!,
@@ -53,9 +54,18 @@ export function operandSets(count: number, howMany = 400): bigint[][] {
   return sets;
 }
 
-/** Every value of 16 bits, as the only operand or beside some others. */
+/** Of the values of 16 bits, the distance from one to the next: 1, or 16 at a smaller scale. */
+const STEP = scale < 1 ? 16 : 1;
+
+/**
+ * Every value of 16 bits, as the only operand or beside some others. At a scale below 1 it is one
+ * value of 16, each with other low bits than those beside it.
+ */
 export const everyHalf = (...others: (() => bigint)[]): bigint[][] =>
-  Array.from({ length: 65536 }, (_, value) => [BigInt(value), ...others.map((other) => other())]);
+  Array.from({ length: 65536 / STEP }, (_, at) => [
+    BigInt(at * STEP + ((at * 7) % STEP)),
+    ...others.map((other) => other()),
+  ]);
 
 /**
  * Runs one instruction over many operand sets; operands and results are u64 cells, cut to their

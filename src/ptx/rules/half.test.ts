@@ -212,7 +212,7 @@ for (const h of HALVES) {
         );
       }
     });
-    it('packed halves are two halves', () => {
+    it('packed halves are two halves', { tags: 'random' }, () => {
       const both = (
         instruction: string,
         one: (a: bigint, b: bigint) => bigint | undefined,
@@ -236,7 +236,7 @@ for (const h of HALVES) {
         relu(fused(h, value(a), value(b), value(b))),
       );
     });
-    it('ex2 and tanh are close', () => {
+    it('ex2 and tanh are close', { tags: 'random' }, () => {
       for (const [text, reference] of [
         [h.name === 'f16' ? 'ex2.approx.f16' : 'ex2.approx.ftz.bf16', (x: number) => 2 ** x],
         [`tanh.approx.${h.name}`, Math.tanh],
@@ -260,7 +260,7 @@ for (const h of HALVES) {
         });
       }
     });
-    it('comparisons: setp and set into every result type', () => {
+    it('comparisons: setp and set into every result type', { tags: 'random' }, () => {
       const nan = (a: number, b: number): boolean => Number.isNaN(a) || Number.isNaN(b);
       const tests: Record<string, (a: number, b: number) => boolean> = {
         eq: (a, b) => a === b,
@@ -357,7 +357,7 @@ for (const h of HALVES) {
         pairs,
       );
     });
-    it('one operand a half, the result a single', () => {
+    it('one operand a half, the result a single', { tags: 'random' }, () => {
       const f32 = (bits: bigint): number =>
         new Float32Array(new Uint32Array([Number(u(32, bits))]).buffer)[0]!;
       const same = (

@@ -49,7 +49,7 @@ describe('scalar video instructions', () => {
     for (const to of SIGNS) for (const ta of SIGNS) for (const tb of SIGNS) body(to, ta, tb);
   };
   for (const [name, operation] of Object.entries(OPERATIONS)) {
-    it(`${name}: selectors, saturation, a second operation, merging`, () => {
+    it(`${name}: selectors, saturation, a second operation, merging`, { tags: 'random' }, () => {
       each((to, ta, tb) => {
         const types = `${to}32.${ta}32.${tb}32`;
         for (const [asel, bsel] of [
@@ -95,7 +95,7 @@ describe('scalar video instructions', () => {
       });
     });
   }
-  it('vshl and vshr clamp or wrap the amount', () => {
+  it('vshl and vshr clamp or wrap the amount', { tags: 'random' }, () => {
     for (const to of SIGNS) {
       for (const ta of SIGNS) {
         for (const mode of ['clamp', 'wrap']) {
@@ -117,7 +117,7 @@ describe('scalar video instructions', () => {
       }
     }
   });
-  it('vset', () => {
+  it('vset', { tags: 'random' }, () => {
     for (const ta of SIGNS) {
       for (const tb of SIGNS) {
         for (const [name, test] of Object.entries(COMPARE)) {
@@ -143,7 +143,7 @@ describe('scalar video instructions', () => {
       }
     }
   });
-  it('vmad: negation, plus one, scaling, saturation', () => {
+  it('vmad: negation, plus one, scaling, saturation', { tags: 'random' }, () => {
     each((to, ta, tb) => {
       for (const [minusA, minusB, minusC, plus] of [
         ['', '', '', ''],
@@ -229,7 +229,7 @@ describe('packed video instructions', () => {
       ),
     };
     for (const [full, operation] of Object.entries(all)) {
-      it(`${full}, ${lanes} lanes`, () => {
+      it(`${full}, ${lanes} lanes`, { tags: 'random' }, () => {
         const [name, comparison] = full.split('.');
         for (const to of comparison ? (['u'] as const) : SIGNS) {
           for (const ta of SIGNS) {

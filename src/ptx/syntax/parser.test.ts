@@ -1,7 +1,7 @@
 // What the parser accepts, where its errors point, and that no text at all makes it crash or hang.
 
 import { readdirSync } from 'node:fs';
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { PtxError, STATUS, compilePtx, kernelSignatures, parsePtx } from '../index.js';
 import { Grid, kernelText, sample } from '../run-grid.test-support.js';
@@ -265,7 +265,7 @@ describe('any text gives a module or a PtxError', () => {
       if (!(error instanceof PtxError)) throw error;
     }
   };
-  it('truncated anywhere', () => {
+  it('truncated anywhere', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...files),
@@ -278,7 +278,7 @@ describe('any text gives a module or a PtxError', () => {
       { numRuns: 60 },
     );
   });
-  it('with tokens dropped, doubled and exchanged', () => {
+  it('with tokens dropped, doubled and exchanged', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...files),
@@ -297,7 +297,7 @@ describe('any text gives a module or a PtxError', () => {
       { numRuns: 150 },
     );
   });
-  it('with characters replaced', () => {
+  it('with characters replaced', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...files),

@@ -1,8 +1,9 @@
-import fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { describe, expect, it } from 'vitest';
 import { Code } from './code.js';
 import { carriedLocals } from './live-locals.js';
 import { ModuleBuilder } from './module.js';
+import { scaled } from '../../../test/random-runs.js';
 
 /** Locals that programs compute with; behind them the counters of their loops. */
 const VALUES = 5;
@@ -207,43 +208,47 @@ describe('locals that a loop carries', () => {
     expect(carriedLocals(code.finish(), 1 << 20, [])).toBeUndefined();
   });
 
-  it('are all that matter: whatever else a loop sets may hold anything where it begins', () => {
-    let forgotten = 0;
-    fc.assert(
-      fc.property(
-        statements,
-        statements,
-        statements,
-        statements,
-        fc.array(fc.integer(), { minLength: VALUES, maxLength: VALUES }),
-        (before, first, inner, after, args) => {
-          const { code, loops } = assemble(before, first, inner, after);
-          const carried = carriedLocals(code, LOCALS, loops)!;
-          const bodies = [[...first, ...inner], inner];
-          const all = new Code();
-          let from = 0;
-          loops.forEach((start, loop) => {
-            all.append(code.subarray(from, start));
-            from = start;
-            const body = new Set(setBy(bodies[loop]!));
-            for (const value of body) {
-              if (carried[loop]!.includes(value)) continue;
-              all.i32(0x5eed1234).set(value);
-              forgotten++;
-            }
-            // A loop carries only what it sets.
-            expect(carried[loop]!.filter((value) => value < VALUES && !body.has(value))).toEqual(
-              [],
-            );
-          });
-          all.append(code.subarray(from));
-          expect(run(all.finish(), args)).toBe(run(code, args));
-        },
-      ),
-      { numRuns: 500 },
-    );
-    expect(forgotten).toBeGreaterThan(100);
-  });
+  it(
+    'are all that matter: whatever else a loop sets may hold anything where it begins',
+    { tags: 'random' },
+    () => {
+      let forgotten = 0;
+      fc.assert(
+        fc.property(
+          statements,
+          statements,
+          statements,
+          statements,
+          fc.array(fc.integer(), { minLength: VALUES, maxLength: VALUES }),
+          (before, first, inner, after, args) => {
+            const { code, loops } = assemble(before, first, inner, after);
+            const carried = carriedLocals(code, LOCALS, loops)!;
+            const bodies = [[...first, ...inner], inner];
+            const all = new Code();
+            let from = 0;
+            loops.forEach((start, loop) => {
+              all.append(code.subarray(from, start));
+              from = start;
+              const body = new Set(setBy(bodies[loop]!));
+              for (const value of body) {
+                if (carried[loop]!.includes(value)) continue;
+                all.i32(0x5eed1234).set(value);
+                forgotten++;
+              }
+              // A loop carries only what it sets.
+              expect(carried[loop]!.filter((value) => value < VALUES && !body.has(value))).toEqual(
+                [],
+              );
+            });
+            all.append(code.subarray(from));
+            expect(run(all.finish(), args)).toBe(run(code, args));
+          },
+        ),
+        { numRuns: 500 },
+      );
+      expect(forgotten).toBeGreaterThan(scaled(100));
+    },
+  );
 });
 
 function setBy(program: readonly Statement[]): number[] {

@@ -4,6 +4,7 @@ import { LONG_SHAPES, kernelOfSize, manyBranches } from '../../../test/ptx/large
 import type { LongShape } from '../../../test/ptx/large-kernel.js';
 import { compilePtx } from '../compile.js';
 import { optimisingTime } from './optimising.js';
+import { someOf } from '../../../test/random-runs.js';
 
 describe('how long an engine takes to optimise a module', () => {
   const of = (ptx: string): number => optimisingTime(compilePtx(ptx).wasm).ms;
@@ -18,13 +19,16 @@ describe('how long an engine takes to optimise a module', () => {
     expect(large).toBeGreaterThan(5 * small);
   });
 
-  it('grows with the square of the branches', () => {
+  it('grows with the square of the branches', { tags: 'thorough' }, () => {
     expect(of(manyBranches(60))).toBeLessThan(1000);
     expect(of(manyBranches(160))).toBeGreaterThan(5000);
   });
 
   // Milliseconds of Node 20's processor time, with --no-liftoff --no-wasm-lazy-compilation.
-  it.each<[LongShape, number, number]>([
+  someOf(
+    2,
+    it,
+  )<[LongShape, number, number]>([
     ['loops, each in the next', 150, 245],
     ['loops, each in the next', 200, 684],
     ['loops, each in the next', 300, 3339],

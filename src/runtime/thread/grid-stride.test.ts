@@ -2,7 +2,7 @@
 // every few turns, whole or while some of their threads have left, and what is needed behind a loop
 // is there behind it.
 
-import * as fc from 'fast-check';
+import * as fc from '../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { kernelText } from '../../ptx/run-grid.test-support.js';
@@ -121,6 +121,7 @@ function wantedOf(
 
 test.each([1, 3])(
   'any number of turns, with %i workers',
+  { tags: 'random', timeout: 120_000 },
   (workers) => {
     fc.assert(
       fc.property(shapes, (shape) => {
@@ -151,5 +152,4 @@ test.each([1, 3])(
       { numRuns: 60 },
     );
   },
-  120_000,
 );

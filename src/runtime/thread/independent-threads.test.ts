@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { messageOf } from '../../driver/cpu/testing/open-fake.js';
 import { CrewDevice } from './crew-device.test-support.js';
 import type { Param } from './crew-device.test-support.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const TEXT = readFileSync(new URL('./independent-threads.ptx', import.meta.url), 'utf8');
 const opened: CrewDevice[] = [];
@@ -159,7 +160,7 @@ describe.each([1, 2, 3])('with %i workers', (workers) => {
     return device;
   };
 
-  test.each(CASES)('$kernel', ({ kernel, grid, block, arrays, rest = [], wanted }) => {
+  someOf(13, test)(CASES)('$kernel', ({ kernel, grid, block, arrays, rest = [], wanted }) => {
     const device = open();
     const buffers = arrays.map((length) => device.array(Int32Array, length));
     device.launch(
@@ -173,7 +174,10 @@ describe.each([1, 2, 3])('with %i workers', (workers) => {
       expect([...buffers[Number(index)]!.view]).toEqual(values);
   });
 
-  test.each([
+  someOf(
+    2,
+    test,
+  )([
     ['crossed_locks', 2],
     ['missed_barrier', 1],
   ])('%s ends with where its threads wait', (kernel, length) => {

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { messageOf } from '../../driver/cpu/testing/open-fake.js';
 import { kernelText } from '../../ptx/run-grid.test-support.js';
 import { CrewDevice } from './crew-device.test-support.js';
+import { someOf } from '../../../test/random-runs.js';
 
 const opened: CrewDevice[] = [];
 
@@ -100,7 +101,10 @@ function run(
 }
 
 describe.each([1, 2, 3])('with %i workers', (workers) => {
-  test.each<Run>([
+  someOf(
+    5,
+    test,
+  )<Run>([
     { words: 200_000, grid: [64], threads: 256 },
     { words: 200_001, grid: [64], threads: 256 },
     // Some threads of a unit have one turn more than others, which are as many as a turn of blocks

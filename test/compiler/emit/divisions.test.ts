@@ -1,5 +1,5 @@
 /** Division by constants, which takes no division, against what JavaScript computes. */
-import * as fc from 'fast-check';
+import * as fc from '../../fast-check.js';
 import { describe, expect, test } from 'vitest';
 import {
   TreeBuilder,
@@ -192,7 +192,7 @@ describe.each(types)('of %s', (type) => {
     check(type, [...plain, ...(signed ? [-3n, -8n, -1000n] : [])], [], true);
   });
 
-  test('of and by any number', () => {
+  test('of and by any number', { tags: 'random' }, () => {
     const divisor = fc
       .bigInt({ min: signed ? lowest(type) + 1n : 2n, max: highest(type) })
       .filter((d) => d > 1n || d < -1n);

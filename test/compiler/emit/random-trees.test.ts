@@ -1,5 +1,5 @@
 /** Random kernels: optimised or not, they write the same bits. */
-import fc from 'fast-check';
+import * as fc from '../../fast-check.js';
 import { expect, test } from 'vitest';
 import type {
   BinaryOperator,
@@ -310,16 +310,18 @@ function outputOf(seed: number, optimise: boolean): { status: number; y: number[
   return { status: outcome.status, y: [...of<Int32Array>('y')], ptx: emitted.ptx };
 }
 
-const runs = Number(process.env['ASYNC_CUDA_FUZZ_RUNS'] ?? 60);
-
-test('random kernels write the same bits, optimised or not', { timeout: 600_000 }, () => {
-  fc.assert(
-    fc.property(fc.integer({ min: 0, max: 2 ** 31 - 1 }), (seed) => {
-      const plain = outputOf(seed, false);
-      const optimised = outputOf(seed, true);
-      expect(optimised.status).toBe(plain.status);
-      expect(optimised.y).toEqual(plain.y);
-    }),
-    { numRuns: runs, interruptAfterTimeLimit: 500_000 },
-  );
-});
+test(
+  'random kernels write the same bits, optimised or not',
+  { tags: 'random', timeout: 600_000 },
+  () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2 ** 31 - 1 }), (seed) => {
+        const plain = outputOf(seed, false);
+        const optimised = outputOf(seed, true);
+        expect(optimised.status).toBe(plain.status);
+        expect(optimised.y).toEqual(plain.y);
+      }),
+      { numRuns: 60, interruptAfterTimeLimit: 500_000 },
+    );
+  },
+);

@@ -4,6 +4,7 @@
 import { expect, test } from 'vitest';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
 import { runKernel } from './run-kernel.js';
+import { someOf } from '../../random-runs.js';
 
 const COUNT = 1024;
 const special = [
@@ -69,7 +70,10 @@ const compile = (exponent: string, hidden: boolean) => {
   };
 };
 
-test.each([
+someOf(
+  5,
+  test,
+)([
   'a - Math.max(a, b)',
   'b - Math.max(a, b)',
   'a - Math.max(c, Math.max(a, b))',

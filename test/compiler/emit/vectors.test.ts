@@ -1,10 +1,11 @@
 /** Neighbouring elements are read and written at once, only where the address allows it. */
-import fc from 'fast-check';
+import * as fc from '../../fast-check.js';
 import { describe, expect, test } from 'vitest';
 import { runKernel } from './run-kernel.js';
 import { TreeBuilder, add, lt, mul } from '../../../src/compiler/emit/trees.test-support.js';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
 import type { KernelTree, StorageType } from '../../../src/compiler/tree.js';
+import { scaled } from '../../random-runs.js';
 
 /** Four elements for each thread, in the order given. */
 function fours(order: readonly number[], between = false): KernelTree {
@@ -89,67 +90,71 @@ interface Step {
   readonly from: readonly [of: 'x' | 'y' | 'z', from: 'i' | 'j', offset: number];
 }
 
-test('whatever is read and written in whichever order, it is what one access after the other gives', () => {
-  const place = <Of extends string>(...names: Of[]) =>
-    fc.tuple(
-      fc.constantFrom(...names),
-      fc.constantFrom('i' as const, 'j' as const),
-      fc.nat({ max: 7 }),
+test(
+  'whatever is read and written in whichever order, it is what one access after the other gives',
+  { tags: 'random' },
+  () => {
+    const place = <Of extends string>(...names: Of[]) =>
+      fc.tuple(
+        fc.constantFrom(...names),
+        fc.constantFrom('i' as const, 'j' as const),
+        fc.nat({ max: 7 }),
+      );
+    const steps: fc.Arbitrary<Step[]> = fc.array(
+      fc.record({ to: place('y', 'z'), from: place('x', 'y', 'z') }),
+      { minLength: 4, maxLength: 24 },
     );
-  const steps: fc.Arbitrary<Step[]> = fc.array(
-    fc.record({ to: place('y', 'z'), from: place('x', 'y', 'z') }),
-    { minLength: 4, maxLength: 24 },
-  );
-  let joined = 0;
-  fc.assert(
-    fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
-      // In order there is something to be joined.
-      const all = sorted
-        ? given.map(({ to, from }, at): Step => ({
-            to: [to[0], 'i', at % 8],
-            from: [from[0], from[1], at % 8],
-          }))
-        : given;
-      const text =
-        `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ` +
-        `${all.map(({ to, from }) => `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`).join(' ')} }`;
-      const tensor = (access: 'input' | 'inout') =>
-        ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
-      const tree = readKernel({
-        name: 'steps',
-        signature: {
-          x: tensor('input'),
-          y: tensor('inout'),
-          z: tensor('inout'),
-          start: { kind: 'scalar', storage: 'i32' },
-        },
-        text,
-        uses: {},
-        indexType: 'i32',
-      });
-      const memory = Object.fromEntries(
-        ['x', 'y', 'z'].map((name, at) => [
-          name,
-          Float32Array.from({ length: 16 }, (_, k) => 100 * at + k),
-        ]),
-      ) as Record<'x' | 'y' | 'z', Float32Array>;
-      const { of, emitted } = runKernel(tree, {
-        values: { ...memory, start: 1 },
-        block: [1, 1, 1],
-        target: { alignment: { 0: 16, 1: 16, 2: 16 } },
-        shown: false,
-      });
-      if (/\.global\.v|\.nc\.v/.test(emitted.ptx)) joined++;
-      for (const { to, from } of all)
-        memory[to[0]][(to[1] === 'i' ? 4 : j) + to[2]] =
-          memory[from[0]][(from[1] === 'i' ? 4 : j) + from[2]]! + 1;
-      for (const name of new Set(all.map(({ to }) => to[0])))
-        expect([...of<Float32Array>(name)]).toEqual([...memory[name]]);
-    }),
-    { numRuns: 300 },
-  );
-  expect(joined).toBeGreaterThan(50);
-});
+    let joined = 0;
+    fc.assert(
+      fc.property(steps, fc.constantFrom(0, 4, 8), fc.boolean(), (given, j, sorted) => {
+        // In order there is something to be joined.
+        const all = sorted
+          ? given.map(({ to, from }, at): Step => ({
+              to: [to[0], 'i', at % 8],
+              from: [from[0], from[1], at % 8],
+            }))
+          : given;
+        const text =
+          `({ x, y, z, start }) => { const i = start * 4; const j = start * ${j}; ` +
+          `${all.map(({ to, from }) => `${to[0]}[${to[1]} + ${to[2]}] = ${from[0]}[${from[1]} + ${from[2]}] + 1;`).join(' ')} }`;
+        const tensor = (access: 'input' | 'inout') =>
+          ({ kind: 'tensor', element: { storage: 'f32' }, access, rank: 1 }) as const;
+        const tree = readKernel({
+          name: 'steps',
+          signature: {
+            x: tensor('input'),
+            y: tensor('inout'),
+            z: tensor('inout'),
+            start: { kind: 'scalar', storage: 'i32' },
+          },
+          text,
+          uses: {},
+          indexType: 'i32',
+        });
+        const memory = Object.fromEntries(
+          ['x', 'y', 'z'].map((name, at) => [
+            name,
+            Float32Array.from({ length: 16 }, (_, k) => 100 * at + k),
+          ]),
+        ) as Record<'x' | 'y' | 'z', Float32Array>;
+        const { of, emitted } = runKernel(tree, {
+          values: { ...memory, start: 1 },
+          block: [1, 1, 1],
+          target: { alignment: { 0: 16, 1: 16, 2: 16 } },
+          shown: false,
+        });
+        if (/\.global\.v|\.nc\.v/.test(emitted.ptx)) joined++;
+        for (const { to, from } of all)
+          memory[to[0]][(to[1] === 'i' ? 4 : j) + to[2]] =
+            memory[from[0]][(from[1] === 'i' ? 4 : j) + from[2]]! + 1;
+        for (const name of new Set(all.map(({ to }) => to[0])))
+          expect([...of<Float32Array>(name)]).toEqual([...memory[name]]);
+      }),
+      { numRuns: 300 },
+    );
+    expect(joined).toBeGreaterThan(scaled(50));
+  },
+);
 
 test('not from an element that is no multiple', () => {
   const t = new TreeBuilder('odd');

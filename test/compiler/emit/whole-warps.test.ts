@@ -4,6 +4,7 @@
 import { expect, test } from 'vitest';
 import { readKernel } from '../../../src/compiler/read/read-kernel.js';
 import { runKernel } from './run-kernel.js';
+import { someOf } from '../../random-runs.js';
 
 const source = {
   name: 'sums',
@@ -82,7 +83,10 @@ test('one behind another waits for the reads of the one before, also within a fu
   }
 });
 
-test.each([
+someOf(
+  2,
+  test,
+)([
   ['sum', 'f32', Float32Array],
   ['max', 'f32', Float32Array],
   ['min', 'f32', Float32Array],

@@ -2,17 +2,18 @@
  * Random kernels give the same results as JavaScript and as PTX on the CPU device, bit for bit, but
  * for the bits of a NaN.
  *
- * ASYNC_CUDA_KERNEL_FUZZ: how many; ASYNC_CUDA_KERNEL_FUZZ_SEED: the first seed. A failure tells
- * its seed and the smallest kernel found that differs, as the simulation's JavaScript.
+ * A failure tells the command that runs it again and the smallest kernel found that differs, as the
+ * simulation's JavaScript.
  */
 import { expect, test } from 'vitest';
 import { writeJavaScript } from '../../../src/compiler/simulate/javascript.js';
 import { difference } from './compare.test-support.js';
 import { randomKernel } from './random-kernel.test-support.js';
 import { smallestTree } from './smallest-tree.test-support.js';
+import { failureOf, seedsOf } from '../../random-runs.js';
 
-const CASES = Number(process.env['ASYNC_CUDA_KERNEL_FUZZ'] ?? 40);
-const FIRST = Number(process.env['ASYNC_CUDA_KERNEL_FUZZ_SEED'] ?? 1);
+const SEEDS = seedsOf(40);
+const CASES = SEEDS.length;
 
 /** What differs for the seed, with the smallest kernel; undefined where nothing does. */
 function check(seed: number): string | undefined {
@@ -41,9 +42,9 @@ function check(seed: number): string | undefined {
     left = String(error).slice(0, 300);
   }
   const { code } = writeJavaScript(tree);
-  return (
-    `seed ${seed}: ${what.slice(0, 300)}\nthe smallest: ` +
-    `${left}\n${code.slice(0, code.indexOf('//#'))}`
+  return failureOf(
+    seed,
+    `${what.slice(0, 300)}\nthe smallest: ${left}\n${code.slice(0, code.indexOf('//#'))}`,
   );
 }
 
@@ -51,7 +52,8 @@ test(
   `${CASES} random kernels give the same as JavaScript and as PTX`,
   () => {
     const found: string[] = [];
-    for (let seed = FIRST; seed < FIRST + CASES && found.length < 3; seed++) {
+    for (const seed of SEEDS) {
+      if (found.length === 3) break;
       const what = check(seed);
       if (what !== undefined) found.push(what);
     }

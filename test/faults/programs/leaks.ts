@@ -102,7 +102,8 @@ for (let i = 0; i < 400; i++) await round(i);
 const before = await left();
 let rounds = 0;
 const until = performance.now() + Number(milliseconds);
-while (performance.now() < until) {
+// A loaded machine may need more time for the rounds that the test asks for.
+while (performance.now() < until || rounds <= 20) {
   await round(rounds++);
   if (rounds % 50 === 0) gc();
   if (rounds % 10 === 0) await sleep(0);

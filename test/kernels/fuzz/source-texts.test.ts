@@ -2,8 +2,8 @@
  * Random kernels, written as text, have the same results in simulation and on the device, bit for
  * bit, but for the bits of a NaN.
  *
- * ASYNC_CUDA_TEST_RUNS: how many; ASYNC_CUDA_TEST_SEED: the first one's seed. A failure tells its
- * seed, and the smallest text found that fails in the same way.
+ * A failure tells the command that runs it again, and the smallest text found that fails in the
+ * same way.
  */
 import { CudaCompileError, Device } from 'async-cuda';
 import { expect, test } from 'vitest';
@@ -12,9 +12,10 @@ import { onDevice } from '../../core/test-device.js';
 import { differenceOf } from './compare-source.js';
 import { randomSource } from './random-source.js';
 import { smallerSource } from './smaller-source.js';
+import { failureOf, seedsOf } from '../../random-runs.js';
 
-const RUNS = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 25);
-const FIRST = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
+const SEEDS = seedsOf(25);
+const RUNS = SEEDS.length;
 const MOST_TOLD = 3;
 
 /** How a failure is known again: what differs at all, or the beginning of what was thrown. */
@@ -49,9 +50,10 @@ async function check(seed: number, device: Device): Promise<string | undefined> 
     const other = await outcome({ ...source, text: candidate }, seed, device);
     return other !== undefined && kindOf(other) === kindOf(what);
   });
-  return (
-    `ASYNC_CUDA_TEST_SEED=${seed}: ${what}\nThe smallest: ` +
-    `${await outcome({ ...source, text }, seed, device)}\n${text}\n${JSON.stringify(source.functions)}`
+  const smallest = await outcome({ ...source, text }, seed, device);
+  return failureOf(
+    seed,
+    `${what}\nThe smallest: ${smallest}\n${text}\n${JSON.stringify(source.functions)}`,
   );
 }
 
@@ -63,7 +65,8 @@ onDevice(
       async () => {
         const device = Device.of(host.device);
         const found: string[] = [];
-        for (let seed = FIRST; seed < FIRST + RUNS && found.length < MOST_TOLD; seed++) {
+        for (const seed of SEEDS) {
+          if (found.length >= MOST_TOLD) break;
           const what = await check(seed, device);
           if (what !== undefined) found.push(what);
         }

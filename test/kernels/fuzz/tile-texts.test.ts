@@ -3,8 +3,7 @@
  * results in simulation and on the device, bit for bit, and results do not depend on how the rows
  * are cut into tiles.
  *
- * ASYNC_CUDA_TEST_RUNS: how many; ASYNC_CUDA_TEST_SEED: the first one's seed. A failure tells its
- * seed and text.
+ * A failure tells its text and the command that runs it again.
  */
 import { CudaCompileError, Device, f32, i32, input, output, tileKernel } from 'async-cuda';
 import type { Tensor } from 'async-cuda';
@@ -13,9 +12,10 @@ import { expect, test } from 'vitest';
 import { Random } from '../../compiler/fuzz/random-kernel.test-support.js';
 import { onDevice } from '../../core/test-device.js';
 import { functionOf } from './compare-source.js';
+import { failureOf, seedsOf } from '../../random-runs.js';
 
-const RUNS = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 15);
-const FIRST = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
+const SEEDS = seedsOf(15);
+const RUNS = SEEDS.length;
 
 /** Of all elements, one for each row, one for each column, and one for all. */
 type Form = 'full' | 'column' | 'row' | 'single';
@@ -137,9 +137,10 @@ onDevice(
   (host) => {
     test(
       `${RUNS} give the same in simulation and on the device, however rows are cut`,
+      { tags: 'thorough', timeout: 60_000 + RUNS * 6_000 },
       async () => {
         const device = Device.of(host.device);
-        for (let seed = FIRST; seed < FIRST + RUNS; seed++) {
+        for (const seed of SEEDS) {
           const random = new Random(seed ^ 0x711e);
           const text = tileText(seed);
           const [rows, columns] = [random.pick([1, 3, 17, 40]), random.pick([1, 5, 33, 100, 257])];
@@ -191,13 +192,13 @@ onDevice(
                 for (let at = 0; at < there.length; at++) {
                   if (!Object.is(here[name][at], there[at]))
                     throw new Error(
-                      `ASYNC_CUDA_TEST_SEED=${seed}: ${name}[${at}] of ${rows} × ${columns} ` +
+                      `${name}[${at}] of ${rows} × ${columns} ` +
                         `in tiles of ${height} rows is ${here[name][at]} in simulation, ` +
                         `${there[at]} on the device\n${text}`,
                     );
                   if (!Object.is(results[name][0]![at], there[at]))
                     throw new Error(
-                      `ASYNC_CUDA_TEST_SEED=${seed}: ${name}[${at}] of ${rows} × ${columns} ` +
+                      `${name}[${at}] of ${rows} × ${columns} ` +
                         `is ${results[name][0]![at]} in tiles of one row, ${there[at]} in ` +
                         `tiles of ${height}\n${text}`,
                     );
@@ -209,17 +210,12 @@ onDevice(
             // language.
             if (error instanceof CudaCompileError && error.message.includes('This divides by zero'))
               continue;
-            throw error instanceof Error && error.message.includes('TEST_SEED')
-              ? error
-              : new Error(`ASYNC_CUDA_TEST_SEED=${seed}: ${String(error)}\n${text}`, {
-                  cause: error,
-                });
+            throw new Error(failureOf(seed, `${String(error)}\n${text}`), { cause: error });
           } finally {
             for (const tensor of made) tensor.close();
           }
         }
       },
-      60_000 + RUNS * 6_000,
     );
   },
   ['worker'],

@@ -2,8 +2,7 @@
  * Texts of kernels with tokens changed are compiled and loaded, or refused with a CudaCompileError
  * that says where, what and what to write instead; never with another error, never without an end.
  *
- * ASYNC_CUDA_TEST_RUNS: of how many texts; ASYNC_CUDA_TEST_SEED: the first one's seed. Each is
- * changed in several ways.
+ * Each text is changed in several ways. A failure tells the command that runs it again.
  */
 import { CudaCompileError, Device } from 'async-cuda';
 import { expect, test } from 'vitest';
@@ -15,9 +14,10 @@ import { functionOf, kernelOf } from './compare-source.js';
 import { randomSource } from './random-source.js';
 import { Watch } from './watch.js';
 import { wrongSource } from './wrong-source.js';
+import { failureOf, seedsOf } from '../../random-runs.js';
 
-const RUNS = Number(process.env['ASYNC_CUDA_TEST_RUNS'] ?? 15);
-const FIRST = Number(process.env['ASYNC_CUDA_TEST_SEED'] ?? 1);
+const SEEDS = seedsOf(15);
+const RUNS = SEEDS.length;
 const CHANGED = 40;
 const LONGEST_MS = 60_000;
 const MOST_TOLD = 5;
@@ -57,7 +57,8 @@ onDevice(
         const watch = new Watch(LONGEST_MS);
         const found: string[] = [];
         const counts = { compiled: 0, refused: 0, 'no function': 0 };
-        for (let seed = FIRST; seed < FIRST + RUNS && found.length < MOST_TOLD; seed++) {
+        for (const seed of SEEDS) {
+          if (found.length >= MOST_TOLD) break;
           const source = randomSource(seed);
           const random = new Random(seed ^ 0xbad);
           for (let k = 0; k < CHANGED; k++) {
@@ -73,8 +74,7 @@ onDevice(
             } catch (error) {
               counts.refused++;
               const what = complaint(error);
-              if (what !== undefined)
-                found.push(`ASYNC_CUDA_TEST_SEED=${seed}: ${what.slice(0, 600)}\n${text}`);
+              if (what !== undefined) found.push(failureOf(seed, `${what.slice(0, 600)}\n${text}`));
             }
           }
         }

@@ -170,6 +170,7 @@ test.each(rows.map((row, index) => ({ ...row, name: `${row.instruction}, ${index
 // The ISA bounds no error there, but a sine is one: what it is multiplied with stays finite.
 test.each(['sin.approx.f32', 'cos.approx.f32'])(
   '%s of what is too large to have an angle lies between -1 and 1',
+  { tags: 'thorough' },
   (instruction) => {
     const finite = values.filter((x) => Math.abs(x) < Infinity);
     for (const got of run(instruction, [finite])) expect(Math.abs(got)).toBeLessThanOrEqual(1);

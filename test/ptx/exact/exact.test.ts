@@ -1,6 +1,6 @@
 /**
  * Every IEEE operation and conversion, bit for bit: all 16-bit operands, edges and random ones
- * beyond. `ASYNC_CUDA_EXACT_COUNT` asks for more of the latter.
+ * beyond. At a scale below 1 no operand takes all of its values.
  */
 import { describe, expect, test } from 'vitest';
 import { Grid } from '../../../src/ptx/run-grid.test-support.js';
@@ -12,10 +12,11 @@ import type { Comparison } from './compare.js';
 import { inputsOf } from './inputs.js';
 import { FORMATS } from './reference.js';
 import { BLOCK, KERNEL, PER_THREAD, kernelOf } from './kernel.js';
+import { scale, scaled } from '../../random-runs.js';
 
-const COUNT = Number(process.env.ASYNC_CUDA_EXACT_COUNT ?? 1000);
+const COUNT = scaled(1000);
 
-function evaluate(one: Case, options: CompileOptions, exhaustive = true): Comparison {
+function evaluate(one: Case, options: CompileOptions, exhaustive = scale >= 1): Comparison {
   const columns = inputsOf(one, COUNT, 1, exhaustive);
   const count = columns[0]!.length;
   const grid = new Grid(kernelOf(one), { ...options, pages: 64 });
@@ -38,26 +39,26 @@ for (const one of CASES) {
 }
 
 describe.each([...families])('%s', (_, cases) => {
-  test('with relaxed SIMD where there is one', () => {
+  test('with relaxed SIMD where there is one', { tags: 'random', timeout: 120_000 }, () => {
     expect(
       cases
         .map((one) => evaluate(one, {}))
         .filter(({ wrong }) => wrong)
         .map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`),
     ).toEqual([]);
-  }, 120_000);
+  });
   if (FORMATS[cases[0]!.result])
-    test('with canonical NaNs', () => {
+    test('with canonical NaNs', { tags: 'random', timeout: 120_000 }, () => {
       // A conversion of a type to itself without any modifier is a move.
       const complaints = cases
         .filter(({ instruction }) => !/^cvt\.(\w+)\.\1$/.test(instruction))
         .map((one) => evaluate(one, { canonicalNaN: true }, false))
         .filter(({ wrong, otherNaNs }) => wrong || otherNaNs);
       expect(complaints).toEqual([]);
-    }, 120_000);
+    });
   if (cases.some(({ instruction }) => /^(mul|fma)\.rn\.ftz\.f32$/.test(instruction))) {
     // Lanes have a way of their own to flush what they round.
-    test('in vector lanes', () => {
+    test('in vector lanes', { tags: 'random', timeout: 120_000 }, () => {
       expect(
         new Grid(kernelOf(cases[0]!), { simd: true }).width(KERNEL, { grid: [1], block: [BLOCK] }),
       ).toBeGreaterThan(1);
@@ -73,16 +74,16 @@ describe.each([...families])('%s', (_, cases) => {
             .map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`),
         ).toEqual([]);
       }
-    }, 120_000);
+    });
   }
   if (cases[0]!.instruction.startsWith('fma')) {
-    test('without', () => {
+    test('without', { tags: 'random', timeout: 120_000 }, () => {
       expect(
         cases
           .map((one) => evaluate(one, { relaxedFma: false }))
           .filter(({ wrong }) => wrong)
           .map(({ wrong, count, example }) => `${wrong} of ${count}: ${example!}`),
       ).toEqual([]);
-    }, 120_000);
+    });
   }
 });

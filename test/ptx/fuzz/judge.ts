@@ -29,7 +29,8 @@ function misplaced(error: PtxError, lines: number): string | undefined {
 }
 
 export function judge(text: string): Verdict {
-  const start = performance.now();
+  // Processor time: others may have the machine meanwhile.
+  const start = process.cpuUsage();
   const lines = text.split('\n').length;
   let complaint: string | undefined;
   let module: CompiledModule | undefined;
@@ -45,7 +46,8 @@ export function judge(text: string): Verdict {
       complaint = 'the module is not valid WebAssembly';
     for (const { error } of module.failures) complaint ??= misplaced(error, lines);
   }
-  const ms = performance.now() - start;
+  const { user, system } = process.cpuUsage(start);
+  const ms = (user + system) / 1000;
   if (ms > SLOWEST_MS) complaint ??= `took ${ms.toFixed(0)} ms for ${text.length} characters`;
   return {
     ms,

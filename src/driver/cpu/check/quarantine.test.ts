@@ -1,6 +1,6 @@
 // Memory that is kept from new allocations does not count, and gives way.
 
-import fc from 'fast-check';
+import * as fc from '../../../../test/fast-check.js';
 import { describe, expect, test } from 'vitest';
 import { openCpu } from '../open.js';
 import { resultOf } from '../testing/open-fake.js';
@@ -80,7 +80,7 @@ function seen(steps: readonly Step[], check: boolean): number[][] {
   });
 }
 
-test('a program sees the same of memory with and without', () => {
+test('a program sees the same of memory with and without', { tags: 'random' }, () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       expect(seen(steps, true)).toEqual(seen(steps, false));

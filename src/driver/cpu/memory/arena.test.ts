@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 import { Arena, GRANULE } from './arena.js';
 import type { Range } from './arena.js';
@@ -23,6 +23,7 @@ const steps = fc.array(
 test(
   'ranges never overlap, are aligned, and all of the arena is one range again when all are ' +
     'given back',
+  { tags: 'random' },
   () => {
     fc.assert(
       fc.property(steps, (program) => {
@@ -61,7 +62,7 @@ test(
   },
 );
 
-test('a range is found whenever one is large enough', () => {
+test('a range is found whenever one is large enough', { tags: 'random' }, () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 1, max: 50_000 }), { minLength: 1, maxLength: 60 }),
@@ -117,7 +118,7 @@ test('more than any memory has is refused, whatever its low bits are', () => {
   expect(arena.freeBytes).toBe(2 ** 30);
 });
 
-test('the granule index finds the nearest member at or below', () => {
+test('the granule index finds the nearest member at or below', { tags: 'random' }, () => {
   const capacity = 40_000;
   fc.assert(
     fc.property(

@@ -3,7 +3,7 @@
  * run: for each operation the ones that must come before it. Work is a kernel that appends its
  * number to a list in device memory, so that the list says in which order the device did it.
  */
-import fc from 'fast-check';
+import * as fc from '../../../../test/fast-check.js';
 import type { FakeDevice } from './open-fake.js';
 
 export type Step =

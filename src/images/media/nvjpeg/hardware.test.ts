@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import * as fc from '../../../../test/fast-check.js';
 import { expect, test } from 'vitest';
 
 import { NvjpegError } from './failure.js';
@@ -94,6 +94,7 @@ const whole = (): Promise<BatchAnswer> => tick().then(() => ({ left: [], broken:
 test(
   'each picture is decoded once, in the order of asking, with others of its format; a thread ' +
     'is told of two batches at a time',
+  { tags: 'random' },
   async () => {
     let greatest = 0;
     await fc.assert(

@@ -1,0 +1,34 @@
+/**
+ * fast-check as the tests use it: `assert` scales its number of runs, takes the seed that the
+ * environment names, and prints the command that runs a failure again. eslint refuses an import of
+ * fast-check itself elsewhere.
+ */
+import * as fastCheck from 'fast-check';
+import type { IAsyncProperty, IProperty, Parameters, RunDetails } from 'fast-check';
+
+import { namedSeed, runAgain, scaled } from './random-runs.js';
+
+export * from 'fast-check';
+
+/** fast-check's own default. */
+const RUNS = 100;
+
+function throwIfFailed<Ts>(details: RunDetails<Ts>): void {
+  if (!details.failed) return;
+  throw new Error(
+    `${fastCheck.defaultReportMessage(details)}\nTo run it again: ${runAgain(details.seed)}`,
+    { cause: details.errorInstance },
+  );
+}
+
+/** `fc.assert`: asynchronous for an asynchronous property, as fast-check's own. */
+export const assert = (<Ts>(
+  property: IProperty<Ts> | IAsyncProperty<Ts>,
+  { numRuns = RUNS, ...parameters }: Parameters<Ts> = {},
+): unknown =>
+  fastCheck.assert(property as IAsyncProperty<Ts>, {
+    reporter: throwIfFailed,
+    ...(namedSeed === undefined ? {} : { seed: namedSeed }),
+    ...parameters,
+    numRuns: scaled(numRuns),
+  })) as typeof fastCheck.assert;
