@@ -3,6 +3,8 @@
 
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { BRANCH, UNKNOWN } from '../isa/traits.js';
+import type { InstructionTraits, Traits } from '../isa/traits.js';
 import { formComplaint, operandComplaint } from '../rules/forms.js';
 import { valueComplaint } from '../rules/values.js';
 import type {
@@ -43,7 +45,6 @@ const MOST_INSTRUCTIONS = 400_000;
 const MOST_MERGED = 1.2e7;
 /** Bytes per thread and function that alloca can give. */
 export const ALLOCA_BYTES = 4096;
-const STACK_INSTRUCTIONS = new Set(['alloca', 'stacksave', 'stackrestore']);
 /** Calls within calls that are inlined. */
 const DEEPEST_INLINING = 200;
 const NOWHERE: readonly Label[] = [];
@@ -51,13 +52,11 @@ const NO_ARGS: readonly Arg[] = [];
 /** The modifiers of instructions on halves of 128-bit registers. */
 const B64 = ['b64'];
 const S64 = ['s64'];
-/** Instructions in whose brackets coordinates stand behind the object. */
-const COORDINATES = new Set(['tex', 'tld4', 'suld', 'sust', 'sured']);
-/** Instructions that take registers wider than their type. */
-const WIDER_TAKEN = new Set(['ld', 'ldu', 'st', 'cvt']);
 
 export interface LoweringContext {
   module: PtxModule;
+  /** The table of instructions. */
+  instructions: Traits;
   functions: Map<string, PtxFunction>;
   traits: Map<PtxFunction, FunctionTraits>;
   /** Functions that wait and that calls through pointers may lead to. */
@@ -179,6 +178,10 @@ class Lowering {
     out.code.push(end);
     if (backEdges(out) * out.registers.length > MOST_MERGED) throw this.tooLarge();
     return out;
+  }
+
+  private traitsOf(mnemonic: string): InstructionTraits {
+    return this.context.instructions.get(mnemonic) ?? UNKNOWN;
   }
 
   private tooLarge(): Error {
@@ -354,6 +357,7 @@ class Lowering {
   private branch(source: Instruction, target: Label, predicate: Inst['predicate']): void {
     this.push({
       mnemonic: 'bra',
+      traits: BRANCH,
       modifiers: [],
       args: [],
       predicate,
@@ -373,7 +377,8 @@ class Lowering {
       return;
     }
     const { source: text, targetOptions } = this.context.module;
-    const complaint = formComplaint(mnemonic, modifiers, source.operands.length);
+    const traits = this.traitsOf(mnemonic);
+    const complaint = formComplaint(traits, mnemonic, modifiers, source.operands.length);
     if (complaint) {
       throw text.error(
         complaint.code,
@@ -409,6 +414,7 @@ class Lowering {
     }
     const inst: Inst = {
       mnemonic,
+      traits,
       modifiers,
       args: NO_ARGS,
       predicate,
@@ -428,8 +434,13 @@ class Lowering {
     } else {
       inst.args = this.operands(source, scope);
       const wrong =
-        operandComplaint(mnemonic, modifiers, inst.args, writesFirstOperand(mnemonic, modifiers)) ??
-        valueComplaint(mnemonic, modifiers, inst.args);
+        operandComplaint(
+          traits,
+          mnemonic,
+          modifiers,
+          inst.args,
+          writesFirstOperand(traits, modifiers),
+        ) ?? valueComplaint(mnemonic, modifiers, inst.args);
       if (wrong) throw this.fail(source, wrong.message, wrong.at ?? source.start);
     }
     if (this.halved) {
@@ -438,8 +449,8 @@ class Lowering {
     }
     if (mnemonic === 'mov' && this.movedByHalves(inst)) return;
     if (this.context.unnamedShared && this.countedFromShared(inst)) return;
-    if (STACK_INSTRUCTIONS.has(mnemonic)) inst.args = [...inst.args, ...this.allocaStack(source)];
-    if (usesCarry(mnemonic, modifiers))
+    if (traits.operands.movesStack) inst.args = [...inst.args, ...this.allocaStack(source)];
+    if (usesCarry(traits, modifiers))
       inst.carry = this.carry ??= this.newRegister('(carry)', scalarType('b32'));
     assignRoles(inst);
     this.push(inst);
@@ -453,6 +464,7 @@ class Lowering {
   ): void {
     const inst: Inst = {
       mnemonic,
+      traits: this.traitsOf(mnemonic),
       modifiers,
       args,
       predicate,
@@ -471,9 +483,9 @@ class Lowering {
    * is extended to all of it by the type's sign, or with zeros. False where all 128 are meant.
    */
   private narrowed(inst: Inst): boolean {
-    const { mnemonic, modifiers, args, source } = inst;
+    const { mnemonic, traits, modifiers, args, source } = inst;
     const type = modifiers.find(isScalarType);
-    if (!WIDER_TAKEN.has(mnemonic) || type === undefined || scalarType(type).bits > 64)
+    if (!traits.operands.widerRegisters || type === undefined || scalarType(type).bits > 64)
       return false;
     const extended: [Arg, Arg][] = [];
     const low = (arg: Arg, operand: Operand | undefined, written: boolean): Arg => {
@@ -490,7 +502,7 @@ class Lowering {
       if (written) extended.push([half, other]);
       return half;
     };
-    const written = mnemonic === 'st' ? -1 : 0;
+    const written = writesFirstOperand(traits, modifiers) ? 0 : -1;
     const narrow = args.map((arg, index) => low(arg, source.operands[index], index === written));
     this.pushPlain(mnemonic, modifiers, narrow, inst);
     for (const [half, other] of extended) {
@@ -646,6 +658,7 @@ class Lowering {
       if (args[0]!.kind === 'sink') continue;
       const inst: Inst = {
         mnemonic: 'mov',
+        traits: this.traitsOf('mov'),
         modifiers: args[1]!.kind === 'register' ? untyped : modifiers,
         args,
         predicate,
@@ -679,7 +692,7 @@ class Lowering {
     if (
       first?.kind === 'name' &&
       first.added !== undefined &&
-      writesFirstOperand(source.mnemonic, source.modifiers)
+      writesFirstOperand(this.traitsOf(source.mnemonic), source.modifiers)
     ) {
       throw this.fail(
         source,
@@ -720,7 +733,7 @@ class Lowering {
       case 'not':
         return { kind: 'not', operand: this.operand(operand.operand, scope, source), at };
       case 'address': {
-        if (operand.extra.length && !COORDINATES.has(source.mnemonic))
+        if (operand.extra.length && !this.traitsOf(source.mnemonic).operands.coordinates)
           throw this.fail(
             source,
             `'${source.mnemonic}' takes one address in brackets`,
@@ -1009,6 +1022,7 @@ class Lowering {
     if (target === '__assertfail')
       this.push({
         mnemonic: 'exit',
+        traits: BRANCH,
         modifiers: [],
         args: [],
         predicate,
@@ -1034,6 +1048,7 @@ class Lowering {
     if (predicate) uses.push(predicate.register, ...defs);
     this.push({
       mnemonic: 'call',
+      traits: this.traitsOf('call'),
       modifiers: source.modifiers,
       args: [],
       predicate,
@@ -1110,6 +1125,7 @@ class Lowering {
   ): void {
     const inst: Inst = {
       mnemonic,
+      traits: this.traitsOf(mnemonic),
       modifiers,
       args,
       predicate: undefined,
@@ -1288,6 +1304,7 @@ class Lowering {
             : { kind: 'register', register: value.register, at: source.start };
         const move: Inst = {
           mnemonic: 'copy',
+          traits: this.traitsOf('copy'),
           modifiers: [],
           args: [{ kind: 'register', register, at: source.start }, from],
           predicate: undefined,

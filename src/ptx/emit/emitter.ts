@@ -53,32 +53,6 @@ export interface Surroundings {
 /** The types among an instruction's modifiers: instructions of one form share the array. */
 const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
 
-/** Instructions that put registers together and take them apart. */
-const MOVES = new Set(['mov', 'copy']);
-/**
- * Instructions that take the address of a variable by its name; all others take a name with an
- * offset only, as ptxas does.
- */
-const NAMES_TAKEN = new Set([
-  'mov',
-  'copy',
-  'cvta',
-  'mapa',
-  'getctarank',
-  'call',
-  'alloca',
-  'stacksave',
-  'stackrestore',
-  'tex',
-  'tld4',
-  'txq',
-  'istypep',
-  'suld',
-  'sust',
-  'sured',
-  'suq',
-]);
-
 export abstract class Emitter {
   readonly code = new Code();
   /** Runs once per call, before the code. */
@@ -475,7 +449,7 @@ export abstract class Emitter {
       case 'symbol':
         if (type.kind === 'float' || type.kind === 'predicate')
           throw this.semantic(`an address is no .${type.name}`, arg.at);
-        if (arg.offset === 0 && !NAMES_TAKEN.has(this.inst.mnemonic))
+        if (arg.offset === 0 && !this.inst.traits.operands.takesNames)
           throw this.semantic(
             `'${this.inst.mnemonic}' takes no variable; move its address to a register first`,
             arg.at,
@@ -489,7 +463,7 @@ export abstract class Emitter {
         this.code.op('i32.eqz');
         return;
       case 'vector':
-        if (!MOVES.has(this.inst.mnemonic))
+        if (!this.inst.traits.operands.packsVectors)
           throw this.semantic(`'${this.inst.mnemonic}' takes no vector here`, arg.at);
         this.pushPacked(arg.elements, type, arg.at);
         return;
@@ -683,7 +657,7 @@ export abstract class Emitter {
       return;
     }
     if (arg.kind === 'vector') {
-      if (!MOVES.has(this.inst.mnemonic))
+      if (!this.inst.traits.operands.packsVectors)
         throw this.semantic(`'${this.inst.mnemonic}' gives no vector here`, arg.at);
       this.popPacked(arg.elements, type, arg.at);
       return;

@@ -37,7 +37,7 @@ function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boole
   return true;
 }
 
-const binary =
+export const binary =
   (integer: string | undefined, float: string | undefined): LaneRule =>
   (e) => {
     const type = laneType(e);
@@ -67,7 +67,7 @@ const binary =
     return true;
   };
 
-const multiply: LaneRule = (e) => {
+export const multiply: LaneRule = (e) => {
   if (e.has('wide') && e.type().bits === 16) return shortProduct(e);
   const type = laneType(e);
   if (!type || isFloat(type) || type.bits !== 32) return binary('mul', 'mul')(e);
@@ -144,7 +144,7 @@ function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boo
   return true;
 }
 
-const multiplyAdd: LaneRule = (e) => {
+export const multiplyAdd: LaneRule = (e) => {
   const type = laneType(e);
   if (!type) return false;
   if (isFloat(type)) return fused(e);
@@ -163,7 +163,7 @@ const multiplyAdd: LaneRule = (e) => {
   return true;
 };
 
-const fused: LaneRule = (e) => {
+export const fused: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e, 'rn', 'ftz') || !fits(e, [type, type, type, type]))
     return false;
@@ -237,7 +237,7 @@ function exactFused(e: LaneEmitter, type: ScalarType): boolean {
   return true;
 }
 
-const unary =
+export const unary =
   (integer: string | undefined, float: string | undefined): LaneRule =>
   (e) => {
     const type = laneType(e);
@@ -256,7 +256,7 @@ const unary =
   };
 
 /** copysign d, a, b: the sign of a, the magnitude of b */
-const copySign: LaneRule = (e) => {
+export const copySign: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e) || !fits(e, [type, type, type])) return false;
   for (const half of halves(type)) {
@@ -274,7 +274,7 @@ const copySign: LaneRule = (e) => {
   return true;
 };
 
-const divide: LaneRule = (e) => {
+export const divide: LaneRule = (e) => {
   const type = laneType(e);
   if (
     !type ||
@@ -315,7 +315,7 @@ function divisorOfProduct(e: LaneEmitter): void {
     .op('v128.bitselect');
 }
 
-const reciprocal: LaneRule = (e) => {
+export const reciprocal: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'ftz') || !fits(e, [type, type]))
     return false;
@@ -332,7 +332,7 @@ const reciprocal: LaneRule = (e) => {
 };
 
 /** rsqrt.approx.f32 is computed in f64 and rounded once. */
-const reciprocalRoot: LaneRule = (e) => {
+export const reciprocalRoot: LaneRule = (e) => {
   const type = laneType(e);
   if (type?.name !== 'f32' || !only(e, 'approx', 'ftz') || !fits(e, [type, type])) return false;
   const { code } = e;
@@ -353,7 +353,7 @@ const reciprocalRoot: LaneRule = (e) => {
   return true;
 };
 
-const logic =
+export const logic =
   (operation: string): LaneRule =>
   (e) => {
     const type = laneType(e);
@@ -367,7 +367,7 @@ const logic =
     return true;
   };
 
-const not: LaneRule = (e) => {
+export const not: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !only(e) || !fits(e, [type, type])) return false;
   for (const half of halves(type)) {
@@ -379,7 +379,7 @@ const not: LaneRule = (e) => {
 };
 
 /** lop3: the sum of the products that the truth table names, or of those it does not, inverted. */
-const logic3: LaneRule = (e) => {
+export const logic3: LaneRule = (e) => {
   const type = laneType(e);
   const {
     code,
@@ -418,71 +418,73 @@ const logic3: LaneRule = (e) => {
 };
 
 /** Shifts by the same amount in all threads. */
-const shift: LaneRule = (e) => {
-  const type = laneType(e);
-  const {
-    code,
-    inst: { args, mnemonic },
-  } = e;
-  const amount = args[2];
-  if (
-    !type ||
-    isFloat(type) ||
-    type.kind === 'predicate' ||
-    !only(e) ||
-    !amount ||
-    e.stride(amount) !== 0
-  )
-    return false;
-  if (!fits(e, [type, type, scalarType('u32')])) return false;
-  const signed = mnemonic === 'shr' && type.kind === 'signed';
-  const operation = `${shapeOf(type)}.${mnemonic === 'shl' ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
-  const { bits } = type;
-  if (amount.kind === 'integer') {
-    const count = Number(BigInt.asUintN(32, amount.value));
+export const shift =
+  (direction: 'shl' | 'shr'): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    const {
+      code,
+      inst: { args },
+    } = e;
+    const amount = args[2];
+    if (
+      !type ||
+      isFloat(type) ||
+      type.kind === 'predicate' ||
+      !only(e) ||
+      !amount ||
+      e.stride(amount) !== 0
+    )
+      return false;
+    if (!fits(e, [type, type, scalarType('u32')])) return false;
+    const signed = direction === 'shr' && type.kind === 'signed';
+    const operation = `${shapeOf(type)}.${direction === 'shl' ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
+    const { bits } = type;
+    if (amount.kind === 'integer') {
+      const count = Number(BigInt.asUintN(32, amount.value));
+      for (const half of halves(type)) {
+        if (count >= bits && !signed) {
+          code.v128([0, 0, 0, 0]);
+        } else {
+          operand(e, args[1]!, type, half);
+          code.i32(Math.min(count, bits - 1)).op(operation);
+        }
+        popResult(e, type, half);
+      }
+      return true;
+    }
+    const count = e.temp('i32');
+    e.push(amount, scalarType('u32'));
+    code.set(count);
     for (const half of halves(type)) {
-      if (count >= bits && !signed) {
-        code.v128([0, 0, 0, 0]);
+      operand(e, args[1]!, type, half);
+      if (signed) {
+        code
+          .get(count)
+          .i32(bits - 1)
+          .get(count)
+          .i32(bits)
+          .op('i32.lt_u')
+          .op('select')
+          .op(operation);
       } else {
-        operand(e, args[1]!, type, half);
-        code.i32(Math.min(count, bits - 1)).op(operation);
+        code.get(count).op(operation);
+        code
+          .get(count)
+          .i32(bits)
+          .op('i32.lt_u')
+          .i32(-1)
+          .op('i32.mul')
+          .op('i32x4.splat')
+          .op('v128.and');
       }
       popResult(e, type, half);
     }
     return true;
-  }
-  const count = e.temp('i32');
-  e.push(amount, scalarType('u32'));
-  code.set(count);
-  for (const half of halves(type)) {
-    operand(e, args[1]!, type, half);
-    if (signed) {
-      code
-        .get(count)
-        .i32(bits - 1)
-        .get(count)
-        .i32(bits)
-        .op('i32.lt_u')
-        .op('select')
-        .op(operation);
-    } else {
-      code.get(count).op(operation);
-      code
-        .get(count)
-        .i32(bits)
-        .op('i32.lt_u')
-        .i32(-1)
-        .op('i32.mul')
-        .op('i32x4.splat')
-        .op('v128.and');
-    }
-    popResult(e, type, half);
-  }
-  return true;
-};
+  };
 
 /** shf by the same amount in all threads: two shifts and an or. */
-const funnelShift: LaneRule = (e) => {
+export const funnelShift: LaneRule = (e) => {
   const {
     code,
     inst: { args },
@@ -566,7 +568,7 @@ interface Comparison {
   negated?: true;
 }
 
-const setPredicate: LaneRule = (e) => {
+export const setPredicate: LaneRule = (e) => {
   const type = laneType(e);
   const {
     code,
@@ -628,7 +630,7 @@ export function popTruth(e: LaneEmitter, { negated }: Comparison): void {
   e.popLanes(args[0]!);
 }
 
-const selectByPredicate: LaneRule = (e) => {
+export const selectByPredicate: LaneRule = (e) => {
   const type = laneType(e);
   const {
     code,
@@ -658,7 +660,7 @@ const selectByPredicate: LaneRule = (e) => {
 };
 
 /** min and max: of a number and a NaN the number; -0 is less than +0. */
-const extreme =
+export const extreme =
   (name: 'min' | 'max'): LaneRule =>
   (e) => {
     const type = laneType(e);
@@ -739,7 +741,7 @@ function moveLaneMask(e: LaneEmitter, name: string): boolean {
   return true;
 }
 
-const move: LaneRule = (e) => {
+export const move: LaneRule = (e) => {
   const type = laneType(e);
   const source = e.inst.args[1];
   if (
@@ -759,7 +761,7 @@ const move: LaneRule = (e) => {
   return true;
 };
 
-const convert: LaneRule = (e) => {
+export const convert: LaneRule = (e) => {
   const [to, from] = e.types();
   const {
     code,
@@ -888,33 +890,3 @@ function moveAs(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
   }
   return true;
 }
-
-export const ARITHMETIC: readonly (readonly [string, LaneRule])[] = [
-  ['add', binary('add', 'add')],
-  ['sub', binary('sub', 'sub')],
-  ['mul', multiply],
-  ['mad', multiplyAdd],
-  ['fma', fused],
-  ['div', divide],
-  ['rcp', reciprocal],
-  ['sqrt', unary(undefined, 'sqrt')],
-  ['rsqrt', reciprocalRoot],
-  ['abs', unary('abs', 'abs')],
-  ['copysign', copySign],
-  ['neg', unary('neg', 'neg')],
-  ['min', extreme('min')],
-  ['max', extreme('max')],
-  ['and', logic('and')],
-  ['or', logic('or')],
-  ['xor', logic('xor')],
-  ['not', not],
-  ['lop3', logic3],
-  ['shl', shift],
-  ['shr', shift],
-  ['shf', funnelShift],
-  ['setp', setPredicate],
-  ['selp', selectByPredicate],
-  ['mov', move],
-  ['cvta', move],
-  ['cvt', convert],
-];

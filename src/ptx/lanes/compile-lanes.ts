@@ -6,7 +6,7 @@ import type { Surroundings } from '../emit/emitter.js';
 import { Linker } from '../emit/linker.js';
 import { countsOnWarpSteps } from '../analysis/warp-steps.js';
 import type { Register } from '../analysis/program.js';
-import { RULES } from '../rules/all.js';
+import { LANE_RULES, RULES } from '../isa/table.js';
 import { runtimeLibrary } from '../runtime/library.js';
 import {
   PROBED_BODY,
@@ -19,7 +19,6 @@ import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
 import type { LanePlan } from './plan.js';
 import { vectorPressure } from './vector-pressure.js';
-import { LANE_RULES } from './rules.js';
 import { sideBySideText } from './side-by-side.js';
 
 /**

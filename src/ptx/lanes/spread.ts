@@ -30,76 +30,8 @@ export const UNIFORM: Spread = { stride: 0, aligned: false };
 export const VARYING: Spread = { stride: undefined, aligned: false };
 const THREAD_INDEX: Spread = { stride: 1, aligned: true };
 
-/** Instructions whose results depend on nothing but their operands, and which do nothing else. */
-const PURE = new Set([
-  'add',
-  'sub',
-  'mul',
-  'mad',
-  'mul24',
-  'mad24',
-  'sad',
-  'div',
-  'rem',
-  'abs',
-  'neg',
-  'min',
-  'max',
-  'fma',
-  'rcp',
-  'sqrt',
-  'rsqrt',
-  'sin',
-  'cos',
-  'lg2',
-  'ex2',
-  'tanh',
-  'copysign',
-  'testp',
-  'setp',
-  'set',
-  'selp',
-  'slct',
-  'and',
-  'or',
-  'xor',
-  'not',
-  'cnot',
-  'lop3',
-  'shf',
-  'shl',
-  'shr',
-  'mov',
-  'copy',
-  'cvt',
-  'cvta',
-  'prmt',
-  'bfe',
-  'bfi',
-  'bfind',
-  'brev',
-  'clz',
-  'popc',
-  'dp4a',
-  'dp2a',
-  'bmsk',
-  'isspacep',
-]);
-/** Once for the group is as good as once for each thread, if all threads have the same operands. */
-const IDEMPOTENT = new Set([
-  'ld',
-  'ldu',
-  'st',
-  'membar',
-  'fence',
-  'prefetch',
-  'prefetchu',
-  'discard',
-  'applypriority',
-  'pmevent',
-]);
-
-export const isPure = (inst: Inst): boolean => PURE.has(inst.mnemonic) && !inst.carry;
+/** The instruction's result depends on nothing but its operands, and nothing else happens. */
+export const isPure = ({ traits, carry }: Inst): boolean => traits.effect === 'none' && !carry;
 
 export type SpreadOf = (register: Register) => Spread | undefined;
 
@@ -173,8 +105,8 @@ export function resultSpread(
     if (!predicate) return undefined;
     if (predicate.stride !== 0) return VARYING;
   }
-  if (!PURE.has(inst.mnemonic))
-    return same.stride === 0 && IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
+  const { effect } = inst.traits;
+  if (effect !== 'none') return same.stride === 0 && effect === 'repeatable' ? UNIFORM : VARYING;
   return patterned(
     same.stride === 0 ? UNIFORM : affine(inst, sources, of, wraps, width),
     patternOf(inst, sources, of, width),

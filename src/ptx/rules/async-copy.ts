@@ -23,7 +23,7 @@ const B32 = scalarType('b32');
 const B16 = scalarType('b16');
 const PRED = scalarType('pred');
 
-function copy(e: Emitter): void {
+export function copy(e: Emitter): void {
   if (!e.has('async') || e.has('tensor')) throw e.unsupported();
   if (e.has('commit_group') || e.has('wait_group') || e.has('wait_all')) return;
   if (e.has('reduce')) reduceBulk(e);
@@ -261,8 +261,6 @@ function reduceBulk(e: Emitter): void {
   code.op('end').op('end');
   signal(e, bytes);
 }
-
-export const ASYNC_RULES: readonly RuleRow[] = [['cp', copy]];
 
 /** `touch` is done before every byte that is written. */
 const copyMasked = (touch: string): string => `

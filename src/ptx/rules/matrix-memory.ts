@@ -49,7 +49,7 @@ function runs({ operand: { type, layout }, order }: MemoryFragment): Run[] {
   return found;
 }
 
-function wmma(e: Emitter): void {
+export function wmma(e: Emitter): void {
   const { code, inst } = e;
   const [what] = inst.modifiers;
   if (what !== 'load' && what !== 'store') throw e.unsupported();
@@ -196,5 +196,3 @@ function moveFragment(
     });
   }
 }
-
-export const MATRIX_MEMORY_RULES: readonly RuleRow[] = [['wmma', wmma]];

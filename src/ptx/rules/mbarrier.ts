@@ -28,7 +28,7 @@ export function completeTransaction(e: Emitter, arg: Arg, pushBytes: () => void)
   e.call('mbarrier_transaction');
 }
 
-function barrier(e: Emitter): void {
+export function barrier(e: Emitter): void {
   const { code } = e;
   const action = e.oneOf(
     'init',
@@ -102,8 +102,6 @@ function barrier(e: Emitter): void {
       throw e.unsupported();
   }
 }
-
-export const MBARRIER_RULES: readonly RuleRow[] = [['mbarrier', barrier]];
 
 const PENDING = 0xfffff;
 
