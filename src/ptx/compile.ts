@@ -16,7 +16,7 @@ import { expandVectorParameters } from './analysis/vector-parameters.js';
 import { unnamedShared } from './analysis/unnamed-shared.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { checkFunction, lowerFunction } from './analysis/lower.js';
-import type { LoweringContext } from './analysis/lower.js';
+import type { LoweringContext } from './analysis/lowering-state.js';
 import { isLabel } from './analysis/program.js';
 import type { LoweredFunction, SharedVariable } from './analysis/program.js';
 import { analyseShape } from './analysis/regions.js';

@@ -1,6 +1,6 @@
 // Moves, calls, fences and the instructions that do nothing here.
 
-import { ALLOCA_BYTES } from '../analysis/lower.js';
+import { ALLOCA_BYTES } from '../analysis/lowering-state.js';
 import type { Arg, CallValue } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { emitArrivalCheck, emitFenceCheck, emitCallerCheck } from '../emit/check.js';
