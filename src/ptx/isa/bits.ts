@@ -1,6 +1,6 @@
 // Rows of logic, shifts, and fields of bits.
 
-import * as lanes from '../lanes/arithmetic.js';
+import * as lanes from '../lanes/logic.js';
 import * as bitLanes from '../lanes/bit-operations.js';
 import * as bits from '../rules/bits.js';
 import { form } from './form.js';

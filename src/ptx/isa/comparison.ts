@@ -1,6 +1,6 @@
 // Rows of comparisons and choices.
 
-import * as lanes from '../lanes/arithmetic.js';
+import * as lanes from '../lanes/comparison.js';
 import * as halfLanes from '../lanes/halves.js';
 import * as compare from '../rules/compare.js';
 import { form } from './form.js';

@@ -1,6 +1,6 @@
 // Rows of conversions, moves, and addresses of one space or another.
 
-import * as lanes from '../lanes/arithmetic.js';
+import * as lanes from '../lanes/conversion.js';
 import * as narrowLanes from '../lanes/narrow.js';
 import { blockRank, mapAddress } from '../rules/cluster.js';
 import { copy, move } from '../rules/control.js';

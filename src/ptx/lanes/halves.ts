@@ -6,7 +6,7 @@ import type { Arg } from '../analysis/program.js';
 import { isHalf } from '../rules/half.js';
 import type { ScalarType } from '../scalar-types.js';
 import { emitWat } from '../wasm/wat.js';
-import { FLOAT_COMPARISONS, popTruth, setsPredicate } from './arithmetic.js';
+import { FLOAT_COMPARISONS, popTruth, setsPredicate } from './comparison.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 import { only } from './operands.js';
 import { callForAll } from './vector-calls.js';
