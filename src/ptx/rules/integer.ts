@@ -101,13 +101,12 @@ function subtractWithBorrow(
 }
 
 export const add =
-  (operation: 'add' | 'sub', carries = false) =>
+  (name: 'add' | 'sub', uses = false) =>
   (e: Emitter): void => {
     const type = e.type();
     e.argCount(3);
     const sets = e.has('cc');
-    const uses = carries;
-    const subtracts = operation === 'sub';
+    const subtracts = name === 'sub';
     const { code } = e;
     if (e.has('sat')) {
       if (type.name !== 's32') throw e.semantic("'.sat' needs .s32");
@@ -120,10 +119,10 @@ export const add =
       return;
     }
     if (uses && type.bits === 16) {
-      const op = subtracts ? 'i32.sub' : 'i32.add';
+      const operation = subtracts ? 'i32.sub' : 'i32.add';
       e.push(e.arg(1), type);
       e.push(e.arg(2), type);
-      code.op(op).get(carry(e));
+      code.op(operation).get(carry(e));
       if (subtracts) code.op('i32.eqz');
       code.op(operation);
       e.popNarrow(e.arg(0), type);
@@ -255,12 +254,11 @@ export function multiply(e: Emitter): void {
 }
 
 export const multiplyAdd =
-  (carries = false) =>
+  (uses = false) =>
   (e: Emitter): void => {
     e.argCount(4);
     const { code } = e;
     const type = e.type();
-    const uses = carries;
     if (e.has('sat')) {
       if (type.name !== 's32' || !e.has('hi')) throw e.semantic("'.sat' needs .hi.s32");
       product(e, type);
