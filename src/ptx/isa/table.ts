@@ -16,6 +16,7 @@ import { MATRICES } from './matrices.js';
 import { MEMORY } from './memory.js';
 import { SYNCHRONISATION } from './synchronisation.js';
 import { TEXTURES } from './textures.js';
+import { alike } from './traits.js';
 import { VIDEO } from './video.js';
 import { WARP } from './warp.js';
 
@@ -25,7 +26,9 @@ export function tableOf(families: readonly Rows[]): ReadonlyMap<string, Instruct
   for (const rows of families) {
     for (const [mnemonic, row] of Object.entries(rows)) {
       if (table.has(mnemonic)) throw new Error(`instruction '${mnemonic}' has two rows`);
-      table.set(mnemonic, { ...row, forms: row.forms.map((form) => form.of(mnemonic)) });
+      const forms = row.forms.map((form) => form.of(mnemonic));
+      const { scalar, vector } = row;
+      table.set(mnemonic, { ...alike({ ...row, forms }), scalar, vector });
     }
   }
   return table;

@@ -114,6 +114,47 @@ export interface InstructionTraits {
   readonly meaning: Meaning;
 }
 
+/** What no instruction has unless its row says so. */
+const ORDINARY_OPERANDS: { readonly [K in keyof OperandTraits]-?: OperandTraits[K] | undefined } = {
+  writesFirst: true,
+  readsCarry: undefined,
+  resultUnwanted: undefined,
+  firstWanted: undefined,
+  twoResults: undefined,
+  warpResult: undefined,
+  readsSpecial: undefined,
+  packsVectors: undefined,
+  takesNames: undefined,
+  refusesNames: undefined,
+  refusesOffsets: undefined,
+  takesOffsets: undefined,
+  braces: undefined,
+  widerElements: undefined,
+  widerRegisters: undefined,
+  registersForNumbers: undefined,
+  negated: undefined,
+  coordinates: undefined,
+  movesStack: undefined,
+  parameter: undefined,
+};
+
+/**
+ * Traits with all of their properties in one order. Engines read a property of objects that are
+ * alike at a fixed place, and look it up in a table where objects differ; each instruction's are
+ * read dozens of times.
+ */
+export const alike = (traits: InstructionTraits): InstructionTraits => ({
+  forms: traits.forms,
+  operands: { ...ORDINARY_OPERANDS, ...traits.operands } as OperandTraits,
+  effect: traits.effect,
+  waits: {
+    cut: traits.waits.cut,
+    meetsFirst: traits.waits.meetsFirst,
+    givesWay: traits.waits.givesWay,
+  } as WaitTraits,
+  meaning: traits.meaning,
+});
+
 /** The instructions by mnemonic. */
 export type Traits = ReadonlyMap<string, InstructionTraits>;
 
@@ -135,13 +176,13 @@ export const COMPUTES = {
  * What the compiler takes an instruction for that is in no row: it is refused when its code is
  * written, with all that is wrong before it.
  */
-export const UNKNOWN: InstructionTraits = {
+export const UNKNOWN = alike({
   forms: [],
   operands: WRITES_FIRST,
   effect: 'any',
   waits: NEVER_WAITS,
   meaning: 'opaque',
-};
+});
 
 /** Of the instructions that end a block, and of those that the compiler itself puts there. */
 export const FLOW: Omit<InstructionTraits, 'forms'> = {
@@ -150,5 +191,5 @@ export const FLOW: Omit<InstructionTraits, 'forms'> = {
   waits: NEVER_WAITS,
   meaning: 'opaque',
 };
-export const BRANCH: InstructionTraits = { ...FLOW, forms: [] };
-export const WARP_BARRIER: InstructionTraits = { ...BRANCH, waits: OF_A_WARP };
+export const BRANCH = alike({ ...FLOW, forms: [] });
+export const WARP_BARRIER = alike({ ...BRANCH, waits: OF_A_WARP });
