@@ -24,7 +24,7 @@ import { callSignature, sameSignature } from './emit/calling.js';
 import { callParts, divideKernel, fitsLimits } from './emit/divided-kernel.js';
 import type { DividedKernel } from './emit/divided-kernel.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
-import type { Surroundings } from './emit/emitter.js';
+import type { Surroundings } from './emit/surroundings.js';
 import { localsAddress, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';

@@ -3,52 +3,20 @@
 // hand.
 
 import type { Block } from '../analysis/blocks.js';
-import type { Arg, Inst, Register, SharedVariable, Symbol } from '../analysis/program.js';
+import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
 import { CTX } from '../context.js';
-import type { DataLayout } from '../analysis/data-layout.js';
-import type { SourceText } from '../error.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
-import type { ModuleCheck } from '../check.js';
-import type { PtxFunction } from '../syntax/ast.js';
 import { Code } from '../wasm/code.js';
-import type { Signature } from '../wasm/module.js';
 import { pushSpecialRegister } from '../rules/special.js';
 import type { Copies } from './copies.js';
-import type { Linker } from './linker.js';
+import type { Surroundings } from './surroundings.js';
 
 /**
  * How a value may differ from the register that holds it: `exact` for arithmetic, `wide` for ld, st
  * and cvt.
  */
 export type Fit = 'exact' | 'wide';
-
-export interface Surroundings {
-  source: SourceText;
-  linker: Linker;
-  /**
-   * Bytes from the start of shared memory to a static variable, once the kernel's layout is known.
-   */
-  sharedOffset(variable: SharedVariable): number;
-  /**
-   * Where dynamic shared memory begins; undefined in real functions, which kernels with more or
-   * fewer variables of their own call.
-   */
-  dynamicStart: number | undefined;
-  functionAddress(target: PtxFunction): bigint;
-  functionIndex(target: PtxFunction): number;
-  /** Index of the function that calls through an address: (…arguments, address, line) → results. */
-  indirectCall(signature: Signature): number;
-  data: Pick<DataLayout, 'constants'>;
-  /** relaxed_madd was found to be fused on this machine. */
-  relaxedFma: boolean;
-  /** Results that are NaN are PTX's canonical NaN. */
-  canonicalNaN: boolean;
-  /** A number in scratch decides the order of warps. */
-  ordered: boolean;
-  /** Set where the code is to be watched: filled with what the watcher needs to know. */
-  check: ModuleCheck | undefined;
-}
 
 /** The types among an instruction's modifiers: instructions of one form share the array. */
 const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();

@@ -2,7 +2,7 @@
 // never launched often enough for it to pay. It serves blocks whose rows divide into units of its
 // width, keeps the contract of the scalar back end, and has a layout of scratch memory of its own.
 
-import type { Surroundings } from '../emit/emitter.js';
+import type { Surroundings } from '../emit/surroundings.js';
 import { Linker } from '../emit/linker.js';
 import { countsOnWarpSteps } from '../analysis/warp-steps.js';
 import type { Register } from '../analysis/program.js';

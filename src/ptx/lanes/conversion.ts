@@ -150,19 +150,7 @@ export const convert: LaneRule = (e) => {
     }
     case 'f32 f32': {
       if (e.has('sat') && only(e, 'sat', 'ftz')) {
-        const value = e.temp('v128');
-        floatOperand(e, args[1]!, from, 0);
-        // NaN and what is not above zero become zero.
-        code
-          .set(value)
-          .f32(1)
-          .op('f32x4.splat')
-          .f32(0)
-          .op('f32x4.splat')
-          .get(value)
-          .op('f32x4.pmax')
-          .op('f32x4.pmin');
-        e.popLanes(target);
+        saturate(e, from);
         return true;
       }
       const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
@@ -198,6 +186,23 @@ export const convert: LaneRule = (e) => {
       return false;
   }
 };
+
+/** `cvt.sat` of f32: NaN and what is not above zero become zero. */
+function saturate(e: LaneEmitter, type: ScalarType): void {
+  const { args } = e.inst;
+  const value = e.temp('v128');
+  floatOperand(e, args[1]!, type, 0);
+  e.code
+    .set(value)
+    .f32(1)
+    .op('f32x4.splat')
+    .f32(0)
+    .op('f32x4.splat')
+    .get(value)
+    .op('f32x4.pmax')
+    .op('f32x4.pmin');
+  e.popLanes(args[0]!);
+}
 
 function moveAs(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
   for (const half of halves(to)) {

@@ -45,6 +45,8 @@ interface Moved {
   signed: boolean;
 }
 
+type MovedOf = (register: Register, signed: boolean) => Moved | undefined;
+
 /** On what is a loop's end decided: a counter, and what it is compared with. */
 interface Comparison {
   inst: Inst;
@@ -78,6 +80,44 @@ const MIRRORED = { lt: 'gt', gt: 'lt', le: 'ge', ge: 'le', ne: 'ne' } as const;
 
 const lowestBit = (value: bigint): number =>
   value === 0n ? LARGEST_ELEMENT : Number(value & -value);
+
+/**
+ * The register as one to which its only definition, of those in the block, adds the same in every
+ * turn.
+ */
+function movedBy(
+  e: LaneEmitter,
+  definitions: readonly Inst[],
+  register: Register,
+  signed: boolean,
+  isFixed: (arg: Arg) => boolean,
+): Moved | undefined {
+  const [inst, another] = definitions;
+  if (!inst || another || e.stride({ kind: 'register', register } as Arg) === undefined)
+    return undefined;
+  const { meaning } = inst.traits;
+  if (
+    (meaning !== 'sum' && meaning !== 'difference') ||
+    inst.modifiers.length !== 1 ||
+    inst.args.length !== 3
+  )
+    return undefined;
+  const type = scalarType(inst.modifiers[0]!);
+  if (type.kind === 'float' || type.bits !== register.type.bits) return undefined;
+  const [, a, b] = inst.args as [Arg, Arg, Arg];
+  const subtracts = meaning === 'difference';
+  const isSelf = (arg: Arg): boolean => arg.kind === 'register' && arg.register === register;
+  const step = isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
+  return (
+    step && {
+      register,
+      step,
+      by: step.kind === 'integer' ? BigInt.asIntN(register.type.bits, step.value) : undefined,
+      subtracts,
+      signed,
+    }
+  );
+}
 
 /** `checked`: accesses that others have checked by then. */
 export function findSteadyLoop(
@@ -114,39 +154,10 @@ export function findSteadyLoop(
   )
     return undefined;
 
-  const movedOf = (register: Register, signed: boolean): Moved | undefined => {
-    const [inst, another] = definitions.get(register) ?? [];
-    if (
-      !inst ||
-      another ||
-      e.isVarying(register) ||
-      e.stride({ kind: 'register', register } as Arg) === undefined
-    )
-      return undefined;
-    const { meaning } = inst.traits;
-    if (
-      (meaning !== 'sum' && meaning !== 'difference') ||
-      inst.modifiers.length !== 1 ||
-      inst.args.length !== 3
-    )
-      return undefined;
-    const type = scalarType(inst.modifiers[0]!);
-    if (type.kind === 'float' || type.bits !== register.type.bits) return undefined;
-    const [, a, b] = inst.args as [Arg, Arg, Arg];
-    const subtracts = meaning === 'difference';
-    const isSelf = (arg: Arg): boolean => arg.kind === 'register' && arg.register === register;
-    const step =
-      isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
-    return (
-      step && {
-        register,
-        step,
-        by: step.kind === 'integer' ? BigInt.asIntN(register.type.bits, step.value) : undefined,
-        subtracts,
-        signed,
-      }
-    );
-  };
+  const movedOf: MovedOf = (register, signed) =>
+    e.isVarying(register)
+      ? undefined
+      : movedBy(e, definitions.get(register) ?? [], register, signed, isFixed);
   const comparison = comparisonOf(
     last,
     (ending.yes === index) !== ending.inst.predicate!.negated,
@@ -232,7 +243,7 @@ export function findSteadyLoop(
 function comparisonOf(
   inst: Inst,
   goesOn: boolean,
-  movedOf: (register: Register, signed: boolean) => Moved | undefined,
+  movedOf: MovedOf,
   isFixed: (arg: Arg) => boolean,
 ): Comparison | undefined {
   if (
