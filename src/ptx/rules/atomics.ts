@@ -4,7 +4,7 @@
 
 import type { Emitter } from '../emit/emitter.js';
 import { checkedPlace } from '../emit/memory-access.js';
-import type { AccessSpace, Place } from '../emit/memory-access.js';
+import type { AccessSpace, Place } from '../emit/place.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType, WasmType } from '../scalar-types.js';
 import { LEAST, flush } from './flush.js';

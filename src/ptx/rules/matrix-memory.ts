@@ -7,7 +7,7 @@ import type { Emitter } from '../emit/emitter.js';
 import { checkedAddress, pushWideAddress } from '../emit/memory-access.js';
 import { fragmentOf } from '../matrix/forms.js';
 import type { MemoryFragment } from '../matrix/forms.js';
-import type { Place } from '../emit/memory-access.js';
+import type { Place } from '../emit/place.js';
 import { bitsType, callPart } from '../emit/shared-part.js';
 import type { PartValue } from '../emit/shared-part.js';
 import type { Arg } from '../analysis/program.js';

@@ -5,7 +5,7 @@ import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { NULL_PAGE } from '../context.js';
 import { checkedPlace, checkedRange } from '../emit/memory-access.js';
-import type { AccessSpace } from '../emit/memory-access.js';
+import type { AccessSpace } from '../emit/place.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { completeTransaction } from './mbarrier.js';
