@@ -270,7 +270,7 @@ interface Operands {
   inst: Inst;
   /** The first operand's. */
   a: Pattern;
-  source(index: number): Pattern | undefined;
+  source: (index: number) => Pattern | undefined;
   /** Of the result. */
   bits: number;
   /** Of the operands. */

@@ -91,7 +91,7 @@ interface Operands {
   type: ScalarType;
   /** Of the result's register. */
   bits: number;
-  source(index: number): Range | undefined;
+  source: (index: number) => Range | undefined;
 }
 
 function rangeOf(inst: Inst, known: ReadonlyMap<number, Range | undefined>): Range | undefined {

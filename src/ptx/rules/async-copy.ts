@@ -17,7 +17,6 @@ import { readModifyWrite } from './atomics.js';
 import { mapToRank } from './cluster.js';
 import { completeTransaction, pushBarrier } from './mbarrier.js';
 import { loadName } from './memory.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const B16 = scalarType('b16');

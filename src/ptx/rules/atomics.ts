@@ -12,7 +12,6 @@ import { widenHalf } from './half-values.js';
 import { completeTransaction } from './mbarrier.js';
 import { accessSpace, components, loadName, storeName, vectorOf } from './memory.js';
 import { canonicalNaN } from './nan.js';
-import type { RuleRow } from './rule.js';
 import { asOne } from './wide-access.js';
 
 const B64 = scalarType('b64');

@@ -5,7 +5,6 @@
 import { CTX } from '../context.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');

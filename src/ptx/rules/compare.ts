@@ -5,7 +5,6 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { flush } from './flush.js';
 import { flushHalf, widenHalf } from './half-values.js';
-import type { RuleRow } from './rule.js';
 
 const PRED = scalarType('pred');
 

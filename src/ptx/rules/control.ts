@@ -10,7 +10,6 @@ import { FAULT } from '../context.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { Variable } from '../syntax/ast.js';
-import type { RuleRow } from './rule.js';
 
 const U32 = scalarType('u32');
 

@@ -9,7 +9,6 @@ import { flush, flushRounded } from './flush.js';
 import { roundToHalf, widenHalf } from './half-values.js';
 import { convertPack, convertSmall, isSmallConversion } from './convert-small.js';
 import { canonicalNaN } from './nan.js';
-import type { RuleRow } from './rule.js';
 
 const F32 = scalarType('f32');
 const TF32 = scalarType('tf32');

@@ -12,7 +12,7 @@ import { isHalf } from './half.js';
 import { widenHalf } from './half-values.js';
 import { isInteger } from './integer.js';
 import { canonicalNaN } from './nan.js';
-import type { Rule, RuleRow } from './rule.js';
+import type { Rule } from './rule.js';
 
 const F32 = scalarType('f32');
 

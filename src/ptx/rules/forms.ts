@@ -7,7 +7,7 @@ import type { Arg } from '../analysis/program.js';
 import type { PtxModule, Statement } from '../syntax/ast.js';
 import { isScalarType } from '../scalar-types.js';
 import { fits } from '../isa/form.js';
-import type { Form, Since } from '../isa/form.js';
+import type { Since } from '../isa/form.js';
 import { UNKNOWN } from '../isa/traits.js';
 import type { InstructionTraits, Traits } from '../isa/traits.js';
 import { fitsPlace } from './operand-kinds.js';

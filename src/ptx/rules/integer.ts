@@ -5,7 +5,6 @@ import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 
@@ -454,5 +453,3 @@ export const dotProduct =
     }
     e.pop(e.arg(0), B32);
   };
-
-type Plain = (e: Emitter, inst: Inst) => void;

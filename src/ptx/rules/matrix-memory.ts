@@ -13,7 +13,6 @@ import type { PartValue } from '../emit/shared-part.js';
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import { accessSpace } from './memory.js';
-import type { RuleRow } from './rule.js';
 
 const B64 = scalarType('b64');
 const U32 = scalarType('u32');

@@ -6,7 +6,6 @@ import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { checkedPlace } from '../emit/memory-access.js';
 import { scalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const B64 = scalarType('b64');

@@ -9,7 +9,6 @@ import type { AccessSpace } from '../emit/place.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { completeTransaction } from './mbarrier.js';
-import type { RuleRow } from './rule.js';
 import { asOne } from './wide-access.js';
 
 /** Accesses that other threads may be looking at. */

@@ -11,7 +11,6 @@ import { GEOMETRY } from '../runtime/textures.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { TEXTURE, TEXTURE_KIND } from '../texture-descriptor.js';
-import type { RuleRow } from './rule.js';
 import { storeName, loadName } from './memory.js';
 
 const B32 = scalarType('b32');
