@@ -16,7 +16,7 @@ import { expandVectorParameters } from './analysis/vector-parameters.js';
 import { unnamedShared } from './analysis/unnamed-shared.js';
 import { computeLiveness } from './analysis/liveness.js';
 import { checkFunction, lowerFunction } from './analysis/lower.js';
-import type { LoweringContext } from './analysis/lower.js';
+import type { LoweringContext } from './analysis/lowering-state.js';
 import { isLabel } from './analysis/program.js';
 import type { LoweredFunction, SharedVariable } from './analysis/program.js';
 import { analyseShape } from './analysis/regions.js';
@@ -24,7 +24,7 @@ import { callSignature, sameSignature } from './emit/calling.js';
 import { callParts, divideKernel, fitsLimits } from './emit/divided-kernel.js';
 import type { DividedKernel } from './emit/divided-kernel.js';
 import { DeviceFunctionEmitter } from './emit/device-function.js';
-import type { Surroundings } from './emit/emitter.js';
+import type { Surroundings } from './emit/surroundings.js';
 import { localsAddress, scratchBytes, CALL_STACK_BYTES } from './emit/frame-layout.js';
 import { KernelEmitter } from './emit/kernel.js';
 import { HOST_FUNCTIONS, Linker } from './emit/linker.js';
@@ -35,7 +35,7 @@ import { sourceLines } from './analysis/source-lines.js';
 import type { KernelCheck, ModuleCheck, PlacedVariable } from './check.js';
 import { CHECK_FUNCTIONS, gapOf } from './emit/check.js';
 import { PtxError } from './error.js';
-import { RULES } from './rules/all.js';
+import { INSTRUCTIONS, RULES } from './isa/table.js';
 import { checkForms } from './rules/forms.js';
 import { compileLanes, groupsFor } from './lanes/compile-lanes.js';
 import type { LaneCode } from './lanes/compile-lanes.js';
@@ -167,7 +167,7 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   completeOldForms(module);
   expandVectorParameters(module);
   moveFunctionData(module);
-  checkForms(module);
+  checkForms(module, INSTRUCTIONS);
   const functions = definitions(module);
   const taken: PtxFunction[] = [];
   const check: ModuleCheck | undefined = options.check
@@ -179,7 +179,8 @@ export function compilePtx(source: string, options: CompileOptions = {}): Compil
   const context: LoweringContext = {
     module,
     functions,
-    ...functionTraits(module, functions),
+    instructions: INSTRUCTIONS,
+    ...functionTraits(module, functions, INSTRUCTIONS),
     symbols: data.symbols,
     hostFunctions: new Set(Object.keys(HOST_FUNCTIONS)),
     gap,

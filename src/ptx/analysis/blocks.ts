@@ -1,8 +1,8 @@
 // Basic blocks of a lowered function. A block ends at a branch, at an exit and at every cut,
 // because a thread can be resumed only at the start of a block.
 
+import { BRANCH, WARP_BARRIER } from '../isa/traits.js';
 import { SHORT_SLICE, THREAD_SLICE } from '../context.js';
-import { cutKind, givesWay, meetsFirst } from './cuts.js';
 import type { CutKind } from './cuts.js';
 import { assignRoles } from './operand-roles.js';
 import { isLabel } from './program.js';
@@ -97,10 +97,12 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
     }
     const leaves =
       mnemonic === 'ret' || mnemonic === 'exit' || mnemonic === 'trap' || mnemonic === 'brkpt';
-    if (meetsFirst(mnemonic, modifiers)) {
+    const { waits } = inst.traits;
+    if (waits.meetsFirst?.(modifiers)) {
       const meeting: Inst = {
         ...inst,
         mnemonic: 'bar',
+        traits: WARP_BARRIER,
         modifiers: ['warp', 'sync'],
         args: [{ kind: 'integer', value: -1n, at: inst.source.start }],
         predicate: undefined,
@@ -113,8 +115,7 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
       current = open();
     }
     const cut =
-      cutKind(mnemonic, modifiers) ??
-      (suspends && givesWay(mnemonic, modifiers) ? 'sleep' : undefined);
+      waits.cut(modifiers) ?? (suspends && waits.givesWay?.(modifiers) ? 'sleep' : undefined);
     if (!leaves && cut === undefined && mnemonic !== 'brx') {
       current.insts.push(inst);
       continue;
@@ -128,6 +129,7 @@ export function buildBlocks(fn: LoweredFunction, suspends: boolean): Block[] {
         defs: [],
         uses: [predicate.register],
         mnemonic: 'bra',
+        traits: BRANCH,
         modifiers: [],
         call: undefined,
       };

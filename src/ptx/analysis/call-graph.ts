@@ -4,7 +4,9 @@
 // pointers, unless it waits: then it is inlined at each call that may lead to it.
 
 import type { PtxFunction, PtxModule, Statement } from '../syntax/ast.js';
-import { givesWay, isCut } from './cuts.js';
+import { UNKNOWN } from '../isa/traits.js';
+import type { Traits } from '../isa/traits.js';
+import { isCut } from './cuts.js';
 import { pointedFunctions, prototypesCalled, sameShape } from './pointed-functions.js';
 
 const SMALL = 40;
@@ -62,7 +64,11 @@ const polls = (mnemonic: string, modifiers: readonly string[]): boolean =>
     modifiers.some((word) => word === 'volatile' || word === 'relaxed' || word === 'acquire')) ||
   (mnemonic === 'atom' && modifiers.some((word) => word === 'cas' || word === 'exch'));
 
-function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
+function factsOf(
+  fn: PtxFunction,
+  functions: Map<string, PtxFunction>,
+  instructions: Traits,
+): Facts {
   const facts: Facts = {
     size: 0,
     waits: false,
@@ -82,9 +88,10 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
       else if (statement.kind === 'instruction') {
         facts.size++;
         const { mnemonic, modifiers } = statement;
-        if (isCut(mnemonic, modifiers) || arrivesAtCluster(statement)) facts.waits = true;
+        const traits = instructions.get(mnemonic) ?? UNKNOWN;
+        if (isCut(traits, modifiers) || arrivesAtCluster(statement)) facts.waits = true;
         if (polls(mnemonic, modifiers)) facts.polls = true;
-        if (mnemonic === 'brx' || givesWay(mnemonic, modifiers)) facts.loops = true;
+        if (mnemonic === 'brx' || traits.waits.givesWay?.(modifiers) === true) facts.loops = true;
         if (mnemonic !== 'bra' && mnemonic !== 'call') continue;
         for (const operand of statement.operands) {
           if (operand.kind !== 'name') continue;
@@ -111,9 +118,10 @@ function factsOf(fn: PtxFunction, functions: Map<string, PtxFunction>): Facts {
 export function functionTraits(
   module: PtxModule,
   functions: Map<string, PtxFunction>,
+  instructions: Traits,
 ): { traits: Map<PtxFunction, FunctionTraits>; waiting: PtxFunction[] } {
   const facts = new Map<PtxFunction, Facts>();
-  for (const fn of functions.values()) facts.set(fn, factsOf(fn, functions));
+  for (const fn of functions.values()) facts.set(fn, factsOf(fn, functions, instructions));
   const callers = [...facts].flatMap(([fn, own]) =>
     own.callsThroughPointers ? [{ own, prototypes: prototypesCalled(fn, module, functions) }] : [],
   );

@@ -1,6 +1,7 @@
 import * as fc from '../../../test/fast-check.js';
 import { expect, it } from 'vitest';
 
+import { UNKNOWN } from '../isa/traits.js';
 import { scalarType } from '../scalar-types.js';
 import type { Block, Ending } from './blocks.js';
 import { successors } from './blocks.js';
@@ -28,6 +29,7 @@ const graph = fc.integer({ min: 1, max: 90 }).chain((count) =>
 
 const inst = (uses: readonly number[], defs: readonly number[]): Inst => ({
   mnemonic: 'add',
+  traits: UNKNOWN,
   modifiers: [],
   args: [],
   predicate: undefined,

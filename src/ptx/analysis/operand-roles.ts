@@ -1,53 +1,19 @@
-// Which operands an instruction writes. PTX writes its first operand, with few exceptions: those
-// are the rows here.
+// Which registers an instruction reads and writes. Its row says whether the first operand is a
+// result (`isa/traits.ts`).
 
+import type { InstructionTraits } from '../isa/traits.js';
 import type { Arg, Inst, Register } from './program.js';
 
-const WRITES_NOTHING = new Set([
-  'st',
-  'red',
-  'bra',
-  'brx',
-  'membar',
-  'fence',
-  'ret',
-  'exit',
-  'trap',
-  'brkpt',
-  'nanosleep',
-  'prefetch',
-  'prefetchu',
-  'call',
-  'sust',
-  'sured',
-  'cp',
-  'discard',
-  'applypriority',
-  'pmevent',
-  'setmaxnreg',
-  'griddepcontrol',
-  'stmatrix',
-  'stackrestore',
-  'tensormap',
-  'wgmma',
-  'st_async',
-  'multimem_st',
-]);
-
-export function writesFirstOperand(mnemonic: string, modifiers: readonly string[]): boolean {
-  if (WRITES_NOTHING.has(mnemonic)) return false;
-  if (mnemonic === 'bar' || mnemonic === 'barrier') return modifiers.includes('red');
-  if (mnemonic === 'mbarrier')
-    return !['init', 'inval', 'expect_tx', 'complete_tx'].includes(modifiers[0] ?? '');
-  if (mnemonic === 'wmma') return modifiers[0] !== 'store';
-  return true;
+export function writesFirstOperand(
+  { operands: { writesFirst } }: InstructionTraits,
+  modifiers: readonly string[],
+): boolean {
+  return typeof writesFirst === 'boolean' ? writesFirst : writesFirst(modifiers);
 }
 
-const READS_CARRY = new Set(['addc', 'subc', 'madc']);
-
 /** True for parts of carry chains, which keep a flag from one instruction to the next. */
-export const usesCarry = (mnemonic: string, modifiers: readonly string[]): boolean =>
-  modifiers.includes('cc') || READS_CARRY.has(mnemonic);
+export const usesCarry = ({ operands }: InstructionTraits, modifiers: readonly string[]): boolean =>
+  operands.readsCarry === true || modifiers.includes('cc');
 
 /**
  * Registers in the order in which they are met. An array that grows is given room for many, and
@@ -111,7 +77,7 @@ function registersIn(arg: Arg, out: Met): void {
 
 /** Fills in what an instruction reads and writes. */
 export function assignRoles(inst: Inst): void {
-  const writes = writesFirstOperand(inst.mnemonic, inst.modifiers);
+  const writes = writesFirstOperand(inst.traits, inst.modifiers);
   for (let index = 0; index < inst.args.length; index++)
     registersIn(inst.args[index]!, index === 0 && writes ? written : read);
   collectFurther(inst);
@@ -126,19 +92,17 @@ export function assignRoles(inst: Inst): void {
 
 /** What an instruction reads and writes beside its operands. */
 function collectFurther(inst: Inst): void {
+  const { parameter, movesStack, readsCarry } = inst.traits.operands;
   // ld and st of call-parameter scalars read and write a register, not memory.
-  if (inst.mnemonic === 'ld' || inst.mnemonic === 'st') {
-    const address = inst.args[inst.mnemonic === 'ld' ? 1 : 0];
-    if (address?.kind === 'address' && address.symbol?.kind === 'paramRegister') {
-      (inst.mnemonic === 'ld' ? read : written).push(address.symbol.register);
-    }
+  if (parameter !== undefined) {
+    const address = inst.args[parameter === 'reads' ? 1 : 0];
+    if (address?.kind === 'address' && address.symbol?.kind === 'paramRegister')
+      (parameter === 'reads' ? read : written).push(address.symbol.register);
   }
-  // alloca and stackrestore move the top of their stack, which the lowering has put before the last
-  // operand.
-  if (inst.mnemonic === 'alloca' || inst.mnemonic === 'stackrestore')
-    registersIn(inst.args.at(-2)!, written);
+  // The lowering has put the top of the stack of alloca before the last operand.
+  if (movesStack === 'writes') registersIn(inst.args.at(-2)!, written);
   if (inst.carry) {
     if (inst.modifiers.includes('cc')) written.push(inst.carry);
-    if (READS_CARRY.has(inst.mnemonic)) read.push(inst.carry);
+    if (readsCarry) read.push(inst.carry);
   }
 }

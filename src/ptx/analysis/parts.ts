@@ -2,6 +2,7 @@
 // blocks as they are laid out, and a thread that goes from one part to another is suspended on the
 // way, as at a wait.
 
+import { BRANCH } from '../isa/traits.js';
 import type { Block } from './blocks.js';
 import type { Inst } from './program.js';
 import { analyseShape } from './regions.js';
@@ -109,6 +110,7 @@ export function divide(whole: readonly Block[], shape: Shape, most: number): Div
   )[0]!;
   const where: Inst = {
     mnemonic: 'brx',
+    traits: BRANCH,
     modifiers: ['idx'],
     args: [{ kind: 'integer', value: 0n, at: source.start }],
     predicate: undefined,

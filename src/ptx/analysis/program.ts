@@ -2,6 +2,7 @@
 // resolved to registers, labels and symbols, with device functions inlined where they must be.
 
 import type { PlacedVariable } from '../check.js';
+import type { InstructionTraits } from '../isa/traits.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { Instruction, Prototype, PtxFunction } from '../syntax/ast.js';
 
@@ -79,6 +80,8 @@ export type CallValue =
 
 export interface Inst {
   mnemonic: string;
+  /** What its row of the table of instructions says. */
+  traits: InstructionTraits;
   modifiers: readonly string[];
   args: readonly Arg[];
   predicate: { register: Register; negated: boolean } | undefined;

@@ -6,14 +6,12 @@ import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import type { Emitter } from './emitter.js';
 import { CLUSTER_BARRIER, MAIL } from './frame-layout.js';
+import type { MailEmitter } from './mail-emitter.js';
 import { emitMatrixArrival, emitMatrixResult, isMatrixOperation } from './matrix-arrivals.js';
 
 const B32 = scalarType('b32');
 const PRED = scalarType('pred');
 const F32 = scalarType('f32');
-
-/** Writes code for one thread that has a mailbox, and whose warp has room for matrices. */
-export type MailEmitter = Emitter & { pushMailbox(): void; pushMatrixResults(): void };
 
 /** Offset in the mailbox, and the code that pushes the value stored there. */
 type Field = [offset: number, push: () => void, store?: 'i64.store'];

@@ -8,7 +8,7 @@ import { FAULT } from '../context.js';
 import { scalarType } from '../scalar-types.js';
 import type { Signature } from '../wasm/module.js';
 import type { Emitter } from './emitter.js';
-import type { AccessSpace, Place } from './memory-access.js';
+import type { AccessSpace, Place } from './place.js';
 
 const B32 = scalarType('b32');
 const PREDICATE = scalarType('pred');

@@ -15,7 +15,7 @@ import { NoSuchInstruction } from '../wasm/opcodes.js';
 import { emitChoiceCheck } from './check.js';
 import { Copies } from './copies.js';
 import { Emitter } from './emitter.js';
-import type { Surroundings } from './emitter.js';
+import type { Surroundings } from './surroundings.js';
 
 const PREDICATE = scalarType('pred');
 

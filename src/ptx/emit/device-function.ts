@@ -14,7 +14,7 @@ import { Code } from '../wasm/code.js';
 import { emitFrameCheck } from './check.js';
 import { callSignature, isAggregate } from './calling.js';
 import { ControlFlowEmitter } from './control-flow.js';
-import type { Surroundings } from './emitter.js';
+import type { Surroundings } from './surroundings.js';
 
 /** Calls leave at least this much room, so that the stack's end bounds the depth of recursion. */
 export const LEAST_FRAME = 640;

@@ -13,7 +13,7 @@ import { CTX } from '../context.js';
 import type { Rules } from '../rules/rule.js';
 import type { LocalType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
-import type { Surroundings } from './emitter.js';
+import type { Surroundings } from './surroundings.js';
 import { SCRATCH } from './frame-layout.js';
 import { KernelEmitter } from './kernel.js';
 

@@ -3,19 +3,14 @@
 // hand.
 
 import type { Block } from '../analysis/blocks.js';
-import type { Arg, Inst, Register, SharedVariable, Symbol } from '../analysis/program.js';
+import type { Arg, Inst, Register, Symbol } from '../analysis/program.js';
 import { CTX } from '../context.js';
-import type { DataLayout } from '../analysis/data-layout.js';
-import type { SourceText } from '../error.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
-import type { ModuleCheck } from '../check.js';
-import type { PtxFunction } from '../syntax/ast.js';
 import { Code } from '../wasm/code.js';
-import type { Signature } from '../wasm/module.js';
 import { pushSpecialRegister } from '../rules/special.js';
 import type { Copies } from './copies.js';
-import type { Linker } from './linker.js';
+import type { Surroundings } from './surroundings.js';
 
 /**
  * How a value may differ from the register that holds it: `exact` for arithmetic, `wide` for ld, st
@@ -23,61 +18,8 @@ import type { Linker } from './linker.js';
  */
 export type Fit = 'exact' | 'wide';
 
-export interface Surroundings {
-  source: SourceText;
-  linker: Linker;
-  /**
-   * Bytes from the start of shared memory to a static variable, once the kernel's layout is known.
-   */
-  sharedOffset(variable: SharedVariable): number;
-  /**
-   * Where dynamic shared memory begins; undefined in real functions, which kernels with more or
-   * fewer variables of their own call.
-   */
-  dynamicStart: number | undefined;
-  functionAddress(target: PtxFunction): bigint;
-  functionIndex(target: PtxFunction): number;
-  /** Index of the function that calls through an address: (…arguments, address, line) → results. */
-  indirectCall(signature: Signature): number;
-  data: Pick<DataLayout, 'constants'>;
-  /** relaxed_madd was found to be fused on this machine. */
-  relaxedFma: boolean;
-  /** Results that are NaN are PTX's canonical NaN. */
-  canonicalNaN: boolean;
-  /** A number in scratch decides the order of warps. */
-  ordered: boolean;
-  /** Set where the code is to be watched: filled with what the watcher needs to know. */
-  check: ModuleCheck | undefined;
-}
-
 /** The types among an instruction's modifiers: instructions of one form share the array. */
 const typesOfForm = new WeakMap<readonly string[], readonly ScalarType[]>();
-
-/** Instructions that put registers together and take them apart. */
-const MOVES = new Set(['mov', 'copy']);
-/**
- * Instructions that take the address of a variable by its name; all others take a name with an
- * offset only, as ptxas does.
- */
-const NAMES_TAKEN = new Set([
-  'mov',
-  'copy',
-  'cvta',
-  'mapa',
-  'getctarank',
-  'call',
-  'alloca',
-  'stacksave',
-  'stackrestore',
-  'tex',
-  'tld4',
-  'txq',
-  'istypep',
-  'suld',
-  'sust',
-  'sured',
-  'suq',
-]);
 
 export abstract class Emitter {
   readonly code = new Code();
@@ -475,7 +417,7 @@ export abstract class Emitter {
       case 'symbol':
         if (type.kind === 'float' || type.kind === 'predicate')
           throw this.semantic(`an address is no .${type.name}`, arg.at);
-        if (arg.offset === 0 && !NAMES_TAKEN.has(this.inst.mnemonic))
+        if (arg.offset === 0 && !this.inst.traits.operands.takesNames)
           throw this.semantic(
             `'${this.inst.mnemonic}' takes no variable; move its address to a register first`,
             arg.at,
@@ -489,7 +431,7 @@ export abstract class Emitter {
         this.code.op('i32.eqz');
         return;
       case 'vector':
-        if (!MOVES.has(this.inst.mnemonic))
+        if (!this.inst.traits.operands.packsVectors)
           throw this.semantic(`'${this.inst.mnemonic}' takes no vector here`, arg.at);
         this.pushPacked(arg.elements, type, arg.at);
         return;
@@ -683,7 +625,7 @@ export abstract class Emitter {
       return;
     }
     if (arg.kind === 'vector') {
-      if (!MOVES.has(this.inst.mnemonic))
+      if (!this.inst.traits.operands.packsVectors)
         throw this.semantic(`'${this.inst.mnemonic}' gives no vector here`, arg.at);
       this.popPacked(arg.elements, type, arg.at);
       return;

@@ -15,7 +15,7 @@ import type { Liveness } from '../analysis/liveness.js';
 import type { Shape } from '../analysis/regions.js';
 import type { SchedulerNeeds } from '../runtime/scheduler.js';
 import { ControlFlowEmitter } from './control-flow.js';
-import type { Surroundings } from './emitter.js';
+import type { Surroundings } from './surroundings.js';
 import { emitArrivalCheck } from './check.js';
 import { CALL_STACK_BYTES, STATE } from './frame-layout.js';
 import type { FrameLayout } from './frame-layout.js';

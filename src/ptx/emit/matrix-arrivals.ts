@@ -14,7 +14,7 @@ import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { Emitter } from './emitter.js';
 import { MAIL } from './frame-layout.js';
-import type { MailEmitter } from './arrivals.js';
+import type { MailEmitter } from './mail-emitter.js';
 import { accessSpace } from '../rules/memory.js';
 import { checkedPlace } from './memory-access.js';
 import { callPart } from './shared-part.js';

@@ -7,15 +7,10 @@ import { CTX, NULL_PAGE } from '../context.js';
 import { scalarType } from '../scalar-types.js';
 import { emitAccessCheck } from './check.js';
 import type { Emitter } from './emitter.js';
+import type { AccessSpace, Place } from './place.js';
 
 const U32 = scalarType('u32');
 const U64 = scalarType('u64');
-
-/** A place in memory that has been checked: an i32 local plus a constant. */
-export interface Place {
-  local: number;
-  offset: number;
-}
 
 /** Number of elements of 2^log2 bytes that global memory holds past the null page. */
 export function elements(e: Emitter, log2: number, wasm: 'i32' | 'i64'): number {
@@ -52,9 +47,6 @@ function faultWhen(e: Emitter, pushAddress: () => void, size: number): void {
     e.leaveFaulted();
   });
 }
-
-/** `cluster`: the shared memory of all blocks of the cluster. */
-export type AccessSpace = 'global' | 'shared' | 'cluster' | 'generic' | 'local' | 'const' | 'param';
 
 const isShared = (space: AccessSpace): boolean => space === 'shared' || space === 'cluster';
 

@@ -8,7 +8,7 @@ import { scalarType } from '../scalar-types.js';
 import type { LocalType, ScalarType, WasmType } from '../scalar-types.js';
 import { Code } from '../wasm/code.js';
 import { Emitter } from './emitter.js';
-import type { Surroundings } from './emitter.js';
+import type { Surroundings } from './surroundings.js';
 
 /**
  * A value that goes in or comes out: the operand where the instruction stands, and the type it has

@@ -1,4 +1,4 @@
-// Vector forms of arithmetic, logic, comparisons and conversions on 32- and 64-bit types, and of
+// Vector forms of arithmetic on 32- and 64-bit types, and of
 // those on integers of 16 bits that are the same in lanes of 32. A form that is not here runs
 // thread by thread; results are the same bit for bit.
 
@@ -8,13 +8,11 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 import {
-  PRED,
   fits,
   floatOperand,
   floatResult,
   halves,
   isFloat,
-  isWhole,
   laneType,
   only,
   operand,
@@ -37,7 +35,7 @@ function accumulates(e: LaneEmitter, type: ScalarType, operation: string): boole
   return true;
 }
 
-const binary =
+export const binary =
   (integer: string | undefined, float: string | undefined): LaneRule =>
   (e) => {
     const type = laneType(e);
@@ -67,7 +65,7 @@ const binary =
     return true;
   };
 
-const multiply: LaneRule = (e) => {
+export const multiply: LaneRule = (e) => {
   if (e.has('wide') && e.type().bits === 16) return shortProduct(e);
   const type = laneType(e);
   if (!type || isFloat(type) || type.bits !== 32) return binary('mul', 'mul')(e);
@@ -144,7 +142,7 @@ function product(e: LaneEmitter, type: ScalarType, addend: Arg | undefined): boo
   return true;
 }
 
-const multiplyAdd: LaneRule = (e) => {
+export const multiplyAdd: LaneRule = (e) => {
   const type = laneType(e);
   if (!type) return false;
   if (isFloat(type)) return fused(e);
@@ -163,7 +161,7 @@ const multiplyAdd: LaneRule = (e) => {
   return true;
 };
 
-const fused: LaneRule = (e) => {
+export const fused: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e, 'rn', 'ftz') || !fits(e, [type, type, type, type]))
     return false;
@@ -237,7 +235,7 @@ function exactFused(e: LaneEmitter, type: ScalarType): boolean {
   return true;
 }
 
-const unary =
+export const unary =
   (integer: string | undefined, float: string | undefined): LaneRule =>
   (e) => {
     const type = laneType(e);
@@ -256,7 +254,7 @@ const unary =
   };
 
 /** copysign d, a, b: the sign of a, the magnitude of b */
-const copySign: LaneRule = (e) => {
+export const copySign: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e) || !fits(e, [type, type, type])) return false;
   for (const half of halves(type)) {
@@ -274,7 +272,7 @@ const copySign: LaneRule = (e) => {
   return true;
 };
 
-const divide: LaneRule = (e) => {
+export const divide: LaneRule = (e) => {
   const type = laneType(e);
   if (
     !type ||
@@ -315,7 +313,7 @@ function divisorOfProduct(e: LaneEmitter): void {
     .op('v128.bitselect');
 }
 
-const reciprocal: LaneRule = (e) => {
+export const reciprocal: LaneRule = (e) => {
   const type = laneType(e);
   if (!type || !isFloat(type) || !only(e, 'rn', 'approx', 'ftz') || !fits(e, [type, type]))
     return false;
@@ -332,7 +330,7 @@ const reciprocal: LaneRule = (e) => {
 };
 
 /** rsqrt.approx.f32 is computed in f64 and rounded once. */
-const reciprocalRoot: LaneRule = (e) => {
+export const reciprocalRoot: LaneRule = (e) => {
   const type = laneType(e);
   if (type?.name !== 'f32' || !only(e, 'approx', 'ftz') || !fits(e, [type, type])) return false;
   const { code } = e;
@@ -353,312 +351,8 @@ const reciprocalRoot: LaneRule = (e) => {
   return true;
 };
 
-const logic =
-  (operation: string): LaneRule =>
-  (e) => {
-    const type = laneType(e);
-    if (!type || !only(e) || !fits(e, [type, type, type])) return false;
-    for (const half of halves(type)) {
-      operand(e, e.inst.args[1]!, type, half);
-      operand(e, e.inst.args[2]!, type, half);
-      e.code.op(`v128.${operation}`);
-      popResult(e, type, half);
-    }
-    return true;
-  };
-
-const not: LaneRule = (e) => {
-  const type = laneType(e);
-  if (!type || !only(e) || !fits(e, [type, type])) return false;
-  for (const half of halves(type)) {
-    operand(e, e.inst.args[1]!, type, half);
-    e.code.op('v128.not');
-    popResult(e, type, half);
-  }
-  return true;
-};
-
-/** lop3: the sum of the products that the truth table names, or of those it does not, inverted. */
-const logic3: LaneRule = (e) => {
-  const type = laneType(e);
-  const {
-    code,
-    inst: { args },
-  } = e;
-  const table = args[4];
-  if (
-    type?.bits !== 32 ||
-    !only(e) ||
-    table?.kind !== 'integer' ||
-    !fits(e, [type, type, type, type, type])
-  )
-    return false;
-  const bits = Number(BigInt.asUintN(8, table.value));
-  const locals = [1, 2, 3].map((index) => {
-    const local = e.temp('v128');
-    e.pushLanes(args[index]!, type);
-    code.set(local);
-    return local;
-  });
-  const rows = [0, 1, 2, 3, 4, 5, 6, 7].filter((row) => bits & (1 << row));
-  const inverted = rows.length > 4;
-  const used = inverted ? [0, 1, 2, 3, 4, 5, 6, 7].filter((row) => !rows.includes(row)) : rows;
-  code.v128([0, 0, 0, 0]);
-  for (const row of used) {
-    locals.forEach((local, index) => {
-      code.get(local);
-      if (!(row & (4 >> index))) code.op('v128.not');
-      if (index) code.op('v128.and');
-    });
-    code.op('v128.or');
-  }
-  if (inverted) code.op('v128.not');
-  e.popLanes(args[0]!);
-  return true;
-};
-
-/** Shifts by the same amount in all threads. */
-const shift: LaneRule = (e) => {
-  const type = laneType(e);
-  const {
-    code,
-    inst: { args, mnemonic },
-  } = e;
-  const amount = args[2];
-  if (
-    !type ||
-    isFloat(type) ||
-    type.kind === 'predicate' ||
-    !only(e) ||
-    !amount ||
-    e.stride(amount) !== 0
-  )
-    return false;
-  if (!fits(e, [type, type, scalarType('u32')])) return false;
-  const signed = mnemonic === 'shr' && type.kind === 'signed';
-  const operation = `${shapeOf(type)}.${mnemonic === 'shl' ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
-  const { bits } = type;
-  if (amount.kind === 'integer') {
-    const count = Number(BigInt.asUintN(32, amount.value));
-    for (const half of halves(type)) {
-      if (count >= bits && !signed) {
-        code.v128([0, 0, 0, 0]);
-      } else {
-        operand(e, args[1]!, type, half);
-        code.i32(Math.min(count, bits - 1)).op(operation);
-      }
-      popResult(e, type, half);
-    }
-    return true;
-  }
-  const count = e.temp('i32');
-  e.push(amount, scalarType('u32'));
-  code.set(count);
-  for (const half of halves(type)) {
-    operand(e, args[1]!, type, half);
-    if (signed) {
-      code
-        .get(count)
-        .i32(bits - 1)
-        .get(count)
-        .i32(bits)
-        .op('i32.lt_u')
-        .op('select')
-        .op(operation);
-    } else {
-      code.get(count).op(operation);
-      code
-        .get(count)
-        .i32(bits)
-        .op('i32.lt_u')
-        .i32(-1)
-        .op('i32.mul')
-        .op('i32x4.splat')
-        .op('v128.and');
-    }
-    popResult(e, type, half);
-  }
-  return true;
-};
-
-/** shf by the same amount in all threads: two shifts and an or. */
-const funnelShift: LaneRule = (e) => {
-  const {
-    code,
-    inst: { args },
-  } = e;
-  const amount = args[3];
-  const type = scalarType('b32');
-  if (
-    !only(e, 'l', 'r', 'wrap', 'clamp') ||
-    !amount ||
-    e.stride(amount) !== 0 ||
-    !fits(e, [type, type, type, type])
-  )
-    return false;
-  const given = e.literal(amount);
-  const [low, high] = [args[1]!, args[2]!];
-  const isLeft = e.has('l');
-  const [kept, other] = isLeft ? [high, low] : [low, high];
-  if (given === undefined) {
-    if (!e.has('wrap')) return false;
-    const count = e.temp('i32');
-    e.push(amount, type);
-    code.i32(31).op('i32.and').set(count);
-    e.pushLanes(kept, type);
-    code.get(count).op(isLeft ? 'i32x4.shl' : 'i32x4.shr_u');
-    e.pushLanes(other, type);
-    // By 32 less the amount, which may be 32: in two steps.
-    code
-      .i32(1)
-      .op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl')
-      .i32(31)
-      .get(count)
-      .op('i32.sub')
-      .op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl')
-      .op('v128.or');
-    e.popLanes(args[0]!);
-    return true;
-  }
-  const count = e.has('wrap') ? given & 31 : Math.min(given, 32);
-  if (count === 0 || count === 32) {
-    e.pushLanes(count ? other : kept, type);
-  } else {
-    e.pushLanes(kept, type);
-    code.i32(count).op(isLeft ? 'i32x4.shl' : 'i32x4.shr_u');
-    e.pushLanes(other, type);
-    code
-      .i32(32 - count)
-      .op(isLeft ? 'i32x4.shr_u' : 'i32x4.shl')
-      .op('v128.or');
-  }
-  e.popLanes(args[0]!);
-  return true;
-};
-
-const INTEGER_COMPARISONS: Record<string, Comparison> = {
-  eq: { op: 'eq' },
-  ne: { op: 'ne' },
-  lt: { op: 'lt' },
-  le: { op: 'le' },
-  gt: { op: 'gt' },
-  ge: { op: 'ge' },
-  lo: { op: 'lt', unsigned: true },
-  ls: { op: 'le', unsigned: true },
-  hi: { op: 'gt', unsigned: true },
-  hs: { op: 'ge', unsigned: true },
-};
-export const FLOAT_COMPARISONS: Record<string, Comparison> = {
-  eq: { op: 'eq' },
-  lt: { op: 'lt' },
-  le: { op: 'le' },
-  gt: { op: 'gt' },
-  ge: { op: 'ge' },
-  neu: { op: 'ne' },
-  ltu: { op: 'ge', negated: true },
-  leu: { op: 'gt', negated: true },
-  gtu: { op: 'le', negated: true },
-  geu: { op: 'lt', negated: true },
-};
-interface Comparison {
-  op: string;
-  unsigned?: true;
-  negated?: true;
-}
-
-const setPredicate: LaneRule = (e) => {
-  const type = laneType(e);
-  const {
-    code,
-    inst: { args, modifiers },
-  } = e;
-  if (!type || type.kind === 'predicate' || !setsPredicate(e, type, 'ftz')) return false;
-  const row = (isFloat(type) ? FLOAT_COMPARISONS : INTEGER_COMPARISONS)[modifiers[0]!];
-  if (!row) return false;
-  const equality = row.op === 'eq' || row.op === 'ne';
-  const unsigned = row.unsigned ?? type.kind === 'unsigned';
-  if (!isFloat(type) && !equality && type.kind === 'bits') return false;
-  // There are no unsigned comparisons of i64x2: both sides are moved by 2^63.
-  const biased = type.wasm === 'i64' && !equality && unsigned;
-  const suffix = isFloat(type) || equality ? '' : unsigned && !biased ? '_u' : '_s';
-  for (const half of halves(type)) {
-    for (const index of [1, 2]) {
-      if (isFloat(type)) floatOperand(e, args[index]!, type, half);
-      else operand(e, args[index]!, type, half);
-      if (biased) code.v128([0, 0x80000000, 0, 0x80000000]).op('v128.xor');
-    }
-    code.op(`${shapeOf(type)}.${row.op}${suffix}`);
-  }
-  if (type.bits === 64) code.shuffle([0, 2, 4, 6]);
-  popTruth(e, row);
-  return true;
-};
-
-/**
- * Whether the instruction makes one predicate of two values of the type, and of another predicate
- * where it combines them.
- */
-export function setsPredicate(e: LaneEmitter, type: ScalarType, ...modifiers: string[]): boolean {
-  const {
-    args,
-    modifiers: [comparison],
-  } = e.inst;
-  return (
-    args[0]?.kind === 'register' &&
-    only(e, comparison!, 'and', 'or', 'xor', ...modifiers) &&
-    fits(e, e.oneOf('and', 'or', 'xor') ? [PRED, type, type, PRED] : [PRED, type, type])
-  );
-}
-
-/**
- * Pops the mask of a comparison into the instruction's target, combined with the last operand where
- * it says so.
- */
-export function popTruth(e: LaneEmitter, { negated }: Comparison): void {
-  const {
-    code,
-    inst: { args },
-  } = e;
-  const combination = e.oneOf('and', 'or', 'xor');
-  if (negated) code.op('v128.not');
-  if (combination) {
-    e.pushLanes(args[3]!, PRED);
-    code.op(`v128.${combination}`);
-  }
-  e.popLanes(args[0]!);
-}
-
-const selectByPredicate: LaneRule = (e) => {
-  const type = laneType(e);
-  const {
-    code,
-    inst: { args },
-  } = e;
-  if (!type || type.kind === 'predicate' || !only(e) || !fits(e, [type, type, type, PRED]))
-    return false;
-  const known = e.knownTruth(args[3]!);
-  if (known !== undefined) {
-    for (const half of halves(type)) {
-      operand(e, args[known ? 1 : 2]!, type, half);
-      popResult(e, type, half);
-    }
-    return true;
-  }
-  const condition = e.temp('v128');
-  e.pushLanes(args[3]!, PRED);
-  code.set(condition);
-  for (const half of halves(type)) {
-    operand(e, args[1]!, type, half);
-    operand(e, args[2]!, type, half);
-    e.pushMaskHalf(condition, type.bits === 64 ? half : -1);
-    code.op('v128.bitselect');
-    popResult(e, type, half);
-  }
-  return true;
-};
-
 /** min and max: of a number and a NaN the number; -0 is less than +0. */
-const extreme =
+export const extreme =
   (name: 'min' | 'max'): LaneRule =>
   (e) => {
     const type = laneType(e);
@@ -695,226 +389,3 @@ const extreme =
     }
     return true;
   };
-
-/**
- * mov of a mask of lanes: a unit's threads are neighbours in one warp, which holds a whole number
- * of units, so that they differ by how far the first bit of a literal is shifted.
- */
-function moveLaneMask(e: LaneEmitter, name: string): boolean {
-  const { code } = e;
-  const bits = [0, 1, 2, 3].map((lane) => 1 << (4 * e.group + lane)) as [
-    number,
-    number,
-    number,
-    number,
-  ];
-  code.v128(bits).get(e.base).i32(31).op('i32.and').op('i32x4.shl');
-  const ones = (): void => {
-    code.v128([-1, -1, -1, -1]).op('i32x4.add');
-  };
-  // Twice the last bit is 0, of which one less is all of them.
-  const twice = (): void => {
-    code.i32(1).op('i32x4.shl');
-  };
-  switch (name) {
-    case 'lanemask_eq':
-      break;
-    case 'lanemask_lt':
-      ones();
-      break;
-    case 'lanemask_le':
-      twice();
-      ones();
-      break;
-    case 'lanemask_ge':
-      ones();
-      code.op('v128.not');
-      break;
-    default:
-      twice();
-      ones();
-      code.op('v128.not');
-  }
-  e.popLanes(e.inst.args[0]!);
-  return true;
-}
-
-const move: LaneRule = (e) => {
-  const type = laneType(e);
-  const source = e.inst.args[1];
-  if (
-    type?.bits === 32 &&
-    !isFloat(type) &&
-    source?.kind === 'special' &&
-    source.name.startsWith('lanemask_') &&
-    only(e) &&
-    fits(e, [type, type])
-  )
-    return moveLaneMask(e, source.name);
-  if (!type || !only(e) || !fits(e, [type, type]) || source?.kind !== 'register') return false;
-  for (const half of halves(type)) {
-    operand(e, source, type, half);
-    popResult(e, type, half);
-  }
-  return true;
-};
-
-const convert: LaneRule = (e) => {
-  const [to, from] = e.types();
-  const {
-    code,
-    inst: { args },
-  } = e;
-  if (
-    !to ||
-    !from ||
-    e.types().length !== 2 ||
-    to.bits < 32 ||
-    from.bits < 32 ||
-    !isWhole(to) ||
-    !isWhole(from) ||
-    !fits(e, [to, from])
-  )
-    return false;
-  const target = args[0]!;
-  const suffix = from.kind === 'signed' ? 's' : 'u';
-  const name = `${to.wasm} ${from.wasm}`;
-  switch (name) {
-    case 'i32 i32':
-    case 'i64 i64':
-      return only(e) && moveAs(e, to, from);
-    case 'i32 i64':
-      if (!only(e)) return false;
-      e.pushHalf(args[1]!, from, 0);
-      e.pushHalf(args[1]!, from, 1);
-      code.shuffle([0, 2, 4, 6]);
-      e.popLanes(target);
-      return true;
-    case 'i64 i32': {
-      if (!only(e)) return false;
-      const value = e.temp('v128');
-      e.pushLanes(args[1]!, from);
-      code.set(value);
-      for (const half of [0, 1]) {
-        code.get(value).op(`i64x2.extend_${half ? 'high' : 'low'}_i32x4_${suffix}`);
-        e.popLanes(target, half);
-      }
-      return true;
-    }
-    case 'f32 i32':
-      if (!only(e, 'rn')) return false;
-      e.pushLanes(args[1]!, from);
-      code.op(`f32x4.convert_i32x4_${suffix}`);
-      e.popLanes(target);
-      return true;
-    case 'f64 i32': {
-      if (!only(e, 'rn')) return false;
-      const value = e.temp('v128');
-      e.pushLanes(args[1]!, from);
-      code.set(value);
-      for (const half of [0, 1]) {
-        code.get(value);
-        if (half) code.get(value).shuffle([2, 3, 2, 3]);
-        code.op(`f64x2.convert_low_i32x4_${suffix}`);
-        e.popLanes(target, half);
-      }
-      return true;
-    }
-    case 'i32 f32': {
-      const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
-      if (!rounding || !only(e, rounding, 'ftz')) return false;
-      floatOperand(e, args[1]!, from, 0);
-      if (rounding !== 'rzi')
-        code.op(`f32x4.${{ rni: 'nearest', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
-      code.op(`i32x4.trunc_sat_f32x4_${to.kind === 'signed' ? 's' : 'u'}`);
-      e.popLanes(target);
-      return true;
-    }
-    case 'f32 f32': {
-      if (e.has('sat') && only(e, 'sat', 'ftz')) {
-        const value = e.temp('v128');
-        floatOperand(e, args[1]!, from, 0);
-        // NaN and what is not above zero become zero.
-        code
-          .set(value)
-          .f32(1)
-          .op('f32x4.splat')
-          .f32(0)
-          .op('f32x4.splat')
-          .get(value)
-          .op('f32x4.pmax')
-          .op('f32x4.pmin');
-        e.popLanes(target);
-        return true;
-      }
-      const rounding = e.oneOf('rni', 'rzi', 'rmi', 'rpi');
-      if (!rounding || !only(e, rounding, 'ftz')) return false;
-      floatOperand(e, args[1]!, from, 0);
-      code.op(`f32x4.${{ rni: 'nearest', rzi: 'trunc', rmi: 'floor', rpi: 'ceil' }[rounding]}`);
-      e.popLanes(target);
-      return true;
-    }
-    case 'f64 f32': {
-      if (!only(e, 'ftz')) return false;
-      const value = e.temp('v128');
-      floatOperand(e, args[1]!, from, 0);
-      code.set(value);
-      for (const half of [0, 1]) {
-        code.get(value);
-        if (half) code.get(value).shuffle([2, 3, 2, 3]);
-        code.op('f64x2.promote_low_f32x4');
-        e.popLanes(target, half);
-      }
-      return true;
-    }
-    case 'f32 f64':
-      if (!only(e, 'rn')) return false;
-      for (const half of [0, 1]) {
-        e.pushHalf(args[1]!, from, half);
-        code.op('f32x4.demote_f64x2_zero');
-      }
-      code.shuffle([0, 1, 4, 5]);
-      e.popLanes(target);
-      return true;
-    default:
-      return false;
-  }
-};
-
-function moveAs(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean {
-  for (const half of halves(to)) {
-    operand(e, e.inst.args[1]!, from, half);
-    e.popLanes(e.inst.args[0]!, half);
-  }
-  return true;
-}
-
-export const ARITHMETIC: readonly (readonly [string, LaneRule])[] = [
-  ['add', binary('add', 'add')],
-  ['sub', binary('sub', 'sub')],
-  ['mul', multiply],
-  ['mad', multiplyAdd],
-  ['fma', fused],
-  ['div', divide],
-  ['rcp', reciprocal],
-  ['sqrt', unary(undefined, 'sqrt')],
-  ['rsqrt', reciprocalRoot],
-  ['abs', unary('abs', 'abs')],
-  ['copysign', copySign],
-  ['neg', unary('neg', 'neg')],
-  ['min', extreme('min')],
-  ['max', extreme('max')],
-  ['and', logic('and')],
-  ['or', logic('or')],
-  ['xor', logic('xor')],
-  ['not', not],
-  ['lop3', logic3],
-  ['shl', shift],
-  ['shr', shift],
-  ['shf', funnelShift],
-  ['setp', setPredicate],
-  ['selp', selectByPredicate],
-  ['mov', move],
-  ['cvta', move],
-  ['cvt', convert],
-];

@@ -11,74 +11,83 @@ import type { Place } from './places.js';
 
 const B32 = scalarType('b32');
 
-const atomic: LaneRule = (e) => {
-  const { code, inst } = e;
-  const returns = inst.mnemonic === 'atom';
-  const operation = e.oneOf(...OPERATIONS);
-  const [address, ...operands] = inst.args.slice(returns ? 1 : 0);
-  if (
-    !operation ||
-    operands.length !== (operation === 'cas' ? 2 : 1) ||
-    !operands.every(isLane) ||
-    e.oneOf('v2', 'v4', 'noftz', 'async')
-  )
-    return false;
-  const found = access(e, address, operands[0], inst.args.length);
-  if (!found?.shared || found.type.bits !== 32 || found.size !== 4) return false;
-  const [target] = returns ? inst.args : [];
-  const wanted = target?.kind === 'register' && e.isUsed(target.register);
-  if (wanted && !isLane(target)) return false;
-  for (const register of inst.defs) e.laneLocal(register);
-  const proven =
-    found.stride === undefined &&
-    !found.wide &&
-    e.isWithin(found.address.base!, found.address.offset, 4);
-  let place: Place;
-  if (proven) {
-    place = {
-      kind: 'each',
-      addresses: e.laneLocal(found.address.base!),
-      offset: found.address.offset,
-    };
-    e.pushEveryone();
-  } else {
-    place = check(e, found);
-    e.pushEveryone();
-    code.op('i32.and');
-  }
-  const old = e.temp('i32');
-  const at = e.temp('i32');
-  code.op('if').byte(0x40);
-  e.nest(() => {
-    e.eachGroup(() => {
-      e.scoped(() => {
-        const values = operands.map((arg) => pushable(e, arg));
-        const results = wanted ? e.temp('v128') : -1;
-        for (let lane = 0; lane < 4; lane++) {
-          e.scoped(() => {
-            const offset = pushThread(e, place, lane);
-            code.set(at);
-            readModifyWrite(e, { local: at, offset }, operation, found.type, true, old, (index) => {
-              values[index - 1]!(lane);
+export const atomic =
+  (returns: boolean): LaneRule =>
+  (e) => {
+    const { code, inst } = e;
+    const operation = e.oneOf(...OPERATIONS);
+    const [address, ...operands] = inst.args.slice(returns ? 1 : 0);
+    if (
+      !operation ||
+      operands.length !== (operation === 'cas' ? 2 : 1) ||
+      !operands.every(isLane) ||
+      e.oneOf('v2', 'v4', 'noftz', 'async')
+    )
+      return false;
+    const found = access(e, address, operands[0], inst.args.length);
+    if (!found?.shared || found.type.bits !== 32 || found.size !== 4) return false;
+    const [target] = returns ? inst.args : [];
+    const wanted = target?.kind === 'register' && e.isUsed(target.register);
+    if (wanted && !isLane(target)) return false;
+    for (const register of inst.defs) e.laneLocal(register);
+    const proven =
+      found.stride === undefined &&
+      !found.wide &&
+      e.isWithin(found.address.base!, found.address.offset, 4);
+    let place: Place;
+    if (proven) {
+      place = {
+        kind: 'each',
+        addresses: e.laneLocal(found.address.base!),
+        offset: found.address.offset,
+      };
+      e.pushEveryone();
+    } else {
+      place = check(e, found);
+      e.pushEveryone();
+      code.op('i32.and');
+    }
+    const old = e.temp('i32');
+    const at = e.temp('i32');
+    code.op('if').byte(0x40);
+    e.nest(() => {
+      e.eachGroup(() => {
+        e.scoped(() => {
+          const values = operands.map((arg) => pushable(e, arg));
+          const results = wanted ? e.temp('v128') : -1;
+          for (let lane = 0; lane < 4; lane++) {
+            e.scoped(() => {
+              const offset = pushThread(e, place, lane);
+              code.set(at);
+              readModifyWrite(
+                e,
+                { local: at, offset },
+                operation,
+                found.type,
+                true,
+                old,
+                (index) => {
+                  values[index - 1]!(lane);
+                },
+              );
+              if (!wanted) return;
+              if (lane) code.get(results).get(old).lane('i32x4.replace_lane', lane).set(results);
+              else code.get(old).op('i32x4.splat').set(results);
             });
-            if (!wanted) return;
-            if (lane) code.get(results).get(old).lane('i32x4.replace_lane', lane).set(results);
-            else code.get(old).op('i32x4.splat').set(results);
-          });
-        }
-        if (!wanted) return;
-        code.get(results);
-        e.popLanes(target);
+          }
+          if (!wanted) return;
+          code.get(results);
+          e.popLanes(target);
+        });
       });
     });
-  });
-  code.op('else');
-  e.nest(() => {
-    e.emitThreads();
-  });
-  code.op('end');
-  return true;
-};
+    code.op('else');
+    e.nest(() => {
+      e.emitThreads();
+    });
+    code.op('end');
+    return true;
+  };
 
 /** An operand of 32 bits that a thread's bits can be taken from. */
 function isLane(arg: Arg): boolean {
@@ -100,8 +109,3 @@ function pushable(e: LaneEmitter, arg: Arg): (lane: number) => void {
     code.get(lanes).lane('i32x4.extract_lane', lane);
   };
 }
-
-export const ATOMICS: readonly (readonly [string, LaneRule])[] = [
-  ['atom', atomic],
-  ['red', atomic],
-];

@@ -19,7 +19,7 @@ const ofOne =
     return true;
   };
 
-const countOnes = ofOne(({ code }) => {
+export const countOnes = ofOne(({ code }) => {
   code.op('i8x16.popcnt').op('i16x8.extadd_pairwise_i8x16_u').op('i32x4.extadd_pairwise_i16x8_u');
 }, 'b32');
 
@@ -41,7 +41,7 @@ function pushExponent(e: LaneEmitter): void {
     .op('i32x4.shr_u');
 }
 
-const leadingZeros = ofOne((e) => {
+export const leadingZeros = ofOne((e) => {
   const exponent = e.temp('v128');
   pushExponent(e);
   e.code
@@ -53,7 +53,7 @@ const leadingZeros = ofOne((e) => {
     .op('i32x4.min_u');
 }, 'b32');
 
-const findBit: LaneRule = (e) => {
+export const findBit: LaneRule = (e) => {
   const { code } = e;
   return ofOne(
     () => {
@@ -76,7 +76,7 @@ const table = (of: (nibble: number) => number): [number, number, number, number]
     [0, 1, 2, 3].reduce((word, byte) => word | (of(first + byte) << (8 * byte)), 0),
   ) as [number, number, number, number];
 
-const reverse = ofOne((e) => {
+export const reverse = ofOne((e) => {
   const { code } = e;
   const value = e.temp('v128');
   code.set(value);
@@ -98,7 +98,7 @@ const reverse = ofOne((e) => {
 }, 'b32');
 
 /** prmt that takes bytes as they are, by literals. */
-const permute: LaneRule = (e) => {
+export const permute: LaneRule = (e) => {
   const {
     code,
     inst: { args },
@@ -125,7 +125,7 @@ function byteOf(e: LaneEmitter, index: number): number | undefined {
   return value === undefined ? undefined : value & 255;
 }
 
-const extractField: LaneRule = (e) => {
+export const extractField: LaneRule = (e) => {
   const type = laneType(e);
   const {
     code,
@@ -149,7 +149,7 @@ const extractField: LaneRule = (e) => {
   return true;
 };
 
-const insertField: LaneRule = (e) => {
+export const insertField: LaneRule = (e) => {
   const {
     code,
     inst: { args },
@@ -174,86 +174,90 @@ const insertField: LaneRule = (e) => {
  * Shifts by amounts that differ: lane by lane, past the memory that code for each thread goes
  * through.
  */
-const shift: LaneRule = (e) => {
-  const type = laneType(e);
-  const {
-    code,
-    inst: { args, mnemonic },
-  } = e;
-  if (type?.bits !== 32 || type.kind === 'float' || !only(e) || !fits(e, [type, type, U32]))
-    return false;
-  const signed = mnemonic === 'shr' && type.kind === 'signed';
-  const [value, amount, result] = e.temps(3) as [number, number, number];
-  e.pushLanes(args[1]!, type);
-  code.set(value);
-  e.pushLanes(args[2]!, U32);
-  if (signed) code.v128([31, 31, 31, 31]).op('i32x4.min_u');
-  code.set(amount);
-  for (let lane = 0; lane < 4; lane++) {
-    if (lane) code.get(result);
-    code
-      .get(value)
-      .lane('i32x4.extract_lane', lane)
-      .get(amount)
-      .lane('i32x4.extract_lane', lane)
-      .op(mnemonic === 'shl' ? 'i32.shl' : signed ? 'i32.shr_s' : 'i32.shr_u');
-    if (lane) code.lane('i32x4.replace_lane', lane);
-    else code.op('i32x4.splat');
-    code.set(result);
-  }
-  code.get(result);
-  if (!signed) code.get(amount).v128([32, 32, 32, 32]).op('i32x4.lt_u').op('v128.and');
-  e.popLanes(args[0]!);
-  return true;
-};
+export const shift =
+  (direction: 'shl' | 'shr'): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    const {
+      code,
+      inst: { args },
+    } = e;
+    if (type?.bits !== 32 || type.kind === 'float' || !only(e) || !fits(e, [type, type, U32]))
+      return false;
+    const signed = direction === 'shr' && type.kind === 'signed';
+    const [value, amount, result] = e.temps(3) as [number, number, number];
+    e.pushLanes(args[1]!, type);
+    code.set(value);
+    e.pushLanes(args[2]!, U32);
+    if (signed) code.v128([31, 31, 31, 31]).op('i32x4.min_u');
+    code.set(amount);
+    for (let lane = 0; lane < 4; lane++) {
+      if (lane) code.get(result);
+      code
+        .get(value)
+        .lane('i32x4.extract_lane', lane)
+        .get(amount)
+        .lane('i32x4.extract_lane', lane)
+        .op(direction === 'shl' ? 'i32.shl' : signed ? 'i32.shr_s' : 'i32.shr_u');
+      if (lane) code.lane('i32x4.replace_lane', lane);
+      else code.op('i32x4.splat');
+      code.set(result);
+    }
+    code.get(result);
+    if (!signed) code.get(amount).v128([32, 32, 32, 32]).op('i32x4.lt_u').op('v128.and');
+    e.popLanes(args[0]!);
+    return true;
+  };
 
 /**
  * In f64, of which the quotient of two integers of 32 bits is less than the next one only where it
  * is so exactly.
  */
-const divide: LaneRule = (e) => {
-  const type = laneType(e);
-  const {
-    code,
-    inst: { args, mnemonic },
-  } = e;
-  if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, type]))
-    return false;
-  const signed = type.kind === 'signed';
-  const [a, b, quotient, none] = e.temps(4) as [number, number, number, number];
-  e.pushLanes(args[1]!, type);
-  code.set(a);
-  e.pushLanes(args[2]!, type);
-  code.set(b);
-  for (const half of [0, 1]) {
-    for (const local of [a, b]) {
-      code.get(local);
-      if (half) code.get(local).shuffle([2, 3, 2, 3]);
-      code.op(`f64x2.convert_low_i32x4_${signed ? 's' : 'u'}`);
+export const divide =
+  (result: 'div' | 'rem'): LaneRule =>
+  (e) => {
+    const type = laneType(e);
+    const {
+      code,
+      inst: { args },
+    } = e;
+    if (!type || !['u32', 's32'].includes(type.name) || !only(e) || !fits(e, [type, type, type]))
+      return false;
+    const signed = type.kind === 'signed';
+    const [a, b, quotient, none] = e.temps(4) as [number, number, number, number];
+    e.pushLanes(args[1]!, type);
+    code.set(a);
+    e.pushLanes(args[2]!, type);
+    code.set(b);
+    for (const half of [0, 1]) {
+      for (const local of [a, b]) {
+        code.get(local);
+        if (half) code.get(local).shuffle([2, 3, 2, 3]);
+        code.op(`f64x2.convert_low_i32x4_${signed ? 's' : 'u'}`);
+      }
+      code.op('f64x2.div').op(`i32x4.trunc_sat_f64x2_${signed ? 's' : 'u'}_zero`);
     }
-    code.op('f64x2.div').op(`i32x4.trunc_sat_f64x2_${signed ? 's' : 'u'}_zero`);
-  }
-  code.shuffle([0, 1, 4, 5]);
-  // By nothing it is -1, as where threads divide one by one.
-  code.get(b).v128([0, 0, 0, 0]).op('i32x4.eq').tee(none).op('v128.or').set(quotient);
-  if (signed)
-    code
-      .get(a)
-      .op('i32x4.neg')
-      .get(quotient)
-      .get(b)
-      .v128([-1, -1, -1, -1])
-      .op('i32x4.eq')
-      .op('v128.bitselect')
-      .set(quotient);
-  if (mnemonic === 'rem') code.get(a).get(quotient).get(b).op('i32x4.mul').op('i32x4.sub');
-  else code.get(quotient);
-  e.popLanes(args[0]!);
-  return true;
-};
+    code.shuffle([0, 1, 4, 5]);
+    // By nothing it is -1, as where threads divide one by one.
+    code.get(b).v128([0, 0, 0, 0]).op('i32x4.eq').tee(none).op('v128.or').set(quotient);
+    if (signed)
+      code
+        .get(a)
+        .op('i32x4.neg')
+        .get(quotient)
+        .get(b)
+        .v128([-1, -1, -1, -1])
+        .op('i32x4.eq')
+        .op('v128.bitselect')
+        .set(quotient);
+    if (result === 'rem') code.get(a).get(quotient).get(b).op('i32x4.mul').op('i32x4.sub');
+    else code.get(quotient);
+    e.popLanes(args[0]!);
+    return true;
+  };
 
 /** Four products of bytes and an integer: of even and of odd bytes, extended to 16 bits. */
-const dotProduct: LaneRule = (e) => {
+export const dotProduct: LaneRule = (e) => {
   const types = e.types();
   const {
     code,
@@ -292,18 +296,3 @@ const dotProduct: LaneRule = (e) => {
   e.popLanes(args[0]!);
   return true;
 };
-
-export const BIT_OPERATIONS: readonly (readonly [string, LaneRule])[] = [
-  ['popc', countOnes],
-  ['clz', leadingZeros],
-  ['bfind', findBit],
-  ['brev', reverse],
-  ['prmt', permute],
-  ['bfe', extractField],
-  ['bfi', insertField],
-  ['shl', shift],
-  ['shr', shift],
-  ['div', divide],
-  ['rem', divide],
-  ['dp4a', dotProduct],
-];

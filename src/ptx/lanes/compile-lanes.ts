@@ -2,11 +2,11 @@
 // never launched often enough for it to pay. It serves blocks whose rows divide into units of its
 // width, keeps the contract of the scalar back end, and has a layout of scratch memory of its own.
 
-import type { Surroundings } from '../emit/emitter.js';
+import type { Surroundings } from '../emit/surroundings.js';
 import { Linker } from '../emit/linker.js';
 import { countsOnWarpSteps } from '../analysis/warp-steps.js';
 import type { Register } from '../analysis/program.js';
-import { RULES } from '../rules/all.js';
+import { LANE_RULES, RULES } from '../isa/table.js';
 import { runtimeLibrary } from '../runtime/library.js';
 import {
   PROBED_BODY,
@@ -19,7 +19,6 @@ import type { LaneKernel } from './lane-kernel.js';
 import { planLanes } from './plan.js';
 import type { LanePlan } from './plan.js';
 import { vectorPressure } from './vector-pressure.js';
-import { LANE_RULES } from './rules.js';
 import { sideBySideText } from './side-by-side.js';
 
 /**

@@ -5,19 +5,19 @@
 import { describe, expect, it } from 'vitest';
 import { PtxError, STATUS, compilePtx } from '../index.js';
 import { casesOf } from '../rules/form-cases.test-support.js';
-import { FORMS_OF } from '../rules/forms.js';
+import { ARITHMETIC } from '../isa/arithmetic.js';
+import { BITS as BIT_ROWS } from '../isa/bits.js';
+import { COMPARISON } from '../isa/comparison.js';
+import { CONVERSION } from '../isa/conversion.js';
+import { FORMS_OF } from '../isa/table.js';
+import { VIDEO } from '../isa/video.js';
 import { Grid } from '../run-grid.test-support.js';
-import { ARITHMETIC_FORMS } from '../rules/forms/arithmetic.js';
-import { COMPARISON_FORMS } from '../rules/forms/comparison.js';
-import { CONVERSION_FORMS } from '../rules/forms/conversion.js';
 import { sequence } from './sequence.test-support.js';
 import { scaled } from '../../../test/random-runs.js';
 
-const MNEMONICS = [
-  ...new Set(
-    [...ARITHMETIC_FORMS, ...COMPARISON_FORMS, ...CONVERSION_FORMS].map((row) => row.mnemonic),
-  ),
-].filter((name) => !['isspacep', 'cvta', 'mapa', 'getctarank'].includes(name));
+const MNEMONICS = [ARITHMETIC, BIT_ROWS, COMPARISON, CONVERSION, VIDEO]
+  .flatMap((rows) => Object.keys(rows))
+  .filter((name) => !['isspacep', 'cvta', 'mapa', 'getctarank', 'copy'].includes(name));
 /** Instructions in one kernel. */
 const CHUNK = 12;
 /** Cases of a mnemonic: of more, every second, third or so. */

@@ -50,7 +50,7 @@ export function findGuard(e: LaneEmitter, block: Block, isLocal: boolean): Guard
 
 /** The instruction as a comparison of what steps with what is the same for all threads. */
 export function comparisonOf(e: LaneEmitter, inst: Inst): Guard | undefined {
-  if (inst.mnemonic !== 'setp' || inst.predicate) return undefined;
+  if (inst.traits.meaning !== 'comparison' || inst.predicate) return undefined;
   // What is known beforehand needs no look.
   if (inst.defs.some((register) => e.isConstant(register))) return undefined;
   const [comparison, name, ...rest] = inst.modifiers;

@@ -6,7 +6,7 @@ import type { Arg } from '../analysis/program.js';
 import { isHalf } from '../rules/half.js';
 import type { ScalarType } from '../scalar-types.js';
 import { emitWat } from '../wasm/wat.js';
-import { FLOAT_COMPARISONS, popTruth, setsPredicate } from './arithmetic.js';
+import { FLOAT_COMPARISONS, popTruth, setsPredicate } from './comparison.js';
 import type { LaneEmitter, LaneRule } from './lane-emitter.js';
 import { only } from './operands.js';
 import { callForAll } from './vector-calls.js';
@@ -64,7 +64,7 @@ const ownType = (arg: Arg): ScalarType => (arg as Arg & { kind: 'register' }).re
 /** Signs of all halves of a register. */
 const signs = ({ packed }: Halves): Quad => all(packed ? 0x80008000 : 0x8000);
 
-const fused =
+export const fused =
   (shape: 'add' | 'sub' | 'mul' | 'fma'): LaneRule =>
   (e) => {
     const halves = halvesOf(e, shape === 'fma' ? 3 : 2);
@@ -92,7 +92,7 @@ const fused =
     return true;
   };
 
-const sign =
+export const sign =
   (operation: 'abs' | 'neg'): LaneRule =>
   (e) => {
     const halves = halvesOf(e, 1);
@@ -108,7 +108,7 @@ const sign =
   };
 
 /** As numbers of 16 bits whose order is that of the halves, -0 below +0. */
-const extreme =
+export const extreme =
   (name: 'min' | 'max'): LaneRule =>
   (e) => {
     const halves = halvesOf(e, 2);
@@ -166,7 +166,7 @@ const extreme =
     return true;
   };
 
-const setPredicate: LaneRule = (e) => {
+export const setPredicate: LaneRule = (e) => {
   const [type] = e.types();
   const {
     code,
@@ -192,21 +192,6 @@ const setPredicate: LaneRule = (e) => {
   popTruth(e, row);
   return true;
 };
-
-export const HALVES: readonly (readonly [string, LaneRule])[] = [
-  ['abs', sign('abs')],
-  ['neg', sign('neg')],
-  ['min', extreme('min')],
-  ['max', extreme('max')],
-  ['setp', setPredicate],
-];
-/** Written for all groups of a unit. */
-export const CALLED_HALVES: readonly (readonly [string, LaneRule])[] = [
-  ['add', fused('add')],
-  ['sub', fused('sub')],
-  ['mul', fused('mul')],
-  ['fma', fused('fma')],
-];
 
 // ---- as texts, which stand in functions and in the code of a group
 

@@ -8,7 +8,7 @@ import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { Block } from '../analysis/blocks.js';
 import type { Liveness } from '../analysis/liveness.js';
 import { Emitter } from '../emit/emitter.js';
-import type { Surroundings } from '../emit/emitter.js';
+import type { Surroundings } from '../emit/surroundings.js';
 import { SCRATCH } from '../emit/frame-layout.js';
 import { isHalf } from '../rules/half.js';
 import type { Rule, Rules } from '../rules/rule.js';

@@ -16,7 +16,7 @@ import { firstBlock } from '../analysis/regions.js';
 import type { Region, Shape } from '../analysis/regions.js';
 import { CTX, STATUS } from '../context.js';
 import { emitBarrierArrival, emitWarpArrival, emitWarpResult } from '../emit/arrivals.js';
-import type { Surroundings } from '../emit/emitter.js';
+import type { Surroundings } from '../emit/surroundings.js';
 import { STATE, bytesBeforeFrames, bytesWithLocals } from '../emit/frame-layout.js';
 import type { FrameLayout } from '../emit/frame-layout.js';
 import { matricesBase, pushMailbox, statesBase } from '../emit/scratch-places.js';

@@ -17,7 +17,7 @@ import {
 } from './places.js';
 import type { Access, Place } from './places.js';
 
-const load: LaneRule = (e) => {
+export const load: LaneRule = (e) => {
   const [target] = e.inst.args;
   const found = access(e, e.inst.args[1], target);
   if (!found || found.values.some((part) => part.kind !== 'register' && part.kind !== 'sink'))
@@ -64,7 +64,7 @@ const load: LaneRule = (e) => {
   return true;
 };
 
-const store: LaneRule = (e) => {
+export const store: LaneRule = (e) => {
   const found = access(e, e.inst.args[0], e.inst.args[1]);
   if (!found || found.values.some((part) => part.kind === 'sink')) return false;
   const known = e.unchecked?.get(e.inst);
@@ -598,12 +598,6 @@ function writeGroup(e: LaneEmitter, found: Access, place: Place): void {
     }
   });
 }
-
-export const MEMORY: readonly (readonly [string, LaneRule])[] = [
-  ['ld', load],
-  ['ldu', load],
-  ['st', store],
-];
 
 const copies: Record<number, readonly [load: string, store: string]> = {
   1: ['i32.load8_u', 'i32.store8'],

@@ -43,7 +43,7 @@ function pushExtended(e: LaneEmitter, arg: Arg, type: ScalarType): void {
   if (arg.kind === 'register') extend(e, type, arg.register.type.bits);
 }
 
-const highProduct: LaneRule = (e) => {
+export const highProduct: LaneRule = (e) => {
   const type = laneType(e);
   if (type?.bits !== 16 || !e.has('hi') || !only(e, 'hi') || !fits(e, [type, type, type]))
     return false;
@@ -58,7 +58,7 @@ const highProduct: LaneRule = (e) => {
 
 // ---- moves
 
-const move: LaneRule = (e) => {
+export const move: LaneRule = (e) => {
   const [type] = e.types();
   const [target, source] = e.inst.args;
   if (e.types().length !== 1 || !type || e.inst.args.length !== 2 || !only(e)) return false;
@@ -167,7 +167,7 @@ const widths = (type: ScalarType): number[] =>
   isInteger(type) && type.bits < 32 ? [16, 32] : [type.bits];
 
 /** From or to what is narrower than 32 bits. */
-const convert: LaneRule = (e) => {
+export const convert: LaneRule = (e) => {
   const [to, from] = e.types();
   if (!to || !from || e.types().length !== 2) return false;
   if (to.name === 'f16x2' || to.name === 'bf16x2') return convertPair(e, to, from);
@@ -322,9 +322,3 @@ function convertPair(e: LaneEmitter, to: ScalarType, from: ScalarType): boolean 
   e.popLanes(target);
   return true;
 }
-
-export const NARROW: readonly (readonly [string, LaneRule])[] = [
-  ['mul', highProduct],
-  ['mov', move],
-  ['cvt', convert],
-];

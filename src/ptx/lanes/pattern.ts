@@ -4,6 +4,8 @@
 // and shifts by literals keep the two apart.
 
 import type { Arg, Inst } from '../analysis/program.js';
+import { meanings, ofMeaning } from './meanings.js';
+import type { Transfer } from './meanings.js';
 
 export interface Pattern {
   /** What each thread of the unit has above the common part. */
@@ -263,7 +265,20 @@ export function argPattern(
   }
 }
 
-/** The pattern of what an instruction on integers of 32 or 64 bits, or on predicates, writes. */
+/** An instruction on integers of 32 or 64 bits, or on predicates, and the patterns it reads. */
+interface Operands {
+  inst: Inst;
+  /** The first operand's. */
+  a: Pattern;
+  source: (index: number) => Pattern | undefined;
+  /** Of the result. */
+  bits: number;
+  /** Of the operands. */
+  sourceBits: number;
+  signed: boolean;
+}
+
+/** The pattern of what an instruction writes. */
 export function resultPattern(
   inst: Inst,
   source: (index: number) => Pattern | undefined,
@@ -271,74 +286,117 @@ export function resultPattern(
   sourceBits: number,
   signed: boolean,
 ): Pattern | undefined {
-  const { mnemonic, modifiers } = inst;
-  const [a, b] = [source(0), source(1)];
-  if (!a) return undefined;
-  const literalOf = (arg: Arg | undefined): number | undefined =>
-    arg?.kind === 'integer' && arg.value >= -(2n ** 31n) && arg.value < 2n ** 32n
-      ? Number(arg.value)
-      : undefined;
-  /** The product of two operands, one of them a literal. */
-  const product = (): Pattern | undefined => {
-    const left = literalOf(inst.args[1]);
-    const right = literalOf(inst.args[2]);
-    const factor = right ?? left;
-    const from = right === undefined ? b : a;
-    if (factor === undefined || !from) return undefined;
-    if (!modifiers.includes('wide')) return times(from, bits === 32 ? factor | 0 : factor, bits);
-    const whole = widen(from, signed);
-    return whole && times(whole, signed ? factor | 0 : factor >>> 0, 64);
-  };
-  if (bits === 1) {
-    if (mnemonic === 'setp')
-      return b && sourceBits === 32 && modifiers.length === 2
-        ? compare(modifiers[0]!, signed, a, b)
-        : undefined;
-    if (!isKnown(a)) return undefined;
-    if (a.offsets.some((offset) => offset > 1)) return undefined;
-    if (mnemonic === 'mov') return a;
-    if (mnemonic === 'not') return known(a.offsets.map((offset) => 1 - offset));
-    if (!b || !isKnown(b)) return undefined;
-    return mnemonic === 'and' || mnemonic === 'or' || mnemonic === 'xor'
-      ? logic(mnemonic, a, b)
-      : undefined;
-  }
-  switch (mnemonic) {
-    case 'mov':
-    case 'cvta':
-    case 'copy':
-    case 'cvt':
-      if (bits === sourceBits) return a;
-      if (bits === 64) return widen(a, signed);
-      return loose(a.offsets);
-    case 'add':
-      return b && sum(a, b, 1, bits);
-    case 'sub':
-      return b && sum(a, b, -1, bits);
-    case 'mul':
-      return product();
-    case 'mad': {
-      const [first, addend] = [product(), source(2)];
-      return first && addend && sum(first, addend, 1, bits);
-    }
-    case 'and':
-    case 'or':
-    case 'xor':
-      return b && bits === 32 ? logic(mnemonic, a, b) : undefined;
-    case 'shl': {
-      const count = literalOf(inst.args[2]);
-      return count === undefined || count < 0 || count > 31
-        ? undefined
-        : times(a, 2 ** count, bits);
-    }
-    case 'shr': {
-      const count = literalOf(inst.args[2]);
-      return count === undefined || bits !== 32 ? undefined : shiftRight(a, count, signed);
-    }
-    default:
-      return undefined;
-  }
+  const a = source(0);
+  return (
+    a &&
+    ofMeaning(
+      bits === 1 ? PREDICATES : INTEGERS,
+      inst,
+    )({ inst, a, source, bits, sourceBits, signed })
+  );
 }
+
+const literalOf = (arg: Arg | undefined): number | undefined =>
+  arg?.kind === 'integer' && arg.value >= -(2n ** 31n) && arg.value < 2n ** 32n
+    ? Number(arg.value)
+    : undefined;
+
+const nothing = (): undefined => undefined;
+
+/** A value of 0 or 1 in each thread. */
+const isTruth = (pattern: Pattern | undefined): pattern is Pattern =>
+  pattern !== undefined && isKnown(pattern) && pattern.offsets.every((offset) => offset <= 1);
+
+const logicOfTruths =
+  (operation: 'and' | 'or' | 'xor') =>
+  ({ a, source }: Operands): Pattern | undefined => {
+    const b = source(1);
+    return isTruth(a) && b && isKnown(b) ? logic(operation, a, b) : undefined;
+  };
+
+const PREDICATES: Transfer<Operands, Pattern | undefined> = {
+  comparison: ({ inst: { modifiers }, a, source, sourceBits, signed }) => {
+    const b = source(1);
+    return b && sourceBits === 32 && modifiers.length === 2
+      ? compare(modifiers[0]!, signed, a, b)
+      : undefined;
+  },
+  move: ({ a }) => (isTruth(a) ? a : undefined),
+  not: ({ a }) => (isTruth(a) ? known(a.offsets.map((offset) => 1 - offset)) : undefined),
+  and: logicOfTruths('and'),
+  or: logicOfTruths('or'),
+  xor: logicOfTruths('xor'),
+  ...meanings(
+    [
+      'convert',
+      'convert address',
+      'sum',
+      'difference',
+      'product',
+      'multiply-add',
+      'minimum',
+      'shift left',
+      'shift right',
+      'load',
+      'opaque',
+    ],
+    nothing,
+  ),
+};
+
+/** The product of the first two operands, one of them a literal. */
+function product({ inst, a, source, bits, signed }: Operands): Pattern | undefined {
+  const left = literalOf(inst.args[1]);
+  const right = literalOf(inst.args[2]);
+  const factor = right ?? left;
+  const from = right === undefined ? source(1) : a;
+  if (factor === undefined || !from) return undefined;
+  if (!inst.modifiers.includes('wide')) return times(from, bits === 32 ? factor | 0 : factor, bits);
+  const whole = widen(from, signed);
+  return whole && times(whole, signed ? factor | 0 : factor >>> 0, 64);
+}
+
+function moved({ a, bits, sourceBits, signed }: Operands): Pattern | undefined {
+  if (bits === sourceBits) return a;
+  return bits === 64 ? widen(a, signed) : loose(a.offsets);
+}
+
+const added =
+  (sign: 1 | -1) =>
+  ({ a, source, bits }: Operands): Pattern | undefined => {
+    const b = source(1);
+    return b && sum(a, b, sign, bits);
+  };
+
+const combined =
+  (operation: 'and' | 'or' | 'xor') =>
+  ({ a, source, bits }: Operands): Pattern | undefined => {
+    const b = source(1);
+    return b && bits === 32 ? logic(operation, a, b) : undefined;
+  };
+
+const INTEGERS: Transfer<Operands, Pattern | undefined> = {
+  ...meanings(['move', 'convert', 'convert address'], moved),
+  sum: added(1),
+  difference: added(-1),
+  product,
+  'multiply-add': (operands) => {
+    const [first, addend] = [product(operands), operands.source(2)];
+    return first && addend && sum(first, addend, 1, operands.bits);
+  },
+  and: combined('and'),
+  or: combined('or'),
+  xor: combined('xor'),
+  'shift left': ({ inst, a, bits }) => {
+    const count = literalOf(inst.args[2]);
+    return count === undefined || count < 0 || count > 31 ? undefined : times(a, 2 ** count, bits);
+  },
+  'shift right': ({ inst, a, bits, signed }) => {
+    const count = literalOf(inst.args[2]);
+    return count === undefined || bits !== 32 ? undefined : shiftRight(a, count, signed);
+  },
+  ...meanings(['minimum', 'not', 'comparison', 'load', 'opaque'], nothing),
+};
 
 /**
  * The same in 64 bits, where no value passes the end of 32 bits on the way from one thread to

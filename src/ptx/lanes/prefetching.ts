@@ -12,11 +12,10 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import { ADDRESS_ARITHMETIC, ofMeaning } from './meanings.js';
 import { access } from './places.js';
 import type { Access } from './places.js';
 
-/** What addresses are made by, of whole numbers: none of it faults, whatever its operands. */
-const ARITHMETIC = new Set(['mov', 'copy', 'cvt', 'cvta', 'add', 'sub', 'mul', 'mad', 'shl']);
 const KNOWN = /^(?:n?ctaid|n?tid)\.[xyz]$/;
 /** Of addresses, together. */
 const MOST_INSTRUCTIONS = 80;
@@ -78,7 +77,7 @@ export function findTouches(
       inst.predicate ||
       inst.carry ||
       e.isVarying(register) ||
-      !(ARITHMETIC.has(inst.mnemonic) ? inst.args.slice(1).every(isKnown) : isParameter(inst))
+      !(ofMeaning(ADDRESS_ARITHMETIC, inst) ? inst.args.slice(1).every(isKnown) : isParameter(inst))
     )
       return undefined;
     const slice = new Set<Inst>();

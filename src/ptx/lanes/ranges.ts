@@ -7,6 +7,9 @@ import { instructionsOf } from '../analysis/liveness.js';
 import type { Liveness } from '../analysis/liveness.js';
 import type { Arg, Inst, Register, SharedVariable } from '../analysis/program.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
+import { meanings, ofMeaning } from './meanings.js';
+import type { Transfer } from './meanings.js';
 
 /**
  * Every value of a register: from 0 to `most`, in steps of a power of two, past the address of a
@@ -80,9 +83,20 @@ function cover(a: Range, b: Range | undefined): Range | undefined {
 const upTo = (most: number, step = 1): Range | undefined =>
   most < WHOLE ? { base: undefined, most, step: Math.min(step, WHOLE) } : undefined;
 
+/** An instruction on integers of 16 or 32 bits, and what is known of its operands. */
+interface Operands {
+  inst: Inst;
+  /** Of the instruction: the first, and the last, which is that of the operands. */
+  to: ScalarType;
+  type: ScalarType;
+  /** Of the result's register. */
+  bits: number;
+  source: (index: number) => Range | undefined;
+}
+
 function rangeOf(inst: Inst, known: ReadonlyMap<number, Range | undefined>): Range | undefined {
   const target = inst.args[0];
-  const { mnemonic, modifiers } = inst;
+  const { modifiers } = inst;
   if (
     target?.kind !== 'register' ||
     modifiers.some((word) => word === 'sat' || word === 'cc' || word === 'hi')
@@ -99,109 +113,111 @@ function rangeOf(inst: Inst, known: ReadonlyMap<number, Range | undefined>): Ran
     types.some((each) => each.kind === 'float' || each.kind === 'predicate')
   )
     return undefined;
-  const limit = 2 ** bits;
   const source = (index: number): Range | undefined => argRange(inst.args[index + 1], known);
-  const fitting = (range: Range | undefined): Range | undefined =>
-    range && range.most < limit ? range : undefined;
-  const literal = (index: number): number | undefined => {
-    const arg = inst.args[index + 1];
-    return arg?.kind === 'integer' && arg.value >= 0n && arg.value < 2n ** 31n
-      ? Number(arg.value)
-      : undefined;
-  };
-  const plain = (range: Range | undefined): Range | undefined =>
-    range && !range.base ? range : undefined;
-  const product = (): Range | undefined => {
-    const [a, b] = [plain(source(0)), plain(source(1))];
-    // A signed factor of 16 bits that has its highest bit set is less than zero.
-    if (
-      !a ||
-      !b ||
-      (type.kind === 'signed' && (a.most >= 2 ** (type.bits - 1) || b.most >= 2 ** (type.bits - 1)))
-    )
-      return undefined;
-    return upTo(a.most * b.most, a.step * b.step);
-  };
-  const sum = (a: Range | undefined, b: Range | undefined): Range | undefined => {
-    if (!a || !b || (a.base && b.base)) return undefined;
-    const most = a.most + b.most;
-    return most < WHOLE
-      ? { base: a.base ?? b.base, most, step: Math.min(a.step, b.step) }
-      : undefined;
-  };
-  switch (mnemonic) {
-    case 'ld':
-    case 'ldu':
-      return type.kind !== 'signed' &&
-        type.bits < 32 &&
-        !modifiers.some((word) => /^v[248]$/.test(word))
-        ? upTo(2 ** type.bits - 1)
-        : undefined;
-    case 'mov':
-      return fitting(source(0));
-    case 'cvt': {
-      const from = plain(source(0));
-      // From fewer bits than a register's the rest is cut off.
-      const cut = type.kind === 'signed' ? undefined : 2 ** type.bits - 1;
-      const inside =
-        from && from.most < 2 ** (type.bits - (type.kind === 'signed' ? 1 : 0))
-          ? from
-          : cut === undefined
-            ? undefined
-            : upTo(cut);
-      return inside &&
-        inside.most < 2 ** Math.min(types[0]!.bits, bits) / (types[0]!.kind === 'signed' ? 2 : 1)
-        ? inside
-        : undefined;
-    }
-    case 'add':
-      return fitting(sum(source(0), source(1)));
-    case 'mul':
-      return fitting(product());
-    case 'mad':
-      return fitting(sum(product(), source(2)));
-    case 'shl': {
-      const [a, count] = [plain(source(0)), literal(1)];
-      return a && count !== undefined && count < 32
-        ? fitting(upTo(a.most * 2 ** count, a.step * 2 ** count))
-        : undefined;
-    }
-    case 'shr': {
-      const [a, count] = [plain(source(0)) ?? upTo(limit - 1), literal(1)];
-      return a && count !== undefined && count < 32 && type.kind !== 'signed'
-        ? upTo(Math.floor(a.most / 2 ** count), Math.max(1, a.step / 2 ** count))
-        : undefined;
-    }
-    case 'and': {
-      for (const [value, mask] of [
-        [0, 1],
-        [1, 0],
-      ] as const) {
-        const bound = literal(mask);
-        if (bound !== undefined)
-          return upTo(
-            Math.min(bound, plain(source(value))?.most ?? bound),
-            Math.max(largestStep(bound), plain(source(value))?.step ?? 1),
-          );
-      }
-      return undefined;
-    }
-    case 'min': {
-      const [a, b] = [plain(source(0)), plain(source(1))];
-      if (type.kind === 'signed')
-        return a && b && a.most < limit / 2 && b.most < limit / 2
-          ? upTo(Math.min(a.most, b.most), Math.min(a.step, b.step))
-          : undefined;
-      return a && b
-        ? upTo(Math.min(a.most, b.most), Math.min(a.step, b.step))
-        : a
-          ? upTo(a.most)
-          : b && upTo(b.most);
-    }
-    default:
-      return undefined;
-  }
+  return ofMeaning(RANGES, inst)({ inst, to: types[0]!, type, bits, source });
 }
+
+const literal = ({ inst }: Operands, index: number): number | undefined => {
+  const arg = inst.args[index + 1];
+  return arg?.kind === 'integer' && arg.value >= 0n && arg.value < 2n ** 31n
+    ? Number(arg.value)
+    : undefined;
+};
+
+/** A range of numbers, not of addresses. */
+const plain = (range: Range | undefined): Range | undefined =>
+  range && !range.base ? range : undefined;
+
+/** The range, if the result's register holds all of it. */
+const fitting = ({ bits }: Operands, range: Range | undefined): Range | undefined =>
+  range && range.most < 2 ** bits ? range : undefined;
+
+function product({ type, source }: Operands): Range | undefined {
+  const [a, b] = [plain(source(0)), plain(source(1))];
+  // A signed factor of 16 bits that has its highest bit set is less than zero.
+  if (
+    !a ||
+    !b ||
+    (type.kind === 'signed' && (a.most >= 2 ** (type.bits - 1) || b.most >= 2 ** (type.bits - 1)))
+  )
+    return undefined;
+  return upTo(a.most * b.most, a.step * b.step);
+}
+
+function sum(a: Range | undefined, b: Range | undefined): Range | undefined {
+  if (!a || !b || (a.base && b.base)) return undefined;
+  const most = a.most + b.most;
+  return most < WHOLE
+    ? { base: a.base ?? b.base, most, step: Math.min(a.step, b.step) }
+    : undefined;
+}
+
+const unknown = (): undefined => undefined;
+
+const RANGES: Transfer<Operands, Range | undefined> = {
+  load: ({ type, inst: { modifiers } }) =>
+    type.kind !== 'signed' && type.bits < 32 && !modifiers.some((word) => /^v[248]$/.test(word))
+      ? upTo(2 ** type.bits - 1)
+      : undefined,
+  move: (operands) => fitting(operands, operands.source(0)),
+  convert: ({ to, type, bits, source }) => {
+    const from = plain(source(0));
+    // From fewer bits than a register's the rest is cut off.
+    const cut = type.kind === 'signed' ? undefined : 2 ** type.bits - 1;
+    const inside =
+      from && from.most < 2 ** (type.bits - (type.kind === 'signed' ? 1 : 0))
+        ? from
+        : cut === undefined
+          ? undefined
+          : upTo(cut);
+    return inside && inside.most < 2 ** Math.min(to.bits, bits) / (to.kind === 'signed' ? 2 : 1)
+      ? inside
+      : undefined;
+  },
+  sum: (operands) => fitting(operands, sum(operands.source(0), operands.source(1))),
+  product: (operands) => fitting(operands, product(operands)),
+  'multiply-add': (operands) => fitting(operands, sum(product(operands), operands.source(2))),
+  'shift left': (operands) => {
+    const [a, count] = [plain(operands.source(0)), literal(operands, 1)];
+    return a && count !== undefined && count < 32
+      ? fitting(operands, upTo(a.most * 2 ** count, a.step * 2 ** count))
+      : undefined;
+  },
+  'shift right': (operands) => {
+    const { type, bits, source } = operands;
+    const [a, count] = [plain(source(0)) ?? upTo(2 ** bits - 1), literal(operands, 1)];
+    return a && count !== undefined && count < 32 && type.kind !== 'signed'
+      ? upTo(Math.floor(a.most / 2 ** count), Math.max(1, a.step / 2 ** count))
+      : undefined;
+  },
+  and: (operands) => {
+    for (const [value, mask] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const bound = literal(operands, mask);
+      const range = plain(operands.source(value));
+      if (bound !== undefined)
+        return upTo(
+          Math.min(bound, range?.most ?? bound),
+          Math.max(largestStep(bound), range?.step ?? 1),
+        );
+    }
+    return undefined;
+  },
+  minimum: ({ type, bits, source }) => {
+    const [a, b] = [plain(source(0)), plain(source(1))];
+    const both = (): Range | undefined =>
+      a && b && upTo(Math.min(a.most, b.most), Math.min(a.step, b.step));
+    if (type.kind === 'signed')
+      return a && b && a.most < 2 ** bits / 2 && b.most < 2 ** bits / 2 ? both() : undefined;
+    return both() ?? (a ? upTo(a.most) : b && upTo(b.most));
+  },
+  ...meanings(
+    ['convert address', 'difference', 'or', 'xor', 'not', 'comparison', 'opaque'],
+    unknown,
+  ),
+};
 
 function argRange(
   arg: Arg | undefined,

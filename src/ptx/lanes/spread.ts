@@ -5,6 +5,8 @@
 import type { Arg, Inst, Register, Symbol as ProgramSymbol } from '../analysis/program.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
+import { ADDRESS_ARITHMETIC, meanings, ofMeaning } from './meanings.js';
+import type { Transfer } from './meanings.js';
 import {
   argPattern,
   commonPattern,
@@ -30,76 +32,8 @@ export const UNIFORM: Spread = { stride: 0, aligned: false };
 export const VARYING: Spread = { stride: undefined, aligned: false };
 const THREAD_INDEX: Spread = { stride: 1, aligned: true };
 
-/** Instructions whose results depend on nothing but their operands, and which do nothing else. */
-const PURE = new Set([
-  'add',
-  'sub',
-  'mul',
-  'mad',
-  'mul24',
-  'mad24',
-  'sad',
-  'div',
-  'rem',
-  'abs',
-  'neg',
-  'min',
-  'max',
-  'fma',
-  'rcp',
-  'sqrt',
-  'rsqrt',
-  'sin',
-  'cos',
-  'lg2',
-  'ex2',
-  'tanh',
-  'copysign',
-  'testp',
-  'setp',
-  'set',
-  'selp',
-  'slct',
-  'and',
-  'or',
-  'xor',
-  'not',
-  'cnot',
-  'lop3',
-  'shf',
-  'shl',
-  'shr',
-  'mov',
-  'copy',
-  'cvt',
-  'cvta',
-  'prmt',
-  'bfe',
-  'bfi',
-  'bfind',
-  'brev',
-  'clz',
-  'popc',
-  'dp4a',
-  'dp2a',
-  'bmsk',
-  'isspacep',
-]);
-/** Once for the group is as good as once for each thread, if all threads have the same operands. */
-const IDEMPOTENT = new Set([
-  'ld',
-  'ldu',
-  'st',
-  'membar',
-  'fence',
-  'prefetch',
-  'prefetchu',
-  'discard',
-  'applypriority',
-  'pmevent',
-]);
-
-export const isPure = (inst: Inst): boolean => PURE.has(inst.mnemonic) && !inst.carry;
+/** The instruction's result depends on nothing but its operands, and nothing else happens. */
+export const isPure = ({ traits, carry }: Inst): boolean => traits.effect === 'none' && !carry;
 
 export type SpreadOf = (register: Register) => Spread | undefined;
 
@@ -153,6 +87,21 @@ const literal = (arg: Arg | undefined): number | undefined =>
 export const typesOf = (inst: Inst): ScalarType[] =>
   inst.modifiers.filter(isScalarType).map(scalarType);
 
+/** An instruction and what is known of its operands. */
+interface Operands {
+  inst: Inst;
+  /** All but the first, which is the result. */
+  sources: readonly Arg[];
+  /** Threads of a unit. */
+  width: number;
+  of: SpreadOf;
+}
+
+const spreadOf = ({ sources, of }: Operands, index: number): Spread | undefined =>
+  argSpread(sources[index]!, of);
+const strideOf = (operands: Operands, index: number): number | undefined =>
+  spreadOf(operands, index)?.stride;
+
 /**
  * Spread of what an instruction writes. `wraps(register)` says that only the low 32 bits of a
  * 64-bit register's value matter to anything but an address: then 32-bit steps may be widened.
@@ -165,19 +114,24 @@ export function resultSpread(
 ): Spread | undefined {
   const sources = inst.args.slice(1);
   // A store has its address first; but in a call's parameter that is what it defines.
-  const same =
-    inst.mnemonic === 'st' && inst.defs.length === 0 ? all(inst.args, of) : all(sources, of);
+  const stores = inst.traits.operands.parameter === 'writes' && inst.defs.length === 0;
+  const same = all(stores ? inst.args : sources, of);
   if (!same) return undefined;
   if (inst.predicate) {
     const predicate = of(inst.predicate.register);
     if (!predicate) return undefined;
     if (predicate.stride !== 0) return VARYING;
   }
-  if (!PURE.has(inst.mnemonic))
-    return same.stride === 0 && IDEMPOTENT.has(inst.mnemonic) ? UNIFORM : VARYING;
+  const { effect } = inst.traits;
+  if (effect !== 'none') return same.stride === 0 && effect === 'repeatable' ? UNIFORM : VARYING;
+  const operands: Operands = { inst, sources, width, of };
   return patterned(
-    same.stride === 0 ? UNIFORM : affine(inst, sources, of, wraps, width),
-    patternOf(inst, sources, of, width),
+    same.stride === 0
+      ? UNIFORM
+      : stepsEvenly(inst, wraps)
+        ? ofMeaning(STEPS, inst)(operands)
+        : VARYING,
+    patternOf(operands),
   );
 }
 
@@ -206,18 +160,9 @@ function registerPattern({ stride, aligned, pattern }: Spread, width: number): P
   };
 }
 
-function patternOf(
-  inst: Inst,
-  sources: readonly Arg[],
-  of: SpreadOf,
-  width: number,
-): Pattern | undefined {
+function patternOf({ inst, sources, width, of }: Operands): Pattern | undefined {
   const target = inst.args[0];
-  if (
-    target?.kind !== 'register' ||
-    inst.defs.length !== 1 ||
-    inst.modifiers.some((word) => word === 'sat' || word === 'cc' || word === 'hi')
-  )
+  if (target?.kind !== 'register' || inst.defs.length !== 1 || inst.modifiers.some(isInexact))
     return undefined;
   const own = target.register.type;
   const types = typesOf(inst);
@@ -231,7 +176,7 @@ function patternOf(
     (arg) =>
       arg.kind !== 'register' ||
       arg.register.type.bits === type.bits ||
-      (inst.mnemonic === 'mad' && arg === sources[2]),
+      (inst.traits.meaning === 'multiply-add' && arg === sources[2]),
   );
   const result = inst.modifiers.includes('wide')
     ? 64
@@ -249,99 +194,99 @@ function patternOf(
   return resultPattern(inst, source, own.bits, type.bits, type.kind === 'signed');
 }
 
-function affine(
-  inst: Inst,
-  sources: readonly Arg[],
-  of: SpreadOf,
-  wraps: (register: Register) => boolean,
-  width: number,
-): Spread {
+/** Modifiers of results that are not the operation's, to the low bits. */
+const isInexact = (word: string): boolean => word === 'sat' || word === 'cc' || word === 'hi';
+
+/** Whether a result of integers can step evenly where operands do. */
+function stepsEvenly(inst: Inst, wraps: (register: Register) => boolean): boolean {
   const target = inst.args[0];
-  if (target?.kind !== 'register') return VARYING;
+  if (target?.kind !== 'register') return false;
+  const { meaning } = inst.traits;
+  if (meaning === 'comparison') return true;
   const { type: own } = target.register;
-  if (inst.mnemonic === 'setp') return sameSide(inst, sources, of, width) ? UNIFORM : VARYING;
-  if (own.kind === 'float' || own.kind === 'predicate' || own.bits < 32) return VARYING;
+  if (own.kind === 'float' || own.kind === 'predicate' || own.bits < 32) return false;
   const types = typesOf(inst);
-  if (types.some((type) => type.kind === 'float' || type.bits < 32 || type.bits > 64))
-    return VARYING;
-  if (inst.modifiers.some((word) => word === 'sat' || word === 'cc' || word === 'hi'))
-    return VARYING;
-  const spreads = sources.map((arg) => argSpread(arg, of));
-  const stride = (index: number): number | undefined => spreads[index]?.stride;
-  const make = (value: number | undefined, aligned = false): Spread =>
-    value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 26
-      ? VARYING
-      : { stride: value, aligned: aligned && value === 1 };
-  const plus = (a: number | undefined, b: number | undefined, sign = 1): number | undefined =>
-    a === undefined || b === undefined ? undefined : a + sign * b;
-  /** Step of a product: one factor is a literal, or both are uniform. */
-  const times = (a: number, b: number): number | undefined => {
-    if (stride(a) === 0 && stride(b) === 0) return 0;
-    for (const [value, factor] of [
-      [a, b],
-      [b, a],
-    ] as const) {
-      const constant = literal(sources[factor]);
-      const step = stride(value);
-      if (constant !== undefined && step !== undefined) return step * (constant | 0);
-    }
-    return undefined;
-  };
+  if (types.some((type) => type.kind === 'float' || type.bits < 32 || type.bits > 64)) return false;
+  if (inst.modifiers.some(isInexact)) return false;
   const wide = own.bits === 64;
+  const source = inst.args[1];
   const widens =
     inst.modifiers.includes('wide') ||
-    ((inst.mnemonic === 'cvt' || inst.mnemonic === 'copy' || inst.mnemonic === 'cvta') &&
+    ((meaning === 'convert' || meaning === 'move' || meaning === 'convert address') &&
       wide &&
-      sources[0]?.kind === 'register' &&
-      sources[0].register.type.bits < 64) ||
-    (inst.mnemonic === 'cvt' && wide && types.at(-1)?.bits === 32);
-  if (widens && !wraps(target.register)) return VARYING;
-  switch (inst.mnemonic) {
-    case 'mov':
-    case 'cvta':
-    case 'copy':
-    case 'cvt':
-      return make(stride(0), spreads[0]?.aligned);
-    case 'add': {
-      const kept = (a: number, b: number): boolean =>
-        spreads[a]?.aligned === true && (literal(sources[b]) ?? 1) % width === 0;
-      return make(plus(stride(0), stride(1)), kept(0, 1) || kept(1, 0));
-    }
-    case 'sub':
-      return make(plus(stride(0), stride(1), -1));
-    case 'mul':
-      return make(times(0, 1));
-    case 'mad':
-      return make(plus(times(0, 1), stride(2)));
-    case 'shl': {
-      const count = literal(sources[1]);
-      const step = stride(0);
-      return count === undefined || step === undefined || count < 0 || count > 28
-        ? VARYING
-        : make(step * 2 ** count);
-    }
-    case 'shr': {
-      const count = literal(sources[1]);
-      const low = count === undefined ? undefined : lowBits(spreads[0], width);
-      return low === undefined ? VARYING : inLowBits(low - count!);
-    }
-    case 'and': {
-      for (const [value, other] of [
-        [0, 1],
-        [1, 0],
-      ] as const) {
-        const mask = literal(sources[other]);
-        const low = lowBits(spreads[value], width);
-        if (low === undefined || mask === undefined) continue;
-        if (spreads[value]!.aligned && (mask & (width - 1)) === width - 1) return make(1, true);
-        return mask % 2 ** low === 0 ? UNIFORM : inLowBits(low);
-      }
-      return VARYING;
-    }
-    default:
-      return VARYING;
-  }
+      source?.kind === 'register' &&
+      source.register.type.bits < 64) ||
+    (meaning === 'convert' && wide && types.at(-1)?.bits === 32);
+  return !widens || wraps(target.register);
 }
+
+/** A spread with that step, if it is not too far for any use. */
+const stepping = (value: number | undefined, aligned = false): Spread =>
+  value === undefined || !Number.isSafeInteger(value) || Math.abs(value) >= 2 ** 26
+    ? VARYING
+    : { stride: value, aligned: aligned && value === 1 };
+
+const plus = (a: number | undefined, b: number | undefined, sign = 1): number | undefined =>
+  a === undefined || b === undefined ? undefined : a + sign * b;
+
+/** Step of the product of the first two: one factor is a literal, or both are uniform. */
+function productStep(operands: Operands): number | undefined {
+  if (strideOf(operands, 0) === 0 && strideOf(operands, 1) === 0) return 0;
+  for (const [value, factor] of [
+    [0, 1],
+    [1, 0],
+  ] as const) {
+    const constant = literal(operands.sources[factor]);
+    const step = strideOf(operands, value);
+    if (constant !== undefined && step !== undefined) return step * (constant | 0);
+  }
+  return undefined;
+}
+
+/** The step of a result from those of its operands, not all of which are uniform. */
+const STEPS: Transfer<Operands, Spread> = {
+  ...meanings(['move', 'convert', 'convert address'], (operands: Operands) =>
+    stepping(strideOf(operands, 0), spreadOf(operands, 0)?.aligned),
+  ),
+  sum: (operands) => {
+    const { sources, width } = operands;
+    const kept = (a: number, b: number): boolean =>
+      spreadOf(operands, a)?.aligned === true && (literal(sources[b]) ?? 1) % width === 0;
+    return stepping(plus(strideOf(operands, 0), strideOf(operands, 1)), kept(0, 1) || kept(1, 0));
+  },
+  difference: (operands) => stepping(plus(strideOf(operands, 0), strideOf(operands, 1), -1)),
+  product: (operands) => stepping(productStep(operands)),
+  'multiply-add': (operands) => stepping(plus(productStep(operands), strideOf(operands, 2))),
+  'shift left': (operands) => {
+    const count = literal(operands.sources[1]);
+    const step = strideOf(operands, 0);
+    return count === undefined || step === undefined || count < 0 || count > 28
+      ? VARYING
+      : stepping(step * 2 ** count);
+  },
+  'shift right': (operands) => {
+    const count = literal(operands.sources[1]);
+    const low = count === undefined ? undefined : lowBits(spreadOf(operands, 0), operands.width);
+    return low === undefined ? VARYING : inLowBits(low - count!);
+  },
+  and: (operands) => {
+    const { sources, width } = operands;
+    for (const [value, other] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const mask = literal(sources[other]);
+      const spread = spreadOf(operands, value);
+      const low = lowBits(spread, width);
+      if (low === undefined || mask === undefined) continue;
+      if (spread!.aligned && (mask & (width - 1)) === width - 1) return stepping(1, true);
+      return mask % 2 ** low === 0 ? UNIFORM : inLowBits(low);
+    }
+    return VARYING;
+  },
+  comparison: (operands) => (isSameSide(operands) ? UNIFORM : VARYING),
+  ...meanings(['minimum', 'or', 'xor', 'not', 'load', 'opaque'], () => VARYING),
+};
 
 /** Number of lowest bits in which the values differ. */
 const lowBits = (spread: Spread | undefined, width: number): number | undefined =>
@@ -350,12 +295,7 @@ const lowBits = (spread: Spread | undefined, width: number): number | undefined 
 const inLowBits = (low: number): Spread => (low > 0 ? { ...VARYING, low } : UNIFORM);
 
 /** A comparison as in `tid > 31`: whole units lie on one side of the literal. */
-function sameSide(
-  { modifiers }: Inst,
-  sources: readonly Arg[],
-  of: SpreadOf,
-  width: number,
-): boolean {
+function isSameSide({ inst: { modifiers }, sources, of, width }: Operands): boolean {
   const [comparison, type, ...rest] = modifiers;
   const bound = literal(sources[1]);
   if (
@@ -423,15 +363,13 @@ export function addressOnly(
     for (const inst of instructions) {
       const target = inst.args[0];
       const passes =
-        ['add', 'sub', 'mov', 'cvta', 'shl', 'mad', 'copy', 'cvt'].includes(inst.mnemonic) &&
-        !inst.modifiers.includes('hi') &&
-        !inst.modifiers.includes('cc') &&
-        !inst.modifiers.includes('sat') &&
+        ofMeaning(ADDRESS_ARITHMETIC, inst) === 'passes' &&
+        !inst.modifiers.some(isInexact) &&
         target?.kind === 'register' &&
         (target.register.type.bits < 64
           ? typesOf(inst).every((type) => type.kind !== 'float')
           : !other[target.register.id]);
-      const memory = inst.mnemonic === 'ld' || inst.mnemonic === 'st';
+      const memory = inst.traits.operands.parameter !== undefined;
       inst.args.forEach((arg, index) => {
         if (arg.kind === 'address' && memory && arg.symbol?.kind !== 'paramRegister') return;
         if (index === 0 && inst.defs.length) return;

@@ -76,7 +76,7 @@ function callForSingles(
 
 const isSingle = (e: LaneEmitter): boolean => e.types().length === 1 && e.types()[0] === F32;
 
-const approximate =
+export const approximate =
   (name: string): LaneRule =>
   (e) => {
     if (!isSingle(e) || !only(e, 'approx', 'ftz') || !fits(e, [F32, F32])) return false;
@@ -88,7 +88,7 @@ const approximate =
   };
 
 /** fma that rounds in a direction, as it stands in every expf. */
-const directed: LaneRule = (e) => {
+export const directed: LaneRule = (e) => {
   const mode = e.oneOf('rz', 'rm', 'rp');
   if (!mode || !isSingle(e) || !only(e, mode) || !fits(e, [F32, F32, F32, F32])) return false;
   callForSingles(e, e.inst.args.slice(1), (room) => {
@@ -97,16 +97,6 @@ const directed: LaneRule = (e) => {
   });
   return true;
 };
-
-export const CALLED: readonly (readonly [string, LaneRule])[] = [
-  ['ex2', approximate('exp2')],
-  ['lg2', approximate('log2')],
-  ['sin', approximate('sine')],
-  ['cos', approximate('cosine')],
-  ['tanh', approximate('tanh')],
-  ['fma', directed],
-  ['mad', directed],
-];
 
 /** Four singles at a time, by a function of two doubles. */
 const inDoubles = (name: string, ofTwo: (pair: string) => string): string => `

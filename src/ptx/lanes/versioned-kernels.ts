@@ -11,9 +11,12 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
 import { OPPOSITE, findGuard } from './guards.js';
 import type { Guard } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import { meanings, ofMeaning } from './meanings.js';
+import type { Transfer } from './meanings.js';
 import type { LanePlan } from './plan.js';
 import { isPure, mentions, typesOf } from './spread.js';
 import { accessOf, checkRange, rangesOf, testRange } from './unchecked-accesses.js';
@@ -27,10 +30,10 @@ const GREATEST_NARROW_STEP = 2 ** 20;
 const FIXED = /^(?:(?:n?ctaid|ntid)\.[xyz]|tid\.[yz])$/;
 
 /**
- * A value from thread to thread of the block: all have the same, or each has the same more than the
- * one before it.
+ * The step of an operand from thread to thread of the block; absent where it is not known to be the
+ * same between all of them.
  */
-type Course = { stride: number } | undefined;
+type StrideOf = (arg: Arg | undefined) => number | undefined;
 
 /** A branch past which the block's threads go on. */
 interface Condition {
@@ -71,33 +74,35 @@ export function findSteadyUnits(
 ): SteadyUnits | undefined {
   const path = pathOf(e, plan, blocks);
   if (!path) return undefined;
-  const courses = new Map<Register, { stride: number }>();
+  /** What is linear, or the same for all of the block. */
+  const linear = new Set<Register>();
   const counters: Counter[] = [];
-  const courseOf = (arg: Arg | undefined): Course => {
+  const strideOf: StrideOf = (arg) => {
     switch (arg?.kind) {
       case 'integer':
       case 'float':
-        return { stride: 0 };
+        return 0;
       case 'register':
-        return courses.get(arg.register);
+        return linear.has(arg.register) ? e.stride(arg) : undefined;
       case 'special':
-        return arg.name === 'tid.x'
-          ? { stride: 1 }
-          : FIXED.test(arg.name)
-            ? { stride: 0 }
-            : undefined;
+        return arg.name === 'tid.x' ? 1 : FIXED.test(arg.name) ? 0 : undefined;
       case 'symbol':
-        return arg.symbol.kind !== 'paramRegister' && e.stride(arg) === 0
-          ? { stride: 0 }
-          : undefined;
+        return arg.symbol.kind !== 'paramRegister' && e.stride(arg) === 0 ? 0 : undefined;
       default:
         return undefined;
     }
   };
-  const isParameter = ({ mnemonic, modifiers, args }: Inst): boolean =>
-    mnemonic === 'ld' &&
+  const strideIn = (register: Register): number | undefined =>
+    strideOf({ kind: 'register', register } as Arg);
+  const isParameter = ({ traits, modifiers, args }: Inst): boolean =>
+    traits.meaning === 'load' &&
     modifiers.includes('param') &&
     args.slice(1).every((arg) => arg.kind === 'address' && !arg.base && e.stride(arg) === 0);
+  const isFixed = (inst: Inst): boolean =>
+    isParameter(inst) ||
+    (isPure(inst) &&
+      inst.uses.every((register) => strideIn(register) === 0) &&
+      inst.args.slice(1).every((arg) => arg.kind !== 'special' || strideOf(arg) === 0));
   const definitions = new Map<Register, number>();
   for (const register of path.insts.flatMap(({ defs }) => defs))
     definitions.set(register, (definitions.get(register) ?? 0) + 1);
@@ -112,23 +117,13 @@ export function findSteadyUnits(
       rest.push(inst);
       continue;
     }
-    const isFixed =
-      isParameter(inst) ||
-      (isPure(inst) &&
-        inst.uses.every((register) => courses.get(register)?.stride === 0) &&
-        inst.args.slice(1).every((arg) => arg.kind !== 'special' || courseOf(arg)?.stride === 0));
-    const course = isFixed
-      ? { stride: 0 }
-      : isPure(inst)
-        ? resultOf(inst, courseOf, counters)
-        : undefined;
+    const strides = inst.defs.map((register) => e.stride({ kind: 'register', register } as Arg));
     if (
-      course &&
-      inst.defs.every(
-        (register) => e.stride({ kind: 'register', register } as Arg) === course.stride,
-      )
+      isFixed(inst)
+        ? strides.every((stride) => stride === 0)
+        : isPure(inst) && isLinear(inst, strideOf, counters) && strides[0] !== undefined
     ) {
-      for (const register of inst.defs) courses.set(register, course);
+      for (const register of inst.defs) linear.add(register);
       first.push(inst);
     } else {
       rest.push(inst);
@@ -136,13 +131,13 @@ export function findSteadyUnits(
   }
   for (const { guard, predicate } of path.conditions) {
     if (!guard) {
-      if (courses.get(predicate)?.stride !== 0) return undefined;
+      if (strideIn(predicate) !== 0) return undefined;
       continue;
     }
     const [left, right] = guard.inst.args.slice(1) as [Arg, Arg];
     if (
-      courseOf(guard.stepping)?.stride !== guard.stride ||
-      courseOf(guard.stepping === left ? right : left)?.stride !== 0
+      strideOf(guard.stepping) !== guard.stride ||
+      strideOf(guard.stepping === left ? right : left) !== 0
     )
       return undefined;
     counters.push({ value: guard.stepping, signed: guard.signed, stride: guard.stride });
@@ -156,7 +151,7 @@ export function findSteadyUnits(
   }
   const ranges = rangesOf(e, accesses).ranges.map((range) => ({
     range,
-    stride: courses.get(range.base)?.stride,
+    stride: strideIn(range.base),
   }));
   if (
     !accesses.length ||
@@ -170,7 +165,7 @@ export function findSteadyUnits(
     return undefined;
   return {
     first,
-    work: workOf(first, rest, accesses, courses),
+    work: workOf(first, rest, accesses, strideIn),
     conditions: path.conditions,
     counters,
     ranges: ranges as { range: Range; stride: number }[],
@@ -216,120 +211,172 @@ function pathOf(
   }
 }
 
-/**
- * What an instruction makes of operands with a course, in the arithmetic of its registers. Numbers
- * that must not wrap for it go to `counters`.
- */
-function resultOf(
-  inst: Inst,
-  courseOf: (arg: Arg | undefined) => Course,
-  counters: Counter[],
-): Course {
-  const { mnemonic, modifiers, args, defs } = inst;
-  const [, x, y, z] = args;
-  const target = defs[0]?.type;
-  const type = typesOf(inst).at(-1);
-  const isInteger = ({ kind, bits }: { kind: string; bits: number }): boolean =>
-    kind !== 'float' && kind !== 'predicate' && (bits === 32 || bits === 64);
-  if (defs.length !== 1 || !isInteger(target!) || !type || !isInteger(type)) return undefined;
-  const [a, b, c] = [courseOf(x), courseOf(y), courseOf(z)];
-  const made = (stride: number | undefined): Course =>
-    stride !== undefined && Number.isSafeInteger(stride) ? { stride } : undefined;
-  const factor = (arg: Arg | undefined): number | undefined =>
-    arg?.kind === 'integer' ? Number(BigInt.asIntN(type.bits, arg.value)) : undefined;
-  const bitsOf = (arg: Arg | undefined): number | undefined =>
-    arg?.kind === 'register'
-      ? arg.register.type.bits
-      : arg?.kind === 'special'
-        ? 32
-        : arg?.kind === 'integer'
-          ? type.bits
-          : undefined;
-  /** Of operands that are the same for all, or one that steps and a literal. */
-  const product = (): number | undefined => {
-    if (!a || !b) return undefined;
-    if (a.stride === 0 && b.stride === 0) return 0;
-    const by = a.stride === 0 ? factor(x) : factor(y);
-    return by === undefined || (a.stride !== 0 && b.stride !== 0)
-      ? undefined
-      : (a.stride || b.stride) * by;
-  };
-  /** Notes that an operand of 32 bits is widened. */
-  const widened = (arg: Arg, { stride }: { stride: number }): void => {
-    if (stride) counters.push({ value: arg, signed: type.kind === 'signed', stride });
-  };
-  switch (mnemonic) {
-    case 'mov':
-      return modifiers.length === 1 && bitsOf(x) === target!.bits ? a : undefined;
-    case 'cvta':
-      return x?.kind === 'register' && x.register.type.bits === target!.bits ? a : undefined;
-    case 'cvt': {
-      const to = modifiers.length === 2 ? scalarType(modifiers[0]!) : undefined;
-      if (!to || !a || !isInteger(to) || to.bits !== target!.bits || bitsOf(x) !== type.bits)
-        return undefined;
-      if (to.bits > type.bits) widened(x!, a);
-      return a;
-    }
-    case 'add':
-    case 'sub':
-      if (
-        modifiers.length !== 1 ||
-        type.bits !== target!.bits ||
-        bitsOf(x) !== type.bits ||
-        bitsOf(y) !== type.bits
-      )
-        return undefined;
-      return a && b && made(a.stride + (mnemonic === 'add' ? b.stride : -b.stride));
-    case 'mul':
-    case 'mad': {
-      if (modifiers.length !== 2 || bitsOf(x) !== type.bits || bitsOf(y) !== type.bits)
-        return undefined;
-      const wide = modifiers[0] === 'wide';
-      if (
-        wide
-          ? type.bits !== 32 || target!.bits !== 64
-          : modifiers[0] !== 'lo' || type.bits !== target!.bits
-      )
-        return undefined;
-      const step = product();
-      if (
-        step === undefined ||
-        (mnemonic === 'mad' &&
-          (!c || bitsOf(z) !== (z?.kind === 'integer' ? type.bits : target!.bits)))
-      )
-        return undefined;
-      // An unsigned literal of 2^31 and more is no step that could be taken for a negative one.
-      if (
-        wide &&
-        step !== 0 &&
-        type.kind !== 'signed' &&
-        [x, y].some((arg) => arg?.kind === 'integer' && factor(arg)! < 0)
-      )
-        return undefined;
-      if (wide && a && b)
-        for (const [arg, course] of [
-          [x!, a],
-          [y!, b],
-        ] as const)
-          widened(arg, course);
-      return made(step + (mnemonic === 'mad' ? c!.stride : 0));
-    }
-    case 'shl': {
-      const by = factor(y);
-      return modifiers.length === 1 &&
-        type.bits === target!.bits &&
-        bitsOf(x) === type.bits &&
-        a &&
-        by !== undefined &&
-        by >= 0 &&
-        by <= 28
-        ? made(a.stride * 2 ** by)
-        : undefined;
-    }
-    default:
-      return undefined;
-  }
+/** An instruction on integers of 32 or 64 bits whose operands may be linear. */
+interface Operands {
+  inst: Inst;
+  /** Of the operands. */
+  type: ScalarType;
+  /** Of the result. */
+  target: ScalarType;
+  strideOf: StrideOf;
+  /** Takes numbers that must not wrap for the result to be linear. */
+  counters: Counter[];
 }
+
+const isInteger = ({ kind, bits }: ScalarType): boolean =>
+  kind !== 'float' && kind !== 'predicate' && (bits === 32 || bits === 64);
+
+/**
+ * Whether the result is linear in the thread's number over the whole block, in the arithmetic of
+ * its register, where the operands are. Its step is the one that the plan gives for a unit.
+ */
+function isLinear(inst: Inst, strideOf: StrideOf, counters: Counter[]): boolean {
+  const target = inst.defs[0]?.type;
+  const type = typesOf(inst).at(-1);
+  return (
+    inst.defs.length === 1 &&
+    isInteger(target!) &&
+    type !== undefined &&
+    isInteger(type) &&
+    ofMeaning(LINEAR, inst)({ inst, type, target: target!, strideOf, counters })
+  );
+}
+
+/** The width that an operand is read in. */
+const bitsOf = ({ type }: Operands, arg: Arg | undefined): number | undefined =>
+  arg?.kind === 'register'
+    ? arg.register.type.bits
+    : arg?.kind === 'special'
+      ? 32
+      : arg?.kind === 'integer'
+        ? type.bits
+        : undefined;
+
+const factorOf = ({ type }: Operands, arg: Arg | undefined): number | undefined =>
+  arg?.kind === 'integer' ? Number(BigInt.asIntN(type.bits, arg.value)) : undefined;
+
+/** Notes that an operand of 32 bits is widened. */
+function widen({ counters, type, strideOf }: Operands, arg: Arg): void {
+  const stride = strideOf(arg);
+  if (stride) counters.push({ value: arg, signed: type.kind === 'signed', stride });
+}
+
+/** A sum or a difference. */
+function isLinearSum(operands: Operands): boolean {
+  const { inst, type, target, strideOf } = operands;
+  const [, x, y] = inst.args;
+  return (
+    inst.modifiers.length === 1 &&
+    type.bits === target.bits &&
+    bitsOf(operands, x) === type.bits &&
+    bitsOf(operands, y) === type.bits &&
+    strideOf(x) !== undefined &&
+    strideOf(y) !== undefined
+  );
+}
+
+/** A product of operands that are the same for all, or of one that steps and a literal. */
+function isLinearProduct(operands: Operands): boolean {
+  const { inst, type, target, strideOf } = operands;
+  const { modifiers } = inst;
+  const [, x, y] = inst.args;
+  if (
+    modifiers.length !== 2 ||
+    bitsOf(operands, x) !== type.bits ||
+    bitsOf(operands, y) !== type.bits
+  )
+    return false;
+  const wide = modifiers[0] === 'wide';
+  if (
+    wide
+      ? type.bits !== 32 || target.bits !== 64
+      : modifiers[0] !== 'lo' || type.bits !== target.bits
+  )
+    return false;
+  const [a, b] = [strideOf(x), strideOf(y)];
+  if (a === undefined || b === undefined) return false;
+  if (a === 0 && b === 0) return true;
+  return (a === 0 || b === 0) && factorOf(operands, a === 0 ? x : y) !== undefined;
+}
+
+/** What a product that is linear asks of its factors. */
+function widenFactors(operands: Operands): boolean {
+  const { inst, type, strideOf } = operands;
+  const factors = inst.args.slice(1, 3);
+  if (inst.modifiers[0] !== 'wide') return true;
+  const steps = factors.some((arg) => arg.kind !== 'integer' && strideOf(arg) !== 0);
+  // An unsigned literal of 2^31 and more is no step that could be taken for a negative one.
+  if (
+    steps &&
+    type.kind !== 'signed' &&
+    factors.some((arg) => arg.kind === 'integer' && factorOf(operands, arg)! < 0)
+  )
+    return false;
+  for (const arg of factors) widen(operands, arg);
+  return true;
+}
+
+const LINEAR: Transfer<Operands, boolean> = {
+  move: (operands) => {
+    const { inst, target, strideOf } = operands;
+    const [, x] = inst.args;
+    return (
+      inst.modifiers.length === 1 &&
+      bitsOf(operands, x) === target.bits &&
+      strideOf(x) !== undefined
+    );
+  },
+  'convert address': ({ inst: { args }, target, strideOf }) =>
+    args[1]?.kind === 'register' &&
+    args[1].register.type.bits === target.bits &&
+    strideOf(args[1]) !== undefined,
+  convert: (operands) => {
+    const { inst, type, target, strideOf } = operands;
+    const [, x] = inst.args;
+    const to = inst.modifiers.length === 2 ? scalarType(inst.modifiers[0]!) : undefined;
+    if (
+      !to ||
+      strideOf(x) === undefined ||
+      !isInteger(to) ||
+      to.bits !== target.bits ||
+      bitsOf(operands, x) !== type.bits
+    )
+      return false;
+    if (to.bits > type.bits) widen(operands, x!);
+    return true;
+  },
+  sum: isLinearSum,
+  difference: isLinearSum,
+  product: (operands) => isLinearProduct(operands) && widenFactors(operands),
+  'multiply-add': (operands) => {
+    const { inst, type, target, strideOf } = operands;
+    const z = inst.args[3];
+    return (
+      isLinearProduct(operands) &&
+      strideOf(z) !== undefined &&
+      bitsOf(operands, z) === (z?.kind === 'integer' ? type.bits : target.bits) &&
+      widenFactors(operands)
+    );
+  },
+  'shift left': (operands) => {
+    const { inst, type, target, strideOf } = operands;
+    const [, x, y] = inst.args;
+    const by = factorOf(operands, y);
+    return (
+      inst.modifiers.length === 1 &&
+      type.bits === target.bits &&
+      bitsOf(operands, x) === type.bits &&
+      strideOf(x) !== undefined &&
+      by !== undefined &&
+      by >= 0 &&
+      by <= 28
+    );
+  },
+  ...meanings(
+    ['minimum', 'shift right', 'and', 'or', 'xor', 'not', 'comparison', 'load', 'opaque'],
+    () => false,
+  ),
+};
 
 /**
  * What each unit does: the rest, and what it reads of values that differ from unit to unit, but by
@@ -339,7 +386,7 @@ function workOf(
   first: readonly Inst[],
   rest: readonly Inst[],
   accesses: readonly FoundAccess[],
-  courses: ReadonlyMap<Register, { stride: number }>,
+  strideIn: (register: Register) => number | undefined,
 ): Inst[] {
   const through = new Map(accesses.map(({ inst, found }) => [inst, found.address.base!]));
   const read = new Set<Register>();
@@ -354,8 +401,7 @@ function workOf(
   }
   const again: Inst[] = [];
   for (const inst of [...first].reverse()) {
-    if (!inst.defs.some((register) => read.has(register) && courses.get(register)!.stride !== 0))
-      continue;
+    if (!inst.defs.some((register) => read.has(register) && strideIn(register) !== 0)) continue;
     again.unshift(inst);
     for (const register of inst.uses) read.add(register);
   }

@@ -12,9 +12,12 @@
 import type { Block } from '../analysis/blocks.js';
 import type { Arg, Inst, Register } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
+import type { ScalarType } from '../scalar-types.js';
 import { checksFirst } from './check-hoisting-order.js';
 import { OPPOSITE, ORDERED } from './guards.js';
 import type { LaneEmitter } from './lane-emitter.js';
+import { meanings, ofMeaning } from './meanings.js';
+import type { Transfer } from './meanings.js';
 import { isPure, mentions, typesOf } from './spread.js';
 import { checkRange, pushStart, testRange } from './unchecked-accesses.js';
 import type { Range } from './unchecked-accesses.js';
@@ -41,6 +44,8 @@ interface Moved {
   /** Of the type that it is compared or widened as; a pointer's is not asked for. */
   signed: boolean;
 }
+
+type MovedOf = (register: Register, signed: boolean) => Moved | undefined;
 
 /** On what is a loop's end decided: a counter, and what it is compared with. */
 interface Comparison {
@@ -75,6 +80,44 @@ const MIRRORED = { lt: 'gt', gt: 'lt', le: 'ge', ge: 'le', ne: 'ne' } as const;
 
 const lowestBit = (value: bigint): number =>
   value === 0n ? LARGEST_ELEMENT : Number(value & -value);
+
+/**
+ * The register as one to which its only definition, of those in the block, adds the same in every
+ * turn.
+ */
+function movedBy(
+  e: LaneEmitter,
+  definitions: readonly Inst[],
+  register: Register,
+  signed: boolean,
+  isFixed: (arg: Arg) => boolean,
+): Moved | undefined {
+  const [inst, another] = definitions;
+  if (!inst || another || e.stride({ kind: 'register', register } as Arg) === undefined)
+    return undefined;
+  const { meaning } = inst.traits;
+  if (
+    (meaning !== 'sum' && meaning !== 'difference') ||
+    inst.modifiers.length !== 1 ||
+    inst.args.length !== 3
+  )
+    return undefined;
+  const type = scalarType(inst.modifiers[0]!);
+  if (type.kind === 'float' || type.bits !== register.type.bits) return undefined;
+  const [, a, b] = inst.args as [Arg, Arg, Arg];
+  const subtracts = meaning === 'difference';
+  const isSelf = (arg: Arg): boolean => arg.kind === 'register' && arg.register === register;
+  const step = isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
+  return (
+    step && {
+      register,
+      step,
+      by: step.kind === 'integer' ? BigInt.asIntN(register.type.bits, step.value) : undefined,
+      subtracts,
+      signed,
+    }
+  );
+}
 
 /** `checked`: accesses that others have checked by then. */
 export function findSteadyLoop(
@@ -111,38 +154,10 @@ export function findSteadyLoop(
   )
     return undefined;
 
-  const movedOf = (register: Register, signed: boolean): Moved | undefined => {
-    const [inst, another] = definitions.get(register) ?? [];
-    if (
-      !inst ||
-      another ||
-      e.isVarying(register) ||
-      e.stride({ kind: 'register', register } as Arg) === undefined
-    )
-      return undefined;
-    if (
-      (inst.mnemonic !== 'add' && inst.mnemonic !== 'sub') ||
-      inst.modifiers.length !== 1 ||
-      inst.args.length !== 3
-    )
-      return undefined;
-    const type = scalarType(inst.modifiers[0]!);
-    if (type.kind === 'float' || type.bits !== register.type.bits) return undefined;
-    const [, a, b] = inst.args as [Arg, Arg, Arg];
-    const subtracts = inst.mnemonic === 'sub';
-    const isSelf = (arg: Arg): boolean => arg.kind === 'register' && arg.register === register;
-    const step =
-      isSelf(a) && isFixed(b) ? b : !subtracts && isSelf(b) && isFixed(a) ? a : undefined;
-    return (
-      step && {
-        register,
-        step,
-        by: step.kind === 'integer' ? BigInt.asIntN(register.type.bits, step.value) : undefined,
-        subtracts,
-        signed,
-      }
-    );
-  };
+  const movedOf: MovedOf = (register, signed) =>
+    e.isVarying(register)
+      ? undefined
+      : movedBy(e, definitions.get(register) ?? [], register, signed, isFixed);
   const comparison = comparisonOf(
     last,
     (ending.yes === index) !== ending.inst.predicate!.negated,
@@ -228,11 +243,11 @@ export function findSteadyLoop(
 function comparisonOf(
   inst: Inst,
   goesOn: boolean,
-  movedOf: (register: Register, signed: boolean) => Moved | undefined,
+  movedOf: MovedOf,
   isFixed: (arg: Arg) => boolean,
 ): Comparison | undefined {
   if (
-    inst.mnemonic !== 'setp' ||
+    inst.traits.meaning !== 'comparison' ||
     inst.predicate ||
     inst.modifiers.length !== 2 ||
     inst.args.length !== 3
@@ -265,73 +280,97 @@ function comparisonOf(
   return undefined;
 }
 
+/** An instruction of addresses, and the courses of its operands. */
+interface Operands {
+  inst: Inst;
+  /** Of the operands. */
+  type: ScalarType;
+  a: Course | undefined;
+  b: Course | undefined;
+  c: Course | undefined;
+}
+
 /** What an instruction of addresses makes of its operands; undefined where that is not exact. */
 function resultOf(
   inst: Inst,
   courseOf: (arg: Arg | undefined, signed: boolean) => Course | undefined,
 ): Course | undefined {
-  const { mnemonic, modifiers, args } = inst;
+  const { args } = inst;
   const type = typesOf(inst).at(-1);
-  const signed = type?.kind === 'signed';
-  const [a, b, c] = args.slice(1).map((arg) => courseOf(arg, signed));
+  const [a, b, c] = args.slice(1).map((arg) => courseOf(arg, type?.kind === 'signed'));
   if ([a, b, c].every((course, index) => args.length <= index + 1 || course?.kind === 'fixed'))
     return { kind: 'fixed' };
-  if (!type) return undefined;
-  const linear = (unit: number, reach: bigint): Course | undefined =>
-    reach <= FURTHEST ? { kind: 'linear', unit, reach } : undefined;
-  const literal = (arg: Arg | undefined): bigint | undefined =>
-    arg?.kind === 'integer' ? arg.value : undefined;
-  const sum = (x: Course | undefined, y: Course | undefined): Course | undefined => {
-    if (!x || !y || x.kind === 'counter' || y.kind === 'counter' || inst.defs[0]?.type.bits !== 64)
-      return undefined;
-    const moving = [x, y].filter((course) => course.kind === 'linear');
-    return linear(
-      Math.min(...moving.map(({ unit }) => unit)),
-      moving.reduce((all, { reach }) => all + reach, 0n),
-    );
-  };
-  /** Of a counter, which is a number of 32 bits before and behind each step, and a literal. */
-  const product = (): Course | undefined => {
-    const by = literal(args[2]);
-    if (a?.kind !== 'counter' || by === undefined || modifiers[0] !== 'wide' || type.bits !== 32)
-      return undefined;
-    const factor = signed ? BigInt.asIntN(32, by) : BigInt.asUintN(32, by);
-    return linear(lowestBit(factor), (factor < 0n ? -factor : factor) << 32n);
-  };
-  switch (mnemonic) {
-    case 'mov':
-      return modifiers.length === 1 && a?.kind === 'linear' ? a : undefined;
-    case 'cvt':
-      return modifiers.length === 2 &&
-        a?.kind === 'counter' &&
-        type.bits === 32 &&
-        scalarType(modifiers[0]!).bits === 64 &&
-        type.kind !== 'float' &&
-        scalarType(modifiers[0]!).kind !== 'float'
-        ? linear(1, 2n ** 32n)
-        : undefined;
-    case 'add':
-      return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
-    case 'sub':
-      return modifiers.length === 1 && type.kind !== 'float' ? sum(a, b) : undefined;
-    case 'mul':
-      return product();
-    case 'mad':
-      return sum(product(), c);
-    case 'shl': {
-      const by = literal(args[2]);
-      return modifiers.length === 1 &&
-        a?.kind === 'linear' &&
-        by !== undefined &&
-        by >= 0n &&
-        by <= 32n
-        ? linear(a.unit * 2 ** Number(by), a.reach << by)
-        : undefined;
-    }
-    default:
-      return undefined;
-  }
+  return type && ofMeaning(COURSES, inst)({ inst, type, a, b, c });
 }
+
+const linear = (unit: number, reach: bigint): Course | undefined =>
+  reach <= FURTHEST ? { kind: 'linear', unit, reach } : undefined;
+
+function sum(inst: Inst, x: Course | undefined, y: Course | undefined): Course | undefined {
+  if (!x || !y || x.kind === 'counter' || y.kind === 'counter' || inst.defs[0]?.type.bits !== 64)
+    return undefined;
+  const moving = [x, y].filter((course) => course.kind === 'linear');
+  return linear(
+    Math.min(...moving.map(({ unit }) => unit)),
+    moving.reduce((all, { reach }) => all + reach, 0n),
+  );
+}
+
+/** Of a counter, which is a number of 32 bits before and behind each step, and a literal. */
+function product({ inst: { args, modifiers }, type, a }: Operands): Course | undefined {
+  const by = args[2]?.kind === 'integer' ? args[2].value : undefined;
+  if (a?.kind !== 'counter' || by === undefined || modifiers[0] !== 'wide' || type.bits !== 32)
+    return undefined;
+  const factor = type.kind === 'signed' ? BigInt.asIntN(32, by) : BigInt.asUintN(32, by);
+  return linear(lowestBit(factor), (factor < 0n ? -factor : factor) << 32n);
+}
+
+/** Sums and differences: either moves as far as both operands together. */
+const sumOrDifference = ({ inst, type, a, b }: Operands): Course | undefined =>
+  inst.modifiers.length === 1 && type.kind !== 'float' ? sum(inst, a, b) : undefined;
+
+const COURSES: Transfer<Operands, Course | undefined> = {
+  move: ({ inst: { modifiers }, a }) =>
+    modifiers.length === 1 && a?.kind === 'linear' ? a : undefined,
+  convert: ({ inst: { modifiers }, type, a }) =>
+    modifiers.length === 2 &&
+    a?.kind === 'counter' &&
+    type.bits === 32 &&
+    scalarType(modifiers[0]!).bits === 64 &&
+    type.kind !== 'float' &&
+    scalarType(modifiers[0]!).kind !== 'float'
+      ? linear(1, 2n ** 32n)
+      : undefined,
+  sum: sumOrDifference,
+  difference: sumOrDifference,
+  product,
+  'multiply-add': (operands) => sum(operands.inst, product(operands), operands.c),
+  'shift left': ({ inst: { args, modifiers }, a }) => {
+    const by = args[2]?.kind === 'integer' ? args[2].value : undefined;
+    return modifiers.length === 1 &&
+      a?.kind === 'linear' &&
+      by !== undefined &&
+      by >= 0n &&
+      by <= 32n
+      ? linear(a.unit * 2 ** Number(by), a.reach << by)
+      : undefined;
+  },
+  ...meanings(
+    [
+      'convert address',
+      'minimum',
+      'shift right',
+      'and',
+      'or',
+      'xor',
+      'not',
+      'comparison',
+      'load',
+      'opaque',
+    ],
+    () => undefined,
+  ),
+};
 
 /**
  * Where a range begins in a turn, as locals: its place, and how far it moves from turn to turn, if

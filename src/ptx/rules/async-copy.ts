@@ -17,13 +17,12 @@ import { readModifyWrite } from './atomics.js';
 import { mapToRank } from './cluster.js';
 import { completeTransaction, pushBarrier } from './mbarrier.js';
 import { loadName } from './memory.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const B16 = scalarType('b16');
 const PRED = scalarType('pred');
 
-function copy(e: Emitter): void {
+export function copy(e: Emitter): void {
   if (!e.has('async') || e.has('tensor')) throw e.unsupported();
   if (e.has('commit_group') || e.has('wait_group') || e.has('wait_all')) return;
   if (e.has('reduce')) reduceBulk(e);
@@ -261,8 +260,6 @@ function reduceBulk(e: Emitter): void {
   code.op('end').op('end');
   signal(e, bytes);
 }
-
-export const ASYNC_RULES: readonly RuleRow[] = [['cp', copy]];
 
 /** `touch` is done before every byte that is written. */
 const copyMasked = (touch: string): string => `

@@ -4,7 +4,7 @@
 
 import type { Emitter } from '../emit/emitter.js';
 import { checkedPlace } from '../emit/memory-access.js';
-import type { AccessSpace, Place } from '../emit/memory-access.js';
+import type { AccessSpace, Place } from '../emit/place.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType, WasmType } from '../scalar-types.js';
 import { LEAST, flush } from './flush.js';
@@ -12,7 +12,6 @@ import { widenHalf } from './half-values.js';
 import { completeTransaction } from './mbarrier.js';
 import { accessSpace, components, loadName, storeName, vectorOf } from './memory.js';
 import { canonicalNaN } from './nan.js';
-import type { RuleRow } from './rule.js';
 import { asOne } from './wide-access.js';
 
 const B64 = scalarType('b64');
@@ -38,67 +37,70 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-function atomic(e: Emitter): void {
-  const { code } = e;
-  const returns = e.inst.mnemonic === 'atom';
-  const operation = e.oneOf(...OPERATIONS);
-  if (!operation) throw e.semantic(`'${e.inst.mnemonic}' needs an operation`);
-  const { type, width } = vectorOf(e);
-  const first = returns ? 1 : 0;
-  const isAsync = e.has('async');
-  const space =
-    isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes') ? 'cluster' : accessSpace(e);
-  const size = type.bits / 8;
-  const operands = first + (operation === 'cas' ? 3 : 2);
-  e.argCount(operands, operands + 2);
-  const place = checkedPlace(e, e.arg(first), size * width, space);
-  const shared = space === 'shared';
-  if (e.type().bits > 64) {
-    exchangeWide(e, place, operation, shared);
-    return;
-  }
-  const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
-  // A cache policy may stand behind them.
-  const lists = e.inst.args
-    .slice(first + 1, operands)
-    .map((arg) => (width > 1 ? components(e, arg, width) : [arg]));
-  const limit = flushLimit(e, place, operation, type, space);
-  const olds = Array.from({ length: width }, (_, index) => {
-    const old = e.temp(integer);
-    readModifyWrite(
-      e,
-      { local: place.local, offset: place.offset + index * size },
-      operation,
-      type,
-      shared,
-      old,
-      (operand) => {
-        e.push(lists[operand - 1]![index]!, type);
-        e.convertBits(type.wasm, integer);
-        e.narrow(type);
-      },
-      limit,
-    );
-    return old;
-  });
-  if (isAsync && e.has('mbarrier::complete_tx::bytes'))
-    completeTransaction(e, e.arg(2), () => {
-      code.i32(size);
+export const atomic =
+  (returns: boolean) =>
+  (e: Emitter): void => {
+    const { code } = e;
+    const operation = e.oneOf(...OPERATIONS);
+    if (!operation) throw e.semantic(`'${e.inst.mnemonic}' needs an operation`);
+    const { type, width } = vectorOf(e);
+    const first = returns ? 1 : 0;
+    const isAsync = e.has('async');
+    const space =
+      isAsync && !e.has('mmio') && e.has('mbarrier::complete_tx::bytes')
+        ? 'cluster'
+        : accessSpace(e);
+    const size = type.bits / 8;
+    const operands = first + (operation === 'cas' ? 3 : 2);
+    e.argCount(operands, operands + 2);
+    const place = checkedPlace(e, e.arg(first), size * width, space);
+    const shared = space === 'shared';
+    if (e.type().bits > 64) {
+      exchangeWide(e, place, operation, shared);
+      return;
+    }
+    const integer: WasmType = type.bits === 64 ? 'i64' : 'i32';
+    // A cache policy may stand behind them.
+    const lists = e.inst.args
+      .slice(first + 1, operands)
+      .map((arg) => (width > 1 ? components(e, arg, width) : [arg]));
+    const limit = flushLimit(e, place, operation, type, space);
+    const olds = Array.from({ length: width }, (_, index) => {
+      const old = e.temp(integer);
+      readModifyWrite(
+        e,
+        { local: place.local, offset: place.offset + index * size },
+        operation,
+        type,
+        shared,
+        old,
+        (operand) => {
+          e.push(lists[operand - 1]![index]!, type);
+          e.convertBits(type.wasm, integer);
+          e.narrow(type);
+        },
+        limit,
+      );
+      return old;
     });
-  if (!returns) return;
-  const result = e.arg(0);
-  const targets =
-    result.kind === 'sink'
-      ? olds.map(() => result)
-      : width > 1
-        ? components(e, result, width)
-        : [result];
-  targets.forEach((target, index) => {
-    code.get(olds[index]!);
-    e.convertBits(integer, type.wasm);
-    e.pop(target, type.bits < 32 ? bitsOf(type) : type, type.bits < 32 ? 'wide' : 'exact');
-  });
-}
+    if (isAsync && e.has('mbarrier::complete_tx::bytes'))
+      completeTransaction(e, e.arg(2), () => {
+        code.i32(size);
+      });
+    if (!returns) return;
+    const result = e.arg(0);
+    const targets =
+      result.kind === 'sink'
+        ? olds.map(() => result)
+        : width > 1
+          ? components(e, result, width)
+          : [result];
+    targets.forEach((target, index) => {
+      code.get(olds[index]!);
+      e.convertBits(integer, type.wasm);
+      e.pop(target, type.bits < 32 ? bitsOf(type) : type, type.bits < 32 ? 'wide' : 'exact');
+    });
+  };
 
 /**
  * Sums of singles in global memory are flushed, and what goes into them; those in shared memory are
@@ -409,8 +411,3 @@ function combineHalves(
     if (shift) code.i32(16).op('i32.shl').op('i32.or');
   }
 }
-
-export const ATOMIC_RULES: readonly RuleRow[] = [
-  ['atom', atomic],
-  ['red', atomic],
-];

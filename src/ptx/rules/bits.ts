@@ -3,13 +3,12 @@
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');
 const PRED = scalarType('pred');
 
-const logic =
+export const logic =
   (operation: 'and' | 'or' | 'xor') =>
   (e: Emitter): void => {
     const type = e.type();
@@ -20,7 +19,7 @@ const logic =
     e.popNarrow(e.arg(0), type);
   };
 
-function not(e: Emitter): void {
+export function not(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   e.argCount(2);
@@ -32,7 +31,7 @@ function not(e: Emitter): void {
 }
 
 /** cnot: 1 where the operand is zero */
-function logicalNot(e: Emitter): void {
+export function logicalNot(e: Emitter): void {
   const type = e.type();
   e.push(e.arg(1), type);
   e.code.op(`${type.wasm}.eqz`);
@@ -41,60 +40,62 @@ function logicalNot(e: Emitter): void {
 }
 
 /** PTX clamps shift amounts to the width; WebAssembly takes them modulo the width. */
-function shift(e: Emitter): void {
-  const type = e.type();
-  const { code } = e;
-  const { wasm, bits } = type;
-  e.argCount(3);
-  const left = e.inst.mnemonic === 'shl';
-  const signed = !left && type.kind === 'signed';
-  const operation = `${wasm}.${left ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
-  const amount = e.arg(2);
-  const widen = (): void => {
-    if (wasm === 'i64') code.op('i64.extend_i32_u');
-  };
-  if (amount.kind === 'integer') {
-    const count = Number(BigInt.asUintN(32, amount.value));
-    if (count >= bits && !signed) {
-      if (wasm === 'i64') code.i64(0);
-      else code.i32(0);
+export const shift =
+  (direction: 'shl' | 'shr') =>
+  (e: Emitter): void => {
+    const type = e.type();
+    const { code } = e;
+    const { wasm, bits } = type;
+    e.argCount(3);
+    const left = direction === 'shl';
+    const signed = !left && type.kind === 'signed';
+    const operation = `${wasm}.${left ? 'shl' : signed ? 'shr_s' : 'shr_u'}`;
+    const amount = e.arg(2);
+    const widen = (): void => {
+      if (wasm === 'i64') code.op('i64.extend_i32_u');
+    };
+    if (amount.kind === 'integer') {
+      const count = Number(BigInt.asUintN(32, amount.value));
+      if (count >= bits && !signed) {
+        if (wasm === 'i64') code.i64(0);
+        else code.i32(0);
+      } else {
+        e.push(e.arg(1), type);
+        if (wasm === 'i64') code.i64(Math.min(count, bits - 1));
+        else code.i32(Math.min(count, bits - 1));
+        code.op(operation);
+      }
+      e.popNarrow(e.arg(0), type);
+      return;
+    }
+    const count = e.temp('i32');
+    e.push(amount, U32);
+    code.set(count);
+    if (signed) {
+      e.push(e.arg(1), type);
+      code
+        .get(count)
+        .i32(bits - 1)
+        .get(count)
+        .i32(bits)
+        .op('i32.lt_u')
+        .op('select');
+      widen();
+      code.op(operation);
     } else {
       e.push(e.arg(1), type);
-      if (wasm === 'i64') code.i64(Math.min(count, bits - 1));
-      else code.i32(Math.min(count, bits - 1));
+      code.get(count);
+      widen();
       code.op(operation);
+      if (wasm === 'i64') code.i64(0);
+      else code.i32(0);
+      code.get(count).i32(bits).op('i32.lt_u').op('select');
     }
     e.popNarrow(e.arg(0), type);
-    return;
-  }
-  const count = e.temp('i32');
-  e.push(amount, U32);
-  code.set(count);
-  if (signed) {
-    e.push(e.arg(1), type);
-    code
-      .get(count)
-      .i32(bits - 1)
-      .get(count)
-      .i32(bits)
-      .op('i32.lt_u')
-      .op('select');
-    widen();
-    code.op(operation);
-  } else {
-    e.push(e.arg(1), type);
-    code.get(count);
-    widen();
-    code.op(operation);
-    if (wasm === 'i64') code.i64(0);
-    else code.i32(0);
-    code.get(count).i32(bits).op('i32.lt_u').op('select');
-  }
-  e.popNarrow(e.arg(0), type);
-}
+  };
 
 /** shf: the 64-bit value b:a shifted, its high (l) or low (r) half kept. */
-function funnelShift(e: Emitter): void {
+export function funnelShift(e: Emitter): void {
   const { code } = e;
   e.argCount(4);
   const left = e.has('l');
@@ -131,7 +132,7 @@ function funnelShift(e: Emitter): void {
 }
 
 /** popc and clz give 32 bits whatever they count. */
-const count =
+export const count =
   (operation: string) =>
   (e: Emitter): void => {
     const type = e.type();
@@ -142,7 +143,7 @@ const count =
     e.pop(e.arg(0), U32);
   };
 
-function reverse(e: Emitter): void {
+export function reverse(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
   e.push(e.arg(1), type);
@@ -151,7 +152,7 @@ function reverse(e: Emitter): void {
 }
 
 /** bfind: position of the highest bit that is not the sign; -1 when there is none. */
-function findBit(e: Emitter): void {
+export function findBit(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm, bits } = type;
@@ -178,7 +179,7 @@ function findBit(e: Emitter): void {
   e.pop(e.arg(0), U32);
 }
 
-function permute(e: Emitter): void {
+export function permute(e: Emitter): void {
   const { code } = e;
   const mode = e.oneOf('f4e', 'b4e', 'rc8', 'ecl', 'ecr', 'rc16');
   e.argCount(4);
@@ -256,7 +257,7 @@ function pushFieldBits(e: Emitter, index: number, { bits }: ScalarType): void {
   code.set(count).get(count).i32(64).get(count).i32(64).op('i32.lt_u').op('select');
 }
 
-function extractField(e: Emitter): void {
+export function extractField(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm } = type;
@@ -271,7 +272,7 @@ function extractField(e: Emitter): void {
   e.pop(e.arg(0), type);
 }
 
-function insertField(e: Emitter): void {
+export function insertField(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   e.argCount(5);
@@ -286,7 +287,7 @@ function insertField(e: Emitter): void {
   e.pop(e.arg(0), type);
 }
 
-function bitMask(e: Emitter): void {
+export function bitMask(e: Emitter): void {
   const { code } = e;
   e.argCount(3);
   for (const index of [1, 2]) {
@@ -298,7 +299,7 @@ function bitMask(e: Emitter): void {
 }
 
 /** szext: the low `b` bits, extended by zeros or by their sign. */
-function extend(e: Emitter): void {
+export function extend(e: Emitter): void {
   const { code } = e;
   e.argCount(3);
   const type = e.type();
@@ -310,7 +311,7 @@ function extend(e: Emitter): void {
 }
 
 /** fns: the n-th set bit above or below a position. */
-function findSet(e: Emitter): void {
+export function findSet(e: Emitter): void {
   e.argCount(4);
   for (const index of [1, 2, 3]) e.push(e.arg(index), B32);
   e.call('fns');
@@ -321,7 +322,7 @@ function findSet(e: Emitter): void {
  * Any function of three bits, as the sum of the products its truth table names. With .and or .or
  * the result is also compared with zero and combined with a predicate.
  */
-function logic3(e: Emitter): void {
+export function logic3(e: Emitter): void {
   const { code } = e;
   const combination = e.oneOf('and', 'or');
   e.argCount(combination ? 6 : 5);
@@ -359,25 +360,3 @@ function logic3(e: Emitter): void {
   code.get(result);
   e.pop(target.first, B32);
 }
-
-export const BIT_RULES: readonly RuleRow[] = [
-  ['and', logic('and')],
-  ['or', logic('or')],
-  ['xor', logic('xor')],
-  ['not', not],
-  ['cnot', logicalNot],
-  ['shl', shift],
-  ['shr', shift],
-  ['shf', funnelShift],
-  ['popc', count('popcnt')],
-  ['clz', count('clz')],
-  ['brev', reverse],
-  ['bfind', findBit],
-  ['prmt', permute],
-  ['bfe', extractField],
-  ['bfi', insertField],
-  ['bmsk', bitMask],
-  ['szext', extend],
-  ['fns', findSet],
-  ['lop3', logic3],
-];

@@ -5,7 +5,6 @@
 import { CTX } from '../context.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const U32 = scalarType('u32');
@@ -29,7 +28,7 @@ export function mapToRank(e: Emitter, pushRank: () => void): void {
   e.call('map_to_rank');
 }
 
-function mapAddress(e: Emitter): void {
+export function mapAddress(e: Emitter): void {
   e.argCount(3);
   const type = e.type();
   pushAddress(e, 1);
@@ -40,18 +39,13 @@ function mapAddress(e: Emitter): void {
   e.pop(e.arg(0), type.bits === 64 ? U64 : U32);
 }
 
-function blockRank(e: Emitter): void {
+export function blockRank(e: Emitter): void {
   e.argCount(2);
   e.code.get(e.ctx);
   pushAddress(e, 1);
   e.call('rank_of');
   e.pop(e.arg(0), B32);
 }
-
-export const CLUSTER_RULES: readonly RuleRow[] = [
-  ['mapa', mapAddress],
-  ['getctarank', blockRank],
-];
 
 /** What stands for an address in a block that is not there: an access to it is a fault. */
 const NOWHERE = 0n;

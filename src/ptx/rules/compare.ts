@@ -5,7 +5,6 @@ import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { flush } from './flush.js';
 import { flushHalf, widenHalf } from './half-values.js';
-import type { RuleRow } from './rule.js';
 
 const PRED = scalarType('pred');
 
@@ -143,7 +142,7 @@ function combine(e: Emitter, index: number, negate: boolean): void {
   e.code.op(`i32.${operation}`);
 }
 
-function setPredicate(e: Emitter): void {
+export function setPredicate(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const combined = e.oneOf('and', 'or', 'xor') !== undefined;
@@ -197,7 +196,7 @@ function comparePacked(e: Emitter, type: ScalarType, comparison: string): void {
   e.pop(target.second, PRED);
 }
 
-function set(e: Emitter): void {
+export function set(e: Emitter): void {
   const { code } = e;
   const [result, type] = e.types();
   if (!result || !type) throw e.semantic("'set' needs two types");
@@ -246,7 +245,7 @@ function pushTruth(e: Emitter, result: ScalarType): void {
     .op('select');
 }
 
-function selectByPredicate(e: Emitter): void {
+export function selectByPredicate(e: Emitter): void {
   const type = e.type();
   e.argCount(4);
   e.push(e.arg(1), type);
@@ -257,7 +256,7 @@ function selectByPredicate(e: Emitter): void {
 }
 
 /** slct: a where c >= 0, else b. -0.0 counts as >= 0, NaN does not. */
-function selectBySign(e: Emitter): void {
+export function selectBySign(e: Emitter): void {
   const { code } = e;
   const [type, control] = e.types();
   if (!type || !control) throw e.semantic("'slct' needs two types");
@@ -276,7 +275,7 @@ function selectBySign(e: Emitter): void {
 }
 
 /** testp: what kind of number an operand is. */
-function testProperty(e: Emitter): void {
+export function testProperty(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm } = type;
@@ -322,11 +321,3 @@ function testProperty(e: Emitter): void {
   }
   e.pop(e.arg(0), PRED);
 }
-
-export const COMPARE_RULES: readonly RuleRow[] = [
-  ['setp', setPredicate],
-  ['set', set],
-  ['selp', selectByPredicate],
-  ['slct', selectBySign],
-  ['testp', testProperty],
-];

@@ -1,6 +1,6 @@
 // Moves, calls, fences and the instructions that do nothing here.
 
-import { ALLOCA_BYTES } from '../analysis/lower.js';
+import { ALLOCA_BYTES } from '../analysis/lowering-state.js';
 import type { Arg, CallValue } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { emitArrivalCheck, emitFenceCheck, emitCallerCheck } from '../emit/check.js';
@@ -10,11 +10,10 @@ import { FAULT } from '../context.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import type { Variable } from '../syntax/ast.js';
-import type { RuleRow } from './rule.js';
 
 const U32 = scalarType('u32');
 
-function move(e: Emitter): void {
+export function move(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
   if (type.bits > 64) {
@@ -39,7 +38,7 @@ function moveWide(e: Emitter): void {
 }
 
 /** Our own: any register into any other, as bits. */
-function copy(e: Emitter): void {
+export function copy(e: Emitter): void {
   const target = e.arg(0);
   const source = e.arg(1);
   if (target.kind !== 'register') throw e.semantic('expected a register');
@@ -77,7 +76,7 @@ function pushArgument(e: Emitter, value: CallValue, variable: Variable): void {
   }
 }
 
-function call(e: Emitter): void {
+export function call(e: Emitter): void {
   const { code } = e;
   const site = e.inst.call!;
   if (typeof site.callee === 'string') {
@@ -163,15 +162,15 @@ function callHost(e: Emitter, name: string, args: CallValue[], results: CallValu
   }
 }
 
-function fence(e: Emitter): void {
+export function fence(e: Emitter): void {
   if (e.around.check) emitFenceCheck(e);
   e.code.op('atomic.fence');
 }
 
-const nothing = (): void => {};
+export const nothing = (): void => {};
 
 /** bar.arrive counts this thread without waiting. */
-function arrive(e: Emitter): void {
+export function arrive(e: Emitter): void {
   if (!e.has('arrive')) throw e.unsupported();
   const { code } = e;
   if (e.has('cluster')) {
@@ -204,7 +203,7 @@ function stackOf(e: Emitter): { top: Arg; base: Arg } {
 const STACK_ALIGNMENT = 16;
 const LARGEST_ALIGNMENT = 1n << 23n;
 
-function allocate(e: Emitter): void {
+export function allocate(e: Emitter): void {
   const { code } = e;
   const type = e.type();
   const { top, base } = stackOf(e);
@@ -282,7 +281,7 @@ function allocate(e: Emitter): void {
 }
 
 /** stacksave gives the address of what would be allocated next, stackrestore takes it back. */
-function saveStack(e: Emitter): void {
+export function saveStack(e: Emitter): void {
   const { code } = e;
   const type = e.type();
   const { top, base } = stackOf(e);
@@ -293,7 +292,7 @@ function saveStack(e: Emitter): void {
   e.pop(e.arg(0), type);
 }
 
-function restoreStack(e: Emitter): void {
+export function restoreStack(e: Emitter): void {
   const { code } = e;
   const type = e.type();
   const { top, base } = stackOf(e);
@@ -303,20 +302,3 @@ function restoreStack(e: Emitter): void {
   code.op('i32.sub');
   e.pop(top, U32);
 }
-
-export const CONTROL_RULES: readonly RuleRow[] = [
-  ['mov', move],
-  ['copy', copy],
-  ['call', call],
-  ['membar', fence],
-  ['fence', fence],
-  ['bar', arrive],
-  ['barrier', arrive],
-  ['alloca', allocate],
-  ['stacksave', saveStack],
-  ['stackrestore', restoreStack],
-  ['nanosleep', nothing],
-  ['pmevent', nothing],
-  ['setmaxnreg', nothing],
-  ['griddepcontrol', nothing],
-];

@@ -9,7 +9,6 @@ import { flush, flushRounded } from './flush.js';
 import { roundToHalf, widenHalf } from './half-values.js';
 import { convertPack, convertSmall, isSmallConversion } from './convert-small.js';
 import { canonicalNaN } from './nan.js';
-import type { RuleRow } from './rule.js';
 
 const F32 = scalarType('f32');
 const TF32 = scalarType('tf32');
@@ -22,7 +21,7 @@ const INTEGER_ROUNDING: Record<string, string> = {
 };
 const isHalfType = (type: ScalarType): boolean => type.kind === 'float' && type.bits === 16;
 
-function convert(e: Emitter): void {
+export function convert(e: Emitter): void {
   if (e.has('pack')) {
     convertPack(e);
     return;
@@ -324,7 +323,7 @@ function roundToTf32(e: Emitter): void {
 }
 
 /** All spaces are one memory: converting an address is moving it. */
-function convertAddress(e: Emitter): void {
+export function convertAddress(e: Emitter): void {
   const type = e.type();
   e.argCount(2);
   const source = e.arg(1);
@@ -337,10 +336,6 @@ function convertAddress(e: Emitter): void {
   e.pop(e.arg(0), type);
 }
 
-export const CONVERT_RULES: readonly RuleRow[] = [
-  ['cvt', convert],
-  ['cvta', convertAddress],
-];
 export const CONVERSION_FUNCTIONS = `
 ${['s', 'u']
   .map(

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { coverageTable } from './coverage-table.js';
-import { FORMS_OF } from './forms.js';
+import { FORMS_OF } from '../isa/table.js';
 import { UNCOVERED_MNEMONICS } from './uncovered.js';
 
 it('docs/ptx-coverage.md is up to date: npm run docs:ptx writes it', () => {

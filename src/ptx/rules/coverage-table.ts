@@ -2,9 +2,8 @@
 // docs:ptx` writes it.
 
 import { isScalarType } from '../scalar-types.js';
-import { RULES } from './all.js';
-import type { Form } from './form.js';
-import { FORMS_OF } from './forms.js';
+import type { Form } from '../isa/form.js';
+import { FORMS_OF, RULES } from '../isa/table.js';
 import { UNCOVERED_MNEMONICS } from './uncovered.js';
 
 /** What a reader of the ISA may wonder about. */
@@ -130,7 +129,7 @@ export function coverageTable(): string {
     '# PTX coverage',
     '',
     'What the embedded CPU device runs of the PTX ISA 9.0. This page is made from the rows ' +
-      'in `src/ptx/rules/forms/` by',
+      'in `src/ptx/isa/` by',
     '`npm run docs:ptx`; a test compiles an instruction of every row and compares this page ' +
       'with what the rows give.',
     '',

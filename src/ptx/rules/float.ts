@@ -8,11 +8,11 @@ import { ROUNDING } from '../runtime/floats.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { flush, flushRounded } from './flush.js';
-import { HALF_RULES, isHalf } from './half.js';
+import { isHalf } from './half.js';
 import { widenHalf } from './half-values.js';
-import { INTEGER_RULES, isInteger } from './integer.js';
+import { isInteger } from './integer.js';
 import { canonicalNaN } from './nan.js';
-import type { Rule, RuleRow } from './rule.js';
+import type { Rule } from './rule.js';
 
 const F32 = scalarType('f32');
 
@@ -197,15 +197,11 @@ const unlessTinySum =
   };
 
 // Sums that are subnormal are exact.
-const OPERATIONS = new Map<string, Operation>([
-  ['add', { compute: arithmetic('add') }],
-  ['sub', { compute: arithmetic('sub') }],
-  ['mul', { compute: arithmetic('mul'), decide: unlessTinySum(2) }],
-  ...['fma', 'mad'].map((name): [string, Operation] => [
-    name,
-    { compute: fusedMultiplyAdd, decide: unlessTinySum(3) },
-  ]),
-]);
+/** The operations that are computed and rounded in one way for all widths. */
+export const SUM: Operation = { compute: arithmetic('add') };
+export const DIFFERENCE: Operation = { compute: arithmetic('sub') };
+export const PRODUCT: Operation = { compute: arithmetic('mul'), decide: unlessTinySum(2) };
+export const FUSED: Operation = { compute: fusedMultiplyAdd, decide: unlessTinySum(3) };
 
 const computed =
   ({ compute, decide }: Operation): Rule =>
@@ -270,7 +266,7 @@ const mixed =
     result(e, F32);
   };
 
-function divide(e: Emitter): void {
+export function divide(e: Emitter): void {
   const type = e.type();
   e.argCount(3);
   quotient(e, type, (index) => {
@@ -312,7 +308,7 @@ function quotient(e: Emitter, type: ScalarType, push: PushOperand): void {
   });
 }
 
-function reciprocal(e: Emitter): void {
+export function reciprocal(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm } = type;
@@ -350,7 +346,7 @@ function approximateReciprocal(e: Emitter): void {
   e.pop(e.arg(0), scalarType('f64'));
 }
 
-function squareRoot(e: Emitter): void {
+export function squareRoot(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   e.argCount(2);
@@ -365,7 +361,7 @@ function squareRoot(e: Emitter): void {
   result(e, type);
 }
 
-function reciprocalSquareRoot(e: Emitter): void {
+export function reciprocalSquareRoot(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   e.argCount(2);
@@ -410,33 +406,34 @@ const inDoubles = (push: (e: Emitter) => void): Rule =>
     e.code.op('f32.demote_f64');
   });
 
-function minMax(e: Emitter): void {
-  const type = e.type();
-  const { code } = e;
-  const { wasm } = type;
-  const name = e.inst.mnemonic;
-  e.argCount(3, 4);
-  const count = e.inst.args.length - 1;
-  // Bits, as NaN has a sign, too.
-  const sign = e.has('xorsign') ? e.temp('i32') : -1;
-  for (let index = 1; index <= count; index++) {
-    operand(e, index, type);
-    if (sign >= 0) {
-      const value = e.temp('f32');
-      code.tee(value).get(value).op('i32.reinterpret_f32');
-      if (index > 1) code.get(sign).op('i32.xor');
-      code.set(sign);
+export const minMax =
+  (name: 'min' | 'max') =>
+  (e: Emitter): void => {
+    const type = e.type();
+    const { code } = e;
+    const { wasm } = type;
+    e.argCount(3, 4);
+    const count = e.inst.args.length - 1;
+    // Bits, as NaN has a sign, too.
+    const sign = e.has('xorsign') ? e.temp('i32') : -1;
+    for (let index = 1; index <= count; index++) {
+      operand(e, index, type);
+      if (sign >= 0) {
+        const value = e.temp('f32');
+        code.tee(value).get(value).op('i32.reinterpret_f32');
+        if (index > 1) code.get(sign).op('i32.xor');
+        code.set(sign);
+      }
+      if (e.has('abs')) code.op(`${wasm}.abs`);
+      if (index === 1) continue;
+      if (e.has('NaN')) code.op(`${wasm}.${name}`);
+      else e.call(`${name}_${wasm}`);
     }
-    if (e.has('abs')) code.op(`${wasm}.abs`);
-    if (index === 1) continue;
-    if (e.has('NaN')) code.op(`${wasm}.${name}`);
-    else e.call(`${name}_${wasm}`);
-  }
-  if (sign >= 0) code.get(sign).op('f32.reinterpret_i32').op('f32.copysign');
-  result(e, type);
-}
+    if (sign >= 0) code.get(sign).op('f32.reinterpret_i32').op('f32.copysign');
+    result(e, type);
+  };
 
-const unary =
+export const unary =
   (operation: 'abs' | 'neg'): Rule =>
   (e) => {
     const type = e.type();
@@ -447,7 +444,7 @@ const unary =
   };
 
 /** copysign d, a, b: the sign of a, the magnitude of b */
-function copySign(e: Emitter): void {
+export function copySign(e: Emitter): void {
   const type = e.type();
   e.argCount(3);
   e.push(e.arg(2), type);
@@ -456,59 +453,37 @@ function copySign(e: Emitter): void {
   e.pop(e.arg(0), type);
 }
 
-const FLOAT_RULES = new Map<string, Rule>([
-  ...[...OPERATIONS].map(([name, operation]): [string, Rule] => [name, computed(operation)]),
-  ['div', divide],
-  ['rcp', reciprocal],
-  ['sqrt', squareRoot],
-  ['rsqrt', reciprocalSquareRoot],
-  ['min', minMax],
-  ['max', minMax],
-  ['abs', unary('abs')],
-  ['neg', unary('neg')],
-  ['copysign', copySign],
-  [
-    'ex2',
-    approximate((e) => {
-      e.call('exp2_single');
-    }),
-  ],
-  [
-    'lg2',
-    inDoubles((e) => {
-      e.call('log2');
-    }),
-  ],
-  [
-    'sin',
-    inDoubles((e) => {
-      e.code.i32(0);
-      e.call('sine');
-    }),
-  ],
-  [
-    'cos',
-    inDoubles((e) => {
-      e.code.i32(1);
-      e.call('sine');
-    }),
-  ],
-  [
-    'tanh',
-    inDoubles((e) => {
-      e.call('tanh');
-    }),
-  ],
-]);
+export const exponential: Rule = approximate((e) => {
+  e.call('exp2_single');
+});
+export const logarithm: Rule = inDoubles((e) => {
+  e.call('log2');
+});
+export const sine: Rule = inDoubles((e) => {
+  e.code.i32(0);
+  e.call('sine');
+});
+export const cosine: Rule = inDoubles((e) => {
+  e.code.i32(1);
+  e.call('sine');
+});
+export const hyperbolicTangent: Rule = inDoubles((e) => {
+  e.call('tanh');
+});
 
-const integers = new Map(INTEGER_RULES);
+/** The rules of a mnemonic that has forms for several kinds of types; absent: it has none. */
+interface RulesByType {
+  readonly integer?: (e: Emitter) => void;
+  /** Of f32, f64, f32x2, and of halves with a sum in f32. */
+  readonly operation?: Operation;
+  /** Of f32 and f64, where it is no such operation. */
+  readonly float?: Rule;
+  readonly half?: Rule;
+}
 
-/** Mnemonics that exist for several kinds of types: the type decides. */
-function byType(mnemonic: string): Rule {
-  const integer = integers.get(mnemonic);
-  const float = FLOAT_RULES.get(mnemonic);
-  const half = HALF_RULES.get(mnemonic);
-  const operation = OPERATIONS.get(mnemonic);
+/** The instruction's type decides which of the rules writes it. */
+export function byType({ integer, operation, half, ...other }: RulesByType): Rule {
+  const float = operation ? computed(operation) : other.float;
   const pair = operation && inPairs(operation);
   const mix = operation && mixed(operation);
   return (e: Emitter, inst: Inst) => {
@@ -528,7 +503,3 @@ function byType(mnemonic: string): Rule {
     rule(e, inst);
   };
 }
-
-export const ARITHMETIC_RULES: readonly RuleRow[] = [
-  ...new Set([...integers.keys(), ...FLOAT_RULES.keys(), ...HALF_RULES.keys()]),
-].map((mnemonic) => [mnemonic, byType(mnemonic)]);

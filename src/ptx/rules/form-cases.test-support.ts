@@ -3,7 +3,7 @@
 // stays a few hundred instructions.
 
 import { isScalarType, scalarType } from '../scalar-types.js';
-import type { Form, FormPlace } from './form.js';
+import type { Form, FormPlace } from '../isa/form.js';
 
 export interface FormCase {
   text: string;

@@ -4,9 +4,10 @@
 import { describe, expect, it } from 'vitest';
 import { compilePtx } from '../index.js';
 import { isScalarType } from '../scalar-types.js';
-import { RULES } from './all.js';
+import { FORMS, FORMS_OF, INSTRUCTIONS, RULES } from '../isa/table.js';
+import { UNKNOWN } from '../isa/traits.js';
 import { casesOf, formKernel } from './form-cases.test-support.js';
-import { FORMS, FORMS_OF, formComplaint } from './forms.js';
+import { formComplaint } from './forms.js';
 import { UNCOVERED_MNEMONICS } from './uncovered.js';
 import { scaled } from '../../../test/random-runs.js';
 
@@ -45,7 +46,7 @@ describe('every form compiles', () => {
 describe('what is in no form is refused', () => {
   const complaint = (text: string): unknown => {
     const [mnemonic, ...modifiers] = text.split('.');
-    return formComplaint(mnemonic!, modifiers, 3)?.code;
+    return formComplaint(INSTRUCTIONS.get(mnemonic!) ?? UNKNOWN, mnemonic!, modifiers, 3)?.code;
   };
   it.each([
     'add.sat.u32',

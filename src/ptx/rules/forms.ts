@@ -1,40 +1,16 @@
-// Every form that is covered, and since which PTX and target it is there: types and modifiers that
-// may stand together. Rules say what an instruction does, these rows what is an instruction at all;
-// docs/ptx-coverage.md is made from them, and tests send each of them through the compiler and,
-// where there is one, through NVIDIA's assembler.
+// Checks an instruction against the forms of its row: the types and modifiers that may stand
+// together, the version and target that have them, and the kinds of operands. docs/ptx-coverage.md
+// is made from the forms; tests send each of them through the compiler and, where there is one,
+// through NVIDIA's assembler.
 
 import type { Arg } from '../analysis/program.js';
 import type { PtxModule, Statement } from '../syntax/ast.js';
 import { isScalarType } from '../scalar-types.js';
-import { fits } from './form.js';
-import type { Form, Since } from './form.js';
-import { ARITHMETIC_FORMS } from './forms/arithmetic.js';
-import { COMPARISON_FORMS } from './forms/comparison.js';
-import { CONVERSION_FORMS } from './forms/conversion.js';
-import { MATRIX_FORMS } from './forms/matrices.js';
-import { MEMORY_FORMS } from './forms/memory.js';
-import { SYNCHRONISATION_FORMS } from './forms/synchronisation.js';
+import { fits } from '../isa/form.js';
+import type { Since } from '../isa/form.js';
+import { UNKNOWN } from '../isa/traits.js';
+import type { InstructionTraits, Traits } from '../isa/traits.js';
 import { fitsPlace } from './operand-kinds.js';
-
-export const FORMS: readonly Form[] = [
-  ...ARITHMETIC_FORMS,
-  ...COMPARISON_FORMS,
-  ...CONVERSION_FORMS,
-  ...MEMORY_FORMS,
-  ...SYNCHRONISATION_FORMS,
-  ...MATRIX_FORMS,
-];
-
-/** Forms by mnemonic. */
-export const FORMS_OF: ReadonlyMap<string, readonly Form[]> = (() => {
-  const byName = new Map<string, Form[]>();
-  for (const row of FORMS) {
-    const list = byName.get(row.mnemonic);
-    if (list) list.push(row);
-    else byName.set(row.mnemonic, [row]);
-  }
-  return byName;
-})();
 
 /** Since when the forms are there that a combination fits; empty where it fits none. */
 export type Verdict = readonly Since[];
@@ -53,14 +29,14 @@ const MOST_VERDICTS = 5000;
  * operands go first: others may be younger.
  */
 function verdictOn(
+  { forms: rows }: Pick<InstructionTraits, 'forms'>,
   mnemonic: string,
   modifiers: readonly string[],
   operands: number,
 ): Verdict | undefined {
   const last = seen.get(modifiers);
   if (last?.mnemonic === mnemonic && last.operands === operands) return last.verdict;
-  const rows = FORMS_OF.get(mnemonic);
-  if (!rows) return undefined;
+  if (!rows.length) return undefined;
   const key = `${nameOf(mnemonic, modifiers)} ${operands}`;
   let verdict = verdicts.get(key);
   if (!verdict) {
@@ -78,12 +54,13 @@ const nameOf = (mnemonic: string, modifiers: readonly string[]): string =>
 
 /** What is wrong with a combination of types and modifiers that no row has. */
 export function formComplaint(
+  row: Pick<InstructionTraits, 'forms'>,
   mnemonic: string,
   modifiers: readonly string[],
   operands: number,
 ): { code: 'semantic' | 'unsupported'; message: string } | undefined {
-  if (verdictOn(mnemonic, modifiers, operands)?.length !== 0) return undefined;
-  const rows = FORMS_OF.get(mnemonic)!;
+  if (verdictOn(row, mnemonic, modifiers, operands)?.length !== 0) return undefined;
+  const rows = row.forms;
   const name = nameOf(mnemonic, modifiers);
   const stranger = modifiers.find(
     (modifier) =>
@@ -153,11 +130,14 @@ const operandRows = new WeakMap<
   { readonly mnemonic: string; readonly rows: readonly RowOperands[] }
 >();
 
-function operandRowsOf(mnemonic: string, modifiers: readonly string[]): readonly RowOperands[] {
+function operandRowsOf(
+  { forms }: InstructionTraits,
+  mnemonic: string,
+  modifiers: readonly string[],
+): readonly RowOperands[] {
   let known = operandRows.get(modifiers);
   if (known?.mnemonic !== mnemonic) {
-    const all = FORMS_OF.get(mnemonic) ?? [];
-    const rows = all
+    const rows = forms
       .filter((row) => fits(row, modifiers))
       .map(({ operands }) => ({
         tokens: operands.map((token) => token.replace('?', '')),
@@ -173,12 +153,13 @@ function operandRowsOf(mnemonic: string, modifiers: readonly string[]): readonly
  * operand, if it is one.
  */
 export function operandComplaint(
+  traits: InstructionTraits,
   mnemonic: string,
   modifiers: readonly string[],
   args: readonly Arg[],
   writes: boolean,
 ): { message: string; at: number | undefined } | undefined {
-  const rows = operandRowsOf(mnemonic, modifiers);
+  const rows = operandRowsOf(traits, mnemonic, modifiers);
   if (!rows.length) return undefined;
   let furthest = -1;
   for (const { tokens, optional } of rows) {
@@ -192,7 +173,7 @@ export function operandComplaint(
     while (
       right < args.length &&
       (right >= tokens.length ||
-        fitsPlace(mnemonic, modifiers, args[right]!, tokens[right]!, right === 0 && writes))
+        fitsPlace(traits.operands, modifiers, args[right]!, tokens[right]!, right === 0 && writes))
     )
       right++;
     if (right === args.length) return undefined;
@@ -234,13 +215,14 @@ function has(target: string, { target: number, specific, gone }: Since): boolean
  * it.
  */
 export function sinceComplaint(
+  row: Pick<InstructionTraits, 'forms'>,
   mnemonic: string,
   modifiers: readonly string[],
   operands: number,
   version: string,
   target: string,
 ): string | undefined {
-  const verdict = verdictOn(mnemonic, modifiers, operands);
+  const verdict = verdictOn(row, mnemonic, modifiers, operands);
   return verdict?.length
     ? tooEarly(nameOf(mnemonic, modifiers), verdict, version, target)
     : undefined;
@@ -266,7 +248,7 @@ export function tooEarly(
 }
 
 /** Checks every instruction of a module, those of functions that nothing calls included. */
-export function checkForms(module: PtxModule): void {
+export function checkForms(module: PtxModule, instructions: Traits): void {
   const { source, version, target } = module;
   // Instructions that are written alike share their modifiers; a bit for each number of operands
   // that has been seen with them.
@@ -281,7 +263,14 @@ export function checkForms(module: PtxModule): void {
         const bit = 1 << operands.length;
         if (seen & bit) continue;
         checked.set(modifiers, seen | bit);
-        const complaint = sinceComplaint(mnemonic, modifiers, operands.length, version, target);
+        const complaint = sinceComplaint(
+          instructions.get(mnemonic) ?? UNKNOWN,
+          mnemonic,
+          modifiers,
+          operands.length,
+          version,
+          target,
+        );
         if (complaint)
           throw source.error('semantic', complaint, start, source.text.slice(start, end));
       }

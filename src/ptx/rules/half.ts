@@ -70,7 +70,7 @@ function finish(e: Emitter, type: ScalarType): void {
 }
 
 /** a*b+c with any of the three replaced by a constant. */
-const fused =
+export const fused =
   (shape: 'add' | 'sub' | 'mul' | 'fma'): Rule =>
   (e) => {
     const { code } = e;
@@ -112,41 +112,42 @@ const fused =
     });
   };
 
-function minMax(e: Emitter): void {
-  const { code } = e;
-  const name = e.inst.mnemonic;
-  e.argCount(3);
-  perHalf(e, 1, 2, (type, [a, b]) => {
-    const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
-    for (const local of [a!, b!]) {
-      code.get(local);
-      if (e.has('ftz')) flushHalf(e, type);
-      if (e.has('abs')) code.i32(0x7fff).op('i32.and');
-      widenHalf(e, type);
-    }
-    // The result is one of the operands, so narrowing it is exact.
-    if (e.has('NaN')) code.op(`f32.${name}`);
-    else e.call(`${name}_f32`);
-    code.op('f64.promote_f32');
-    e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
-    if (e.has('xorsign')) {
-      const bits = e.temp('i32');
-      code
-        .set(bits)
-        .get(bits)
-        .get(a!)
-        .get(b!)
-        .op('i32.xor')
-        .i32(0x8000)
-        .op('i32.and')
-        .op('i32.or')
-        .get(bits);
-      code.get(bits).i32(0x7fff).op('i32.and').i32(infinity).op('i32.le_u').op('select');
-    }
-  });
-}
+export const minMax =
+  (name: 'min' | 'max') =>
+  (e: Emitter): void => {
+    const { code } = e;
+    e.argCount(3);
+    perHalf(e, 1, 2, (type, [a, b]) => {
+      const infinity = type.name === 'bf16' ? 0x7f80 : 0x7c00;
+      for (const local of [a!, b!]) {
+        code.get(local);
+        if (e.has('ftz')) flushHalf(e, type);
+        if (e.has('abs')) code.i32(0x7fff).op('i32.and');
+        widenHalf(e, type);
+      }
+      // The result is one of the operands, so narrowing it is exact.
+      if (e.has('NaN')) code.op(`f32.${name}`);
+      else e.call(`${name}_f32`);
+      code.op('f64.promote_f32');
+      e.call(type.name === 'bf16' ? 'f64_to_bf16' : 'f64_to_f16');
+      if (e.has('xorsign')) {
+        const bits = e.temp('i32');
+        code
+          .set(bits)
+          .get(bits)
+          .get(a!)
+          .get(b!)
+          .op('i32.xor')
+          .i32(0x8000)
+          .op('i32.and')
+          .op('i32.or')
+          .get(bits);
+        code.get(bits).i32(0x7fff).op('i32.and').i32(infinity).op('i32.le_u').op('select');
+      }
+    });
+  };
 
-const sign =
+export const sign =
   (operation: 'abs' | 'neg'): Rule =>
   (e) => {
     e.argCount(2);
@@ -158,7 +159,7 @@ const sign =
     });
   };
 
-const approximate =
+export const approximate =
   (name: 'exp2' | 'tanh'): Rule =>
   (e) => {
     e.argCount(2);
@@ -172,16 +173,3 @@ const approximate =
       if (e.has('ftz')) flushHalf(e, type);
     });
   };
-
-export const HALF_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ['add', fused('add')],
-  ['sub', fused('sub')],
-  ['mul', fused('mul')],
-  ['fma', fused('fma')],
-  ['min', minMax],
-  ['max', minMax],
-  ['abs', sign('abs')],
-  ['neg', sign('neg')],
-  ['ex2', approximate('exp2')],
-  ['tanh', approximate('tanh')],
-]);

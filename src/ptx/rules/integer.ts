@@ -5,7 +5,6 @@ import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 
@@ -100,58 +99,59 @@ function subtractWithBorrow(
   e.pop(e.arg(0), type);
 }
 
-function add(e: Emitter): void {
-  const type = e.type();
-  e.argCount(3);
-  const sets = e.has('cc');
-  const uses = e.inst.mnemonic === 'addc' || e.inst.mnemonic === 'subc';
-  const subtracts = e.inst.mnemonic.startsWith('sub');
-  const { code } = e;
-  if (e.has('sat')) {
-    if (type.name !== 's32') throw e.semantic("'.sat' needs .s32");
-    e.push(e.arg(1), type);
-    code.op('i64.extend_i32_s');
-    e.push(e.arg(2), type);
-    code.op('i64.extend_i32_s').op(subtracts ? 'i64.sub' : 'i64.add');
-    e.call('saturate_s32');
-    e.pop(e.arg(0), type);
-    return;
-  }
-  if (uses && type.bits === 16) {
-    const operation = subtracts ? 'i32.sub' : 'i32.add';
-    e.push(e.arg(1), type);
-    e.push(e.arg(2), type);
-    code.op(operation).get(carry(e));
-    if (subtracts) code.op('i32.eqz');
-    code.op(operation);
-    e.popNarrow(e.arg(0), type);
-    return;
-  }
-  if (sets || uses) {
-    if (subtracts) {
-      subtractWithBorrow(e, type, sets, uses);
+export const add =
+  (name: 'add' | 'sub', uses = false) =>
+  (e: Emitter): void => {
+    const type = e.type();
+    e.argCount(3);
+    const sets = e.has('cc');
+    const subtracts = name === 'sub';
+    const { code } = e;
+    if (e.has('sat')) {
+      if (type.name !== 's32') throw e.semantic("'.sat' needs .s32");
+      e.push(e.arg(1), type);
+      code.op('i64.extend_i32_s');
+      e.push(e.arg(2), type);
+      code.op('i64.extend_i32_s').op(subtracts ? 'i64.sub' : 'i64.add');
+      e.call('saturate_s32');
+      e.pop(e.arg(0), type);
       return;
     }
-    addWithCarry(
-      e,
-      type,
-      sets,
-      uses,
-      () => e.push(e.arg(1), type),
-      () => e.push(e.arg(2), type),
-    );
-    e.pop(e.arg(0), type);
-    return;
-  }
-  if (type.name.endsWith('x2')) {
-    packed(e, type, subtracts ? 'i32.sub' : 'i32.add');
-    return;
-  }
-  e.push(e.arg(1), type);
-  e.push(e.arg(2), type);
-  code.op(`${type.wasm}.${subtracts ? 'sub' : 'add'}`);
-  e.popNarrow(e.arg(0), type);
-}
+    if (uses && type.bits === 16) {
+      const operation = subtracts ? 'i32.sub' : 'i32.add';
+      e.push(e.arg(1), type);
+      e.push(e.arg(2), type);
+      code.op(operation).get(carry(e));
+      if (subtracts) code.op('i32.eqz');
+      code.op(operation);
+      e.popNarrow(e.arg(0), type);
+      return;
+    }
+    if (sets || uses) {
+      if (subtracts) {
+        subtractWithBorrow(e, type, sets, uses);
+        return;
+      }
+      addWithCarry(
+        e,
+        type,
+        sets,
+        uses,
+        () => e.push(e.arg(1), type),
+        () => e.push(e.arg(2), type),
+      );
+      e.pop(e.arg(0), type);
+      return;
+    }
+    if (type.name.endsWith('x2')) {
+      packed(e, type, subtracts ? 'i32.sub' : 'i32.add');
+      return;
+    }
+    e.push(e.arg(1), type);
+    e.push(e.arg(2), type);
+    code.op(`${type.wasm}.${subtracts ? 'sub' : 'add'}`);
+    e.popNarrow(e.arg(0), type);
+  };
 
 /** Two 16-bit halves at once. */
 function packed(
@@ -245,50 +245,51 @@ function product(e: Emitter, type: ScalarType): ScalarType {
   return type;
 }
 
-function multiply(e: Emitter): void {
+export function multiply(e: Emitter): void {
   e.argCount(3);
   const type = e.type();
   const result = product(e, type);
   e.popNarrow(e.arg(0), result);
 }
 
-function multiplyAdd(e: Emitter): void {
-  e.argCount(4);
-  const { code } = e;
-  const type = e.type();
-  const uses = e.inst.mnemonic === 'madc';
-  if (e.has('sat')) {
-    if (type.name !== 's32' || !e.has('hi')) throw e.semantic("'.sat' needs .hi.s32");
-    product(e, type);
-    code.op('i64.extend_i32_s');
-    e.push(e.arg(3), type);
-    code.op('i64.extend_i32_s').op('i64.add');
-    e.call('saturate_s32');
-    e.pop(e.arg(0), type);
-    return;
-  }
-  if (e.has('cc') || uses) {
-    const value = e.temp(type.wasm);
-    product(e, type);
-    code.set(value);
-    addWithCarry(
-      e,
-      type,
-      e.has('cc'),
-      uses,
-      () => {
-        code.get(value);
-      },
-      () => e.push(e.arg(3), type),
-    );
-    e.pop(e.arg(0), type);
-    return;
-  }
-  const result = product(e, type);
-  e.push(e.arg(3), result);
-  code.op(`${result.wasm}.add`);
-  e.popNarrow(e.arg(0), result);
-}
+export const multiplyAdd =
+  (uses = false) =>
+  (e: Emitter): void => {
+    e.argCount(4);
+    const { code } = e;
+    const type = e.type();
+    if (e.has('sat')) {
+      if (type.name !== 's32' || !e.has('hi')) throw e.semantic("'.sat' needs .hi.s32");
+      product(e, type);
+      code.op('i64.extend_i32_s');
+      e.push(e.arg(3), type);
+      code.op('i64.extend_i32_s').op('i64.add');
+      e.call('saturate_s32');
+      e.pop(e.arg(0), type);
+      return;
+    }
+    if (e.has('cc') || uses) {
+      const value = e.temp(type.wasm);
+      product(e, type);
+      code.set(value);
+      addWithCarry(
+        e,
+        type,
+        e.has('cc'),
+        uses,
+        () => {
+          code.get(value);
+        },
+        () => e.push(e.arg(3), type),
+      );
+      e.pop(e.arg(0), type);
+      return;
+    }
+    const result = product(e, type);
+    e.push(e.arg(3), result);
+    code.op(`${result.wasm}.add`);
+    e.popNarrow(e.arg(0), result);
+  };
 
 /** 24-bit products: the low 24 bits of each operand, sign- or zero-extended. */
 function product24(e: Emitter, type: ScalarType): void {
@@ -307,13 +308,13 @@ function product24(e: Emitter, type: ScalarType): void {
   code.op('i32.wrap_i64');
 }
 
-function multiply24(e: Emitter): void {
+export function multiply24(e: Emitter): void {
   const type = e.type();
   product24(e, type);
   e.pop(e.arg(0), type);
 }
 
-function multiplyAdd24(e: Emitter): void {
+export function multiplyAdd24(e: Emitter): void {
   const { code } = e;
   const type = e.type();
   product24(e, type);
@@ -333,50 +334,53 @@ function multiplyAdd24(e: Emitter): void {
  * Division by zero does not trap in PTX; its result is unspecified, and GPUs give all ones (rem:
  * the dividend). INT_MIN / -1 wraps, where WebAssembly traps.
  */
-function divide(e: Emitter): void {
-  e.argCount(3);
-  const { code } = e;
-  const type = e.type();
-  const remainder = e.inst.mnemonic === 'rem';
-  const { wasm } = type;
-  const signed = type.kind === 'signed';
-  const constant = e.arg(2);
-  // As the type reads it: 0xffffffff is -1, and of 0x100000000 nothing is left.
-  const divisor = constant.kind === 'integer' ? BigInt.asIntN(type.bits, constant.value) : 0n;
-  const safe = divisor !== 0n && divisor !== -1n;
-  const operation = `${wasm}.${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}`;
-  e.push(e.arg(1), type);
-  e.push(constant, type);
-  if (safe) code.op(operation);
-  else e.call(`${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}${wasm === 'i64' ? 64 : 32}`);
-  e.popNarrow(e.arg(0), type);
-}
-
-function minMax(e: Emitter): void {
-  const type = e.type();
-  const { code } = e;
-  const name = e.inst.mnemonic;
-  const pick = (of: ScalarType): void => {
-    const b = e.temp(of.wasm);
-    const a = e.temp(of.wasm);
-    code.set(b).tee(a).get(b).get(a).get(b);
-    code
-      .op(`${of.wasm}.${name === 'min' ? 'lt' : 'gt'}_${of.kind === 'signed' ? 's' : 'u'}`)
-      .op('select');
-    if (e.has('relu')) code.tee(a).i32(0).get(a).i32(0).op('i32.gt_s').op('select');
+export const divide =
+  (result: 'div' | 'rem') =>
+  (e: Emitter): void => {
+    e.argCount(3);
+    const { code } = e;
+    const type = e.type();
+    const remainder = result === 'rem';
+    const { wasm } = type;
+    const signed = type.kind === 'signed';
+    const constant = e.arg(2);
+    // As the type reads it: 0xffffffff is -1, and of 0x100000000 nothing is left.
+    const divisor = constant.kind === 'integer' ? BigInt.asIntN(type.bits, constant.value) : 0n;
+    const safe = divisor !== 0n && divisor !== -1n;
+    const operation = `${wasm}.${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}`;
+    e.push(e.arg(1), type);
+    e.push(constant, type);
+    if (safe) code.op(operation);
+    else e.call(`${remainder ? 'rem' : 'div'}_${signed ? 's' : 'u'}${wasm === 'i64' ? 64 : 32}`);
+    e.popNarrow(e.arg(0), type);
   };
-  e.argCount(3);
-  if (type.name.endsWith('x2')) {
-    packed(e, type, pick);
-    return;
-  }
-  e.push(e.arg(1), type);
-  e.push(e.arg(2), type);
-  pick(type);
-  e.popNarrow(e.arg(0), type);
-}
 
-function absolute(e: Emitter): void {
+export const minMax =
+  (name: 'min' | 'max') =>
+  (e: Emitter): void => {
+    const type = e.type();
+    const { code } = e;
+    const pick = (of: ScalarType): void => {
+      const b = e.temp(of.wasm);
+      const a = e.temp(of.wasm);
+      code.set(b).tee(a).get(b).get(a).get(b);
+      code
+        .op(`${of.wasm}.${name === 'min' ? 'lt' : 'gt'}_${of.kind === 'signed' ? 's' : 'u'}`)
+        .op('select');
+      if (e.has('relu')) code.tee(a).i32(0).get(a).i32(0).op('i32.gt_s').op('select');
+    };
+    e.argCount(3);
+    if (type.name.endsWith('x2')) {
+      packed(e, type, pick);
+      return;
+    }
+    e.push(e.arg(1), type);
+    e.push(e.arg(2), type);
+    pick(type);
+    e.popNarrow(e.arg(0), type);
+  };
+
+export function absolute(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const value = e.temp(type.wasm);
@@ -390,7 +394,7 @@ function absolute(e: Emitter): void {
   e.popNarrow(e.arg(0), type);
 }
 
-function negate(e: Emitter): void {
+export function negate(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   if (type.wasm === 'i64') code.i64(0);
@@ -401,7 +405,7 @@ function negate(e: Emitter): void {
 }
 
 /** sad: c + |a - b| */
-function sumOfDifferences(e: Emitter): void {
+export function sumOfDifferences(e: Emitter): void {
   const type = e.type();
   const { code } = e;
   const { wasm } = type;
@@ -419,58 +423,33 @@ function sumOfDifferences(e: Emitter): void {
 }
 
 /** dp4a, dp2a: dot products of bytes, and of 16-bit halves with bytes. */
-function dotProduct(e: Emitter): void {
-  const { code } = e;
-  const [typeA, typeB] = e.types();
-  if (!typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs two types`);
-  e.argCount(4);
-  const two = e.inst.mnemonic === 'dp2a';
-  const a = e.temp('i32');
-  const b = e.temp('i32');
-  e.push(e.arg(1), B32);
-  code.set(a);
-  e.push(e.arg(2), B32);
-  code.set(b);
-  e.push(e.arg(3), B32);
-  const part = (local: number, index: number, bits: number, signed: boolean): void => {
-    code
-      .get(local)
-      .i32(32 - bits * (index + 1))
-      .op('i32.shl')
-      .i32(32 - bits)
-      .op(signed ? 'i32.shr_s' : 'i32.shr_u');
+export const dotProduct =
+  (products: 2 | 4) =>
+  (e: Emitter): void => {
+    const { code } = e;
+    const [typeA, typeB] = e.types();
+    if (!typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs two types`);
+    e.argCount(4);
+    const two = products === 2;
+    const a = e.temp('i32');
+    const b = e.temp('i32');
+    e.push(e.arg(1), B32);
+    code.set(a);
+    e.push(e.arg(2), B32);
+    code.set(b);
+    e.push(e.arg(3), B32);
+    const part = (local: number, index: number, bits: number, signed: boolean): void => {
+      code
+        .get(local)
+        .i32(32 - bits * (index + 1))
+        .op('i32.shl')
+        .i32(32 - bits)
+        .op(signed ? 'i32.shr_s' : 'i32.shr_u');
+    };
+    for (let index = 0; index < (two ? 2 : 4); index++) {
+      part(a, index, two ? 16 : 8, typeA.kind === 'signed');
+      part(b, two && e.has('hi') ? index + 2 : index, 8, typeB.kind === 'signed');
+      code.op('i32.mul').op('i32.add');
+    }
+    e.pop(e.arg(0), B32);
   };
-  for (let index = 0; index < (two ? 2 : 4); index++) {
-    part(a, index, two ? 16 : 8, typeA.kind === 'signed');
-    part(b, two && e.has('hi') ? index + 2 : index, 8, typeB.kind === 'signed');
-    code.op('i32.mul').op('i32.add');
-  }
-  e.pop(e.arg(0), B32);
-}
-
-type Plain = (e: Emitter, inst: Inst) => void;
-export const INTEGER_RULES: readonly (readonly [string, Plain])[] = [
-  ['add', add],
-  ['sub', add],
-  ['mul', multiply],
-  ['mad', multiplyAdd],
-  ['div', divide],
-  ['rem', divide],
-  ['min', minMax],
-  ['max', minMax],
-  ['abs', absolute],
-  ['neg', negate],
-];
-
-/** Mnemonics that exist for integers only. */
-export const INTEGER_ONLY_RULES: readonly RuleRow[] = [
-  ['addc', add],
-  ['subc', add],
-  ['madc', multiplyAdd],
-  ['mul24', multiply24],
-  ['mad24', multiplyAdd24],
-  ['sad', sumOfDifferences],
-  ['dp4a', dotProduct],
-  ['dp2a', dotProduct],
-  ['rem', divide],
-];

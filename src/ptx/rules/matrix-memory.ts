@@ -7,13 +7,12 @@ import type { Emitter } from '../emit/emitter.js';
 import { checkedAddress, pushWideAddress } from '../emit/memory-access.js';
 import { fragmentOf } from '../matrix/forms.js';
 import type { MemoryFragment } from '../matrix/forms.js';
-import type { Place } from '../emit/memory-access.js';
+import type { Place } from '../emit/place.js';
 import { bitsType, callPart } from '../emit/shared-part.js';
 import type { PartValue } from '../emit/shared-part.js';
 import type { Arg } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
 import { accessSpace } from './memory.js';
-import type { RuleRow } from './rule.js';
 
 const B64 = scalarType('b64');
 const U32 = scalarType('u32');
@@ -49,7 +48,7 @@ function runs({ operand: { type, layout }, order }: MemoryFragment): Run[] {
   return found;
 }
 
-function wmma(e: Emitter): void {
+export function wmma(e: Emitter): void {
   const { code, inst } = e;
   const [what] = inst.modifiers;
   if (what !== 'load' && what !== 'store') throw e.unsupported();
@@ -196,5 +195,3 @@ function moveFragment(
     });
   }
 }
-
-export const MATRIX_MEMORY_RULES: readonly RuleRow[] = [['wmma', wmma]];

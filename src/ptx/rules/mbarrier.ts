@@ -6,7 +6,6 @@ import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { checkedPlace } from '../emit/memory-access.js';
 import { scalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const B64 = scalarType('b64');
@@ -28,7 +27,7 @@ export function completeTransaction(e: Emitter, arg: Arg, pushBytes: () => void)
   e.call('mbarrier_transaction');
 }
 
-function barrier(e: Emitter): void {
+export function barrier(e: Emitter): void {
   const { code } = e;
   const action = e.oneOf(
     'init',
@@ -102,8 +101,6 @@ function barrier(e: Emitter): void {
       throw e.unsupported();
   }
 }
-
-export const MBARRIER_RULES: readonly RuleRow[] = [['mbarrier', barrier]];
 
 const PENDING = 0xfffff;
 

@@ -5,11 +5,10 @@ import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { NULL_PAGE } from '../context.js';
 import { checkedPlace, checkedRange } from '../emit/memory-access.js';
-import type { AccessSpace } from '../emit/memory-access.js';
+import type { AccessSpace } from '../emit/place.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { completeTransaction } from './mbarrier.js';
-import type { RuleRow } from './rule.js';
 import { asOne } from './wide-access.js';
 
 /** Accesses that other threads may be looking at. */
@@ -65,7 +64,7 @@ export function components(e: Emitter, arg: Arg, width: number): Arg[] {
   return arg.elements;
 }
 
-function load(e: Emitter): void {
+export function load(e: Emitter): void {
   e.argCount(2, 3);
   const { type, width } = vectorOf(e);
   const { code } = e;
@@ -125,7 +124,7 @@ function bitsLike(type: ScalarType): ScalarType {
     : scalarType(`b${type.bits}`);
 }
 
-function store(e: Emitter): void {
+export function store(e: Emitter): void {
   if (e.has('bulk')) {
     fill(e);
     return;
@@ -177,10 +176,10 @@ function fill(e: Emitter): void {
 }
 
 /** Prefetches and hints. */
-const nothing = (): void => {};
+export const nothing = (): void => {};
 
 /** isspacep: all spaces are ranges of one memory, and what lies in none of the others is global. */
-function isSpace(e: Emitter): void {
+export function isSpace(e: Emitter): void {
   const { code } = e;
   e.argCount(2);
   const address = e.temp('i64');
@@ -250,19 +249,7 @@ function isSpace(e: Emitter): void {
 }
 
 /** A policy changes nothing here, so all of them are zero. */
-function createPolicy(e: Emitter): void {
+export function createPolicy(e: Emitter): void {
   e.code.i64(0);
   e.pop(e.arg(0), scalarType('b64'));
 }
-
-export const MEMORY_RULES: readonly RuleRow[] = [
-  ['ld', load],
-  ['ldu', load],
-  ['st', store],
-  ['isspacep', isSpace],
-  ['prefetch', nothing],
-  ['prefetchu', nothing],
-  ['discard', nothing],
-  ['applypriority', nothing],
-  ['createpolicy', createPolicy],
-];

@@ -1,30 +1,11 @@
 // Which kinds of operands may stand in a place of a form, as in NVIDIA's assembler. Operands of the
 // instruction's own type are compared where their values are read (`Emitter.push`); here are those
 // that have a type of their own, such as masks, counts and cache policies, which a rule may not
-// even look at, and results.
+// even look at, and results. What is special to one instruction, its row says.
 
 import type { Arg, Register } from '../analysis/program.js';
+import type { OperandTraits } from '../isa/traits.js';
 import { isScalarType, scalarType } from '../scalar-types.js';
-
-/** Instructions whose result nobody need want. */
-const RESULT_UNWANTED = new Set(['atom', 'mbarrier', 'setp', 'copy']);
-/** Those that take no `_` for the first of two results either. */
-const FIRST_WANTED = new Set(['shfl', 'vote']);
-/** Instructions without a form of one result. */
-const TWO_RESULTS = new Set(['elect']);
-/** Instructions that read special registers. */
-const READS_SPECIAL = new Set(['mov', 'cvt']);
-/** Their results, which may be waited for in vain, are written only where something reads them. */
-const WARP_RESULTS = new Set(['shfl', 'redux', 'vote']);
-/**
- * Instructions that take a variable's address in a register, or with an offset, but not its bare
- * name.
- */
-const NAMES_REFUSED = new Set(['alloca', 'stackrestore', 'isspacep']);
-/** Their registers stand in braces, one alone too. */
-const BRACES = new Set(['ldmatrix', 'stmatrix', 'mma']);
-/** Their vectors may be of wider registers than elements; then all have one width. */
-const WIDER_ELEMENTS = new Set(['ld', 'ldu', 'st']);
 
 /** What a token begins with; tokens are few. */
 const names = new Map<string, string>();
@@ -39,15 +20,14 @@ const INTEGERS = new Set(
 
 /** True where an operand may stand in a place of a row. */
 export function fitsPlace(
-  mnemonic: string,
+  traits: OperandTraits,
   modifiers: readonly string[],
   arg: Arg,
   token: string,
   result: boolean,
 ): boolean {
   const { kind } = arg;
-  // Of all instructions only vmad takes one, and not where it adds one to the sum.
-  if (kind === 'negated' && (mnemonic !== 'vmad' || modifiers.includes('po'))) return false;
+  if (kind === 'negated' && traits.negated?.(modifiers) !== true) return false;
   switch (token[0]) {
     case 'T':
       if (!result && (kind === 'register' || kind === 'integer')) return true;
@@ -56,63 +36,59 @@ export function fitsPlace(
       return kind === 'address';
     case '{':
       return kind === 'vector'
-        ? fitsVector(mnemonic, arg, result)
-        : kind !== 'address' && !BRACES.has(mnemonic);
+        ? fitsVector(traits, arg, result)
+        : kind !== 'address' && !traits.braces;
     case '_':
       return kind === 'sink';
     case 'p':
     case '!':
-      return fitsPredicate(mnemonic, arg, token, result);
+      return fitsPredicate(traits, arg, token, result);
   }
   if (token >= '0' && token < ':')
-    return (
-      kind === 'integer' ||
-      ((mnemonic === 'bar' || mnemonic === 'barrier') && fitsInteger(arg, 'b32'))
-    );
-  if (kind === 'special') return !result && READS_SPECIAL.has(mnemonic);
+    return kind === 'integer' || (traits.registersForNumbers === true && fitsInteger(arg, 'b32'));
+  if (kind === 'special') return !result && traits.readsSpecial === true;
   const two = token.includes('|');
   if (kind === 'pair') {
     if (
       !two ||
       !result ||
-      (arg.second.kind !== 'sink' && !fitsPredicate(mnemonic, arg.second, 'p', true))
+      (arg.second.kind !== 'sink' && !fitsPredicate(traits, arg.second, 'p', true))
     )
       return false;
     return arg.first.kind === 'sink'
-      ? !FIRST_WANTED.has(mnemonic)
-      : fitsPlace(mnemonic, modifiers, arg.first, token.split('|')[0]!, true);
+      ? !traits.firstWanted
+      : fitsPlace(traits, modifiers, arg.first, token.split('|')[0]!, true);
   }
   if (kind === 'sink')
     return (
       result &&
       (two
-        ? !FIRST_WANTED.has(mnemonic) && !TWO_RESULTS.has(mnemonic)
-        : RESULT_UNWANTED.has(mnemonic) && (mnemonic !== 'mbarrier' || token === 'b64'))
+        ? !traits.firstWanted && !traits.twoResults
+        : traits.resultUnwanted === 'always' || traits.resultUnwanted === token)
     );
-  if (two && TWO_RESULTS.has(mnemonic)) return false;
+  if (two && traits.twoResults) return false;
   if (kind === 'address' || (kind === 'not' && token !== 'T')) return false;
   if (result && kind !== 'register' && kind !== 'vector' && kind !== 'selected') return false;
-  if (kind === 'symbol' && arg.offset === 0 && NAMES_REFUSED.has(mnemonic)) return false;
+  if (kind === 'symbol' && arg.offset === 0 && traits.refusesNames) return false;
   const name = nameIn(token);
-  if (result && WARP_RESULTS.has(mnemonic) && name === 'T')
+  if (result && traits.warpResult && name === 'T')
     return fitsResult(arg, modifiers.filter(isScalarType).at(-1)!);
-  if (mnemonic === 'cvt' && modifiers.includes('pack')) return true;
+  if (modifiers.includes('pack')) return true;
   if (name === 'f32')
     return (
       kind !== 'register' ||
       (arg.register.type.bits === 32 && arg.register.type.kind !== 'predicate')
     );
   if (!INTEGERS.has(name)) return true;
-  // Video instructions take no variables, others have 32 bits of an address.
   if (kind === 'symbol')
     return (
       arg.offset !== 0 &&
-      (mnemonic === 'isspacep' || (name.endsWith('32') && !mnemonic.startsWith('v')))
+      (traits.takesOffsets === true || (name.endsWith('32') && !traits.refusesOffsets))
     );
   return fitsInteger(arg, name);
 }
 
-function fitsPredicate(mnemonic: string, arg: Arg, token: string, result: boolean): boolean {
+function fitsPredicate(traits: OperandTraits, arg: Arg, token: string, result: boolean): boolean {
   switch (arg.kind) {
     case 'register':
       return arg.register.type.kind === 'predicate';
@@ -123,7 +99,7 @@ function fitsPredicate(mnemonic: string, arg: Arg, token: string, result: boolea
         [arg.first, arg.second].every(({ kind }) => kind === 'sink' || kind === 'register')
       );
     case 'sink':
-      return result && mnemonic === 'setp';
+      return result && traits.resultUnwanted === 'always';
     case 'not':
     case 'integer':
       return !result;
@@ -162,13 +138,13 @@ function fitsInteger(arg: Arg, name: string): boolean {
 }
 
 function fitsVector(
-  mnemonic: string,
+  traits: OperandTraits,
   { elements }: Arg & { kind: 'vector' },
   result: boolean,
 ): boolean {
-  if (BRACES.has(mnemonic))
+  if (traits.braces)
     return elements.every(({ kind }) => kind === 'register' || (result && kind === 'sink'));
-  if (!WIDER_ELEMENTS.has(mnemonic)) return true;
+  if (!traits.widerElements) return true;
   let first: Register | undefined;
   for (const element of elements) {
     if (element.kind !== 'register') continue;

@@ -4,7 +4,6 @@
 import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
-import type { RuleRow } from './rule.js';
 
 const B32 = scalarType('b32');
 const COMPARISONS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const;
@@ -18,7 +17,7 @@ const pick =
     e.code.get(a).get(b).get(a).get(b).op(`i32.${comparison}`).op('select');
   };
 
-const OPERATIONS: Record<string, LaneOperation> = {
+export const OPERATIONS = {
   vadd: (e, a, b) => {
     e.code.get(a).get(b).op('i32.add');
   },
@@ -63,7 +62,7 @@ const OPERATIONS: Record<string, LaneOperation> = {
       .get(b)
       .op(`i32.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`);
   },
-};
+} satisfies Record<string, LaneOperation>;
 
 /** The lanes that a selector such as `b3210` or `h02` names, lowest first. */
 function lanesIn(
@@ -88,13 +87,11 @@ function lanesIn(
   return digits;
 }
 
-const packed =
-  (operation: LaneOperation, lanes: 2 | 4) =>
+export const packed =
+  (operation: LaneOperation, lanes: 2 | 4, compares = false) =>
   (e: Emitter): void => {
     const { code } = e;
-    const [result, typeA, typeB = typeA] = e.inst.mnemonic.startsWith('vset')
-      ? [scalarType('u32'), ...e.types()]
-      : e.types();
+    const [result, typeA, typeB = typeA] = compares ? [scalarType('u32'), ...e.types()] : e.types();
     if (!result || !typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs types`);
     e.argCount(3, 4);
     const bits = 32 / lanes;
@@ -176,10 +173,3 @@ const packed =
     }
     e.pop(whole(target), B32);
   };
-
-export const PACKED_RULES: readonly RuleRow[] = Object.entries(OPERATIONS).flatMap(
-  ([name, operation]): RuleRow[] => [
-    [`${name}2`, packed(operation, 2)],
-    [`${name}4`, packed(operation, 4)],
-  ],
-);

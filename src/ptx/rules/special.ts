@@ -164,10 +164,10 @@ function checkWidth(e: Emitter, name: string, type: ScalarType): void {
 /** Pushes a special register as a value of `type`. */
 export function pushSpecialRegister(e: Emitter, name: string, type: ScalarType): void {
   const { code } = e;
-  const { mnemonic } = e.inst;
-  if (mnemonic !== 'mov' && (mnemonic !== 'cvt' || e.has('pack')))
+  const { mnemonic, traits } = e.inst;
+  if (!traits.operands.readsSpecial || e.has('pack'))
     throw e.semantic(`'${mnemonic}' takes no special register; move '%${name}' to another first`);
-  if (type.kind === 'float' || (mnemonic === 'cvt' && e.types()[0]!.kind === 'float'))
+  if (type.kind === 'float' || (traits.meaning === 'convert' && e.types()[0]!.kind === 'float'))
     throw e.semantic(`'%${name}' is not a float`);
   checkWidth(e, name, type);
   const clock = Object.hasOwn(CLOCKS, name) ? CLOCKS[name] : undefined;

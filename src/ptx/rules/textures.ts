@@ -11,7 +11,6 @@ import { GEOMETRY } from '../runtime/textures.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
 import { TEXTURE, TEXTURE_KIND } from '../texture-descriptor.js';
-import type { RuleRow } from './rule.js';
 import { storeName, loadName } from './memory.js';
 
 const B32 = scalarType('b32');
@@ -175,7 +174,7 @@ function offsets(e: Emitter, operands: readonly Arg[], count: number): void {
   }
 }
 
-function fetch(e: Emitter): void {
+export function fetch(e: Emitter): void {
   e.allow(...Object.keys(GEOMETRIES), 'v4', 'v2', 'level', 'grad', 'base');
   const geometry = geometryOf(e);
   const [result, coordinate] = e.types();
@@ -209,7 +208,7 @@ function fetch(e: Emitter): void {
   popTexel(e);
 }
 
-function gather(e: Emitter): void {
+export function gather(e: Emitter): void {
   e.allow('r', 'g', 'b', 'a', '2d', 'a2d', 'v4');
   const geometry = geometryOf(e);
   const channel = ['r', 'g', 'b', 'a'].findIndex((name) => e.has(name));
@@ -241,7 +240,7 @@ function pushFromTable(e: Emitter, table: readonly number[]): void {
   });
 }
 
-function query(kind: keyof typeof TEXTURE_KIND) {
+export function query(kind: keyof typeof TEXTURE_KIND) {
   return (e: Emitter): void => {
     e.argCount(2, 3);
     const from = descriptor(e, e.arg(1), kind);
@@ -401,7 +400,7 @@ const SURFACE_MODIFIERS = [
   'wt',
 ];
 
-function surfaceLoad(e: Emitter): void {
+export function surfaceLoad(e: Emitter): void {
   e.allow(...SURFACE_MODIFIERS);
   e.argCount(2);
   if (!e.has('b')) throw e.unsupported();
@@ -431,7 +430,7 @@ function surfaceLoad(e: Emitter): void {
   });
 }
 
-function surfaceStore(e: Emitter): void {
+export function surfaceStore(e: Emitter): void {
   e.allow(...SURFACE_MODIFIERS);
   e.argCount(2);
   const type = e.type();
@@ -461,7 +460,7 @@ function surfaceStore(e: Emitter): void {
   });
 }
 
-function surfaceReduce(e: Emitter): void {
+export function surfaceReduce(e: Emitter): void {
   const operation = e.oneOf('add', 'min', 'max', 'and', 'or');
   e.allow(...SURFACE_MODIFIERS, 'add', 'min', 'max', 'and', 'or');
   if (!operation) throw e.unsupported();
@@ -481,7 +480,7 @@ function surfaceReduce(e: Emitter): void {
   });
 }
 
-function isType(e: Emitter): void {
+export function isType(e: Emitter): void {
   e.allow('texref', 'samplerref', 'surfref');
   e.argCount(2);
   pushHandle(e, e.arg(1));
@@ -490,14 +489,3 @@ function isType(e: Emitter): void {
   e.call('is_texture');
   e.pop(e.arg(0), PRED);
 }
-
-export const TEXTURE_RULES: readonly RuleRow[] = [
-  ['tex', fetch],
-  ['tld4', gather],
-  ['txq', query('texture')],
-  ['suq', query('surface')],
-  ['suld', surfaceLoad],
-  ['sust', surfaceStore],
-  ['sured', surfaceReduce],
-  ['istypep', isType],
-];

@@ -6,7 +6,7 @@ import type { Arg } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
-import type { Rule, RuleRow } from './rule.js';
+import type { Rule } from './rule.js';
 
 const B32 = scalarType('b32');
 const COMPARISONS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const;
@@ -94,7 +94,7 @@ const shift =
       .op('select');
   };
 
-const OPERATIONS: Record<string, Operation> = {
+export const OPERATIONS = {
   vadd: (e) => {
     e.code.op('i64.add');
   },
@@ -125,7 +125,7 @@ const OPERATIONS: Record<string, Operation> = {
       .op(`i64.${comparison}${comparison === 'eq' || comparison === 'ne' ? '' : '_s'}`)
       .op('i64.extend_i32_u');
   },
-};
+} satisfies Record<string, Operation>;
 
 /** Clamps the i64 on the stack to what a part of a type can hold. */
 function saturate(e: Emitter, signed: boolean, bits: number): void {
@@ -145,13 +145,12 @@ function saturate(e: Emitter, signed: boolean, bits: number): void {
   code.get(value).i64(most).get(value).i64(most).op('i64.lt_s').op('select');
 }
 
-const scalar =
-  (operation: Operation): Rule =>
+export const scalar =
+  (operation: Operation, compares = false): Rule =>
   (e) => {
     const { code } = e;
     const types = e.types();
-    const [result, typeA, typeB] =
-      e.inst.mnemonic === 'vset' ? [scalarType('u32'), ...types] : types;
+    const [result, typeA, typeB] = compares ? [scalarType('u32'), ...types] : types;
     if (!result || !typeA || !typeB) throw e.semantic(`'${e.inst.mnemonic}' needs types`);
     e.argCount(3, 4);
     const target = e.arg(0);
@@ -200,7 +199,7 @@ const scalar =
 /**
  * vmad: a*b + c in 128 bits with one of the terms negated or one added, scaled down and clamped.
  */
-function multiplyAdd(e: Emitter): void {
+export function multiplyAdd(e: Emitter): void {
   const { code } = e;
   const [, typeA, typeB] = e.types();
   if (!typeA || !typeB) throw e.semantic("'vmad' needs three types");
@@ -239,11 +238,6 @@ function multiplyAdd(e: Emitter): void {
   code.op('i32.wrap_i64');
   e.pop(e.arg(0), B32);
 }
-
-export const VIDEO_RULES: readonly RuleRow[] = [
-  ...Object.entries(OPERATIONS).map(([name, operation]): RuleRow => [name, scalar(operation)]),
-  ['vmad', multiplyAdd],
-];
 
 export const VIDEO_FUNCTIONS = `
 (func $vmad (param $a $b i64) (param $negate i32) (param $c $one $shift i64) (result i64) (local $low $high $sum i64)

@@ -10,7 +10,9 @@ import {
   casesWith,
   formKernel,
 } from '../../../src/ptx/rules/form-cases.test-support.js';
-import { FORMS, formComplaint, sinceComplaint, tooEarly } from '../../../src/ptx/rules/forms.js';
+import { FORMS, INSTRUCTIONS } from '../../../src/ptx/isa/table.js';
+import { UNKNOWN } from '../../../src/ptx/isa/traits.js';
+import { formComplaint, sinceComplaint, tooEarly } from '../../../src/ptx/rules/forms.js';
 import { isScalarType } from '../../../src/ptx/scalar-types.js';
 import { Random } from '../fuzz/random.js';
 import { assemble } from './assemble.js';
@@ -29,9 +31,13 @@ const complaintOf = (
   modifiers: readonly string[],
   version: string,
   target: string,
-): string | undefined =>
-  formComplaint(mnemonic, modifiers, 0)?.message ??
-  sinceComplaint(mnemonic, modifiers, 0, version, target);
+): string | undefined => {
+  const row = INSTRUCTIONS.get(mnemonic) ?? UNKNOWN;
+  return (
+    formComplaint(row, mnemonic, modifiers, 0)?.message ??
+    sinceComplaint(row, mnemonic, modifiers, 0, version, target)
+  );
+};
 
 /** What the rows have. */
 function rowCases(version: string, target: string, only: string | undefined): Case[] {

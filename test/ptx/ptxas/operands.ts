@@ -11,7 +11,7 @@ import {
   casesOf,
   formKernel,
 } from '../../../src/ptx/rules/form-cases.test-support.js';
-import { FORMS } from '../../../src/ptx/rules/forms.js';
+import { FORMS } from '../../../src/ptx/isa/table.js';
 import { isScalarType } from '../../../src/ptx/scalar-types.js';
 import { Random } from '../fuzz/random.js';
 import { refusedLines } from './assemble.js';

@@ -1,9 +1,14 @@
-// Comparisons, choices and logic.
+// Rows of comparisons and choices.
 
-import { form } from '../form.js';
-import type { Form } from '../form.js';
+import * as lanes from '../lanes/comparison.js';
+import * as halfLanes from '../lanes/halves.js';
+import * as compare from '../rules/compare.js';
+import { form } from './form.js';
+import type { Form } from './form.js';
+import { NO_VECTOR_FORM } from './instruction.js';
+import type { Rows } from './instruction.js';
+import { COMPUTES, WRITES_FIRST } from './traits.js';
 
-const INTEGERS = 'u16|u32|u64|s16|s32|s64';
 const COMPARISONS = 'eq|ne|lt|le|gt|ge';
 const UNSIGNED_COMPARISONS = `${COMPARISONS}|lo|ls|hi|hs`;
 const FLOAT_COMPARISONS = `${COMPARISONS}|equ|neu|ltu|leu|gtu|geu|num|nan`;
@@ -20,8 +25,8 @@ const COMPARED: readonly (readonly [string, string])[] = [
 ];
 
 const set = (comparison: string, types: string, since = ''): Form[] => [
-  form('set', `${comparison} ${types}`, 'T1 T T', since),
-  form('set', `${comparison} ${COMBINED} ${types}`, 'T1 T T p', since),
+  form(`${comparison} ${types}`, 'T1 T T', since),
+  form(`${comparison} ${COMBINED} ${types}`, 'T1 T T p', since),
 ];
 
 const SET: readonly Form[] = [
@@ -41,10 +46,10 @@ const SET: readonly Form[] = [
 
 const SETP: readonly Form[] = [
   ...COMPARED.flatMap(([comparison, types]) => [
-    form('setp', `${comparison} ${types}`, 'p T T'),
-    form('setp', `${comparison} ${types}`, 'p|p T T'),
-    form('setp', `${COMBINED} ${comparison} ${types}`, 'p T T !p'),
-    form('setp', `${COMBINED} ${comparison} ${types}`, 'p|p T T p'),
+    form(`${comparison} ${types}`, 'p T T'),
+    form(`${comparison} ${types}`, 'p|p T T'),
+    form(`${COMBINED} ${comparison} ${types}`, 'p T T !p'),
+    form(`${COMBINED} ${comparison} ${types}`, 'p|p T T p'),
   ]),
   ...(
     [
@@ -54,27 +59,39 @@ const SETP: readonly Form[] = [
       ['bf16x2', 'p|p', '7.8 sm_90'],
     ] as const
   ).flatMap(([type, result, since]) => [
-    form('setp', `${FLOAT_COMPARISONS} ${type}`, `${result} T T`, since),
-    form('setp', `${FLOAT_COMPARISONS} ${COMBINED} ${type}`, `${result} T T p`, since),
+    form(`${FLOAT_COMPARISONS} ${type}`, `${result} T T`, since),
+    form(`${FLOAT_COMPARISONS} ${COMBINED} ${type}`, `${result} T T p`, since),
   ]),
 ];
 
-const CHOICE: readonly Form[] = [
-  form('selp', PLAIN, 'T T T p'),
-  form('slct', `${PLAIN} s32`, 'T1 T1 T1 T'),
-  form('slct', `[ftz] ${PLAIN} f32`, 'T1 T1 T1 T'),
-];
-
-const LOGIC: readonly Form[] = [
-  ...['and', 'or', 'xor'].map((name) => form(name, 'pred|b16|b32|b64', 'T T T')),
-  form('not', 'pred|b16|b32|b64', 'T T'),
-  form('cnot', 'b16|b32|b64', 'T T'),
-  form('lop3', 'b32', 'T T T T 0x96', '4.3 sm_50'),
-  form('lop3', 'and|or b32', 'T|p T T T 0x96 p', '8.2 sm_70'),
-  form('shf', 'l|r clamp|wrap b32', 'T T T b32', '3.1 sm_32'),
-  form('shl', 'b16|b32|b64', 'T T b32'),
-  form('shr', `b16|b32|b64|${INTEGERS}`, 'T T b32'),
-  form('prmt', 'b32 [f4e|b4e|rc8|ecl|ecr|rc16]', 'T T T T'),
-];
-
-export const COMPARISON_FORMS: readonly Form[] = [...SET, ...SETP, ...CHOICE, ...LOGIC];
+export const COMPARISON = {
+  setp: {
+    ...COMPUTES,
+    forms: SETP,
+    operands: { ...WRITES_FIRST, resultUnwanted: 'always' },
+    meaning: 'comparison',
+    scalar: compare.setPredicate,
+    vector: { group: [lanes.setPredicate, halfLanes.setPredicate] },
+  },
+  set: {
+    ...COMPUTES,
+    forms: SET,
+    meaning: 'opaque',
+    scalar: compare.set,
+    vector: NO_VECTOR_FORM,
+  },
+  selp: {
+    ...COMPUTES,
+    forms: [form(PLAIN, 'T T T p')],
+    meaning: 'opaque',
+    scalar: compare.selectByPredicate,
+    vector: { group: [lanes.selectByPredicate] },
+  },
+  slct: {
+    ...COMPUTES,
+    forms: [form(`${PLAIN} s32`, 'T1 T1 T1 T'), form(`[ftz] ${PLAIN} f32`, 'T1 T1 T1 T')],
+    meaning: 'opaque',
+    scalar: compare.selectBySign,
+    vector: NO_VECTOR_FORM,
+  },
+} satisfies Rows;

@@ -1,8 +1,13 @@
-// Matrix instructions. Which product exists for which shape and types, matrix/forms.ts knows; here
-// stands what may be written, since when, and how many registers each lane gives.
+// Rows of matrix instructions. `matrix/forms.ts` says which product exists for which shape and
+// types; the forms here say what may be written, since when, and how many registers each lane
+// gives.
 
-import { form } from '../form.js';
-import type { Form } from '../form.js';
+import { wmma } from '../rules/matrix-memory.js';
+import { form } from './form.js';
+import type { Form } from './form.js';
+import { IN_STRUCTURE, NO_VECTOR_FORM } from './instruction.js';
+import type { Rows } from './instruction.js';
+import { OF_A_WARP } from './traits.js';
 
 /** Bits of an element in its register. */
 const BITS: Readonly<Record<string, number>> = {
@@ -117,7 +122,6 @@ const products = (rows: readonly Row[], sparse = ''): Form[] =>
     Object.entries(shapes).flatMap(([shape, since]) =>
       accumulators.map((type) =>
         form(
-          'mma',
           `${sparse} sync aligned ${shape} row col ${modifiers} ${type} ${a} ${b} ${type}`,
           fragments(shape, a.split('|')[0]!, type, type, sparse !== '') + (sparse ? ' b32 0' : ''),
           since,
@@ -133,68 +137,94 @@ const QUADS: readonly Form[] = [
   ['f32', 'f32'],
 ].map(([d, c]) => {
   return form(
-    'mma',
     `sync aligned m8n8k4 row|col row|col ${d} f16 f16 ${c}`,
     `${fragment(256, d!)} {b32,b32} {b32,b32} ${fragment(256, c!)}`,
     '6.4 sm_70',
   );
 });
 
-const TILES: readonly Form[] = ['x1', 'x2', 'x4']
+const registers = (count: number): string =>
+  `{${Array.from({ length: count }, () => 'b32').join(',')}}`;
+const BLACKWELL = '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f';
+const SINCE = { 'shared::cta': '7.8' };
+
+const LOADED: readonly Form[] = ['x1', 'x2', 'x4']
   .flatMap((times, power) => {
-    const registers = (count: number): string =>
-      `{${Array.from({ length: count }, () => 'b32').join(',')}}`;
     const count = 2 ** power;
     return [
       form(
-        'ldmatrix',
         `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
         `${registers(count)} [s]`,
         '6.5 sm_75',
       ),
       form(
-        'ldmatrix',
         `sync aligned m8n16 ${times} [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`,
         `${registers(count)} [s]`,
-        '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
+        BLACKWELL,
       ),
       ...(times === 'x4'
         ? []
-        : [
+        : ['b8', 'b8x16 b6x16_p32|b4x16_p64'].map((types) =>
             form(
-              'ldmatrix',
-              `sync aligned m16n16 ${times} trans [shared|shared::cta] b8`,
+              `sync aligned m16n16 ${times} trans [shared|shared::cta] ${types}`,
               `${registers(2 * count)} [s]`,
-              '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
+              BLACKWELL,
             ),
-            form(
-              'ldmatrix',
-              `sync aligned m16n16 ${times} trans [shared|shared::cta] b8x16 b6x16_p32|b4x16_p64`,
-              `${registers(2 * count)} [s]`,
-              '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
-            ),
-          ]),
-      form(
-        'stmatrix',
-        `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
-        `[s] ${registers(count)}`,
-        '7.8 sm_90',
-      ),
-      form(
-        'stmatrix',
-        `sync aligned m16n8 ${times} trans [shared|shared::cta] b8`,
-        `[s] ${registers(count)}`,
-        '8.6 sm_100f or 8.6 sm_120f or 9.0 sm_110f',
-      ),
+          )),
     ];
   })
-  .map((row) => row.withWords({ 'shared::cta': '7.8' }));
+  .map((row) => row.withWords(SINCE));
 
-export const MATRIX_FORMS: readonly Form[] = [
-  ...QUADS,
-  ...products(DENSE),
-  ...products(SPARSE, 'sp|sp::ordered_metadata'),
-  ...products(ORDERED, 'sp::ordered_metadata'),
-  ...TILES,
-  form('movmatrix', 'sync aligned m8n8 trans b16', 'b32 b32', '7.8 sm_75'),
-];
+const STORED: readonly Form[] = ['x1', 'x2', 'x4']
+  .flatMap((times, power) => [
+    form(
+      `sync aligned m8n8 ${times} [trans] [shared|shared::cta] b16`,
+      `[s] ${registers(2 ** power)}`,
+      '7.8 sm_90',
+    ),
+    form(
+      `sync aligned m16n8 ${times} trans [shared|shared::cta] b8`,
+      `[s] ${registers(2 ** power)}`,
+      BLACKWELL,
+    ),
+  ])
+  .map((row) => row.withWords(SINCE));
+
+const OPERATION = {
+  ...IN_STRUCTURE,
+  effect: 'any',
+  waits: OF_A_WARP,
+  meaning: 'opaque',
+} as const;
+
+export const MATRICES = {
+  mma: {
+    ...OPERATION,
+    forms: [
+      ...QUADS,
+      ...products(DENSE),
+      ...products(SPARSE, 'sp|sp::ordered_metadata'),
+      ...products(ORDERED, 'sp::ordered_metadata'),
+    ],
+    operands: { writesFirst: true, braces: true },
+  },
+  ldmatrix: { ...OPERATION, forms: LOADED, operands: { writesFirst: true, braces: true } },
+  stmatrix: { ...OPERATION, forms: STORED, operands: { writesFirst: false, braces: true } },
+  movmatrix: {
+    ...OPERATION,
+    forms: [form('sync aligned m8n8 trans b16', 'b32 b32', '7.8 sm_75')],
+    operands: { writesFirst: true },
+  },
+  wmma: {
+    forms: [],
+    operands: { writesFirst: (modifiers) => modifiers[0] !== 'store' },
+    effect: 'any',
+    waits: {
+      cut: (modifiers) => (modifiers[0] === 'mma' ? 'warp' : undefined),
+      meetsFirst: (modifiers) => modifiers[0] === 'load' || modifiers[0] === 'store',
+    },
+    meaning: 'opaque',
+    scalar: wmma,
+    vector: NO_VECTOR_FORM,
+  },
+} satisfies Rows;

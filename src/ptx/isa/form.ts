@@ -1,7 +1,7 @@
-// The valid combinations of types and modifiers of an instruction, as data: `form('add', 'sat s32',
-// 'T T T')`. A form is a row of places; each is filled by one of the words between its bars, and
-// one in brackets may stay empty. Assemblers take modifiers in any order, only types keep theirs,
-// and so does this one.
+// The valid combinations of types and modifiers of an instruction, as data: `form('sat s32',
+// 'T T T')`. A form is a list of places; each place is filled by one of the words between its bars,
+// and a place in brackets may stay empty. Assemblers take modifiers in any order, only types keep
+// theirs, and so does this compiler.
 
 import { isScalarType } from '../scalar-types.js';
 
@@ -26,7 +26,8 @@ export interface Since {
 }
 
 /**
- * One row. Its text is taken apart when it is first looked at: a program uses few of all mnemonics.
+ * One form. Its text is parsed when it is first needed: a program uses few of all mnemonics. The
+ * table of instructions gives it the mnemonic of its row.
  */
 export class Form {
   readonly mnemonic: string;
@@ -78,6 +79,11 @@ export class Form {
     );
   }
 
+  /** The same form as one of another instruction. */
+  of(mnemonic: string): Form {
+    return new Form(mnemonic, this.placesText, this.operandsText, this.sinceText, this.wordsSince);
+  }
+
   /** The same form, of which some words are younger. */
   withWords(wordsSince: Readonly<Record<string, string>>): Form {
     return new Form(this.mnemonic, this.placesText, this.operandsText, this.sinceText, wordsSince);
@@ -97,17 +103,17 @@ export class Form {
  * between alternatives; `sm_100f` is of that family only, `sm_100a` of its architectures' own PTX;
  * `before sm_70` is gone later.
  */
-export const form = (mnemonic: string, places: string, operands = '', since = ''): Form =>
-  new Form(mnemonic, places, operands, since);
+export const form = (places: string, operands = '', since = ''): Form =>
+  new Form('', places, operands, since);
 
 /**
  * As `form`, where `{relaxed cta|gpu}` stands for all of what is in the braces or nothing of it.
  */
-export function forms(mnemonic: string, places: string, operands = '', since = ''): Form[] {
+export function forms(places: string, operands = '', since = ''): Form[] {
   const group = /\{([^}]*)\}/.exec(places);
-  if (!group) return [form(mnemonic, places, operands, since)];
+  if (!group) return [form(places, operands, since)];
   return ['', group[1]!].flatMap((chosen) =>
-    forms(mnemonic, places.replace(group[0], chosen), operands, since),
+    forms(places.replace(group[0], chosen), operands, since),
   );
 }
 

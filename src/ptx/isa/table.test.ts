@@ -1,0 +1,50 @@
+// The table of instructions: each mnemonic has one row, and an alias is one more row.
+
+import { describe, expect, it } from 'vitest';
+import { compilePtx } from '../index.js';
+import { UNCOVERED_MNEMONICS } from '../rules/uncovered.js';
+import { ARITHMETIC } from './arithmetic.js';
+import { BITS } from './bits.js';
+import { INSTRUCTIONS, tableOf } from './table.js';
+
+/** The families' files, in which a mnemonic that stands twice does not compile. */
+describe('the table of instructions', () => {
+  it('refuses a mnemonic that has two rows', () => {
+    expect(() => tableOf([ARITHMETIC, BITS, { add: ARITHMETIC.add }])).toThrow(
+      "instruction 'add' has two rows",
+    );
+  });
+
+  it('gives the forms of a row its mnemonic, those of a row under another name, too', () => {
+    const table = tableOf([{ rem: ARITHMETIC.rem, remainder: ARITHMETIC.rem }]);
+    expect(table.get('rem')!.forms.map(({ mnemonic }) => mnemonic)).toEqual(['rem']);
+    expect(table.get('remainder')!.forms.map(({ mnemonic }) => mnemonic)).toEqual(['remainder']);
+  });
+
+  it('has no row for what is refused', () => {
+    expect([...UNCOVERED_MNEMONICS].filter((mnemonic) => INSTRUCTIONS.has(mnemonic))).toEqual([]);
+  });
+
+  it('has a scalar rule in each row, or a place in the structure of the code', () => {
+    const without = [...INSTRUCTIONS].filter(([, { scalar }]) => !scalar).map(([name]) => name);
+    const flow = ['bra', 'brx', 'ret', 'exit', 'trap', 'brkpt'];
+    const cuts = [...INSTRUCTIONS]
+      .filter(([, { waits }]) => waits.cut([]) === 'warp')
+      .map(([name]) => name);
+    expect(without.sort()).toEqual([...flow, ...cuts].sort());
+  });
+
+  it('knows the meaning of nothing that does more than compute, but of loads', () => {
+    for (const [mnemonic, { effect, meaning }] of INSTRUCTIONS)
+      if (meaning !== 'opaque')
+        expect(effect, mnemonic).toBe(meaning === 'load' ? 'repeatable' : 'none');
+  });
+
+  it('compiles no mnemonic without a row', () => {
+    expect(() =>
+      compilePtx(
+        '.version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .b32 %r<2>; remainder.s32 %r0, %r1, 3; ret; }',
+      ),
+    ).toThrow("'remainder' is no instruction of PTX");
+  });
+});
