@@ -1,9 +1,9 @@
 /** Shared, local and dynamic shared memory that a body declares. */
 import type { DeclaredArray, StorageType } from '../tree.js';
 import { arity, known, number, type Call } from './calls.js';
-import { commonType } from './operators.js';
 import { storageBytes } from './types.js';
 import type { Value } from './values.js';
+import { commonType } from './operands.js';
 
 const storages = [
   'i8',
