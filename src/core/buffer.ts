@@ -39,7 +39,7 @@ import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
 import { readRegion, readRegionBlocking, writeRegion, writeRegionBlocking } from './transfer.js';
 import type { Region } from './transfer.js';
-import { Stream } from './stream.js';
+import type { Stream } from './stream.js';
 
 /** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
 export type WriteSource<D extends DTypeName> =
@@ -556,15 +556,11 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /** @internal */
   check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) {
-      throw invalid(
-        'stream',
-        `a stream of ${this.device.title}`,
-        stream,
-        'Pass device.stream or one of device.createStream().',
-      );
-    }
-    stream.check();
+    this.device.checkStream(
+      'stream',
+      stream,
+      'Pass device.stream or one of device.createStream().',
+    );
   }
 
   /** Access of a command that writes all of this view. @internal */

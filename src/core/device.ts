@@ -61,10 +61,11 @@ import { ReadsUnderway } from './staging.js';
 import type { Staging } from './staging.js';
 import { StreamCounts, statsOf } from './stats.js';
 import type { DeviceStats } from './stats.js';
-import { Stream, captureError } from './stream.js';
+import { Stream } from './stream.js';
 import type { StreamOptions } from './stream.js';
 import { createSurface, createTexture } from './texture.js';
 import type { Surface, Texture, TextureOptions, TextureSource } from './texture.js';
+import { captureError } from './capture-error.js';
 
 /** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
 export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
@@ -886,6 +887,17 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (lost !== undefined) throw lost;
   }
 
+  /**
+   * Checks an argument that has to be a stream of this device, and one that can be used. `fix` says
+   * what to pass instead.
+   * @internal
+   */
+  checkStream(argument: string, stream: Stream, fix = ''): void {
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime)
+      throw invalid(argument, `a stream of ${this.title}`, stream, fix);
+    stream.check();
+  }
+
   /** What a device that is checked looks for. */
   /** Whether it checks what kernels do. @internal */
   get isChecked(): boolean {
@@ -1086,9 +1098,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
     checkLabel('options.label', label);
-    if (!(stream instanceof Stream) || stream.runtime !== this.runtime)
-      throw invalid('options.stream', `a stream of ${this.title}`, stream);
-    stream.check();
+    this.checkStream('options.stream', stream);
     // On a stream that has not joined a capture it is no work that the graph would miss: the memory
     // is there to stay.
     const { captureScope } = stream;
