@@ -10,7 +10,6 @@ import type { AnyTensor, Tensor } from '../tensor/index.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import {
   checkExtent,
   checkImageList,
@@ -31,11 +30,13 @@ import {
   checkOrder,
   factorsOf,
 } from './normalising.js';
-import type { Normalisation, NormalisedName, Normalising, TensorOrder } from './normalising.js';
+import type { Normalisation, NormalisedName } from './normalising.js';
 import { packed, planes } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { planarResultFor } from './planar-image.js';
 import { checkImageDType } from './rescaling.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Normalising, TensorOrder } from './parameters.js';
 
 /** What {@link letterboxNormalise} and {@link letterboxNormaliseBatch} take. */
 export interface LetterboxNormaliseOptions<E extends NormalisedName = NormalisedName>
