@@ -46,7 +46,7 @@ export type { BorderOptions, LetterboxOptions, Letterboxed } from './bordering.j
 export { letterboxNormalise, letterboxNormaliseBatch } from './letterboxing.js';
 export { letterboxPlacement } from './letterbox-placement.js';
 export type { LetterboxNormaliseOptions } from './letterboxing.js';
-export type { Placement } from './letterboxing-kernel.js';
+export type { Placement } from './letterboxing-pixels.js';
 export { boxFilter, filter2d, gaussianFilter, sobel } from './filtering.js';
 export type {
   BoxOptions,

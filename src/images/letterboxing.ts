@@ -22,7 +22,7 @@ import type { Image, ImageName, NewTensor } from './image.js';
 import { MOST_IMAGES } from './image-launch.js';
 import { letterboxPlacement } from './letterbox-placement.js';
 import { addLetterbox, addLetterboxes } from './letterboxing-kernel.js';
-import type { LetterboxNumbers, Placement } from './letterboxing-kernel.js';
+import type { LetterboxNumbers } from './letterboxing-kernel.js';
 import {
   NORMALISATION,
   NORMALISED,
@@ -37,6 +37,7 @@ import { planarResultFor } from './planar-image.js';
 import { checkImageDType } from './rescaling.js';
 import type { EngineOptions, ImageOperation } from './carrier.js';
 import type { Normalising, TensorOrder } from './parameters.js';
+import type { Placement } from './letterboxing-pixels.js';
 
 /** What {@link letterboxNormalise} and {@link letterboxNormaliseBatch} take. */
 export interface LetterboxNormaliseOptions<E extends NormalisedName = NormalisedName>

@@ -29,7 +29,6 @@ import { Ensured, Recovered } from './recover.js';
 import { RecordedGraph, recorded } from './recorded-graph.js';
 import type { GraphScope, OpCaptureOptions } from './recorded-graph.js';
 import { Run, checkNotNested } from './run.js';
-import type { OpContext } from './run.js';
 import { Running } from './running.js';
 import { Scheduled } from './scheduled.js';
 import {
@@ -43,6 +42,7 @@ import {
 import type { SchedulingPolicy } from './scheduling.js';
 import { Part, Shared } from './run-once.js';
 import type { Given, OrOp } from './given.js';
+import type { OpContext } from './op-context.js';
 
 /** Operations to choose from. */
 const MOST_CHOICES = 128;

@@ -7,10 +7,10 @@ import { release } from './ownership.js';
 import { Enqueued } from './enqueued.js';
 import { Parallel } from './parallel.js';
 import { checkKeep } from './run.js';
-import type { OpContext } from './run.js';
 import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
 import type { Given } from './given.js';
+import type { OpContext } from './op-context.js';
 
 /**
  * Takes the memory that `given` holds out of the run that made it: it is the caller's, who closes

@@ -16,10 +16,9 @@ import type {
 import { checkDType, checkOptions, invalid } from '../ground/arguments.js';
 import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
-import { AFTER_ITS_STEP } from '../core/buffer.js';
 import { bytesBetween } from '../core/memory.js';
 import type { Allocation } from '../core/memory.js';
-import { MEMORY, OWN, OWNER, OWNS } from '../core/holder.js';
+import { MEMORY, OWN, OWNER, OWNS, AFTER_ITS_STEP } from '../core/holder.js';
 import { Operation } from '../core/operation.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';

@@ -81,8 +81,9 @@ test('the command prints the violations and fails', () => {
   const bin = fileURLToPath(
     new URL('../../node_modules/dependency-cruiser/bin/dependency-cruise.mjs', import.meta.url),
   );
+  const flags = ['--ts-pre-compilation-deps', '--ts-config', 'tsconfig.json'];
   const run = (files: Record<string, string>) =>
-    spawnSync(process.execPath, [bin, '--config', configPath, '--ts-pre-compilation-deps', 'src'], {
+    spawnSync(process.execPath, [bin, ...['--config', configPath], ...flags, 'src'], {
       cwd: plant(files),
       encoding: 'utf8',
     });
