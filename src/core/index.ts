@@ -5,14 +5,10 @@
  * @packageDocumentation
  */
 export { Device } from './device.js';
-export type {
-  AllocOptions,
-  DeviceEvents,
-  DeviceName,
-  LimitName,
-  OpenOptions,
-  PlainAllocOptions,
-} from './device.js';
+export type { AllocOptions, PlainAllocOptions } from './device.js';
+export type { DeviceEvents } from './device-events.js';
+export type { LimitName } from './device-limits.js';
+export type { DeviceName, OpenOptions } from './open-options.js';
 export type { DeviceInfo } from './list-devices.js';
 export type { DeviceProperties } from './properties.js';
 export { explore } from './explore.js';
