@@ -28,7 +28,7 @@ import type { DType, DTypeName, HostArray } from '../ground/dtype.js';
 import { encoderFor, readTarget } from './host-codec.js';
 import { Allocation } from './memory.js';
 import { Pending } from './pending.js';
-import { Stream } from './stream.js';
+import type { Stream } from './stream.js';
 import { texelFormat } from './texel-format.js';
 import { putBox, readRegion, writeRegion } from './transfer.js';
 import type { BoxEnd, Region } from './transfer.js';
@@ -288,9 +288,7 @@ export class DeviceArray<D extends DTypeName = DTypeName> implements AsyncDispos
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
-      throw invalid('stream', `a stream of ${this.device.title}`, stream);
-    stream.check();
+    this.device.checkStream('stream', stream);
   }
 }
 

@@ -25,7 +25,7 @@ import { encoderFor, readTarget } from './host-codec.js';
 import type { Allocation } from './memory.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
-import { Stream } from './stream.js';
+import type { Stream } from './stream.js';
 import { putBox, readRegion, writeRegion } from './transfer.js';
 import type { BoxEnd, Region } from './transfer.js';
 
@@ -328,9 +328,7 @@ export class DeviceBox<D extends DTypeName = DTypeName> {
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
-      throw invalid('stream', `a stream of ${this.device.title}`, stream);
-    stream.check();
+    this.device.checkStream('stream', stream);
   }
 }
 

@@ -23,7 +23,7 @@ import { leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { putMemset, putWords } from './memset.js';
 import { Pending } from './pending.js';
-import { Stream } from './stream.js';
+import type { Stream } from './stream.js';
 import { readRegion, writeRegion } from './transfer.js';
 import type { Region } from './transfer.js';
 
@@ -366,9 +366,7 @@ export class DeviceBuffer2D<D extends DTypeName = DTypeName> implements Disposab
 
   private check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
-      throw invalid('stream', `a stream of ${this.device.title}`, stream);
-    stream.check();
+    this.device.checkStream('stream', stream);
   }
 
   private region(): Region {

@@ -14,13 +14,7 @@ import {
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
 import { putInt64 } from '../runtime/ring-writer.js';
-import {
-  checkDType,
-  checkInteger,
-  checkOptions,
-  checkSignal,
-  invalid,
-} from '../ground/arguments.js';
+import { checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { boxOf } from './box.js';
 import type { BoxLayout, DeviceBox } from './box.js';
 import { copyThroughHost } from './copy-through-host.js';
@@ -31,39 +25,18 @@ import { checkArray, elementsOf, encoderFor, readTarget } from './host-codec.js'
 import type { Encoder } from './host-codec.js';
 import { fillPattern } from './fill-pattern.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
-import { MEMORY, OWN, OWNER, OWNS } from './holder.js';
+import { AFTER_ITS_STEP, MEMORY, OWN, OWNER, OWNS } from './holder.js';
 import { bytesBetween, leaks } from './memory.js';
 import type { Allocation } from './memory.js';
 import { putMemset, putWords } from './memset.js';
 import { Pending } from './pending.js';
 import { PinnedBuffer } from './pinned.js';
-import { readRegion, readRegionBlocking, writeRegion, writeRegionBlocking } from './transfer.js';
+import { readRegion, writeRegion } from './transfer.js';
 import type { Region } from './transfer.js';
-import { Stream } from './stream.js';
-
-/** What a write takes: the dtype's host array, its bytes, or page-locked memory. */
-export type WriteSource<D extends DTypeName> =
-  HostArray<D> | ArrayBuffer | SharedArrayBuffer | PinnedBuffer<D>;
-
-/** What {@link DeviceBuffer.read} takes, and `read()` of a tensor. */
-export interface ReadOptions<D extends DTypeName> {
-  /** Array to read into, of as many elements. A new one where none is given. */
-  into?: HostArray<D> | undefined;
-}
-
-/** What {@link DeviceBuffer.readBits} takes. */
-export interface ReadBitsOptions<D extends DTypeName> {
-  /** Array to read the raw words into, of the buffer's length. */
-  into?: BitArray<D> | undefined;
-}
-
-/** What {@link DeviceBuffer.chunks} and {@link DeviceBuffer.readable} take. */
-export interface ChunkOptions {
-  /** Elements of one chunk. Default: what makes a megabyte. */
-  length?: number;
-  /** Stops waiting for the next chunk, never the work. */
-  signal?: AbortSignal | undefined;
-}
+import type { Stream } from './stream.js';
+import { checkChunkOptions } from './buffer-options.js';
+import type { ChunkOptions, ReadBitsOptions, ReadOptions, WriteSource } from './buffer-options.js';
+import { readRegionBlocking, writeRegionBlocking } from './blocking-transfer.js';
 
 /**
  * `length` elements of device memory. Made by {@link Device.alloc} and {@link Device.allocPlain};
@@ -542,15 +515,11 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
   /** @internal */
   check(stream: Stream): void {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime) {
-      throw invalid(
-        'stream',
-        `a stream of ${this.device.title}`,
-        stream,
-        'Pass device.stream or one of device.createStream().',
-      );
-    }
-    stream.check();
+    this.device.checkStream(
+      'stream',
+      stream,
+      'Pass device.stream or one of device.createStream().',
+    );
   }
 
   /** Access of a command that writes all of this view. @internal */
@@ -702,7 +671,7 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
       }
     } finally {
       // Nobody is going to look at the piece that was read ahead, nor at its failure.
-      next?.catch(ignore);
+      next?.catch(() => undefined);
     }
   }
 
@@ -713,20 +682,4 @@ export class DeviceBuffer<D extends DTypeName = DTypeName> implements Disposable
         : `buffer '${this.label}'`;
     return this.title;
   }
-}
-
-/** What to write instead of a value that is used by a later step than the one that received it. */
-export const AFTER_ITS_STEP =
-  'The step that received it has ended, and did not give it on. Use it within that callback ' +
-  '(op.andThen((x) => f(x).andThen((y) => g(x, y)))),' +
-  ' return it with the result (zip(x, f(x))), or take it out of the run with keep(x): class ' +
-  'instances, functions and getters hold nothing.';
-
-function checkChunkOptions(options: unknown): asserts options is ChunkOptions {
-  checkOptions('options', options, ['length', 'signal']);
-  checkSignal((options as ChunkOptions).signal);
-}
-
-function ignore(): void {
-  // The loop was left, or has failed with the same error.
 }

@@ -10,8 +10,8 @@ import { ACCESS_READ, ACCESS_WRITE, OP } from '../runtime/commands.js';
 import { CudaError } from '../ground/errors.js';
 import type { NodeMemory } from './node-memory.js';
 import type { Resource } from './resource.js';
-import { createEvent } from './stream.js';
 import type { Stream } from './stream.js';
+import { createEvent } from './driver-events.js';
 
 const CU_EVENT_DISABLE_TIMING = 2;
 

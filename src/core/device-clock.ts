@@ -4,7 +4,8 @@
  * before and after it.
  */
 import type { Device } from './device.js';
-import { Stream, createEvent, destroyEvent, recordEvent } from './stream.js';
+import { Stream } from './stream.js';
+import { createEvent, destroyEvent, recordEvent } from './driver-events.js';
 
 /** A moment on both clocks, milliseconds. */
 interface Sample {

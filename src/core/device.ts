@@ -15,7 +15,6 @@ import type { Runtime } from '../runtime/runtime.js';
 import { PINNED_SLACK_BYTES } from '../runtime/layout.js';
 import { AdoptedMemory } from './adopted-memory.js';
 import {
-  checkBoolean,
   checkDType,
   checkInteger,
   checkLabel,
@@ -45,7 +44,7 @@ import { checkText, shareImage } from './module-image.js';
 import { checkModuleOptions, jitOptions } from './module-options.js';
 import type { ModuleOptions } from './module-options.js';
 import { isBytes } from '../ground/other-realms.js';
-import { LAST_SEED, MAX_WORKERS, openShared } from './open-devices.js';
+import { openShared } from './open-devices.js';
 import type { SharedDevice } from './open-devices.js';
 import type { WaitOptions } from './pending.js';
 import { canAccessPeer, disablePeerAccess, enablePeerAccess, grantPeers } from './peer-access.js';
@@ -61,56 +60,15 @@ import { ReadsUnderway } from './staging.js';
 import type { Staging } from './staging.js';
 import { StreamCounts, statsOf } from './stats.js';
 import type { DeviceStats } from './stats.js';
-import { Stream, captureError } from './stream.js';
+import { Stream } from './stream.js';
 import type { StreamOptions } from './stream.js';
 import { createSurface, createTexture } from './texture.js';
 import type { Surface, Texture, TextureOptions, TextureSource } from './texture.js';
-
-/** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
-export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
-
-/** What {@link Device.open} takes beside the name. */
-export interface OpenOptions {
-  /**
-   * `worker` (default) drives the device from a thread of its own; `inline` runs everything on the
-   * calling thread.
-   */
-  thread?: 'worker' | 'inline';
-  /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
-  memoryBytes?: number;
-  /**
-   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with
-   * `thread: 'inline'`, the order of all effects is the same in every run; so it is with `check`
-   * and `schedule`, which one thread follows. Default: the environment variable ASYNC_CUDA_WORKERS,
-   * else one per core.
-   */
-  workers?: number;
-  /**
-   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other
-   * and with no other work queued that could release them: the error says where each block waits.
-   * Infinity: never, for kernels that wait for the host. Default 10,000.
-   */
-  stallLimit?: number;
-  /**
-   * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}.
-   * `true` looks for everything. Thirty to a hundred times slower: docs/checking.md. Default: on
-   * where the environment variable ASYNC_CUDA_CHECK is 1.
-   */
-  check?: boolean | CheckOptions;
-  /**
-   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among
-   * those that a GPU may choose. Errors name it. Default: the environment variable ASYNC_CUDA_SEED,
-   * else the device's own order.
-   */
-  schedule?: { seed: number };
-  /**
-   * While the device is open, what is queued within {@link labelled} lies in NVTX ranges of this
-   * thread, for profilers: those of the tool that the environment variable NVTX_INJECTION64_PATH
-   * names, as Nsight Systems sets it, or of libnvToolsExt. Without either nothing happens. Default:
-   * on where the environment variable ASYNC_CUDA_NVTX is 1. nvtxRangePushA, nvtxRangePop
-   */
-  nvtx?: boolean;
-}
+import { captureError } from './capture-error.js';
+import { checkOpenOptions } from './open-options.js';
+import type { DeviceName, OpenOptions } from './open-options.js';
+import { type LimitName, limitNumber } from './device-limits.js';
+import type { DeviceEvents } from './device-events.js';
 
 /** What {@link Device.alloc} and {@link Device.alloc2D} take. */
 export interface AllocOptions {
@@ -124,41 +82,6 @@ export interface AllocOptions {
 
 /** What {@link Device.allocPlain} takes. */
 export type PlainAllocOptions = Pick<AllocOptions, 'label'>;
-
-/** Names of CUlimit. */
-const LIMITS = {
-  stackSize: 0,
-  printfFifoSize: 1,
-  mallocHeapSize: 2,
-  devRuntimeSyncDepth: 3,
-  devRuntimePendingLaunchCount: 4,
-  maxL2FetchGranularity: 5,
-  persistingL2CacheSize: 6,
-} as const;
-
-/** What {@link Device.limit} and {@link Device.setLimit} know: CUlimit. */
-export type LimitName = keyof typeof LIMITS;
-
-/** Events of a {@link Device}, and what their listeners are given. */
-export interface DeviceEvents {
-  /** A failure that nobody awaits. Without a listener it becomes a process warning. */
-  error: [error: CudaError];
-  /**
-   * The device met a fault (a {@link CudaDeviceLostError}), or its thread died; everything rejects
-   * from here on.
-   */
-  lost: [error: CudaError];
-  /**
-   * Text that a kernel of the CPU device printed. Without a listener it goes to standard output. On
-   * a GPU it always does, written there by the driver.
-   */
-  print: [text: string];
-  /**
-   * The checking CPU device found something: also what fails nothing, leaks and all that
-   * `keepGoing` lets pass.
-   */
-  check: [report: CheckReport];
-}
 
 /** Allocations whose place in the program is remembered. */
 const MOST_ORIGINS = 65536;
@@ -248,63 +171,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
    *   ERR_CUDA_NO_DEVICE
    */
   static async open(name?: DeviceName | (string & {}), options: OpenOptions = {}): Promise<Device> {
-    checkOptions('options', options, [
-      'thread',
-      'memoryBytes',
-      'workers',
-      'stallLimit',
-      'check',
-      'schedule',
-      'nvtx',
-    ]);
-    checkBoolean('options.nvtx', options.nvtx);
-    const nvtx = options.nvtx ?? nvtxOfEnvironment();
-    if (
-      options.thread !== undefined &&
-      options.thread !== 'worker' &&
-      options.thread !== 'inline'
-    ) {
-      throw invalid('options.thread', "'worker' or 'inline'", options.thread);
-    }
-    if (options.memoryBytes !== undefined)
-      checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
-    if (options.workers !== undefined)
-      checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
-    if (
-      options.stallLimit !== undefined &&
-      !(typeof options.stallLimit === 'number' && options.stallLimit > 0)
-    )
-      throw invalid(
-        'options.stallLimit',
-        'a number of milliseconds, or Infinity',
-        options.stallLimit,
-      );
-    if (options.schedule !== undefined) {
-      checkOptions('options.schedule', options.schedule, ['seed']);
-      checkInteger('options.schedule.seed', options.schedule.seed, 0, LAST_SEED);
-    }
-    const check = checkedCheck(options.check);
-    const inline = options.thread === 'inline';
-    if (options.workers !== undefined && options.workers > 1) {
-      if (inline)
-        throw invalid(
-          'options.workers',
-          "1, or left out, with thread: 'inline', which runs everything on the calling thread",
-          options.workers,
-        );
-      const alone =
-        check !== undefined && check !== false
-          ? 'check'
-          : options.schedule !== undefined
-            ? 'schedule'
-            : undefined;
-      if (alone !== undefined)
-        throw invalid(
-          'options.workers',
-          `1, or left out, with '${alone}', which one thread follows`,
-          options.workers,
-        );
-    }
+    const { nvtx, inline, check } = checkOpenOptions(options);
     return new Device(await openShared(name, inline, { ...options, check }), nvtx);
   }
 
@@ -886,6 +753,17 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     if (lost !== undefined) throw lost;
   }
 
+  /**
+   * Checks an argument that has to be a stream of this device, and one that can be used. `fix` says
+   * what to pass instead.
+   * @internal
+   */
+  checkStream(argument: string, stream: Stream, fix = ''): void {
+    if (!(stream instanceof Stream) || stream.runtime !== this.runtime)
+      throw invalid(argument, `a stream of ${this.title}`, stream, fix);
+    stream.check();
+  }
+
   /** What a device that is checked looks for. */
   /** Whether it checks what kernels do. @internal */
   get isChecked(): boolean {
@@ -1086,9 +964,7 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
     checkOptions('options', options, ['stream', 'pool', 'label']);
     const { stream = this.stream, pool, label } = options;
     checkLabel('options.label', label);
-    if (!(stream instanceof Stream) || stream.runtime !== this.runtime)
-      throw invalid('options.stream', `a stream of ${this.title}`, stream);
-    stream.check();
+    this.checkStream('options.stream', stream);
     // On a stream that has not joined a capture it is no work that the graph would miss: the memory
     // is there to stay.
     const { captureScope } = stream;
@@ -1214,36 +1090,6 @@ export class Device extends EventEmitter<DeviceEvents> implements AsyncDisposabl
 type OriginKey = Pick<CheckMemory, 'root' | 'handle'>;
 const originKey = ({ root, handle }: OriginKey): string => `${root} ${handle}`;
 
-const CHECKS = [
-  'memory',
-  'uninitialised',
-  'races',
-  'sameValue',
-  'sync',
-  'leaks',
-  'keepGoing',
-] as const;
-
-function nvtxOfEnvironment(): boolean {
-  const text = process.env['ASYNC_CUDA_NVTX'];
-  if (text === undefined || text === '' || text === '0') return false;
-  if (text !== '1') throw invalid('ASYNC_CUDA_NVTX', '1 or 0', text);
-  return true;
-}
-
-function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
-  if (check === undefined || typeof check === 'boolean') return check;
-  const options = check as CheckOptions;
-  checkOptions('options.check', options, [...CHECKS]);
-  for (const name of CHECKS) {
-    const value = options[name];
-    if (value !== undefined && typeof value !== 'boolean')
-      throw invalid(`options.check.${name}`, 'a boolean', value);
-  }
-  // As it is now, and a plain object whatever it came as: it is sent to the device's thread.
-  return { ...options };
-}
-
 function checkPeer(other: unknown): asserts other is Device {
   if (!(other instanceof Device)) throw invalid('other', 'a Device', other);
   other.check();
@@ -1260,11 +1106,4 @@ function checkLength(what: string, dtype: DType, length: unknown): asserts lengt
     throw new CudaOutOfMemoryError(
       `${what}: ${length} elements of ${dtype.name}, ${bytes} bytes, are more than any device has`,
     );
-}
-
-function limitNumber(name: LimitName): number {
-  const number: number | undefined =
-    typeof name === 'string' && Object.hasOwn(LIMITS, name) ? LIMITS[name] : undefined;
-  if (number === undefined) throw invalid('name', `one of ${Object.keys(LIMITS).join(', ')}`, name);
-  return number;
 }

@@ -8,8 +8,8 @@ import type { CaptureScope } from './capture.js';
 import type { Device } from './device.js';
 import { abortable, recordedError } from './pending.js';
 import type { WaitOptions } from './pending.js';
-import { createEvent, destroyEvent, takenBack } from './stream.js';
 import type { Stream } from './stream.js';
+import { createEvent, destroyEvent, takenBack } from './driver-events.js';
 
 /** What {@link Device.createEvent} takes. */
 export interface EventOptions {

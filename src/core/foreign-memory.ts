@@ -7,8 +7,8 @@ import { invalid } from '../ground/arguments.js';
 import type { Allocation } from './memory.js';
 import type { SharedDevice } from './open-devices.js';
 import { Resource } from './resource.js';
-import { captureError } from './stream.js';
 import type { Stream } from './stream.js';
+import { captureError } from './capture-error.js';
 
 export class ForeignMemory extends Resource {
   readonly memory: Allocation;

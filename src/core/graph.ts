@@ -23,7 +23,8 @@ import { beginGraphLaunch } from './graph-launch.js';
 import type { NodeMemory } from './node-memory.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
-import { Stream, destroyEvent } from './stream.js';
+import type { Stream } from './stream.js';
+import { destroyEvent } from './driver-events.js';
 
 /** A launch names every buffer in one record. */
 const MAX_BUFFERS = MAX_RECORD_WORDS - 6;
@@ -254,9 +255,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
    */
   launch(stream: Stream): Pending {
     this.check();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
-      throw invalid('stream', `a stream of ${this.device.title}`, stream);
-    stream.check();
+    this.device.checkStream('stream', stream);
     // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, of a GPU's driver.
     stream.checkNotCaptured(
       'launching a graph',
@@ -361,9 +360,7 @@ export class Graph<T = unknown> implements AsyncDisposable {
    */
   async upload(stream: Stream): Promise<void> {
     this.check();
-    if (!(stream instanceof Stream) || stream.runtime !== this.runtime)
-      throw invalid('stream', `a stream of ${this.device.title}`, stream);
-    stream.check();
+    this.device.checkStream('stream', stream);
     await this.whenNotCaptured(stream);
     const unmade = this.runtime.whyUnmade(stream.slot, 'graph.upload');
     if (unmade !== undefined) throw unmade;

@@ -5,14 +5,10 @@
  * @packageDocumentation
  */
 export { Device } from './device.js';
-export type {
-  AllocOptions,
-  DeviceEvents,
-  DeviceName,
-  LimitName,
-  OpenOptions,
-  PlainAllocOptions,
-} from './device.js';
+export type { AllocOptions, PlainAllocOptions } from './device.js';
+export type { DeviceEvents } from './device-events.js';
+export type { LimitName } from './device-limits.js';
+export type { DeviceName, OpenOptions } from './open-options.js';
 export type { DeviceInfo } from './list-devices.js';
 export type { DeviceProperties } from './properties.js';
 export { explore } from './explore.js';
@@ -25,7 +21,7 @@ export type { EventOptions } from './event.js';
 export { Pending } from './pending.js';
 export type { WaitOptions } from './pending.js';
 export { DeviceBuffer } from './buffer.js';
-export type { ChunkOptions, ReadBitsOptions, ReadOptions, WriteSource } from './buffer.js';
+export type { ChunkOptions, ReadBitsOptions, ReadOptions, WriteSource } from './buffer-options.js';
 export { DeviceBuffer2D } from './buffer-2d.js';
 export type { Size2D } from './buffer-2d.js';
 export { DeviceBox } from './box.js';
@@ -41,13 +37,9 @@ export type { PoolOptions, PoolReuse, PoolStatistics } from './pool.js';
 export { Module } from './module.js';
 export type { ModuleOptions } from './module-options.js';
 export { Kernel } from './kernel.js';
-export type {
-  Dimensions,
-  KernelArgument,
-  KernelAttributes,
-  KernelMemory,
-  LaunchOptions,
-} from './kernel.js';
+export type { Dimensions, LaunchOptions } from './launch-shape.js';
+export type { KernelArgument, KernelMemory } from './launch-arguments.js';
+export type { KernelAttributes } from './kernel-attributes.js';
 export type { DeviceStats } from './stats.js';
 export type { CopyCount } from './counts.js';
 export { labelled } from './label.js';

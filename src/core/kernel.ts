@@ -2,44 +2,27 @@
  * Kernels and their launch: the shortest way from a JavaScript call to a command in the ring, with
  * every argument checked on the way.
  */
-import { types } from 'node:util';
 
 import {
   ACCESS_SHIFT,
   ACCESS_WRITE,
-  LAUNCH_CLUSTER,
-  LAUNCH_COOPERATIVE,
   LAUNCH_EX,
-  LAUNCH_PRIORITY,
-  LAUNCH_PROGRAMMATIC,
   LINE_ACCESS_SHIFT,
   LINE_MAX_WORD,
   LINE_WORD_SHIFT,
   OP,
 } from '../runtime/commands.js';
 import { CudaArgumentError, CudaDisposedError } from '../ground/errors.js';
-import {
-  checkBoolean,
-  checkInteger,
-  checkOptions,
-  insteadOfBigint,
-  invalid,
-  show,
-} from '../ground/arguments.js';
+import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { DeviceBuffer } from './buffer.js';
 import { DeviceBuffer2D } from './buffer-2d.js';
 import type { Device } from './device.js';
-import { DTYPES } from '../ground/dtype.js';
-import { checkExact } from './exact-scalar.js';
 import { ForeignMemory, memoryFor } from './foreign-memory.js';
 import { GraphCondition } from './graph-condition.js';
-import type { DTypeName } from '../ground/dtype.js';
 import { launchCode } from './launch-code.js';
 import type { Way } from './launch-code.js';
 import { ManagedBuffer } from './managed.js';
 import type { Module } from './module.js';
-import { narrow } from '../ground/narrow-floats.js';
-import type { NarrowName } from '../ground/narrow-floats.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
 import type { Runtime } from '../runtime/runtime.js';
@@ -47,78 +30,18 @@ import { passesFor } from './signature.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
 import { TexelObject } from './texture.js';
-import type { Surface, Texture } from './texture.js';
-
-/** One number for x, or up to three for x, y and z. */
-export type Dimensions =
-  number | readonly [number] | readonly [number, number] | readonly [number, number, number];
-
-/** How {@link Kernel.launch} launches. The same object may be passed again and again. */
-export interface LaunchOptions {
-  /** Blocks. */
-  grid: Dimensions;
-  /** Threads of one block. */
-  block: Dimensions;
-  /** Dynamic shared memory, bytes. */
-  sharedBytes?: number;
-  /**
-   * All blocks run at once and may synchronise with one another. CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-   */
-  cooperative?: boolean;
-  /**
-   * Blocks of one cluster; compute capability 9.0 or later, or the CPU device.
-   * CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-   */
-  cluster?: Dimensions;
-  /**
-   * May begin before the kernel in front of it ends.
-   * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-   */
-  programmatic?: boolean;
-  /** CU_LAUNCH_ATTRIBUTE_PRIORITY */
-  priority?: number;
-}
-
-/** Memory whose address a kernel can be given, or a texture or surface of it. */
-export type KernelMemory = DeviceBuffer | DeviceBuffer2D | ManagedBuffer | Texture | Surface;
-/**
- * What a kernel takes: memory, numbers, bytes of a structure; `null` is the null pointer. A
- * condition goes where the kernel has a `cudaGraphConditionalHandle`, in the undeclared signature
- * or as `input(u64)`.
- */
-export type KernelArgument =
-  KernelMemory | GraphCondition | number | bigint | boolean | ArrayBuffer | ArrayBufferView | null;
-
-/** cuFuncGetAttribute */
-export interface KernelAttributes {
-  /** Threads of one block that this kernel can have. */
-  maxThreadsPerBlock: number;
-  /** Static shared memory, bytes. */
-  sharedBytes: number;
-  /** Constant memory, bytes. */
-  constantBytes: number;
-  /** Local memory of one thread, bytes. */
-  localBytes: number;
-  /** 32-bit registers of one thread. */
-  registers: number;
-  /** The virtual architecture of the PTX: 80 for `.target sm_80` or `compute_80`. */
-  ptxVersion: number;
-  /** e.g. 90 for machine code of compute capability 9.0 */
-  binaryVersion: number;
-  /** Dynamic shared memory that a launch may ask for, bytes. */
-  maxDynamicSharedBytes: number;
-}
-
-const LAUNCH_OPTIONS = [
-  'grid',
-  'block',
-  'sharedBytes',
-  'cooperative',
-  'cluster',
-  'programmatic',
-  'priority',
-];
-const TWO32 = 4294967296;
+import { type KernelAttributes, checkAttributes, putAttributes } from './kernel-attributes.js';
+import { type KernelArgument, type KernelMemory, putArgument } from './launch-arguments.js';
+import {
+  type LaunchOptions,
+  type LaunchShape,
+  NO_SHAPE,
+  dimension,
+  putShape,
+  extent,
+  LAUNCH_OPTIONS,
+  TWO32,
+} from './launch-shape.js';
 
 /** The usual arguments have a way of their own; {@link putArgument} takes any. */
 const WAY_OTHER = 0;
@@ -139,53 +62,6 @@ interface PointerParam extends ParamLayout {
   /** What a reference of OP.launchLine says beside the handle. */
   readonly lineBits: number;
 }
-
-/** A grid and a block that were checked. */
-interface LaunchShape {
-  /**
-   * As they were given, where they are numbers and there are no attributes; else nothing that
-   * equals itself.
-   */
-  readonly grid: number;
-  readonly block: number;
-  /** As it was given. */
-  readonly givenBytes: number | undefined;
-  readonly gridX: number;
-  readonly gridY: number;
-  readonly gridZ: number;
-  readonly blockX: number;
-  readonly blockY: number;
-  readonly blockZ: number;
-  readonly sharedBytes: number;
-  readonly extended: boolean;
-  /** Whether OP.launchLine can say it, or OP.launchGrid. */
-  readonly line: boolean;
-  readonly simple: boolean;
-}
-
-const NO_SHAPE: LaunchShape = {
-  grid: NaN,
-  block: NaN,
-  givenBytes: NaN,
-  gridX: 0,
-  gridY: 0,
-  gridZ: 0,
-  blockX: 0,
-  blockY: 0,
-  blockZ: 0,
-  sharedBytes: 0,
-  extended: false,
-  line: false,
-  simple: false,
-};
-
-const scratch = new ArrayBuffer(8);
-const scratchF32 = new Float32Array(scratch);
-const scratchF64 = new Float64Array(scratch);
-const scratchI32 = new Int32Array(scratch);
-const scratchU16 = new Uint16Array(scratch);
-const scratchU8 = new Uint8Array(scratch);
-const scratchU64 = new BigUint64Array(scratch);
 
 /** A kernel of a loaded module. Made by {@link Module.kernel}. */
 export class Kernel {
@@ -783,267 +659,9 @@ function checkNames(options: LaunchOptions): void {
   }
 }
 
-function dimension(argument: string, value: Exclude<Dimensions, number>, axis: number): number {
-  if (!Array.isArray(value) || value.length < 1 || value.length > 3) {
-    throw invalid(
-      `options.${argument}`,
-      'a number or an array of one to three numbers',
-      value,
-      `Write ${argument}: 256 or ${argument}: [16, 16].`,
-    );
-  }
-  if (axis >= value.length) return 1;
-  const size: unknown = value[axis];
-  if (typeof size !== 'number') throw invalid(`options.${argument}[${axis}]`, 'a number', size);
-  return size;
-}
-
 function usualWay(param: ParamLayout): number {
   if (param.kind === 'pointer') return WAY_POINTER;
   if (param.kind !== 'scalar') return WAY_OTHER;
   if (param.scalar === 'f32') return WAY_F32;
   return param.scalar === 'i32' || param.scalar === 'u32' ? WAY_I32 : WAY_OTHER;
-}
-
-/** The first eight words of a launch that names all dimensions. */
-function putShape(memory: Int32Array, at: number, handle: number, shape: LaunchShape): void {
-  memory[at] = handle;
-  memory[at + 1] = shape.gridX;
-  memory[at + 2] = shape.gridY;
-  memory[at + 3] = shape.gridZ;
-  memory[at + 4] = shape.blockX;
-  memory[at + 5] = shape.blockY;
-  memory[at + 6] = shape.blockZ;
-  memory[at + 7] = shape.sharedBytes;
-}
-
-function extent(memory: KernelMemory): readonly [number, number] {
-  return [memory.byteOffset, memory.byteOffset + memory.byteLength];
-}
-
-/** Checked before anything is queued. */
-function checkAttributes(options: LaunchOptions): void {
-  const { cooperative, cluster, programmatic, priority } = options;
-  checkBoolean('options.cooperative', cooperative);
-  checkBoolean('options.programmatic', programmatic);
-  if (priority !== undefined) checkInteger('options.priority', priority, -2147483648, 2147483647);
-  if (cluster === undefined) return;
-  for (let axis = 0; axis < 3; axis++) {
-    const blocks: unknown =
-      typeof cluster === 'number'
-        ? axis === 0
-          ? cluster
-          : 1
-        : dimension('cluster', cluster, axis);
-    checkInteger(`options.cluster (${'xyz'[axis]})`, blocks, 1, 2147483647, 'blocks');
-  }
-}
-
-function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): void {
-  let flags = 0;
-  if (options.cooperative === true) flags |= LAUNCH_COOPERATIVE;
-  if (options.programmatic === true) flags |= LAUNCH_PROGRAMMATIC;
-  if (options.priority !== undefined) flags |= LAUNCH_PRIORITY;
-  if (options.cluster !== undefined) flags |= LAUNCH_CLUSTER;
-  const { cluster = 1 } = options;
-  memory[at + LAUNCH_EX.flags] = flags;
-  memory[at + LAUNCH_EX.clusterX] =
-    typeof cluster === 'number' ? cluster : dimension('cluster', cluster, 0);
-  memory[at + LAUNCH_EX.clusterY] =
-    typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 1);
-  memory[at + LAUNCH_EX.clusterZ] =
-    typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 2);
-  memory[at + LAUNCH_EX.priority] = options.priority ?? 0;
-}
-
-/** Writes one argument at its place. References have their address added by the decoder. */
-function putArgument(
-  memory: Int32Array,
-  params: number,
-  param: ParamLayout,
-  arg: KernelArgument,
-  kernel: string,
-): void {
-  const at = params + (param.offset >> 2);
-  if (param.exact !== undefined && (typeof arg === 'number' || typeof arg === 'bigint'))
-    checkExact(param, param.exact, arg, kernel);
-  if (param.kind === 'pointer') {
-    if (arg === null) {
-      memory[at] = 0;
-      memory[at + 1] = 0;
-      return;
-    }
-    if (typeof arg === 'bigint') {
-      if (arg < -(1n << 63n) || arg >= 1n << 64n) throw wrongScalar(param, 'u64', arg, kernel);
-      scratchU64[0] = BigInt.asUintN(64, arg);
-      memory[at] = scratchI32[0]!;
-      memory[at + 1] = scratchI32[1]!;
-      return;
-    }
-    // nvcc writes a pointer and a `long long` alike, so negative numbers are taken, as bigints are.
-    const offset =
-      typeof arg === 'boolean'
-        ? Number(arg)
-        : typeof arg === 'number'
-          ? checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
-          : (arg as KernelMemory).byteOffset;
-    memory[at] = offset | 0;
-    memory[at + 1] = Math.floor(offset / TWO32);
-    return;
-  }
-  if (param.kind === 'struct') {
-    putBytes(memory, params, param, arg, kernel);
-    return;
-  }
-  if (param.scalar === undefined) {
-    throw invalid(
-      `args[${param.index}]`,
-      `a declared signature: of parameter ${param.index} of kernel '${kernel}' only the size ` +
-        `(${param.size} bytes) is known`,
-      arg,
-      `Write module.kernel('${kernel}', [f32, i32, …]).`,
-    );
-  }
-  putScalar(memory, params, at, param, param.scalar, arg, kernel);
-}
-
-function putScalar(
-  memory: Int32Array,
-  params: number,
-  at: number,
-  param: ParamLayout,
-  scalar: DTypeName,
-  arg: KernelArgument,
-  kernel: string,
-): void {
-  if (typeof arg === 'number') {
-    switch (scalar) {
-      case 'f32':
-        scratchF32[0] = arg;
-        memory[at] = scratchI32[0]!;
-        return;
-      case 'i32':
-        // nvcc writes signed and unsigned parameters alike, so both ranges are taken.
-        memory[at] =
-          arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
-        return;
-      case 'u32':
-        memory[at] =
-          arg === (arg | 0) ? arg : checkedInteger(param, arg, kernel, -2147483648, 4294967295) | 0;
-        return;
-      case 'f64':
-        scratchF64[0] = arg;
-        memory[at] = scratchI32[0]!;
-        memory[at + 1] = scratchI32[1]!;
-        return;
-      case 'i64':
-      case 'u64':
-        checkedInteger(param, arg, kernel, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
-        scratchU64[0] = BigInt.asUintN(64, BigInt(arg));
-        memory[at] = scratchI32[0]!;
-        memory[at + 1] = scratchI32[1]!;
-        return;
-      default:
-        putNarrow(memory, params, param, scalar, arg, kernel);
-        return;
-    }
-  }
-  if (typeof arg === 'bigint' && (scalar === 'i64' || scalar === 'u64')) {
-    if (arg < -(1n << 63n) || arg >= 1n << 64n) throw wrongScalar(param, scalar, arg, kernel);
-    scratchU64[0] = BigInt.asUintN(64, arg);
-    memory[at] = scratchI32[0]!;
-    memory[at + 1] = scratchI32[1]!;
-    return;
-  }
-  if (typeof arg === 'boolean') {
-    putScalar(memory, params, at, param, scalar, arg ? 1 : 0, kernel);
-    return;
-  }
-  throw wrongScalar(param, scalar, arg, kernel);
-}
-
-function wrongScalar(
-  param: ParamLayout,
-  scalar: DTypeName,
-  arg: KernelArgument,
-  kernel: string,
-): CudaArgumentError {
-  const wanted = scalar === 'i64' || scalar === 'u64' ? 'a bigint or a whole number' : 'a number';
-  return invalid(
-    `args[${param.index}]`,
-    `${wanted} for parameter ${param.index} (${scalar}) of kernel '${kernel}'`,
-    arg,
-    insteadOfBigint(arg),
-  );
-}
-
-function checkedInteger(
-  param: ParamLayout,
-  arg: number,
-  kernel: string,
-  low: number,
-  high: number,
-): number {
-  if (!Number.isInteger(arg) || arg < low || arg > high) {
-    throw invalid(
-      `args[${param.index}]`,
-      `a whole number from ${low} to ${high} for parameter ${param.index} ` +
-        `(${param.scalar ?? 'pointer'}) of kernel '${kernel}'`,
-      arg,
-      insteadOfBigint(arg, low, high),
-    );
-  }
-  return arg;
-}
-
-/** Types of one and two bytes, at any place of their word. */
-function putNarrow(
-  memory: Int32Array,
-  params: number,
-  param: ParamLayout,
-  scalar: DTypeName,
-  arg: number,
-  kernel: string,
-): void {
-  const dtype = DTYPES[scalar];
-  if (dtype.kind === 'float')
-    narrow(
-      scalar as NarrowName,
-      [arg],
-      dtype.bytes === 1 ? scratchU8.subarray(0, 1) : scratchU16.subarray(0, 1),
-    );
-  else {
-    const bits = dtype.bytes * 8;
-    checkedInteger(param, arg, kernel, -(2 ** (bits - 1)), 2 ** bits - 1);
-    if (bits === 8) scratchU8[0] = arg;
-    else scratchU16[0] = arg;
-  }
-  const value = dtype.bytes === 1 ? scratchU8[0]! : scratchU16[0]!;
-  const word = params + (param.offset >> 2);
-  memory[word] = memory[word]! | (value << ((param.offset & 3) * 8));
-}
-
-function putBytes(
-  memory: Int32Array,
-  params: number,
-  param: ParamLayout,
-  arg: KernelArgument,
-  kernel: string,
-): void {
-  // Asked for last, it finds those of other realms, too.
-  const isBytes = ArrayBuffer.isView(arg) || arg instanceof ArrayBuffer || types.isArrayBuffer(arg);
-  if (!isBytes || arg.byteLength !== param.size) {
-    throw invalid(
-      `args[${param.index}]`,
-      `${param.size} bytes for parameter ${param.index} of kernel '${kernel}', a structure`,
-      isBytes ? `${arg.byteLength} bytes` : show(arg),
-      'Pass an ArrayBuffer, a DataView or a typed array of exactly that size.',
-    );
-  }
-  const source = ArrayBuffer.isView(arg)
-    ? new Uint8Array(arg.buffer, arg.byteOffset, arg.byteLength)
-    : new Uint8Array(arg);
-  new Uint8Array(memory.buffer, memory.byteOffset + params * 4 + param.offset, param.size).set(
-    source,
-  );
 }

@@ -7,10 +7,12 @@
  */
 import { OP } from '../runtime/commands.js';
 import { DeviceBuffer } from './buffer.js';
-import type { Kernel, KernelArgument, LaunchOptions } from './kernel.js';
+import type { Kernel } from './kernel.js';
 import { Pending } from './pending.js';
 import type { ParamLayout } from './signature.js';
 import { Stream } from './stream.js';
+import type { KernelArgument } from './launch-arguments.js';
+import type { LaunchOptions } from './launch-shape.js';
 
 export type Launch = (
   this: Kernel,

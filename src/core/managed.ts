@@ -16,7 +16,7 @@ import { isNarrow } from '../ground/narrow-floats.js';
 import { isArrayBuffer, isSharedArrayBuffer } from '../ground/other-realms.js';
 import { Pending } from './pending.js';
 import { PlainMemory } from './plain.js';
-import { Stream } from './stream.js';
+import type { Stream } from './stream.js';
 
 /** @internal */
 export class ManagedMemory extends PlainMemory {
@@ -181,9 +181,7 @@ export class ManagedBuffer<D extends DTypeName = DTypeName> implements AsyncDisp
   /** Moves the pages to the device, or back to the host, ahead of their use. cuMemPrefetchAsync */
   prefetch(stream: Stream, to: 'device' | 'host' = 'device'): Pending {
     this.checkAlive();
-    if (!(stream instanceof Stream) || stream.runtime !== this.device.runtime)
-      throw invalid('stream', `a stream of ${this.device.title}`, stream);
-    stream.check();
+    this.device.checkStream('stream', stream);
     if (to !== 'device' && to !== 'host') throw invalid('to', "'device' or 'host'", to);
     const root = stream.nextRoot();
     if (this.length === 0) return new Pending(stream, root, stream.mark);

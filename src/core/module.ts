@@ -10,7 +10,6 @@ import { DeviceBuffer } from './buffer.js';
 import type { Device } from './device.js';
 import { u8 } from '../ground/dtype.js';
 import { Kernel } from './kernel.js';
-import type { KernelAttributes } from './kernel.js';
 import { Allocation } from './memory.js';
 import { Resource } from './resource.js';
 import type { Use } from './resource.js';
@@ -22,6 +21,7 @@ import {
 } from './signature.js';
 import type { ParamDeclaration, ParamLayout, SourceParameters } from './signature.js';
 import type { Stream } from './stream.js';
+import type { KernelAttributes } from './kernel-attributes.js';
 
 /** Memory that belongs to a module: freed with it, not by a stream. */
 class ModuleMemory extends Allocation {

@@ -23,8 +23,8 @@ import type { Device } from './device.js';
 import { ManagedBuffer } from './managed.js';
 import { Pending } from './pending.js';
 import type { Resource } from './resource.js';
-import { captureError } from './stream.js';
 import type { Stream } from './stream.js';
+import { captureError } from './capture-error.js';
 
 export type {
   ArgumentType,

@@ -17,10 +17,10 @@ import type { Recorder, SharedDevice } from './open-devices.js';
 import type { PoolStatistics } from './pool.js';
 import { TAKES_TIME } from './queued-operation.js';
 import type { Held } from './queued-operation.js';
-import { createEvent, destroyEvent, recordEvent } from './stream.js';
 import type { Stream } from './stream.js';
 import { Trace } from './trace.js';
 import type { RecordedOperation, RecordedStream, RecordedWait } from './trace.js';
+import { createEvent, destroyEvent, recordEvent } from './driver-events.js';
 
 /** What {@link recordTrace} takes. */
 export interface TraceOptions {

@@ -25,7 +25,7 @@ import { ownCopy } from './host-codec.js';
 import type { Decoder, Encoder } from './host-codec.js';
 import { Pending, pendingOf } from './pending.js';
 import type { Resource } from './resource.js';
-import type { Place, Segment, Staging } from './staging.js';
+import type { Segment, Staging } from './staging.js';
 import type { Stream } from './stream.js';
 
 /**
@@ -93,7 +93,7 @@ export function regionBytes({ line, rows, depth = 1 }: Region): number {
 }
 
 /** Cuts a region into slices of at most `limit` bytes. */
-function* slices(region: Region, limit = STAGING_SEGMENT_BYTES): Generator<Slice> {
+export function* slices(region: Region, limit = STAGING_SEGMENT_BYTES): Generator<Slice> {
   const { line, rows, offset, depth = 1, slicePitch = 0 } = region;
   const plane = line * rows;
   if (plane === 0) return;
@@ -156,7 +156,7 @@ function* rowsOf(
 }
 
 /** Writes one copy between staging and device memory into the ring. */
-function putCopy(
+export function putCopy(
   stream: Stream,
   root: number,
   bypass: boolean,
@@ -642,85 +642,4 @@ async function takeOut(
   } finally {
     staging.release(segment);
   }
-}
-
-/** Bytes that a thread which blocks copies at a time. */
-const BLOCKING_BYTES = STAGING_SEGMENT_BYTES / 2;
-
-/**
- * As {@link writeRegion}, on a thread that blocks where staging is full: everything has been copied
- * when it returns.
- */
-export function writeRegionBlocking(
-  stream: Stream,
-  staging: Staging,
-  region: Region,
-  source: Encoder,
-  what: string,
-): void {
-  const { runtime } = stream;
-  const root = runtime.nextRoot();
-  runtime.name(root, what, '.write');
-  stream.order(region.resource, ACCESS_WRITE);
-  const access = ACCESS_WRITE | (region.whole ? ACCESS_WHOLE : 0);
-  for (const slice of slices(region, BLOCKING_BYTES)) {
-    const bytes = slice.line * slice.rows * slice.depth;
-    const { segment, offset } = placeBlocking(stream, staging, bytes);
-    staging.encode(source, slice.host, bytes, offset);
-    putCopy(
-      stream,
-      root,
-      false,
-      true,
-      slice.host === 0 ? access : ACCESS_WRITE,
-      region,
-      slice,
-      staging,
-      offset,
-    );
-    const mark = stream.commit();
-    segment.uses.set(stream, mark);
-    stream.used(region.resource, ACCESS_WRITE, mark);
-  }
-}
-
-/**
- * As {@link readRegion}, on a thread that blocks until the copy is there. Failures are those of the
- * operation that is held.
- */
-export function readRegionBlocking(
-  stream: Stream,
-  staging: Staging,
-  region: Region,
-  target: Decoder,
-  what: string,
-): void {
-  const { runtime } = stream;
-  const root = runtime.nextRoot();
-  runtime.name(root, what, '.read');
-  stream.order(region.resource, ACCESS_READ);
-  for (const slice of slices(region, BLOCKING_BYTES)) {
-    const bytes = slice.line * slice.rows * slice.depth;
-    const { segment, offset } = placeBlocking(stream, staging, bytes);
-    putCopy(stream, root, false, false, ACCESS_READ, region, slice, staging, offset);
-    const mark = stream.commit();
-    segment.uses.set(stream, mark);
-    stream.used(region.resource, ACCESS_READ, mark);
-    stream.block(mark);
-    staging.decode(target, slice.host, bytes, offset);
-  }
-}
-
-function placeBlocking(stream: Stream, staging: Staging, bytes: number): Place {
-  const place = staging.place(bytes);
-  if (place !== undefined) return place;
-  // Its own copies are over then. Those of others may need the event loop, which stands still.
-  stream.block(stream.mark);
-  const again = staging.place(bytes);
-  if (again !== undefined) return again;
-  throw new CudaError(
-    'ERR_CUDA_OUT_OF_MEMORY',
-    'all staging memory is taken by transfers that are under way, and a thread that blocks ' +
-      'cannot let them go on: await them first.',
-  );
 }

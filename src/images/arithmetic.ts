@@ -7,13 +7,14 @@ import { Tensor } from '../tensor/index.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { checkSameForm, imageOf, imageOfResult, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import { channelNumbers, eachChannel } from './per-channel.js';
 import type { ElementFunction } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Arithmetic } from './parameters.js';
 
 /** What operations on two images take. */
 export interface ArithmeticOptions<D extends ImageName = ImageName> extends EngineOptions {
@@ -25,14 +26,6 @@ export interface ArithmeticOptions<D extends ImageName = ImageName> extends Engi
 export interface MultiplyOptions<D extends ImageName = ImageName> extends ArithmeticOptions<D> {
   /** A factor of each product: 1/255 makes 255 of u8 stand for 1. Default: 1. */
   readonly scale?: number;
-}
-
-/**
- * What an engine is told. Where there is one image, the other operand is a number for each channel.
- */
-export interface Arithmetic {
-  readonly constants: readonly number[] | undefined;
-  readonly scale: number;
 }
 
 /** The same size, number, dtype and channels. @throws CudaArgumentError */

@@ -8,12 +8,13 @@ import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
 import { checkSameSize } from './arithmetic.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { imageOf, imageOfResult, resultFor } from './image.js';
 import type { ImageName } from './image.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Blending } from './parameters.js';
 
 /** What {@link blend} takes. */
 export interface BlendOptions<D extends ImageName = ImageName> extends EngineOptions {
@@ -23,12 +24,6 @@ export interface BlendOptions<D extends ImageName = ImageName> extends EngineOpt
   readonly opacity?: number;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
-}
-
-/** What an engine is told; the images are front and back. */
-export interface Blending {
-  readonly premultiplied: boolean;
-  readonly opacity: number;
 }
 
 function blendOf(

@@ -14,7 +14,6 @@ import type { Border } from './border.js';
 import { crop } from './crop.js';
 import type { Region } from './crop.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, separate } from './image-launch.js';
 import {
   MOST_EXTENT,
@@ -31,6 +30,8 @@ import { borders, paints } from './move-kernels.js';
 import { queueResize } from './resizing.js';
 import { RESIZE_FILTERS, checkColor, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { BorderParameters, LetterboxParameters } from './parameters.js';
 
 /** What {@link copyBorder} takes. */
 export interface BorderOptions<D extends ImageName = ImageName> extends EngineOptions {
@@ -47,14 +48,6 @@ export interface BorderOptions<D extends ImageName = ImageName> extends EngineOp
   readonly color?: number | readonly number[];
   /** Where the result goes. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
-}
-
-/** Where the image lies in the result. */
-export interface BorderParameters {
-  readonly left: number;
-  readonly top: number;
-  readonly border: Border;
-  readonly color: readonly number[];
 }
 
 const COLORS: Readonly<Record<ImageName, Usable>> = {
@@ -243,13 +236,6 @@ export interface Letterboxed<D extends ImageName = ImageName> extends Closing {
    */
   readonly scaleX: number;
   readonly scaleY: number;
-}
-
-/** Where the image is to lie in the frame. */
-export interface LetterboxParameters {
-  readonly region: Region;
-  readonly filter: ResizeFilter;
-  readonly color: readonly number[];
 }
 
 const letterboxes: ImageOperation<LetterboxParameters> = {

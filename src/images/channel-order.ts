@@ -7,23 +7,19 @@ import type { KernelArray } from '../library/kernel-family.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { CHANNELS, imageOf, imageOfResult, resultFor } from './image.js';
 import type { Channels, ImageName } from './image.js';
 import { planarImageOf, planarResultFor } from './planar-image.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed, planes } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { ChannelOrder } from './parameters.js';
 
 /** What operations on channels take. */
 export interface ChannelOptions<D extends ImageName = ImageName> extends EngineOptions {
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
-}
-
-/** What an engine is told: channel `order[c]` of the image becomes channel c. */
-export interface ChannelOrder {
-  readonly order: readonly number[];
 }
 
 const functions = new Map<string, DeviceFunction>();

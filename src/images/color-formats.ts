@@ -8,7 +8,6 @@ import type { KernelArray } from '../library/kernel-family.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { imageOf, imageOfResult, resultFor } from './image.js';
 import type { Channels, ImageName } from './image.js';
 import { LUMA } from './luma.js';
@@ -16,9 +15,8 @@ import type { LumaMatrix } from './luma.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-
-/** How the channels of a pixel are to be read. */
-export type ColorFormat = 'rgb' | 'bgr' | 'rgba' | 'bgra' | 'grey' | 'hsv';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { ColorFormat, ColorConversion } from './parameters.js';
 
 interface Format {
   readonly channels: Channels;
@@ -46,13 +44,6 @@ export interface ConvertColorOptions<D extends ImageName = ImageName> extends En
   readonly matrix?: LumaMatrix;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
-}
-
-/** What an engine is told. */
-export interface ColorConversion {
-  readonly from: ColorFormat;
-  readonly to: ColorFormat;
-  readonly matrix: LumaMatrix;
 }
 
 function colourOf(

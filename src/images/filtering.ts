@@ -13,13 +13,14 @@ import type { Border } from './border.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { COLUMNS, TILE, plane, separable } from './filter-kernels.js';
 import { separate } from './image-launch.js';
 import { flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import { checkImageDType } from './rescaling.js';
 import { STORED } from './rounding.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Surroundings, SeparableFiltering, Filtering } from './parameters.js';
 
 /** Pixels that a filter reaches from its middle, at most. */
 export const MOST_RADIUS = 31;
@@ -38,27 +39,6 @@ export interface FilterOptions<E extends ImageName = ImageName> extends EngineOp
   readonly color?: ChannelNumbers;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<E>>;
-}
-
-interface Surroundings {
-  readonly border: Border;
-  /** For each channel. */
-  readonly colors: readonly number[];
-}
-
-/**
- * What an engine is told of a separable filter: the same weights along rows and columns,
- * `weights[k]` at a distance of k pixels.
- */
-export interface SeparableFiltering extends Surroundings {
-  readonly weights: readonly number[];
-  /** Where it is a Gaussian. */
-  readonly sigma?: number;
-}
-
-/** What an engine is told of a filter: rows of weights. */
-export interface Filtering extends Surroundings {
-  readonly weights: readonly (readonly number[])[];
 }
 
 const FILTER_OPTIONS = ['border', 'color', 'engine', 'out'] as const;

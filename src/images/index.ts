@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { engines, getDefaultEngine, setDefaultEngine } from './engine.js';
-export type { EngineInfo, EngineName, EngineOptions } from './engine.js';
+export type { EngineInfo, EngineName, EngineOptions } from './carrier.js';
 export { crop } from './crop.js';
 export type { Region } from './crop.js';
 export type { Channels, ImageName } from './image.js';
@@ -12,7 +12,8 @@ export { resize, resizeBatch } from './resizing.js';
 export type { ResizeBatchOptions, ResizeOptions } from './resizing.js';
 export type { Filter, ResizeFilter } from './sampling.js';
 export { convertColor } from './color-formats.js';
-export type { ColorFormat, ConvertColorOptions } from './color-formats.js';
+export type { ConvertColorOptions } from './color-formats.js';
+export type { ColorFormat } from './parameters.js';
 export type { LumaMatrix } from './luma.js';
 export { add, difference, multiply, subtract } from './arithmetic.js';
 export type { ArithmeticOptions, ImageArithmetic, MultiplyOptions } from './arithmetic.js';
@@ -22,31 +23,30 @@ export type { ChannelNumbers } from './channel-numbers.js';
 export { addAlpha, orderChannels, toPacked, toPlanar } from './channel-order.js';
 export type { AddAlphaOptions, ChannelOptions } from './channel-order.js';
 export { normalise } from './normalising.js';
-export type {
-  Normalisation,
-  NormaliseOptions,
-  NormalisedName,
-  TensorOrder,
-} from './normalising.js';
+export type { Normalisation, NormaliseOptions, NormalisedName } from './normalising.js';
+export type { TensorOrder } from './parameters.js';
 export { rescale } from './rescaling.js';
 export type { RescaleOptions } from './rescaling.js';
 export { threshold } from './thresholding.js';
-export type { ThresholdKind, ThresholdOptions } from './thresholding.js';
+export type { ThresholdOptions } from './thresholding.js';
+export type { ThresholdKind } from './parameters.js';
 export { rgbToYuv, yuvToRgb } from './yuv.js';
-export type { RgbFormat, RgbToYuvOptions, YuvOptions, YuvToRgbOptions } from './yuv.js';
+export type { RgbToYuvOptions, YuvOptions, YuvToRgbOptions } from './yuv.js';
+export type { RgbFormat } from './parameters.js';
 export type { YuvFormat } from './yuv-frame.js';
 export type { YuvRange } from './yuv-matrices.js';
 export { remap, rotate, warpAffine, warpPerspective } from './warping.js';
 export type { RemapOptions, RotateOptions, Matrix, WarpOptions } from './warping.js';
 export type { Border } from './border.js';
 export { mirror, rotateQuarters } from './mirroring.js';
-export type { Flip, MoveOptions } from './mirroring.js';
+export type { MoveOptions } from './mirroring.js';
+export type { Flip } from './parameters.js';
 export { copyBorder, copyConstantBorder, letterbox } from './bordering.js';
 export type { BorderOptions, LetterboxOptions, Letterboxed } from './bordering.js';
 export { letterboxNormalise, letterboxNormaliseBatch } from './letterboxing.js';
 export { letterboxPlacement } from './letterbox-placement.js';
 export type { LetterboxNormaliseOptions } from './letterboxing.js';
-export type { Placement } from './letterboxing-kernel.js';
+export type { Placement } from './letterboxing-pixels.js';
 export { boxFilter, filter2d, gaussianFilter, sobel } from './filtering.js';
 export type {
   BoxOptions,

@@ -1,6 +1,6 @@
 /** Where an image goes in a frame of other proportions. */
 import { checkInteger, invalid } from '../ground/arguments.js';
-import type { Placement } from './letterboxing-kernel.js';
+import type { Placement } from './letterboxing-pixels.js';
 
 /**
  * Where an image lies in a letterbox: as large as fits with its proportions, in the middle. Of

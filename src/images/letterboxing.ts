@@ -10,7 +10,6 @@ import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import {
   checkExtent,
   checkImageList,
@@ -23,7 +22,7 @@ import type { Image, ImageName, NewTensor } from './image.js';
 import { MOST_IMAGES } from './image-launch.js';
 import { letterboxPlacement } from './letterbox-placement.js';
 import { addLetterbox, addLetterboxes } from './letterboxing-kernel.js';
-import type { LetterboxNumbers, Placement } from './letterboxing-kernel.js';
+import type { LetterboxNumbers } from './letterboxing-kernel.js';
 import {
   NORMALISATION,
   NORMALISED,
@@ -31,11 +30,14 @@ import {
   checkOrder,
   factorsOf,
 } from './normalising.js';
-import type { Normalisation, NormalisedName, Normalising, TensorOrder } from './normalising.js';
+import type { Normalisation, NormalisedName } from './normalising.js';
 import { packed, planes } from './pixel-runs.js';
 import type { PixelLayout } from './pixel-runs.js';
 import { planarResultFor } from './planar-image.js';
 import { checkImageDType } from './rescaling.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Normalising, TensorOrder } from './parameters.js';
+import type { Placement } from './letterboxing-pixels.js';
 
 /** What {@link letterboxNormalise} and {@link letterboxNormaliseBatch} take. */
 export interface LetterboxNormaliseOptions<E extends NormalisedName = NormalisedName>

@@ -7,33 +7,18 @@ import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, separate } from './image-launch.js';
 import { flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import { turns } from './move-kernels.js';
-
-/**
- * `horizontal`: left and right are exchanged; `vertical`: top and bottom; `both`: both, which is
- * half a turn.
- */
-export type Flip = 'horizontal' | 'vertical' | 'both';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Flip, MirrorParameters, QuarterParameters } from './parameters.js';
 const FLIPS: readonly Flip[] = ['horizontal', 'vertical', 'both'];
 
 /** What {@link mirror} and {@link rotateQuarters} take. */
 export interface MoveOptions<D extends ImageName = ImageName> extends EngineOptions {
   /** Where the result goes. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
-}
-
-/** Of mirror. */
-export interface MirrorParameters {
-  readonly flip: Flip;
-}
-
-/** Of rotateQuarters: 0 to 3, counter-clockwise. */
-export interface QuarterParameters {
-  readonly quarters: number;
 }
 
 /**

@@ -7,7 +7,6 @@ import type { Tensor } from '../tensor/index.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { imageOf, imageOfResult, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
 import { planarResultFor } from './planar-image.js';
@@ -16,9 +15,8 @@ import { addPixels } from './pixel-kernel.js';
 import { packed, planes } from './pixel-runs.js';
 import { checkImageDType } from './rescaling.js';
 import { WHITE } from './rounding.js';
-
-/** Where the channels of a result lie: as planes, or in pixels. */
-export type TensorOrder = 'nchw' | 'nhwc';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Normalising, TensorOrder } from './parameters.js';
 /** dtypes that normalised images have. */
 export type NormalisedName = 'f16' | 'f32';
 
@@ -41,13 +39,6 @@ export interface NormaliseOptions<E extends NormalisedName = NormalisedName>
   readonly order?: TensorOrder;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<E>>;
-}
-
-/** What an engine is told: an element x of channel c becomes x · factors[c] + summands[c]. */
-export interface Normalising {
-  readonly factors: readonly number[];
-  readonly summands: readonly number[];
-  readonly order: TensorOrder;
 }
 
 export const NORMALISATION = ['scale', 'mean', 'deviation'] as const;

@@ -1,5 +1,4 @@
 /** NVIDIA's NPP as an engine: its rows, and whether it is there. */
-import type { Engine } from './engine.js';
 import {
   nppAddAlpha,
   nppConvertColor,
@@ -31,6 +30,7 @@ import {
   nppThreshold,
 } from './nvidia/pixelwise.js';
 import { nppExtremes, nppHistogram, nppMeans, nppSums } from './nvidia/statistics.js';
+import type { Engine } from './carrier.js';
 
 export const nppEngine: Engine = {
   carriers: {

@@ -6,12 +6,13 @@ import type { Tensor } from '../tensor/index.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { IMAGE_NAMES, imageOf, imageOfResult, resultFor } from './image.js';
 import type { ImageName } from './image.js';
 import { channelNumbers, eachChannel } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Rescaling } from './parameters.js';
 
 /** What {@link rescale} takes. */
 export interface RescaleOptions<E extends ImageName = ImageName> extends EngineOptions {
@@ -21,12 +22,6 @@ export interface RescaleOptions<E extends ImageName = ImageName> extends EngineO
   readonly offset?: ChannelNumbers;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<E>>;
-}
-
-/** What an engine is told: numbers for each channel. */
-export interface Rescaling {
-  readonly scales: readonly number[];
-  readonly offsets: readonly number[];
 }
 
 const scaled = eachChannel((x, _y, scale, offset) => x * scale + offset);

@@ -9,7 +9,6 @@ import { wordOf } from '../library/words.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
-import type { Carrier, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, rowsOfThread, separate } from './image-launch.js';
 import {
   checkExtent,
@@ -30,6 +29,8 @@ import * as kernels from './resize-kernels.js';
 import { RESIZE_FILTERS, STORES_OF_MEANS, checkFilter } from './sampling.js';
 import type { ResizeFilter } from './sampling.js';
 import { inGroups, sourceParams } from './several-sources.js';
+import type { Carrier, EngineOptions, ImageOperation } from './carrier.js';
+import type { ResizeParameters } from './parameters.js';
 
 /** What {@link resize} takes. */
 export interface ResizeOptions<D extends ImageName = ImageName> extends EngineOptions {
@@ -40,11 +41,6 @@ export interface ResizeOptions<D extends ImageName = ImageName> extends EngineOp
   readonly filter?: ResizeFilter;
   /** Where the result goes, a region of a larger image, say. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
-}
-
-/** How a resize is to be done. */
-export interface ResizeParameters {
-  readonly filter: ResizeFilter;
 }
 
 /** Our kernels' row. */

@@ -10,10 +10,11 @@ import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { Results } from '../tensor/results.js';
 import type { Closing } from '../tensor/results.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { flat, imageOf, isWideSpan } from './image.js';
 import type { Image, ImageName, NewTensor } from './image.js';
 import { BEATS, BLOCK, extremes, histograms, looked, sums, totals } from './statistics-kernels.js';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { Counting } from './parameters.js';
 
 /** Blocks that fill a large GPU, four for each of its multiprocessors. */
 const BLOCKS = 528;
@@ -305,15 +306,6 @@ export interface HistogramOptions extends EngineOptions {
    */
   readonly from?: number;
   readonly to?: number;
-}
-
-/** What an engine is told. */
-export interface Counting {
-  readonly bins: number;
-  readonly from: number;
-  readonly to: number;
-  /** Whether each value of u8 is a bin. */
-  readonly bytes: boolean;
 }
 
 /** The greatest f32, and the least that has all of its bits. */

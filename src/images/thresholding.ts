@@ -5,7 +5,6 @@ import type { Tensor } from '../tensor/index.js';
 import { checkChannelNumbers, forChannels } from './channel-numbers.js';
 import type { ChannelNumbers } from './channel-numbers.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { imageOf, imageOfResult, resultFor } from './image.js';
 import type { ImageName } from './image.js';
 import { channelNumbers, eachChannel } from './per-channel.js';
@@ -13,9 +12,8 @@ import type { ElementFunction } from './per-channel.js';
 import { addPixels } from './pixel-kernel.js';
 import { packed } from './pixel-runs.js';
 import { WHITE } from './rounding.js';
-
-/** What becomes of elements: see {@link threshold}. */
-export type ThresholdKind = 'binary' | 'binaryInverse' | 'toZero' | 'toZeroInverse' | 'truncate';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { ThresholdKind, Thresholding } from './parameters.js';
 
 /** What {@link threshold} takes. */
 export interface ThresholdOptions<D extends ImageName = ImageName> extends EngineOptions {
@@ -28,13 +26,6 @@ export interface ThresholdOptions<D extends ImageName = ImageName> extends Engin
   readonly value?: ChannelNumbers;
   /** Where it is written. Default: a new tensor. */
   readonly out?: OrOp<Tensor<D>>;
-}
-
-/** What an engine is told: numbers for each channel. */
-export interface Thresholding {
-  readonly kind: ThresholdKind;
-  readonly limits: readonly number[];
-  readonly values: readonly number[];
 }
 
 const FUNCTIONS: Readonly<Record<ThresholdKind, ElementFunction>> = {

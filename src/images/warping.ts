@@ -11,7 +11,6 @@ import type { Tensor } from '../tensor/index.js';
 import { BORDERS, INDICES, PERIODS, PLACES } from './border.js';
 import type { Border } from './border.js';
 import { imageOperation } from './engine.js';
-import type { Description, EngineOptions, ImageOperation } from './engine.js';
 import { BLOCK, inLaunches, separate } from './image-launch.js';
 import { checkExtent, flat, imageOf, imageOfResult, isWideSpan, resultFor } from './image.js';
 import type { Image, ImageName } from './image.js';
@@ -27,6 +26,8 @@ import {
 import type { Filter } from './sampling.js';
 import { projections, remaps, sample } from './warp-kernels.js';
 import type { WarpGpu } from './warp-kernels.js';
+import type { Description, EngineOptions, ImageOperation } from './carrier.js';
+import type { RemapParameters, WarpParameters, SamplingParameters } from './parameters.js';
 
 /** What {@link remap} takes. */
 export interface RemapOptions<D extends ImageName = ImageName> extends EngineOptions {
@@ -50,30 +51,6 @@ export interface WarpOptions<D extends ImageName = ImageName> extends RemapOptio
    * to the result.
    */
   readonly inverse?: boolean;
-}
-
-/** How pixels are read. */
-export interface SamplingParameters {
-  readonly filter: Filter;
-  readonly border: Border;
-  readonly color: readonly number[];
-}
-
-/**
- * Of remap: images of one channel and f32, of the result's size, one for all images or one for
- * each.
- */
-export interface RemapParameters extends SamplingParameters {
-  readonly mapX: Image;
-  readonly mapY: Image;
-}
-
-/**
- * Of warps: from the result to the image, nine numbers by rows; of an affine one the last three are
- * 0, 0, 1.
- */
-export interface WarpParameters extends SamplingParameters {
-  readonly matrix: readonly number[];
 }
 
 const remapping: ImageOperation<RemapParameters> = {

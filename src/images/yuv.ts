@@ -3,7 +3,6 @@ import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Tensor } from '../tensor/index.js';
 import { imageOperation } from './engine.js';
-import type { EngineOptions, ImageOperation } from './engine.js';
 import { imageOf, imageOfResult, resultFor } from './image.js';
 import type { Channels } from './image.js';
 import { LUMA } from './luma.js';
@@ -14,9 +13,8 @@ import { addYuvDecode, addYuvEncode } from './yuv-kernels.js';
 import type { ColorPlaces } from './yuv-kernels.js';
 import { fromYuv, toYuv } from './yuv-matrices.js';
 import type { YuvRange } from './yuv-matrices.js';
-
-/** Formats of colour beside YUV. */
-export type RgbFormat = 'rgb' | 'bgr' | 'rgba' | 'bgra';
+import type { EngineOptions, ImageOperation } from './carrier.js';
+import type { YuvConversion, RgbFormat } from './parameters.js';
 
 /** How a frame is coded. */
 export interface YuvOptions extends EngineOptions {
@@ -40,14 +38,6 @@ export interface YuvToRgbOptions extends YuvOptions {
 export interface RgbToYuvOptions extends YuvOptions {
   /** The format of the image. Default: rgb, and rgba where it has 4 channels. */
   readonly from?: RgbFormat;
-}
-
-/** What an engine is told. */
-export interface YuvConversion {
-  readonly format: YuvFormat;
-  readonly rgb: RgbFormat;
-  readonly matrix: LumaMatrix;
-  readonly range: YuvRange;
 }
 
 const RGB: Readonly<Record<RgbFormat, ColorPlaces & { readonly channels: Channels }>> = {

@@ -14,7 +14,6 @@ import { numel } from '../tensor/index.js';
 import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
 import { captureStack } from '../core/call-stack.js';
-import { textOfFunction } from './device-function.js';
 import { outputShape, walkOf } from './element-layouts.js';
 import type {
   BodyElements,
@@ -47,6 +46,7 @@ import { otherUses, usedOf } from './uses.js';
 import type { UsedByName, Uses } from './uses.js';
 import { Variant } from './variant.js';
 import type { Definition } from './variant.js';
+import { textOfFunction } from './function-text.js';
 
 /** What {@link elementKernel} takes beside the body. */
 export interface ElementKernelOptions<U extends Uses = Uses> {

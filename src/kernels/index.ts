@@ -14,7 +14,8 @@ export type {
   WrittenElements,
 } from './body-types.js';
 export type { CompileTarget } from './compiler.js';
-export { DeviceFunction, deviceFunction } from './device-function.js';
+export { DeviceFunction } from './device-function.js';
+export { deviceFunction } from './define-device-function.js';
 export type { DeviceSignature } from './device-function.js';
 export { elementKernel } from './element-kernel.js';
 export type {

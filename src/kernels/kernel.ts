@@ -29,7 +29,6 @@ import {
 import type { BodyArguments, CallArguments, CallResult, GpuWith, NoOthers } from './body-types.js';
 import { compiledKernel } from './compiled-kernels.js';
 import type { CompileTarget } from './compiler.js';
-import { textOfFunction } from './device-function.js';
 import { disassemble } from './disassembler.js';
 import {
   checkDynamicShared,
@@ -55,6 +54,7 @@ import { describeUses, usedOf } from './uses.js';
 import type { Usable, Uses } from './uses.js';
 import { Variant } from './variant.js';
 import type { CodeForm, IndexType } from './variant.js';
+import { textOfFunction } from './function-text.js';
 
 /** Threads from which on 32 bits do not count them. */
 const MOST_THREADS = 2 ** 31;

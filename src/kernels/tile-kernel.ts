@@ -23,7 +23,6 @@ import { numel } from '../tensor/index.js';
 import type { Shape } from '../tensor/index.js';
 import type { NoOthers } from './body-types.js';
 import { captureStack } from '../core/call-stack.js';
-import { textOfFunction } from './device-function.js';
 import type { ElementArguments, ElementCallResult, ElementParams } from './element-types.js';
 import { Defined, checkedCode } from './kernel.js';
 import type { CodeOptions, KernelTarget, OtherUses } from './kernel.js';
@@ -60,6 +59,7 @@ import { otherUses, usedOf } from './uses.js';
 import type { UsedByName, Uses } from './uses.js';
 import { Variant } from './variant.js';
 import type { Definition } from './variant.js';
+import { textOfFunction } from './function-text.js';
 
 /** What {@link tileKernel} takes beside the body. */
 export type TileKernelOptions<

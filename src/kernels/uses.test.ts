@@ -3,12 +3,12 @@ import { expect, test } from 'vitest';
 
 import { CudaArgumentError, f32, output } from '../core/index.js';
 import { gpuNamesIn } from '../compiler/read/gpu-names.js';
-import { deviceFunction } from './device-function.js';
 import { elementKernel } from './element-kernel.js';
 import { kernel } from './kernel.js';
 import { tileKernel } from './tile-kernel.js';
 import { usedOf } from './uses.js';
 import type { Uses } from './uses.js';
+import { deviceFunction } from './define-device-function.js';
 
 test.each(gpuNamesIn(''))('what gpu has is not replaced: %s', (name) => {
   expect(() => usedOf('options.uses', { TILE: 16, [name]: 3 })).toThrow(CudaArgumentError);

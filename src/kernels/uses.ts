@@ -8,8 +8,9 @@ import { invalid, isList } from '../ground/arguments.js';
 import { isDetached } from '../core/host-codec.js';
 import type { Gpu } from '../compiler/gpu.js';
 import type { Used } from '../compiler/signature.js';
-import { DeviceFunction, textOfFunction } from './device-function.js';
+import { DeviceFunction } from './device-function.js';
 import { checkName, unknownName } from './names.js';
+import { textOfFunction } from './function-text.js';
 
 /** A constant, a list of them, or a function that runs on the device. */
 export type Usable =

@@ -9,61 +9,43 @@
  */
 import { inspect } from 'node:util';
 
-import { CudaArgumentError, CudaDisposedError, CudaError, Stream } from '../core/index.js';
-import type { Device, MemoryPool, WaitOptions } from '../core/index.js';
+import { CudaDisposedError, Stream } from '../core/index.js';
+import type { Device, GraphNodeType, MemoryPool, WaitOptions } from '../core/index.js';
 import { checkOptions, checkSignal, checkString, invalid } from '../ground/arguments.js';
+import { checkCallback, ignore, isThenable, synchronous } from './callbacks.js';
+import type { Plain, PlainOrOp } from './callbacks.js';
 import { AndThen, Mapped } from './chain.js';
 import { Choose, RepeatWhile, When } from './conditional.js';
 import type { Decider } from './conditional.js';
 import { Ready } from './collect.js';
 import { used, watchUnused } from './development.js';
+import { parts, valueAt } from './destructuring.js';
 import { Labelled } from './labelled.js';
-import { OpGraph } from './op-graph.js';
-import type { OpCaptureOptions } from './op-graph.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
-import { OnStream } from './on-stream.js';
+import { OnStream, checkStream } from './on-stream.js';
 import { poolOf } from './pools.js';
 import { Ensured, Recovered } from './recover.js';
+import { RecordedGraph, recorded } from './recorded-graph.js';
+import type { GraphScope, OpCaptureOptions } from './recorded-graph.js';
 import { Run, checkNotNested } from './run.js';
-import type { OpContext } from './run.js';
 import { Running } from './running.js';
 import { Scheduled } from './scheduled.js';
 import {
   checkPolicy,
   getDefaultDevice,
-  policyOf,
+  chosenPolicy,
+  nextOf,
   setDefaultDevice,
   SingleStream,
 } from './scheduling.js';
 import type { SchedulingPolicy } from './scheduling.js';
 import { Part, Shared } from './run-once.js';
+import type { Given, OrOp } from './given.js';
+import type { OpContext } from './op-context.js';
 
 /** Operations to choose from. */
 const MOST_CHOICES = 128;
-
-/** What an operation gives, where a value or an operation may stand. */
-export type Given<T> = T extends DeviceOp<infer V> ? V : T;
-
-/** A value, or an operation that gives it. */
-export type OrOp<T> = T | DeviceOp<T>;
-
-/** What a callback must not return: it would be waited for by nobody, or run by accident. */
-type Plain<U> =
-  U extends PromiseLike<unknown>
-    ? 'return a DeviceOp from andThen(), not from here; a Promise is awaited before the operation is made'
-    : U;
-
-/**
- * The same where an operation may be returned as well. A string that says so would keep literals
- * from being widened.
- */
-type PlainOrOp<U> =
-  U extends DeviceOp<unknown>
-    ? U
-    : U extends PromiseLike<unknown>
-      ? { error: 'return a value or a DeviceOp: nobody waits for a Promise' }
-      : U;
 
 export class DeviceOp<T> implements PromiseLike<T> {
   /** @internal */
@@ -437,7 +419,8 @@ export class DeviceOp<T> implements PromiseLike<T> {
    */
   async capture(stream?: Stream, options?: OpCaptureOptions): Promise<OpGraph<T>> {
     if (stream !== undefined) checkStream(stream);
-    return OpGraph.capture(this.part, stream ?? nextOf(this.policyFor(undefined)), options);
+    const on = stream ?? nextOf(this.policyFor(undefined));
+    return new OpGraph(await RecordedGraph.capture(this.part, on, options));
   }
 
   /**
@@ -462,16 +445,7 @@ export class DeviceOp<T> implements PromiseLike<T> {
   /** What chooses its stream. */
   private policyFor(policy: SchedulingPolicy | undefined): SchedulingPolicy {
     checkNotNested('An operation was run');
-    if (policy !== undefined) return policy;
-    const device = this.node.device ?? getDefaultDevice();
-    if (device === undefined) {
-      throw new CudaError(
-        'ERR_CUDA_INVALID_ARGUMENT',
-        'the operation belongs to no device: run it on a stream with runOn(stream), or call ' +
-          'setDefaultDevice(device).',
-      );
-    }
-    return policyOf(device);
+    return chosenPolicy(policy, this.node.device);
   }
 
   /** `forks`: where branches that run in parallel take their streams from. */
@@ -562,10 +536,125 @@ export class SharedOp<T> extends DeviceOp<T> implements Disposable {
   }
 }
 
-function nextOf(policy: SchedulingPolicy): Stream {
-  const stream = policy.nextStream();
-  if (!(stream instanceof Stream)) throw invalid('policy.nextStream()', 'a Stream', stream);
-  return stream;
+/** A recorded operation. Made by {@link DeviceOp.capture} and {@link OpGraph.scope}. */
+export class OpGraph<T> implements AsyncDisposable {
+  private readonly recorded: RecordedGraph<T>;
+
+  /** @internal */
+  constructor(recorded: RecordedGraph<T>) {
+    this.recorded = recorded;
+  }
+
+  /**
+   * Records what `body` passes to `scope.record`, in order, on the stream. `body` is synchronous.
+   * Rejects with what it threw; the stream is then as usable as before.
+   */
+  static async scope<T>(
+    stream: Stream,
+    body: (scope: GraphScope) => T,
+    options: OpCaptureOptions = {},
+  ): Promise<OpGraph<T>> {
+    if (!(stream instanceof Stream)) throw invalid('stream', 'a Stream', stream);
+    if (typeof body !== 'function')
+      throw invalid('body', 'a function that records operations', body);
+    return new OpGraph(
+      await RecordedGraph.record(stream, options, (run) =>
+        body({
+          device: run.device,
+          stream,
+          record: <U>(op: DeviceOp<U>): U => recorded(run, nodeOfOp(op)),
+        }),
+      ),
+    );
+  }
+
+  /**
+   * What the operation gives: memory that each launch writes. Nothing has been computed before the
+   * first launch.
+   */
+  get output(): T {
+    return this.recorded.output;
+  }
+
+  /** The stream that it was recorded on, and that {@link update} queues on. */
+  get stream(): Stream {
+    return this.recorded.stream;
+  }
+
+  get device(): Device {
+    return this.stream.device;
+  }
+
+  /**
+   * An operation that launches the graph and gives {@link output}. It runs on whichever stream it
+   * is run on; launches of one graph are in order. cuGraphLaunch
+   */
+  launch(): DeviceOp<T> {
+    return new DeviceOp(this.recorded.launch());
+  }
+
+  /** The operation, on the graph's own stream: to write new inputs before the next launch. */
+  update<U>(op: DeviceOp<U>): DeviceOp<U> {
+    return new DeviceOp(this.recorded.update(nodeOfOp(op)));
+  }
+
+  /**
+   * Records another operation of the same shape and takes over its parameters: sizes of launches,
+   * scalars, memory. What the graph gives stays {@link output}, so `op` has to write there: of an
+   * operation that makes its result capture one that writes it to memory of yours,
+   * `out.copyFrom(op)`. cuGraphExecUpdate
+   *
+   * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters, and where the
+   * output is the graph's own memory, which `op` does not write; the graph is then as it was.
+   */
+  async reparam(op: DeviceOp<unknown>): Promise<void> {
+    this.recorded.check();
+    await this.recorded.reparam(nodeOfOp(op));
+  }
+
+  /** Number of nodes. cuGraphGetNodes */
+  nodeCount(): Promise<number> {
+    return this.recorded.graph.nodeCount();
+  }
+
+  /** Kinds of the nodes. cuGraphNodeGetType */
+  nodeTypes(): Promise<GraphNodeType[]> {
+    return this.recorded.graph.nodeTypes();
+  }
+
+  /** The graph in Graphviz's language. cuGraphDebugDotPrint */
+  dot(options: { verbose?: boolean } = {}): Promise<string> {
+    return this.recorded.graph.dot(options);
+  }
+
+  /**
+   * Frees the graph and the memory that was allocated for it, {@link output} with it, behind its
+   * launches. cuGraphExecDestroy
+   */
+  close(): Promise<void> {
+    return this.recorded.close();
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  toString(): string {
+    return (
+      `OpGraph of ${this.stream.title} on ` +
+      `${this.device.kind}:${this.device.ordinal}${this.recorded.isClosed ? ', closed' : ''}`
+    );
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+}
+
+function nodeOfOp<T>(op: DeviceOp<T>): Node<T> {
+  if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
+  return nodeOf(op);
 }
 
 /** The node of a value or an operation. */
@@ -608,64 +697,4 @@ function plain<U>(method: string, result: U): U {
       'To go on with an operation use andThen(…).',
     );
   return synchronous(`${method}(callback)`, 'a value', result);
-}
-
-/** What a callback returned, unless that is on its way only: nobody would wait for it. */
-function synchronous<U>(argument: string, what: string, result: U): U {
-  if (!isThenable(result)) return result;
-  (result as PromiseLike<unknown>).then(undefined, ignore);
-  throw invalid(
-    argument,
-    `a callback that returns ${what}`,
-    result,
-    'Callbacks are synchronous: the work is being queued, and nothing is waited for.',
-  );
-}
-
-/**
- * What a method takes out of a list; types know that it is one where they know what the operation
- * gives.
- */
-function valueAt(values: unknown, at: number, method: string): unknown {
-  if (Array.isArray(values) && values.length > 0) return values.at(at);
-  throw new CudaArgumentError(
-    'values',
-    `${method}: there is no value; the operation gives ` +
-      `${Array.isArray(values) ? 'an empty list' : 'none, being no list'}. Call it on one that ` +
-      `gives a list: zip(a, b).${method}().`,
-  );
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
-}
-
-function checkCallback(method: string, callback: unknown, name = 'callback'): void {
-  if (typeof callback !== 'function') throw invalid(`${method}(${name})`, 'a function', callback);
-}
-
-function checkStream(stream: unknown): asserts stream is Stream {
-  if (!(stream instanceof Stream)) throw invalid('stream', 'a Stream', stream);
-  stream.check();
-}
-
-/** As many operations as are destructured. */
-function parts(part: (index: number) => DeviceOp<unknown>): DeviceOp<unknown>[] {
-  const made: DeviceOp<unknown>[] = [];
-  const at = (index: number): DeviceOp<unknown> => (made[index] ??= part(index));
-  return new Proxy(made, {
-    get(target, key, receiver): unknown {
-      if (key === Symbol.iterator)
-        return function* every(): Generator<DeviceOp<unknown>> {
-          for (let index = 0; ; index++) yield at(index);
-        };
-      return typeof key === 'string' && /^\d+$/.test(key)
-        ? at(Number(key))
-        : Reflect.get(target, key, receiver);
-    },
-  });
-}
-
-function ignore(): void {
-  // The error says what is wrong; how the promise ends is beside the point.
 }

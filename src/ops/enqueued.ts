@@ -3,7 +3,8 @@ import { Pending } from '../core/index.js';
 import { elsewhere } from './elsewhere.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
-import type { OpContext, Run } from './run.js';
+import type { Run } from './run.js';
+import type { OpContext } from './op-context.js';
 
 /** It is what programs make again and again: a function around it would be garbage as well. */
 export class Enqueued<T> implements Node<T> {

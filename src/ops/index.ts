@@ -3,14 +3,13 @@
  *
  * @packageDocumentation
  */
-export { DeviceOp, SharedOp } from './device-op.js';
-export type { Given, OrOp } from './device-op.js';
+export { DeviceOp, OpGraph, SharedOp } from './device-op.js';
+export type { Given, OrOp } from './given.js';
 export type { Decider, DecidingTensor } from './conditional.js';
 export { all, empty, enqueue, keep, parallel, value, withContext, zip } from './make.js';
 export type { GivenAll } from './make.js';
-export type { OpContext } from './run.js';
-export { OpGraph } from './op-graph.js';
-export type { GraphScope, OpCaptureOptions } from './op-graph.js';
+export type { OpContext } from './op-context.js';
+export type { GraphScope, OpCaptureOptions } from './recorded-graph.js';
 export { poolOf, setPool } from './pools.js';
 export { Running } from './running.js';
 export { Scheduled } from './scheduled.js';

@@ -4,13 +4,13 @@ import { invalid } from '../ground/arguments.js';
 import { Collected, Made, Ready } from './collect.js';
 import { DeviceOp, nodeOf, nodeOfResult } from './device-op.js';
 import { release } from './ownership.js';
-import type { Given } from './device-op.js';
 import { Enqueued } from './enqueued.js';
 import { Parallel } from './parallel.js';
 import { checkKeep } from './run.js';
-import type { OpContext } from './run.js';
 import { coreOf } from './scheduling.js';
 import type { AnyDevice } from './scheduling.js';
+import type { Given } from './given.js';
+import type { OpContext } from './op-context.js';
 
 /**
  * Takes the memory that `given` holds out of the run that made it: it is the caller's, who closes

@@ -1,8 +1,9 @@
 /** An operation that is bound to a stream, within a run that may be on another one. */
-import type { Stream } from '../core/index.js';
+import { Stream } from '../core/index.js';
 import { Later } from './node.js';
 import type { Node, Submitted } from './node.js';
 import type { Run } from './run.js';
+import { invalid } from '../ground/arguments.js';
 
 export class OnStream<T> implements Node<T> {
   readonly device: Stream['device'];
@@ -44,4 +45,9 @@ export function onOther<T>(run: Run, stream: Stream, submit: () => Submitted<T>)
   }
   outer.wait(stream);
   return value;
+}
+
+export function checkStream(stream: unknown): asserts stream is Stream {
+  if (!(stream instanceof Stream)) throw invalid('stream', 'a Stream', stream);
+  stream.check();
 }

@@ -4,7 +4,7 @@
  * both use: what writes it and what uses it next are ordered on the device, whatever their streams.
  */
 import { checkInteger, invalid } from '../ground/arguments.js';
-import { Device, Stream } from '../core/index.js';
+import { CudaError, Device, Stream } from '../core/index.js';
 
 /** Chooses streams, all of one device. */
 export interface SchedulingPolicy {
@@ -253,4 +253,28 @@ export function getDefaultDevice(): Device | undefined {
 /** Sets the device of operations that belong to none. */
 export function setDefaultDevice(device: AnyDevice | undefined): void {
   defaultDevice = device === undefined ? undefined : coreOf(device);
+}
+
+/** The policy that is given, or that of the device, or of the default device. */
+export function chosenPolicy(
+  policy: SchedulingPolicy | undefined,
+  device: Device | undefined,
+): SchedulingPolicy {
+  if (policy !== undefined) return policy;
+  const on = device ?? getDefaultDevice();
+  if (on === undefined) {
+    throw new CudaError(
+      'ERR_CUDA_INVALID_ARGUMENT',
+      'the operation belongs to no device: run it on a stream with runOn(stream), or call ' +
+        'setDefaultDevice(device).',
+    );
+  }
+  return policyOf(on);
+}
+
+/** The stream that the policy gives, checked: policies may be the user's. */
+export function nextOf(policy: SchedulingPolicy): Stream {
+  const stream = policy.nextStream();
+  if (!(stream instanceof Stream)) throw invalid('policy.nextStream()', 'a Stream', stream);
+  return stream;
 }

@@ -4,7 +4,7 @@
  * no longer.
  */
 import { CudaDisposedError } from '../core/index.js';
-import type { DTypeName, Device } from '../core/index.js';
+import type { Device, DeviceBuffer } from '../core/index.js';
 import { adoptMemory } from '../core/adopted-memory.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import type { Allocation } from '../core/memory.js';
@@ -14,7 +14,7 @@ import type { Run } from '../ops/run.js';
 import { DLDeviceType, fromDLPack, toDLPack } from './dlpack.js';
 import type { DLTensor } from './dlpack.js';
 import { span } from './layout.js';
-import { Tensor } from './tensor.js';
+import type { Layout } from './layout.js';
 import type { AnyTensor } from './tensor.js';
 
 /** What was handed over and forgotten, with its deleter uncalled. */
@@ -106,12 +106,15 @@ export interface TakeOverOptions {
   label?: string;
 }
 
-/** See {@link Tensor.fromDLPack}. */
+/**
+ * The memory that the descriptor is of, adopted, and how a tensor lies in it: the parts of one that
+ * owns it. See {@link Tensor.fromDLPack}.
+ */
 export async function takeOver(
   device: Device,
   descriptor: DLTensor,
   options: TakeOverOptions = {},
-): Promise<Tensor<DTypeName, number[]>> {
+): Promise<{ readonly buffer: DeviceBuffer; readonly layout: Layout<number[]> }> {
   checkOptions('options', options, ['label']);
   device.check();
   const {
@@ -172,7 +175,7 @@ export async function takeOver(
         last?.();
       },
     });
-    return new Tensor<DTypeName, number[]>(buffer, layout, true);
+    return { buffer, layout };
   } catch (error) {
     // It stays its owner's.
     taken.delete(descriptor);

@@ -10,8 +10,7 @@ import { mapped, partition, prefix, tileOf } from './partition.js';
 import type { Partition, TileList } from './partition.js';
 import { showShape } from './shape.js';
 import type { Shape } from './shape-types.js';
-import { Tensor } from './tensor.js';
-import type { AnyTensor } from './tensor.js';
+import type { AnyTensor, Tensor } from './tensor.js';
 
 /** Partitions that are open, by the memory that they write. */
 const claims = new WeakMap<object, Set<Partitioned<DTypeName, Shape>>>();
@@ -102,11 +101,7 @@ export class Partitioned<
    */
   tile(tile: number | readonly number[]): Tensor<D, Shape> {
     this.check();
-    return new Tensor<D, Shape>(
-      this.tensor.buffer,
-      tileOf(this.tiles, this.tensor.layout, tile),
-      false,
-    );
+    return this.tensor.view(tileOf(this.tiles, this.tensor.layout, tile));
   }
 
   /** The first so many tiles only. */

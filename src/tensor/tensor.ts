@@ -18,14 +18,12 @@ import { DTYPES, DTYPE_FACTS, insteadOfComplex } from '../ground/dtype.js';
 import type { BytesOf, ComplexName, KernelDTypeName, PartOf } from '../ground/dtype.js';
 import { fillPattern } from '../core/fill-pattern.js';
 import { readTarget } from '../core/host-codec.js';
-import { AFTER_ITS_STEP } from '../core/buffer.js';
 import { bytesBetween } from '../core/memory.js';
 import type { Allocation } from '../core/memory.js';
-import { MEMORY, OWN, OWNER, OWNS } from '../core/holder.js';
+import { MEMORY, OWN, OWNER, OWNS, AFTER_ITS_STEP } from '../core/holder.js';
 import { Operation } from '../core/operation.js';
 import { DeviceOp, nodeOf } from '../ops/device-op.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
-import type { OrOp } from '../ops/device-op.js';
 import { Later, after, whenKnown } from '../ops/node.js';
 import type { Submitted } from '../ops/node.js';
 import { poolOf } from '../ops/pools.js';
@@ -63,6 +61,7 @@ import type {
   Unsqueezed,
 } from './shape-types.js';
 import * as slicing from './slicing.js';
+import type { OrOp } from '../ops/given.js';
 
 /** Elements that one launch of a copy takes: the kernel counts them in 32 bits. */
 const MOST_ELEMENTS = 2 ** 31;
@@ -148,12 +147,13 @@ export class Tensor<
    * that is not the device's, and a descriptor that has been taken over before; the memory then
    * stays its owner's. cuPointerGetAttribute
    */
-  static fromDLPack(
+  static async fromDLPack(
     device: Device,
     descriptor: DLTensor,
     options?: TakeOverOptions,
   ): Promise<Tensor<DTypeName, number[]>> {
-    return takeOver(device, descriptor, options);
+    const { buffer, layout } = await takeOver(device, descriptor, options);
+    return new Tensor<DTypeName, number[]>(buffer, layout, true);
   }
 
   get device(): Device {
@@ -327,7 +327,8 @@ export class Tensor<
     );
   }
 
-  private view<T extends Shape>(layout: Layout<T>): Tensor<D, T> {
+  /** The same memory in another layout, which owns none of it. @internal */
+  view<T extends Shape>(layout: Layout<T>): Tensor<D, T> {
     this.checkAlive();
     return new Tensor(this.buffer, layout, false);
   }

@@ -20,10 +20,9 @@ import type { Run } from '../ops/run.js';
 import { Tensor } from '../tensor/index.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { contiguous } from '../tensor/layout.js';
-import { placedRun } from './execution-context.js';
-import type { ExecutionContext, PlacedRun } from './execution-context.js';
-import { isDense } from './tensorrt-engine.js';
+import type { ExecutionContext } from './execution-context.js';
 import type { TensorRTEngine } from './tensorrt-engine.js';
+import { placedRun, type PlacedRun, isDense } from './placed-run.js';
 
 /** Says which context is to run, when a run begins. */
 export interface Chooser {

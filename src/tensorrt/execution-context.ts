@@ -14,8 +14,6 @@ import type {
 import { LastRun } from '../engine/last-run.js';
 import { RecentOps } from '../engine/recent-ops.js';
 import type { DeviceOp } from '../ops/index.js';
-import type { AnyTensor } from '../tensor/index.js';
-import { numel } from '../tensor/index.js';
 import { engineOperation } from './engine-operation.js';
 import { forget, onLayers } from './heard.js';
 import { generationOf } from './thread/generations.js';
@@ -24,6 +22,7 @@ import type { TensorRTEngine } from './tensorrt-engine.js';
 import { OUTPUT_WORDS } from './thread/output-words.js';
 import type { Attention } from './threads.js';
 import { ignore, listener } from './threads.js';
+import type { PlacedRun } from './placed-run.js';
 
 /** What a fence behind a run that is over may take to be seen. */
 const GRACE_MS = 250;
@@ -328,24 +327,4 @@ export class ExecutionContext implements EngineContext {
       );
     this.engine.check();
   }
-}
-
-/** The memory of a run, in the order of the engine's tensors. @internal */
-export interface PlacedRun {
-  readonly inputs: readonly AnyTensor[];
-  readonly memory: readonly DeviceBuffer[];
-  /** Of each memory, whether the run writes all of it. */
-  readonly whole: readonly boolean[];
-}
-
-/** @internal */
-export function placedRun(inputs: readonly AnyTensor[], outputs: readonly AnyTensor[]): PlacedRun {
-  return {
-    inputs,
-    memory: [...inputs, ...outputs].map(({ buffer }) => buffer),
-    whole: [
-      ...inputs.map(() => false),
-      ...outputs.map(({ buffer, shape }) => numel(shape) === buffer.length),
-    ],
-  };
 }

@@ -13,7 +13,6 @@ import type {
 import { RecentOps } from '../engine/recent-ops.js';
 import { checkInputNames } from '../engine/run-checks.js';
 import type { DeviceOp } from '../ops/index.js';
-import { isContiguous } from '../tensor/layout.js';
 import type { AnyTensor } from '../tensor/index.js';
 import { dataTypeOf, dtypeNameOf } from './data-types.js';
 import { engineOperation } from './engine-operation.js';
@@ -356,9 +355,4 @@ export class TensorRTEngine implements Engine {
     }
     return shapes;
   }
-}
-
-/** A tensor as TensorRT takes it: without gaps. @internal */
-export function isDense(tensor: AnyTensor): boolean {
-  return isContiguous(tensor.layout) && tensor.layout.offset === 0;
 }

@@ -5,12 +5,13 @@
  */
 import type { AnyNode, ObjectExpression, Property } from 'acorn';
 
-import { propertyName } from '../read/members.js';
 import type { Declaration } from '../read/names.js';
-import { childrenOf, parseFunction } from '../read/parse.js';
+import { parseFunction } from '../read/parse.js';
 import type { ParsedFunction } from '../read/parse.js';
 import type { KernelSource } from '../signature.js';
 import { KernelSourceError } from '../source-error.js';
+import { propertyName } from '../read/property-name.js';
+import { childrenOf } from '../read/syntax.js';
 
 /** @throws KernelSourceError */
 export function checkElementBody(source: Pick<KernelSource, 'signature' | 'text'>): void {

@@ -6,13 +6,14 @@
  */
 import type { AnyNode } from 'acorn';
 
-import { childrenOf, parseFunction } from '../read/parse.js';
+import { parseFunction } from '../read/parse.js';
 import type { KernelSource, SignatureEntry, TextOrigin } from '../signature.js';
 import { readAs } from '../storage-types.js';
 import { checkElementBody } from './element-body.js';
 import { ROW_NAMES, extentName } from './element-form.js';
 import type { ElementForm } from './element-form.js';
 import { gpuOfElements } from './gpu-of-elements.js';
+import { childrenOf } from '../read/syntax.js';
 
 interface Part {
   readonly name: string;

@@ -2,9 +2,9 @@
 import { castStorages } from '../storage-types.js';
 import type { DeclaredArray, StorageType } from '../tree.js';
 import { arity, known, number, type Call } from './calls.js';
-import { commonType } from './operators.js';
 import { storageBytes } from './types.js';
 import type { Value } from './values.js';
+import { commonType } from './operands.js';
 
 const storages: readonly StorageType[] = [...castStorages, 'bool'];
 

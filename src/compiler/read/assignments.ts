@@ -8,26 +8,26 @@ import type {
   UpdateExpression,
 } from 'acorn';
 import { bindPattern } from './bindings.js';
-import { asNumber, branch, read, readNumber } from './expressions.js';
-import { propertyName } from './members.js';
 import { not } from './nodes.js';
-import { literal, operate, truth } from './operators.js';
+import { operate } from './operators.js';
 import type { Pass } from './pass.js';
 import { checkAccess, indexInto, load, storable } from './places.js';
 import {
   asItIs,
   checkInPlace,
   fieldsOf,
-  fixed,
   originsOf,
   readSlot,
   replaceSlot,
   sharedAs,
-  slotFor,
   wroteElement,
 } from './slots.js';
 import type { Place } from '../tree.js';
 import { describe, nothing, typed, type NumberValue, type Slot, type Value } from './values.js';
+import { literal, truth } from './operands.js';
+import { propertyName } from './property-name.js';
+import { assignName } from './name-assignment.js';
+import { asNumber, branch, read, readNumber } from './reading.js';
 
 /** What an assignment writes. */
 type Target =
@@ -139,48 +139,6 @@ function memberTarget(pass: Pass, node: MemberExpression): Target {
     `This is ${describe(found)}, and cannot be assigned as a whole: ${pass.code(node)}`,
     'Assign its elements in a loop.',
   );
-}
-
-/** Gives a name a value: the first time where the name has only one, it may stand for anything. */
-export function assignName(pass: Pass, node: AnyNode & { type: 'Identifier' }, value: Value): void {
-  const declaration = pass.frame.parsed.names.get(node);
-  if (declaration === undefined) {
-    return pass.fail(
-      node,
-      `\`${node.name}\` is not declared in this function, and a kernel cannot change what is ` +
-        'outside it',
-      `Declare it: let ${node.name}. What the kernel gives back it writes to a tensor.`,
-    );
-  }
-  const bound = pass.frame.bindings.get(declaration);
-  if (bound === undefined && declaration.writes === 1) {
-    if (value.kind === 'nothing') return;
-    pass.frame.bindings.set(declaration, fixed(pass, value, declaration, node));
-    return;
-  }
-  if (declaration.kind === 'const' || declaration.kind === 'other') {
-    if (bound !== undefined)
-      pass.fail(
-        node,
-        `\`${node.name}\` is a constant, and this assigns to it`,
-        'Declare it with let.',
-      );
-  }
-  // let x = undefined: the value is still to come.
-  if (value.kind === 'nothing' && bound === undefined) return;
-  const slot =
-    bound === undefined || (bound.kind !== 'scalar' && bound.kind !== 'fields')
-      ? slotFor(
-          pass,
-          node,
-          bound ?? value,
-          pass.freshKey({ ...node, start: declaration.at, end: declaration.at }, declaration.name),
-          declaration.name,
-          false,
-        )
-      : bound;
-  pass.frame.bindings.set(declaration, slot);
-  replaceSlot(pass, slot, value, node, node.name);
 }
 
 function currentOf(pass: Pass, node: AnyNode, target: Target): Value {

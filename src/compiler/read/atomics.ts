@@ -4,10 +4,10 @@
  */
 import type { Expression, Place, StorageType, ValueType } from '../tree.js';
 import { arity, happen, integer, number, statement, type Call } from './calls.js';
-import { callText } from './device-functions.js';
 import { placeIn } from './places.js';
 import { isFloat, isInteger, readAs, settled } from './types.js';
 import { describe, inStorage, typed, type Value } from './values.js';
+import { callText } from './reading.js';
 
 type Operator = (Expression & { op: 'atomic' })['operator'];
 

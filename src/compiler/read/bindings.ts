@@ -3,12 +3,12 @@
  * p)`.
  */
 import type { AnyNode } from 'acorn';
-import { assignName } from './assignments.js';
 import { element, property } from './members.js';
-import { literal } from './operators.js';
 import type { Pass } from './pass.js';
 import { unsupported } from './unsupported.js';
 import type { Value } from './values.js';
+import { literal } from './operands.js';
+import { assignName } from './name-assignment.js';
 
 export function bindPattern(pass: Pass, pattern: AnyNode, value: Value): void {
   switch (pattern.type) {

@@ -2,7 +2,6 @@
 import type { AnyNode } from 'acorn';
 import type { Expression, Span, ValueType } from '../tree.js';
 import { constant } from './nodes.js';
-import { wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
 import { isFloat, settled } from './types.js';
 import {
@@ -14,6 +13,7 @@ import {
   type NumberValue,
   type Value,
 } from './values.js';
+import { wholeOperand } from './operands.js';
 
 export interface Call {
   readonly pass: Pass;

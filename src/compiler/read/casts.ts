@@ -3,9 +3,9 @@ import { castStorages } from '../storage-types.js';
 import type { Expression, StorageType, ValueType } from '../tree.js';
 import { arity, number, type Call } from './calls.js';
 import { constant, convert } from './nodes.js';
-import { failNegated, truth } from './operators.js';
 import { isFloat, readAs, settled } from './types.js';
 import { inStorage, inType, typed, type NumberValue, type Value } from './values.js';
+import { failNegated, truth } from './operands.js';
 
 /** Bounds of integers, for what saturates. */
 const bounds: Partial<Record<ValueType, readonly [bigint, bigint]>> = {

@@ -2,9 +2,9 @@
 import type { Expression } from '../tree.js';
 import { arity, number, statement, type Call } from './calls.js';
 import { convert } from './nodes.js';
-import { truth } from './operators.js';
 import { concrete, nothing, type Value } from './values.js';
 import type { ValueType } from '../tree.js';
+import { truth } from './operands.js';
 
 /** What printf takes for each type, and what the value is passed as. */
 const formats: Readonly<Record<ValueType, readonly [format: string, type: ValueType]>> = {

@@ -5,35 +5,15 @@
 import type { AnyNode, ReturnStatement } from 'acorn';
 import type { DeviceFunctionText } from '../signature.js';
 import { bindPattern } from './bindings.js';
-import { read } from './expressions.js';
 import { completes, leaves, withoutLast } from './flow.js';
-import { propertyName } from './members.js';
 import type { Frame, Pass } from './pass.js';
-import { childrenOf, type FunctionNode } from './parse.js';
 import { readSlot, readTemporary } from './slots.js';
-import { readStatements } from './statements.js';
 import type { Span } from '../tree.js';
 import { nothing, type Value } from './values.js';
 import { isPresent } from './present.js';
-
-/** A function of the language's own. */
-export function callText(
-  pass: Pass,
-  node: AnyNode,
-  name: string,
-  text: string,
-  args: readonly Value[],
-): Value {
-  return callDevice(
-    pass,
-    node,
-    name,
-    { text, uses: {} },
-    args,
-    [],
-    pass.frame.shownAs ?? pass.span(node),
-  );
-}
+import { A_LOOP } from './recursion.js';
+import { childrenOf, type FunctionNode } from './syntax.js';
+import { read, readStatements } from './reading.js';
 
 const sameFunction = (a: DeviceFunctionText | undefined, b: DeviceFunctionText): boolean =>
   a === b || (a !== undefined && a.text === b.text && a.uses === b.uses);
@@ -42,83 +22,6 @@ const sameFunction = (a: DeviceFunctionText | undefined, b: DeviceFunctionText):
 function callers(frame: Frame): string[] {
   return frame.caller === undefined ? [] : [...callers(frame.caller), frame.name];
 }
-
-const shortName = (name: string): string => name.replace(/^.*\./, '');
-
-/**
- * What a function may be called by within itself: its own name, and the one that it is used by,
- * which a kernel has none of.
- */
-const namesOf = ({ name, parsed, caller }: Frame): string[] => [
-  ...(parsed.node.type === 'FunctionExpression' && parsed.node.id ? [parsed.node.id.name] : []),
-  ...(caller === undefined ? [] : [shortName(name)]),
-];
-
-/** The names that a function calls, its own and those of gpu. */
-function calledIn(node: AnyNode, found = new Set<string>()): Set<string> {
-  if (node.type === 'CallExpression') {
-    const { callee } = node;
-    const name =
-      callee.type === 'Identifier'
-        ? callee.name
-        : callee.type === 'MemberExpression'
-          ? propertyName(callee)
-          : undefined;
-    if (name !== undefined) found.add(name);
-  }
-  for (const child of childrenOf(node)) calledIn(child, found);
-  return found;
-}
-
-/**
- * Functions around and those that they use, by which a call of `name` comes back to one that is
- * being read: its names from there on.
- */
-function cycleOf(pass: Pass, name: string): string[] | undefined {
-  const around: Frame[] = [];
-  for (let at: Frame | undefined = pass.frame; at !== undefined; at = at.caller) around.push(at);
-  const tried = new Set<string>();
-  const from = (called: string, path: readonly string[]): string[] | undefined => {
-    const again = around.findIndex((frame) => namesOf(frame).includes(called));
-    if (again >= 0)
-      return [
-        ...around
-          .slice(0, again + 1)
-          .reverse()
-          .map((frame) => shortName(frame.name)),
-        ...path,
-        shortName(around[again]!.name),
-      ];
-    const fn = around
-      .map(({ uses }) => uses[called])
-      .find((used) => typeof used === 'object' && 'text' in used);
-    if (fn === undefined || tried.has(called)) return undefined;
-    tried.add(called);
-    for (const next of calledIn(pass.knowledge.parse(fn.text, false).parsed.node)) {
-      const found = from(next, [...path, called]);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  };
-  return from(name, []);
-}
-
-/**
- * Says of a call of what is not known here that it would be one of the function itself, where it
- * would.
- */
-export function failIfRecursive(pass: Pass, node: AnyNode, name: string): void {
-  const cycle = cycleOf(pass, name);
-  if (cycle !== undefined)
-    pass.fail(
-      node,
-      `A ${pass.frame.caller === undefined ? 'kernel' : 'device function'} cannot call ` +
-        `itself: ${cycle.join(' → ')}`,
-      A_LOOP,
-    );
-}
-
-const A_LOOP = 'Functions are put in place of their calls: write a loop.';
 
 /** Reads the function's statements in place of the call, with the types of these arguments. */
 export function callDevice(

@@ -1,4 +1,4 @@
-/** From expressions of the source to values. A row for each kind of node. */
+/** From expressions of the source to values. A rule for each type of node. */
 import type {
   AnyNode,
   CallExpression,
@@ -8,268 +8,25 @@ import type {
   ObjectExpression,
   UnaryExpression,
 } from 'acorn';
-import type { Expression } from '../tree.js';
 import { assignment, update } from './assignments.js';
 import type { Call } from './calls.js';
-import { callDevice, failIfRecursive } from './device-functions.js';
+import { callDevice } from './device-functions.js';
 import { leftChain } from './left-chain.js';
 import { member } from './members.js';
-import { convert, logical, not } from './nodes.js';
-import { checkMeeting, literal, operate, operateUnary, truth } from './operators.js';
-import type { Pass } from './pass.js';
-import {
-  assignSlot,
-  copied,
-  fieldOf,
-  originsOf,
-  readSlot,
-  readTemporary,
-  slotFor,
-} from './slots.js';
-import { isFloat, isWide, join, settled } from './types.js';
+import { convert, logical } from './nodes.js';
+import { operate, operateUnary } from './operators.js';
+import type { Pass, Rules } from './pass.js';
+import { copied, fieldOf, readSlot } from './slots.js';
+import { isFloat, isWide, settled } from './types.js';
 import { unsupported } from './unsupported.js';
-import { isCounter } from './unwrap-tools.js';
-import {
-  concrete,
-  describe,
-  nothing,
-  typed,
-  type NumberValue,
-  type Slot,
-  type Value,
-} from './values.js';
-
-type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
-type Rows = { readonly [Type in AnyNode['type']]?: (pass: Pass, node: Of<Type>) => Value };
+import { concrete, describe, nothing, typed, type NumberValue, type Value } from './values.js';
+import { literal, truth } from './operands.js';
+import { freeNames } from './free-names.js';
+import { failIfRecursive } from './recursion.js';
+import { readTest, knownTest, read, either, readNumber, perform, asNumber } from './reading.js';
 
 /** Operators behind each other that become one tree. */
 const LONGEST_CHAIN = 200;
-
-/** Names that are there without being declared. */
-export const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
-  undefined: () => nothing,
-  NaN: (pass, node) => literal(NaN, pass.span(node)),
-  Infinity: (pass, node) => literal(Infinity, pass.span(node)),
-  Math: () => ({ kind: 'namespace', path: 'Math' }),
-  console: () => ({ kind: 'namespace', path: 'console' }),
-};
-
-/** The value of an expression. What it does besides is emitted. */
-export function read(pass: Pass, node: AnyNode): Value {
-  pass.count(node);
-  const row = rows[node.type] as ((pass: Pass, node: AnyNode) => Value) | undefined;
-  return row === undefined ? unsupported(pass, node) : row(pass, node);
-}
-
-/** The value as a number or boolean. */
-export function readNumber(pass: Pass, node: AnyNode): NumberValue {
-  return asNumber(pass, node, read(pass, node));
-}
-
-export function asNumber(pass: Pass, node: AnyNode, value: Value): NumberValue {
-  if (value.kind === 'number') return value;
-  const shown = pass.code(node);
-  if (value.kind === 'tensor') {
-    const param = pass.params[value.param]!;
-    const left = param.kind === 'tensor' ? param.rank - value.indices.length : 1;
-    return pass.fail(
-      node,
-      `${shown} is ${describe(value)}, where a number is needed`,
-      `Name an element: ${shown}${'[i]'.repeat(left)}.`,
-    );
-  }
-  if (value.kind === 'array')
-    return pass.fail(
-      node,
-      `${shown} is an array, where a number is needed`,
-      `Name an element: ${shown}${'[i]'.repeat(value.dims.length)}.`,
-    );
-  if (value.kind === 'function' || value.kind === 'device')
-    return pass.fail(
-      node,
-      `${shown} is a function, where a number is needed`,
-      `Call it: ${shown}(…).`,
-    );
-  if (value.kind === 'nothing')
-    return pass.fail(
-      node,
-      `${shown} has no value, where a number is needed`,
-      'Only functions that return something can be used as values.',
-    );
-  // The parameter behind those that a call gives is the function's own gpu.
-  const { name, caller } = pass.frame;
-  if (value.kind === 'namespace' && value.path === '' && caller !== undefined) {
-    return pass.fail(
-      node,
-      `${shown} is gpu in this call of ${name}, which gives no argument for it, where a ` +
-        'number is needed',
-      `Give ${name} one more argument.`,
-    );
-  }
-  return pass.fail(
-    node,
-    `${shown} is ${describe(value)}, where a number is needed`,
-    'Use one of its properties.',
-  );
-}
-
-/** The value as a condition. */
-export function readTest(pass: Pass, node: AnyNode): Expression {
-  if (node.type === 'UnaryExpression' && node.operator === '!')
-    return not(readTest(pass, node.argument), pass.span(node));
-  if (node.type !== 'LogicalExpression' || node.operator === '??')
-    return truth(readNumber(pass, node));
-  pass.count(node);
-  const and = node.operator === '&&';
-  const left = readTest(pass, node.left);
-  const known = knownTest(left);
-  if (known !== undefined) return known === and ? readTest(pass, node.right) : left;
-  let right: Expression | undefined;
-  const statements = pass.collect(() => {
-    right = readTest(pass, node.right);
-  });
-  const span = pass.span(node);
-  if (statements.length === 0) return logical(and ? 'and' : 'or', left, right!, span);
-  const emitRight = (): Value => {
-    for (const statement of statements) pass.emit(statement);
-    return typed(right!);
-  };
-  const decided = (): Value => literal(!and, span);
-  return truth(
-    asNumber(
-      pass,
-      node,
-      either(pass, node, left, and ? [emitRight, decided] : [decided, emitRight]),
-    ),
-  );
-}
-
-/** Whether a condition is known at compile time, and what it is. */
-export function knownTest(test: Expression): boolean | undefined {
-  return test.op === 'constant' ? Boolean(test.value) : undefined;
-}
-
-/** Reads for what it does; the value is dropped. */
-export function perform(pass: Pass, node: AnyNode): void {
-  pass.count(node);
-  switch (node.type) {
-    case 'SequenceExpression':
-      for (const expression of node.expressions) perform(pass, expression);
-      return;
-    case 'LogicalExpression': {
-      if (node.operator === '??') break;
-      const test = readTest(pass, node.left);
-      branch(
-        pass,
-        node,
-        node.operator === '&&' ? test : not(test, test.span),
-        () => perform(pass, node.right),
-        undefined,
-      );
-      return;
-    }
-    case 'ConditionalExpression':
-      branch(
-        pass,
-        node,
-        readTest(pass, node.test),
-        () => perform(pass, node.consequent),
-        () => perform(pass, node.alternate),
-      );
-      return;
-    case 'UnaryExpression':
-      if (node.operator === 'void' || node.operator === '!') {
-        perform(pass, node.argument);
-        return;
-      }
-      break;
-    case 'AssignmentExpression':
-      assignment(pass, node, false);
-      return;
-    case 'UpdateExpression':
-      // Minifiers make counters of coverage into sides of expressions.
-      if (!isCounter(node)) update(pass, node, false);
-      return;
-    default:
-  }
-  read(pass, node);
-}
-
-/** `if`, with what is known left out, and with no test that begins with `not`. */
-export function branch(
-  pass: Pass,
-  node: AnyNode,
-  test: Expression,
-  then: () => void,
-  otherwise: (() => void) | undefined,
-): void {
-  const known = knownTest(test);
-  if (known !== undefined) {
-    if (known) then();
-    else otherwise?.();
-    return;
-  }
-  const span = pass.span(node);
-  const statements = pass.collect(then);
-  const others = otherwise === undefined ? [] : pass.collect(otherwise);
-  if (statements.length === 0 && others.length === 0) return;
-  if (test.op === 'unary' && test.operator === 'not' && test.type === 'bool')
-    pass.emit({ kind: 'if', test: test.operand, then: others, otherwise: statements, span });
-  else pass.emit({ kind: 'if', test, then: statements, otherwise: others, span });
-}
-
-/** A value that comes from one of two sides. */
-function either(
-  pass: Pass,
-  node: AnyNode,
-  test: Expression,
-  sides: readonly [() => Value, () => Value],
-): Value {
-  let values: Value[] = [];
-  const statements = sides.map((side) => pass.collect(() => values.push(side())));
-  const [then, otherwise] = values as [Value, Value];
-  const span = pass.span(node);
-  if (
-    statements.every(({ length }) => length === 0) &&
-    then.kind === 'number' &&
-    otherwise.kind === 'number'
-  )
-    return choose(pass, test, then, otherwise, node);
-  let slot: Slot | undefined;
-  const filled = sides.map((_, at) =>
-    pass.collect(() => {
-      for (const statement of statements[at]!) pass.emit(statement);
-      const value = values[at]!;
-      slot ??= slotFor(pass, node, value, pass.freshKey(node, 'either'), 'either', false);
-      assignSlot(pass, slot, value, node, 'either');
-    }),
-  );
-  values = [];
-  pass.emit({ kind: 'if', test, then: filled[0]!, otherwise: filled[1]!, span });
-  return readTemporary(pass, slot!, node, new Set([...originsOf(then), ...originsOf(otherwise)]));
-}
-
-const soft = (value: NumberValue): boolean =>
-  value.content.is !== 'expression' && value.level !== 'bool';
-
-function choose(
-  pass: Pass,
-  test: Expression,
-  then: NumberValue,
-  otherwise: NumberValue,
-  node: AnyNode,
-): NumberValue {
-  const span = pass.span(node);
-  const level = join(then.level, otherwise.level);
-  const value: NumberValue = {
-    kind: 'number',
-    level,
-    content: { is: 'choice', test, then, otherwise, span },
-  };
-  if (soft(then) && soft(otherwise)) return value;
-  checkMeeting(pass, node, [then, otherwise], settled(level));
-  return typed(concrete(value));
-}
 
 function conditional(pass: Pass, node: ConditionalExpression): Value {
   const test = readTest(pass, node.test);
@@ -473,7 +230,7 @@ const CONVERSIONS: Readonly<Record<string, string | undefined>> = {
   isFinite: 'Write Math.abs(x) < Infinity.',
 };
 
-const rows: Rows = {
+export const expressionRules: Rules['expressions'] = {
   Identifier: (pass, node) => {
     const declaration = pass.frame.parsed.names.get(node);
     if (declaration === undefined) {
@@ -566,8 +323,8 @@ const rows: Rows = {
   LogicalExpression: logicalValue,
   ConditionalExpression: conditional,
   UnaryExpression: unaryValue,
-  AssignmentExpression: (pass, node) => assignment(pass, node, true),
-  UpdateExpression: (pass, node) => update(pass, node, true),
+  AssignmentExpression: assignment,
+  UpdateExpression: update,
   SequenceExpression: (pass, node) => {
     for (const expression of node.expressions.slice(0, -1)) perform(pass, expression);
     return read(pass, node.expressions.at(-1)!);

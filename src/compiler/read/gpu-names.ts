@@ -22,11 +22,11 @@ import { asNarrowFloat, castFunctions, fromBits, toBits } from './casts.js';
 import { textFunction } from './math-table.js';
 import { matrixFunctions } from './matrices.js';
 import { binary, constant, unary } from './nodes.js';
-import { commonType, literal, truth } from './operators.js';
 import type { Pass } from './pass.js';
 import { isInteger } from './types.js';
 import { inType, nothing, typed, type Value } from './values.js';
 import type { AnyNode } from 'acorn';
+import { commonType, literal, truth } from './operands.js';
 
 type Row = (pass: Pass, node: AnyNode) => Value;
 const call = (run: (call: Call) => Value): { readonly call: (call: Call) => Value } => ({

@@ -1,10 +1,9 @@
 /** for, while and do. */
 import type { AnyNode } from 'acorn';
 import type { Expression, Statement } from '../tree.js';
-import { knownTest, perform, readTest } from './expressions.js';
 import { withoutLast } from './flow.js';
 import type { Pass } from './pass.js';
-import { readStatement } from './statements.js';
+import { knownTest, perform, readTest, readStatement } from './reading.js';
 
 interface Loop {
   readonly test?: AnyNode | undefined;

@@ -6,12 +6,12 @@ import type { AnyNode } from 'acorn';
 import { mathsTexts } from '../maths/index.js';
 import type { BinaryOperator, Expression, UnaryOperator } from '../tree.js';
 import { arity, floatType, integer, isFloatValue, number, type Call } from './calls.js';
-import { callText } from './device-functions.js';
 import { binary, convert, unary } from './nodes.js';
-import { checkMeeting, commonType, literal } from './operators.js';
 import type { Pass } from './pass.js';
 import { isFloat, isUnsigned, settled } from './types.js';
 import { concrete, constantOf, inType, typed, type NumberValue, type Value } from './values.js';
+import { checkMeeting, commonType, literal } from './operands.js';
+import { callText } from './reading.js';
 
 export const mathConstants: Readonly<Record<string, number>> = {
   E: Math.E,

@@ -1,25 +1,19 @@
 /** object.name and object[index]. */
 import type { AnyNode, Identifier, MemberExpression } from 'acorn';
 import { consoleFunctions } from './console.js';
-import { failIfRecursive } from './device-functions.js';
-import { asNumber, freeNames, read, readNumber } from './expressions.js';
 import { gpuName, gpuNamesIn } from './gpu-names.js';
 import { mathConstants, mathFunction } from './math-table.js';
 import { binary, compare, constant } from './nodes.js';
-import { literal } from './operators.js';
 import type { Pass } from './pass.js';
 import { indexInto, indexOf, load } from './places.js';
 import { checkInPlace, fieldsOf, structField } from './slots.js';
 import { concrete, constantOf, describe, typed, type NumberValue, type Value } from './values.js';
 import { join, readAs, storageBytes } from './types.js';
-
-/** The name that is asked for, where it is one: `a.x`, `a["x"]`. */
-export function propertyName(node: MemberExpression): string | undefined {
-  if (!node.computed) return node.property.type === 'Identifier' ? node.property.name : undefined;
-  return node.property.type === 'Literal' && typeof node.property.value === 'string'
-    ? node.property.value
-    : undefined;
-}
+import { literal } from './operands.js';
+import { propertyName } from './property-name.js';
+import { freeNames } from './free-names.js';
+import { failIfRecursive } from './recursion.js';
+import { asNumber, read, readNumber } from './reading.js';
 
 /** What JavaScript asks for the time. */
 const TIMES: ReadonlySet<string> = new Set(['Date.now', 'performance.now']);

@@ -1,8 +1,8 @@
 /** Which declaration each name of a function means, and how often each is written. */
 import type { AnyNode, Identifier } from 'acorn';
 import { leftChain } from './left-chain.js';
-import { childrenOf, type FunctionNode } from './parse.js';
 import { isPresent } from './present.js';
+import { childrenOf, type FunctionNode } from './syntax.js';
 
 /** A declared name. */
 export interface Declaration {

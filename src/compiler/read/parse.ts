@@ -2,18 +2,11 @@
  * From the text that Function.prototype.toString gives to the function's syntax, with offsets in
  * that text.
  */
-import {
-  parse,
-  type AnyNode,
-  type ArrowFunctionExpression,
-  type FunctionExpression,
-  type Program,
-} from 'acorn';
+import { parse, type AnyNode, type Program } from 'acorn';
 import { KernelSourceError } from '../source-error.js';
 import { resolveNames, type Names } from './names.js';
 import { unwrapTools } from './unwrap-tools.js';
-
-export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
+import { type FunctionNode, childrenOf } from './syntax.js';
 
 export interface ParsedFunction {
   readonly node: FunctionNode;
@@ -42,32 +35,6 @@ function expressionOf(program: Program): AnyNode | undefined {
   return program.body.length === 1 && statement?.type === 'ExpressionStatement'
     ? statement.expression
     : undefined;
-}
-
-/**
- * A node is an object with a type; whatever else hangs on nodes (regular expressions, raw text) is
- * not.
- */
-export function childrenOf(node: AnyNode): AnyNode[] {
-  const children: AnyNode[] = [];
-  const fields = node as unknown as Record<string, unknown>;
-  for (const key in fields) {
-    const value = fields[key];
-    if (typeof value !== 'object' || value === null) continue;
-    if (!Array.isArray(value)) {
-      if (typeof (value as AnyNode).type === 'string') children.push(value as AnyNode);
-      continue;
-    }
-    for (const child of value as unknown[]) {
-      if (
-        typeof child === 'object' &&
-        child !== null &&
-        typeof (child as AnyNode).type === 'string'
-      )
-        children.push(child as AnyNode);
-    }
-  }
-  return children;
 }
 
 /** With a list of its own: a sum of some thousand terms is nested as deeply as it is long. */

@@ -86,6 +86,45 @@ export interface Target {
   readonly kind: 'loop' | 'switch' | 'block';
 }
 
+type NodeOf<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
+
+/** What each type of expression becomes. `wanted`: its value is used. */
+type ExpressionRules = {
+  readonly [Type in AnyNode['type']]?: (pass: Pass, node: NodeOf<Type>, wanted: boolean) => Value;
+};
+
+/** What each type of statement becomes. */
+type StatementRules = {
+  readonly [Type in AnyNode['type']]?: (
+    pass: Pass,
+    node: NodeOf<Type>,
+    labels: readonly string[],
+  ) => void;
+};
+
+/**
+ * What syntax becomes. A rule reads the nodes below its own, of any type, through the pass:
+ * `reading.ts` looks their rules up, and `rules.ts` lists all of them.
+ */
+export interface Rules {
+  readonly expressions: ExpressionRules &
+    Required<Pick<ExpressionRules, 'AssignmentExpression' | 'UpdateExpression'>>;
+  readonly statements: StatementRules;
+  /**
+   * Reads a function's statements in place of the call, with the types of these arguments.
+   * `shownAs`: what errors name, where the text is the language's own.
+   */
+  readonly call: (
+    pass: Pass,
+    node: AnyNode,
+    name: string,
+    fn: DeviceFunctionText,
+    given: readonly Value[],
+    argNodes: readonly AnyNode[],
+    shownAs?: Span,
+  ) => Value;
+}
+
 /** The language's own functions, parsed. There are as many as it has names, times types. */
 const ownTexts = new Map<string, ParsedFunction>();
 
@@ -139,6 +178,7 @@ export class Knowledge {
 export class Pass {
   readonly source: KernelSource;
   readonly knowledge: Knowledge;
+  readonly rules: Rules;
   readonly params: readonly (SignatureEntry & { readonly name: string })[];
   readonly arrays: DeclaredArray[] = [];
   cooperative = false;
@@ -170,9 +210,10 @@ export class Pass {
   readonly #loops: number[] = [];
   readonly #cameTo = new Set<string>();
 
-  constructor(source: KernelSource, knowledge: Knowledge) {
+  constructor(source: KernelSource, knowledge: Knowledge, rules: Rules) {
     this.source = source;
     this.knowledge = knowledge;
+    this.rules = rules;
     this.params = Object.entries(source.signature).map(([name, entry]) => ({ ...entry, name }));
   }
 

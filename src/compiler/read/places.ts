@@ -2,7 +2,6 @@
 import type { AnyNode } from 'acorn';
 import type { Expression, Place, StorageType } from '../tree.js';
 import { binary, constant, convert } from './nodes.js';
-import { failNegated, notWhole, wholeOperand } from './operators.js';
 import type { Pass } from './pass.js';
 import { isFloat, isInteger, readAs, settled } from './types.js';
 import {
@@ -14,6 +13,7 @@ import {
   type NumberValue,
   type Value,
 } from './values.js';
+import { failNegated, notWhole, wholeOperand } from './operands.js';
 
 export type Indexable = Extract<Value, { kind: 'tensor' | 'array' }>;
 export type Access = 'read' | 'write';

@@ -5,10 +5,12 @@ import type { KernelTree, Statement } from '../tree.js';
 import { bindPattern } from './bindings.js';
 import { checkAssigned } from './definite-assignment.js';
 import { Knowledge, Pass } from './pass.js';
-import { performLast, readStatements } from './statements.js';
+import { rules } from './rules.js';
+import { performLast } from './statements.js';
 import { isStackOverflow, tooDeepError } from './too-deep.js';
 import { checkBarriers } from './uniform-barriers.js';
 import type { Value } from './values.js';
+import { readStatements } from './reading.js';
 
 /**
  * Types only rise, through 12 levels at most for each variable; what takes more passes than this
@@ -26,7 +28,7 @@ export function readKernel(source: KernelSource): KernelTree {
     const knowledge = new Knowledge();
     const { parsed } = knowledge.parse(source.text, false);
     for (let passes = 0; passes < mostPasses; passes++) {
-      const pass = new Pass(source, knowledge);
+      const pass = new Pass(source, knowledge, rules);
       pass.frame = {
         parsed,
         text: 0,

@@ -3,9 +3,9 @@
  * gpu.ts states.
  */
 import { arity, number, type Call } from './calls.js';
-import { callText } from './device-functions.js';
-import { commonType } from './operators.js';
 import { inType, typed, type Value } from './values.js';
+import { commonType } from './operands.js';
+import { callText } from './reading.js';
 
 type Reduction = 'sum' | 'max' | 'min';
 

@@ -1,4 +1,4 @@
-/** From statements of the source to those of the tree. A row for each kind of node. */
+/** From statements of the source to those of the tree. A rule for each type of node. */
 import type {
   AnyNode,
   BreakStatement,
@@ -7,49 +7,13 @@ import type {
   Statement as SourceStatement,
 } from 'acorn';
 import { bindPattern } from './bindings.js';
-import { branch, perform, read, readTest } from './expressions.js';
-import { completesOne, leaves, withoutLast } from './flow.js';
+import { leaves, withoutLast } from './flow.js';
 import { readLoop } from './loops.js';
-import type { Pass } from './pass.js';
+import type { Pass, Rules } from './pass.js';
 import { assignSlot, originsOf, slotFor } from './slots.js';
 import { readSwitch } from './switches.js';
-import { unsupported } from './unsupported.js';
 import { isPresent } from './present.js';
-
-type Of<Type extends AnyNode['type']> = Extract<AnyNode, { type: Type }>;
-type Rows = {
-  readonly [Type in AnyNode['type']]?: (
-    pass: Pass,
-    node: Of<Type>,
-    labels: readonly string[],
-  ) => void;
-};
-
-/** Statements in a row, up to one that what follows cannot be reached from. */
-export function readStatements(pass: Pass, nodes: readonly AnyNode[]): void {
-  const { unroll } = pass.frame;
-  for (const node of nodes) {
-    const before = pass.out.length;
-    readStatement(pass, node);
-    const last = pass.out.at(-1);
-    if (last !== undefined && pass.out.length > before && !completesOne(last)) break;
-  }
-  const left = pass.frame.unroll;
-  if (left !== undefined && left !== unroll)
-    pass.fail(
-      left.node,
-      `No loop follows that this could be said of: ${pass.code(left.node)}`,
-      'Write it before the loop, in the same block.',
-    );
-}
-
-export function readStatement(pass: Pass, node: AnyNode, labels: readonly string[] = []): void {
-  pass.count(node);
-  const row = rows[node.type] as
-    ((pass: Pass, node: AnyNode, labels: readonly string[]) => void) | undefined;
-  if (row === undefined) unsupported(pass, node);
-  else row(pass, node, labels);
-}
+import { branch, perform, read, readTest, readStatements, readStatement } from './reading.js';
 
 function leave(kind: 'break' | 'continue') {
   return (pass: Pass, node: BreakStatement | ContinueStatement): void => {
@@ -142,7 +106,7 @@ function declare(pass: Pass, id: AnyNode, init: AnyNode, kind: 'const' | 'let' |
   }
 }
 
-const rows: Rows = {
+export const statementRules: Rules['statements'] = {
   EmptyStatement: () => {},
   DebuggerStatement: () => {},
   ExpressionStatement: (pass, node) => {

@@ -1,15 +1,15 @@
 /** switch: a chain of `if` where no case runs into the next, else cases behind one number. */
 import type { SwitchStatement } from 'acorn';
 import type { Expression, Statement } from '../tree.js';
-import { branch, readNumber } from './expressions.js';
 import { completes, leaves, withoutLast } from './flow.js';
 import { compare, constant, logical } from './nodes.js';
-import { operate, truth } from './operators.js';
+import { operate } from './operators.js';
 import type { Pass } from './pass.js';
 import { held } from './slots.js';
-import { readStatements } from './statements.js';
 import type { NumberValue } from './values.js';
 import { isPresent } from './present.js';
+import { truth } from './operands.js';
+import { branch, readNumber, readStatements } from './reading.js';
 
 /** Cases that share their statements: `case 1: case 2: …`. */
 interface Group {

@@ -1,11 +1,14 @@
 /** The SSA form of a typed tree. */
 import type { KernelTree } from '../tree.js';
 import { Builder } from './builder.js';
-import type { BuildOptions } from './builder.js';
+import type { BuildOptions, BuildRules } from './builder.js';
+import { buildValue } from './expressions.js';
 import { storageBytes } from '../storage-types.js';
 import type { SsaFunction } from './function.js';
 import { buildStatements } from './statements.js';
 import { summaryOf } from './summary.js';
+
+const rules: BuildRules = { value: buildValue, statements: buildStatements };
 
 /**
  * Registers that one local array, and all of them, are tried in. Those of a tile kernel live one
@@ -23,7 +26,7 @@ export function buildFunction(tree: KernelTree, options: BuildOptions): SsaFunct
   const inMemory = new Set<number>();
   const { fragments } = summaryOf(tree.body);
   for (;;) {
-    const b = new Builder(tree, options);
+    const b = new Builder(tree, options, rules);
     let next = tree.locals.length;
     let elements = 0;
     tree.arrays.forEach((array, index) => {

@@ -6,7 +6,7 @@
  */
 import { readAs } from '../storage-types.js';
 import { KernelSourceError } from '../source-error.js';
-import type { KernelTree, Span, ValueType } from '../tree.js';
+import type { Expression, KernelTree, Span, Statement, ValueType } from '../tree.js';
 import { SsaFunction, resolve } from './function.js';
 import type { Constant, NumberType, RegisterType, Value, Block } from './function.js';
 import type { Shape } from './simplify.js';
@@ -50,6 +50,15 @@ export const numberOf: Readonly<Record<ValueType, NumberType>> = {
   f64: 'f64',
 };
 
+/**
+ * What the tree's nodes become. Expressions hold places and statements, places and statements hold
+ * expressions: each builds those below it through the builder, which `build.ts` gives the rules.
+ */
+export interface BuildRules {
+  readonly value: (b: Builder, node: Expression) => Value;
+  readonly statements: (b: Builder, statements: readonly Statement[]) => void;
+}
+
 export class Builder {
   readonly tree: KernelTree;
   readonly options: BuildOptions;
@@ -72,14 +81,26 @@ export class Builder {
   unrolled = 0;
   private readonly held = new Map<Block, Map<number, Value>>();
   private readonly onceValues = new Map<string, Value>();
+  private readonly rules: BuildRules;
   private filling: Block | undefined;
 
-  constructor(tree: KernelTree, options: BuildOptions) {
+  constructor(tree: KernelTree, options: BuildOptions, rules: BuildRules) {
     this.tree = tree;
     this.options = options;
+    this.rules = rules;
     this.f = new SsaFunction(tree.abi);
     this.held.set(this.f.entry, new Map());
     this.filling = this.f.entry;
+  }
+
+  /** Builds an expression. */
+  value(node: Expression): Value {
+    return this.rules.value(this, node);
+  }
+
+  /** Builds statements, in their order. */
+  statements(statements: readonly Statement[]): void {
+    this.rules.statements(this, statements);
   }
 
   /** False where control never comes. */

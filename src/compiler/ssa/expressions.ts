@@ -8,7 +8,6 @@ import { buildAtomic, buildLoad, readParameter } from './places.js';
 import { pureOperations } from './operations.js';
 import { rangeOf } from './ranges.js';
 import { throughMemory } from './storage.js';
-import { buildStatements } from './statements.js';
 
 const isFloat = (type: ValueType): boolean => type === 'f32' || type === 'f64';
 const isWide = (type: ValueType): boolean => type === 'i64' || type === 'u64' || type === 'f64';
@@ -484,7 +483,7 @@ function valueOf(b: Builder, node: Expression): Value {
         node.mode,
       );
     case 'block': {
-      buildStatements(b, node.statements);
+      b.statements(node.statements);
       return b.reachable ? buildValue(b, node.value) : b.f.undefinedOf(registerOf[node.type]);
     }
     default:

@@ -5,10 +5,9 @@
  */
 import type { Expression, Statement } from '../tree.js';
 import type { Builder } from './builder.js';
-import { branchOn, buildValue } from './expressions.js';
+import { branchOn } from './expressions.js';
 import type { Block, Value } from './function.js';
 import { rangeOf } from './ranges.js';
-import { buildStatements } from './statements.js';
 import { summaryOf } from './summary.js';
 import type { Summary } from './summary.js';
 
@@ -78,8 +77,8 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
   if (counter !== undefined) {
     const [from, to, step] = [
       b.read(counter.local),
-      buildValue(b, counter.limit),
-      buildValue(b, counter.step),
+      b.value(counter.limit),
+      b.value(counter.step),
     ].map((value) => value.constant) as (number | undefined)[];
     if (from === undefined || to === undefined || step === undefined) return undefined;
     if (step > 0 && to + step <= 2 ** 31 - 1) return Math.max(Math.ceil((to - from) / step), 0);
@@ -123,14 +122,14 @@ function constantTurns(b: Builder, node: Loop, whole: Whole): number | undefined
       ? MOST_TURNS
       : Math.min(MOST_TURNS, Math.ceil(WHOLE_FOR_ARRAYS / whole.summary.size));
   for (;;) {
-    const { constant } = buildValue(b, node.test);
+    const { constant } = b.value(node.test);
     if (constant === undefined || turns > most) {
       turns = undefined;
       break;
     }
     if (constant === false) break;
     turns++;
-    buildStatements(b, node.update);
+    b.statements(node.update);
   }
   for (const [local, value] of saved) b.write(local, value);
   b.truncate(built);
@@ -192,14 +191,14 @@ function unrollWhole(b: Builder, node: Loop, turns: number, whole: Whole): void 
 function buildTurn(b: Builder, node: Loop, leave: Block): void {
   const again = b.newBlock();
   b.exits.set(node.id, { leave, again });
-  buildStatements(b, node.body);
+  b.statements(node.body);
   if (b.reachable && again.before.length === 0) {
     // Nothing says `continue`: no block of its own.
   } else {
     b.jump(again);
     b.enterIfReached(again);
   }
-  buildStatements(b, node.update);
+  b.statements(node.update);
 }
 
 /** Opens the loop's first block, with a phi for each variable that the loop assigns. */
@@ -327,8 +326,8 @@ function boundCounter(
   const counter = counterOf(node, whole);
   const phi = counter && phis.find(([variable]) => variable === counter.local)?.[1];
   if (counter === undefined || phi === undefined) return;
-  const step = buildValue(b, counter.step).constant as number | undefined;
-  const [, highest] = rangeOf(buildValue(b, counter.limit));
+  const step = b.value(counter.step).constant as number | undefined;
+  const [, highest] = rangeOf(b.value(counter.limit));
   if (step === undefined || step <= 0 || highest - 1 + step > 2 ** 31 - 1) return;
   phi.range = [Math.min(rangeOf(phi.args[0]!)[0], highest - 1), highest - 1];
 }
@@ -346,8 +345,8 @@ function buildByFours(b: Builder, node: Loop, whole: Whole): boolean {
   if (node.unroll === undefined && summary.size > BODY) return false;
   if (b.unrolled + by * summary.size > BUDGET) return false;
   b.unrolled += by * summary.size;
-  const step = buildValue(b, counter.step);
-  const limit = buildValue(b, counter.limit);
+  const step = b.value(counter.step);
+  const limit = b.value(counter.limit);
   // The last of the four comes at counter + 3 · step. In 64 bits, so that nothing wraps, then cut
   // to what i32 holds: as signed, below the least nothing is.
   const wide = (value: Value): Value => b.make('extend', 'b64', [value], '', 's32');

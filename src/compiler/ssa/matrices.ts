@@ -5,7 +5,6 @@
  */
 import type { Fragment, Place, Statement, StorageType } from '../tree.js';
 import type { Builder } from './builder.js';
-import { buildValue } from './expressions.js';
 import { storageBytes } from '../storage-types.js';
 import type { RegisterType, Value } from './function.js';
 import { addressOf, checkCopied } from './places.js';
@@ -36,7 +35,7 @@ const registerOf = (storage: StorageType): RegisterType => (storage === 'f32' ? 
 function firstVariable(b: Builder, { array, index, length }: Fragment): number | undefined {
   const first = b.registers.get(array);
   if (first === undefined) return undefined;
-  const at = Number(buildValue(b, index).constant);
+  const at = Number(b.value(index).constant);
   const declared = b.tree.arrays[array]!;
   if (!(at >= 0 && at + length <= declared.length)) {
     // Built again, with the array in memory.
@@ -134,7 +133,7 @@ export function buildCopyAsync(b: Builder, { to, from, count, given }: Of<'copyA
   const element = storageBytes[to.storage];
   const target = addressOf(b, to);
   const elements =
-    given === undefined ? b.constant('b32', count) : clamped(b, buildValue(b, given), count);
+    given === undefined ? b.constant('b32', count) : clamped(b, b.value(given), count);
   const source = addressOf(b, from, false);
   if (b.options.checks) checkCopied(b, from, elements);
   const bytes = b.make('mul', 'b32', [elements, b.constant('b32', element)]);

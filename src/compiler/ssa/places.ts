@@ -2,7 +2,6 @@
 import type { AbiParam, Expression, Place, StorageType } from '../tree.js';
 import { numberOf, registerOf } from './builder.js';
 import type { Builder } from './builder.js';
-import { buildValue } from './expressions.js';
 import { storageBytes } from '../storage-types.js';
 import type { ArraySymbol, MemoryAccess, NumberType, Value } from './function.js';
 import { rangeOf } from './ranges.js';
@@ -107,7 +106,7 @@ function split(
 /** Fails where what an asynchronous copy reads is not in bounds. */
 export function checkCopied(b: Builder, place: Place, elements: Value): void {
   const nothing = b.make('compare', 'pred', [elements, b.constant('b32', 0)], 'le', 's32');
-  const first = buildValue(b, place.index);
+  const first = b.value(place.index);
   check(b, place, first, nothing);
   const type = first.type as 'b32' | 'b64';
   const more = b.make('sub', 'b32', [elements, b.constant('b32', 1)]);
@@ -187,7 +186,7 @@ export function assertThat(b: Builder, test: Value, message: string): void {
 }
 
 export function addressOf(b: Builder, place: Place, checked = b.options.checks): Address {
-  const index = buildValue(b, place.index);
+  const index = b.value(place.index);
   if (checked) check(b, place, index);
   const { memory } = place;
   const fieldOffset = place.field?.offset ?? 0;
@@ -263,7 +262,7 @@ function registerAt(b: Builder, place: Place): Held | undefined {
   if (place.memory.kind !== 'array') return undefined;
   const first = b.registers.get(place.memory.array);
   if (first === undefined) return undefined;
-  const index = buildValue(b, place.index);
+  const index = b.value(place.index);
   const at = Number(index.constant);
   if (index.constant === undefined || at < 0 || at >= b.tree.arrays[place.memory.array]!.length) {
     // Built again, with the array in memory.
@@ -327,14 +326,14 @@ export function buildStore(
 ): void {
   const register = registerAt(b, place);
   if (register !== undefined) {
-    const built = buildValue(b, value);
+    const built = b.value(value);
     if (register.half === undefined)
       b.write(register.variable, throughMemory(b, place.storage, built));
     else writeHalf(b, place.storage, register, built);
     return;
   }
   const address = addressOf(b, place);
-  const stored = toMemory(b, place.storage, buildValue(b, value));
+  const stored = toMemory(b, place.storage, b.value(value));
   const store = b.effect('store', 'none', [address.base, stored]);
   store.memory = access(address, place.storage, cache);
 }
@@ -420,9 +419,8 @@ export function buildAtomic(b: Builder, node: AtomicExpression): Value {
     (type === 'b32' && held === 'f32') || (type === 'b64' && held === 'f64')
       ? b.make('bits', type, [value])
       : value;
-  const operand = bits(buildValue(b, node.operand));
-  const args =
-    node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
+  const operand = bits(b.value(node.operand));
+  const args = node.compare === undefined ? [operand] : [bits(b.value(node.compare)), operand];
   const result = b.effect(
     'atomic',
     operand.type,
@@ -451,9 +449,8 @@ function buildHalfAtomic(b: Builder, node: AtomicExpression): Value {
     const stored = toMemory(b, storage, value);
     return stored.type === 'b16' ? stored : b.make('bits', 'b16', [stored]);
   };
-  const operand = bits(buildValue(b, node.operand));
-  const args =
-    node.compare === undefined ? [operand] : [bits(buildValue(b, node.compare)), operand];
+  const operand = bits(b.value(node.operand));
+  const args = node.compare === undefined ? [operand] : [bits(b.value(node.compare)), operand];
   const result = b.effect(
     'atomic',
     'b16',

@@ -18,9 +18,7 @@ import type {
 } from 'acorn';
 
 import { ARITHMETIC_NAMES } from '../element/gpu-of-elements.js';
-import { childrenOf, parseFunction } from '../read/parse.js';
-import type { FunctionNode } from '../read/parse.js';
-import { propertyName } from '../read/members.js';
+import { parseFunction } from '../read/parse.js';
 import type { KernelSource, NarrowGpu, SignatureEntry } from '../signature.js';
 import { isReadByOthers, variesOf, writeLoad, writeStore } from './tile-memory.js';
 import { tensorEntry } from './tensor-entry.js';
@@ -40,6 +38,8 @@ import { writeReduction } from './tile-reductions.js';
 import type { Reduction } from './tile-reductions.js';
 import { FIRST, NOWHERE, TileWriter } from './tile-writer.js';
 import type { Found, Slot, TileValue, Varies } from './tile-writer.js';
+import { propertyName } from '../read/property-name.js';
+import { childrenOf, type FunctionNode } from '../read/syntax.js';
 
 const OWN_NAMES = ARITHMETIC_NAMES.filter((name) => name !== 'local' && name !== 'unroll');
 const WHAT_IS_WRITTEN =

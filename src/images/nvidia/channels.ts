@@ -1,15 +1,11 @@
 /** Channels by NPP: their order, planes, formats of colour, YUV 4:2:0. */
 import type { LibraryArgument, MemoryPlace } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
-import type { ChannelOrder } from '../channel-order.js';
-import type { ColorConversion, ColorFormat } from '../color-formats.js';
-import type { Carrier } from '../engine.js';
 import { imageOfResult } from '../image.js';
 import type { Image, ImageName } from '../image.js';
 import { LUMA } from '../luma.js';
 import { planarImageOf } from '../planar-image.js';
 import { WHITE } from '../rounding.js';
-import type { YuvConversion } from '../yuv.js';
 import { yuvFrameOf } from '../yuv-frame.js';
 import type { YuvFormat, YuvFrame } from '../yuv-frame.js';
 import { fromYuv, toYuv } from '../yuv-matrices.js';
@@ -17,6 +13,8 @@ import { nppName } from './functions.js';
 import { addToPlanes } from './pixelwise.js';
 import { PLANAR_FORM, planesOf } from './planes.js';
 import { addCalls, elementOf, pixels, sizeOf, stepOf } from './step.js';
+import type { Carrier } from '../carrier.js';
+import type { ChannelOrder, ColorConversion, ColorFormat, YuvConversion } from '../parameters.js';
 
 /** A call for each image, of a function that takes source, step, target, step, size and more. */
 function addEach(

@@ -2,12 +2,12 @@
 import { f32 } from '../../core/index.js';
 import type { LibraryArgument } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
-import type { Carrier, Description } from '../engine.js';
-import type { SeparableFiltering } from '../filtering.js';
 import { imageOfResult } from '../image.js';
 import type { Image } from '../image.js';
 import { nppName } from './functions.js';
 import { addCalls, formOf, pixels, sizeOf, stepOf } from './step.js';
+import type { Carrier, Description } from '../carrier.js';
+import type { SeparableFiltering } from '../parameters.js';
 
 const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
 /** NPP_BORDER_REPLICATE */

@@ -1,18 +1,25 @@
 /** Geometry by NPP: sizes, maps and projections. */
-import type { BorderParameters, LetterboxParameters } from '../bordering.js';
 import type { Border } from '../border.js';
-import type { Carrier, Description } from '../engine.js';
 import { imageOfResult } from '../image.js';
 import type { Image } from '../image.js';
-import type { Flip, MirrorParameters, QuarterParameters } from '../mirroring.js';
-import type { ResizeParameters } from '../resizing.js';
 import type { Filter, ResizeFilter } from '../sampling.js';
-import type { RemapParameters, SamplingParameters, WarpParameters } from '../warping.js';
 import { nppName } from './functions.js';
 import type { Npp } from './library.js';
 import { addCalls, formOf, numbersFor, pixels, sizeOf, stepOf, wholeOf } from './step.js';
 import type { MemoryPlace, Stream } from '../../core/index.js';
 import { PLANAR_FORM } from './planes.js';
+import type { Carrier, Description } from '../carrier.js';
+import type {
+  BorderParameters,
+  LetterboxParameters,
+  Flip,
+  MirrorParameters,
+  QuarterParameters,
+  ResizeParameters,
+  RemapParameters,
+  SamplingParameters,
+  WarpParameters,
+} from '../parameters.js';
 
 /** NppiInterpolationMode */
 const MODES: Readonly<Record<ResizeFilter, number>> = {

@@ -4,16 +4,10 @@
 import type { KernelDType, Stream } from '../../core/index.js';
 import { f32 } from '../../core/index.js';
 import type { Work } from '../../library/operation.js';
-import type { Arithmetic } from '../arithmetic.js';
-import type { Blending } from '../blending.js';
-import type { Carrier } from '../engine.js';
 import { imageOf, imageOfResult } from '../image.js';
 import type { Image } from '../image.js';
-import type { Normalising } from '../normalising.js';
 import { planarImageOf } from '../planar-image.js';
 import type { PlanarImage } from '../planar-image.js';
-import type { Rescaling } from '../rescaling.js';
-import type { Thresholding, ThresholdKind } from '../thresholding.js';
 import { nppName } from './functions.js';
 import type { Npp } from './library.js';
 import {
@@ -27,6 +21,15 @@ import {
   stepOf,
 } from './step.js';
 import { PLANAR_FORM, planesOf } from './planes.js';
+import type { Carrier } from '../carrier.js';
+import type {
+  Arithmetic,
+  Blending,
+  Normalising,
+  Rescaling,
+  Thresholding,
+  ThresholdKind,
+} from '../parameters.js';
 
 const FAMILIES = { add: 'Add', subtract: 'Sub', multiply: 'Mul' } as const;
 const MOST: Readonly<Record<string, number>> = { u8: 255, u16: 65535 };

@@ -8,12 +8,12 @@ import type { Work } from '../../library/operation.js';
 import type { Run } from '../../ops/run.js';
 import { whenLoaded } from '../../tensor/loaded-kernels.js';
 import type { KernelTensor } from '../../tensor/index.js';
-import type { Carrier } from '../engine.js';
 import type { Image } from '../image.js';
-import type { Counting } from '../statistics.js';
 import { nppName } from './functions.js';
 import type { Npp } from './library.js';
 import { addCalls, formOf, isInteger, pixels, sizeOf, stepOf } from './step.js';
+import type { Carrier } from '../carrier.js';
+import type { Counting } from '../parameters.js';
 
 const USUAL = { u8: [1, 3, 4], u16: [1, 3, 4], f32: [1, 3, 4] } as const;
 

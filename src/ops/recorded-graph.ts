@@ -6,11 +6,10 @@
  * to be loaded first. Each launch is ordered with other work on the memory that the graph reads or
  * writes.
  */
-import { CudaDisposedError, CudaError, DeviceBuffer, Stream } from '../core/index.js';
-import type { Device, Graph, GraphNodeType } from '../core/index.js';
+import { CudaDisposedError, CudaError, DeviceBuffer } from '../core/index.js';
+import type { Device, Graph, Stream } from '../core/index.js';
 import { checkOptions, invalid } from '../ground/arguments.js';
 import { Made } from './collect.js';
-import { DeviceOp, nodeOf } from './device-op.js';
 import { Later, NotLoaded } from './node.js';
 import type { Node } from './node.js';
 import { onOther } from './on-stream.js';
@@ -19,15 +18,7 @@ import { poolOf } from './pools.js';
 import { Run, checkNotNested } from './run.js';
 import { policyOf } from './scheduling.js';
 import type { Placed } from './turns.js';
-
-/** What {@link OpGraph.scope} passes to its function. */
-export interface GraphScope {
-  readonly device: Device;
-  /** The stream that is recorded. */
-  readonly stream: Stream;
-  /** Records an operation, behind those before it; returns what it gives. */
-  record<T>(op: DeviceOp<T>): T;
-}
+import type { DeviceOp } from './device-op.js';
 
 /** What {@link DeviceOp.capture} and {@link OpGraph.scope} take. */
 export interface OpCaptureOptions {
@@ -42,16 +33,11 @@ export interface OpCaptureOptions {
   allocate?: 'graph' | 'nodes';
 }
 
-/** A recorded operation. Made by {@link DeviceOp.capture} and {@link OpGraph.scope}. */
-export class OpGraph<T> implements AsyncDisposable {
-  /**
-   * What the operation gives: memory that each launch writes. Nothing has been computed before the
-   * first launch.
-   */
+/** A recorded operation, as {@link OpGraph} shows it: what it is in terms of nodes. */
+export class RecordedGraph<T> {
   readonly output: T;
-  /** The stream that it was recorded on, and that {@link update} queues on. */
   readonly stream: Stream;
-  private readonly graph: Graph;
+  readonly graph: Graph;
   private readonly owned: Disposable[];
   /** What a launch uses: it takes its turn on that. */
   private readonly uses: Use[];
@@ -65,52 +51,28 @@ export class OpGraph<T> implements AsyncDisposable {
     this.uses = uses;
   }
 
-  /** @internal */
+  /** Records one operation. */
   static capture<T>(
     node: Node<T>,
     stream: Stream,
     options: OpCaptureOptions = {},
-  ): Promise<OpGraph<T>> {
-    return OpGraph.record(stream, options, (run) => known<T>(run.endStep(node.submit(run), 0)));
+  ): Promise<RecordedGraph<T>> {
+    return RecordedGraph.record(stream, options, (run) => recorded(run, node, 0));
   }
 
-  /**
-   * Records what `body` passes to `scope.record`, in order, on the stream. `body` is synchronous.
-   * Rejects with what it threw; the stream is then as usable as before.
-   */
-  static scope<T>(
-    stream: Stream,
-    body: (scope: GraphScope) => T,
-    options: OpCaptureOptions = {},
-  ): Promise<OpGraph<T>> {
-    if (!(stream instanceof Stream)) return Promise.reject(invalid('stream', 'a Stream', stream));
-    if (typeof body !== 'function')
-      return Promise.reject(invalid('body', 'a function that records operations', body));
-    return OpGraph.record(stream, options, (run) =>
-      body({
-        device: run.device,
-        stream,
-        record: <U>(op: DeviceOp<U>): U => {
-          if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
-          const { mark } = run;
-          return known<U>(run.endStep(nodeOf(op).submit(run), mark));
-        },
-      }),
-    );
-  }
-
-  private static async record<T>(
+  /** Records what `submit` submits to the run, in order. */
+  static async record<T>(
     stream: Stream,
     options: OpCaptureOptions,
     submit: (run: Run) => T,
-  ): Promise<OpGraph<T>> {
+  ): Promise<RecordedGraph<T>> {
     checkOptions('options', options, ['allocate']);
     const { allocate = 'graph' } = options;
     if (allocate !== 'graph' && allocate !== 'nodes')
       throw invalid('options.allocate', "'graph' or 'nodes'", allocate);
     for (;;) {
       try {
-        return await OpGraph.recordOnce(stream, allocate === 'nodes', submit);
+        return await RecordedGraph.recordOnce(stream, allocate === 'nodes', submit);
       } catch (error) {
         if (!(error instanceof NotLoaded)) throw error;
         await error.ready;
@@ -122,7 +84,7 @@ export class OpGraph<T> implements AsyncDisposable {
     stream: Stream,
     nodes: boolean,
     submit: (run: Run) => T,
-  ): Promise<OpGraph<T>> {
+  ): Promise<RecordedGraph<T>> {
     checkNotNested('capture()');
     stream.check();
     const run = new Run(
@@ -155,58 +117,39 @@ export class OpGraph<T> implements AsyncDisposable {
       close(run.owned);
       throw error;
     }
-    return new OpGraph(stream, graph, output!, run.owned, uses!);
+    return new RecordedGraph(stream, graph, output!, run.owned, uses!);
   }
 
   get device(): Device {
     return this.stream.device;
   }
 
-  /**
-   * An operation that launches the graph and gives {@link output}. It runs on whichever stream it
-   * is run on; launches of one graph are in order. cuGraphLaunch
-   */
-  launch(): DeviceOp<T> {
-    return new DeviceOp(
-      new Made<T>(
-        this.device,
-        'graph.launch()',
-        (run) => {
-          this.check();
-          run.checkNotRecording('graph.launch()', 'record the operation itself');
-          this.graph.launch(run.stream);
-          return this.output;
-        },
-        this.uses,
-      ),
-    );
-  }
-
-  /** The operation, on the graph's own stream: to write new inputs before the next launch. */
-  update<U>(op: DeviceOp<U>): DeviceOp<U> {
-    if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
-    const node = nodeOf(op);
-    return new DeviceOp(
-      new Made<U>(this.device, 'graph.update(…)', (run) => {
+  /** Launches the graph, and gives {@link output}. */
+  launch(): Node<T> {
+    return new Made<T>(
+      this.device,
+      'graph.launch()',
+      (run) => {
         this.check();
-        return onOther(run, this.stream, () => node.submit(run));
-      }),
+        run.checkNotRecording('graph.launch()', 'record the operation itself');
+        this.graph.launch(run.stream);
+        return this.output;
+      },
+      this.uses,
     );
   }
 
-  /**
-   * Records another operation of the same shape and takes over its parameters: sizes of launches,
-   * scalars, memory. What the graph gives stays {@link output}, so `op` has to write there: of an
-   * operation that makes its result capture one that writes it to memory of yours,
-   * `out.copyFrom(op)`. cuGraphExecUpdate
-   *
-   * Rejects with code ERR_CUDA_CAPTURE where the two differ in more than parameters, and where the
-   * output is the graph's own memory, which `op` does not write; the graph is then as it was.
-   */
-  async reparam(op: DeviceOp<unknown>): Promise<void> {
-    this.check();
-    if (!(op instanceof DeviceOp)) throw invalid('op', 'a DeviceOp', op);
-    const other = await OpGraph.capture(nodeOf(op), this.stream);
+  /** Runs the node on the graph's own stream. */
+  update<U>(node: Node<U>): Node<U> {
+    return new Made<U>(this.device, 'graph.update(…)', (run) => {
+      this.check();
+      return onOther(run, this.stream, () => node.submit(run));
+    });
+  }
+
+  /** Records another operation of the same shape, and takes over its parameters. */
+  async reparam(node: Node<unknown>): Promise<void> {
+    const other = await RecordedGraph.capture(node, this.stream);
     try {
       this.checkWritten(other.uses);
       await this.graph.update(other.graph);
@@ -226,25 +169,7 @@ export class OpGraph<T> implements AsyncDisposable {
     }
   }
 
-  /** Number of nodes. cuGraphGetNodes */
-  nodeCount(): Promise<number> {
-    return this.graph.nodeCount();
-  }
-
-  /** Kinds of the nodes. cuGraphNodeGetType */
-  nodeTypes(): Promise<GraphNodeType[]> {
-    return this.graph.nodeTypes();
-  }
-
-  /** The graph in Graphviz's language. cuGraphDebugDotPrint */
-  dot(options: { verbose?: boolean } = {}): Promise<string> {
-    return this.graph.dot(options);
-  }
-
-  /**
-   * Frees the graph and the memory that was allocated for it, {@link output} with it, behind its
-   * launches. cuGraphExecDestroy
-   */
+  /** Frees the graph and what was allocated for it, behind its launches. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -252,20 +177,14 @@ export class OpGraph<T> implements AsyncDisposable {
     close(this.owned);
   }
 
-  /** {@link close}, for `await using`. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
+  get isClosed(): boolean {
+    return this.closed;
   }
 
-  toString(): string {
-    return (
-      `OpGraph of ${this.stream.title} on ` +
-      `${this.device.kind}:${this.device.ordinal}${this.closed ? ', closed' : ''}`
-    );
-  }
-
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return this.toString();
+  /** @throws CudaDisposedError once it is closed */
+  check(): void {
+    if (this.closed)
+      throw new CudaDisposedError('graph: used after it was closed. Capture the operation again.');
   }
 
   /** @throws CudaError unless memory of this graph's that it gives is written by what uses these */
@@ -285,11 +204,6 @@ export class OpGraph<T> implements AsyncDisposable {
         'out.copyFrom(op), and pass one that writes there too; or capture op as another graph.',
     );
   }
-
-  private check(): void {
-    if (this.closed)
-      throw new CudaDisposedError('graph: used after it was closed. Capture the operation again.');
-  }
 }
 
 /** Memory that a graph uses. */
@@ -297,7 +211,9 @@ interface Use extends Placed {
   readonly isWritten: boolean;
 }
 
-function known<T>(value: T | Later<T>): T {
+/** Records what the node does, behind what was recorded before; `mark`: where its step begins. */
+export function recorded<T>(run: Run, node: Node<T>, mark = run.mark): T {
+  const value = run.endStep(node.submit(run), mark);
   if (value instanceof Later)
     throw new CudaError(
       'ERR_CUDA_CAPTURE',
@@ -311,4 +227,13 @@ function close(owned: readonly Disposable[]): void {
     if (each instanceof DeviceBuffer) each.closeMemory();
     else each[Symbol.dispose]();
   }
+}
+
+/** What {@link OpGraph.scope} passes to its function. */
+export interface GraphScope {
+  readonly device: Device;
+  /** The stream that is recorded. */
+  readonly stream: Stream;
+  /** Records an operation, behind those before it; returns what it gives. */
+  record<T>(op: DeviceOp<T>): T;
 }

@@ -1,0 +1,160 @@
+/**
+ * Rules about imports, which dependency-cruiser checks: `npm run lint:imports`.
+ *
+ * - Imports go down the layers. The table below is that of CONTRIBUTING.md: each folder of src/ is a
+ *   layer, and imports itself and what its row allows; a type counts like a value.
+ * - No cycle of imports by values. Types may refer to each other in a cycle within one folder, and
+ *   not across folders.
+ * - A pure compiler (`pure`) reaches no Node builtin, also not through other layers, and of
+ *   packages only those that its row names: it runs in a browser as it is.
+ * - A package is one of package.json's dependencies, so that an installed async-cuda finds it.
+ * - Nothing imports from outside src/.
+ *
+ * The command runs twice. The first run sees imports as compiled modules have them, and finds each
+ * cycle by values; one of types could hide it. The second (`--ts-pre-compilation-deps`) sees types,
+ * for which all other rules hold too, and the package's own name (`--ts-config`).
+ */
+
+import { builtinModules } from 'node:module';
+
+/**
+ * From the ground up. `imports`: the rows that may be imported; `onTopOf`: rows that may be
+ * imported together with all that they may import. `everything` is the roof.
+ */
+export const layers = {
+  // Errors, checks of arguments, dtypes: what every layer needs.
+  ground: {},
+  ptx: { pure: true, imports: ['ground'] },
+  // Libraries of native code: where they lie, and the foreign function interface that loads them.
+  native: { imports: ['ground'] },
+  driver: { imports: ['ground', 'ptx', 'native'] },
+  // ptx: signatures are read where modules are loaded, off the JS thread.
+  runtime: { imports: ['ground', 'driver', 'native', 'ptx'] },
+  core: { imports: ['ground', 'runtime', 'ptx'] },
+  ops: { imports: ['ground', 'core'] },
+  tensor: { onTopOf: ['ops'] },
+  // acorn reads JavaScript; gen-mapping writes the source maps of what is simulated.
+  compiler: { pure: true, imports: ['ground'], packages: ['acorn', '@jridgewell/gen-mapping'] },
+  kernels: { onTopOf: ['compiler', 'tensor'] },
+  library: { onTopOf: ['kernels'] },
+  nvrtc: { onTopOf: ['library'], imports: ['native'] },
+  images: { onTopOf: ['library'], imports: ['native'] },
+  // What all engines of inference are to their users.
+  engine: { onTopOf: ['library'] },
+  tensorrt: { onTopOf: ['engine'], imports: ['native'] },
+  onnxruntime: { onTopOf: ['engine'], imports: ['native'] },
+  inference: { onTopOf: ['tensorrt', 'onnxruntime', 'images'] },
+  cublas: { onTopOf: ['library'], imports: ['native'] },
+  nccl: { onTopOf: ['library'], imports: ['native'] },
+  device: { everything: true },
+  'index.ts': { everything: true },
+  cli: { everything: true },
+};
+
+/** The names that a row may import, itself first; undefined where it may import everything. */
+export function allowedFor(name, table = layers) {
+  const row = table[name];
+  if (row.everything) return undefined;
+  const allowed = new Set([name, ...(row.imports ?? [])]);
+  for (const below of row.onTopOf ?? []) {
+    allowed.add(below);
+    for (const further of allowedFor(below, table) ?? []) allowed.add(further);
+  }
+  return [...allowed];
+}
+
+/** The beginning of the paths in these layers, as a regular expression. */
+const inside = (names) =>
+  `^src/(?:${names.map((name) => (name.endsWith('.ts') ? `${name.replace('.', '\\.')}$` : `${name}/`)).join('|')})`;
+
+/** Tests, and what only tests use, are not in the package. */
+const TESTS = '\\.test(-support)?\\.ts$|/testing/';
+/** Node's modules, by any of their names. */
+const BUILTINS = `^(?:node:)?(?:${builtinModules.join('|')})$`;
+/** A package, whether it is installed or not. */
+const packagePath = (name) => `(?:^|/)node_modules/${name}/|^${name}(?:/|$)`;
+
+const layerRules = Object.keys(layers).flatMap((name) => {
+  const allowed = allowedFor(name);
+  if (allowed === undefined) return [];
+  return {
+    name: `${name}-imports-below`,
+    comment: `src/${name} may import ${allowed.join(', ')}.`,
+    severity: 'error',
+    from: { path: inside([name]) },
+    to: { path: '^src/', pathNot: inside(allowed) },
+  };
+});
+
+const pureRules = Object.entries(layers).flatMap(([name, { pure, packages = [] }]) =>
+  pure !== true
+    ? []
+    : [
+        {
+          name: `${name}-reaches-no-builtin`,
+          comment: `src/${name} is a pure compiler: neither it nor what it imports has a Node builtin.`,
+          severity: 'error',
+          from: { path: inside([name]), pathNot: TESTS },
+          to: { path: BUILTINS, reachable: true },
+        },
+        {
+          name: `${name}-packages`,
+          comment: `Of packages src/${name} imports ${packages.join(', ') || 'none'}.`,
+          severity: 'error',
+          from: { path: inside([name]), pathNot: TESTS },
+          to: { pathNot: ['^src/', BUILTINS, ...packages.map(packagePath)] },
+        },
+      ],
+);
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+export default {
+  forbidden: [
+    {
+      name: 'every-folder-has-a-row',
+      comment: 'A folder of src/ is a layer: add a row to the table, from the ground up.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: inside(Object.keys(layers)) },
+      to: {},
+    },
+    ...layerRules,
+    ...pureRules,
+    {
+      name: 'only-dependencies',
+      comment:
+        "Packages are among package.json's dependencies: an installed async-cuda has no others.",
+      severity: 'error',
+      from: { path: '^src/', pathNot: TESTS },
+      to: { pathNot: '^src/', dependencyTypesNot: ['npm', 'core', 'local', 'localmodule'] },
+    },
+    {
+      name: 'nothing-outside-src',
+      comment: 'An installed package has nothing of the project but src/.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: TESTS },
+      to: { pathNot: '^src/|node_modules/', dependencyTypes: ['local', 'localmodule'] },
+    },
+    {
+      name: 'no-cycle-by-values',
+      comment:
+        'Break the cycle at its root: a contract in a file of its own, a registry that one file ' +
+        'fills, or an argument.',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'no-cycle-between-folders',
+      comment: 'Types may refer to each other in a cycle within one folder only.',
+      severity: 'error',
+      // In the CPU device contexts, streams, graphs, kernels and the checker still name each other;
+      // so do the PTX emitter and the rules of special registers.
+      from: { path: '^(src/|src/.+/)[^/]+$', pathNot: '^src/(?:driver/cpu|ptx)/' },
+      to: { pathNot: '^$1[^/]+$', circular: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '-source\\.ts$' },
+  },
+};

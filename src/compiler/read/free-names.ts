@@ -1,0 +1,14 @@
+/** Names that exist without a declaration. */
+import type { AnyNode } from 'acorn';
+import { literal } from './operands.js';
+import type { Pass } from './pass.js';
+import { nothing, type Value } from './values.js';
+
+/** Names that are there without being declared. */
+export const freeNames: Readonly<Record<string, (pass: Pass, node: AnyNode) => Value>> = {
+  undefined: () => nothing,
+  NaN: (pass, node) => literal(NaN, pass.span(node)),
+  Infinity: (pass, node) => literal(Infinity, pass.span(node)),
+  Math: () => ({ kind: 'namespace', path: 'Math' }),
+  console: () => ({ kind: 'namespace', path: 'console' }),
+};

@@ -1,0 +1,11 @@
+/** All rules of the language: what reading a kernel starts from. */
+import { callDevice } from './device-functions.js';
+import { expressionRules } from './expressions.js';
+import type { Rules } from './pass.js';
+import { statementRules } from './statements.js';
+
+export const rules: Rules = {
+  expressions: expressionRules,
+  statements: statementRules,
+  call: callDevice,
+};

@@ -1,0 +1,65 @@
+/** Attributes of a kernel: what they may be, and how they are written into the ring. */
+import { checkBoolean, checkInteger } from '../ground/arguments.js';
+import {
+  LAUNCH_CLUSTER,
+  LAUNCH_COOPERATIVE,
+  LAUNCH_EX,
+  LAUNCH_PRIORITY,
+  LAUNCH_PROGRAMMATIC,
+} from '../runtime/commands.js';
+import { dimension, type LaunchOptions } from './launch-shape.js';
+
+/** cuFuncGetAttribute */
+export interface KernelAttributes {
+  /** Threads of one block that this kernel can have. */
+  maxThreadsPerBlock: number;
+  /** Static shared memory, bytes. */
+  sharedBytes: number;
+  /** Constant memory, bytes. */
+  constantBytes: number;
+  /** Local memory of one thread, bytes. */
+  localBytes: number;
+  /** 32-bit registers of one thread. */
+  registers: number;
+  /** The virtual architecture of the PTX: 80 for `.target sm_80` or `compute_80`. */
+  ptxVersion: number;
+  /** e.g. 90 for machine code of compute capability 9.0 */
+  binaryVersion: number;
+  /** Dynamic shared memory that a launch may ask for, bytes. */
+  maxDynamicSharedBytes: number;
+}
+
+/** Checked before anything is queued. */
+export function checkAttributes(options: LaunchOptions): void {
+  const { cooperative, cluster, programmatic, priority } = options;
+  checkBoolean('options.cooperative', cooperative);
+  checkBoolean('options.programmatic', programmatic);
+  if (priority !== undefined) checkInteger('options.priority', priority, -2147483648, 2147483647);
+  if (cluster === undefined) return;
+  for (let axis = 0; axis < 3; axis++) {
+    const blocks: unknown =
+      typeof cluster === 'number'
+        ? axis === 0
+          ? cluster
+          : 1
+        : dimension('cluster', cluster, axis);
+    checkInteger(`options.cluster (${'xyz'[axis]})`, blocks, 1, 2147483647, 'blocks');
+  }
+}
+
+export function putAttributes(memory: Int32Array, at: number, options: LaunchOptions): void {
+  let flags = 0;
+  if (options.cooperative === true) flags |= LAUNCH_COOPERATIVE;
+  if (options.programmatic === true) flags |= LAUNCH_PROGRAMMATIC;
+  if (options.priority !== undefined) flags |= LAUNCH_PRIORITY;
+  if (options.cluster !== undefined) flags |= LAUNCH_CLUSTER;
+  const { cluster = 1 } = options;
+  memory[at + LAUNCH_EX.flags] = flags;
+  memory[at + LAUNCH_EX.clusterX] =
+    typeof cluster === 'number' ? cluster : dimension('cluster', cluster, 0);
+  memory[at + LAUNCH_EX.clusterY] =
+    typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 1);
+  memory[at + LAUNCH_EX.clusterZ] =
+    typeof cluster === 'number' ? 1 : dimension('cluster', cluster, 2);
+  memory[at + LAUNCH_EX.priority] = options.priority ?? 0;
+}

@@ -1,0 +1,142 @@
+/** How a device is opened: the options, checked. */
+import { checkBoolean, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
+import type { CheckOptions } from '../ground/check-report.js';
+import { LAST_SEED, MAX_WORKERS } from './open-devices.js';
+
+/** Which device: the first GPU or the CPU device, a kind, or one of a kind. */
+export type DeviceName = 'best' | 'cuda' | 'cpu' | `cuda:${number}` | `cpu:${number}`;
+
+/** What {@link Device.open} takes beside the name. */
+export interface OpenOptions {
+  /**
+   * `worker` (default) drives the device from a thread of its own; `inline` runs everything on the
+   * calling thread.
+   */
+  thread?: 'worker' | 'inline';
+  /** Memory of a CPU device, bytes. Default: up to 4 GiB, reserved as it is used. */
+  memoryBytes?: number;
+  /**
+   * Threads that run the blocks of a CPU device's kernels, its own included. With 1, and with
+   * `thread: 'inline'`, the order of all effects is the same in every run; so it is with `check`
+   * and `schedule`, which one thread follows. Default: the environment variable ASYNC_CUDA_WORKERS,
+   * else one per core.
+   */
+  workers?: number;
+  /**
+   * A CPU device ends a grid whose blocks have all waited for so many milliseconds, for each other
+   * and with no other work queued that could release them: the error says where each block waits.
+   * Infinity: never, for kernels that wait for the host. Default 10,000.
+   */
+  stallLimit?: number;
+  /**
+   * On a CPU device: watches all work, and fails what is wrong with a {@link CudaCheckError}.
+   * `true` looks for everything. Thirty to a hundred times slower: docs/checking.md. Default: on
+   * where the environment variable ASYNC_CUDA_CHECK is 1.
+   */
+  check?: boolean | CheckOptions;
+  /**
+   * On a CPU device: the seed decides the order in which streams go on and blocks begin, among
+   * those that a GPU may choose. Errors name it. Default: the environment variable ASYNC_CUDA_SEED,
+   * else the device's own order.
+   */
+  schedule?: { seed: number };
+  /**
+   * While the device is open, what is queued within {@link labelled} lies in NVTX ranges of this
+   * thread, for profilers: those of the tool that the environment variable NVTX_INJECTION64_PATH
+   * names, as Nsight Systems sets it, or of libnvToolsExt. Without either nothing happens. Default:
+   * on where the environment variable ASYNC_CUDA_NVTX is 1. nvtxRangePushA, nvtxRangePop
+   */
+  nvtx?: boolean;
+}
+
+const CHECKS = [
+  'memory',
+  'uninitialised',
+  'races',
+  'sameValue',
+  'sync',
+  'leaks',
+  'keepGoing',
+] as const;
+
+function nvtxOfEnvironment(): boolean {
+  const text = process.env['ASYNC_CUDA_NVTX'];
+  if (text === undefined || text === '' || text === '0') return false;
+  if (text !== '1') throw invalid('ASYNC_CUDA_NVTX', '1 or 0', text);
+  return true;
+}
+
+function checkedCheck(check: unknown): boolean | CheckOptions | undefined {
+  if (check === undefined || typeof check === 'boolean') return check;
+  const options = check as CheckOptions;
+  checkOptions('options.check', options, [...CHECKS]);
+  for (const name of CHECKS) {
+    const value = options[name];
+    if (value !== undefined && typeof value !== 'boolean')
+      throw invalid(`options.check.${name}`, 'a boolean', value);
+  }
+  // As it is now, and a plain object whatever it came as: it is sent to the device's thread.
+  return { ...options };
+}
+
+/** Checks what {@link Device.open} was given. @throws CudaArgumentError for what is wrong */
+export function checkOpenOptions(options: OpenOptions): {
+  readonly nvtx: boolean;
+  readonly inline: boolean;
+  readonly check: boolean | CheckOptions | undefined;
+} {
+  checkOptions('options', options, [
+    'thread',
+    'memoryBytes',
+    'workers',
+    'stallLimit',
+    'check',
+    'schedule',
+    'nvtx',
+  ]);
+  checkBoolean('options.nvtx', options.nvtx);
+  const nvtx = options.nvtx ?? nvtxOfEnvironment();
+  if (options.thread !== undefined && options.thread !== 'worker' && options.thread !== 'inline') {
+    throw invalid('options.thread', "'worker' or 'inline'", options.thread);
+  }
+  if (options.memoryBytes !== undefined)
+    checkInteger('options.memoryBytes', options.memoryBytes, 1 << 20, 4294901760, 'bytes');
+  if (options.workers !== undefined)
+    checkInteger('options.workers', options.workers, 1, MAX_WORKERS, 'threads');
+  if (
+    options.stallLimit !== undefined &&
+    !(typeof options.stallLimit === 'number' && options.stallLimit > 0)
+  )
+    throw invalid(
+      'options.stallLimit',
+      'a number of milliseconds, or Infinity',
+      options.stallLimit,
+    );
+  if (options.schedule !== undefined) {
+    checkOptions('options.schedule', options.schedule, ['seed']);
+    checkInteger('options.schedule.seed', options.schedule.seed, 0, LAST_SEED);
+  }
+  const check = checkedCheck(options.check);
+  const inline = options.thread === 'inline';
+  if (options.workers !== undefined && options.workers > 1) {
+    if (inline)
+      throw invalid(
+        'options.workers',
+        "1, or left out, with thread: 'inline', which runs everything on the calling thread",
+        options.workers,
+      );
+    const alone =
+      check !== undefined && check !== false
+        ? 'check'
+        : options.schedule !== undefined
+          ? 'schedule'
+          : undefined;
+    if (alone !== undefined)
+      throw invalid(
+        'options.workers',
+        `1, or left out, with '${alone}', which one thread follows`,
+        options.workers,
+      );
+  }
+  return { nvtx, inline, check };
+}

@@ -1,0 +1,41 @@
+/** The function that makes device functions. */
+import { checkOptions } from '../ground/arguments.js';
+import type { GpuWith } from './body-types.js';
+import { DeviceFunction } from './device-function.js';
+import { textOfFunction } from './function-text.js';
+import { usedOf, type Uses } from './uses.js';
+
+/** What the last parameter may be, where it is an object with the gpu in it. */
+type Fits<F, U extends Uses> = F extends (...args: infer A) => unknown
+  ? A extends readonly [...unknown[], infer Last]
+    ? [Last] extends [{ readonly threadIdx: unknown }]
+      ? GpuWith<U> extends Last
+        ? unknown
+        : never
+      : unknown
+    : unknown
+  : never;
+
+/**
+ * A function for a kernel's `uses` that has `uses` of its own. Its last parameter may be the gpu,
+ * which nobody passes:
+ *
+ * ```ts
+ * const uses = { SLOPE: 0.01 };
+ * const leaky = deviceFunction((x: number, { SLOPE }: GpuWith<typeof uses>) => (x > 0 ? x : SLOPE * x), { uses });
+ * ```
+ *
+ * A function that uses nothing can be given to `uses` as it is.
+ *
+ * @throws CudaArgumentError for what is no function, or has no text
+ */
+export function deviceFunction<
+  F extends (...args: never[]) => unknown,
+  const U extends Uses = Record<never, never>,
+>(body: F & Fits<F, U>, options: { readonly uses?: U } = {}): DeviceFunction<F> {
+  checkOptions('options', options, ['uses']);
+  return new DeviceFunction<F>({
+    text: textOfFunction('body', body),
+    uses: usedOf('options.uses', options.uses),
+  });
+}
