@@ -49,7 +49,7 @@ test('overlap is counted as by looking at every microsecond', { tags: 'random' }
 
 test(
   'several photographs at once overlap, and can be drawn',
-  { tags: 'thorough' },
+  { tags: 'thorough', timeout: 120_000 },
   async () => {
     await using device = await Device.open(deviceName);
     const trace = (
@@ -68,7 +68,6 @@ test(
     const rows = new Set(kernelPixels(picture).map((pixel) => Math.floor(pixel / picture.width)));
     expect([...rows].filter((row) => !rows.has(row - 1))).toHaveLength(8 + 1);
   },
-  120_000,
 );
 
 test('what is shorter than a pixel is drawn, beside what is longer', () => {
