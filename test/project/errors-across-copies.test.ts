@@ -1,9 +1,9 @@
 import { describe, expect, test, vi } from 'vitest';
 
-import { DriverError } from '../driver/error.js';
-import { PtxError } from '../ptx/error.js';
-import { CLASS_NAME } from './class-name.js';
-import * as errors from './errors.js';
+import { DriverError } from '../../src/driver/error.js';
+import { PtxError } from '../../src/ptx/error.js';
+import { CLASS_NAME } from '../../src/ground/class-name.js';
+import * as errors from '../../src/ground/errors.js';
 
 const classes = Object.entries<object>({ ...errors }).filter(([, of]) =>
   Object.hasOwn(of, CLASS_NAME),
@@ -18,7 +18,10 @@ test('each class of errors has a name of its own', () => {
 describe('instanceof across two copies of the package', () => {
   const copies = async () => {
     vi.resetModules();
-    return { other: await import('./errors.js'), driver: await import('../driver/error.js') };
+    return {
+      other: await import('../../src/ground/errors.js'),
+      driver: await import('../../src/driver/error.js'),
+    };
   };
 
   test('an error of one copy is an instance of the other copy’s class, and of its bases', async () => {
