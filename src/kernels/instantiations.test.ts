@@ -8,7 +8,7 @@ const PREAMBLE =
   'import { deviceFunction, elementKernel, f32, inout, input, kernel, output, struct, ' +
   "tileKernel } from '../index.js';\nimport type { Gpu, Tensor } from '../index.js';";
 
-const instantiations = typeCosts(fileURLToPath(new URL('.//', import.meta.url)), PREAMBLE, {
+const instantiations = typeCosts(fileURLToPath(new URL('./', import.meta.url)), PREAMBLE, {
   noUncheckedIndexedAccess: true,
   exactOptionalPropertyTypes: true,
   types: ['node'],
