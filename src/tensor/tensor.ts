@@ -299,13 +299,13 @@ export class Tensor<
    * The real parts of complex numbers, as a view of floats whose steps are twice as long: nothing is
    * copied.
    */
-  real<C extends ComplexName>(this: Tensor<C, S>): Tensor<PartOf<C>, S>;
+  real(this: Tensor<ComplexName, S>): Tensor<PartOf<D>, S>;
   real(): never {
     return this.partAt(0, 'real') as never;
   }
 
   /** The imaginary parts of complex numbers; otherwise as {@link real}. */
-  imag<C extends ComplexName>(this: Tensor<C, S>): Tensor<PartOf<C>, S>;
+  imag(this: Tensor<ComplexName, S>): Tensor<PartOf<D>, S>;
   imag(): never {
     return this.partAt(1, 'imag') as never;
   }
