@@ -76,8 +76,10 @@ describe('the file that the reference wrote', () => {
 
 describe('what is written', () => {
   test('reads back, of every dtype, layout and name', { tags: 'random' }, () => {
+    // safetensors has no complex128.
+    const named = Object.values(DTYPES).filter(({ name }) => name !== 'complex128');
     const tensor = fc
-      .tuple(layouts({ maxRank: 3 }), fc.constantFrom<DType>(...Object.values(DTYPES)))
+      .tuple(layouts({ maxRank: 3 }), fc.constantFrom<DType>(...named))
       .map(([layout, dtype]): TensorData => ({
         dtype,
         layout,
@@ -173,7 +175,7 @@ test.each<[Uint8Array, string]>([
   [file({ a: 1 }), 'tensor "a" is 1, not an object'],
   [file({ a: [] }), 'tensor "a" is [], not an object'],
   [file({ a: {} }), 'tensor "a" has dtype none; dtypes of tensors are BOOL, U8'],
-  [file({ a: entry(0, 1, { dtype: 'C64' }) }, 1), 'tensor "a" has dtype "C64"'],
+  [file({ a: entry(0, 1, { dtype: 'C128' }) }, 1), 'tensor "a" has dtype "C128"'],
   [file({ a: entry(0, 1, { dtype: 'toString' }) }, 1), 'tensor "a" has dtype "toString"'],
   [file({ a: entry(0, 1, { shape: 1 }) }, 1), 'tensor "a" has shape 1, not a list of extents'],
   [

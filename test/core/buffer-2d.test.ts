@@ -4,6 +4,7 @@ import type { DType, DTypeName } from 'async-cuda/core';
 import { describe, expect, test } from 'vitest';
 
 import { ELEMENTWISE } from './kernels/elementwise.js';
+import { fillOf, inArray } from './dtype-values.js';
 import { failure, onDevice, range } from './test-device.js';
 
 onDevice('DeviceBuffer2D', (host) => {
@@ -28,9 +29,9 @@ onDevice('DeviceBuffer2D', (host) => {
   test.each(Object.keys(DTYPES) as DTypeName[])('holds %s', async (name) => {
     const dtype = DTYPES[name] as DType<'f32'>;
     using buffer = host.device.alloc2D(dtype, { width: 3, height: 2 });
-    const one = name === 'u64' || name === 'i64' ? 1n : 1;
+    const one = fillOf(name);
     buffer.fill(host.stream, one as never);
-    expect([...(await buffer.read(host.stream))]).toEqual(Array(6).fill(one));
+    expect([...(await buffer.read(host.stream))]).toEqual(Array(6).fill(inArray(one)).flat());
   });
 
   test.each([1, 2, 3, 7, 8, 9])(
