@@ -1,7 +1,6 @@
 /** Elementwise maths on tensors, beside JavaScript. */
 import {
   CudaArgumentError,
-  DTYPES,
   Device,
   bf16,
   bool,

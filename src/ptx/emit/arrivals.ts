@@ -4,7 +4,6 @@
 import { WARP_OPERATIONS } from '../analysis/cuts.js';
 import type { Arg, Inst } from '../analysis/program.js';
 import { scalarType } from '../scalar-types.js';
-import type { Emitter } from './emitter.js';
 import { CLUSTER_BARRIER, MAIL } from './frame-layout.js';
 import type { MailEmitter } from './mail-emitter.js';
 import { emitMatrixArrival, emitMatrixResult, isMatrixOperation } from './matrix-arrivals.js';

@@ -1,7 +1,6 @@
 // Integer arithmetic: add, sub, mul, mad and their carry and wide forms, division, min, max, abs,
 // neg.
 
-import type { Inst } from '../analysis/program.js';
 import type { Emitter } from '../emit/emitter.js';
 import { scalarType } from '../scalar-types.js';
 import type { ScalarType } from '../scalar-types.js';
