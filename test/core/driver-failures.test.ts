@@ -28,8 +28,9 @@ type Calls = Record<string, (...args: unknown[]) => unknown>;
 function withFailing(device: Device, name: string, result: number, queue: () => void): number {
   const driver = device.runtime.driver as unknown as Calls;
   // A GPU's launches go past the driver's own function, but those of a capture.
-  const { batch } = (device.runtime as unknown as { local: { decoder: { batch: Calls } } }).local
-    .decoder;
+  const { batch } = (
+    device.runtime as unknown as { local: { decoder: { launches: { batch: Calls } } } }
+  ).local.decoder.launches;
   const ways: (readonly [host: Calls, call: string])[] = [[driver, name]];
   if (name === 'cuLaunchKernel' && driver['launchBatch']?.() !== undefined)
     ways.push([batch, 'run']);

@@ -1,11 +1,14 @@
 /**
- * What carries out commands where there is no runtime thread: all of it runs on the JS thread.
+ * What carries out commands where there is no runtime thread: all of it runs on the JS thread. Types
+ * come from the files that declare them: `thread/inline.ts` leads to the CPU device, whose types need
+ * those of WebAssembly, and the package's declarations must do without.
  */
 import type { Decoder } from '../decoder.js';
-import type * as Inline from '../thread/inline.js';
+import type { runProcedure } from '../procedures.js';
+import type { ThreadLoop } from '../thread/loop.js';
 
 export interface Local {
   readonly decoder: Decoder;
-  readonly loop: Inline.ThreadLoop;
-  readonly runProcedure: typeof Inline.runProcedure;
+  readonly loop: ThreadLoop;
+  readonly runProcedure: typeof runProcedure;
 }
