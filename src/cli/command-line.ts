@@ -15,12 +15,10 @@ interface Command {
   summary: string;
   /** Options, e.g. `--json`, and actions, e.g. `clear`, with what each does. */
   options: Readonly<Record<string, string>>;
-  run(options: ReadonlySet<string>, out: Output): Promise<void> | void;
-  /**
-   * In the place of `run` for a command that takes files: all arguments in order. Gives the exit
-   * status.
-   */
-  runWith?(args: readonly string[], out: Output, err: Output): Promise<number>;
+  /** Whether other words than those may follow: files, or a command's name. */
+  operands: boolean;
+  /** `args`: what follows its name, in order. Gives the exit status. */
+  run(args: readonly string[], out: Output, err: Output): Promise<number> | number;
 }
 
 const commands: readonly Command[] = [
@@ -29,7 +27,8 @@ const commands: readonly Command[] = [
     usage: 'info [--json]',
     summary: 'the machine, its devices and libraries, as Markdown for a bug report or as JSON',
     options: { '--json': 'prints JSON instead of Markdown' },
-    async run(options, out) {
+    operands: false,
+    async run(args, out) {
       // Loaded here, so that `help` needs no driver code.
       const [{ gatherInfo }, { formatInfo }] = await Promise.all([
         import('./info.js'),
@@ -37,8 +36,9 @@ const commands: readonly Command[] = [
       ]);
       const info = gatherInfo();
       out.write(
-        options.has('--json') ? `${JSON.stringify(info, undefined, 2)}\n` : formatInfo(info),
+        args.includes('--json') ? `${JSON.stringify(info, undefined, 2)}\n` : formatInfo(info),
       );
+      return 0;
     },
   },
   {
@@ -46,9 +46,11 @@ const commands: readonly Command[] = [
     usage: 'cache [clear]',
     summary: 'how much compiled code is kept on disk, and where; `clear` removes it',
     options: { clear: 'removes all entries' },
-    async run(options, out) {
+    operands: false,
+    async run(args, out) {
       const { cacheContents, clearCache, describeCache } = await import('./cache.js');
-      out.write(`${options.has('clear') ? clearCache() : describeCache(cacheContents())}\n`);
+      out.write(`${args.includes('clear') ? clearCache() : describeCache(cacheContents())}\n`);
+      return 0;
     },
   },
   {
@@ -61,16 +63,18 @@ const commands: readonly Command[] = [
       '--out': 'the file to write; by default it lies beside the source, as kernels.d.cu.ts',
       '--check': 'writes nothing; exit status 1 when the file is not up to date',
     },
-    run: () => undefined,
-    runWith: async (args, out, err) => (await import('./types.js')).writeTypes(args, out, err),
+    operands: true,
+    run: async (args, out, err) => (await import('./types.js')).writeTypes(args, out, err),
   },
   {
     name: 'version',
     usage: 'version',
     summary: "the package's version; `--version` and `-v` do the same",
     options: {},
-    run(_options, out) {
+    operands: false,
+    run(_args, out) {
       out.write(`${VERSION}\n`);
+      return 0;
     },
   },
   {
@@ -78,8 +82,8 @@ const commands: readonly Command[] = [
     usage: 'help [<command>]',
     summary: 'this text, or the options of one command',
     options: {},
-    run: () => undefined,
-    runWith: (args, out, err) => Promise.resolve(help(args[0], out, err)),
+    operands: true,
+    run: (args, out, err) => help(args[0], out, err),
   },
 ];
 
@@ -159,8 +163,7 @@ export async function runCommandLine(
   }
   const unknown = options.find(
     (option) =>
-      !Object.hasOwn(command.options, option) &&
-      (command.runWith === undefined || option.startsWith('-')),
+      !Object.hasOwn(command.options, option) && (!command.operands || option.startsWith('-')),
   );
   if (unknown !== undefined) {
     const names = Object.keys(command.options);
@@ -168,9 +171,7 @@ export async function runCommandLine(
     err.write(`async-cuda ${command.name}: there is no option '${unknown}'. ${known}\n`);
     return USAGE_ERROR;
   }
-  if (command.runWith !== undefined) return command.runWith(options, out, err);
-  await command.run(new Set(options), out);
-  return 0;
+  return command.run(options, out, err);
 }
 
 /** The name that a slip of the finger would turn into `typed`, if there is one. */

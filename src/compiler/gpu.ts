@@ -45,14 +45,14 @@ export interface AtomicTarget {
 }
 
 /**
- * Part of a local array: this thread's part of a matrix that the warp holds together.
+ * Part of a local array: this thread's elements of a matrix that is spread over the warp.
  * `gpu.local.f16(4, 8)[i]` is one of 8 elements.
  */
 export type MatrixFragment = KernelArray<number>;
 
 /**
- * Threads of a warp that run together. All 32 lanes take part unless `mask` names fewer; a lane
- * that has left the kernel must not be named.
+ * Operations of a warp. All 32 lanes take part unless `mask` names fewer; `mask` must not name a
+ * lane that has left the kernel.
  */
 export interface Warp {
   /** The value of lane `lane`. shfl.sync.idx */

@@ -1,18 +1,14 @@
 /** An error in a kernel's source: where, what, and what to write instead. */
-import { CLASS_NAME, isInstance } from '../ground/class-name.js';
+import { CLASS_NAME, NamedError } from '../ground/named-error.js';
 import type { Span } from './tree.js';
 
 /**
  * Thrown by everything that reads kernels. Offsets are in the function's own text; whoever knows
  * the file turns them into its lines.
  */
-export class KernelSourceError extends Error {
+export class KernelSourceError extends NamedError {
   /** @internal */
-  static readonly [CLASS_NAME]: string = 'KernelSourceError';
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isInstance(this, value);
-  }
+  static override readonly [CLASS_NAME]: string = 'KernelSourceError';
 
   override readonly name = 'KernelSourceError';
 

@@ -1,7 +1,7 @@
 /**
  * What a driver call throws: which call, with what result, and what the driver had to say about it.
  */
-import { CLASS_NAME, isInstance } from '../ground/class-name.js';
+import { CLASS_NAME, NamedError } from '../ground/named-error.js';
 import type { CheckReport } from '../ground/check-report.js';
 import { resultName } from '../ground/result.js';
 import type { CUresult } from '../ground/result.js';
@@ -20,13 +20,9 @@ export interface DriverErrorDetails {
 }
 
 /** A driver call that returned something else than CUDA_SUCCESS. */
-export class DriverError extends Error {
+export class DriverError extends NamedError {
   /** @internal */
-  static readonly [CLASS_NAME]: string = 'DriverError';
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isInstance(this, value);
-  }
+  static override readonly [CLASS_NAME]: string = 'DriverError';
 
   override readonly name = 'DriverError';
   /** The driver's name of the result, e.g. `CUDA_ERROR_INVALID_VALUE`. */

@@ -1,7 +1,7 @@
 /**
  * Every error that the library raises: one family, each with a stable `code`.
  */
-import { CLASS_NAME, isInstance } from './class-name.js';
+import { CLASS_NAME, NamedError } from './named-error.js';
 import type { CUresult } from './result.js';
 import type { CheckReport } from './check-report.js';
 import type { InFlight } from './in-flight.js';
@@ -40,13 +40,9 @@ export interface CudaErrorOptions {
 }
 
 /** Base of every error of this library. */
-export class CudaError extends Error {
+export class CudaError extends NamedError {
   /** @internal */
-  static readonly [CLASS_NAME]: string = 'CudaError';
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isInstance(this, value);
-  }
+  static override readonly [CLASS_NAME]: string = 'CudaError';
 
   override name = 'CudaError';
   /** Stable; tell errors apart by it, not by the message. */

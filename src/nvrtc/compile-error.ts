@@ -1,7 +1,7 @@
 /**
  * Errors in CUDA C++, as users see them: the source's lines with carets, and what to write instead.
  */
-import { CLASS_NAME } from '../ground/class-name.js';
+import { CLASS_NAME } from '../ground/named-error.js';
 import { CudaArgumentError, CudaCompileError } from '../core/index.js';
 import { codeFrame } from '../compiler/code-frame.js';
 import type { CheckedOptions } from './compile-options.js';

@@ -1,4 +1,4 @@
-import { CLASS_NAME, isInstance } from '../ground/class-name.js';
+import { CLASS_NAME, NamedError } from '../ground/named-error.js';
 
 // The one error type of the compiler. Every message reads like ptxas's: position first, then what
 // is wrong, then the offending source line, so that the same text serves a person and an editor's
@@ -19,13 +19,9 @@ export interface PtxErrorPlace {
 /** A text that is no PTX may be one token of a megabyte, which is not to be read in a message. */
 const MOST_CHARACTERS = 1000;
 
-export class PtxError extends Error {
+export class PtxError extends NamedError {
   /** @internal */
-  static readonly [CLASS_NAME]: string = 'PtxError';
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isInstance(this, value);
-  }
+  static override readonly [CLASS_NAME]: string = 'PtxError';
 
   readonly code: PtxErrorCode;
   readonly line: number;

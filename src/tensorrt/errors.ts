@@ -1,5 +1,5 @@
 /** TensorRT's failures as errors. */
-import { CLASS_NAME } from '../ground/class-name.js';
+import { CLASS_NAME } from '../ground/named-error.js';
 import {
   CudaArgumentError,
   CudaDisposedError,

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 
 import { DriverError } from '../../src/driver/error.js';
 import { PtxError } from '../../src/ptx/error.js';
-import { CLASS_NAME } from '../../src/ground/class-name.js';
+import { CLASS_NAME } from '../../src/ground/named-error.js';
 import * as errors from '../../src/ground/errors.js';
 
 const classes = Object.entries<object>({ ...errors }).filter(([, of]) =>

@@ -208,9 +208,10 @@ export function assertion(w: Writer, value: Value): void {
 export type HalfStorage = 'i16' | 'u16' | 'f16' | 'bf16';
 
 /**
- * Of 16 bits a device can only compare and exchange (and add f16 and bf16): what was read is
- * exchanged for what comes of it until nobody was faster. Least and largest of floats leave what
- * NaN is compared with. Expected NaN is any NaN, whose bits floats of 32 bits do not keep.
+ * Atomics of 16 bits by compare-and-swap, which PTX has for 16 bits besides additions of f16 and
+ * bf16. The loop retries until no other thread has changed the value in between. Minimum and
+ * maximum of a float and NaN give the float. An expected NaN matches any NaN: as f32 it does not
+ * keep its bits.
  */
 export function halfAtomic(
   w: Writer,

@@ -1,7 +1,7 @@
 /**
  * Equal values are computed once: in the order of the dominator tree, each operation is simplified
- * again (phis may have gone) and looked up among those above it. Reads of what nobody writes are
- * values like others; other reads are known until something may have written.
+ * again (phis may have gone) and looked up among those above it. Reads of memory that the kernel
+ * does not write are values like others; other reads stay valid up to the next possible write.
  */
 import { resolve } from '../ssa/function.js';
 import type {

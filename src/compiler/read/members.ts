@@ -140,9 +140,9 @@ export function element(
 const MOST_CHOICES = 64;
 
 /**
- * The item of a list that a computed index names: a choice by halves, of which one item is left
- * where a loop is unrolled. As literals they become what they meet. An index before the first item
- * names that one, and one past the last the last.
+ * The item of a list at a computed index: a binary choice among the items. Where a loop is unrolled
+ * the index is constant, and one item remains. Literal items take the type of their context. An
+ * index before the first item gives the first, and one past the last gives the last.
  */
 function chosenOf(
   pass: Pass,

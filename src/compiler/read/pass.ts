@@ -360,8 +360,8 @@ export class Pass {
   }
 
   /**
-   * Whether that happens to the structure behind this place; `again`: or before it, in another turn
-   * of a loop that the structure outlives.
+   * Whether the structure is written or replaced after this place in the text; with `again` also
+   * before it, in a later iteration of a loop that the structure was declared outside of.
    */
   isStillTo(of: 'fieldWrites' | 'replacements', key: string, again = false): boolean {
     const born = this.#born.get(key) ?? -1;

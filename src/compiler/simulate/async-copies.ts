@@ -1,6 +1,6 @@
 /**
- * Copies from tensors to shared memory that a thread began: nobody may read what they write before
- * the thread waited for them.
+ * Asynchronous copies from tensors to shared memory. No thread may read what such a copy writes
+ * before the thread that began it has waited for it.
  */
 import { Failure } from './failure.js';
 import type { Memory } from './memory.js';

@@ -2,7 +2,7 @@
  * What can go wrong while a kernel is simulated: raised without knowing the thread, and told to the
  * user with it.
  */
-import { CLASS_NAME, isInstance } from '../../ground/class-name.js';
+import { CLASS_NAME, NamedError } from '../../ground/named-error.js';
 import type { Span } from '../tree.js';
 import { codeFrame } from '../code-frame.js';
 
@@ -10,8 +10,8 @@ export type FailureKind =
   'bounds' | 'uninitialized' | 'division' | 'assert' | 'trap' | 'deadlock' | 'mask' | 'alignment';
 
 /**
- * Raised by generated code and what it calls; whoever runs the thread turns it into a
- * {@link SimulationError}.
+ * Thrown by generated code and the functions that it calls. The code that runs the simulated thread
+ * turns it into a {@link SimulationError}.
  */
 export class Failure extends Error {
   readonly kind: FailureKind;
@@ -47,13 +47,9 @@ export type Index3 = readonly [x: number, y: number, z: number];
  * Thrown by `simulateKernel`: a thread did what would be undefined or a fault on the device. The
  * message names thread, block and source line.
  */
-export class SimulationError extends Error {
+export class SimulationError extends NamedError {
   /** @internal */
-  static readonly [CLASS_NAME]: string = 'SimulationError';
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isInstance(this, value);
-  }
+  static override readonly [CLASS_NAME]: string = 'SimulationError';
 
   override readonly name = 'SimulationError';
   readonly kind: FailureKind;

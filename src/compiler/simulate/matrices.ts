@@ -1,6 +1,6 @@
 /**
- * What a warp does with matrices: lanes bring what they hold, and get their part of what comes of
- * it.
+ * Matrix operations of a warp: each lane passes its elements, and receives its elements of the
+ * result.
  */
 import type { MatrixShape, MatrixType } from '../tree.js';
 import { Failure } from './failure.js';

@@ -1,5 +1,5 @@
 /** The errors that refusals of nvJPEG's threads are shown as. */
-import { CLASS_NAME, isInstance } from '../../../ground/class-name.js';
+import { CLASS_NAME, NamedError } from '../../../ground/named-error.js';
 import { CudaError, CudaFormatError, CudaLibraryError } from '../../../core/index.js';
 import type { CudaErrorCode } from '../../../core/index.js';
 import type { Refusal } from './thread/messages.js';
@@ -53,13 +53,9 @@ const STATUSES: readonly Status[] = [
 ];
 
 /** What a thread refused. {@link shownError} adds which picture it was. */
-export class NvjpegError extends Error {
+export class NvjpegError extends NamedError {
   /** @internal */
-  static readonly [CLASS_NAME]: string = 'NvjpegError';
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return isInstance(this, value);
-  }
+  static override readonly [CLASS_NAME]: string = 'NvjpegError';
 
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
